@@ -1,0 +1,49 @@
+"""dpaudit: a statistical auditor for differential privacy.
+
+`audit` is the one function most callers need. Names are imported when they are first used, so that
+importing the package has no side effect and costs nothing.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from dpaudit.api import audit
+    from dpaudit.auditing.result import AuditResult, Certificate, Progress, Verdict
+    from dpaudit.claims import ApproximateDP, PrivacyClaim, ProbabilisticDP, PureDP
+    from dpaudit.errors import DpauditError, MechanismError, UsageError
+
+__all__ = [
+    "ApproximateDP",
+    "AuditResult",
+    "Certificate",
+    "DpauditError",
+    "MechanismError",
+    "PrivacyClaim",
+    "ProbabilisticDP",
+    "Progress",
+    "PureDP",
+    "UsageError",
+    "Verdict",
+    "audit",
+]
+
+_HOMES = {
+    "dpaudit.api": ("audit",),
+    "dpaudit.auditing.result": ("AuditResult", "Certificate", "Progress", "Verdict"),
+    "dpaudit.claims": ("ApproximateDP", "PrivacyClaim", "ProbabilisticDP", "PureDP"),
+    "dpaudit.errors": ("DpauditError", "MechanismError", "UsageError"),
+}
+
+
+def __getattr__(name: str) -> Any:
+    for home, names in _HOMES.items():
+        if name in names:
+            return getattr(import_module(home), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted([*globals(), *__all__])

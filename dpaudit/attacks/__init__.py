@@ -1,0 +1,1 @@
+"""Attacks: learn from selection draws what tells the two inputs apart."""

@@ -1,0 +1,115 @@
+"""The attack on single values: every outcome seen often enough is a cell of its own."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import partial
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpaudit.attacks.cells import either
+from dpaudit.attacks.levels import (
+    FOLDS,
+    PENALTY_ANY_ORDER,
+    Candidate,
+    IntArray,
+    cut_by_mass,
+    folds,
+    held_out_tally,
+    log_ratio,
+)
+from dpaudit.draws import LevelArray, SelectionDraws
+from dpaudit.outcomes import KeyArray, Outcomes
+
+_LEAST = 2
+_MOST = 4096
+# Without a repetition among so many draws, hardly any single output could be worth a level.
+_FIRST_LOOK = 2_000
+_WORDS = 6
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class AtomCounts:
+    """Outcomes seen at least twice: keys (rising), counts (folds, atoms, 2), words; and the draws
+    of all others, (2,)."""
+
+    keys: KeyArray
+    counts: IntArray
+    words: tuple[str, ...]
+    rest: IntArray
+
+
+def count_atoms(selection: SelectionDraws) -> AtomCounts:
+    """Return the most frequent outcomes of the selection draws."""
+    keys = selection.outcomes.keys()
+    distinct, first, place, counts = np.unique(
+        keys, return_index=True, return_inverse=True, return_counts=True
+    )
+    frequent = np.argsort(-counts, kind="stable")[:_MOST]
+    frequent = np.sort(frequent[counts[frequent] >= _LEAST])
+    column = np.full(len(distinct), len(frequent))
+    column[frequent] = np.arange(len(frequent))
+    cell = (folds(selection.size) * (len(frequent) + 1) + column[place]) * 2 + ~selection.is_d1
+    table = np.bincount(cell, minlength=FOLDS * (len(frequent) + 1) * 2)
+    table = table.reshape(FOLDS, len(frequent) + 1, 2)
+    words = tuple(selection.outcomes.word(int(row)) for row in first[frequent])
+    return AtomCounts(distinct[frequent], table[:, :-1], words, table[:, -1].sum(axis=0))
+
+
+def atoms(selection: SelectionDraws) -> list[Candidate]:
+    """Order single outcomes by their smoothed log-ratios."""
+    if not _repeats(selection.outcomes.take(slice(_FIRST_LOOK))):
+        return []
+    found = count_atoms(selection)
+    if len(found.keys) == 0:
+        return []
+    everything = found.counts.sum(axis=0)
+    arms = everything.sum(axis=0) + found.rest
+    fits = np.concatenate([everything - found.counts, everything[None]])
+    level, levels = cut_by_mass(log_ratio(fits, arms), everything.sum(axis=1).astype(np.float64))
+    rest = np.zeros((FOLDS, 1, 2), dtype=np.int64)
+    rest[0] = found.rest
+    held_out = held_out_tally(level[:-1], np.append(found.counts, rest, axis=1), levels)
+    final = np.append(level[-1], levels).astype(np.intp)
+    freeze = partial(AtomLevels, found.keys, final, found.words)
+    return [Candidate("single outputs", held_out, PENALTY_ANY_ORDER, freeze)]
+
+
+def _repeats(outcomes: Outcomes) -> bool:
+    return len(np.unique(outcomes.keys())) < outcomes.size
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class AtomLevels:
+    """The level of an outcome by itself. keys: (atoms,), rising; level: (atoms + 1,)."""
+
+    keys: KeyArray
+    level: LevelArray
+    names: tuple[str, ...]
+
+    @property
+    def levels(self) -> int:
+        return int(self.level[-1]) + 1
+
+    def __call__(self, outcomes: Outcomes) -> LevelArray:
+        return np.asarray(self.level[find(self.keys, outcomes.keys())])
+
+    def words(self, chosen: NDArray[np.bool_]) -> str:
+        names = [name for name, level in zip(self.names, self.level, strict=False) if chosen[level]]
+        if chosen[-1]:
+            names.append("anything else")
+        if len(names) > _WORDS:
+            names = [*names[:_WORDS], f"{len(names) - _WORDS} more values"]
+        if not names:
+            return "output is never as it was seen before"
+        return f"output is {either(names)}"
+
+
+def find(keys: KeyArray, wanted: KeyArray) -> NDArray[np.intp]:
+    """Return the place of every wanted key in `keys` (rising), len(keys) for those not there."""
+    if len(keys) == 0:
+        return np.zeros(len(wanted), dtype=np.intp)
+    place = np.searchsorted(keys, wanted)
+    place[place == len(keys)] = 0
+    return np.where(keys[place] == wanted, place, len(keys))

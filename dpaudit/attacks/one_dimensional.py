@@ -1,0 +1,136 @@
+"""The attack on a single column: thresholds, intervals, and values that stand alone."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import partial
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpaudit.attacks.cells import Cells, make_cells
+from dpaudit.attacks.isotonic import pooled_counts
+from dpaudit.attacks.levels import (
+    FOLDS,
+    PENALTY,
+    PENALTY_ANY_ORDER,
+    Candidate,
+    FloatArray,
+    IntArray,
+    cut_by_mass,
+    folds,
+    held_out_tally,
+    log_ratio,
+)
+from dpaudit.draws import LevelArray, SelectionDraws
+from dpaudit.outcomes import Outcomes
+
+# Widths, in cells, of the windows that smooth the counts; 0: every cell by itself.
+_WIDTHS = (0, 1, 3, 9)
+
+
+def one_dimensional(selection: SelectionDraws) -> list[Candidate]:
+    """Order the cells of the only column by isotonic and by smoothed estimates of the log-ratio."""
+    if len(selection.outcomes.columns) != 1:
+        return []
+    column = selection.outcomes.columns[0]
+    cells = make_cells(column)
+    count = cells.intervals + len(cells.labels) + 1
+    place = (folds(selection.size) * count + cells(column)) * 2 + ~selection.is_d1
+    counts = np.bincount(place, minlength=FOLDS * count * 2).reshape(FOLDS, count, 2)
+    return [_candidate(cells, counts, name, fit) for name, fit in _fits(cells, counts).items()]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class CellLevels:
+    """The level of the cell that the only column of an outcome falls into."""
+
+    cells: Cells
+    levels: int
+    column: int = 0
+
+    def __call__(self, outcomes: Outcomes) -> LevelArray:
+        return np.asarray(self.cells(outcomes.columns[self.column]), dtype=np.intp)
+
+    def words(self, chosen: NDArray[np.bool_]) -> str:
+        return self.cells.words(chosen)
+
+
+def _fits(cells: Cells, counts: IntArray) -> dict[str, FloatArray]:
+    """Return log-ratios by name, each (folds + 1, cells): fitted without a fold; the last to all.
+
+    Only intervals that hold draws take part; an empty one lies between its neighbours.
+    """
+    everything = counts.sum(axis=0)
+    train = np.concatenate([everything - counts, everything[None]])
+    numeric = train[:, : cells.intervals]
+    occupied = np.flatnonzero(everything[: cells.intervals].sum(axis=1))
+    labels = np.stack([log_ratio(one[cells.intervals :], one.sum(axis=0)) for one in train])
+    if len(occupied) < 2:
+        return {"single values": _complete(log_ratio_rows(numeric, train), labels)}
+    rising = _larger_for_d1(numeric[-1])
+    name = "threshold, rising" if rising else "threshold, falling"
+    fits = {name: _isotonic(numeric[:, occupied], train, rising=rising)}
+    for width in _WIDTHS:
+        if width < len(occupied) / 2:
+            name = f"intervals, smoothed over {width} cells" if width else "single cells"
+            fits[name] = log_ratio_rows(_smoothed(numeric[:, occupied], width), train)
+    return {
+        name: _complete(_spread(values, occupied, cells.intervals), labels)
+        for name, values in fits.items()
+    }
+
+
+def log_ratio_rows(counts: NDArray[np.floating | np.integer], train: IntArray) -> FloatArray:
+    """Return log-ratios of (fits, cells, 2) counts, each fit with its own totals."""
+    arms = train.sum(axis=1)
+    return np.stack([log_ratio(one, total) for one, total in zip(counts, arms, strict=True)])
+
+
+def _larger_for_d1(counts: IntArray) -> bool:
+    """Return whether d1's numbers are mostly the larger ones (Mann-Whitney), from (cells, 2)."""
+    below = np.cumsum(counts, axis=0) - counts
+    d1_larger, d2_larger = (counts * below[:, ::-1]).sum(axis=0)
+    return bool(d1_larger > d2_larger)
+
+
+def _isotonic(counts: IntArray, train: IntArray, *, rising: bool) -> FloatArray:
+    step = 1 if rising else -1
+    pooled = np.stack([pooled_counts(one[::step])[::step] for one in counts])
+    return log_ratio_rows(pooled, train)
+
+
+def _smoothed(counts: IntArray, width: int) -> FloatArray:
+    """Return (fits, cells, 2) counts added up over neighbouring cells with Gaussian weights."""
+    total = counts.astype(np.float64)
+    # Shifted sums, not a matrix product: that would wake every core for a microsecond's work.
+    for shift in range(1, min(3 * width, counts.shape[1] - 1) + 1):
+        weight = math.exp(-0.5 * (shift / width) ** 2)
+        total[:, shift:] += weight * counts[:, :-shift]
+        total[:, :-shift] += weight * counts[:, shift:]
+    return total
+
+
+def _spread(values: FloatArray, occupied: IntArray, intervals: int) -> FloatArray:
+    """Give the empty intervals the mean of their neighbours, at the ends the neighbour's."""
+    place = np.arange(intervals)
+    right = np.minimum(np.searchsorted(occupied, place), len(occupied) - 1)
+    left = np.maximum(np.searchsorted(occupied, place, side="right") - 1, 0)
+    return np.asarray((values[:, left] + values[:, right]) / 2)
+
+
+def _complete(numeric: FloatArray, labels: FloatArray) -> FloatArray:
+    return np.concatenate([numeric, labels], axis=1)
+
+
+def _candidate(cells: Cells, counts: IntArray, name: str, scores: FloatArray) -> Candidate:
+    masses = counts.sum(axis=(0, 2)).astype(np.float64)
+    level, levels = cut_by_mass(scores[:, :-1], masses[:-1])
+    held_out = held_out_tally(level[:-1], counts, levels)
+    penalty = PENALTY if name.startswith("threshold") else PENALTY_ANY_ORDER
+    return Candidate(name, held_out, penalty, partial(_freeze, cells, np.append(level[-1], levels)))
+
+
+def _freeze(cells: Cells, level: IntArray) -> CellLevels:
+    return CellLevels(cells.with_values(level.astype(np.intp)), int(level[-1]) + 1)

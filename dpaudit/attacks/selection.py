@@ -1,0 +1,137 @@
+"""From selection draws to what is frozen: picks the attack, the cut-offs and the bettors' beliefs.
+
+Everything here is judged on held-out folds, so that no selection draw is wasted and none flatters
+the order that was fitted to it.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from dpaudit.attacks.additive import additive
+from dpaudit.attacks.atoms import AtomCounts, atoms, count_atoms
+from dpaudit.attacks.distinguisher import AccusedAtoms, Distinguisher, Learned
+from dpaudit.attacks.levels import Attack, Candidate, FloatArray, IntArray, log_ratio
+from dpaudit.attacks.one_dimensional import one_dimensional
+from dpaudit.attacks.rules import (
+    RuleTable,
+    never_abstaining,
+    predicted_epsilon,
+    predicted_growth,
+)
+from dpaudit.claims import ProfilePoint
+from dpaudit.draws import SelectionDraws
+from dpaudit.stats.betting import Beliefs
+
+ATTACKS: tuple[Attack, ...] = (one_dimensional, additive, atoms)
+
+# Standard errors by which the bettors move log-ratios towards zero.
+_SHRINKS = (0.0, 0.5, 1.0, 1.5)
+# Groups of levels that the coarse bettors see: they win early, those with all levels late.
+_COARSE = 8
+# Beliefs are kept in results as short decimals, and bet on as they are kept.
+_DECIMALS = 5
+_MOST_ATOMS = 64
+_MASS_ERRORS = 3.0
+
+
+def learn(selection: SelectionDraws, point: ProfilePoint, coming: int) -> Learned:
+    """Return the most promising rule and beliefs, for a bound on `coming` draws."""
+    candidates = [one for attack in ATTACKS for one in attack(selection)]
+    best = max(candidates, key=lambda one: _promise(one, point, coming))
+    level = best.freeze()
+    rules = _rules(best, point, coming)
+    beliefs = Beliefs(_posteriors(best.held_out), rules)
+    return Learned(Distinguisher(best.attack, level, rules[0]), beliefs)
+
+
+def accuse(selection: SelectionDraws, point: ProfilePoint) -> AccusedAtoms:
+    """Return the atoms to certify one by one: those that look violating, and the most unequal ones
+    as far as they are needed to outweigh δ. Exceptions are no raw outputs and never among them."""
+    found = count_atoms(selection)
+    raw = np.array([not word.startswith("raised ") for word in found.words], dtype=bool)
+    counts = found.counts.sum(axis=0)
+    arms = counts.sum(axis=0) + found.rest
+    masks = np.zeros((2, len(counts)), dtype=bool)
+    masks[0, _accused(counts, arms, raw, point)] = True
+    masks[1, _accused(counts[:, ::-1], arms[::-1], raw, point)] = True
+    chosen = np.flatnonzero(masks.any(axis=0))
+    words = tuple(found.words[i] for i in chosen)
+    return AccusedAtoms(found.keys[chosen], words, masks[0, chosen], masks[1, chosen])
+
+
+def has_atoms(selection: SelectionDraws) -> bool:
+    """Return whether outputs repeat, so that single outputs can be counted."""
+    found: AtomCounts = count_atoms(selection)
+    return bool(found.counts.sum() > selection.size / 10)
+
+
+def _accused(counts: IntArray, arms: IntArray, raw: np.ndarray, point: ProfilePoint) -> IntArray:
+    error = np.sqrt(1 / (counts[:, 0] + 0.5) + 1 / (counts[:, 1] + 0.5))
+    ratio = log_ratio(counts, arms)
+    order = np.argsort(-(ratio - error), kind="stable")
+    order = order[raw[order] & (counts[order, 0] > 0)]
+    mass = np.cumsum(counts[order, 0]) / max(1, arms[0])
+    lower = mass - _MASS_ERRORS * np.sqrt(mass / max(1, arms[0]))
+    needed = int(np.searchsorted(lower, point.delta, side="right")) + 1
+    looks_violating = ratio[order] > point.epsilon
+    keep = looks_violating | (np.arange(len(order)) < needed)
+    return np.asarray(order[keep][:_MOST_ATOMS], dtype=np.int64)
+
+
+def _promise(candidate: Candidate, point: ProfilePoint, coming: int) -> tuple[float, float]:
+    """Return the best predicted bound, then the best predicted growth against no privacy loss."""
+    table = RuleTable.of(candidate.held_out)
+    bound = float(np.max(predicted_epsilon(table, point.delta, coming, candidate.penalty)))
+    growth = float(np.max(predicted_growth(table, ProfilePoint(0.0, point.delta))))
+    return (round(max(bound, 0.0), 4), growth)
+
+
+def _rules(candidate: Candidate, point: ProfilePoint, coming: int) -> IntArray:
+    """Return three rules, (3, levels): for the bound, for growth at the claim, and one that always
+    guesses. The first is the one that the exact bound uses."""
+    table, levels = RuleTable.of(candidate.held_out), len(candidate.held_out)
+    bound = predicted_epsilon(table, point.delta, coming, candidate.penalty)
+    growth = predicted_growth(table, point)
+    always = int(np.argmax(never_abstaining(table)))
+    best = int(np.argmax(bound)) if np.max(bound) > 0 else always
+    fastest = int(np.argmax(growth)) if np.max(growth) > 0 else best
+    # With δ > 0 the bound is simple and sharper for a rule that guesses whatever comes.
+    guesses_all = int(point.delta > 0)
+    return np.stack(
+        [
+            table.guesses(best, levels, guesses_all if best == always else 0),
+            table.guesses(fastest, levels),
+            table.guesses(always, levels, guesses_all),
+        ]
+    )
+
+
+def _posteriors(held_out: IntArray) -> FloatArray:
+    """Return what the bettors believe, Pr[d1 | level]: (bettors, levels); ½ for unseen."""
+    ordered = held_out[:-1]
+    arms = held_out.sum(axis=0)
+    rows = []
+    for counts in (_grouped(ordered), ordered):
+        ratio = log_ratio(counts, arms)
+        error = np.sqrt((1 / (counts + 0.5)).sum(axis=1))
+        for shrink in _SHRINKS:
+            believed = np.sign(ratio) * np.maximum(np.abs(ratio) - shrink * error, 0.0)
+            rows.append(np.append(1 / (1 + np.exp(-believed)), 0.5))
+    least = 10.0**-_DECIMALS
+    return np.asarray(np.clip(np.round(np.stack(rows), _DECIMALS), least, 1 - least))
+
+
+def _grouped(ordered: IntArray) -> IntArray:
+    """Return the counts of the group that a level belongs to, of neighbours with equal mass."""
+    masses = ordered.sum(axis=1)
+    middle = np.cumsum(masses) - masses / 2
+    group = np.minimum((middle * _COARSE / max(1, masses.sum())).astype(int), _COARSE - 1)
+    totals = np.zeros((_COARSE, 2), dtype=np.int64)
+    np.add.at(totals, group, ordered)
+    return totals[group]
+
+
+def draws_at_freeze(budget: int) -> int:
+    """Return how many draws to learn from before the event of the exact bound is frozen."""
+    return min(100_000, max(budget // 8, min(budget // 4, 1_000)))

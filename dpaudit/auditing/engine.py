@@ -1,0 +1,144 @@
+"""Runs an audit: loads the mechanism, audits pair after pair, gathers what came out."""
+
+from __future__ import annotations
+
+import platform
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from functools import partial
+
+import numpy as np
+
+from dpaudit.auditing.result import AuditResult, Certificate, Progress, Verdict
+from dpaudit.auditing.rounds import PROBING, Moment, PairAudit
+from dpaudit.auditing.schedule import Plan
+from dpaudit.auditing.spec import AuditSpec
+from dpaudit.errors import MechanismError
+from dpaudit.pairs import check_pair
+from dpaudit.sampling.executors import Draws, in_processes, in_this_process
+from dpaudit.sampling.sampler import Chunk, Sampler
+from dpaudit.targets.randomness import preserved
+
+# Draws made twice from one seed, to see whether the seed decides them; they count for nothing.
+_PROBE = 32
+
+Notify = Callable[[Progress], None]
+
+
+def run_audit(spec: AuditSpec, on_progress: Notify | None = None) -> AuditResult:
+    """Audit `spec`; calls `on_progress` after every block.
+
+    A mechanism that cannot be audited gives the verdict ERROR. Raises UsageError for a request
+    that cannot be carried out, such as a target that is not there.
+    """
+    start = time.perf_counter()
+    run = _Run(spec, on_progress, start)
+    error: str | None = None
+    try:
+        run.audit_all()
+    except MechanismError as failure:
+        error = str(failure)
+    return AuditResult(
+        name=spec.name,
+        verdict=_verdict(run.certificates, error),
+        claim=spec.claim,
+        target=spec.target.describe(),
+        confidence=spec.confidence,
+        seed=spec.seed,
+        certificates=tuple(run.certificates),
+        seconds=time.perf_counter() - start,
+        versions=versions(),
+        expect=spec.expect,
+        warnings=(),
+        error=error,
+    )
+
+
+def versions() -> dict[str, str]:
+    """Return the versions that a result depends on."""
+    from importlib.metadata import PackageNotFoundError, version
+
+    import scipy
+
+    try:
+        own = version("dpaudit")
+    except PackageNotFoundError:
+        own = "not installed"
+    return {
+        "dpaudit": own,
+        "numpy": np.__version__,
+        "scipy": scipy.__version__,
+        "python": platform.python_version(),
+    }
+
+
+class _Run:
+    """One audit under way; `certificates` holds the pairs that have ended."""
+
+    def __init__(self, spec: AuditSpec, on_progress: Notify | None, start: float) -> None:
+        self.certificates: list[Certificate] = []
+        self._spec, self._on_progress, self._start = spec, on_progress, start
+
+    def audit_all(self) -> None:
+        warnings = [check_pair(pair) for pair in self._spec.pairs]
+        make = partial(_make_sampler, self._spec)
+        sampler = make()
+        with preserved(sampler.carried), self._draws(sampler, make) as draws:
+            for number, warned in enumerate(warnings):
+                certificate = self._audit(number, sampler, draws)
+                every = (*warned, *certificate.warnings)
+                self.certificates.append(replace(certificate, warnings=every))
+
+    @contextmanager
+    def _draws(self, sampler: Sampler, make: Callable[[], Sampler]) -> Iterator[Draws]:
+        if self._spec.workers == 1:
+            yield in_this_process(sampler)
+        else:
+            with in_processes(make, self._spec.workers) as draws:
+                yield draws
+
+    def _audit(self, number: int, sampler: Sampler, draws: Draws) -> Certificate:
+        reproducible = sampler.is_reproducible(Chunk((number, PROBING, 0), _PROBE))
+        plan = Plan(self._spec.samples, self._seconds(number))
+        notify = partial(self._notify, number, time.perf_counter())
+        certificate = PairAudit(self._spec, number, plan, draws, notify).run()
+        return replace(certificate, reproducible=reproducible)
+
+    def _seconds(self, number: int) -> float | None:
+        """Return this pair's share of the time that is left."""
+        if self._spec.time is None:
+            return None
+        left = self._spec.time - (time.perf_counter() - self._start)
+        return max(0.0, left) / (len(self._spec.pairs) - number)
+
+    def _notify(self, number: int, start: float, moment: Moment) -> None:
+        if self._on_progress is None:
+            return
+        elapsed = max(time.perf_counter() - start, 1e-9)
+        rate = moment.draws / elapsed
+        self._on_progress(
+            Progress(
+                name=self._spec.name,
+                pair=self._spec.pairs[number].label,
+                draws=moment.draws,
+                budget=moment.budget,
+                rate=rate,
+                wealth=moment.wealth,
+                epsilon_lower=moment.epsilon_lower,
+                remaining=(moment.budget - moment.draws) / rate,
+            )
+        )
+
+
+def _make_sampler(spec: AuditSpec) -> Sampler:
+    return Sampler(spec.target, spec.pairs, spec.seed, fail_on_error=spec.on_error == "fail")
+
+
+def _verdict(certificates: list[Certificate], error: str | None) -> Verdict:
+    if error is not None:
+        return Verdict.ERROR
+    if any(certificate.refuted for certificate in certificates):
+        return Verdict.VIOLATION
+    return Verdict.NO_VIOLATION_FOUND

@@ -1,0 +1,134 @@
+"""Recomputes a result from what it records: wealth, bounds and p-value, from the tallies alone."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from dpaudit.auditing.exact_test import Setting, atoms_test, game_test, pair_test
+from dpaudit.auditing.replay import replay, tally
+from dpaudit.auditing.result import AuditResult, Certificate, FixedTest, Verdict
+from dpaudit.auditing.spec import BETTING_SHARE, CERTIFICATION_SHARE, CONFIRMATION_SHARE
+from dpaudit.claims import ProbabilisticDP
+from dpaudit.stats.betting import Beliefs
+from dpaudit.tally import Tally
+
+# Other versions of the libraries may round differently in the last places.
+_RELATIVE = 1e-6
+
+Finding = tuple[str, Any, Any]
+
+
+def recheck(result: AuditResult) -> list[str]:
+    """Return what does not agree with the recorded draws, one sentence each; empty when all does.
+
+    What the tallies mean, and that the draws were made at all, no file can show.
+    """
+    if result.verdict is Verdict.ERROR:
+        return []
+    found = [
+        (f"{one.pair}: {name}", recorded, computed)
+        for one in result.certificates
+        for name, recorded, computed in _certificate(result, one)
+    ]
+    refuted = any(one.refuted for one in result.certificates)
+    violation = result.verdict is Verdict.VIOLATION
+    found.append(("verdict is a violation", violation, refuted))
+    return [
+        f"{result.name}: {name}: recorded {recorded!r}, recomputed {computed!r}"
+        for name, recorded, computed in found
+        if not _agree(recorded, computed)
+    ]
+
+
+def _certificate(result: AuditResult, one: Certificate) -> Iterator[Finding]:
+    try:
+        yield from _shares(result, one)
+        yield from _draws(one)
+        fixed = _fixed(result, one)
+        yield from _fields(one.fixed, fixed)
+        yield from _verdict(result, one, fixed)
+    except (ValueError, IndexError, KeyError, TypeError) as error:
+        yield "the record", f"cannot be recomputed ({error})", None
+
+
+def _shares(result: AuditResult, one: Certificate) -> Iterator[Finding]:
+    alpha = (1 - result.confidence) / max(1, len(result.certificates))
+    certifying = one.fixed.stage == "certification"
+    share = CERTIFICATION_SHARE if certifying else CONFIRMATION_SHARE
+    yield "share of the error probability", one.alpha, alpha
+    yield "share for betting", one.alpha_betting, BETTING_SHARE * alpha
+    yield "share for the exact test", one.fixed.alpha, share * alpha
+
+
+def _draws(one: Certificate) -> Iterator[Finding]:
+    for place, block in enumerate(one.blocks):
+        yield f"draws of block {place}", block.draws, tally(block).draws
+    yield "draws", one.draws, sum(block.draws for block in one.blocks)
+    yield "draws within the budget", True, one.draws <= one.budget
+
+
+def _fixed(result: AuditResult, one: Certificate) -> FixedTest:
+    fixed = one.fixed
+    counts = [tally(block).counts for block in one.blocks if block.stage == fixed.stage]
+    total = Tally(np.sum(counts, axis=0, dtype=np.int64))
+    setting = Setting(fixed.stage, result.claim.point(), fixed.alpha, result.confidence)
+    if fixed.method == "probabilistic":
+        if not isinstance(result.claim, ProbabilisticDP):
+            raise ValueError("the probabilistic test belongs to the probabilistic definition")
+        return atoms_test(setting, fixed.accused, total.arms)
+    test = pair_test if fixed.method == "clopper-pearson" else game_test
+    words = tuple(_words(fixed, guess) for guess in ("d1", "d2"))
+    return test(setting, total, np.array(one.guesses, dtype=np.int64), words)
+
+
+def _words(fixed: FixedTest, guess: str) -> str | None:
+    return next((event.words for event in fixed.events if event.guess == guess), None)
+
+
+def _fields(recorded: FixedTest, computed: FixedTest) -> Iterator[Finding]:
+    for name in (
+        "draws",
+        "correct",
+        "wrong",
+        "two_guesses",
+        "epsilon_lower",
+        "delta_lower",
+        "p_value",
+        "detectable_epsilon",
+    ):
+        yield f"{name} of the exact test", getattr(recorded, name), getattr(computed, name)
+    yield "events", _counts(recorded), _counts(computed)
+
+
+def _counts(fixed: FixedTest) -> list[tuple[Any, ...]]:
+    return [
+        (one.words, one.guess, one.count_d1, one.draws_d1, one.count_d2, one.draws_d2)
+        for one in fixed.events
+    ]
+
+
+def _verdict(result: AuditResult, one: Certificate, fixed: FixedTest) -> Iterator[Finding]:
+    rounds = [_beliefs(entry["posteriors"], entry["rules"]) for entry in one.rounds]
+    bets = replay(result.claim.point(), one.alpha_betting, rounds, one.blocks)
+    p_betting = math.exp(-max(0.0, bets.log_largest)) / BETTING_SHARE
+    p_fixed = fixed.p_value * one.alpha / fixed.alpha
+    yield "wealth", one.wealth, math.exp(min(bets.log_largest, 700.0))
+    yield "ε by betting", one.epsilon_betting, bets.epsilon_lower
+    yield "ε at least", one.epsilon_lower, max(bets.epsilon_lower, fixed.epsilon_lower)
+    yield "δ at least", one.delta_lower, fixed.delta_lower
+    yield "p-value", one.p_value, min(1.0, p_betting, p_fixed)
+    yield "refuted", one.refuted, bets.refuted or fixed.p_value <= fixed.alpha
+
+
+def _beliefs(posteriors: Sequence[Any], rules: Sequence[Any]) -> Beliefs:
+    return Beliefs(np.array(posteriors, dtype=np.float64), np.array(rules, dtype=np.int64))
+
+
+def _agree(recorded: Any, computed: Any) -> bool:
+    if isinstance(recorded, float) and isinstance(computed, float):
+        return math.isclose(recorded, computed, rel_tol=_RELATIVE, abs_tol=1e-12)
+    return bool(recorded == computed)

@@ -1,0 +1,203 @@
+"""What came out of an audit: frozen values, complete enough to be checked by somebody else."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import Any, Literal
+
+from dpaudit.claims import PrivacyClaim
+
+Guess = Literal["d1", "d2"]
+Stage = Literal["learning", "certification", "confirmation"]
+
+
+class Verdict(Enum):
+    """The only three things that an audit says. None of them says that something is private."""
+
+    VIOLATION = "VIOLATION"
+    NO_VIOLATION_FOUND = "NO VIOLATION FOUND"
+    ERROR = "ERROR"
+
+
+@dataclass(frozen=True, slots=True)
+class EventCount:
+    """How often one fixed event happened on draws that had no part in choosing it.
+
+    words: the event, e.g. `output ≤ 0.13`.  guess: the input that the event speaks for.
+    count_d1, count_d2: draws in the event, by arm, of draws_d1 and draws_d2.
+    interval_d1, interval_d2: two-sided Clopper-Pearson intervals of P(E) and Q(E), each at the
+        confidence of the audit.
+    """
+
+    words: str
+    guess: Guess
+    count_d1: int
+    count_d2: int
+    draws_d1: int
+    draws_d2: int
+    interval_d1: tuple[float, float]
+    interval_d2: tuple[float, float]
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """Draws between two looks: `tally[level] = (draws of d1, draws of d2)`.
+
+    round: the index into `Certificate.rounds` of what was bet on this block (None: nothing was,
+    the block came before anything had been learned or after the betting had ended).
+    """
+
+    stage: Stage
+    round: int | None
+    draws: int
+    tally: tuple[tuple[int, int], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class FixedTest:
+    """The exact bound on one fixed event, from draws that nothing had looked at before.
+
+    stage: `certification` (all draws kept for it, up to the planned end) or `confirmation` (a
+        fresh block after an early refutation).
+    alpha: the share of the error probability that this test spends.
+    method: `game`, `clopper-pearson` or `probabilistic`.
+    draws: certification draws.  correct, wrong: guesses of the game (docs/method.md §2).
+    two_guesses: whether the rule can guess both inputs (h = 1) or only one (h = ½).
+    events: one or two events; for the probabilistic definition, the certified atoms.
+    accused: for the probabilistic definition, every atom that was to be certified: its words, the
+        input it speaks for, and its draws of d1 and of d2.
+    epsilon_lower: lower bound for ε at the claimed δ, at 1 - alpha; delta_lower: for δ at the
+        claimed ε.  p_value: of the claim, this test alone.
+    detectable_epsilon: the smallest true ε that this test would have refuted with probability
+        0.9, had the leak been visible to its event; inf when no ε would.
+    """
+
+    stage: Literal["certification", "confirmation"]
+    method: str
+    alpha: float
+    draws: int
+    correct: int
+    wrong: int
+    two_guesses: bool
+    events: tuple[EventCount, ...]
+    epsilon_lower: float
+    delta_lower: float
+    p_value: float
+    detectable_epsilon: float
+    accused: tuple[tuple[str, Guess, int, int], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Certificate:
+    """The outcome for one pair of inputs.
+
+    pair: the pair in words.  attack: what found the event, in words.
+    draws: all draws made, both arms.  budget: all draws allowed.
+    refuted_after: draws when betting refuted the claim, or None.
+    alpha: error probability of this pair; alpha_betting: the share of betting.
+    wealth: against the claim and every smaller ε of the grid the largest wealth at a recorded
+        look, and of these the smallest (betting refutes when it is ≥ 1 / alpha_betting).
+    epsilon_betting: the bound that betting gives at alpha_betting.
+    epsilon_lower: the better of epsilon_betting and fixed.epsilon_lower, valid at 1 - alpha.
+    delta_lower: lower bound for δ at the claimed ε.
+    p_value: of the claim, over betting and the fixed test together.
+    failures: outcomes that were exceptions: kind -> (draws of d1, draws of d2).
+    rounds: what the bettors believed, one entry for each time they learned: `posteriors` and
+        `rules`, by bettor and level. guesses: the rule of the exact test, by level.
+    """
+
+    pair: str
+    refuted: bool
+    attack: str
+    draws: int
+    budget: int
+    refuted_after: int | None
+    alpha: float
+    alpha_betting: float
+    wealth: float
+    epsilon_betting: float
+    epsilon_lower: float
+    delta_lower: float
+    p_value: float
+    fixed: FixedTest
+    failures: Mapping[str, tuple[int, int]]
+    reproducible: bool
+    rounds: tuple[Mapping[str, Any], ...] = field(repr=False)
+    blocks: tuple[Block, ...] = field(repr=False)
+    guesses: tuple[int, ...] = field(repr=False)
+    warnings: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class AuditResult:
+    """One audit, ended.
+
+    error: the message when the verdict is ERROR; certificates then holds the pairs that were
+    finished before.  seconds: wall time.  versions: of dpaudit, numpy, scipy and Python.
+    """
+
+    name: str
+    verdict: Verdict
+    claim: PrivacyClaim
+    target: str
+    confidence: float
+    seed: int
+    certificates: tuple[Certificate, ...]
+    seconds: float
+    versions: Mapping[str, str]
+    expect: Literal["violation", "pass"] | None = None
+    warnings: tuple[str, ...] = ()
+    error: str | None = None
+
+    @property
+    def decisive(self) -> Certificate | None:
+        """The certificate with the smallest p-value; None when no pair was finished."""
+        return min(self.certificates, key=lambda one: one.p_value, default=None)
+
+    @property
+    def p_value(self) -> float:
+        """Of the claim on all pairs (Bonferroni); 1 when no pair was finished."""
+        if self.decisive is None:
+            return 1.0
+        return min(1.0, len(self.certificates) * self.decisive.p_value)
+
+    @property
+    def epsilon_lower(self) -> float:
+        """The best lower bound over the pairs, valid at `confidence`."""
+        return max((one.epsilon_lower for one in self.certificates), default=0.0)
+
+    @property
+    def delta_lower(self) -> float:
+        """The best lower bound for δ at the claimed ε over the pairs, valid at `confidence`."""
+        return max((one.delta_lower for one in self.certificates), default=0.0)
+
+    @property
+    def draws(self) -> int:
+        """Draws made over all pairs, both arms."""
+        return sum(one.draws for one in self.certificates)
+
+    @property
+    def meets_expectation(self) -> bool:
+        """Whether `expect` was met; True when nothing was expected and no violation found."""
+        wanted = Verdict.VIOLATION if self.expect == "violation" else Verdict.NO_VIOLATION_FOUND
+        return self.verdict is wanted
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """A moment of a running audit, for a progress display.
+
+    draws of budget; rate in draws a second; wealth and epsilon_lower as they stand (the bound is
+    valid at every moment, docs/method.md §4); remaining: seconds left at this rate.
+    """
+
+    name: str
+    pair: str
+    draws: int
+    budget: int
+    rate: float
+    wealth: float
+    epsilon_lower: float
+    remaining: float

@@ -1,0 +1,329 @@
+"""The audit of one pair: learn and bet, freeze, certify; or stop early and confirm."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpaudit.attacks.distinguisher import AccusedAtoms, Distinguisher, Learned
+from dpaudit.attacks.selection import accuse, has_atoms, learn
+from dpaudit.auditing.exact_test import (
+    Accused,
+    Setting,
+    atoms_test,
+    game_test,
+    pair_test,
+)
+from dpaudit.auditing.replay import replay
+from dpaudit.auditing.result import Block, Certificate, FixedTest, Guess, Stage
+from dpaudit.auditing.schedule import LARGEST, Plan, look_stride, wants_refit
+from dpaudit.auditing.spec import (
+    BETTING_SHARE,
+    CERTIFICATION_SHARE,
+    CONFIRMATION_SHARE,
+    MINIMUM_SAMPLES,
+    AuditSpec,
+)
+from dpaudit.auditing.wealth import Wealth
+from dpaudit.claims import ProbabilisticDP
+from dpaudit.draws import FreshDraws, SelectionDraws, pool
+from dpaudit.errors import MechanismError
+from dpaudit.sampling.executors import Draws
+from dpaudit.sampling.sampler import Chunk, Drawn, Failures, Measure
+from dpaudit.stats.betting import Beliefs
+from dpaudit.tally import AtomTally, Tally
+
+# What names the random streams of a stage, after the number of the pair.
+LEARNING, CERTIFYING, CONFIRMING, PROBING = range(4)
+
+# So many draws that are all exceptions end an audit while it still learns.
+_HOPELESS = 500
+_CONTINUOUS = (
+    "outputs hardly ever repeat, so single outputs cannot be counted: tested is the approximate "
+    "definition, which the probabilistic one implies"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Moment:
+    """How far a pair is, after a block."""
+
+    draws: int
+    budget: int
+    wealth: float
+    epsilon_lower: float
+
+
+class PairAudit:
+    """Audits one pair; `run` once."""
+
+    def __init__(
+        self,
+        spec: AuditSpec,
+        number: int,
+        plan: Plan,
+        draws: Draws,
+        notify: Callable[[Moment], None],
+    ) -> None:
+        self._spec, self._number, self._plan = spec, number, plan
+        self._draws, self._notify = draws, notify
+        self._point = spec.claim.point()
+        self._wealth = Wealth(self._point, BETTING_SHARE * spec.alpha)
+        self._parts: list[SelectionDraws] = []
+        self._learned_from = 0
+        self._rounds: list[Beliefs] = []
+        self._blocks: list[Block] = []
+        self._failures = Failures()
+        self._refuted_after: int | None = None
+        self._warnings: list[str] = []
+
+    def run(self) -> Certificate:
+        """Return the certificate. Raises MechanismError when there is nothing to certify."""
+        learned = self._learn()
+        if learned is None:
+            # Refuted while learning: everything drawn may decide what the fresh block confirms.
+            return self._certificate(*self._confirm(self._fit()))
+        return self._certificate(*self._certify(learned))
+
+    @property
+    def _spent(self) -> int:
+        return sum(block.draws for block in self._blocks)
+
+    @property
+    def _may_stop(self) -> bool:
+        """Whether a refutation ends the run: asked for, and enough budget left to confirm it."""
+        room = self._plan.budget - self._spent
+        return self._refuted_after is not None and not self._spec.full and room >= MINIMUM_SAMPLES
+
+    def _learn(self) -> Learned | None:
+        """Bet on each block with what was learned before it, then learn from it.
+
+        Returns what is frozen for the exact bound; None when the claim was refuted before.
+        """
+        learned: Learned | None = None
+        sizes = self._plan.learning_sizes()
+        chunks = (Chunk((self._number, LEARNING, index), size) for index, size in enumerate(sizes))
+        for drawn in self._sampled(chunks):
+            if drawn.fresh is None:
+                raise RuntimeError("a learning block came without its draws")
+            self._take(drawn.fresh, learned)
+            self._plan.learned(self._spent)
+            if self._may_stop:
+                return None
+            if self._spent >= self._plan.freeze_at:
+                break
+            if wants_refit(self._learned_from, self._spent):
+                learned = self._fit()
+                self._believe(learned)
+        return self._fit()
+
+    def _take(self, fresh: FreshDraws, learned: Learned | None) -> None:
+        """Bet on a learning block, record it as far as the first refutation, release it."""
+        if learned is None:
+            released = fresh.release()
+            d1 = int(released.is_d1.sum())
+            self._record("learning", None, Tally(np.array([[d1, released.size - d1]])))
+        else:
+            looks, stride = self._looks(fresh, learned.distinguisher)
+            released = fresh.release(len(looks) * stride)
+            self._wealth.record([_total(looks)])
+            self._record("learning", len(self._rounds) - 1, _total(looks))
+        self._parts.append(released)
+        self._check_alive()
+
+    def _looks(self, fresh: FreshDraws, distinguisher: Distinguisher) -> tuple[list[Tally], int]:
+        """Return the looks that count: all, or those up to the first that refutes."""
+        stride = look_stride(fresh.size)
+        looks = list(fresh.looks(distinguisher, distinguisher.levels, stride))
+        if self._refuted_after is None:
+            first = self._wealth.first_refuting(looks)
+            if first is not None:
+                drawn = sum(look.draws for look in looks[: first + 1])
+                if self._can_confirm(drawn):
+                    looks = looks[: first + 1]
+        return looks, stride
+
+    def _can_confirm(self, coming: int) -> bool:
+        room = self._plan.budget - self._spent - coming
+        return not self._spec.full and room >= MINIMUM_SAMPLES
+
+    def _certify(self, learned: Learned) -> tuple[FixedTest, Distinguisher]:
+        """Tally the rest of the budget with one frozen rule, still betting at every block's end."""
+        self._believe(learned)
+        measure = self._measure(learned.distinguisher)
+        total, atoms = Tally.empty(measure.distinguisher.levels), _no_atoms(measure)
+        sizes = self._plan.certifying_sizes(self._spent, self._plan.budget)
+        chunks = (
+            Chunk((self._number, CERTIFYING, index), size, measure)
+            for index, size in enumerate(sizes)
+        )
+        for drawn in self._sampled(chunks):
+            tally = _tally_of(drawn)
+            total += tally
+            atoms = _added(atoms, drawn.atoms)
+            self._wealth.record([tally])
+            self._record("certification", len(self._rounds) - 1, tally)
+            if self._may_stop:
+                return self._confirm(learned)
+        return self._test("certification", measure, total, atoms), measure.distinguisher
+
+    def _confirm(self, learned: Learned) -> tuple[FixedTest, Distinguisher]:
+        """Spend the exact test on a fresh block, as large as all that came before it."""
+        measure = self._measure(learned.distinguisher)
+        room = self._plan.budget - self._spent
+        size = min(room, max(self._spent, MINIMUM_SAMPLES))
+        starts = range(0, size, LARGEST)
+        chunks = (
+            Chunk((self._number, CONFIRMING, index), min(LARGEST, size - start), measure)
+            for index, start in enumerate(starts)
+        )
+        total, atoms = Tally.empty(measure.distinguisher.levels), _no_atoms(measure)
+        for drawn in self._sampled(chunks):
+            tally = _tally_of(drawn)
+            total += tally
+            atoms = _added(atoms, drawn.atoms)
+            self._record("confirmation", None, tally)
+        return self._test("confirmation", measure, total, atoms), measure.distinguisher
+
+    def _sampled(self, chunks: Iterator[Chunk]) -> Iterator[Drawn]:
+        """Yield what was drawn, counting exceptions; closing it discards draws made ahead."""
+        drawn = self._draws(chunks)
+        try:
+            for one in drawn:
+                self._failures += one.failures
+                yield one
+        finally:
+            close = getattr(drawn, "close", None)
+            if close is not None:
+                close()
+
+    def _fit(self) -> Learned:
+        selection = self._selection()
+        self._learned_from = selection.size
+        coming = max(self._plan.budget - selection.size, MINIMUM_SAMPLES)
+        return learn(selection, self._point, coming)
+
+    def _selection(self) -> SelectionDraws:
+        self._parts = [pool(self._parts)]
+        return self._parts[0]
+
+    def _believe(self, learned: Learned) -> None:
+        self._rounds.append(learned.beliefs)
+        self._wealth.believe(learned.beliefs)
+
+    def _measure(self, distinguisher: Distinguisher) -> Measure:
+        if not isinstance(self._spec.claim, ProbabilisticDP):
+            return Measure(distinguisher)
+        selection = self._selection()
+        if not has_atoms(selection):
+            self._warnings.append(_CONTINUOUS)
+            return Measure(distinguisher)
+        return Measure(distinguisher, accuse(selection, self._point))
+
+    def _record(self, stage: Stage, place: int | None, tally: Tally) -> None:
+        counts = tuple((int(d1), int(d2)) for d1, d2 in tally.counts)
+        self._blocks.append(Block(stage, place, tally.draws, counts))
+        if self._refuted_after is None and self._wealth.refuted:
+            self._refuted_after = self._spent
+        wealth = math.exp(min(self._wealth.log_largest, 700.0))
+        moment = Moment(self._spent, self._plan.budget, wealth, self._wealth.epsilon_lower)
+        self._notify(moment)
+
+    def _check_alive(self) -> None:
+        """Raise when nothing but exceptions came out, which says nothing about privacy."""
+        drawn = sum(part.size for part in self._parts)
+        if self._failures.total < drawn:
+            return
+        if drawn >= min(_HOPELESS, self._plan.freeze_at):
+            kind, message = next(iter(self._failures.messages.items()))
+            raise MechanismError(
+                f"the mechanism raised an exception on every draw of both inputs, {drawn} in all, "
+                f"the first one {kind}: {message}; an audit needs outputs"
+            )
+
+    def _test(
+        self, stage: Stage, measure: Measure, tally: Tally, atoms: AtomTally | None
+    ) -> FixedTest:
+        certifying = stage == "certification"
+        share = CERTIFICATION_SHARE if certifying else CONFIRMATION_SHARE
+        setting = Setting(
+            "certification" if certifying else "confirmation",
+            self._point,
+            share * self._spec.alpha,
+            self._spec.confidence,
+        )
+        if measure.atoms is not None and atoms is not None:
+            return atoms_test(setting, _accused(measure.atoms, atoms), tally.arms)
+        rule = measure.distinguisher
+        test = pair_test if self._spec.bound == "clopper-pearson" else game_test
+        return test(setting, tally, rule.guesses, (rule.words(1), rule.words(-1)))
+
+    def _certificate(self, fixed: FixedTest, rule: Distinguisher) -> Certificate:
+        spec = self._spec
+        alpha_betting = BETTING_SHARE * spec.alpha
+        bets = replay(self._point, alpha_betting, self._rounds, self._blocks)
+        share = fixed.alpha / spec.alpha
+        p_betting = math.exp(-max(0.0, bets.log_largest)) / BETTING_SHARE
+        return Certificate(
+            pair=spec.pairs[self._number].label,
+            refuted=bets.refuted or fixed.p_value <= fixed.alpha,
+            attack="single outputs" if fixed.method == "probabilistic" else rule.attack,
+            draws=self._spent,
+            budget=self._plan.budget,
+            refuted_after=self._refuted_after,
+            alpha=spec.alpha,
+            alpha_betting=alpha_betting,
+            wealth=math.exp(min(bets.log_largest, 700.0)),
+            epsilon_betting=bets.epsilon_lower,
+            epsilon_lower=max(bets.epsilon_lower, fixed.epsilon_lower),
+            delta_lower=fixed.delta_lower,
+            p_value=min(1.0, p_betting, fixed.p_value / share),
+            fixed=fixed,
+            failures=self._failures.counts,
+            reproducible=True,
+            rounds=tuple(_recorded(beliefs) for beliefs in self._rounds),
+            blocks=tuple(self._blocks),
+            guesses=tuple(rule.guesses.tolist()),
+            warnings=tuple(self._warnings),
+        )
+
+
+def _recorded(beliefs: Beliefs) -> dict[str, list[list[float]] | list[list[int]]]:
+    return {"posteriors": beliefs.posteriors.tolist(), "rules": beliefs.rules.tolist()}
+
+
+def _total(tallies: list[Tally]) -> Tally:
+    return Tally(np.sum([tally.counts for tally in tallies], axis=0))
+
+
+def _tally_of(drawn: Drawn) -> Tally:
+    if drawn.tally is None:
+        raise RuntimeError("a measured block came without its tally")
+    return drawn.tally
+
+
+def _no_atoms(measure: Measure) -> AtomTally | None:
+    if measure.atoms is None:
+        return None
+    return AtomTally(np.zeros((len(measure.atoms.keys), 2), dtype=np.int64), (0, 0))
+
+
+def _added(total: AtomTally | None, part: AtomTally | None) -> AtomTally | None:
+    return None if total is None or part is None else total + part
+
+
+def _accused(atoms: AccusedAtoms, tally: AtomTally) -> Accused:
+    """Return the atoms of both directions with their counts."""
+    sides: tuple[tuple[Guess, NDArray[np.bool_]], ...] = (
+        ("d1", atoms.for_d1),
+        ("d2", atoms.for_d2),
+    )
+    return tuple(
+        (atoms.words[i], guess, int(tally.counts[i, 0]), int(tally.counts[i, 1]))
+        for guess, mask in sides
+        for i in np.flatnonzero(mask)
+    )

@@ -1,0 +1,1 @@
+"""The command line: the only rooms that print or exit, one file for each command."""

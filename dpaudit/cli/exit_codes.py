@@ -1,0 +1,32 @@
+"""Exit codes, and which one wins when a batch earns several."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from dpaudit.auditing.result import AuditResult, Verdict
+from dpaudit.errors import DpauditError, UsageError
+
+NOTHING_FOUND = 0
+VIOLATION = 1
+USAGE = UsageError.exit_code
+FAILURE = DpauditError.exit_code
+NOTHING_MATCHED = 5
+INTERRUPTED = 130
+# 128 + SIGPIPE: whoever read the output has gone; 1 would say "violation".
+BROKEN_PIPE = 141
+
+# The first of these that occurs is the code of the whole.
+_PRECEDENCE = (USAGE, FAILURE, VIOLATION, NOTHING_MATCHED, NOTHING_FOUND)
+
+
+def of_result(result: AuditResult) -> int:
+    """Return the code that one audit earns by itself."""
+    if result.verdict is Verdict.ERROR:
+        return FAILURE
+    return NOTHING_FOUND if result.meets_expectation else VIOLATION
+
+
+def worst(codes: Iterable[int]) -> int:
+    """Return the code of several audits together."""
+    return min(codes, key=_PRECEDENCE.index, default=NOTHING_FOUND)

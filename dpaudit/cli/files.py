@@ -1,0 +1,45 @@
+"""Files that results are written to: refused before the work, whole or not at all after it."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from dpaudit.errors import UsageError
+
+
+def check_writable(path: Path) -> None:
+    """Raise UsageError when a file cannot be put at `path`."""
+    if path.is_dir():
+        raise UsageError(f"cannot write {path}: it is a folder; name a file")
+    if path.exists() and not path.is_file():
+        raise UsageError(f"cannot write {path}: it is not a regular file (for a pipe, give '-')")
+    if not path.absolute().parent.is_dir():
+        raise UsageError(f"cannot write {path}: there is no folder {str(path.parent)!r}; make it")
+    probe = _beside(path)
+    try:
+        probe.touch()
+        probe.unlink()
+    except OSError as error:
+        raise UsageError(f"cannot write {path}: {error.strerror}") from error
+
+
+def write_whole(path: Path, text: str) -> None:
+    """Write a file that others only ever see complete, as it was before or as it is now."""
+    temporary = _beside(path)
+    try:
+        with temporary.open("w", encoding="utf-8") as file:
+            file.write(text)
+            file.flush()
+            os.fsync(file.fileno())
+        temporary.replace(path.resolve())
+    except OSError as error:
+        raise UsageError(f"cannot write {path}: {error.strerror}") from error
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def _beside(path: Path) -> Path:
+    # In the same folder, since a rename is atomic only within one file system.
+    target = path.resolve()
+    return target.with_name(f".{target.name}.{os.getpid()}.tmp")

@@ -1,0 +1,230 @@
+"""Flags of `dpaudit run` that are keys of an audit: read once, in the words of a YAML file."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Callable
+from decimal import Decimal
+from typing import Any
+
+import click
+from click.core import ParameterSource
+
+from dpaudit.auditing.spec import MINIMUM_SAMPLES, AuditSpec
+from dpaudit.claims import DEFINITIONS
+from dpaudit.errors import UsageError
+from dpaudit.targets.datasets import parse_dataset
+
+Command = Callable[..., Any]
+
+_CLAIM = ("epsilon", "delta", "definition")
+
+
+def _value(_: click.Context, param: click.Parameter, text: str | None) -> Any:
+    """Read a value in JSON or YAML."""
+    return None if text is None else _parsed(text, param)
+
+
+def _named_values(
+    _: click.Context, param: click.Parameter, texts: tuple[str, ...]
+) -> dict[str, Any]:
+    """Read every `name=value`, the value in JSON or YAML."""
+    values: dict[str, Any] = {}
+    for text in texts:
+        name, equals, value = text.partition("=")
+        if not equals or not name.isidentifier():
+            raise UsageError(f"--param {text!r} must be name=value, e.g. --param epsilon=0.5")
+        if name in values:
+            raise UsageError(f"--param {name} is given more than once")
+        values[name] = _parsed(value, param)
+    return values
+
+
+def _whole_number(_: click.Context, param: click.Parameter, text: str | None) -> int | None:
+    """Read a whole number as people write it: 1000000, 1_000_000, 1,000,000 or 1e6."""
+    if text is None:
+        return None
+    try:
+        number = Decimal(text.replace(",", ""))  # takes underscores, and is exact
+        if number == number.to_integral_value():
+            return int(number)
+    except ArithmeticError:  # not a number, or not a finite one
+        pass
+    raise UsageError(f"{_flag(param)} {text!r} must be a whole number, e.g. 1_000_000 or 1e6")
+
+
+def _seed(_: click.Context, param: click.Parameter, text: str | None) -> int | None:
+    """Read a seed; draw one for `random`, here and not later, so that a batch shares it."""
+    if text == "random":
+        drawn = secrets.randbelow(2**32)
+        click.echo(f"--seed random drew {drawn}; --seed {drawn} repeats this run", err=True)
+        return drawn
+    if text is not None and not text.isdecimal():
+        raise UsageError(f"--seed {text!r} must be a whole number, at least 0, or random")
+    return None if text is None else int(text)
+
+
+def _field_default(name: str) -> str:
+    """Return the default of an AuditSpec, so that the help can never say another one."""
+    default = AuditSpec.__dataclass_fields__[name].default
+    return f"{default:,}" if isinstance(default, int) else str(default)
+
+
+# (flag, what click needs to know); in the order of the help.
+_FLAGS: tuple[tuple[tuple[str, ...], dict[str, Any]], ...] = (
+    (
+        ("--d1",),
+        {
+            "callback": _value,
+            "metavar": "VALUE",
+            "help": "One input: any JSON or YAML value, @file (.json, .yaml, .csv, "
+            ".npy), or import:module:name.",
+        },
+    ),
+    (
+        ("--d2",),
+        {"callback": _value, "metavar": "VALUE", "help": "Its neighbour, in the same way."},
+    ),
+    (("--epsilon",), {"type": float, "help": "The ε of the claim."}),
+    (("--delta",), {"type": float, "help": "The δ of the claim."}),
+    (
+        ("--definition",),
+        {
+            "type": click.Choice(list(DEFINITIONS)),
+            "help": "What is claimed. Default: approximate with a --delta above 0, else pure.",
+        },
+    ),
+    (
+        ("--param", "params"),
+        {
+            "callback": _named_values,
+            "metavar": "NAME=VALUE",
+            "multiple": True,
+            "help": "An argument of every call. Repeatable.",
+        },
+    ),
+    (
+        ("--init",),
+        {
+            "callback": _value,
+            "metavar": "VALUE",
+            "help": "Constructor arguments, a list or a mapping: '[1.0, 1.0]'.",
+        },
+    ),
+    (("--call",), {"metavar": "METHOD", "help": "The method that draws."}),
+    (("--factory",), {"is_flag": True, "help": "Calling the target returns what draws."}),
+    (
+        ("--batch-arg",),
+        {
+            "metavar": "NAME",
+            "help": "The parameter that takes the number of outputs wanted; none: "
+            "one call for each. Default: size, where there is one.",
+        },
+    ),
+    (
+        ("--post-process",),
+        {"metavar": "PATH", "help": "The import path of a function, applied to every output."},
+    ),
+    (
+        ("--as", "as"),
+        {"type": click.Choice(["array"]), "help": "array: hand the datasets over as NumPy arrays."},
+    ),
+    (
+        ("--adjacency",),
+        {
+            "metavar": "RELATION",
+            "help": "add-remove, replace, or a distance such as l1:1; checked where it can be.",
+        },
+    ),
+    (
+        ("--samples",),
+        {
+            "callback": _whole_number,
+            "metavar": "NUMBER",
+            "help": "Draws for each pair of inputs, both together, at least "
+            f"{MINIMUM_SAMPLES:,}. Default: {_field_default('samples')}.",
+        },
+    ),
+    (
+        ("--time",),
+        {"metavar": "DURATION", "help": "30s, 2m, 1h: draw as long as this, instead of --samples."},
+    ),
+    (
+        ("--confidence",),
+        {
+            "type": float,
+            "help": "1 minus the chance of a false alarm. Default: "
+            f"{_field_default('confidence')}.",
+        },
+    ),
+    (
+        ("--seed",),
+        {
+            "callback": _seed,
+            "metavar": "NUMBER|random",
+            "help": "Root of all randomness, or random: one is drawn and shown. "
+            f"Default: {_field_default('seed')}.",
+        },
+    ),
+    (
+        ("--workers",),
+        {
+            "callback": _whole_number,
+            "metavar": "NUMBER",
+            "help": f"Processes that draw. Default: {_field_default('workers')}.",
+        },
+    ),
+    (
+        ("--bound",),
+        {
+            "type": click.Choice(["game", "clopper-pearson"]),
+            "help": f"How counts become a bound. Default: {_field_default('bound')}.",
+        },
+    ),
+    (
+        ("--on-error",),
+        {
+            "type": click.Choice(["outcome", "fail"]),
+            "help": "What an exception of the mechanism "
+            f"is. Default: {_field_default('on_error')}.",
+        },
+    ),
+    (
+        ("--expect",),
+        {"type": click.Choice(["violation", "pass"]), "help": "The verdict that exits 0."},
+    ),
+    (("--full",), {"is_flag": True, "help": "Go on after a refutation, to tighten the bound."}),
+)
+
+
+def audit_flags(command: Command) -> Command:
+    """Give a command every flag that is a key of an audit."""
+    for names, extra in reversed(_FLAGS):
+        command = click.option(*names, **extra)(command)
+    return command
+
+
+def given_settings(ctx: click.Context, flags: dict[str, Any]) -> dict[str, Any]:
+    """Return the keys of an audit that flags were given for, as in a YAML file.
+
+    What was not given is not there, so that a file's own values, or the defaults, hold.
+    """
+    explicit = {
+        name: value
+        for name, value in flags.items()
+        if ctx.get_parameter_source(name) is ParameterSource.COMMANDLINE
+    }
+    settings = {name: value for name, value in explicit.items() if name not in _CLAIM}
+    claim = {name: explicit[name] for name in _CLAIM if name in explicit}
+    return {**settings, "claim": claim} if claim else settings
+
+
+def _parsed(text: str, param: click.Parameter) -> Any:
+    try:
+        return parse_dataset(text)
+    except UsageError as error:
+        raise UsageError(f"{_flag(param)}: {error}") from error
+
+
+def _flag(param: click.Parameter) -> str:
+    return param.opts[0]

@@ -1,0 +1,124 @@
+"""`dpaudit list`: the definitions that can be claimed, and the mechanisms of a package."""
+
+from __future__ import annotations
+
+import inspect
+import os
+import pkgutil
+import shutil
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import fields
+from importlib import import_module
+from types import ModuleType
+from typing import Any
+
+import click
+
+from dpaudit.claims import DEFINITIONS
+from dpaudit.cli import exit_codes
+from dpaudit.cli.group import SuggestingGroup, debug_option
+from dpaudit.errors import TargetError, did_you_mean
+
+_COLUMN = 38
+
+
+@click.group("list", cls=SuggestingGroup, short_help="List definitions, or mechanisms.")
+def list_() -> None:
+    """List what can be claimed, or what can be audited."""
+
+
+@list_.command()
+@debug_option
+def definitions() -> None:
+    """List the privacy definitions that --definition takes, with their formulas."""
+    for key, definition in DEFINITIONS.items():
+        flags = " ".join(f"--{field.name}" for field in fields(definition))
+        click.echo(f"{key:<15}{definition.title} ({flags})")
+        click.echo(f"{'':<15}{definition.formula}")
+
+
+@list_.command()
+@click.argument("package", default="mechanisms")
+@debug_option
+def mechanisms(package: str) -> int:
+    """List the public functions of PACKAGE (default: mechanisms), as targets of dpaudit run."""
+    modules = list(_modules(package))
+    found = [(_target(function), _summary(function)) for function in _functions(modules)]
+    if not found:
+        click.echo(f"there is no public function in the package {package!r}", err=True)
+        return exit_codes.NOTHING_MATCHED
+    width = min(_COLUMN, max(len(target) for target, _ in found))
+    for target, summary in found:
+        click.echo(_cut(f"{target:<{width}}  {summary}".rstrip()))
+    return exit_codes.NOTHING_FOUND
+
+
+def _modules(name: str) -> Iterator[ModuleType]:
+    """Yield a package and the modules in it; those that cannot be imported are named and left."""
+    if os.getcwd() not in sys.path and "" not in sys.path:
+        sys.path.insert(0, os.getcwd())  # as under `python -m`, and as dpaudit run does
+    package = _package(name)
+    yield package
+    for module in pkgutil.walk_packages(getattr(package, "__path__", []), f"{name}.", _skipped):
+        if module.name.rpartition(".")[2].startswith("_"):
+            continue
+        try:
+            yield import_module(module.name)
+        except (Exception, SystemExit) as error:  # noqa: BLE001  # foreign code, run by importing
+            click.echo(f"left out {module.name}: {type(error).__name__}: {error}", err=True)
+
+
+def _package(name: str) -> ModuleType:
+    try:
+        return import_module(name)
+    except ModuleNotFoundError as error:
+        if not f"{name}.".startswith(f"{error.name}."):
+            raise TargetError(f"the package {name!r} cannot be imported: {error}") from error
+        known = [one.name for one in pkgutil.iter_modules() if not one.name.startswith("_")]
+        raise TargetError(
+            f"there is no package {name!r} in {os.getcwd()} or on sys.path."
+            + did_you_mean(name, known)
+        ) from None
+    except (Exception, SystemExit) as error:
+        raise TargetError(
+            f"the package {name!r} cannot be imported: {type(error).__name__}: {error}"
+        ) from error
+
+
+def _skipped(name: str) -> None:
+    """Let `walk_packages` pass over what fails to import; `_modules` names it."""
+
+
+def _functions(modules: list[ModuleType]) -> list[Callable[..., Any]]:
+    """Return the public functions that the modules define and that take an input.
+
+    Where specimens state their truth (as those of this project do), the module that says what a
+    truth is holds tools, not mechanisms.
+    """
+    every = [function for module in modules for function in _own_functions(module)]
+    tools = {type(one.truth).__module__ for one in every if hasattr(one, "truth")}
+    return [one for one in every if one.__module__ not in tools]
+
+
+def _own_functions(module: ModuleType) -> Iterator[Callable[..., Any]]:
+    for name, value in vars(module).items():
+        is_own = inspect.isfunction(value) and value.__module__ == module.__name__
+        if is_own and not name.startswith("_") and inspect.signature(value).parameters:
+            yield value
+
+
+def _target(function: Callable[..., Any]) -> str:
+    return f"{function.__module__}:{function.__qualname__}"
+
+
+def _summary(function: Callable[..., Any]) -> str:
+    return (inspect.getdoc(function) or "").partition("\n")[0]
+
+
+def _cut(line: str) -> str:
+    """Cut a line to the width of the terminal; a pipe gets it whole."""
+    width = shutil.get_terminal_size().columns
+    if len(line) <= width or not sys.stdout.isatty():
+        return line
+    return f"{line[: width - 1]}…"

@@ -1,0 +1,73 @@
+"""`dpaudit`: the commands, one line each, loaded when they are used."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+import click
+
+from dpaudit.cli import exit_codes
+from dpaudit.cli.group import RootGroup
+
+COMMANDS = {
+    "run": ("dpaudit.cli.run:run", "Audit a mechanism, or all audits of configuration files."),
+    "report": ("dpaudit.cli.report:report", "Recheck and show the results of run --json."),
+    "list": ("dpaudit.cli.list:list_", "List definitions, or the mechanisms of a package."),
+    "schema": ("dpaudit.cli.schema:schema", "Print the JSON schema of configuration files."),
+}
+
+
+def _version(ctx: click.Context, _: click.Parameter, wanted: bool) -> None:
+    if not wanted or ctx.resilient_parsing:
+        return
+    from importlib.metadata import PackageNotFoundError, version
+
+    try:
+        click.echo(f"dpaudit {version('dpaudit')}")
+    except PackageNotFoundError:
+        click.echo("dpaudit (not installed: run from its source)")
+    ctx.exit()
+
+
+@click.group(
+    cls=RootGroup,
+    lazy=COMMANDS,
+    invoke_without_command=True,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 80},
+)
+@click.option(
+    "--version",
+    is_flag=True,
+    is_eager=True,
+    expose_value=False,
+    callback=_version,
+    help="Show the version and exit.",
+)
+@click.pass_context
+def cli(ctx: click.Context) -> int:
+    """Look for statistical proof that a mechanism leaks more than its privacy claim allows.
+
+    \b
+    dpaudit run my.module:mechanism --d1 0 --d2 1 --epsilon 1
+    dpaudit run audits.yaml
+
+    Exit codes: 0 nothing found, or every expectation met; 1 violation, or an
+    expectation not met; 2 usage or configuration; 3 error of the mechanism or of
+    dpaudit; 5 nothing matched; 130 interrupted.
+    """
+    if os.environ.get("NO_COLOR"):
+        ctx.color = False
+    if ctx.invoked_subcommand is not None:
+        return exit_codes.NOTHING_FOUND
+    click.echo(ctx.get_help())
+    return exit_codes.USAGE
+
+
+def main() -> None:
+    """Run the command line and exit."""
+    for stream in (sys.stdout, sys.stderr):
+        # A terminal that lacks ε shows a question mark, instead of an error and no verdict.
+        if hasattr(stream, "reconfigure"):
+            stream.reconfigure(errors="replace")
+    cli(prog_name="dpaudit")

@@ -1,0 +1,50 @@
+"""Reports on the terminal: the renderers' words, the verdict in colour where there is one."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import click
+
+from dpaudit.auditing.result import AuditResult, Verdict
+from dpaudit.reports.text import render, render_line, render_summary
+
+_COLOURS = {
+    Verdict.VIOLATION: "red",
+    Verdict.NO_VIOLATION_FOUND: "green",
+    Verdict.ERROR: "magenta",
+}
+
+
+class Printer:
+    """Prints audits as they end, a blank line between them, and a summary of several."""
+
+    def __init__(self, *, quiet: bool = False, verbose: int = 0, to_stderr: bool = False) -> None:
+        self.quiet = quiet
+        self._verbose = verbose
+        self._to_stderr = to_stderr
+        self._is_first = True
+
+    def show(self, result: AuditResult) -> None:
+        """Print one audit."""
+        if self.quiet:
+            self._echo(_coloured(render_line(result), result.verdict))
+            return
+        if not self._is_first:
+            self._echo("")
+        self._is_first = False
+        self._echo(_coloured(render(result, verbose=self._verbose), result.verdict))
+
+    def summarise(self, results: Sequence[AuditResult]) -> None:
+        """Print the summary of several audits."""
+        if len(results) > 1 and not self.quiet:
+            self._echo(f"\n{render_summary(results)}")
+
+    def _echo(self, text: str) -> None:
+        click.echo(text, err=self._to_stderr)
+
+
+def _coloured(text: str, verdict: Verdict) -> str:
+    """Return a report with the verdict in bold colour, which click drops in pipes."""
+    head = verdict.value
+    return click.style(head, fg=_COLOURS[verdict], bold=True) + text.removeprefix(head)

@@ -1,0 +1,158 @@
+"""What a running audit shows: a live line on a terminal, now and then a line in a log."""
+
+from __future__ import annotations
+
+import math
+import os
+import sys
+import time
+from typing import Any, Protocol
+
+import click
+
+from dpaudit.auditing.result import Progress
+from dpaudit.auditing.spec import BETTING_SHARE, AuditSpec
+from dpaudit.reports import numbers
+from dpaudit.reports.numbers import unglued
+
+# Most audits that find something are over sooner, and then need not wait for rich to be imported.
+_PATIENCE = 0.5
+_REFRESHES = 5
+_SECONDS_BETWEEN_LINES = 5.0
+_BAR = 30
+
+
+class Display(Protocol):
+    """Shows how far one audit is."""
+
+    def update(self, progress: Progress) -> None:
+        """Take notice of a moment."""
+
+    def close(self) -> None:
+        """Leave the terminal as if nothing had been shown."""
+
+
+def make_display(spec: AuditSpec, place: str, *, quiet: bool) -> Display:
+    """Return what suits the stream of errors. place: `2 of 5`, or nothing for a single audit."""
+    if quiet:
+        return _Silent()
+    if sys.stderr.isatty() and os.environ.get("TERM") != "dumb":
+        return _Live(spec, place)
+    return _Lines(spec, place)
+
+
+class _Silent:
+    def update(self, progress: Progress) -> None:
+        pass
+
+    def close(self) -> None:
+        pass
+
+
+class _Lines:
+    """At most a line every few seconds, for logs."""
+
+    def __init__(self, spec: AuditSpec, place: str) -> None:
+        self._spec, self._place = spec, place
+        self._last = time.monotonic()
+
+    def update(self, progress: Progress) -> None:
+        now = time.monotonic()
+        if now - self._last >= _SECONDS_BETWEEN_LINES:
+            self._last = now
+            click.echo(f"{title(progress, self._place)}: {status(progress, self._spec)}", err=True)
+
+    def close(self) -> None:
+        pass
+
+
+class _Live:
+    """A bar and a line below it, which vanish at the end."""
+
+    def __init__(self, spec: AuditSpec, place: str) -> None:
+        self._spec, self._place = spec, place
+        self._start = time.monotonic()
+        self._shown = -math.inf
+        self._live: Any = None
+
+    def update(self, progress: Progress) -> None:
+        now = time.monotonic()
+        if now - self._start < _PATIENCE or now - self._shown < 1 / _REFRESHES:
+            return
+        self._shown = now
+        if self._live is None:
+            self._live = _started_live()
+        self._live.update(self._picture(progress), refresh=True)
+
+    def close(self) -> None:
+        if self._live is not None:
+            self._live.stop()
+            self._live = None
+
+    def _picture(self, progress: Progress) -> Any:
+        from rich.console import Group
+        from rich.progress_bar import ProgressBar
+        from rich.table import Table
+        from rich.text import Text
+
+        first = Table.grid(padding=(0, 1))
+        share = progress.draws / progress.budget if progress.budget else 0.0
+        bar = ProgressBar(total=max(1, progress.budget), completed=progress.draws, width=_BAR)
+        first.add_row(
+            Text(title(progress, self._place), style="bold", overflow="ellipsis", no_wrap=True),
+            bar,
+            Text(f"{100 * share:3.0f} %"),
+            Text(remaining(progress), no_wrap=True),
+        )
+        second = Text(status(progress, self._spec, with_share=False), style="dim", no_wrap=True)
+        return Group(first, second)
+
+
+def _started_live() -> Any:
+    from rich.console import Console
+    from rich.live import Live
+
+    # No thread of its own: it would compete with the mechanism for the interpreter.
+    live = Live(console=Console(stderr=True), auto_refresh=False, transient=True)
+    live.start()
+    return live
+
+
+def title(progress: Progress, place: str) -> str:
+    """Return the audit's name, and its place in a batch."""
+    return f"{progress.name} ({place})" if place else progress.name
+
+
+def status(progress: Progress, spec: AuditSpec, *, with_share: bool = True) -> str:
+    """Return draws, speed, evidence, bound and, for a line by itself, share and time left."""
+    drawn, budget = numbers.count(progress.draws), numbers.count(progress.budget)
+    parts = [f"{drawn} of {budget} draws", speed(progress.rate), evidence(progress, spec)]
+    parts.append(f"ε ≥ {numbers.at_least(progress.epsilon_lower)}")
+    if with_share:
+        parts.append(remaining(progress))
+    return unglued(", ".join(part for part in parts if part))
+
+
+def evidence(progress: Progress, spec: AuditSpec) -> str:
+    """Return the wealth beside what refutes the claim."""
+    needed = 1 / (BETTING_SHARE * spec.alpha)
+    if progress.wealth >= needed:
+        return "refuted"
+    wealth = numbers.at_least(progress.wealth, digits=2)
+    return f"evidence {wealth} of {numbers.about(needed)} needed"
+
+
+def speed(rate: float) -> str:
+    """Return draws a second: `1.2 M/s`."""
+    if not math.isfinite(rate) or rate <= 0:
+        return ""
+    if rate >= 1e6:
+        return f"{rate / 1e6:.1f} M/s"
+    return f"{numbers.about(rate, digits=2)}/s"
+
+
+def remaining(progress: Progress) -> str:
+    """Return the time left, when it is known."""
+    if not math.isfinite(progress.remaining):
+        return ""
+    return unglued(f"{numbers.duration(max(1.0, round(progress.remaining)))} left")

@@ -1,0 +1,177 @@
+"""`dpaudit run`: audit a mechanism, or the audits of configuration files."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import click
+
+from dpaudit.auditing.spec import AuditSpec
+from dpaudit.cli import exit_codes
+from dpaudit.cli.batch import Outcome, run_batch, run_one
+from dpaudit.cli.files import check_writable, write_whole
+from dpaudit.cli.flags import audit_flags, given_settings
+from dpaudit.cli.group import DEBUG, debug_option
+from dpaudit.cli.output import Printer
+from dpaudit.config import build_spec, load_config
+from dpaudit.errors import ConfigurationError, UsageError
+
+_CONFIGURATIONS = (".yaml", ".yml")
+_STDOUT = "-"
+
+
+@click.command(short_help="Audit a mechanism, or all audits of configuration files.")
+@click.argument("targets", nargs=-1, required=True, metavar="TARGET|FILE.yaml...")
+@audit_flags
+@click.option(
+    "-k",
+    "pattern",
+    metavar="PATTERN",
+    help="Only audits whose name contains this; 'not PATTERN': all others.",
+)
+@click.option(
+    "--json",
+    "json_file",
+    metavar="FILE",
+    help="Write the results here, complete enough "
+    "to be rechecked by dpaudit report; '-': standard output, the report to stderr.",
+)
+@click.option("-q", "--quiet", is_flag=True, help="One line for each audit, no progress.")
+@click.option(
+    "-v", "--verbose", count=True, help="Every pair of inputs, and how the result came about."
+)
+@debug_option
+@click.pass_context
+def run(
+    ctx: click.Context,
+    /,
+    targets: tuple[str, ...],
+    pattern: str | None,
+    json_file: str | None,
+    quiet: bool,
+    verbose: int,
+    **flags: Any,
+) -> int:
+    """Audit a mechanism, named as package.module:function or path/to/file.py:function, or all
+    audits of configuration files, whose values the flags override.
+
+    \b
+    dpaudit run mechanisms.laplace:laplace --d1 0 --d2 1 --epsilon 1
+    dpaudit run configs/quickstart.yaml --samples 1e5 -k laplace
+    """
+    specs = _selected(_requested(targets, given_settings(ctx, flags)), pattern)
+    if json_file is not None and json_file != _STDOUT:
+        check_writable(Path(json_file))
+    if not specs:
+        click.echo(f"no audit's name matches -k {pattern!r}", err=True)
+        return exit_codes.NOTHING_MATCHED
+    printer = Printer(quiet=quiet, verbose=verbose, to_stderr=json_file == _STDOUT)
+    session = _Session(specs, printer, json_file, is_single=not _are_files(targets))
+    return session.run(debug=ctx.meta.get(DEBUG, False))
+
+
+@dataclass(frozen=True, slots=True)
+class _Session:
+    """One run of the command: outcomes as they come, and what is left to do at the end."""
+
+    specs: Sequence[AuditSpec]
+    printer: Printer
+    json_file: str | None
+    is_single: bool
+
+    def run(self, *, debug: bool) -> int:
+        outcomes: list[Outcome] = []
+        try:
+            for outcome in self._outcomes(debug):
+                outcomes.append(outcome)
+                self.printer.show(outcome.result)
+        except KeyboardInterrupt:
+            self._save(outcomes)
+            click.echo(f"\n{len(outcomes)} of {len(self.specs)} audits ended", err=True)
+            raise
+        except BrokenPipeError:
+            self._save(outcomes)
+            raise
+        self._save(outcomes)
+        self.printer.summarise([outcome.result for outcome in outcomes])
+        return exit_codes.worst(outcome.code for outcome in outcomes)
+
+    def _outcomes(self, debug: bool) -> Iterable[Outcome]:
+        quiet = self.printer.quiet
+        if not self.is_single:
+            return run_batch(self.specs, quiet=quiet, debug=debug)
+        # A request that cannot be carried out is the caller's to see, not an outcome in a list.
+        result = run_one(self.specs[0], quiet=quiet)
+        return [Outcome(result, exit_codes.of_result(result))]
+
+    def _save(self, outcomes: Sequence[Outcome]) -> None:
+        if self.json_file is None or not outcomes:
+            return
+        from dpaudit.reports.json import to_json
+
+        text = to_json([outcome.result for outcome in outcomes])
+        if self.json_file == _STDOUT:
+            click.echo(text, nl=False)
+        else:
+            write_whole(Path(self.json_file), text)
+
+
+def _requested(targets: Sequence[str], settings: dict[str, Any]) -> list[AuditSpec]:
+    """Return the audits asked for, from files, all of which are read before anything runs."""
+    if _are_files(targets):
+        return _from_files([Path(target) for target in targets], settings)
+    files = [target for target in targets if target.endswith(_CONFIGURATIONS)]
+    if files:
+        raise UsageError(f"give configuration files or one import path, not both: {files[0]!r}")
+    if len(targets) > 1:
+        raise UsageError(
+            f"one import path at a time, not {len(targets)} ({', '.join(targets)}); "
+            "list them in a configuration file, or quote a value that has spaces"
+        )
+    _check_complete(targets[0], settings)
+    return [build_spec({"mechanism": targets[0], **settings})]
+
+
+def _are_files(targets: Sequence[str]) -> bool:
+    return all(target.endswith(_CONFIGURATIONS) for target in targets)
+
+
+def _from_files(paths: Sequence[Path], settings: dict[str, Any]) -> list[AuditSpec]:
+    seen: dict[Path, Path] = {}
+    for path in paths:
+        if path.resolve() in seen:
+            raise ConfigurationError(f"the configuration file {str(path)!r} is given twice")
+        seen[path.resolve()] = path
+    loaded = [(path, load_config(path, settings)) for path in paths]
+    names = [spec.name for _, specs in loaded for spec in specs]
+    shared = {name for name in names if names.count(name) > 1}
+    return [
+        replace(spec, name=f"{path}: {spec.name}") if spec.name in shared else spec
+        for path, specs in loaded
+        for spec in specs
+    ]
+
+
+def _check_complete(target: str, settings: dict[str, Any]) -> None:
+    missing = [f"--{key}" for key in ("d1", "d2") if key not in settings]
+    if "epsilon" not in settings.get("claim", {}):
+        missing.append("--epsilon")
+    if missing:
+        verb = "is" if len(missing) == 1 else "are"
+        raise UsageError(
+            f"{', '.join(missing)} {verb} missing; an audit of one mechanism looks like "
+            f"dpaudit run {target} --d1 0 --d2 1 --epsilon 1"
+        )
+
+
+def _selected(specs: Sequence[AuditSpec], pattern: str | None) -> list[AuditSpec]:
+    """Return the audits whose name contains the pattern, in any case; `not x` turns it round."""
+    if pattern is None:
+        return list(specs)
+    text = pattern.strip().lower()
+    wanted = not text.startswith("not ")
+    text = text.removeprefix("not ").strip()
+    return [spec for spec in specs if (text in spec.name.lower()) is wanted]

@@ -1,0 +1,204 @@
+"""Settings, from a file or from flags, to an `AuditSpec`."""
+
+from __future__ import annotations
+
+import pathlib
+import re
+import secrets
+from collections.abc import Mapping
+from typing import Any
+
+from msgspec import UNSET, UnsetType
+
+from dpaudit.auditing.spec import AuditSpec
+from dpaudit.claims import PrivacyClaim, make_claim
+from dpaudit.config.problems import Locate, Path, PlacedError, about, problem, reported
+from dpaudit.config.schema import (
+    AuditSettings,
+    PairSettings,
+    check_keys,
+    check_types,
+    key_names,
+)
+from dpaudit.errors import ConfigurationError, UsageError
+from dpaudit.pairs import (
+    Adjacency,
+    NeighbouringPair,
+    check_pair,
+    describe_pair,
+    parse_adjacency,
+)
+from dpaudit.targets.datasets import load_dataset
+from dpaudit.targets.import_path import located
+from dpaudit.targets.target import ImportedTarget
+
+Folder = pathlib.Path | None
+
+_UNITS = {"ms": 0.001, "": 1.0, "s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0}
+
+
+def build_spec(settings: Mapping[str, Any], where: str = "") -> AuditSpec:
+    """Return the audit that `settings` describe, with the keys of a configuration file.
+
+    where: put in front of every message.  Raises ConfigurationError for unknown or missing keys
+    and wrong types, and the errors of claims, datasets and audits for impossible values.
+    """
+    return located_spec(settings, lambda path: f"{where}: " if where else "")
+
+
+def located_spec(settings: Mapping[str, Any], locate: Locate, base: Folder = None) -> AuditSpec:
+    """Return the audit; `locate` says where in the file a key stands.
+
+    base: where relative files are looked for after the working directory.
+    """
+    with reported(locate):
+        check_keys(settings, key_names(AuditSettings))
+        return _spec(check_types(_given(settings)), base)
+
+
+def default_name(settings: Mapping[str, Any]) -> str:
+    """Return the name of an audit: its own, else that of the mechanism."""
+    name = settings.get("name") or str(settings.get("mechanism", "")).rpartition(":")[2]
+    return str(name)
+
+
+def parse_duration(value: float | str) -> float:
+    """Return seconds from `30s`, `2m`, `1h`, `500ms` or a number. Raises ConfigurationError."""
+    if isinstance(value, int | float):
+        return float(value)
+    match = re.fullmatch(r"\s*(\d+\.?\d*|\.\d+)\s*([a-z]*)\s*", value)
+    if match is None or match[2] not in _UNITS:
+        raise ConfigurationError(f"time={value!r} must be a duration such as 30s, 2m or 1h")
+    return float(match[1]) * _UNITS[match[2]]
+
+
+def _given(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Drop keys without a value; for a dataset, null is one."""
+    return {
+        key: value
+        for key, value in settings.items()
+        if value is not UNSET and (value is not None or key in ("d1", "d2"))
+    }
+
+
+def _spec(given: AuditSettings, base: Folder) -> AuditSpec:
+    options = _options(given)
+    target, claim = _target(given, base), _claim(given)
+    pairs = _pairs(given, base)
+    name = default_name({"name": _or_none(given.name), "mechanism": target.path})
+    try:
+        return AuditSpec(name=name, target=target, pairs=pairs, claim=claim, **options)
+    except UsageError as error:
+        # Messages about a field start with its name, which is also the key.
+        key = re.match(r"\w+", str(error))
+        raise PlacedError((key[0],) if key else (), error) from error
+
+
+def _or_none(value: Any) -> Any:
+    return None if isinstance(value, UnsetType) else value
+
+
+def _target(given: AuditSettings, base: Folder) -> ImportedTarget:
+    if isinstance(given.mechanism, UnsetType):
+        raise problem((), "the audit has no mechanism; give its import path, package.module:attr")
+    post_process = _or_none(given.post_process)
+    return ImportedTarget(
+        path=located(given.mechanism, base),
+        init=_or_none(given.init),
+        call=_or_none(given.call),
+        factory=bool(_or_none(given.factory)),
+        params=_or_none(given.params) or {},
+        batch_arg=_or_none(given.batch_arg),
+        post_process=None if post_process is None else located(post_process, base),
+    )
+
+
+def _claim(given: AuditSettings) -> PrivacyClaim:
+    if isinstance(given.claim, UnsetType):
+        raise problem((), "the audit has no claim; give e.g. claim: {epsilon: 1}")
+    parameters = dict(given.claim)
+    definition = parameters.pop("definition", None)
+    if definition is not None and not isinstance(definition, str):
+        raise problem(("claim", "definition"), f"definition={definition!r} must be a name")
+    with about("claim"):
+        return make_claim(parameters, definition)
+
+
+def _pairs(given: AuditSettings, base: Folder) -> tuple[NeighbouringPair, ...]:
+    if not isinstance(given.pairs, UnsetType):
+        if given.d1 is not UNSET or given.d2 is not UNSET:
+            raise problem(("pairs",), "give either pairs, or d1 and d2, not both")
+        return tuple(
+            _pair(one, given, base, ("pairs", index)) for index, one in enumerate(given.pairs)
+        )
+    for key, value in (("d1", given.d1), ("d2", given.d2)):
+        if value is UNSET:
+            raise problem((), f"the audit has no {key}; give two neighbouring datasets, d1 and d2")
+    return (_pair(PairSettings(d1=given.d1, d2=given.d2), given, base, ()),)
+
+
+def _pair(one: PairSettings, given: AuditSettings, base: Folder, path: Path) -> NeighbouringPair:
+    as_array = given.as_ == "array"
+    with about(*path, "d1"):
+        d1 = load_dataset(one.d1, as_array=as_array, base=base)
+    with about(*path, "d2"):
+        d2 = load_dataset(one.d2, as_array=as_array, base=base)
+    label = _or_none(one.name) or describe_pair(one.d1, one.d2)
+    pair = NeighbouringPair(d1, d2, _adjacency(one, given, path), label)
+    with about(*path, "d2"):
+        check_pair(pair)
+    return pair
+
+
+def _adjacency(one: PairSettings, given: AuditSettings, path: Path) -> Adjacency | None:
+    if not isinstance(one.adjacency, UnsetType):
+        with about(*path, "adjacency"):
+            return parse_adjacency(one.adjacency)
+    with about("adjacency"):
+        return parse_adjacency(_or_none(given.adjacency))
+
+
+def _options(given: AuditSettings) -> dict[str, Any]:
+    """Return the fields of an AuditSpec that were given; it knows the defaults of the others."""
+    options = {
+        "samples": _whole("samples", given.samples),
+        "time": _time(given.time),
+        "confidence": _number("confidence", given.confidence),
+        "seed": _seed(given.seed),
+        "workers": _whole("workers", given.workers),
+        "bound": given.bound,
+        "full": given.full,
+        "on_error": given.on_error,
+        "expect": given.expect,
+    }
+    return {key: value for key, value in options.items() if value is not UNSET}
+
+
+def _number(key: str, value: Any) -> Any:
+    if isinstance(value, str):
+        raise problem((key,), f"{key}={value!r} must be a number")
+    return value
+
+
+def _whole(key: str, value: Any) -> Any:
+    """Return an integer, also from 1e6, which YAML and JSON read as a float."""
+    if value is UNSET:
+        return value
+    if isinstance(value, str) or not float(value).is_integer():
+        raise problem((key,), f"{key}={value!r} must be a whole number")
+    return int(value)
+
+
+def _time(value: Any) -> Any:
+    if value is UNSET:
+        return value
+    with about("time"):
+        return parse_duration(value)
+
+
+def _seed(value: Any) -> Any:
+    if value == "random":
+        return secrets.randbelow(2**32)
+    if isinstance(value, str):
+        raise problem(("seed",), f"seed={value!r} must be a whole number, at least 0, or random")
+    return value

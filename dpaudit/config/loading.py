@@ -1,0 +1,193 @@
+"""A YAML file to audits, with messages that name the file, the line and the key."""
+
+from __future__ import annotations
+
+import pathlib
+from collections.abc import Collection, Iterator, Mapping
+from functools import partial
+from typing import Any
+
+from dpaudit.auditing.spec import AuditSpec
+from dpaudit.config.building import default_name, located_spec
+from dpaudit.config.matrix import expand
+from dpaudit.config.problems import Path, problem, reported
+from dpaudit.config.schema import (
+    VERSION,
+    AuditSettings,
+    ConfigurationFile,
+    PairSettings,
+    check_keys,
+    key_names,
+)
+from dpaudit.errors import ConfigurationError
+from dpaudit.targets.yaml_values import YamlError, compose, construct, line_of
+
+# Keys that flags add to instead of replacing: `--epsilon 2` keeps the file's δ.
+_MERGED = ("claim", "params")
+
+# The deepest path a message points at: audits, 0, pairs, 0, adjacency.
+_DEPTH = 6
+
+
+def load_config(path: pathlib.Path, overrides: Mapping[str, Any] | None = None) -> list[AuditSpec]:
+    """Return the audits of a configuration file, in its order, matrices expanded.
+
+    overrides: keys of an audit, from flags, which win over the file.  Raises ConfigurationError
+    (and the errors of claims, datasets and audits) with `file.yaml:12: ` in front.
+    """
+    document = _Document(path)
+    with reported(document.locate):
+        _check_file(document.content)
+    audits = list(_audits(document))
+    specs = [document.spec(index, settings, overrides or {}) for index, settings in audits]
+    with reported(document.locate):
+        _check_names(specs, [index for index, _ in audits], document)
+    return specs
+
+
+class _Document:
+    """A parsed file that remembers on which line every key stands."""
+
+    def __init__(self, path: pathlib.Path) -> None:
+        self.path = path
+        text = _read(path)
+        try:
+            node = compose(text)
+            self.content = construct(node)
+        except YamlError as error:
+            line = "" if error.line is None else f":{error.line}"
+            raise ConfigurationError(f"{path}{line}: {error}") from None
+        self.lines = dict(_lines(node))
+
+    def line(self, path: Path) -> int | None:
+        """Return the line of a path, or of the nearest thing around it."""
+        while path and path not in self.lines:
+            path = path[:-1]
+        return self.lines.get(path)
+
+    def locate(self, path: Path) -> str:
+        line = self.line(path)
+        return f"{self.path}: " if line is None else f"{self.path}:{line}: "
+
+    def locate_in(self, index: int, path: Path, flags: Collection[str] = ()) -> str:
+        """Return the place of a key of an audit, which may stand among the defaults.
+
+        flags: keys that a flag has set, so that no line is to blame for them.
+        """
+        if path and path[0] in flags:
+            return self.locate(())
+        own: Path = ("audits", index, *path)
+        inherited: Path = ("defaults", *path)
+        is_inherited = path and own[:3] not in self.lines and inherited[:2] in self.lines
+        return self.locate(inherited if is_inherited else own)
+
+    def spec(
+        self, index: int, settings: Mapping[str, Any], overrides: Mapping[str, Any]
+    ) -> AuditSpec:
+        return located_spec(
+            _overridden(settings, overrides),
+            partial(self.locate_in, index, flags=overrides),
+            self.path.parent,
+        )
+
+
+def _read(path: pathlib.Path) -> str:
+    try:
+        return path.read_text("utf-8-sig")
+    except FileNotFoundError:
+        raise ConfigurationError(f"there is no configuration file {str(path)!r}") from None
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigurationError(f"{path}: cannot be read: {error}") from None
+
+
+def _lines(node: Any, path: Path = ()) -> Iterator[tuple[Path, int]]:
+    if node is None or len(path) > _DEPTH:
+        return
+    if node.id == "mapping":
+        for key, value in node.value:
+            yield (*path, key.value), line_of(key)
+            yield from _lines(value, (*path, key.value))
+    elif node.id == "sequence" and path[-1:] in (("audits",), ("pairs",)):
+        for index, item in enumerate(node.value):
+            yield (*path, index), line_of(item)
+            yield from _lines(item, (*path, index))
+
+
+def _check_file(content: Any) -> None:
+    if content is None:
+        raise problem((), "the file is empty; it needs version: 1 and audits:")
+    if not isinstance(content, Mapping):
+        raise problem((), "the file must be a mapping with version: 1 and audits:")
+    check_keys(content, key_names(ConfigurationFile))
+    if "version" not in content:
+        raise problem((), f"the file has no version; start it with version: {VERSION}")
+    if content["version"] != VERSION or isinstance(content["version"], bool):
+        raise problem(
+            ("version",),
+            f"version={content['version']!r} is not known; this dpaudit reads version {VERSION}",
+        )
+    _check_sections(content)
+
+
+def _check_sections(content: Mapping[str, Any]) -> None:
+    audits, defaults = content.get("audits"), content.get("defaults")
+    if not isinstance(audits, list) or not audits:
+        raise problem(("audits",), "audits must be a list with at least one audit")
+    if defaults is not None:
+        _check_audit(defaults, ("defaults",))
+    for index, audit in enumerate(audits):
+        _check_audit(audit, ("audits", index))
+
+
+def _check_audit(settings: Any, path: Path) -> None:
+    if not isinstance(settings, Mapping):
+        raise problem(path, f"{settings!r} must be a mapping with keys such as mechanism and claim")
+    check_keys(settings, key_names(AuditSettings), path)
+    pairs = settings.get("pairs")
+    for index, pair in enumerate(pairs if isinstance(pairs, list) else []):
+        if isinstance(pair, Mapping):
+            check_keys(pair, key_names(PairSettings), (*path, "pairs", index))
+
+
+def _audits(document: _Document) -> Iterator[tuple[int, dict[str, Any]]]:
+    """Yield the settings of every audit, defaults filled in, and its place in the list."""
+    defaults = document.content.get("defaults") or {}
+    for index, audit in enumerate(document.content["audits"]):
+        settings = _with_defaults(audit, defaults)
+        with reported(partial(document.locate_in, index)):
+            for expanded in expand(settings, default_name(settings)):
+                yield index, expanded
+
+
+def _with_defaults(audit: Mapping[str, Any], defaults: Mapping[str, Any]) -> dict[str, Any]:
+    return {**_without_pair(defaults, audit), **audit}
+
+
+def _overridden(settings: Mapping[str, Any], overrides: Mapping[str, Any]) -> dict[str, Any]:
+    merged = {**_without_pair(settings, overrides), **overrides}
+    for key in _MERGED:
+        below, above = settings.get(key), overrides.get(key)
+        if isinstance(below, Mapping) and isinstance(above, Mapping):
+            merged[key] = {**below, **above}
+    return merged
+
+
+def _without_pair(below: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, Any]:
+    """Drop the other way to write pairs: `pairs` excludes `d1` and `d2`."""
+    dropped = {"d1", "d2"} if "pairs" in above else set()
+    if "d1" in above or "d2" in above:
+        dropped = dropped | {"pairs"}
+    return {key: value for key, value in below.items() if key not in dropped}
+
+
+def _check_names(specs: list[AuditSpec], indices: list[int], document: _Document) -> None:
+    first: dict[str, int] = {}
+    for spec, index in zip(specs, indices, strict=True):
+        if spec.name in first:
+            line = document.line(("audits", first[spec.name]))
+            raise problem(
+                ("audits", index, "name"),
+                f"the audit name {spec.name!r} is used twice (first on line {line}); "
+                "give each audit its own name",
+            )
+        first[spec.name] = index

@@ -1,0 +1,109 @@
+"""`matrix:` expands one audit into many; `${name}` refers to the value at hand."""
+
+from __future__ import annotations
+
+import itertools
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from dpaudit.config.problems import Path, problem
+from dpaudit.config.schema import REFERENCE
+from dpaudit.errors import did_you_mean
+
+Values = Mapping[str, Any]
+
+_REFERENCE = re.compile(r"\$" + REFERENCE + "|" + REFERENCE)
+
+
+def expand(settings: Mapping[str, Any], name: str) -> Iterator[dict[str, Any]]:
+    """Yield the settings of every combination, named `name[epsilon=0.1]`, in the file's order.
+
+    Raises a PlacedError for a matrix that is none, a reference to nothing, or an axis never used.
+    """
+    matrix = settings.get("matrix") or {}
+    plain = {key: value for key, value in settings.items() if key != "matrix"}
+    _check(matrix, plain)
+    for combination in itertools.product(*matrix.values()):
+        values = dict(zip(matrix, combination, strict=True))
+        expanded = {key: substitute(value, values, (key,)) for key, value in plain.items()}
+        own_name = expanded.get("name") if _names_axes(plain, matrix) else None
+        yield {**expanded, "name": own_name or _labelled(name, values)}
+
+
+def substitute(value: Any, values: Values, path: Path = ()) -> Any:
+    """Return `value` with every `${name}` replaced; one that is the whole string keeps its type.
+
+    `$${name}` stands for the text `${name}`.
+    """
+    if isinstance(value, str):
+        return _substitute_text(value, values, path)
+    if isinstance(value, Mapping):
+        return {key: substitute(part, values, (*path, key)) for key, part in value.items()}
+    if isinstance(value, list):
+        return [substitute(part, values, (*path, i)) for i, part in enumerate(value)]
+    return value
+
+
+def _substitute_text(text: str, values: Values, path: Path) -> Any:
+    whole = re.fullmatch(REFERENCE, text)
+    if whole:
+        return _looked_up(whole[1], values, path)
+    return _REFERENCE.sub(lambda match: _replacement(match, values, path), text)
+
+
+def _replacement(match: re.Match[str], values: Values, path: Path) -> str:
+    if match[0].startswith("$$"):
+        return match[0][1:]
+    return str(_looked_up(match[2], values, path))
+
+
+def _looked_up(name: str, values: Values, path: Path) -> Any:
+    if name in values:
+        return values[name]
+    known = f"the matrix has {', '.join(values)}" if values else "the audit has no matrix"
+    raise problem(
+        path,
+        f"unknown reference ${{{name}}}: {known}.{did_you_mean(name, values)}"
+        f" For the text itself write $${{{name}}}",
+    )
+
+
+def _check(matrix: Any, plain: Mapping[str, Any]) -> None:
+    if not isinstance(matrix, Mapping):
+        raise problem(("matrix",), "matrix must be a mapping such as {epsilon: [0.1, 1, 4]}")
+    used = set(_references(plain))
+    for name, axis in matrix.items():
+        if not isinstance(axis, list) or not axis:
+            raise problem(
+                ("matrix", name), f"matrix: {name}={axis!r} must be a list of values, not empty"
+            )
+        if name not in used:
+            raise problem(
+                ("matrix", name),
+                f"matrix: {name!r} is never used; refer to it as ${{{name}}}, "
+                f"e.g. claim: {{epsilon: ${{{name}}}}}",
+            )
+
+
+def _references(value: Any) -> Iterator[str]:
+    if isinstance(value, str):
+        yield from (match[2] for match in _REFERENCE.finditer(value) if match[2] is not None)
+    elif isinstance(value, Mapping):
+        yield from itertools.chain.from_iterable(map(_references, value.values()))
+    elif isinstance(value, list):
+        yield from itertools.chain.from_iterable(map(_references, value))
+
+
+def _names_axes(plain: Mapping[str, Any], matrix: Values) -> bool:
+    return set(matrix) <= set(_references(plain.get("name")))
+
+
+def _labelled(name: str, values: Values) -> str:
+    label = ",".join(f"{key}={_short(value)}" for key, value in values.items())
+    return f"{name}[{label}]" if label else name
+
+
+def _short(value: Any) -> str:
+    text = str(value)
+    return text if len(text) <= 20 else f"{text[:19]}…"

@@ -1,0 +1,214 @@
+"""The keys of a configuration file: names, types and what each must be.
+
+A description starts with what the value must be, so that it serves both as the documentation in
+the JSON schema and as the end of the message for a wrong value.
+"""
+
+from __future__ import annotations
+
+import typing
+from collections.abc import Iterable, Mapping
+from dataclasses import fields
+from typing import Annotated, Any, Literal
+
+import msgspec
+from msgspec import UNSET, Meta, Struct, UnsetType
+
+from dpaudit.claims import DEFINITIONS
+from dpaudit.config.problems import Path, PlacedError, problem
+from dpaudit.errors import did_you_mean
+
+VERSION = 1
+REFERENCE = r"\$\{([^}]*)\}"
+
+# A number, or a reference to an axis of the matrix, which is replaced before values are checked.
+Reference = Annotated[str, Meta(pattern=f"^{REFERENCE}$")]
+Whole = int | float | Reference
+Number = int | float | Reference
+Words = Annotated[str, Meta(min_length=1)]
+AdjacencyValue = str | dict[str, Number]
+
+
+class PairSettings(Struct, kw_only=True, forbid_unknown_fields=True):
+    """One pair of neighbouring datasets."""
+
+    d1: Annotated[Any, Meta(description="a dataset: any value, @file or import:module:name")]
+    d2: Annotated[Any, Meta(description="its neighbour: any value, @file or import:module:name")]
+    adjacency: Annotated[
+        AdjacencyValue | UnsetType,
+        Meta(description="add-remove, replace, or a distance such as l1:1"),
+    ] = UNSET
+    name: Annotated[Words | UnsetType, Meta(description="a text, the pair's name in reports")] = (
+        UNSET
+    )
+
+
+class AuditSettings(Struct, kw_only=True, forbid_unknown_fields=True, rename={"as_": "as"}):
+    """One audit."""
+
+    name: Annotated[Words | UnsetType, Meta(description="a text, the audit's own name")] = UNSET
+    mechanism: Annotated[
+        Words | UnsetType,
+        Meta(description="an import path: package.module:attr or path/to/file.py:attr"),
+    ] = UNSET
+    params: Annotated[
+        dict[str, Any] | UnsetType,
+        Meta(description="a mapping of keyword arguments, given with every call"),
+    ] = UNSET
+    init: Annotated[
+        list[Any] | dict[str, Any] | UnsetType,
+        Meta(description="a list or a mapping of constructor arguments"),
+    ] = UNSET
+    call: Annotated[Words | UnsetType, Meta(description="the name of the method that draws")] = (
+        UNSET
+    )
+    factory: Annotated[
+        bool | UnsetType,
+        Meta(description="true or false: whether calling the mechanism returns what draws"),
+    ] = UNSET
+    batch_arg: Annotated[
+        Words | UnsetType,
+        Meta(description="the parameter that takes the number of outputs wanted, or none"),
+    ] = UNSET
+    post_process: Annotated[
+        Words | UnsetType,
+        Meta(description="the import path of a function, applied to every output"),
+    ] = UNSET
+    d1: Annotated[Any, Meta(description="a dataset: any value, @file or import:module:name")] = (
+        UNSET
+    )
+    d2: Annotated[
+        Any, Meta(description="its neighbour: any value, @file or import:module:name")
+    ] = UNSET
+    pairs: Annotated[
+        Annotated[list[PairSettings], Meta(min_length=1)] | UnsetType,
+        Meta(description="a list of {d1, d2} that share the audit's error probability"),
+    ] = UNSET
+    as_: Annotated[
+        Literal["array"] | UnsetType, Meta(description="array: datasets become NumPy arrays")
+    ] = UNSET
+    adjacency: Annotated[
+        AdjacencyValue | UnsetType,
+        Meta(description="add-remove, replace, or a distance such as l1:1"),
+    ] = UNSET
+    claim: Annotated[
+        dict[str, Any] | UnsetType,
+        Meta(description="a mapping such as {epsilon: 1, delta: 1e-5}: what is put to the test"),
+    ] = UNSET
+    samples: Annotated[
+        Whole | UnsetType,
+        Meta(description="a whole number of draws for each pair, at least 1000"),
+    ] = UNSET
+    time: Annotated[
+        int | float | str | UnsetType,
+        Meta(description="a duration such as 30s, 2m, 1h, or a number of seconds"),
+    ] = UNSET
+    confidence: Annotated[
+        Number | UnsetType, Meta(description="a number between 0 and 1, such as 0.99")
+    ] = UNSET
+    seed: Annotated[
+        int | str | UnsetType, Meta(description="a whole number, at least 0, or random")
+    ] = UNSET
+    workers: Annotated[
+        int | Reference | UnsetType, Meta(description="a whole number of processes, at least 1")
+    ] = UNSET
+    bound: Annotated[
+        Literal["game", "clopper-pearson"] | UnsetType,
+        Meta(description="game or clopper-pearson: how counts become a bound"),
+    ] = UNSET
+    full: Annotated[
+        bool | UnsetType,
+        Meta(description="true or false: whether to go on after a refutation"),
+    ] = UNSET
+    on_error: Annotated[
+        Literal["outcome", "fail"] | UnsetType,
+        Meta(description="outcome or fail: what an exception of the mechanism is"),
+    ] = UNSET
+    expect: Annotated[
+        Literal["violation", "pass"] | UnsetType,
+        Meta(description="violation or pass: the verdict that is foreseen"),
+    ] = UNSET
+    matrix: Annotated[
+        dict[str, Annotated[list[Any], Meta(min_length=1)]] | UnsetType,
+        Meta(description="a mapping of names to lists of values, referred to as ${name}"),
+    ] = UNSET
+
+
+class ConfigurationFile(Struct, kw_only=True, forbid_unknown_fields=True):
+    """A batch of audits for dpaudit run."""
+
+    version: Annotated[Literal[1], Meta(description="1, the version of this format")]
+    audits: Annotated[
+        Annotated[list[AuditSettings], Meta(min_length=1)],
+        Meta(description="a list of audits"),
+    ]
+    defaults: Annotated[
+        AuditSettings | UnsetType,
+        Meta(description="a mapping of keys for every audit that does not give its own"),
+    ] = UNSET
+
+
+def schema() -> dict[str, Any]:
+    """Return the JSON schema (2020-12) of a configuration file, for editors and validators."""
+    found = msgspec.json.schema(ConfigurationFile)
+    claim = found["$defs"]["AuditSettings"]["properties"]["claim"]
+    claim.update(_claim_schema())
+    return {"$schema": "https://json-schema.org/draft/2020-12/schema", **found}
+
+
+def key_names(struct: type[Struct]) -> list[str]:
+    """Return the keys as a file spells them."""
+    return [field.encode_name for field in msgspec.structs.fields(struct)]
+
+
+def description(struct: type[Struct], key: str) -> str:
+    """Return what the value of a key must be."""
+    hints = typing.get_type_hints(struct, include_extras=True)
+    name = next(one.name for one in msgspec.structs.fields(struct) if one.encode_name == key)
+    metas = [one for one in hints[name].__metadata__ if isinstance(one, Meta)]
+    return next((meta.description for meta in metas if meta.description), "valid")
+
+
+def check_keys(given: Iterable[Any], known: Iterable[str], path: Path = ()) -> None:
+    """Raise a PlacedError for the first key that is not known."""
+    known = list(known)
+    for key in given:
+        if key not in known:
+            raise problem(
+                (*path, key),
+                f"unknown key {key!r}.{did_you_mean(str(key), known)} Known: {', '.join(known)}",
+            )
+
+
+def check_types(settings: Mapping[str, Any]) -> AuditSettings:
+    """Return the settings of an audit with their types checked. Raises a PlacedError."""
+    for key, value in settings.items():
+        try:
+            msgspec.convert({key: value}, AuditSettings)
+        except msgspec.ValidationError:
+            raise _wrong(key, value) from None
+    return msgspec.convert(dict(settings), AuditSettings)
+
+
+def _wrong(key: str, value: Any) -> PlacedError:
+    for index, pair in enumerate(value if key == "pairs" and isinstance(value, list) else []):
+        try:
+            msgspec.convert(pair, PairSettings)
+        except msgspec.ValidationError as error:
+            return problem(
+                (key, index), f"pair {_short(pair)} must be a mapping with d1 and d2: {error}"
+            )
+    return problem((key,), f"{key}={_short(value)} must be {description(AuditSettings, key)}")
+
+
+def _short(value: Any, width: int = 60) -> str:
+    text = repr(value)
+    return text if len(text) <= width else f"{text[: width - 1]}…"
+
+
+def _claim_schema() -> dict[str, Any]:
+    number = {"anyOf": [{"type": "number"}, {"type": "string", "pattern": f"^{REFERENCE}$"}]}
+    names = {field.name for one in DEFINITIONS.values() for field in fields(one)}
+    definition = {"enum": list(DEFINITIONS)}
+    properties = {"definition": definition, **dict.fromkeys(sorted(names), number)}
+    return {"type": "object", "properties": properties, "additionalProperties": False}

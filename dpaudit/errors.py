@@ -1,0 +1,44 @@
+"""One root error. `exit_code` is what the command line returns for it."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+
+
+class DpauditError(Exception):
+    """Root of every error that dpaudit raises on purpose; says nothing about privacy."""
+
+    exit_code = 3
+
+
+class UsageError(DpauditError):
+    """The request cannot be carried out as written; the message names the remedy."""
+
+    exit_code = 2
+
+
+class ClaimError(UsageError, ValueError):
+    """A privacy claim with impossible parameters."""
+
+
+class DatasetError(UsageError):
+    """A dataset that cannot be read, or a pair that is not a pair."""
+
+
+class TargetError(UsageError):
+    """A mechanism that cannot be found, built or called as asked."""
+
+
+class ConfigurationError(UsageError):
+    """A configuration file that is not valid; the message names file, line and key."""
+
+
+class MechanismError(DpauditError):
+    """The mechanism behaved in a way that makes an audit meaningless: not a verdict."""
+
+
+def did_you_mean(wrong: str, known: Iterable[str]) -> str:
+    """Return `" Did you mean 'x'?"` for the nearest known name, or `""`."""
+    near = difflib.get_close_matches(wrong, list(known), n=1, cutoff=0.6)
+    return f" Did you mean {near[0]!r}?" if near else ""

@@ -1,0 +1,272 @@
+"""Neighbouring inputs: the two datasets whose outputs an audit tells apart."""
+
+from __future__ import annotations
+
+import hashlib
+import math
+import pickle
+import sys
+from collections import Counter
+from collections.abc import Hashable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from dpaudit.errors import DatasetError, did_you_mean
+
+DISTANCES: Mapping[str, float] = {"l1": 1, "l2": 2, "linf": math.inf}
+ADJACENCY_KINDS = ("add-remove", "replace", *DISTANCES)
+
+# A distance of exactly the allowed size may come out a few units in the last place above it.
+_ROUNDING = 1e-9
+
+
+@dataclass(frozen=True, slots=True)
+class Adjacency:
+    """The relation that a claim protects.
+
+    kind: `add-remove` (one row more or less), `replace` (one row changed), or a distance between
+    numeric vectors, `l1`, `l2` or `linf`, of at most `distance` (> 0, finite).
+    """
+
+    kind: str
+    distance: float = 1.0
+
+    def __post_init__(self) -> None:
+        if self.kind not in ADJACENCY_KINDS:
+            raise DatasetError(
+                f"adjacency={self.kind!r} is not known; known: {', '.join(ADJACENCY_KINDS)}."
+                + did_you_mean(self.kind, ADJACENCY_KINDS)
+            )
+        if not 0 < self.distance < math.inf:
+            raise DatasetError(f"adjacency distance={self.distance!r} must be finite and above 0")
+
+    def describe(self) -> str:
+        """Return the relation as a user would write it, e.g. `l1:2`."""
+        return f"{self.kind}:{self.distance:g}" if self.kind in DISTANCES else self.kind
+
+
+@dataclass(frozen=True, slots=True)
+class NeighbouringPair:
+    """Two inputs of the mechanism, handed to it as they are; never changed by dpaudit.
+
+    label: how reports call the pair, e.g. `d1 = 0, d2 = 1`.
+    """
+
+    d1: Any
+    d2: Any
+    adjacency: Adjacency | None = None
+    label: str = ""
+
+
+def parse_adjacency(value: Any) -> Adjacency | None:
+    """Return the relation that a user wrote: `add-remove`, `replace`, `l1:1` or `{l1: 1}`.
+
+    None stands for a relation that was not declared. Raises DatasetError.
+    """
+    if value is None or isinstance(value, Adjacency):
+        return value
+    if isinstance(value, str):
+        kind, colon, distance = value.partition(":")
+        return _adjacency(kind.strip(), distance.strip() if colon else None)
+    if isinstance(value, Mapping) and len(value) == 1:
+        return _adjacency(*next(iter(value.items())))
+    raise DatasetError(
+        f"adjacency={value!r} is not known; write add-remove, replace, or a distance as l1:1"
+    )
+
+
+def describe_pair(d1: Any, d2: Any) -> str:
+    """Return a pair in a few words, e.g. `d1 = 0, d2 = 1`."""
+    return f"d1 = {_short(d1)}, d2 = {_short(d2)}"
+
+
+def check_pair(pair: NeighbouringPair) -> tuple[str, ...]:
+    """Return warnings: d1 equal to d2, or an adjacency that cannot be checked, and why.
+
+    Raises DatasetError when the declared adjacency is contradicted by the datasets.
+    """
+    if _equal(pair.d1, pair.d2):
+        return ("d1 and d2 are equal: no mechanism can tell them apart, so nothing can be found",)
+    if pair.adjacency is None:
+        return ()
+    reason = _contradiction_or_doubt(pair.d1, pair.d2, pair.adjacency)
+    return () if reason is None else (f"adjacency {pair.adjacency.describe()} unchecked: {reason}",)
+
+
+def fingerprint(dataset: Any) -> str | None:
+    """Return a digest that changes when a mechanism changes its input; None when there is none.
+
+    NumPy arrays: type, shape and bytes; pandas objects: the hash of every row; others: the pickle.
+    """
+    with suppress(Exception):  # whatever cannot be pickled or hashed has no digest
+        digest = hashlib.blake2b(digest_size=16)
+        for part in _digestible(dataset):
+            digest.update(part)
+        return digest.hexdigest()
+    return None
+
+
+def _adjacency(kind: Any, distance: Any) -> Adjacency:
+    if kind not in DISTANCES:
+        if distance is not None and kind in ADJACENCY_KINDS:
+            raise DatasetError(f"adjacency {kind} takes no distance, not {distance!r}")
+        return Adjacency(str(kind))
+    if distance is None:
+        raise DatasetError(f"adjacency={kind!r} needs a distance; write {kind}:1")
+    if isinstance(distance, bool):
+        raise DatasetError(f"adjacency {kind} distance={distance!r} must be a number")
+    try:
+        return Adjacency(kind, float(distance))
+    except (TypeError, ValueError):
+        raise DatasetError(f"adjacency {kind} distance={distance!r} must be a number") from None
+
+
+def _contradiction_or_doubt(d1: Any, d2: Any, adjacency: Adjacency) -> str | None:
+    """Return why the adjacency cannot be checked, None when it holds; raise when it does not."""
+    if adjacency.kind in DISTANCES:
+        return _check_distance(d1, d2, adjacency)
+    if adjacency.kind == "replace" and _is_scalar(d1) and _is_scalar(d2):
+        return None  # one record, changed
+    first, second = _rows(d1), _rows(d2)
+    if first is None or second is None:
+        return f"{_without_rows(d1, d2, first is None)} has no rows to compare"
+    if adjacency.kind == "replace":
+        return _check_replace(first, second)
+    return _check_add_remove(first, second)
+
+
+def _without_rows(d1: Any, d2: Any, is_first: bool) -> str:
+    return f"d1 ({type(d1).__name__})" if is_first else f"d2 ({type(d2).__name__})"
+
+
+def _check_replace(first: Sequence[Hashable], second: Sequence[Hashable]) -> str | None:
+    if len(first) != len(second):
+        raise DatasetError(
+            f"d1 has {_rows_word(len(first))} and d2 {len(second)}; replace keeps the number of "
+            "rows (adjacency: add-remove allows one more or less)"
+        )
+    changed = sum(one != other for one, other in zip(first, second, strict=True))
+    if changed > 1 and _exchanged(first, second) != (1, 1):
+        raise DatasetError(f"d1 and d2 differ in {changed} rows; replace means exactly one")
+    return None
+
+
+def _check_add_remove(first: Sequence[Hashable], second: Sequence[Hashable]) -> str | None:
+    only_first, only_second = _exchanged(first, second)
+    if only_first + only_second > 1:
+        raise DatasetError(
+            f"d1 has {_rows_word(only_first)} that d2 has not, and d2 {only_second} that d1 has "
+            "not; add-remove means one row more or less"
+        )
+    return None if only_first + only_second else "d1 and d2 hold the same rows in another order"
+
+
+def _rows_word(count: int) -> str:
+    return f"{count} row" if count == 1 else f"{count} rows"
+
+
+def _exchanged(first: Sequence[Hashable], second: Sequence[Hashable]) -> tuple[int, int]:
+    """Return how many rows only one of them has, whatever the order (as multisets)."""
+    ours, theirs = Counter(first), Counter(second)
+    return (ours - theirs).total(), (theirs - ours).total()
+
+
+def _check_distance(d1: Any, d2: Any, adjacency: Adjacency) -> str | None:
+    first, second = _numeric(d1), _numeric(d2)
+    if first is None or second is None:
+        name, value = ("d1", d1) if first is None else ("d2", d2)
+        return f"{name} ({type(value).__name__}) is not a number or a vector of numbers"
+    if first.shape != second.shape:
+        raise DatasetError(
+            f"d1 has shape {first.shape} and d2 {second.shape}; "
+            f"adjacency {adjacency.describe()} compares vectors of one shape"
+        )
+    distance = float(np.linalg.norm((first - second).ravel(), ord=DISTANCES[adjacency.kind]))
+    if distance > adjacency.distance * (1 + _ROUNDING):
+        raise DatasetError(
+            f"the {adjacency.kind} distance of d1 and d2 is {distance:g}; "
+            f"adjacency {adjacency.describe()} allows at most {adjacency.distance:g}"
+        )
+    return None
+
+
+def _numeric(value: Any) -> Any:
+    with suppress(TypeError, ValueError):
+        array = np.asarray(value)
+        if array.dtype.kind in "biuf":
+            return array.astype(np.float64)
+    return None
+
+
+def _is_scalar(value: Any) -> bool:
+    return value is None or isinstance(value, int | float | complex | str | bytes | np.generic)
+
+
+def _rows(dataset: Any) -> list[Hashable] | None:
+    """Return the rows as comparable values; None for what has no rows."""
+    if isinstance(dataset, np.ndarray):
+        return [_key(row) for row in dataset.tolist()] if dataset.ndim else None
+    if isinstance(dataset, list | tuple):
+        return [_key(row) for row in dataset]
+    frame = _as_pandas(dataset)
+    if frame is None:
+        return None
+    values = [frame] if frame.ndim == 1 else [frame.iloc[:, i] for i in range(frame.shape[1])]
+    return [_key(row) for row in zip(*(column.tolist() for column in values), strict=True)]
+
+
+def _as_pandas(value: Any) -> Any:
+    """Return a DataFrame or Series; None for anything else. Never imports pandas."""
+    pandas = sys.modules.get("pandas")
+    if pandas is None or not isinstance(value, (pandas.DataFrame, pandas.Series)):
+        return None
+    return value
+
+
+def _key(value: Any) -> Hashable:
+    if isinstance(value, np.ndarray):
+        value = value.tolist()
+    if isinstance(value, list | tuple):
+        return tuple(map(_key, value))
+    if isinstance(value, Mapping):
+        return frozenset((key, _key(part)) for key, part in value.items())
+    if isinstance(value, float) and math.isnan(value):
+        return "NaN"  # unequal to itself, but the same row all the same
+    return value if isinstance(value, Hashable) else repr(value)
+
+
+def _equal(d1: Any, d2: Any) -> bool:
+    if isinstance(d1, np.ndarray) and isinstance(d2, np.ndarray):
+        floats = d1.dtype.kind in "fc" and d2.dtype.kind in "fc"
+        return bool(np.array_equal(d1, d2, equal_nan=floats))
+    if isinstance(d1, list | tuple | dict) and type(d1) is type(d2):
+        return _key(d1) == _key(d2)
+    if _is_scalar(d1) and _is_scalar(d2):
+        return bool(_key(d1) == _key(d2))
+    digest = fingerprint(d1)
+    return type(d1) is type(d2) and digest is not None and digest == fingerprint(d2)
+
+
+def _digestible(dataset: Any) -> list[bytes]:
+    frame = _as_pandas(dataset)
+    if frame is not None:
+        hashes = sys.modules["pandas"].util.hash_pandas_object(frame, index=True)
+        columns = repr([(name, str(frame[name].dtype)) for name in getattr(frame, "columns", ())])
+        return [hashes.to_numpy().tobytes(), columns.encode()]
+    if isinstance(dataset, np.ndarray) and dataset.dtype != object:
+        return [
+            repr((dataset.dtype, dataset.shape)).encode(),
+            np.ascontiguousarray(dataset).tobytes(),
+        ]
+    return [pickle.dumps(dataset, protocol=5)]
+
+
+def _short(value: Any, width: int = 30) -> str:
+    text = value if isinstance(value, str) and value.startswith(("@", "import:")) else repr(value)
+    if isinstance(value, np.ndarray) and value.size > 6:
+        text = f"array of shape {value.shape}"
+    text = " ".join(text.split())
+    return text if len(text) <= width else f"{text[: width - 1]}…"

@@ -1,0 +1,1 @@
+"""Reports: results in, strings out."""

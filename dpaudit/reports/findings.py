@@ -1,0 +1,137 @@
+"""What a certificate found, in sentences that need no statistics to read."""
+
+from __future__ import annotations
+
+import math
+
+from dpaudit.auditing.result import AuditResult, Certificate, EventCount, FixedTest
+from dpaudit.claims import PrivacyClaim
+from dpaudit.reports import numbers
+from dpaudit.reports.numbers import GLUE
+
+_LONGEST_QUOTE = 60
+
+
+def leading_event(certificate: Certificate, claim: PrivacyClaim) -> EventCount | None:
+    """Return the event that goes furthest beyond what the claim allows; None without events."""
+    return max(certificate.fixed.events, key=lambda one: _excess(one, claim), default=None)
+
+
+def shares(event: EventCount) -> tuple[float, float]:
+    """Return the observed shares of the event: of the input it speaks for, and of the other."""
+    d1 = event.count_d1 / event.draws_d1 if event.draws_d1 else 0.0
+    d2 = event.count_d2 / event.draws_d2 if event.draws_d2 else 0.0
+    return (d1, d2) if event.guess == "d1" else (d2, d1)
+
+
+def refutation(certificate: Certificate, claim: PrivacyClaim) -> str:
+    """Return why the claim is refuted: what was seen, beside what the claim allows."""
+    event = leading_event(certificate, claim)
+    if certificate.fixed.method == "probabilistic" and certificate.fixed.events:
+        found = _violating_mass(certificate.fixed, claim)
+    else:
+        found = None if event is None else _excessive(event, claim)
+    return found or _evidence(certificate)
+
+
+def attacker(result: AuditResult) -> str:
+    """Return what the lower bound means for somebody who guesses the input from the output."""
+    even = f"An attacker who thinks d1 and d2 equally likely (50{GLUE}%)"
+    if result.epsilon_lower <= 0:
+        return f"{even} was not shown to learn anything from this mechanism's output."
+    allowed = result.claim.point()
+    limit = (
+        f"; the claim allows {numbers.sure_at_most(allowed.epsilon)}" if allowed.delta == 0 else ""
+    )
+    sure = numbers.sure(result.epsilon_lower)
+    return f"{even} can become at least {sure} sure which one it was, from one output{limit}."
+
+
+def detectable(certificate: Certificate, claim: PrivacyClaim) -> str:
+    """Return the smallest leak that this run would have caught, or why there is none."""
+    fixed = certificate.fixed
+    if not fixed.events:
+        return "No ε would have been detected: no event looked worth testing."
+    if math.isinf(fixed.detectable_epsilon):
+        return (
+            "No ε would have been detected: the event is too rare for this many draws "
+            "(more --samples help)."
+        )
+    delta = claim.point().delta
+    at = f" (at δ = {numbers.plain(delta)})" if delta else ""
+    return (
+        f"A leak of ε ≥ {numbers.at_most(fixed.detectable_epsilon)}{at} visible to this event "
+        "would have been caught 9 times in 10."
+    )
+
+
+def quoted(words: str) -> str:
+    """Return the words of an event in quotation marks, cut to fit a line."""
+    short = words if len(words) <= _LONGEST_QUOTE else f"{words[: _LONGEST_QUOTE - 1]}…"
+    return f"“{short}”"
+
+
+def other(guess: str) -> str:
+    """Return the input that an event does not speak for."""
+    return "d2" if guess == "d1" else "d1"
+
+
+def _allowed(event: EventCount, claim: PrivacyClaim) -> float:
+    """Return the most that the claim allows for one input, given what was seen of the other."""
+    point = claim.point()
+    behind = shares(event)[1]
+    return min(1.0, math.exp(min(point.epsilon, 700.0)) * behind + point.delta)
+
+
+def _excess(event: EventCount, claim: PrivacyClaim) -> float:
+    return shares(event)[0] - _allowed(event, claim)
+
+
+def _excessive(event: EventCount, claim: PrivacyClaim) -> str | None:
+    """Return the event's excess; None when its counts alone do not show one."""
+    if _excess(event, claim) <= 0:
+        return None
+    ahead, behind = shares(event)
+    words, guess, against = quoted(event.words), event.guess, other(event.guess)
+    if behind == 0:
+        return (
+            f"{words} came up in {numbers.share(ahead)} of the draws for {guess}, "
+            f"never for {against}"
+        )
+    if claim.point().delta == 0:
+        allowed, ratio = numbers.apart(math.exp(claim.point().epsilon), ahead / behind, digits=2)
+        times = f"{words} is {ratio} times as frequent for {guess} as for {against}"
+        return f"{times}; the claim allows {allowed}"
+    allowed, seen = numbers.shares_apart(_allowed(event, claim), ahead)
+    return (
+        f"{words} came up in {seen} of the draws for {guess}, "
+        f"{numbers.share(behind)} for {against}; the claim allows {allowed} for {guess}"
+    )
+
+
+def _violating_mass(fixed: FixedTest, claim: PrivacyClaim) -> str | None:
+    """Return how often the certified atoms came up, for the input that they accuse most."""
+    point = claim.point()
+    mass = {guess: _mass(fixed.events, guess) for guess in ("d1", "d2")}
+    guess = max(mass, key=lambda one: mass[one])
+    if mass[guess] <= point.delta:
+        return None
+    allowed, seen = numbers.shares_apart(point.delta, mass[guess])
+    return (
+        f"outputs more than e^{numbers.plain(point.epsilon)} times as likely for {guess} as for "
+        f"{other(guess)} came up in {seen} of its draws; the claim allows {allowed}"
+    )
+
+
+def _mass(events: tuple[EventCount, ...], guess: str) -> float:
+    return sum(shares(event)[0] for event in events if event.guess == guess)
+
+
+def _evidence(certificate: Certificate) -> str:
+    needed = numbers.about(1 / certificate.alpha_betting)
+    if certificate.wealth * certificate.alpha_betting >= 1:
+        return (
+            f"bets against the claim multiplied their stake by "
+            f"{numbers.at_least(certificate.wealth)}; {needed} refutes it"
+        )
+    return f"p {numbers.p_at_most(certificate.p_value)}"

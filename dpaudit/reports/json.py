@@ -1,0 +1,169 @@
+"""Audits as JSON: everything that is needed to check wealth, bounds and p-values, and to render.
+
+History of the format (`version`):
+
+1   `audits`, one entry each: the fields of `AuditResult`, and what follows from them
+    (`epsilon_lower`, `delta_lower`, `p_value`, `draws`, and `event`, the leading event of the pair
+    that decides). `certificates` has one entry for each pair. The draws themselves, by level and
+    arm, are `blocks` of the audit, in order; `certificate` says which pair a block belongs to.
+    The numbers that JSON does not have are the strings `Infinity`, `-Infinity` and `NaN`.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from dpaudit.auditing.result import AuditResult, Certificate, Verdict
+from dpaudit.errors import DpauditError, UsageError
+from dpaudit.reports.findings import leading_event
+from dpaudit.reports.records import (
+    DamagedRecord,
+    decode_record,
+    encode,
+    expect_list,
+    expect_mapping,
+)
+
+VERSION = 1
+
+_DERIVED = ("epsilon_lower", "delta_lower", "p_value", "draws", "event")
+
+
+class ContradictoryFile(DpauditError):
+    """A result file whose numbers do not follow from its own certificates."""
+
+
+def to_json(results: Sequence[AuditResult]) -> str:
+    """Return the audits as a JSON document, strictly standard, ending in a newline."""
+    document = {"version": VERSION, "audits": [_audit(result) for result in results]}
+    return f"{_dumped(document)}\n"
+
+
+def from_json(text: str) -> list[AuditResult]:
+    """Return the audits of a document that `to_json` made, equal to those it was made of.
+
+    Raises UsageError for a text that is no such document, is damaged, or was written by a newer
+    dpaudit, and ContradictoryFile where an audit does not follow from its own certificates.
+    """
+    try:
+        return [_result(audit, f"audits[{place}]") for place, audit in enumerate(_audits(text))]
+    except DamagedRecord as error:
+        raise UsageError(f"the results are damaged: {error}") from None
+
+
+def _audit(result: AuditResult) -> dict[str, Any]:
+    fields = encode(result)
+    for certificate in fields["certificates"]:
+        del certificate["blocks"]
+    first = {"name": result.name, "verdict": result.verdict.value, "claim": fields["claim"]}
+    return {**first, **_derived(result), **fields, "blocks": list(_blocks(result))}
+
+
+def _derived(result: AuditResult) -> dict[str, Any]:
+    """Return what follows from the certificates and is in the file for whoever reads it."""
+    decisive = result.decisive
+    event = None if decisive is None else leading_event(decisive, result.claim)
+    values = (
+        result.epsilon_lower,
+        result.delta_lower,
+        result.p_value,
+        result.draws,
+        None if event is None else event.words,
+    )
+    return dict(zip(_DERIVED, map(encode, values), strict=True))
+
+
+def _blocks(result: AuditResult) -> Iterator[dict[str, Any]]:
+    for place, certificate in enumerate(result.certificates):
+        for block in certificate.blocks:
+            yield {"certificate": place, **encode(block)}
+
+
+def _dumped(document: dict[str, Any]) -> str:
+    """Return a document with a line for each field, but tallies and their like on one line."""
+    return "\n".join(_lines(document, ""))
+
+
+def _lines(value: Any, indent: str) -> Iterator[str]:
+    if not _is_deep(value):
+        yield json.dumps(value, ensure_ascii=False, allow_nan=False)
+        return
+    opening, closing = "{}" if isinstance(value, dict) else "[]"
+    items = list(value.items() if isinstance(value, dict) else ((None, one) for one in value))
+    yield opening
+    for place, (key, part) in enumerate(items):
+        name = "" if key is None else f"{json.dumps(key, ensure_ascii=False)}: "
+        lines = list(_lines(part, indent))
+        lines[-1] += "," if place < len(items) - 1 else ""
+        yield f"  {name}{lines[0]}"
+        yield from (f"  {line}" for line in lines[1:])
+    yield closing
+
+
+def _is_deep(value: Any) -> bool:
+    """Return whether a value deserves lines of its own: it holds a mapping somewhere near."""
+    if isinstance(value, dict):
+        return len(value) > 4 or any(isinstance(one, dict | list) for one in value.values())
+    return isinstance(value, list) and any(isinstance(one, dict) for one in value)
+
+
+def _audits(text: str) -> list[Any]:
+    try:
+        document = json.loads(text)
+    except ValueError as error:
+        raise UsageError(f"not a JSON document: {error}") from None
+    if not isinstance(document, dict) or not {"version", "audits"} <= document.keys():
+        raise UsageError("not a result of dpaudit run --json: there is no version and audits")
+    version = document["version"]
+    if type(version) is not int or version < 1:
+        raise UsageError(f"version={version!r} is not known; this dpaudit reads {VERSION}")
+    if version > VERSION:
+        raise UsageError(
+            f"version={version} was written by a newer dpaudit; this one reads up to {VERSION}: "
+            "upgrade it"
+        )
+    return expect_list(document["audits"], "audits")
+
+
+def _result(audit: Any, path: str) -> AuditResult:
+    fields = dict(expect_mapping(audit, path))
+    blocks = expect_list(fields.pop("blocks", None), f"{path}.blocks")
+    fields["certificates"] = list(_with_blocks(fields.get("certificates"), blocks, path))
+    derived = {key: fields.pop(key, None) for key in _DERIVED}
+    result: AuditResult = decode_record(AuditResult, fields, path)
+    _check(result, derived, path)
+    return result
+
+
+def _with_blocks(certificates: Any, blocks: list[Any], path: str) -> Iterator[dict[str, Any]]:
+    own: list[list[Any]] = [[] for _ in expect_list(certificates, f"{path}.certificates")]
+    for index, block in enumerate(blocks):
+        fields = dict(expect_mapping(block, f"{path}.blocks[{index}]"))
+        place = fields.pop("certificate", None)
+        if type(place) is not int or not 0 <= place < len(own):
+            raise DamagedRecord(f"{path}.blocks[{index}].certificate={place!r} does not exist")
+        own[place].append(fields)
+    for place, (certificate, mine) in enumerate(zip(certificates, own, strict=True)):
+        yield {**expect_mapping(certificate, f"{path}.certificates[{place}]"), "blocks": mine}
+
+
+def _check(result: AuditResult, derived: dict[str, Any], path: str) -> None:
+    """Raise ContradictoryFile unless the audit follows from its certificates."""
+    for key, expected in _derived(result).items():
+        if derived[key] != expected:
+            raise ContradictoryFile(
+                f"{path} ({result.name}): {key} is {derived[key]!r}, but its certificates give "
+                f"{expected!r}; the file was changed"
+            )
+    if result.verdict is not Verdict.ERROR and result.verdict is not _verdict(result.certificates):
+        raise ContradictoryFile(
+            f"{path} ({result.name}): the verdict is {result.verdict.value}, but its certificates "
+            "say otherwise; the file was changed"
+        )
+
+
+def _verdict(certificates: Sequence[Certificate]) -> Verdict:
+    refuted = any(one.refuted for one in certificates)
+    return Verdict.VIOLATION if refuted else Verdict.NO_VIOLATION_FOUND

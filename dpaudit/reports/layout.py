@@ -1,0 +1,59 @@
+"""Lines of at most 80 columns: labelled rows and hanging paragraphs."""
+
+from __future__ import annotations
+
+import re
+import textwrap
+from collections.abc import Iterable, Sequence
+
+from dpaudit.reports.numbers import GLUE
+
+WIDTH = 80
+LABEL = 14
+_MARGIN = "  "
+
+
+def row(label: str, text: str) -> list[str]:
+    """Return `  label   text`, its further lines below the text."""
+    return wrap(text, f"{_MARGIN}{label:<{LABEL - len(_MARGIN)}}", " " * LABEL)
+
+
+def paragraph(text: str) -> list[str]:
+    """Return an indented paragraph."""
+    return wrap(text, _MARGIN, _MARGIN)
+
+
+def wrap(text: str, first: str = "", further: str = "") -> list[str]:
+    """Return lines of text behind an indentation; a word longer than a line is broken."""
+    return textwrap.wrap(
+        glued_relations(" ".join(text.splitlines())),
+        WIDTH,
+        initial_indent=first,
+        subsequent_indent=further,
+        break_on_hyphens=False,
+    ) or [first.rstrip()]
+
+
+def glued(text: str) -> str:
+    """Return text that no line break divides."""
+    return text.replace(" ", GLUE)
+
+
+def glued_relations(text: str) -> str:
+    """Return text in which `ε ≥ 1` and its like stay on one line."""
+    return re.sub(r"\b([εδp]) ([≥=<]) ", rf"\1{GLUE}\2{GLUE}", text)
+
+
+def table(cells: Sequence[Sequence[str]], left: Iterable[int] = ()) -> list[str]:
+    """Return rows of cells in columns below the texts of rows; `left` are aligned to the left."""
+    left = set(left)
+    widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
+    return [_cells(line, widths, left) for line in cells]
+
+
+def _cells(line: Sequence[str], widths: Sequence[int], left: set[int]) -> str:
+    padded = [
+        text.ljust(width) if place in left else text.rjust(width)
+        for place, (text, width) in enumerate(zip(line, widths, strict=True))
+    ]
+    return f"{' ' * LABEL}{'  '.join(padded)}".rstrip()

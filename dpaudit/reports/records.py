@@ -1,0 +1,187 @@
+"""Result dataclasses to plain JSON values and back, exactly, driven by their type hints.
+
+JSON has no infinity and no NaN: they are the strings `Infinity`, `-Infinity` and `NaN`. In values
+of no declared type (what the bettors believed), a text that reads like one of them is escaped by
+an apostrophe, and sequences come back as tuples.
+"""
+
+from __future__ import annotations
+
+import math
+import types
+import typing
+from collections.abc import Mapping, Sequence
+from dataclasses import MISSING, Field, fields, is_dataclass
+from enum import Enum
+from typing import Any, Literal, Union
+
+from dpaudit.claims import DEFINITIONS, PrivacyClaim, make_claim
+from dpaudit.errors import ClaimError, did_you_mean
+
+_SPECIAL = {"Infinity": math.inf, "-Infinity": -math.inf, "NaN": math.nan}
+_ESCAPE = "'"
+
+
+class DamagedRecord(Exception):
+    """A value that is not what its type says; the message starts with its path."""
+
+
+def encode(value: Any) -> Any:
+    """Return a value as dicts, lists, strings, finite numbers, Booleans and None."""
+    if isinstance(value, PrivacyClaim):
+        return {"definition": value.key, **value.parameters()}
+    if is_dataclass(value) and not isinstance(value, type):
+        return {one.name: _encode_field(one, getattr(value, one.name)) for one in fields(value)}
+    if isinstance(value, Enum):
+        return value.value
+    if isinstance(value, Mapping):
+        return {str(key): encode(part) for key, part in value.items()}
+    if isinstance(value, list | tuple):
+        return [encode(part) for part in value]
+    if hasattr(value, "tolist"):  # a NumPy array or number
+        return encode(value.tolist())
+    return _encode_float(value) if isinstance(value, float) else value
+
+
+def encode_untyped(value: Any) -> Any:
+    """Return `encode` of a value that `decode` will have no type for."""
+    if isinstance(value, str) and value.lstrip(_ESCAPE) in _SPECIAL:
+        return _ESCAPE + value
+    if isinstance(value, Mapping):
+        return {str(key): encode_untyped(part) for key, part in value.items()}
+    if isinstance(value, list | tuple):
+        return [encode_untyped(part) for part in value]
+    if hasattr(value, "tolist"):
+        return encode_untyped(value.tolist())
+    return encode(value)
+
+
+def decode(hint: Any, value: Any, path: str) -> Any:
+    """Return the value of type `hint` that `encode` made `value` of. Raises DamagedRecord.
+
+    path: where the value stands, e.g. `audits[0].claim`, for the message.
+    """
+    if hint is Any:
+        return decode_untyped(value)
+    if hint is PrivacyClaim:
+        return _decode_claim(value, path)
+    if is_dataclass(hint) and isinstance(hint, type):
+        return decode_record(hint, value, path)
+    if isinstance(hint, type) and issubclass(hint, Enum):
+        return _decode_choice(hint, {one.value: one for one in hint}, value, path)
+    if typing.get_origin(hint) is not None:
+        return _decode_generic(hint, value, path)
+    return _decode_scalar(hint, value, path)
+
+
+def decode_untyped(value: Any) -> Any:
+    """Return the value that `encode_untyped` made `value` of, its sequences as tuples."""
+    if isinstance(value, dict):
+        return {key: decode_untyped(part) for key, part in value.items()}
+    if isinstance(value, list):
+        return tuple(decode_untyped(part) for part in value)
+    if isinstance(value, str) and value.startswith(_ESCAPE) and value.lstrip(_ESCAPE) in _SPECIAL:
+        return value[1:]
+    return _SPECIAL.get(value, value) if isinstance(value, str) else value
+
+
+def decode_record(kind: type[Any], value: Any, path: str) -> Any:
+    """Return the dataclass that a mapping describes; keys it does not know are an error."""
+    mapping = expect_mapping(value, path)
+    hints = typing.get_type_hints(kind)
+    known = {one.name: one for one in fields(kind)}
+    for key in mapping:
+        if key not in known:
+            raise DamagedRecord(f"{path}: unknown key {key!r}.{did_you_mean(key, known)}")
+    needed = [name for name, one in known.items() if one.default is one.default_factory is MISSING]
+    for name in needed:
+        if name not in mapping:
+            raise DamagedRecord(f"{path}: the key {name!r} is missing")
+    given = {key: decode(hints[key], part, f"{path}.{key}") for key, part in mapping.items()}
+    return kind(**given)
+
+
+def expect_mapping(value: Any, path: str) -> dict[str, Any]:
+    """Return the mapping that stands at a path. Raises DamagedRecord for anything else."""
+    if not isinstance(value, dict):
+        raise _wrong(path, "a mapping", value)
+    return value
+
+
+def expect_list(value: Any, path: str) -> list[Any]:
+    """Return the list that stands at a path. Raises DamagedRecord for anything else."""
+    if not isinstance(value, list):
+        raise _wrong(path, "a list", value)
+    return value
+
+
+def _encode_field(field: Field[Any], value: Any) -> Any:
+    # `rounds` is the one field whose entries have no declared type.
+    return encode_untyped(value) if "Any" in str(field.type) else encode(value)
+
+
+def _encode_float(value: float) -> float | str:
+    if math.isfinite(value):
+        return value
+    return "NaN" if math.isnan(value) else ("Infinity" if value > 0 else "-Infinity")
+
+
+def _decode_claim(value: Any, path: str) -> PrivacyClaim:
+    parameters = dict(expect_mapping(value, path))
+    definition = parameters.pop("definition", None)
+    if definition not in DEFINITIONS:
+        raise _wrong(f"{path}.definition", f"one of {', '.join(DEFINITIONS)}", definition)
+    try:
+        return make_claim(parameters, definition)
+    except ClaimError as error:
+        raise DamagedRecord(f"{path}: {error}") from None
+
+
+def _decode_generic(hint: Any, value: Any, path: str) -> Any:
+    origin, parts = typing.get_origin(hint), typing.get_args(hint)
+    if origin is Literal:
+        return _decode_choice(hint, {one: one for one in parts}, value, path)
+    if origin in (Union, types.UnionType):  # only `X | None` occurs
+        return None if value is None else decode(parts[0], value, path)
+    if origin is tuple:
+        return _decode_tuple(parts, expect_list(value, path), path)
+    mapping = expect_mapping(value, path)
+    return {key: decode(parts[1], part, f"{path}.{key}") for key, part in mapping.items()}
+
+
+def _decode_tuple(parts: Sequence[Any], values: list[Any], path: str) -> tuple[Any, ...]:
+    if parts[-1] is Ellipsis:
+        parts = [parts[0]] * len(values)
+    if len(values) != len(parts):
+        raise _wrong(path, f"a list of {len(parts)}", values)
+    numbered = enumerate(zip(parts, values, strict=True))
+    return tuple(decode(hint, one, f"{path}[{place}]") for place, (hint, one) in numbered)
+
+
+def _decode_choice(hint: Any, known: Mapping[Any, Any], value: Any, path: str) -> Any:
+    if not isinstance(value, str) or value not in known:
+        raise _wrong(path, f"one of {', '.join(known)}", value)
+    return known[value]
+
+
+def _decode_scalar(hint: type[Any], value: Any, path: str) -> Any:
+    if hint is float:
+        value = _SPECIAL.get(value, value) if isinstance(value, str) else value
+        value = float(value) if type(value) is int else value
+    if type(value) is not hint:
+        raise _wrong(path, _NAMES[hint], value)
+    return value
+
+
+_NAMES = {
+    float: "a number",
+    int: "a whole number",
+    str: "a text",
+    bool: "true or false",
+}
+
+
+def _wrong(path: str, wanted: str, value: Any) -> DamagedRecord:
+    text = repr(value)
+    short = text if len(text) <= 60 else f"{text[:59]}…"
+    return DamagedRecord(f"{path} must be {wanted}, not {short}")

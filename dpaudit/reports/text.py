@@ -1,0 +1,260 @@
+"""An audit as plain text of 80 columns: result in, string out."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+
+from dpaudit.auditing.result import (
+    AuditResult,
+    Certificate,
+    EventCount,
+    FixedTest,
+    Verdict,
+)
+from dpaudit.claims import PrivacyClaim
+from dpaudit.reports import findings, numbers
+from dpaudit.reports.layout import glued, paragraph, row, table, wrap
+from dpaudit.reports.numbers import unglued
+
+_EVENTS_SHOWN = 4
+_UNPROVEN = (
+    "This proves nothing beyond that: other inputs, a rarer event or more draws may still refute "
+    "the claim."
+)
+_UNREACHED_BY_SEED = (
+    "draws from a source that a seed does not reach (the operating system or a native library); "
+    "another run will differ"
+)
+
+
+def render(result: AuditResult, *, verbose: int = 0) -> str:
+    """Return the report of one audit, without a final newline; its first word is the verdict.
+
+    verbose: 0 shows the pair that decides, with what it takes to judge it; 1 shows every pair, and
+    how the result came about.
+    """
+    lines = wrap(headline(result), further="  ")
+    if result.certificates:
+        lines += ["", *_found(result, verbose), *_warnings(result), "", *_meaning(result)]
+    else:
+        lines += ["", *_asked(result), *_warnings(result)]
+    return unglued("\n".join(lines))
+
+
+def render_line(result: AuditResult) -> str:
+    """Return the verdict of one audit and why, in one line."""
+    return unglued(headline(result))
+
+
+def headline(result: AuditResult) -> str:
+    """Return the verdict, the name and the reason, as one sentence."""
+    if result.verdict is Verdict.ERROR:
+        return f"ERROR  {result.name}: {result.error or 'the audit did not end'}"
+    certificate = result.decisive
+    claim = result.claim.describe()
+    if result.verdict is Verdict.VIOLATION and certificate is not None:
+        why = findings.refutation(certificate, result.claim)
+        said = f"refuted at {numbers.level(result.confidence)}: {why}"
+    else:
+        draws = numbers.count(result.draws)
+        said = f"{draws} draws do not refute {claim} at {numbers.level(result.confidence)}"
+    return f"{result.verdict.value}  {result.name}: {said}{_foreseen(result)}"
+
+
+def render_summary(results: Sequence[AuditResult]) -> str:
+    """Return counts over several audits, unmet expectations and the batch's false-alarm risk."""
+    tally = Counter(result.verdict for result in results)
+    counts = [
+        _plural(tally[Verdict.VIOLATION], "violation"),
+        f"{tally[Verdict.NO_VIOLATION_FOUND]} with no violation found",
+        *([_plural(tally[Verdict.ERROR], "error")] if tally[Verdict.ERROR] else []),
+    ]
+    lines = wrap(f"{_plural(len(results), 'audit')}: {', '.join(counts)}.")
+    lines += _unmet(results)
+    lines += wrap(_false_alarms(results)) if len(results) > tally[Verdict.ERROR] else []
+    return unglued("\n".join(lines))
+
+
+def _foreseen(result: AuditResult) -> str:
+    if result.expect is None:
+        return ""
+    return " (as expected)" if result.meets_expectation else f" (expected: {result.expect})"
+
+
+def _unmet(results: Sequence[AuditResult]) -> list[str]:
+    unmet = [
+        f"{result.name} (expected: {result.expect})"
+        for result in results
+        if result.expect and not result.meets_expectation
+    ]
+    return wrap(f"Not as expected: {', '.join(unmet)}.") if unmet else []
+
+
+def _false_alarms(results: Sequence[AuditResult]) -> str:
+    alphas = [1 - one.confidence for one in results if one.verdict is not Verdict.ERROR]
+    together = numbers.error_level(min(1.0, sum(alphas)))
+    if len(alphas) == 1:
+        return f"The chance of a false alarm is at most {together}."
+    each = "its own chance" if len(set(alphas)) > 1 else "a chance"
+    most = "" if len(set(alphas)) > 1 else f" of at most {numbers.error_level(alphas[0])}"
+    return f"Each audit has {each}{most} of a false alarm, together at most {together}."
+
+
+def _plural(number: int, noun: str) -> str:
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+
+
+def _asked(result: AuditResult) -> list[str]:
+    claim = result.claim
+    return [
+        *row("claim", f"{claim.describe()}, {claim.title}: {glued(claim.formula)}"),
+        *row("mechanism", result.target),
+    ]
+
+
+def _found(result: AuditResult, verbose: int) -> list[str]:
+    shown = _shown(result, verbose)
+    lines = [*_asked(result), *_bounds(result)]
+    for certificate in shown:
+        lines += _pair(certificate, result, verbose)
+    for certificate in result.certificates:
+        if certificate not in shown:
+            lines += row("other pair", f"{certificate.pair}: {_own(certificate, result.claim)}")
+    return [*lines, *_run(result, verbose)]
+
+
+def _shown(result: AuditResult, verbose: int) -> tuple[Certificate, ...]:
+    if verbose or result.decisive is None:
+        return result.certificates
+    return (result.decisive,)
+
+
+def _bounds(result: AuditResult) -> list[str]:
+    point = result.claim.point()
+    claimed, delta = numbers.plain(point.epsilon), numbers.plain(point.delta)
+    at_delta = f" at δ = {delta}" if point.delta else ""
+    epsilon = numbers.at_least(result.epsilon_lower, above=point.epsilon)
+    lower = numbers.at_least(result.delta_lower, above=point.delta)
+    confident = f"with {numbers.level(result.confidence)} confidence"
+    return [
+        *row("ε at least", f"{epsilon}{at_delta}, {confident} (claimed: {claimed})"),
+        *row("δ at least", f"{lower} at ε = {claimed}, {confident} (claimed: {delta})"),
+        *row("p-value", _p_value(result)),
+    ]
+
+
+def _p_value(result: AuditResult) -> str:
+    p = numbers.p_at_most(result.p_value).removeprefix("= ")
+    alpha = numbers.plain(1 - result.confidence)
+    pairs = len(result.certificates)
+    corrected = f", corrected for {pairs} pairs" if pairs > 1 else ""
+    return f"{p} (refuted at {alpha} or less{corrected})"
+
+
+def _pair(certificate: Certificate, result: AuditResult, verbose: int) -> list[str]:
+    lines = row("inputs", certificate.pair)
+    if len(result.certificates) > 1:
+        lines = ["", *lines, *row("", _own(certificate, result.claim))] if verbose else lines
+    lines += _events(certificate, result.confidence, verbose)
+    lines += row("draws", _draws(certificate))
+    for kind, (d1, d2) in certificate.failures.items():
+        lines += row("exceptions", _failure(kind, d1, d2))
+    return lines + (_workings(certificate) if verbose else [])
+
+
+def _own(certificate: Certificate, claim: PrivacyClaim) -> str:
+    """Return what one pair of several has shown."""
+    epsilon = numbers.at_least(certificate.epsilon_lower, above=claim.point().epsilon)
+    return f"ε ≥ {epsilon}, p {numbers.p_at_most(certificate.p_value)}"
+
+
+def _events(certificate: Certificate, confidence: float, verbose: int) -> list[str]:
+    every = certificate.fixed.events
+    if not every:
+        return row("event", "none: no output looked worth testing")
+    shown = every if verbose else every[:_EVENTS_SHOWN]
+    names = [f"E{place + 1}" for place in range(len(shown))] if len(every) > 1 else ["E"]
+    lines: list[str] = []
+    for name, event in zip(names, shown, strict=True):
+        lines += row(f"event {name}", f"{event.words}  (speaks for {event.guess})")
+    lines += table(_cells(names, shown, confidence), left=(0, 1, 4))
+    hidden = _plural(len(every) - len(shown), "event")
+    return lines + (row("", f"and {hidden} more (-v shows all)") if len(every) > len(shown) else [])
+
+
+def _cells(
+    names: Sequence[str], events: Sequence[EventCount], confidence: float
+) -> list[list[str]]:
+    cells = [["", "", "seen in", "share", f"{numbers.level(confidence)} Clopper–Pearson"]]
+    for name, one in zip(names, events, strict=True):
+        cells.append(_count(f"P({name})", "d1", one.count_d1, one.draws_d1, one.interval_d1))
+        cells.append(_count(f"Q({name})", "d2", one.count_d2, one.draws_d2, one.interval_d2))
+    return cells
+
+
+def _count(name: str, arm: str, count: int, draws: int, interval: tuple[float, float]) -> list[str]:
+    low, high = numbers.share_at_least(interval[0]), numbers.share_at_most(interval[1])
+    seen = f"{numbers.count(count)} of {numbers.count(draws)}"
+    return [name, arm, seen, numbers.share(count / draws) if draws else "", f"{low} to {high}"]
+
+
+def _draws(certificate: Certificate) -> str:
+    text = f"{numbers.count(certificate.draws)} of {numbers.count(certificate.budget)}"
+    kept = numbers.count(certificate.fixed.draws)
+    if certificate.refuted_after is not None:
+        text += f"; refuted after {numbers.count(certificate.refuted_after)}"
+    if certificate.fixed.stage == "confirmation":
+        return f"{text}, confirmed on {kept} more"
+    return f"{text}; {kept} of them kept for the exact bound"
+
+
+def _failure(kind: str, d1: int, d2: int) -> str:
+    return f"{kind}: {_plural(d1, 'draw')} of d1, {_plural(d2, 'draw')} of d2"
+
+
+def _workings(certificate: Certificate) -> list[str]:
+    fixed = certificate.fixed
+    betting = f"ε ≥ {numbers.at_least(certificate.epsilon_betting)}"
+    exact = f"ε ≥ {numbers.at_least(fixed.epsilon_lower)}, p {numbers.p_at_most(fixed.p_value)}"
+    wealth = numbers.at_least(certificate.wealth)
+    needed = numbers.about(1 / certificate.alpha_betting)
+    spent = [numbers.error_level(one) for one in (certificate.alpha_betting, fixed.alpha)]
+    recorded = _plural(len(certificate.blocks), "block"), _plural(len(certificate.rounds), "round")
+    return [
+        *row("found by", certificate.attack),
+        *row("betting", f"evidence {wealth} of {needed} needed; {betting}"),
+        *row("exact test", f"{fixed.method}: {_guesses(fixed)}; {exact}"),
+        *row("error split", f"{spent[0]} for betting, {spent[1]} for the exact test"),
+        *row("record", f"{recorded[0]} of draws, {recorded[1]} of bets"),
+    ]
+
+
+def _guesses(fixed: FixedTest) -> str:
+    rule = "either input" if fixed.two_guesses else "one input only"
+    right, wrong = numbers.count(fixed.correct), numbers.count(fixed.wrong)
+    return f"{right} right and {wrong} wrong guesses, at {rule}"
+
+
+def _run(result: AuditResult, verbose: int) -> list[str]:
+    lines = row("seed", str(result.seed))
+    if not all(one.reproducible for one in result.certificates):
+        lines = row("seed", f"{result.seed}, but the mechanism {_UNREACHED_BY_SEED}")
+    lines += row("time", numbers.duration(result.seconds))
+    if verbose:
+        versions = ", ".join(f"{name} {version}" for name, version in result.versions.items())
+        lines += row("versions", versions)
+    return lines
+
+
+def _warnings(result: AuditResult) -> list[str]:
+    every = [*result.warnings, *(text for one in result.certificates for text in one.warnings)]
+    return [line for text in dict.fromkeys(every) for line in row("warning", text)]
+
+
+def _meaning(result: AuditResult) -> list[str]:
+    lines = paragraph(findings.attacker(result))
+    if result.verdict is Verdict.NO_VIOLATION_FOUND and result.decisive is not None:
+        caught = findings.detectable(result.decisive, result.claim)
+        lines += paragraph(f"{caught} {_UNPROVEN}")
+    return lines

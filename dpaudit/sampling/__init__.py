@@ -1,0 +1,1 @@
+"""Sampling: the same draws for the same seed, whoever makes them."""

@@ -1,0 +1,225 @@
+"""Draws from a mechanism by chunks: outcomes to learn from, tallies to certify with."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpaudit.attacks.atoms import find
+from dpaudit.attacks.distinguisher import AccusedAtoms, Distinguisher
+from dpaudit.draws import FreshDraws
+from dpaudit.errors import MechanismError
+from dpaudit.outcomes import Outcomes, Raised, concatenate, failures, from_raw
+from dpaudit.pairs import NeighbouringPair, fingerprint
+from dpaudit.sampling.streams import ChunkStreams, chunk_streams, prepare
+from dpaudit.tally import AtomTally, Tally
+from dpaudit.targets.adapter import Mechanism, load_mechanism
+from dpaudit.targets.randomness import carried_generators
+from dpaudit.targets.target import AnyTarget
+
+Key = tuple[int, ...]
+
+_PIECE = 16_384
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Measure:
+    """What certification keeps of a draw: its level, and for accused atoms which one it is."""
+
+    distinguisher: Distinguisher
+    atoms: AccusedAtoms | None = None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Chunk:
+    """A unit of sampling: `key` names its random streams; the pair comes first in it."""
+
+    key: Key
+    size: int
+    measure: Measure | None = None
+
+    @property
+    def pair(self) -> int:
+        return self.key[0]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Failures:
+    """Draws that were exceptions: kind -> (draws of d1, draws of d2), and a message of each."""
+
+    counts: Mapping[str, tuple[int, int]] = field(default_factory=dict)
+    messages: Mapping[str, str] = field(default_factory=dict)
+
+    def __add__(self, other: Failures) -> Failures:
+        kinds = [*self.counts, *(kind for kind in other.counts if kind not in self.counts)]
+        none = (0, 0)
+        counts = {
+            kind: (
+                self.counts.get(kind, none)[0] + other.counts.get(kind, none)[0],
+                self.counts.get(kind, none)[1] + other.counts.get(kind, none)[1],
+            )
+            for kind in kinds
+        }
+        return Failures(counts, {**other.messages, **self.messages})
+
+    @property
+    def total(self) -> int:
+        return sum(map(sum, self.counts.values()))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Drawn:
+    """A chunk, drawn: fresh draws, or when it was measured only their tallies."""
+
+    fresh: FreshDraws | None
+    tally: Tally | None
+    atoms: AtomTally | None
+    failures: Failures
+
+
+class Sampler:
+    """Draws chunks in this process. Equal keys give equal draws, in any order, in any process, for
+    a mechanism whose randomness a seed reaches."""
+
+    def __init__(
+        self,
+        target: AnyTarget,
+        pairs: Sequence[NeighbouringPair],
+        seed: int,
+        *,
+        fail_on_error: bool = False,
+    ) -> None:
+        self.mechanism: Mechanism = load_mechanism(target)
+        self.carried = carried_generators(*self.mechanism.parts)
+        self._pairs = pairs
+        self._seed = seed
+        self._fail_on_error = fail_on_error
+        self._digests = [(fingerprint(pair.d1), fingerprint(pair.d2)) for pair in pairs]
+
+    def draw(self, chunk: Chunk) -> Drawn:
+        """Draw one chunk. Raises MechanismError when that makes the audit meaningless."""
+        streams = chunk_streams(self._seed, chunk.key)
+        prepare(streams, self.carried)
+        pair = self._pairs[chunk.pair]
+        if self.mechanism.interleaved:
+            drawn = self._draw_in_turns(chunk, pair, streams)
+        else:
+            drawn = self._draw_by_arm(chunk, pair, streams)
+        self._check_unchanged(chunk.pair)
+        return drawn
+
+    def is_reproducible(self, chunk: Chunk) -> bool:
+        """Return whether drawing the chunk twice gives the same outcomes."""
+        first, second = (self.draw(chunk).fresh for _ in range(2))
+        if first is None or second is None:
+            raise RuntimeError("a chunk without a measure came without its draws")
+        return bool(
+            np.array_equal(first.release().outcomes.keys(), second.release().outcomes.keys())
+        )
+
+    def _draw_in_turns(self, chunk: Chunk, pair: NeighbouringPair, streams: ChunkStreams) -> Drawn:
+        """One call a draw: every coin picks the input of the next call."""
+        is_d1 = streams.coins.random(chunk.size) < 0.5
+        # As a map over both inputs, a draw's input costs a few nanoseconds.
+        inputs = map((pair.d2, pair.d1).__getitem__, is_d1.tolist())
+        raw = self.mechanism.sample_each(inputs, streams.mechanism)
+        outcomes = from_raw(raw)
+        failed = self._failures(outcomes, raw, is_d1)
+        if chunk.measure is None:
+            return Drawn(FreshDraws(outcomes, is_d1), None, None, failed)
+        level = chunk.measure.distinguisher(outcomes)
+        levels = chunk.measure.distinguisher.levels
+        cell = level.astype(np.intp) * 2 + ~is_d1
+        counts = np.bincount(cell, minlength=2 * levels).reshape(levels, 2)
+        return Drawn(None, Tally(counts), _atom_tally(chunk.measure, outcomes, is_d1), failed)
+
+    def _draw_by_arm(self, chunk: Chunk, pair: NeighbouringPair, streams: ChunkStreams) -> Drawn:
+        """Two calls for many draws each; as many of d1 as coins would have picked."""
+        if chunk.measure is not None:
+            return self._tally_by_arm(chunk.measure, chunk.size, pair, streams)
+        is_d1 = streams.coins.random(chunk.size) < 0.5
+        size = int(is_d1.sum())
+        raw = [
+            self._batch(pair.d1, size, streams),
+            self._batch(pair.d2, chunk.size - size, streams),
+        ]
+        place = np.empty(chunk.size, dtype=np.intp)
+        place[is_d1] = np.arange(size)
+        place[~is_d1] = np.arange(size, chunk.size)
+        outcomes = concatenate([from_raw(one) for one in raw]).take(place)
+        arms = np.arange(chunk.size) < size
+        in_order = [*raw[0], *raw[1]] if failures(outcomes) else ()
+        failed = self._failures(outcomes, in_order, arms)
+        return Drawn(FreshDraws(outcomes, is_d1), None, None, failed)
+
+    def _tally_by_arm(
+        self, measure: Measure, total: int, pair: NeighbouringPair, streams: ChunkStreams
+    ) -> Drawn:
+        size = int(streams.coins.binomial(total, 0.5))
+        levels, failed = measure.distinguisher.levels, Failures()
+        counts = np.zeros((levels, 2), dtype=np.int64)
+        atoms: AtomTally | None = None
+        for arm, (dataset, draws) in enumerate(((pair.d1, size), (pair.d2, total - size))):
+            raw = self._batch(dataset, draws, streams)
+            outcomes = from_raw(raw)
+            counts[:, arm] = _histogram(measure.distinguisher, outcomes)
+            is_d1 = np.full(draws, arm == 0)
+            part = _atom_tally(measure, outcomes, is_d1)
+            atoms = part if atoms is None or part is None else atoms + part
+            failed += self._failures(outcomes, raw, is_d1)
+        return Drawn(None, Tally(counts), atoms, failed)
+
+    def _batch(self, dataset: Any, size: int, streams: ChunkStreams) -> Any:
+        return self.mechanism.sample(dataset, size, streams.mechanism) if size else []
+
+    def _failures(
+        self, outcomes: Outcomes, raw: Sequence[Any], is_d1: NDArray[np.bool_]
+    ) -> Failures:
+        if not failures(outcomes):
+            return Failures()
+        both = zip(raw, is_d1.tolist(), strict=True)
+        raised = [(entry, one) for entry, one in both if isinstance(entry, Raised)]
+        if self._fail_on_error:
+            first = raised[0][0]
+            raise MechanismError(
+                f"the mechanism raised {first.kind}: {first.message} (on_error: fail); with "
+                "on_error: outcome an exception is an outcome like any other"
+            )
+        counts = Counter((entry.kind, one) for entry, one in raised)
+        messages = {entry.kind: entry.message for entry, _ in reversed(raised)}
+        return Failures(
+            {kind: (counts[kind, True], counts[kind, False]) for kind in messages}, messages
+        )
+
+    def _check_unchanged(self, number: int) -> None:
+        pair, digests = self._pairs[number], self._digests[number]
+        for name, dataset, digest in (("d1", pair.d1, digests[0]), ("d2", pair.d2, digests[1])):
+            if digest is not None and fingerprint(dataset) != digest:
+                raise MechanismError(
+                    f"the mechanism changes its input {name}, so that its draws are not "
+                    "independent; let it work on a copy"
+                )
+
+
+def _histogram(distinguisher: Distinguisher, outcomes: Outcomes) -> NDArray[np.int64]:
+    """Return how many outcomes are at each level; in pieces, which stay in the cache."""
+    counts = np.zeros(distinguisher.levels, dtype=np.int64)
+    for start in range(0, outcomes.size, _PIECE):
+        level = distinguisher(outcomes.take(slice(start, start + _PIECE)))
+        counts += np.bincount(level, minlength=distinguisher.levels)
+    return counts
+
+
+def _atom_tally(measure: Measure, outcomes: Outcomes, is_d1: NDArray[np.bool_]) -> AtomTally | None:
+    if measure.atoms is None:
+        return None
+    atoms = len(measure.atoms.keys)
+    cell = find(measure.atoms.keys, outcomes.keys()) * 2 + ~is_d1
+    counts = np.bincount(cell, minlength=2 * (atoms + 1)).reshape(atoms + 1, 2)
+    arms = int(is_d1.sum()), int((~is_d1).sum())
+    return AtomTally(counts[:-1], arms)

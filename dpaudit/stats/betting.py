@@ -1,0 +1,141 @@
+"""Anytime-valid refutation by betting against a claim (docs/method.md §4).
+
+Wealth starts at 1 and is multiplied, draw by draw, by factors whose expectation is at most 1
+under the claim, whatever was believed when they were fixed. Wealth ≥ 1/α at any look refutes the
+claim at level α (Ville 1939; Shafer 2021). Log wealth is linear in a tally, so a tally, the
+beliefs and the stakes are all that is needed to recompute it.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from dpaudit.stats.binomial import FloatArray, IntArray
+
+# Excess log-odds over the claim that the guessing bettors stake on (δ = 0).
+EXCESSES = (0.01, 0.02, 0.04, 0.08, 0.16, 0.32, 0.64, 1.28, 2.56, 5.12)
+# Shares of the largest admissible stake (δ > 0).
+FRACTIONS = (0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 0.9)
+
+
+@dataclass(frozen=True, slots=True)
+class Beliefs:
+    """What the bettors of one round believe; fixed before the draws they are bet on.
+
+    posteriors: (bettors, levels), estimated Pr[arm 1 | level], in (0, 1).
+    rules: (rules, levels) of -1 (guess 2), 0 (abstain), 1 (guess 1).
+    A bettor keeps its place, and so its stake, from round to round.
+    """
+
+    posteriors: FloatArray
+    rules: IntArray
+
+    def log_factors(self, epsilon: float, delta: float) -> FloatArray:
+        """Return the log of every bettor's factor: (bettors, levels, 2), arm 1 first.
+
+        Under (ε, δ)-DP each factor has expectation at most 1. The posterior bettors take part
+        only when δ = 0, since they bet on the likelihood ratio of single levels.
+        """
+        if delta > 0:
+            return _stake_factors(self.rules, epsilon, delta)
+        return np.concatenate(
+            [_posterior_factors(self.posteriors, epsilon), _guess_factors(self.rules, epsilon)]
+        )
+
+
+def stakes(beliefs: Beliefs, delta: float) -> FloatArray:
+    """Return the bettors' shares of the initial wealth; they add up to 1.
+
+    For δ = 0, half for the posterior bettors and half for the guessing ones.
+    """
+    rules = len(beliefs.rules)
+    if delta > 0:
+        bettors = rules * len(FRACTIONS)
+        return np.full(bettors, 1 / bettors)
+    posteriors, guessing = len(beliefs.posteriors), rules * len(EXCESSES)
+    return np.concatenate(
+        [np.full(posteriors, 0.5 / posteriors), np.full(guessing, 0.5 / guessing)]
+    )
+
+
+def log_wealth(log_gains: FloatArray, shares: FloatArray) -> FloatArray:
+    """Return the log of Σ share · exp(gain) over the last axis: the wealth of all bettors."""
+    top = np.max(log_gains, axis=-1, keepdims=True)
+    total = np.sum(shares * np.exp(log_gains - top), axis=-1)
+    return np.asarray(top[..., 0] + np.log(total), dtype=float)
+
+
+def bound_grid(epsilon: float) -> FloatArray:
+    """Return the values of ε that betting tests, in rising order; the claimed one is among them."""
+    below = epsilon * np.linspace(0, 1, 11)[:-1] if epsilon > 0 else np.empty(0)
+    above = epsilon + np.concatenate([[0.0], np.geomspace(0.01, 30.0, 60)])
+    return np.concatenate([below, above])
+
+
+def epsilon_lower(grid: FloatArray, largest_log_wealth: FloatArray, alpha: float) -> float:
+    """Return the last grid point up to which every point was rejected at some look, or 0.
+
+    Valid at every moment at once, at 1 - alpha: were the bound above the true ε, the first grid
+    point at or above the true ε would have been rejected, and its wealth is a supermartingale.
+    """
+    rejected = largest_log_wealth >= -math.log(alpha)
+    until = len(grid) if rejected.all() else int(np.argmin(rejected))
+    return float(grid[until - 1]) if until else 0.0
+
+
+def _posterior_factors(posteriors: FloatArray, epsilon: float) -> FloatArray:
+    """Return log(π_b / clip(π, 1 - θ₀, θ₀)_b), θ₀ = e^ε / (1 + e^ε).
+
+    Under ε-DP the true posterior of every level lies in [1 - θ₀, θ₀]; the expectation of the
+    factor is linear in it and at most 1 at the nearer end.
+    """
+    most = 1 / (1 + math.exp(-epsilon))
+    allowed = np.clip(posteriors, 1 - most, most)
+    both = np.stack([posteriors / allowed, (1 - posteriors) / (1 - allowed)], axis=-1)
+    return np.asarray(np.log(both), dtype=float)
+
+
+def _guess_factors(rules: IntArray, epsilon: float) -> FloatArray:
+    """Return log(θ/θ₀) for a correct and log((1-θ)/(1-θ₀)) for a wrong guess, for every excess.
+
+    Under ε-DP a guess is correct with probability at most θ₀ < θ.
+    """
+    excess = np.array(EXCESSES)
+    claimed, believed = _log_shares(np.array([epsilon])), _log_shares(epsilon + excess)
+    gain_correct, gain_wrong = believed[0] - claimed[0], believed[1] - claimed[1]
+    return _by_guess(rules, gain_correct, gain_wrong, np.zeros(len(excess)))
+
+
+def _stake_factors(rules: IntArray, epsilon: float, delta: float) -> FloatArray:
+    """Return log(1 + λ(1[correct] - e^ε 1[wrong] - hδ)), λ = fraction / (e^ε + hδ), by rule."""
+    odds = math.exp(-epsilon)
+    tables = []
+    for rule in rules:
+        h = 1.0 if (rule > 0).any() and (rule < 0).any() else 0.5
+        stake = np.array(FRACTIONS) * (odds / (1 + h * delta * odds))
+        # A wrong guess loses λ(e^ε + hδ), the whole fraction; a rule that never guesses stakes none.
+        spared = stake * (h * delta if rule.any() else 0.0)
+        correct, wrong = np.log1p(stake - spared), np.log1p(-np.array(FRACTIONS))
+        tables.append(_by_guess(rule[None, :], correct, wrong, np.log1p(-spared)))
+    return np.concatenate(tables)
+
+
+def _by_guess(
+    rules: IntArray, correct: FloatArray, wrong: FloatArray, abstained: FloatArray
+) -> FloatArray:
+    """Spread gains (excesses,) over (rules · excesses, levels, 2) by what each rule guesses."""
+    guess = rules[:, None, :, None] * np.array([1, -1])
+    gains = np.where(
+        guess > 0,
+        correct[None, :, None, None],
+        np.where(guess < 0, wrong[None, :, None, None], abstained[None, :, None, None]),
+    )
+    return np.asarray(gains.reshape(-1, rules.shape[1], 2), dtype=float)
+
+
+def _log_shares(log_odds: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Return log θ and log(1 - θ) for θ = e^x / (1 + e^x), without cancellation."""
+    return -np.log1p(np.exp(-log_odds)), -log_odds - np.log1p(np.exp(-log_odds))

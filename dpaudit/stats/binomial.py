@@ -1,0 +1,131 @@
+"""Exact binomial tails and Clopper-Pearson bounds; counts are integers, bounds round outward."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.special import betainc, betainccinv, betaincinv
+
+FloatArray = NDArray[np.float64]
+IntArray = NDArray[np.int64]
+
+# Error allowed to the inverse of the incomplete beta function, in log-odds; bounds move outward by
+# it. (Measured: 2e-9 at ten, 5e-9 at a hundred million trials.)
+_OUTWARD = 1e-8
+# Near 1 the log-odds of a float are coarse: a few units in its last place more.
+_ULPS = 4 * 2.0**-53
+
+
+def upper_tail(successes: ArrayLike, trials: ArrayLike, probability: ArrayLike) -> FloatArray:
+    """Return Pr[Bin(trials, probability) ≥ successes], broadcast over arrays.
+
+    successes: integers, any; trials: integers ≥ 0; probability in [0, 1].
+    """
+    k, n, p = np.broadcast_arrays(
+        np.asarray(successes, float), np.asarray(trials, float), np.asarray(probability, float)
+    )
+    inside = (k > 0) & (k <= n)
+    tail = betainc(np.where(inside, k, 1.0), np.where(inside, n - k + 1.0, 1.0), p)
+    return np.asarray(np.where(inside, tail, np.where(k <= 0, 1.0, 0.0)), dtype=float)
+
+
+def clopper_pearson_lower(successes: int, trials: int, alpha: float) -> float:
+    """Return the one-sided lower bound for p at 1 - alpha: Pr[Bin(n, bound) ≥ k] ≤ alpha.
+
+    0 ≤ successes ≤ trials; 0 < alpha < 1. Valid downwards: never above the exact bound.
+    Source: Clopper & Pearson 1934.
+
+    >>> round(clopper_pearson_lower(0, 10, 0.05), 4), round(clopper_pearson_lower(10, 10, 0.05), 4)
+    (0.0, 0.7411)
+    """
+    _check(successes, trials, alpha)
+    if successes == 0:
+        return 0.0
+    bound = float(betaincinv(successes, trials - successes + 1, alpha))
+    # NaN below alpha = 1e-100 or so
+    return 0.0 if math.isnan(bound) else bound * (1 - _OUTWARD * (1 - bound))
+
+
+def clopper_pearson_upper(successes: int, trials: int, alpha: float) -> float:
+    """Return the one-sided upper bound for p at 1 - alpha: the mirror of the lower one."""
+    _check(successes, trials, alpha)
+    if successes == trials:
+        return 1.0
+    bound = float(betainccinv(successes + 1, trials - successes, alpha))
+    return 1.0 if math.isnan(bound) else min(1.0, bound * (1 + _OUTWARD * (1 - bound)) + _ULPS)
+
+
+def clopper_pearson_interval(successes: int, trials: int, alpha: float) -> tuple[float, float]:
+    """Return the two-sided interval at 1 - alpha, alpha / 2 at each end."""
+    return (
+        clopper_pearson_lower(successes, trials, alpha / 2),
+        clopper_pearson_upper(successes, trials, alpha / 2),
+    )
+
+
+def tail_quantile(gamma: float, trials: int, probability: float) -> int:
+    """Return the smallest f with Pr[Bin(trials, probability) > f] ≤ gamma."""
+    low, high = -1, trials
+    while high - low > 1:
+        middle = (low + high) // 2
+        if float(upper_tail(middle + 1, trials, probability)) <= gamma:
+            high = middle
+        else:
+            low = middle
+    return high
+
+
+def pair_epsilon_lower(
+    count: int, draws: int, other: int, other_draws: int, delta: float, alpha: float
+) -> float:
+    """Return ε_lower = log((P_lower - δ) / Q_upper), alpha / 2 for each bound (≥ 0).
+
+    count of draws from the input that the event speaks for, other of other_draws from the other
+    one. The textbook bound: valid, but it needs some three times the draws of the game.
+    """
+    lower = clopper_pearson_lower(count, draws, alpha / 2) - delta
+    upper = clopper_pearson_upper(other, other_draws, alpha / 2)
+    return max(0.0, math.log(lower / upper)) if lower > 0 else 0.0
+
+
+def pair_delta_lower(
+    count: int, draws: int, other: int, other_draws: int, epsilon: float, alpha: float
+) -> float:
+    """Return δ_lower = P_lower - e^ε Q_upper, alpha / 2 for each bound (≥ 0)."""
+    lower = clopper_pearson_lower(count, draws, alpha / 2)
+    upper = clopper_pearson_upper(other, other_draws, alpha / 2)
+    # e^700 times any upper bound is above 1, and e^epsilon may not fit in a float.
+    return max(0.0, lower - math.exp(min(epsilon, 700.0)) * upper)
+
+
+def pair_p_value(
+    count: int, draws: int, other: int, other_draws: int, epsilon: float, delta: float
+) -> float:
+    """Return the smallest alpha at which the pair of bounds refutes (ε, δ), rounded up."""
+
+    def refuted(log_alpha: float) -> bool:
+        alpha = math.exp(log_alpha)
+        return pair_delta_lower(count, draws, other, other_draws, epsilon, alpha) > delta
+
+    return smallest_alpha(refuted)
+
+
+def smallest_alpha(refuted: Callable[[float], bool]) -> float:
+    """Return the smallest alpha at which `refuted(log(alpha))` holds (monotone), rounded up."""
+    low, high = -700.0, 0.0
+    if not refuted(-1e-9):
+        return 1.0
+    for _ in range(60):
+        middle = (low + high) / 2
+        low, high = (low, middle) if refuted(middle) else (middle, high)
+    return math.exp(high)
+
+
+def _check(successes: int, trials: int, alpha: float) -> None:
+    if not 0 <= successes <= trials:
+        raise ValueError(f"successes={successes!r} must lie in [0, trials={trials!r}]")
+    if not 0 < alpha < 1:
+        raise ValueError(f"alpha={alpha!r} must lie in (0, 1)")

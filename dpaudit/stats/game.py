@@ -1,0 +1,150 @@
+"""The distinguishing game: exact bounds on ε and δ from correct and wrong guesses.
+
+A fair coin picks the input of every draw; a rule fixed before the draws looks at the output and
+guesses 1, guesses 2 or abstains. With c = Pr[correct] and w = Pr[wrong],
+
+    (ε, δ)-DP  ⇒  c ≤ e^ε w + h δ,                                         (1, docs/method.md §2)
+
+h = 1 if the rule can make both guesses, ½ if only one.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from dpaudit.stats.binomial import clopper_pearson_lower, tail_quantile, upper_tail
+from dpaudit.stats.scanning import Point, last_refuted
+from dpaudit.stats.trinomial import TERMS, ScoreTest
+
+# Berger-Boos: the share of alpha spent on the interval for the nuisance parameter w.
+_NUISANCE_SHARE = 0.01
+# A scan for a bound climbs with sums of this many terms before it takes them all.
+_QUICK_TERMS = 128
+_LARGEST = 50.0
+
+
+@dataclass(frozen=True, slots=True)
+class Game:
+    """The outcome of the game: `correct` and `wrong` guesses among `draws`.
+
+    two_guesses and abstains are properties of the rule, never of the counts: whether it can guess
+    both inputs, and whether it can decline to guess.
+    """
+
+    correct: int
+    wrong: int
+    draws: int
+    two_guesses: bool
+    abstains: bool = True
+
+    def __post_init__(self) -> None:
+        if min(self.correct, self.wrong) < 0 or self.correct + self.wrong > self.draws:
+            raise ValueError(f"impossible counts: {self}")
+        if not self.abstains and self.correct + self.wrong != self.draws:
+            raise ValueError(f"a rule that never abstains guesses on every draw: {self}")
+
+    @property
+    def h(self) -> float:
+        """The factor of δ in (1)."""
+        return 1.0 if self.two_guesses else 0.5
+
+
+def p_value(game: Game, epsilon: float, delta: float, alpha: float) -> float:
+    """Return a valid p-value for the claim (ε, δ): Pr[p ≤ u] ≤ u under the claim, u ≥ alpha / 100.
+
+    alpha: the level in force; only its hundredth is used, as the share of the nuisance interval.
+    """
+    guesses = game.correct + game.wrong
+    if delta == 0:
+        return float(upper_tail(game.correct, guesses, _odds_to_share(epsilon)))
+    if not game.abstains:
+        pure = _odds_to_share(epsilon)
+        share = pure + game.h * delta * (1 - pure)
+        return float(upper_tail(game.correct, guesses, min(1.0, share)))
+    return _score_test(game, alpha).p_value(epsilon, game.h * delta)
+
+
+def epsilon_lower(game: Game, delta: float, alpha: float) -> float:
+    """Return a lower bound for ε at the given δ, valid with probability 1 - alpha (≥ 0).
+
+    inf{ε : p(ε) > alpha}; for δ = 0, and for rules that never abstain, in closed form.
+    """
+    guesses = game.correct + game.wrong
+    if guesses == 0:
+        return 0.0
+    if delta == 0 or not game.abstains:
+        share = clopper_pearson_lower(game.correct, guesses, alpha)
+        return _share_to_epsilon(share, game.h * delta)
+    return _scan(game, lambda epsilon: (epsilon, game.h * delta), _LARGEST, alpha)
+
+
+def delta_lower(game: Game, epsilon: float, delta: float, alpha: float) -> float:
+    """Return a lower bound for δ at the given ε, valid with probability 1 - alpha, in [0, 1].
+
+    For a claim with δ > 0 the exact test inverted, inf{δ : p(ε, δ) > alpha}; for δ = 0 in closed
+    form.
+    """
+    if game.correct == 0:
+        return 0.0
+    if not game.abstains:
+        share = clopper_pearson_lower(game.correct, game.draws, alpha)
+        odds = math.exp(-epsilon)
+        # hδ ≥ t (1 + e^ε) - e^ε, all divided by e^ε, which may not fit in a float
+        excess = share * (1 + odds) - 1
+        return min(1.0, excess / odds / game.h) if excess > 0 else 0.0
+    if delta == 0 or epsilon > _LARGEST:
+        return closed_form_delta_lower(game, epsilon, alpha)
+    return _scan(game, lambda point: (epsilon, game.h * point), 1.0, alpha)
+
+
+def closed_form_delta_lower(game: Game, epsilon: float, alpha: float) -> float:
+    """Return the δ below which `closed_form_epsilon_lower`, alpha halved, still exceeds ε."""
+
+    def refuted(spared: int) -> bool:
+        correct = game.correct - spared
+        if correct <= 0:
+            return False
+        tail = upper_tail(correct, correct + game.wrong, _odds_to_share(epsilon))
+        return float(tail) <= alpha / 2
+
+    low, high = -1, game.correct
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (middle, high) if refuted(middle) else (low, middle)
+    # The largest δ with Pr[Bin(N, hδ) > low] ≤ alpha / 2: another Clopper-Pearson bound.
+    return clopper_pearson_lower(low + 1, game.draws, alpha / 2) / game.h if low >= 0 else 0.0
+
+
+def closed_form_epsilon_lower(game: Game, delta: float, alpha: float) -> float:
+    """Return the closed-form bound for δ > 0: always valid, a little weaker than the exact one.
+
+    At most f = isf(γ; Bin(N, hδ)) correct guesses come from the δ part; the rest is pure.
+    """
+    gamma = _NUISANCE_SHARE * alpha
+    spared = tail_quantile(gamma, game.draws, game.h * delta) if delta else 0
+    correct = game.correct - spared
+    if correct <= 0:
+        return 0.0
+    share = clopper_pearson_lower(correct, correct + game.wrong, alpha - gamma)
+    return _share_to_epsilon(share, 0.0)
+
+
+def _odds_to_share(epsilon: float) -> float:
+    return 1 / (1 + math.exp(-epsilon))
+
+
+def _share_to_epsilon(share: float, spared: float) -> float:
+    """Return log((t - hδ) / (1 - t)), at least 0: the inverse of t = (e^ε + hδ) / (1 + e^ε)."""
+    if share <= spared:
+        return 0.0
+    return max(0.0, math.log((share - spared) / (1 - share)))
+
+
+def _score_test(game: Game, alpha: float, terms: int = TERMS) -> ScoreTest:
+    return ScoreTest(game.correct, game.wrong, game.draws, _NUISANCE_SHARE * alpha, terms)
+
+
+def _scan(game: Game, point: Point, end: float, alpha: float) -> float:
+    quick = _score_test(game, alpha, _QUICK_TERMS)
+    return last_refuted(quick, _score_test(game, alpha), point, end=end, alpha=alpha)

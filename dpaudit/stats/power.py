@@ -1,0 +1,135 @@
+"""What a test of given size would have detected, and how many draws a leak needs (§8)."""
+
+from __future__ import annotations
+
+import math
+
+from scipy.special import betaincinv, ndtri
+
+from dpaudit.stats.binomial import (
+    IntArray,
+    clopper_pearson_lower,
+    pair_epsilon_lower,
+    upper_tail,
+)
+
+POWER = 0.9
+
+
+def detectable_epsilon(
+    guesses: int, epsilon: float, alpha: float, *, draws: int = 0, spared: float = 0.0
+) -> float:
+    """Return the smallest ε₁ > ε that the game refutes with probability 0.9 (rounded up).
+
+    guesses: guesses made (the event's share of the draws is taken as it was seen).
+    spared = hδ, with the `draws` it applies to: guesses that the δ of the claim excuses are set
+    aside before the pure test, as the closed-form bound does. inf when no ε₁ would be refuted.
+    """
+    excused = 0
+    if spared:
+        excused = math.ceil(
+            draws * spared - float(ndtri(alpha / 100)) * math.sqrt(draws * spared * (1 - spared))
+        )
+    trials = guesses - excused
+    critical = _critical_value(trials, 1 / (1 + math.exp(-epsilon)), alpha)
+    if critical is None:
+        return math.inf
+    share = float(betaincinv(critical, trials - critical + 1, POWER))
+    return math.log(share / (1 - share)) if share < 1 else math.inf
+
+
+def draws_needed(
+    epsilon: float, true_epsilon: float, alpha: float, guess_share: float, power: float = POWER
+) -> int:
+    """Return certification draws that refute ε with the given power when the truth is larger.
+
+    guess_share: probability that the rule guesses, in (0, 1]. Normal approximation, δ = 0:
+    N = (z_α √(q₀(1-q₀)) + z_β √(q₁(1-q₁)))² / ((q₁ - q₀)² Pr[guess]).
+    Raises ValueError unless true_epsilon > epsilon and guess_share is in (0, 1].
+    """
+    if not true_epsilon > epsilon:
+        raise ValueError(f"true_epsilon={true_epsilon!r} must be above epsilon={epsilon!r}")
+    if not 0 < guess_share <= 1:
+        raise ValueError(f"guess_share={guess_share!r} must lie in (0, 1]")
+    claimed, true = (1 / (1 + math.exp(-one)) for one in (epsilon, true_epsilon))
+    spread = -float(ndtri(alpha)) * math.sqrt(claimed * (1 - claimed))
+    spread += float(ndtri(power)) * math.sqrt(true * (1 - true))
+    return math.ceil(spread**2 / ((true - claimed) ** 2 * guess_share))
+
+
+def _critical_value(trials: int, share: float, alpha: float) -> int | None:
+    """Return the smallest C with Pr[Bin(trials, share) ≥ C] ≤ alpha; None when there is none."""
+    if trials <= 0 or float(upper_tail(trials, trials, share)) > alpha:
+        return None
+    low, high = 0, trials
+    while high - low > 1:
+        middle = (low + high) // 2
+        if float(upper_tail(middle, trials, share)) <= alpha:
+            high = middle
+        else:
+            low = middle
+    return high
+
+
+def detectable_epsilon_pair(
+    count: int,
+    draws: int,
+    other: int,
+    other_draws: int,
+    epsilon: float,
+    delta: float,
+    alpha: float,
+) -> float:
+    """Return the smallest ε₁ > ε that the pair of bounds refutes with probability 0.9 (rounded up).
+
+    count of draws, other of other_draws: as for `pair_epsilon_lower`; the event's share of the
+    other input is taken as it was seen. Normal approximation of the counts; inf when there is none.
+    """
+    behind = max(other, 1) / max(other_draws, 1)
+
+    def refuted(larger: float) -> bool:
+        ahead = math.exp(min(larger, 700.0)) * behind + delta
+        if ahead >= 1:
+            return False
+        low, high = _unlucky_counts(ahead, draws, behind, other_draws)
+        return pair_epsilon_lower(low, draws, high, other_draws, delta, alpha) >= epsilon
+
+    steps = (epsilon + 0.01 * 1.02**i for i in range(400))
+    return next((one for one in steps if refuted(one)), math.inf)
+
+
+def _unlucky_counts(ahead: float, draws: int, behind: float, other_draws: int) -> tuple[int, int]:
+    """Return the counts of a run whose estimated log-ratio is at its lower 10 % quantile."""
+    spread = (1 - ahead) / (draws * ahead), (1 - behind) / (other_draws * behind)
+    step = float(ndtri(POWER)) / math.sqrt(max(sum(spread), 1e-300))
+    low = math.floor(draws * ahead * (1 - step * spread[0]))
+    high = math.ceil(other_draws * behind * (1 + step * spread[1]))
+    return max(0, low), min(other_draws, high)
+
+
+def detectable_epsilon_atoms(
+    counts: IntArray,
+    others: IntArray,
+    draws: int,
+    epsilon: float,
+    delta: float,
+    alpha: float,
+) -> float:
+    """Return the smallest ε₁ at which enough atoms to outweigh δ would each be certified.
+
+    counts, others: (atoms,), as for `probabilistic.violating_mass`, whose shares of alpha are
+    taken. Each atom by itself with probability 0.9; inf when all atoms together do not outweigh δ.
+    """
+    if len(counts) == 0:
+        return math.inf
+    share = alpha / 2 / len(counts)
+    each = [
+        (detectable_epsilon(int(one + other), epsilon, share), int(one))
+        for one, other in zip(counts, others, strict=True)
+    ]
+    mass = 0
+    for smallest, count in sorted(each):
+        mass += count
+        if clopper_pearson_lower(mass, draws, alpha / 2) > delta:
+            return smallest
+    return math.inf

@@ -1,0 +1,82 @@
+"""The exact test of probabilistic differential privacy on atoms (docs/method.md §7)."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from dpaudit.stats.binomial import (
+    IntArray,
+    clopper_pearson_lower,
+    smallest_alpha,
+    upper_tail,
+)
+from dpaudit.stats.multiplicity import holm
+
+# Of the level of one direction: this share certifies the atoms, the rest bounds their mass.
+_ATOM_SHARE = 0.5
+
+
+@dataclass(frozen=True, slots=True)
+class ViolatingMass:
+    """Certified atoms of one direction and a lower bound for their probability.
+
+    certified: for every candidate atom, whether P(s) > e^ε Q(s) was certified.
+    count: draws of the accused arm in certified atoms; delta_lower: bound for P(V).
+    """
+
+    certified: tuple[bool, ...]
+    count: int
+    delta_lower: float
+
+
+def violating_mass(
+    counts: IntArray, others: IntArray, draws: int, epsilon: float, alpha: float
+) -> ViolatingMass:
+    """Certify atoms with P(s) > e^ε Q(s) and bound P of all such atoms from below at 1 - alpha.
+
+    counts, others: (atoms,) draws of the accused arm and of the other one, in candidate atoms that
+    were chosen without these draws; draws: all draws of the accused arm.
+    With probability 1 - alpha/2 every certified atom is in V; then their count is at most that of
+    the fixed set V ∩ A, so the same draws bound P(V).
+    """
+    most = 1 / (1 + math.exp(-epsilon))
+    p_values = upper_tail(counts, counts + others, most)
+    certified = holm(p_values, _ATOM_SHARE * alpha)
+    count = int(counts[certified].sum())
+    lower = clopper_pearson_lower(count, draws, (1 - _ATOM_SHARE) * alpha)
+    return ViolatingMass(tuple(bool(one) for one in certified), count, lower)
+
+
+def p_value(
+    counts: IntArray, others: IntArray, draws: int, epsilon: float, delta: float
+) -> float:
+    """Return the smallest alpha at which `violating_mass` exceeds δ, one direction, rounded up."""
+
+    def refuted(log_alpha: float) -> bool:
+        alpha = math.exp(log_alpha)
+        return violating_mass(counts, others, draws, epsilon, alpha).delta_lower > delta
+
+    return smallest_alpha(refuted) if len(counts) else 1.0
+
+
+def epsilon_lower(
+    counts: IntArray, others: IntArray, draws: int, delta: float, alpha: float
+) -> float:
+    """Return the largest ε at which (ε, δ) is refuted in this direction at level alpha, or 0.
+
+    Monotone: a larger ε certifies fewer atoms. Bisection to 10⁻⁶, rounded down.
+    """
+
+    def refuted(epsilon: float) -> bool:
+        return violating_mass(counts, others, draws, epsilon, alpha).delta_lower > delta
+
+    low, high = 0.0, 50.0
+    if len(counts) == 0 or not refuted(low):
+        return 0.0
+    while high - low > 1e-6:
+        middle = (low + high) / 2
+        low, high = (middle, high) if refuted(middle) else (low, middle)
+    return low
+
+

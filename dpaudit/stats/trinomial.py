@@ -1,0 +1,211 @@
+"""The score test of c ≤ e^ε w + s on counts of correct and wrong guesses (docs/method.md §2).
+
+s = hδ is what the δ of a claim spares. The null is composite: w is a nuisance, over which the
+p-value takes a supremum on an interval that holds it with probability 1 - γ (Berger & Boos 1994).
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from scipy.special import betainc
+
+from dpaudit.stats.binomial import (
+    FloatArray,
+    IntArray,
+    clopper_pearson_interval,
+    tail_quantile,
+    upper_tail,
+)
+
+_POINTS = 65
+_REFINED = 17
+_TRUNCATED = 1e-13
+# Sums over W of more terms than this are taken in groups, each rounded up to its largest term.
+TERMS = 512
+# Terms of a sum that weigh less are left out; all of them together are below `_TRUNCATED`.
+_NEGLIGIBLE = 1e-17
+# Every this many points of w are tried first: a claim that they clear needs no other point.
+_GLANCE = 8
+_LARGEST = 300.0
+
+
+@dataclass(frozen=True, slots=True)
+class _Grid:
+    """Values of w, with the mass of Bin(draws, w) between the edges of groups of W."""
+
+    points: FloatArray
+    edges: IntArray
+    mass: FloatArray
+
+    @classmethod
+    def over(cls, points: FloatArray, edges: IntArray, draws: int) -> _Grid:
+        reached = upper_tail(edges[None, :], draws, points[:, None])
+        return cls(points, edges, reached[:, :-1] - reached[:, 1:])
+
+    def take(self, rows: slice) -> _Grid:
+        return _Grid(self.points[rows], self.edges, self.mass[rows])
+
+
+class ScoreTest:
+    """Observed guesses, tested against any (ε, s); what does not depend on these is kept.
+
+    correct, wrong: guesses among `draws`; gamma: the share of the error probability that pays for
+    the interval of w, in (0, 1); terms: the most in a sum (fewer: quicker, and a larger p).
+    """
+
+    def __init__(
+        self, correct: int, wrong: int, draws: int, gamma: float, terms: int = TERMS
+    ) -> None:
+        self._correct, self._wrong, self.draws, self.gamma = correct, wrong, draws, gamma
+        self._terms = terms
+        self._low, self._high = clopper_pearson_interval(wrong, draws, gamma)
+
+    def score(self, epsilon: float, spared: float) -> float:
+        """Return z = (C - e^ε W - sN) / sd, which falls as ε or s rises."""
+        counts = np.array([self._correct]), np.array([self._wrong])
+        return float(_score(*counts, self.draws, math.exp(epsilon), spared)[0])
+
+    def p_value(self, epsilon: float, spared: float, enough: float = 1.0) -> float:
+        """Return γ + sup over w of Pr[score ≥ observed], c on the boundary; never below γ.
+
+        enough: a supremum above it is not sought further, since the claim stands anyway.
+        """
+        tail = self._tail(epsilon, spared)
+        if tail is None:
+            return 1.0
+        least = self._to_p(tail.glance())
+        return least if least > enough else self._to_p(tail.supremum())
+
+    def _to_p(self, largest: float) -> float:
+        p = self.gamma + largest + 3 * _TRUNCATED
+        return 1.0 if math.isnan(p) else min(1.0, p)
+
+    def _tail(self, epsilon: float, spared: float) -> _Tail | None:
+        """Return what the supremum is taken of; None where nothing can be refuted."""
+        # e^(2ε) still fits in a float; no number of draws would refute a larger claim either.
+        if epsilon > _LARGEST or spared >= 1:
+            return None
+        ratio = math.exp(epsilon)
+        grid = self._grid_below((1 - spared) / (1 + ratio))
+        critical = _critical_correct(
+            grid.edges[:-1], self.draws, ratio, spared, self.score(epsilon, spared)
+        )
+        return _Tail(grid, critical, self.draws, ratio, spared)
+
+    def _grid_below(self, cap: float) -> _Grid:
+        """Return the grid of the interval; an interval that the null leaves empty is its cap."""
+        if cap >= self._high:
+            return self._full_grid
+        return self._grid(min(self._low, cap), cap)
+
+    @cached_property
+    def _full_grid(self) -> _Grid:
+        return self._grid(self._low, self._high)
+
+    def _grid(self, low: float, high: float) -> _Grid:
+        edges = _group_edges(*_wrong_range(self.draws, low, high), self._terms)
+        return _Grid.over(np.linspace(low, high, _POINTS), edges, self.draws)
+
+
+@dataclass(frozen=True, slots=True)
+class _Tail:
+    """Pr[score ≥ observed] as a function of w, with c = ratio · w + spared.
+
+    critical: for the first W of every group, the smallest C whose score reaches the observed one.
+    """
+
+    grid: _Grid
+    critical: IntArray
+    draws: int
+    ratio: float
+    spared: float
+
+    def glance(self) -> float:
+        """Return the largest value on a few points: no more than the supremum."""
+        return float(np.max(self._at(self.grid.take(slice(None, None, _GLANCE)))))
+
+    def supremum(self) -> float:
+        """Return the largest value on all points, and on finer ones around the best of them."""
+        points, edges = self.grid.points, self.grid.edges
+        values = self._at(self.grid)
+        best = int(np.argmax(values))
+        nearby = np.linspace(
+            points[max(best - 1, 0)], points[min(best + 1, len(points) - 1)], _REFINED
+        )
+        refined = self._at(_Grid.over(nearby, edges, self.draws))
+        return float(max(np.max(values), np.max(refined)))
+
+    def _at(self, grid: _Grid) -> FloatArray:
+        """Return, for every w, an upper bound of Σ_W Bin(W; N, w) Pr[Bin(N - W, c/(1-w)) ≥ C*(W)].
+
+        Within a group the second factor is largest at its first W: C* rises and N - W falls.
+        """
+        w = grid.points
+        share = np.clip((self.ratio * w + self.spared) / np.maximum(1 - w, 1e-300), 0.0, 1.0)
+        possible = self.critical <= self.draws - grid.edges[:-1]
+        row, group = np.nonzero((grid.mass > _NEGLIGIBLE) & possible)
+        critical = np.maximum(self.critical[group], 0).astype(float)
+        others = (self.draws - grid.edges[group]).astype(float)
+        tails = np.ones(len(group))
+        some = critical > 0
+        tails[some] = betainc(critical[some], (others - critical)[some] + 1, share[row[some]])
+        sums = np.bincount(row, grid.mass[row, group] * tails, minlength=len(w))
+        return np.asarray(sums, dtype=float)
+
+
+def _wrong_range(draws: int, low: float, high: float) -> tuple[int, int]:
+    """Return a range of W that all but 2·10⁻¹³ of Bin(draws, w) falls in, for w in [low, high]."""
+    first = draws - tail_quantile(_TRUNCATED, draws, 1 - low)
+    return max(0, first), tail_quantile(_TRUNCATED, draws, high)
+
+
+def _group_edges(first: int, last: int, most: int) -> IntArray:
+    """Return edges of groups of consecutive W, each of one value when there are few."""
+    step = math.ceil((last - first + 1) / most)
+    return np.append(np.arange(first, last + 1, step), last + 1).astype(np.int64)
+
+
+def _score(
+    correct: IntArray, wrong: IntArray, draws: int, ratio: float, spared: float
+) -> FloatArray:
+    """Return z = (C - e^ε W - sN) / sd, with the sd at the constrained maximum likelihood."""
+    w = _constrained_wrong(correct, wrong, draws, ratio, spared)
+    variance = ratio * w + spared + ratio**2 * w - spared**2
+    excess = correct - ratio * wrong - spared * draws
+    # No variance: w = 0 is certain and nothing is spared, so that no guess at all is expected.
+    spread = np.sqrt(np.maximum(draws * variance, 1e-300))
+    return np.asarray(excess / spread, dtype=float)
+
+
+def _constrained_wrong(
+    correct: IntArray, wrong: IntArray, draws: int, ratio: float, spared: float
+) -> FloatArray:
+    """Return the w that maximises the trinomial likelihood on c = e^ε w + s: a quadratic."""
+    free = 1 - spared
+    square = (1 + ratio) * ratio * draws
+    linear = (correct + wrong) * ratio * free - (1 + ratio) * spared * (draws - correct)
+    constant = wrong * spared * free
+    root = (linear + np.sqrt(linear**2 + 4 * square * constant)) / (2 * square)
+    return np.asarray(np.clip(root, 0.0, free / (1 + ratio)), dtype=float)
+
+
+def _critical_correct(
+    wrong: IntArray, draws: int, ratio: float, spared: float, observed: float
+) -> IntArray:
+    """Return, for every W, the smallest C whose score reaches the observed one (N + 1: none does)."""
+    low = np.full(len(wrong), -1, dtype=np.int64)
+    high = draws - wrong + 1
+    slack = 1e-9 * max(1.0, abs(observed))
+    while np.any(high - low > 1):
+        middle = (low + high) // 2
+        reached = _score(middle, wrong, draws, ratio, spared) >= observed - slack
+        open_ = high - low > 1
+        high = np.where(open_ & reached, middle, high)
+        low = np.where(open_ & ~reached, middle, low)
+    high = np.where(high > draws - wrong, draws + 1, high)
+    # C* rises with W; were a later one smaller, a group's first term would be no upper bound.
+    return np.asarray(np.minimum.accumulate(high[::-1])[::-1], dtype=np.int64)

@@ -1,0 +1,243 @@
+"""Any callable as a `Mechanism`: outputs for a dataset, one call a draw or a batch at a time."""
+
+from __future__ import annotations
+
+import inspect
+import keyword
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+from functools import partial
+from itertools import repeat
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpaudit.errors import MechanismError, TargetError
+from dpaudit.outcomes import Raised
+from dpaudit.targets.construction import build
+from dpaudit.targets.import_path import resolve
+from dpaudit.targets.parameters import NO_BATCH, RNG, calling, check_post_process
+from dpaudit.targets.target import AnyTarget, ImportedTarget
+
+Function = Callable[..., Any]
+
+# What a draw may raise and still be an outcome; Ctrl-C is not one.
+FAILURES = (Exception, SystemExit)
+
+
+class Mechanism(Protocol):
+    """What the sampler draws from.
+
+    name: how messages call it.
+    interleaved: one call a draw, so that the arms can take turns: use `sample_each`.
+    takes_rng: whether the generator handed over reaches the mechanism.
+    parts: the user's own objects, where generators may hide (`randomness.carried_generators`).
+    """
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def interleaved(self) -> bool: ...
+    @property
+    def takes_rng(self) -> bool: ...
+    @property
+    def parts(self) -> tuple[Any, ...]: ...
+
+    def sample(self, dataset: Any, size: int, rng: np.random.Generator) -> list[Any] | NDArray[Any]:
+        """Return `size` outputs for `dataset`, an exception among them as `Raised`."""
+        ...
+
+    def sample_each(self, datasets: Iterable[Any], rng: np.random.Generator) -> list[Any]:
+        """Return one output for each dataset, in order."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class SingleDraws:
+    """One call a draw; an exception that a call raises is the outcome of that draw."""
+
+    name: str
+    function: Function
+    params: Mapping[str, Any] = field(default_factory=dict)
+    takes_rng: bool = False
+    post_process: Function | None = None
+    interleaved: bool = True
+
+    @property
+    def parts(self) -> tuple[Any, ...]:
+        return (self.function, self.post_process, self.params)
+
+    def sample(self, dataset: Any, size: int, rng: np.random.Generator) -> list[Any]:
+        return self.sample_each(repeat(dataset, size), rng)
+
+    def sample_each(self, datasets: Iterable[Any], rng: np.random.Generator) -> list[Any]:
+        draw = bind(self.function, self._arguments(rng))
+        if self.post_process is not None:
+            draw = _composed(self.post_process, draw)
+        return _mapped(draw, datasets)
+
+    def _arguments(self, rng: np.random.Generator) -> Mapping[str, Any]:
+        return {**self.params, RNG: rng} if self.takes_rng else self.params
+
+
+@dataclass(frozen=True, slots=True)
+class Batches:
+    """One call for many draws: `batch` is the parameter that takes their number."""
+
+    name: str
+    function: Function
+    batch: str
+    params: Mapping[str, Any] = field(default_factory=dict)
+    takes_rng: bool = False
+    post_process: Function | None = None
+    interleaved: bool = False
+
+    @property
+    def parts(self) -> tuple[Any, ...]:
+        return (self.function, self.post_process, self.params)
+
+    def sample(self, dataset: Any, size: int, rng: np.random.Generator) -> list[Any] | NDArray[Any]:
+        outputs = _as_batch(self._called(dataset, size, rng), self.name, self.batch, size)
+        if self.post_process is None:
+            return outputs
+        # Python's own scalars, as the function would get from single draws.
+        return _mapped(self.post_process, _plain(outputs))
+
+    def sample_each(self, datasets: Iterable[Any], rng: np.random.Generator) -> list[Any]:
+        return [self.sample(dataset, 1, rng)[0] for dataset in datasets]
+
+    def _called(self, dataset: Any, size: int, rng: np.random.Generator) -> Any:
+        arguments = {**self.params, self.batch: size}
+        if self.takes_rng:
+            arguments[RNG] = rng
+        try:
+            return self.function(dataset, **arguments)
+        except FAILURES as error:
+            raise MechanismError(
+                f"{self.name} raised {_words(error)} for a batch of {self.batch}={size}, so the "
+                "outcome of a single draw cannot be told; with --batch-arg none it is called "
+                "once a draw, and an exception is then an outcome"
+            ) from error
+
+
+def load_mechanism(target: AnyTarget) -> Mechanism:
+    """Return the mechanism that a target names, ready to draw.
+
+    Raises TargetError (exit code 2) when it cannot be found, built or called as asked.
+    """
+    function, post_process = _functions(target)
+    name = target.name
+    how = calling(function, name, target.params, target.batch_arg)
+    if how.batch is None:
+        return SingleDraws(name, function, target.params, how.takes_rng, post_process)
+    return Batches(name, function, how.batch, target.params, how.takes_rng, post_process)
+
+
+def bind(function: Function, arguments: Mapping[str, Any]) -> Function:
+    """Return `function` of the dataset alone, with the keyword `arguments` filled in.
+
+    As a lambda written out for these names, it costs a draw some 30 ns, where functools.partial
+    and `**arguments` cost 100 to 130.
+    """
+    if not arguments:
+        return function
+    if not all(name.isidentifier() and not keyword.iskeyword(name) for name in arguments):
+        return partial(function, **arguments)
+    places = {f"_{place}": value for place, value in enumerate(arguments.values())}
+    keywords = ", ".join(f"{name}=_{place}" for place, name in enumerate(arguments))
+    scope = {"_function": function, **places}
+    return eval(f"lambda dataset: _function(dataset, {keywords})", scope)  # noqa: S307  # type: ignore[no-any-return]  # names are checked; eval is Any
+
+
+def _mapped(draw: Function, inputs: Iterable[Any]) -> list[Any]:
+    """Return `draw` of every input, exceptions as `Raised`; the loop that every draw goes through.
+
+    `extend` keeps what came before an exception, and the iterator goes on after it.
+    """
+    inputs = list(inputs)
+    outputs: list[Any] = []
+    draws = map(draw, inputs)
+    # A mechanism that raises StopIteration only seems to have come to the end.
+    while len(outputs) < len(inputs):
+        try:
+            outputs.extend(draws)
+            if len(outputs) < len(inputs):
+                outputs.append(_raised(StopIteration()))
+        except FAILURES as error:
+            outputs.append(_raised(error))
+    return outputs
+
+
+def _composed(outer: Function, inner: Function) -> Function:
+    return lambda dataset: outer(inner(dataset))
+
+
+def _raised(error: BaseException) -> Raised:
+    return Raised(type(error).__name__, _message(error))
+
+
+def _message(error: BaseException) -> str:
+    with suppress(Exception):  # an exception whose own __str__ fails is still an outcome
+        return str(error)[:200]
+    return ""
+
+
+def _words(error: BaseException) -> str:
+    message = " ".join(_message(error).split())
+    return f"{type(error).__name__}: {message}" if message else type(error).__name__
+
+
+def _as_batch(outputs: Any, name: str, batch: str, size: int) -> list[Any] | NDArray[Any]:
+    if isinstance(outputs, str | bytes | Mapping | set | frozenset):
+        count = None
+    else:
+        count = _length(outputs)
+    if count == size:
+        return outputs if isinstance(outputs, np.ndarray) else _listed(outputs)
+    got = type(outputs).__name__ if count is None else f"{count} outputs"
+    raise MechanismError(
+        f"{name} returned {got} for {batch}={size}, which asks for {size} outputs at once; "
+        f"return that many, or give --batch-arg {NO_BATCH} if {batch!r} means something else"
+    )
+
+
+def _length(outputs: Any) -> int | None:
+    try:
+        return len(outputs)
+    except TypeError:
+        return None
+
+
+def _listed(outputs: Any) -> list[Any] | NDArray[Any]:
+    """Return any other sequence as a list; what knows how to be an array (pandas) as one."""
+    if isinstance(outputs, list | tuple):
+        return list(outputs)
+    return np.asarray(outputs) if hasattr(outputs, "__array__") else list(outputs)
+
+
+def _plain(outputs: list[Any] | NDArray[Any]) -> Iterable[Any]:
+    return outputs.tolist() if isinstance(outputs, np.ndarray) and outputs.ndim == 1 else outputs
+
+
+def _functions(target: AnyTarget) -> tuple[Function, Function | None]:
+    """Return what draws and what is applied to every output."""
+    if isinstance(target, ImportedTarget):
+        function = build(target)
+        post_process = resolve(target.post_process) if target.post_process else None
+        label = target.post_process or ""
+    else:
+        function, post_process = _checked(target.function), target.post_process
+        label = getattr(post_process, "__qualname__", repr(post_process))
+    if post_process is not None:
+        check_post_process(post_process, label)
+    return function, post_process
+
+
+def _checked(function: Any) -> Function:
+    if inspect.isclass(function):
+        raise TargetError(f"{function.__qualname__} is a class; give an instance or its method")
+    if not callable(function):
+        raise TargetError(f"mechanism={function!r} is a {type(function).__name__}, not callable")
+    return function  # type: ignore[no-any-return]  # `callable` narrows Any to Any

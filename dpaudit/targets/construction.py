@@ -1,0 +1,87 @@
+"""From an import path to the callable that draws: constructors, factories and methods."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from dpaudit.errors import TargetError, did_you_mean
+from dpaudit.targets.import_path import listing, public_callables, resolve
+from dpaudit.targets.target import ImportedTarget
+
+Init = Sequence[Any] | Mapping[str, Any] | None
+
+
+def build(target: ImportedTarget) -> Callable[..., Any]:
+    """Return the callable that draws. Raises TargetError when it cannot be found or built."""
+    found = resolve(target.path)
+    if target.factory:
+        return _method(_made(_callable(found, target.path), target), target)
+    if inspect.isclass(found):
+        _check_usable(found, target)
+        return _method(_made(found, target), target)
+    if target.init is not None:
+        raise TargetError(
+            f"{target.path} is a {type(found).__name__}, not a class, so init has no use; "
+            "set factory: true if it makes the mechanism, or give keyword arguments as params"
+        )
+    return _method(found, target)
+
+
+def _made(maker: Callable[..., Any], target: ImportedTarget) -> Any:
+    try:
+        return call_with(maker, target.init)
+    except (Exception, SystemExit) as error:
+        given = "no init" if target.init is None else f"init={target.init!r}"
+        reason = " ".join(str(error).split())[:300]
+        raise TargetError(
+            f"{target.path} cannot be made with {given}: {type(error).__name__}: {reason}"
+        ) from error
+
+
+def call_with(maker: Callable[..., Any], init: Init) -> Any:
+    """Call with a list as positional, a mapping as keyword arguments."""
+    if init is None:
+        return maker()
+    if isinstance(init, Mapping):
+        return maker(**init)
+    if isinstance(init, Sequence) and not isinstance(init, str | bytes):
+        return maker(*init)
+    raise TargetError(f"init={init!r} must be a list or a mapping of constructor arguments")
+
+
+def _method(made: Any, target: ImportedTarget) -> Callable[..., Any]:
+    if target.call is None:
+        return _callable(made, target.path)
+    known = public_callables(made)
+    method = getattr(made, target.call, None)
+    if method is None:
+        raise TargetError(
+            f"{target.path} has no method {target.call!r}."
+            f"{did_you_mean(target.call, known)} There is: {listing(known)}."
+        )
+    return _callable(method, f"{target.path}.{target.call}")
+
+
+def _check_usable(found: type, target: ImportedTarget) -> None:
+    if target.call is not None or has_call(found):
+        return
+    raise TargetError(
+        f"{target.path} is a class without __call__; name the method that draws with call. "
+        f"There is: {listing(public_callables(found))}."
+    )
+
+
+def has_call(found: type) -> bool:
+    """Return whether instances of a class can be called."""
+    return any("__call__" in vars(base) for base in found.__mro__)
+
+
+def _callable(found: Any, name: str) -> Callable[..., Any]:
+    if callable(found):
+        return found  # type: ignore[no-any-return]  # `callable` narrows Any to Any
+    raise TargetError(
+        f"{name} is a {type(found).__name__}, which cannot be called; "
+        "name a function, a class or an object with __call__"
+    )

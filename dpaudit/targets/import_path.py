@@ -1,0 +1,208 @@
+"""Import paths: `package.module:attr` and `path/to/file.py:attr`."""
+
+from __future__ import annotations
+
+import hashlib
+import importlib
+import importlib.util
+import os
+import pkgutil
+import sys
+import traceback
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from dpaudit.errors import TargetError, did_you_mean
+
+LISTED = 10
+
+
+def resolve(path: str) -> Any:
+    """Return what an import path names; runs the code of the module.
+
+    path: `package.module:attr`, with the working directory importable as under `python -m`, or
+    `path/to/file.py:attr`; `attr` may be dotted. Raises TargetError, which lists what is there.
+    """
+    module_name, attribute = split(path)
+    _make_importable(os.getcwd())
+    module = _file_module(module_name) if is_file(module_name) else _named_module(module_name)
+    found: Any = module
+    for name in attribute.split("."):
+        found = _attribute(found, name, path)
+    return found
+
+
+def split(path: str) -> tuple[str, str]:
+    """Return the module (or file) and the attribute. Raises TargetError when one is missing."""
+    module_name, colon, attribute = path.rpartition(":")
+    if not colon:
+        raise TargetError(_without_colon(path))
+    if not module_name or not all(part.isidentifier() for part in attribute.split(".")):
+        raise TargetError(f"target {path!r} is not an import path; write package.module:function")
+    return module_name, attribute
+
+
+def is_file(module_name: str) -> bool:
+    """Return whether the part before the colon names a file rather than a module."""
+    return module_name.endswith(".py") or "/" in module_name or os.sep in module_name
+
+
+def located(path: str, base: Path | None) -> str:
+    """Return the import path of a file that is found in `base`, not in the working directory."""
+    module_name, colon, attribute = path.rpartition(":")
+    if base is None or not colon or not is_file(module_name) or Path(module_name).is_file():
+        return path
+    return f"{base / module_name}:{attribute}" if (base / module_name).is_file() else path
+
+
+def public_callables(owner: Any) -> list[str]:
+    """Return the names a user may call in a module or object, those defined there first."""
+    names = [name for name in vars_of(owner) if not name.startswith("_")]
+    callables = [name for name in names if callable(getattr(owner, name, None))]
+    if not isinstance(owner, ModuleType):
+        return callables
+    own = [name for name in callables if _is_defined_in(owner, name)]
+    return own or callables
+
+
+def vars_of(owner: Any) -> list[str]:
+    """Return the attribute names of a module in the order of its source, else of `dir`."""
+    return list(vars(owner)) if isinstance(owner, ModuleType) else dir(owner)
+
+
+def listing(names: Iterable[str]) -> str:
+    """Return at most ten names, separated by commas, and how many more there are."""
+    names = list(names)
+    more = f" and {len(names) - LISTED} more" if len(names) > LISTED else ""
+    return ", ".join(names[:LISTED]) + more
+
+
+def _without_colon(path: str) -> str:
+    if path.endswith(".py"):
+        return f"target {path!r} names a file only; add the function: {path}:NAME"
+    head, _, tail = path.rpartition(".")
+    example = f"{head}:{tail}" if head and tail else f"{path}:NAME"
+    return f"target {path!r} has no ':' between module and function; write {example}"
+
+
+def _attribute(owner: Any, name: str, path: str) -> Any:
+    try:
+        return getattr(owner, name)
+    except AttributeError:
+        pass
+    known = public_callables(owner)
+    there = f" There is: {listing(known)}." if known else " Nothing public is callable there."
+    label = owner.__name__ if isinstance(owner, ModuleType) else repr(owner)
+    if isinstance(owner, ModuleType) and label.startswith(_FILE_PREFIX):
+        label = str(owner.__file__)
+    raise TargetError(
+        f"target {path!r}: {label} has no {name!r}.{did_you_mean(name, vars_of(owner))}{there}"
+    )
+
+
+def _is_defined_in(module: ModuleType, name: str) -> bool:
+    return getattr(getattr(module, name), "__module__", None) == module.__name__
+
+
+def _named_module(name: str) -> ModuleType:
+    try:
+        return importlib.import_module(name)
+    except ModuleNotFoundError as error:
+        # Only a missing part of the very path asked for is a wrong name; anything else is a
+        # dependency that the module itself failed to find.
+        if error.name and f"{name}.".startswith(f"{error.name}."):
+            raise TargetError(_no_such_module(name, error.name)) from None
+        raise _broken(name, error) from error
+    except (Exception, SystemExit) as error:
+        raise _broken(name, error) from error
+
+
+def _make_importable(folder: str) -> None:
+    if folder not in sys.path and "" not in sys.path:
+        sys.path.insert(0, folder)
+
+
+def _no_such_module(name: str, missing: str) -> str:
+    parent, _, child = missing.rpartition(".")
+    siblings = list(_siblings(parent))
+    suggestion = did_you_mean(child, siblings)
+    if not parent:
+        return f"there is no module {missing!r} in {os.getcwd()} or on sys.path.{suggestion}"
+    there = f" There is: {listing(siblings)}." if siblings else ""
+    return f"there is no module {child!r} in the package {parent!r}.{suggestion}{there}"
+
+
+def _siblings(parent: str) -> Iterator[str]:
+    """Yield the public modules in a package; of the whole path for the empty name."""
+    folders = getattr(sys.modules.get(parent), "__path__", []) if parent else None
+    found = pkgutil.iter_modules(folders)
+    return (module.name for module in found if not module.name.startswith("_"))
+
+
+_FILE_PREFIX = "dpaudit_file_"
+
+
+def _file_module(name: str) -> ModuleType:
+    file = Path(name).resolve()
+    if not file.is_file():
+        raise TargetError(_no_such_file(name, file))
+    # The name depends on the path alone, so that a worker process that loads the same file can
+    # unpickle what another one has sent.
+    digest = hashlib.blake2b(str(file).encode(), digest_size=4).hexdigest()
+    unique = f"{_FILE_PREFIX}{file.stem}_{digest}"
+    return sys.modules[unique] if unique in sys.modules else _executed(unique, file, name)
+
+
+def _no_such_file(name: str, file: Path) -> str:
+    near = [other.name for other in sorted(file.parent.glob("*.py"))]
+    there = f" There is: {listing(near)}." if near else ""
+    return f"there is no file {name!r}.{did_you_mean(file.name, near)}{there}"
+
+
+def _executed(unique: str, file: Path, name: str) -> ModuleType:
+    spec = importlib.util.spec_from_file_location(unique, file)
+    if spec is None or spec.loader is None:
+        raise TargetError(f"{name!r} is not a Python file; its name must end in .py")
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[unique] = module
+    try:
+        with _folder_first(str(file.parent)):
+            spec.loader.exec_module(module)
+    except BaseException as error:
+        del sys.modules[unique]
+        if isinstance(error, Exception | SystemExit):
+            raise _broken(name, error) from error
+        raise
+    return module
+
+
+@contextmanager
+def _folder_first(folder: str) -> Iterator[None]:
+    """Let a file import its neighbours: before everything while it loads, last afterwards."""
+    sys.path.insert(0, folder)
+    try:
+        yield
+    finally:
+        sys.path.remove(folder)
+        if folder not in sys.path:
+            sys.path.append(folder)
+
+
+def _broken(name: str, error: BaseException) -> TargetError:
+    message = f"{name!r} was found, but importing it failed: {type(error).__name__}: {error}"
+    if isinstance(error, ImportError) and "relative import" in str(error):
+        message += " (name it as package.module:function to use relative imports)"
+    return TargetError(" ".join(message.split()) + _place(error))
+
+
+def _place(error: BaseException) -> str:
+    """Return the innermost line of code that is not the import machinery's."""
+    frames = [
+        frame
+        for frame in traceback.extract_tb(error.__traceback__)
+        if "importlib" not in frame.filename and frame.filename != __file__
+    ]
+    return f" ({frames[-1].filename}, line {frames[-1].lineno})" if frames else ""

@@ -1,0 +1,224 @@
+"""The generators that a mechanism carries, and the global ones: found, re-seeded, restored.
+
+A process pool copies a mechanism together with its generator, and every copy would then repeat
+the same noise (docs/method.md §11).
+"""
+
+from __future__ import annotations
+
+import random
+import sys
+from collections import deque
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from functools import partial
+from pathlib import Path
+from types import BuiltinFunctionType, CodeType, FunctionType, MethodType, ModuleType
+from typing import Any
+
+import numpy as np
+
+DEPTH = 4
+# A mechanism of a large library reaches much of it; what it carries itself comes first.
+LIMIT = 20_000
+
+RandomSource = np.random.Generator | np.random.RandomState | random.Random
+
+
+def carried_generators(*parts: Any) -> tuple[RandomSource, ...]:
+    """Return the generators that callables carry, each once, in a fixed order (sets have none).
+
+    parts: functions, methods, callable objects; or `Mechanism.parts`, unpacked.
+
+    Looked at: attributes of the object it is bound to (up to four levels deep), closures, default
+    arguments, functools.partial, and the module globals that its code and the code that it calls
+    in its own package name. The global generators of `random` and `numpy.random` are left out.
+    """
+    return _Search(parts).run()
+
+
+def reseed(generators: Sequence[RandomSource], seeds: np.random.SeedSequence) -> None:
+    """Re-seed each generator in place, from a child of `seeds` of its own."""
+    for generator, child in zip(generators, seeds.spawn(len(generators)), strict=True):
+        if isinstance(generator, np.random.Generator):
+            bits = generator.bit_generator
+            bits.state = type(bits)(child).state
+        elif isinstance(generator, np.random.RandomState):
+            generator.seed(child.generate_state(8))
+        else:
+            generator.seed(_integer(child))
+
+
+def reseed_globals(seeds: np.random.SeedSequence) -> None:
+    """Re-seed the global generators of `random` and `numpy.random`, each from its own child."""
+    python, legacy = seeds.spawn(2)
+    random.seed(_integer(python))
+    np.random.seed(legacy.generate_state(8))
+
+
+@contextmanager
+def preserved(generators: Sequence[RandomSource] = ()) -> Iterator[None]:
+    """Restore both global generators, and those given, to their present state afterwards."""
+    python, legacy = random.getstate(), np.random.get_state()
+    states = [_state(generator) for generator in generators]
+    try:
+        yield
+    finally:
+        random.setstate(python)
+        np.random.set_state(legacy)
+        for generator, state in zip(generators, states, strict=True):
+            _restore(generator, state)
+
+
+def _state(generator: RandomSource) -> Any:
+    if isinstance(generator, np.random.Generator):
+        return generator.bit_generator.state
+    if isinstance(generator, np.random.RandomState):
+        return generator.get_state(legacy=False)
+    return generator.getstate()
+
+
+def _restore(generator: RandomSource, state: Any) -> None:
+    if isinstance(generator, np.random.Generator):
+        generator.bit_generator.state = state
+    elif isinstance(generator, np.random.RandomState):
+        generator.set_state(state)
+    else:
+        generator.setstate(state)
+
+
+def _integer(seeds: np.random.SeedSequence) -> int:
+    return int.from_bytes(seeds.generate_state(8).tobytes(), "little")
+
+
+def _global_sources() -> tuple[Any, ...]:
+    """The singletons behind the functions of `random` and `numpy.random`."""
+    return (getattr(random.seed, "__self__", None), np.random.mtrand._rand)
+
+
+class _Search:
+    """A breadth-first walk over what a callable can reach; remembers where it has been."""
+
+    def __init__(self, parts: Sequence[Any]) -> None:
+        self.found: list[RandomSource] = []
+        # Keeps what was visited alive, so that no two objects share an id during the walk.
+        self._seen: dict[int, Any] = {}
+        self._globals = {id(source) for source in _global_sources()}
+        self._home: set[str] = set().union(*map(_home, parts))
+        self._queue: deque[tuple[Any, int]] = deque((part, 0) for part in parts)
+
+    def run(self) -> tuple[RandomSource, ...]:
+        while self._queue and len(self._seen) < LIMIT:
+            value, depth = self._queue.popleft()
+            if depth <= DEPTH and id(value) not in self._seen and not isinstance(value, _LEAVES):
+                self._seen[id(value)] = value
+                self._visit(value, depth)
+        return tuple(self.found)
+
+    def _visit(self, value: Any, depth: int) -> None:
+        if isinstance(value, random.SystemRandom):
+            return
+        if isinstance(value, RandomSource):
+            if id(value) not in self._globals:
+                self.found.append(value)
+            return
+        # Code is followed however long the chain of calls; data only to a certain depth.
+        self._queue.extend((part, 0) for part in self._code(value))
+        self._queue.extend((part, depth + 1) for part in _data(value))
+        if isinstance(value, MethodType | BuiltinFunctionType):
+            self._queue.append((value.__self__, depth))
+
+    def _code(self, value: Any) -> Iterator[Any]:
+        if isinstance(value, FunctionType):
+            yield from _held(value)
+            yield from self._named(value)
+        elif isinstance(value, MethodType):
+            yield value.__func__
+        elif isinstance(value, partial):
+            yield value.func
+        elif not isinstance(value, ModuleType):
+            yield from self._members(value if isinstance(value, type) else type(value))
+
+    def _members(self, kind: type) -> Iterator[Any]:
+        """Yield methods and class attributes: a method may draw through another one."""
+        for base in kind.__mro__:
+            if self._is_home(base.__module__):
+                for member in list(vars(base).values()):
+                    yield getattr(member, "__func__", member)
+
+    def _named(self, function: FunctionType) -> Iterator[Any]:
+        """Yield the globals that a function's code names, also by way of its own modules."""
+        names = set(_names(function.__code__))
+        scopes = [function.__globals__]
+        for name in sorted(names & function.__globals__.keys()):
+            value = function.__globals__[name]
+            if isinstance(value, ModuleType) and self._is_home(value.__name__):
+                scopes.append(vars(value))
+        for scope in scopes:
+            for name in sorted(names & scope.keys()):
+                if self._is_relevant(scope[name]):
+                    yield scope[name]
+
+    def _is_relevant(self, value: Any) -> bool:
+        if isinstance(value, FunctionType | type):
+            return self._is_home(value.__module__)
+        return not isinstance(value, ModuleType)
+
+    def _is_home(self, module: str) -> bool:
+        """Whether a module is the user's own: library code is not searched."""
+        return module.partition(".")[0] in self._home or _folder(module) in self._home
+
+
+_CODE = (ModuleType, FunctionType, MethodType, BuiltinFunctionType, type)
+_LEAVES = (int, float, complex, str, bytes, bool, type(None), np.ndarray, np.generic, CodeType)
+
+
+def _home(start: Any) -> set[str]:
+    """Names of the packages, and the folders, that the mechanism comes from."""
+    while isinstance(start, partial):
+        start = start.func
+    owner = getattr(start, "__self__", start)
+    modules = {getattr(one, "__module__", None) or "" for one in (start, type(owner))}
+    packages = {module.partition(".")[0] for module in modules}
+    return (packages | {_folder(module) for module in modules}) - {"", "builtins", "numpy"}
+
+
+def _folder(module: str) -> str:
+    file = getattr(sys.modules.get(module), "__file__", None)
+    return str(Path(file).parent) if file else ""
+
+
+def _names(code: CodeType) -> Iterator[str]:
+    yield from code.co_names
+    for constant in code.co_consts:
+        if isinstance(constant, CodeType):
+            yield from _names(constant)
+
+
+def _held(function: FunctionType) -> Iterator[Any]:
+    """Yield what a function carries with itself: defaults, closure, the function it wraps."""
+    yield from function.__defaults__ or ()
+    yield from (function.__kwdefaults__ or {}).values()
+    for cell in function.__closure__ or ():
+        with suppress(ValueError):  # a variable that has not been assigned yet
+            yield cell.cell_contents
+    yield getattr(function, "__wrapped__", None)
+
+
+def _data(value: Any) -> Iterator[Any]:
+    if isinstance(value, partial):
+        yield from (*value.args, *value.keywords.values())
+    elif isinstance(value, Mapping):
+        yield from list(value.values())
+    elif isinstance(value, list | tuple | set | frozenset):
+        yield from value
+    elif not isinstance(value, _CODE):
+        yield from _attributes(value)
+
+
+def _attributes(value: Any) -> Iterator[Any]:
+    yield from list(getattr(value, "__dict__", {}).values())
+    for base in type(value).__mro__:
+        slots = vars(base).get("__slots__", ())
+        for name in (slots,) if isinstance(slots, str) else slots:
+            yield getattr(value, name, None)

@@ -1,0 +1,138 @@
+"""YAML as plain values: safe types only, no key twice, `1e-5` a number."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Any
+
+import yaml
+
+from dpaudit.errors import DpauditError, UsageError
+
+PLAIN_TAGS = frozenset(
+    f"tag:yaml.org,2002:{kind}"
+    for kind in ("null", "bool", "int", "float", "str", "seq", "map", "set", "omap", "pairs")
+) | {"tag:yaml.org,2002:binary", "tag:yaml.org,2002:timestamp", "tag:yaml.org,2002:merge"}
+
+_Base: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+
+
+class PlainLoader(_Base):  # type: ignore[misc]  # the C loader when there is one, so an Any
+    """PyYAML's safe loader, with the floats of YAML 1.2."""
+
+
+# YAML 1.1 reads 1e-5, without a point, as a string: a δ would silently be text.
+PlainLoader.add_implicit_resolver(
+    "tag:yaml.org,2002:float",
+    re.compile(r"^[-+]?([0-9][0-9_]*)(\.[0-9_]*)?[eE][-+]?[0-9]+$"),
+    list("-+0123456789"),
+)
+
+
+class YamlError(UsageError):
+    """A YAML text that cannot be read. line: counted from 1; None when it is not known."""
+
+    def __init__(self, message: str, line: int | None = None) -> None:
+        super().__init__(message)
+        self.line = line
+
+
+def parse_yaml(text: str) -> Any:
+    """Return the value of one YAML document. Raises YamlError."""
+    return construct(compose(text))
+
+
+def compose(text: str) -> Any:
+    """Return the checked node graph of a document, None when it is empty. Raises YamlError."""
+    loader = PlainLoader(text)
+    try:
+        node = loader.get_single_node()
+        for one in _all_nodes(node) if node is not None else ():
+            _check_tag(one)
+            _check_keys(one)
+        return node
+    except yaml.MarkedYAMLError as error:
+        raise _marked(error) from None
+    except yaml.YAMLError as error:
+        raise YamlError(f"not valid YAML: {' '.join(str(error).split())}") from None
+    finally:
+        loader.dispose()
+
+
+def construct(node: Any) -> Any:
+    """Return the value of a composed document. Raises YamlError."""
+    if node is None:
+        return None
+    loader = PlainLoader("")
+    try:
+        return loader.construct_document(node)
+    except yaml.MarkedYAMLError as error:
+        raise _marked(error) from None
+    except (ValueError, OverflowError) as error:  # e.g. a date that is none
+        raise YamlError(f"not valid YAML: {error}") from None
+    finally:
+        loader.dispose()
+
+
+def line_of(node: Any) -> int:
+    """Return the line that a node starts on, counted from 1."""
+    return int(node.start_mark.line) + 1
+
+
+def _all_nodes(root: Any) -> Iterator[Any]:
+    """Yield every node once, however often aliases repeat it, a parent before its children."""
+    done: set[int] = set()
+    open_nodes: set[int] = set()
+    stack = [root]
+    while stack:
+        node = stack[-1]
+        if id(node) in open_nodes or id(node) in done:
+            stack.pop()
+            open_nodes.discard(id(node))
+            done.add(id(node))
+            continue
+        yield node
+        open_nodes.add(id(node))
+        children = _children(node)
+        if any(id(child) in open_nodes for child in children):
+            raise YamlError("an alias (*name) refers to the value it is part of", line_of(node))
+        stack.extend(reversed(children))
+
+
+def _children(node: Any) -> list[Any]:
+    if isinstance(node, yaml.MappingNode):
+        return [part for pair in node.value for part in pair]
+    return list(node.value) if isinstance(node, yaml.SequenceNode) else []
+
+
+def _check_tag(node: Any) -> None:
+    if node.tag in PLAIN_TAGS:
+        return
+    tag = node.tag.replace("tag:yaml.org,2002:", "!!")
+    raise YamlError(
+        f"the tag {tag} is refused: files hold plain values and never build Python objects; "
+        "for a dataset that is an object write import:package.module:name",
+        line_of(node),
+    )
+
+
+def _check_keys(node: Any) -> None:
+    if not isinstance(node, yaml.MappingNode):
+        return
+    lines: dict[tuple[str, str], int] = {}
+    for key, _ in node.value:
+        if not isinstance(key, yaml.ScalarNode):
+            raise YamlError("a key must be a single word, not a list or a mapping", line_of(key))
+        first = lines.get((key.tag, key.value))
+        if first is not None:
+            raise YamlError(
+                f"the key {key.value!r} is given twice (first on line {first})", line_of(key)
+            )
+        lines[key.tag, key.value] = line_of(key)
+
+
+def _marked(error: Any) -> DpauditError:
+    mark = error.problem_mark or error.context_mark
+    parts = [part for part in (error.problem, error.context) if part]
+    return YamlError(f"not valid YAML: {', '.join(parts)}", mark.line + 1 if mark else None)

@@ -1,0 +1,79 @@
+"""The command line with an engine that answers at once."""
+
+from __future__ import annotations
+
+import sys
+import types
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner, Result
+
+from dpaudit.auditing.spec import AuditSpec
+from dpaudit.cli.main import cli
+from tests.cli.made_results import answer, engine
+
+Invoke = Callable[..., Result]
+
+
+@pytest.fixture
+def dpaudit() -> Invoke:
+    """Run a command line given as words."""
+
+    def invoke(*words: Any) -> Result:
+        return CliRunner().invoke(cli, [str(word) for word in words], prog_name="dpaudit")
+
+    return invoke
+
+
+@pytest.fixture
+def install_engine(monkeypatch: pytest.MonkeyPatch) -> Callable[[Any], None]:
+    """Put a function in the place of `run_audit`."""
+
+    def install(run_audit: Any) -> None:
+        monkeypatch.setitem(sys.modules, "dpaudit.auditing.engine", engine(run_audit))
+
+    return install
+
+
+@pytest.fixture
+def asked(install_engine: Callable[[Any], None]) -> list[AuditSpec]:
+    """Answer every audit by hand; return the list that their specs are put into."""
+    specs: list[AuditSpec] = []
+
+    def run_audit(spec: AuditSpec, on_progress: Any = None) -> Any:
+        specs.append(spec)
+        return answer(spec)
+
+    install_engine(run_audit)
+    return specs
+
+
+@pytest.fixture
+def install_recheck(monkeypatch: pytest.MonkeyPatch) -> Callable[[Any], None]:
+    """Put a function in the place of `recheck`."""
+
+    def install(recheck: Any) -> None:
+        module = types.ModuleType("dpaudit.auditing.recheck")
+        module.recheck = recheck  # type: ignore[attr-defined]  # modules take any attribute
+        monkeypatch.setitem(sys.modules, "dpaudit.auditing.recheck", module)
+
+    return install
+
+
+@pytest.fixture
+def config(tmp_path: Path) -> Callable[..., Path]:
+    """Write a configuration file with audits of the given names."""
+
+    def write(*names: str, file: str = "audits.yaml", more: str = "") -> Path:
+        path = tmp_path / file
+        audits = "".join(f"  - {{name: {name}{more}}}\n" for name in names)
+        path.write_text(
+            "version: 1\ndefaults: {mechanism: 'm:f', d1: 0, d2: 1, claim: {epsilon: 1}}\n"
+            f"audits:\n{audits}"
+        )
+        return path
+
+    return write

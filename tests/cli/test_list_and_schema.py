@@ -1,0 +1,91 @@
+"""`dpaudit list` and `dpaudit schema`."""
+
+from __future__ import annotations
+
+import json
+import sys
+from importlib import invalidate_caches
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dpaudit.claims import DEFINITIONS
+
+
+@pytest.fixture
+def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A package in a working directory of its own."""
+    folder = tmp_path / "specimens_for_a_test"
+    folder.mkdir()
+    (folder / "__init__.py").write_text("")
+    (folder / "noise.py").write_text(
+        "from math import exp\nfrom os.path import join\n\n"
+        'def add(x):\n    """Adds noise.\n\n    More."""\n\n'
+        "def silent(x): pass\n\ndef constant(): pass\n\ndef _hidden(x): pass\n\nclass Tool: pass\n"
+    )
+    (folder / "broken.py").write_text("import a_module_that_nobody_has\n")
+    for name in [one for one in sys.modules if one.startswith(folder.name)]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", [str(tmp_path), *sys.path])
+    return folder
+
+
+def test_every_definition_is_listed_with_its_formula(dpaudit: Any) -> None:
+    result = dpaudit("list", "definitions")
+    assert result.exit_code == 0
+    for key, definition in DEFINITIONS.items():
+        assert f"\n{key} " in f"\n{result.stdout}"
+        assert definition.formula in result.stdout
+
+
+def test_specimens_are_listed_and_the_tools_beside_them_are_not(dpaudit: Any) -> None:
+    result = dpaudit("list", "mechanisms")
+    assert result.exit_code == 0
+    targets = [line.split()[0] for line in result.stdout.splitlines()]
+    assert "mechanisms.laplace:wrong_density" in targets
+    assert not any("truth" in target for target in targets)
+
+
+def test_public_functions_of_a_package_with_their_first_line(dpaudit: Any, package: Path) -> None:
+    result = dpaudit("list", "mechanisms", package.name)
+    assert result.exit_code == 0
+    lines = [line.split(maxsplit=1) for line in result.stdout.splitlines()]
+    assert lines == [
+        [f"{package.name}.noise:add", "Adds noise."],
+        [f"{package.name}.noise:silent"],
+    ]
+    assert f"left out {package.name}.broken: ModuleNotFoundError" in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("name", "code", "message"),
+    [
+        ("specimens_for_a_tes", 2, "Did you mean 'specimens_for_a_test'?"),
+        ("specimens_for_a_test.broken", 2, "No module named 'a_module_that_nobody_has'"),
+        ("specimens_for_a_test.missing", 2, "there is no package"),
+    ],
+)
+def test_wrong_packages(dpaudit: Any, package: Path, name: str, code: int, message: str) -> None:
+    result = dpaudit("list", "mechanisms", name)
+    assert result.exit_code == code
+    assert message in result.stderr
+
+
+def test_a_package_without_functions_matches_nothing(dpaudit: Any, package: Path) -> None:
+    (package / "empty.py").write_text("")
+    invalidate_caches()
+    assert dpaudit("list", "mechanisms", f"{package.name}.empty").exit_code == 5
+
+
+def test_a_mistyped_list(dpaudit: Any) -> None:
+    result = dpaudit("list", "mechanism")
+    assert result.exit_code == 2
+    assert "Did you mean 'mechanisms'?" in result.stderr
+
+
+def test_the_schema_is_json(dpaudit: Any) -> None:
+    result = dpaudit("schema")
+    assert result.exit_code == 0
+    assert json.loads(result.stdout)["$schema"].startswith("https://json-schema.org")

@@ -1,0 +1,144 @@
+"""The program as a process: help, version, interruption, pipes, colours, what it imports."""
+
+from __future__ import annotations
+
+import os
+import pty
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+TARGET = ["run", "m:laplace", "--d1", "0", "--d2", "1", "--epsilon", "1"]
+
+# A program whose engine is answered by hand, or sleeps until it is interrupted.
+ANSWERING = "from tests.cli.made_results import install; install()"
+SLEEPING = (
+    "import sys, time; from tests.cli.made_results import install\n"
+    "def wait(spec, on_progress): print('started', flush=True); time.sleep(60)\n"
+    "install(wait)"
+)
+
+
+def _command(setup: str, *words: str) -> list[str]:
+    return [sys.executable, "-c", f"{setup}\nfrom dpaudit.cli.main import main; main()", *words]
+
+
+def _run(setup: str, *words: str, **extra: Any) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        _command(setup, *words), cwd=ROOT, capture_output=True, text=True, timeout=60, **extra
+    )
+
+
+@pytest.mark.parametrize("words", [["--help"], ["-h"]])
+def test_help_names_every_command_and_exit_code(dpaudit: Any, words: list[str]) -> None:
+    result = dpaudit(*words)
+    assert result.exit_code == 0
+    for word in ("run", "report", "list", "schema", "Exit codes: 0", "130 interrupted"):
+        assert word in result.stdout
+
+
+def test_no_command_is_a_request_for_help(dpaudit: Any) -> None:
+    result = dpaudit()
+    assert result.exit_code == 2
+    assert result.stdout.startswith("Usage: dpaudit")
+
+
+def test_version(dpaudit: Any) -> None:
+    result = dpaudit("--version")
+    assert result.exit_code == 0
+    assert result.stdout.startswith("dpaudit ")
+
+
+@pytest.mark.parametrize(
+    ("word", "message"),
+    [
+        ("rum", "Did you mean 'run'?"),
+        ("xyz", "Known: run, report, list, schema"),
+        ("pkg.mod:f", "Did you mean 'dpaudit run pkg.mod:f'?"),
+        ("audits.yaml", "Did you mean 'dpaudit run audits.yaml'?"),
+    ],
+)
+def test_mistyped_commands(dpaudit: Any, word: str, message: str) -> None:
+    result = dpaudit(word)
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert message in result.stderr
+    assert result.stderr.count("\n") == 1
+
+
+def test_the_module_runs_as_a_program() -> None:
+    words = [sys.executable, "-m", "dpaudit", "list", "definitions"]
+    result = subprocess.run(words, cwd=ROOT, capture_output=True, text=True, timeout=60)
+    assert result.returncode == 0
+    assert "P(E) ≤ e^ε Q(E) + δ" in result.stdout
+
+
+def test_interruption_exits_130_without_a_traceback() -> None:
+    with subprocess.Popen(
+        _command(SLEEPING, *TARGET), cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    ) as process:
+        assert process.stdout is not None
+        process.stdout.readline()
+        process.send_signal(signal.SIGINT)
+        _, stderr = process.communicate(timeout=30)
+    assert process.returncode == 130
+    assert b"interrupted" in stderr
+    assert b"Traceback" not in stderr
+
+
+def test_a_reader_that_has_gone_is_no_violation() -> None:
+    reading, writing = os.pipe()
+    os.close(reading)
+    result = subprocess.run(
+        _command(ANSWERING, *TARGET), cwd=ROOT, stdout=writing, stderr=subprocess.PIPE, timeout=60
+    )
+    os.close(writing)
+    assert (result.returncode, result.stderr) == (141, b"")
+
+
+@pytest.mark.parametrize(("encoding", "word"), [("utf-8", "ε at least"), ("latin-1", "? at least")])
+def test_a_terminal_without_greek_gets_its_verdict(encoding: str, word: str) -> None:
+    environment = {**os.environ, "PYTHONIOENCODING": encoding}
+    words = _command(ANSWERING, *TARGET)
+    result = subprocess.run(words, cwd=ROOT, env=environment, capture_output=True, timeout=60)
+    assert result.returncode == 0
+    assert word in result.stdout.decode(encoding)
+
+
+@pytest.mark.parametrize(("variables", "is_coloured"), [({}, True), ({"NO_COLOR": "1"}, False)])
+def test_colours_on_a_terminal_only(variables: dict[str, str], is_coloured: bool) -> None:
+    ours, theirs = pty.openpty()
+    environment = {key: value for key, value in os.environ.items() if key != "NO_COLOR"}
+    with subprocess.Popen(
+        _command(ANSWERING, *TARGET), cwd=ROOT, stdout=theirs, env={**environment, **variables}
+    ) as process:
+        text = os.read(ours, 4_096)
+        process.wait(timeout=60)
+    os.close(ours)
+    os.close(theirs)
+    assert (b"\x1b[" in text) is is_coloured
+    assert "\x1b[" not in _run(ANSWERING, *TARGET).stdout
+
+
+HEAVY = ("scipy.stats", "statsmodels", "pydantic", "pandas", "rich", "yaml", "sklearn")
+
+
+@pytest.mark.parametrize("words", [["--help"], TARGET])
+def test_the_plain_path_imports_nothing_heavy(words: list[str]) -> None:
+    setup = (
+        f"{ANSWERING}\nimport atexit, sys\n"
+        f"atexit.register(lambda: print([m for m in {HEAVY} if m in sys.modules], file=sys.stderr))"
+    )
+    assert _run(setup, *words).stderr == "[]\n"
+
+
+def test_help_does_not_import_numpy() -> None:
+    setup = "import atexit, sys\natexit.register(lambda: print('numpy' in sys.modules))"
+    start = time.monotonic()
+    assert _run(setup, "--help").stdout.endswith("False\n")
+    assert time.monotonic() - start < 10

@@ -1,0 +1,154 @@
+"""What is shown while an audit runs."""
+
+from __future__ import annotations
+
+import io
+import math
+import sys
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from dpaudit.auditing.result import Progress
+from dpaudit.auditing.spec import BETTING_SHARE, AuditSpec
+from dpaudit.claims import PureDP
+from dpaudit.cli.progress import make_display, status
+from dpaudit.pairs import NeighbouringPair
+from dpaudit.targets.target import CallableTarget
+from tests.cli.made_results import answer
+
+SPEC = AuditSpec(
+    name="laplace",
+    target=CallableTarget(function=float),
+    pairs=(NeighbouringPair(0, 1),),
+    claim=PureDP(1.0),
+)
+MOMENT = Progress("laplace", "d1 = 0, d2 = 1", 450_000, 1_000_000, 1.234e6, 37.4, 0.4129, 3.2)
+TARGET = ("run", "m:laplace", "--d1", "0", "--d2", "1", "--epsilon", "1")
+
+
+class Terminal(io.StringIO):
+    """A text stream that says it is a terminal."""
+
+    def isatty(self) -> bool:
+        return True
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    """Time that stands still; the last entry is now."""
+    times = [0.0]
+    monkeypatch.setattr("time.monotonic", lambda: times[-1])
+    return times
+
+
+def test_a_moment_in_words() -> None:
+    assert status(MOMENT, SPEC) == (
+        "450,000 of 1,000,000 draws, 1.2 M/s, evidence 37 of 500 needed, ε ≥ 0.412, 3 s left"
+    )
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"wealth": 500.0}, "refuted"),
+        ({"wealth": math.inf}, "refuted"),
+        ({"wealth": 0.0}, "evidence 0 of 500 needed"),
+        ({"wealth": 499.9}, "evidence 490 of 500 needed"),
+        ({"rate": 43_210.0}, "43,000/s"),
+        ({"remaining": 0.0}, "1 s left"),
+        ({"remaining": 200.0}, "3 min 20 s left"),
+    ],
+)
+def test_moments_of_all_kinds(changes: dict[str, Any], words: str) -> None:
+    assert words in status(replace(MOMENT, **changes), SPEC)
+
+
+def test_what_is_unknown_is_left_out() -> None:
+    text = status(replace(MOMENT, rate=0.0, remaining=math.inf), SPEC)
+    assert text == "450,000 of 1,000,000 draws, evidence 37 of 500 needed, ε ≥ 0.412"
+    assert "left" not in status(replace(MOMENT, remaining=math.nan), SPEC)
+
+
+def test_several_pairs_share_the_error_probability() -> None:
+    spec = replace(SPEC, pairs=SPEC.pairs * 2)
+    assert "37 of 1,000 needed" in status(MOMENT, spec)
+
+
+def test_logs_get_a_line_every_five_seconds(
+    clock: list[float], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stream = io.StringIO()
+    monkeypatch.setattr(sys, "stderr", stream)
+    display = make_display(SPEC, "2 of 5", quiet=False)
+    for second in range(13):
+        clock.append(float(second))
+        display.update(MOMENT)
+    display.close()
+    lines = stream.getvalue().splitlines()
+    assert lines == [f"laplace (2 of 5): {status(MOMENT, SPEC)}"] * 2
+
+
+def test_quiet_shows_nothing(clock: list[float], monkeypatch: pytest.MonkeyPatch) -> None:
+    stream = Terminal()
+    monkeypatch.setattr(sys, "stderr", stream)
+    display = make_display(SPEC, "", quiet=True)
+    clock.append(100.0)
+    display.update(MOMENT)
+    display.close()
+    assert stream.getvalue() == ""
+
+
+def test_a_terminal_gets_a_live_picture_that_fits(
+    clock: list[float], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stream = Terminal()
+    monkeypatch.setattr(sys, "stderr", stream)
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setenv("COLUMNS", "80")
+    display = make_display(SPEC, "2 of 5", quiet=False)
+    display.update(MOMENT)
+    assert stream.getvalue() == ""  # most audits are over before rich would be there
+    clock.append(1.0)
+    display.update(replace(MOMENT, name="a-name-that-is-much-too-long-for-a-line" * 2))
+    clock.append(2.0)
+    display.update(MOMENT)
+    display.close()
+    assert "ε ≥ 0.412" in stream.getvalue()
+    assert "evidence 37 of 500 needed" in stream.getvalue()
+
+
+def test_the_display_ends_before_an_error_is_shown(
+    dpaudit: Any, install_engine: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    closed: list[bool] = []
+
+    class Display:
+        def update(self, progress: Progress) -> None:
+            raise AssertionError("not reached")
+
+        def close(self) -> None:
+            closed.append(True)
+
+    def run_audit(spec: AuditSpec, on_progress: Any) -> Any:
+        raise KeyError("level")
+
+    monkeypatch.setattr("dpaudit.cli.batch.make_display", lambda *_, **__: Display())
+    install_engine(run_audit)
+    assert dpaudit(*TARGET).exit_code == 3
+    assert closed == [True]
+
+
+def test_the_engine_is_handed_the_display(dpaudit: Any, install_engine: Any) -> None:
+    def run_audit(spec: AuditSpec, on_progress: Any) -> Any:
+        on_progress(MOMENT)
+        return answer(spec)
+
+    install_engine(run_audit)
+    result = dpaudit(*TARGET)
+    assert (result.exit_code, result.stderr) == (0, "")
+
+
+def test_the_needed_evidence_is_that_of_the_method() -> None:
+    assert 1 / (BETTING_SHARE * SPEC.alpha) == pytest.approx(5 / 0.01)

@@ -1,0 +1,180 @@
+"""Several audits: selection, exit codes and their precedence, one failing beside others."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dpaudit.auditing.spec import AuditSpec
+from dpaudit.errors import MechanismError, TargetError
+from tests.cli.made_results import answer
+
+TARGET = ("run", "my.module:{}", "--d1", "0", "--d2", "1", "--epsilon", "1")
+
+
+def _target(name: str) -> list[str]:
+    return [word.format(name) for word in TARGET]
+
+
+@pytest.mark.parametrize(
+    ("name", "expect", "code"),
+    [
+        ("laplace", None, 0),
+        ("wrong", None, 1),
+        ("broken", None, 3),
+        ("laplace", "pass", 0),
+        ("laplace", "violation", 1),
+        ("wrong", "violation", 0),
+        ("wrong", "pass", 1),
+        ("broken", "violation", 3),
+        ("broken", "pass", 3),
+    ],
+)
+def test_exit_code_of_one_audit(
+    dpaudit: Any, asked: list[AuditSpec], name: str, expect: str | None, code: int
+) -> None:
+    flags = ["--expect", expect] if expect else []
+    assert dpaudit(*_target(name), *flags).exit_code == code
+
+
+@pytest.mark.parametrize(
+    ("names", "code"),
+    [
+        (["a", "b"], 0),
+        (["a", "wrong"], 1),
+        (["wrong", "broken"], 3),
+        (["wrong", "broken", "missing"], 2),
+        (["missing", "broken"], 2),
+    ],
+)
+def test_two_beats_three_beats_one(
+    dpaudit: Any, install_engine: Any, config: Any, names: list[str], code: int
+) -> None:
+    def run_audit(spec: AuditSpec, on_progress: Any = None) -> Any:
+        if spec.name == "missing":
+            raise TargetError("there is no module 'm'")
+        return answer(spec)
+
+    install_engine(run_audit)
+    result = dpaudit("run", config(*names))
+    assert result.exit_code == code
+    assert f"{len(names)} audits: " in result.stdout
+
+
+@pytest.mark.parametrize(
+    ("error", "code", "message"),
+    [
+        (TargetError("there is no module 'm'"), 2, "there is no module 'm'"),
+        (MechanismError("changes its input"), 3, "changes its input"),
+        (ZeroDivisionError("division"), 3, "internal error: ZeroDivisionError: division"),
+    ],
+)
+def test_an_audit_that_cannot_run_does_not_lose_the_others(
+    dpaudit: Any, install_engine: Any, config: Any, error: Exception, code: int, message: str
+) -> None:
+    def run_audit(spec: AuditSpec, on_progress: Any = None) -> Any:
+        if spec.name == "second":
+            raise error
+        return answer(spec)
+
+    install_engine(run_audit)
+    result = dpaudit("run", config("first", "second", "third"))
+    assert result.exit_code == code
+    assert f"ERROR  second: {message}" in " ".join(result.stdout.split("\n  "))
+    assert "NO VIOLATION FOUND  first" in result.stdout
+    assert "NO VIOLATION FOUND  third" in result.stdout
+    assert "Traceback" not in result.output
+
+
+def test_a_single_target_that_cannot_run_is_one_line_of_error(
+    dpaudit: Any, install_engine: Any
+) -> None:
+    def run_audit(spec: AuditSpec, on_progress: Any = None) -> Any:
+        raise TargetError("there is no module 'my'")
+
+    install_engine(run_audit)
+    result = dpaudit(*_target("f"))
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert result.stderr == "error: there is no module 'my'\n"
+
+
+@pytest.mark.parametrize("flags", [[], ["--debug"]])
+def test_a_bug_is_no_verdict_and_shows_its_traceback_only_when_asked(
+    dpaudit: Any, install_engine: Any, flags: list[str]
+) -> None:
+    def run_audit(spec: AuditSpec, on_progress: Any = None) -> Any:
+        raise KeyError("level")
+
+    install_engine(run_audit)
+    result = dpaudit(*_target("f"), *flags)
+    assert (result.exit_code, result.stdout) == (3, "")
+    assert "internal error: KeyError: 'level' (this is a bug in dpaudit" in result.stderr
+    assert ("Traceback" in result.stderr) is bool(flags)
+
+
+def test_debug_shows_the_traceback_of_an_audit_of_a_batch(
+    dpaudit: Any, install_engine: Any, config: Any
+) -> None:
+    def run_audit(spec: AuditSpec, on_progress: Any = None) -> Any:
+        raise KeyError("level")
+
+    install_engine(run_audit)
+    assert "Traceback" in dpaudit("run", config("a"), "--debug").stderr
+    assert "Traceback" not in dpaudit("run", config("a")).output
+
+
+@pytest.mark.parametrize(
+    ("pattern", "names"),
+    [
+        ("laplace", ["laplace-1", "LAPLACE-2"]),
+        ("not laplace", ["wrong"]),
+        ("not", []),
+        ("-2", ["LAPLACE-2"]),
+    ],
+)
+def test_selection_by_name(
+    dpaudit: Any, asked: list[AuditSpec], config: Any, pattern: str, names: list[str]
+) -> None:
+    result = dpaudit("run", config("laplace-1", "LAPLACE-2", "wrong"), "-k", pattern)
+    assert [spec.name for spec in asked] == names
+    if not names:
+        assert (result.exit_code, result.stdout) == (5, "")
+        assert "no audit's name matches -k 'not'" in result.stderr
+
+
+def test_every_file_is_read_before_anything_runs(
+    dpaudit: Any, asked: list[AuditSpec], config: Any, tmp_path: Path
+) -> None:
+    bad = tmp_path / "bad.yaml"
+    bad.write_text("version: 1\naudits:\n  - {mechanism: 'm:f', sample: 5}\n")
+    result = dpaudit("run", config("a"), bad)
+    assert (result.exit_code, result.stdout, asked) == (2, "", [])
+    assert f"{bad}:3: unknown key 'sample'. Did you mean 'samples'?" in result.stderr
+
+
+def test_names_shared_by_two_files_are_told_apart(
+    dpaudit: Any, asked: list[AuditSpec], config: Any
+) -> None:
+    one, two = config("a", "b", file="one.yaml"), config("a", file="two.yml")
+    assert dpaudit("run", one, two).exit_code == 0
+    assert [spec.name for spec in asked] == [f"{one}: a", "b", f"{two}: a"]
+
+
+def test_a_file_given_twice_is_refused(dpaudit: Any, asked: Any, config: Any) -> None:
+    path = config("a")
+    result = dpaudit("run", path, path)
+    assert (result.exit_code, asked) == (2, [])
+    assert "is given twice" in result.stderr
+
+
+def test_quiet_is_one_line_for_each_audit(dpaudit: Any, asked: Any, config: Any) -> None:
+    result = dpaudit("run", config("a", "wrong", "broken"), "-q")
+    verdicts = [line.split("  ")[0] for line in result.output.splitlines()]
+    assert verdicts == ["NO VIOLATION FOUND", "VIOLATION", "ERROR"]
+
+
+def test_verbose_says_how_the_result_came_about(dpaudit: Any, asked: Any) -> None:
+    assert "found by" not in dpaudit(*_target("f")).stdout
+    assert "found by    one-dimensional thresholds" in dpaudit(*_target("f"), "-v").stdout

@@ -1,0 +1,117 @@
+"""`--json`: refused before the work when it cannot be written, whole when it is."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dpaudit.auditing.spec import AuditSpec
+from dpaudit.cli import files
+from dpaudit.errors import UsageError
+from dpaudit.reports.json import from_json
+from tests.cli.made_results import PASS, answer
+
+TARGET = ("run", "m:laplace", "--d1", "0", "--d2", "1", "--epsilon", "1")
+
+
+def test_results_are_written(dpaudit: Any, asked: Any, config: Any, tmp_path: Path) -> None:
+    file = tmp_path / "results.json"
+    result = dpaudit("run", config("a", "wrong"), "--json", file)
+    assert result.exit_code == 1
+    assert [one.name for one in from_json(file.read_text("utf-8"))] == ["a", "wrong"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["audits.yaml", "results.json"]
+
+
+def test_a_dash_is_standard_output_alone(dpaudit: Any, asked: Any) -> None:
+    result = dpaudit(*TARGET, "--json", "-")
+    assert json.loads(result.stdout)["audits"][0]["name"] == "laplace"
+    assert "NO VIOLATION FOUND" in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("place", "message"),
+    [
+        ("missing/results.json", "there is no folder"),
+        (".", "it is a folder"),
+        ("pipe", "it is not a regular file"),
+        ("audits.yaml/results.json", "there is no folder"),
+    ],
+)
+def test_unwritable_places_are_refused_before_the_audit(
+    dpaudit: Any, asked: Any, config: Any, tmp_path: Path, place: str, message: str
+) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    result = dpaudit("run", config("a"), "--json", tmp_path / place)
+    assert (result.exit_code, result.stdout, asked) == (2, "", [])
+    assert message in result.stderr
+
+
+def test_a_folder_without_permission_is_refused(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    def refuse(self: Path, *_: Any, **__: Any) -> None:
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr(Path, "touch", refuse)
+    with pytest.raises(UsageError, match="Permission denied"):
+        files.check_writable(tmp_path / "results.json")
+
+
+def test_a_failed_write_leaves_the_old_file_as_it_was(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    file = tmp_path / "results.json"
+    file.write_text("old")
+
+    def fail(*_: Any) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", fail)
+    with pytest.raises(UsageError, match="No space left on device"):
+        files.write_whole(file, "new")
+    assert file.read_text() == "old"
+    assert list(tmp_path.iterdir()) == [file]
+
+
+def test_a_link_is_written_through(tmp_path: Path) -> None:
+    (tmp_path / "link.json").symlink_to("target.json")
+    files.write_whole(tmp_path / "link.json", "text")
+    assert (tmp_path / "link.json").is_symlink()
+    assert (tmp_path / "target.json").read_text() == "text"
+
+
+def test_an_interruption_keeps_what_was_finished(
+    dpaudit: Any, install_engine: Any, config: Any, tmp_path: Path
+) -> None:
+    def run_audit(spec: AuditSpec, on_progress: Any = None) -> Any:
+        if spec.name == "second":
+            raise KeyboardInterrupt
+        return answer(spec)
+
+    install_engine(run_audit)
+    file = tmp_path / "results.json"
+    result = dpaudit("run", config("first", "second"), "--json", file)
+    assert result.exit_code == 130
+    assert "1 of 2 audits ended" in result.stderr
+    assert [one.name for one in from_json(file.read_text("utf-8"))] == ["first"]
+
+
+def test_nothing_is_written_when_nothing_ended(
+    dpaudit: Any, install_engine: Any, tmp_path: Path
+) -> None:
+    def run_audit(spec: AuditSpec, on_progress: Any = None) -> Any:
+        raise KeyboardInterrupt
+
+    install_engine(run_audit)
+    assert dpaudit(*TARGET, "--json", tmp_path / "results.json").exit_code == 130
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_the_file_says_what_the_terminal_says(dpaudit: Any, asked: Any, tmp_path: Path) -> None:
+    file = tmp_path / "results.json"
+    dpaudit(*TARGET, "--json", file)
+    assert from_json(file.read_text("utf-8")) == [PASS]

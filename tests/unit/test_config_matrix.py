@@ -1,0 +1,115 @@
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dpaudit.config import load_config
+from dpaudit.config.matrix import substitute
+from dpaudit.errors import ConfigurationError
+
+HEAD = """version: 1
+defaults: {mechanism: "mechanisms.laplace:laplace", d1: 0, d2: 1}
+audits:
+"""
+
+
+@pytest.fixture
+def load(tmp_path: Path) -> Any:
+    def loaded(body: str) -> Any:
+        path = tmp_path / "audits.yaml"
+        path.write_text(HEAD + body)
+        return load_config(path)
+
+    return loaded
+
+
+def refused(load: Any, body: str) -> str:
+    with pytest.raises(ConfigurationError) as caught:
+        load(body)
+    return str(caught.value).partition("audits.yaml:")[2]
+
+
+def test_matrix_expands_names_params_and_claims(load: Any) -> None:
+    specs = load(
+        "  - name: laplace\n"
+        "    matrix: {epsilon: [0.1, 1, 4]}\n"
+        "    params: {epsilon: '${epsilon}'}\n"
+        "    claim: {epsilon: '${epsilon}'}\n"
+    )
+    assert [spec.name for spec in specs] == [
+        "laplace[epsilon=0.1]",
+        "laplace[epsilon=1]",
+        "laplace[epsilon=4]",
+    ]
+    assert [spec.claim.epsilon for spec in specs] == [0.1, 1.0, 4.0]
+    assert [spec.target.params for spec in specs] == [{"epsilon": e} for e in (0.1, 1, 4)]
+
+
+def test_several_axes_are_a_product_in_the_order_of_the_file(load: Any) -> None:
+    specs = load(
+        "  - matrix: {shift: [[1], {a: 2}], epsilon: [1, 2]}\n"
+        "    init: ['${shift}', 'x${epsilon}']\n"
+        "    d1: '${shift}'\n"
+        "    claim: {epsilon: '${epsilon}'}\n"
+    )
+    assert [spec.name for spec in specs] == [
+        "laplace[shift=[1],epsilon=1]",
+        "laplace[shift=[1],epsilon=2]",
+        "laplace[shift={'a': 2},epsilon=1]",
+        "laplace[shift={'a': 2},epsilon=2]",
+    ]
+    assert [spec.target.init for spec in specs][1:3] == [[[1], "x2"], [{"a": 2}, "x1"]]
+    assert [spec.pairs[0].d1 for spec in specs] == [[1], [1], {"a": 2}, {"a": 2}]
+
+
+def test_name_may_refer_to_the_axes_itself(load: Any) -> None:
+    specs = load("  - {name: 'eps ${e}', matrix: {e: [1, 2]}, claim: {epsilon: '${e}'}}\n")
+    assert [spec.name for spec in specs] == ["eps 1", "eps 2"]
+
+
+def test_any_key_may_refer(load: Any) -> None:
+    specs = load("  - {matrix: {n: [2000, 3000]}, samples: '${n}', claim: {epsilon: 1}}\n")
+    assert [spec.samples for spec in specs] == [2000, 3000]
+
+
+def test_matrix_among_the_defaults(load: Any) -> None:
+    specs = load(
+        "  - {name: a, claim: {epsilon: '${e}'}, matrix: {e: [1, 2]}}\n"
+        "  - {name: b, claim: {epsilon: 1}}\n"
+    )
+    assert [spec.name for spec in specs] == ["a[e=1]", "a[e=2]", "b"]
+
+
+@pytest.mark.parametrize(
+    ("body", "line", "words"),
+    [
+        (
+            "  - matrix: {epsilon: [1]}\n    claim:\n      epsilon: '${epsilom}'\n"
+            "    d1: '${epsilon}'",
+            "6",
+            "unknown reference ${epsilom}: the matrix has epsilon. Did you mean 'epsilon'?",
+        ),
+        ("  - claim: {epsilon: '${e}'}", "4", "the audit has no matrix"),
+        ("  - claim: {epsilon: 1}\n    matrix: [1]", "5", "matrix must be a mapping"),
+        ("  - claim: {epsilon: 1}\n    matrix: {e: 1}", "5", "must be a list of values"),
+        ("  - claim: {epsilon: 1}\n    matrix: {e: []}", "5", "must be a list of values"),
+        ("  - claim: {epsilon: 1}\n    matrix: {e: [1]}", "5", "'e' is never used"),
+        (
+            "  - claim: {epsilon: '${e}'}\n    matrix: {e: [1, 1]}",
+            "4",
+            "the audit name 'laplace[e=1]' is used twice",
+        ),
+    ],
+)
+def test_bad_matrices(load: Any, body: str, line: str, words: str) -> None:
+    message = refused(load, body)
+    assert words in message
+    assert message.startswith(f"{line}: ")
+
+
+def test_dollar_dollar_stands_for_the_text() -> None:
+    assert substitute("$${e} costs $3 or ${e}", {"e": 4}) == "${e} costs $3 or 4"
+    assert substitute("$${e}", {"e": 4}) == "${e}"
+    assert substitute(["${e}", {"k": "${e}"}], {"e": [1]}) == [[1], {"k": [1]}]

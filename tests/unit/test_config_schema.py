@@ -1,0 +1,36 @@
+from __future__ import annotations
+
+import json
+from dataclasses import fields
+
+import pytest
+
+from dpaudit.auditing.spec import AuditSpec
+from dpaudit.claims import DEFINITIONS
+from dpaudit.config import schema
+from dpaudit.config.schema import AuditSettings, description, key_names
+
+
+def test_schema_is_plain_json_and_strict() -> None:
+    found = json.loads(json.dumps(schema()))
+    audit = found["$defs"]["AuditSettings"]
+    assert audit["additionalProperties"] is False
+    assert set(audit["properties"]) == set(key_names(AuditSettings))
+    assert found["$defs"]["ConfigurationFile"]["required"] == ["version", "audits"]
+
+
+def test_claims_in_the_schema_are_those_of_the_registry() -> None:
+    claim = schema()["$defs"]["AuditSettings"]["properties"]["claim"]
+    assert claim["properties"]["definition"]["enum"] == list(DEFINITIONS)
+    parameters = {field.name for one in DEFINITIONS.values() for field in fields(one)}
+    assert set(claim["properties"]) == parameters | {"definition"}
+
+
+@pytest.mark.parametrize("key", key_names(AuditSettings))
+def test_every_key_says_what_it_must_be(key: str) -> None:
+    assert description(AuditSettings, key) != "valid"
+
+
+def test_every_field_of_an_audit_has_a_key() -> None:
+    own = {field.name for field in fields(AuditSpec)} - {"target"}
+    assert own <= set(key_names(AuditSettings))

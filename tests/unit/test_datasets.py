@@ -1,0 +1,158 @@
+from __future__ import annotations
+
+import json
+import math
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from dpaudit.errors import DatasetError, TargetError
+from dpaudit.targets.datasets import load_dataset, parse_dataset
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def refused(value: Any, **options: Any) -> str:
+    with pytest.raises(DatasetError) as caught:
+        load_dataset(value, **options)
+    assert "\n" not in str(caught.value)
+    return str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("0", 0),
+        ("[1, 2.5]", [1, 2.5]),
+        ('{"a": null}', {"a": None}),
+        ("{a: [1, 1e-5]}", {"a": [1, 1e-5]}),
+        ("true", True),
+        ("some words", "some words"),
+        ("'1'", "1"),
+        ("null", None),
+        ("-Infinity", -math.inf),
+        ("@rows.csv", "@rows.csv"),
+        ("import:my.data:frame", "import:my.data:frame"),
+    ],
+)
+def test_command_line_values(text: str, value: Any) -> None:
+    assert parse_dataset(text) == value
+
+
+@pytest.mark.parametrize("text", ["[1, 2", "{a: 1, a: 2}", "!!python/object:os.system 1", "", "  "])
+def test_unparsable_command_line_values(text: str) -> None:
+    with pytest.raises(DatasetError) as caught:
+        parse_dataset(text)
+    assert "\n" not in str(caught.value)
+
+
+def test_plain_values_are_handed_over_as_they_are() -> None:
+    value = {"rows": [1, 2]}
+    assert load_dataset(value) is value
+    assert load_dataset("text") == "text"
+    assert load_dataset("@@handle") == "@handle"
+
+
+def test_json_and_yaml_files(folder: Path) -> None:
+    (folder / "rows.json").write_text(json.dumps([1, {"a": 2}]))
+    (folder / "rows.yaml").write_text("- 1\n- a: 1e-5\n")
+    assert load_dataset("@rows.json") == [1, {"a": 2}]
+    assert load_dataset("@rows.yaml") == [1, {"a": 1e-5}]
+
+
+def test_csv_with_a_header_gives_records(folder: Path) -> None:
+    (folder / "rows.csv").write_text("name, age,score\nAda,36,1.5\n\nBob,,x_1\n")
+    assert load_dataset("@rows.csv") == [
+        {"name": "Ada", "age": 36, "score": 1.5},
+        {"name": "Bob", "age": None, "score": "x_1"},
+    ]
+
+
+def test_csv_of_numbers_alone_gives_rows(folder: Path) -> None:
+    (folder / "rows.csv").write_text("1,2.5\n3,4\n")
+    assert load_dataset("@rows.csv") == [[1, 2.5], [3, 4]]
+    assert load_dataset("@rows.csv", as_array=True).shape == (2, 2)
+
+
+def test_npy_without_pickle(folder: Path) -> None:
+    np.save(folder / "rows.npy", np.arange(3))
+    np.save(folder / "objects.npy", np.array([{}], dtype=object))
+    assert load_dataset("@rows.npy").tolist() == [0, 1, 2]
+    assert "pickled objects are refused" in refused("@objects.npy")
+
+
+def test_files_are_looked_for_beside_the_configuration_next(folder: Path) -> None:
+    (folder / "configs").mkdir()
+    (folder / "configs" / "rows.json").write_text("1")
+    assert load_dataset("@rows.json", base=folder / "configs") == 1
+    (folder / "rows.json").write_text("2")
+    assert load_dataset("@rows.json", base=folder / "configs") == 2
+
+
+def test_missing_and_unknown_files(folder: Path) -> None:
+    (folder / "rows.json").write_text("1")
+    text = refused("@row.json")
+    assert "no such file" in text
+    assert "Did you mean 'rows.json'?" in text
+    assert "known: .json, .yaml, .yml, .csv, .npy" in refused("@rows.pickle")
+    assert "Did you mean '.json'?" in refused("@rows.jso")
+    assert "'unknown'" in refused("@rows")
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "words"),
+    [
+        ("x.json", "[1,", "not valid JSON"),
+        ("x.yaml", "a: 1\na: 2\n", "given twice (first on line 1) (line 2)"),
+        ("x.yaml", "!!python/object/apply:os.getcwd []", "never build Python objects"),
+        ("x.yaml", "&a [*a]", "refers to the value it is part of"),
+        ("x.csv", "", "no rows"),
+        ("x.csv", "a,b\n1\n", "row 2 has 1 cells, the first one has 2"),
+        ("x.csv", "a,a\n1,2\n", "the column 'a' is there twice"),
+        ("x.npy", "text", "not a plain NumPy array"),
+    ],
+)
+def test_bad_content(folder: Path, name: str, content: str, words: str) -> None:
+    (folder / name).write_text(content)
+    assert words in refused(f"@{name}")
+
+
+def test_binary_where_text_is_expected(folder: Path) -> None:
+    (folder / "x.csv").write_bytes(b"\xff\xfe\x00")
+    assert "cannot be read" in refused("@x.csv")
+
+
+def test_imported_objects_and_functions(folder: Path) -> None:
+    (folder / "data.py").write_text(
+        "FRAME = {'a': 1}\n"
+        "def make(): return [1]\n"
+        "def fails(): raise ValueError('no rows')\n"
+        "def takes(n): return n\n"
+    )
+    assert load_dataset("import:data.py:FRAME") == {"a": 1}
+    assert load_dataset("import:data.py:make") == [1]
+    assert "ValueError: no rows" in refused("import:data.py:fails")
+    assert "needs no argument" in refused("import:data.py:takes")
+    with pytest.raises(TargetError, match="Did you mean 'make'"):
+        load_dataset("import:data.py:mak")
+
+
+def test_imported_file_beside_the_configuration(folder: Path) -> None:
+    (folder / "configs").mkdir()
+    (folder / "configs" / "data_beside.py").write_text("ROWS = [7]")
+    assert load_dataset("import:data_beside.py:ROWS", base=folder / "configs") == [7]
+
+
+def test_as_array() -> None:
+    array = load_dataset([1, 2], as_array=True)
+    assert isinstance(array, np.ndarray)
+    assert array.dtype.kind == "i"
+    assert load_dataset(3, as_array=True).shape == ()
+    assert "no array" in refused([[1], [1, 2]], as_array=True)
+    assert "holds dict values" in refused([{"a": 1}], as_array=True)

@@ -1,0 +1,196 @@
+"""The distinguishing game: closed forms, exact enumeration, and the words that must agree."""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from statsmodels.stats.proportion import proportion_confint
+
+from dpaudit.stats import game as games
+from dpaudit.stats.game import (
+    Game,
+    closed_form_delta_lower,
+    closed_form_epsilon_lower,
+    delta_lower,
+    epsilon_lower,
+    p_value,
+)
+
+ALPHA = 0.05
+# The tight pair of docs/method.md §2 (ε = 1, δ = 0.05, N = 2,000): the median number of correct
+# guesses of Bin(2,000, δ + (1 - δ) e / (1 + e)). The bounds rise with it, so that their medians are
+# their values there.
+MEDIAN_CORRECT = 1_489
+SOME_GAMES = [
+    Game(40, 9, 200, two_guesses=True),
+    Game(40, 9, 200, two_guesses=False),
+    Game(160, 40, 200, two_guesses=True, abstains=False),
+    Game(800, 310, 3_000, two_guesses=True),
+    Game(12, 0, 300, two_guesses=False),
+]
+
+
+def logit(share: float) -> float:
+    return math.log(share / (1 - share))
+
+
+def binomial_tail(successes: int, trials: int, share: Fraction) -> float:
+    terms = range(successes, trials + 1)
+    return float(sum(math.comb(trials, k) * share**k * (1 - share) ** (trials - k) for k in terms))
+
+
+@pytest.mark.parametrize(("correct", "wrong"), [(0, 0), (0, 5), (5, 0), (14, 6), (30, 12)])
+@pytest.mark.parametrize("odds", [Fraction(1), Fraction(3), Fraction(20)])
+def test_without_delta_p_is_an_exact_binomial_tail(
+    correct: int, wrong: int, odds: Fraction
+) -> None:
+    game = Game(correct, wrong, 60, two_guesses=True)
+    exact = binomial_tail(correct, correct + wrong, odds / (1 + odds))
+    assert p_value(game, math.log(odds), 0.0, ALPHA) == pytest.approx(exact, rel=1e-9)
+
+
+@pytest.mark.parametrize("two_guesses", [True, False])
+@pytest.mark.parametrize("delta", [0.0, 0.02, 0.3])
+def test_a_rule_that_never_abstains_has_a_closed_form(two_guesses: bool, delta: float) -> None:
+    game = Game(150, 50, 200, two_guesses=two_guesses, abstains=False)
+    spared = (1.0 if two_guesses else 0.5) * delta
+    share = proportion_confint(150, 200, alpha=2 * ALPHA, method="beta")[0]
+    bound = math.log((share - spared) / (1 - share))
+    assert epsilon_lower(game, delta, ALPHA) == pytest.approx(bound, rel=1e-6)
+    assert p_value(game, bound, delta, ALPHA) == pytest.approx(ALPHA, rel=1e-4)
+
+
+def test_the_never_abstaining_p_value_is_an_exact_tail() -> None:
+    game = Game(24, 6, 30, two_guesses=True, abstains=False)
+    # c ≤ (e^ε + δ) / (1 + e^ε), with e^ε = 3 and δ = 1/10
+    exact = binomial_tail(24, 30, (3 + Fraction(1, 10)) / 4)
+    assert p_value(game, math.log(3), 0.1, ALPHA) == pytest.approx(exact, rel=1e-9)
+
+
+def test_the_figures_of_the_method_are_reproduced() -> None:
+    wrong = 2_000 - MEDIAN_CORRECT
+    general = Game(MEDIAN_CORRECT, wrong, 2_000, two_guesses=True)
+    assert epsilon_lower(general, 0.05, ALPHA) == pytest.approx(0.913, abs=5e-4)
+    assert closed_form_epsilon_lower(general, 0.05, ALPHA) == pytest.approx(0.889, abs=5e-4)
+    guessing = Game(MEDIAN_CORRECT, wrong, 2_000, two_guesses=True, abstains=False)
+    assert epsilon_lower(guessing, 0.05, ALPHA) == pytest.approx(0.913, abs=5e-4)
+
+
+@pytest.mark.parametrize("game", SOME_GAMES)
+@pytest.mark.parametrize("delta", [0.0, 0.01, 0.1])
+@pytest.mark.parametrize("alpha", [0.2, 0.01])
+def test_the_epsilon_bound_is_where_the_test_stops_refuting(
+    game: Game, delta: float, alpha: float
+) -> None:
+    """Every ε up to the bound is refuted, and the next one within a fiftieth of a sd is not."""
+    bound = epsilon_lower(game, delta, alpha)
+    for share in np.linspace(0, 1, 40):
+        if bound:
+            assert p_value(game, share * bound, delta, alpha) <= alpha * (1 + 1e-6)
+    deviation = math.sqrt(1 / game.correct + 1 / max(1, game.wrong))
+    assert p_value(game, bound + deviation / 50, delta, alpha) > alpha
+
+
+@pytest.mark.parametrize("game", SOME_GAMES)
+@pytest.mark.parametrize("epsilon", [0.0, 0.2, 0.7])
+def test_the_delta_bound_is_where_the_test_stops_refuting(game: Game, epsilon: float) -> None:
+    bound = delta_lower(game, epsilon, 0.01, ALPHA)
+    assert 0 <= bound <= 1
+    for share in np.linspace(0.01, 1, 40):
+        if bound:
+            assert p_value(game, epsilon, share * bound, ALPHA) <= ALPHA * (1 + 1e-6)
+    deviation = math.sqrt(game.correct + math.exp(2 * epsilon) * game.wrong) / game.draws / game.h
+    assert p_value(game, epsilon, bound + deviation / 50, ALPHA) > ALPHA
+
+
+@pytest.mark.parametrize("game", SOME_GAMES)
+@pytest.mark.parametrize(("epsilon", "delta"), [(0.4, 0.0), (0.9, 0.02), (1.3, 0.0), (0.2, 0.1)])
+def test_p_value_and_both_bounds_refute_the_same_claims(
+    game: Game, epsilon: float, delta: float
+) -> None:
+    refuted = p_value(game, epsilon, delta, ALPHA) <= ALPHA
+    assert (epsilon_lower(game, delta, ALPHA) >= epsilon) is refuted
+    if delta:
+        assert (delta_lower(game, epsilon, delta, ALPHA) >= delta) is refuted
+
+
+@pytest.mark.parametrize("game", SOME_GAMES)
+def test_the_closed_forms_of_one_claim_are_each_others_inverse(game: Game) -> None:
+    """δ_lower spends alpha / 2 twice: at that δ the closed form at alpha is near the claimed ε."""
+    bound = closed_form_delta_lower(game, 0.3, ALPHA)
+    if bound == 0:
+        pytest.fail("the example says nothing about δ; choose another")
+    assert closed_form_epsilon_lower(game, bound * 0.5, ALPHA) > 0.3
+    assert closed_form_epsilon_lower(game, bound * 3, ALPHA) < 0.3
+
+
+def test_without_delta_the_closed_form_is_nearly_the_exact_bound() -> None:
+    game = Game(800, 310, 3_000, two_guesses=True)
+    exact, closed = (bound(game, 0.0, ALPHA) for bound in (epsilon_lower, closed_form_epsilon_lower))
+    assert closed <= exact == pytest.approx(closed, abs=0.001)
+
+
+def test_delta_counts_half_for_a_rule_with_one_guess() -> None:
+    both, one = (Game(40, 9, 200, two_guesses=two) for two in (True, False))
+    assert p_value(both, 0.5, 0.05, ALPHA) == pytest.approx(p_value(one, 0.5, 0.1, ALPHA))
+    assert epsilon_lower(one, 0.05, ALPHA) > epsilon_lower(both, 0.05, ALPHA)
+
+
+@pytest.mark.parametrize("abstains", [True, False])
+@pytest.mark.parametrize("delta", [0.0, 0.05])
+@pytest.mark.parametrize("epsilon", [0.0, 30.0, 800.0, 1e6])
+def test_no_claim_is_too_large_to_test(abstains: bool, delta: float, epsilon: float) -> None:
+    for counts in ((100, 0), (0, 100), (60, 40)):
+        game = Game(*counts, 100, two_guesses=True, abstains=abstains)
+        p = p_value(game, epsilon, delta, ALPHA)
+        assert 0 <= p <= 1
+        assert 0 <= delta_lower(game, epsilon, delta, ALPHA) <= 1
+        assert epsilon < 100 or p == 1
+
+
+@pytest.mark.parametrize("delta", [0.0, 0.05])
+def test_no_guess_refutes_nothing(delta: float) -> None:
+    game = Game(0, 0, 1_000, two_guesses=False)
+    assert p_value(game, 0.0, delta, ALPHA) == 1.0
+    assert epsilon_lower(game, delta, ALPHA) == 0.0
+    assert delta_lower(game, 0.0, delta, ALPHA) == 0.0
+
+
+def test_a_perfect_record_is_bounded_by_its_length() -> None:
+    bounds = [epsilon_lower(Game(n, 0, n, two_guesses=True), 0.0, ALPHA) for n in (10, 100, 1_000)]
+    assert bounds == pytest.approx([logit(ALPHA ** (1 / n)) for n in (10, 100, 1_000)], rel=1e-6)
+
+
+def test_certain_delta_is_bounded_below() -> None:
+    """A mechanism that reveals its input one time in ten has δ of a tenth at every ε."""
+    game = Game(1_000, 0, 10_000, two_guesses=True)
+    for epsilon in (0.0, 5.0, 40.0):
+        assert 0.08 < delta_lower(game, epsilon, 0.01, ALPHA) < 0.1
+
+
+@pytest.mark.parametrize(
+    ("correct", "wrong", "draws", "abstains"),
+    [(-1, 0, 5, True), (0, -1, 5, True), (4, 2, 5, True), (2, 2, 5, False)],
+)
+def test_impossible_counts_are_refused(
+    correct: int, wrong: int, draws: int, abstains: bool
+) -> None:
+    with pytest.raises(ValueError, match=f"correct={correct}, wrong={wrong}, draws={draws}"):
+        Game(correct, wrong, draws, two_guesses=True, abstains=abstains)
+
+
+def test_a_million_draws_are_bounded_with_the_full_precision_of_the_test() -> None:
+    """The bound loses no more to its sums in groups than a twentieth of a standard deviation."""
+    game = Game(342_000, 108_000, 1_000_000, two_guesses=True)
+    exact = epsilon_lower(game, 0.05, 0.01)
+    normal = (342_000 - 50_000) / 108_000  # e^ε at the point estimate
+    deviation = math.sqrt(342_000 + normal**2 * 108_000) / (normal * 108_000)
+    assert exact == pytest.approx(math.log(normal) - 2.33 * deviation, abs=0.1 * deviation)
+
+
+def test_the_scan_gives_up_where_the_largest_epsilon_is_refuted() -> None:
+    game = Game(10**6, 0, 10**6, two_guesses=True)
+    assert epsilon_lower(game, 0.001, ALPHA) <= games._LARGEST

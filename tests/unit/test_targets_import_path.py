@@ -1,0 +1,166 @@
+from __future__ import annotations
+
+import pickle
+import sys
+from pathlib import Path
+
+import pytest
+
+from dpaudit.errors import TargetError
+from dpaudit.targets.import_path import located, resolve
+
+
+def write(path: Path, text: str) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text)
+    return path
+
+
+def message(path: str) -> str:
+    with pytest.raises(TargetError) as caught:
+        resolve(path)
+    assert caught.value.exit_code == 2
+    assert "\n" not in str(caught.value)
+    return str(caught.value)
+
+
+@pytest.fixture(autouse=True)
+def _restored_path(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "path", list(sys.path))
+
+
+def test_module_in_an_installed_package() -> None:
+    import math
+
+    assert resolve("math:sqrt") is math.sqrt
+
+
+def test_module_in_the_working_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write(tmp_path / "own_noise_module.py", "def draw(x): return x")
+    monkeypatch.chdir(tmp_path)
+    assert resolve("own_noise_module:draw")(3) == 3
+
+
+def test_dotted_attribute() -> None:
+    assert resolve("pathlib:Path.cwd")() == Path.cwd()
+
+
+def test_file_is_loaded_once_and_its_functions_can_be_pickled(tmp_path: Path) -> None:
+    file = write(tmp_path / "noise.py", "def draw(x): return x")
+    draw = resolve(f"{file}:draw")
+    assert resolve(f"{file}:draw") is draw
+    assert pickle.loads(pickle.dumps(draw)) is draw
+
+
+def test_file_name_is_relative_to_the_working_directory(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write(tmp_path / "sub" / "noise.py", "def draw(x): return -x")
+    monkeypatch.chdir(tmp_path)
+    assert resolve("sub/noise.py:draw")(3) == -3
+
+
+def test_file_may_import_from_the_working_directory(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write(tmp_path / "package_beside" / "one.py", "ONE = 1")
+    write(tmp_path / "sub" / "noise.py", "from package_beside.one import ONE")
+    monkeypatch.chdir(tmp_path)
+    assert resolve("sub/noise.py:ONE") == 1
+
+
+def test_file_may_import_its_neighbours_while_loading_and_later(tmp_path: Path) -> None:
+    write(tmp_path / "neighbour_one.py", "ONE = 1")
+    write(tmp_path / "neighbour_two.py", "TWO = 2")
+    text = (
+        "from neighbour_one import ONE\n"
+        "def draw(x):\n    from neighbour_two import TWO\n    return x + ONE + TWO"
+    )
+    file = write(tmp_path / "noise.py", text)
+    assert resolve(f"{file}:draw")(0) == 3
+
+
+def test_two_files_of_one_name_are_two_modules(tmp_path: Path) -> None:
+    one = write(tmp_path / "a" / "noise.py", "WHICH = 'a'")
+    two = write(tmp_path / "b" / "noise.py", "WHICH = 'b'")
+    assert (resolve(f"{one}:WHICH"), resolve(f"{two}:WHICH")) == ("a", "b")
+
+
+def test_missing_colon_proposes_the_path_that_was_meant() -> None:
+    assert "write mechanisms.laplace:laplace" in message("mechanisms.laplace.laplace")
+    assert "add the function: noise.py:NAME" in message("noise.py")
+    assert "write laplace:NAME" in message("laplace")
+
+
+@pytest.mark.parametrize("path", [":f", "math:", "math:1f", "math:a..b"])
+def test_malformed_path(path: str) -> None:
+    assert "not an import path" in message(path)
+
+
+def test_wrong_attribute_lists_what_is_there() -> None:
+    text = message("mechanisms.laplace:laplacce")
+    assert "Did you mean 'laplace'?" in text
+    assert "wrong_density" in text
+    # Imported helpers are not offered as mechanisms.
+    assert "satisfies" not in text
+
+
+def test_wrong_attribute_in_a_file_names_the_file(tmp_path: Path) -> None:
+    file = write(tmp_path / "noise.py", "def draw(x): return x")
+    text = message(f"{file}:drew")
+    assert f"{file} has no 'drew'. Did you mean 'draw'?" in text
+    assert "dpaudit_file" not in text
+
+
+def test_long_lists_are_cut_at_ten(tmp_path: Path) -> None:
+    lines = "\n".join(f"def f{i}(x): return x" for i in range(13))
+    file = write(tmp_path / "noise.py", lines)
+    assert "f9 and 3 more" in message(f"{file}:missing")
+
+
+def test_missing_module_and_missing_package_part() -> None:
+    assert "there is no module 'mechanism'" in message("mechanism.laplace:laplace")
+    text = message("mechanisms.laplac:laplace")
+    assert "no module 'laplac' in the package 'mechanisms'. Did you mean 'laplace'?" in text
+
+
+def test_missing_file_suggests_a_neighbour(tmp_path: Path) -> None:
+    write(tmp_path / "noise.py", "")
+    assert "Did you mean 'noise.py'?" in message(f"{tmp_path}/noize.py:draw")
+
+
+def test_import_error_inside_the_module_is_told_apart(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write(tmp_path / "own_broken_module.py", "import a_dependency_nobody_has")
+    monkeypatch.chdir(tmp_path)
+    text = message("own_broken_module:draw")
+    assert "'own_broken_module' was found, but importing it failed" in text
+    assert "No module named 'a_dependency_nobody_has'" in text
+    assert "own_broken_module.py, line 1" in text
+
+
+@pytest.mark.parametrize(
+    ("code", "words"),
+    [("1/0", "ZeroDivisionError"), ("raise SystemExit(3)", "SystemExit"), ("def", "SyntaxError")],
+)
+def test_code_that_fails_while_loading(tmp_path: Path, code: str, words: str) -> None:
+    file = write(tmp_path / "noise.py", code)
+    assert words in message(f"{file}:draw")
+    # A failed module must not be found half made the next time.
+    assert words in message(f"{file}:draw")
+
+
+def test_relative_import_in_a_file_names_the_remedy(tmp_path: Path) -> None:
+    file = write(tmp_path / "noise.py", "from . import other")
+    assert "package.module:function to use relative imports" in message(f"{file}:draw")
+
+
+def test_file_beside_a_configuration_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write(tmp_path / "configs" / "noise.py", "")
+    monkeypatch.chdir(tmp_path)
+    base = Path("configs")
+    assert located("noise.py:draw", base) == f"{base / 'noise.py'}:draw"
+    write(tmp_path / "noise.py", "")
+    assert located("noise.py:draw", base) == "noise.py:draw"
+    assert located("package.module:draw", base) == "package.module:draw"
