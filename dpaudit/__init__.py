@@ -9,6 +9,8 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from dpaudit.version import __version__
+
 if TYPE_CHECKING:
     from dpaudit.api import audit
     from dpaudit.auditing.result import AuditResult, Certificate, Progress, Verdict
@@ -27,6 +29,7 @@ __all__ = [
     "PureDP",
     "UsageError",
     "Verdict",
+    "__version__",
     "audit",
 ]
 

@@ -126,6 +126,9 @@ def from_raw(raw: Sequence[Any] | NDArray[Any]) -> Outcomes:
         return _from_array(raw)
     entries = raw if isinstance(raw, list) else list(raw)
     kinds = set(map(type, entries))
+    if np.ndarray in kinds:
+        entries = [_unwrapped(entry) for entry in entries]
+        kinds = set(map(type, entries))
     if not any(map(_is_vector, kinds)):
         return Outcomes((_column("output", entries, kinds),), len(entries))
     return _from_vectors(entries)
@@ -138,13 +141,13 @@ def failures(outcomes: Outcomes) -> dict[str, int]:
         return {}
     counts = np.bincount(first.codes, minlength=len(first.labels) + 1)[1:]
     return {
-        label.removeprefix(_RAISED): int(count)
+        label.removeprefix(RAISED): int(count)
         for label, count in zip(first.labels, counts, strict=True)
-        if label.startswith(_RAISED) and count
+        if label.startswith(RAISED) and count
     }
 
 
-_RAISED = "raised "
+RAISED = "raised "
 
 
 def _all_raised(table: Outcomes) -> bool:
@@ -283,7 +286,7 @@ def _label(entry: Any) -> str | None:
     if isinstance(entry, str):
         return str.__repr__(entry)
     if isinstance(entry, Raised):
-        return _RAISED + entry.kind
+        return RAISED + entry.kind
     kind = f"{type(entry).__module__}.{type(entry).__qualname__}".removeprefix("builtins.")
     raise MechanismError(
         f"the mechanism returns {kind} objects; "

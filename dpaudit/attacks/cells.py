@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpaudit.attacks.digitiser import Digitiser
-from dpaudit.outcomes import Column, number_word
+from dpaudit.outcomes import RAISED, Column, number_word
 
 FloatArray = NDArray[np.float64]
 
@@ -49,9 +49,9 @@ class Cells:
 
     def __call__(self, column: Column) -> NDArray[Any]:
         """Return the value of every entry."""
-        found = self._digitise(column.numbers)
         if column.codes is None:
-            return found
+            return self._digitise(column.numbers)
+        found = self._digitise(np.where(column.codes > 0, 0.0, column.numbers))
         known = dict(zip(self.labels, self.label_values[:-1], strict=True))
         unseen = self.label_values[-1]
         by_code = np.array(
@@ -75,7 +75,10 @@ class Cells:
         numeric = chosen[self.values]
         parts = [_interval_words(self.name, low, high) for low, high in self._runs(numeric)]
         found = chosen[self.label_values[:-1]]
-        labels = [label for label, one in zip(self.labels, found, strict=True) if one]
+        every = [label for label, one in zip(self.labels, found, strict=True) if one]
+        raised = [label for label in every if label.startswith(RAISED)]
+        labels = [label for label in every if label not in raised]
+        parts += [f"{label.removeprefix(RAISED)} is raised" for label in raised]
         if chosen[self.label_values[-1]]:
             parts.append("anything else")
         return _joined(self.name, parts, labels)

@@ -31,7 +31,7 @@ class Digitiser:
         object.__setattr__(self, "_grid", _make_grid(self.edges, self.values))
 
     def __call__(self, numbers: FloatArray) -> NDArray[Any]:
-        """Return the value of every number; of NaN, any value."""
+        """Return the value of every number; none may be NaN."""
         if len(self.edges) <= _FEW:
             return self.values.take(self._compared(numbers))
         if self._grid is None:
@@ -74,12 +74,10 @@ class _Grid:
 
 
 def _cell(numbers: FloatArray, scale: float, shift: float) -> NDArray[np.intp]:
-    with np.errstate(invalid="ignore", over="ignore"):
+    with np.errstate(over="ignore"):
         position = numbers * scale
-        position += shift
-        # fmin and fmax put NaN into the last cell.
-        np.fmin(position, _GRID - 1, out=position)
-        np.fmax(position, 0, out=position)
+    position += shift
+    np.clip(position, 0, _GRID - 1, out=position)
     return position.astype(np.intp)
 
 

@@ -27,7 +27,7 @@ from dpaudit.draws import LevelArray, SelectionDraws
 from dpaudit.outcomes import Outcomes
 
 # Widths, in cells, of the windows that smooth the counts; 0: every cell by itself.
-_WIDTHS = (0, 1, 3, 9)
+_WIDTHS = (0, 2, 8)
 
 
 def one_dimensional(selection: SelectionDraws) -> list[Candidate]:

@@ -21,6 +21,7 @@ from dpaudit.attacks.rules import (
 )
 from dpaudit.claims import ProfilePoint
 from dpaudit.draws import SelectionDraws
+from dpaudit.outcomes import RAISED
 from dpaudit.stats.betting import Beliefs
 
 ATTACKS: tuple[Attack, ...] = (one_dimensional, additive, atoms)
@@ -49,7 +50,7 @@ def accuse(selection: SelectionDraws, point: ProfilePoint) -> AccusedAtoms:
     """Return the atoms to certify one by one: those that look violating, and the most unequal ones
     as far as they are needed to outweigh δ. Exceptions are no raw outputs and never among them."""
     found = count_atoms(selection)
-    raw = np.array([not word.startswith("raised ") for word in found.words], dtype=bool)
+    raw = np.array([not word.startswith(RAISED) for word in found.words], dtype=bool)
     counts = found.counts.sum(axis=0)
     arms = counts.sum(axis=0) + found.rest
     masks = np.zeros((2, len(counts)), dtype=bool)
@@ -129,9 +130,4 @@ def _grouped(ordered: IntArray) -> IntArray:
     group = np.minimum((middle * _COARSE / max(1, masses.sum())).astype(int), _COARSE - 1)
     totals = np.zeros((_COARSE, 2), dtype=np.int64)
     np.add.at(totals, group, ordered)
-    return totals[group]
-
-
-def draws_at_freeze(budget: int) -> int:
-    """Return how many draws to learn from before the event of the exact bound is frozen."""
-    return min(100_000, max(budget // 8, min(budget // 4, 1_000)))
+    return np.asarray(totals[group])

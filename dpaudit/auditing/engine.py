@@ -13,13 +13,14 @@ import numpy as np
 
 from dpaudit.auditing.result import AuditResult, Certificate, Progress, Verdict
 from dpaudit.auditing.rounds import PROBING, Moment, PairAudit
-from dpaudit.auditing.schedule import Plan
+from dpaudit.auditing.schedule import LARGEST, LARGEST_OF_SINGLE_DRAWS, Plan
 from dpaudit.auditing.spec import AuditSpec
 from dpaudit.errors import MechanismError
 from dpaudit.pairs import check_pair
 from dpaudit.sampling.executors import Draws, in_processes, in_this_process
 from dpaudit.sampling.sampler import Chunk, Sampler
 from dpaudit.targets.randomness import preserved
+from dpaudit.version import __version__
 
 # Draws made twice from one seed, to see whether the seed decides them; they count for nothing.
 _PROBE = 32
@@ -58,16 +59,10 @@ def run_audit(spec: AuditSpec, on_progress: Notify | None = None) -> AuditResult
 
 def versions() -> dict[str, str]:
     """Return the versions that a result depends on."""
-    from importlib.metadata import PackageNotFoundError, version
-
     import scipy
 
-    try:
-        own = version("dpaudit")
-    except PackageNotFoundError:
-        own = "not installed"
     return {
-        "dpaudit": own,
+        "dpaudit": __version__,
         "numpy": np.__version__,
         "scipy": scipy.__version__,
         "python": platform.python_version(),
@@ -101,7 +96,9 @@ class _Run:
 
     def _audit(self, number: int, sampler: Sampler, draws: Draws) -> Certificate:
         reproducible = sampler.is_reproducible(Chunk((number, PROBING, 0), _PROBE))
-        plan = Plan(self._spec.samples, self._seconds(number))
+        single = sampler.mechanism.interleaved
+        largest = LARGEST_OF_SINGLE_DRAWS if single else LARGEST
+        plan = Plan(self._spec.samples, self._seconds(number), largest)
         notify = partial(self._notify, number, time.perf_counter())
         certificate = PairAudit(self._spec, number, plan, draws, notify).run()
         return replace(certificate, reproducible=reproducible)

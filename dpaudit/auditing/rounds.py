@@ -20,7 +20,7 @@ from dpaudit.auditing.exact_test import (
 )
 from dpaudit.auditing.replay import replay
 from dpaudit.auditing.result import Block, Certificate, FixedTest, Guess, Stage
-from dpaudit.auditing.schedule import LARGEST, Plan, look_stride, wants_refit
+from dpaudit.auditing.schedule import Plan, look_stride, wants_refit
 from dpaudit.auditing.spec import (
     BETTING_SHARE,
     CERTIFICATION_SHARE,
@@ -32,6 +32,7 @@ from dpaudit.auditing.wealth import Wealth
 from dpaudit.claims import ProbabilisticDP
 from dpaudit.draws import FreshDraws, SelectionDraws, pool
 from dpaudit.errors import MechanismError
+from dpaudit.outcomes import failures
 from dpaudit.sampling.executors import Draws
 from dpaudit.sampling.sampler import Chunk, Drawn, Failures, Measure
 from dpaudit.stats.betting import Beliefs
@@ -86,7 +87,8 @@ class PairAudit:
         learned = self._learn()
         if learned is None:
             # Refuted while learning: everything drawn may decide what the fresh block confirms.
-            return self._certificate(*self._confirm(self._fit()))
+            measure = self._measure(self._fit().distinguisher)
+            return self._certificate(*self._confirm(measure))
         return self._certificate(*self._certify(learned))
 
     @property
@@ -107,21 +109,26 @@ class PairAudit:
         learned: Learned | None = None
         sizes = self._plan.learning_sizes()
         chunks = (Chunk((self._number, LEARNING, index), size) for index, size in enumerate(sizes))
+        self._plan.asks()
         for drawn in self._sampled(chunks):
             if drawn.fresh is None:
                 raise RuntimeError("a learning block came without its draws")
-            self._take(drawn.fresh, learned)
-            self._plan.learned(self._spent)
+            self._plan.gets(drawn.fresh.size)
+            released = self._take(drawn.fresh, learned)
+            self._failures += Failures(_failures_by_arm(released), drawn.failures.messages)
+            self._check_alive()
+            self._plan.learned(self._spent, ahead=self._spec.workers > 1)
             if self._may_stop:
                 return None
             if self._spent >= self._plan.freeze_at:
                 break
-            if wants_refit(self._learned_from, self._spent):
+            if wants_refit(self._learned_from, self._spent, self._plan.freeze_at):
                 learned = self._fit()
                 self._believe(learned)
+            self._plan.asks()
         return self._fit()
 
-    def _take(self, fresh: FreshDraws, learned: Learned | None) -> None:
+    def _take(self, fresh: FreshDraws, learned: Learned | None) -> SelectionDraws:
         """Bet on a learning block, record it as far as the first refutation, release it."""
         if learned is None:
             released = fresh.release()
@@ -133,7 +140,7 @@ class PairAudit:
             self._wealth.record([_total(looks)])
             self._record("learning", len(self._rounds) - 1, _total(looks))
         self._parts.append(released)
-        self._check_alive()
+        return released
 
     def _looks(self, fresh: FreshDraws, distinguisher: Distinguisher) -> tuple[list[Tally], int]:
         """Return the looks that count: all, or those up to the first that refutes."""
@@ -156,46 +163,44 @@ class PairAudit:
         self._believe(learned)
         measure = self._measure(learned.distinguisher)
         total, atoms = Tally.empty(measure.distinguisher.levels), _no_atoms(measure)
-        sizes = self._plan.certifying_sizes(self._spent, self._plan.budget)
+        sizes = self._plan.certifying_sizes(self._spent)
         chunks = (
             Chunk((self._number, CERTIFYING, index), size, measure)
             for index, size in enumerate(sizes)
         )
         for drawn in self._sampled(chunks):
             tally = _tally_of(drawn)
+            self._failures += drawn.failures
             total += tally
             atoms = _added(atoms, drawn.atoms)
             self._wealth.record([tally])
             self._record("certification", len(self._rounds) - 1, tally)
             if self._may_stop:
-                return self._confirm(learned)
+                return self._confirm(measure)
         return self._test("certification", measure, total, atoms), measure.distinguisher
 
-    def _confirm(self, learned: Learned) -> tuple[FixedTest, Distinguisher]:
+    def _confirm(self, measure: Measure) -> tuple[FixedTest, Distinguisher]:
         """Spend the exact test on a fresh block, as large as all that came before it."""
-        measure = self._measure(learned.distinguisher)
         room = self._plan.budget - self._spent
         size = min(room, max(self._spent, MINIMUM_SAMPLES))
-        starts = range(0, size, LARGEST)
         chunks = (
-            Chunk((self._number, CONFIRMING, index), min(LARGEST, size - start), measure)
-            for index, start in enumerate(starts)
+            Chunk((self._number, CONFIRMING, index), block, measure)
+            for index, block in enumerate(self._plan.confirming_sizes(size))
         )
         total, atoms = Tally.empty(measure.distinguisher.levels), _no_atoms(measure)
         for drawn in self._sampled(chunks):
             tally = _tally_of(drawn)
+            self._failures += drawn.failures
             total += tally
             atoms = _added(atoms, drawn.atoms)
             self._record("confirmation", None, tally)
         return self._test("confirmation", measure, total, atoms), measure.distinguisher
 
     def _sampled(self, chunks: Iterator[Chunk]) -> Iterator[Drawn]:
-        """Yield what was drawn, counting exceptions; closing it discards draws made ahead."""
+        """Yield what was drawn; closing it discards draws made ahead."""
         drawn = self._draws(chunks)
         try:
-            for one in drawn:
-                self._failures += one.failures
-                yield one
+            yield from drawn
         finally:
             close = getattr(drawn, "close", None)
             if close is not None:
@@ -265,7 +270,9 @@ class PairAudit:
     def _certificate(self, fixed: FixedTest, rule: Distinguisher) -> Certificate:
         spec = self._spec
         alpha_betting = BETTING_SHARE * spec.alpha
-        bets = replay(self._point, alpha_betting, self._rounds, self._blocks)
+        bets = self._wealth
+        if bets.refuted:  # only then does the bound reach beyond the claim
+            bets = replay(self._point, alpha_betting, self._rounds, self._blocks)
         share = fixed.alpha / spec.alpha
         p_betting = math.exp(-max(0.0, bets.log_largest)) / BETTING_SHARE
         return Certificate(
@@ -290,6 +297,11 @@ class PairAudit:
             guesses=tuple(rule.guesses.tolist()),
             warnings=tuple(self._warnings),
         )
+
+
+def _failures_by_arm(draws: SelectionDraws) -> dict[str, tuple[int, int]]:
+    d1, d2 = (failures(draws.outcomes.take(arm)) for arm in (draws.is_d1, ~draws.is_d1))
+    return {kind: (d1.get(kind, 0), d2.get(kind, 0)) for kind in {**d1, **d2}}
 
 
 def _recorded(beliefs: Beliefs) -> dict[str, list[list[float]] | list[list[int]]]:

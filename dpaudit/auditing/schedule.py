@@ -13,7 +13,9 @@ _MOST_LEARNED = 100_000
 # Later blocks are a sixteenth of what was drawn before, within these limits: a look costs little,
 # and a refutation is not noticed before the end of its block.
 _BLOCKS = 16
-_SMALLEST, LARGEST = 64, 131_072
+_SMALLEST, LARGEST = 64, 262_144
+# One call a draw is slow: smaller blocks keep the display alive and several workers busy.
+LARGEST_OF_SINGLE_DRAWS = 32_768
 # Refitted after every block at first, later when the draws have doubled.
 _EAGER = 1_000
 # When draws are planned by the clock: not before this share of the time has been used, so that
@@ -25,18 +27,21 @@ _MARGIN = 0.9
 class Plan:
     """The budget of one pair: fixed by `samples`, or by the clock while learning, and then final.
 
-    seconds: time for this pair; None: `samples` holds.
+    seconds: time for this pair; None: `samples` holds. largest: draws of the largest block.
     """
 
     def __init__(
-        self, samples: int, seconds: float | None, clock: Callable[[], float] = time.perf_counter
+        self,
+        samples: int,
+        seconds: float | None,
+        largest: int = LARGEST,
+        clock: Callable[[], float] = time.perf_counter,
     ) -> None:
+        self._largest = largest
         self._budget = samples if seconds is None else None
         self._seconds, self._clock, self._start = seconds, clock, clock()
-
-    @property
-    def is_fixed(self) -> bool:
-        return self._budget is not None
+        self._asked = self._start
+        self._blocks: list[tuple[int, float, float]] = []
 
     @property
     def budget(self) -> int:
@@ -49,37 +54,67 @@ class Plan:
         budget = self.budget
         return min(_MOST_LEARNED, max(budget // 8, min(budget // 4, 1_000)))
 
-    def learned(self, spent: int) -> None:
-        """Take notice of a block's end; fixes the budget by the clock once that is due."""
+    def asks(self) -> None:
+        """Take notice that a block is asked for."""
+        self._asked = self._clock()
+
+    def gets(self, size: int) -> None:
+        """Take notice that it has come."""
+        now = self._clock()
+        self._blocks.append((size, now - self._asked, now))
+
+    def learned(self, spent: int, *, ahead: bool = False) -> None:
+        """Fix the budget by the clock once that is due, at the end of a learning block.
+
+        ahead: blocks are drawn while others are learned from.
+        """
         if self._budget is not None or self._seconds is None:
             return
         elapsed = self._clock() - self._start
-        if elapsed < _MEASURED * self._seconds and spent < _MOST_LEARNED:
+        # Workers take a while to start, which says nothing about how fast they draw.
+        working = self._clock() - self._blocks[0][2] if ahead else elapsed
+        if working < _MEASURED * self._seconds and spent < _MOST_LEARNED:
             return
-        rate = spent / max(elapsed, 1e-9)
+        rate = self._rate_ahead() if ahead else self._rate()
         coming = int(rate * max(0.0, _MARGIN * self._seconds - elapsed))
         self._budget = max(MINIMUM_SAMPLES, spent + coming)
+
+    def _rate(self) -> float:
+        """Return draws a second, of the last block, which is the largest."""
+        size, waited, _ = self._blocks[-1]
+        return size / max(waited, 1e-9)
+
+    def _rate_ahead(self) -> float:
+        """Return draws a second since the first block came; waiting for one says nothing then."""
+        later = sum(size for size, _, _ in self._blocks[1:])
+        return later / max(self._blocks[-1][2] - self._blocks[0][2], 1e-9)
 
     def learning_sizes(self) -> Iterator[int]:
         """Yield block sizes, the last one cut to end at the freeze, as it stands when asked for."""
         spent, size = 0, float(FIRST_BLOCK)
         while spent < self.freeze_at:
-            block = min(round(size), self.freeze_at - spent, LARGEST)
+            block = min(round(size), self.freeze_at - spent, self._largest)
             yield block
             spent, size = spent + block, size * _GROWTH
 
-    @staticmethod
-    def certifying_sizes(spent: int, until: int) -> Iterator[int]:
-        """Yield block sizes from `spent` to `until`."""
-        while spent < until:
-            block = min(max(spent // _BLOCKS, _SMALLEST), LARGEST, until - spent)
+    def certifying_sizes(self, spent: int) -> Iterator[int]:
+        """Yield block sizes from `spent` draws to the end of the budget."""
+        while spent < self.budget:
+            block = min(max(spent // _BLOCKS, _SMALLEST), self._largest, self.budget - spent)
             yield block
             spent += block
 
+    def confirming_sizes(self, size: int) -> Iterator[int]:
+        """Yield block sizes that add up to `size`."""
+        for start in range(0, size, self._largest):
+            yield min(self._largest, size - start)
 
-def wants_refit(learned_from: int, available: int) -> bool:
-    """Return whether to learn anew from `available` draws."""
-    return available <= _EAGER or available >= 2 * learned_from
+
+def wants_refit(learned_from: int, available: int, freeze_at: int) -> bool:
+    """Return whether to learn anew from `available` draws; not shortly before the freeze does."""
+    if available <= _EAGER:
+        return True
+    return 2 * learned_from <= available <= 0.6 * freeze_at
 
 
 def look_stride(size: int) -> int:

@@ -9,6 +9,7 @@ import click
 
 from dpaudit.cli import exit_codes
 from dpaudit.cli.group import RootGroup
+from dpaudit.version import __version__
 
 COMMANDS = {
     "run": ("dpaudit.cli.run:run", "Audit a mechanism, or all audits of configuration files."),
@@ -21,12 +22,7 @@ COMMANDS = {
 def _version(ctx: click.Context, _: click.Parameter, wanted: bool) -> None:
     if not wanted or ctx.resilient_parsing:
         return
-    from importlib.metadata import PackageNotFoundError, version
-
-    try:
-        click.echo(f"dpaudit {version('dpaudit')}")
-    except PackageNotFoundError:
-        click.echo("dpaudit (not installed: run from its source)")
+    click.echo(f"dpaudit {__version__}")
     ctx.exit()
 
 

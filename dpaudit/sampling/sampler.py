@@ -125,8 +125,10 @@ class Sampler:
     def _draw_in_turns(self, chunk: Chunk, pair: NeighbouringPair, streams: ChunkStreams) -> Drawn:
         """One call a draw: every coin picks the input of the next call."""
         is_d1 = streams.coins.random(chunk.size) < 0.5
-        # As a map over both inputs, a draw's input costs a few nanoseconds.
-        inputs = map((pair.d2, pair.d1).__getitem__, is_d1.tolist())
+        # Taken from an array of both, a draw's input costs a few nanoseconds.
+        both = np.empty(2, dtype=object)
+        both[0], both[1] = pair.d2, pair.d1
+        inputs = both.take(is_d1.astype(np.intp)).tolist()
         raw = self.mechanism.sample_each(inputs, streams.mechanism)
         outcomes = from_raw(raw)
         failed = self._failures(outcomes, raw, is_d1)

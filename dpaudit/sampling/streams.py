@@ -23,8 +23,8 @@ class ChunkStreams:
 
 def chunk_streams(seed: int, key: Sequence[int]) -> ChunkStreams:
     """Return the streams of the chunk `key` (any integers ≥ 0 that no other chunk has)."""
-    coins, mechanism, globals_, carried = np.random.SeedSequence(seed, spawn_key=tuple(key)).spawn(
-        4
+    coins, mechanism, globals_, carried = (
+        np.random.SeedSequence(seed, spawn_key=(*key, purpose)) for purpose in range(4)
     )
     return ChunkStreams(
         np.random.default_rng(coins), np.random.default_rng(mechanism), globals_, carried
@@ -34,4 +34,5 @@ def chunk_streams(seed: int, key: Sequence[int]) -> ChunkStreams:
 def prepare(streams: ChunkStreams, carried: Sequence[RandomSource]) -> None:
     """Seed every generator that a mechanism could draw from, other than the one it is handed."""
     reseed_globals(streams.globals_)
-    reseed(carried, streams.carried)
+    if carried:
+        reseed(carried, streams.carried)

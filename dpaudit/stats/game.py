@@ -113,7 +113,9 @@ def closed_form_delta_lower(game: Game, epsilon: float, alpha: float) -> float:
         middle = (low + high) // 2
         low, high = (middle, high) if refuted(middle) else (low, middle)
     # The largest δ with Pr[Bin(N, hδ) > low] ≤ alpha / 2: another Clopper-Pearson bound.
-    return clopper_pearson_lower(low + 1, game.draws, alpha / 2) / game.h if low >= 0 else 0.0
+    if low < 0:
+        return 0.0
+    return min(1.0, clopper_pearson_lower(low + 1, game.draws, alpha / 2) / game.h)
 
 
 def closed_form_epsilon_lower(game: Game, delta: float, alpha: float) -> float:

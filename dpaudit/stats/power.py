@@ -12,6 +12,7 @@ from dpaudit.stats.binomial import (
     pair_epsilon_lower,
     upper_tail,
 )
+from dpaudit.stats.probabilistic import ATOM_SHARE
 
 POWER = 0.9
 
@@ -122,7 +123,7 @@ def detectable_epsilon_atoms(
     """
     if len(counts) == 0:
         return math.inf
-    share = alpha / 2 / len(counts)
+    share = ATOM_SHARE * alpha / len(counts)
     each = [
         (detectable_epsilon(int(one + other), epsilon, share), int(one))
         for one, other in zip(counts, others, strict=True)
@@ -130,6 +131,6 @@ def detectable_epsilon_atoms(
     mass = 0
     for smallest, count in sorted(each):
         mass += count
-        if clopper_pearson_lower(mass, draws, alpha / 2) > delta:
+        if clopper_pearson_lower(mass, draws, (1 - ATOM_SHARE) * alpha) > delta:
             return smallest
     return math.inf

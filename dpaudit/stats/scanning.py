@@ -70,14 +70,10 @@ def _normal_bound(
     test: ScoreTest, point: Point, end: float, alpha: float
 ) -> tuple[float, float]:
     """Return where the score falls to the normal quantile, and the standard deviation there."""
-
-    def falls_to(level: float) -> float:
-        low, high = 0.0, end
-        while high - low > 1e-9 * max(high, 1e-3):
-            middle = (low + high) / 2
-            low, high = (middle, high) if test.score(*point(middle)) > level else (low, middle)
-        return low
-
-    quantile = -float(ndtri(min(alpha, 0.5)))
-    anchor = falls_to(quantile)
-    return anchor, max(falls_to(quantile - 1) - anchor, 1e-9 * end)
+    quantile, low, high = -float(ndtri(alpha)), 0.0, end
+    while high - low > 1e-9 * max(high, 1e-3):
+        middle = (low + high) / 2
+        low, high = (middle, high) if test.score(*point(middle)) > quantile else (low, middle)
+    apart = 1e-6 * end
+    fall = test.score(*point(low)) - test.score(*point(low + apart))
+    return low, apart / max(fall, 1e-3 * apart)

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import inspect
 import keyword
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
-from itertools import repeat
+from itertools import repeat, takewhile
 from typing import Any, Protocol
 
 import numpy as np
@@ -73,10 +73,12 @@ class SingleDraws:
         return self.sample_each(repeat(dataset, size), rng)
 
     def sample_each(self, datasets: Iterable[Any], rng: np.random.Generator) -> list[Any]:
-        draw = bind(self.function, self._arguments(rng))
+        inputs = datasets if isinstance(datasets, list) else list(datasets)
+        draws = calls(self.function, self._arguments(rng), inputs)
         if self.post_process is not None:
-            draw = _composed(self.post_process, draw)
-        return _mapped(draw, datasets)
+            draw = _composed(self.post_process, bind(self.function, self._arguments(rng)))
+            draws = map(draw, inputs)
+        return _collected(draws, len(inputs))
 
     def _arguments(self, rng: np.random.Generator) -> Mapping[str, Any]:
         return {**self.params, RNG: rng} if self.takes_rng else self.params
@@ -103,7 +105,7 @@ class Batches:
         if self.post_process is None:
             return outputs
         # Python's own scalars, as the function would get from single draws.
-        return _mapped(self.post_process, _plain(outputs))
+        return _collected(map(self.post_process, _plain(outputs)), size)
 
     def sample_each(self, datasets: Iterable[Any], rng: np.random.Generator) -> list[Any]:
         return [self.sample(dataset, 1, rng)[0] for dataset in datasets]
@@ -135,6 +137,27 @@ def load_mechanism(target: AnyTarget) -> Mechanism:
     return Batches(name, function, how.batch, target.params, how.takes_rng, post_process)
 
 
+def calls(function: Function, arguments: Mapping[str, Any], inputs: Iterable[Any]) -> Iterator[Any]:
+    """Return an iterator over the outputs for `inputs`, with the keyword `arguments` filled in.
+
+    By position where they come first in the signature, which spares a draw some 40 ns more.
+    """
+    names = _names_after_dataset(function)[: len(arguments)] if arguments else []
+    if set(names) == set(arguments):
+        return map(function, inputs, *(repeat(arguments[name]) for name in names))
+    return map(bind(function, arguments), inputs)
+
+
+def _names_after_dataset(function: Function) -> list[str]:
+    """Return the parameters that may be given by position, in order, without the first one."""
+    try:
+        parameters = inspect.signature(function, follow_wrapped=False).parameters.values()
+    except (TypeError, ValueError):
+        return []
+    by_position = takewhile(lambda one: one.kind is one.POSITIONAL_OR_KEYWORD, parameters)
+    return [one.name for one in by_position][1:]
+
+
 def bind(function: Function, arguments: Mapping[str, Any]) -> Function:
     """Return `function` of the dataset alone, with the keyword `arguments` filled in.
 
@@ -148,22 +171,22 @@ def bind(function: Function, arguments: Mapping[str, Any]) -> Function:
     places = {f"_{place}": value for place, value in enumerate(arguments.values())}
     keywords = ", ".join(f"{name}=_{place}" for place, name in enumerate(arguments))
     scope = {"_function": function, **places}
-    return eval(f"lambda dataset: _function(dataset, {keywords})", scope)  # noqa: S307  # type: ignore[no-any-return]  # names are checked; eval is Any
+    # The names are identifiers, so that nothing of the user's is evaluated.
+    bound: Function = eval(f"lambda dataset: _function(dataset, {keywords})", scope)  # noqa: S307
+    return bound
 
 
-def _mapped(draw: Function, inputs: Iterable[Any]) -> list[Any]:
-    """Return `draw` of every input, exceptions as `Raised`; the loop that every draw goes through.
+def _collected(draws: Iterator[Any], size: int) -> list[Any]:
+    """Return `size` outputs, exceptions as `Raised`; the loop that every draw goes through.
 
     `extend` keeps what came before an exception, and the iterator goes on after it.
     """
-    inputs = list(inputs)
     outputs: list[Any] = []
-    draws = map(draw, inputs)
-    # A mechanism that raises StopIteration only seems to have come to the end.
-    while len(outputs) < len(inputs):
+    while len(outputs) < size:
         try:
             outputs.extend(draws)
-            if len(outputs) < len(inputs):
+            # A mechanism that raises StopIteration only seems to have come to the end.
+            if len(outputs) < size:
                 outputs.append(_raised(StopIteration()))
         except FAILURES as error:
             outputs.append(_raised(error))
@@ -239,5 +262,7 @@ def _checked(function: Any) -> Function:
     if inspect.isclass(function):
         raise TargetError(f"{function.__qualname__} is a class; give an instance or its method")
     if not callable(function):
-        raise TargetError(f"mechanism={function!r} is a {type(function).__name__}, not callable")
+        raise TargetError(
+            f"mechanism={function!r} is of type {type(function).__name__}, not callable"
+        )
     return function  # type: ignore[no-any-return]  # `callable` narrows Any to Any

@@ -23,7 +23,7 @@ def build(target: ImportedTarget) -> Callable[..., Any]:
         return _method(_made(found, target), target)
     if target.init is not None:
         raise TargetError(
-            f"{target.path} is a {type(found).__name__}, not a class, so init has no use; "
+            f"{target.path} is of type {type(found).__name__}, not a class, so init has no use; "
             "set factory: true if it makes the mechanism, or give keyword arguments as params"
         )
     return _method(found, target)
@@ -82,6 +82,6 @@ def _callable(found: Any, name: str) -> Callable[..., Any]:
     if callable(found):
         return found  # type: ignore[no-any-return]  # `callable` narrows Any to Any
     raise TargetError(
-        f"{name} is a {type(found).__name__}, which cannot be called; "
+        f"{name} is of type {type(found).__name__}, which cannot be called; "
         "name a function, a class or an object with __call__"
     )

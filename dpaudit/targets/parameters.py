@@ -55,7 +55,9 @@ def calling(
 def check_post_process(function: Any, name: str) -> None:
     """Raise TargetError unless `function` can be applied to one output."""
     if not callable(function):
-        raise TargetError(f"post_process {name} is a {type(function).__name__}, not a function")
+        raise TargetError(
+            f"post_process {name} is of type {type(function).__name__}, not a function"
+        )
     _check_kind(function, f"post_process {name}")
     signature = _signature(function)
     if signature is None:

@@ -50,10 +50,10 @@ def reseed(generators: Sequence[RandomSource], seeds: np.random.SeedSequence) ->
 
 
 def reseed_globals(seeds: np.random.SeedSequence) -> None:
-    """Re-seed the global generators of `random` and `numpy.random`, each from its own child."""
-    python, legacy = seeds.spawn(2)
-    random.seed(_integer(python))
-    np.random.seed(legacy.generate_state(8))
+    """Re-seed the global generators of `random` and `numpy.random`, not alike."""
+    words = seeds.generate_state(16)
+    random.seed(int.from_bytes(words[:8].tobytes(), "little"))
+    np.random.seed(words[8:])
 
 
 @contextmanager

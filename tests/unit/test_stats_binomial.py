@@ -69,7 +69,8 @@ def test_bounds_round_outward(successes: int, trials: int, alpha: float) -> None
     """At the bound the exact tail is at most alpha: a bound inside would promise too much."""
     lower = clopper_pearson_lower(successes, trials, alpha)
     upper = clopper_pearson_upper(successes, trials, alpha)
-    assert 0 <= lower <= 1 and 0 <= upper <= 1
+    assert 0 <= lower <= 1
+    assert 0 <= upper <= 1
     if successes:
         assert upper_tail(successes, trials, lower) <= alpha
     if successes < trials:

@@ -255,7 +255,7 @@ def test_wrong_batch_parameter(refused: Any) -> None:
     [
         ("asynchronous", "async function"),
         ("generator", "generator function"),
-        ("NUMBER", "is a int, which cannot be called"),
+        ("NUMBER", "is of type int, which cannot be called"),
         ("nothing", "takes no dataset"),
         ("only_keywords", "takes no dataset"),
     ],

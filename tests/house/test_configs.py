@@ -1,0 +1,31 @@
+"""Every configuration file that is shipped meets the expectations written in it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from dpaudit.cli.main import cli
+from dpaudit.config import load_config
+
+ROOT = Path(__file__).parents[2]
+CONFIGS = sorted(path.relative_to(ROOT) for path in (ROOT / "configs").rglob("*.y*ml"))
+
+
+@pytest.mark.parametrize("config", CONFIGS, ids=str)
+def test_expectations_are_met(config: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(ROOT)
+    result = CliRunner().invoke(cli, ["run", str(config), "--quiet"])
+    assert result.exit_code == 0, result.output
+
+
+@pytest.mark.parametrize("config", CONFIGS, ids=str)
+def test_every_audit_says_what_it_expects(config: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(ROOT)
+    assert all(spec.expect is not None for spec in load_config(config))
+
+
+def test_both_libraries_of_others_are_audited() -> None:
+    assert {Path("configs/real/opendp.yaml"), Path("configs/real/pydp.yaml")} <= set(CONFIGS)

@@ -1,0 +1,90 @@
+"""The commands and programs in README and docs, run; CONTRIBUTING.md says how they are written."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+DOCUMENTS = sorted([ROOT / "README.md", *(ROOT / "docs").rglob("*.md")])
+_FENCE = re.compile(
+    r"(?:<!-- file: (?P<file>\S+) -->\n+)?^```(?P<kind>\w+)\n(?P<text>.*?)^```$",
+    re.MULTILINE | re.DOTALL,
+)
+# Make would build another environment; what it runs is run by itself in the same documents.
+_NOT_HERE = ("make ", "pip ", "git ")
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    kind: str
+    file: str | None
+    text: str
+
+
+def blocks(document: Path) -> Iterator[Block]:
+    for found in _FENCE.finditer(document.read_text(encoding="utf-8")):
+        yield Block(found["kind"], found["file"], found["text"])
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.name)
+def test_blocks_do_what_they_show(document: Path, tmp_path: Path) -> None:
+    for name in ("configs", "mechanisms"):
+        shutil.copytree(ROOT / name, tmp_path / name)
+    for block in blocks(document):
+        if block.file is not None:
+            (tmp_path / block.file).write_text(block.text, encoding="utf-8")
+        elif block.kind == "python":
+            assert _run([sys.executable, "-c", block.text], tmp_path).returncode == 0
+        elif block.kind == "console":
+            _check_console(block.text, tmp_path)
+
+
+def test_readme_has_blocks() -> None:
+    kinds = [block.kind for block in blocks(ROOT / "README.md")]
+    assert "console" in kinds
+    assert "python" in kinds
+
+
+def _check_console(text: str, folder: Path) -> None:
+    for part in re.split(r"^\$ ", text, flags=re.MULTILINE)[1:]:
+        command, _, shown = part.partition("\n")
+        if command.startswith(_NOT_HERE):
+            continue
+        result = _run(["bash", "-c", command], folder)
+        _compare(command, shown, result.stdout + result.stderr)
+
+
+def _run(words: list[str], folder: Path) -> subprocess.CompletedProcess[str]:
+    environment = {
+        **os.environ,
+        "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
+        "PYTHONPATH": str(ROOT),
+        "COLUMNS": "80",
+    }
+    return subprocess.run(
+        words, cwd=folder, env=environment, capture_output=True, text=True, timeout=300
+    )
+
+
+def _compare(command: str, shown: str, printed: str) -> None:
+    wanted, got = _normalised(shown), _normalised(printed)
+    pattern = ".*".join(map(re.escape, wanted.split("...")))
+    assert re.fullmatch(pattern, got, re.DOTALL), (
+        f"$ {command}\n\nshown:\n{shown}\nprinted:\n{printed}"
+    )
+
+
+def _normalised(text: str) -> str:
+    """Leave out times, versions and the ends of lines."""
+    lines = [line.rstrip() for line in text.strip().splitlines()]
+    kept = [line for line in lines if not re.match(r"\s+(time|versions)\s", line)]
+    return "\n".join(kept)

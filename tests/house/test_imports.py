@@ -1,0 +1,45 @@
+"""What importing the package does, and does not do."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+HEAVY = ("scipy.stats", "statsmodels", "pandas", "sklearn", "matplotlib", "dask", "pydantic")
+LOOK = """
+import logging, os, sys
+before = set(os.listdir())
+import {module}
+heavy = [name for name in {heavy} if name in sys.modules]
+assert not heavy, heavy
+assert not logging.getLogger().handlers
+assert set(os.listdir()) == before
+"""
+
+
+@pytest.mark.parametrize(
+    "module", ["dpaudit", "dpaudit.api", "dpaudit.cli.main", "dpaudit.cli.run"]
+)
+def test_importing_has_no_side_effect(module: str, tmp_path: Path) -> None:
+    script = LOOK.format(module=module, heavy=HEAVY)
+    root = str(Path(__file__).parents[2])
+    result = subprocess.run(
+        [sys.executable, "-c", f"import sys; sys.path.insert(0, {root!r})\n{script}"],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    assert result.returncode == 0, result.stderr
+
+
+def test_every_public_name_is_there() -> None:
+    import dpaudit
+
+    for name in dpaudit.__all__:
+        assert getattr(dpaudit, name) is not None
+    with pytest.raises(AttributeError, match="no attribute 'audits'"):
+        dpaudit.audits

@@ -1,0 +1,83 @@
+"""The benchmark of false alarms, small: valid procedures pass its check, invalid twins fail it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+
+from benchmarks.false_alarms import AUDITS, CASES, Case, Outcome, main, play, play_all, table
+
+NOMINAL, SEED = 0.1, 20_240
+Interval = Callable[[int, int], tuple[float, float]]
+
+VALID = [case for case in CASES if case.valid]
+# The others need all of the 20,000 runs of the benchmark to be told from a valid procedure.
+PLAIN = [
+    case
+    for case in CASES
+    if not case.valid
+    and case.name
+    not in {
+        "α not split: betting and fixed bound",
+        "atoms certified on selection draws",
+    }
+]
+
+
+def alarms(case: Case, runs: int) -> int:
+    return play(case, runs, NOMINAL, np.random.SeedSequence([SEED, CASES.index(case)]))
+
+
+@pytest.mark.parametrize("case", VALID, ids=lambda case: case.name)
+def test_a_valid_procedure_does_not_exceed_its_level(case: Case, share: Interval) -> None:
+    runs = 300 if "reveal" in case.name and "fixed" in case.name else 1_000
+    assert share(alarms(case, runs), runs)[0] <= NOMINAL
+
+
+@pytest.mark.parametrize("case", PLAIN, ids=lambda case: case.name)
+def test_its_invalid_twin_is_caught_by_the_same_check(case: Case, share: Interval) -> None:
+    runs = 300 if "h = ½" in case.name or "δ" in case.name else 1_500
+    assert share(alarms(case, runs), runs)[0] > NOMINAL
+
+
+@pytest.mark.parametrize("case", AUDITS, ids=lambda case: case.name)
+def test_a_whole_audit_of_a_true_claim_does_not_exceed_its_level(
+    case: Case, share: Interval
+) -> None:
+    runs = 40
+    refuted = play(case, runs, NOMINAL, np.random.SeedSequence([SEED, 1]))
+    assert share(refuted, runs)[0] <= NOMINAL
+
+
+def test_betting_and_the_fixed_bound_are_each_tried_on_every_tight_mechanism() -> None:
+    names = {case.name for case in VALID}
+    for mechanism in ("Laplace", "randomised response", "reveal or randomise"):
+        assert {f"fixed bound, {mechanism}", f"betting, {mechanism}"} <= names
+
+
+def test_the_check_is_a_two_sided_interval_above_nominal() -> None:
+    valid, invalid = VALID[0], PLAIN[0]
+    outcomes = [
+        Outcome(case, 1_000, count, NOMINAL) for case in (valid, invalid) for count in (100, 150)
+    ]
+    assert [one.is_above for one in outcomes] == [False, True, False, True]
+    assert [one.is_as_it_should_be for one in outcomes] == [True, False, False, True]
+    lines = table(outcomes).splitlines()
+    assert [line.endswith("WRONG") for line in lines[1:]] == [False, True, True, False]
+
+
+def test_the_same_seed_gives_the_same_alarms_in_one_process_or_two() -> None:
+    cases = [CASES[1], CASES[-2]]
+    first, second = (play_all(60, NOMINAL, 3, workers=n, cases=cases) for n in (1, 2))
+    assert [one.alarms for one in first] == [one.alarms for one in second]
+    assert 0 < sum(one.alarms for one in first) < 120
+
+
+def test_the_command_fails_when_a_twin_passes(capsys: pytest.CaptureFixture[str]) -> None:
+    """Five runs show nothing: the twins pass, and the command says so."""
+    assert main(["--runs", "5", "--workers", "1", "--seed", "1"]) == 1
+    printed = capsys.readouterr().out
+    assert printed.startswith("nominal 0.1, seed 1\n")
+    assert "WRONG" in printed

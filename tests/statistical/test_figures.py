@@ -1,0 +1,89 @@
+"""Figures of docs/method.md that take a simulation."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+
+from dpaudit.stats.binomial import pair_epsilon_lower
+from dpaudit.stats.game import Game, closed_form_epsilon_lower, epsilon_lower, p_value
+
+ALPHA = 0.05
+Interval = Callable[[int, int], tuple[float, float]]
+
+
+def laplace_medians(epsilon: float, draws: int) -> tuple[float, float]:
+    """Median bounds of the game on the tails {x ≤ 0}, {x ≥ 1} of x + Laplace, and of the pair.
+
+    P(E1) = ½, Q(E1) = e^-ε / 2, and the mirror; the pair of intervals, α / 2 each, takes E1 alone.
+    Counts are put at their medians, all bounds being monotone in them.
+    """
+    n1 = draws // 2
+    ahead, behind = n1 / 2, n1 * math.exp(-epsilon) / 2
+    game = Game(round(2 * ahead), round(2 * behind), draws, two_guesses=True)
+    pair = pair_epsilon_lower(round(ahead), n1, round(behind), n1, 0.0, ALPHA)
+    return epsilon_lower(game, 0.0, ALPHA), pair
+
+
+def draws_for(bound: float, epsilon: float) -> float:
+    """Draws at which the median of the pair of intervals reaches a bound, by bisection."""
+    low, high = 100.0, 1e9
+    while high / low > 1.001:
+        middle = math.sqrt(low * high)
+        low, high = (
+            (middle, high)
+            if laplace_medians(epsilon, int(middle))[1] < bound
+            else (
+                low,
+                middle,
+            )
+        )
+    return high
+
+
+@pytest.mark.parametrize("draws", [20_000, 200_000])
+@pytest.mark.parametrize("epsilon", [0.1, 1.0, 4.0])
+def test_the_pair_of_intervals_needs_three_to_almost_four_times_the_draws(
+    epsilon: float, draws: int
+) -> None:
+    game = laplace_medians(epsilon, draws)[0]
+    assert 2.9 <= draws_for(game, epsilon) / draws <= 3.9
+
+
+def test_guessing_on_one_side_only_needs_twice_the_draws() -> None:
+    epsilon, draws = 1.0, 50_000
+    both = laplace_medians(epsilon, draws)[0]
+    ahead, behind = draws / 2, draws / 2 * math.exp(-epsilon)
+    one = Game(round(ahead), round(behind), 2 * draws, two_guesses=False)
+    assert epsilon_lower(one, 0.0, ALPHA) == pytest.approx(both, abs=1e-4)
+
+
+def test_the_medians_on_the_tight_pair_are_those_of_a_simulation() -> None:
+    """docs/method.md §2, ε = 1, δ = 0.05, N = 2,000, 95 %: 0.913 exact, 0.889 in closed form."""
+    draws, honest = 2_000, 1 / (1 + math.exp(-1.0))
+    correct = np.random.default_rng(4).binomial(draws, 0.05 + 0.95 * honest, 20_000)
+    middle = round(float(np.median(correct)))
+    game = Game(middle, draws - middle, draws, two_guesses=True)
+    assert epsilon_lower(game, 0.05, ALPHA) == pytest.approx(0.913, abs=0.003)
+    assert closed_form_epsilon_lower(game, 0.05, ALPHA) == pytest.approx(0.889, abs=0.003)
+
+
+@pytest.mark.parametrize("abstains", [True, False])
+def test_bounds_on_the_tight_pair_lie_above_the_truth_as_often_as_they_may(
+    abstains: bool, share: Interval
+) -> None:
+    draws, runs, honest = 800, 300, 1 / (1 + math.exp(-1.0))
+    guesses = 0.6 if abstains else 1.0
+    right = 0.05 + (guesses - 0.05) * honest
+    tables = np.random.default_rng(8).multinomial(
+        draws, [right, guesses - right, 1 - guesses], size=runs
+    )
+    games = [Game(int(c), int(w), draws, True, abstains) for c, w, _ in tables]
+    refuted = sum(p_value(game, 1.0, 0.05, ALPHA) <= ALPHA for game in games)
+    low, high = share(refuted, runs)
+    assert low <= ALPHA
+    # A tight pair is refuted nearly as often as allowed: far less would be power given away.
+    assert high >= 0.8 * ALPHA

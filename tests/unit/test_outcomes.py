@@ -1,0 +1,287 @@
+"""Whatever a mechanism returned, as columns: nothing merged, nothing lost, clear refusals."""
+
+from __future__ import annotations
+
+import datetime
+import enum
+import math
+from collections.abc import Sequence
+from decimal import Decimal
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from dpaudit.errors import MechanismError
+from dpaudit.outcomes import Outcomes, Raised, concatenate, failures, from_raw, number_word
+
+BIG = 2**53
+
+
+class Colour(enum.StrEnum):
+    RED = "red"
+
+
+# Each of these is a value of its own: no two may share a key, and each has one word.
+DISTINCT: list[tuple[Any, str]] = [
+    (0, "0"),
+    (1, "1"),
+    (-1, "-1"),
+    (0.5, "0.5"),
+    (0.1 + 0.2, "0.30000000000000004"),
+    (5e-324, "5e-324"),
+    (1e300, "1e+300"),
+    (math.inf, "inf"),
+    (-math.inf, "-inf"),
+    (math.nan, "NaN"),
+    (BIG, "9007199254740992.0"),
+    (BIG + 1, "9007199254740993"),
+    (-BIG - 1, "-9007199254740993"),
+    (10**400, str(10**400)),
+    (True, "True"),
+    (False, "False"),
+    (None, "None"),
+    ("", "''"),
+    ("1", "'1'"),
+    ("True", "'True'"),
+    ("NaN", "'NaN'"),
+    ("None", "'None'"),
+    ("raised ValueError", "'raised ValueError'"),
+    (Raised("ValueError", "no"), "raised ValueError"),
+    (Raised("KeyError", "no"), "raised KeyError"),
+]
+
+SAME: list[tuple[Any, Any]] = [
+    (0.0, -0.0),
+    (1, 1.0),
+    (1, np.int8(1)),
+    (0.5, np.float32(0.5)),
+    (0.5, np.float16(0.5)),
+    (0.1, np.float64(0.1)),
+    (3, np.array(3)),
+    (math.nan, np.float64("nan")),
+    (math.nan, -math.nan),
+    (True, np.bool_(True)),
+    ("a", np.str_("a")),
+    ("red", Colour.RED),
+    (BIG + 1, np.uint64(BIG + 1)),
+    (Raised("ValueError", "one"), Raised("ValueError", "another")),
+]
+
+
+def keys(*entries: Any) -> list[int]:
+    table = from_raw(entries)
+    return list(map(int, table.keys()))
+
+
+def words(outcomes: Outcomes) -> list[str]:
+    return [outcomes.word(row) for row in range(outcomes.size)]
+
+
+def test_distinct_values_have_distinct_keys() -> None:
+    assert len(set(keys(*(value for value, _ in DISTINCT)))) == len(DISTINCT)
+
+
+@pytest.mark.parametrize(("one", "other"), SAME)
+def test_equal_values_have_equal_keys(one: Any, other: Any) -> None:
+    first, second = keys(one, other)
+    assert first == second
+    # and also when each comes in a table by itself
+    assert keys(one) == keys(other) == [first]
+
+
+@pytest.mark.parametrize(("value", "word"), DISTINCT)
+def test_every_value_has_its_word_and_a_key_of_its_own_table(value: Any, word: str) -> None:
+    alone, mixed = from_raw([value]), from_raw([value, "something else", 2.5])
+    assert words(alone) == [word]
+    assert alone.keys()[0] == mixed.keys()[0]
+    assert mixed.word(0) == word
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        [0.5, -1.25, 3.0],
+        [1, 2, 3],
+        [True, False, True],
+        ["a", "b", "a"],
+        [0.5, math.nan, math.inf],
+        [BIG + 1, 5, -BIG - 3],
+    ],
+)
+def test_a_batch_as_an_array_is_the_same_table(values: list[Any]) -> None:
+    single, batch = from_raw(values), from_raw(np.array(values))
+    assert single.keys().tolist() == batch.keys().tolist()
+    assert words(single) == words(batch)
+
+
+@pytest.mark.parametrize(
+    "dtype", ["f2", "f4", "f8", ">f8", "i1", "i8", "u1", "u8", "?", "<U3", "S1", "O"]
+)
+def test_arrays_of_every_type_are_read_or_refused(dtype: str) -> None:
+    array = np.array([0, 1, 1]).astype(dtype)
+    if dtype == "S1":
+        with pytest.raises(MechanismError, match="bytes objects"):
+            from_raw(array)
+        return
+    first, second, third = from_raw(array).keys()
+    assert first != second == third
+
+
+def test_integers_beyond_floats_are_labels() -> None:
+    for extreme in (np.array([2**63 + 1, 2**63 + 2], np.uint64), np.array([-(2**63), 1])):
+        table = from_raw(extreme)
+        assert len(set(table.keys().tolist())) == 2
+        assert table.word(0) == str(int(extreme[0]))
+
+
+def test_numbers_are_kept_as_they_are() -> None:
+    values = [0.1, -0.0, 5e-324, 1.7976931348623157e308, math.inf]
+    (column,) = from_raw(values).columns
+    assert column.codes is None
+    assert column.numbers.tolist() == values
+
+
+def test_a_list_of_numpy_floats_needs_no_labels() -> None:
+    (column,) = from_raw([np.float64(0.5), 1.5, np.float64(2)]).columns
+    assert column.codes is None
+    assert column.numbers.tolist() == [0.5, 1.5, 2.0]
+
+
+def test_a_table_does_not_change_with_the_array_it_came_from() -> None:
+    rows = np.array([[1.0, 2.0], [3.0, 4.0]])
+    table = from_raw(rows)
+    before = table.keys().tolist()
+    assert table.columns[0].numbers.flags.c_contiguous
+    assert table.keys().tolist() == before
+
+
+@pytest.mark.parametrize("make", [tuple, list, np.array])
+def test_vectors_become_columns(make: Any) -> None:
+    table = from_raw([make([1.5, 2.0]), make([3.0, 4.0])])
+    assert [column.name for column in table.columns] == ["output[0]", "output[1]"]
+    assert words(table) == ["(1.5, 2)", "(3, 4)"]
+    assert table.keys().tolist() == from_raw(np.array([[1.5, 2.0], [3.0, 4.0]])).keys().tolist()
+
+
+def test_vectors_of_mixed_scalars() -> None:
+    table = from_raw([(1, "a", None), (np.array(2.5), True, math.nan)])
+    assert words(table) == ["(1, 'a', None)", "(2.5, True, NaN)"]
+
+
+def test_the_order_and_place_of_entries_matter() -> None:
+    assert len(set(keys((0, 1), (1, 0), (0, 0), (1, 1)))) == 4
+    grid = [(i, j, k) for i in range(12) for j in range(12) for k in range(12)]
+    assert len(set(keys(*grid))) == len(grid)
+
+
+def test_a_vector_of_one_is_not_a_scalar() -> None:
+    assert words(from_raw([(5,), (6,)])) == ["(5)", "(6)"] or from_raw([(5,)]).columns[0].name == (
+        "output[0]"
+    )
+    with pytest.raises(MechanismError, match="different shapes \\(a scalar, length 1\\)"):
+        from_raw([(5,), 5])
+    with pytest.raises(MechanismError, match="different shapes \\(a scalar, length 1\\)"):
+        concatenate([from_raw([5]), from_raw([(5,)])])
+
+
+def test_exceptions_are_outcomes_among_scalars_and_vectors() -> None:
+    failed = Raised("ValueError", "no")
+    scalars = from_raw([1.0, failed, 2.0])
+    assert words(scalars) == ["1", "raised ValueError", "2"]
+    vectors = from_raw([(1, 2), failed])
+    assert vectors.word(1) == "(raised ValueError, raised ValueError)"
+    assert failures(scalars) == failures(vectors) == {"ValueError": 1}
+
+
+def test_failures_are_counted_by_kind() -> None:
+    table = from_raw([Raised("A", ""), Raised("B", ""), Raised("A", "x"), "raised C", 1])
+    assert failures(table) == {"A": 2, "B": 1}
+    assert failures(from_raw([1.0, 2.0])) == {}
+    assert failures(table.take(np.array([4]))) == {}
+
+
+def test_take_keeps_rows_and_words() -> None:
+    table = from_raw([1, "a", None, 2.5])
+    part = table.take(np.array([3, 1]))
+    assert (part.size, words(part)) == (2, ["2.5", "'a'"])
+    assert words(table.take(slice(1, 3))) == ["'a'", "None"]
+    assert part.keys().tolist() == table.keys()[[3, 1]].tolist()
+
+
+def test_joining_tables_with_different_labels_keeps_every_entry() -> None:
+    raw: list[list[Any]] = [["a", 1.0], ["b", "a"], [0.5, -2], [None, "b", math.nan, True]]
+    joined = concatenate([from_raw(part) for part in raw])
+    whole = from_raw([entry for part in raw for entry in part])
+    assert words(joined) == words(whole)
+    assert joined.keys().tolist() == whole.keys().tolist()
+    assert joined.size == whole.size == 10
+
+
+def test_joining_vectors_with_blocks_of_nothing_but_exceptions() -> None:
+    failed = from_raw([Raised("E", "x")] * 2)
+    joined = concatenate([failed, from_raw([(1, 2), (3, 4)]), failed])
+    assert joined.size == 6
+    assert failures(joined) == {"E": 4}
+    mixed = from_raw([Raised("E", "x"), (1, 2)])
+    assert joined.keys()[0] == joined.keys()[5] == mixed.keys()[0]
+    assert failures(concatenate([failed, failed])) == {"E": 4}
+
+
+def test_joining_nothing_is_an_empty_table() -> None:
+    assert concatenate([]).size == 0
+    assert concatenate([from_raw([]), from_raw([])]).size == 0
+    assert len(concatenate([from_raw(np.empty((0, 3)))]).columns) == 3
+    assert words(concatenate([from_raw([]), from_raw([1])])) == ["1"]
+
+
+@pytest.mark.parametrize("empty", [[], (), np.empty(0), np.empty(0, int), np.empty(0, bool)])
+def test_no_outcome_is_a_table_too(empty: Sequence[Any] | NDArray[Any]) -> None:
+    table = from_raw(empty)
+    assert table.size == 0
+    assert table.keys().shape == (0,)
+    assert failures(table) == {}
+
+
+def test_joined_lengths_must_agree() -> None:
+    with pytest.raises(MechanismError, match="different shapes \\(length 2, length 3\\)"):
+        concatenate([from_raw([(1, 2)]), from_raw([(1, 2, 3)])])
+
+
+@pytest.mark.parametrize(
+    ("entries", "message"),
+    [
+        ([(1, 2), (1, 2, 3)], "different shapes \\(length 2, length 3\\).*post_process"),
+        ([(1, 2), 3], "different shapes \\(a scalar, length 2\\)"),
+        ([np.array([1, 2]), np.array(3)], "different shapes \\(a scalar, length 2\\)"),
+        ([()], "a vector without entries"),
+        ([np.empty(0), (1,)], "a vector without entries"),
+        ([np.zeros((2, 2))], "arrays of shape \\(2, 2\\)"),
+        (np.zeros((5, 2, 2)), "arrays of shape \\(2, 2\\)"),
+        (np.zeros((5, 0)), "arrays of shape \\(0,\\)"),
+        ([{"a": 1}], "returns dict objects.*post_process"),
+        ([{1}], "returns set objects"),
+        ([b"x"], "returns bytes objects"),
+        ([1j], "returns complex objects"),
+        (np.array([1j]), "returns complex objects"),
+        ([Decimal(1)], "returns decimal.Decimal objects"),
+        ([datetime.date(2020, 1, 1)], "returns datetime.date objects"),
+        (np.array(["2020-01-01"], "M8[D]"), "returns datetime.date objects"),
+        ([[[1, 2], [3, 4]]], "returns list objects"),
+        ([object()], "returns object objects"),
+        ([lambda: 1], "returns function objects"),
+    ],
+)
+def test_what_cannot_be_a_table_is_named(entries: Any, message: str) -> None:
+    with pytest.raises(MechanismError, match=message):
+        from_raw(entries)
+
+
+@pytest.mark.parametrize(
+    ("number", "word"),
+    [(3.0, "3"), (-0.0, "0"), (1e15, "1000000000000000.0"), (0.1, "0.1"), (math.inf, "inf")],
+)
+def test_numbers_are_written_as_short_as_they_can_be(number: float, word: str) -> None:
+    assert number_word(number) == word
+    assert math.isinf(number) or float(word) == number

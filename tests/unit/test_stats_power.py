@@ -1,0 +1,147 @@
+"""What a test would have detected, against simulated and exact power."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from scipy.stats import binom
+
+from dpaudit.stats.binomial import pair_epsilon_lower
+from dpaudit.stats.game import Game, p_value
+from dpaudit.stats.power import (
+    POWER,
+    detectable_epsilon,
+    detectable_epsilon_atoms,
+    detectable_epsilon_pair,
+    draws_needed,
+)
+from dpaudit.stats.probabilistic import violating_mass
+
+
+def share(epsilon: float) -> float:
+    return 1 / (1 + math.exp(-epsilon))
+
+
+def exact_power(guesses: int, epsilon: float, truth: float, alpha: float) -> float:
+    """Probability that a game of so many guesses refutes ε at alpha when the truth is larger."""
+    counts = np.arange(guesses + 1)
+    games = [Game(int(c), guesses - int(c), guesses, two_guesses=True) for c in counts]
+    refuted = np.array([p_value(game, epsilon, 0.0, alpha) <= alpha for game in games])
+    return float(binom.pmf(counts, guesses, share(truth))[refuted].sum())
+
+
+@pytest.mark.parametrize("guesses", [20, 300])
+@pytest.mark.parametrize("epsilon", [0.0, 1.0])
+@pytest.mark.parametrize("alpha", [0.1, 0.01])
+def test_the_detectable_epsilon_is_refuted_nine_times_in_ten(
+    guesses: int, epsilon: float, alpha: float
+) -> None:
+    smallest = detectable_epsilon(guesses, epsilon, alpha)
+    assert smallest > epsilon
+    assert exact_power(guesses, epsilon, smallest + 1e-9, alpha) >= POWER
+    assert exact_power(guesses, epsilon, smallest - 0.01, alpha) < POWER
+
+
+def test_too_few_guesses_detect_nothing() -> None:
+    assert detectable_epsilon(0, 1.0, 0.05) == math.inf
+    assert detectable_epsilon(3, 1.0, 0.01) == math.inf
+    assert detectable_epsilon(50, 1.0, 0.01, draws=10_000, spared=0.05) == math.inf
+
+
+@pytest.mark.parametrize(("delta", "two_guesses"), [(0.05, True), (0.05, False), (0.002, True)])
+def test_with_delta_the_detectable_epsilon_has_at_least_its_power(
+    delta: float, two_guesses: bool
+) -> None:
+    """Simulated: reveal with probability δ, else guess half of the time with the odds of ε₁."""
+    draws, epsilon, alpha = 3_000, 1.0, 0.01
+    spared = delta if two_guesses else delta / 2
+    # the guesses that are seen are those of the truth, which is found by iteration
+    smallest = detectable_epsilon(
+        round(draws * (0.5 + 0.5 * spared)), epsilon, alpha, draws=draws, spared=spared
+    )
+    rng = np.random.default_rng(3)
+
+    def power(truth: float) -> float:
+        guess = 0.5 * (1 - spared)
+        chances = [spared + guess * share(truth), guess * (1 - share(truth)), 1 - spared - guess]
+        tables = rng.multinomial(draws, chances, size=100)
+        games = [Game(int(c), int(w), draws, two_guesses) for c, w, _ in tables]
+        return float(np.mean([p_value(one, epsilon, delta, alpha) <= alpha for one in games]))
+
+    assert power(smallest) >= POWER - 0.1  # over three sd of the simulation
+    assert power((smallest + 2 * epsilon) / 3) < POWER
+
+
+@pytest.mark.parametrize(("epsilon", "truth"), [(0.5, 0.6), (1.0, 1.1), (1.0, 1.5)])
+@pytest.mark.parametrize("guess_share", [1.0, 0.4])
+def test_the_draws_needed_have_the_power_asked_for(
+    epsilon: float, truth: float, guess_share: float
+) -> None:
+    draws = draws_needed(epsilon, truth, 0.01, guess_share)
+    power = exact_power(round(draws * guess_share), epsilon, truth, 0.01)
+    assert power == pytest.approx(POWER, abs=0.03)
+
+
+def test_the_draws_needed_are_those_of_the_formula() -> None:
+    claimed, true = share(1.0), share(1.1)
+    spread = 2.3263479 * math.sqrt(claimed * (1 - claimed))
+    spread += 1.2815516 * math.sqrt(true * (1 - true))
+    expected = spread**2 / ((true - claimed) ** 2 * 0.5)
+    assert draws_needed(1.0, 1.1, 0.01, 0.5) == pytest.approx(expected, rel=1e-3)
+
+
+@pytest.mark.parametrize(
+    ("truth", "guess_share", "named"),
+    [(1.0, 0.5, "true_epsilon=1.0"), (0.9, 0.5, "true_epsilon"), (2.0, 0.0, "guess_share=0.0")],
+)
+def test_what_no_number_of_draws_can_show_is_refused(
+    truth: float, guess_share: float, named: str
+) -> None:
+    with pytest.raises(ValueError, match=named):
+        draws_needed(1.0, truth, 0.01, guess_share)
+
+
+def test_the_pair_of_bounds_detects_what_it_says() -> None:
+    draws, epsilon, delta, alpha = 5_000, 1.0, 0.01, 0.01
+    behind = 0.15
+    smallest = detectable_epsilon_pair(
+        2_000, draws, round(draws * behind), draws, epsilon, delta, alpha
+    )
+    rng = np.random.default_rng(11)
+
+    def power(truth: float) -> float:
+        counts = rng.binomial(draws, math.exp(truth) * behind + delta, 2_000)
+        others = rng.binomial(draws, behind, 2_000)
+        bounds = [
+            pair_epsilon_lower(int(c), draws, int(o), draws, delta, alpha)
+            for c, o in zip(counts, others, strict=True)
+        ]
+        return float(np.mean(np.array(bounds) >= epsilon))
+
+    assert power(smallest) >= POWER - 0.03
+    assert power(0.75 * smallest + 0.25 * epsilon) < POWER
+
+
+def test_the_pair_of_bounds_detects_nothing_beyond_certainty() -> None:
+    assert detectable_epsilon_pair(9, 10, 9, 10, 1.0, 0.0, 0.01) == math.inf
+    assert detectable_epsilon_pair(10, 10, 0, 10, 5_000.0, 0.0, 0.01) == math.inf
+
+
+def test_atoms_are_detected_as_their_test_would() -> None:
+    draws, delta, alpha = 20_000, 0.05, 0.02
+    counts, others = np.array([4_000, 900]), np.array([1_500, 300])
+    smallest = detectable_epsilon_atoms(counts, others, draws, 1.0, delta, alpha)
+    total = int((counts + others)[0])
+    own = round(total * share(smallest))
+    certified = violating_mass(np.array([own]), np.array([total - own]), draws, 1.0, alpha)
+    assert certified.delta_lower > delta
+    assert 1.0 < smallest < 1.5
+
+
+def test_atoms_too_light_to_outweigh_delta_detect_nothing() -> None:
+    none = np.array([], dtype=np.int64)
+    assert detectable_epsilon_atoms(none, none, 1_000, 1.0, 0.0, 0.05) == math.inf
+    light = np.array([50]), np.array([10])
+    assert detectable_epsilon_atoms(*light, 10_000, 1.0, 0.05, 0.05) == math.inf
