@@ -5,7 +5,9 @@ PYTHON ?= $(shell for p in python3 python3.14 python3.13 python3.12 python3.11 p
 	$$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && { echo $$p; break; }; done)
 BIN := .venv/bin
 
-.PHONY: audit test check clean
+.PHONY: audit test check benchmarks clean
+# Two targets would install into one environment at the same time.
+.NOTPARALLEL:
 
 audit: .venv/installed
 	$(BIN)/dpaudit run configs/quickstart.yaml
@@ -19,12 +21,21 @@ check: .venv/installed-dev
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
+benchmarks: .venv/installed-test
+	@echo 'Run one with .venv/bin/python -m benchmarks.NAME; its figures go into benchmarks/RESULTS.md:'
+	@for file in benchmarks/[a-z]*.py; do echo "  $$(basename "$$file" .py)"; done
+
 clean:
 	rm -rf .venv
 
+# A virtual environment without pip would look finished to the next call, so it does not stay.
 .venv/bin/python:
-	@test -n "$(PYTHON)" || { echo "dpaudit needs Python 3.11 or newer; name one with make PYTHON=/path/to/python" >&2; exit 1; }
-	$(PYTHON) -m venv .venv || { echo "could not make .venv with $(PYTHON); on Debian and Ubuntu: apt install python3-venv" >&2; exit 1; }
+	@test -n "$(PYTHON)" || { echo "dpaudit needs Python 3.11 or newer, and none was found;" \
+		"name one: make PYTHON=/path/to/python" >&2; exit 1; }
+	@"$(PYTHON)" -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
+		echo "PYTHON=$(PYTHON) is not a Python 3.11 or newer that runs" >&2; exit 1; }
+	"$(PYTHON)" -m venv .venv || { rm -rf .venv; echo "$(PYTHON) cannot make a virtual environment;" \
+		"on Debian and Ubuntu: apt install python3-venv" >&2; exit 1; }
 
 # Editable, so that the command audits with the code that is here; again when the dependencies change.
 .venv/installed: pyproject.toml | .venv/bin/python

@@ -126,7 +126,8 @@ def _edges(ordered: FloatArray, limit: int) -> FloatArray:
 
 def _around(values: FloatArray) -> FloatArray:
     """Return edges that give each value an interval of its own."""
-    both = np.concatenate([values, np.nextafter(values, np.inf)])
+    with np.errstate(over="ignore"):
+        both = np.concatenate([values, np.nextafter(values, np.inf)])
     return np.unique(both[both > -np.inf])
 
 
@@ -165,7 +166,7 @@ def _interval_words(name: str, low: float, high: float) -> str:
         return f"{name} is a number" if high == math.inf else f"{name} {_upper(above)}"
     if high == math.inf:
         return f"{name} {'>' if below[1] else '≥'} {below[0]}"
-    if np.nextafter(low, math.inf) == high:
+    if math.nextafter(low, math.inf) == high:
         return f"{name} is {number_word(low)}"
     return f"{below[0]} {'<' if below[1] else '≤'} {name} {_upper(above)}"
 
@@ -177,7 +178,7 @@ def _upper(bound: tuple[str, bool]) -> str:
 def _bound(edge: float) -> tuple[str, bool]:
     """Return a short word for an edge, and whether the edge is the number right after the word."""
     word = number_word(edge)
-    before = number_word(float(np.nextafter(edge, -math.inf))) if math.isfinite(edge) else word
+    before = number_word(math.nextafter(edge, -math.inf)) if math.isfinite(edge) else word
     return (before, True) if len(before) < len(word) else (word, False)
 
 

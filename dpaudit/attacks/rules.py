@@ -18,6 +18,8 @@ from dpaudit.claims import ProfilePoint
 # One-sided 99 %: about what the bound on the draws to come will lose.
 CERTIFICATION_PENALTY = 2.4
 
+_NEARLY_1 = 1 - 1e-12
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RuleTable:
@@ -72,12 +74,12 @@ def predicted_epsilon(table: RuleTable, delta: float, coming: int, penalty: floa
 def predicted_growth(table: RuleTable, point: ProfilePoint) -> FloatArray:
     """Return how much log wealth every rule is predicted to earn in as many draws; 0 for none."""
     if point.delta == 0:
-        claimed = 1 / (1 + math.exp(-point.epsilon))
+        claimed = min(1 / (1 + math.exp(-point.epsilon)), _NEARLY_1)
         guesses = table.correct + table.wrong
         share = np.maximum(_wilson_lower(table.correct, table.wrong, 0.5), claimed)
         growth = guesses * _divergence(share, claimed)
     else:
-        odds = math.exp(point.epsilon)
+        odds = math.exp(min(point.epsilon, 300.0))
         spared = table.h * point.delta * table.draws
         excess = table.correct - odds * table.wrong - spared
         variance = table.correct + odds**2 * (table.wrong + 1)
@@ -101,11 +103,11 @@ def _wilson_lower(correct: FloatArray, wrong: FloatArray, z: float) -> FloatArra
 
 def _logit(share: FloatArray) -> FloatArray:
     with np.errstate(divide="ignore"):
-        return np.asarray(np.log(share) - np.log1p(-np.minimum(share, 1 - 1e-12)))
+        return np.asarray(np.log(share) - np.log1p(-np.minimum(share, _NEARLY_1)))
 
 
 def _divergence(share: FloatArray, claimed: float) -> FloatArray:
     """Return kl(share ‖ claimed) of Bernoulli laws, share in [claimed, 1)."""
-    share = np.minimum(share, 1 - 1e-12)
+    share = np.minimum(share, _NEARLY_1)
     right = share * np.log(share / claimed)
     return np.asarray(right + (1 - share) * np.log((1 - share) / (1 - claimed)))

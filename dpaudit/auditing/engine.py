@@ -13,7 +13,7 @@ import numpy as np
 
 from dpaudit.auditing.result import AuditResult, Certificate, Progress, Verdict
 from dpaudit.auditing.rounds import PROBING, Moment, PairAudit
-from dpaudit.auditing.schedule import LARGEST, LARGEST_OF_SINGLE_DRAWS, Plan
+from dpaudit.auditing.schedule import Plan, limits_for
 from dpaudit.auditing.spec import AuditSpec
 from dpaudit.errors import MechanismError
 from dpaudit.pairs import check_pair
@@ -95,13 +95,12 @@ class _Run:
                 yield draws
 
     def _audit(self, number: int, sampler: Sampler, draws: Draws) -> Certificate:
-        reproducible = sampler.is_reproducible(Chunk((number, PROBING, 0), _PROBE))
-        single = sampler.mechanism.interleaved
-        largest = LARGEST_OF_SINGLE_DRAWS if single else LARGEST
-        plan = Plan(self._spec.samples, self._seconds(number), largest)
+        probe = sampler.probe(Chunk((number, PROBING, 0), _PROBE))
+        limits = limits_for(probe.columns, single_draws=sampler.mechanism.interleaved)
+        plan = Plan(self._spec.samples, self._seconds(number), limits)
         notify = partial(self._notify, number, time.perf_counter())
         certificate = PairAudit(self._spec, number, plan, draws, notify).run()
-        return replace(certificate, reproducible=reproducible)
+        return replace(certificate, reproducible=probe.reproducible)
 
     def _seconds(self, number: int) -> float | None:
         """Return this pair's share of the time that is left."""

@@ -4,18 +4,23 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 
 from dpaudit.auditing.spec import MINIMUM_SAMPLES
 
 FIRST_BLOCK = 100
 _GROWTH = 1.25
+# Draws to learn from, and of the largest block; both less when an outcome has many columns, so that
+# memory stays within some tens of megabytes.
 _MOST_LEARNED = 100_000
+_MOST_ENTRIES = 4_000_000
+_LEAST_ROWS = 2_000
 # Later blocks are a sixteenth of what was drawn before, within these limits: a look costs little,
 # and a refutation is not noticed before the end of its block.
 _BLOCKS = 16
-_SMALLEST, LARGEST = 64, 262_144
+_SMALLEST, _LARGEST = 64, 262_144
 # One call a draw is slow: smaller blocks keep the display alive and several workers busy.
-LARGEST_OF_SINGLE_DRAWS = 32_768
+_LARGEST_OF_SINGLE_DRAWS = 32_768
 # Refitted after every block at first, later when the draws have doubled.
 _EAGER = 1_000
 # When draws are planned by the clock: not before this share of the time has been used, so that
@@ -24,20 +29,38 @@ _MEASURED = 0.05
 _MARGIN = 0.9
 
 
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """learned: draws to learn from at most. block: draws of the largest block."""
+
+    learned: int = _MOST_LEARNED
+    block: int = _LARGEST
+
+
+def limits_for(columns: int, *, single_draws: bool) -> Limits:
+    """Return limits for outcomes of so many columns."""
+    rows = max(_LEAST_ROWS, _MOST_ENTRIES // max(1, columns))
+    block = _LARGEST_OF_SINGLE_DRAWS if single_draws else _LARGEST
+    return Limits(min(_MOST_LEARNED, rows), min(block, rows))
+
+
+_USUAL = Limits()
+
+
 class Plan:
     """The budget of one pair: fixed by `samples`, or by the clock while learning, and then final.
 
-    seconds: time for this pair; None: `samples` holds. largest: draws of the largest block.
+    seconds: time for this pair; None: `samples` holds.
     """
 
     def __init__(
         self,
         samples: int,
         seconds: float | None,
-        largest: int = LARGEST,
+        limits: Limits = _USUAL,
         clock: Callable[[], float] = time.perf_counter,
     ) -> None:
-        self._largest = largest
+        self._limits = limits
         self._budget = samples if seconds is None else None
         self._seconds, self._clock, self._start = seconds, clock, clock()
         self._asked = self._start
@@ -46,13 +69,13 @@ class Plan:
     @property
     def budget(self) -> int:
         """Draws allowed; while they are not planned, the most that learning may need."""
-        return 8 * _MOST_LEARNED if self._budget is None else self._budget
+        return 8 * self._limits.learned if self._budget is None else self._budget
 
     @property
     def freeze_at(self) -> int:
         """Draws to learn from before the event of the exact bound is frozen."""
         budget = self.budget
-        return min(_MOST_LEARNED, max(budget // 8, min(budget // 4, 1_000)))
+        return min(self._limits.learned, max(budget // 8, min(budget // 4, 1_000)))
 
     def asks(self) -> None:
         """Take notice that a block is asked for."""
@@ -73,7 +96,7 @@ class Plan:
         elapsed = self._clock() - self._start
         # Workers take a while to start, which says nothing about how fast they draw.
         working = self._clock() - self._blocks[0][2] if ahead else elapsed
-        if working < _MEASURED * self._seconds and spent < _MOST_LEARNED:
+        if working < _MEASURED * self._seconds and spent < self._limits.learned:
             return
         rate = self._rate_ahead() if ahead else self._rate()
         coming = int(rate * max(0.0, _MARGIN * self._seconds - elapsed))
@@ -93,21 +116,21 @@ class Plan:
         """Yield block sizes, the last one cut to end at the freeze, as it stands when asked for."""
         spent, size = 0, float(FIRST_BLOCK)
         while spent < self.freeze_at:
-            block = min(round(size), self.freeze_at - spent, self._largest)
+            block = min(round(size), self.freeze_at - spent, self._limits.block)
             yield block
             spent, size = spent + block, size * _GROWTH
 
     def certifying_sizes(self, spent: int) -> Iterator[int]:
         """Yield block sizes from `spent` draws to the end of the budget."""
         while spent < self.budget:
-            block = min(max(spent // _BLOCKS, _SMALLEST), self._largest, self.budget - spent)
+            block = min(max(spent // _BLOCKS, _SMALLEST), self._limits.block, self.budget - spent)
             yield block
             spent += block
 
     def confirming_sizes(self, size: int) -> Iterator[int]:
         """Yield block sizes that add up to `size`."""
-        for start in range(0, size, self._largest):
-            yield min(self._largest, size - start)
+        for start in range(0, size, self._limits.block):
+            yield min(self._limits.block, size - start)
 
 
 def wants_refit(learned_from: int, available: int, freeze_at: int) -> bool:

@@ -82,6 +82,14 @@ class Drawn:
     failures: Failures
 
 
+@dataclass(frozen=True, slots=True)
+class Probe:
+    """reproducible: whether equal seeds gave equal outcomes. columns: of an outcome."""
+
+    reproducible: bool
+    columns: int
+
+
 class Sampler:
     """Draws chunks in this process. Equal keys give equal draws, in any order, in any process, for
     a mechanism whose randomness a seed reaches."""
@@ -113,14 +121,13 @@ class Sampler:
         self._check_unchanged(chunk.pair)
         return drawn
 
-    def is_reproducible(self, chunk: Chunk) -> bool:
-        """Return whether drawing the chunk twice gives the same outcomes."""
+    def probe(self, chunk: Chunk) -> Probe:
+        """Draw the chunk twice, to see what the mechanism is like; the draws count for nothing."""
         first, second = (self.draw(chunk).fresh for _ in range(2))
         if first is None or second is None:
             raise RuntimeError("a chunk without a measure came without its draws")
-        return bool(
-            np.array_equal(first.release().outcomes.keys(), second.release().outcomes.keys())
-        )
+        one, other = first.release().outcomes, second.release().outcomes
+        return Probe(bool(np.array_equal(one.keys(), other.keys())), len(one.columns))
 
     def _draw_in_turns(self, chunk: Chunk, pair: NeighbouringPair, streams: ChunkStreams) -> Drawn:
         """One call a draw: every coin picks the input of the next call."""

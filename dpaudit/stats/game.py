@@ -21,6 +21,7 @@ from dpaudit.stats.trinomial import TERMS, ScoreTest
 _NUISANCE_SHARE = 0.01
 # A scan for a bound climbs with sums of this many terms before it takes them all.
 _QUICK_TERMS = 128
+# No bound for ε is sought above.
 _LARGEST = 50.0
 
 

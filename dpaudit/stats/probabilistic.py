@@ -49,9 +49,7 @@ def violating_mass(
     return ViolatingMass(tuple(bool(one) for one in certified), count, lower)
 
 
-def p_value(
-    counts: IntArray, others: IntArray, draws: int, epsilon: float, delta: float
-) -> float:
+def p_value(counts: IntArray, others: IntArray, draws: int, epsilon: float, delta: float) -> float:
     """Return the smallest alpha at which `violating_mass` exceeds δ, one direction, rounded up."""
 
     def refuted(log_alpha: float) -> bool:
@@ -79,5 +77,3 @@ def epsilon_lower(
         middle = (low + high) / 2
         low, high = (middle, high) if refuted(middle) else (low, middle)
     return low
-
-

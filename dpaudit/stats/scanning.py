@@ -66,9 +66,7 @@ def _gap(p: float, alpha: float) -> float:
     return float(ndtri(alpha) - ndtri(max(p, 1e-9)))
 
 
-def _normal_bound(
-    test: ScoreTest, point: Point, end: float, alpha: float
-) -> tuple[float, float]:
+def _normal_bound(test: ScoreTest, point: Point, end: float, alpha: float) -> tuple[float, float]:
     """Return where the score falls to the normal quantile, and the standard deviation there."""
     quantile, low, high = -float(ndtri(alpha)), 0.0, end
     while high - low > 1e-9 * max(high, 1e-3):

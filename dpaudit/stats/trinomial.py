@@ -196,7 +196,7 @@ def _constrained_wrong(
 def _critical_correct(
     wrong: IntArray, draws: int, ratio: float, spared: float, observed: float
 ) -> IntArray:
-    """Return, for every W, the smallest C whose score reaches the observed one (N + 1: none does)."""
+    """Return, for every W, the smallest C whose score reaches the observed one (N + 1: none)."""
     low = np.full(len(wrong), -1, dtype=np.int64)
     high = draws - wrong + 1
     slack = 1e-9 * max(1.0, abs(observed))
