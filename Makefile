@@ -23,7 +23,7 @@ check: .venv/installed-dev
 
 benchmarks: .venv/installed-test
 	@echo 'Run one with .venv/bin/python -m benchmarks.NAME; its figures go into benchmarks/RESULTS.md:'
-	@for file in benchmarks/[a-z]*.py; do echo "  $$(basename "$$file" .py)"; done
+	@grep -l __main__ benchmarks/*.py | sed 's|^benchmarks/\(.*\)\.py|  \1|'
 
 clean:
 	rm -rf .venv

@@ -19,6 +19,7 @@ from dpaudit.attacks.levels import (
     Candidate,
     FloatArray,
     IntArray,
+    LevelMap,
     folds,
     log_ratio,
     tail_refined,
@@ -52,7 +53,7 @@ def additive(selection: SelectionDraws) -> list[Candidate]:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class AdditiveLevels:
+class AdditiveLevels(LevelMap):
     """The level of the summed scores of all columns. tables: cell to score, by column."""
 
     tables: tuple[Cells, ...]

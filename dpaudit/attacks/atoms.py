@@ -14,6 +14,7 @@ from dpaudit.attacks.levels import (
     PENALTY_ANY_ORDER,
     Candidate,
     IntArray,
+    LevelMap,
     cut_by_mass,
     folds,
     held_out_tally,
@@ -81,7 +82,7 @@ def _repeats(outcomes: Outcomes) -> bool:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class AtomLevels:
+class AtomLevels(LevelMap):
     """The level of an outcome by itself. keys: (atoms,), rising; level: (atoms + 1,)."""
 
     keys: KeyArray

@@ -38,10 +38,10 @@ class Cells:
     labels: tuple[str, ...]
     values: NDArray[Any]
     label_values: NDArray[Any]
-    _digitise: Digitiser = field(init=False, repr=False)
+    digitise: Digitiser = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "_digitise", Digitiser(self.edges, self.values))
+        object.__setattr__(self, "digitise", Digitiser(self.edges, self.values))
 
     @property
     def intervals(self) -> int:
@@ -50,8 +50,8 @@ class Cells:
     def __call__(self, column: Column) -> NDArray[Any]:
         """Return the value of every entry."""
         if column.codes is None:
-            return self._digitise(column.numbers)
-        found = self._digitise(np.where(column.codes > 0, 0.0, column.numbers))
+            return self.digitise(column.numbers)
+        found = self.digitise(np.where(column.codes > 0, 0.0, column.numbers))
         known = dict(zip(self.labels, self.label_values[:-1], strict=True))
         unseen = self.label_values[-1]
         by_code = np.array(

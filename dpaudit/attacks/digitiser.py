@@ -14,6 +14,8 @@ FloatArray = NDArray[np.float64]
 _GRID = 4096
 # With so few edges, comparing with each of them is faster still.
 _FEW = 12
+# Counting how many reach an edge takes less than looking up where each falls.
+_FEW_TO_COUNT = 32
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -37,6 +39,19 @@ class Digitiser:
         if self._grid is None:
             return np.asarray(self.values[np.searchsorted(self.edges, numbers, side="right")])
         return self._grid.look_up(numbers, self.edges, self.values)
+
+    def counts(self, numbers: FloatArray, values: int) -> NDArray[np.int64]:
+        """Return how many numbers have each value, (values,), for values of 0, 1, …"""
+        if len(self.edges) > _FEW_TO_COUNT:
+            return np.bincount(self(numbers), minlength=values)
+        reached = np.empty(len(self.edges) + 2, dtype=np.int64)
+        reached[0], reached[-1] = len(numbers), 0
+        above = np.empty(len(numbers), dtype=np.bool_)
+        for place, edge in enumerate(self.edges):
+            reached[place + 1] = np.count_nonzero(np.greater_equal(numbers, edge, out=above))
+        return np.bincount(self.values, weights=-np.diff(reached), minlength=values).astype(
+            np.int64
+        )
 
     def _compared(self, numbers: FloatArray) -> NDArray[np.intp]:
         place = np.zeros(len(numbers), dtype=np.uint8)

@@ -39,6 +39,10 @@ class LevelMap(Protocol):
         """Return the level of every outcome."""
         ...
 
+    def counts(self, outcomes: Outcomes) -> IntArray:
+        """Return how many outcomes are at each level."""
+        return np.bincount(self(outcomes), minlength=self.levels)
+
     def words(self, chosen: NDArray[np.bool_]) -> str:
         """Return in words the event that the level is one of those chosen: (levels,) of bool."""
         ...

@@ -18,6 +18,7 @@ from dpaudit.attacks.levels import (
     Candidate,
     FloatArray,
     IntArray,
+    LevelMap,
     cut_by_mass,
     folds,
     held_out_tally,
@@ -43,15 +44,22 @@ def one_dimensional(selection: SelectionDraws) -> list[Candidate]:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class CellLevels:
+class CellLevels(LevelMap):
     """The level of the cell that the only column of an outcome falls into."""
 
     cells: Cells
     levels: int
-    column: int = 0
 
     def __call__(self, outcomes: Outcomes) -> LevelArray:
-        return np.asarray(self.cells(outcomes.columns[self.column]), dtype=np.intp)
+        if len(outcomes.columns) != 1:
+            return np.full(outcomes.size, self.levels - 1, dtype=np.intp)
+        return np.asarray(self.cells(outcomes.columns[0]), dtype=np.intp)
+
+    def counts(self, outcomes: Outcomes) -> IntArray:
+        column = outcomes.columns[0]
+        if column.codes is not None or len(outcomes.columns) != 1:
+            return LevelMap.counts(self, outcomes)
+        return self.cells.digitise.counts(column.numbers, self.levels)
 
     def words(self, chosen: NDArray[np.bool_]) -> str:
         return self.cells.words(chosen)

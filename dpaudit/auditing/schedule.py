@@ -18,7 +18,7 @@ _LEAST_ROWS = 2_000
 # Later blocks are a sixteenth of what was drawn before, within these limits: a look costs little,
 # and a refutation is not noticed before the end of its block.
 _BLOCKS = 16
-_SMALLEST, _LARGEST = 64, 262_144
+_SMALLEST, _LARGEST = 64, 131_072
 # One call a draw is slow: smaller blocks keep the display alive and several workers busy.
 _LARGEST_OF_SINGLE_DRAWS = 32_768
 # Refitted after every block at first, later when the draws have doubled.

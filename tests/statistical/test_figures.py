@@ -75,7 +75,7 @@ def test_the_medians_on_the_tight_pair_are_those_of_a_simulation() -> None:
 def test_bounds_on_the_tight_pair_lie_above_the_truth_as_often_as_they_may(
     abstains: bool, share: Interval
 ) -> None:
-    draws, runs, honest = 800, 300, 1 / (1 + math.exp(-1.0))
+    draws, runs, honest = 800, 200, 1 / (1 + math.exp(-1.0))
     guesses = 0.6 if abstains else 1.0
     right = 0.05 + (guesses - 0.05) * honest
     tables = np.random.default_rng(8).multinomial(

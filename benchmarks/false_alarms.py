@@ -1,0 +1,267 @@
+"""How often correct mechanisms are refuted: `python -m benchmarks.false_alarms`.
+
+Every case draws, learns and tests many times over on a mechanism that meets its claim exactly.
+Valid procedures may refute it no more often than nominal. Their planted-invalid twins, each of
+which breaks one rule of docs/method.md, must be caught by the same check: the check would be worth
+nothing if they passed. Exits with 0 when all cases end as they should.
+"""
+
+from __future__ import annotations
+
+import argparse
+import math
+import sys
+import time
+from collections.abc import Callable, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass, replace
+from functools import cache
+from itertools import repeat
+
+import numpy as np
+
+from benchmarks.tight_mechanisms import (
+    EXPOSED,
+    LAPLACE,
+    RANDOMIZED_RESPONSE,
+    REVEALING,
+    FloatArray,
+    IntArray,
+    Learned,
+    Mechanism,
+    learn,
+)
+from benchmarks.whole_audits import SETTINGS, Setting, false_alarm
+from dpaudit.stats.betting import log_wealth, stakes
+from dpaudit.stats.binomial import clopper_pearson_interval, pair_delta_lower
+from dpaudit.stats.game import Game, p_value
+from dpaudit.stats.probabilistic import violating_mass
+from dpaudit.tally import Tally
+
+SELECTION, CERTIFICATION, LOOKS = 400, 1_200, 24
+# The two-sided interval of a rate that may not lie above nominal.
+INTERVAL = 0.999
+
+Run = Callable[[float, np.random.Generator], bool]
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """One procedure on one mechanism; `run` draws, learns, tests, and says whether it refuted."""
+
+    name: str
+    valid: bool
+    run: Run
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """How often a case refuted, and whether that is as it should be."""
+
+    case: Case
+    runs: int
+    alarms: int
+    nominal: float
+
+    @property
+    def interval(self) -> tuple[float, float]:
+        return clopper_pearson_interval(self.alarms, self.runs, 1 - INTERVAL)
+
+    @property
+    def is_above(self) -> bool:
+        """Whether the interval of the rate lies above nominal."""
+        return self.interval[0] > self.nominal
+
+    @property
+    def is_as_it_should_be(self) -> bool:
+        return self.is_above is not self.case.valid
+
+
+def fixed(
+    mechanism: Mechanism, *, fresh: bool = True, change: Callable[[Game], Game] | None = None
+) -> Run:
+    """Return the exact test of the game, its rule learned from selection draws.
+
+    fresh: certify on draws of their own, as one must; change: what a twin does to the game.
+    """
+
+    def run(alpha: float, rng: np.random.Generator) -> bool:
+        selection = mechanism.tally(SELECTION, rng)
+        rule = learn(selection, mechanism).rule
+        tally = mechanism.tally(CERTIFICATION, rng) if fresh else selection
+        game = tally.game(rule)
+        return refuted(change(game) if change else game, mechanism, alpha)
+
+    return run
+
+
+def betting(mechanism: Mechanism, *, sorted_by_arm: bool = False) -> Run:
+    """Return the test by betting: two rounds of learning, many looks in each.
+
+    sorted_by_arm: look inside a block that has all draws of d1 before those of d2, as one must not.
+    """
+
+    def run(alpha: float, rng: np.random.Generator) -> bool:
+        seen = mechanism.tally(SELECTION, rng)
+        gains, largest = np.zeros(1), 0.0
+        for draws in (CERTIFICATION // 3, CERTIFICATION):
+            learned = learn(seen, mechanism)
+            looks = mechanism.looks(draws, LOOKS, rng, sorted_by_arm=sorted_by_arm)
+            path = gains + np.cumsum(_gains(learned, mechanism, looks), axis=0)
+            shares = stakes(learned.beliefs, mechanism.delta)
+            largest = max(largest, float(log_wealth(path, shares).max()))
+            gains, seen = path[-1], seen + Tally(looks.sum(axis=0))
+        return largest >= -math.log(alpha)
+
+    return run
+
+
+def pair(mechanism: Mechanism) -> Run:
+    """Return the test by pairs of Clopper-Pearson bounds, alpha shared by the two events."""
+
+    def run(alpha: float, rng: np.random.Generator) -> bool:
+        rule = learn(mechanism.tally(SELECTION, rng), mechanism).rule
+        tally = mechanism.tally(CERTIFICATION, rng)
+        (right_1, wrong_1), (wrong_2, right_2) = tally.event(rule > 0), tally.event(rule < 0)
+        d1, d2 = tally.arms
+        events = (right_1, d1, wrong_1, d2), (right_2, d2, wrong_2, d1)
+        return any(
+            pair_delta_lower(*one, mechanism.epsilon, alpha / 2) > mechanism.delta for one in events
+        )
+
+    return run
+
+
+def atoms(mechanism: Mechanism, *, fresh: bool = True) -> Run:
+    """Return the test of the probabilistic definition on the atoms that look violating most."""
+
+    def run(alpha: float, rng: np.random.Generator) -> bool:
+        selection = mechanism.tally(SELECTION, rng)
+        chosen = np.argsort(-learn(selection, mechanism).log_ratios)[:2]
+        tally = mechanism.tally(CERTIFICATION, rng) if fresh else selection
+        counts, others = tally.counts[chosen].T
+        mass = violating_mass(counts, others, tally.arms[0], mechanism.epsilon, alpha)
+        return mass.delta_lower > mechanism.delta
+
+    return run
+
+
+def audit(setting: Setting) -> Run:
+    """Return a whole audit, from a seed that is drawn."""
+    return lambda alpha, rng: false_alarm(setting, alpha, int(rng.integers(2**31)))
+
+
+def either(*runs: Run) -> Run:
+    """Return the twin that refutes when one of several tests does, each at the full alpha."""
+    return lambda alpha, rng: any(run(alpha, rng) for run in runs)
+
+
+@cache
+def refuted(game: Game, mechanism: Mechanism, alpha: float) -> bool:
+    """Return whether the exact test refutes; equal counts come up again and again."""
+    return p_value(game, mechanism.epsilon, mechanism.delta, alpha) <= alpha
+
+
+def _gains(learned: Learned, mechanism: Mechanism, looks: IntArray) -> FloatArray:
+    """Return every bettor's log gain in each part: (looks, bettors)."""
+    factors = learned.beliefs.log_factors(mechanism.epsilon, mechanism.delta)
+    gains = looks.reshape(len(looks), -1) @ factors.reshape(len(factors), -1).T
+    return np.asarray(gains, dtype=float)
+
+
+def _half(game: Game) -> Game:
+    """Take a rule with two guesses for one with one."""
+    return replace(game, two_guesses=False)
+
+
+TIGHT = (LAPLACE, RANDOMIZED_RESPONSE, REVEALING)
+CASES = (
+    *(Case(f"fixed bound, {one.name}", True, fixed(one)) for one in TIGHT),
+    *(Case(f"betting, {one.name}", True, betting(one)) for one in TIGHT),
+    Case("Clopper-Pearson pair, randomised response", True, pair(RANDOMIZED_RESPONSE)),
+    Case("Clopper-Pearson pair, reveal or randomise", True, pair(REVEALING)),
+    Case("atoms (PDP), atom of probability δ", True, atoms(EXPOSED)),
+    Case("certified on selection draws", False, fixed(RANDOMIZED_RESPONSE, fresh=False)),
+    Case("certified on selection draws, δ > 0", False, fixed(REVEALING, fresh=False)),
+    Case("atoms certified on selection draws", False, atoms(EXPOSED, fresh=False)),
+    Case("h = ½ for two guesses", False, fixed(REVEALING, change=_half)),
+    Case(
+        "α not split: betting and fixed bound",
+        False,
+        either(betting(RANDOMIZED_RESPONSE), fixed(RANDOMIZED_RESPONSE)),
+    ),
+    Case("α not split: two fixed bounds", False, either(*[fixed(RANDOMIZED_RESPONSE)] * 2)),
+    Case("looks inside a block sorted by arm", False, betting(LAPLACE, sorted_by_arm=True)),
+)
+
+
+AUDITS = tuple(Case(f"whole audit, {one.name}", True, audit(one)) for one in SETTINGS)
+
+
+def play(case: Case, runs: int, nominal: float, seed: np.random.SeedSequence) -> int:
+    """Return how many of so many runs refuted the true claim."""
+    rng = np.random.default_rng(seed)
+    return sum(case.run(nominal, rng) for _ in range(runs))
+
+
+def _play(index: int, runs: int, nominal: float, seed: np.random.SeedSequence) -> int:
+    """Play a case by its number, since what it runs cannot be sent to another process."""
+    return play((CASES + AUDITS)[index], runs, nominal, seed)
+
+
+def play_all(
+    runs: int, nominal: float, seed: int, *, workers: int = 1, cases: Sequence[Case] = CASES
+) -> list[Outcome]:
+    """Return the outcome of every case; in processes, each case with streams of its own."""
+    seeds = np.random.SeedSequence(seed).spawn(len(cases))
+    if workers == 1:
+        alarms = [play(case, runs, nominal, own) for case, own in zip(cases, seeds, strict=True)]
+    else:
+        with ProcessPoolExecutor(workers) as pool:
+            known = [(CASES + AUDITS).index(case) for case in cases]
+            alarms = list(pool.map(_play, known, repeat(runs), repeat(nominal), seeds))
+    return [Outcome(case, runs, n, nominal) for case, n in zip(cases, alarms, strict=True)]
+
+
+def table(outcomes: Sequence[Outcome]) -> str:
+    """Return the outcomes as lines of text."""
+    width = max(len(one.case.name) for one in outcomes)
+    lines = [f"{'case':{width}}  {'runs':>6} {'alarms':>6} {'rate':>6}  {'99.9 % interval':17} "]
+    for one in outcomes:
+        low, high = one.interval
+        lines.append(
+            f"{one.case.name:{width}}  {one.runs:6} {one.alarms:6} {one.alarms / one.runs:6.4f}  "
+            f"[{low:.4f}, {high:.4f}]  {_verdict(one)}"
+        )
+    return "\n".join(lines)
+
+
+def _verdict(outcome: Outcome) -> str:
+    said = "above nominal" if outcome.is_above else "not above nominal"
+    kind = "valid" if outcome.case.valid else "planted invalid"
+    return f"{kind}, {said}: {'as it should be' if outcome.is_as_it_should_be else 'WRONG'}"
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--runs", type=int, default=20_000)
+    parser.add_argument("--nominal", type=float, default=0.1)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--workers", type=int, default=2)
+    parser.add_argument(
+        "--end-to-end",
+        type=int,
+        metavar="AUDITS",
+        help="this many whole audits of each mechanism, instead of single tests",
+    )
+    given = parser.parse_args(arguments)
+    start = time.perf_counter()
+    cases, runs = (AUDITS, given.end_to_end) if given.end_to_end else (CASES, given.runs)
+    outcomes = play_all(runs, given.nominal, given.seed, workers=given.workers, cases=cases)
+    print(f"nominal {given.nominal:g}, seed {given.seed}\n{table(outcomes)}")
+    print(f"{time.perf_counter() - start:.0f} s")
+    return 0 if all(one.is_as_it_should_be for one in outcomes) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

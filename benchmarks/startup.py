@@ -1,0 +1,29 @@
+"""A whole audit that refutes, beside importing what any command line with NumPy imports.
+
+python -m benchmarks.startup [--times 15]
+"""
+
+from __future__ import annotations
+
+import argparse
+
+from benchmarks.processes import alternated, dpaudit, python
+
+BASE = python("import numpy, click, rich")
+AUDIT = dpaudit(
+    "run", "mechanisms.laplace:laplace", "--param", "epsilon=2",
+    "--d1", "0", "--d2", "1", "--epsilon", "0.5",
+)  # fmt: skip
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--times", type=int, default=15)
+    base, audit = alternated([BASE, AUDIT], parser.parse_args().times)
+    ratio = audit.wall / base.wall
+    print(f"import numpy, click, rich: {base.wall:.3f} s; dpaudit run, truth 2 against claim 0.5:")
+    print(f"{audit.wall:.3f} s, {ratio:.2f} times as long (wanted: ≤ 4)")
+
+
+if __name__ == "__main__":
+    main()

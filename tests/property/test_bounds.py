@@ -1,0 +1,240 @@
+"""What holds for every count: ranges, monotonicity, mirrors."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dpaudit.stats.betting import Beliefs, log_wealth, stakes
+from dpaudit.stats.binomial import (
+    clopper_pearson_lower,
+    clopper_pearson_upper,
+    pair_delta_lower,
+    pair_epsilon_lower,
+    pair_p_value,
+    upper_tail,
+)
+from dpaudit.stats.game import (
+    Game,
+    closed_form_delta_lower,
+    closed_form_epsilon_lower,
+    delta_lower,
+    epsilon_lower,
+    p_value,
+)
+from dpaudit.stats.multiplicity import holm
+from dpaudit.stats.probabilistic import p_value as atoms_p_value
+from dpaudit.stats.probabilistic import violating_mass
+from dpaudit.tally import Tally
+
+alphas = st.floats(1e-6, 0.5)
+epsilons = st.floats(0, 8)
+deltas = st.sampled_from([0.0, 1e-9, 1e-4, 0.01, 0.2, 0.9])
+counts = st.integers(0, 400)
+shares = st.floats(0, 1)
+
+
+@st.composite
+def games(draw: st.DrawFn) -> Game:
+    correct, wrong, rest = draw(st.tuples(counts, counts, counts))
+    abstains = draw(st.booleans())
+    draws = correct + wrong + (rest if abstains else 0)
+    return Game(correct, wrong, max(draws, 1), draw(st.booleans()), abstains or draws == 0)
+
+
+@st.composite
+def tables(draw: st.DrawFn) -> Tally:
+    rows = draw(st.lists(st.tuples(counts, counts), min_size=1, max_size=6))
+    return Tally(np.array(rows, dtype=np.int64))
+
+
+@given(counts, counts, shares, shares)
+def test_tails_fall_with_the_count_and_rise_with_the_probability(
+    successes: int, more: int, one: float, other: float
+) -> None:
+    trials, (low, high) = successes + more, sorted([one, other])
+    tail = float(upper_tail(successes, trials, low))
+    assert 0 <= tail <= 1
+    assert upper_tail(successes + 1, trials, low) <= tail
+    assert upper_tail(successes, trials, high) >= tail * (1 - 1e-12)
+
+
+@given(counts, counts, alphas, alphas)
+def test_clopper_pearson_bounds_are_ordered(
+    successes: int, failures: int, one: float, other: float
+) -> None:
+    trials, (strict, lenient) = successes + failures, sorted([one, other])
+    for bound in (clopper_pearson_lower, clopper_pearson_upper):
+        assert 0 <= bound(successes, trials, strict) <= 1
+    assert clopper_pearson_lower(successes, trials, strict) <= (
+        clopper_pearson_lower(successes, trials, lenient) + 1e-12
+    )
+    if failures:
+        more = clopper_pearson_lower(successes + 1, trials, strict)
+        assert more > clopper_pearson_lower(successes, trials, strict)
+
+
+@given(games(), epsilons, deltas, alphas)
+def test_p_values_and_bounds_are_in_range(
+    game: Game, epsilon: float, delta: float, alpha: float
+) -> None:
+    assert 0 <= p_value(game, epsilon, delta, alpha) <= 1
+    assert 0 <= epsilon_lower(game, delta, alpha) < math.inf
+    assert 0 <= delta_lower(game, epsilon, delta, alpha) <= 1
+    assert 0 <= closed_form_delta_lower(game, epsilon, alpha) <= 1
+
+
+@given(games(), epsilons, deltas, alphas)
+def test_a_claim_is_refuted_exactly_when_the_bound_reaches_it(
+    game: Game, epsilon: float, delta: float, alpha: float
+) -> None:
+    """But for the steps of the scan, a sixtieth of a standard deviation."""
+    bound = epsilon_lower(game, delta, alpha)
+    step = math.sqrt(1 / max(game.correct, 1) + 1 / max(game.wrong, 1)) / 30
+    if 0 < epsilon <= bound:
+        assert p_value(game, epsilon, delta, alpha) <= alpha * (1 + 1e-6)
+    elif p_value(game, epsilon, delta, alpha) <= alpha:
+        between = np.linspace(bound, min(epsilon, bound + step), 20)
+        near = epsilon <= bound + step
+        assert near or max(p_value(game, float(e), delta, alpha) for e in between) > alpha
+
+
+@given(games(), epsilons, st.sampled_from([1e-4, 0.01, 0.2]), alphas)
+def test_one_more_correct_guess_is_more_evidence_and_one_more_wrong_guess_less(
+    game: Game, epsilon: float, delta: float, alpha: float
+) -> None:
+    p = p_value(game, epsilon, delta, alpha)
+    if game.abstains and game.correct + game.wrong < game.draws:
+        more = Game(game.correct + 1, game.wrong, game.draws, game.two_guesses)
+        assert p_value(more, epsilon, delta, alpha) <= p * (1 + 1e-6) + 1e-12
+    if game.abstains and game.wrong:
+        fewer = Game(game.correct, game.wrong - 1, game.draws, game.two_guesses)
+        assert closed_form_epsilon_lower(fewer, delta, alpha) >= (
+            closed_form_epsilon_lower(game, delta, alpha)
+        )
+
+
+@given(games(), epsilons, alphas)
+def test_a_larger_claim_without_delta_is_harder_to_refute(
+    game: Game, epsilon: float, alpha: float
+) -> None:
+    p = [p_value(game, epsilon + more, 0.0, alpha) for more in (0.0, 0.1, 1.0)]
+    assert p == sorted(p)
+
+
+@given(games(), epsilons, alphas)
+def test_the_closed_form_never_exceeds_its_own_limit_without_delta(
+    game: Game, epsilon: float, alpha: float
+) -> None:
+    assert closed_form_epsilon_lower(game, 0.0, alpha) <= epsilon_lower(game, 0.0, alpha) + 1e-9
+    if closed_form_delta_lower(game, epsilon, alpha) > 0:
+        assert p_value(game, epsilon, 0.0, alpha) <= alpha
+
+
+@given(tables(), st.data(), deltas, alphas)
+def test_exchanging_the_inputs_and_the_guesses_changes_no_bound(
+    tally: Tally, data: st.DataObject, delta: float, alpha: float
+) -> None:
+    guess = st.lists(st.integers(-1, 1), min_size=len(tally.counts), max_size=len(tally.counts))
+    rule = np.array(data.draw(guess), dtype=np.int64)
+    mirrored = Tally(tally.counts[:, ::-1].copy()).game(-rule)
+    game = tally.game(rule)
+    assert mirrored == game
+    assert epsilon_lower(mirrored, delta, alpha) == epsilon_lower(game, delta, alpha)
+
+
+@given(tables(), st.integers(0, 5), st.data())
+def test_merging_levels_of_one_guess_changes_no_game(
+    tally: Tally, level: int, data: st.DataObject
+) -> None:
+    """Levels are bookkeeping: the game depends on the two events alone."""
+    guess = st.lists(st.integers(-1, 1), min_size=len(tally.counts), max_size=len(tally.counts))
+    rule = np.array(data.draw(guess), dtype=np.int64)
+    place = level % len(rule)
+    split = np.insert(tally.counts, place, tally.counts[place] // 2, axis=0)
+    split[place + 1] -= split[place]
+    assert Tally(split).game(np.insert(rule, place, rule[place])) == tally.game(rule)
+
+
+@given(counts, counts, counts, counts, epsilons, deltas, alphas)
+def test_the_pair_of_bounds_is_consistent_and_in_range(
+    count: int, rest: int, other: int, other_rest: int, epsilon: float, delta: float, alpha: float
+) -> None:
+    seen = (count, count + rest, other, other + other_rest)
+    assert 0 <= pair_delta_lower(*seen, epsilon, alpha) <= 1
+    assert 0 <= pair_epsilon_lower(*seen, delta, alpha) < math.inf
+    p = pair_p_value(*seen, epsilon, delta)
+    assert 0 < p <= 1
+    if abs(p / alpha - 1) > 1e-6:
+        assert (pair_delta_lower(*seen, epsilon, alpha) > delta) is (p < alpha)
+
+
+@given(st.lists(st.tuples(counts, counts), max_size=5), epsilons, deltas, alphas)
+def test_the_violating_mass_is_consistent_and_in_range(
+    atoms: list[tuple[int, int]], epsilon: float, delta: float, alpha: float
+) -> None:
+    table = np.array(atoms, dtype=np.int64).reshape(-1, 2)
+    draws = int(table[:, 0].sum()) + 5
+    mass = violating_mass(table[:, 0], table[:, 1], draws, epsilon, alpha)
+    assert 0 <= mass.delta_lower <= 1
+    p = atoms_p_value(table[:, 0], table[:, 1], draws, epsilon, delta)
+    assert 0 < p <= 1
+    if abs(p / alpha - 1) > 1e-6:
+        assert (mass.delta_lower > delta) is (p < alpha)
+
+
+@given(st.lists(st.floats(0, 1), max_size=8), alphas)
+def test_holm_rejects_the_smallest_and_no_more_than_no_correction(
+    p_values: list[float], alpha: float
+) -> None:
+    rejected = holm(p_values, alpha)
+    chosen = [p for p, one in zip(p_values, rejected, strict=True) if one]
+    left = [p for p, one in zip(p_values, rejected, strict=True) if not one]
+    assert all(p <= alpha for p in chosen)
+    assert not chosen or not left or max(chosen) <= min(left)
+
+
+@given(
+    st.lists(st.floats(1e-9, 1 - 1e-9), min_size=3, max_size=3),
+    st.lists(st.integers(-1, 1), min_size=3, max_size=3),
+    epsilons,
+    deltas,
+    st.lists(st.floats(0.001, 1), min_size=3, max_size=3),
+)
+def test_no_bettor_gains_against_a_tight_mechanism(
+    posteriors: list[float],
+    rule: list[int],
+    epsilon: float,
+    delta: float,
+    weights: list[float],
+) -> None:
+    """Reveal with probability δ, else answer with the odds of ε; on three levels of any weight."""
+    beliefs = Beliefs(np.array([posteriors]), np.array([rule]))
+    factors = np.exp(beliefs.log_factors(epsilon, delta))
+    honest = 1 / (1 + math.exp(-epsilon))
+    right = delta + (1 - delta) * honest
+    split = np.array(weights) / np.sum(weights)
+    # level 0 speaks for d1; levels 1 and 2 share the other answer
+    first = np.array([right, (1 - right) * split[1], (1 - right) * split[2]])
+    first[1:] *= (1 - right) / first[1:].sum() if right < 1 else 0
+    second = np.array([1 - right, right * split[1], right * split[2]])
+    second[1:] *= right / second[1:].sum()
+    expected = 0.5 * (factors * np.column_stack([first, second])).sum(axis=(1, 2))
+    assert np.all(expected <= 1 + 1e-9)
+
+
+@given(tables(), tables(), st.floats(0, 3))
+def test_log_wealth_adds_up_over_tallies(one: Tally, other: Tally, epsilon: float) -> None:
+    levels = len(one.counts)
+    if len(other.counts) != levels:
+        other = Tally.empty(levels)
+    rng = np.random.default_rng(levels)
+    beliefs = Beliefs(rng.uniform(0.01, 0.99, (2, levels)), rng.integers(-1, 2, (2, levels)))
+    factors = beliefs.log_factors(epsilon, 0.0).reshape(-1, 2 * levels)
+    gains = [factors @ tally.counts.reshape(-1) for tally in (one, other, one + other)]
+    assert np.allclose(gains[0] + gains[1], gains[2])
+    wealth = float(log_wealth(gains[2], stakes(beliefs, 0.0)))
+    assert wealth <= gains[2].max() + 1e-9
