@@ -11,7 +11,7 @@ import numpy as np
 from dpaudit.attacks.additive import additive
 from dpaudit.attacks.atoms import AtomCounts, atoms, count_atoms
 from dpaudit.attacks.distinguisher import AccusedAtoms, Distinguisher, Learned
-from dpaudit.attacks.levels import Attack, Candidate, FloatArray, IntArray, log_ratio
+from dpaudit.attacks.levels import PENALTY, Attack, Candidate, FloatArray, IntArray, log_ratio
 from dpaudit.attacks.one_dimensional import one_dimensional
 from dpaudit.attacks.rules import (
     RuleTable,
@@ -33,6 +33,8 @@ _COARSE = 8
 # Beliefs are kept in results as short decimals, and bet on as they are kept.
 _DECIMALS = 5
 _MOST_ATOMS = 64
+# An order that may be any must promise so much more than a threshold or a sum to be preferred.
+_LESS_SIMPLE = 0.9
 _MASS_ERRORS = 3.0
 
 
@@ -85,7 +87,8 @@ def _promise(candidate: Candidate, point: ProfilePoint, coming: int) -> tuple[fl
     table = RuleTable.of(candidate.held_out)
     bound = float(np.max(predicted_epsilon(table, point.delta, coming, candidate.penalty)))
     growth = float(np.max(predicted_growth(table, ProfilePoint(0.0, point.delta))))
-    return (round(max(bound, 0.0), 4), growth)
+    worth = bound if candidate.penalty <= PENALTY else _LESS_SIMPLE * bound
+    return (round(max(worth, 0.0), 4), growth)
 
 
 def _rules(candidate: Candidate, point: ProfilePoint, coming: int) -> IntArray:

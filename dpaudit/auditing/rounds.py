@@ -304,8 +304,9 @@ def _failures_by_arm(draws: SelectionDraws) -> dict[str, tuple[int, int]]:
     return {kind: (d1.get(kind, 0), d2.get(kind, 0)) for kind in {**d1, **d2}}
 
 
-def _recorded(beliefs: Beliefs) -> dict[str, list[list[float]] | list[list[int]]]:
-    return {"posteriors": beliefs.posteriors.tolist(), "rules": beliefs.rules.tolist()}
+def _recorded(beliefs: Beliefs) -> dict[str, tuple[tuple[float, ...], ...]]:
+    tables = {"posteriors": beliefs.posteriors, "rules": beliefs.rules}
+    return {name: tuple(map(tuple, table.tolist())) for name, table in tables.items()}
 
 
 def _total(tallies: list[Tally]) -> Tally:

@@ -1,0 +1,139 @@
+"""Numbers to levels: the lookup grid, cells and their words."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from dpaudit.attacks.cells import Cells, either, make_cells
+from dpaudit.attacks.digitiser import Digitiser
+from dpaudit.outcomes import Column, Raised, from_raw
+
+RNG = np.random.default_rng(0)
+INTEGERS = np.arange(50.0)
+EDGES: dict[str, NDArray[np.float64]] = {
+    "none": np.empty(0),
+    "one": np.array([0.5]),
+    "few": np.sort(RNG.normal(size=9)),
+    "many": np.sort(RNG.normal(size=40)),
+    "heavy tails": np.sort(RNG.standard_cauchy(size=250)),
+    "adjacent floats": np.unique([*INTEGERS, *np.nextafter(INTEGERS, 99)]),
+    "infinite": np.array([-np.inf, *range(20), np.inf]),
+    "tiny range": 1 + np.arange(30) * np.finfo(float).eps,
+    "huge range": np.array([*-np.geomspace(1e308, 1e-300, 20), *np.geomspace(1e-300, 1e308, 20)]),
+}
+NUMBERS = np.concatenate(
+    [
+        RNG.standard_cauchy(5_000),
+        np.round(20 * RNG.normal(size=1_000)),
+        [math.inf, -math.inf, 1e308, -1e308, 0.0, -0.0, 5e-324],
+    ]
+)
+
+
+@pytest.mark.parametrize("name", EDGES)
+def test_a_digitiser_is_a_binary_search(name: str) -> None:
+    edges = EDGES[name]
+    near = [np.nextafter(edges, -math.inf), edges]
+    with np.errstate(over="ignore"):
+        near.append(np.nextafter(edges, math.inf))
+    numbers = np.concatenate([NUMBERS, *near])
+    values = RNG.permutation(len(edges) + 1)
+    digitise = Digitiser(edges, values)
+    expected = values[np.searchsorted(edges, numbers, side="right")]
+    assert np.array_equal(digitise(numbers), expected)
+    counts = digitise.counts(numbers, len(values) + 2)
+    assert np.array_equal(counts, np.bincount(expected, minlength=len(values) + 2))
+
+
+def column_of(entries: Any) -> Column:
+    return from_raw(entries).columns[0]
+
+
+def words(cells: Cells, *values: int) -> str:
+    chosen = np.zeros(int(cells.label_values[-1]) + 1, dtype=bool)
+    chosen[list(values)] = True
+    return cells.words(chosen)
+
+
+def test_few_values_have_a_cell_each() -> None:
+    column = column_of([1, 2, 5, 2, 1, 5, 5, 2])
+    cells = make_cells(column)
+    place = cells(column_of([0, 1, 1.5, 2, 3, 5, 6]))
+    assert len(set(place.tolist())) == 7
+    assert words(cells, int(place[1])) == "output is 1"
+    assert words(cells, *range(place[3] + 1)) == "output ≤ 2"
+    assert words(cells, *range(place[5], cells.intervals)) == "output ≥ 5"
+    assert words(cells, int(place[1]), int(place[5])) == "output is 1 or 5"
+
+
+def test_labels_are_cells_and_unseen_ones_share_the_last() -> None:
+    entries = ["a", None, 1.0, True, math.nan, Raised("KeyError", "k")] * 3
+    cells = make_cells(column_of(entries))
+    known = cells(column_of(["a", None, True, math.nan, Raised("KeyError", "other")]))
+    assert len(set(known.tolist())) == 5
+    unseen = cells(column_of(["b", Raised("ValueError", "")]))
+    assert unseen.tolist() == [cells.label_values[-1]] * 2
+    assert words(cells, int(known[0])) == "output is 'a'"
+    assert words(cells, int(known[4])) == "KeyError is raised"
+    assert "anything else" in words(cells, int(unseen[0]))
+
+
+def test_continuous_cells_hold_about_as_much_each() -> None:
+    numbers = np.random.default_rng(1).normal(size=20_000)
+    cells = make_cells(column_of(numbers))
+    counts = np.bincount(cells(column_of(numbers)).astype(int))
+    assert cells.intervals > 200
+    # Quantiles are refined in the tails, and edges are rounded to short decimals.
+    assert counts.max() < 4 * len(numbers) / cells.intervals
+    assert all(len(f"{edge:.17g}") and len(repr(float(edge))) < 9 for edge in cells.edges)
+
+
+def test_frequent_values_stand_alone_among_continuous_ones() -> None:
+    numbers = np.random.default_rng(2).normal(size=5_000)
+    numbers[::3] = 0.25
+    cells = make_cells(column_of(numbers))
+    place = cells(column_of(np.array([0.25, np.nextafter(0.25, 1), np.nextafter(0.25, 0)])))
+    assert len(set(place.tolist())) == 3
+    assert words(cells, int(place[0])) == "output is 0.25"
+
+
+def test_equal_neighbours_become_one_interval() -> None:
+    column = column_of(np.random.default_rng(3).normal(size=4_000))
+    cells = make_cells(column)
+    place = cells(column).astype(int)
+    level = np.minimum(np.arange(cells.label_values[-1] + 1) // 10, 6)
+    merged = cells.with_values(level)
+    assert merged.intervals == 7
+    assert np.array_equal(merged(column), level[place])
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "said"),
+    [
+        (-math.inf, 0.13, "output < 0.13"),
+        (-math.inf, math.nextafter(0.13, 1), "output ≤ 0.13"),
+        (0.5, math.inf, "output ≥ 0.5"),
+        (math.nextafter(3, 9), math.inf, "output > 3"),
+        (1.0, 2.5, "1 ≤ output < 2.5"),
+        (-math.inf, math.inf, "output is a number"),
+    ],
+)
+def test_words_of_an_interval(low: float, high: float, said: str) -> None:
+    edges = np.array([edge for edge in (low, high) if math.isfinite(edge)])
+    inside = 0 if low == -math.inf else 1
+    values = np.zeros(len(edges) + 1, dtype=np.intp)
+    values[inside] = 1
+    cells = Cells("output", edges, (), values, np.array([2]))
+    assert words(cells, 1) == said
+
+
+@pytest.mark.parametrize(
+    ("parts", "said"), [([], ""), (["a"], "a"), (["a", "b"], "a or b"), ([*"abc"], "a, b or c")]
+)
+def test_alternatives(parts: list[str], said: str) -> None:
+    assert either(parts) == said

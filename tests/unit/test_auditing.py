@@ -1,0 +1,381 @@
+"""Whole audits: what they spend, when they stop, what they record, and that it can be rechecked."""
+
+from __future__ import annotations
+
+import math
+import os
+import random
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+import dpaudit
+from dpaudit import ApproximateDP, AuditResult, ProbabilisticDP, PureDP, Verdict
+from dpaudit.attacks import selection
+from dpaudit.auditing import rounds
+from dpaudit.auditing.engine import run_audit
+from dpaudit.auditing.recheck import recheck
+from dpaudit.auditing.result import Certificate, Progress
+from dpaudit.auditing.schedule import Limits, Plan, limits_for, look_stride, wants_refit
+from dpaudit.auditing.spec import AuditSpec
+from dpaudit.errors import UsageError
+from dpaudit.pairs import NeighbouringPair
+from dpaudit.reports.json import from_json, to_json
+from dpaudit.targets.target import CallableTarget
+from mechanisms.pdp import counterexample
+
+
+def laplace(x: float, size: int, rng: np.random.Generator) -> Any:
+    return x + rng.laplace(size=size)
+
+
+def k(dataset: int, size: int, rng: np.random.Generator) -> Any:
+    return counterexample(dataset, epsilon=1.0, delta=0.1, size=size, rng=rng)
+
+
+def audit(
+    claim: dpaudit.PrivacyClaim, function: Callable[..., Any] = laplace, **more: Any
+) -> AuditResult:
+    return dpaudit.audit(function, 0, 1, claim, **{"samples": 6_000, **more})
+
+
+def only(result: AuditResult) -> Certificate:
+    (certificate,) = result.certificates
+    return certificate
+
+
+def test_a_refutation_stops_early_and_is_confirmed_on_fresh_draws() -> None:
+    result = audit(PureDP(0.4), samples=100_000)
+    one = only(result)
+    assert result.verdict is Verdict.VIOLATION
+    assert one.refuted_after is not None
+    assert one.fixed.stage == "confirmation"
+    assert one.fixed.draws == max(1_000, one.refuted_after)
+    assert one.draws == one.refuted_after + one.fixed.draws < 100_000
+    assert 0.4 < one.epsilon_lower < 1.0
+    assert one.wealth >= 1 / one.alpha_betting
+    assert result.p_value < 0.01
+
+
+def test_full_spends_the_budget_and_bounds_better() -> None:
+    stopped, full = (audit(PureDP(0.4), samples=50_000, full=full) for full in (False, True))
+    assert only(full).draws == 50_000
+    assert only(full).fixed.stage == "certification"
+    # Looks within a block matter only where a run may stop at one.
+    assert (only(stopped).refuted_after, only(full).refuted_after) == (704, 820)
+    assert stopped.epsilon_lower < full.epsilon_lower < 1.0
+
+
+def test_a_correct_claim_gets_all_its_draws_and_a_detectable_leak() -> None:
+    result = audit(PureDP(1.0), samples=40_000)
+    one = only(result)
+    assert result.verdict is Verdict.NO_VIOLATION_FOUND
+    assert one.draws == one.budget == 40_000
+    assert one.refuted_after is None
+    assert 1.0 < one.fixed.detectable_epsilon < 1.3
+    assert one.fixed.draws == 40_000 - 5_000
+
+
+@pytest.mark.parametrize("claimed", [0.1, 1.0])
+def test_the_smallest_budget_is_kept(claimed: float) -> None:
+    one = only(audit(PureDP(claimed), samples=1_000))
+    assert one.draws == 1_000
+    assert one.fixed.stage == "certification"
+
+
+def test_too_little_room_to_confirm_means_going_on() -> None:
+    # Refuted after some hundred draws, with fewer than a thousand left.
+    one = only(audit(PureDP(0.1), samples=1_150))
+    assert one.refuted
+    assert one.draws == 1_150
+
+
+CASES: dict[str, dict[str, Any]] = {
+    "pass": {"claim": PureDP(1.0)},
+    "violation": {"claim": PureDP(0.4)},
+    "full": {"claim": PureDP(0.4), "full": True},
+    "approximate": {"claim": ApproximateDP(1.0, 0.02)},
+    "approximate, violated": {"claim": ApproximateDP(0.2, 0.02)},
+    "pair of intervals": {"claim": PureDP(1.0), "bound": "clopper-pearson"},
+    "pair of intervals, violated": {"claim": PureDP(0.4), "bound": "clopper-pearson"},
+    "probabilistic": {"claim": ProbabilisticDP(1.0, 0.1), "function": k},
+    "probabilistic, violated": {"claim": ProbabilisticDP(1.0, 0.01), "function": k},
+    "probabilistic, continuous": {"claim": ProbabilisticDP(1.0, 0.1)},
+    "no privacy": {"claim": PureDP(0.0), "function": lambda x: x},
+    "nothing to tell": {"claim": PureDP(0.0), "function": lambda x: "always"},
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_a_result_can_be_rechecked_from_its_file(name: str) -> None:
+    result = audit(**CASES[name])
+    (read,) = from_json(to_json([result]))
+    assert read == result
+    assert recheck(read) == []
+    refuted = "violated" in name or name in ("violation", "full", "no privacy")
+    assert result.verdict is (Verdict.VIOLATION if refuted else Verdict.NO_VIOLATION_FOUND)
+    one = only(result)
+    assert sum(block.draws for block in one.blocks) == one.draws <= one.budget
+    assert one.epsilon_lower == max(one.epsilon_betting, one.fixed.epsilon_lower)
+    assert one.refuted == (result.p_value <= 0.01)
+
+
+def tampered(change: Callable[[Certificate], Certificate], **case: Any) -> list[str]:
+    result = audit(**{"claim": PureDP(0.4), **case})
+    assert recheck(result) == []
+    return recheck(replace(result, certificates=(change(only(result)),)))
+
+
+def _another_tally(one: Certificate) -> Certificate:
+    last = one.blocks[-1]
+    moved = ((last.tally[0][0] + 1, last.tally[0][1]), *last.tally[1:])
+    return replace(one, blocks=(*one.blocks[:-1], replace(last, tally=moved)))
+
+
+def _another_belief(one: Certificate) -> Certificate:
+    first = dict(one.rounds[0])
+    first["posteriors"] = [[0.5] * len(row) for row in first["posteriors"]]
+    first["rules"] = [[0] * len(row) for row in first["rules"]]
+    return replace(one, rounds=(first, *one.rounds[1:]))
+
+
+CHANGES: dict[str, tuple[Callable[[Certificate], Certificate], str]] = {
+    "tally": (_another_tally, "draws of block"),
+    "belief": (_another_belief, "wealth"),
+    "p-value": (lambda one: replace(one, p_value=1e-30), "p-value"),
+    "bound": (lambda one: replace(one, epsilon_lower=3.0), "ε at least"),
+    "share": (lambda one: replace(one, alpha_betting=0.5), "share for betting"),
+    "guesses": (lambda one: replace(one, guesses=(1,) * len(one.guesses)), "of the exact test"),
+    "budget": (lambda one: replace(one, budget=1), "within the budget"),
+    "refuted": (lambda one: replace(one, refuted=False), "refuted"),
+    "levels": (lambda one: replace(one, guesses=(1,)), "cannot be recomputed"),
+}
+
+
+@pytest.mark.parametrize("name", CHANGES)
+def test_a_changed_result_is_noticed(name: str) -> None:
+    change, named = CHANGES[name]
+    assert any(named in finding for finding in tampered(change))
+
+
+def test_several_pairs_share_the_error_probability() -> None:
+    pairs = (NeighbouringPair(0, 0.1, label="near"), NeighbouringPair(0, 1, label="far"))
+    target = CallableTarget(function=laplace)
+    spec = AuditSpec(name="two", target=target, pairs=pairs, claim=PureDP(0.5), samples=5_000)
+    result = run_audit(spec)
+    assert [one.pair for one in result.certificates] == ["near", "far"]
+    assert [one.refuted for one in result.certificates] == [False, True]
+    assert {one.alpha for one in result.certificates} == {spec.alpha}
+    assert spec.alpha == pytest.approx(0.005)
+    assert result.decisive is result.certificates[1]
+    assert result.p_value == pytest.approx(2 * result.certificates[1].p_value)
+    assert recheck(result) == []
+
+
+def test_equal_seeds_give_equal_results_and_others_do_not() -> None:
+    one, same, other = (audit(PureDP(1.0), seed=seed) for seed in (7, 7, 8))
+    assert one.certificates == same.certificates
+    assert one.certificates != other.certificates
+
+
+def single(x: float, rng: np.random.Generator) -> float:
+    return x + float(rng.laplace())
+
+
+def from_global(x: float) -> float:
+    return x + random.expovariate(1.0) - random.expovariate(1.0)
+
+
+@pytest.mark.parametrize("function", [single, from_global, laplace])
+@pytest.mark.parametrize("claimed", [0.4, 1.0])
+def test_workers_do_not_change_the_result(function: Callable[..., Any], claimed: float) -> None:
+    one, three = (
+        audit(PureDP(claimed), function, samples=8_000, workers=workers) for workers in (1, 3)
+    )
+    assert one.certificates == three.certificates
+    assert one.verdict is three.verdict
+
+
+def test_generators_of_the_caller_are_left_as_they_were() -> None:
+    rng = np.random.default_rng(3)
+    before = rng.bit_generator.state
+    random.seed(1)
+    np.random.seed(1)
+    state, legacy = random.getstate(), np.random.get_state()[1].tolist()  # type: ignore[index]  # a tuple
+
+    result = audit(PureDP(1.0), lambda x: x + rng.laplace() + random.random() + np.random.rand())
+
+    assert only(result).reproducible
+    assert rng.bit_generator.state == before
+    assert random.getstate() == state
+    assert np.random.get_state()[1].tolist() == legacy  # type: ignore[index]  # a tuple
+
+
+def test_draws_beyond_the_reach_of_a_seed_are_said_to_be() -> None:
+    result = audit(PureDP(1.0), lambda x: os.urandom(1)[0] % 2)
+    assert not only(result).reproducible
+
+
+def test_an_exception_on_one_side_is_the_event() -> None:
+    def fails(x: int, rng: np.random.Generator) -> float:
+        if x and rng.random() < 0.2:
+            raise ZeroDivisionError
+        return float(rng.normal())
+
+    result = audit(PureDP(0.5), fails)
+    assert result.verdict is Verdict.VIOLATION
+    (event,) = only(result).fixed.events
+    assert (event.words, event.guess) == ("ZeroDivisionError is raised", "d2")
+    d1, d2 = only(result).failures["ZeroDivisionError"]
+    assert d1 == 0 < d2 < only(result).draws / 2
+
+
+def test_nothing_but_exceptions_is_an_error_with_the_message() -> None:
+    def fails(x: int) -> float:
+        raise ValueError("needs a list")
+
+    result = audit(PureDP(0.5), fails)
+    assert result.verdict is Verdict.ERROR
+    assert result.error is not None
+    assert "on every draw" in result.error
+    assert "ValueError: needs a list" in result.error
+    assert result.certificates == ()
+    assert recheck(result) == []
+
+
+@pytest.mark.parametrize(
+    ("function", "named"),
+    [
+        (lambda x: object(), "object objects"),
+        (lambda x, rng: [1] * int(rng.integers(1, 3)), "different shapes"),
+        (lambda x: {1: 2}, "dict objects"),
+        (lambda x: np.zeros((2, 2)), r"shape (2, 2)"),
+    ],
+)
+def test_outputs_that_are_not_understood_are_errors(
+    function: Callable[..., Any], named: str
+) -> None:
+    result = audit(PureDP(0.5), function)
+    assert result.verdict is Verdict.ERROR
+    assert named in (result.error or "")
+
+
+def test_a_lambda_cannot_go_to_workers() -> None:
+    with pytest.raises(UsageError, match=r"cannot be sent to other processes.*workers=1"):
+        audit(PureDP(0.5), lambda x, rng: x + rng.laplace(), workers=2)
+
+
+def test_equal_inputs_are_warned_about() -> None:
+    result = dpaudit.audit(laplace, 1, 1, PureDP(0.5), samples=1_000)
+    assert "d1 and d2 are equal" in only(result).warnings[0]
+
+
+def test_the_continuous_case_of_the_probabilistic_definition_is_said() -> None:
+    one = only(audit(ProbabilisticDP(1.0, 0.1)))
+    assert one.fixed.method == "game"
+    assert "single outputs cannot be counted" in one.warnings[0]
+
+
+def test_what_is_bet_on_a_block_was_learned_before_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    learned_from: list[int] = []
+    learn = selection.learn
+
+    def watched(draws: Any, *more: Any) -> Any:
+        learned_from.append(draws.size)
+        return learn(draws, *more)
+
+    monkeypatch.setattr(rounds, "learn", watched)
+    one = only(audit(PureDP(1.0), samples=40_000))
+    before = 0
+    for block in one.blocks:
+        if block.round is not None:
+            assert learned_from[block.round] <= before
+        before += block.draws
+    assert len(one.rounds) == len(learned_from)
+    certified = [block.round for block in one.blocks if block.stage == "certification"]
+    assert set(certified) == {len(learned_from) - 1}
+
+
+def test_progress_only_goes_forward() -> None:
+    moments: list[Progress] = []
+    result = audit(PureDP(1.0), on_progress=moments.append)
+    draws = [moment.draws for moment in moments]
+    assert draws == sorted(draws)
+    assert draws[-1] == only(result).draws
+    assert all(moment.budget == 6_000 and moment.rate > 0 for moment in moments)
+
+
+def test_blocks_are_planned_to_the_last_draw() -> None:
+    plan = Plan(100_000, None)
+    learning = list(plan.learning_sizes())
+    assert learning[:3] == [100, 125, 156]
+    assert sum(learning) == plan.freeze_at == 12_500
+    certifying = list(plan.certifying_sizes(12_500))
+    assert sum(certifying) == 87_500
+    assert certifying[0] == 12_500 // 16
+    assert sum(plan.confirming_sizes(300_000)) == 300_000
+
+
+@pytest.mark.parametrize(("budget", "freeze"), [(1_000, 250), (8_000, 1_000), (10**7, 100_000)])
+def test_the_freeze_comes_at_a_share_of_the_budget(budget: int, freeze: int) -> None:
+    assert Plan(budget, None).freeze_at == freeze
+
+
+def test_wide_outcomes_are_kept_in_smaller_numbers() -> None:
+    assert limits_for(1, single_draws=False).learned == 100_000
+    wide = limits_for(1_000, single_draws=False)
+    assert (wide.learned, wide.block) == (4_000, 4_000)
+    assert limits_for(10**6, single_draws=True) == Limits(2_000, 2_000)
+
+
+def test_a_plan_by_the_clock_is_made_once() -> None:
+    times = [0.0]
+    plan = Plan(1_000, 10.0, clock=lambda: times[-1])
+
+    def block(size: int, seconds: float) -> None:
+        plan.asks()
+        times.append(times[-1] + seconds)
+        plan.gets(size)
+
+    block(100, 0.1)
+    plan.learned(100)
+    assert plan.budget == 800_000  # not measured yet
+    block(1_000, 1.0)
+    plan.learned(1_100)
+    assert plan.budget == 1_100 + int(1_000 * (9.0 - 1.1))
+    block(1_000, 0.001)
+    plan.learned(2_100)
+    assert plan.budget == 1_100 + int(1_000 * (9.0 - 1.1))
+
+
+def test_time_plans_the_draws() -> None:
+    one = only(audit(PureDP(1.0), single, time=0.4))
+    assert one.draws == one.budget > 1_000
+
+
+def test_learning_again_is_rare_once_there_are_many_draws() -> None:
+    assert wants_refit(225, 380, 10**5)
+    assert not wants_refit(1_500, 2_900, 10**5)
+    assert wants_refit(1_500, 3_000, 10**5)
+    assert not wants_refit(30_000, 70_000, 10**5)
+    assert look_stride(100) == 16
+
+
+@pytest.mark.parametrize("epsilon", [0.0, 60.0, 1e4])
+@pytest.mark.parametrize("delta", [0.0, 0.3])
+def test_extreme_claims(epsilon: float, delta: float) -> None:
+    result = audit(ApproximateDP(epsilon, delta), samples=2_000)
+    assert math.isfinite(result.epsilon_lower)
+    # The total variation distance of the two laws is 0.39.
+    assert result.verdict is (Verdict.NO_VIOLATION_FOUND if epsilon else Verdict.VIOLATION)
+
+
+def test_an_import_path_is_audited_too() -> None:
+    result = dpaudit.audit("mechanisms.laplace:laplace", 0, 1, PureDP(0.3), params={"epsilon": 1})
+    assert result.verdict is Verdict.VIOLATION
+    assert result.target == "mechanisms.laplace:laplace, epsilon=1"
+    with pytest.raises(UsageError, match="give both as callables"):
+        dpaudit.audit("m:f", 0, 1, PureDP(1.0), post_process=abs)

@@ -1,0 +1,249 @@
+"""Draws are the same for the same key, whoever makes them; what goes wrong is said."""
+
+from __future__ import annotations
+
+import itertools
+import os
+import random
+from collections.abc import Callable, Iterator
+from functools import partial
+from typing import Any
+
+import numpy as np
+import pytest
+
+from dpaudit.attacks.selection import learn
+from dpaudit.claims import ProfilePoint
+from dpaudit.draws import pool
+from dpaudit.errors import MechanismError, UsageError
+from dpaudit.pairs import NeighbouringPair
+from dpaudit.sampling.executors import in_processes, in_this_process
+from dpaudit.sampling.sampler import Chunk, Drawn, Measure, Sampler
+from dpaudit.targets.target import CallableTarget
+
+PAIR = NeighbouringPair(0.0, 1.0)
+
+
+def with_rng(x: float, rng: np.random.Generator) -> float:
+    return x + float(rng.laplace())
+
+
+def batch(x: float, size: int, rng: np.random.Generator) -> Any:
+    return x + rng.laplace(size=size)
+
+
+def with_random(x: float) -> float:
+    return x + random.expovariate(1.0)
+
+
+def with_legacy(x: float) -> float:
+    return x + float(np.random.laplace())
+
+
+class Carries:
+    """Has a generator of its own."""
+
+    def __init__(self) -> None:
+        self.rng = np.random.default_rng(5)
+
+    def __call__(self, x: float) -> float:
+        return x + float(self.rng.laplace())
+
+
+def from_the_system(x: float) -> int:
+    return int.from_bytes(os.urandom(4), "little")
+
+
+def dies(x: float) -> float:
+    os._exit(3)
+
+
+CARRIES = Carries()
+SEEDED: list[Callable[..., Any]] = [with_rng, batch, with_random, with_legacy, CARRIES]
+
+
+def sampler(function: Callable[..., Any], pair: NeighbouringPair = PAIR, **more: Any) -> Sampler:
+    return Sampler(CallableTarget(function=function), (pair,), 0, **more)
+
+
+def numbers(drawn: Drawn) -> list[float]:
+    assert drawn.fresh is not None
+    return numbers_of(drawn.fresh.release())
+
+
+@pytest.mark.parametrize("function", SEEDED)
+def test_a_key_decides_the_draws(function: Callable[..., Any]) -> None:
+    one = sampler(function)
+    first = numbers(one.draw(Chunk((0, 0, 1), 200)))
+    other = numbers(one.draw(Chunk((0, 0, 2), 200)))
+    assert first == numbers(one.draw(Chunk((0, 0, 1), 200)))
+    assert first == numbers(sampler(function).draw(Chunk((0, 0, 1), 200)))
+    assert not set(first) & set(other)
+
+
+@pytest.mark.parametrize("function", SEEDED)
+def test_the_arms_never_share_their_noise(function: Callable[..., Any]) -> None:
+    same = NeighbouringPair(0.0, 0.0)
+    drawn = numbers(sampler(function, same).draw(Chunk((0, 0, 0), 2_000)))
+    assert len(set(drawn)) == 2_000
+
+
+@pytest.mark.parametrize("function", [with_rng, batch])
+def test_a_measured_chunk_is_tallied_with_coins_of_its_own(function: Callable[..., Any]) -> None:
+    one = sampler(function)
+    fresh = one.draw(Chunk((0, 0, 0), 4_000)).fresh
+    assert fresh is not None
+    rule = learn(fresh.release(), ProfilePoint(0.5, 0.0), 10_000).distinguisher
+    drawn = one.draw(Chunk((0, 1, 0), 10_000, Measure(rule)))
+    assert drawn.fresh is None
+    assert drawn.tally is not None
+    assert drawn.tally.draws == 10_000
+    d1, d2 = drawn.tally.arms
+    assert abs(d1 - d2) < 500
+    assert drawn.tally.counts.shape == (rule.levels, 2)
+
+
+@pytest.mark.parametrize("workers", [1, 3])
+@pytest.mark.parametrize("function", SEEDED)
+def test_processes_draw_the_same(function: Callable[..., Any], workers: int) -> None:
+    chunks = [Chunk((0, 0, index), size) for index, size in enumerate((50, 300, 7, 120, 64))]
+    here = [numbers(drawn) for drawn in in_this_process(sampler(function))(chunks)]
+    with in_processes(partial(sampler, function), workers) as draws:
+        assert [numbers(drawn) for drawn in draws(chunks)] == here
+
+
+def test_processes_draw_only_some_chunks_ahead() -> None:
+    asked: list[int] = []
+
+    def chunks() -> Iterator[Chunk]:
+        for index in itertools.count():
+            asked.append(index)
+            yield Chunk((0, 0, index), 10)
+
+    with in_processes(partial(sampler, with_rng), 2) as draws:
+        drawn = draws(chunks())
+        next(drawn)
+        next(drawn)
+        drawn.close()  # type: ignore[attr-defined]  # it is a generator
+    assert len(asked) <= 8
+
+
+def test_what_cannot_be_pickled_stays_here() -> None:
+    wanted = pytest.raises(UsageError, match=r"cannot be sent to other processes.*workers=1")
+    with wanted, in_processes(partial(sampler, lambda x: x), 2):
+        pass
+
+
+def test_an_error_in_a_worker_reaches_the_caller() -> None:
+    make = partial(sampler, _mutates, NeighbouringPair([1], [2]))
+    wanted = pytest.raises(MechanismError, match="changes its input d1")
+    with in_processes(make, 2) as draws, wanted:
+        list(draws([Chunk((0, 0, 0), 50)]))
+
+
+def test_a_worker_that_dies_is_an_error_of_the_mechanism() -> None:
+    wanted = pytest.raises(MechanismError, match="worker process died")
+    with in_processes(partial(sampler, dies), 2) as draws, wanted:
+        list(draws([Chunk((0, 0, 0), 50)]))
+
+
+def _mutates(rows: Any) -> int:
+    rows.append(1)
+    return len(rows)
+
+
+def _mutates_array(rows: Any) -> float:
+    rows += 1
+    return float(rows.sum())
+
+
+@pytest.mark.parametrize(
+    ("function", "d1", "d2"),
+    [(_mutates, [1], [2]), (_mutates_array, np.zeros(3), np.ones(3))],
+)
+def test_changed_inputs_are_noticed(function: Callable[..., Any], d1: Any, d2: Any) -> None:
+    with pytest.raises(MechanismError, match=r"changes its input d1.*work on a copy"):
+        sampler(function, NeighbouringPair(d1, d2)).draw(Chunk((0, 0, 0), 50))
+
+
+def _fails_for_d2(x: float) -> float:
+    if x:
+        raise KeyError("gone")
+    return x
+
+
+def _ends(x: float) -> float:
+    raise StopIteration
+
+
+@pytest.mark.parametrize(
+    ("function", "kind"), [(_fails_for_d2, "KeyError"), (_ends, "StopIteration")]
+)
+def test_exceptions_are_outcomes_and_counted(function: Callable[..., Any], kind: str) -> None:
+    drawn = sampler(function).draw(Chunk((0, 0, 0), 300))
+    assert drawn.fresh is not None
+    is_d1 = drawn.fresh.release().is_d1
+    expected = (0 if function is _fails_for_d2 else int(is_d1.sum()), int((~is_d1).sum()))
+    assert drawn.failures.counts == {kind: expected}
+    assert drawn.fresh.size == 300
+
+
+def test_an_exception_may_end_the_audit() -> None:
+    with pytest.raises(MechanismError, match=r"raised KeyError: 'gone' \(on_error: fail\)"):
+        sampler(_fails_for_d2, fail_on_error=True).draw(Chunk((0, 0, 0), 300))
+
+
+def test_failures_add_up() -> None:
+    one = sampler(_fails_for_d2).draw(Chunk((0, 0, 0), 100)).failures
+    both = one + sampler(_ends).draw(Chunk((0, 0, 1), 50)).failures
+    assert both.total == one.total + 50
+    assert both.messages == {"KeyError": "'gone'", "StopIteration": ""}
+
+
+class Counts:
+    """Remembers how often it was called."""
+
+    def __init__(self) -> None:
+        self.calls = 0
+
+    def __call__(self, x: float) -> int:
+        self.calls += 1
+        return self.calls
+
+
+@pytest.mark.parametrize(
+    ("function", "reproducible"),
+    [*((one, True) for one in SEEDED), (from_the_system, False), (Counts(), False)],
+)
+def test_a_probe_sees_what_a_seed_reaches(function: Callable[..., Any], reproducible: bool) -> None:
+    probe = sampler(function).probe(Chunk((0, 3, 0), 32))
+    assert (probe.reproducible, probe.columns) == (reproducible, 1)
+
+
+def test_fresh_draws_are_given_up_to_be_learned_from() -> None:
+    fresh = sampler(with_rng).draw(Chunk((0, 0, 0), 100)).fresh
+    assert fresh is not None
+    with pytest.raises(AttributeError):
+        learn(fresh, ProfilePoint(1.0, 0.0), 100)  # type: ignore[arg-type]  # refused by the types
+    first, all_of_it = fresh.release(30), fresh.release()
+    assert (first.size, all_of_it.size) == (30, 100)
+    both = pool([first, all_of_it])
+    assert both.size == 130
+    assert both.outcomes.columns[0].numbers[:30].tolist() == numbers_of(first)
+
+
+def numbers_of(draws: Any) -> list[float]:
+    return draws.outcomes.columns[0].numbers.tolist()  # type: ignore[no-any-return]  # of floats
+
+
+def test_looks_divide_a_block_in_the_order_of_its_draws() -> None:
+    fresh = sampler(with_rng).draw(Chunk((0, 0, 0), 105)).fresh
+    assert fresh is not None
+    looks = fresh.looks(lambda outcomes: (outcomes.columns[0].numbers > 0).astype(np.intp), 2, 25)
+    assert [look.draws for look in looks] == [25, 25, 25, 25, 5]
+    released = fresh.release(25)
+    positive = np.array(numbers_of(released)) > 0
+    assert looks[0].counts[1].tolist() == [
+        int((positive & released.is_d1).sum()),
+        int((positive & ~released.is_d1).sum()),
+    ]
