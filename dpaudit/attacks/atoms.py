@@ -10,7 +10,9 @@ from numpy.typing import NDArray
 
 from dpaudit.attacks.cells import either
 from dpaudit.attacks.levels import (
+    FEW_CELLS,
     FOLDS,
+    PENALTY,
     PENALTY_ANY_ORDER,
     Candidate,
     IntArray,
@@ -74,7 +76,8 @@ def atoms(selection: SelectionDraws) -> list[Candidate]:
     held_out = held_out_tally(level[:-1], np.append(found.counts, rest, axis=1), levels)
     final = np.append(level[-1], levels).astype(np.intp)
     freeze = partial(AtomLevels, found.keys, final, found.words)
-    return [Candidate("single outputs", held_out, PENALTY_ANY_ORDER, freeze)]
+    penalty = PENALTY if len(found.keys) <= FEW_CELLS else PENALTY_ANY_ORDER
+    return [Candidate("single outputs", held_out, penalty, freeze)]
 
 
 def _repeats(outcomes: Outcomes) -> bool:

@@ -21,8 +21,10 @@ _TAIL_LEVELS = 16
 
 # Standard errors that a prediction from selection draws is lowered by. Picking by the raw point
 # estimate overfits, a larger penalty misses small events (docs/method.md §5).
-PENALTY = 3.0
-PENALTY_ANY_ORDER = 4.0
+PENALTY = 3.5
+PENALTY_ANY_ORDER = 4.5
+# So few cells have hardly more orders than a threshold has places.
+FEW_CELLS = 16
 
 
 class LevelMap(Protocol):

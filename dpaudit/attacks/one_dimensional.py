@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from dpaudit.attacks.cells import Cells, make_cells
 from dpaudit.attacks.isotonic import pooled_counts
 from dpaudit.attacks.levels import (
+    FEW_CELLS,
     FOLDS,
     PENALTY,
     PENALTY_ANY_ORDER,
@@ -136,7 +137,8 @@ def _candidate(cells: Cells, counts: IntArray, name: str, scores: FloatArray) ->
     masses = counts.sum(axis=(0, 2)).astype(np.float64)
     level, levels = cut_by_mass(scores[:, :-1], masses[:-1])
     held_out = held_out_tally(level[:-1], counts, levels)
-    penalty = PENALTY if name.startswith("threshold") else PENALTY_ANY_ORDER
+    is_simple = name.startswith("threshold") or np.count_nonzero(masses) <= FEW_CELLS
+    penalty = PENALTY if is_simple else PENALTY_ANY_ORDER
     return Candidate(name, held_out, penalty, partial(_freeze, cells, np.append(level[-1], levels)))
 
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from dpaudit.attacks.isotonic import pooled_counts
 from dpaudit.attacks.levels import FloatArray, IntArray
 from dpaudit.claims import ProfilePoint
 
@@ -34,7 +35,7 @@ class RuleTable:
     @classmethod
     def of(cls, held_out: IntArray) -> RuleTable:
         """Table the rules for ordered levels; the last row (unseen) is left out."""
-        ordered = held_out[:-1].astype(np.float64)
+        ordered = _risen(held_out[:-1])
         below = np.concatenate([np.zeros((1, 2)), np.cumsum(ordered, axis=0)])
         above = below[-1] - below
         place = np.arange(len(below))
@@ -90,6 +91,13 @@ def predicted_growth(table: RuleTable, point: ProfilePoint) -> FloatArray:
 def never_abstaining(table: RuleTable) -> FloatArray:
     """Return the correct guesses of the rules that guess at every level; -inf for the others."""
     return np.where(np.eye(len(table.correct), dtype=bool), table.correct, -np.inf)
+
+
+def _risen(ordered: IntArray) -> FloatArray:
+    """Return counts of the same levels whose share of d1 rises, as it does but for noise."""
+    pooled = pooled_counts(ordered)
+    masses = ordered.sum(axis=1, keepdims=True)
+    return np.asarray(masses * pooled / np.maximum(1.0, pooled.sum(axis=1, keepdims=True)))
 
 
 def _wilson_lower(correct: FloatArray, wrong: FloatArray, z: float) -> FloatArray:

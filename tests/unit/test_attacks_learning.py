@@ -193,7 +193,7 @@ def test_a_held_out_tally_adds_up_folds() -> None:
 
 
 def test_the_table_of_rules_is_every_rule_played() -> None:
-    held_out = np.random.default_rng(5).integers(0, 30, size=(7, 2))
+    held_out = np.array([[1, 30], [4, 25], [9, 21], [15, 16], [20, 8], [28, 3], [2, 5]])
     table = RuleTable.of(held_out)
     for low, high in itertools.product(range(7), repeat=2):
         place = low * 7 + high
@@ -204,11 +204,21 @@ def test_the_table_of_rules_is_every_rule_played() -> None:
         assert rule.tolist() == [-1] * low + [0] * (high - low) + [1] * (6 - high) + [0]
         right = held_out[rule > 0, 0].sum() + held_out[rule < 0, 1].sum()
         wrong = held_out[rule > 0, 1].sum() + held_out[rule < 0, 0].sum()
-        assert (table.correct[low, high], table.wrong[low, high]) == (right, wrong)
+        played = table.correct[low, high], table.wrong[low, high]
+        assert played == pytest.approx((right, wrong))
         both = (rule > 0).any() and (rule < 0).any()
         assert table.h[low, high] == (1.0 if both else 0.5)
     always = np.unravel_index(int(np.argmax(never_abstaining(table))), table.correct.shape)
     assert always[0] == always[1]
+
+
+def test_the_table_evens_out_what_does_not_rise() -> None:
+    # Of a plateau, the widest event is worth most; by raw counts its luckiest part would be.
+    held_out = np.array([[26, 74], [250, 750], [24, 76], [740, 260], [7, 1], [0, 0]])
+    table = RuleTable.of(held_out)
+    assert table.correct[0, 0] + table.wrong[0, 0] == pytest.approx(held_out.sum())
+    below_1, below_3 = ((table.correct[i, 5], table.wrong[i, 5]) for i in (1, 3))
+    assert below_1[0] / below_1[1] == pytest.approx(below_3[0] / below_3[1], rel=0.02)
 
 
 def test_a_rule_that_cannot_be_chosen_is_never_predicted_best() -> None:

@@ -64,8 +64,11 @@ def test_full_spends_the_budget_and_bounds_better() -> None:
     stopped, full = (audit(PureDP(0.4), samples=50_000, full=full) for full in (False, True))
     assert only(full).draws == 50_000
     assert only(full).fixed.stage == "certification"
+    early, late = only(stopped).refuted_after, only(full).refuted_after
+    assert early is not None
+    assert late is not None
     # Looks within a block matter only where a run may stop at one.
-    assert (only(stopped).refuted_after, only(full).refuted_after) == (704, 820)
+    assert early <= late < 2 * early
     assert stopped.epsilon_lower < full.epsilon_lower < 1.0
 
 
