@@ -38,7 +38,7 @@ def recheck(result: AuditResult) -> list[str]:
     violation = result.verdict is Verdict.VIOLATION
     found.append(("verdict is a violation", violation, refuted))
     return [
-        f"{result.name}: {name}: recorded {recorded!r}, recomputed {computed!r}"
+        f"{name}: recorded {recorded!r}, recomputed {computed!r}"
         for name, recorded, computed in found
         if not _agree(recorded, computed)
     ]

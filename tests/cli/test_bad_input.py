@@ -1,0 +1,198 @@
+"""Whatever is wrong: one clear line with the remedy, exit code 2 or 3, no traceback."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from dpaudit.cli.main import cli
+
+MECHANISMS = """
+import os
+
+number = 3
+
+def laplace(x, rng):
+    return x + rng.laplace()
+
+def shapes(x, rng):
+    return [0] * int(rng.integers(1, 3))
+
+def raises(x):
+    raise ValueError("needs a list")
+
+async def waits(x):
+    return x
+
+def objects(x):
+    return object()
+
+def changes(rows):
+    rows.append(1)
+    return len(rows)
+
+def make():
+    class Local:
+        def __call__(self, x):
+            return x
+    return Local()
+
+class Unpicklable:
+    def __reduce__(self):
+        raise TypeError("no way out")
+
+def unpicklable():
+    return Unpicklable()
+
+def dies(x):
+    os._exit(7)
+"""
+GOOD = "{name: one, mechanism: 'm.py:laplace', d1: 0, d2: 1, claim: {epsilon: 1}"
+INPUTS = ("--d1", "0", "--d2", "1")
+CLAIM = ("--epsilon", "1")
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A working directory that holds the mechanisms."""
+    (tmp_path / "m.py").write_text(MECHANISMS)
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def run(*words: str) -> Result:
+    return CliRunner().invoke(cli, ["run", *words])
+
+
+def one_line(result: Result) -> str:
+    """Return the only line on stderr, which is the message."""
+    assert "Traceback" not in result.output
+    lines = result.stderr.splitlines()
+    assert len(lines) == 1, result.stderr
+    return lines[0]
+
+
+USAGE: dict[str, tuple[tuple[str, ...], str]] = {
+    "missing module": (("nothing_here:f", *INPUTS, *CLAIM), "no module 'nothing_here'"),
+    "missing file": (("no.py:f", *INPUTS, *CLAIM), "no.py"),
+    "missing attribute": (("m.py:laplaze", *INPUTS, *CLAIM), "Did you mean 'laplace'?"),
+    "not callable": (("m.py:number", *INPUTS, *CLAIM), "is of type int, which cannot be called"),
+    "async": (("m.py:waits", *INPUTS, *CLAIM), "asyncio.run"),
+    "no path": (("laplace", *INPUTS, *CLAIM), "laplace"),
+    "unparsable dataset": (("m.py:laplace", "--d1", "[1", "--d2", "1", *CLAIM), "--d1"),
+    "no such dataset": (("m.py:laplace", "--d1", "@x.csv", "--d2", "1", *CLAIM), "no such file"),
+    "no d2": (("m.py:laplace", "--d1", "0", *CLAIM), "--d2 is missing"),
+    "negative ε": (("m.py:laplace", *INPUTS, "--epsilon", "-1"), "at least 0"),
+    "NaN ε": (("m.py:laplace", *INPUTS, "--epsilon", "nan"), "finite number"),
+    "infinite ε": (("m.py:laplace", *INPUTS, "--epsilon", "inf"), "finite number"),
+    "δ = 1": (("m.py:laplace", *INPUTS, *CLAIM, "--delta", "1"), "must lie in [0, 1)"),
+    "δ < 0": (("m.py:laplace", *INPUTS, *CLAIM, "--delta", "-0.1"), "must lie in [0, 1)"),
+    "confidence 0": (("m.py:laplace", *INPUTS, *CLAIM, "--confidence", "0"), "(0, 1)"),
+    "confidence 1": (("m.py:laplace", *INPUTS, *CLAIM, "--confidence", "1"), "(0, 1)"),
+    "few samples": (("m.py:laplace", *INPUTS, *CLAIM, "--samples", "999"), "at least 1,000"),
+    "no workers": (("m.py:laplace", *INPUTS, *CLAIM, "--workers", "0"), "at least 1"),
+    "bad time": (("m.py:laplace", *INPUTS, *CLAIM, "--time", "soon"), "30s"),
+    "unknown parameter": (("m.py:laplace", *INPUTS, *CLAIM, "--param", "scale=1"), "'scale'"),
+    "unpicklable": (
+        ("m.py:laplace", "--d1", "import:m:unpicklable", "--d2", "1", *CLAIM, "--workers", "2"),
+        "workers=1",
+    ),
+    "contradicted adjacency": (
+        ("m.py:laplace", "--d1", "[1, 2]", "--d2", "[3, 4]", *CLAIM, "--adjacency", "replace"),
+        "differ in 2 rows",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", USAGE)
+def test_requests_that_cannot_be_carried_out(name: str) -> None:
+    words, said = USAGE[name]
+    result = run(*words)
+    assert result.exit_code == 2, result.output
+    line = one_line(result)
+    assert line.startswith("error: ")
+    assert said in line
+
+
+FILES: dict[str, tuple[str, str]] = {
+    "unknown key": (f"version: 1\naudits:\n  - {GOOD}, sampels: 9}}\n", "Did you mean 'samples'?"),
+    "duplicate name": (f"version: 1\naudits:\n  - {GOOD}}}\n  - {GOOD}}}\n", "used twice"),
+    "Python tag": ("version: 1\naudits: !!python/object/apply:os.getcwd []\n", "refused"),
+    "not YAML": ("version: [1\n", "not valid YAML"),
+    "other version": (f"version: 9\naudits:\n  - {GOOD}}}\n", "version"),
+    "no audits": ("version: 1\n", "audits"),
+    "bad claim": (f"version: 1\naudits:\n  - {GOOD[:-2]}-1}}}}\n", "at least 0"),
+}
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_files_that_are_not_valid(name: str, folder: Path) -> None:
+    text, said = FILES[name]
+    (folder / "audits.yaml").write_text(text)
+    result = run("audits.yaml")
+    assert result.exit_code == 2, result.output
+    line = one_line(result)
+    assert "audits.yaml" in line
+    assert said in line
+
+
+ERRORS = {
+    "shapes": "outputs of different shapes (length 1, length 2)",
+    "raises": "the first one ValueError: needs a list",
+    "objects": "object objects",
+    "dies": "a worker process died",
+}
+
+
+@pytest.mark.parametrize("name", ERRORS)
+def test_mechanisms_that_cannot_be_audited(name: str) -> None:
+    if name == "dies":
+        # In this process it would end the tests; in a worker it is the mechanism's failure.
+        (Path.cwd() / "careful.py").write_text(
+            "import multiprocessing, os\n"
+            "def dies(x):\n"
+            "    if multiprocessing.parent_process() is not None: os._exit(7)\n"
+            "    return x\n"
+        )
+        result = run("careful.py:dies", *INPUTS, *CLAIM, "--workers", "2")
+    else:
+        result = run(f"m.py:{name}", *INPUTS, *CLAIM)
+    assert result.exit_code == 3, result.output
+    assert "Traceback" not in result.output
+    said = " ".join(result.stdout.split())
+    assert said.startswith("ERROR ")
+    assert ERRORS[name] in said
+
+
+def test_a_changed_input_is_reported() -> None:
+    result = run("m.py:changes", "--d1", "[1]", "--d2", "[1, 2]", *CLAIM)
+    assert result.exit_code == 3
+    assert "changes its input d1" in " ".join(result.stdout.split())
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("--d1", "1", "--d2", "1"), "d1 and d2 are equal"),
+        (("--d1", "0", "--d2", "1", "--adjacency", "add-remove"), "adjacency add-remove unchecked"),
+    ],
+)
+def test_what_is_only_warned_about(words: tuple[str, ...], said: str) -> None:
+    result = run("m.py:laplace", *words, *CLAIM, "--samples", "2000")
+    assert result.exit_code == 0
+    assert said in " ".join(result.stdout.split())
+
+
+def test_one_audit_that_cannot_be_run_does_not_lose_the_others(folder: Path) -> None:
+    audits = ["m.py:laplace", "m.py:nothing", "m.py:raises", "m.py:laplace"]
+    lines = [
+        f"  - {{name: a{place}, mechanism: '{one}', d1: 0, d2: 1, claim: {{epsilon: {place}}}}}"
+        for place, one in enumerate(audits)
+    ]
+    (folder / "all.yaml").write_text("\n".join(["version: 1", "audits:", *lines]))
+    result = run("all.yaml", "--samples", "5000", "--quiet")
+    assert result.exit_code == 2
+    verdicts = [line.split("  ")[0] for line in result.stdout.splitlines()]
+    assert verdicts == ["VIOLATION", "ERROR", "ERROR", "NO VIOLATION FOUND"]
