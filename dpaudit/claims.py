@@ -7,6 +7,7 @@ refuted by refuting one point of that curve, so a claim hands the statistics not
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from numbers import Real
@@ -24,7 +25,7 @@ class ProfilePoint:
 
 
 @dataclass(frozen=True, slots=True)
-class PrivacyClaim:
+class PrivacyClaim(ABC):
     """What a mechanism is said to satisfy; valid on construction.
 
     Subclasses are frozen dataclasses of their parameters. Register a new one in `DEFINITIONS`.
@@ -34,13 +35,13 @@ class PrivacyClaim:
     title: ClassVar[str]
     formula: ClassVar[str]
 
+    @abstractmethod
     def point(self) -> ProfilePoint:
         """Return the point of the profile that an audit attacks."""
-        raise NotImplementedError
 
+    @abstractmethod
     def describe(self) -> str:
         """Return the claim as a user would write it, e.g. `(1, 1e-05)-DP`."""
-        raise NotImplementedError
 
     def parameters(self) -> dict[str, float]:
         """Return the parameters by name, in the order of the constructor."""
