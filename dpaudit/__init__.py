@@ -14,7 +14,13 @@ from dpaudit.version import __version__
 if TYPE_CHECKING:
     from dpaudit.api import audit
     from dpaudit.auditing.result import AuditResult, Certificate, Progress, Verdict
-    from dpaudit.claims import ApproximateDP, PrivacyClaim, ProbabilisticDP, PureDP
+    from dpaudit.claims import (
+        ApproximateDP,
+        PrivacyClaim,
+        ProbabilisticDP,
+        PureDP,
+        TotalVariation,
+    )
     from dpaudit.errors import DpauditError, MechanismError, UsageError
 
 __all__ = [
@@ -27,6 +33,7 @@ __all__ = [
     "ProbabilisticDP",
     "Progress",
     "PureDP",
+    "TotalVariation",
     "UsageError",
     "Verdict",
     "__version__",
@@ -36,7 +43,13 @@ __all__ = [
 _HOMES = {
     "dpaudit.api": ("audit",),
     "dpaudit.auditing.result": ("AuditResult", "Certificate", "Progress", "Verdict"),
-    "dpaudit.claims": ("ApproximateDP", "PrivacyClaim", "ProbabilisticDP", "PureDP"),
+    "dpaudit.claims": (
+        "ApproximateDP",
+        "PrivacyClaim",
+        "ProbabilisticDP",
+        "PureDP",
+        "TotalVariation",
+    ),
     "dpaudit.errors": ("DpauditError", "MechanismError", "UsageError"),
 }
 

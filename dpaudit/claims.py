@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, fields
-from numbers import Real
+from numbers import Integral, Real
 from typing import Any, ClassVar
 
 from dpaudit.errors import ClaimError, did_you_mean
@@ -124,8 +125,32 @@ class ProbabilisticDP(PrivacyClaim):
         return f"({self.epsilon:.12g}, {self.delta:.12g})-probabilistic DP"
 
 
+@dataclass(frozen=True, slots=True)
+class TotalVariation(PrivacyClaim):
+    """Total variation distance of at most δ: |P(E) - Q(E)| ≤ δ for every event, (0, δ)-DP.
+
+    delta: 0 ≤ δ < 1. Raises ClaimError otherwise.
+    """
+
+    key: ClassVar[str] = "total-variation"
+    title: ClassVar[str] = "total variation distance"
+    formula: ClassVar[str] = "|P(E) - Q(E)| ≤ δ"
+
+    delta: float
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "delta", _checked_delta(self.delta))
+
+    def point(self) -> ProfilePoint:
+        return ProfilePoint(0.0, self.delta)
+
+    def describe(self) -> str:
+        return f"total variation of at most {self.delta:.12g}"
+
+
 DEFINITIONS: Mapping[str, type[PrivacyClaim]] = {
-    definition.key: definition for definition in (PureDP, ApproximateDP, ProbabilisticDP)
+    definition.key: definition
+    for definition in (PureDP, ApproximateDP, ProbabilisticDP, TotalVariation)
 }
 
 
@@ -156,6 +181,103 @@ def make_claim(parameters: Mapping[str, Any], definition: str | None = None) -> 
     if missing:
         raise ClaimError(f"the {definition} definition needs {' and '.join(missing)}")
     return DEFINITIONS[definition](**{name: given[name] for name in wanted})
+
+
+def group(claim: PrivacyClaim, size: int) -> PrivacyClaim:
+    """Return what a claim for one record implies for inputs that differ in `size` records.
+
+    Pure: size · ε (Dwork & Roth 2014, Thm. 2.2). Approximate: (kε, δ (e^{kε} - 1) / (e^ε - 1)), and
+    (0, kδ) at ε = 0. size ≥ 1. Raises ClaimError where nothing is implied: for the probabilistic
+    definition (take the approximate claim that it implies), and when δ would reach 1.
+
+    >>> group(PureDP(0.5), 3).describe()
+    '1.5-DP'
+    """
+    if isinstance(size, bool) or not isinstance(size, Integral) or size < 1:
+        raise ClaimError(f"group={size!r} must be a whole number of records, at least 1")
+    number = int(size)
+    if isinstance(claim, PureDP):
+        return PureDP(number * claim.epsilon)
+    if isinstance(claim, TotalVariation):
+        return TotalVariation(_meaningful(number * claim.delta, f"group of {number}"))
+    if not isinstance(claim, ApproximateDP):
+        raise ClaimError(f"{claim.describe()} implies nothing for groups; claim approximate DP")
+    delta = claim.delta * _geometric_sum(claim.epsilon, number) if claim.delta else 0.0
+    return ApproximateDP(number * claim.epsilon, _meaningful(delta, f"group of {number}"))
+
+
+def compose(claims: Sequence[PrivacyClaim]) -> PrivacyClaim:
+    """Return what the claims of independent releases imply for all of them together.
+
+    ε and δ add up (Dwork & Roth 2014, Thm. 3.16); probabilistic claims count as the approximate
+    ones that they imply (Meiser 2018). Raises ClaimError for no claims, and when δ would reach 1.
+
+    >>> compose([PureDP(0.5), ApproximateDP(1, 1e-6)]).describe()
+    '(1.5, 1e-06)-DP'
+    """
+    if not claims:
+        raise ClaimError("compose needs at least one claim")
+    points = [claim.point() for claim in claims]
+    epsilon = math.fsum(point.epsilon for point in points)
+    delta = math.fsum(point.delta for point in points)
+    if all(isinstance(claim, PureDP) for claim in claims):
+        return PureDP(epsilon)
+    if all(isinstance(claim, TotalVariation) for claim in claims):
+        return TotalVariation(_meaningful(delta, "composition"))
+    return ApproximateDP(epsilon, _meaningful(delta, "composition"))
+
+
+def relax(claim: PrivacyClaim, epsilon: float, *, tight: bool = True) -> ApproximateDP:
+    """Return the approximate claim at a smaller ε' that a claim implies.
+
+    tight: δ' = δ + (1 - δ)(e^ε - e^ε') / (1 + e^ε), the privacy profile (Kairouz et al. 2015); else
+    the simpler δ' = δ + e^ε - e^ε', which is soon vacuous. Raises ClaimError when ε' > ε and when
+    δ' would reach 1.
+
+    >>> round(relax(ApproximateDP(1, 1e-5), 0.5).delta, 3)
+    0.288
+    """
+    smaller, point = _checked_epsilon(epsilon), claim.point()
+    if smaller > point.epsilon:
+        raise ClaimError(f"epsilon={smaller!r} must be at most {point.epsilon!r} to relax to")
+    # (e^ε - e^ε') / (1 + e^ε), without overflow.
+    gap = -math.expm1(smaller - point.epsilon)
+    if tight:
+        delta = point.delta + (1 - point.delta) * gap / (1 + math.exp(-point.epsilon))
+    else:
+        delta = point.delta + gap * math.exp(min(point.epsilon, 700.0))
+    return ApproximateDP(smaller, _meaningful(delta, f"relaxation to ε = {smaller:g}"))
+
+
+def posterior_bounds(epsilon: float, prior: float) -> tuple[float, float]:
+    """Return how far an output of an ε-DP mechanism may move a prior belief in one input.
+
+    prior in [0, 1]. By Bayes' rule the odds change by a factor between e^-ε and e^ε.
+
+    >>> low, high = posterior_bounds(1.1, 0.5)
+    >>> round(low, 2), round(high, 2)
+    (0.25, 0.75)
+    """
+    largest, belief = _checked_epsilon(epsilon), _number("prior", prior)
+    if not 0 <= belief <= 1:
+        raise ClaimError(f"prior={belief!r} must lie in [0, 1]")
+    damped = math.exp(-largest)
+    low = belief * damped / (belief * damped + 1 - belief) if belief < 1 else 1.0
+    high = belief / (belief + (1 - belief) * damped) if belief > 0 else 0.0
+    return low, high
+
+
+def _geometric_sum(epsilon: float, terms: int) -> float:
+    """Return 1 + e^ε + … + e^{(terms - 1) ε}; inf when it is too large for a float."""
+    with suppress(OverflowError):
+        return math.expm1(terms * epsilon) / math.expm1(epsilon) if epsilon else float(terms)
+    return math.inf
+
+
+def _meaningful(delta: float, what: str) -> float:
+    if delta >= 1:
+        raise ClaimError(f"{what}: δ would be {delta:.3g}, and a δ of 1 or more says nothing")
+    return delta
 
 
 def _number(name: str, value: Any) -> float:

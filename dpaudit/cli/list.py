@@ -34,8 +34,8 @@ def definitions() -> None:
     """List the privacy definitions that --definition takes, with their formulas."""
     for key, definition in DEFINITIONS.items():
         flags = " ".join(f"--{field.name}" for field in fields(definition))
-        click.echo(f"{key:<15}{definition.title} ({flags})")
-        click.echo(f"{'':<15}{definition.formula}")
+        click.echo(f"{key:<17}{definition.title} ({flags})")
+        click.echo(f"{'':<17}{definition.formula}")
 
 
 @list_.command()

@@ -11,7 +11,7 @@ from typing import Any
 from msgspec import UNSET, UnsetType
 
 from dpaudit.auditing.spec import AuditSpec
-from dpaudit.claims import PrivacyClaim, make_claim
+from dpaudit.claims import PrivacyClaim, group, make_claim
 from dpaudit.config.problems import Locate, Path, PlacedError, about, problem, reported
 from dpaudit.config.schema import (
     AuditSettings,
@@ -120,8 +120,10 @@ def _claim(given: AuditSettings) -> PrivacyClaim:
     definition = parameters.pop("definition", None)
     if definition is not None and not isinstance(definition, str):
         raise problem(("claim", "definition"), f"definition={definition!r} must be a name")
+    size = parameters.pop("group", 1)
     with about("claim"):
-        return make_claim(parameters, definition)
+        claim = make_claim(parameters, definition)
+        return claim if size == 1 else group(claim, size)
 
 
 def _pairs(given: AuditSettings, base: Folder) -> tuple[NeighbouringPair, ...]:

@@ -210,5 +210,10 @@ def _claim_schema() -> dict[str, Any]:
     number = {"anyOf": [{"type": "number"}, {"type": "string", "pattern": f"^{REFERENCE}$"}]}
     names = {field.name for one in DEFINITIONS.values() for field in fields(one)}
     definition = {"enum": list(DEFINITIONS)}
-    properties = {"definition": definition, **dict.fromkeys(sorted(names), number)}
+    groups = {"type": "integer", "minimum": 1}
+    properties = {
+        "definition": definition,
+        **dict.fromkeys(sorted(names), number),
+        "group": groups,
+    }
     return {"type": "object", "properties": properties, "additionalProperties": False}

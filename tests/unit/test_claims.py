@@ -15,6 +15,7 @@ from dpaudit.claims import (
     ProbabilisticDP,
     ProfilePoint,
     PureDP,
+    TotalVariation,
     make_claim,
 )
 from dpaudit.errors import ClaimError, UsageError
@@ -30,6 +31,7 @@ WITH_DELTA = [ApproximateDP, ProbabilisticDP]
         (PureDP(0.1234567), ProfilePoint(0.1234567, 0.0), "0.1234567-DP"),
         (ApproximateDP(1, 1e-5), ProfilePoint(1.0, 1e-5), "(1, 1e-05)-DP"),
         (ProbabilisticDP(0.5, 0.1), ProfilePoint(0.5, 0.1), "(0.5, 0.1)-probabilistic DP"),
+        (TotalVariation(0.2), ProfilePoint(0.0, 0.2), "total variation of at most 0.2"),
     ],
 )
 def test_a_claim_has_a_point_and_words(
@@ -91,7 +93,7 @@ def test_a_claim_is_a_frozen_value() -> None:
 
 def test_every_definition_is_registered_under_its_key() -> None:
     assert {key: one.key for key, one in DEFINITIONS.items()} == {key: key for key in DEFINITIONS}
-    assert set(DEFINITIONS) == {"pure", "approximate", "probabilistic"}
+    assert set(DEFINITIONS) == {"pure", "approximate", "probabilistic", "total-variation"}
     for definition in DEFINITIONS.values():
         assert definition.title
         assert "≤" in definition.formula
@@ -101,6 +103,7 @@ def test_every_definition_is_registered_under_its_key() -> None:
     ("parameters", "definition", "claim"),
     [
         ({"epsilon": 1}, None, PureDP(1.0)),
+        ({"delta": 0.5}, "total-variation", TotalVariation(0.5)),
         ({"epsilon": 1, "delta": 0}, None, PureDP(1.0)),
         ({"epsilon": 1, "delta": None}, None, PureDP(1.0)),
         ({"epsilon": 1, "delta": 0.0}, "pure", PureDP(1.0)),

@@ -365,3 +365,10 @@ def test_configurations_of_the_project_can_be_read(path: Path) -> None:
     specs = load_config(path)
     assert specs
     assert all(spec.expect for spec in specs)
+
+
+def test_a_claim_may_be_for_a_group() -> None:
+    audit = {"mechanism": "m:f", "d1": 0, "d2": 3}
+    assert build_spec({**audit, "claim": {"epsilon": 0.5, "group": 3}}).claim == PureDP(1.5)
+    with pytest.raises(UsageError, match="group=0 must be a whole number"):
+        build_spec({**audit, "claim": {"epsilon": 0.5, "group": 0}})
