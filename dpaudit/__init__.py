@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from dpaudit.auditing.result import AuditResult, Certificate, Progress, Verdict
     from dpaudit.claims import (
         ApproximateDP,
+        GaussianDP,
         PrivacyClaim,
         ProbabilisticDP,
         PureDP,
@@ -28,6 +29,7 @@ __all__ = [
     "AuditResult",
     "Certificate",
     "DpauditError",
+    "GaussianDP",
     "MechanismError",
     "PrivacyClaim",
     "ProbabilisticDP",
@@ -45,6 +47,7 @@ _HOMES = {
     "dpaudit.auditing.result": ("AuditResult", "Certificate", "Progress", "Verdict"),
     "dpaudit.claims": (
         "ApproximateDP",
+        "GaussianDP",
         "PrivacyClaim",
         "ProbabilisticDP",
         "PureDP",

@@ -11,6 +11,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, fields
+from functools import lru_cache
 from numbers import Integral, Real
 from typing import Any, ClassVar
 
@@ -43,6 +44,13 @@ class PrivacyClaim(ABC):
     @abstractmethod
     def describe(self) -> str:
         """Return the claim as a user would write it, e.g. `(1, 1e-05)-DP`."""
+
+    def own_lower(self, delta_lower: float) -> tuple[str, float] | None:
+        """Return symbol and lower bound of the definition's own parameter, unless it is ε or δ.
+
+        delta_lower: a lower bound for δ at the ε of `point`.
+        """
+        return None
 
     def parameters(self) -> dict[str, float]:
         """Return the parameters by name, in the order of the constructor."""
@@ -148,9 +156,85 @@ class TotalVariation(PrivacyClaim):
         return f"total variation of at most {self.delta:.12g}"
 
 
+@dataclass(frozen=True, slots=True)
+class GaussianDP(PrivacyClaim):
+    """μ-Gaussian differential privacy: no test tells P from Q better than N(0, 1) from N(μ, 1)
+    (Dong, Roth & Su 2022). Attacked at the one point of the profile where a slightly larger μ
+    shows best; which that is depends on μ alone.
+
+    mu: finite, > 0, at most 10. Raises ClaimError otherwise.
+    """
+
+    key: ClassVar[str] = "gaussian"
+    title: ClassVar[str] = "Gaussian differential privacy"
+    formula: ClassVar[str] = "δ(ε) ≤ Φ(-ε/μ + μ/2) - e^ε Φ(-ε/μ - μ/2)"
+
+    mu: float
+
+    def __post_init__(self) -> None:
+        mu = _number("mu", self.mu)
+        if not 0 < mu <= _LARGEST_MU:
+            raise ClaimError(f"mu={mu!r} must lie in (0, {_LARGEST_MU:g}]")
+        object.__setattr__(self, "mu", mu)
+
+    def point(self) -> ProfilePoint:
+        return _gaussian_point(self.mu)
+
+    def describe(self) -> str:
+        return f"{self.mu:.12g}-Gaussian DP"
+
+    def own_lower(self, delta_lower: float) -> tuple[str, float]:
+        """Return the largest μ (within 10⁻⁶, rounded down) whose profile stays below the bound."""
+        epsilon, low, high = self.point().epsilon, 0.0, 4 * _LARGEST_MU
+        while high - low > 1e-6:
+            middle = (low + high) / 2
+            below = gaussian_delta(middle, epsilon) <= delta_lower
+            low, high = (middle, high) if below else (low, middle)
+        return "μ", low
+
+
+_LARGEST_MU = 10.0
+
+
+def gaussian_delta(mu: float, epsilon: float) -> float:
+    """Return δ(ε) of N(0, 1) against N(μ, 1), rounded up, in [0, 1].
+
+    Source: Balle & Wang 2018. mu > 0, epsilon ≥ 0.
+
+    >>> round(gaussian_delta(1.0, 1.0), 4)
+    0.1269
+    """
+    ahead, behind = _normal_tail(epsilon / mu - mu / 2), _normal_tail(epsilon / mu + mu / 2)
+    # Rounded up by more than the two terms, which nearly cancel, can be wrong by.
+    other = math.exp(epsilon) * behind if behind else 0.0
+    return min(1.0, max(0.0, ahead - other) + 1e-13 * ahead)
+
+
+def _normal_tail(x: float) -> float:
+    """Return Pr[N(0, 1) > x]."""
+    return 0.5 * math.erfc(x / math.sqrt(2))
+
+
+@lru_cache(maxsize=256)
+def _gaussian_point(mu: float) -> ProfilePoint:
+    """Return the point at which μ · 1.1 stands out most, in standard errors of a draw."""
+    larger = 1.1 * mu
+
+    def evidence(epsilon: float) -> float:
+        ahead = _normal_tail(epsilon / larger - larger / 2)
+        behind = _normal_tail(epsilon / larger + larger / 2)
+        ratio = math.exp(epsilon)
+        excess = ahead - ratio * behind - gaussian_delta(mu, epsilon)
+        return excess / math.sqrt(ahead + ratio**2 * behind)
+
+    last = mu * (4 + mu)
+    epsilon = max((last * step / 400 for step in range(401)), key=evidence)
+    return ProfilePoint(epsilon, gaussian_delta(mu, epsilon))
+
+
 DEFINITIONS: Mapping[str, type[PrivacyClaim]] = {
     definition.key: definition
-    for definition in (PureDP, ApproximateDP, ProbabilisticDP, TotalVariation)
+    for definition in (PureDP, ApproximateDP, ProbabilisticDP, TotalVariation, GaussianDP)
 }
 
 
@@ -186,9 +270,10 @@ def make_claim(parameters: Mapping[str, Any], definition: str | None = None) -> 
 def group(claim: PrivacyClaim, size: int) -> PrivacyClaim:
     """Return what a claim for one record implies for inputs that differ in `size` records.
 
-    Pure: size · ε (Dwork & Roth 2014, Thm. 2.2). Approximate: (kε, δ (e^{kε} - 1) / (e^ε - 1)), and
-    (0, kδ) at ε = 0. size ≥ 1. Raises ClaimError where nothing is implied: for the probabilistic
-    definition (take the approximate claim that it implies), and when δ would reach 1.
+    With k = size ≥ 1: kε for pure claims (Dwork & Roth 2014, Thm. 2.2), kε and
+    δ (e^{kε} - 1) / (e^ε - 1) for approximate ones, kδ at ε = 0, kμ for Gaussian ones (Dong, Roth &
+    Su 2022, Thm. 2.9). Raises ClaimError where nothing is implied: for the probabilistic definition
+    (take the approximate claim that it implies), and when δ would reach 1.
 
     >>> group(PureDP(0.5), 3).describe()
     '1.5-DP'
@@ -200,6 +285,8 @@ def group(claim: PrivacyClaim, size: int) -> PrivacyClaim:
         return PureDP(number * claim.epsilon)
     if isinstance(claim, TotalVariation):
         return TotalVariation(_meaningful(number * claim.delta, f"group of {number}"))
+    if isinstance(claim, GaussianDP):
+        return GaussianDP(number * claim.mu)
     if not isinstance(claim, ApproximateDP):
         raise ClaimError(f"{claim.describe()} implies nothing for groups; claim approximate DP")
     delta = claim.delta * _geometric_sum(claim.epsilon, number) if claim.delta else 0.0
@@ -209,7 +296,8 @@ def group(claim: PrivacyClaim, size: int) -> PrivacyClaim:
 def compose(claims: Sequence[PrivacyClaim]) -> PrivacyClaim:
     """Return what the claims of independent releases imply for all of them together.
 
-    ε and δ add up (Dwork & Roth 2014, Thm. 3.16); probabilistic claims count as the approximate
+    ε and δ add up (Dwork & Roth 2014, Thm. 3.16), the squares of μ do among Gaussian claims (Dong,
+    Roth & Su 2022, Cor. 3.3); probabilistic claims count as the approximate
     ones that they imply (Meiser 2018). Raises ClaimError for no claims, and when δ would reach 1.
 
     >>> compose([PureDP(0.5), ApproximateDP(1, 1e-6)]).describe()
@@ -222,6 +310,9 @@ def compose(claims: Sequence[PrivacyClaim]) -> PrivacyClaim:
     delta = math.fsum(point.delta for point in points)
     if all(isinstance(claim, PureDP) for claim in claims):
         return PureDP(epsilon)
+    gaussians = [claim.mu for claim in claims if isinstance(claim, GaussianDP)]
+    if len(gaussians) == len(claims):
+        return GaussianDP(math.hypot(*gaussians))
     if all(isinstance(claim, TotalVariation) for claim in claims):
         return TotalVariation(_meaningful(delta, "composition"))
     return ApproximateDP(epsilon, _meaningful(delta, "composition"))

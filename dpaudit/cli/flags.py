@@ -17,7 +17,7 @@ from dpaudit.targets.datasets import parse_dataset
 
 Command = Callable[..., Any]
 
-_CLAIM = ("epsilon", "delta", "definition")
+_CLAIM = ("epsilon", "delta", "mu", "definition")
 
 
 def _value(_: click.Context, param: click.Parameter, text: str | None) -> Any:
@@ -87,6 +87,7 @@ _FLAGS: tuple[tuple[tuple[str, ...], dict[str, Any]], ...] = (
     ),
     (("--epsilon",), {"type": float, "help": "The ε of the claim."}),
     (("--delta",), {"type": float, "help": "The δ of the claim."}),
+    (("--mu",), {"type": float, "help": "The μ of a Gaussian claim."}),
     (
         ("--definition",),
         {

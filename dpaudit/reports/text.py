@@ -140,8 +140,21 @@ def _bounds(result: AuditResult) -> list[str]:
     return [
         *row("ε at least", f"{epsilon}{at_delta}, {confident} (claimed: {claimed})"),
         *row("δ at least", f"{lower} at ε = {claimed}, {confident} (claimed: {delta})"),
+        *_own_bound(result),
         *row("p-value", _p_value(result)),
     ]
+
+
+def _own_bound(result: AuditResult) -> list[str]:
+    """Return the bound in the definition's own parameter, where it has one."""
+    own = result.claim.own_lower(result.delta_lower)
+    if own is None:
+        return []
+    symbol, lower = own
+    (claimed,) = result.claim.parameters().values()
+    bound = numbers.at_least(lower, above=claimed)
+    confident = f"with {numbers.level(result.confidence)} confidence"
+    return row(f"{symbol} at least", f"{bound}, {confident} (claimed: {numbers.plain(claimed)})")
 
 
 def _p_value(result: AuditResult) -> str:
