@@ -90,9 +90,10 @@ class Outcomes:
         return _mix(keys)
 
     def word(self, row: int) -> str:
-        """Return one outcome as a reader would write it."""
+        """Return one outcome as a reader would write it; an exception starts with `RAISED`."""
         words = [column.word(row) for column in self.columns]
-        return words[0] if len(words) == 1 else f"({', '.join(words)})"
+        is_whole = len(words) == 1 or words[0].startswith(RAISED)
+        return words[0] if is_whole else f"({', '.join(words)})"
 
 
 def number_word(number: float) -> str:
@@ -104,16 +105,23 @@ def number_word(number: float) -> str:
 
 def concatenate(tables: Sequence[Outcomes]) -> Outcomes:
     """Return all outcomes in one table. Raises MechanismError when their columns differ."""
-    tables = [table for table in tables if table.size] or list(tables[:1])
+    tables = alike([table for table in tables if table.size] or list(tables[:1]))
     if not tables:
         return from_raw([])
+    joined = zip(*(table.columns for table in tables), strict=True)
+    return Outcomes(tuple(map(_join, joined)), sum(table.size for table in tables))
+
+
+def alike(tables: Sequence[Outcomes]) -> list[Outcomes]:
+    """Return the tables with equal columns: one of nothing but exceptions is as wide as the others.
+
+    Raises MechanismError when their columns differ.
+    """
     lengths = {_length(table) for table in tables if not _all_raised(table)}
     if len(lengths) > 1:
         raise _unequal(lengths)
     length = lengths.pop() if lengths else 0
-    tables = [_widened(table, length) for table in tables]
-    joined = zip(*(table.columns for table in tables), strict=True)
-    return Outcomes(tuple(map(_join, joined)), sum(table.size for table in tables))
+    return [_widened(table, length) for table in tables]
 
 
 def from_raw(raw: Sequence[Any] | NDArray[Any]) -> Outcomes:

@@ -8,7 +8,7 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
-from dpaudit.attacks.cells import either
+from dpaudit.attacks.cells import either, shortened
 from dpaudit.attacks.levels import (
     FEW_CELLS,
     FOLDS,
@@ -23,7 +23,7 @@ from dpaudit.attacks.levels import (
     log_ratio,
 )
 from dpaudit.draws import LevelArray, SelectionDraws
-from dpaudit.outcomes import KeyArray, Outcomes
+from dpaudit.outcomes import RAISED, KeyArray, Outcomes
 
 _LEAST = 2
 _MOST = 4096
@@ -100,14 +100,17 @@ class AtomLevels(LevelMap):
         return np.asarray(self.level[find(self.keys, outcomes.keys())])
 
     def words(self, chosen: NDArray[np.bool_]) -> str:
-        names = [name for name, level in zip(self.names, self.level, strict=False) if chosen[level]]
+        every = [name for name, level in zip(self.names, self.level, strict=False) if chosen[level]]
+        raised = [name for name in every if name.startswith(RAISED)]
+        names = [shortened(name) for name in every if name not in raised]
         if chosen[-1]:
             names.append("anything else")
         if len(names) > _WORDS:
             names = [*names[:_WORDS], f"{len(names) - _WORDS} more values"]
-        if not names:
-            return "output is never as it was seen before"
-        return f"output is {either(names)}"
+        parts = [f"{name.removeprefix(RAISED)} is raised" for name in raised]
+        if names:
+            parts.append(f"output is {names[0]}")
+        return either([*parts, *names[1:]]) or "output is never as it was seen before"
 
 
 def find(keys: KeyArray, wanted: KeyArray) -> NDArray[np.intp]:

@@ -22,6 +22,7 @@ LARGEST = 256
 _DRAWS_PER_CELL = 24
 _TAIL = 0.02
 _WORDS = 6
+_LONGEST_WORD = 60
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -72,16 +73,18 @@ class Cells:
 
         chosen: by value.
         """
-        numeric = chosen[self.values]
+        unseen = self.label_values[-1]
+        # Numbers that count as unseen are among "anything else".
+        numeric = chosen[self.values] & (self.values != unseen)
         parts = [_interval_words(self.name, low, high) for low, high in self._runs(numeric)]
         found = chosen[self.label_values[:-1]]
         every = [label for label, one in zip(self.labels, found, strict=True) if one]
         raised = [label for label in every if label.startswith(RAISED)]
         labels = [label for label in every if label not in raised]
         parts += [f"{label.removeprefix(RAISED)} is raised" for label in raised]
-        if chosen[self.label_values[-1]]:
+        if chosen[unseen]:
             parts.append("anything else")
-        return _joined(self.name, parts, labels)
+        return _joined(self.name, parts, [shortened(label) for label in labels])
 
     def _runs(self, numeric: NDArray[np.bool_]) -> list[tuple[float, float]]:
         bounds = np.concatenate([[-np.inf], self.edges, [np.inf]])
@@ -197,6 +200,11 @@ def _alternatives(name: str, parts: Sequence[str]) -> str:
     if len(ranges) > _WORDS:
         ranges = [*ranges[:_WORDS], f"{len(ranges) - _WORDS} more intervals"]
     return either([*ranges, *listed])
+
+
+def shortened(word: str) -> str:
+    """Return a word of at most some sixty characters, for an output that is a long text."""
+    return word if len(word) <= _LONGEST_WORD else f"{word[: _LONGEST_WORD - 1]}…"
 
 
 def either(parts: Sequence[str]) -> str:

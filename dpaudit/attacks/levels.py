@@ -98,9 +98,10 @@ def tail_refined(smallest: float) -> FloatArray:
 def cut_by_mass(scores: FloatArray, masses: FloatArray) -> tuple[IntArray, int]:
     """Return the level of every cell under every fit, (fits, cells), and the number of levels.
 
-    scores: (fits, cells); the last fit decides where levels are cut. masses: (cells,), above 0 in
-    total. Cells of equal score stay together, a heavy one stands alone. The other fits are cut at
-    the same shares of the mass: what is compared across fits is the rank, not the score.
+    scores: (fits, cells); the last fit decides where levels are cut. masses: (cells,), the draws
+    of each, which may all be 0. Cells of equal score stay together, a heavy one stands alone. The
+    other fits are cut at the same shares of the mass: what is compared across fits is the rank,
+    not the score.
     """
     starts, ends = _mass_ranges(scores, masses)
     middles = (starts + ends) / 2
@@ -129,7 +130,7 @@ def _mass_ranges(scores: FloatArray, masses: FloatArray) -> tuple[FloatArray, Fl
     order = np.argsort(scores, axis=1, kind="stable")
     ordered = np.take_along_axis(scores, order, axis=1)
     upto = np.cumsum(masses[order], axis=1)
-    upto /= upto[:, -1:]
+    upto /= np.maximum(upto[:, -1:], 1.0)
     below = np.concatenate([np.zeros((len(upto), 1)), upto[:, :-1]], axis=1)
     tied = ordered[:, 1:] == ordered[:, :-1]
     edge = np.zeros((len(upto), 1), dtype=bool)

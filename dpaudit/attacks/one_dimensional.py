@@ -136,6 +136,9 @@ def _complete(numeric: FloatArray, labels: FloatArray) -> FloatArray:
 def _candidate(cells: Cells, counts: IntArray, name: str, scores: FloatArray) -> Candidate:
     masses = counts.sum(axis=(0, 2)).astype(np.float64)
     level, levels = cut_by_mass(scores[:, :-1], masses[:-1])
+    if np.count_nonzero(masses[: cells.intervals]) < 2:
+        # Without an order of numbers, a number not seen is as strange as a label not seen.
+        level[:, : cells.intervals][:, masses[: cells.intervals] == 0] = levels
     held_out = held_out_tally(level[:-1], counts, levels)
     is_simple = name.startswith("threshold") or np.count_nonzero(masses) <= FEW_CELLS
     penalty = PENALTY if is_simple else PENALTY_ANY_ORDER

@@ -7,6 +7,7 @@ the order that was fitted to it.
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import NDArray
 
 from dpaudit.attacks.additive import additive
 from dpaudit.attacks.atoms import AtomCounts, atoms, count_atoms
@@ -52,7 +53,7 @@ def accuse(selection: SelectionDraws, point: ProfilePoint) -> AccusedAtoms:
     """Return the atoms to certify one by one: those that look violating, and the most unequal ones
     as far as they are needed to outweigh δ. Exceptions are no raw outputs and never among them."""
     found = count_atoms(selection)
-    raw = np.array([not word.startswith(RAISED) for word in found.words], dtype=bool)
+    raw = _is_raw(found)
     counts = found.counts.sum(axis=0)
     arms = counts.sum(axis=0) + found.rest
     masks = np.zeros((2, len(counts)), dtype=bool)
@@ -65,11 +66,18 @@ def accuse(selection: SelectionDraws, point: ProfilePoint) -> AccusedAtoms:
 
 def has_atoms(selection: SelectionDraws) -> bool:
     """Return whether outputs repeat, so that single outputs can be counted."""
-    found: AtomCounts = count_atoms(selection)
-    return bool(found.counts.sum() > selection.size / 10)
+    found = count_atoms(selection)
+    return bool(found.counts[:, _is_raw(found)].sum() > selection.size / 10)
 
 
-def _accused(counts: IntArray, arms: IntArray, raw: np.ndarray, point: ProfilePoint) -> IntArray:
+def _is_raw(found: AtomCounts) -> NDArray[np.bool_]:
+    """Return which atoms are outputs, and no exceptions: (atoms,)."""
+    return np.array([not word.startswith(RAISED) for word in found.words], dtype=bool)
+
+
+def _accused(
+    counts: IntArray, arms: IntArray, raw: NDArray[np.bool_], point: ProfilePoint
+) -> IntArray:
     error = np.sqrt(1 / (counts[:, 0] + 0.5) + 1 / (counts[:, 1] + 0.5))
     ratio = log_ratio(counts, arms)
     order = np.argsort(-(ratio - error), kind="stable")

@@ -18,7 +18,7 @@ from dpaudit.auditing.spec import AuditSpec
 from dpaudit.errors import MechanismError
 from dpaudit.pairs import check_pair
 from dpaudit.sampling.executors import Draws, in_processes, in_this_process
-from dpaudit.sampling.sampler import Chunk, Sampler
+from dpaudit.sampling.sampler import Chunk, Probe, Sampler
 from dpaudit.targets.randomness import preserved
 from dpaudit.version import __version__
 
@@ -95,7 +95,7 @@ class _Run:
                 yield draws
 
     def _audit(self, number: int, sampler: Sampler, draws: Draws) -> Certificate:
-        probe = sampler.probe(Chunk((number, PROBING, 0), _PROBE))
+        probe = _probe(number, draws)
         limits = limits_for(probe.columns, single_draws=sampler.mechanism.interleaved)
         plan = Plan(self._spec.samples, self._seconds(number), limits)
         notify = partial(self._notify, number, time.perf_counter())
@@ -126,6 +126,14 @@ class _Run:
                 remaining=(moment.budget - moment.draws) / rate,
             )
         )
+
+
+def _probe(number: int, draws: Draws) -> Probe:
+    """Look at the mechanism where it will draw: one that dies must not take this process along."""
+    (drawn,) = draws([Chunk((number, PROBING, 0), _PROBE, probes=True)])
+    if drawn.probe is None:
+        raise RuntimeError("a probing chunk came without what it found")
+    return drawn.probe
 
 
 def _make_sampler(spec: AuditSpec) -> Sampler:

@@ -10,7 +10,7 @@ import numpy as np
 
 from dpaudit.auditing.exact_test import Setting, atoms_test, game_test, pair_test
 from dpaudit.auditing.replay import replay, tally
-from dpaudit.auditing.result import AuditResult, Certificate, FixedTest, Verdict
+from dpaudit.auditing.result import AuditResult, Certificate, EventCount, FixedTest, Verdict
 from dpaudit.auditing.spec import BETTING_SHARE, CERTIFICATION_SHARE, CONFIRMATION_SHARE
 from dpaudit.claims import ProbabilisticDP
 from dpaudit.stats.betting import Beliefs
@@ -18,6 +18,8 @@ from dpaudit.tally import Tally
 
 # Other versions of the libraries may round differently in the last places.
 _RELATIVE = 1e-6
+
+_STAGES = ("learning", "certification", "confirmation")
 
 Finding = tuple[str, Any, Any]
 
@@ -51,7 +53,7 @@ def _certificate(result: AuditResult, one: Certificate) -> Iterator[Finding]:
         fixed = _fixed(result, one)
         yield from _fields(one.fixed, fixed)
         yield from _verdict(result, one, fixed)
-    except (ValueError, IndexError, KeyError, TypeError) as error:
+    except (ValueError, ArithmeticError, LookupError, TypeError, RuntimeError) as error:
         yield "the record", f"cannot be recomputed ({error})", None
 
 
@@ -69,12 +71,24 @@ def _draws(one: Certificate) -> Iterator[Finding]:
         yield f"draws of block {place}", block.draws, tally(block).draws
     yield "draws", one.draws, sum(block.draws for block in one.blocks)
     yield "draws within the budget", True, one.draws <= one.budget
+    yield "blocks in the order of their stages", True, _are_in_order(one)
+
+
+def _are_in_order(one: Certificate) -> bool:
+    """Whether stages and rounds come in order, and the exact test had draws of its own."""
+    stages = [_STAGES.index(block.stage) for block in one.blocks]
+    rounds = [block.round for block in one.blocks if block.round is not None]
+    certified = {block.round for block in one.blocks if block.stage == "certification"}
+    confirmed = {block.round for block in one.blocks if block.stage == "confirmation"}
+    in_order = stages == sorted(stages) and rounds == sorted(rounds)
+    last = {len(one.rounds) - 1} if certified else set()
+    return in_order and certified == last and confirmed <= {None} and one.blocks[0].round is None
 
 
 def _fixed(result: AuditResult, one: Certificate) -> FixedTest:
     fixed = one.fixed
     counts = [tally(block).counts for block in one.blocks if block.stage == fixed.stage]
-    total = Tally(np.sum(counts, axis=0, dtype=np.int64))
+    total = Tally(sum(counts, start=Tally.empty(len(one.guesses)).counts))
     setting = Setting(fixed.stage, result.claim.point(), fixed.alpha, result.confidence)
     if fixed.method == "probabilistic":
         if not isinstance(result.claim, ProbabilisticDP):
@@ -102,6 +116,9 @@ def _fields(recorded: FixedTest, computed: FixedTest) -> Iterator[Finding]:
     ):
         yield f"{name} of the exact test", getattr(recorded, name), getattr(computed, name)
     yield "events", _counts(recorded), _counts(computed)
+    for shown, expected in zip(recorded.events, computed.events, strict=True):
+        bounds = zip(_bounds(shown), _bounds(expected), strict=True)
+        yield from ((f"intervals of the event {shown.words}", *both) for both in bounds)
 
 
 def _counts(fixed: FixedTest) -> list[tuple[Any, ...]]:
@@ -109,6 +126,10 @@ def _counts(fixed: FixedTest) -> list[tuple[Any, ...]]:
         (one.words, one.guess, one.count_d1, one.draws_d1, one.count_d2, one.draws_d2)
         for one in fixed.events
     ]
+
+
+def _bounds(event: EventCount) -> list[float]:
+    return [*event.interval_d1, *event.interval_d2]
 
 
 def _verdict(result: AuditResult, one: Certificate, fixed: FixedTest) -> Iterator[Finding]:
@@ -125,7 +146,13 @@ def _verdict(result: AuditResult, one: Certificate, fixed: FixedTest) -> Iterato
 
 
 def _beliefs(posteriors: Sequence[Any], rules: Sequence[Any]) -> Beliefs:
-    return Beliefs(np.array(posteriors, dtype=np.float64), np.array(rules, dtype=np.int64))
+    beliefs = Beliefs(np.array(posteriors, dtype=np.float64), np.array(rules, dtype=np.int64))
+    # Only bets on these can be expected to win nothing under the claim.
+    if not ((beliefs.posteriors > 0) & (beliefs.posteriors < 1)).all():
+        raise ValueError("a believed probability is not in (0, 1)")
+    if not np.isin(beliefs.rules, (-1, 0, 1)).all():
+        raise ValueError("a guess is none of -1, 0, 1")
+    return beliefs
 
 
 def _agree(recorded: Any, computed: Any) -> bool:

@@ -32,9 +32,9 @@ from dpaudit.auditing.wealth import Wealth
 from dpaudit.claims import ProbabilisticDP
 from dpaudit.draws import FreshDraws, SelectionDraws, pool
 from dpaudit.errors import MechanismError
-from dpaudit.outcomes import failures
+from dpaudit.outcomes import Raised, failures
 from dpaudit.sampling.executors import Draws
-from dpaudit.sampling.sampler import Chunk, Drawn, Failures, Measure
+from dpaudit.sampling.sampler import Chunk, Drawn, Failures, Measure, raised_words
 from dpaudit.stats.betting import Beliefs
 from dpaudit.tally import AtomTally, Tally
 
@@ -244,10 +244,10 @@ class PairAudit:
         if self._failures.total < drawn:
             return
         if drawn >= min(_HOPELESS, self._plan.freeze_at):
-            kind, message = next(iter(self._failures.messages.items()))
+            first = raised_words(Raised(*next(iter(self._failures.messages.items()))))
             raise MechanismError(
                 f"the mechanism raised an exception on every draw of both inputs, {drawn} in all, "
-                f"the first one {kind}: {message}; an audit needs outputs"
+                f"the first one {first}; an audit needs outputs"
             )
 
     def _test(

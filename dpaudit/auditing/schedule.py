@@ -100,7 +100,8 @@ class Plan:
             return
         rate = self._rate_ahead() if ahead else self._rate()
         coming = int(rate * max(0.0, _MARGIN * self._seconds - elapsed))
-        self._budget = max(MINIMUM_SAMPLES, spent + coming)
+        # Out of time or not, without draws to certify with all the others would be for nothing.
+        self._budget = max(MINIMUM_SAMPLES, spent + max(coming, spent // 8))
 
     def _rate(self) -> float:
         """Return draws a second, of the last block, which is the largest."""

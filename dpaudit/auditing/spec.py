@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
-from typing import Literal
+from numbers import Integral, Real
+from typing import Literal, get_args
 
 from dpaudit.claims import PrivacyClaim
-from dpaudit.errors import UsageError
+from dpaudit.errors import UsageError, did_you_mean
 from dpaudit.pairs import NeighbouringPair
 from dpaudit.targets.target import AnyTarget
 
@@ -57,6 +59,7 @@ class AuditSpec:
     expect: Expectation | None = None
 
     def __post_init__(self) -> None:
+        self._check_types()
         if not self.pairs:
             raise UsageError(f"audit {self.name!r} has no pair of datasets; give d1 and d2")
         if self.samples < MINIMUM_SAMPLES:
@@ -64,8 +67,8 @@ class AuditSpec:
                 f"samples={self.samples} is too few to certify anything; "
                 f"give at least {MINIMUM_SAMPLES:,}"
             )
-        if self.time is not None and not self.time > 0:
-            raise UsageError(f"time={self.time!r} must be above 0 seconds")
+        if self.time is not None and not 0 < self.time < math.inf:
+            raise UsageError(f"time={self.time!r} must be above 0 seconds, and finite")
         if not 0 < self.confidence < 1:
             raise UsageError(f"confidence={self.confidence!r} must lie in (0, 1), e.g. 0.99")
         if self.seed < 0:
@@ -73,7 +76,32 @@ class AuditSpec:
         if self.workers < 1:
             raise UsageError(f"workers={self.workers!r} must be at least 1")
 
+    def _check_types(self) -> None:
+        """Raise for what a type checker would have found: the Python interface has none."""
+        if not isinstance(self.claim, PrivacyClaim):
+            raise UsageError(f"claim={self.claim!r} is not a claim; give one such as PureDP(1.0)")
+        _check_choice("bound", self.bound, get_args(BoundMethod))
+        _check_choice("on_error", self.on_error, get_args(OnError))
+        for name in ("samples", "seed", "workers"):
+            _check_number(name, getattr(self, name), Integral, "an integer")
+        _check_number("confidence", self.confidence, Real, "a number")
+        if self.time is not None:
+            _check_number("time", self.time, Real, "a number of seconds")
+
     @property
     def alpha(self) -> float:
         """Probability of error that one pair may spend."""
         return (1 - self.confidence) / len(self.pairs)
+
+
+def _check_choice(name: str, value: object, known: tuple[str, ...]) -> None:
+    if value not in known:
+        raise UsageError(
+            f"{name}={value!r} is not known; known: {', '.join(known)}."
+            + did_you_mean(str(value), known)
+        )
+
+
+def _check_number(name: str, value: object, kind: type, words: str) -> None:
+    if not isinstance(value, kind) or isinstance(value, bool):
+        raise UsageError(f"{name}={value!r} must be {words}")

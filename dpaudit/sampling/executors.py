@@ -77,8 +77,9 @@ def _result(future: Future[Drawn]) -> Drawn:
         return future.result()
     except BrokenProcessPool:
         raise MechanismError(
-            "a worker process died while it was sampling (out of memory, or a crash of native "
-            "code); with --workers 1 the mechanism's own message may be seen"
+            "a worker process died while it was sampling (out of memory, a crash of native code, "
+            "or a script that asks for workers outside of `if __name__ == '__main__':`); with one "
+            "worker the mechanism's own message may be seen"
         ) from None
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -14,7 +14,7 @@ from dpaudit.attacks.atoms import find
 from dpaudit.attacks.distinguisher import AccusedAtoms, Distinguisher
 from dpaudit.draws import FreshDraws
 from dpaudit.errors import MechanismError
-from dpaudit.outcomes import Outcomes, Raised, concatenate, failures, from_raw
+from dpaudit.outcomes import Outcomes, Raised, alike, concatenate, failures, from_raw
 from dpaudit.pairs import NeighbouringPair, fingerprint
 from dpaudit.sampling.streams import ChunkStreams, chunk_streams, prepare
 from dpaudit.tally import AtomTally, Tally
@@ -37,11 +37,15 @@ class Measure:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Chunk:
-    """A unit of sampling: `key` names its random streams; the pair comes first in it."""
+    """A unit of sampling: `key` names its random streams; the pair comes first in it.
+
+    probes: the draws are made only to see what the mechanism is like.
+    """
 
     key: Key
     size: int
     measure: Measure | None = None
+    probes: bool = False
 
     @property
     def pair(self) -> int:
@@ -65,21 +69,11 @@ class Failures:
             )
             for kind in kinds
         }
-        return Failures(counts, {**other.messages, **self.messages})
+        return Failures(counts, {**self.messages, **other.messages, **self.messages})
 
     @property
     def total(self) -> int:
         return sum(map(sum, self.counts.values()))
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Drawn:
-    """A chunk, drawn: fresh draws, or when it was measured only their tallies."""
-
-    fresh: FreshDraws | None
-    tally: Tally | None
-    atoms: AtomTally | None
-    failures: Failures
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,6 +82,20 @@ class Probe:
 
     reproducible: bool
     columns: int
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Drawn:
+    """A chunk, drawn: fresh draws, or when it was measured only their tallies.
+
+    probe: what a chunk that probes found out.
+    """
+
+    fresh: FreshDraws | None
+    tally: Tally | None
+    atoms: AtomTally | None
+    failures: Failures
+    probe: Probe | None = None
 
 
 class Sampler:
@@ -111,6 +119,8 @@ class Sampler:
 
     def draw(self, chunk: Chunk) -> Drawn:
         """Draw one chunk. Raises MechanismError when that makes the audit meaningless."""
+        if chunk.probes:
+            return Drawn(None, None, None, Failures(), self.probe(replace(chunk, probes=False)))
         streams = chunk_streams(self._seed, chunk.key)
         prepare(streams, self.carried)
         pair = self._pairs[chunk.pair]
@@ -127,6 +137,7 @@ class Sampler:
         if first is None or second is None:
             raise RuntimeError("a chunk without a measure came without its draws")
         one, other = first.release().outcomes, second.release().outcomes
+        self._check_kept(chunk)
         return Probe(bool(np.array_equal(one.keys(), other.keys())), len(one.columns))
 
     def _draw_in_turns(self, chunk: Chunk, pair: NeighbouringPair, streams: ChunkStreams) -> Drawn:
@@ -170,14 +181,17 @@ class Sampler:
         self, measure: Measure, total: int, pair: NeighbouringPair, streams: ChunkStreams
     ) -> Drawn:
         size = int(streams.coins.binomial(total, 0.5))
+        both = [
+            self._batch(pair.d1, size, streams),
+            self._batch(pair.d2, total - size, streams),
+        ]
         levels, failed = measure.distinguisher.levels, Failures()
         counts = np.zeros((levels, 2), dtype=np.int64)
         atoms: AtomTally | None = None
-        for arm, (dataset, draws) in enumerate(((pair.d1, size), (pair.d2, total - size))):
-            raw = self._batch(dataset, draws, streams)
-            outcomes = from_raw(raw)
+        tables = alike([from_raw(raw) for raw in both])
+        for arm, (raw, outcomes) in enumerate(zip(both, tables, strict=True)):
             counts[:, arm] = _histogram(measure.distinguisher, outcomes)
-            is_d1 = np.full(draws, arm == 0)
+            is_d1 = np.full(outcomes.size, arm == 0)
             part = _atom_tally(measure, outcomes, is_d1)
             atoms = part if atoms is None or part is None else atoms + part
             failed += self._failures(outcomes, raw, is_d1)
@@ -194,16 +208,32 @@ class Sampler:
         both = zip(raw, is_d1.tolist(), strict=True)
         raised = [(entry, one) for entry, one in both if isinstance(entry, Raised)]
         if self._fail_on_error:
-            first = raised[0][0]
             raise MechanismError(
-                f"the mechanism raised {first.kind}: {first.message} (on_error: fail); with "
+                f"the mechanism raised {raised_words(raised[0][0])} (on_error: fail); with "
                 "on_error: outcome an exception is an outcome like any other"
             )
         counts = Counter((entry.kind, one) for entry, one in raised)
-        messages = {entry.kind: entry.message for entry, _ in reversed(raised)}
+        messages: dict[str, str] = {}
+        for entry, _ in raised:
+            messages.setdefault(entry.kind, entry.message)
         return Failures(
             {kind: (counts[kind, True], counts[kind, False]) for kind in messages}, messages
         )
+
+    def _check_kept(self, chunk: Chunk) -> None:
+        """Raise when a later call changes what an earlier one returned."""
+        streams = chunk_streams(self._seed, chunk.key)
+        prepare(streams, self.carried)
+        pair = self._pairs[chunk.pair]
+        raw = self.mechanism.sample(pair.d1, 1, streams.mechanism)
+        before = from_raw(raw).keys()
+        for dataset in (pair.d2, pair.d1):
+            self.mechanism.sample(dataset, chunk.size, streams.mechanism)
+        if not np.array_equal(from_raw(raw).keys(), before):
+            raise MechanismError(
+                "the mechanism changes an output that it returned before, so that earlier draws "
+                "are lost; let it return a new object, or a copy"
+            )
 
     def _check_unchanged(self, number: int) -> None:
         pair, digests = self._pairs[number], self._digests[number]
@@ -213,6 +243,12 @@ class Sampler:
                     f"the mechanism changes its input {name}, so that its draws are not "
                     "independent; let it work on a copy"
                 )
+
+
+def raised_words(raised: Raised) -> str:
+    """Return an exception in one line."""
+    message = " ".join(raised.message.split())
+    return f"{raised.kind}: {message}" if message else raised.kind
 
 
 def _histogram(distinguisher: Distinguisher, outcomes: Outcomes) -> NDArray[np.int64]:

@@ -191,7 +191,7 @@ def test_exceptions_are_outcomes_among_scalars_and_vectors() -> None:
     scalars = from_raw([1.0, failed, 2.0])
     assert words(scalars) == ["1", "raised ValueError", "2"]
     vectors = from_raw([(1, 2), failed])
-    assert vectors.word(1) == "(raised ValueError, raised ValueError)"
+    assert vectors.word(1) == "raised ValueError"
     assert failures(scalars) == failures(vectors) == {"ValueError": 1}
 
 
