@@ -11,7 +11,9 @@ from numpy.typing import NDArray
 
 FloatArray = NDArray[np.float64]
 
-_GRID = 4096
+_CELLS = 4096
+# Vectors have a grid for every coordinate, with few edges each.
+_CELLS_FOR_FEW = 512
 # With so few edges, comparing with each of them is faster still.
 _FEW = 12
 # Counting how many reach an edge takes less than looking up where each falls.
@@ -73,12 +75,12 @@ class _Grid:
 
     scale: float
     shift: float
-    edge: FloatArray
+    edge: FloatArray  # (cells,)
     values: NDArray[Any]
     crowded: NDArray[np.bool_] | None
 
     def look_up(self, numbers: FloatArray, edges: FloatArray, values: NDArray[Any]) -> NDArray[Any]:
-        cell = _cell(numbers, self.scale, self.shift)
+        cell = _cell(numbers, self.scale, self.shift, len(self.edge))
         place = cell * 2
         place += numbers >= self.edge.take(cell)
         found = self.values.take(place)
@@ -88,25 +90,26 @@ class _Grid:
         return found
 
 
-def _cell(numbers: FloatArray, scale: float, shift: float) -> NDArray[np.intp]:
+def _cell(numbers: FloatArray, scale: float, shift: float, cells: int) -> NDArray[np.intp]:
     with np.errstate(over="ignore"):
         position = numbers * scale
     position += shift
-    np.clip(position, 0, _GRID - 1, out=position)
+    np.clip(position, 0, cells - 1, out=position)
     return position.astype(np.intp)
 
 
 def _make_grid(edges: FloatArray, values: NDArray[Any]) -> _Grid | None:
     if len(edges) <= _FEW or not np.isfinite(edges).all():
         return None
+    cells = _CELLS if len(edges) > _FEW_TO_COUNT else _CELLS_FOR_FEW
     width = float(edges[-1]) - float(edges[0])
-    scale = (_GRID - 2) / width
+    scale = (cells - 2) / width
     shift = 1 - float(edges[0]) * scale
     if not (math.isfinite(width) and math.isfinite(scale) and math.isfinite(shift)):
         return None
-    place = _cell(edges, scale, shift)
-    below = np.searchsorted(place, np.arange(_GRID), side="left")
-    upto = np.searchsorted(place, np.arange(_GRID), side="right")
+    place = _cell(edges, scale, shift, cells)
+    below = np.searchsorted(place, np.arange(cells), side="left")
+    upto = np.searchsorted(place, np.arange(cells), side="right")
     edge = np.where(upto > below, edges[np.minimum(below, len(edges) - 1)], np.inf)
     both = np.stack([values[below], values[upto]], axis=1).ravel()
     crowded = upto - below > 1

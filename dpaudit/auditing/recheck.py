@@ -19,6 +19,7 @@ from dpaudit.tally import Tally
 # Other versions of the libraries may round differently in the last places.
 _RELATIVE = 1e-6
 
+_TESTS = {"game": game_test, "clopper-pearson": pair_test}
 _STAGES = ("learning", "certification", "confirmation")
 
 Finding = tuple[str, Any, Any]
@@ -71,6 +72,8 @@ def _draws(one: Certificate) -> Iterator[Finding]:
         yield f"draws of block {place}", block.draws, tally(block).draws
     yield "draws", one.draws, sum(block.draws for block in one.blocks)
     yield "draws within the budget", True, one.draws <= one.budget
+    ends = np.cumsum([block.draws for block in one.blocks]).tolist()
+    yield "refuted after a block", True, one.refuted_after is None or one.refuted_after in ends
     yield "blocks in the order of their stages", True, _are_in_order(one)
 
 
@@ -94,7 +97,7 @@ def _fixed(result: AuditResult, one: Certificate) -> FixedTest:
         if not isinstance(result.claim, ProbabilisticDP):
             raise ValueError("the probabilistic test belongs to the probabilistic definition")
         return atoms_test(setting, fixed.accused, total.arms)
-    test = pair_test if fixed.method == "clopper-pearson" else game_test
+    test = _TESTS[fixed.method]
     words = tuple(_words(fixed, guess) for guess in ("d1", "d2"))
     return test(setting, total, np.array(one.guesses, dtype=np.int64), words)
 
@@ -142,6 +145,7 @@ def _verdict(result: AuditResult, one: Certificate, fixed: FixedTest) -> Iterato
     yield "ε at least", one.epsilon_lower, max(bets.epsilon_lower, fixed.epsilon_lower)
     yield "δ at least", one.delta_lower, fixed.delta_lower
     yield "p-value", one.p_value, min(1.0, p_betting, p_fixed)
+    yield "refuted by betting", one.refuted_after is not None, bets.refuted
     yield "refuted", one.refuted, bets.refuted or fixed.p_value <= fixed.alpha
 
 

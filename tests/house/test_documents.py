@@ -43,7 +43,8 @@ def test_blocks_do_what_they_show(document: Path, tmp_path: Path) -> None:
         if block.file is not None:
             (tmp_path / block.file).write_text(block.text, encoding="utf-8")
         elif block.kind == "python":
-            assert _run([sys.executable, "-c", block.text], tmp_path).returncode == 0
+            ran = _run([sys.executable, "-c", block.text], tmp_path)
+            assert ran.returncode == 0, f"{block.text}\n{ran.stderr}"
         elif block.kind == "console":
             _check_console(block.text, tmp_path)
 
@@ -77,7 +78,7 @@ def _run(words: list[str], folder: Path) -> subprocess.CompletedProcess[str]:
 
 def _compare(command: str, shown: str, printed: str) -> None:
     wanted, got = _normalised(shown), _normalised(printed)
-    pattern = ".*".join(map(re.escape, wanted.split("...")))
+    pattern = ".*".join(map(re.escape, re.split(r"^\.\.\.$", wanted, flags=re.MULTILINE)))
     assert re.fullmatch(pattern, got, re.DOTALL), (
         f"$ {command}\n\nshown:\n{shown}\nprinted:\n{printed}"
     )

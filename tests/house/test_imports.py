@@ -21,7 +21,8 @@ assert set(os.listdir()) == before
 
 
 @pytest.mark.parametrize(
-    "module", ["dpaudit", "dpaudit.api", "dpaudit.cli.main", "dpaudit.cli.run"]
+    "module",
+    ["dpaudit", "dpaudit.api", "dpaudit.auditing.engine", "dpaudit.cli.main", "dpaudit.cli.run"],
 )
 def test_importing_has_no_side_effect(module: str, tmp_path: Path) -> None:
     script = LOOK.format(module=module, heavy=HEAVY)

@@ -1,0 +1,72 @@
+"""The house rules that no linter knows."""
+
+from __future__ import annotations
+
+import ast
+import re
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+ROOMS = ("dpaudit", "mechanisms", "benchmarks", "tests")
+SOURCES = sorted(path for room in ROOMS for path in (ROOT / room).rglob("*.py"))
+TEXTS = [
+    *SOURCES,
+    *ROOT.glob("*.md"),
+    *(ROOT / "docs").rglob("*.md"),
+    *(ROOT / "benchmarks").glob("*.md"),
+    *(ROOT / "configs").rglob("*.y*ml"),
+    ROOT / "pyproject.toml",
+    ROOT / "Makefile",
+    ROOT / ".ci" / "run",
+]
+LONGEST_FILE, LONGEST_FUNCTION = 400, 50
+# Absolute paths of the machine that something was written on; such names within a path are fine.
+SOMEBODYS_FOLDER = re.compile(r"(?<![\w.~)}/])/(?:work|tmp|home|root|Users|mnt)/")
+
+
+def test_no_file_names_a_folder_of_somebodys_machine() -> None:
+    assert SOMEBODYS_FOLDER.search(f"see /{'tmp'}/notes.md")
+    found = [path for path in TEXTS if SOMEBODYS_FOLDER.search(path.read_text(encoding="utf-8"))]
+    assert not found
+
+
+def test_files_are_short() -> None:
+    lines = {path: path.read_text(encoding="utf-8").count("\n") for path in SOURCES}
+    assert not {path: count for path, count in lines.items() if count > LONGEST_FILE}
+
+
+def test_functions_are_short() -> None:
+    lines = {
+        f"{path}:{node.lineno} {node.name}": _lines(node)
+        for path in SOURCES
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+    }
+    assert not {name: count for name, count in lines.items() if count > LONGEST_FUNCTION}
+
+
+def _lines(function: ast.FunctionDef | ast.AsyncFunctionDef) -> int:
+    """Count the lines of code: neither signature nor docstring make a function long."""
+    has_docstring = ast.get_docstring(function) is not None and len(function.body) > 1
+    first = function.body[1 if has_docstring else 0].lineno
+    return (function.end_lineno or first) - first + 1
+
+
+def test_every_room_is_a_package_that_is_shipped_with_its_types() -> None:
+    folders = {path.parent for path in (ROOT / "dpaudit").rglob("*.py")}
+    assert all((folder / "__init__.py").exists() for folder in folders)
+    assert (ROOT / "dpaudit" / "py.typed").exists()
+
+
+def test_the_architecture_names_every_room_and_no_other() -> None:
+    tree = (ROOT / "ARCHITECTURE.md").read_text(encoding="utf-8").split("```")[1]
+    drawn = set(re.findall(r"^  (\w+(?:/|\.py)) ", tree, re.MULTILINE))
+    rooms = {f"{path.parent.name}/" for path in (ROOT / "dpaudit").glob("*/__init__.py")}
+    files = {path.name for path in (ROOT / "dpaudit").glob("[a-z]*.py")} - {"version.py"}
+    assert drawn == rooms | files
+
+
+def test_every_module_that_the_architecture_names_is_there() -> None:
+    tree = (ROOT / "ARCHITECTURE.md").read_text(encoding="utf-8").split("```")[1]
+    there = {path.name for path in (ROOT / "dpaudit").rglob("*.py")}
+    assert set(re.findall(r"\w+\.py", tree)) <= there
