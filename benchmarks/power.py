@@ -51,26 +51,6 @@ def draws_to_refute(true: float, claimed: float, budget: int, seed: int) -> floa
     return math.inf if after is None else after
 
 
-def gaussian(seeds: int) -> str:
-    """Return draws to refute μ = 0.9 when it is 1, and the bound for μ when the claim is true."""
-
-    def mechanism(x: float, size: int, rng: np.random.Generator) -> Any:
-        return x + rng.normal(size=size)
-
-    refuting, bounds = [], []
-    for seed in range(seeds):
-        claim = dpaudit.GaussianDP(0.9)
-        result = dpaudit.audit(mechanism, 0, 1, claim, samples=200_000, seed=seed)
-        refuting.append(result.certificates[0].refuted_after or math.inf)
-        result = dpaudit.audit(mechanism, 0, 1, dpaudit.GaussianDP(1.0), seed=seed)
-        bounds.append(dpaudit.GaussianDP(1.0).own_lower(result.delta_lower)[1])
-    return (
-        f"Gaussian μ = 1, medians of {seeds} seeds at 99 %: claimed 0.9, refuted after "
-        f"{median(refuting):,.0f} draws (wanted: ≤ 30,000);\n"
-        f"claimed 1, μ_lower from 10⁶ draws {median(bounds):.4f} (wanted: ≥ 0.99)"
-    )
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--seeds", type=int, default=100)
@@ -87,7 +67,6 @@ def main() -> None:
         dpaudit.audit(laplace(1.0), 0, 1, dpaudit.PureDP(1.0), seed=seed).epsilon_lower
         for seed in range(given.seeds_of_bound)
     ]
-    print(f"\n{gaussian(given.seeds_of_bound)}")
     print(
         f"\nε_lower at 99 % of the correct mechanism, ε = 1, 10⁶ draws, median of "
         f"{given.seeds_of_bound} seeds: {median(bounds):.4f} (wanted: ≥ 0.99)"

@@ -11,14 +11,24 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpaudit.auditing.engine import run_audit
-from dpaudit.auditing.result import Verdict
+from dpaudit.auditing.result import AuditResult, Verdict
 from dpaudit.auditing.spec import AuditSpec, BoundMethod
-from dpaudit.claims import ApproximateDP, PrivacyClaim, ProbabilisticDP, PureDP
+from dpaudit.claims import (
+    ApproximateDP,
+    FunctionalDP,
+    GaussianDP,
+    PrivacyClaim,
+    ProbabilisticDP,
+    PureDP,
+    RenyiDP,
+)
 from dpaudit.pairs import NeighbouringPair
 from dpaudit.targets.target import CallableTarget
 
 EPSILON, DELTA = 1.0, 0.05
 _TRUTH = 1 / (1 + math.exp(-EPSILON))
+# The trade-off function of randomised response: straight lines through the three points.
+_TRADE_OFF = ((0.0, 1.0), (1 - _TRUTH, 1 - _TRUTH), (1.0, 0.0))
 
 Batch = Callable[..., NDArray[Any]]
 
@@ -39,6 +49,17 @@ def reveal_or_randomize(dataset: int, size: int, rng: np.random.Generator) -> ND
     return np.where(rng.random(size) < DELTA, 10 + dataset, answers)
 
 
+def gaussian(dataset: int, size: int, rng: np.random.Generator) -> NDArray[np.float64]:
+    return dataset + rng.normal(size=size)
+
+
+def _divergence(order: float) -> float:
+    """Return D_a of randomised response, either answer against the other."""
+    p, q = _TRUTH, 1 - _TRUTH
+    moment = p**order * q ** (1 - order) + q**order * p ** (1 - order)
+    return math.log(moment) / (order - 1)
+
+
 @dataclass(frozen=True, slots=True)
 class Setting:
     """What is audited and how; every claim is true and tight."""
@@ -48,6 +69,13 @@ class Setting:
     claim: PrivacyClaim
     bound: BoundMethod = "game"
     full: bool = False
+
+    def is_wrong(self, result: AuditResult) -> bool:
+        """Whether a true claim was refuted or a bound lies above the truth."""
+        own = self.claim.own_lower(result.point.epsilon, result.delta_lower)
+        too_high = own is not None and own[1] > list(self.claim.parameters().values())[-1]
+        refuted = result.verdict is Verdict.VIOLATION
+        return refuted or too_high or result.epsilon_lower > result.point.epsilon
 
 
 SETTINGS = (
@@ -62,11 +90,14 @@ SETTINGS = (
     ),
     Setting("reveal or randomise", reveal_or_randomize, ApproximateDP(EPSILON, DELTA)),
     Setting("reveal or randomise, PDP", reveal_or_randomize, ProbabilisticDP(EPSILON, DELTA)),
+    Setting("Gaussian noise, μ", gaussian, GaussianDP(1.0)),
+    Setting("randomised response, Rényi", randomized_response, RenyiDP(4.0, _divergence(4.0))),
+    Setting("randomised response, f-DP", randomized_response, FunctionalDP(_TRADE_OFF, "f")),
 )
 
 
 def false_alarm(setting: Setting, nominal: float, seed: int) -> bool:
-    """Audit once; return whether a true claim was refuted or a bound lies above the truth."""
+    """Audit once; return whether its result is wrong."""
     spec = AuditSpec(
         name=setting.name,
         target=CallableTarget(function=setting.mechanism),
@@ -81,4 +112,4 @@ def false_alarm(setting: Setting, nominal: float, seed: int) -> bool:
     result = run_audit(spec)
     if result.verdict is Verdict.ERROR:
         raise RuntimeError(f"{setting.name}, seed {seed}: {result.error}")
-    return result.verdict is Verdict.VIOLATION or result.epsilon_lower > EPSILON
+    return setting.is_wrong(result)

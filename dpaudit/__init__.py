@@ -16,11 +16,15 @@ if TYPE_CHECKING:
     from dpaudit.auditing.result import AuditResult, Certificate, Progress, Verdict
     from dpaudit.claims import (
         ApproximateDP,
+        ComputationalDP,
+        FunctionalDP,
         GaussianDP,
         PrivacyClaim,
         ProbabilisticDP,
         PureDP,
+        RenyiDP,
         TotalVariation,
+        ZeroConcentratedDP,
     )
     from dpaudit.errors import DpauditError, MechanismError, UsageError
 
@@ -28,16 +32,20 @@ __all__ = [
     "ApproximateDP",
     "AuditResult",
     "Certificate",
+    "ComputationalDP",
     "DpauditError",
+    "FunctionalDP",
     "GaussianDP",
     "MechanismError",
     "PrivacyClaim",
     "ProbabilisticDP",
     "Progress",
     "PureDP",
+    "RenyiDP",
     "TotalVariation",
     "UsageError",
     "Verdict",
+    "ZeroConcentratedDP",
     "__version__",
     "audit",
 ]
@@ -47,11 +55,15 @@ _HOMES = {
     "dpaudit.auditing.result": ("AuditResult", "Certificate", "Progress", "Verdict"),
     "dpaudit.claims": (
         "ApproximateDP",
+        "ComputationalDP",
+        "FunctionalDP",
         "GaussianDP",
         "PrivacyClaim",
         "ProbabilisticDP",
         "PureDP",
+        "RenyiDP",
         "TotalVariation",
+        "ZeroConcentratedDP",
     ),
     "dpaudit.errors": ("DpauditError", "MechanismError", "UsageError"),
 }

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from dpaudit.auditing.engine import run_audit
@@ -32,6 +32,8 @@ def audit(
     bound: BoundMethod = "game",
     full: bool = False,
     on_error: OnError = "outcome",
+    range: Sequence[Any] | None = None,  # noqa: A002  # the key of configuration files
+    exact: bool = False,
     name: str | None = None,
     on_progress: Callable[[Progress], None] | None = None,
 ) -> AuditResult:
@@ -54,6 +56,10 @@ def audit(
     bound: `game`, or the weaker textbook `clopper-pearson`.
     full: draw all samples even after a refutation, for a tighter bound.
     on_error: an exception of the mechanism is an outcome, or with `fail` ends the audit (ERROR).
+    range: all outputs that there are, exceptions by name; gives an interval for ε, not only a lower
+        bound.
+    exact: draw nothing; compute from `mechanism.pmf(dataset, **params)`, a mapping from outcomes to
+        probabilities.
     on_progress: called after every block of draws.
 
     Returns an AuditResult: `verdict`, `epsilon_lower`, `delta_lower`, `p_value`, `certificates`.
@@ -86,6 +92,8 @@ def audit(
         bound=bound,
         full=full,
         on_error=on_error,
+        range=None if range is None else tuple(range),
+        exact=exact,
     )
     return run_audit(spec, on_progress)
 

@@ -76,6 +76,20 @@ class AtomTally:
         return AtomTally(_sum(self.counts, other.counts), arms)
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class RangeTally:
+    """Draws of the outputs that were declared to be all there are.
+
+    undeclared: the first output, in words, that was not among them; None while there is none.
+    """
+
+    atoms: AtomTally
+    undeclared: str | None = None
+
+    def __add__(self, other: RangeTally) -> RangeTally:
+        return RangeTally(self.atoms + other.atoms, self.undeclared or other.undeclared)
+
+
 def _check(counts: IntArray) -> None:
     if counts.ndim != 2 or counts.shape[1] != 2 or counts.dtype.kind not in "iu":
         raise ValueError(

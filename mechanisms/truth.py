@@ -25,8 +25,8 @@ ROUNDING = 1e-12
 class Truth:
     """What a specimen really satisfies, as functions of two datasets and its parameters.
 
-    definition: `pure`, `approximate` or `probabilistic`.
-    epsilon, delta: `(d1, d2, **params)`, the smallest parameters that hold for this pair.
+    definition: `pure`, `approximate`, `probabilistic`, `gaussian`, or `none`: no ε holds.
+    epsilon, delta, mu: `(d1, d2, **params)`, the smallest parameters that hold for this pair.
     pmf: `(dataset, **params)`, the exact law of a discrete output.
     density: `(output, dataset, **params)`, the density of a continuous one.
     profile: `(d1, d2, epsilon, **params)`, the exact δ(ε) of the pair, largest of both directions.
@@ -34,22 +34,36 @@ class Truth:
     """
 
     definition: str
-    stated_epsilon: Statement
+    stated_epsilon: Statement | None = None
     stated_delta: Statement | None = None
+    stated_mu: Statement | None = None
     stated_pmf: Statement | None = None
     stated_density: Statement | None = None
     stated_profile: Statement | None = None
     defaults: Mapping[str, Any] = field(default_factory=dict)
 
     def epsilon(self, d1: Any, d2: Any, **params: Any) -> float:
-        """Return the smallest ε that holds for the pair under `definition`."""
-        return float(self.stated_epsilon(d1, d2, **{**self.defaults, **params}))
+        """Return the smallest ε that holds for the pair under `definition`.
+
+        Where it is not stated it follows from the law; without one it is infinite.
+        """
+        if self.stated_epsilon is not None:
+            return float(self.stated_epsilon(d1, d2, **{**self.defaults, **params}))
+        if self.stated_pmf is None:
+            return math.inf
+        return epsilon_of(self.pmf(d1, **params), self.pmf(d2, **params))
 
     def delta(self, d1: Any, d2: Any, **params: Any) -> float:
         """Return the δ that goes with it; 0 for a pure specimen."""
         if self.stated_delta is None:
             return 0.0
         return float(self.stated_delta(d1, d2, **{**self.defaults, **params}))
+
+    def mu(self, d1: Any, d2: Any, **params: Any) -> float:
+        """Return the μ of Gaussian DP. Raises TypeError where another definition holds."""
+        if self.stated_mu is None:
+            raise TypeError("this specimen has no mu")
+        return float(self.stated_mu(d1, d2, **{**self.defaults, **params}))
 
     def pmf(self, dataset: Any, **params: Any) -> dict[Any, float]:
         """Return the exact law of the output. Raises TypeError for a continuous one."""
@@ -73,25 +87,32 @@ class Truth:
 def satisfies(
     definition: str,
     *,
-    epsilon: Statement,
+    epsilon: Statement | None = None,
     delta: Statement | None = None,
+    mu: Statement | None = None,
     pmf: Statement | None = None,
     density: Statement | None = None,
     profile: Statement | None = None,
 ) -> Callable[[Specimen], Specimen]:
-    """Attach the truth to a specimen; its own default parameters become those of the truth."""
+    """Attach the truth to a specimen; its own default parameters become those of the truth.
+
+    Where a law is stated the specimen also gets it as `pmf(dataset, **params)`, for exact audits.
+    """
 
     def attach(specimen: Specimen) -> Specimen:
         truth = Truth(
             definition=definition,
             stated_epsilon=epsilon,
             stated_delta=delta,
+            stated_mu=mu,
             stated_pmf=pmf,
             stated_density=density,
             stated_profile=profile,
             defaults=_defaults(specimen),
         )
         specimen.truth = truth  # type: ignore[attr-defined]  # functions take any attribute
+        if pmf is not None:
+            specimen.pmf = truth.pmf  # type: ignore[attr-defined]
         return specimen
 
     return attach

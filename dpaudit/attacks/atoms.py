@@ -56,7 +56,7 @@ def count_atoms(selection: SelectionDraws) -> AtomCounts:
     cell = (folds(selection.size) * (len(frequent) + 1) + column[place]) * 2 + ~selection.is_d1
     table = np.bincount(cell, minlength=FOLDS * (len(frequent) + 1) * 2)
     table = table.reshape(FOLDS, len(frequent) + 1, 2)
-    words = tuple(selection.outcomes.word(int(row)) for row in first[frequent])
+    words = tuple(selection.outcomes.words(first[frequent].tolist()))
     return AtomCounts(distinct[frequent], table[:, :-1], words, table[:, -1].sum(axis=0))
 
 

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpaudit.attacks.digitiser import Digitiser
-from dpaudit.outcomes import RAISED, Column, number_word
+from dpaudit.outcomes import ABSENT, GAPS, KIND, RAISED, Column, number_word
 
 FloatArray = NDArray[np.float64]
 
@@ -53,8 +53,11 @@ class Cells:
         if column.codes is None:
             return self.digitise(column.numbers)
         found = self.digitise(np.where(column.codes > 0, 0.0, column.numbers))
-        known = dict(zip(self.labels, self.label_values[:-1], strict=True))
         unseen = self.label_values[-1]
+        known = dict(zip(self.labels, self.label_values[:-1], strict=True))
+        # A column that no outcome of a table has does not say which of the two gaps it has.
+        gap = next((known[label] for label in GAPS if label in known), unseen)
+        known = {**dict.fromkeys(GAPS, gap), **known}
         by_code = np.array(
             [0, *(known.get(label, unseen) for label in column.labels)], dtype=found.dtype
         )
@@ -74,17 +77,25 @@ class Cells:
         chosen: by value.
         """
         unseen = self.label_values[-1]
+        name = self.name.removeprefix(KIND)
         # Numbers that count as unseen are among "anything else".
         numeric = chosen[self.values] & (self.values != unseen)
-        parts = [_interval_words(self.name, low, high) for low, high in self._runs(numeric)]
         found = chosen[self.label_values[:-1]]
+        if self._is_all_but_the_gap(numeric | (self.values == unseen), found):
+            return f"{name} is {'present' if ABSENT in self.labels else 'there'}"
+        parts = [_interval_words(name, low, high) for low, high in self._runs(numeric)]
         every = [label for label, one in zip(self.labels, found, strict=True) if one]
         raised = [label for label in every if label.startswith(RAISED)]
         labels = [label for label in every if label not in raised]
         parts += [f"{label.removeprefix(RAISED)} is raised" for label in raised]
         if chosen[unseen]:
             parts.append("anything else")
-        return _joined(self.name, parts, [shortened(label) for label in labels])
+        return _joined(name, parts, [shortened(label) for label in labels])
+
+    def _is_all_but_the_gap(self, numeric: NDArray[np.bool_], found: NDArray[np.bool_]) -> bool:
+        """Return whether what is chosen is that there is an entry, whatever it is."""
+        there = np.array([label not in GAPS for label in self.labels], dtype=bool)
+        return not there.all() and bool(numeric.all() and (found == there).all())
 
     def _runs(self, numeric: NDArray[np.bool_]) -> list[tuple[float, float]]:
         bounds = np.concatenate([[-np.inf], self.edges, [np.inf]])

@@ -56,13 +56,15 @@ class Candidate:
 
     held_out: (levels, 2), selection draws by level and arm, each levelled by a fit to the other
         folds. penalty: standard errors by which a prediction from it is lowered, more for orders
-        with more freedom. freeze: makes the map, fitted to all of them.
+        with more freedom. freeze: makes the map, fitted to all of them. is_plain: whether its
+        events can be read off an outcome.
     """
 
     attack: str
     held_out: IntArray
     penalty: float
     freeze: Callable[[], LevelMap]
+    is_plain: bool = True
 
 
 class Attack(Protocol):

@@ -26,7 +26,7 @@ from dpaudit.attacks.levels import (
     log_ratio,
 )
 from dpaudit.draws import LevelArray, SelectionDraws
-from dpaudit.outcomes import Outcomes
+from dpaudit.outcomes import Column, Outcomes
 
 # Widths, in cells, of the windows that smooth the counts; 0: every cell by itself.
 _WIDTHS = (0, 2, 8)
@@ -34,9 +34,12 @@ _WIDTHS = (0, 2, 8)
 
 def one_dimensional(selection: SelectionDraws) -> list[Candidate]:
     """Order the cells of the only column by isotonic and by smoothed estimates of the log-ratio."""
-    if len(selection.outcomes.columns) != 1:
-        return []
-    column = selection.outcomes.columns[0]
+    columns = selection.outcomes.columns
+    return orders_of(columns[0], selection) if len(columns) == 1 else []
+
+
+def orders_of(column: Column, selection: SelectionDraws) -> list[Candidate]:
+    """Order the outcomes by one of their columns."""
     cells = make_cells(column)
     count = cells.intervals + len(cells.labels) + 1
     place = (folds(selection.size) * count + cells(column)) * 2 + ~selection.is_d1
@@ -46,19 +49,17 @@ def one_dimensional(selection: SelectionDraws) -> list[Candidate]:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class CellLevels(LevelMap):
-    """The level of the cell that the only column of an outcome falls into."""
+    """The level of the cell that one column of an outcome falls into."""
 
     cells: Cells
     levels: int
 
     def __call__(self, outcomes: Outcomes) -> LevelArray:
-        if len(outcomes.columns) != 1:
-            return np.full(outcomes.size, self.levels - 1, dtype=np.intp)
-        return np.asarray(self.cells(outcomes.columns[0]), dtype=np.intp)
+        return np.asarray(self.cells(outcomes.column(self.cells.name)), dtype=np.intp)
 
     def counts(self, outcomes: Outcomes) -> IntArray:
-        column = outcomes.columns[0]
-        if column.codes is not None or len(outcomes.columns) != 1:
+        column = outcomes.column(self.cells.name)
+        if column.codes is not None:
             return LevelMap.counts(self, outcomes)
         return self.cells.digitise.counts(column.numbers, self.levels)
 

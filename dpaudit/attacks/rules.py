@@ -88,6 +88,20 @@ def predicted_growth(table: RuleTable, point: ProfilePoint) -> FloatArray:
     return np.where(table.valid, growth, -np.inf)
 
 
+def predicted_delta(table: RuleTable, epsilon: float, coming: int, penalty: float) -> FloatArray:
+    """Return the δ at ε that every rule is predicted to certify on `coming` draws; may be < 0.
+
+    The noise of selection and certification is taken off as in `predicted_epsilon`.
+    """
+    odds = math.exp(min(epsilon, 300.0))
+    noise = math.sqrt(penalty**2 + CERTIFICATION_PENALTY**2 * table.draws / max(1, coming))
+    # A few wrong guesses may have been many fewer than expected: their Poisson upper bound.
+    missed = noise**2 / 2 + noise * np.sqrt(table.wrong + noise**2 / 4)
+    error = np.sqrt(noise**2 * table.correct + (odds * missed) ** 2)
+    lower = table.correct - odds * table.wrong - error
+    return np.where(table.valid, lower / (table.h * table.draws), -np.inf)
+
+
 def never_abstaining(table: RuleTable) -> FloatArray:
     """Return the correct guesses of the rules that guess at every level; -inf for the others."""
     return np.where(np.eye(len(table.correct), dtype=bool), table.correct, -np.inf)

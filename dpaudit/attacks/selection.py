@@ -6,6 +6,8 @@ the order that was fitted to it.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -17,15 +19,17 @@ from dpaudit.attacks.one_dimensional import one_dimensional
 from dpaudit.attacks.rules import (
     RuleTable,
     never_abstaining,
+    predicted_delta,
     predicted_epsilon,
     predicted_growth,
 )
-from dpaudit.claims import ProfilePoint
+from dpaudit.attacks.single_columns import single_columns
+from dpaudit.claims import PrivacyClaim, ProfilePoint
 from dpaudit.draws import SelectionDraws
 from dpaudit.outcomes import RAISED
 from dpaudit.stats.betting import Beliefs
 
-ATTACKS: tuple[Attack, ...] = (one_dimensional, additive, atoms)
+ATTACKS: tuple[Attack, ...] = (one_dimensional, single_columns, additive, atoms)
 
 # Standard errors by which the bettors move log-ratios towards zero.
 _SHRINKS = (0.0, 0.5, 1.0, 1.5)
@@ -36,17 +40,50 @@ _DECIMALS = 5
 _MOST_ATOMS = 64
 # An order that may be any must promise so much more than a threshold or a sum to be preferred.
 _LESS_SIMPLE = 0.9
+# A sum of columns must promise more than one column that is read off, by so many standard errors.
+_LUCK = 2.0
 _MASS_ERRORS = 3.0
 
 
-def learn(selection: SelectionDraws, point: ProfilePoint, coming: int) -> Learned:
-    """Return the most promising rule and beliefs, for a bound on `coming` draws."""
+@dataclass(frozen=True, slots=True)
+class Aim:
+    """What a rule is chosen for: the largest certified ε at the point's δ or, with `for_delta`, the
+    largest δ at its ε, on `coming` draws."""
+
+    point: ProfilePoint
+    coming: int
+    for_delta: bool = False
+
+    def predicted(self, table: RuleTable, penalty: float) -> FloatArray:
+        """Return what every rule is predicted to certify."""
+        if self.for_delta:
+            return predicted_delta(table, self.point.epsilon, self.coming, penalty)
+        return predicted_epsilon(table, self.point.delta, self.coming, penalty)
+
+
+def learn(selection: SelectionDraws, aim: Aim) -> Learned:
+    """Return the most promising rule and beliefs."""
     candidates = [one for attack in ATTACKS for one in attack(selection)]
-    best = max(candidates, key=lambda one: _promise(one, point, coming))
+    best = max(candidates, key=lambda one: _promise(one, aim))
     level = best.freeze()
-    rules = _rules(best, point, coming)
-    beliefs = Beliefs(_posteriors(best.held_out), rules)
-    return Learned(Distinguisher(best.attack, level, rules[0]), beliefs)
+    rule, bets = _rules(best, aim)
+    beliefs = Beliefs(_posteriors(best.held_out), bets)
+    return Learned(Distinguisher(best.attack, level, rule), beliefs)
+
+
+def most_telling(selection: SelectionDraws, claim: PrivacyClaim, coming: int) -> ProfilePoint:
+    """Return the point of a claim's profile to test on `coming` draws: the one that promises the
+    largest bound for the definition's own parameter or, without one, for δ as a multiple of what is
+    claimed. Of nearly equal ones, the first."""
+    tables = [RuleTable.of(one.held_out) for attack in ATTACKS for one in attack(selection)]
+
+    def promise(point: ProfilePoint) -> float:
+        every = [predicted_delta(one, point.epsilon, coming, PENALTY) for one in tables]
+        delta = max(0.0, *map(np.max, every))
+        own = claim.own_lower(point.epsilon, delta)
+        return float(f"{delta / max(point.delta, 1e-12) if own is None else own[1]:.1e}")
+
+    return max(claim.points(), key=promise)
 
 
 def accuse(selection: SelectionDraws, point: ProfilePoint) -> AccusedAtoms:
@@ -90,33 +127,37 @@ def _accused(
     return np.asarray(order[keep][:_MOST_ATOMS], dtype=np.int64)
 
 
-def _promise(candidate: Candidate, point: ProfilePoint, coming: int) -> tuple[float, float]:
+def _promise(candidate: Candidate, aim: Aim) -> tuple[float, float]:
     """Return the best predicted bound, then the best predicted growth against no privacy loss."""
     table = RuleTable.of(candidate.held_out)
-    bound = float(np.max(predicted_epsilon(table, point.delta, coming, candidate.penalty)))
-    growth = float(np.max(predicted_growth(table, ProfilePoint(0.0, point.delta))))
+    bound = float(np.max(aim.predicted(table, candidate.penalty)))
+    growth = float(np.max(predicted_growth(table, ProfilePoint(0.0, aim.point.delta))))
     worth = bound if candidate.penalty <= PENALTY else _LESS_SIMPLE * bound
-    return (round(max(worth, 0.0), 4), growth)
+    if not candidate.is_plain:
+        # Of few draws, so much of the promise may be luck.
+        worth *= 1 - _LUCK / np.sqrt(table.draws)
+    # Differences in the last places are noise, and let the simpler attack win.
+    return (float(f"{max(worth, 0.0):.4g}"), growth)
 
 
-def _rules(candidate: Candidate, point: ProfilePoint, coming: int) -> IntArray:
-    """Return three rules, (3, levels): for the bound, for growth at the claim, and one that always
-    guesses. The first is the one that the exact bound uses."""
+def _rules(candidate: Candidate, aim: Aim) -> tuple[IntArray, IntArray]:
+    """Return the rule of the exact bound, (levels,), and three to bet on, (3, levels): that one,
+    the one for growth at the claim, and one that always guesses. Where a rule promises no growth,
+    the bet is to abstain, lest it lose what has been won."""
     table, levels = RuleTable.of(candidate.held_out), len(candidate.held_out)
-    bound = predicted_epsilon(table, point.delta, coming, candidate.penalty)
-    growth = predicted_growth(table, point)
+    bound = aim.predicted(table, candidate.penalty)
+    growth = predicted_growth(table, aim.point)
     always = int(np.argmax(never_abstaining(table)))
-    best = int(np.argmax(bound)) if np.max(bound) > 0 else always
-    fastest = int(np.argmax(growth)) if np.max(growth) > 0 else best
+    fastest = int(np.argmax(growth)) if np.max(growth) > 0 else always
+    best = int(np.argmax(bound)) if np.max(bound) > 0 else fastest
     # With δ > 0 the bound is simple and sharper for a rule that guesses whatever comes.
-    guesses_all = int(point.delta > 0)
-    return np.stack(
-        [
-            table.guesses(best, levels, guesses_all if best == always else 0),
-            table.guesses(fastest, levels),
-            table.guesses(always, levels, guesses_all),
-        ]
+    guesses_all = int(aim.point.delta > 0)
+    places = (best, fastest, always)
+    rules = np.stack(
+        [table.guesses(one, levels, guesses_all if one == always else 0) for one in places]
     )
+    grows = growth.ravel()[list(places)] > 0
+    return rules[0], np.where(grows[:, None], rules, 0)
 
 
 def _posteriors(held_out: IntArray) -> FloatArray:

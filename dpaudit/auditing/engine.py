@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import platform
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
 
 import numpy as np
 
+from dpaudit.auditing.exact_audit import exact_certificates
+from dpaudit.auditing.exact_certificate import ExactCertificate
 from dpaudit.auditing.result import AuditResult, Certificate, Progress, Verdict
 from dpaudit.auditing.rounds import PROBING, Moment, PairAudit
 from dpaudit.auditing.schedule import Plan, limits_for
 from dpaudit.auditing.spec import AuditSpec
+from dpaudit.claims import ComputationalDP
 from dpaudit.errors import MechanismError
 from dpaudit.pairs import check_pair
 from dpaudit.sampling.executors import Draws, in_processes, in_this_process
@@ -43,7 +46,7 @@ def run_audit(spec: AuditSpec, on_progress: Notify | None = None) -> AuditResult
         error = str(failure)
     return AuditResult(
         name=spec.name,
-        verdict=_verdict(run.certificates, error),
+        verdict=_verdict((*run.certificates, *run.exact), error),
         claim=spec.claim,
         target=spec.target.describe(),
         confidence=spec.confidence,
@@ -54,6 +57,7 @@ def run_audit(spec: AuditSpec, on_progress: Notify | None = None) -> AuditResult
         expect=spec.expect,
         warnings=(),
         error=error,
+        exact=run.exact,
     )
 
 
@@ -74,9 +78,13 @@ class _Run:
 
     def __init__(self, spec: AuditSpec, on_progress: Notify | None, start: float) -> None:
         self.certificates: list[Certificate] = []
+        self.exact: tuple[ExactCertificate, ...] = ()
         self._spec, self._on_progress, self._start = spec, on_progress, start
 
     def audit_all(self) -> None:
+        if self._spec.exact:
+            self.exact = exact_certificates(self._spec)
+            return
         warnings = [check_pair(pair) for pair in self._spec.pairs]
         make = partial(_make_sampler, self._spec)
         sampler = make()
@@ -137,10 +145,16 @@ def _probe(number: int, draws: Draws) -> Probe:
 
 
 def _make_sampler(spec: AuditSpec) -> Sampler:
-    return Sampler(spec.target, spec.pairs, spec.seed, fail_on_error=spec.on_error == "fail")
+    return Sampler(
+        spec.target,
+        spec.pairs,
+        spec.seed,
+        fail_on_error=spec.on_error == "fail",
+        adversary=spec.claim.adversary if isinstance(spec.claim, ComputationalDP) else None,
+    )
 
 
-def _verdict(certificates: list[Certificate], error: str | None) -> Verdict:
+def _verdict(certificates: Sequence[Certificate | ExactCertificate], error: str | None) -> Verdict:
     if error is not None:
         return Verdict.ERROR
     if any(certificate.refuted for certificate in certificates):

@@ -8,12 +8,15 @@ from typing import Any
 
 import numpy as np
 
+from dpaudit.auditing.exact_audit import certify
+from dpaudit.auditing.exact_certificate import ExactCertificate
 from dpaudit.auditing.exact_test import Setting, atoms_test, game_test, pair_test
 from dpaudit.auditing.replay import replay, tally
 from dpaudit.auditing.result import AuditResult, Certificate, EventCount, FixedTest, Verdict
 from dpaudit.auditing.spec import BETTING_SHARE, CERTIFICATION_SHARE, CONFIRMATION_SHARE
-from dpaudit.claims import ProbabilisticDP
+from dpaudit.claims import PrivacyClaim, ProbabilisticDP, ProfilePoint
 from dpaudit.stats.betting import Beliefs
+from dpaudit.stats.finite import epsilon_interval
 from dpaudit.tally import Tally
 
 # Other versions of the libraries may round differently in the last places.
@@ -37,7 +40,8 @@ def recheck(result: AuditResult) -> list[str]:
         for one in result.certificates
         for name, recorded, computed in _certificate(result, one)
     ]
-    refuted = any(one.refuted for one in result.certificates)
+    found += [finding for one in result.exact for finding in _exact(result, one)]
+    refuted = any(one.refuted for one in result.by_pair)
     violation = result.verdict is Verdict.VIOLATION
     found.append(("verdict is a violation", violation, refuted))
     return [
@@ -49,13 +53,36 @@ def recheck(result: AuditResult) -> list[str]:
 
 def _certificate(result: AuditResult, one: Certificate) -> Iterator[Finding]:
     try:
+        yield "the point tested is one of the claim's", True, _is_implied(result.claim, one.point)
         yield from _shares(result, one)
         yield from _draws(one)
         fixed = _fixed(result, one)
         yield from _fields(one.fixed, fixed)
         yield from _verdict(result, one, fixed)
+        yield from _interval(one)
     except (ValueError, ArithmeticError, LookupError, TypeError, RuntimeError) as error:
         yield "the record", f"cannot be recomputed ({error})", None
+
+
+def _exact(result: AuditResult, one: ExactCertificate) -> Iterator[Finding]:
+    yield f"{one.pair}: sum of the law of d1", 1.0, math.fsum(p for _, p, _ in one.law)
+    yield f"{one.pair}: sum of the law of d2", 1.0, math.fsum(q for _, _, q in one.law)
+    computed = certify(result.claim, one.pair, one.law)
+    for name in (
+        "refuted",
+        "point",
+        "epsilon",
+        "epsilon_lower",
+        "delta_lower",
+        "probabilistic_delta",
+        "event",
+    ):
+        yield f"{one.pair}: {name}", getattr(one, name), getattr(computed, name)
+
+
+def _is_implied(claim: PrivacyClaim, point: ProfilePoint) -> bool:
+    """Whether the claim implies the inequality, but for other rounding in the last places."""
+    return claim.profile(point.epsilon) <= point.delta * (1 + _RELATIVE)
 
 
 def _shares(result: AuditResult, one: Certificate) -> Iterator[Finding]:
@@ -92,7 +119,7 @@ def _fixed(result: AuditResult, one: Certificate) -> FixedTest:
     fixed = one.fixed
     counts = [tally(block).counts for block in one.blocks if block.stage == fixed.stage]
     total = Tally(sum(counts, start=Tally.empty(len(one.guesses)).counts))
-    setting = Setting(fixed.stage, result.claim.point(), fixed.alpha, result.confidence)
+    setting = Setting(fixed.stage, one.point, fixed.alpha, result.confidence)
     if fixed.method == "probabilistic":
         if not isinstance(result.claim, ProbabilisticDP):
             raise ValueError("the probabilistic test belongs to the probabilistic definition")
@@ -137,7 +164,7 @@ def _bounds(event: EventCount) -> list[float]:
 
 def _verdict(result: AuditResult, one: Certificate, fixed: FixedTest) -> Iterator[Finding]:
     rounds = [_beliefs(entry["posteriors"], entry["rules"]) for entry in one.rounds]
-    bets = replay(result.claim.point(), one.alpha_betting, rounds, one.blocks)
+    bets = replay(one.point, one.alpha_betting, rounds, one.blocks)
     p_betting = math.exp(-max(0.0, bets.log_largest)) / BETTING_SHARE
     p_fixed = fixed.p_value * one.alpha / fixed.alpha
     yield "wealth", one.wealth, math.exp(min(bets.log_largest, 700.0))
@@ -147,6 +174,20 @@ def _verdict(result: AuditResult, one: Certificate, fixed: FixedTest) -> Iterato
     yield "p-value", one.p_value, min(1.0, p_betting, p_fixed)
     yield "refuted by betting", one.refuted_after is not None, bets.refuted
     yield "refuted", one.refuted, bets.refuted or fixed.p_value <= fixed.alpha
+
+
+def _interval(one: Certificate) -> Iterator[Finding]:
+    interval = one.interval
+    if interval is None:
+        return
+    counts = [(d1, d2) for _, d1, d2 in interval.atoms]
+    tallied = [tally(block).arms for block in one.blocks if block.stage == "certification"]
+    sums = [tuple(map(sum, zip(*pairs, strict=True))) for pairs in (counts, tallied)]
+    yield "draws of the declared range", sums[0], sums[1]
+    yield "an interval at the planned end only", "certification", one.fixed.stage
+    lower, upper = epsilon_interval(counts, one.alpha)
+    yield "lower end of the interval", interval.lower, lower
+    yield "upper end of the interval", interval.upper, upper
 
 
 def _beliefs(posteriors: Sequence[Any], rules: Sequence[Any]) -> Beliefs:

@@ -7,7 +7,8 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any, Literal
 
-from dpaudit.claims import PrivacyClaim
+from dpaudit.auditing.exact_certificate import ExactCertificate
+from dpaudit.claims import PrivacyClaim, ProfilePoint
 
 Guess = Literal["d1", "d2"]
 Stage = Literal["learning", "certification", "confirmation"]
@@ -90,25 +91,42 @@ class FixedTest:
 
 
 @dataclass(frozen=True, slots=True)
+class EpsilonInterval:
+    """For a declared finite range: an interval for the pair's smallest ε at δ = 0, both ends
+    together valid at 1 - `Certificate.alpha`; `upper` is inf when nothing bounds it.
+
+    atoms: every declared output in words, and its certification draws of d1 and of d2.
+    """
+
+    lower: float
+    upper: float
+    atoms: tuple[tuple[str, int, int], ...] = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True)
 class Certificate:
     """The outcome for one pair of inputs.
 
     pair: the pair in words.  attack: what found the event, in words.
+    point: the inequality that was tested, one of those that the claim implies.
     draws: all draws made, both arms.  budget: all draws allowed.
     refuted_after: draws when betting refuted the claim, or None.
     alpha: error probability of this pair; alpha_betting: the share of betting.
     wealth: against the claim and every smaller ε of the grid the largest wealth at a recorded
         look, and of these the smallest (betting refutes when it is ≥ 1 / alpha_betting).
     epsilon_betting: the bound that betting gives at alpha_betting.
-    epsilon_lower: the better of epsilon_betting and fixed.epsilon_lower, valid at 1 - alpha.
-    delta_lower: lower bound for δ at the claimed ε.
+    epsilon_lower: the better of epsilon_betting and fixed.epsilon_lower, for the δ of the point;
+        valid at 1 - alpha.
+    delta_lower: lower bound for δ at the ε of the point.
     p_value: of the claim, over betting and the fixed test together.
     failures: outcomes that were exceptions: kind -> (draws of d1, draws of d2).
+    interval: for ε, where the range of outputs was declared and the run came to its planned end.
     rounds: what the bettors believed, one entry for each time they learned: `posteriors` and
         `rules`, by bettor and level. guesses: the rule of the exact test, by level.
     """
 
     pair: str
+    point: ProfilePoint
     refuted: bool
     attack: str
     draws: int
@@ -128,6 +146,7 @@ class Certificate:
     blocks: tuple[Block, ...] = field(repr=False)
     guesses: tuple[int, ...] = field(repr=False)
     warnings: tuple[str, ...] = ()
+    interval: EpsilonInterval | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,6 +155,7 @@ class AuditResult:
 
     error: the message when the verdict is ERROR; certificates then holds the pairs that were
     finished before.  seconds: wall time.  versions: of dpaudit, numpy, scipy and Python.
+    exact: in place of certificates, one for every pair, where nothing was drawn.
     """
 
     name: str
@@ -150,6 +170,7 @@ class AuditResult:
     expect: Literal["violation", "pass"] | None = None
     warnings: tuple[str, ...] = ()
     error: str | None = None
+    exact: tuple[ExactCertificate, ...] = ()
 
     @property
     def decisive(self) -> Certificate | None:
@@ -157,21 +178,43 @@ class AuditResult:
         return min(self.certificates, key=lambda one: one.p_value, default=None)
 
     @property
+    def decisive_exact(self) -> ExactCertificate | None:
+        """The same of an exact audit: the pair that is refuted, or has the largest ε."""
+        return max(self.exact, key=lambda one: (one.refuted, one.epsilon_lower), default=None)
+
+    @property
+    def point(self) -> ProfilePoint:
+        """The inequality that the decisive pair tested; the claim's own before there is one."""
+        deciding = self.decisive or self.decisive_exact
+        return self.claim.point() if deciding is None else deciding.point
+
+    @property
+    def by_pair(self) -> tuple[Certificate | ExactCertificate, ...]:
+        """The certificates, of whichever kind they are."""
+        return self.certificates or self.exact
+
+    @property
+    def _comparable(self) -> list[Certificate | ExactCertificate]:
+        """The pairs that tested the same inequality as the decisive one, usually all."""
+        return [one for one in self.by_pair if one.point == self.point]
+
+    @property
     def p_value(self) -> float:
-        """Of the claim on all pairs (Bonferroni); 1 when no pair was finished."""
+        """Of the claim on all pairs (Bonferroni); 1 when no pair was finished. Of an exact audit,
+        where chance has no part, 0 when the claim fails and 1 when it does not."""
         if self.decisive is None:
-            return 1.0
+            return 0.0 if any(one.refuted for one in self.exact) else 1.0
         return min(1.0, len(self.certificates) * self.decisive.p_value)
 
     @property
     def epsilon_lower(self) -> float:
-        """The best lower bound over the pairs, valid at `confidence`."""
-        return max((one.epsilon_lower for one in self.certificates), default=0.0)
+        """The best lower bound over the pairs for ε at the δ of `point`, valid at `confidence`."""
+        return max((one.epsilon_lower for one in self._comparable), default=0.0)
 
     @property
     def delta_lower(self) -> float:
-        """The best lower bound for δ at the claimed ε over the pairs, valid at `confidence`."""
-        return max((one.delta_lower for one in self.certificates), default=0.0)
+        """The best lower bound over the pairs for δ at the ε of `point`, valid at `confidence`."""
+        return max((one.delta_lower for one in self._comparable), default=0.0)
 
     @property
     def draws(self) -> int:

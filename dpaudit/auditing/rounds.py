@@ -5,12 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dpaudit.attacks.distinguisher import AccusedAtoms, Distinguisher, Learned
-from dpaudit.attacks.selection import accuse, has_atoms, learn
+from dpaudit.attacks.selection import Aim, accuse, has_atoms, learn, most_telling
 from dpaudit.auditing.exact_test import (
     Accused,
     Setting,
@@ -18,9 +19,10 @@ from dpaudit.auditing.exact_test import (
     game_test,
     pair_test,
 )
+from dpaudit.auditing.finite_range import STOPPED, FiniteRange
 from dpaudit.auditing.replay import replay
-from dpaudit.auditing.result import Block, Certificate, FixedTest, Guess, Stage
-from dpaudit.auditing.schedule import Plan, look_stride, wants_refit
+from dpaudit.auditing.result import Block, Certificate, EpsilonInterval, FixedTest, Guess, Stage
+from dpaudit.auditing.schedule import Plan, look_stride, settles_at, wants_refit
 from dpaudit.auditing.spec import (
     BETTING_SHARE,
     CERTIFICATION_SHARE,
@@ -32,11 +34,13 @@ from dpaudit.auditing.wealth import Wealth
 from dpaudit.claims import ProbabilisticDP
 from dpaudit.draws import FreshDraws, SelectionDraws, pool
 from dpaudit.errors import MechanismError
-from dpaudit.outcomes import Raised, failures
+from dpaudit.outcomes import Raised, failures, narrowed
 from dpaudit.sampling.executors import Draws
 from dpaudit.sampling.sampler import Chunk, Drawn, Failures, Measure, raised_words
 from dpaudit.stats.betting import Beliefs
-from dpaudit.tally import AtomTally, Tally
+from dpaudit.tally import AtomTally, RangeTally, Tally
+
+Counted = TypeVar("Counted", AtomTally, RangeTally)
 
 # What names the random streams of a stage, after the number of the pair.
 LEARNING, CERTIFYING, CONFIRMING, PROBING = range(4)
@@ -73,6 +77,7 @@ class PairAudit:
         self._spec, self._number, self._plan = spec, number, plan
         self._draws, self._notify = draws, notify
         self._point = spec.claim.point()
+        self._is_settled = len(spec.claim.points()) == 1
         self._wealth = Wealth(self._point, BETTING_SHARE * spec.alpha)
         self._parts: list[SelectionDraws] = []
         self._learned_from = 0
@@ -81,6 +86,8 @@ class PairAudit:
         self._failures = Failures()
         self._refuted_after: int | None = None
         self._warnings: list[str] = []
+        self._range = None if spec.range is None else FiniteRange.of(spec.range)
+        self._interval: EpsilonInterval | None = None
 
     def run(self) -> Certificate:
         """Return the certificate. Raises MechanismError when there is nothing to certify."""
@@ -94,6 +101,11 @@ class PairAudit:
     @property
     def _spent(self) -> int:
         return sum(block.draws for block in self._blocks)
+
+    @property
+    def _may_bet(self) -> bool:
+        """Whether it is settled, or now may be, which of the claim's points is tested."""
+        return self._is_settled or self._spent >= settles_at(self._plan.freeze_at)
 
     @property
     def _may_stop(self) -> bool:
@@ -122,7 +134,7 @@ class PairAudit:
                 return None
             if self._spent >= self._plan.freeze_at:
                 break
-            if wants_refit(self._learned_from, self._spent, self._plan.freeze_at):
+            if self._may_bet and wants_refit(self._learned_from, self._spent, self._plan.freeze_at):
                 learned = self._fit()
                 self._believe(learned)
             self._plan.asks()
@@ -163,6 +175,7 @@ class PairAudit:
         self._believe(learned)
         measure = self._measure(learned.distinguisher)
         total, atoms = Tally.empty(measure.distinguisher.levels), _no_atoms(measure)
+        declared: RangeTally | None = None
         sizes = self._plan.certifying_sizes(self._spent)
         chunks = (
             Chunk((self._number, CERTIFYING, index), size, measure)
@@ -173,14 +186,28 @@ class PairAudit:
             self._failures += drawn.failures
             total += tally
             atoms = _added(atoms, drawn.atoms)
+            declared = drawn.declared if declared is None else _added(declared, drawn.declared)
             self._wealth.record([tally])
             self._record("certification", len(self._rounds) - 1, tally)
             if self._may_stop:
                 return self._confirm(measure)
+        self._bound(declared)
         return self._test("certification", measure, total, atoms), measure.distinguisher
+
+    def _bound(self, declared: RangeTally | None) -> None:
+        """Turn the draws of a declared range into an interval, or a warning that says why not."""
+        if self._range is None or declared is None:
+            return
+        found = self._range.interval(declared, self._spec.alpha)
+        if isinstance(found, str):
+            self._warnings.append(found)
+        else:
+            self._interval = found
 
     def _confirm(self, measure: Measure) -> tuple[FixedTest, Distinguisher]:
         """Spend the exact test on a fresh block, as large as all that came before it."""
+        if self._range is not None:
+            self._warnings.append(STOPPED)
         room = self._plan.budget - self._spent
         size = min(room, max(self._spent, MINIMUM_SAMPLES))
         chunks = (
@@ -208,9 +235,19 @@ class PairAudit:
 
     def _fit(self) -> Learned:
         selection = self._selection()
+        if not self._is_settled:
+            self._settle(selection)
         self._learned_from = selection.size
         coming = max(self._plan.budget - selection.size, MINIMUM_SAMPLES)
-        return learn(selection, self._point, coming)
+        several = len(self._spec.claim.points()) > 1
+        return learn(selection, Aim(self._point, coming, for_delta=several))
+
+    def _settle(self, selection: SelectionDraws) -> None:
+        """Fix the point to test, by draws that certify nothing and before anything is bet."""
+        coming = max(self._plan.budget - selection.size, MINIMUM_SAMPLES)
+        self._point = most_telling(selection, self._spec.claim, coming)
+        self._wealth = Wealth(self._point, BETTING_SHARE * self._spec.alpha)
+        self._is_settled = True
 
     def _selection(self) -> SelectionDraws:
         self._parts = [pool(self._parts)]
@@ -221,13 +258,15 @@ class PairAudit:
         self._wealth.believe(learned.beliefs)
 
     def _measure(self, distinguisher: Distinguisher) -> Measure:
-        if not isinstance(self._spec.claim, ProbabilisticDP):
-            return Measure(distinguisher)
         selection = self._selection()
+        self._warnings += filter(None, [narrowed(selection.outcomes)])
+        declared = None if self._range is None else self._range.keys
+        if not isinstance(self._spec.claim, ProbabilisticDP):
+            return Measure(distinguisher, declared=declared)
         if not has_atoms(selection):
             self._warnings.append(_CONTINUOUS)
-            return Measure(distinguisher)
-        return Measure(distinguisher, accuse(selection, self._point))
+            return Measure(distinguisher, declared=declared)
+        return Measure(distinguisher, accuse(selection, self._point), declared)
 
     def _record(self, stage: Stage, place: int | None, tally: Tally) -> None:
         counts = tuple((int(d1), int(d2)) for d1, d2 in tally.counts)
@@ -277,6 +316,7 @@ class PairAudit:
         p_betting = math.exp(-max(0.0, bets.log_largest)) / BETTING_SHARE
         return Certificate(
             pair=spec.pairs[self._number].label,
+            point=self._point,
             refuted=bets.refuted or fixed.p_value <= fixed.alpha,
             attack="single outputs" if fixed.method == "probabilistic" else rule.attack,
             draws=self._spent,
@@ -296,6 +336,7 @@ class PairAudit:
             blocks=tuple(self._blocks),
             guesses=tuple(rule.guesses.tolist()),
             warnings=tuple(self._warnings),
+            interval=self._interval,
         )
 
 
@@ -325,7 +366,7 @@ def _no_atoms(measure: Measure) -> AtomTally | None:
     return AtomTally(np.zeros((len(measure.atoms.keys), 2), dtype=np.int64), (0, 0))
 
 
-def _added(total: AtomTally | None, part: AtomTally | None) -> AtomTally | None:
+def _added(total: Counted | None, part: Counted | None) -> Counted | None:
     return None if total is None or part is None else total + part
 
 

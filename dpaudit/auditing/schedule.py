@@ -141,6 +141,11 @@ def wants_refit(learned_from: int, available: int, freeze_at: int) -> bool:
     return 2 * learned_from <= available <= 0.6 * freeze_at
 
 
+def settles_at(freeze_at: int) -> int:
+    """Return how many draws to see before choosing which point of a claim's profile to test."""
+    return max(_EAGER, freeze_at // 16)
+
+
 def look_stride(size: int) -> int:
     """Return how many draws apart the looks within a shuffled block are."""
     return max(16, size // 24)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from numbers import Integral, Real
-from typing import Literal, get_args
+from typing import Any, Literal, get_args
 
 from dpaudit.claims import PrivacyClaim
 from dpaudit.errors import UsageError, did_you_mean
@@ -39,6 +39,8 @@ class AuditSpec:
     bound: how the draws kept for certification become a bound (docs/method.md §2).
     full: go on to the last draw after a refutation, to tighten the bound.
     on_error: an exception of the mechanism is an outcome, or ends the audit.
+    range: all outputs that there are, failures by the name of the exception; gives an interval.
+    exact: no draws; compute from the probability mass function that the mechanism states.
     expect: the verdict that the author of a configuration file foresees.
 
     Raises UsageError for a value outside its range.
@@ -56,6 +58,8 @@ class AuditSpec:
     bound: BoundMethod = "game"
     full: bool = False
     on_error: OnError = "outcome"
+    range: tuple[Any, ...] | None = None
+    exact: bool = False
     expect: Expectation | None = None
 
     def __post_init__(self) -> None:
@@ -71,6 +75,8 @@ class AuditSpec:
             raise UsageError(f"time={self.time!r} must be above 0 seconds, and finite")
         if not 0 < self.confidence < 1:
             raise UsageError(f"confidence={self.confidence!r} must lie in (0, 1), e.g. 0.99")
+        if self.range is not None and len(self.range) < 2:
+            raise UsageError(f"range={list(self.range)!r} must list at least two outputs")
         if self.seed < 0:
             raise UsageError(f"seed={self.seed!r} must be an integer, at least 0")
         if self.workers < 1:

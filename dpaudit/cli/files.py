@@ -26,10 +26,15 @@ def check_writable(path: Path) -> None:
 
 def write_whole(path: Path, text: str) -> None:
     """Write a file that others only ever see complete, as it was before or as it is now."""
+    write_bytes(path, text.encode())
+
+
+def write_bytes(path: Path, content: bytes) -> None:
+    """Write `content` as `write_whole` does."""
     temporary = _beside(path)
     try:
-        with temporary.open("w", encoding="utf-8") as file:
-            file.write(text)
+        with temporary.open("wb") as file:
+            file.write(content)
             file.flush()
             os.fsync(file.fileno())
         temporary.replace(path.resolve())

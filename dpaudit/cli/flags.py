@@ -17,7 +17,18 @@ from dpaudit.targets.datasets import parse_dataset
 
 Command = Callable[..., Any]
 
-_CLAIM = ("epsilon", "delta", "mu", "definition")
+_CLAIM = (
+    "epsilon",
+    "delta",
+    "mu",
+    "sigma",
+    "rho",
+    "order",
+    "tradeoff",
+    "adversary",
+    "group",
+    "definition",
+)
 
 
 def _value(_: click.Context, param: click.Parameter, text: str | None) -> Any:
@@ -88,6 +99,24 @@ _FLAGS: tuple[tuple[tuple[str, ...], dict[str, Any]], ...] = (
     (("--epsilon",), {"type": float, "help": "The ε of the claim."}),
     (("--delta",), {"type": float, "help": "The δ of the claim."}),
     (("--mu",), {"type": float, "help": "The μ of a Gaussian claim."}),
+    (("--sigma",), {"type": float, "help": "In place of μ: noise of this σ, sensitivity 1."}),
+    (("--rho",), {"type": float, "help": "The ρ of a zCDP claim."}),
+    (("--order",), {"type": float, "help": "The order of a Rényi claim."}),
+    (
+        ("--tradeoff",),
+        {"metavar": "PATH", "help": "The f of an f-DP claim: the import path of a function."},
+    ),
+    (
+        ("--adversary",),
+        {
+            "metavar": "PATH",
+            "help": "For a computational claim: a function from an output to 1, 2 or None.",
+        },
+    ),
+    (
+        ("--group",),
+        {"type": int, "help": "The claim is for one record, the inputs differ in so many."},
+    ),
     (
         ("--definition",),
         {
@@ -193,6 +222,23 @@ _FLAGS: tuple[tuple[tuple[str, ...], dict[str, Any]], ...] = (
     (
         ("--expect",),
         {"type": click.Choice(["violation", "pass"]), "help": "The verdict that exits 0."},
+    ),
+    (
+        ("--range",),
+        {
+            "callback": _value,
+            "metavar": "VALUES",
+            "help": "All outputs that there are, exceptions by name: '[0, 1, TypeError]'. Gives "
+            "an interval for ε, not only a lower bound.",
+        },
+    ),
+    (
+        ("--exact",),
+        {
+            "is_flag": True,
+            "help": "Draw nothing: compute from the mechanism's own pmf(dataset, **params), a "
+            "mapping from outcomes to probabilities.",
+        },
     ),
     (("--full",), {"is_flag": True, "help": "Go on after a refutation, to tighten the bound."}),
 )

@@ -15,7 +15,7 @@ from typing import Any
 
 import click
 
-from dpaudit.claims import DEFINITIONS
+from dpaudit.claims import DEFINITIONS, required
 from dpaudit.cli import exit_codes
 from dpaudit.cli.group import SuggestingGroup, debug_option
 from dpaudit.errors import TargetError, did_you_mean
@@ -33,7 +33,9 @@ def list_() -> None:
 def definitions() -> None:
     """List the privacy definitions that --definition takes, with their formulas."""
     for key, definition in DEFINITIONS.items():
-        flags = " ".join(f"--{field.name}" for field in fields(definition))
+        needed = required(key)
+        named = [one.name for one in fields(definition) if one.name != "name"]
+        flags = " ".join(f"--{one}" if one in needed else f"[--{one}]" for one in named)
         click.echo(f"{key:<17}{definition.title} ({flags})")
         click.echo(f"{'':<17}{definition.formula}")
 
@@ -93,12 +95,18 @@ def _skipped(name: str) -> None:
 def _functions(modules: list[ModuleType]) -> list[Callable[..., Any]]:
     """Return the public functions that the modules define and that take an input.
 
-    Where specimens state their truth (as those of this project do), the module that says what a
-    truth is holds tools, not mechanisms.
+    In a module whose specimens state their truth (as those of this project do), the other functions
+    are tools, and so are all of the module that says what a truth is.
     """
     every = [function for module in modules for function in _own_functions(module)]
-    tools = {type(one.truth).__module__ for one in every if hasattr(one, "truth")}
-    return [one for one in every if one.__module__ not in tools]
+    specimens = [one for one in every if hasattr(one, "truth")]
+    tools = {type(one.truth).__module__ for one in specimens}
+    stating = {one.__module__ for one in specimens}
+    return [
+        one
+        for one in every
+        if one.__module__ not in tools and (one.__module__ not in stating or one in specimens)
+    ]
 
 
 def _own_functions(module: ModuleType) -> Iterator[Callable[..., Any]]:

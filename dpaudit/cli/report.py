@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import click
@@ -39,8 +40,16 @@ def report(file: Path, quiet: bool, verbose: int) -> int:
     if disagreements:
         return exit_codes.FAILURE
     if not quiet:
-        click.echo("\nRechecked: wealth, bounds and p-values follow from the recorded draws.")
+        click.echo(f"\nRechecked: {_follows(results)}.")
     return exit_codes.NOTHING_FOUND
+
+
+def _follows(results: Sequence[AuditResult]) -> str:
+    exact = any(result.exact for result in results)
+    if exact and not any(result.certificates for result in results):
+        return "the numbers follow from the recorded laws"
+    laws = ", and exact numbers from the laws" if exact else ""
+    return f"wealth, bounds and p-values follow from the recorded draws{laws}"
 
 
 def _read(file: Path) -> list[AuditResult]:

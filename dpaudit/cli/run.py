@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import click
 
 from dpaudit.auditing.spec import AuditSpec
-from dpaudit.claims import DEFINITIONS
+from dpaudit.claims import required
 from dpaudit.cli import exit_codes
 from dpaudit.cli.batch import Outcome, run_batch, run_one
 from dpaudit.cli.files import check_writable, write_whole
@@ -159,7 +159,9 @@ def _from_files(paths: Sequence[Path], settings: dict[str, Any]) -> list[AuditSp
 def _check_complete(target: str, settings: dict[str, Any]) -> None:
     missing = [f"--{key}" for key in ("d1", "d2") if key not in settings]
     claim = settings.get("claim", {})
-    wanted = [one.name for one in fields(DEFINITIONS[claim.get("definition", "pure")])]
+    wanted = required(claim.get("definition", "pure"))
+    if "sigma" in claim:  # noise of this standard deviation stands for a μ
+        wanted = [name for name in wanted if name != "mu"]
     missing += [f"--{name}" for name in wanted if name not in claim]
     if missing:
         verb = "is" if len(missing) == 1 else "are"

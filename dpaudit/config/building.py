@@ -16,6 +16,7 @@ from dpaudit.config.problems import Locate, Path, PlacedError, about, problem, r
 from dpaudit.config.schema import (
     AuditSettings,
     PairSettings,
+    TargetSettings,
     check_keys,
     check_types,
     key_names,
@@ -29,10 +30,13 @@ from dpaudit.pairs import (
     parse_adjacency,
 )
 from dpaudit.targets.datasets import load_dataset
-from dpaudit.targets.import_path import located
-from dpaudit.targets.target import ImportedTarget
+from dpaudit.targets.import_path import located, resolve
+from dpaudit.targets.target import ComposedTarget, ImportedTarget
 
 Folder = pathlib.Path | None
+
+# Keys of a single mechanism, which an audit of several has in the entries of compose.
+SINGLE_TARGET = ("mechanism", "params", "init", "call", "factory", "batch_arg")
 
 _UNITS = {"ms": 0.001, "": 1.0, "s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0}
 
@@ -57,9 +61,12 @@ def located_spec(settings: Mapping[str, Any], locate: Locate, base: Folder = Non
 
 
 def default_name(settings: Mapping[str, Any]) -> str:
-    """Return the name of an audit: its own, else that of the mechanism."""
-    name = settings.get("name") or str(settings.get("mechanism", "")).rpartition(":")[2]
-    return str(name)
+    """Return the name of an audit: its own, else that of the mechanism or of all composed."""
+    composed = settings.get("compose")
+    entries = composed if isinstance(composed, list) else [settings.get("mechanism", "")]
+    paths = [one.get("mechanism", "") if isinstance(one, Mapping) else one for one in entries]
+    attributes = [str(path).rpartition(":")[2] for path in paths]
+    return str(settings.get("name") or " + ".join(attributes))
 
 
 def parse_duration(value: float | str) -> float:
@@ -83,9 +90,11 @@ def _given(settings: Mapping[str, Any]) -> dict[str, Any]:
 
 def _spec(given: AuditSettings, base: Folder) -> AuditSpec:
     options = _options(given)
-    target, claim = _target(given, base), _claim(given)
+    target, claim = _target(given, base), _claim(given, base)
     pairs = _pairs(given, base)
-    name = default_name({"name": _or_none(given.name), "mechanism": target.path})
+    parts = target.parts if isinstance(target, ComposedTarget) else (target,)
+    paths = [part.name for part in parts]
+    name = default_name({"name": _or_none(given.name), "compose": paths})
     try:
         return AuditSpec(name=name, target=target, pairs=pairs, claim=claim, **options)
     except UsageError as error:
@@ -98,10 +107,26 @@ def _or_none(value: Any) -> Any:
     return None if isinstance(value, UnsetType) else value
 
 
-def _target(given: AuditSettings, base: Folder) -> ImportedTarget:
+def _target(given: AuditSettings, base: Folder) -> ImportedTarget | ComposedTarget:
+    if isinstance(given.compose, UnsetType):
+        return _imported(given, base)
+    for key in SINGLE_TARGET:
+        if getattr(given, key) is not UNSET:
+            remedy = "give one of them" if key == "mechanism" else "give it in the entries"
+            raise problem((key,), f"an audit with compose has no {key} of its own; {remedy}")
+    parts = [_part(one, base, ("compose", place)) for place, one in enumerate(given.compose)]
+    return ComposedTarget(parts=tuple(parts), post_process=_function(given.post_process, base))
+
+
+def _part(entry: TargetSettings | str, base: Folder, path: Path) -> ImportedTarget:
+    settings = TargetSettings(mechanism=entry) if isinstance(entry, str) else entry
+    return _imported(settings, base, path)
+
+
+def _imported(given: TargetSettings, base: Folder, path: Path = ()) -> ImportedTarget:
     if isinstance(given.mechanism, UnsetType):
-        raise problem((), "the audit has no mechanism; give its import path, package.module:attr")
-    post_process = _or_none(given.post_process)
+        what = "an entry of compose" if path else "the audit"
+        raise problem(path, f"{what} has no mechanism; give its import path, package.module:attr")
     return ImportedTarget(
         path=located(given.mechanism, base),
         init=_or_none(given.init),
@@ -109,11 +134,15 @@ def _target(given: AuditSettings, base: Folder) -> ImportedTarget:
         factory=bool(_or_none(given.factory)),
         params=_or_none(given.params) or {},
         batch_arg=_or_none(given.batch_arg),
-        post_process=None if post_process is None else located(post_process, base),
+        post_process=_function(given.post_process, base),
     )
 
 
-def _claim(given: AuditSettings) -> PrivacyClaim:
+def _function(path: str | UnsetType, base: Folder) -> str | None:
+    return None if isinstance(path, UnsetType) else located(path, base)
+
+
+def _claim(given: AuditSettings, base: Folder) -> PrivacyClaim:
     if isinstance(given.claim, UnsetType):
         raise problem((), "the audit has no claim; give e.g. claim: {epsilon: 1}")
     parameters = dict(given.claim)
@@ -122,8 +151,21 @@ def _claim(given: AuditSettings) -> PrivacyClaim:
         raise problem(("claim", "definition"), f"definition={definition!r} must be a name")
     size = parameters.pop("group", 1)
     with about("claim"):
-        claim = make_claim(parameters, definition)
+        claim = make_claim(_with_functions(parameters, base), definition)
         return claim if size == 1 else group(claim, size)
+
+
+def _with_functions(parameters: dict[str, Any], base: Folder) -> dict[str, Any]:
+    """Find the functions that a claim names: the adversary by its path, which every worker loads
+    for itself; the trade-off function here, since the claim takes its values."""
+    found = dict(parameters)
+    if isinstance(found.get("adversary"), str):
+        found["adversary"] = located(found["adversary"], base)
+    if isinstance(found.get("tradeoff"), str):
+        path = found["tradeoff"]
+        found["tradeoff"] = resolve(located(path, base))
+        found.setdefault("name", path)
+    return found
 
 
 def _pairs(given: AuditSettings, base: Folder) -> tuple[NeighbouringPair, ...]:
@@ -171,6 +213,8 @@ def _options(given: AuditSettings) -> dict[str, Any]:
         "bound": given.bound,
         "full": given.full,
         "on_error": given.on_error,
+        "exact": given.exact,
+        "range": given.range if isinstance(given.range, UnsetType) else tuple(given.range),
         "expect": given.expect,
     }
     return {key: value for key, value in options.items() if value is not UNSET}

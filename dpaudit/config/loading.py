@@ -7,8 +7,11 @@ from collections.abc import Collection, Iterator, Mapping
 from functools import partial
 from typing import Any
 
+from msgspec import Struct
+
 from dpaudit.auditing.spec import AuditSpec
-from dpaudit.config.building import default_name, located_spec
+from dpaudit.config.building import SINGLE_TARGET, default_name, located_spec
+from dpaudit.config.curves import with_curve
 from dpaudit.config.matrix import expand
 from dpaudit.config.problems import Path, problem, reported
 from dpaudit.config.schema import (
@@ -16,6 +19,7 @@ from dpaudit.config.schema import (
     AuditSettings,
     ConfigurationFile,
     PairSettings,
+    TargetSettings,
     check_keys,
     key_names,
 )
@@ -27,6 +31,16 @@ _MERGED = ("claim", "params")
 
 # The deepest path a message points at: audits, 0, pairs, 0, adjacency.
 _DEPTH = 6
+_LISTS = (("audits",), ("pairs",), ("compose",))
+_ENTRIES: Mapping[str, type[Struct]] = {"pairs": PairSettings, "compose": TargetSettings}
+
+# Two ways to say one thing: what is given for an audit displaces the other way among the defaults.
+_ALTERNATIVES = (
+    (("pairs",), ("d1", "d2")),
+    (("d1", "d2"), ("pairs",)),
+    (("compose",), SINGLE_TARGET),
+    (("mechanism",), ("compose",)),
+)
 
 
 def load_config(path: pathlib.Path, overrides: Mapping[str, Any] | None = None) -> list[AuditSpec]:
@@ -38,10 +52,14 @@ def load_config(path: pathlib.Path, overrides: Mapping[str, Any] | None = None) 
     document = _Document(path)
     with reported(document.locate):
         _check_file(document.content)
-    audits = list(_audits(document))
-    specs = [document.spec(index, settings, overrides or {}) for index, settings in audits]
+    built = [
+        (index, spec)
+        for index, settings in _audits(document)
+        for spec in document.specs(index, settings, overrides or {})
+    ]
+    specs = [spec for _, spec in built]
     with reported(document.locate):
-        _check_names(specs, [index for index, _ in audits], document)
+        _check_names(specs, [index for index, _ in built], document)
     return specs
 
 
@@ -81,14 +99,14 @@ class _Document:
         is_inherited = path and own[:3] not in self.lines and inherited[:2] in self.lines
         return self.locate(inherited if is_inherited else own)
 
-    def spec(
+    def specs(
         self, index: int, settings: Mapping[str, Any], overrides: Mapping[str, Any]
-    ) -> AuditSpec:
-        return located_spec(
-            _overridden(settings, overrides),
-            partial(self.locate_in, index, flags=overrides),
-            self.path.parent,
-        )
+    ) -> list[AuditSpec]:
+        """Return the audit that settings describe, and that of its claim's curve."""
+        locate = partial(self.locate_in, index, flags=overrides)
+        with reported(locate):
+            audits = list(with_curve(_overridden(settings, overrides)))
+        return [located_spec(one, locate, self.path.parent) for one in audits]
 
 
 def _read(path: pathlib.Path) -> str:
@@ -107,7 +125,7 @@ def _lines(node: Any, path: Path = ()) -> Iterator[tuple[Path, int]]:
         for key, value in node.value:
             yield (*path, key.value), line_of(key)
             yield from _lines(value, (*path, key.value))
-    elif node.id == "sequence" and path[-1:] in (("audits",), ("pairs",)):
+    elif node.id == "sequence" and path[-1:] in _LISTS:
         for index, item in enumerate(node.value):
             yield (*path, index), line_of(item)
             yield from _lines(item, (*path, index))
@@ -143,10 +161,11 @@ def _check_audit(settings: Any, path: Path) -> None:
     if not isinstance(settings, Mapping):
         raise problem(path, f"{settings!r} must be a mapping with keys such as mechanism and claim")
     check_keys(settings, key_names(AuditSettings), path)
-    pairs = settings.get("pairs")
-    for index, pair in enumerate(pairs if isinstance(pairs, list) else []):
-        if isinstance(pair, Mapping):
-            check_keys(pair, key_names(PairSettings), (*path, "pairs", index))
+    for key, kind in _ENTRIES.items():
+        entries = settings.get(key)
+        for index, entry in enumerate(entries if isinstance(entries, list) else []):
+            if isinstance(entry, Mapping):
+                check_keys(entry, key_names(kind), (*path, key, index))
 
 
 def _audits(document: _Document) -> Iterator[tuple[int, dict[str, Any]]]:
@@ -160,11 +179,11 @@ def _audits(document: _Document) -> Iterator[tuple[int, dict[str, Any]]]:
 
 
 def _with_defaults(audit: Mapping[str, Any], defaults: Mapping[str, Any]) -> dict[str, Any]:
-    return {**_without_pair(defaults, audit), **audit}
+    return {**_without_displaced(defaults, audit), **audit}
 
 
 def _overridden(settings: Mapping[str, Any], overrides: Mapping[str, Any]) -> dict[str, Any]:
-    merged = {**_without_pair(settings, overrides), **overrides}
+    merged = {**_without_displaced(settings, overrides), **overrides}
     for key in _MERGED:
         below, above = settings.get(key), overrides.get(key)
         if isinstance(below, Mapping) and isinstance(above, Mapping):
@@ -172,11 +191,10 @@ def _overridden(settings: Mapping[str, Any], overrides: Mapping[str, Any]) -> di
     return merged
 
 
-def _without_pair(below: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, Any]:
-    """Drop the other way to write pairs: `pairs` excludes `d1` and `d2`."""
-    dropped = {"d1", "d2"} if "pairs" in above else set()
-    if "d1" in above or "d2" in above:
-        dropped = dropped | {"pairs"}
+def _without_displaced(below: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, Any]:
+    dropped = {
+        key for given, other in _ALTERNATIVES if any(one in above for one in given) for key in other
+    }
     return {key: value for key, value in below.items() if key not in dropped}
 
 

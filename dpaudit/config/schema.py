@@ -43,10 +43,9 @@ class PairSettings(Struct, kw_only=True, forbid_unknown_fields=True):
     )
 
 
-class AuditSettings(Struct, kw_only=True, forbid_unknown_fields=True, rename={"as_": "as"}):
-    """One audit."""
+class TargetSettings(Struct, kw_only=True, forbid_unknown_fields=True):
+    """What draws: one mechanism."""
 
-    name: Annotated[Words | UnsetType, Meta(description="a text, the audit's own name")] = UNSET
     mechanism: Annotated[
         Words | UnsetType,
         Meta(description="an import path: package.module:attr or path/to/file.py:attr"),
@@ -73,6 +72,19 @@ class AuditSettings(Struct, kw_only=True, forbid_unknown_fields=True, rename={"a
     post_process: Annotated[
         Words | UnsetType,
         Meta(description="the import path of a function, applied to every output"),
+    ] = UNSET
+
+
+class AuditSettings(TargetSettings, kw_only=True, forbid_unknown_fields=True, rename={"as_": "as"}):
+    """One audit."""
+
+    name: Annotated[Words | UnsetType, Meta(description="a text, the audit's own name")] = UNSET
+    compose: Annotated[
+        Annotated[list[TargetSettings | Words], Meta(min_length=2)] | UnsetType,
+        Meta(
+            description="a list of at least two mechanisms, import paths or mappings, whose "
+            "outputs on one input are one output; in place of mechanism"
+        ),
     ] = UNSET
     d1: Annotated[Any, Meta(description="a dataset: any value, @file or import:module:name")] = (
         UNSET
@@ -123,6 +135,14 @@ class AuditSettings(Struct, kw_only=True, forbid_unknown_fields=True, rename={"a
     on_error: Annotated[
         Literal["outcome", "fail"] | UnsetType,
         Meta(description="outcome or fail: what an exception of the mechanism is"),
+    ] = UNSET
+    range: Annotated[
+        Annotated[list[Any], Meta(min_length=2)] | UnsetType,
+        Meta(description="a list of all outputs that there are, exceptions by name, at least two"),
+    ] = UNSET
+    exact: Annotated[
+        bool | UnsetType,
+        Meta(description="true or false: whether to compute from the mechanism's own pmf"),
     ] = UNSET
     expect: Annotated[
         Literal["violation", "pass"] | UnsetType,
@@ -191,14 +211,21 @@ def check_types(settings: Mapping[str, Any]) -> AuditSettings:
 
 
 def _wrong(key: str, value: Any) -> PlacedError:
-    for index, pair in enumerate(value if key == "pairs" and isinstance(value, list) else []):
-        try:
-            msgspec.convert(pair, PairSettings)
-        except msgspec.ValidationError as error:
-            return problem(
-                (key, index), f"pair {_short(pair)} must be a mapping with d1 and d2: {error}"
-            )
+    if key in _ENTRIES and isinstance(value, list):
+        kind, name, wanted = _ENTRIES[key]
+        for index, entry in enumerate(value):
+            try:
+                msgspec.convert(entry, kind)
+            except msgspec.ValidationError as error:
+                return problem((key, index), f"{name} {_short(entry)} must be {wanted}: {error}")
     return problem((key,), f"{key}={_short(value)} must be {description(AuditSettings, key)}")
+
+
+# What the entries of a list are, and in words.
+_ENTRIES: Mapping[str, tuple[Any, str, str]] = {
+    "pairs": (PairSettings, "pair", "a mapping with d1 and d2"),
+    "compose": (TargetSettings | Words, "entry", "an import path, or a mapping with mechanism"),
+}
 
 
 def _short(value: Any, width: int = 60) -> str:
@@ -208,12 +235,26 @@ def _short(value: Any, width: int = 60) -> str:
 
 def _claim_schema() -> dict[str, Any]:
     number = {"anyOf": [{"type": "number"}, {"type": "string", "pattern": f"^{REFERENCE}$"}]}
-    names = {field.name for one in DEFINITIONS.values() for field in fields(one)}
+    names = {field.name for one in DEFINITIONS.values() for field in fields(one)} | {"sigma"}
+    table = {"type": "array", "items": {"type": "array", "items": number}}
+    parameters: dict[str, Any] = {
+        **dict.fromkeys(sorted(names), number),
+        "adversary": {"type": "string"},
+        "name": {"type": "string"},
+        "tradeoff": {"anyOf": [{"type": "string"}, table]},
+    }
+    curve = {
+        "type": "object",
+        "properties": {
+            **dict.fromkeys(DEFINITIONS, _object(parameters)),
+            "expect": {"enum": ["violation", "pass"]},
+        },
+        "additionalProperties": False,
+    }
     definition = {"enum": list(DEFINITIONS)}
     groups = {"type": "integer", "minimum": 1}
-    properties = {
-        "definition": definition,
-        **dict.fromkeys(sorted(names), number),
-        "group": groups,
-    }
+    return _object({"definition": definition, **parameters, "group": groups, "curve": curve})
+
+
+def _object(properties: dict[str, Any]) -> dict[str, Any]:
     return {"type": "object", "properties": properties, "additionalProperties": False}

@@ -5,16 +5,17 @@ from __future__ import annotations
 import math
 
 from dpaudit.auditing.result import AuditResult, Certificate, EventCount, FixedTest
-from dpaudit.claims import PrivacyClaim
+from dpaudit.claims import ProfilePoint
 from dpaudit.reports import numbers
 from dpaudit.reports.numbers import GLUE
 
 _LONGEST_QUOTE = 60
 
 
-def leading_event(certificate: Certificate, claim: PrivacyClaim) -> EventCount | None:
+def leading_event(certificate: Certificate) -> EventCount | None:
     """Return the event that goes furthest beyond what the claim allows; None without events."""
-    return max(certificate.fixed.events, key=lambda one: _excess(one, claim), default=None)
+    events, point = certificate.fixed.events, certificate.point
+    return max(events, key=lambda one: _excess(one, point), default=None)
 
 
 def shares(event: EventCount) -> tuple[float, float]:
@@ -24,13 +25,13 @@ def shares(event: EventCount) -> tuple[float, float]:
     return (d1, d2) if event.guess == "d1" else (d2, d1)
 
 
-def refutation(certificate: Certificate, claim: PrivacyClaim) -> str:
+def refutation(certificate: Certificate) -> str:
     """Return why the claim is refuted: what was seen, beside what the claim allows."""
-    event = leading_event(certificate, claim)
+    event, point = leading_event(certificate), certificate.point
     if certificate.fixed.method == "probabilistic" and certificate.fixed.events:
-        found = _violating_mass(certificate.fixed, claim)
+        found = _violating_mass(certificate.fixed, point)
     else:
-        found = None if event is None else _excessive(event, claim)
+        found = None if event is None else _excessive(event, point)
     return found or _evidence(certificate)
 
 
@@ -39,7 +40,7 @@ def attacker(result: AuditResult) -> str:
     even = f"An attacker who thinks d1 and d2 equally likely (50{GLUE}%)"
     if result.epsilon_lower <= 0:
         return f"{even} was not shown to learn anything from this mechanism's output."
-    allowed = result.claim.point()
+    allowed = result.point
     limit = (
         f"; the claim allows {numbers.sure_at_most(allowed.epsilon)}" if allowed.delta == 0 else ""
     )
@@ -47,7 +48,7 @@ def attacker(result: AuditResult) -> str:
     return f"{even} can become at least {sure} sure which one it was, from one output{limit}."
 
 
-def detectable(certificate: Certificate, claim: PrivacyClaim) -> str:
+def detectable(certificate: Certificate) -> str:
     """Return the smallest leak that this run would have caught, or why there is none."""
     fixed = certificate.fixed
     if not fixed.events:
@@ -57,7 +58,7 @@ def detectable(certificate: Certificate, claim: PrivacyClaim) -> str:
             "No ε would have been detected: the event is too rare for this many draws "
             "(more --samples help)."
         )
-    delta = claim.point().delta
+    delta = certificate.point.delta
     at = f" (at δ = {numbers.plain(delta)})" if delta else ""
     return (
         f"A leak of ε ≥ {numbers.at_most(fixed.detectable_epsilon)}{at} visible to this event "
@@ -76,20 +77,19 @@ def other(guess: str) -> str:
     return "d2" if guess == "d1" else "d1"
 
 
-def _allowed(event: EventCount, claim: PrivacyClaim) -> float:
+def _allowed(event: EventCount, point: ProfilePoint) -> float:
     """Return the most that the claim allows for one input, given what was seen of the other."""
-    point = claim.point()
     behind = shares(event)[1]
     return min(1.0, math.exp(min(point.epsilon, 700.0)) * behind + point.delta)
 
 
-def _excess(event: EventCount, claim: PrivacyClaim) -> float:
-    return shares(event)[0] - _allowed(event, claim)
+def _excess(event: EventCount, point: ProfilePoint) -> float:
+    return shares(event)[0] - _allowed(event, point)
 
 
-def _excessive(event: EventCount, claim: PrivacyClaim) -> str | None:
+def _excessive(event: EventCount, point: ProfilePoint) -> str | None:
     """Return the event's excess; None when its counts alone do not show one."""
-    if _excess(event, claim) <= 0:
+    if _excess(event, point) <= 0:
         return None
     ahead, behind = shares(event)
     words, guess, against = quoted(event.words), event.guess, other(event.guess)
@@ -98,20 +98,19 @@ def _excessive(event: EventCount, claim: PrivacyClaim) -> str | None:
             f"{words} came up in {numbers.share(ahead)} of the draws for {guess}, "
             f"never for {against}"
         )
-    if claim.point().delta == 0:
-        allowed, ratio = numbers.apart(math.exp(claim.point().epsilon), ahead / behind, digits=2)
+    if point.delta == 0:
+        allowed, ratio = numbers.apart(math.exp(point.epsilon), ahead / behind, digits=2)
         times = f"{words} is {ratio} times as frequent for {guess} as for {against}"
         return f"{times}; the claim allows {allowed}"
-    allowed, seen = numbers.shares_apart(_allowed(event, claim), ahead)
+    allowed, seen = numbers.shares_apart(_allowed(event, point), ahead)
     return (
         f"{words} came up in {seen} of the draws for {guess}, "
         f"{numbers.share(behind)} for {against}; the claim allows {allowed} for {guess}"
     )
 
 
-def _violating_mass(fixed: FixedTest, claim: PrivacyClaim) -> str | None:
+def _violating_mass(fixed: FixedTest, point: ProfilePoint) -> str | None:
     """Return how often the certified atoms came up, for the input that they accuse most."""
-    point = claim.point()
     mass = {guess: _mass(fixed.events, guess) for guess in ("d1", "d2")}
     guess = max(mass, key=lambda one: mass[one])
     if mass[guess] <= point.delta:

@@ -6,6 +6,7 @@ History of the format (`version`):
     (`epsilon_lower`, `delta_lower`, `p_value`, `draws`, and `event`, the leading event of the pair
     that decides). `certificates` has one entry for each pair. The draws themselves, by level and
     arm, are `blocks` of the audit, in order; `certificate` says which pair a block belongs to.
+    Where nothing was drawn, `exact` has one entry for each pair, with the laws in place of draws.
     The numbers that JSON does not have are the strings `Infinity`, `-Infinity` and `NaN`.
 """
 
@@ -15,7 +16,7 @@ import json
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from dpaudit.auditing.result import AuditResult, Certificate, Verdict
+from dpaudit.auditing.result import AuditResult, Verdict
 from dpaudit.errors import DpauditError, UsageError
 from dpaudit.reports.findings import leading_event
 from dpaudit.reports.records import (
@@ -64,7 +65,8 @@ def _audit(result: AuditResult) -> dict[str, Any]:
 def _derived(result: AuditResult) -> dict[str, Any]:
     """Return what follows from the certificates and is in the file for whoever reads it."""
     decisive = result.decisive
-    event = None if decisive is None else leading_event(decisive, result.claim)
+    exact = None if result.decisive_exact is None else result.decisive_exact.event
+    event = exact if decisive is None else leading_event(decisive)
     values = (
         result.epsilon_lower,
         result.delta_lower,
@@ -157,13 +159,13 @@ def _check(result: AuditResult, derived: dict[str, Any], path: str) -> None:
                 f"{path} ({result.name}): {key} is {derived[key]!r}, but its certificates give "
                 f"{expected!r}; the file was changed"
             )
-    if result.verdict is not Verdict.ERROR and result.verdict is not _verdict(result.certificates):
+    if result.verdict is not Verdict.ERROR and result.verdict is not _verdict(result):
         raise ContradictoryFile(
             f"{path} ({result.name}): the verdict is {result.verdict.value}, but its certificates "
             "say otherwise; the file was changed"
         )
 
 
-def _verdict(certificates: Sequence[Certificate]) -> Verdict:
-    refuted = any(one.refuted for one in certificates)
+def _verdict(result: AuditResult) -> Verdict:
+    refuted = any(one.refuted for one in result.by_pair)
     return Verdict.VIOLATION if refuted else Verdict.NO_VIOLATION_FOUND

@@ -51,6 +51,15 @@ def table(cells: Sequence[Sequence[str]], left: Iterable[int] = ()) -> list[str]
     return [_cells(line, widths, left) for line in cells]
 
 
+def columns(cells: Sequence[Sequence[str]]) -> list[str]:
+    """Return rows of cells, two spaces apart, all aligned to the right."""
+    widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
+    return [
+        "  " + line.removeprefix(" " * LABEL)
+        for line in (_cells(one, widths, set()) for one in cells)
+    ]
+
+
 def _cells(line: Sequence[str], widths: Sequence[int], left: set[int]) -> str:
     padded = [
         text.ljust(width) if place in left else text.rjust(width)

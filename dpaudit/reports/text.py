@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Sequence
 
 from dpaudit.auditing.result import (
     AuditResult,
     Certificate,
+    EpsilonInterval,
     EventCount,
     FixedTest,
     Verdict,
 )
-from dpaudit.claims import PrivacyClaim
-from dpaudit.reports import findings, numbers
+from dpaudit.reports import exact, findings, numbers
 from dpaudit.reports.layout import glued, paragraph, row, table, wrap
 from dpaudit.reports.numbers import unglued
 
@@ -37,6 +38,10 @@ def render(result: AuditResult, *, verbose: int = 0) -> str:
     lines = wrap(headline(result), further="  ")
     if result.certificates:
         lines += ["", *_found(result, verbose), *_warnings(result), "", *_meaning(result)]
+    elif result.decisive_exact is not None:
+        lines += ["", *_asked(result), *exact.found(result, result.decisive_exact, verbose)]
+        lines += [*_time(result, verbose), *_warnings(result)]
+        lines += ["", *exact.meaning(result.decisive_exact)]
     else:
         lines += ["", *_asked(result), *_warnings(result)]
     return unglued("\n".join(lines))
@@ -53,8 +58,10 @@ def headline(result: AuditResult) -> str:
         return f"ERROR  {result.name}: {result.error or 'the audit did not end'}"
     certificate = result.decisive
     claim = result.claim.describe()
-    if result.verdict is Verdict.VIOLATION and certificate is not None:
-        why = findings.refutation(certificate, result.claim)
+    if result.decisive_exact is not None:
+        said = exact.said(result, result.decisive_exact)
+    elif result.verdict is Verdict.VIOLATION and certificate is not None:
+        why = findings.refutation(certificate)
         said = f"refuted at {numbers.level(result.confidence)}: {why}"
     else:
         draws = numbers.count(result.draws)
@@ -72,7 +79,7 @@ def render_summary(results: Sequence[AuditResult]) -> str:
     ]
     lines = wrap(f"{_plural(len(results), 'audit')}: {', '.join(counts)}.")
     lines += _unmet(results)
-    lines += wrap(_false_alarms(results)) if len(results) > tally[Verdict.ERROR] else []
+    lines += wrap(_false_alarms(results)) if any(one.certificates for one in results) else []
     return unglued("\n".join(lines))
 
 
@@ -92,7 +99,7 @@ def _unmet(results: Sequence[AuditResult]) -> list[str]:
 
 
 def _false_alarms(results: Sequence[AuditResult]) -> str:
-    alphas = [1 - one.confidence for one in results if one.verdict is not Verdict.ERROR]
+    alphas = [1 - one.confidence for one in results if one.certificates]
     together = numbers.error_level(min(1.0, sum(alphas)))
     if len(alphas) == 1:
         return f"The chance of a false alarm is at most {together}."
@@ -120,7 +127,7 @@ def _found(result: AuditResult, verbose: int) -> list[str]:
         lines += _pair(certificate, result, verbose)
     for certificate in result.certificates:
         if certificate not in shown:
-            lines += row("other pair", f"{certificate.pair}: {_own(certificate, result.claim)}")
+            lines += row("other pair", f"{certificate.pair}: {_own(certificate)}")
     return [*lines, *_run(result, verbose)]
 
 
@@ -131,10 +138,12 @@ def _shown(result: AuditResult, verbose: int) -> tuple[Certificate, ...]:
 
 
 def _bounds(result: AuditResult) -> list[str]:
-    point = result.claim.point()
+    point = result.point
     claimed, delta = numbers.plain(point.epsilon), numbers.plain(point.delta)
     at_delta = f" at δ = {delta}" if point.delta else ""
     epsilon = numbers.at_least(result.epsilon_lower, above=point.epsilon)
+    if result.verdict is Verdict.VIOLATION and result.epsilon_lower == point.epsilon > 0:
+        epsilon = f"more than {epsilon}"  # that much was rejected, and no larger one
     lower = numbers.at_least(result.delta_lower, above=point.delta)
     confident = f"with {numbers.level(result.confidence)} confidence"
     return [
@@ -147,11 +156,11 @@ def _bounds(result: AuditResult) -> list[str]:
 
 def _own_bound(result: AuditResult) -> list[str]:
     """Return the bound in the definition's own parameter, where it has one."""
-    own = result.claim.own_lower(result.delta_lower)
+    own = result.claim.own_lower(result.point.epsilon, result.delta_lower)
     if own is None:
         return []
     symbol, lower = own
-    (claimed,) = result.claim.parameters().values()
+    *_, claimed = result.claim.parameters().values()
     bound = numbers.at_least(lower, above=claimed)
     confident = f"with {numbers.level(result.confidence)} confidence"
     return row(f"{symbol} at least", f"{bound}, {confident} (claimed: {numbers.plain(claimed)})")
@@ -168,17 +177,18 @@ def _p_value(result: AuditResult) -> str:
 def _pair(certificate: Certificate, result: AuditResult, verbose: int) -> list[str]:
     lines = row("inputs", certificate.pair)
     if len(result.certificates) > 1:
-        lines = ["", *lines, *row("", _own(certificate, result.claim))] if verbose else lines
+        lines = ["", *lines, *row("", _own(certificate))] if verbose else lines
     lines += _events(certificate, result.confidence, verbose)
     lines += row("draws", _draws(certificate))
+    lines += _interval(certificate)
     for kind, (d1, d2) in certificate.failures.items():
         lines += row("exceptions", _failure(kind, d1, d2))
     return lines + (_workings(certificate) if verbose else [])
 
 
-def _own(certificate: Certificate, claim: PrivacyClaim) -> str:
+def _own(certificate: Certificate) -> str:
     """Return what one pair of several has shown."""
-    epsilon = numbers.at_least(certificate.epsilon_lower, above=claim.point().epsilon)
+    epsilon = numbers.at_least(certificate.epsilon_lower, above=certificate.point.epsilon)
     return f"ε ≥ {epsilon}, p {numbers.p_at_most(certificate.p_value)}"
 
 
@@ -222,6 +232,29 @@ def _draws(certificate: Certificate) -> str:
     return f"{text}; {kept} of them kept for the exact bound"
 
 
+def _interval(certificate: Certificate) -> list[str]:
+    """Return the row of a declared range, or nothing."""
+    interval = certificate.interval
+    if interval is None:
+        return []
+    at_zero = " at δ = 0" if certificate.point.delta else ""
+    level, lower = numbers.level(1 - certificate.alpha), numbers.at_least(interval.lower)
+    if math.isfinite(interval.upper):
+        upper = numbers.at_most(interval.upper)
+        text = f"ε for this pair{at_zero} is between {lower} and {upper}, at {level}"
+        return row("range", text)
+    text = f"ε for this pair{at_zero} is at least {lower}, at {level}; not bounded from above"
+    return row("range", f"{text}, since {_unseen(interval)}")
+
+
+def _unseen(interval: EpsilonInterval) -> str:
+    """Return which declared output bars an upper end."""
+    words, d1, d2 = next(one for one in interval.atoms if not (one[1] and one[2]))
+    if d1 or d2:
+        return f"{words} never came up for {'d2' if d1 else 'd1'}"
+    return f"{words} never came up"
+
+
 def _failure(kind: str, d1: int, d2: int) -> str:
     return f"{kind}: {_plural(d1, 'draw')} of d1, {_plural(d2, 'draw')} of d2"
 
@@ -253,7 +286,11 @@ def _run(result: AuditResult, verbose: int) -> list[str]:
     lines = row("seed", str(result.seed))
     if not all(one.reproducible for one in result.certificates):
         lines = row("seed", f"{result.seed}, but the mechanism {_UNREACHED_BY_SEED}")
-    lines += row("time", numbers.duration(result.seconds))
+    return lines + _time(result, verbose)
+
+
+def _time(result: AuditResult, verbose: int) -> list[str]:
+    lines = row("time", numbers.duration(result.seconds))
     if verbose:
         versions = ", ".join(f"{name} {version}" for name, version in result.versions.items())
         lines += row("versions", versions)
@@ -261,13 +298,13 @@ def _run(result: AuditResult, verbose: int) -> list[str]:
 
 
 def _warnings(result: AuditResult) -> list[str]:
-    every = [*result.warnings, *(text for one in result.certificates for text in one.warnings)]
+    every = [*result.warnings, *(text for one in result.by_pair for text in one.warnings)]
     return [line for text in dict.fromkeys(every) for line in row("warning", text)]
 
 
 def _meaning(result: AuditResult) -> list[str]:
     lines = paragraph(findings.attacker(result))
     if result.verdict is Verdict.NO_VIOLATION_FOUND and result.decisive is not None:
-        caught = findings.detectable(result.decisive, result.claim)
+        caught = findings.detectable(result.decisive)
         lines += paragraph(f"{caught} {_UNPROVEN}")
     return lines

@@ -12,13 +12,15 @@ from numpy.typing import NDArray
 
 from dpaudit.attacks.atoms import find
 from dpaudit.attacks.distinguisher import AccusedAtoms, Distinguisher
+from dpaudit.claims.computational import Adversary
 from dpaudit.draws import FreshDraws
 from dpaudit.errors import MechanismError
-from dpaudit.outcomes import Outcomes, Raised, alike, concatenate, failures, from_raw
+from dpaudit.outcomes import KeyArray, Outcomes, Raised, concatenate, failures, from_raw
 from dpaudit.pairs import NeighbouringPair, fingerprint
 from dpaudit.sampling.streams import ChunkStreams, chunk_streams, prepare
-from dpaudit.tally import AtomTally, Tally
+from dpaudit.tally import AtomTally, RangeTally, Tally
 from dpaudit.targets.adapter import Mechanism, load_mechanism
+from dpaudit.targets.adversary import attacked
 from dpaudit.targets.randomness import carried_generators
 from dpaudit.targets.target import AnyTarget
 
@@ -29,10 +31,12 @@ _PIECE = 16_384
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Measure:
-    """What certification keeps of a draw: its level, and for accused atoms which one it is."""
+    """What certification keeps of a draw: its level, for accused atoms which one it is, and which
+    of the outputs that were declared to be all there are (by their keys, rising)."""
 
     distinguisher: Distinguisher
     atoms: AccusedAtoms | None = None
+    declared: KeyArray | None = None
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -96,6 +100,7 @@ class Drawn:
     atoms: AtomTally | None
     failures: Failures
     probe: Probe | None = None
+    declared: RangeTally | None = None
 
 
 class Sampler:
@@ -109,8 +114,10 @@ class Sampler:
         seed: int,
         *,
         fail_on_error: bool = False,
+        adversary: Adversary | str | None = None,
     ) -> None:
-        self.mechanism: Mechanism = load_mechanism(target)
+        """adversary: stands before the mechanism, its answers are the outcomes."""
+        self.mechanism: Mechanism = attacked(load_mechanism(target), adversary)
         self.carried = carried_generators(*self.mechanism.parts)
         self._pairs = pairs
         self._seed = seed
@@ -156,7 +163,9 @@ class Sampler:
         levels = chunk.measure.distinguisher.levels
         cell = level.astype(np.intp) * 2 + ~is_d1
         counts = np.bincount(cell, minlength=2 * levels).reshape(levels, 2)
-        return Drawn(None, Tally(counts), _atom_tally(chunk.measure, outcomes, is_d1), failed)
+        atoms = _atom_tally(chunk.measure, outcomes, is_d1)
+        declared = _range_tally(chunk.measure, outcomes, is_d1)
+        return Drawn(None, Tally(counts), atoms, failed, declared=declared)
 
     def _draw_by_arm(self, chunk: Chunk, pair: NeighbouringPair, streams: ChunkStreams) -> Drawn:
         """Two calls for many draws each; as many of d1 as coins would have picked."""
@@ -188,14 +197,17 @@ class Sampler:
         levels, failed = measure.distinguisher.levels, Failures()
         counts = np.zeros((levels, 2), dtype=np.int64)
         atoms: AtomTally | None = None
-        tables = alike([from_raw(raw) for raw in both])
-        for arm, (raw, outcomes) in enumerate(zip(both, tables, strict=True)):
+        declared: RangeTally | None = None
+        for arm, raw in enumerate(both):
+            outcomes = from_raw(raw)
             counts[:, arm] = _histogram(measure.distinguisher, outcomes)
             is_d1 = np.full(outcomes.size, arm == 0)
             part = _atom_tally(measure, outcomes, is_d1)
             atoms = part if atoms is None or part is None else atoms + part
+            counted = _range_tally(measure, outcomes, is_d1)
+            declared = counted if declared is None or counted is None else declared + counted
             failed += self._failures(outcomes, raw, is_d1)
-        return Drawn(None, Tally(counts), atoms, failed)
+        return Drawn(None, Tally(counts), atoms, failed, declared=declared)
 
     def _batch(self, dataset: Any, size: int, streams: ChunkStreams) -> Any:
         return self.mechanism.sample(dataset, size, streams.mechanism) if size else []
@@ -262,8 +274,22 @@ def _histogram(distinguisher: Distinguisher, outcomes: Outcomes) -> NDArray[np.i
 def _atom_tally(measure: Measure, outcomes: Outcomes, is_d1: NDArray[np.bool_]) -> AtomTally | None:
     if measure.atoms is None:
         return None
-    atoms = len(measure.atoms.keys)
-    cell = find(measure.atoms.keys, outcomes.keys()) * 2 + ~is_d1
-    counts = np.bincount(cell, minlength=2 * (atoms + 1)).reshape(atoms + 1, 2)
-    arms = int(is_d1.sum()), int((~is_d1).sum())
-    return AtomTally(counts[:-1], arms)
+    keys = measure.atoms.keys
+    return _counted(find(keys, outcomes.keys()), len(keys), is_d1)
+
+
+def _range_tally(
+    measure: Measure, outcomes: Outcomes, is_d1: NDArray[np.bool_]
+) -> RangeTally | None:
+    if measure.declared is None:
+        return None
+    place = find(measure.declared, outcomes.keys())
+    strange = np.flatnonzero(place == len(measure.declared))
+    undeclared = outcomes.word(int(strange[0])) if len(strange) else None
+    return RangeTally(_counted(place, len(measure.declared), is_d1), undeclared)
+
+
+def _counted(place: NDArray[np.intp], atoms: int, is_d1: NDArray[np.bool_]) -> AtomTally:
+    """Return the draws at each of `atoms` places, by arm; a place beyond them is not counted."""
+    counts = np.bincount(place * 2 + ~is_d1, minlength=2 * (atoms + 1)).reshape(atoms + 1, 2)
+    return AtomTally(counts[:-1], (int(is_d1.sum()), int((~is_d1).sum())))

@@ -19,7 +19,7 @@ from dpaudit.outcomes import Raised
 from dpaudit.targets.construction import build
 from dpaudit.targets.import_path import resolve
 from dpaudit.targets.parameters import NO_BATCH, RNG, calling, check_post_process
-from dpaudit.targets.target import AnyTarget, ImportedTarget
+from dpaudit.targets.target import AnyTarget, CallableTarget, ComposedTarget, ImportedTarget
 
 Function = Callable[..., Any]
 
@@ -78,7 +78,7 @@ class SingleDraws:
         if self.post_process is not None:
             draw = _composed(self.post_process, bind(self.function, self._arguments(rng)))
             draws = map(draw, inputs)
-        return _collected(draws, len(inputs))
+        return collected(draws, len(inputs))
 
     def _arguments(self, rng: np.random.Generator) -> Mapping[str, Any]:
         return {**self.params, RNG: rng} if self.takes_rng else self.params
@@ -105,7 +105,7 @@ class Batches:
         if self.post_process is None:
             return outputs
         # Python's own scalars, as the function would get from single draws.
-        return _collected(map(self.post_process, _plain(outputs)), size)
+        return collected(map(self.post_process, plain(outputs)), size)
 
     def sample_each(self, datasets: Iterable[Any], rng: np.random.Generator) -> list[Any]:
         return [self.sample(dataset, 1, rng)[0] for dataset in datasets]
@@ -129,12 +129,22 @@ def load_mechanism(target: AnyTarget) -> Mechanism:
 
     Raises TargetError (exit code 2) when it cannot be found, built or called as asked.
     """
-    function, post_process = _functions(target)
+    if isinstance(target, ComposedTarget):
+        return _composition(target)
+    function, post_process = functions(target)
     name = target.name
     how = calling(function, name, target.params, target.batch_arg)
     if how.batch is None:
         return SingleDraws(name, function, target.params, how.takes_rng, post_process)
     return Batches(name, function, how.batch, target.params, how.takes_rng, post_process)
+
+
+def _composition(target: ComposedTarget) -> Mechanism:
+    # Composes what this module loads, so it cannot be imported any sooner.
+    from dpaudit.targets.composition import Composition
+
+    components = tuple(map(load_mechanism, target.parts))
+    return Composition(target.name, components, imported_function(target.post_process))
 
 
 def calls(function: Function, arguments: Mapping[str, Any], inputs: Iterable[Any]) -> Iterator[Any]:
@@ -176,7 +186,7 @@ def bind(function: Function, arguments: Mapping[str, Any]) -> Function:
     return bound
 
 
-def _collected(draws: Iterator[Any], size: int) -> list[Any]:
+def collected(draws: Iterator[Any], size: int) -> list[Any]:
     """Return `size` outputs, exceptions as `Raised`; the loop that every draw goes through.
 
     `extend` keeps what came before an exception, and the iterator goes on after it.
@@ -240,22 +250,28 @@ def _listed(outputs: Any) -> list[Any] | NDArray[Any]:
     return np.asarray(outputs) if hasattr(outputs, "__array__") else list(outputs)
 
 
-def _plain(outputs: list[Any] | NDArray[Any]) -> Iterable[Any]:
+def plain(outputs: list[Any] | NDArray[Any]) -> Iterable[Any]:
+    """Return outputs as Python's own scalars, as single draws give them; vectors stay arrays."""
     return outputs.tolist() if isinstance(outputs, np.ndarray) and outputs.ndim == 1 else outputs
 
 
-def _functions(target: AnyTarget) -> tuple[Function, Function | None]:
-    """Return what draws and what is applied to every output."""
+def functions(target: ImportedTarget | CallableTarget) -> tuple[Function, Function | None]:
+    """Return what draws and what is applied to every output. Raises TargetError."""
     if isinstance(target, ImportedTarget):
-        function = build(target)
-        post_process = resolve(target.post_process) if target.post_process else None
-        label = target.post_process or ""
-    else:
-        function, post_process = _checked(target.function), target.post_process
-        label = getattr(post_process, "__qualname__", repr(post_process))
+        return build(target), imported_function(target.post_process)
+    post_process = target.post_process
     if post_process is not None:
-        check_post_process(post_process, label)
-    return function, post_process
+        check_post_process(post_process, getattr(post_process, "__qualname__", repr(post_process)))
+    return _checked(target.function), post_process
+
+
+def imported_function(path: str | None, role: str = "post_process") -> Function | None:
+    """Return the function that a path names, to be applied to outputs. Raises TargetError."""
+    if path is None:
+        return None
+    function: Function = resolve(path)
+    check_post_process(function, path, role)
+    return function
 
 
 def _checked(function: Any) -> Function:

@@ -52,20 +52,18 @@ def calling(
     return Calling(batch, takes_rng)
 
 
-def check_post_process(function: Any, name: str) -> None:
-    """Raise TargetError unless `function` can be applied to one output."""
+def check_post_process(function: Any, name: str, role: str = "post_process") -> None:
+    """Raise TargetError unless `function` can be applied to one output. role: its key."""
     if not callable(function):
-        raise TargetError(
-            f"post_process {name} is of type {type(function).__name__}, not a function"
-        )
-    _check_kind(function, f"post_process {name}")
+        raise TargetError(f"{role} {name} is of type {type(function).__name__}, not a function")
+    _check_kind(function, f"{role} {name}")
     signature = _signature(function)
     if signature is None:
         return
     try:
         signature.bind(None)
     except TypeError as error:
-        raise TargetError(f"post_process {name} must take one output, but: {error}") from None
+        raise TargetError(f"{role} {name} must take one output, but: {error}") from None
 
 
 def _check_kind(function: Callable[..., Any], name: str) -> None:

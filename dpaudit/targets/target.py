@@ -59,6 +59,27 @@ class CallableTarget:
         return f"{given}, then {_name(self.post_process)}" if self.post_process else given
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ComposedTarget:
+    """Several mechanisms released on the same input as one output, a tuple with an entry for each.
+
+    parts: at least one.  post_process: import path of a function applied to every such tuple.
+    """
+
+    parts: tuple[ImportedTarget | CallableTarget, ...]
+    post_process: str | None = None
+
+    @property
+    def name(self) -> str:
+        """The names of the parts."""
+        return " + ".join(part.name for part in self.parts)
+
+    def describe(self) -> str:
+        """Return what is audited, as a reader would write it."""
+        together = " + ".join(f"({part.describe()})" for part in self.parts)
+        return f"{together}, then {self.post_process}" if self.post_process else together
+
+
 def _name(function: Callable[..., Any]) -> str:
     return getattr(function, "__qualname__", repr(function))
 
@@ -74,4 +95,4 @@ def _short(value: Any, width: int = 40) -> str:
     return text if len(text) <= width else f"{text[: width - 1]}…"
 
 
-AnyTarget = ImportedTarget | CallableTarget
+AnyTarget = ImportedTarget | CallableTarget | ComposedTarget

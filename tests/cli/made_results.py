@@ -40,6 +40,7 @@ FIXED = FixedTest(
 )
 CERTIFICATE = Certificate(
     pair="d1 = 0, d2 = 1",
+    point=PureDP(0.5).point(),
     refuted=True,
     attack="one-dimensional thresholds",
     draws=1_265,

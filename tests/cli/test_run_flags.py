@@ -106,6 +106,7 @@ def test_flags_override_a_file_only_where_they_are_given(
     assert dpaudit("run", path, "--epsilon", "3", "--param", "y=2", "--seed", "4").exit_code == 0
     spec = asked[0]
     assert (spec.samples, spec.seed, spec.claim) == (5_000, 4, ApproximateDP(3.0, 0.1))
+    assert isinstance(spec.target, ImportedTarget)
     assert spec.target.params == {"x": 1, "y": 2}
 
 

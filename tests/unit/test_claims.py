@@ -97,12 +97,16 @@ def test_every_definition_is_registered_under_its_key() -> None:
         "pure",
         "approximate",
         "probabilistic",
+        "computational",
         "total-variation",
+        "f-dp",
         "gaussian",
+        "renyi",
+        "zcdp",
     }
     for definition in DEFINITIONS.values():
         assert definition.title
-        assert "≤" in definition.formula
+        assert set(definition.formula) & set("≤≥")
 
 
 @pytest.mark.parametrize(

@@ -45,11 +45,11 @@ def test_the_point_lies_on_the_profile_and_gives_mu_back(mu: float) -> None:
     point = claim.point()
     assert point.delta == gaussian_delta(mu, point.epsilon)
     assert 0 < point.delta < 1
-    symbol, lower = claim.own_lower(point.delta)
+    symbol, lower = claim.own_lower(point.epsilon, point.delta)
     assert symbol == "μ"
     assert lower == pytest.approx(mu, abs=2e-6)
-    assert claim.own_lower(0.0)[1] < mu
-    assert claim.own_lower(0.9 * point.delta)[1] < mu
+    assert claim.own_lower(point.epsilon, 0.0)[1] < mu
+    assert claim.own_lower(point.epsilon, 0.9 * point.delta)[1] < mu
 
 
 @pytest.mark.parametrize("mu", [0, -1, 10.5, math.nan, math.inf, "1"])
@@ -71,7 +71,7 @@ def test_groups_and_compositions_of_gaussian_claims() -> None:
 def test_a_mu_that_is_too_small_is_refuted() -> None:
     result = dpaudit.audit(shifted, 0, 1, GaussianDP(0.8), samples=60_000)
     assert result.verdict is Verdict.VIOLATION
-    own = result.claim.own_lower(result.delta_lower)
+    own = result.claim.own_lower(result.point.epsilon, result.delta_lower)
     assert own is not None
     assert 0.8 < own[1] < 1.0
 
@@ -79,7 +79,7 @@ def test_a_mu_that_is_too_small_is_refuted() -> None:
 def test_the_true_mu_is_not_refuted_and_nearly_reached() -> None:
     result = dpaudit.audit(shifted, 0, 1, GaussianDP(1.0), samples=200_000)
     assert result.verdict is Verdict.NO_VIOLATION_FOUND
-    own = result.claim.own_lower(result.delta_lower)
+    own = result.claim.own_lower(result.point.epsilon, result.delta_lower)
     assert own is not None
     assert 0.96 < own[1] < 1.0
 

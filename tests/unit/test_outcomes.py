@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import datetime
 import enum
 import math
 from collections.abc import Sequence
-from decimal import Decimal
 from typing import Any
 
 import numpy as np
@@ -117,23 +115,39 @@ def test_a_batch_as_an_array_is_the_same_table(values: list[Any]) -> None:
 
 
 @pytest.mark.parametrize(
-    "dtype", ["f2", "f4", "f8", ">f8", "i1", "i8", "u1", "u8", "?", "<U3", "S1", "O"]
+    "dtype",
+    [
+        "f2",
+        "f4",
+        "f8",
+        ">f8",
+        "g",
+        "i1",
+        "i8",
+        "u1",
+        "u8",
+        "?",
+        "<U3",
+        "S1",
+        "c8",
+        "M8[s]",
+        "O",
+        "V1",
+    ],
 )
-def test_arrays_of_every_type_are_read_or_refused(dtype: str) -> None:
-    array = np.array([0, 1, 1]).astype(dtype)
-    if dtype == "S1":
-        with pytest.raises(MechanismError, match="bytes objects"):
-            from_raw(array)
-        return
-    first, second, third = from_raw(array).keys()
+def test_arrays_of_every_type_are_read(dtype: str) -> None:
+    array = np.array([0, 1, 1]).astype("u1").view("V1") if dtype == "V1" else np.array([0, 1, 1])
+    first, second, third = from_raw(array.astype(dtype)).keys()
     assert first != second == third
 
 
-def test_integers_beyond_floats_are_labels() -> None:
-    for extreme in (np.array([2**63 + 1, 2**63 + 2], np.uint64), np.array([-(2**63), 1])):
+def test_integers_beyond_floats_are_told_apart_and_keep_their_order() -> None:
+    for extreme in (np.array([2**63 + 1, 2**63 + 2], np.uint64), np.array([2**62 + 1, 1])):
         table = from_raw(extreme)
         assert len(set(table.keys().tolist())) == 2
-        assert table.word(0) == str(int(extreme[0]))
+        assert words(table) == [str(int(one)) for one in extreme]
+        assert table.column("output").numbers.tolist() == extreme.astype(float).tolist()
+    assert keys(2**60) == keys(2.0**60)
 
 
 def test_numbers_are_kept_as_they_are() -> None:
@@ -177,13 +191,8 @@ def test_the_order_and_place_of_entries_matter() -> None:
 
 
 def test_a_vector_of_one_is_not_a_scalar() -> None:
-    assert words(from_raw([(5,), (6,)])) == ["(5)", "(6)"] or from_raw([(5,)]).columns[0].name == (
-        "output[0]"
-    )
-    with pytest.raises(MechanismError, match="different shapes \\(a scalar, length 1\\)"):
-        from_raw([(5,), 5])
-    with pytest.raises(MechanismError, match="different shapes \\(a scalar, length 1\\)"):
-        concatenate([from_raw([5]), from_raw([(5,)])])
+    assert words(from_raw([(5,), 5])) == ["(5)", "5"]
+    assert len(set(keys((5,), 5, ((5,),), {5}, {5: 5}))) == 5
 
 
 def test_exceptions_are_outcomes_among_scalars_and_vectors() -> None:
@@ -244,38 +253,31 @@ def test_no_outcome_is_a_table_too(empty: Sequence[Any] | NDArray[Any]) -> None:
     assert failures(table) == {}
 
 
-def test_joined_lengths_must_agree() -> None:
-    with pytest.raises(MechanismError, match="different shapes \\(length 2, length 3\\)"):
-        concatenate([from_raw([(1, 2)]), from_raw([(1, 2, 3)])])
+def test_vectors_of_different_lengths_can_be_joined() -> None:
+    joined = concatenate([from_raw([(1, 2)]), from_raw([(1, 2, 3)])])
+    assert words(joined) == ["(1, 2)", "(1, 2, 3)"]
+    assert joined.column("length of output").numbers.tolist() == [2, 3]
 
 
 @pytest.mark.parametrize(
-    ("entries", "message"),
+    ("entry", "message"),
     [
-        ([(1, 2), (1, 2, 3)], "different shapes \\(length 2, length 3\\).*post_process"),
-        ([(1, 2), 3], "different shapes \\(a scalar, length 2\\)"),
-        ([np.array([1, 2]), np.array(3)], "different shapes \\(a scalar, length 2\\)"),
-        ([()], "a vector without entries"),
-        ([np.empty(0), (1,)], "a vector without entries"),
-        ([np.zeros((2, 2))], "arrays of shape \\(2, 2\\)"),
-        (np.zeros((5, 2, 2)), "arrays of shape \\(2, 2\\)"),
-        (np.zeros((5, 0)), "arrays of shape \\(0,\\)"),
-        ([{"a": 1}], "returns dict objects.*post_process"),
-        ([{1}], "returns set objects"),
-        ([b"x"], "returns bytes objects"),
-        ([1j], "returns complex objects"),
-        (np.array([1j]), "returns complex objects"),
-        ([Decimal(1)], "returns decimal.Decimal objects"),
-        ([datetime.date(2020, 1, 1)], "returns datetime.date objects"),
-        (np.array(["2020-01-01"], "M8[D]"), "returns datetime.date objects"),
-        ([[[1, 2], [3, 4]]], "returns list objects"),
-        ([object()], "returns object objects"),
-        ([lambda: 1], "returns function objects"),
+        (object(), "returns object objects; .*post_process"),
+        ({"a": [object()]}, r'returns object objects \(as output\["a"\]\[0\]\)'),
+        (lambda: 1, "returns function objects"),
+        ((i for i in range(3)), "returns generator objects"),
+        (Raised, "returns type objects"),
+        ({object(): 1}, "keys or elements of type object in output;.*post_process"),
+        ({(1, object())}, "keys or elements of type tuple in output"),
+        (
+            {math.nan: 1, float("nan"): 2},
+            "two keys or elements of output .* both written NaN",
+        ),
     ],
 )
-def test_what_cannot_be_a_table_is_named(entries: Any, message: str) -> None:
+def test_what_cannot_be_a_table_is_named(entry: Any, message: str) -> None:
     with pytest.raises(MechanismError, match=message):
-        from_raw(entries)
+        from_raw([entry])
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dpaudit.attacks.selection import learn
+from dpaudit.attacks.selection import Aim, learn
 from dpaudit.claims import ProfilePoint
 from dpaudit.draws import pool
 from dpaudit.errors import MechanismError, UsageError
@@ -93,7 +93,7 @@ def test_a_measured_chunk_is_tallied_with_coins_of_its_own(function: Callable[..
     one = sampler(function)
     fresh = one.draw(Chunk((0, 0, 0), 4_000)).fresh
     assert fresh is not None
-    rule = learn(fresh.release(), ProfilePoint(0.5, 0.0), 10_000).distinguisher
+    rule = learn(fresh.release(), Aim(ProfilePoint(0.5, 0.0), 10_000)).distinguisher
     drawn = one.draw(Chunk((0, 1, 0), 10_000, Measure(rule)))
     assert drawn.fresh is None
     assert drawn.tally is not None
@@ -224,7 +224,7 @@ def test_fresh_draws_are_given_up_to_be_learned_from() -> None:
     fresh = sampler(with_rng).draw(Chunk((0, 0, 0), 100)).fresh
     assert fresh is not None
     with pytest.raises(AttributeError):
-        learn(fresh, ProfilePoint(1.0, 0.0), 100)  # type: ignore[arg-type]  # refused by the types
+        learn(fresh, Aim(ProfilePoint(1.0, 0.0), 100))  # type: ignore[arg-type]  # refused by the types
     first, all_of_it = fresh.release(30), fresh.release()
     assert (first.size, all_of_it.size) == (30, 100)
     both = pool([first, all_of_it])

@@ -1,0 +1,51 @@
+"""The attack on single columns of wider outcomes: what tells most by itself, in plain words.
+
+A key that is there for one input only, a length, one coordinate of many.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpaudit.attacks.cells import make_cells
+from dpaudit.attacks.levels import Candidate
+from dpaudit.attacks.one_dimensional import orders_of
+from dpaudit.draws import SelectionDraws
+from dpaudit.outcomes import Column
+
+IntArray = NDArray[np.intp]
+
+# So many draws are enough to see which columns are worth a closer look, and so many columns get it.
+_DRAWS = 20_000
+_CLOSER = 2
+_CELLS = 32
+# Standard errors; what tells less by itself had better be added up.
+_LEAST = 1.0
+
+
+def single_columns(selection: SelectionDraws) -> list[Candidate]:
+    """Order outcomes by each of the columns that tell most."""
+    columns = selection.outcomes.columns
+    if len(columns) < 2:
+        return []
+    is_d1 = selection.is_d1[:_DRAWS].astype(np.intp)
+    telling = np.array([_telling(column.take(slice(_DRAWS)), is_d1) for column in columns])
+    # Of equals the first is the plainest: what an output is comes before what is in it.
+    best = [i for i in np.argsort(-telling, kind="stable")[:_CLOSER] if telling[i] > _LEAST]
+    found = [one for i in best for one in orders_of(columns[int(i)], selection)]
+    return [replace(one, attack=f"one column: {one.attack}") for one in found]
+
+
+def _telling(column: Column, is_d1: IntArray) -> float:
+    """Return how many standard errors the inputs are apart in the cells of a column."""
+    cells = make_cells(column, _CELLS)
+    count = cells.intervals + len(cells.labels) + 1
+    table = np.bincount(cells(column) * 2 + is_d1, minlength=2 * count).reshape(count, 2)
+    table = table[table.sum(axis=1) > 0]
+    expected = table.sum(axis=1, keepdims=True) * table.sum(axis=0) / max(1, table.sum())
+    squares = (table - expected) ** 2 / np.maximum(expected, 1e-9)
+    freedom = max(1, len(table) - 1)
+    return float((squares.sum() - freedom) / np.sqrt(2 * freedom))

@@ -1,0 +1,199 @@
+"""Rényi differential privacy, of one order, and zero-concentrated DP, of all orders at once.
+
+Both bound a Rényi divergence, in both directions. By data processing the bound holds for the
+indicator of an event too, so that δ(ε) is at most the largest p - e^ε q over the pairs p = P(E),
+q = Q(E) whose binary divergence is allowed (docs/method.md §6). For one order that is the best
+conversion there is, since the largest P(E) - e^ε Q(E) is reached by one event.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import ClassVar
+
+from dpaudit.claims.base import (
+    PrivacyClaim,
+    ProfilePoint,
+    checked_epsilon,
+    checked_number,
+    checked_positive,
+)
+from dpaudit.claims.solving import crossing, largest_parameter, peak
+from dpaudit.errors import ClaimError
+
+_LARGEST_ORDER = 1e4
+_LARGEST = 100.0
+# The points to attack are where the usual conversions to (ε, δ) put these δ.
+_DELTAS = (0.3, 0.1, 1e-2, 1e-3, 1e-5)
+# How far from the peak golden-section search may end, in log q.
+_NEAR = 1e-7
+
+
+@dataclass(frozen=True, slots=True)
+class RenyiDP(PrivacyClaim):
+    """(a, ε)-Rényi differential privacy: D_a(P ‖ Q) ≤ ε, and the other way round (Mironov 2017).
+
+    order: 1 < a ≤ 10,000. epsilon: finite, ≥ 0, at most 100. Raises ClaimError otherwise.
+    """
+
+    key: ClassVar[str] = "renyi"
+    title: ClassVar[str] = "Rényi differential privacy"
+    formula: ClassVar[str] = "log E_Q[(P/Q)^a] / (a - 1) ≤ ε"
+
+    order: float
+    epsilon: float
+
+    def __post_init__(self) -> None:
+        order = checked_number("order", self.order)
+        if not 1 < order <= _LARGEST_ORDER:
+            raise ClaimError(
+                f"order={order!r} must lie in (1, {_LARGEST_ORDER:g}]; the definition of infinite "
+                "order is pure"
+            )
+        object.__setattr__(self, "order", order)
+        object.__setattr__(self, "epsilon", _checked_divergence("epsilon", self.epsilon))
+
+    def profile(self, epsilon: float) -> float:
+        return renyi_delta(self.order, self.epsilon, epsilon)
+
+    def points(self) -> tuple[ProfilePoint, ...]:
+        tails = (self.epsilon + math.log(1 / delta) / (self.order - 1) for delta in _DELTAS)
+        return _points(self.profile, (self.epsilon, self.epsilon / 2, 0.0, *tails))
+
+    def describe(self) -> str:
+        return f"({self.order:.12g}, {self.epsilon:.12g})-Rényi DP"
+
+    def own_lower(self, epsilon: float, delta_lower: float) -> tuple[str, float]:
+        """Return the largest divergence, rounded down, whose δ stays below the bound."""
+        lower = largest_parameter(
+            lambda value: renyi_delta(self.order, value, epsilon), delta_lower, _LARGEST
+        )
+        return f"D_{self.order:g}", lower
+
+
+@dataclass(frozen=True, slots=True)
+class ZeroConcentratedDP(PrivacyClaim):
+    """ρ-zero-concentrated differential privacy: D_a(P ‖ Q) ≤ ρ a for every a > 1 (Bun & Steinke
+    2016).
+
+    rho: finite, > 0, at most 100. Raises ClaimError otherwise.
+    """
+
+    key: ClassVar[str] = "zcdp"
+    title: ClassVar[str] = "zero-concentrated differential privacy"
+    formula: ClassVar[str] = "D_a(P ‖ Q) ≤ ρ a for all a > 1"
+
+    rho: float
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "rho", checked_positive("rho", self.rho, _LARGEST))
+
+    def profile(self, epsilon: float) -> float:
+        return concentrated_delta(self.rho, epsilon)
+
+    def points(self) -> tuple[ProfilePoint, ...]:
+        tails = (self.rho + 2 * math.sqrt(self.rho * math.log(1 / delta)) for delta in _DELTAS)
+        return _points(self.profile, (math.sqrt(2 * self.rho), self.rho, 0.0, *tails))
+
+    def describe(self) -> str:
+        return f"{self.rho:.12g}-zCDP"
+
+    def own_lower(self, epsilon: float, delta_lower: float) -> tuple[str, float]:
+        """Return the largest ρ, rounded down, whose δ stays below the bound."""
+        lower = largest_parameter(
+            lambda rho: concentrated_delta(rho, epsilon) if rho else 0.0, delta_lower, _LARGEST
+        )
+        return "ρ", lower
+
+
+@lru_cache(maxsize=4096)
+def renyi_delta(order: float, divergence: float, epsilon: float) -> float:
+    """Return the largest p - e^ε q with D_a(p ‖ q) ≤ divergence in both directions, rounded up.
+
+    order: a > 1. divergence, epsilon: ≥ 0, finite.
+
+    >>> round(renyi_delta(2.0, 0.5, 1.0), 3)
+    0.09
+    """
+    factor = math.exp(min(epsilon, 700.0))
+
+    def gain(log_q: float) -> float:
+        q = math.exp(log_q)
+        return _largest_p(q, order, divergence) - factor * q
+
+    # p - e^ε q is positive only for q < e^-ε; the pairs allowed form a convex set, so that it has
+    # one peak in q, and in log q. It may be a corner, so that what is lost beside it is of the
+    # order of p times the distance.
+    log_q = peak(gain, -epsilon - 40.0, -epsilon, _NEAR)
+    p = _largest_p(math.exp(log_q), order, divergence)
+    return min(1.0, max(0.0, gain(log_q)) + 2 * _NEAR * p)
+
+
+@lru_cache(maxsize=4096)
+def concentrated_delta(rho: float, epsilon: float) -> float:
+    """Return a δ at ε that ρ-zCDP implies, rounded up: the least over orders of `renyi_delta`.
+
+    Every order gives a valid one. Tried are the best of the closed form of Canonne, Kamath &
+    Steinke 2020 (Prop. 12), some below it, and orders near 1, which are best at small ε.
+    """
+
+    def log_delta(log_excess: float) -> float:
+        a = 1 + math.exp(log_excess)
+        return (a - 1) * (a * rho - epsilon) - math.log(a - 1) + a * math.log1p(-1 / a)
+
+    best = peak(lambda one: -log_delta(one), -8.0, math.log(_LARGEST_ORDER), 1e-3)
+    closed = math.exp(min(0.0, log_delta(best))) * (1 + 1e-12)
+    orders = (1.001, 1.05, *(1 + math.exp(best + step) for step in (-0.5, -0.25, 0.0)))
+    return min(closed, *(renyi_delta(a, rho * a, epsilon) for a in orders))
+
+
+def binary_divergence(p: float, q: float, order: float) -> float:
+    """Return D_a of a coin of probability p from one of q, in nats; inf where q excludes p.
+
+    p, q in [0, 1]; order > 1.
+
+    >>> round(binary_divergence(0.75, 0.25, 2.0), 4)
+    0.8473
+    """
+    if p == q:
+        return 0.0
+    if q in (0.0, 1.0):
+        return math.inf
+    if p == 0.0:
+        return -math.log1p(-q)
+    first = order * math.log(p) + (1 - order) * math.log(q)
+    if p == 1.0:
+        return first / (order - 1)
+    second = order * math.log1p(-p) + (1 - order) * math.log1p(-q)
+    top, other = (first, second) if first > second else (second, first)
+    return max(0.0, top + math.log1p(math.exp(other - top))) / (order - 1)
+
+
+def _largest_p(q: float, order: float, divergence: float) -> float:
+    """Return the largest p ≥ q with both divergences allowed; rounded up."""
+
+    def excess(log_p: float) -> float:
+        p = math.exp(log_p)
+        most = max(binary_divergence(p, q, order), binary_divergence(q, p, order))
+        return min(most - divergence, divergence + 1e-3)  # no cliffs, which slow the search down
+
+    if excess(0.0) <= 0:
+        return 1.0
+    return math.exp(crossing(excess, math.log(q), 0.0, 1e-10)[1])
+
+
+def _points(
+    profile: Callable[[float], float], epsilons: tuple[float, ...]
+) -> tuple[ProfilePoint, ...]:
+    points = (ProfilePoint(one, profile(one)) for one in dict.fromkeys(epsilons))
+    return tuple(one for one in points if one.delta < 1)
+
+
+def _checked_divergence(name: str, value: float) -> float:
+    number = checked_epsilon(value, name)
+    if number > _LARGEST:
+        raise ClaimError(f"{name}={number!r} must be at most {_LARGEST:g}")
+    return number

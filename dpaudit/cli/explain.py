@@ -1,0 +1,210 @@
+"""`dpaudit explain`: what ε, δ, μ and ρ mean, as tables and figures; nothing is audited."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import click
+
+from dpaudit.claims import PrivacyClaim, PureDP, make_claim, posterior_bounds
+from dpaudit.claims.curves import tradeoff
+from dpaudit.cli.files import check_writable, write_bytes
+from dpaudit.cli.group import SuggestingGroup, debug_option
+from dpaudit.errors import UsageError
+from dpaudit.reports import numbers
+from dpaudit.reports.figures import Line, Picture, check_format, drawn
+from dpaudit.reports.layout import columns, wrap
+
+_PRIORS = (0.01, 0.05, 0.1, 0.25, 0.5, 0.75, 0.9, 0.95, 0.99)
+_ALPHAS = (0.001, 0.01, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.75)
+_EPSILONS = (0.0, 0.1, 0.25, 0.5, 1.0, 1.5, 2.0, 3.0, 4.0, 5.0)
+_STEPS = 200
+# Below it a δ is not drawn.
+_SMALLEST = 1e-12
+
+Command = Callable[..., Any]
+
+
+@click.group("explain", cls=SuggestingGroup, short_help="Show what a privacy claim means.")
+def explain() -> None:
+    """Show what a privacy claim means for somebody who attacks it. Nothing is audited."""
+
+
+def _figure_option(command: Command) -> Command:
+    return click.option(
+        "--figure",
+        type=click.Path(path_type=Path),
+        metavar="FILE",
+        help="Draw it too, as .png, .svg or .pdf (needs matplotlib).",
+    )(command)
+
+
+def _claim_options(command: Command) -> Command:
+    """Give a command the parameters of claims; each of those that repeat is a curve."""
+    options: tuple[tuple[str, dict[str, Any]], ...] = (
+        ("--epsilon", {"multiple": True, "help": "An ε. Repeatable: a curve for each."}),
+        ("--delta", {"default": 0.0, "help": "The δ that goes with every ε."}),
+        ("--order", {"default": None, "help": "Take every ε as a Rényi ε of this order."}),
+        ("--mu", {"multiple": True, "help": "The μ of a Gaussian claim. Repeatable."}),
+        ("--rho", {"multiple": True, "help": "The ρ of a zCDP claim. Repeatable."}),
+    )
+    for name, extra in reversed(options):
+        command = click.option(name, type=float, **extra)(command)
+    return command
+
+
+@explain.command()
+@click.option("--epsilon", type=float, multiple=True, required=True, help="An ε. Repeatable.")
+@click.option("--prior", type=float, help="How likely d1 was before, in [0, 1].")
+@_figure_option
+@debug_option
+def posterior(epsilon: tuple[float, ...], prior: float | None, figure: Path | None) -> None:
+    """Bound what an attacker may believe after seeing an output.
+
+    \b
+    dpaudit explain posterior --epsilon 1.1 --prior 0.5
+    """
+    kind = _checked(figure)
+    for value in epsilon:
+        click.echo(_posterior_words(value, prior) if prior is not None else _priors(value))
+    if figure is not None:
+        write_bytes(figure, drawn(_posterior_picture(epsilon), kind))
+
+
+@explain.command("tradeoff")
+@_claim_options
+@_figure_option
+@debug_option
+def tradeoff_(figure: Path | None, **given: Any) -> None:
+    """Bound how often a test of one input against the other must miss, by how often it may give a
+    false alarm: trade-off functions f(α).
+
+    \b
+    dpaudit explain tradeoff --epsilon 1 --mu 1
+    """
+    kind, claims = _checked(figure), _claims(**given)
+    head = ["false alarms α", *(_label(one) for one in claims)]
+    rows = [
+        [numbers.about(alpha), *(numbers.about(tradeoff(one, alpha), digits=4) for one in claims)]
+        for alpha in _ALPHAS
+    ]
+    click.echo("Misses, at least:\n" + "\n".join(columns([head, *rows])))
+    if figure is not None:
+        write_bytes(figure, drawn(_tradeoff_picture(claims), kind))
+
+
+@explain.command()
+@_claim_options
+@_figure_option
+@debug_option
+def profile(figure: Path | None, **given: Any) -> None:
+    """Show the δ that a claim allows at every ε: its privacy profile δ(ε).
+
+    \b
+    dpaudit explain profile --epsilon 1 --delta 1e-5 --mu 1
+    """
+    kind, claims = _checked(figure), _claims(**given)
+    own = {round(one.point().epsilon, 6) for one in claims if isinstance(one, PureDP)}
+    grid = sorted({*_EPSILONS, *own, *(value for value in given["epsilon"])})
+    head = ["ε", *(_label(one) for one in claims)]
+    rows = [
+        [numbers.plain(epsilon), *(numbers.at_most(one.profile(epsilon)) for one in claims)]
+        for epsilon in grid
+    ]
+    click.echo("δ, at most:\n" + "\n".join(columns([head, *rows])))
+    if figure is not None:
+        write_bytes(figure, drawn(_profile_picture(claims), kind))
+
+
+def _checked(figure: Path | None) -> str:
+    """Return the format of a figure, refused before anything is computed."""
+    if figure is None:
+        return ""
+    kind = check_format(figure.suffix)
+    check_writable(figure)
+    return kind
+
+
+def _claims(
+    epsilon: Sequence[float],
+    delta: float,
+    order: float | None,
+    mu: Sequence[float],
+    rho: Sequence[float],
+) -> list[PrivacyClaim]:
+    if not (epsilon or mu or rho):
+        raise UsageError("nothing to explain; give --epsilon, --mu or --rho, e.g. --epsilon 1")
+    if order is not None:
+        if delta or not epsilon:
+            raise UsageError(f"--order {order:g} goes with --epsilon, and without --delta")
+        first = [make_claim({"order": order, "epsilon": one}, "renyi") for one in epsilon]
+    else:
+        first = [make_claim({"epsilon": one, "delta": delta}) for one in epsilon]
+    gaussian = [make_claim({"mu": one}, "gaussian") for one in mu]
+    return [*first, *gaussian, *(make_claim({"rho": one}, "zcdp") for one in rho)]
+
+
+def _label(claim: PrivacyClaim) -> str:
+    return claim.describe()
+
+
+def _posterior_words(epsilon: float, prior: float) -> str:
+    low, high = posterior_bounds(epsilon, prior)
+    before = numbers.share(prior)
+    words = (
+        f"ε = {numbers.plain(epsilon)}: an attacker who thinks d1 {before} likely can come to "
+        f"think it at most {numbers.share(high)} likely, and at least {numbers.share(low)}, "
+        "whatever the output."
+    )
+    return numbers.unglued("\n".join(wrap(words)))
+
+
+def _priors(epsilon: float) -> str:
+    rows = [["before", "after, at least", "at most"]]
+    for prior in _PRIORS:
+        low, high = posterior_bounds(epsilon, prior)
+        rows.append([numbers.share(prior), numbers.share(low), numbers.share(high)])
+    return f"ε = {numbers.plain(epsilon)}: how likely d1 is to an attacker\n" + "\n".join(
+        columns(rows)
+    )
+
+
+def _posterior_picture(epsilons: Sequence[float]) -> Picture:
+    priors = _grid(1.0)
+    lines = [Line((0.0, 1.0), (0.0, 1.0), faint=True)]
+    for epsilon in epsilons:
+        both = [posterior_bounds(epsilon, one) for one in priors]
+        lines.append(Line(priors, [high for _, high in both], f"ε = {numbers.plain(epsilon)}"))
+        lines.append(Line(priors, [low for low, _ in both]))
+    return Picture(
+        "What an output may do to a belief",
+        "Pr[d1] before",
+        "Pr[d1] after: least and most",
+        tuple(lines),
+        groups=2,
+    )
+
+
+def _tradeoff_picture(claims: Sequence[PrivacyClaim]) -> Picture:
+    alphas = _grid(1.0)
+    lines = [Line((0.0, 1.0), (1.0, 0.0), faint=True)]
+    for claim in claims:
+        lines.append(Line(alphas, [tradeoff(claim, one) for one in alphas], _label(claim)))
+    return Picture("Trade-off functions", "false alarms α", "misses, at least f(α)", tuple(lines))
+
+
+def _profile_picture(claims: Sequence[PrivacyClaim]) -> Picture:
+    last = max(6.0, *(1.5 * claim.point().epsilon for claim in claims))
+    epsilons = _grid(last)
+    lines = []
+    for claim in claims:
+        # The logarithmic axis has no 0.
+        kept = [one for one in epsilons if claim.profile(one) > _SMALLEST]
+        lines.append(Line(kept, [claim.profile(one) for one in kept], _label(claim)))
+    return Picture("Privacy profiles", "ε", "δ(ε), at most", tuple(lines), log_y=True)
+
+
+def _grid(last: float) -> list[float]:
+    return [last * step / _STEPS for step in range(_STEPS + 1)]

@@ -1,0 +1,59 @@
+"""Whatever a mechanism returned, as a table of columns.
+
+Every place in an outcome (`output["Escargots"]`, `output[2].age`) is a column, and so is the length
+of what has one where it varies. An entry is a number, or a label: a word for anything that is not a
+number (a string, a Boolean, None, NaN, the type of an exception, "a dict", "absent"). Nothing is
+rounded or merged, so that the definitions which are not closed under post-processing can be tested
+on the same table.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from dpaudit.outcomes.columns import (
+    ABSENT,
+    BEYOND,
+    GAPS,
+    KIND,
+    RAISED,
+    CodeArray,
+    Column,
+    FloatArray,
+    KeyArray,
+    Raised,
+    number_word,
+)
+from dpaudit.outcomes.long_table import joined, lengthened
+from dpaudit.outcomes.reading import from_raw
+from dpaudit.outcomes.tables import Outcomes, Table, are_alike, failures, narrowed, stacked
+
+__all__ = [
+    "ABSENT",
+    "BEYOND",
+    "GAPS",
+    "KIND",
+    "RAISED",
+    "CodeArray",
+    "Column",
+    "FloatArray",
+    "KeyArray",
+    "Outcomes",
+    "Raised",
+    "concatenate",
+    "failures",
+    "from_raw",
+    "narrowed",
+    "number_word",
+]
+
+
+def concatenate(tables: Sequence[Outcomes]) -> Outcomes:
+    """Return all outcomes in one table."""
+    tables = [table for table in tables if table.size] or list(tables[:1]) or [from_raw([])]
+    if len(tables) == 1:
+        return tables[0]
+    plain = [table for table in tables if isinstance(table, Table)]
+    if len(plain) == len(tables) and are_alike(plain):
+        return stacked(plain)
+    return joined([lengthened(table) for table in tables])

@@ -1,0 +1,258 @@
+"""Outcomes of different shapes: one long list of entries, by column and then by outcome.
+
+It takes as much memory as there are entries, however many columns they are in.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any, overload
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpaudit.outcomes.columns import (
+    ABSENT,
+    KIND,
+    CodeArray,
+    Column,
+    FloatArray,
+    KeyArray,
+    entry_keys,
+    kind_word,
+    label_keys,
+    mix,
+    recoded,
+    text_key,
+)
+from dpaudit.outcomes.paths import Path
+from dpaudit.outcomes.tables import WIDEST, Outcomes, Table
+from dpaudit.outcomes.words import Entry, written
+
+IntArray = NDArray[np.int64]
+RowArray = NDArray[np.int32]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Vocabulary:
+    """The places and the labels of a long table, with their keys; shared by all its parts."""
+
+    paths: tuple[Path, ...]
+    labels: tuple[str, ...]
+    index: dict[str, int] = field(init=False)
+    path_keys: KeyArray = field(init=False)
+    label_keys: KeyArray = field(init=False)
+
+    def __post_init__(self) -> None:
+        names = [path.name for path in self.paths]
+        object.__setattr__(self, "index", {name: place for place, name in enumerate(names)})
+        keys = np.array([text_key(name) for name in names], dtype=np.uint64)
+        object.__setattr__(self, "path_keys", keys)
+        object.__setattr__(self, "label_keys", label_keys(self.labels))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class LongTable(Outcomes):
+    """Entries: row, number and code of each (as in `Column`), those of path p at
+    `offsets[p]:offsets[p + 1]`; a path has at most one in a row."""
+
+    vocabulary: Vocabulary
+    offsets: IntArray
+    rows: RowArray
+    numbers: FloatArray
+    codes: CodeArray
+    size: int
+
+    @property
+    def columns(self) -> Sequence[Column]:
+        return _Columns(self, self._telling())
+
+    @property
+    def width(self) -> int:
+        return int(np.count_nonzero(np.diff(self.offsets)))
+
+    def _telling(self) -> list[str]:
+        """Return the names of the columns to learn from: of the paths that are there most often."""
+        counts = np.diff(self.offsets)
+        often = np.argsort(-counts, kind="stable")[:WIDEST]
+        often = np.sort(often[counts[often] > 1])
+        # What is in an outcome says more to a reader than what is said about it.
+        paths = sorted(often.tolist(), key=lambda one: self.vocabulary.paths[one].step == "about")
+        names = [name for place in paths for name in self._telling_of(place)]
+        return names or [self.vocabulary.paths[0].name]
+
+    def _telling_of(self, place: int) -> Iterator[str]:
+        """Yield the column of a path where its entries differ, and that of kinds where those do."""
+        inside = slice(self.offsets[place], self.offsets[place + 1])
+        codes, path = self.codes[inside], self.vocabulary.paths[place]
+        numbers = self.numbers[inside][codes == 0]
+        used = np.unique(codes)
+        kinds = {kind_word(self.vocabulary.labels[code - 1]) if code else "" for code in used}
+        if len(used) > len(kinds) or (len(numbers) and (numbers != numbers[0]).any()):
+            yield path.name
+        if len(codes) < self.size and path.gap == ABSENT:
+            kinds.add(ABSENT)
+        if len(kinds) > 1:
+            yield KIND + path.name
+
+    def _known(self) -> Callable[[str], Column]:
+        return self._find
+
+    def _find(self, name: str) -> Column:
+        place = self.vocabulary.index.get(name)
+        return Column.constant(name, ABSENT, self.size) if place is None else self.at(place)
+
+    def at(self, place: int) -> Column:
+        """Return the column of one path."""
+        inside = slice(self.offsets[place], self.offsets[place + 1])
+        rows, codes, path = self.rows[inside], self.codes[inside], self.vocabulary.paths[place]
+        numbers = np.full(self.size, np.nan)
+        numbers[rows] = self.numbers[inside]
+        if len(rows) == self.size and not codes.any():
+            return Column(path.name, numbers)
+        used, local = np.unique(codes, return_inverse=True)
+        labels = (path.gap, *(self.vocabulary.labels[code - 1] for code in used if code))
+        every = np.ones(self.size, dtype=np.int32)
+        # Numbers, where there are any, come first among the codes in use.
+        every[rows] = np.where(codes > 0, local + (2 if used[:1].any() else 1), 0)
+        return Column(path.name, numbers, every, labels)
+
+    def take(self, index: NDArray[Any] | slice) -> LongTable:
+        if isinstance(index, slice) and index.step in (None, 1):
+            return self._between(*index.indices(self.size)[:2])
+        taken = np.arange(self.size, dtype=np.int32)[index]
+        order = np.argsort(taken, kind="stable").astype(np.int32)
+        times = np.bincount(taken, minlength=self.size)
+        first = np.cumsum(times) - times
+        repeats = times[self.rows]
+        entries = np.repeat(np.arange(len(self.rows)), repeats)
+        within = np.arange(len(entries)) - np.repeat(np.cumsum(repeats) - repeats, repeats)
+        rows = order[first[self.rows[entries]] + within]
+        offsets = np.searchsorted(entries, self.offsets)
+        numbers, codes = self.numbers[entries], self.codes[entries]
+        return LongTable(self.vocabulary, offsets, rows, numbers, codes, len(taken))
+
+    def _between(self, start: int, stop: int) -> LongTable:
+        entries = np.flatnonzero((self.rows >= start) & (self.rows < stop))
+        offsets = np.searchsorted(entries, self.offsets)
+        numbers, codes = self.numbers[entries], self.codes[entries]
+        rows, size = self.rows[entries] - np.int32(start), max(0, stop - start)
+        return LongTable(self.vocabulary, offsets, rows, numbers, codes, size)
+
+    def keys(self) -> KeyArray:
+        keys = entry_keys(self.numbers, self.codes, self.vocabulary.label_keys)
+        keys += np.repeat(self.vocabulary.path_keys, np.diff(self.offsets))
+        total = np.zeros(self.size, dtype=np.uint64)
+        np.add.at(total, self.rows, mix(keys))
+        return total
+
+    def words(self, rows: Iterable[int]) -> list[str]:
+        wanted = list(rows)
+        part = self.take(np.array(wanted, dtype=np.intp))
+        entries: list[list[Entry]] = [[] for _ in wanted]
+        places = np.repeat(np.arange(len(part.vocabulary.paths)), np.diff(part.offsets))
+        every = zip(part.rows, places, part.numbers, part.codes, strict=True)
+        for row, place, number, code in every:
+            entry = part.vocabulary.labels[code - 1] if code else float(number)
+            entries[row].append((part.vocabulary.paths[place], entry))
+        return [written(one) for one in entries]
+
+
+class _Columns(Sequence[Column]):
+    """Columns of a long table, made when they are asked for."""
+
+    def __init__(self, table: LongTable, names: list[str]) -> None:
+        self._table, self._names = table, names
+
+    def __len__(self) -> int:
+        return len(self._names)
+
+    @overload
+    def __getitem__(self, place: int) -> Column: ...
+    @overload
+    def __getitem__(self, place: slice) -> Sequence[Column]: ...
+    def __getitem__(self, place: int | slice) -> Column | Sequence[Column]:
+        if isinstance(place, slice):
+            return _Columns(self._table, self._names[place])
+        return self._table.column(self._names[place])
+
+
+def at(rows: RowArray | None, place: Sequence[int] | IntArray) -> RowArray:
+    """Return the rows at some places of all (None) or of these rows."""
+    places = np.asarray(place, dtype=np.int32)
+    return places if rows is None else rows[places]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Part:
+    """Entries of one path: in `rows`, or when that is None in every row."""
+
+    path: Path
+    rows: RowArray | None
+    numbers: FloatArray
+    codes: CodeArray | None
+    labels: tuple[str, ...]
+
+
+def long_table(parts: Sequence[Part], size: int) -> LongTable:
+    """Return the table of all these entries."""
+    paths = {part.path.name: part.path for part in parts}
+    places = {name: place for place, name in enumerate(paths)}
+    known: dict[str, int] = {}
+    everything = np.arange(size, dtype=np.int32)
+    place = np.array([places[part.path.name] for part in parts], dtype=np.int64)
+    order = np.argsort(place, kind="stable")
+    ordered = [parts[one] for one in order]
+    counts = np.zeros(len(paths), dtype=np.int64)
+    np.add.at(counts, place[order], [len(part.numbers) for part in ordered])
+    codes = [recoded(known, part.labels, part.codes, len(part.numbers)) for part in ordered]
+    rows = [everything if part.rows is None else part.rows for part in ordered]
+    return LongTable(
+        Vocabulary(tuple(paths.values()), tuple(known)),
+        np.concatenate([[0], np.cumsum(counts)]),
+        np.concatenate(rows) if rows else everything[:0],
+        np.concatenate([part.numbers for part in ordered] or [np.empty(0)]),
+        np.concatenate(codes) if codes else everything[:0],
+        size,
+    )
+
+
+def lengthened(table: Outcomes) -> LongTable:
+    """Return any table as a long one."""
+    if isinstance(table, LongTable):
+        return table
+    if not isinstance(table, Table):
+        raise TypeError(f"{type(table).__name__} is no table of outcomes")
+    fixed = [(path, Column.constant(path.name, entry, table.size)) for path, entry in table.fixed]
+    both = [*fixed, *zip(table.paths, table.all_columns, strict=True)]
+    parts = [Part(path, None, one.numbers, one.codes, one.labels) for path, one in both]
+    return long_table(parts, table.size)
+
+
+def joined(tables: Sequence[LongTable]) -> LongTable:
+    """Return the outcomes of several long tables in one."""
+    paths: dict[str, Path] = {}
+    for table in tables:
+        paths.update((path.name, path) for path in table.vocabulary.paths if path.name not in paths)
+    places = {name: place for place, name in enumerate(paths)}
+    known: dict[str, int] = {}
+    place, rows, codes, start = [], [], [], 0
+    for table in tables:
+        own = np.array([places[path.name] for path in table.vocabulary.paths], dtype=np.int64)
+        place.append(np.repeat(own, np.diff(table.offsets)))
+        codes.append(recoded(known, table.vocabulary.labels, table.codes, len(table.rows)))
+        rows.append(table.rows + np.int32(start))
+        start += table.size
+    every = np.concatenate(place)
+    order = np.argsort(every, kind="stable")
+    offsets = np.searchsorted(every[order], np.arange(len(paths) + 1))
+    numbers = np.concatenate([table.numbers for table in tables])[order]
+    return LongTable(
+        Vocabulary(tuple(paths.values()), tuple(known)),
+        offsets,
+        np.concatenate(rows)[order],
+        numbers,
+        np.concatenate(codes)[order],
+        start,
+    )

@@ -1,0 +1,71 @@
+"""Where in an outcome an entry stands: `output["Escargots"]`, `output[2].age`."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field
+from typing import Literal
+
+from dpaudit.outcomes.columns import ABSENT, BEYOND
+
+# item: of a list; key: of a dict; element: of a set, which says only that it is there;
+# attribute: of an object; about: what is said of a whole (its length), and no part of it.
+Step = Literal["root", "item", "key", "element", "attribute", "about"]
+
+
+@dataclass(frozen=True, slots=True)
+class Path:
+    """A place in an outcome; two paths are the same when their names are.
+
+    word: the last step as it is written: an index, a key, an element, the name of an attribute, or
+    what is said (`length`).
+    """
+
+    parent: Path | None
+    step: Step
+    word: str
+    name: str = field(init=False)
+    depth: int = field(init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "name", self._name())
+        object.__setattr__(self, "depth", 0 if self.parent is None else self.parent.depth + 1)
+
+    @property
+    def gap(self) -> str:
+        """The label of outcomes that have no such entry."""
+        return ABSENT if self.step in ("key", "element") else BEYOND
+
+    def then(self, step: Step, word: str) -> Path:
+        """Return the path of a part."""
+        return Path(self, step, word)
+
+    def item(self, place: int) -> Path:
+        """Return the path of an entry of a list."""
+        return Path(self, "item", str(place))
+
+    def key(self, key: str) -> Path:
+        """Return the path of what a dict has at a string."""
+        return Path(self, "key", quoted(key))
+
+    def about(self, what: str) -> Path:
+        """Return the path of what is said of the value here."""
+        return Path(self, "about", what)
+
+    def _name(self) -> str:
+        whole = "" if self.parent is None else self.parent.name
+        if self.step in ("item", "key"):
+            return f"{whole}[{self.word}]"
+        if self.step == "attribute":
+            return f"{whole}.{self.word}"
+        if self.step == "element":
+            return f"element {self.word} of {whole}"
+        return f"{self.word} of {whole}" if self.step == "about" else self.word
+
+
+ROOT = Path(None, "root", "output")
+
+
+def quoted(text: str) -> str:
+    """Return a string in double quotes, as one line that no other string is written as."""
+    return json.dumps(text, ensure_ascii=not text.isprintable())

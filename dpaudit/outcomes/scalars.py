@@ -1,0 +1,99 @@
+"""Numbers, strings, bytes and Booleans as entries of a column."""
+
+from __future__ import annotations
+
+import enum
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpaudit.outcomes.columns import CodeArray, FloatArray, text_key
+
+# Integers beyond it are not all floats.
+LARGEST_EXACT = 2**53
+# A text or bytes so long is known by its length too, and by less than all of it in words.
+LONG = 64
+_LONGEST_LABEL = 200
+_SHOWN = 40
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Entries:
+    """Values of a column, not yet in their rows: as `Column` keeps them."""
+
+    numbers: FloatArray
+    codes: CodeArray | None = None
+    labels: tuple[str, ...] = ()
+
+
+def of_floats(values: NDArray[np.floating]) -> Entries:
+    """Return floats of at most 64 bits."""
+    numbers = np.ascontiguousarray(values, dtype=np.float64)
+    missing = np.isnan(numbers)
+    return (
+        Entries(numbers, missing.astype(np.int32), ("NaN",)) if missing.any() else Entries(numbers)
+    )
+
+
+def of_booleans(values: NDArray[np.bool_]) -> Entries:
+    """Return Booleans, which are no numbers."""
+    nothing = np.full(len(values), np.nan)
+    return Entries(nothing, values.astype(np.int32) + 1, ("False", "True"))
+
+
+def of_labels(values: Iterable[str]) -> Entries:
+    """Return labels."""
+    known: dict[str, int] = {}
+    codes = np.array([known.setdefault(one, len(known) + 1) for one in values], dtype=np.int32)
+    return Entries(np.full(len(codes), np.nan), codes, tuple(known))
+
+
+def of_texts(values: Sequence[str]) -> Entries:
+    """Return strings as labels; equal ones are written once."""
+    place = {text: code for code, text in enumerate(dict.fromkeys(values), 1)}
+    codes = np.fromiter(map(place.__getitem__, values), dtype=np.int32, count=len(values))
+    return Entries(np.full(len(codes), np.nan), codes, tuple(map(text_label, place)))
+
+
+def of_mixed(values: list[str | float]) -> Entries:
+    """Return numbers and labels, none of the numbers NaN."""
+    known: dict[str, int] = {}
+    codes = [known.setdefault(one, len(known) + 1) if isinstance(one, str) else 0 for one in values]
+    numbers = [math.nan if isinstance(one, str) else one for one in values]
+    if not known:
+        return Entries(np.array(numbers))
+    return Entries(np.array(numbers), np.array(codes, dtype=np.int32), tuple(known))
+
+
+def text_label(text: str) -> str:
+    """Return a string quoted, of a long one the start, the length and a digest."""
+    return _cut(str.__repr__(text), text, len(text), "characters")
+
+
+def bytes_label(data: bytes) -> str:
+    """Return bytes as Python writes them, of many the start, their number and a digest."""
+    return _cut(repr(bytes(data)), repr(bytes(data)), len(data), "bytes")
+
+
+def _cut(label: str, whole: str, size: int, unit: str) -> str:
+    if size <= _LONGEST_LABEL:
+        return label
+    return f"{label[:_SHOWN]}… ({size:,} {unit}, digest {text_key(whole):016x})"
+
+
+def enum_label(member: enum.Enum) -> str:
+    """Return `Colour.RED`."""
+    return f"{type(member).__qualname__}.{member.name or repr(member.value)}"
+
+
+def values_of(array: NDArray[Any]) -> list[Any]:
+    """Return the values of an array: Python's own where those say as much."""
+    kind = array.dtype.kind
+    if kind == "V" and array.dtype.names is None:
+        return [one.tobytes() for one in array]
+    plain = kind in "biuSUO" or (kind == "f" and array.itemsize <= 8)
+    return array.tolist() if plain else list(array)

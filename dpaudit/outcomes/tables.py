@@ -1,0 +1,196 @@
+"""Outcomes as a table, and the plain form of it: every column has an entry for every outcome."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpaudit.outcomes.columns import (
+    ABSENT,
+    KIND,
+    RAISED,
+    Column,
+    KeyArray,
+    join,
+    kinds_of,
+    mix,
+    text_key,
+)
+from dpaudit.outcomes.paths import ROOT, Path
+from dpaudit.outcomes.words import Entry, written
+
+# Learning looks at no more columns than this.
+WIDEST = 4096
+_MANY = 64
+
+
+class Outcomes(ABC):
+    """Outcomes of a mechanism: a column for every place that an outcome may have an entry at.
+
+    Which entry an outcome has in a column of a given name depends on nothing but the outcome, so
+    that a rule that was learned from one table means the same in any other.
+    """
+
+    __slots__ = ()
+    size: int
+
+    @property
+    @abstractmethod
+    def columns(self) -> Sequence[Column]:
+        """The columns to learn from, at most some `WIDEST`; what all outcomes have in common, such
+        as the length of vectors of one length, is left out."""
+
+    @property
+    @abstractmethod
+    def width(self) -> int:
+        """How many columns there were to choose from."""
+
+    @abstractmethod
+    def take(self, index: NDArray[Any] | slice) -> Outcomes:
+        """Return the outcomes at `index`."""
+
+    @abstractmethod
+    def keys(self) -> KeyArray:
+        """Return a 64-bit key for every outcome; equal outcomes have equal keys."""
+
+    @abstractmethod
+    def words(self, rows: Iterable[int]) -> list[str]:
+        """Return outcomes as a reader would write them; an exception starts with `RAISED`."""
+
+    @abstractmethod
+    def _known(self) -> Callable[[str], Column]:
+        """Return what finds a column by its name."""
+
+    def named(self, names: Iterable[str]) -> Iterator[Column]:
+        """Yield the columns of these names, one after the other, to save memory; an entry that an
+        outcome does not have is `ABSENT` or `BEYOND`."""
+        known = self._known()
+        for name in names:
+            if name.startswith(KIND):
+                yield kinds_of(known(name.removeprefix(KIND)))
+            else:
+                yield known(name)
+
+    def column(self, name: str) -> Column:
+        """Return one column by its name."""
+        return next(self.named([name]))
+
+    def word(self, row: int) -> str:
+        """Return one outcome as a reader would write it."""
+        return self.words([row])[0]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Table(Outcomes):
+    """Outcomes of one shape: scalars, vectors of one length, dicts with the same keys.
+
+    paths: of `all_columns`. fixed: entries that all outcomes have in common: what a list is called
+    and its length.
+    """
+
+    all_columns: tuple[Column, ...]
+    size: int
+    paths: tuple[Path, ...] = (ROOT,)
+    fixed: tuple[tuple[Path, str | float], ...] = ()
+
+    @property
+    def columns(self) -> Sequence[Column]:
+        columns = self.all_columns[:WIDEST]
+        return (*columns, *filter(None, map(_telling_kinds, columns)))
+
+    @property
+    def width(self) -> int:
+        return len(self.all_columns)
+
+    def _known(self) -> Callable[[str], Column]:
+        known = {column.name: column for column in self.all_columns}
+        return lambda name: known[name] if name in known else self._constant(name)
+
+    def _constant(self, name: str) -> Column:
+        entry = next((entry for path, entry in self.fixed if path.name == name), ABSENT)
+        return Column.constant(name, entry, self.size)
+
+    def take(self, index: NDArray[Any] | slice) -> Table:
+        columns = tuple(column.take(index) for column in self.all_columns)
+        return Table(columns, len(columns[0].numbers), self.paths, self.fixed)
+
+    def keys(self) -> KeyArray:
+        common = sum(fixed_key(path, entry) for path, entry in self.fixed) % 2**64
+        total: KeyArray | None = None
+        for column in self.all_columns:
+            keys = column.keys()
+            keys += np.uint64(text_key(column.name))
+            total = mix(keys) if total is None else np.add(total, mix(keys), out=total)
+        if total is None:
+            return np.full(self.size, common, dtype=np.uint64)
+        return total + np.uint64(common) if common else total
+
+    def words(self, rows: Iterable[int]) -> list[str]:
+        return [written(self._entries(row)) for row in rows]
+
+    def _entries(self, row: int) -> Iterator[Entry]:
+        for path, entry in self.fixed:
+            yield path, entry
+        for path, column in zip(self.paths, self.all_columns, strict=True):
+            yield path, column.word(row)
+
+
+def _telling_kinds(column: Column) -> Column | None:
+    """Return the kinds of a column where they differ and its labels are too many to tell them."""
+    if len(column.labels) <= _MANY:
+        return None
+    kinds = kinds_of(column)
+    return kinds if len(np.unique(kinds.codes if kinds.codes is not None else 0)) > 1 else None
+
+
+def narrowed(outcomes: Outcomes) -> str | None:
+    """Return in words what learning does not look at, when there are too many columns."""
+    left = outcomes.width - WIDEST
+    if left <= 0:
+        return None
+    return (
+        f"outputs have entries at {outcomes.width:,} places; learning looked at the {WIDEST:,} "
+        f"most frequent, the other {left:,} count only as parts of whole outputs"
+    )
+
+
+def fixed_key(path: Path, entry: str | float) -> int:
+    """Return what an entry adds to the key of an outcome."""
+    keys = Column.constant(path.name, entry, 1).keys()
+    return int(mix(keys + np.uint64(text_key(path.name)))[0])
+
+
+def are_alike(tables: Sequence[Table]) -> bool:
+    """Return whether tables have the same columns, in the same order."""
+    first = tables[0]
+    names = [column.name for column in first.all_columns]
+    return all(
+        one.fixed == first.fixed and [column.name for column in one.all_columns] == names
+        for one in tables[1:]
+    )
+
+
+def stacked(tables: Sequence[Table]) -> Table:
+    """Return tables that are alike as one."""
+    joined = zip(*(table.all_columns for table in tables), strict=True)
+    first = tables[0]
+    size = sum(table.size for table in tables)
+    return Table(tuple(map(join, joined)), size, first.paths, first.fixed)
+
+
+def failures(outcomes: Outcomes) -> dict[str, int]:
+    """Return how many outcomes were exceptions, by kind."""
+    first = outcomes.column(ROOT.name)
+    if first.codes is None or not any(label.startswith(RAISED) for label in first.labels):
+        return {}
+    counts = np.bincount(first.codes, minlength=len(first.labels) + 1)[1:]
+    return {
+        label.removeprefix(RAISED): int(count)
+        for label, count in zip(first.labels, counts, strict=True)
+        if label.startswith(RAISED) and count
+    }

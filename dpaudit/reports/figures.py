@@ -1,0 +1,82 @@
+"""Curves as pictures: values in, the bytes of a PNG, SVG or PDF out. Needs matplotlib."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Sequence
+from dataclasses import dataclass
+from importlib import import_module
+from typing import Any
+
+from dpaudit.errors import UsageError, did_you_mean
+
+FORMATS = ("png", "svg", "pdf")
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """A curve. label: in the legend; none without one.  faint: a line to compare with."""
+
+    x: Sequence[float]
+    y: Sequence[float]
+    label: str = ""
+    faint: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Picture:
+    """Axes with curves. log_y: a logarithmic vertical axis, for curves above 0. groups: this many
+    lines in turn share a colour."""
+
+    title: str
+    x_label: str
+    y_label: str
+    lines: tuple[Line, ...]
+    log_y: bool = False
+    groups: int = 1
+
+
+def check_format(suffix: str) -> str:
+    """Return the format that a file's suffix names. Raises UsageError for others."""
+    name = suffix.removeprefix(".").lower()
+    if name not in FORMATS:
+        raise UsageError(
+            f"a figure cannot be written as {suffix!r}; name a file that ends in "
+            f".png, .svg or .pdf.{did_you_mean(name, FORMATS)}"
+        )
+    return name
+
+
+def drawn(picture: Picture, kind: str) -> bytes:
+    """Return a picture in one of `FORMATS`. Raises UsageError without matplotlib."""
+    figure = _matplotlib().Figure(figsize=(6.4, 4.4), layout="constrained")
+    axes = figure.add_subplot(title=picture.title, xlabel=picture.x_label, ylabel=picture.y_label)
+    axes.grid(visible=True, color="0.9", linewidth=0.8)
+    axes.set_axisbelow(True)
+    axes.spines[["top", "right"]].set_visible(False)
+    bold = [one for one in picture.lines if not one.faint]
+    for one in picture.lines:
+        style = (
+            {"color": "0.6", "linestyle": "--", "linewidth": 1.0}
+            if one.faint
+            else {"color": f"C{bold.index(one) // picture.groups}", "linewidth": 1.8}
+        )
+        axes.plot(one.x, one.y, label=one.label or None, **style)
+    if picture.log_y:
+        axes.set_yscale("log")
+    if any(one.label for one in picture.lines):
+        axes.legend(frameon=False)
+    target = io.BytesIO()
+    # Without a date, equal curves make equal files.
+    metadata = {"Date": None} if kind == "svg" else {"CreationDate": None} if kind == "pdf" else {}
+    figure.savefig(target, format=kind, dpi=150, metadata=metadata)
+    return target.getvalue()
+
+
+def _matplotlib() -> Any:
+    try:
+        return import_module("matplotlib.figure")
+    except ImportError:
+        raise UsageError(
+            "a figure needs matplotlib, which is not installed: pip install 'dpaudit[figures]'"
+        ) from None

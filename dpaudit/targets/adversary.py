@@ -1,0 +1,88 @@
+"""A user's own distinguisher in front of a mechanism: all that is looked at is what it answers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpaudit.errors import MechanismError, TargetError
+from dpaudit.outcomes import Raised
+from dpaudit.targets.adapter import FAILURES, Mechanism, imported_function, plain
+from dpaudit.targets.parameters import check_post_process
+
+_ANSWERS = (1, 2, None)
+_ROLE = "adversary"
+
+
+@dataclass(frozen=True, slots=True)
+class Attacked:
+    """A mechanism whose outcomes are the adversary's answers: 1 (d1), 2 (d2) or None (neither).
+
+    An exception of the mechanism stays the outcome that it is. Raises MechanismError when the
+    adversary raises, or answers something else: neither says anything about the mechanism.
+    """
+
+    mechanism: Mechanism
+    adversary: Callable[[Any], Any]
+    adversary_name: str
+
+    @property
+    def name(self) -> str:
+        return self.mechanism.name
+
+    @property
+    def interleaved(self) -> bool:
+        return self.mechanism.interleaved
+
+    @property
+    def takes_rng(self) -> bool:
+        return self.mechanism.takes_rng
+
+    @property
+    def parts(self) -> tuple[Any, ...]:
+        return (*self.mechanism.parts, self.adversary)
+
+    def sample(self, dataset: Any, size: int, rng: np.random.Generator) -> list[Any]:
+        return self.answers(self.mechanism.sample(dataset, size, rng))
+
+    def sample_each(self, datasets: Iterable[Any], rng: np.random.Generator) -> list[Any]:
+        return self.answers(self.mechanism.sample_each(datasets, rng))
+
+    def answers(self, outputs: list[Any] | NDArray[Any]) -> list[Any]:
+        """Return what the adversary answers to outputs."""
+        # Python's own scalars, as the adversary would get them from single draws.
+        entries = plain(outputs)
+        return [one if isinstance(one, Raised) else self._answer(one) for one in entries]
+
+    def _answer(self, output: Any) -> Any:
+        try:
+            answer = self.adversary(output)
+        except FAILURES as error:
+            raise MechanismError(
+                f"the adversary {self.adversary_name} raised {type(error).__name__}: "
+                f"{' '.join(str(error).split())[:200]}; let it answer None where it does not know"
+            ) from error
+        if type(answer) in (int, type(None)) and answer in _ANSWERS:
+            return answer
+        raise MechanismError(
+            f"the adversary {self.adversary_name} answered {answer!r}; "
+            "it must answer 1 (d1), 2 (d2) or None (neither)"
+        )
+
+
+def attacked(mechanism: Mechanism, adversary: Callable[[Any], Any] | str | None) -> Mechanism:
+    """Return the mechanism as an adversary sees it; itself without one. Raises TargetError."""
+    if adversary is None:
+        return mechanism
+    if not isinstance(adversary, str):
+        name = getattr(adversary, "__qualname__", repr(adversary))
+        check_post_process(adversary, name, _ROLE)
+        return Attacked(mechanism, adversary, name)
+    function = imported_function(adversary, _ROLE)
+    if function is None:
+        raise TargetError("adversary is empty; give its import path, package.module:function")
+    return Attacked(mechanism, function, adversary)

@@ -1,0 +1,93 @@
+"""What an outcome is does not depend on the table that it stands in."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dpaudit.attacks.additive import additive
+from dpaudit.attacks.atoms import atoms
+from dpaudit.attacks.one_dimensional import one_dimensional
+from dpaudit.attacks.single_columns import single_columns
+from dpaudit.draws import SelectionDraws
+from dpaudit.outcomes import GAPS, KIND, Outcomes, Raised, concatenate, from_raw
+
+SCALARS = st.one_of(
+    st.integers(-2, 2),
+    st.sampled_from([0.5, float("nan"), float("inf"), 2**53 + 1, "a", "b", b"a", True, None]),
+)
+KEYS = st.sampled_from(["a", "b", 0, 1, True, (1, "a")])
+SHAPES = st.recursive(
+    SCALARS,
+    lambda inner: st.one_of(
+        st.lists(inner, max_size=3),
+        st.dictionaries(KEYS, inner, max_size=3),
+        st.sets(KEYS, max_size=3),
+        st.just(np.zeros((2, 2))),
+    ),
+    max_leaves=6,
+)
+OUTCOMES = st.lists(st.one_of(SHAPES, st.just(Raised("E", ""))), min_size=1, max_size=12)
+
+
+def entries(outcomes: Outcomes, name: str) -> list[str]:
+    """Return a column in words; one gap is as good as the other where no outcome has an entry."""
+    column = outcomes.column(name)
+    found = [column.word(row) for row in range(outcomes.size)]
+    return ["gap" if word in GAPS else word for word in found]
+
+
+@given(OUTCOMES, st.data())
+def test_chunks_agree_with_the_whole(raw: list[Any], data: st.DataObject) -> None:
+    cut = data.draw(st.integers(0, len(raw)))
+    whole, parts = from_raw(raw), [from_raw(raw[:cut]), from_raw(raw[cut:])]
+    joined = concatenate(parts)
+    taken = np.array(data.draw(st.permutations(range(len(raw)))), dtype=np.intp)
+    assert joined.keys().tolist() == whole.keys().tolist()
+    assert whole.take(taken).keys().tolist() == whole.keys()[taken].tolist()
+    for name in [*(column.name for column in whole.columns), KIND + "output", "length of output"]:
+        apart = [entry for part in parts if part.size for entry in entries(part, name)]
+        assert apart == entries(joined, name) == entries(whole, name)
+        assert entries(whole.take(taken), name) == [apart[i] for i in taken]
+
+
+def canonical(value: Any) -> Any:
+    """Return what two outcomes have in common just when they are the same."""
+    if isinstance(value, np.ndarray):
+        value = value.tolist()
+    if isinstance(value, list | tuple):
+        return ("list", tuple(map(canonical, value)))
+    if isinstance(value, dict):
+        both = ((canonical(key), canonical(part)) for key, part in value.items())
+        return ("dict", frozenset(both))
+    if isinstance(value, set):
+        return ("set", frozenset(map(canonical, value)))
+    if isinstance(value, Raised):
+        return ("raised", value.kind)
+    if isinstance(value, float) and value != value:
+        return "not a number"
+    return ("number" if type(value) in (int, float) else type(value).__name__, value)
+
+
+@given(OUTCOMES, OUTCOMES)
+def test_keys_are_equal_just_when_outcomes_are(first: list[Any], second: list[Any]) -> None:
+    raw = [*first, *second]
+    keys = [*from_raw(first).keys().tolist(), *from_raw(second).keys().tolist()]
+    expected = [canonical(one) for one in raw]
+    same = len(set(keys))
+    assert len(set(zip(keys, expected, strict=True))) == same == len(set(expected))
+
+
+@given(st.lists(SHAPES, min_size=20, max_size=60), OUTCOMES)
+def test_the_level_of_an_outcome_depends_on_nothing_else(raw: list[Any], later: list[Any]) -> None:
+    is_d1 = np.arange(len(raw)) % 2 == 0
+    selection = SelectionDraws(from_raw(raw), is_d1)
+    for attack in (one_dimensional, single_columns, additive, atoms):
+        for candidate in attack(selection):
+            level = candidate.freeze()
+            together = level(from_raw(later)).tolist()
+            assert together == [int(level(from_raw([one]))[0]) for one in later]
+            assert max(together) < level.levels

@@ -1,0 +1,143 @@
+"""`compose`, `range` and `exact` in configuration files."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dpaudit.auditing.spec import AuditSpec
+from dpaudit.config import build_spec, load_config
+from dpaudit.errors import ConfigurationError, DpauditError
+from dpaudit.targets.target import ComposedTarget, ImportedTarget
+
+HEAD = "version: 1\ndefaults: {d1: 0, d2: 1, claim: {epsilon: 1}}\naudits:\n"
+
+
+@pytest.fixture
+def load(tmp_path: Path) -> Any:
+    def loaded(text: str, **overrides: Any) -> list[AuditSpec]:
+        path = tmp_path / "audits.yaml"
+        path.write_text(HEAD + text)
+        return load_config(path, overrides)
+
+    return loaded
+
+
+@pytest.fixture
+def refused(load: Any) -> Any:
+    def message(text: str, **overrides: Any) -> str:
+        with pytest.raises(DpauditError) as caught:
+            load(text, **overrides)
+        assert isinstance(caught.value, ConfigurationError)
+        assert "\n" not in str(caught.value)
+        return str(caught.value).partition("audits.yaml:")[2]
+
+    return message
+
+
+def test_import_paths_and_mappings(load: Any) -> None:
+    (spec,) = load(
+        "  - compose:\n"
+        "      - m:f\n"
+        "      - {mechanism: m:Maker, init: [1], call: draw, params: {p: 2}, batch_arg: n,\n"
+        "         factory: true, post_process: m:g}\n"
+    )
+    assert spec.name == "f + Maker"
+    assert spec.target == ComposedTarget(
+        parts=(
+            ImportedTarget(path="m:f"),
+            ImportedTarget(
+                path="m:Maker",
+                init=[1],
+                call="draw",
+                params={"p": 2},
+                batch_arg="n",
+                factory=True,
+                post_process="m:g",
+            ),
+        )
+    )
+
+
+def test_post_process_of_the_whole_and_a_matrix(load: Any) -> None:
+    specs = load(
+        "  - matrix: {p: [0.1, 0.2]}\n"
+        "    compose: [m:f, {mechanism: m:g, params: {p: '${p}'}}]\n"
+        "    post_process: m:h\n"
+    )
+    assert [spec.name for spec in specs] == ["f + g[p=0.1]", "f + g[p=0.2]"]
+    assert specs[1].target.post_process == "m:h"
+    assert specs[1].target.parts[1].params == {"p": 0.2}
+
+
+def test_files_are_found_beside_the_configuration(load: Any, tmp_path: Path) -> None:
+    (tmp_path / "mine.py").write_text("def f(x): return x\n")
+    (spec,) = load("  - compose: [mine.py:f, mine.py:f]\n    post_process: mine.py:f\n")
+    assert spec.target.parts[0].path == f"{tmp_path / 'mine.py'}:f"
+    assert spec.target.post_process == f"{tmp_path / 'mine.py'}:f"
+
+
+def test_defaults_of_the_other_kind_are_displaced(tmp_path: Path) -> None:
+    path = tmp_path / "audits.yaml"
+    path.write_text(
+        "version: 1\n"
+        "defaults: {mechanism: m:f, params: {p: 1}, d1: 0, d2: 1, claim: {epsilon: 1}}\n"
+        "audits:\n  - compose: [m:g, m:h]\n"
+    )
+    assert load_config(path)[0].target.name == "m:g + m:h"
+    path.write_text(
+        "version: 1\n"
+        "defaults: {compose: [m:g, m:h], d1: 0, d2: 1, claim: {epsilon: 1}}\n"
+        "audits:\n  - {mechanism: m:f}\n"
+    )
+    assert load_config(path)[0].target == ImportedTarget(path="m:f")
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "said"),
+    [
+        ("  - compose: []\n", 4, "compose=[] must be a list of at least two mechanisms"),
+        ("  - compose: [m:f]\n", 4, "must be a list of at least two mechanisms"),
+        ("  - compose: m:f\n", 4, "compose='m:f' must be a list of at least two"),
+        ("  - compose:\n      - m:f\n      - 3\n", 6, "entry 3 must be an import path, or a"),
+        ("  - compose:\n      - m:f\n      - {mechanism: 3}\n", 6, "entry {'mechanism': 3} must"),
+        ("  - compose:\n      - m:f\n      - {params: {}}\n", 6, "an entry of compose has no mech"),
+        ("  - compose:\n      - {mechansim: m:f}\n", 5, "Did you mean 'mechanism'?"),
+        ("  - compose: [m:f, m:g]\n    mechanism: m:h\n", 5, "no mechanism of its own; give one"),
+        ("  - compose: [m:f, m:g]\n    params: {p: 1}\n", 5, "no params of its own; give it in"),
+        ("  - compose: [m:f, m:g]\n    factory: true\n", 5, "no factory of its own; give it in"),
+        ("  - name: nothing\n", 4, "the audit has no mechanism; give its import path"),
+        ("  - mechanism: m:f\n    range: 3\n", 5, "range=3 must be a list of all outputs"),
+        ("  - mechanism: m:f\n    range: [3]\n", 5, "at least two"),
+        ("  - mechanism: m:f\n    exact: 1\n", 5, "exact=1 must be true or false"),
+    ],
+)
+def test_messages(refused: Any, text: str, line: int, said: str) -> None:
+    message = refused(text)
+    assert message.startswith(f"{line}: "), message
+    assert said in message
+
+
+def test_a_flag_for_one_mechanism_has_no_place(refused: Any) -> None:
+    assert "no params of its own" in refused("  - compose: [m:f, m:g]\n", params={"p": 1})
+
+
+def test_range_and_exact(load: Any) -> None:
+    plain, finite, exact = load(
+        "  - {name: a, mechanism: m:f}\n"
+        "  - {name: b, mechanism: m:f, range: [0, a, null, [1, 2], TypeError]}\n"
+        "  - {name: c, mechanism: m:f, exact: true}\n"
+    )
+    assert plain.range is None
+    assert not plain.exact
+    assert finite.range == (0, "a", None, [1, 2], "TypeError")
+    assert exact.exact
+
+
+def test_without_a_file() -> None:
+    spec = build_spec(
+        {"compose": ["m:f", {"mechanism": "m:g"}], "d1": 0, "d2": 1, "claim": {"epsilon": 1}}
+    )
+    assert spec.name == "f + g"

@@ -1,0 +1,99 @@
+"""A curve beside the point of a claim, functions named in claims: two audits, two verdicts."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from dpaudit.auditing.engine import run_audit
+from dpaudit.auditing.result import Verdict
+from dpaudit.claims import ApproximateDP, ComputationalDP, FunctionalDP, GaussianDP
+from dpaudit.config import load_config
+from dpaudit.errors import DpauditError
+
+MODULE = """\
+def noisy(x, size, rng):
+    return x + rng.normal(size=size)
+def guess(output):
+    return 1 if output < 0.5 else 2
+def line(alpha):
+    return 0.5 * (1 - alpha)
+"""
+
+
+def write(folder: Path, claim: str, more: str = "") -> Path:
+    (folder / "mine.py").write_text(MODULE)
+    path = folder / "audits.yaml"
+    path.write_text(
+        "version: 1\naudits:\n  - mechanism: mine.py:noisy\n    name: noisy\n"
+        f"    d1: 0\n    d2: 1\n    samples: 60000\n    claim: {claim}\n{more}"
+    )
+    return path
+
+
+def test_point_and_curve_are_audited_apart(tmp_path: Path) -> None:
+    claim = "{epsilon: 4, delta: 1e-4, curve: {gaussian: {sigma: 1.25}, expect: violation}}"
+    point, curve = load_config(write(tmp_path, claim, "    expect: pass\n"))
+    assert (point.name, curve.name) == ("noisy", "noisy (curve)")
+    assert (point.claim, curve.claim) == (ApproximateDP(4, 1e-4), GaussianDP(0.8))
+    assert (point.expect, curve.expect) == ("pass", "violation")
+    verdicts = [run_audit(one).verdict for one in (point, curve)]
+    assert verdicts == [Verdict.NO_VIOLATION_FOUND, Verdict.VIOLATION]
+
+
+def test_a_curve_expects_what_its_audit_does_unless_it_says_so(tmp_path: Path) -> None:
+    claim = "{epsilon: 1, curve: {zcdp: {rho: 0.5}}}"
+    specs = load_config(write(tmp_path, claim, "    expect: pass\n"))
+    assert [one.expect for one in specs] == ["pass", "pass"]
+
+
+def test_flags_change_the_point_and_not_the_curve(tmp_path: Path) -> None:
+    path = write(tmp_path, "{epsilon: 1, curve: {gaussian: {mu: 1}}}")
+    point, curve = load_config(path, {"claim": {"epsilon": 2.0}, "samples": 5000})
+    assert point.claim.point().epsilon == 2.0
+    assert curve.claim == GaussianDP(1.0)
+    assert (point.samples, curve.samples) == (5000, 5000)
+
+
+@pytest.mark.parametrize(
+    ("curve", "message"),
+    [
+        ("1", "curve=1 must be one definition"),
+        ("{gaussian: 1}", "must be one definition with its parameters"),
+        ("{gaussian: {mu: 1}, zcdp: {rho: 1}}", "must be one definition"),
+        ("{gausian: {mu: 1}}", "unknown definition 'gausian'"),
+        ("{gaussian: {mu: 0}}", "mu=0.0 must lie in"),
+        ("{gaussian: {nu: 1}}", "'nu' is not a parameter of the gaussian definition"),
+    ],
+)
+def test_what_is_no_curve_is_refused_with_its_line(
+    tmp_path: Path, curve: str, message: str
+) -> None:
+    path = write(tmp_path, f"{{epsilon: 1, curve: {curve}}}")
+    with pytest.raises(DpauditError) as refused:
+        load_config(path)
+    assert f"{path}:8: " in str(refused.value)
+    assert message in str(refused.value)
+
+
+def test_functions_are_found_beside_the_file(tmp_path: Path) -> None:
+    (spec,) = load_config(
+        write(tmp_path, "{definition: computational, epsilon: 0.5, adversary: 'mine.py:guess'}")
+    )
+    assert isinstance(spec.claim, ComputationalDP)
+    assert str(spec.claim.adversary).endswith("mine.py:guess")
+    assert run_audit(spec).verdict is Verdict.VIOLATION
+    (spec,) = load_config(write(tmp_path, "{definition: f-dp, tradeoff: 'mine.py:line'}"))
+    assert isinstance(spec.claim, FunctionalDP)
+    assert spec.claim.name == "mine.py:line"
+    assert spec.claim.profile(0.0) == pytest.approx(0.5, abs=1e-9)
+
+
+def test_functions_that_are_not_there_are_refused(tmp_path: Path) -> None:
+    path = write(tmp_path, "{definition: f-dp, tradeoff: 'mine.py:lines'}")
+    with pytest.raises(DpauditError, match="lines"):
+        load_config(path)
+    path = write(tmp_path, "{definition: f-dp, tradeoff: 3}")
+    with pytest.raises(DpauditError, match="tradeoff=3 must be a function"):
+        load_config(path)

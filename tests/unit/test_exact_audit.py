@@ -1,0 +1,189 @@
+from __future__ import annotations
+
+import json
+import math
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+import dpaudit
+from dpaudit.auditing.engine import run_audit
+from dpaudit.auditing.recheck import recheck
+from dpaudit.auditing.result import AuditResult, Verdict
+from dpaudit.auditing.spec import AuditSpec
+from dpaudit.claims import (
+    ApproximateDP,
+    ComputationalDP,
+    GaussianDP,
+    PrivacyClaim,
+    ProbabilisticDP,
+    PureDP,
+    TotalVariation,
+)
+from dpaudit.errors import UsageError
+from dpaudit.pairs import NeighbouringPair
+from dpaudit.reports.json import ContradictoryFile, from_json, to_json
+from dpaudit.reports.text import render, render_line, render_summary
+from dpaudit.targets.target import AnyTarget, ComposedTarget, ImportedTarget
+
+K = ImportedTarget(path="mechanisms.pdp:counterexample")
+MERGED = ImportedTarget(path="mechanisms.pdp:counterexample", post_process="mechanisms.pdp:merge")
+RESPONSE = ImportedTarget(path="mechanisms.randomized_response:randomized_response")
+LIKELY = 0.9 * math.e / (1 + math.e)
+
+
+def audit(target: AnyTarget, claim: PrivacyClaim, **options: Any) -> AuditResult:
+    pairs = options.pop("pairs", (NeighbouringPair(0, 1, None, "0 and 1"),))
+    spec = AuditSpec(name="it", target=target, pairs=pairs, claim=claim, exact=True, **options)
+    return run_audit(spec)
+
+
+@pytest.mark.parametrize(
+    ("target", "claim", "refuted"),
+    [
+        (K, ApproximateDP(1, 0.1), False),
+        (K, ApproximateDP(1, 0.0999), True),
+        (K, ApproximateDP(0.9999, 0.1), True),
+        (K, PureDP(1), True),
+        (K, PureDP(600), True),
+        (K, ProbabilisticDP(1, 0.1), False),
+        (K, ProbabilisticDP(1, 0.0999), True),
+        (K, ProbabilisticDP(0.9999, 0.1), True),
+        (MERGED, ApproximateDP(1, 0.1), False),
+        (MERGED, ApproximateDP(1, 0.0999), True),
+        (MERGED, ProbabilisticDP(1, 0.1), True),
+        (MERGED, ProbabilisticDP(1, 0.76), False),
+        (RESPONSE, PureDP(math.log(3)), False),
+        (RESPONSE, PureDP(1.0986), True),
+        (RESPONSE, TotalVariation(0.5), False),
+        (RESPONSE, TotalVariation(0.4999), True),
+        (RESPONSE, GaussianDP(5), False),
+        (RESPONSE, GaussianDP(0.5), True),
+        (ComposedTarget(parts=(RESPONSE, RESPONSE)), PureDP(2 * math.log(3)), False),
+        (ComposedTarget(parts=(RESPONSE, RESPONSE)), PureDP(2.197), True),
+    ],
+)
+def test_verdicts(target: AnyTarget, claim: PrivacyClaim, refuted: bool) -> None:
+    result = audit(target, claim)
+    assert result.verdict is (Verdict.VIOLATION if refuted else Verdict.NO_VIOLATION_FOUND)
+    assert result.p_value == (0.0 if refuted else 1.0)
+    assert result.draws == 0
+    assert recheck(result) == []
+    assert from_json(to_json([result])) == [result]
+
+
+def test_numbers_of_the_counterexample() -> None:
+    (found,) = audit(MERGED, ProbabilisticDP(1, 0.1)).exact
+    assert found.epsilon == math.inf
+    assert found.epsilon_lower == pytest.approx(1)
+    assert found.delta_lower == pytest.approx(0.1)
+    assert found.probabilistic_delta == pytest.approx(LIKELY + 0.1)
+    assert found.event is not None
+    assert found.event.words == "output is 4"
+    assert found.event.probability_d1 == pytest.approx(LIKELY + 0.1)
+    assert [row[0] for row in found.law] == ["4", "2", "3"]
+
+
+def test_equal_laws_have_no_event() -> None:
+    target = ImportedTarget(path=RESPONSE.path, params={"p": 0})
+    result = audit(target, PureDP(0))
+    assert result.verdict is Verdict.NO_VIOLATION_FOUND
+    assert result.exact[0].event is None
+    assert "event       none" in render(result)
+
+
+def test_several_pairs_and_the_one_that_decides() -> None:
+    pairs = (NeighbouringPair(0, 0, None, "equal"), NeighbouringPair(0, 1, None, "0 and 1"))
+    result = audit(RESPONSE, PureDP(1), pairs=pairs)
+    assert result.verdict is Verdict.VIOLATION
+    assert result.decisive_exact is result.exact[1]
+    assert result.epsilon_lower == pytest.approx(math.log(3))
+    assert "other pair  equal: ε = 0" in render(result)
+    assert "inputs      equal" in render(result, verbose=1)
+
+
+def test_warnings_of_the_pair_are_kept() -> None:
+    pairs = (NeighbouringPair(0, 0, None, "equal"),)
+    assert audit(RESPONSE, PureDP(1), pairs=pairs).exact[0].warnings != ()
+
+
+def test_an_adversary_is_all_that_counts() -> None:
+    def constant(output: int) -> None:
+        return None
+
+    def telling(output: int) -> int:
+        return 1 if output == 0 else 2
+
+    claim = ComputationalDP(1, 0, constant)
+    assert audit(RESPONSE, claim).verdict is Verdict.NO_VIOLATION_FOUND
+    claim = ComputationalDP(1, 0, telling)
+    assert audit(RESPONSE, claim).verdict is Verdict.VIOLATION
+
+
+def test_a_computational_claim_needs_an_adversary() -> None:
+    with pytest.raises(UsageError, match="give adversary"):
+        audit(RESPONSE, ComputationalDP(1, 0))
+
+
+def test_the_report_fits_and_says_what_was_not_looked_at() -> None:
+    for claim in (ProbabilisticDP(1, 0.1), ApproximateDP(1, 0.1), PureDP(1), GaussianDP(0.3)):
+        text = render(audit(MERGED, claim), verbose=1)
+        assert max(map(len, text.splitlines())) <= 80
+        assert "nothing was drawn" in text
+        assert "other inputs may differ" in " ".join(text.split())
+
+
+def test_headlines() -> None:
+    def line(target: AnyTarget, claim: PrivacyClaim) -> str:
+        return render_line(audit(target, claim))
+
+    assert line(K, ApproximateDP(1, 0.1)) == (
+        "NO VIOLATION FOUND  it: exact: (1, 0.1)-DP holds for this pair"
+    )
+    assert line(RESPONSE, PureDP(1)) == (
+        "VIOLATION  it: exact: “output is 0” is 3 times as likely for d1 as for d2; "
+        "the claim allows 2.8"
+    )
+    assert line(K, PureDP(1)) == (
+        "VIOLATION  it: exact: “output is 0” has probability 10.0 % for d1, none for d2"
+    )
+    assert line(MERGED, ProbabilisticDP(1, 0.1)) == (
+        "VIOLATION  it: exact: outputs more than e^1 times as likely for d1 as for d2 have "
+        "probability 75.7 %; the claim allows 10 %"
+    )
+    assert line(RESPONSE, ApproximateDP(1, 0.05)) == (
+        "VIOLATION  it: exact: “output is 0” has probability 75 % for d1, 25.0 % for d2; "
+        "the claim allows 73 % for d1"
+    )
+    assert "points looked at of 5-Gaussian DP hold for this pair" in line(RESPONSE, GaussianDP(5))
+
+
+def test_no_chance_of_a_false_alarm_in_the_summary() -> None:
+    results = [audit(RESPONSE, PureDP(1)), audit(RESPONSE, PureDP(2))]
+    assert render_summary(results) == "2 audits: 1 violation, 1 with no violation found."
+
+
+def test_a_changed_file_is_found_out() -> None:
+    result = audit(RESPONSE, PureDP(1))
+    document = json.loads(to_json([result]))
+    document["audits"][0]["exact"][0]["law"][0][1] = 0.5
+    (changed,) = from_json(json.dumps(document))
+    assert any("sum of the law of d1" in text for text in recheck(changed))
+    document["audits"][0]["exact"][0]["law"][1][1] = 0.5
+    (changed,) = from_json(json.dumps(document))
+    assert any("epsilon" in text for text in recheck(changed))
+    document["audits"][0]["verdict"] = "NO VIOLATION FOUND"
+    with pytest.raises(ContradictoryFile):
+        from_json(json.dumps(document))
+    exact = (replace(result.exact[0], refuted=False),)
+    assert any("refuted" in text for text in recheck(replace(result, exact=exact)))
+
+
+def test_from_python() -> None:
+    def answer(dataset: int) -> int:
+        raise AssertionError("nothing is drawn")
+
+    answer.pmf = lambda dataset: {dataset: 0.75, 1 - dataset: 0.25}  # type: ignore[attr-defined]
+    result = dpaudit.audit(answer, 0, 1, PureDP(1), exact=True)
+    assert result.verdict is Verdict.VIOLATION

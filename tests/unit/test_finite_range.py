@@ -1,0 +1,208 @@
+from __future__ import annotations
+
+import json
+import math
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+import dpaudit
+from dpaudit.auditing.finite_range import FiniteRange
+from dpaudit.auditing.recheck import recheck
+from dpaudit.auditing.result import AuditResult, Verdict
+from dpaudit.claims import ApproximateDP, ProbabilisticDP, PureDP
+from dpaudit.errors import UsageError
+from dpaudit.outcomes import Raised, from_raw
+from dpaudit.reports.json import from_json, to_json
+from dpaudit.reports.text import render
+from dpaudit.tally import AtomTally, RangeTally
+
+EPSILON = math.log(3)
+
+
+def response(dataset: int, size: int, rng: np.random.Generator) -> Any:
+    return np.where(rng.random(size) < 0.75, dataset, 1 - dataset)
+
+
+def faulty(dataset: int, rng: np.random.Generator) -> int:
+    if rng.random() < 0.1:
+        raise TypeError("an exception is an outcome")
+    return int(rng.random() < (0.75 if dataset else 0.25))
+
+
+def audit(mechanism: Any = response, **options: Any) -> AuditResult:
+    claim = options.pop("claim", PureDP(1.2))
+    settings = {"range": [0, 1], "samples": 40_000, **options}
+    return dpaudit.audit(mechanism, 0, 1, claim, **settings)
+
+
+def tally(*counts: tuple[int, int], undeclared: str | None = None) -> RangeTally:
+    table = np.array(counts, dtype=np.int64)
+    return RangeTally(
+        AtomTally(table, (int(table[:, 0].sum()), int(table[:, 1].sum()))), undeclared
+    )
+
+
+def counted(declared: FiniteRange, outputs: list[Any]) -> RangeTally:
+    """Return the tally of outputs that came up ten times for each input."""
+    keys = from_raw(outputs).keys()
+    return tally(*((10, 10) if key in keys else (0, 0) for key in declared.keys))
+
+
+def test_an_interval_around_the_truth() -> None:
+    result = audit()
+    (certificate,) = result.certificates
+    interval = certificate.interval
+    assert interval is not None
+    assert interval.lower < EPSILON < interval.upper < interval.lower + 0.2
+    assert sum(d1 + d2 for _, d1, d2 in interval.atoms) == certificate.fixed.draws
+    assert recheck(result) == []
+    assert from_json(to_json([result])) == [result]
+    text = " ".join(render(result).split())
+    assert "ε for this pair is between 1.0" in text
+    assert "at 99 %" in text
+
+
+def test_one_call_a_draw_with_declared_failures() -> None:
+    result = audit(faulty, range=[0, 1, "TypeError"], samples=20_000)
+    interval = result.certificates[0].interval
+    assert interval is not None
+    assert [words for words, _, _ in interval.atoms] == ["0", "1", "raised TypeError"]
+    assert interval.lower < EPSILON < interval.upper
+
+
+def test_beside_the_test_of_probabilistic_dp() -> None:
+    result = audit(claim=ProbabilisticDP(1.2, 0.01))
+    assert result.certificates[0].fixed.method == "probabilistic"
+    assert result.certificates[0].interval is not None
+
+
+def test_at_delta_zero_is_said_where_the_claim_has_a_delta() -> None:
+    text = render(audit(claim=ApproximateDP(1.2, 0.01)))
+    assert "ε for this pair at δ = 0 is between" in " ".join(text.split())
+
+
+def test_workers_give_the_same_interval() -> None:
+    assert audit("mechanisms.randomized_response:randomized_response", workers=2).certificates[
+        0
+    ].interval == (
+        audit("mechanisms.randomized_response:randomized_response").certificates[0].interval
+    )
+
+
+@pytest.mark.parametrize("declared", [[0, 2], [0, 2, 3]])
+def test_an_output_outside_the_range_is_named(declared: list[int]) -> None:
+    (certificate,) = audit(range=declared).certificates
+    assert certificate.interval is None
+    assert certificate.warnings == (
+        "range: no interval for ε, since 1 came up, which is not in it",
+    )
+
+
+def test_an_undeclared_failure_is_named() -> None:
+    (certificate,) = audit(faulty, samples=5_000).certificates
+    assert certificate.interval is None
+    assert "raised TypeError came up" in certificate.warnings[0]
+
+
+def test_no_upper_end_for_an_output_that_never_came_up() -> None:
+    result = audit(range=[0, 1, 7])
+    interval = result.certificates[0].interval
+    assert interval is not None
+    assert interval.upper == math.inf
+    text = " ".join(render(result).split())
+    assert "not bounded from above, since 7 never came up" in text
+    assert from_json(to_json([result])) == [result]
+
+
+@pytest.mark.parametrize("samples", [2_000, 40_000])
+def test_no_interval_after_an_early_stop(samples: int) -> None:
+    result = audit(claim=PureDP(0.2), samples=samples)
+    assert result.verdict is Verdict.VIOLATION
+    assert result.certificates[0].interval is None
+    assert "full: true" in result.certificates[0].warnings[0]
+
+
+def test_full_goes_on_to_an_interval() -> None:
+    result = audit(claim=PureDP(0.2), full=True)
+    assert result.verdict is Verdict.VIOLATION
+    assert result.certificates[0].interval is not None
+    assert recheck(result) == []
+
+
+def test_a_changed_interval_is_found_out() -> None:
+    document = json.loads(to_json([audit()]))
+    document["audits"][0]["certificates"][0]["interval"]["upper"] = 1.0
+    (changed,) = from_json(json.dumps(document))
+    assert any("upper end" in text for text in recheck(changed))
+    document["audits"][0]["certificates"][0]["interval"]["atoms"][0][1] += 1
+    (changed,) = from_json(json.dumps(document))
+    assert any("draws of the declared range" in text for text in recheck(changed))
+
+
+def test_a_text_is_an_output_or_an_exception() -> None:
+    declared = FiniteRange.of(["KeyError", 0])
+    for outputs, words in (
+        ([0, "KeyError"], "'KeyError'"),
+        ([0, Raised("KeyError", "")], "raised KeyError"),
+    ):
+        interval = declared.interval(counted(declared, outputs), 0.05)
+        assert not isinstance(interval, str)
+        assert interval.atoms == ((words, 10, 10), ("0", 10, 10))
+        assert interval.upper < math.inf
+
+
+def test_a_text_that_is_both_is_no_single_output() -> None:
+    declared = FiniteRange.of(["KeyError", 0])
+    found = declared.interval(counted(declared, ["KeyError", Raised("KeyError", ""), 0]), 0.05)
+    assert isinstance(found, str)
+    assert "both came up" in found
+
+
+@pytest.mark.parametrize("declared", [[0, 1, 0], [0, 0.0], [True, np.True_], ["a", "a"]])
+def test_an_output_listed_twice(declared: list[Any]) -> None:
+    with pytest.raises(UsageError, match=r"range lists the output .* twice"):
+        FiniteRange.of(declared)
+
+
+def test_what_is_alike_but_differs_is_not_twice() -> None:
+    assert len(FiniteRange.of([1, True, "1", None]).keys) == 5
+
+
+def test_vectors() -> None:
+    def two(dataset: int, size: int, rng: np.random.Generator) -> Any:
+        return np.column_stack([response(dataset, size, rng), response(dataset, size, rng)])
+
+    result = audit(two, claim=PureDP(2.3), range=[[0, 0], [0, 1], [1, 0], [1, 1]])
+    interval = result.certificates[0].interval
+    assert interval is not None
+    assert interval.lower < 2 * EPSILON < interval.upper
+    assert interval.atoms[1][0] == "(0, 1)"
+
+
+def test_a_range_of_one_is_none() -> None:
+    with pytest.raises(UsageError, match="at least two outputs"):
+        audit(range=[0])
+
+
+def test_the_level_is_shared_by_the_pairs() -> None:
+    certificate = audit().certificates[0]
+    halved = replace(certificate, alpha=certificate.alpha / 2)
+    result = replace(audit(), certificates=(halved, halved))
+    assert "at 99.5 %" in " ".join(render(result).split())
+
+
+def test_outcomes_of_any_shape_beside_a_failure() -> None:
+    def draw(dataset: int, rng: np.random.Generator) -> Any:
+        kind = rng.integers(0, 4)
+        if kind == 0:
+            raise KeyError("one in four")
+        return ((0, 1), {"a": dataset}, {"a": 1 - dataset})[kind - 1]
+
+    outputs = [[0, 1], {"a": 0}, {"a": 1}, "KeyError"]
+    interval = audit(draw, range=outputs, samples=5_000).certificates[0].interval
+    assert interval is not None
+    assert len(interval.atoms) == 4
+    assert interval.lower <= 0.0 < interval.upper < math.inf

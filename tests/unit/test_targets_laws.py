@@ -1,0 +1,169 @@
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import pytest
+
+from dpaudit.errors import TargetError
+from dpaudit.targets.laws import MOST_OUTCOMES, law_table
+from dpaudit.targets.target import AnyTarget, CallableTarget, ComposedTarget, ImportedTarget
+
+RESPONSE = ImportedTarget(path="mechanisms.randomized_response:randomized_response")
+
+
+def stating(pmf: Any, **extra: Any) -> CallableTarget:
+    def mechanism(dataset: Any) -> Any:
+        raise AssertionError("nothing is drawn")
+
+    mechanism.pmf = pmf  # type: ignore[attr-defined]  # functions take any attribute
+    return CallableTarget(function=mechanism, **extra)
+
+
+def refusal(target: AnyTarget) -> str:
+    with pytest.raises(TargetError) as caught:
+        law_table(target, 0, 1)
+    assert "\n" not in str(caught.value)
+    return str(caught.value)
+
+
+class Coin:
+    def __init__(self, heads: float) -> None:
+        self.heads = heads
+
+    def toss(self, dataset: int) -> str:
+        raise AssertionError("nothing is drawn")
+
+    def __call__(self, dataset: int) -> str:
+        return self.toss(dataset)
+
+    def pmf(self, dataset: int) -> dict[str, float]:
+        heads = self.heads if dataset else 1 - self.heads
+        return {"heads": heads, "tails": 1 - heads}
+
+
+def test_both_laws_side_by_side_in_order() -> None:
+    assert law_table(RESPONSE, 0, 1) == (("0", 0.75, 0.25), ("1", 0.25, 0.75))
+
+
+def test_params_reach_the_pmf() -> None:
+    target = ImportedTarget(path=RESPONSE.path, params={"p": 0.0})
+    assert law_table(target, 0, 1) == (("0", 0.5, 0.5), ("1", 0.5, 0.5))
+
+
+def test_an_object_and_its_method() -> None:
+    wanted = (("'heads'", 0.25, 0.75), ("'tails'", 0.75, 0.25))
+    assert law_table(CallableTarget(function=Coin(0.75)), 0, 1) == wanted
+    assert law_table(CallableTarget(function=Coin(0.75).toss), 0, 1) == wanted
+
+
+def test_a_class_and_a_factory_by_import_path() -> None:
+    wanted = (("'heads'", 0.25, 0.75), ("'tails'", 0.75, 0.25))
+    path = f"{__file__}:Coin"
+    for options in ({"call": "toss"}, {}, {"factory": True}, {"factory": True, "call": "toss"}):
+        target = ImportedTarget(path=path, init=[0.75], **options)
+        assert law_table(target, 0, 1) == wanted
+
+
+def test_outcomes_of_probability_zero_and_of_one_law_only() -> None:
+    laws = {0: {"a": 1.0, "b": 0.0}, 1: {"c": 0.5, "a": 0.5}}
+    assert law_table(stating(laws.get), 0, 1) == (("'a'", 1.0, 0.5), ("'c'", 0.0, 0.5))
+
+
+def test_vectors_and_exact_fractions() -> None:
+    def pmf(dataset: int) -> dict[tuple[int, int], Fraction]:
+        return {(0, dataset): Fraction(1, 3), (1, 1): Fraction(2, 3)}
+
+    table = law_table(stating(pmf), 0, 1)
+    assert table == (
+        ("(0, 0)", 1 / 3, 0.0),
+        ("(1, 1)", 2 / 3, 2 / 3),
+        ("(0, 1)", 0.0, 1 / 3),
+    )
+
+
+def test_post_processing_maps_the_law() -> None:
+    law = {0: 0.25, 1: 0.25, 2: 0.5}
+    target = stating(lambda dataset: law, post_process=lambda output: output % 2)
+    assert law_table(target, 0, 1) == (("0", 0.75, 0.75), ("1", 0.25, 0.25))
+
+
+def test_an_exception_of_post_processing_is_an_outcome() -> None:
+    law = {0: 0.25, 2: 0.75}
+    target = stating(lambda dataset: law, post_process=lambda output: 1 / output)
+    assert law_table(target, 0, 1) == (
+        ("raised ZeroDivisionError", 0.25, 0.25),
+        ("0.5", 0.75, 0.75),
+    )
+
+
+def test_post_processing_may_return_what_cannot_be_hashed() -> None:
+    law = {0: 0.25, 1: 0.75}
+    target = stating(lambda dataset: law, post_process=lambda output: np.array([1, 2]))
+    assert law_table(target, 0, 1) == (("(1, 2)", 1.0, 1.0),)
+
+
+def test_a_composition_has_the_product_of_the_laws() -> None:
+    target = ComposedTarget(parts=(RESPONSE, RESPONSE))
+    assert law_table(target, 0, 1)[0] == ("(0, 0)", 0.5625, 0.0625)
+    summed = ComposedTarget(parts=(RESPONSE, RESPONSE), post_process="builtins:sum")
+    assert law_table(summed, 0, 1) == (
+        ("0", 0.5625, 0.0625),
+        ("1", 0.375, 0.375),
+        ("2", 0.0625, 0.5625),
+    )
+
+
+def test_what_comes_last_sees_all_outcomes() -> None:
+    table = law_table(RESPONSE, 0, 1, then=lambda outcomes: [one == 0 for one in outcomes])
+    assert table == (("True", 0.75, 0.25), ("False", 0.25, 0.75))
+
+
+def test_without_a_pmf_the_message_says_what_to_add() -> None:
+    said = refusal(ImportedTarget(path="mechanisms.laplace:laplace"))
+    assert "mechanisms.laplace:laplace has no pmf" in said
+    assert "pmf(dataset, **params)" in said
+
+
+@pytest.mark.parametrize(
+    ("law", "said"),
+    [
+        ([0.5, 0.5], "is of type list"),
+        (0.3, "is of type float"),
+        ({0: 0.5, 1: 0.4}, "adds up to 0.9, not to 1"),
+        ({}, "adds up to 0.0"),
+        ({0: 1.0 + 2e-9}, "must lie in [0, 1]"),
+        ({0: 1.5, 1: -0.5}, "gives 0 the probability 1.5"),
+        ({0: math.nan, 1: 1.0}, "gives 0 the probability nan"),
+        ({0: True}, "gives 0 the probability True"),
+        ({0: "1"}, "gives 0 the probability '1'"),
+        ({0: 1e400}, "gives 0 the probability inf"),
+    ],
+)
+def test_a_pmf_that_is_no_law(law: Any, said: str) -> None:
+    message = refusal(stating(lambda dataset: law))
+    assert said in message
+    assert "for d1" in message
+
+
+def test_rounding_of_the_sum_is_accepted() -> None:
+    law = dict.fromkeys(range(10), 0.1)
+    law[10] = 5e-10
+    assert len(law_table(stating(lambda dataset: law), 0, 1)) == 11
+
+
+def test_a_pmf_that_raises() -> None:
+    def pmf(dataset: int) -> dict[int, float]:
+        if dataset:
+            raise KeyError(dataset)
+        return {0: 1.0}
+
+    message = refusal(stating(pmf))
+    assert "raised KeyError for d2: 1" in message
+
+
+def test_too_many_outcomes() -> None:
+    half = stating(lambda dataset: dict.fromkeys(range(1_024), 1 / 1_024))
+    assert f"more than the {MOST_OUTCOMES:,}" in refusal(ComposedTarget(parts=(half, half)))
