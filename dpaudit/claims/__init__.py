@@ -12,7 +12,7 @@ from dpaudit.claims.gaussian import GaussianDP, gaussian_delta
 from dpaudit.claims.implied import chain, compose, group, posterior_bounds, relax
 from dpaudit.claims.probabilistic import ProbabilisticDP
 from dpaudit.claims.pure import PureDP
-from dpaudit.claims.registry import DEFINITIONS, make_claim, required
+from dpaudit.claims.registry import DEFINITIONS, implied_definition, make_claim, required
 from dpaudit.claims.renyi import RenyiDP, ZeroConcentratedDP
 from dpaudit.claims.total_variation import TotalVariation
 
@@ -33,6 +33,7 @@ __all__ = [
     "compose",
     "gaussian_delta",
     "group",
+    "implied_definition",
     "make_claim",
     "posterior_bounds",
     "relax",

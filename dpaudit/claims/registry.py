@@ -33,16 +33,27 @@ DEFINITIONS: Mapping[str, type[PrivacyClaim]] = {
 }
 
 
+# Parameters that only one definition has.
+_TELLING = {
+    "mu": GaussianDP.key,
+    "sigma": GaussianDP.key,
+    "rho": ZeroConcentratedDP.key,
+    "order": RenyiDP.key,
+    "tradeoff": FunctionalDP.key,
+    "adversary": ComputationalDP.key,
+}
+
+
 def make_claim(parameters: Mapping[str, Any], definition: str | None = None) -> PrivacyClaim:
     """Build a claim from named parameters, e.g. `{"epsilon": 1.0, "delta": 1e-5}`.
 
-    Without `definition`: approximate when a δ > 0 is given, else pure. A Gaussian claim may be
-    given as `sigma`, for noise of that standard deviation at sensitivity 1. Raises ClaimError for
-    an unknown definition, a missing, unknown or impossible parameter.
+    Without `definition`, the one that the parameters belong to (`implied_definition`). A Gaussian
+    claim may be given as `sigma`, for noise of that standard deviation at sensitivity 1. Raises
+    ClaimError for an unknown definition, a missing, unknown or impossible parameter.
     """
     given = {name: value for name, value in parameters.items() if value is not None}
     if definition is None:
-        definition = "approximate" if given.get("delta") else "pure"
+        definition = implied_definition(given)
     if definition not in DEFINITIONS:
         raise ClaimError(
             f"unknown definition {definition!r}; known: {', '.join(DEFINITIONS)}."
@@ -53,6 +64,15 @@ def make_claim(parameters: Mapping[str, Any], definition: str | None = None) -> 
     if definition == GaussianDP.key and "sigma" in given and "mu" not in given:
         given["mu"] = 1 / checked_positive("sigma", given.pop("sigma"))
     return DEFINITIONS[definition](**_checked_names(given, definition))
+
+
+def implied_definition(given: Mapping[str, Any]) -> str:
+    """Return the definition that parameters belong to: approximate with a δ > 0, else pure, unless
+    one of them has a definition of its own."""
+    for name, definition in _TELLING.items():
+        if name in given:
+            return definition
+    return "approximate" if given.get("delta") else "pure"
 
 
 def required(definition: str) -> list[str]:

@@ -55,7 +55,7 @@ def _claim_options(command: Command) -> Command:
     return command
 
 
-@explain.command()
+@explain.command(short_help="What an attacker may believe after an output.")
 @click.option("--epsilon", type=float, multiple=True, required=True, help="An ε. Repeatable.")
 @click.option("--prior", type=float, help="How likely d1 was before, in [0, 1].")
 @_figure_option
@@ -73,7 +73,7 @@ def posterior(epsilon: tuple[float, ...], prior: float | None, figure: Path | No
         write_bytes(figure, drawn(_posterior_picture(epsilon), kind))
 
 
-@explain.command("tradeoff")
+@explain.command("tradeoff", short_help="How often a test must miss, by its false alarms.")
 @_claim_options
 @_figure_option
 @debug_option
@@ -95,7 +95,7 @@ def tradeoff_(figure: Path | None, **given: Any) -> None:
         write_bytes(figure, drawn(_tradeoff_picture(claims), kind))
 
 
-@explain.command()
+@explain.command(short_help="The δ that a claim allows at every ε.")
 @_claim_options
 @_figure_option
 @debug_option

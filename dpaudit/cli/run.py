@@ -10,7 +10,7 @@ from typing import Any
 import click
 
 from dpaudit.auditing.spec import AuditSpec
-from dpaudit.claims import required
+from dpaudit.claims import implied_definition, required
 from dpaudit.cli import exit_codes
 from dpaudit.cli.batch import Outcome, run_batch, run_one
 from dpaudit.cli.files import check_writable, write_whole
@@ -25,7 +25,7 @@ _STDOUT = "-"
 
 
 @click.command(short_help="Audit a mechanism, or all audits of configuration files.")
-@click.argument("targets", nargs=-1, required=True, metavar="TARGET|FILE.yaml...")
+@click.argument("targets", nargs=-1, metavar="TARGET|FILE.yaml...")
 @audit_flags
 @click.option(
     "-k",
@@ -63,7 +63,10 @@ def run(
     dpaudit run mechanisms.laplace:laplace --d1 0 --d2 1 --epsilon 1
     dpaudit run configs/quickstart.yaml --samples 1e5 -k laplace
     """
-    specs = _selected(_requested(targets, given_settings(ctx, flags)), pattern)
+    settings = given_settings(ctx, flags)
+    if not targets and "command" not in settings:
+        raise click.MissingParameter(ctx=ctx, param=ctx.command.params[0])
+    specs = _selected(_requested(targets, settings), pattern)
     if json_file is not None and json_file != _STDOUT:
         check_writable(Path(json_file))
     if not specs:
@@ -132,12 +135,13 @@ def _requested(targets: Sequence[str], settings: dict[str, Any]) -> list[AuditSp
             f"one import path at a time, not {len(targets)} ({', '.join(targets)}); "
             "list them in a configuration file, or quote a value that has spaces"
         )
-    _check_complete(targets[0], settings)
-    return [build_spec({"mechanism": targets[0], **settings})]
+    _check_complete(targets[0] if targets else "--command …", settings)
+    named = {"mechanism": targets[0]} if targets else {}
+    return [build_spec({**named, **settings})]
 
 
 def _are_files(targets: Sequence[str]) -> bool:
-    return all(target.endswith(_CONFIGURATIONS) for target in targets)
+    return bool(targets) and all(target.endswith(_CONFIGURATIONS) for target in targets)
 
 
 def _from_files(paths: Sequence[Path], settings: dict[str, Any]) -> list[AuditSpec]:
@@ -159,7 +163,7 @@ def _from_files(paths: Sequence[Path], settings: dict[str, Any]) -> list[AuditSp
 def _check_complete(target: str, settings: dict[str, Any]) -> None:
     missing = [f"--{key}" for key in ("d1", "d2") if key not in settings]
     claim = settings.get("claim", {})
-    wanted = required(claim.get("definition", "pure"))
+    wanted = required(claim.get("definition") or implied_definition(claim))
     if "sigma" in claim:  # noise of this standard deviation stands for a μ
         wanted = [name for name in wanted if name != "mu"]
     missing += [f"--{name}" for name in wanted if name not in claim]

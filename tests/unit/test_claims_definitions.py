@@ -198,6 +198,23 @@ def test_impossible_parameters_are_refused(
         make_claim(parameters, definition)
 
 
+@pytest.mark.parametrize(
+    ("parameters", "claim"),
+    [
+        ({"mu": 1}, GaussianDP(1)),
+        ({"sigma": 4}, GaussianDP(0.25)),
+        ({"rho": 0.1}, ZeroConcentratedDP(0.1)),
+        ({"order": 2, "epsilon": 1}, RenyiDP(2, 1)),
+        ({"epsilon": 1, "adversary": "m:f"}, ComputationalDP(1, 0, "m:f")),
+        ({"tradeoff": ((0, 0.5), (1, 0))}, FunctionalDP(((0, 0.5), (1, 0)))),
+        ({"epsilon": 1, "delta": 0}, PureDP(1)),
+        ({"epsilon": 1, "delta": 0.1}, ApproximateDP(1, 0.1)),
+    ],
+)
+def test_parameters_tell_the_definition(parameters: dict[str, Any], claim: PrivacyClaim) -> None:
+    assert make_claim(parameters) == claim
+
+
 def test_sigma_stands_for_mu() -> None:
     assert make_claim({"sigma": 2}, "gaussian") == GaussianDP(0.5)
 
