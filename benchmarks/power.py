@@ -1,6 +1,8 @@
 """How many draws a refutation takes, and how near the bound of a correct mechanism comes.
 
 python -m benchmarks.power [--seeds 100]
+
+For other mechanisms, and against an oracle that knows their laws: benchmarks.efficiency.
 """
 
 from __future__ import annotations
@@ -11,9 +13,9 @@ from collections.abc import Callable
 from statistics import median
 from typing import Any
 
-import numpy as np
-
 import dpaudit
+from benchmarks.known_laws import laplace_law
+from benchmarks.oracle import information_limit
 
 # (true ε, claimed ε, draws within which the median is to lie, budget)
 CASES = (
@@ -28,19 +30,6 @@ ALPHA = 0.01
 def laplace(epsilon: float) -> Callable[..., Any]:
     """Return the textbook mechanism for inputs at distance 1."""
     return lambda x, size, rng: x + rng.laplace(scale=1 / epsilon, size=size)
-
-
-def information_limit(true: float, claimed: float) -> float:
-    """Return log(1/α) / D, D = E kl(π ‖ clip π): the growth limit of any bet on single draws."""
-    x = np.linspace(-40 / true, 1 + 40 / true, 2_000_001)
-    p, q = (true / 2 * np.exp(-true * np.abs(x - centre)) for centre in (0.0, 1.0))
-    posterior = p / (p + q)
-    most = 1 / (1 + math.exp(-claimed))
-    allowed = np.clip(posterior, 1 - most, most)
-    gain = posterior * np.log(posterior / allowed)
-    gain += (1 - posterior) * np.log((1 - posterior) / (1 - allowed))
-    growth = float(np.sum((p + q) / 2 * gain) * (x[1] - x[0]))
-    return math.log(1 / ALPHA) / growth
 
 
 def draws_to_refute(true: float, claimed: float, budget: int, seed: int) -> float:
@@ -60,7 +49,7 @@ def main() -> None:
     print(f"{'truth / claim':>14}{'draws':>10}{'wanted':>10}{'limit of information':>22}")
     for true, claimed, wanted, budget in CASES:
         draws = median(draws_to_refute(true, claimed, budget, seed) for seed in range(given.seeds))
-        limit = information_limit(true, claimed)
+        limit = information_limit(laplace_law(true), claimed, ALPHA)
         name = f"{true:g} / {claimed:g}"
         print(f"{name:>14}{draws:>10,.0f}{f'≤ {wanted:,}':>10}{limit:>22,.0f}")
     bounds = [

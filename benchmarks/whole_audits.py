@@ -22,15 +22,17 @@ from dpaudit.claims import (
     PureDP,
     RenyiDP,
 )
+from dpaudit.draws import SelectionDraws
+from dpaudit.outcomes import Outcomes
 from dpaudit.pairs import NeighbouringPair
-from dpaudit.targets.target import CallableTarget
+from dpaudit.targets.target import CallableTarget, repeated
 
 EPSILON, DELTA = 1.0, 0.05
 _TRUTH = 1 / (1 + math.exp(-EPSILON))
 # The trade-off function of randomised response: straight lines through the three points.
 _TRADE_OFF = ((0.0, 1.0), (1 - _TRUTH, 1 - _TRUTH), (1.0, 0.0))
 
-Batch = Callable[..., NDArray[Any]]
+Draw = Callable[..., NDArray[Any] | float]
 
 
 def laplace(dataset: int, size: int, rng: np.random.Generator) -> NDArray[np.float64]:
@@ -53,6 +55,42 @@ def gaussian(dataset: int, size: int, rng: np.random.Generator) -> NDArray[np.fl
     return dataset + rng.normal(size=size)
 
 
+def on_a_grid(dataset: int, size: int, rng: np.random.Generator) -> NDArray[np.float64]:
+    """Round the output to multiples of 2⁻¹⁰, so that its low-order bits say nothing."""
+    return np.ldexp(np.rint(np.ldexp(laplace(dataset, size, rng), 10)), -10)
+
+
+def one_at_a_time(dataset: int, rng: np.random.Generator) -> float:
+    return dataset + rng.laplace(scale=1 / EPSILON)
+
+
+def prefix_sums(dataset: int, size: int, rng: np.random.Generator) -> NDArray[np.float64]:
+    """Release the sums of the first 1, …, 6 noisy answers, of which the fourth is the input."""
+    answers = rng.laplace(scale=1 / EPSILON, size=(size, 6))
+    answers[:, 3] += dataset
+    return np.cumsum(answers, axis=1)
+
+
+def signs(dataset: int, size: int, rng: np.random.Generator) -> NDArray[np.float64]:
+    """Answer by whether the signs of two numbers agree: neither says anything by itself."""
+    numbers = rng.normal(size=(size, 3))
+    agree = (rng.random(size) < _TRUTH) == bool(dataset)
+    numbers[:, 1] = np.abs(numbers[:, 1]) * np.sign(numbers[:, 0]) * np.where(agree, 1, -1)
+    return numbers
+
+
+class FourthAnswer:
+    """An attack of the user's own: the fourth of the answers behind prefix sums."""
+
+    def fit(self, selection: SelectionDraws) -> Callable[[Outcomes], NDArray[np.float64]]:
+        return fourth_answer
+
+
+def fourth_answer(outcomes: Outcomes) -> NDArray[np.float64]:
+    before, after = outcomes.named(["output[2]", "output[3]"])
+    return after.numbers - before.numbers
+
+
 def _divergence(order: float) -> float:
     """Return D_a of randomised response, either answer against the other."""
     p, q = _TRUTH, 1 - _TRUTH
@@ -62,18 +100,26 @@ def _divergence(order: float) -> float:
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """What is audited and how; every claim is true and tight."""
+    """What is audited and how; every claim is true and tight, for one run and for `repeat`.
+
+    scale: how many times the usual draws, for attacks that are tried only when there are many.
+    """
 
     name: str
-    mechanism: Batch
+    mechanism: Draw
     claim: PrivacyClaim
     bound: BoundMethod = "game"
     full: bool = False
+    repeat: int = 1
+    floating_point: bool = False
+    timing: bool = False
+    attacks: tuple[Any, ...] = ()
+    scale: int = 1
 
     def is_wrong(self, result: AuditResult) -> bool:
         """Whether a true claim was refuted or a bound lies above the truth."""
-        own = self.claim.own_lower(result.point.epsilon, result.delta_lower)
-        too_high = own is not None and own[1] > list(self.claim.parameters().values())[-1]
+        own = result.claim.own_lower(result.point.epsilon, result.delta_lower)
+        too_high = own is not None and own[1] > list(result.claim.parameters().values())[-1]
         refuted = result.verdict is Verdict.VIOLATION
         return refuted or too_high or result.epsilon_lower > result.point.epsilon
 
@@ -93,6 +139,20 @@ SETTINGS = (
     Setting("Gaussian noise, μ", gaussian, GaussianDP(1.0)),
     Setting("randomised response, Rényi", randomized_response, RenyiDP(4.0, _divergence(4.0))),
     Setting("randomised response, f-DP", randomized_response, FunctionalDP(_TRADE_OFF, "f")),
+    Setting("Laplace on a grid, low-order bits", on_a_grid, PureDP(EPSILON), floating_point=True),
+    Setting("Laplace, elapsed time", one_at_a_time, PureDP(EPSILON), timing=True),
+    Setting("randomised response, 2 runs", randomized_response, PureDP(EPSILON), repeat=2),
+    Setting("Gaussian noise, μ, 4 runs", gaussian, GaussianDP(1.0), repeat=4),
+    Setting("prefix sums: what is new, logistic regression", prefix_sums, PureDP(EPSILON), scale=2),
+    Setting("agreeing signs, trees", signs, PureDP(EPSILON), scale=12),
+    Setting("agreeing signs, trees, --full", signs, PureDP(EPSILON), full=True, scale=12),
+    Setting(
+        "prefix sums, a user's attack",
+        prefix_sums,
+        PureDP(EPSILON),
+        attacks=(FourthAnswer,),
+        scale=2,
+    ),
 )
 
 
@@ -100,14 +160,17 @@ def false_alarm(setting: Setting, nominal: float, seed: int) -> bool:
     """Audit once; return whether its result is wrong."""
     spec = AuditSpec(
         name=setting.name,
-        target=CallableTarget(function=setting.mechanism),
+        target=repeated(CallableTarget(function=setting.mechanism), setting.repeat),
         pairs=(NeighbouringPair(0, 1, label="d1 = 0, d2 = 1"),),
         claim=setting.claim,
-        samples=1_000 + 1_000 * (seed % 4),
+        samples=setting.scale * (1_000 + 1_000 * (seed % 4)),
         confidence=1 - nominal,
         seed=seed,
         bound=setting.bound,
         full=setting.full,
+        floating_point=setting.floating_point,
+        timing=setting.timing,
+        attacks=setting.attacks,
     )
     result = run_audit(spec)
     if result.verdict is Verdict.ERROR:

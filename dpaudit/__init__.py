@@ -1,7 +1,8 @@
 """dpaudit: a statistical auditor for differential privacy.
 
-`audit` is the one function most callers need. Names are imported when they are first used, so that
-importing the package has no side effect and costs nothing.
+`audit` is the one function most callers need; `bound` audits draws made elsewhere. Names are
+imported when they are first used, so that importing the package has no side effect and costs
+nothing.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from dpaudit.version import __version__
 
 if TYPE_CHECKING:
-    from dpaudit.api import audit
+    from dpaudit.api import audit, bound, bound_guesses
     from dpaudit.auditing.result import AuditResult, Certificate, Progress, Verdict
     from dpaudit.claims import (
         ApproximateDP,
@@ -48,10 +49,12 @@ __all__ = [
     "ZeroConcentratedDP",
     "__version__",
     "audit",
+    "bound",
+    "bound_guesses",
 ]
 
 _HOMES = {
-    "dpaudit.api": ("audit",),
+    "dpaudit.api": ("audit", "bound", "bound_guesses"),
     "dpaudit.auditing.result": ("AuditResult", "Certificate", "Progress", "Verdict"),
     "dpaudit.claims": (
         "ApproximateDP",

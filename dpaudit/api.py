@@ -1,9 +1,11 @@
-"""The Python interface: one function, on the same engine as the command line."""
+"""The Python interface, on the same engine as the command line."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
+
+from numpy.typing import NDArray
 
 from dpaudit.auditing.engine import run_audit
 from dpaudit.auditing.result import AuditResult, Progress
@@ -11,11 +13,19 @@ from dpaudit.auditing.spec import AuditSpec, BoundMethod, OnError
 from dpaudit.claims import PrivacyClaim
 from dpaudit.errors import UsageError
 from dpaudit.pairs import Adjacency, NeighbouringPair, describe_pair, parse_adjacency
-from dpaudit.targets.target import AnyTarget, CallableTarget, ImportedTarget
+from dpaudit.targets.target import (
+    CallableTarget,
+    CommandTarget,
+    ImportedTarget,
+    IsolatedTarget,
+    Limits,
+    SingleTarget,
+    repeated,
+)
 
 
 def audit(
-    mechanism: Callable[..., Any] | str,
+    mechanism: Callable[..., Any] | str | list[str],
     d1: Any,
     d2: Any,
     claim: PrivacyClaim,
@@ -34,6 +44,15 @@ def audit(
     on_error: OnError = "outcome",
     range: Sequence[Any] | None = None,  # noqa: A002  # the key of configuration files
     exact: bool = False,
+    repeat: int = 1,
+    floating_point: bool = False,
+    timing: bool = False,
+    attacks: Sequence[Any] = (),
+    distinguisher: Callable[[Any], Any] | str | None = None,
+    isolate: bool = False,
+    python: str | None = None,
+    timeout: float | None = None,
+    memory_limit: int | None = None,
     name: str | None = None,
     on_progress: Callable[[Progress], None] | None = None,
 ) -> AuditResult:
@@ -42,7 +61,8 @@ def audit(
     mechanism: any callable of the dataset (lambdas and closures too), or an import path
         `package.module:attr`. With a parameter `rng` it gets a `numpy.random.Generator`; with
         `size`, or the name given as `batch_arg`, it returns that many outputs at once
-        (`batch_arg="none"`: never).
+        (`batch_arg="none"`: never). Or a list of words: a program that speaks the protocol of
+        docs/protocol.md.
     d1, d2: neighbouring inputs, handed over as they are and never changed.
     claim: `PureDP(1.0)`, `ApproximateDP(1.0, 1e-5)` or `ProbabilisticDP(1.0, 1e-5)`.
     params: keyword arguments of every call.  post_process: applied to every output.
@@ -60,6 +80,17 @@ def audit(
         bound.
     exact: draw nothing; compute from `mechanism.pmf(dataset, **params)`, a mapping from outcomes to
         probabilities.
+    repeat: so many independent runs on one input are one output, a tuple; `claim` is for one run,
+        and what composition makes of it is tested. `post_process` is applied to every run.
+    floating_point: look at the low-order bits and decimals of numbers, too; timing: at how long
+        every call takes, of a mechanism that is called for one draw at a time.
+    attacks: further attacks, beside the built-in ones: classes with `fit`, instances, functions,
+        import paths of such, or names of installed ones (docs/attacks.md).
+    distinguisher: a function of an output that returns a number, the larger the more the output
+        speaks for d1; only these numbers are looked at, and where to cut them is found out.
+    isolate: draw in a process of its own, so that a crash is an outcome, of a mechanism that can be
+        pickled or imported; python: the path of the interpreter for it, where dpaudit need not be.
+    timeout: seconds of a draw; memory_limit: bytes of address space; both of such a process.
     on_progress: called after every block of draws.
 
     Returns an AuditResult: `verdict`, `epsilon_lower`, `delta_lower`, `p_value`, `certificates`.
@@ -77,11 +108,16 @@ def audit(
     >>> result.epsilon_lower > 0.5
     True
     """
-    target = _target(mechanism, params or {}, batch_arg, post_process)
+    limits = Limits(timeout=timeout, memory=memory_limit)
+    if isinstance(mechanism, list):
+        target: SingleTarget = _command(mechanism, limits, params, batch_arg, post_process)
+    else:
+        called = _target(mechanism, params or {}, batch_arg, post_process)
+        target = _placed(called, limits, python, isolate=isolate)
     relation = parse_adjacency(adjacency)
     spec = AuditSpec(
         name=name or target.name,
-        target=target,
+        target=repeated(target, repeat),
         pairs=(NeighbouringPair(d1, d2, relation, describe_pair(d1, d2)),),
         claim=claim,
         samples=samples,
@@ -94,8 +130,96 @@ def audit(
         on_error=on_error,
         range=None if range is None else tuple(range),
         exact=exact,
+        floating_point=floating_point,
+        timing=timing,
+        attacks=tuple(attacks),
+        distinguisher=distinguisher,
     )
     return run_audit(spec, on_progress)
+
+
+def bound(
+    outcomes_d1: Sequence[Any] | NDArray[Any],
+    outcomes_d2: Sequence[Any] | NDArray[Any],
+    claim: PrivacyClaim,
+    *,
+    coin_flipped: bool = False,
+    scores: bool = False,
+    confidence: float = 0.99,
+    seed: int = 0,
+    bound: BoundMethod | None = None,
+    name: str = "recorded outputs",
+) -> AuditResult:
+    """Look for statistical proof in draws that were made elsewhere, such as training runs.
+
+    outcomes_d1, outcomes_d2: independent outputs for two neighbouring inputs, an entry each (of an
+        array: a row); at least 1,000 in all, and 100 of each.
+    claim: as for `audit`.
+    coin_flipped: a fair coin picked the input of every draw, so that the two numbers of draws are
+        chance. Otherwise they are taken as fixed, and a bound that is valid then is used.
+    scores: the outcomes are scores of an attack; only thresholds are tried.
+    confidence: as for `audit`.  seed: splits the draws into those to learn from and the others.
+    bound: `game` or `clopper-pearson`; None: the more powerful of those that are valid.
+
+    Returns an AuditResult, as `audit` does. Raises UsageError for too few draws, or outcomes of a
+    type that is not read.
+
+    >>> import dpaudit
+    >>> import numpy as np
+    >>> rng = np.random.default_rng(0)
+    >>> d1, d2 = rng.laplace(0, 1, 5_000), rng.laplace(1, 1, 5_000)
+    >>> dpaudit.bound(d1, d2, dpaudit.PureDP(0.5)).verdict
+    <Verdict.VIOLATION: 'VIOLATION'>
+    """
+    from dpaudit.auditing.recorded import audit_recorded, recorded_audit
+
+    given = recorded_audit(
+        outcomes_d1,
+        outcomes_d2,
+        name=name,
+        source=name,
+        pair="d1, d2",
+        claim=claim,
+        coin_flipped=coin_flipped,
+        scores_only=scores,
+        bound=bound,
+        confidence=confidence,
+        seed=seed,
+    )
+    return audit_recorded(given)
+
+
+def bound_guesses(
+    canaries: int,
+    guesses: int,
+    correct: int,
+    claim: PrivacyClaim,
+    *,
+    confidence: float = 0.99,
+    name: str = "guesses",
+) -> AuditResult:
+    """Look for statistical proof in one run with many canaries (Steinke, Nasr & Jagielski 2023).
+
+    canaries: records that were each put in or left out by a fair coin of its own. guesses: how many
+    of them were guessed to be in or out, from the output of the one run; with a claimed δ > 0 fixed
+    before. correct: how many guesses were right.  claim: for one canary more or less.
+
+    Returns an AuditResult with `one_run` in place of certificates. Raises UsageError for
+    impossible counts, and for claims that guesses say nothing about.
+
+    >>> import dpaudit
+    >>> result = dpaudit.bound_guesses(1000, 100, 75, dpaudit.ApproximateDP(0.5, 1e-4))
+    >>> result.verdict, round(result.epsilon_lower, 3)
+    (<Verdict.VIOLATION: 'VIOLATION'>, 0.53)
+    """
+    from dpaudit.auditing.one_run import audit_guesses
+    from dpaudit.stats.one_run import Guesses
+
+    try:
+        seen = Guesses(canaries, guesses, correct)
+    except ValueError as error:
+        raise UsageError(f"{error}; give canaries ≥ guesses ≥ correct ≥ 0") from None
+    return audit_guesses(seen, claim, confidence=confidence, name=name)
 
 
 def _target(
@@ -103,7 +227,7 @@ def _target(
     params: Mapping[str, Any],
     batch_arg: str | None,
     post_process: Callable[[Any], Any] | None,
-) -> AnyTarget:
+) -> CallableTarget | ImportedTarget:
     if not isinstance(mechanism, str):
         return CallableTarget(
             function=mechanism, params=params, batch_arg=batch_arg, post_process=post_process
@@ -114,3 +238,31 @@ def _target(
             "in a configuration file"
         )
     return ImportedTarget(path=mechanism, params=params, batch_arg=batch_arg)
+
+
+def _placed(
+    target: CallableTarget | ImportedTarget, limits: Limits, python: str | None, *, isolate: bool
+) -> SingleTarget:
+    """Return the target, in a process of its own if that is asked for."""
+    if isolate or python is not None:
+        return IsolatedTarget(target=target, python=python, limits=limits)
+    if limits != Limits():
+        raise UsageError("timeout and memory_limit are for a process of its own; add isolate=True")
+    return target
+
+
+def _command(
+    words: list[str],
+    limits: Limits,
+    params: Mapping[str, Any] | None,
+    batch_arg: str | None,
+    post_process: Callable[[Any], Any] | None,
+) -> CommandTarget:
+    if not words or not all(isinstance(word, str) for word in words):
+        raise UsageError(f"mechanism={words!r} must be the words of a command line")
+    if params or post_process is not None:
+        raise UsageError("a program takes no params and no post_process; let it do both")
+    if batch_arg not in (None, "none", "size"):
+        raise UsageError(f"batch_arg={batch_arg!r} must be 'size' or 'none' for a program")
+    is_batch = None if batch_arg is None else batch_arg == "size"
+    return CommandTarget(words=tuple(words), is_batch=is_batch, limits=limits)

@@ -38,6 +38,10 @@ class MechanismError(DpauditError):
     """The mechanism behaved in a way that makes an audit meaningless: not a verdict."""
 
 
+class AttackError(MechanismError):
+    """A user's own attack failed: not a verdict either."""
+
+
 def did_you_mean(wrong: str, known: Iterable[str]) -> str:
     """Return `" Did you mean 'x'?"` for the nearest known name, or `""`."""
     near = difflib.get_close_matches(wrong, list(known), n=1, cutoff=0.6)

@@ -5,6 +5,8 @@ Optimal when the coordinates are independent given the input: histograms, repeat
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 
@@ -12,110 +14,97 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpaudit.attacks.cells import Cells, make_cells
-from dpaudit.attacks.digitiser import Digitiser
-from dpaudit.attacks.levels import (
-    FOLDS,
-    PENALTY,
-    Candidate,
-    FloatArray,
-    IntArray,
-    LevelMap,
-    folds,
-    log_ratio,
-    tail_refined,
-)
-from dpaudit.draws import LevelArray, SelectionDraws
+from dpaudit.attacks.isotonic import pooled_counts
+from dpaudit.attacks.levels import FOLDS, Candidate, FloatArray, IntArray, folds, log_ratio
+from dpaudit.attacks.one_dimensional import larger_for_d1
+from dpaudit.attacks.scores import Scored, most, shares
+from dpaudit.draws import SelectionDraws
 from dpaudit.outcomes import ABSENT, BEYOND, KIND, Outcomes
 
 _CELLS = 32
 # Log-ratios of cells move towards zero as if each had this many more draws of either input.
 _PRIOR = 4.0
-_COLUMNS_NAMED = 4
+# Nats that a fit must predict the input better by than a simpler one.
+_LEAST_GAIN = 1.0
+_LARGEST_SCALE = 1.5
+_NEWTON_STEPS = 4
 
 
 def additive(selection: SelectionDraws) -> list[Candidate]:
     """Order vectors by the sum of what each coordinate says by itself."""
-    if len(selection.outcomes.columns) < 2:
+    columns = selection.outcomes.columns
+    if len(columns) < 2:
         return []
     tables, spread, total = [], [], np.zeros(selection.size)
     fold = folds(selection.size)
-    for column in selection.outcomes.columns:
+    for column in columns:
         cells = make_cells(column, _CELLS)
-        weights, held_out = _weights(cells, cells(column).astype(np.int64), fold, selection)
-        tables.append(cells.with_values(_finite(weights)))
+        place = cells(column).astype(np.int64)
+        weights, held_out = cell_weights(cells, place, fold, selection.is_d1)
+        tables.append(cells.with_values(weights))
         spread.append(float(held_out.std()))
         total += held_out
-    edges = np.unique(np.quantile(total, tail_refined(4 / selection.size), method="lower"))
-    edges = edges[edges > total.min()]
-    level = np.searchsorted(edges, total, side="right")
-    table = np.bincount(level * 2 + ~selection.is_d1, minlength=(len(edges) + 2) * 2)
-    freeze = partial(AdditiveLevels.make, tuple(tables), edges, _most(tables, spread))
-    return [
-        Candidate("sum over coordinates", table.reshape(-1, 2), PENALTY, freeze, is_plain=False)
-    ]
+    freeze = partial(Additive, tuple(tables), shares([one.name for one in columns], spread))
+    return [Scored("sum over coordinates", total, freeze).candidate(selection)]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class AdditiveLevels(LevelMap):
-    """The level of the summed scores of all columns. tables: cell to score, by column; most: the
-    columns that move the score most."""
+class Additive:
+    """The score that adds up what every column says. tables: cell to score, by column."""
 
     tables: tuple[Cells, ...]
-    digitise: Digitiser
-    most: tuple[str, ...]
+    columns: tuple[tuple[str, float], ...]
 
-    @classmethod
-    def make(
-        cls, tables: tuple[Cells, ...], edges: FloatArray, most: tuple[str, ...]
-    ) -> AdditiveLevels:
-        return cls(tables, Digitiser(edges, np.arange(len(edges) + 1, dtype=np.intp)), most)
-
-    @property
-    def levels(self) -> int:
-        return len(self.digitise.edges) + 2
-
-    def __call__(self, outcomes: Outcomes) -> LevelArray:
+    def __call__(self, outcomes: Outcomes) -> FloatArray:
         total = np.zeros(outcomes.size)
         columns = outcomes.named(table.name for table in self.tables)
         for table, column in zip(self.tables, columns, strict=True):
             total += table(column)
-        return np.asarray(self.digitise(total), dtype=np.intp)
+        return total
 
-    def words(self, chosen: NDArray[np.bool_]) -> str:
-        edges = [-np.inf, *self.digitise.edges.tolist(), np.inf]
-        inside = np.flatnonzero(chosen[:-1])
-        if len(inside) == 0:
-            return "score is never as it was seen before"
-        low, high = edges[inside[0]], edges[inside[-1] + 1]
-        bounds = f"≥ {low:.4g}" if high == np.inf else f"< {high:.4g}"
-        if low == -np.inf and high == np.inf:
-            bounds = "is any number"
-        what = f"the score adds up {len(self.tables)} coordinates"
-        most = f", most of all {', '.join(self.most)}" if self.most else ""
-        return f"score {bounds}, where {what}{most}"
+    def words(self) -> str:
+        named = most(self.columns)
+        what = f"adds up {len(self.tables)} coordinates"
+        return f"{what}, most of all {', '.join(named)}" if named else what
 
 
-def _most(tables: list[Cells], spread: list[float]) -> tuple[str, ...]:
-    """Return which columns move the score most, leaving out those that hardly do."""
-    order = np.argsort(spread)[::-1][:_COLUMNS_NAMED]
-    telling = [i for i in order if spread[i] > max(spread) / 4]
-    return tuple(dict.fromkeys(tables[i].name.removeprefix(KIND) for i in telling))
-
-
-def _weights(
-    cells: Cells, place: IntArray, fold: IntArray, selection: SelectionDraws
+def cell_weights(
+    cells: Cells, place: IntArray, fold: IntArray, is_d1: NDArray[np.bool_]
 ) -> tuple[FloatArray, FloatArray]:
-    """Return the log-ratio of every cell, and for every draw that of its cell without its fold."""
+    """Return the log-ratio of every cell, and for every draw that of its cell without its fold.
+
+    Of fits from simple to free the one is kept that predicts the input best on held-out draws, by
+    a multiple of it that does; a column that predicts nothing weighs nothing.
+    """
     count = cells.intervals + len(cells.labels) + 1
-    index = (fold * count + place) * 2 + ~selection.is_d1
+    index = (fold * count + place) * 2 + ~is_d1
     counts = np.bincount(index, minlength=FOLDS * count * 2).reshape(FOLDS, count, 2)
     # That an entry is not there says nothing of its own: the kind or a length has said it.
     for cell, label in enumerate(cells.labels, cells.intervals):
         if label == BEYOND or (label == ABSENT and not cells.name.startswith(KIND)):
             counts[:, cell] = 0
     everything = counts.sum(axis=0)
-    by_fold = np.stack([_shrunk(everything - one) for one in counts])
-    return _shrunk(everything), by_fold[fold, place]
+    train = np.concatenate([everything - counts, everything[None]])
+    best, most_gained = np.zeros((FOLDS + 1, count)), 0.0
+    for fit in _fits(train, cells.intervals):
+        scaled = _scale(fit[:-1], counts) * fit
+        gained = _gain(scaled[:-1], counts)
+        if gained > most_gained + _LEAST_GAIN:
+            best, most_gained = scaled, gained
+    return best[-1], best[fold, place]
+
+
+def _fits(train: IntArray, intervals: int) -> Sequence[FloatArray]:
+    """Return log-ratios of every cell, each (folds + 1, cells): in order of size, and any."""
+    free = np.stack([_shrunk(one) for one in train])
+    if intervals < 3:
+        return [free]
+    step = 1 if larger_for_d1(train[-1, :intervals]) else -1
+    ordered = free.copy()
+    for fit, one in zip(ordered, train, strict=True):
+        pooled = pooled_counts(one[:intervals][::step])[::step]
+        fit[:intervals] = log_ratio(pooled, one.sum(axis=0))
+    return [ordered, free]
 
 
 def _shrunk(counts: IntArray) -> FloatArray:
@@ -125,5 +114,21 @@ def _shrunk(counts: IntArray) -> FloatArray:
     return np.where(counts.sum(axis=1) > 0, log_ratio(counts + _PRIOR * expected, arms), 0.0)
 
 
-def _finite(weights: FloatArray) -> FloatArray:
-    return np.nan_to_num(weights)
+def _scale(fit: FloatArray, counts: IntArray) -> float:
+    """Return the multiple of held-out log-ratios that predicts the input best (logistic regression
+    by Newton's method): noise has to be taken down, and what is all noise to nothing."""
+    scale, draws = 0.0, counts.sum(axis=2)
+    for _ in range(_NEWTON_STEPS):
+        share = 1 / (1 + np.exp(-scale * fit))
+        slope = np.sum(fit * (counts[..., 0] - draws * share))
+        bend = np.sum(fit**2 * draws * share * (1 - share))
+        if bend <= 0:
+            return 0.0
+        scale += float(slope / bend)
+    return min(max(scale, 0.0), _LARGEST_SCALE)
+
+
+def _gain(fit: FloatArray, counts: IntArray) -> float:
+    """Return by how many nats held-out log-ratios predict the input better than even odds do."""
+    lost = np.log1p(np.exp(np.stack([-fit, fit], axis=-1)))
+    return float(np.sum(counts * (math.log(2) - lost)))

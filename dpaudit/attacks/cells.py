@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from dpaudit.attacks.digitiser import Digitiser
 from dpaudit.outcomes import ABSENT, GAPS, KIND, RAISED, Column, number_word
+from dpaudit.outcomes.units import number_writer
 
 FloatArray = NDArray[np.float64]
 
@@ -175,25 +176,24 @@ def _short(edge: float, room: float) -> float:
 
 
 def _interval_words(name: str, low: float, high: float) -> str:
-    below, above = _bound(low), _bound(high)
+    (below, is_above), (above, is_upto) = _bound(low), _bound(high)
+    word, at_most = number_writer(name), "≤" if is_upto else "<"
     if low == -math.inf:
-        return f"{name} is a number" if high == math.inf else f"{name} {_upper(above)}"
+        return f"{name} is a number" if high == math.inf else f"{name} {at_most} {word(above)}"
     if high == math.inf:
-        return f"{name} {'>' if below[1] else '≥'} {below[0]}"
+        return f"{name} {'>' if is_above else '≥'} {word(below)}"
     if math.nextafter(low, math.inf) == high:
-        return f"{name} is {number_word(low)}"
-    return f"{below[0]} {'<' if below[1] else '≤'} {name} {_upper(above)}"
+        return f"{name} is {word(low)}"
+    return f"{word(below)} {'<' if is_above else '≤'} {name} {at_most} {word(above)}"
 
 
-def _upper(bound: tuple[str, bool]) -> str:
-    return f"{'≤' if bound[1] else '<'} {bound[0]}"
-
-
-def _bound(edge: float) -> tuple[str, bool]:
-    """Return a short word for an edge, and whether the edge is the number right after the word."""
-    word = number_word(edge)
-    before = number_word(math.nextafter(edge, -math.inf)) if math.isfinite(edge) else word
-    return (before, True) if len(before) < len(word) else (word, False)
+def _bound(edge: float) -> tuple[float, bool]:
+    """Return the number to write for an edge, and whether the edge is the next one after it."""
+    if math.isfinite(edge):
+        before = math.nextafter(edge, -math.inf)
+        if len(number_word(before)) < len(number_word(edge)):
+            return before, True
+    return edge, False
 
 
 def _joined(name: str, parts: Sequence[str], labels: Sequence[str]) -> str:

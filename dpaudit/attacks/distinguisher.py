@@ -8,6 +8,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from dpaudit.attacks.account import ScoreDistributions, Tried
 from dpaudit.attacks.levels import IntArray, LevelMap
 from dpaudit.draws import LevelArray
 from dpaudit.outcomes import KeyArray, Outcomes
@@ -45,10 +46,15 @@ class Distinguisher:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Learned:
-    """All that a round of learning leaves: the rule for the bound, and what the bettors believe."""
+    """All that a round of learning leaves: the rule for the bound, and what the bettors believe.
+
+    tried: the attacks that were considered.  scores: of the one that was used, if it is a score.
+    """
 
     distinguisher: Distinguisher
     beliefs: Beliefs
+    tried: tuple[Tried, ...] = ()
+    scores: ScoreDistributions | None = None
 
 
 @dataclass(frozen=True, slots=True, eq=False)

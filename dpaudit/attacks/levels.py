@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dpaudit.draws import LevelArray, SelectionDraws
 from dpaudit.outcomes import Outcomes
+
+if TYPE_CHECKING:
+    from dpaudit.attacks.scores import Scored
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
@@ -56,15 +59,17 @@ class Candidate:
 
     held_out: (levels, 2), selection draws by level and arm, each levelled by a fit to the other
         folds. penalty: standard errors by which a prediction from it is lowered, more for orders
-        with more freedom. freeze: makes the map, fitted to all of them. is_plain: whether its
-        events can be read off an outcome.
+        with more freedom. freeze: makes the map, fitted to all of them. luck: how much of its
+        promise may be luck, as a share, when it rests on one draw (of n draws, √n times less); 0
+        for orders that can be read off an outcome. scored: the score, if the order is by one.
     """
 
     attack: str
     held_out: IntArray
     penalty: float
     freeze: Callable[[], LevelMap]
-    is_plain: bool = True
+    luck: float = 0.0
+    scored: Scored | None = None
 
 
 class Attack(Protocol):

@@ -38,6 +38,12 @@ def one_dimensional(selection: SelectionDraws) -> list[Candidate]:
     return orders_of(columns[0], selection) if len(columns) == 1 else []
 
 
+def thresholds(selection: SelectionDraws) -> list[Candidate]:
+    """Order the only column by size, rising or falling: for scores of somebody else's attack."""
+    orders = one_dimensional(selection)
+    return [one for one in orders if one.attack.startswith("threshold")] or orders
+
+
 def orders_of(column: Column, selection: SelectionDraws) -> list[Candidate]:
     """Order the outcomes by one of their columns."""
     cells = make_cells(column)
@@ -79,7 +85,7 @@ def _fits(cells: Cells, counts: IntArray) -> dict[str, FloatArray]:
     labels = np.stack([log_ratio(one[cells.intervals :], one.sum(axis=0)) for one in train])
     if len(occupied) < 2:
         return {"single values": _complete(log_ratio_rows(numeric, train), labels)}
-    rising = _larger_for_d1(numeric[-1])
+    rising = larger_for_d1(numeric[-1])
     name = "threshold, rising" if rising else "threshold, falling"
     fits = {name: _isotonic(numeric[:, occupied], train, rising=rising)}
     for width in _WIDTHS:
@@ -98,7 +104,7 @@ def log_ratio_rows(counts: NDArray[np.floating | np.integer], train: IntArray) -
     return np.stack([log_ratio(one, total) for one, total in zip(counts, arms, strict=True)])
 
 
-def _larger_for_d1(counts: IntArray) -> bool:
+def larger_for_d1(counts: IntArray) -> bool:
     """Return whether d1's numbers are mostly the larger ones (Mann-Whitney), from (cells, 2)."""
     below = np.cumsum(counts, axis=0) - counts
     d1_larger, d2_larger = (counts * below[:, ::-1]).sum(axis=0)

@@ -11,10 +11,23 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from dpaudit.attacks.account import ScoreDistributions, Tried
 from dpaudit.attacks.additive import additive
 from dpaudit.attacks.atoms import AtomCounts, atoms, count_atoms
+from dpaudit.attacks.bits import bits
 from dpaudit.attacks.distinguisher import AccusedAtoms, Distinguisher, Learned
-from dpaudit.attacks.levels import PENALTY, Attack, Candidate, FloatArray, IntArray, log_ratio
+from dpaudit.attacks.exchangeable import exchangeable
+from dpaudit.attacks.innovations import innovations
+from dpaudit.attacks.levels import (
+    PENALTY,
+    Attack,
+    Candidate,
+    FloatArray,
+    IntArray,
+    LevelMap,
+    log_ratio,
+)
+from dpaudit.attacks.logistic import logistic
 from dpaudit.attacks.one_dimensional import one_dimensional
 from dpaudit.attacks.rules import (
     RuleTable,
@@ -23,13 +36,22 @@ from dpaudit.attacks.rules import (
     predicted_epsilon,
     predicted_growth,
 )
+from dpaudit.attacks.scores import ScoreLevels
 from dpaudit.attacks.single_columns import single_columns
+from dpaudit.attacks.timing import elapsed
 from dpaudit.claims import PrivacyClaim, ProfilePoint
 from dpaudit.draws import SelectionDraws
 from dpaudit.outcomes import RAISED
 from dpaudit.stats.betting import Beliefs
 
-ATTACKS: tuple[Attack, ...] = (one_dimensional, single_columns, additive, atoms)
+ATTACKS: tuple[Attack, ...] = (
+    one_dimensional,
+    single_columns,
+    additive,
+    innovations,
+    logistic,
+    atoms,
+)
 
 # Standard errors by which the bettors move log-ratios towards zero.
 _SHRINKS = (0.0, 0.5, 1.0, 1.5)
@@ -40,9 +62,15 @@ _DECIMALS = 5
 _MOST_ATOMS = 64
 # An order that may be any must promise so much more than a threshold or a sum to be preferred.
 _LESS_SIMPLE = 0.9
-# A sum of columns must promise more than one column that is read off, by so many standard errors.
-_LUCK = 2.0
 _MASS_ERRORS = 3.0
+# Trees: of fewer draws they find little, of more columns they take long.
+_ENOUGH_FOR_TREES, _MOST_FOR_TREES = 2_000, 256
+_ENOUGH_FOR_USERS = 1_000
+# What a rule that is never wrong would promise is as good as reached.
+_NEARLY_ALL = 0.98
+# So much log wealth in as many draws as were learned from refutes a claim at any usual level.
+_PLENTY = 15.0
+_COLUMNS_KEPT = 64
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,21 +89,50 @@ class Aim:
         return predicted_epsilon(table, self.point.delta, self.coming, penalty)
 
 
-def learn(selection: SelectionDraws, aim: Aim) -> Learned:
-    """Return the most promising rule and beliefs."""
-    candidates = [one for attack in ATTACKS for one in attack(selection)]
+def attacks_for(*, floating_point: bool, timing: bool, repeated: bool) -> tuple[Attack, ...]:
+    """Return all attacks: those that are always on, and those that are asked for, or of use only
+    where outputs are several runs."""
+    asked = ((exchangeable, repeated), (bits, floating_point), (elapsed, timing))
+    return (*ATTACKS, *(attack for attack, is_on in asked if is_on))
+
+
+def learn(
+    selection: SelectionDraws,
+    aim: Aim,
+    attacks: tuple[Attack, ...] = ATTACKS,
+    *,
+    users: tuple[Attack, ...] = (),
+    thorough: bool = True,
+) -> Learned:
+    """Return the most promising rule and beliefs.
+
+    users: attacks of unknown cost, left out while draws are few.  thorough: spare no attack that
+    may find more, even if draws are few or enough is found for a refutation.
+    """
+    if thorough or selection.size >= _ENOUGH_FOR_USERS:
+        attacks = (*attacks, *users)
+    candidates = [one for attack in attacks for one in attack(selection)]
+    more, skipped = _trees(selection, aim, candidates, thorough=thorough)
+    candidates += more
     best = max(candidates, key=lambda one: _promise(one, aim))
     level = best.freeze()
     rule, bets = _rules(best, aim)
     beliefs = Beliefs(_posteriors(best.held_out), bets)
-    return Learned(Distinguisher(best.attack, level, rule), beliefs)
+    tried = [*(Tried(one.attack, _predicted(one, aim)) for one in candidates), *skipped]
+    distinguisher = Distinguisher(best.attack, level, rule)
+    return Learned(distinguisher, beliefs, tuple(tried), _distributions(best, level))
 
 
-def most_telling(selection: SelectionDraws, claim: PrivacyClaim, coming: int) -> ProfilePoint:
+def most_telling(
+    selection: SelectionDraws,
+    claim: PrivacyClaim,
+    coming: int,
+    attacks: tuple[Attack, ...] = ATTACKS,
+) -> ProfilePoint:
     """Return the point of a claim's profile to test on `coming` draws: the one that promises the
     largest bound for the definition's own parameter or, without one, for δ as a multiple of what is
     claimed. Of nearly equal ones, the first."""
-    tables = [RuleTable.of(one.held_out) for attack in ATTACKS for one in attack(selection)]
+    tables = [RuleTable.of(one.held_out) for attack in attacks for one in attack(selection)]
 
     def promise(point: ProfilePoint) -> float:
         every = [predicted_delta(one, point.epsilon, coming, PENALTY) for one in tables]
@@ -127,15 +184,74 @@ def _accused(
     return np.asarray(order[keep][:_MOST_ATOMS], dtype=np.int64)
 
 
+def _trees(
+    selection: SelectionDraws, aim: Aim, candidates: list[Candidate], *, thorough: bool
+) -> tuple[list[Candidate], list[Tried]]:
+    """Return what trees make of the draws, or why they are left out; nothing of either where they
+    do not apply."""
+    if len(selection.outcomes.columns) < 2 or selection.size < _ENOUGH_FOR_TREES:
+        return [], []
+    # Imported here, since most audits do without.
+    from dpaudit.attacks import trees
+
+    reason = _why_no_trees(selection, aim, candidates, thorough=thorough)
+    if reason is not None:
+        return [], [Tried(trees.NAME, None, reason)]
+    scores = [one.scored for one in candidates if one.scored is not None]
+    return trees.trees(selection, scores), []
+
+
+def _why_no_trees(
+    selection: SelectionDraws, aim: Aim, candidates: list[Candidate], *, thorough: bool
+) -> str | None:
+    """Return why trees, which cost most, cannot win or are not needed; None when they may win."""
+    from dpaudit.attacks.interplay import has_interplay
+    from dpaudit.attacks.trees import is_installed
+
+    columns = len(selection.outcomes.columns)
+    if columns > _MOST_FOR_TREES:
+        return f"{columns:,} columns are too many, more than {_MOST_FOR_TREES}"
+    best = max(candidates, key=lambda one: _promise(one, aim))
+    if _predicted(best, aim) >= _NEARLY_ALL * _most_possible(selection, aim):
+        return f"{best.attack} promises nearly as much as so many draws can show"
+    growth = float(np.max(predicted_growth(RuleTable.of(best.held_out), aim.point)))
+    if not thorough and growth > _PLENTY:
+        return f"{best.attack} is enough for a refutation"
+    scored = [one for one in candidates if one.scored is not None]
+    base = max(scored or [best], key=lambda one: _promise(one, aim))
+    if not has_interplay(selection, base):
+        return f"no two columns tell more together than {base.attack} makes of them"
+    return None if is_installed() else "scikit-learn is not there: pip install 'dpaudit[learned]'"
+
+
+def _most_possible(selection: SelectionDraws, aim: Aim) -> float:
+    """Return the bound promised by a rule that is never wrong."""
+    arms = np.array([selection.is_d1.sum(), (~selection.is_d1).sum()])
+    perfect = np.array([[0, arms[1]], [arms[0], 0], [0, 0]], dtype=np.int64)
+    return float(np.max(aim.predicted(RuleTable.of(perfect), PENALTY)))
+
+
+def _predicted(candidate: Candidate, aim: Aim) -> float:
+    """Return the best predicted bound."""
+    table = RuleTable.of(candidate.held_out)
+    return max(0.0, float(f"{np.max(aim.predicted(table, candidate.penalty)):.4g}"))
+
+
+def _distributions(candidate: Candidate, level: LevelMap) -> ScoreDistributions | None:
+    if candidate.scored is None or not isinstance(level, ScoreLevels):
+        return None
+    counts = tuple((int(d1), int(d2)) for d1, d2 in candidate.held_out)
+    edges = tuple(candidate.scored.edges.tolist())
+    return ScoreDistributions(edges, counts, level.score.columns[:_COLUMNS_KEPT])
+
+
 def _promise(candidate: Candidate, aim: Aim) -> tuple[float, float]:
     """Return the best predicted bound, then the best predicted growth against no privacy loss."""
     table = RuleTable.of(candidate.held_out)
     bound = float(np.max(aim.predicted(table, candidate.penalty)))
     growth = float(np.max(predicted_growth(table, ProfilePoint(0.0, aim.point.delta))))
     worth = bound if candidate.penalty <= PENALTY else _LESS_SIMPLE * bound
-    if not candidate.is_plain:
-        # Of few draws, so much of the promise may be luck.
-        worth *= 1 - _LUCK / np.sqrt(table.draws)
+    worth *= max(0.0, 1 - candidate.luck / np.sqrt(table.draws))
     # Differences in the last places are noise, and let the simpler attack win.
     return (float(f"{max(worth, 0.0):.4g}"), growth)
 
@@ -145,7 +261,7 @@ def _rules(candidate: Candidate, aim: Aim) -> tuple[IntArray, IntArray]:
     the one for growth at the claim, and one that always guesses. Where a rule promises no growth,
     the bet is to abstain, lest it lose what has been won."""
     table, levels = RuleTable.of(candidate.held_out), len(candidate.held_out)
-    bound = aim.predicted(table, candidate.penalty)
+    bound = aim.predicted(_believed(table, candidate, aim), candidate.penalty)
     growth = predicted_growth(table, aim.point)
     always = int(np.argmax(never_abstaining(table)))
     fastest = int(np.argmax(growth)) if np.max(growth) > 0 else always
@@ -158,6 +274,18 @@ def _rules(candidate: Candidate, aim: Aim) -> tuple[IntArray, IntArray]:
     )
     grows = growth.ravel()[list(places)] > 0
     return rules[0], np.where(grows[:, None], rules, 0)
+
+
+def _believed(table: RuleTable, candidate: Candidate, aim: Aim) -> RuleTable:
+    """Return the table to choose the rule of the bound from.
+
+    Unless some rule promises to exceed a claim without δ, the claim is taken for true: what looks
+    larger is noise, which would only draw the cut-offs to where it was largest.
+    """
+    exceeds = np.max(aim.predicted(table, candidate.penalty)) > aim.point.epsilon
+    if aim.point.delta or exceeds:
+        return table
+    return RuleTable.of(candidate.held_out, most=aim.point.epsilon)
 
 
 def _posteriors(held_out: IntArray) -> FloatArray:

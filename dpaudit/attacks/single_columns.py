@@ -18,6 +18,8 @@ from dpaudit.outcomes import Column
 
 IntArray = NDArray[np.intp]
 
+ONE_COLUMN = "one column: "
+
 # So many draws are enough to see which columns are worth a closer look, and so many columns get it.
 _DRAWS = 20_000
 _CLOSER = 2
@@ -36,7 +38,7 @@ def single_columns(selection: SelectionDraws) -> list[Candidate]:
     # Of equals the first is the plainest: what an output is comes before what is in it.
     best = [i for i in np.argsort(-telling, kind="stable")[:_CLOSER] if telling[i] > _LEAST]
     found = [one for i in best for one in orders_of(columns[int(i)], selection)]
-    return [replace(one, attack=f"one column: {one.attack}") for one in found]
+    return [replace(one, attack=f"{ONE_COLUMN}{one.attack}") for one in found]
 
 
 def _telling(column: Column, is_d1: IntArray) -> float:

@@ -5,15 +5,16 @@ from __future__ import annotations
 import platform
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import replace
 from functools import partial
 
 import numpy as np
 
+from dpaudit.attacks.levels import Attack
 from dpaudit.auditing.exact_audit import exact_certificates
 from dpaudit.auditing.exact_certificate import ExactCertificate
-from dpaudit.auditing.result import AuditResult, Certificate, Progress, Verdict
+from dpaudit.auditing.result import AuditResult, Certificate, Progress, Repeated, Verdict
 from dpaudit.auditing.rounds import PROBING, Moment, PairAudit
 from dpaudit.auditing.schedule import Plan, limits_for
 from dpaudit.auditing.spec import AuditSpec
@@ -21,12 +22,18 @@ from dpaudit.claims import ComputationalDP
 from dpaudit.errors import MechanismError
 from dpaudit.pairs import check_pair
 from dpaudit.sampling.executors import Draws, in_processes, in_this_process
+from dpaudit.sampling.independence import check_uncached
 from dpaudit.sampling.sampler import Chunk, Probe, Sampler
 from dpaudit.targets.randomness import preserved
 from dpaudit.version import __version__
 
 # Draws made twice from one seed, to see whether the seed decides them; they count for nothing.
 _PROBE = 32
+
+_TIMED = (
+    "elapsed times were looked at, which depend on the machine and on whatever else it does: no "
+    "seed repeats them, and nothing else that runs may favour an input (calls take turns at random)"
+)
 
 Notify = Callable[[Progress], None]
 
@@ -47,8 +54,8 @@ def run_audit(spec: AuditSpec, on_progress: Notify | None = None) -> AuditResult
     return AuditResult(
         name=spec.name,
         verdict=_verdict((*run.certificates, *run.exact), error),
-        claim=spec.claim,
-        target=spec.target.describe(),
+        claim=spec.tested,
+        target=spec.describe_target(),
         confidence=spec.confidence,
         seed=spec.seed,
         certificates=tuple(run.certificates),
@@ -58,6 +65,7 @@ def run_audit(spec: AuditSpec, on_progress: Notify | None = None) -> AuditResult
         warnings=(),
         error=error,
         exact=run.exact,
+        repeated=Repeated(spec.runs, spec.claim) if spec.runs > 1 else None,
     )
 
 
@@ -80,18 +88,26 @@ class _Run:
         self.certificates: list[Certificate] = []
         self.exact: tuple[ExactCertificate, ...] = ()
         self._spec, self._on_progress, self._start = spec, on_progress, start
+        self._users: tuple[Attack, ...] = ()
 
     def audit_all(self) -> None:
         if self._spec.exact:
             self.exact = exact_certificates(self._spec)
             return
         warnings = [check_pair(pair) for pair in self._spec.pairs]
+        self._users = _users_attacks(self._spec)
         make = partial(_make_sampler, self._spec)
         sampler = make()
-        with preserved(sampler.carried), self._draws(sampler, make) as draws:
+        check_uncached(sampler.mechanism.name, sampler.mechanism.parts)
+        with (
+            closing(sampler),
+            preserved(sampler.carried),
+            self._draws(sampler, make) as draws,
+        ):
             for number, warned in enumerate(warnings):
                 certificate = self._audit(number, sampler, draws)
-                every = (*warned, *certificate.warnings)
+                timed = [_TIMED] if self._spec.timing else []
+                every = (*warned, *timed, *certificate.warnings)
                 self.certificates.append(replace(certificate, warnings=every))
 
     @contextmanager
@@ -99,6 +115,7 @@ class _Run:
         if self._spec.workers == 1:
             yield in_this_process(sampler)
         else:
+            sampler.close()  # the workers have samplers of their own
             with in_processes(make, self._spec.workers) as draws:
                 yield draws
 
@@ -107,7 +124,7 @@ class _Run:
         limits = limits_for(probe.columns, single_draws=sampler.mechanism.interleaved)
         plan = Plan(self._spec.samples, self._seconds(number), limits)
         notify = partial(self._notify, number, time.perf_counter())
-        certificate = PairAudit(self._spec, number, plan, draws, notify).run()
+        certificate = PairAudit(self._spec, number, plan, draws, notify, self._users).run()
         return replace(certificate, reproducible=probe.reproducible)
 
     def _seconds(self, number: int) -> float | None:
@@ -136,6 +153,14 @@ class _Run:
         )
 
 
+def _users_attacks(spec: AuditSpec) -> tuple[Attack, ...]:
+    if not spec.attacks:
+        return ()
+    from dpaudit.auditing.users_attacks import load_attacks
+
+    return load_attacks(spec.attacks, travels=spec.workers > 1)
+
+
 def _probe(number: int, draws: Draws) -> Probe:
     """Look at the mechanism where it will draw: one that dies must not take this process along."""
     (drawn,) = draws([Chunk((number, PROBING, 0), _PROBE, probes=True)])
@@ -151,6 +176,8 @@ def _make_sampler(spec: AuditSpec) -> Sampler:
         spec.seed,
         fail_on_error=spec.on_error == "fail",
         adversary=spec.claim.adversary if isinstance(spec.claim, ComputationalDP) else None,
+        distinguisher=spec.distinguisher,
+        timing=spec.timing,
     )
 
 

@@ -50,7 +50,7 @@ def certify(claim: PrivacyClaim, pair: str, table: Sequence[LawRow]) -> ExactCer
 
 def _audited(spec: AuditSpec, pair: NeighbouringPair) -> ExactCertificate:
     table = law_table(spec.target, pair.d1, pair.d2, _answers(spec))
-    certificate = certify(spec.claim, pair.label, table)
+    certificate = certify(spec.tested, pair.label, table)
     return replace(certificate, warnings=tuple(check_pair(pair)))
 
 
@@ -62,7 +62,7 @@ def _is_refuted(claim: PrivacyClaim, point: ProfilePoint, p: Law, q: Law) -> boo
 
 def _answers(spec: AuditSpec) -> Callable[[list[Any]], list[Any]] | None:
     """Return what the adversary of a computational claim makes of outputs."""
-    claim = spec.claim
+    claim = spec.tested
     if not isinstance(claim, ComputationalDP):
         return None
     seen = attacked(load_mechanism(spec.target), claim.adversary)

@@ -10,6 +10,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from dpaudit.attacks.distinguisher import AccusedAtoms
 from dpaudit.auditing.result import EventCount, FixedTest, Guess
 from dpaudit.claims import ProfilePoint
 from dpaudit.stats import game as games
@@ -20,9 +21,9 @@ from dpaudit.stats.binomial import (
     pair_epsilon_lower,
     pair_p_value,
 )
-from dpaudit.tally import Tally
+from dpaudit.tally import AtomTally, Tally
 
-Stage = Literal["certification", "confirmation"]
+Stage = Literal["certification", "confirmation", "recorded"]
 AccusedAtom = tuple[str, Guess, int, int]
 Accused = tuple[AccusedAtom, ...]
 Words = Sequence[str | None]
@@ -146,6 +147,19 @@ def atoms_test(setting: Setting, accused: Accused, arms: tuple[int, int]) -> Fix
             for own, other, draws in sides
         ),
         accused=accused,
+    )
+
+
+def accused(atoms: AccusedAtoms, tally: AtomTally) -> Accused:
+    """Return the atoms of both directions with their counts."""
+    sides: tuple[tuple[Guess, NDArray[np.bool_]], ...] = (
+        ("d1", atoms.for_d1),
+        ("d2", atoms.for_d2),
+    )
+    return tuple(
+        (atoms.words[i], guess, int(tally.counts[i, 0]), int(tally.counts[i, 1]))
+        for guess, mask in sides
+        for i in np.flatnonzero(mask)
     )
 
 

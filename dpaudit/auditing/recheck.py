@@ -11,19 +11,24 @@ import numpy as np
 from dpaudit.auditing.exact_audit import certify
 from dpaudit.auditing.exact_certificate import ExactCertificate
 from dpaudit.auditing.exact_test import Setting, atoms_test, game_test, pair_test
+from dpaudit.auditing.one_run import certify_guesses
 from dpaudit.auditing.replay import replay, tally
 from dpaudit.auditing.result import AuditResult, Certificate, EventCount, FixedTest, Verdict
 from dpaudit.auditing.spec import BETTING_SHARE, CERTIFICATION_SHARE, CONFIRMATION_SHARE
-from dpaudit.claims import PrivacyClaim, ProbabilisticDP, ProfilePoint
+from dpaudit.claims import PrivacyClaim, ProbabilisticDP, ProfilePoint, compose
 from dpaudit.stats.betting import Beliefs
 from dpaudit.stats.finite import epsilon_interval
+from dpaudit.stats.one_run import Guesses
+from dpaudit.stats.thinning import TOSSED_AGAIN
 from dpaudit.tally import Tally
 
 # Other versions of the libraries may round differently in the last places.
 _RELATIVE = 1e-6
 
 _TESTS = {"game": game_test, "clopper-pearson": pair_test}
-_STAGES = ("learning", "certification", "confirmation")
+_STAGES = ("learning", "certification", "confirmation", "recorded")
+
+_NOT_BET_ON = ("confirmation", "recorded")
 
 Finding = tuple[str, Any, Any]
 
@@ -41,6 +46,7 @@ def recheck(result: AuditResult) -> list[str]:
         for name, recorded, computed in _certificate(result, one)
     ]
     found += [finding for one in result.exact for finding in _exact(result, one)]
+    found += [*_one_run(result), *_repeated(result)]
     refuted = any(one.refuted for one in result.by_pair)
     violation = result.verdict is Verdict.VIOLATION
     found.append(("verdict is a violation", violation, refuted))
@@ -80,6 +86,33 @@ def _exact(result: AuditResult, one: ExactCertificate) -> Iterator[Finding]:
         yield f"{one.pair}: {name}", getattr(one, name), getattr(computed, name)
 
 
+def _repeated(result: AuditResult) -> list[Finding]:
+    if result.repeated is None:
+        return []
+    claim = compose([result.repeated.claim] * result.repeated.times)
+    return [("the claim for all runs", result.claim, claim)]
+
+
+def _one_run(result: AuditResult) -> list[Finding]:
+    one = result.one_run
+    if one is None:
+        return []
+    seen = Guesses(one.canaries, one.guesses, one.correct)
+    computed = certify_guesses(seen, result.claim, 1 - result.confidence)
+    return [
+        (f"{name} of the guesses", getattr(one, name), getattr(computed, name))
+        for name in (
+            "refuted",
+            "point",
+            "alpha",
+            "epsilon_lower",
+            "delta_lower",
+            "p_value",
+            "detectable_epsilon",
+        )
+    ]
+
+
 def _is_implied(claim: PrivacyClaim, point: ProfilePoint) -> bool:
     """Whether the claim implies the inequality, but for other rounding in the last places."""
     return claim.profile(point.epsilon) <= point.delta * (1 + _RELATIVE)
@@ -87,11 +120,24 @@ def _is_implied(claim: PrivacyClaim, point: ProfilePoint) -> bool:
 
 def _shares(result: AuditResult, one: Certificate) -> Iterator[Finding]:
     alpha = (1 - result.confidence) / max(1, len(result.certificates))
+    if one.fixed.stage == "recorded":
+        yield "share of the error probability", one.alpha, alpha
+        yield "share for betting", one.alpha_betting, 0.0
+        yield "share for the exact test", one.fixed.alpha, alpha * _recorded_share(one)
+        return
     certifying = one.fixed.stage == "certification"
     share = CERTIFICATION_SHARE if certifying else CONFIRMATION_SHARE
     yield "share of the error probability", one.alpha, alpha
     yield "share for betting", one.alpha_betting, BETTING_SHARE * alpha
     yield "share for the exact test", one.fixed.alpha, share * alpha
+
+
+def _recorded_share(one: Certificate) -> float:
+    """Return the share of the level that is left where coins may have been tossed again."""
+    if one.recording is None:
+        raise ValueError("the numbers of recorded draws are missing")
+    thinned = not one.recording.coin_flipped and one.fixed.method != "clopper-pearson"
+    return 1 - TOSSED_AGAIN if thinned else 1.0
 
 
 def _draws(one: Certificate) -> Iterator[Finding]:
@@ -109,7 +155,7 @@ def _are_in_order(one: Certificate) -> bool:
     stages = [_STAGES.index(block.stage) for block in one.blocks]
     rounds = [block.round for block in one.blocks if block.round is not None]
     certified = {block.round for block in one.blocks if block.stage == "certification"}
-    confirmed = {block.round for block in one.blocks if block.stage == "confirmation"}
+    confirmed = {block.round for block in one.blocks if block.stage in _NOT_BET_ON}
     in_order = stages == sorted(stages) and rounds == sorted(rounds)
     last = {len(one.rounds) - 1} if certified else set()
     return in_order and certified == last and confirmed <= {None} and one.blocks[0].round is None
@@ -163,10 +209,19 @@ def _bounds(event: EventCount) -> list[float]:
 
 
 def _verdict(result: AuditResult, one: Certificate, fixed: FixedTest) -> Iterator[Finding]:
+    p_fixed = fixed.p_value * one.alpha / fixed.alpha
+    if fixed.stage == "recorded":
+        yield "wealth without bets", one.wealth, 1.0
+        yield "ε without bets", one.epsilon_betting, 0.0
+        yield "ε at least", one.epsilon_lower, fixed.epsilon_lower
+        yield "δ at least", one.delta_lower, fixed.delta_lower
+        yield "p-value", one.p_value, min(1.0, p_fixed)
+        yield "refuted by betting", one.refuted_after, None
+        yield "refuted", one.refuted, fixed.p_value <= fixed.alpha
+        return
     rounds = [_beliefs(entry["posteriors"], entry["rules"]) for entry in one.rounds]
     bets = replay(one.point, one.alpha_betting, rounds, one.blocks)
     p_betting = math.exp(-max(0.0, bets.log_largest)) / BETTING_SHARE
-    p_fixed = fixed.p_value * one.alpha / fixed.alpha
     yield "wealth", one.wealth, math.exp(min(bets.log_largest, 700.0))
     yield "ε by betting", one.epsilon_betting, bets.epsilon_lower
     yield "ε at least", one.epsilon_lower, max(bets.epsilon_lower, fixed.epsilon_lower)

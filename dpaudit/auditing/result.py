@@ -7,11 +7,13 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any, Literal
 
+from dpaudit.attacks.account import ScoreDistributions, Tried
 from dpaudit.auditing.exact_certificate import ExactCertificate
+from dpaudit.auditing.one_run_certificate import OneRunCertificate
 from dpaudit.claims import PrivacyClaim, ProfilePoint
 
 Guess = Literal["d1", "d2"]
-Stage = Literal["learning", "certification", "confirmation"]
+Stage = Literal["learning", "certification", "confirmation", "recorded"]
 
 
 class Verdict(Enum):
@@ -60,8 +62,9 @@ class Block:
 class FixedTest:
     """The exact bound on one fixed event, from draws that nothing had looked at before.
 
-    stage: `certification` (all draws kept for it, up to the planned end) or `confirmation` (a
-        fresh block after an early refutation).
+    stage: `certification` (all draws kept for it, up to the planned end), `confirmation` (a
+        fresh block after an early refutation) or `recorded` (a random part of draws made
+        elsewhere).
     alpha: the share of the error probability that this test spends.
     method: `game`, `clopper-pearson` or `probabilistic`.
     draws: certification draws.  correct, wrong: guesses of the game (docs/method.md §2).
@@ -75,7 +78,7 @@ class FixedTest:
         0.9, had the leak been visible to its event; inf when no ε would.
     """
 
-    stage: Literal["certification", "confirmation"]
+    stage: Literal["certification", "confirmation", "recorded"]
     method: str
     alpha: float
     draws: int
@@ -104,6 +107,16 @@ class EpsilonInterval:
 
 
 @dataclass(frozen=True, slots=True)
+class Recording:
+    """Draws that were made elsewhere: how many of each input there were, and whether fair coins
+    had picked the input of every draw, or the numbers were fixed."""
+
+    draws_d1: int
+    draws_d2: int
+    coin_flipped: bool
+
+
+@dataclass(frozen=True, slots=True)
 class Certificate:
     """The outcome for one pair of inputs.
 
@@ -121,6 +134,10 @@ class Certificate:
     p_value: of the claim, over betting and the fixed test together.
     failures: outcomes that were exceptions: kind -> (draws of d1, draws of d2).
     interval: for ε, where the range of outputs was declared and the run came to its planned end.
+    ignored: what outputs had that no attack looked at, and how to have it looked at.
+    attacks: those that were considered for the exact test, and what they promised. scores: how the
+        score that it is about fell on selection draws, if it is about one.
+    recording: for draws made elsewhere, on which nothing is bet (alpha_betting is 0, wealth 1).
     rounds: what the bettors believed, one entry for each time they learned: `posteriors` and
         `rules`, by bettor and level. guesses: the rule of the exact test, by level.
     """
@@ -147,6 +164,24 @@ class Certificate:
     guesses: tuple[int, ...] = field(repr=False)
     warnings: tuple[str, ...] = ()
     interval: EpsilonInterval | None = None
+    recording: Recording | None = None
+    ignored: tuple[str, ...] = ()
+    attacks: tuple[Tried, ...] = field(default=(), repr=False)
+    scores: ScoreDistributions | None = field(default=None, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Repeated:
+    """Independent runs on the same input that make up one output.
+
+    times: how many. claim: for one of them; `AuditResult.claim` is what follows for all.
+    """
+
+    times: int
+    claim: PrivacyClaim
+
+
+AnyCertificate = Certificate | ExactCertificate | OneRunCertificate
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,6 +191,8 @@ class AuditResult:
     error: the message when the verdict is ERROR; certificates then holds the pairs that were
     finished before.  seconds: wall time.  versions: of dpaudit, numpy, scipy and Python.
     exact: in place of certificates, one for every pair, where nothing was drawn.
+    one_run: likewise, for guesses about the canaries of one run.
+    repeated: where an output is several runs; `claim` is then for all of them.
     """
 
     name: str
@@ -171,6 +208,8 @@ class AuditResult:
     warnings: tuple[str, ...] = ()
     error: str | None = None
     exact: tuple[ExactCertificate, ...] = ()
+    one_run: OneRunCertificate | None = None
+    repeated: Repeated | None = None
 
     @property
     def decisive(self) -> Certificate | None:
@@ -185,16 +224,17 @@ class AuditResult:
     @property
     def point(self) -> ProfilePoint:
         """The inequality that the decisive pair tested; the claim's own before there is one."""
-        deciding = self.decisive or self.decisive_exact
+        deciding = self.decisive or self.decisive_exact or self.one_run
         return self.claim.point() if deciding is None else deciding.point
 
     @property
-    def by_pair(self) -> tuple[Certificate | ExactCertificate, ...]:
+    def by_pair(self) -> tuple[AnyCertificate, ...]:
         """The certificates, of whichever kind they are."""
-        return self.certificates or self.exact
+        one_run = () if self.one_run is None else (self.one_run,)
+        return self.certificates or self.exact or one_run
 
     @property
-    def _comparable(self) -> list[Certificate | ExactCertificate]:
+    def _comparable(self) -> list[AnyCertificate]:
         """The pairs that tested the same inequality as the decisive one, usually all."""
         return [one for one in self.by_pair if one.point == self.point]
 
@@ -202,6 +242,8 @@ class AuditResult:
     def p_value(self) -> float:
         """Of the claim on all pairs (Bonferroni); 1 when no pair was finished. Of an exact audit,
         where chance has no part, 0 when the claim fails and 1 when it does not."""
+        if self.one_run is not None:
+            return self.one_run.p_value
         if self.decisive is None:
             return 0.0 if any(one.refuted for one in self.exact) else 1.0
         return min(1.0, len(self.certificates) * self.decisive.p_value)

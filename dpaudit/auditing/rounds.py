@@ -8,20 +8,15 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 
-from dpaudit.attacks.distinguisher import AccusedAtoms, Distinguisher, Learned
-from dpaudit.attacks.selection import Aim, accuse, has_atoms, learn, most_telling
-from dpaudit.auditing.exact_test import (
-    Accused,
-    Setting,
-    atoms_test,
-    game_test,
-    pair_test,
-)
+from dpaudit.attacks.bits import has_fractions
+from dpaudit.attacks.distinguisher import Distinguisher, Learned
+from dpaudit.attacks.levels import Attack
+from dpaudit.attacks.selection import Aim, accuse, attacks_for, has_atoms, learn, most_telling
+from dpaudit.auditing.exact_test import Setting, accused, atoms_test, game_test, pair_test
 from dpaudit.auditing.finite_range import STOPPED, FiniteRange
 from dpaudit.auditing.replay import replay
-from dpaudit.auditing.result import Block, Certificate, EpsilonInterval, FixedTest, Guess, Stage
+from dpaudit.auditing.result import Block, Certificate, EpsilonInterval, FixedTest, Stage
 from dpaudit.auditing.schedule import Plan, look_stride, settles_at, wants_refit
 from dpaudit.auditing.spec import (
     BETTING_SHARE,
@@ -34,9 +29,18 @@ from dpaudit.auditing.wealth import Wealth
 from dpaudit.claims import ProbabilisticDP
 from dpaudit.draws import FreshDraws, SelectionDraws, pool
 from dpaudit.errors import MechanismError
-from dpaudit.outcomes import Raised, failures, narrowed
+from dpaudit.outcomes import Raised, narrowed
 from dpaudit.sampling.executors import Draws
-from dpaudit.sampling.sampler import Chunk, Drawn, Failures, Measure, raised_words
+from dpaudit.sampling.independence import check_heads, check_independence
+from dpaudit.sampling.sampler import (
+    Chunk,
+    Drawn,
+    Failures,
+    Head,
+    Measure,
+    failures_by_arm,
+    raised_words,
+)
 from dpaudit.stats.betting import Beliefs
 from dpaudit.tally import AtomTally, RangeTally, Tally
 
@@ -47,10 +51,11 @@ LEARNING, CERTIFYING, CONFIRMING, PROBING = range(4)
 
 # So many draws that are all exceptions end an audit while it still learns.
 _HOPELESS = 500
-_CONTINUOUS = (
+CONTINUOUS = (
     "outputs hardly ever repeat, so single outputs cannot be counted: tested is the approximate "
     "definition, which the probabilistic one implies"
 )
+_LOW_BITS = "low-order bits of floats (--floating-point)"
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,11 +78,18 @@ class PairAudit:
         plan: Plan,
         draws: Draws,
         notify: Callable[[Moment], None],
+        users: tuple[Attack, ...] = (),
     ) -> None:
         self._spec, self._number, self._plan = spec, number, plan
         self._draws, self._notify = draws, notify
-        self._point = spec.claim.point()
-        self._is_settled = len(spec.claim.points()) == 1
+        self._claim = spec.tested
+        self._attacks = attacks_for(
+            floating_point=spec.floating_point, timing=spec.timing, repeated=spec.runs > 1
+        )
+        self._users = users
+        self._learned: Learned | None = None
+        self._point = self._claim.point()
+        self._is_settled = len(self._claim.points()) == 1
         self._wealth = Wealth(self._point, BETTING_SHARE * spec.alpha)
         self._parts: list[SelectionDraws] = []
         self._learned_from = 0
@@ -86,6 +98,8 @@ class PairAudit:
         self._failures = Failures()
         self._refuted_after: int | None = None
         self._warnings: list[str] = []
+        self._ignored: list[str] = []
+        self._heads: list[Head] = []
         self._range = None if spec.range is None else FiniteRange.of(spec.range)
         self._interval: EpsilonInterval | None = None
 
@@ -127,10 +141,13 @@ class PairAudit:
                 raise RuntimeError("a learning block came without its draws")
             self._plan.gets(drawn.fresh.size)
             released = self._take(drawn.fresh, learned)
-            self._failures += Failures(_failures_by_arm(released), drawn.failures.messages)
+            self._failures += Failures(
+                failures_by_arm(released.outcomes, released.is_d1), drawn.failures.messages
+            )
             self._check_alive()
             self._plan.learned(self._spent, ahead=self._spec.workers > 1)
             if self._may_stop:
+                self._check_independent()
                 return None
             if self._spent >= self._plan.freeze_at:
                 break
@@ -138,7 +155,8 @@ class PairAudit:
                 learned = self._fit()
                 self._believe(learned)
             self._plan.asks()
-        return self._fit()
+        self._check_independent()
+        return self._fit(thorough=True)
 
     def _take(self, fresh: FreshDraws, learned: Learned | None) -> SelectionDraws:
         """Bet on a learning block, record it as far as the first refutation, release it."""
@@ -189,6 +207,7 @@ class PairAudit:
             declared = drawn.declared if declared is None else _added(declared, drawn.declared)
             self._wealth.record([tally])
             self._record("certification", len(self._rounds) - 1, tally)
+            self._heads += filter(None, [drawn.head])
             if self._may_stop:
                 return self._confirm(measure)
         self._bound(declared)
@@ -221,6 +240,7 @@ class PairAudit:
             total += tally
             atoms = _added(atoms, drawn.atoms)
             self._record("confirmation", None, tally)
+            self._heads += filter(None, [drawn.head])
         return self._test("confirmation", measure, total, atoms), measure.distinguisher
 
     def _sampled(self, chunks: Iterator[Chunk]) -> Iterator[Drawn]:
@@ -233,19 +253,21 @@ class PairAudit:
             if close is not None:
                 close()
 
-    def _fit(self) -> Learned:
+    def _fit(self, *, thorough: bool = False) -> Learned:
         selection = self._selection()
         if not self._is_settled:
             self._settle(selection)
         self._learned_from = selection.size
         coming = max(self._plan.budget - selection.size, MINIMUM_SAMPLES)
-        several = len(self._spec.claim.points()) > 1
-        return learn(selection, Aim(self._point, coming, for_delta=several))
+        several = len(self._claim.points()) > 1
+        aim = Aim(self._point, coming, for_delta=several)
+        self._learned = learn(selection, aim, self._attacks, users=self._users, thorough=thorough)
+        return self._learned
 
     def _settle(self, selection: SelectionDraws) -> None:
         """Fix the point to test, by draws that certify nothing and before anything is bet."""
         coming = max(self._plan.budget - selection.size, MINIMUM_SAMPLES)
-        self._point = most_telling(selection, self._spec.claim, coming)
+        self._point = most_telling(selection, self._claim, coming, self._attacks)
         self._wealth = Wealth(self._point, BETTING_SHARE * self._spec.alpha)
         self._is_settled = True
 
@@ -260,11 +282,13 @@ class PairAudit:
     def _measure(self, distinguisher: Distinguisher) -> Measure:
         selection = self._selection()
         self._warnings += filter(None, [narrowed(selection.outcomes)])
+        if has_fractions(selection.outcomes) and not self._spec.floating_point:
+            self._ignored.append(_LOW_BITS)
         declared = None if self._range is None else self._range.keys
-        if not isinstance(self._spec.claim, ProbabilisticDP):
+        if not isinstance(self._claim, ProbabilisticDP):
             return Measure(distinguisher, declared=declared)
         if not has_atoms(selection):
-            self._warnings.append(_CONTINUOUS)
+            self._warnings.append(CONTINUOUS)
             return Measure(distinguisher, declared=declared)
         return Measure(distinguisher, accuse(selection, self._point), declared)
 
@@ -276,6 +300,12 @@ class PairAudit:
         wealth = math.exp(min(self._wealth.log_largest, 700.0))
         moment = Moment(self._spent, self._plan.budget, wealth, self._wealth.epsilon_lower)
         self._notify(moment)
+
+    def _check_independent(self) -> None:
+        """Raise for learning draws that cannot be independent; warn of unlikely ones."""
+        sizes = [block.draws for block in self._blocks]
+        share = 1 / len(self._spec.pairs)
+        self._warnings += check_independence(self._selection(), sizes, self._point, share)
 
     def _check_alive(self) -> None:
         """Raise when nothing but exceptions came out, which says nothing about privacy."""
@@ -292,6 +322,7 @@ class PairAudit:
     def _test(
         self, stage: Stage, measure: Measure, tally: Tally, atoms: AtomTally | None
     ) -> FixedTest:
+        check_heads(self._selection(), self._heads)
         certifying = stage == "certification"
         share = CERTIFICATION_SHARE if certifying else CONFIRMATION_SHARE
         setting = Setting(
@@ -301,7 +332,7 @@ class PairAudit:
             self._spec.confidence,
         )
         if measure.atoms is not None and atoms is not None:
-            return atoms_test(setting, _accused(measure.atoms, atoms), tally.arms)
+            return atoms_test(setting, accused(measure.atoms, atoms), tally.arms)
         rule = measure.distinguisher
         test = pair_test if self._spec.bound == "clopper-pearson" else game_test
         return test(setting, tally, rule.guesses, (rule.words(1), rule.words(-1)))
@@ -337,12 +368,10 @@ class PairAudit:
             guesses=tuple(rule.guesses.tolist()),
             warnings=tuple(self._warnings),
             interval=self._interval,
+            ignored=tuple(self._ignored),
+            attacks=() if self._learned is None else self._learned.tried,
+            scores=None if self._learned is None else self._learned.scores,
         )
-
-
-def _failures_by_arm(draws: SelectionDraws) -> dict[str, tuple[int, int]]:
-    d1, d2 = (failures(draws.outcomes.take(arm)) for arm in (draws.is_d1, ~draws.is_d1))
-    return {kind: (d1.get(kind, 0), d2.get(kind, 0)) for kind in {**d1, **d2}}
 
 
 def _recorded(beliefs: Beliefs) -> dict[str, tuple[tuple[float, ...], ...]]:
@@ -368,16 +397,3 @@ def _no_atoms(measure: Measure) -> AtomTally | None:
 
 def _added(total: Counted | None, part: Counted | None) -> Counted | None:
     return None if total is None or part is None else total + part
-
-
-def _accused(atoms: AccusedAtoms, tally: AtomTally) -> Accused:
-    """Return the atoms of both directions with their counts."""
-    sides: tuple[tuple[Guess, NDArray[np.bool_]], ...] = (
-        ("d1", atoms.for_d1),
-        ("d2", atoms.for_d2),
-    )
-    return tuple(
-        (atoms.words[i], guess, int(tally.counts[i, 0]), int(tally.counts[i, 1]))
-        for guess, mask in sides
-        for i in np.flatnonzero(mask)
-    )

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from numbers import Integral, Real
 from typing import Any, Literal, get_args
 
-from dpaudit.claims import PrivacyClaim
-from dpaudit.errors import UsageError, did_you_mean
+from dpaudit.claims import PrivacyClaim, ProbabilisticDP, compose
+from dpaudit.errors import ClaimError, UsageError, did_you_mean
 from dpaudit.pairs import NeighbouringPair
-from dpaudit.targets.target import AnyTarget
+from dpaudit.targets.target import AnyTarget, RepeatedTarget
 
 BoundMethod = Literal["game", "clopper-pearson"]
 OnError = Literal["outcome", "fail"]
@@ -30,6 +31,7 @@ CONFIRMATION_SHARE = 0.05
 class AuditSpec:
     """One audit: is `claim` refuted for `target` on one of `pairs`?
 
+    claim: for one run of the mechanism; what is tested follows from it and the runs of the target.
     samples: draws for each pair, both arms together, at least 1,000.
     time: seconds for the whole audit; when given, plans the draws from the speed of the first
         blocks instead of `samples`.
@@ -41,6 +43,11 @@ class AuditSpec:
     on_error: an exception of the mechanism is an outcome, or ends the audit.
     range: all outputs that there are, failures by the name of the exception; gives an interval.
     exact: no draws; compute from the probability mass function that the mechanism states.
+    floating_point: look at the low-order bits and decimals of numbers, too.
+    timing: look at how long every call takes, too, of a mechanism that is called for one draw.
+    attacks: further attacks: import paths, names of installed ones, or objects with `fit`.
+    distinguisher: a function, or its import path, from an output to a score; all that is looked at
+        are then its scores.
     expect: the verdict that the author of a configuration file foresees.
 
     Raises UsageError for a value outside its range.
@@ -60,6 +67,10 @@ class AuditSpec:
     on_error: OnError = "outcome"
     range: tuple[Any, ...] | None = None
     exact: bool = False
+    floating_point: bool = False
+    timing: bool = False
+    attacks: tuple[Any, ...] = ()
+    distinguisher: Callable[[Any], Any] | str | None = None
     expect: Expectation | None = None
 
     def __post_init__(self) -> None:
@@ -73,14 +84,13 @@ class AuditSpec:
             )
         if self.time is not None and not 0 < self.time < math.inf:
             raise UsageError(f"time={self.time!r} must be above 0 seconds, and finite")
-        if not 0 < self.confidence < 1:
-            raise UsageError(f"confidence={self.confidence!r} must lie in (0, 1), e.g. 0.99")
+        check_confidence(self.confidence)
         if self.range is not None and len(self.range) < 2:
             raise UsageError(f"range={list(self.range)!r} must list at least two outputs")
-        if self.seed < 0:
-            raise UsageError(f"seed={self.seed!r} must be an integer, at least 0")
+        check_seed(self.seed)
         if self.workers < 1:
             raise UsageError(f"workers={self.workers!r} must be at least 1")
+        self._check_attacks()
 
     def _check_types(self) -> None:
         """Raise for what a type checker would have found: the Python interface has none."""
@@ -88,16 +98,71 @@ class AuditSpec:
             raise UsageError(f"claim={self.claim!r} is not a claim; give one such as PureDP(1.0)")
         _check_choice("bound", self.bound, get_args(BoundMethod))
         _check_choice("on_error", self.on_error, get_args(OnError))
-        for name in ("samples", "seed", "workers"):
+        for name in ("samples", "workers"):
             _check_number(name, getattr(self, name), Integral, "an integer")
-        _check_number("confidence", self.confidence, Real, "a number")
         if self.time is not None:
             _check_number("time", self.time, Real, "a number of seconds")
+
+    def _check_attacks(self) -> None:
+        if self.distinguisher is not None:
+            self._check_distinguisher()
+        for name in ("floating_point", "timing", "attacks"):
+            if self.exact and getattr(self, name):
+                raise UsageError(f"{name} looks at draws, and exact makes none; give one of them")
+        try:
+            compose([self.claim] * self.runs)
+        except ClaimError as error:
+            raise ClaimError(f"repeat={self.runs} leaves nothing to test: {error}") from error
+
+    def _check_distinguisher(self) -> None:
+        """Raise for what is asked of the outputs themselves, of which only scores are seen."""
+        probabilistic = "a probabilistic claim" if isinstance(self.claim, ProbabilisticDP) else None
+        adversary = getattr(self.claim, "adversary", None) and "an adversary"
+        given = {"exact": self.exact, "range": self.range is not None}
+        other = probabilistic or adversary or next((name for name in given if given[name]), None)
+        if other is not None:
+            raise UsageError(
+                f"distinguisher and {other}: a distinguisher leaves nothing of outputs but scores, "
+                f"and {other} is about outputs; give one of them"
+            )
+
+    def describe_target(self) -> str:
+        """Return what is audited, and who scores it, as a reader would write it."""
+        target = self.target.describe()
+        if self.distinguisher is None:
+            return target
+        given = self.distinguisher
+        name = given if isinstance(given, str) else getattr(given, "__qualname__", repr(given))
+        return f"{target}, scored by {name}"
+
+    @property
+    def runs(self) -> int:
+        """How many independent runs of the mechanism are one output."""
+        return self.target.times if isinstance(self.target, RepeatedTarget) else 1
+
+    @property
+    def tested(self) -> PrivacyClaim:
+        """The claim for all runs of an output together. Raises ClaimError where none follows."""
+        return self.claim if self.runs == 1 else compose([self.claim] * self.runs)
 
     @property
     def alpha(self) -> float:
         """Probability of error that one pair may spend."""
         return (1 - self.confidence) / len(self.pairs)
+
+
+def check_confidence(confidence: float) -> None:
+    """Raise UsageError for what is no confidence."""
+    _check_number("confidence", confidence, Real, "a number")
+    if not 0 < confidence < 1:
+        raise UsageError(f"confidence={confidence!r} must lie in (0, 1), e.g. 0.99")
+
+
+def check_seed(seed: int) -> None:
+    """Raise UsageError for what is no seed."""
+    _check_number("seed", seed, Integral, "an integer")
+    if seed < 0:
+        raise UsageError(f"seed={seed!r} must be an integer, at least 0")
 
 
 def _check_choice(name: str, value: object, known: tuple[str, ...]) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 
 from dpaudit.claims.approximate import ApproximateDP
 from dpaudit.claims.base import PrivacyClaim, checked_epsilon, checked_number
-from dpaudit.claims.computational import ComputationalDP
+from dpaudit.claims.computational import Adversary, ComputationalDP
 from dpaudit.claims.gaussian import GaussianDP
 from dpaudit.claims.pure import PureDP
 from dpaudit.claims.renyi import RenyiDP, ZeroConcentratedDP
@@ -148,8 +148,15 @@ def _composed_alike(claims: Sequence[PrivacyClaim]) -> PrivacyClaim | None:
         case RenyiDP(order=order) if len({one["order"] for one in values}) == 1:
             return RenyiDP(order, total("epsilon"))
         case ComputationalDP():
-            return ComputationalDP(total("epsilon"), _meaningful(total("delta"), "composition"))
+            delta = _meaningful(total("delta"), "composition")
+            return ComputationalDP(total("epsilon"), delta, _common_adversary(claims))
     return None
+
+
+def _common_adversary(claims: Sequence[PrivacyClaim]) -> Adversary | str | None:
+    """Return who is named for every release, and attacks them all together."""
+    first, *others = (getattr(claim, "adversary", None) for claim in claims)
+    return first if all(one == first for one in others) else None
 
 
 def _composed_points(claims: Sequence[PrivacyClaim]) -> ApproximateDP:

@@ -62,7 +62,7 @@ def _not_run(spec: AuditSpec, error: Exception, seconds: float) -> Outcome:
     result = AuditResult(
         name=spec.name,
         verdict=Verdict.ERROR,
-        claim=spec.claim,
+        claim=spec.tested,
         target=spec.target.describe(),
         confidence=spec.confidence,
         seed=spec.seed,

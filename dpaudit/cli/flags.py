@@ -11,7 +11,7 @@ import click
 from click.core import ParameterSource
 
 from dpaudit.auditing.spec import MINIMUM_SAMPLES, AuditSpec
-from dpaudit.claims import DEFINITIONS
+from dpaudit.claims import DEFINITIONS, implied_definition, required
 from dpaudit.errors import UsageError
 from dpaudit.targets.datasets import parse_dataset
 
@@ -49,6 +49,11 @@ def _named_values(
             raise UsageError(f"--param {name} is given more than once")
         values[name] = _parsed(value, param)
     return values
+
+
+def _listed(_: click.Context, __: click.Parameter, texts: tuple[str, ...]) -> list[str]:
+    """Return the values of a repeatable flag as a file has them."""
+    return list(texts)
 
 
 def _whole_number(_: click.Context, param: click.Parameter, text: str | None) -> int | None:
@@ -121,7 +126,8 @@ _FLAGS: tuple[tuple[tuple[str, ...], dict[str, Any]], ...] = (
         ("--definition",),
         {
             "type": click.Choice(list(DEFINITIONS)),
-            "help": "What is claimed. Default: approximate with a --delta above 0, else pure.",
+            "help": "What is claimed. Default: what the parameters belong to, such as gaussian for "
+            "--mu; approximate with a --delta above 0, else pure.",
         },
     ),
     (
@@ -154,6 +160,33 @@ _FLAGS: tuple[tuple[tuple[str, ...], dict[str, Any]], ...] = (
     (
         ("--post-process",),
         {"metavar": "PATH", "help": "The import path of a function, applied to every output."},
+    ),
+    (
+        ("--command",),
+        {
+            "metavar": "COMMAND",
+            "help": "In place of a target: a program that draws, in quotes with its arguments; "
+            "docs/protocol.md says what it reads and writes.",
+        },
+    ),
+    (
+        ("--python",),
+        {"metavar": "PATH", "help": "Run the target under this Python; dpaudit need not be there."},
+    ),
+    (
+        ("--isolate",),
+        {
+            "is_flag": True,
+            "help": "Draw in a process of its own: a crash is an outcome, and limits can be set.",
+        },
+    ),
+    (
+        ("--timeout",),
+        {"metavar": "DURATION", "help": "500ms, 5s: of one draw; a longer one is an outcome."},
+    ),
+    (
+        ("--memory-limit",),
+        {"metavar": "SIZE", "help": "512MB, 2GiB: of the process that draws."},
     ),
     (
         ("--as", "as"),
@@ -240,15 +273,58 @@ _FLAGS: tuple[tuple[tuple[str, ...], dict[str, Any]], ...] = (
             "mapping from outcomes to probabilities.",
         },
     ),
+    (
+        ("--repeat",),
+        {
+            "callback": _whole_number,
+            "metavar": "NUMBER",
+            "help": "So many independent runs on one input are one output; the claim is for one.",
+        },
+    ),
+    (
+        ("--floating-point",),
+        {"is_flag": True, "help": "Look at the low-order bits and decimals of floats, too."},
+    ),
+    (
+        ("--timing",),
+        {"is_flag": True, "help": "Look at how long every call takes, too."},
+    ),
+    (
+        ("--attack", "attacks"),
+        {
+            "callback": _listed,
+            "metavar": "PATH",
+            "multiple": True,
+            "help": "A further attack: an import path, or the name of an installed one. "
+            "Repeatable; docs/attacks.md says what it must do.",
+        },
+    ),
+    (
+        ("--distinguisher",),
+        {
+            "metavar": "PATH",
+            "help": "A function from an output to a score: only its scores are looked at.",
+        },
+    ),
     (("--full",), {"is_flag": True, "help": "Go on after a refutation, to tighten the bound."}),
 )
 
 
 def audit_flags(command: Command) -> Command:
     """Give a command every flag that is a key of an audit."""
-    for names, extra in reversed(_FLAGS):
-        command = click.option(*names, **extra)(command)
-    return command
+    return some_flags(*(names[0] for names, _ in _FLAGS))(command)
+
+
+def some_flags(*wanted: str) -> Callable[[Command], Command]:
+    """Return what gives a command those flags of an audit that are named, `--epsilon` and such."""
+    chosen = [(names, extra) for names, extra in _FLAGS if names[0] in wanted]
+
+    def decorate(command: Command) -> Command:
+        for names, extra in reversed(chosen):
+            command = click.option(*names, **extra)(command)
+        return command
+
+    return decorate
 
 
 def given_settings(ctx: click.Context, flags: dict[str, Any]) -> dict[str, Any]:
@@ -264,6 +340,14 @@ def given_settings(ctx: click.Context, flags: dict[str, Any]) -> dict[str, Any]:
     settings = {name: value for name, value in explicit.items() if name not in _CLAIM}
     claim = {name: explicit[name] for name in _CLAIM if name in explicit}
     return {**settings, "claim": claim} if claim else settings
+
+
+def missing_parameters(claim: dict[str, Any]) -> list[str]:
+    """Return the flags that a claim cannot do without and that were not given."""
+    wanted = required(claim.get("definition") or implied_definition(claim))
+    if "sigma" in claim:  # noise of this standard deviation stands for a μ
+        wanted = [name for name in wanted if name != "mu"]
+    return [f"--{name}" for name in wanted if name not in claim]
 
 
 def _parsed(text: str, param: click.Parameter) -> Any:

@@ -15,6 +15,9 @@ from typing import Any
 
 import click
 
+from dpaudit.attacks.selection import attacks_for
+from dpaudit.attacks.trees import trees
+from dpaudit.auditing.users_attacks import installed_attacks
 from dpaudit.claims import DEFINITIONS, required
 from dpaudit.cli import exit_codes
 from dpaudit.cli.group import SuggestingGroup, debug_option
@@ -23,9 +26,9 @@ from dpaudit.errors import TargetError, did_you_mean
 _COLUMN = 38
 
 
-@click.group("list", cls=SuggestingGroup, short_help="List definitions, or mechanisms.")
+@click.group("list", cls=SuggestingGroup, short_help="List definitions, attacks or mechanisms.")
 def list_() -> None:
-    """List what can be claimed, or what can be audited."""
+    """List what can be claimed, what is tried against it, or what can be audited."""
 
 
 @list_.command()
@@ -38,6 +41,20 @@ def definitions() -> None:
         flags = " ".join(f"--{one}" if one in needed else f"[--{one}]" for one in named)
         click.echo(f"{key:<17}{definition.title} ({flags})")
         click.echo(f"{'':<17}{definition.formula}")
+
+
+@list_.command()
+@debug_option
+def attacks() -> None:
+    """List what is tried to tell the inputs apart, and installed attacks that --attack takes."""
+    asked = {"bits": "--floating-point", "elapsed": "--timing", "exchangeable": "--repeat"}
+    every = attacks_for(floating_point=True, timing=True, repeated=True)
+    built_in = [(one.__name__, _summary(one)) for one in every if inspect.isfunction(one)]
+    for name, summary in [*built_in, ("trees", _summary(trees))]:
+        flag = f" ({asked[name]})" if name in asked else ""
+        click.echo(_cut(f"{name:<18}{summary}{flag}"))
+    for name, offered in installed_attacks().items():
+        click.echo(_cut(f"{name:<18}installed: {offered.value} (--attack {name})"))
 
 
 @list_.command()

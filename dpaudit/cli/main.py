@@ -13,6 +13,7 @@ from dpaudit.version import __version__
 
 COMMANDS = {
     "run": ("dpaudit.cli.run:run", "Audit a mechanism, or all audits of configuration files."),
+    "bound": ("dpaudit.cli.bound:bound", "Audit draws that were made elsewhere."),
     "explain": ("dpaudit.cli.explain:explain", "Show what a privacy claim means."),
     "report": ("dpaudit.cli.report:report", "Recheck and show the results of run --json."),
     "list": ("dpaudit.cli.list:list_", "List definitions, or the mechanisms of a package."),

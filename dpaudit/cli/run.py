@@ -10,11 +10,10 @@ from typing import Any
 import click
 
 from dpaudit.auditing.spec import AuditSpec
-from dpaudit.claims import implied_definition, required
 from dpaudit.cli import exit_codes
 from dpaudit.cli.batch import Outcome, run_batch, run_one
 from dpaudit.cli.files import check_writable, write_whole
-from dpaudit.cli.flags import audit_flags, given_settings
+from dpaudit.cli.flags import audit_flags, given_settings, missing_parameters
 from dpaudit.cli.group import DEBUG, debug_option
 from dpaudit.cli.output import Printer
 from dpaudit.config import build_spec, load_config
@@ -162,11 +161,7 @@ def _from_files(paths: Sequence[Path], settings: dict[str, Any]) -> list[AuditSp
 
 def _check_complete(target: str, settings: dict[str, Any]) -> None:
     missing = [f"--{key}" for key in ("d1", "d2") if key not in settings]
-    claim = settings.get("claim", {})
-    wanted = required(claim.get("definition") or implied_definition(claim))
-    if "sigma" in claim:  # noise of this standard deviation stands for a μ
-        wanted = [name for name in wanted if name != "mu"]
-    missing += [f"--{name}" for name in wanted if name not in claim]
+    missing += missing_parameters(settings.get("claim", {}))
     if missing:
         verb = "is" if len(missing) == 1 else "are"
         raise UsageError(

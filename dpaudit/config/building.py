@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import pathlib
 import re
 import secrets
+import shlex
 from collections.abc import Mapping
 from typing import Any
 
@@ -12,16 +12,17 @@ from msgspec import UNSET, UnsetType
 
 from dpaudit.auditing.spec import AuditSpec
 from dpaudit.claims import PrivacyClaim, group, make_claim
+from dpaudit.config.durations import parse_duration
 from dpaudit.config.problems import Locate, Path, PlacedError, about, problem, reported
 from dpaudit.config.schema import (
     AuditSettings,
     PairSettings,
-    TargetSettings,
     check_keys,
     check_types,
     key_names,
 )
-from dpaudit.errors import ConfigurationError, UsageError
+from dpaudit.config.targets import Folder, target_of
+from dpaudit.errors import UsageError
 from dpaudit.pairs import (
     Adjacency,
     NeighbouringPair,
@@ -31,14 +32,13 @@ from dpaudit.pairs import (
 )
 from dpaudit.targets.datasets import load_dataset
 from dpaudit.targets.import_path import located, resolve
-from dpaudit.targets.target import ComposedTarget, ImportedTarget
-
-Folder = pathlib.Path | None
-
-# Keys of a single mechanism, which an audit of several has in the entries of compose.
-SINGLE_TARGET = ("mechanism", "params", "init", "call", "factory", "batch_arg")
-
-_UNITS = {"ms": 0.001, "": 1.0, "s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0}
+from dpaudit.targets.target import (
+    AnyTarget,
+    CommandTarget,
+    ComposedTarget,
+    RepeatedTarget,
+    repeated,
+)
 
 
 def build_spec(settings: Mapping[str, Any], where: str = "") -> AuditSpec:
@@ -48,6 +48,12 @@ def build_spec(settings: Mapping[str, Any], where: str = "") -> AuditSpec:
     and wrong types, and the errors of claims, datasets and audits for impossible values.
     """
     return located_spec(settings, lambda path: f"{where}: " if where else "")
+
+
+def build_claim(parameters: Mapping[str, Any]) -> PrivacyClaim:
+    """Return the claim that the key `claim` of an audit describes. Raises its errors."""
+    with reported(lambda path: ""):
+        return _claim(check_types({"claim": dict(parameters)}), None)
 
 
 def located_spec(settings: Mapping[str, Any], locate: Locate, base: Folder = None) -> AuditSpec:
@@ -61,22 +67,18 @@ def located_spec(settings: Mapping[str, Any], locate: Locate, base: Folder = Non
 
 
 def default_name(settings: Mapping[str, Any]) -> str:
-    """Return the name of an audit: its own, else that of the mechanism or of all composed."""
+    """Return the name of an audit before it is built: its own, else that of what draws."""
     composed = settings.get("compose")
-    entries = composed if isinstance(composed, list) else [settings.get("mechanism", "")]
-    paths = [one.get("mechanism", "") if isinstance(one, Mapping) else one for one in entries]
-    attributes = [str(path).rpartition(":")[2] for path in paths]
-    return str(settings.get("name") or " + ".join(attributes))
+    entries = composed if isinstance(composed, list) else [settings]
+    return str(settings.get("name") or " + ".join(map(_entry_name, entries)))
 
 
-def parse_duration(value: float | str) -> float:
-    """Return seconds from `30s`, `2m`, `1h`, `500ms` or a number. Raises ConfigurationError."""
-    if isinstance(value, int | float):
-        return float(value)
-    match = re.fullmatch(r"\s*(\d+\.?\d*|\.\d+)\s*([a-z]*)\s*", value)
-    if match is None or match[2] not in _UNITS:
-        raise ConfigurationError(f"time={value!r} must be a duration such as 30s, 2m or 1h")
-    return float(match[1]) * _UNITS[match[2]]
+def _entry_name(entry: Any) -> str:
+    settings = entry if isinstance(entry, Mapping) else {"mechanism": entry}
+    command = settings.get("command", "")
+    if command:
+        return shlex.join(map(str, command)) if isinstance(command, list) else str(command)
+    return str(settings.get("mechanism", "")).rpartition(":")[2]
 
 
 def _given(settings: Mapping[str, Any]) -> dict[str, Any]:
@@ -89,12 +91,10 @@ def _given(settings: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _spec(given: AuditSettings, base: Folder) -> AuditSpec:
-    options = _options(given)
-    target, claim = _target(given, base), _claim(given, base)
+    options = {**_options(given), **_own_attacks(given, base)}
+    target, claim = _repeated(given, base), _claim(given, base)
     pairs = _pairs(given, base)
-    parts = target.parts if isinstance(target, ComposedTarget) else (target,)
-    paths = [part.name for part in parts]
-    name = default_name({"name": _or_none(given.name), "compose": paths})
+    name = _or_none(given.name) or _name(target)
     try:
         return AuditSpec(name=name, target=target, pairs=pairs, claim=claim, **options)
     except UsageError as error:
@@ -103,43 +103,27 @@ def _spec(given: AuditSettings, base: Folder) -> AuditSpec:
         raise PlacedError((key[0],) if key else (), error) from error
 
 
-def _or_none(value: Any) -> Any:
-    return None if isinstance(value, UnsetType) else value
+def _repeated(given: AuditSettings, base: Folder) -> AnyTarget:
+    target = target_of(given, base)
+    if isinstance(given.repeat, UnsetType):
+        return target
+    with about("repeat"):
+        return repeated(target, _whole("repeat", given.repeat))
 
 
-def _target(given: AuditSettings, base: Folder) -> ImportedTarget | ComposedTarget:
-    if isinstance(given.compose, UnsetType):
-        return _imported(given, base)
-    for key in SINGLE_TARGET:
-        if getattr(given, key) is not UNSET:
-            remedy = "give one of them" if key == "mechanism" else "give it in the entries"
-            raise problem((key,), f"an audit with compose has no {key} of its own; {remedy}")
-    parts = [_part(one, base, ("compose", place)) for place, one in enumerate(given.compose)]
-    return ComposedTarget(parts=tuple(parts), post_process=_function(given.post_process, base))
-
-
-def _part(entry: TargetSettings | str, base: Folder, path: Path) -> ImportedTarget:
-    settings = TargetSettings(mechanism=entry) if isinstance(entry, str) else entry
-    return _imported(settings, base, path)
-
-
-def _imported(given: TargetSettings, base: Folder, path: Path = ()) -> ImportedTarget:
-    if isinstance(given.mechanism, UnsetType):
-        what = "an entry of compose" if path else "the audit"
-        raise problem(path, f"{what} has no mechanism; give its import path, package.module:attr")
-    return ImportedTarget(
-        path=located(given.mechanism, base),
-        init=_or_none(given.init),
-        call=_or_none(given.call),
-        factory=bool(_or_none(given.factory)),
-        params=_or_none(given.params) or {},
-        batch_arg=_or_none(given.batch_arg),
-        post_process=_function(given.post_process, base),
+def _name(target: AnyTarget) -> str:
+    """Return the name of an audit that has none: that of its mechanism, or of all composed."""
+    if isinstance(target, RepeatedTarget):
+        return _name(target.target)
+    parts = target.parts if isinstance(target, ComposedTarget) else (target,)
+    return " + ".join(
+        part.name if isinstance(part, CommandTarget) else part.name.rpartition(":")[2]
+        for part in parts
     )
 
 
-def _function(path: str | UnsetType, base: Folder) -> str | None:
-    return None if isinstance(path, UnsetType) else located(path, base)
+def _or_none(value: Any) -> Any:
+    return None if isinstance(value, UnsetType) else value
 
 
 def _claim(given: AuditSettings, base: Folder) -> PrivacyClaim:
@@ -214,10 +198,22 @@ def _options(given: AuditSettings) -> dict[str, Any]:
         "full": given.full,
         "on_error": given.on_error,
         "exact": given.exact,
+        "floating_point": given.floating_point,
+        "timing": given.timing,
         "range": given.range if isinstance(given.range, UnsetType) else tuple(given.range),
         "expect": given.expect,
     }
     return {key: value for key, value in options.items() if value is not UNSET}
+
+
+def _own_attacks(given: AuditSettings, base: Folder) -> dict[str, Any]:
+    """Return the import paths of what the user brings along to tell the inputs apart."""
+    found: dict[str, Any] = {}
+    if not isinstance(given.attacks, UnsetType):
+        found["attacks"] = tuple(located(path, base) for path in given.attacks)
+    if not isinstance(given.distinguisher, UnsetType):
+        found["distinguisher"] = located(given.distinguisher, base)
+    return found
 
 
 def _number(key: str, value: Any) -> Any:

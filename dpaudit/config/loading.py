@@ -10,7 +10,7 @@ from typing import Any
 from msgspec import Struct
 
 from dpaudit.auditing.spec import AuditSpec
-from dpaudit.config.building import SINGLE_TARGET, default_name, located_spec
+from dpaudit.config.building import default_name, located_spec
 from dpaudit.config.curves import with_curve
 from dpaudit.config.matrix import expand
 from dpaudit.config.problems import Path, problem, reported
@@ -23,6 +23,7 @@ from dpaudit.config.schema import (
     check_keys,
     key_names,
 )
+from dpaudit.config.targets import PROCESS, PYTHONIC, SINGLE_TARGET
 from dpaudit.errors import ConfigurationError
 from dpaudit.targets.yaml_values import YamlError, compose, construct, line_of
 
@@ -39,7 +40,8 @@ _ALTERNATIVES = (
     (("pairs",), ("d1", "d2")),
     (("d1", "d2"), ("pairs",)),
     (("compose",), SINGLE_TARGET),
-    (("mechanism",), ("compose",)),
+    (("mechanism",), ("compose", "command")),
+    (("command",), ("compose", *PYTHONIC, *PROCESS)),
 )
 
 

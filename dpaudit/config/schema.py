@@ -73,6 +73,29 @@ class TargetSettings(Struct, kw_only=True, forbid_unknown_fields=True):
         Words | UnsetType,
         Meta(description="the import path of a function, applied to every output"),
     ] = UNSET
+    command: Annotated[
+        Annotated[list[Words], Meta(min_length=1)] | Words | UnsetType,
+        Meta(
+            description="a list of words, or a command line: a program that draws, in place of "
+            "mechanism"
+        ),
+    ] = UNSET
+    python: Annotated[
+        Words | UnsetType,
+        Meta(description="the path of the Python interpreter that runs the mechanism"),
+    ] = UNSET
+    isolate: Annotated[
+        bool | UnsetType,
+        Meta(description="true or false: whether to draw in a process of its own"),
+    ] = UNSET
+    timeout: Annotated[
+        int | float | str | UnsetType,
+        Meta(description="a duration such as 500ms or 5s, of one draw; needs isolate"),
+    ] = UNSET
+    memory_limit: Annotated[
+        int | str | UnsetType,
+        Meta(description="a size such as 512MB, of the process; needs isolate"),
+    ] = UNSET
 
 
 class AuditSettings(TargetSettings, kw_only=True, forbid_unknown_fields=True, rename={"as_": "as"}):
@@ -143,6 +166,35 @@ class AuditSettings(TargetSettings, kw_only=True, forbid_unknown_fields=True, re
     exact: Annotated[
         bool | UnsetType,
         Meta(description="true or false: whether to compute from the mechanism's own pmf"),
+    ] = UNSET
+    repeat: Annotated[
+        Whole | UnsetType,
+        Meta(
+            description="a whole number of independent runs on one input that are one output; the "
+            "claim is for one of them"
+        ),
+    ] = UNSET
+    floating_point: Annotated[
+        bool | UnsetType,
+        Meta(description="true or false: whether to look at the low-order bits of floats"),
+    ] = UNSET
+    timing: Annotated[
+        bool | UnsetType,
+        Meta(description="true or false: whether to look at how long every call takes"),
+    ] = UNSET
+    attacks: Annotated[
+        list[Words] | UnsetType,
+        Meta(
+            description="a list of further attacks: import paths, package.module:Attack, or names "
+            "of installed ones"
+        ),
+    ] = UNSET
+    distinguisher: Annotated[
+        Words | UnsetType,
+        Meta(
+            description="the import path of a function from an output to a score; only its scores "
+            "are looked at"
+        ),
     ] = UNSET
     expect: Annotated[
         Literal["violation", "pass"] | UnsetType,

@@ -11,6 +11,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import numpy as np
+
 from dpaudit.outcomes.columns import (
     ABSENT,
     BEYOND,
@@ -24,9 +26,10 @@ from dpaudit.outcomes.columns import (
     Raised,
     number_word,
 )
-from dpaudit.outcomes.long_table import joined, lengthened
+from dpaudit.outcomes.long_table import NamedColumns, joined, lengthened
 from dpaudit.outcomes.reading import from_raw
 from dpaudit.outcomes.tables import Outcomes, Table, are_alike, failures, narrowed, stacked
+from dpaudit.outcomes.timed import TimedOutcomes, timed
 
 __all__ = [
     "ABSENT",
@@ -38,13 +41,16 @@ __all__ = [
     "Column",
     "FloatArray",
     "KeyArray",
+    "NamedColumns",
     "Outcomes",
     "Raised",
+    "TimedOutcomes",
     "concatenate",
     "failures",
     "from_raw",
     "narrowed",
     "number_word",
+    "timed",
 ]
 
 
@@ -53,6 +59,10 @@ def concatenate(tables: Sequence[Outcomes]) -> Outcomes:
     tables = [table for table in tables if table.size] or list(tables[:1]) or [from_raw([])]
     if len(tables) == 1:
         return tables[0]
+    measured = [table for table in tables if isinstance(table, TimedOutcomes)]
+    if len(measured) == len(tables):
+        inner = concatenate([table.outcomes for table in measured])
+        return TimedOutcomes(inner, np.concatenate([table.nanoseconds for table in measured]))
     plain = [table for table in tables if isinstance(table, Table)]
     if len(plain) == len(tables) and are_alike(plain):
         return stacked(plain)

@@ -66,7 +66,7 @@ class LongTable(Outcomes):
 
     @property
     def columns(self) -> Sequence[Column]:
-        return _Columns(self, self._telling())
+        return NamedColumns(self, self._telling())
 
     @property
     def width(self) -> int:
@@ -159,10 +159,10 @@ class LongTable(Outcomes):
         return [written(one) for one in entries]
 
 
-class _Columns(Sequence[Column]):
-    """Columns of a long table, made when they are asked for."""
+class NamedColumns(Sequence[Column]):
+    """Columns of a table, made when they are asked for."""
 
-    def __init__(self, table: LongTable, names: list[str]) -> None:
+    def __init__(self, table: Outcomes, names: list[str]) -> None:
         self._table, self._names = table, names
 
     def __len__(self) -> int:
@@ -174,7 +174,7 @@ class _Columns(Sequence[Column]):
     def __getitem__(self, place: slice) -> Sequence[Column]: ...
     def __getitem__(self, place: int | slice) -> Column | Sequence[Column]:
         if isinstance(place, slice):
-            return _Columns(self._table, self._names[place])
+            return NamedColumns(self._table, self._names[place])
         return self._table.column(self._names[place])
 
 

@@ -10,6 +10,11 @@ from dpaudit.reports import numbers
 from dpaudit.reports.numbers import GLUE
 
 _LONGEST_QUOTE = 60
+_ATTACKS_SHOWN = 4
+UNPROVEN = (
+    "This proves nothing beyond that: other inputs, a rarer event or more draws may still refute "
+    "the claim."
+)
 
 
 def leading_event(certificate: Certificate) -> EventCount | None:
@@ -48,6 +53,22 @@ def attacker(result: AuditResult) -> str:
     return f"{even} can become at least {sure} sure which one it was, from one output{limit}."
 
 
+def tried(certificate: Certificate) -> str:
+    """Return which attacks were considered: the bound that each promised, the best one first, and
+    why others were left out."""
+    promised: dict[str, float] = {}
+    for one in certificate.attacks:
+        if one.predicted is not None:
+            promised[one.attack] = max(one.predicted, promised.get(one.attack, 0.0))
+    order = sorted(promised, key=lambda name: -promised[name])
+    listed = [f"{name} {numbers.about(promised[name])}" for name in order[:_ATTACKS_SHOWN]]
+    if len(order) > _ATTACKS_SHOWN:
+        listed.append(f"{len(order) - _ATTACKS_SHOWN} more")
+    text = f"bound promised by selection draws: {', '.join(listed)}"
+    skipped = [f"{one.attack} ({one.skipped})" for one in certificate.attacks if one.skipped]
+    return f"{text}; not tried: {', '.join(skipped)}" if skipped else text
+
+
 def detectable(certificate: Certificate) -> str:
     """Return the smallest leak that this run would have caught, or why there is none."""
     fixed = certificate.fixed
@@ -56,13 +77,17 @@ def detectable(certificate: Certificate) -> str:
     if math.isinf(fixed.detectable_epsilon):
         return (
             "No ε would have been detected: the event is too rare for this many draws "
-            "(more --samples help)."
+            "(more draws help)."
         )
-    delta = certificate.point.delta
-    at = f" (at δ = {numbers.plain(delta)})" if delta else ""
+    return caught(fixed.detectable_epsilon, certificate.point, "visible to this event")
+
+
+def caught(epsilon: float, point: ProfilePoint, where: str) -> str:
+    """Return that a leak of so large an ε would have been caught."""
+    at = f" (at δ = {numbers.plain(point.delta)})" if point.delta else ""
     return (
-        f"A leak of ε ≥ {numbers.at_most(fixed.detectable_epsilon)}{at} visible to this event "
-        "would have been caught 9 times in 10."
+        f"A leak of ε ≥ {numbers.at_most(epsilon)}{at} {where} would have been caught 9 times in "
+        "10."
     )
 
 
@@ -127,8 +152,8 @@ def _mass(events: tuple[EventCount, ...], guess: str) -> float:
 
 
 def _evidence(certificate: Certificate) -> str:
-    needed = numbers.about(1 / certificate.alpha_betting)
     if certificate.wealth * certificate.alpha_betting >= 1:
+        needed = numbers.about(1 / certificate.alpha_betting)
         return (
             f"bets against the claim multiplied their stake by "
             f"{numbers.at_least(certificate.wealth)}; {needed} refutes it"

@@ -12,17 +12,15 @@ from dpaudit.auditing.result import (
     EpsilonInterval,
     EventCount,
     FixedTest,
+    Recording,
     Verdict,
 )
-from dpaudit.reports import exact, findings, numbers
+from dpaudit.claims import PrivacyClaim
+from dpaudit.reports import exact, findings, numbers, one_run
 from dpaudit.reports.layout import glued, paragraph, row, table, wrap
 from dpaudit.reports.numbers import unglued
 
 _EVENTS_SHOWN = 4
-_UNPROVEN = (
-    "This proves nothing beyond that: other inputs, a rarer event or more draws may still refute "
-    "the claim."
-)
 _UNREACHED_BY_SEED = (
     "draws from a source that a seed does not reach (the operating system or a native library); "
     "another run will differ"
@@ -38,6 +36,10 @@ def render(result: AuditResult, *, verbose: int = 0) -> str:
     lines = wrap(headline(result), further="  ")
     if result.certificates:
         lines += ["", *_found(result, verbose), *_warnings(result), "", *_meaning(result)]
+    elif result.one_run is not None:
+        lines += ["", *_asked(result), *_bounds(result), *one_run.found(result.one_run)]
+        lines += [*_time(result, verbose), *_warnings(result), ""]
+        lines += one_run.meaning(result.one_run, result.verdict)
     elif result.decisive_exact is not None:
         lines += ["", *_asked(result), *exact.found(result, result.decisive_exact, verbose)]
         lines += [*_time(result, verbose), *_warnings(result)]
@@ -60,6 +62,8 @@ def headline(result: AuditResult) -> str:
     claim = result.claim.describe()
     if result.decisive_exact is not None:
         said = exact.said(result, result.decisive_exact)
+    elif result.one_run is not None:
+        said = one_run.said(result, result.one_run)
     elif result.verdict is Verdict.VIOLATION and certificate is not None:
         why = findings.refutation(certificate)
         said = f"refuted at {numbers.level(result.confidence)}: {why}"
@@ -79,7 +83,7 @@ def render_summary(results: Sequence[AuditResult]) -> str:
     ]
     lines = wrap(f"{_plural(len(results), 'audit')}: {', '.join(counts)}.")
     lines += _unmet(results)
-    lines += wrap(_false_alarms(results)) if any(one.certificates for one in results) else []
+    lines += wrap(_false_alarms(results)) if any(map(_by_chance, results)) else []
     return unglued("\n".join(lines))
 
 
@@ -99,13 +103,18 @@ def _unmet(results: Sequence[AuditResult]) -> list[str]:
 
 
 def _false_alarms(results: Sequence[AuditResult]) -> str:
-    alphas = [1 - one.confidence for one in results if one.certificates]
+    alphas = [1 - one.confidence for one in results if _by_chance(one)]
     together = numbers.error_level(min(1.0, sum(alphas)))
     if len(alphas) == 1:
         return f"The chance of a false alarm is at most {together}."
     each = "its own chance" if len(set(alphas)) > 1 else "a chance"
     most = "" if len(set(alphas)) > 1 else f" of at most {numbers.error_level(alphas[0])}"
     return f"Each audit has {each}{most} of a false alarm, together at most {together}."
+
+
+def _by_chance(result: AuditResult) -> bool:
+    """Whether chance had a part in what an audit found."""
+    return bool(result.certificates) or result.one_run is not None
 
 
 def _plural(number: int, noun: str) -> str:
@@ -116,8 +125,17 @@ def _asked(result: AuditResult) -> list[str]:
     claim = result.claim
     return [
         *row("claim", f"{claim.describe()}, {claim.title}: {glued(claim.formula)}"),
+        *_runs(result, claim),
         *row("mechanism", result.target),
     ]
+
+
+def _runs(result: AuditResult, claim: PrivacyClaim) -> list[str]:
+    """Return what is claimed for one run and for all, where an output is several."""
+    if result.repeated is None:
+        return []
+    each, times = result.repeated.claim.describe(), result.repeated.times
+    return row("", f"{each} for one run, {claim.describe()} for {times}")
 
 
 def _found(result: AuditResult, verbose: int) -> list[str]:
@@ -223,6 +241,8 @@ def _count(name: str, arm: str, count: int, draws: int, interval: tuple[float, f
 
 
 def _draws(certificate: Certificate) -> str:
+    if certificate.recording is not None:
+        return _recorded(certificate, certificate.recording)
     text = f"{numbers.count(certificate.draws)} of {numbers.count(certificate.budget)}"
     kept = numbers.count(certificate.fixed.draws)
     if certificate.refuted_after is not None:
@@ -230,6 +250,13 @@ def _draws(certificate: Certificate) -> str:
     if certificate.fixed.stage == "confirmation":
         return f"{text}, confirmed on {kept} more"
     return f"{text}; {kept} of them kept for the exact bound"
+
+
+def _recorded(certificate: Certificate, recording: Recording) -> str:
+    made = f"{numbers.count(recording.draws_d1)} of d1 and {numbers.count(recording.draws_d2)} of"
+    kept = certificate.fixed.draws
+    learned = f"{numbers.count(certificate.draws - kept)} to learn from"
+    return f"{made} d2 recorded; {learned}, {numbers.count(kept)} for the exact bound"
 
 
 def _interval(certificate: Certificate) -> list[str]:
@@ -261,19 +288,31 @@ def _failure(kind: str, d1: int, d2: int) -> str:
 
 def _workings(certificate: Certificate) -> list[str]:
     fixed = certificate.fixed
-    betting = f"ε ≥ {numbers.at_least(certificate.epsilon_betting)}"
     exact = f"ε ≥ {numbers.at_least(fixed.epsilon_lower)}, p {numbers.p_at_most(fixed.p_value)}"
+    if certificate.recording is not None:
+        return [
+            *row("found by", certificate.attack),
+            *_tried(certificate),
+            *row("exact test", f"{fixed.method}: {_guesses(fixed)}; {exact}"),
+        ]
+    betting = f"ε ≥ {numbers.at_least(certificate.epsilon_betting)}"
     wealth = numbers.at_least(certificate.wealth)
     needed = numbers.about(1 / certificate.alpha_betting)
     spent = [numbers.error_level(one) for one in (certificate.alpha_betting, fixed.alpha)]
     recorded = _plural(len(certificate.blocks), "block"), _plural(len(certificate.rounds), "round")
     return [
         *row("found by", certificate.attack),
+        *_tried(certificate),
         *row("betting", f"evidence {wealth} of {needed} needed; {betting}"),
         *row("exact test", f"{fixed.method}: {_guesses(fixed)}; {exact}"),
         *row("error split", f"{spent[0]} for betting, {spent[1]} for the exact test"),
         *row("record", f"{recorded[0]} of draws, {recorded[1]} of bets"),
     ]
+
+
+def _tried(certificate: Certificate) -> list[str]:
+    """Return what each attack promised, and which were left out and why."""
+    return row("attacks", findings.tried(certificate)) if certificate.attacks else []
 
 
 def _guesses(fixed: FixedTest) -> str:
@@ -302,9 +341,14 @@ def _warnings(result: AuditResult) -> list[str]:
     return [line for text in dict.fromkeys(every) for line in row("warning", text)]
 
 
+def _ignored(certificate: Certificate) -> str:
+    listed = " and ".join(certificate.ignored)
+    return f" Not looked at: {listed}." if listed else ""
+
+
 def _meaning(result: AuditResult) -> list[str]:
     lines = paragraph(findings.attacker(result))
     if result.verdict is Verdict.NO_VIOLATION_FOUND and result.decisive is not None:
         caught = findings.detectable(result.decisive)
-        lines += paragraph(f"{caught} {_UNPROVEN}")
+        lines += paragraph(f"{caught} {findings.UNPROVEN}{_ignored(result.decisive)}")
     return lines

@@ -79,7 +79,7 @@ def _result(future: Future[Drawn]) -> Drawn:
         raise MechanismError(
             "a worker process died while it was sampling (out of memory, a crash of native code, "
             "or a script that asks for workers outside of `if __name__ == '__main__':`); with one "
-            "worker the mechanism's own message may be seen"
+            "worker the mechanism's own message may be seen, and with isolate it is an outcome"
         ) from None
 
 

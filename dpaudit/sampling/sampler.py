@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -15,18 +15,21 @@ from dpaudit.attacks.distinguisher import AccusedAtoms, Distinguisher
 from dpaudit.claims.computational import Adversary
 from dpaudit.draws import FreshDraws
 from dpaudit.errors import MechanismError
-from dpaudit.outcomes import KeyArray, Outcomes, Raised, concatenate, failures, from_raw
+from dpaudit.outcomes import KeyArray, Outcomes, Raised, concatenate, failures, from_raw, timed
 from dpaudit.pairs import NeighbouringPair, fingerprint
 from dpaudit.sampling.streams import ChunkStreams, chunk_streams, prepare
 from dpaudit.tally import AtomTally, RangeTally, Tally
 from dpaudit.targets.adapter import Mechanism, load_mechanism
-from dpaudit.targets.adversary import attacked
+from dpaudit.targets.adversary import DISTINGUISHER, attacked
 from dpaudit.targets.randomness import carried_generators
 from dpaudit.targets.target import AnyTarget
+from dpaudit.targets.timing import check_timeable, sample_timed
 
 Key = tuple[int, ...]
 
 _PIECE = 16_384
+# Draws that are kept of a measured chunk.
+_HEAD = 64
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -89,6 +92,28 @@ class Probe:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
+class Head:
+    """Keys of the first draws of a measured chunk, in order, and whether they are of d1: kept only
+    to see whether another chunk repeats them."""
+
+    keys: KeyArray
+    is_d1: NDArray[np.bool_]
+
+    @classmethod
+    def of(cls, outcomes: Outcomes, is_d1: NDArray[np.bool_]) -> Head:
+        return cls(outcomes.take(slice(_HEAD)).keys(), is_d1[:_HEAD])
+
+    @classmethod
+    def mixed(cls, d1: Outcomes, d2: Outcomes, coins: np.random.Generator) -> Head:
+        """Return draws of both inputs in the order that coins give them, as when in turns."""
+        parts = [one.take(slice(_HEAD)).keys() for one in (d1, d2)]
+        is_d1 = coins.permutation(np.repeat([True, False], [len(part) for part in parts]))
+        keys = np.empty(len(is_d1), dtype=np.uint64)
+        keys[is_d1], keys[~is_d1] = parts
+        return cls(keys, is_d1)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class Drawn:
     """A chunk, drawn: fresh draws, or when it was measured only their tallies.
 
@@ -101,6 +126,7 @@ class Drawn:
     failures: Failures
     probe: Probe | None = None
     declared: RangeTally | None = None
+    head: Head | None = None
 
 
 class Sampler:
@@ -115,9 +141,16 @@ class Sampler:
         *,
         fail_on_error: bool = False,
         adversary: Adversary | str | None = None,
+        distinguisher: Callable[[Any], Any] | str | None = None,
+        timing: bool = False,
     ) -> None:
-        """adversary: stands before the mechanism, its answers are the outcomes."""
-        self.mechanism: Mechanism = attacked(load_mechanism(target), adversary)
+        """adversary, distinguisher: stands before the mechanism, its answers are the outcomes.
+        timing: how long every call takes is part of its outcome."""
+        seen = attacked(load_mechanism(target), adversary)
+        self.mechanism: Mechanism = attacked(seen, distinguisher, DISTINGUISHER)
+        if timing:
+            check_timeable(self.mechanism)
+        self._timing = timing
         self.carried = carried_generators(*self.mechanism.parts)
         self._pairs = pairs
         self._seed = seed
@@ -138,6 +171,10 @@ class Sampler:
         self._check_unchanged(chunk.pair)
         return drawn
 
+    def close(self) -> None:
+        """End what the mechanism started to draw; drawing again starts it again."""
+        self.mechanism.close()
+
     def probe(self, chunk: Chunk) -> Probe:
         """Draw the chunk twice, to see what the mechanism is like; the draws count for nothing."""
         first, second = (self.draw(chunk).fresh for _ in range(2))
@@ -154,8 +191,7 @@ class Sampler:
         both = np.empty(2, dtype=object)
         both[0], both[1] = pair.d2, pair.d1
         inputs = both.take(is_d1.astype(np.intp)).tolist()
-        raw = self.mechanism.sample_each(inputs, streams.mechanism)
-        outcomes = from_raw(raw)
+        raw, outcomes = self._each(inputs, streams)
         failed = self._failures(outcomes, raw, is_d1)
         if chunk.measure is None:
             return Drawn(FreshDraws(outcomes, is_d1), None, None, failed)
@@ -163,9 +199,17 @@ class Sampler:
         levels = chunk.measure.distinguisher.levels
         cell = level.astype(np.intp) * 2 + ~is_d1
         counts = np.bincount(cell, minlength=2 * levels).reshape(levels, 2)
-        atoms = _atom_tally(chunk.measure, outcomes, is_d1)
+        atoms = atom_tally(chunk.measure, outcomes, is_d1)
         declared = _range_tally(chunk.measure, outcomes, is_d1)
-        return Drawn(None, Tally(counts), atoms, failed, declared=declared)
+        head = Head.of(outcomes, is_d1)
+        return Drawn(None, Tally(counts), atoms, failed, declared=declared, head=head)
+
+    def _each(self, inputs: list[Any], streams: ChunkStreams) -> tuple[Any, Outcomes]:
+        if not self._timing:
+            raw = self.mechanism.sample_each(inputs, streams.mechanism)
+            return raw, from_raw(raw)
+        raw, nanoseconds = sample_timed(self.mechanism, inputs, streams.mechanism)
+        return raw, timed(from_raw(raw), nanoseconds)
 
     def _draw_by_arm(self, chunk: Chunk, pair: NeighbouringPair, streams: ChunkStreams) -> Drawn:
         """Two calls for many draws each; as many of d1 as coins would have picked."""
@@ -198,16 +242,17 @@ class Sampler:
         counts = np.zeros((levels, 2), dtype=np.int64)
         atoms: AtomTally | None = None
         declared: RangeTally | None = None
-        for arm, raw in enumerate(both):
-            outcomes = from_raw(raw)
+        tables = [from_raw(raw) for raw in both]
+        for arm, (raw, outcomes) in enumerate(zip(both, tables, strict=True)):
             counts[:, arm] = _histogram(measure.distinguisher, outcomes)
             is_d1 = np.full(outcomes.size, arm == 0)
-            part = _atom_tally(measure, outcomes, is_d1)
+            part = atom_tally(measure, outcomes, is_d1)
             atoms = part if atoms is None or part is None else atoms + part
             counted = _range_tally(measure, outcomes, is_d1)
             declared = counted if declared is None or counted is None else declared + counted
             failed += self._failures(outcomes, raw, is_d1)
-        return Drawn(None, Tally(counts), atoms, failed, declared=declared)
+        head = Head.mixed(tables[0], tables[1], streams.coins)
+        return Drawn(None, Tally(counts), atoms, failed, declared=declared, head=head)
 
     def _batch(self, dataset: Any, size: int, streams: ChunkStreams) -> Any:
         return self.mechanism.sample(dataset, size, streams.mechanism) if size else []
@@ -257,6 +302,12 @@ class Sampler:
                 )
 
 
+def failures_by_arm(outcomes: Outcomes, is_d1: NDArray[np.bool_]) -> dict[str, tuple[int, int]]:
+    """Return how many outcomes of d1 and of d2 were exceptions, by kind."""
+    d1, d2 = (failures(outcomes.take(arm)) for arm in (is_d1, ~is_d1))
+    return {kind: (d1.get(kind, 0), d2.get(kind, 0)) for kind in {**d1, **d2}}
+
+
 def raised_words(raised: Raised) -> str:
     """Return an exception in one line."""
     message = " ".join(raised.message.split())
@@ -271,7 +322,8 @@ def _histogram(distinguisher: Distinguisher, outcomes: Outcomes) -> NDArray[np.i
     return counts
 
 
-def _atom_tally(measure: Measure, outcomes: Outcomes, is_d1: NDArray[np.bool_]) -> AtomTally | None:
+def atom_tally(measure: Measure, outcomes: Outcomes, is_d1: NDArray[np.bool_]) -> AtomTally | None:
+    """Return the draws of the accused atoms; None when none are."""
     if measure.atoms is None:
         return None
     keys = measure.atoms.keys

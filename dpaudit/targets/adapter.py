@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import keyword
+import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -19,7 +20,15 @@ from dpaudit.outcomes import Raised
 from dpaudit.targets.construction import build
 from dpaudit.targets.import_path import resolve
 from dpaudit.targets.parameters import NO_BATCH, RNG, calling, check_post_process
-from dpaudit.targets.target import AnyTarget, CallableTarget, ComposedTarget, ImportedTarget
+from dpaudit.targets.target import (
+    AnyTarget,
+    CallableTarget,
+    CommandTarget,
+    ComposedTarget,
+    ImportedTarget,
+    IsolatedTarget,
+    RepeatedTarget,
+)
 
 Function = Callable[..., Any]
 
@@ -49,8 +58,14 @@ class Mechanism(Protocol):
         """Return `size` outputs for `dataset`, an exception among them as `Raised`."""
         ...
 
-    def sample_each(self, datasets: Iterable[Any], rng: np.random.Generator) -> list[Any]:
+    def sample_each(
+        self, datasets: Iterable[Any], rng: np.random.Generator
+    ) -> list[Any] | NDArray[Any]:
         """Return one output for each dataset, in order."""
+        ...
+
+    def close(self) -> None:
+        """End what was started to draw; another draw starts it again."""
         ...
 
 
@@ -76,9 +91,15 @@ class SingleDraws:
         inputs = datasets if isinstance(datasets, list) else list(datasets)
         draws = calls(self.function, self._arguments(rng), inputs)
         if self.post_process is not None:
-            draw = _composed(self.post_process, bind(self.function, self._arguments(rng)))
-            draws = map(draw, inputs)
+            draws = map(_composed(self.post_process, self.bound(rng)), inputs)
         return collected(draws, len(inputs))
+
+    def bound(self, rng: np.random.Generator) -> Function:
+        """Return the function of the dataset alone."""
+        return bind(self.function, self._arguments(rng))
+
+    def close(self) -> None:
+        """Nothing was started."""
 
     def _arguments(self, rng: np.random.Generator) -> Mapping[str, Any]:
         return {**self.params, RNG: rng} if self.takes_rng else self.params
@@ -110,6 +131,9 @@ class Batches:
     def sample_each(self, datasets: Iterable[Any], rng: np.random.Generator) -> list[Any]:
         return [self.sample(dataset, 1, rng)[0] for dataset in datasets]
 
+    def close(self) -> None:
+        """Nothing was started."""
+
     def _called(self, dataset: Any, size: int, rng: np.random.Generator) -> Any:
         arguments = {**self.params, self.batch: size}
         if self.takes_rng:
@@ -117,11 +141,7 @@ class Batches:
         try:
             return self.function(dataset, **arguments)
         except FAILURES as error:
-            raise MechanismError(
-                f"{self.name} raised {_words(error)} for a batch of {self.batch}={size}, so the "
-                "outcome of a single draw cannot be told; with --batch-arg none it is called "
-                "once a draw, and an exception is then an outcome"
-            ) from error
+            raise batch_failed(self.name, self.batch, size, f"raised {_words(error)}") from error
 
 
 def load_mechanism(target: AnyTarget) -> Mechanism:
@@ -129,8 +149,12 @@ def load_mechanism(target: AnyTarget) -> Mechanism:
 
     Raises TargetError (exit code 2) when it cannot be found, built or called as asked.
     """
+    if isinstance(target, RepeatedTarget):
+        return _repetition(target)
     if isinstance(target, ComposedTarget):
         return _composition(target)
+    if isinstance(target, IsolatedTarget | CommandTarget):
+        return _process(target)
     function, post_process = functions(target)
     name = target.name
     how = calling(function, name, target.params, target.batch_arg)
@@ -139,12 +163,29 @@ def load_mechanism(target: AnyTarget) -> Mechanism:
     return Batches(name, function, how.batch, target.params, how.takes_rng, post_process)
 
 
+def _repetition(target: RepeatedTarget) -> Mechanism:
+    # Repeats what this module loads, so it cannot be imported any sooner.
+    from dpaudit.targets.repetition import Repetition
+
+    return Repetition(load_mechanism(target.target), target.times)
+
+
 def _composition(target: ComposedTarget) -> Mechanism:
     # Composes what this module loads, so it cannot be imported any sooner.
     from dpaudit.targets.composition import Composition
 
     components = tuple(map(load_mechanism, target.parts))
     return Composition(target.name, components, imported_function(target.post_process))
+
+
+def _process(target: IsolatedTarget | CommandTarget) -> Mechanism:
+    if not hasattr(os, "fork"):
+        raise TargetError(f"{target.name}: a process of its own needs Linux or macOS")
+    # Builds on this module too; and most audits do without.
+    from dpaudit.targets.command import Command
+    from dpaudit.targets.isolation import Isolated
+
+    return Isolated(target) if isinstance(target, IsolatedTarget) else Command(target)
 
 
 def calls(function: Function, arguments: Mapping[str, Any], inputs: Iterable[Any]) -> Iterator[Any]:
@@ -197,9 +238,9 @@ def collected(draws: Iterator[Any], size: int) -> list[Any]:
             outputs.extend(draws)
             # A mechanism that raises StopIteration only seems to have come to the end.
             if len(outputs) < size:
-                outputs.append(_raised(StopIteration()))
+                outputs.append(raised(StopIteration()))
         except FAILURES as error:
-            outputs.append(_raised(error))
+            outputs.append(raised(error))
     return outputs
 
 
@@ -207,7 +248,8 @@ def _composed(outer: Function, inner: Function) -> Function:
     return lambda dataset: outer(inner(dataset))
 
 
-def _raised(error: BaseException) -> Raised:
+def raised(error: BaseException) -> Raised:
+    """Return an exception as an outcome."""
     return Raised(type(error).__name__, _message(error))
 
 
@@ -230,7 +272,20 @@ def _as_batch(outputs: Any, name: str, batch: str, size: int) -> list[Any] | NDA
     if count == size:
         return outputs if isinstance(outputs, np.ndarray) else _listed(outputs)
     got = type(outputs).__name__ if count is None else f"{count} outputs"
-    raise MechanismError(
+    raise batch_wrong(name, batch, size, got)
+
+
+def batch_failed(name: str, batch: str, size: int, what: str) -> MechanismError:
+    """Return the error of a batch that failed as a whole. what: it did, a verb first."""
+    return MechanismError(
+        f"{name} {what} for a batch of {batch}={size}, so the outcome of a single draw cannot be "
+        f"told; with --batch-arg {NO_BATCH} it is called once a draw, and that is then an outcome"
+    )
+
+
+def batch_wrong(name: str, batch: str, size: int, got: str) -> MechanismError:
+    """Return the error of a batch of another size."""
+    return MechanismError(
         f"{name} returned {got} for {batch}={size}, which asks for {size} outputs at once; "
         f"return that many, or give --batch-arg {NO_BATCH} if {batch!r} means something else"
     )

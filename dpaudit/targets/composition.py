@@ -49,20 +49,25 @@ class Composition:
     def sample(self, dataset: Any, size: int, rng: np.random.Generator) -> Outputs:
         drawn = [one.sample(dataset, size, rng) for one in self.components]
         table = _side_by_side(drawn) if self.post_process is None else None
-        return self._released(drawn) if table is None else table
+        return self.released(drawn) if table is None else table
 
     def sample_each(self, datasets: Iterable[Any], rng: np.random.Generator) -> list[Any]:
         inputs = list(datasets)
-        return self._released([one.sample_each(inputs, rng) for one in self.components])
+        return self.released([one.sample_each(inputs, rng) for one in self.components])
 
-    def _released(self, drawn: Sequence[Outputs]) -> list[Any]:
+    def close(self) -> None:
+        for one in self.components:
+            one.close()
+
+    def released(self, drawn: Sequence[Outputs]) -> list[Any]:
+        """Return the outputs of all components, those of one draw together."""
         columns = [plain(one) for one in drawn]
         tuples: list[Any] = list(zip(*columns, strict=True))
         if any(Raised in set(map(type, column)) for column in columns):
             tuples = list(map(together, tuples))
         if self.post_process is None:
             return tuples
-        return collected(map(partial(_processed, self.post_process), tuples), len(tuples))
+        return collected(map(partial(processed, self.post_process), tuples), len(tuples))
 
 
 def together(entries: tuple[Any, ...]) -> Any:
@@ -70,7 +75,8 @@ def together(entries: tuple[Any, ...]) -> Any:
     return next((entry for entry in entries if isinstance(entry, Raised)), entries)
 
 
-def _processed(function: Function, output: Any) -> Any:
+def processed(function: Function, output: Any) -> Any:
+    """Return what post-processing makes of an output; an exception stays what it is."""
     return output if isinstance(output, Raised) else function(output)
 
 

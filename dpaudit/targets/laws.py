@@ -12,7 +12,15 @@ from dpaudit.errors import TargetError
 from dpaudit.outcomes import from_raw
 from dpaudit.targets.adapter import Function, collected, functions, imported_function
 from dpaudit.targets.composition import together
-from dpaudit.targets.target import AnyTarget, CallableTarget, ComposedTarget, ImportedTarget
+from dpaudit.targets.target import (
+    AnyTarget,
+    CallableTarget,
+    CommandTarget,
+    ComposedTarget,
+    ImportedTarget,
+    IsolatedTarget,
+    RepeatedTarget,
+)
 
 # Outcomes with their probabilities; an exception of post-processing is an outcome, too.
 Weighted = list[tuple[Any, float]]
@@ -56,6 +64,13 @@ def weighted(target: AnyTarget, dataset: Any, label: str) -> Weighted:
     if isinstance(target, ComposedTarget):
         law = _product([weighted(part, dataset, label) for part in target.parts], target.name)
         return _processed(law, imported_function(target.post_process))
+    if isinstance(target, RepeatedTarget):
+        return _product([weighted(target.target, dataset, label)] * target.times, target.name)
+    if isinstance(target, IsolatedTarget | CommandTarget):
+        raise TargetError(
+            f"{target.name} draws in another process, and an exact audit reads a pmf in this one; "
+            "leave out exact, or what starts the process"
+        )
     function, post_process = functions(target)
     return _processed(_stated(function, target, dataset, label), post_process)
 

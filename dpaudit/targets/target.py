@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import math
+import shlex
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from numbers import Integral
 from typing import Any
+
+from dpaudit.errors import TargetError
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,7 +71,7 @@ class ComposedTarget:
     parts: at least one.  post_process: import path of a function applied to every such tuple.
     """
 
-    parts: tuple[ImportedTarget | CallableTarget, ...]
+    parts: tuple[SingleTarget, ...]
     post_process: str | None = None
 
     @property
@@ -78,6 +83,102 @@ class ComposedTarget:
         """Return what is audited, as a reader would write it."""
         together = " + ".join(f"({part.describe()})" for part in self.parts)
         return f"{together}, then {self.post_process}" if self.post_process else together
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limits:
+    """What a draw in a process of its own may take, and what comes of more is an outcome.
+
+    timeout: seconds of one draw.  memory: bytes of address space of the process.  None: no limit.
+    Raises TargetError for a limit that is not above 0.
+    """
+
+    timeout: float | None = None
+    memory: int | None = None
+
+    def __post_init__(self) -> None:
+        if self.timeout is not None and not 0 < self.timeout < math.inf:
+            raise TargetError(f"timeout={self.timeout!r} must be above 0 seconds, and finite")
+        if self.memory is not None and self.memory <= 0:
+            raise TargetError(f"memory_limit={self.memory!r} must be above 0 bytes")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IsolatedTarget:
+    """A mechanism that draws in a process of its own.
+
+    python: the interpreter; None: the one that runs this.
+    """
+
+    target: ImportedTarget | CallableTarget
+    python: str | None = None
+    limits: Limits = Limits()
+
+    @property
+    def name(self) -> str:
+        """The mechanism's name."""
+        return self.target.name
+
+    def describe(self) -> str:
+        """Return what is audited, as a reader would write it."""
+        where = "in a process of its own" if self.python is None else f"run by {self.python}"
+        return f"{self.target.describe()}, {where}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CommandTarget:
+    """A program that speaks the protocol of docs/protocol.md.
+
+    words: the program and its arguments.  is_batch: whether it is asked for many outcomes at once;
+    None: as it says itself.  post_process: import path of a function applied to every outcome.
+    """
+
+    words: tuple[str, ...]
+    is_batch: bool | None = None
+    post_process: str | None = None
+    limits: Limits = Limits()
+
+    @property
+    def name(self) -> str:
+        """The command line."""
+        return shlex.join(self.words)
+
+    def describe(self) -> str:
+        """Return what is audited, as a reader would write it."""
+        return f"{self.name}, then {self.post_process}" if self.post_process else self.name
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RepeatedTarget:
+    """Independent runs of one mechanism on the same input, released as one output, a tuple.
+
+    times: of runs, at least 2. Raises TargetError for another number.
+    """
+
+    target: SingleTarget | ComposedTarget
+    times: int
+
+    def __post_init__(self) -> None:
+        if not _is_whole(self.times) or self.times < 2:
+            raise TargetError(f"repeat={self.times!r} must be a whole number of runs, at least 1")
+
+    @property
+    def name(self) -> str:
+        """The mechanism's name."""
+        return self.target.name
+
+    def describe(self) -> str:
+        """Return what is audited, as a reader would write it."""
+        return f"{self.target.describe()}; {self.times} independent runs are one output"
+
+
+def repeated(target: SingleTarget | ComposedTarget, times: int) -> AnyTarget:
+    """Return so many runs of a mechanism as one; itself for a single one. Raises TargetError."""
+    return target if times == 1 and _is_whole(times) else RepeatedTarget(target=target, times=times)
+
+
+def _is_whole(value: Any) -> bool:
+    return isinstance(value, Integral) and not isinstance(value, bool)
 
 
 def _name(function: Callable[..., Any]) -> str:
@@ -95,4 +196,5 @@ def _short(value: Any, width: int = 40) -> str:
     return text if len(text) <= width else f"{text[: width - 1]}…"
 
 
-AnyTarget = ImportedTarget | CallableTarget | ComposedTarget
+SingleTarget = ImportedTarget | CallableTarget | IsolatedTarget | CommandTarget
+AnyTarget = SingleTarget | ComposedTarget | RepeatedTarget

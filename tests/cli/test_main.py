@@ -59,7 +59,7 @@ def test_version(dpaudit: Any) -> None:
     ("word", "message"),
     [
         ("rum", "Did you mean 'run'?"),
-        ("xyz", "Known: run, explain, report, list, schema"),
+        ("xyz", "Known: run, bound, explain, report, list, schema"),
         ("pkg.mod:f", "Did you mean 'dpaudit run pkg.mod:f'?"),
         ("audits.yaml", "Did you mean 'dpaudit run audits.yaml'?"),
     ],

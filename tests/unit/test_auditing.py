@@ -285,9 +285,9 @@ def test_what_is_bet_on_a_block_was_learned_before_it(monkeypatch: pytest.Monkey
     learned_from: list[int] = []
     learn = selection.learn
 
-    def watched(draws: Any, *more: Any) -> Any:
+    def watched(draws: Any, *more: Any, **named: Any) -> Any:
         learned_from.append(draws.size)
-        return learn(draws, *more)
+        return learn(draws, *more, **named)
 
     monkeypatch.setattr(rounds, "learn", watched)
     one = only(audit(PureDP(1.0), samples=40_000))

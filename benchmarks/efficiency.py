@@ -1,0 +1,241 @@
+"""How near an audit comes to an oracle that knows the law of the mechanism.
+
+python -m benchmarks.efficiency [--only NAME]... [--seeds 25] [--processes 2]
+
+Efficiency is the draws that the oracle needs to expect the bound of the audit, over the draws that
+the audit made: the oracle neither learns nor bets, and spends all draws and all of α on one test.
+It may exceed 1 by luck, and is cut at 2; a bound of 0 has efficiency 0.
+"""
+
+from __future__ import annotations
+
+import argparse
+import math
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass
+from functools import partial
+from statistics import median
+from typing import Any
+
+import numpy as np
+
+import dpaudit
+from benchmarks.oracle import Oracle, Rule, information_limit
+from benchmarks.specimens import Specimen, specimens
+from dpaudit.auditing.spec import BETTING_SHARE
+
+ALPHA = 0.01
+MANY, FEW = 1_000_000, 10_000
+# A claim of this share of the true ε is to be refuted, within so many times the limit.
+CLAIMED_SHARE, BUDGET = 0.75, 25
+# No audit draws more: what needs more by the limit alone is left out.
+MOST = 10_000_000
+# Bounds are noisy: above this many times N the oracle is not asked.
+CLIP = 2.0
+LEAST_SEEDS = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """One line of the table, medians over seeds; refuting is nan where it was not measured.
+
+    lower, oracle: bounds at 10⁶ draws. many, few: efficiency at 10⁶ and 10⁴ draws. refuting: draws
+    to refute, over the limit. cpu: seconds outside the mechanism at 10⁶ draws.
+    """
+
+    name: str
+    epsilon: float
+    lower: float
+    oracle: float
+    many: float
+    few: float
+    refuting: float
+    limit: float
+    cpu: float
+    attack: str
+
+
+class Watched:
+    """A mechanism under audit: the CPU time inside it, and what the oracle's rule guesses on it."""
+
+    def __init__(self, specimen: Specimen, rule: Rule) -> None:
+        self.seconds = 0.0
+        self._specimen, self._rule = specimen, rule
+        self._calls: list[tuple[int, int, int]] = []
+
+    def __call__(self, dataset: Any, *, size: int, rng: np.random.Generator) -> Any:
+        start = time.process_time()
+        drawn = self._specimen.mechanism(dataset, size=size, rng=rng)
+        ratios = self._specimen.log_ratio(drawn)
+        ahead = int((ratios >= self._rule.high).sum())
+        behind = int((ratios < self._rule.low).sum())
+        is_d1 = dataset == self._specimen.d1
+        self._calls.append((size, *((ahead, behind) if is_d1 else (behind, ahead))))
+        self.seconds += time.process_time() - start
+        return drawn
+
+    def last(self, draws: int) -> tuple[int, int]:
+        """Return correct and wrong guesses on the last draws."""
+        sizes, correct, wrong = np.array(self._calls[::-1]).T
+        calls = int(np.searchsorted(np.cumsum(sizes), draws)) + 1
+        if sizes[:calls].sum() != draws:
+            raise RuntimeError(f"the last {draws:,} draws do not begin with a call")
+        return int(correct[:calls].sum()), int(wrong[:calls].sum())
+
+
+def audit(
+    specimen: Specimen, epsilon: float, samples: int, seed: int, rule: Rule, *, full: bool = True
+) -> tuple[dpaudit.AuditResult, Watched, float]:
+    """Audit at a claim of `epsilon`; return the CPU seconds of it all too."""
+    claim: dpaudit.PrivacyClaim = dpaudit.PureDP(epsilon)
+    if specimen.delta:
+        claim = dpaudit.ApproximateDP(epsilon, specimen.delta)
+    watched, start = Watched(specimen, rule), time.process_time()
+    result = dpaudit.audit(
+        watched, specimen.d1, specimen.d2, claim,
+        samples=samples, confidence=1 - ALPHA, seed=seed, full=full,
+    )  # fmt: skip
+    if result.error is not None:
+        raise RuntimeError(f"{specimen.name}: {result.error}")
+    return result, watched, time.process_time() - start
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """bound: for ε, less the luck of its draws. cpu: seconds outside the mechanism."""
+
+    bound: float
+    cpu: float
+    attack: str
+
+
+def run(specimen: Specimen, samples: int, rule: Rule, seed: int) -> Run:
+    """Audit to the last draw and take the bound.
+
+    Luck is what the oracle's rule gains on the certification draws over its expectation. Where the
+    audit found the same rule it is all of the audit's luck, and often most of it.
+    """
+    claimed = specimen.epsilon if specimen.claimed is None else specimen.claimed
+    result, watched, cpu = audit(specimen, claimed, samples, seed, rule)
+    fixed, lower = result.certificates[0].fixed, result.epsilon_lower
+    if lower > 0:
+        oracle = Oracle(specimen.law, fixed.alpha, specimen.delta)
+        lower -= oracle.luck(rule, *watched.last(fixed.draws), fixed.draws)
+    return Run(max(0.0, lower), cpu - watched.seconds, result.certificates[0].attack)
+
+
+def repeated(once: Callable[[int], Any], seeds: int, seconds: float) -> list[Any]:
+    """Run with one seed after the other; fewer than `seeds`, but five, when that takes too long."""
+    start, found = time.perf_counter(), []
+    for seed in range(seeds):
+        if seed >= LEAST_SEEDS and time.perf_counter() - start > seconds:
+            break
+        found.append(once(seed))
+    return found
+
+
+def efficiency(oracle: Oracle, bound: float, draws: int) -> float:
+    """Return the share of the draws that the oracle needs for a bound, at most `CLIP`."""
+    return oracle.draws_for(bound, CLIP * draws) / draws if bound > 0 else 0.0
+
+
+def refuting(specimen: Specimen, seeds: int, seconds: float) -> tuple[float, float]:
+    """Return draws to refute ¾ of the true ε over the limit of information, and that limit."""
+    if specimen.delta or math.isinf(specimen.epsilon):
+        return math.nan, math.nan
+    claimed = CLAIMED_SHARE * specimen.epsilon
+    limit = information_limit(specimen.law, claimed, BETTING_SHARE * ALPHA)
+    budget = max(10_000, math.ceil(BUDGET * limit))
+    if budget > MOST:
+        return math.nan, limit
+
+    nothing = Rule(-math.inf, math.inf, 0.0, 0.0)
+
+    def once(seed: int) -> float:
+        result, *_ = audit(specimen, claimed, budget, seed, nothing, full=False)
+        return result.certificates[0].refuted_after or math.inf
+
+    return median(repeated(once, seeds, seconds)) / limit, limit
+
+
+def measured(specimen: Specimen, seeds: int, seconds: float) -> Measured:
+    """Measure one specimen, for about three times so many seconds."""
+    oracle = Oracle(specimen.law, ALPHA, specimen.delta)
+    many, few = (
+        repeated(partial(run, specimen, size, oracle.rule(size)), seeds, seconds)
+        for size in (MANY, FEW)
+    )
+    lower, lower_few = (median(one.bound for one in runs) for runs in (many, few))
+    attacks = [one.attack for one in many]
+    times, limit = refuting(specimen, seeds, seconds)
+    return Measured(
+        name=specimen.name,
+        epsilon=specimen.epsilon,
+        lower=lower,
+        oracle=oracle.bound(MANY),
+        many=efficiency(oracle, lower, MANY),
+        few=efficiency(oracle, lower_few, FEW),
+        refuting=times,
+        limit=limit,
+        cpu=median(one.cpu for one in many),
+        attack=max(attacks, key=attacks.count),
+    )
+
+
+def line(one: Measured) -> str:
+    """Return one line of the table."""
+    refuted = "" if math.isnan(one.refuting) else f"{one.refuting:.1f} ×"
+    limit = "" if math.isnan(one.limit) else f"{one.limit:,.0f}"
+    return (
+        f"{one.name:<48}{one.epsilon:>7.3f}{one.lower:>9.4f}{one.oracle:>9.4f}"
+        f"{one.many:>7.2f}{one.few:>7.2f}{refuted:>9}{limit:>12}{one.cpu:>7.2f}  {one.attack}"
+    )
+
+
+def summary(table: Sequence[Measured]) -> Iterator[str]:
+    """Yield the figures over all specimens, beside those wanted."""
+    many, few = [one.many for one in table], [one.few for one in table]
+    times = [one.refuting for one in table if not math.isnan(one.refuting)]
+    slowest = max(one.cpu for one in table)
+    yield f"efficiency at 10⁶: median {median(many):.2f} (≥ 0.7), least {min(many):.2f} (≥ 0.4)"
+    yield f"efficiency at 10⁴: median {median(few):.2f} (≥ 0.4), least {min(few):.2f}"
+    if times:
+        most = max(times)
+        yield f"draws to refute / limit: median {median(times):.1f} (≤ 6), most {most:.1f} (≤ 20)"
+    yield f"CPU outside the mechanism at 10⁶: at most {slowest:.1f} s (≤ 15)"
+
+
+def chosen(names: Iterable[str]) -> list[Specimen]:
+    """Return the specimens of these names, all if there are none; raises SystemExit."""
+    every = {one.name: one for one in specimens()}
+    unknown = [name for name in names if name not in every]
+    if unknown:
+        raise SystemExit(f"--only {unknown[0]!r} is no specimen; known: {'; '.join(every)}")
+    return [every[name] for name in names] or list(every.values())
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--only", action="append", default=[], metavar="NAME")
+    parser.add_argument("--seeds", type=int, default=25)
+    parser.add_argument("--seconds", type=float, default=3.0, help="for each of three columns")
+    parser.add_argument("--processes", type=int, default=2)
+    given = parser.parse_args()
+    print(
+        f"99 %, medians of {LEAST_SEEDS} to {given.seeds} seeds; × is draws to refute ¾ ε / limit"
+    )
+    titles = f"{'at least':>9}{'oracle':>9}{'10⁶':>7}{'10⁴':>7}{'×':>9}{'limit':>12}{'CPU':>7}"
+    print(f"{'specimen':<48}{'ε':>7}{titles}  attack")
+    table = []
+    with ProcessPoolExecutor(given.processes) as pool:
+        measure = partial(measured, seeds=given.seeds, seconds=given.seconds)
+        for one in pool.map(measure, chosen(given.only)):
+            table.append(one)
+            print(line(one), flush=True)
+    print("\n".join(["", *summary(table)]))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,61 @@
+"""How surely configs/seeds finds the violations that it expects.
+
+python -m benchmarks.expected_violations [--runs 1000] [--workers 2] [FILE.yaml...]
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+
+from dpaudit.auditing.engine import run_audit
+from dpaudit.auditing.result import Verdict
+from dpaudit.auditing.spec import AuditSpec
+from dpaudit.config import load_config
+
+CONFIGS = Path(__file__).parents[1] / "configs" / "seeds"
+
+
+def refuted_after(spec: AuditSpec, seed: int) -> float | None:
+    """Return the share of its draws after which a run refuted the claim; 1 when only the exact test
+    at the end did, None when nothing did."""
+    result = run_audit(replace(spec, seed=seed))
+    if result.verdict is not Verdict.VIOLATION:
+        return None
+    return min(
+        (one.refuted_after or one.budget) / one.budget for one in result.certificates if one.refuted
+    )
+
+
+def line(spec: AuditSpec, shares: Sequence[float | None]) -> str:
+    """Return one line of the table."""
+    found = [one for one in shares if one is not None]
+    latest = f"{max(found):.1%}" if found else ""
+    return f"{spec.name:<48}{len(found):>6} of {len(shares)}{latest:>10}"
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("files", nargs="*", type=Path)
+    parser.add_argument("--runs", type=int, default=1000)
+    parser.add_argument("--workers", type=int, default=2)
+    given = parser.parse_args(arguments)
+    files = given.files or sorted(CONFIGS.glob("*.yaml"))
+    print(f"{'audit':<48}{'found':>6}{'latest refutation, of its draws':>36}")
+    missed = 0
+    with ProcessPoolExecutor(given.workers) as pool:
+        for spec in (one for file in files for one in load_config(file)):
+            if spec.expect != "violation" or spec.exact:
+                continue
+            shares = list(pool.map(partial(refuted_after, spec), range(given.runs)))
+            missed += shares.count(None)
+            print(line(spec, shares), flush=True)
+    return int(missed > 0)
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

@@ -1,0 +1,87 @@
+"""The attack on repeated runs: one log-ratio, learned from all runs at once and added up over them.
+
+The runs on one input are independent and alike, so that the sum is the best score there is when
+the log-ratio of one run is known, and learning it from all runs takes as many times fewer draws.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+
+import numpy as np
+
+from dpaudit.attacks.additive import cell_weights
+from dpaudit.attacks.cells import Cells, make_cells
+from dpaudit.attacks.levels import Candidate, FloatArray, folds
+from dpaudit.attacks.scores import Scored, most, shares
+from dpaudit.draws import SelectionDraws
+from dpaudit.outcomes import Column, Outcomes
+from dpaudit.outcomes.columns import join
+
+_CELLS = 64
+_RUN = re.compile(r"\boutput\[\d+\]")
+_EVERY = "output[*]"
+
+Names = tuple[str, ...]
+
+
+def exchangeable(selection: SelectionDraws) -> list[Candidate]:
+    """Order lists of runs by the sum over the runs of what each says by itself."""
+    groups = _alike(selection.outcomes.columns)
+    if not groups:
+        return []
+    tables, spread, total = [], [], np.zeros(selection.size)
+    for name, columns in groups.items():
+        table, held_out = _pooled(name, columns, selection)
+        tables.append((table, tuple(column.name for column in columns)))
+        spread.append(float(held_out.std()))
+        total += held_out
+    freeze = partial(Exchangeable, tuple(tables), shares(list(groups), spread))
+    return [Scored("sum over runs", total, freeze).candidate(selection)]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Exchangeable:
+    """The score that adds up what every run says. tables: cell to score, and the columns that it
+    is for, one of each run."""
+
+    tables: tuple[tuple[Cells, Names], ...]
+    columns: tuple[tuple[str, float], ...]
+
+    def __call__(self, outcomes: Outcomes) -> FloatArray:
+        total = np.zeros(outcomes.size)
+        for table, names in self.tables:
+            for column in outcomes.named(names):
+                total += table(column)
+        return total
+
+    def words(self) -> str:
+        what = f"adds up {max(len(names) for _, names in self.tables)} runs"
+        named = most(self.columns) if len(self.columns) > 1 else ()
+        return f"{what}, most of all {', '.join(named)}" if named else what
+
+
+def _alike(columns: Sequence[Column]) -> dict[str, list[Column]]:
+    """Return the columns of runs, by what they are of every run."""
+    found: dict[str, list[Column]] = {}
+    for column in columns:
+        name, replaced = _RUN.subn(_EVERY, column.name, count=1)
+        if replaced:
+            found.setdefault(name, []).append(column)
+    return found
+
+
+def _pooled(
+    name: str, columns: Sequence[Column], selection: SelectionDraws
+) -> tuple[Cells, FloatArray]:
+    """Return the log-ratios of the cells of one column, learned from all runs, and for every draw
+    their sum over the runs without its fold."""
+    runs = len(columns)
+    cells = make_cells(join([replace(one, name=name) for one in columns]), _CELLS)
+    place = np.concatenate([cells(column) for column in columns]).astype(np.int64)
+    fold, is_d1 = np.tile(folds(selection.size), runs), np.tile(selection.is_d1, runs)
+    every, held_out = cell_weights(cells, place, fold, is_d1)
+    return cells.with_values(every), held_out.reshape(runs, -1).sum(axis=0)

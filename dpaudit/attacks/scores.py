@@ -1,0 +1,166 @@
+"""Scores: one number for every outcome, the larger the more it speaks for d1, cut into levels."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Protocol, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpaudit.attacks.digitiser import Digitiser
+from dpaudit.attacks.levels import (
+    PENALTY,
+    Candidate,
+    FloatArray,
+    IntArray,
+    LevelMap,
+    tail_refined,
+)
+from dpaudit.draws import LevelArray, SelectionDraws
+from dpaudit.outcomes import KIND, Outcomes
+
+COLUMNS_NAMED = 4
+_LEAST_SHARE = 0.25
+# A sum of columns must promise more than one column that is read off, of 10,000 draws 2 % more.
+LUCK = 2.0
+_PARTS = 3
+
+Fit = TypeVar("Fit")
+
+
+class Score(Protocol):
+    """A score, frozen and picklable.
+
+    columns: what it depends on most, with shares that add up to at most 1.
+    """
+
+    @property
+    def columns(self) -> tuple[tuple[str, float], ...]: ...
+
+    def __call__(self, outcomes: Outcomes) -> FloatArray:
+        """Return the score of every outcome, each by itself; NaN has no place in the order."""
+        ...
+
+    def words(self) -> str:
+        """Return what the score is, e.g. `adds up 5 coordinates`."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Scored:
+    """What an attack makes of the selection draws.
+
+    held_out: (size,), the score of every draw by a fit that had not seen it. freeze: makes the
+        score that was fitted to all of them. luck: as of a candidate. edges: where levels part.
+    """
+
+    attack: str
+    held_out: FloatArray
+    freeze: Callable[[], Score]
+    luck: float = LUCK
+    edges: FloatArray = field(init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "edges", _edges(self.held_out))
+
+    @property
+    def levels(self) -> IntArray:
+        """The level of every draw; that of NaN is the last one, len(edges) + 1."""
+        level = np.searchsorted(self.edges, self.held_out, side="right")
+        return np.where(np.isnan(self.held_out), len(self.edges) + 1, level)
+
+    def candidate(self, selection: SelectionDraws) -> Candidate:
+        """Return the order by this score."""
+        cells = 2 * (len(self.edges) + 2)
+        table = np.bincount(self.levels * 2 + ~selection.is_d1, minlength=cells).reshape(-1, 2)
+        freeze = partial(_frozen, self.freeze, self.edges)
+        return Candidate(self.attack, table, PENALTY, freeze, self.luck, self)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ScoreLevels(LevelMap):
+    """The level of an outcome's score; the last one for those without a score."""
+
+    score: Score
+    digitise: Digitiser
+
+    @property
+    def levels(self) -> int:
+        return len(self.digitise.edges) + 2
+
+    def __call__(self, outcomes: Outcomes) -> LevelArray:
+        score = self.score(outcomes)
+        gaps = np.isnan(score)
+        if not gaps.any():
+            return np.asarray(self.digitise(score), dtype=np.intp)
+        found = self.digitise(np.where(gaps, 0.0, score))
+        return np.where(gaps, self.levels - 1, found).astype(np.intp)
+
+    def words(self, chosen: NDArray[np.bool_]) -> str:
+        edges = [-np.inf, *self.digitise.edges.tolist(), np.inf]
+        inside = np.flatnonzero(chosen[:-1])
+        if len(inside) == 0:
+            return "score is never as it was seen before"
+        low, high = edges[inside[0]], edges[inside[-1] + 1]
+        bounds = f"≥ {low:.4g}" if high == np.inf else f"< {high:.4g}"
+        if low == -np.inf and high == np.inf:
+            bounds = "is any number"
+        return f"score {bounds}, where the score {self.score.words()}"
+
+
+def shares(names: Sequence[str], weights: Sequence[float]) -> tuple[tuple[str, float], ...]:
+    """Return by column, the largest first, its share of the weights; columns of kinds count for
+    what they are the kinds of, and those that weigh nothing are left out."""
+    total: dict[str, float] = {}
+    for name, weight in zip(names, weights, strict=True):
+        plain = name.removeprefix(KIND)
+        total[plain] = total.get(plain, 0.0) + float(weight)
+    every = max(sum(total.values()), 1e-300)
+    found = [(name, weight / every) for name, weight in total.items() if weight > 0]
+    return tuple(sorted(found, key=lambda one: -one[1]))
+
+
+def most(columns: Sequence[tuple[str, float]]) -> tuple[str, ...]:
+    """Return the names of the columns that move a score most, without those that hardly do."""
+    largest = columns[0][1] if columns else 0.0
+    named = columns[:COLUMNS_NAMED]
+    return tuple(name for name, share in named if share > _LEAST_SHARE * largest)
+
+
+def cross_fitted(
+    size: int,
+    most_rows: int,
+    fit: Callable[[IntArray], Fit],
+    score: Callable[[Fit, IntArray], FloatArray],
+) -> tuple[FloatArray, Fit]:
+    """Return the scores of all draws by fits that had not seen them, and the fit to keep.
+
+    fit: of the draws at some places, at most `most_rows`. Of many draws two fits are enough, each
+    of which scores what the other one saw; of few, all but every third draw is fitted to at a time.
+    """
+    every = np.arange(size)
+    if size >= 2 * most_rows:
+        first, second = every[:most_rows], every[most_rows : 2 * most_rows]
+        kept = fit(first)
+        parts = [score(fit(second), first), score(kept, every[most_rows:])]
+        return np.concatenate(parts), kept
+    held_out = np.empty(size)
+    for part in range(_PARTS):
+        inside = every % _PARTS == part
+        held_out[inside] = score(fit(every[~inside][:most_rows]), every[inside])
+    return held_out, fit(every[:most_rows])
+
+
+def _frozen(freeze: Callable[[], Score], edges: FloatArray) -> ScoreLevels:
+    return ScoreLevels(freeze(), Digitiser(edges, np.arange(len(edges) + 1, dtype=np.intp)))
+
+
+def _edges(scores: FloatArray) -> FloatArray:
+    known = scores[~np.isnan(scores)]
+    if len(known) == 0:
+        return np.empty(0)
+    edges = np.unique(np.quantile(known, tail_refined(4 / len(known)), method="lower"))
+    return np.asarray(edges[edges > known.min()], dtype=np.float64)

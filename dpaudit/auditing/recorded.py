@@ -1,0 +1,368 @@
+"""Audits of draws made elsewhere: split at random, learned from, certified by one exact test.
+
+Nothing is bet, since nothing is sequential about draws that are all there: the exact test gets the
+whole error probability. docs/method.md §12.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpaudit.attacks.distinguisher import Distinguisher
+from dpaudit.attacks.one_dimensional import thresholds
+from dpaudit.attacks.selection import ATTACKS, Aim, accuse, has_atoms, learn, most_telling
+from dpaudit.auditing.engine import versions
+from dpaudit.auditing.exact_test import Setting, accused, atoms_test, game_test, pair_test
+from dpaudit.auditing.result import (
+    AuditResult,
+    Block,
+    Certificate,
+    FixedTest,
+    Recording,
+    Verdict,
+)
+from dpaudit.auditing.rounds import CONTINUOUS
+from dpaudit.auditing.schedule import limits_for
+from dpaudit.auditing.spec import (
+    MINIMUM_SAMPLES,
+    BoundMethod,
+    Expectation,
+    check_confidence,
+    check_seed,
+)
+from dpaudit.claims import ComputationalDP, PrivacyClaim, ProbabilisticDP, ProfilePoint
+from dpaudit.draws import FreshDraws, SelectionDraws
+from dpaudit.errors import MechanismError, UsageError
+from dpaudit.outcomes import Column, Outcomes, concatenate, from_raw, narrowed
+from dpaudit.sampling.sampler import Measure, atom_tally, failures_by_arm
+from dpaudit.stats.thinning import TOSSED_AGAIN, coin_flips, looks_tossed
+from dpaudit.tally import Tally
+
+Rows = NDArray[np.intp]
+Raw = Sequence[Any] | NDArray[Any]
+
+# Draws of each input, at least.
+_LEAST_OF_ONE = 100
+# The share of the draws to learn from: more than where draws can be made at will, since the bound
+# of few draws depends most on the event (a third is near the best from 1,000 to 20,000 draws).
+_LEARNED = 1 / 3
+_SHUFFLING = 20_231
+# Coins that look less fair than so are not taken for coins.
+_IMPLAUSIBLE = 1e-6
+# From this ratio of the numbers of draws on, the textbook bound may gain more by using all draws of
+# the more frequent input than it loses by being the weaker one.
+_UNEVEN = 2.0
+_FIXED_ARMS = (
+    "the numbers of draws of d1 and of d2 were fixed, not tossed for: {how} (docs/method.md §12)"
+)
+_THINNED = "certified on a random part of the draws, as many of each as fair coins asked for"
+_PAIRED = "certified by a Clopper–Pearson bound for each input by itself"
+_NO_COINS = (
+    "the arms do not look like tosses of a fair coin ({d1} of d1, {d2} of d2, {changes} changes "
+    "from one to the next), so they are taken as fixed"
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class RecordedAudit:
+    """Is `claim` refuted by draws that were made elsewhere?
+
+    outcomes: (rows,), one draw each; is_d1: (rows,), by which input. Draws of one input are taken
+        to be independent, and alike in law.
+    coin_flipped: a fair coin of its own picked the input of every row.
+    scores_only: outcomes are scores of an attack; only thresholds are tried.
+    bound: how counts become a bound; None: the more powerful of those that are valid.
+    source: where the draws come from, in words; pair: which inputs, in words.
+
+    Raises UsageError for a value outside its range, and for too few draws.
+    """
+
+    name: str
+    source: str
+    pair: str
+    outcomes: Outcomes
+    is_d1: NDArray[np.bool_]
+    claim: PrivacyClaim
+    coin_flipped: bool = False
+    scores_only: bool = False
+    bound: BoundMethod | None = None
+    confidence: float = 0.99
+    seed: int = 0
+    expect: Expectation | None = None
+
+    def __post_init__(self) -> None:
+        check_confidence(self.confidence)
+        check_seed(self.seed)
+        if isinstance(self.claim, ComputationalDP) and self.claim.adversary is not None:
+            raise UsageError(
+                "recorded outputs are audited as they are, without an adversary; record its "
+                "answers (1, 2 or None) as the outputs"
+            )
+        if len(self.is_d1) < MINIMUM_SAMPLES:
+            raise UsageError(
+                f"{len(self.is_d1):,} draws are too few to certify anything; "
+                f"give at least {MINIMUM_SAMPLES:,} in all"
+            )
+        for arm, draws in zip(("d1", "d2"), self.arms, strict=True):
+            if draws < _LEAST_OF_ONE:
+                raise UsageError(
+                    f"{draws:,} draws of {arm} are too few; give at least {_LEAST_OF_ONE} of each"
+                )
+        if all(map(_is_empty, self.outcomes.columns)):
+            raise UsageError("every outcome is NaN; record what the mechanism returned")
+        if self.scores_only and len(self.outcomes.columns) != 1:
+            raise UsageError("scores must be single numbers, one for each draw")
+
+    @property
+    def arms(self) -> tuple[int, int]:
+        """Draws of d1 and of d2."""
+        d1 = int(self.is_d1.sum())
+        return d1, len(self.is_d1) - d1
+
+
+def _is_empty(column: Column) -> bool:
+    """Whether a column holds nothing but NaN."""
+    return column.codes is not None and column.labels == ("NaN",) and bool(column.codes.all())
+
+
+def recorded_audit(outcomes_d1: Raw, outcomes_d2: Raw, **given: Any) -> RecordedAudit:
+    """Return the audit of two samples; `given` are further fields of RecordedAudit.
+
+    Raises UsageError for outcomes of a type that is not read.
+    """
+    tables = [_read(raw, arm) for raw, arm in ((outcomes_d1, "d1"), (outcomes_d2, "d2"))]
+    is_d1 = np.repeat([True, False], [table.size for table in tables])
+    # Two samples do not say in what order coins picked them: in any.
+    order = np.random.default_rng(_SHUFFLING).permutation(len(is_d1))
+    outcomes = concatenate(tables).take(order)
+    return RecordedAudit(outcomes=outcomes, is_d1=is_d1[order], **given)
+
+
+def coin_flipped_audit(outcomes: Raw, is_d1: NDArray[np.bool_], **given: Any) -> RecordedAudit:
+    """Return the audit of one sample whose inputs fair coins picked, row by row."""
+    return RecordedAudit(outcomes=_read(outcomes, "both"), is_d1=is_d1, coin_flipped=True, **given)
+
+
+def _read(raw: Raw, arm: str) -> Outcomes:
+    try:
+        return from_raw(raw)
+    except MechanismError as error:
+        raise UsageError(f"the outcomes of {arm}: {error}") from error
+
+
+def audit_recorded(audit: RecordedAudit) -> AuditResult:
+    """Return what the draws show."""
+    start = time.perf_counter()
+    certificate = _Recorded(audit).certificate()
+    return AuditResult(
+        name=audit.name,
+        verdict=Verdict.VIOLATION if certificate.refuted else Verdict.NO_VIOLATION_FOUND,
+        claim=audit.claim,
+        target=audit.source,
+        confidence=audit.confidence,
+        seed=audit.seed,
+        certificates=(certificate,),
+        seconds=time.perf_counter() - start,
+        versions=versions(),
+        expect=audit.expect,
+    )
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Split:
+    """Rows to learn from, and of the others those that the game and the pair of bounds may use."""
+
+    selection: Rows
+    game: Rows
+    pair: Rows
+
+
+class _Recorded:
+    """One audit of recorded draws; `certificate` once."""
+
+    def __init__(self, audit: RecordedAudit) -> None:
+        self._audit = audit
+        self._rng = np.random.default_rng(audit.seed)
+        self._warnings: list[str] = []
+        self._is_tossed = audit.coin_flipped and self._looks_tossed()
+        self._attacks = (thresholds,) if audit.scores_only else ATTACKS
+
+    def certificate(self) -> Certificate:
+        split = self._split()
+        selection = self._fresh(split.selection).release()
+        self._warnings += filter(None, [narrowed(selection.outcomes)])
+        point = self._point(selection, len(split.game))
+        several = len(self._audit.claim.points()) > 1
+        aim = Aim(point, len(split.game), for_delta=several)
+        rule = learn(selection, aim, self._attacks).distinguisher
+        fixed, tally = self._certify(rule, point, selection, split)
+        return self._result(rule, point, selection, fixed, tally)
+
+    def _split(self) -> _Split:
+        """Split the rows by the seed and by their inputs alone, never by what is in them."""
+        return self._tossed_split() if self._is_tossed else self._fixed_split()
+
+    def _tossed_split(self) -> _Split:
+        order = self._rng.permutation(len(self._audit.is_d1))
+        size = self._learning_size(len(order))
+        return _Split(order[:size], order[size:], order[size:])
+
+    def _fixed_split(self) -> _Split:
+        arms = [np.flatnonzero(self._audit.is_d1 == arm) for arm in (True, False)]
+        d1, d2 = (self._rng.permutation(rows) for rows in arms)
+        # As many of each, as the predictions of learning take it.
+        each = self._learning_size(2 * min(len(d1), len(d2))) // 2
+        selection = self._rng.permutation(np.concatenate([d1[:each], d2[:each]]))
+        d1, d2 = d1[each:], d2[each:]
+        coins = coin_flips(len(d1), len(d2))
+        heads = self._heads(coins, len(d1), len(d2))
+        game = np.concatenate([d1[:heads], d2[: coins - heads]])
+        return _Split(selection, game, np.concatenate([d1, d2]))
+
+    def _heads(self, coins: int, first: int, second: int) -> int:
+        """Toss fair coins until they ask for no more draws than there are."""
+        while True:
+            heads = int(self._rng.binomial(coins, 0.5))
+            if heads <= first and coins - heads <= second:
+                return heads
+
+    def _learning_size(self, rows: int) -> int:
+        limits = limits_for(len(self._audit.outcomes.columns), single_draws=False)
+        return min(limits.learned, round(_LEARNED * rows))
+
+    def _looks_tossed(self) -> bool:
+        is_d1 = self._audit.is_d1
+        changes = int((is_d1[1:] != is_d1[:-1]).sum())
+        d1, d2 = self._audit.arms
+        if looks_tossed(d1, d2, changes, _IMPLAUSIBLE):
+            return True
+        self._warnings.append(_NO_COINS.format(d1=f"{d1:,}", d2=f"{d2:,}", changes=f"{changes:,}"))
+        return False
+
+    def _fresh(self, rows: Rows) -> FreshDraws:
+        return FreshDraws(self._audit.outcomes.take(rows), self._audit.is_d1[rows])
+
+    def _point(self, selection: SelectionDraws, coming: int) -> ProfilePoint:
+        claim = self._audit.claim
+        if len(claim.points()) == 1:
+            return claim.point()
+        return most_telling(selection, claim, coming, self._attacks)
+
+    def _certify(
+        self, rule: Distinguisher, point: ProfilePoint, selection: SelectionDraws, split: _Split
+    ) -> tuple[FixedTest, Tally]:
+        words = (rule.words(1), rule.words(-1))
+        atoms = self._accuses(selection)
+        use_pair = not atoms and self._prefers_pair(rule, point, selection, split)
+        rows = split.pair if use_pair else split.game
+        self._say_how(use_pair)
+        (tally,) = self._fresh(rows).looks(rule, rule.levels, len(rows))
+        setting = self._setting(point, thinned=not (self._is_tossed or use_pair))
+        if atoms:
+            suspects = accuse(selection, point)
+            draws = self._audit.outcomes.take(rows), self._audit.is_d1[rows]
+            counts = atom_tally(Measure(rule, suspects), *draws)
+            if counts is None:
+                raise RuntimeError("accused atoms were not counted")
+            return atoms_test(setting, accused(suspects, counts), tally.arms), tally
+        test = pair_test if use_pair else game_test
+        return test(setting, tally, rule.guesses, words), tally
+
+    def _setting(self, point: ProfilePoint, *, thinned: bool) -> Setting:
+        alpha = 1 - self._audit.confidence
+        share = 1 - TOSSED_AGAIN if thinned else 1.0
+        return Setting("recorded", point, share * alpha, self._audit.confidence)
+
+    def _accuses(self, selection: SelectionDraws) -> bool:
+        """Whether single outputs are certified, as the probabilistic definition wants it."""
+        if not isinstance(self._audit.claim, ProbabilisticDP):
+            return False
+        repeats = has_atoms(selection)
+        self._warnings += [] if repeats else [CONTINUOUS]
+        return repeats
+
+    def _prefers_pair(
+        self, rule: Distinguisher, point: ProfilePoint, selection: SelectionDraws, split: _Split
+    ) -> bool:
+        """Whether to certify by a pair of bounds, decided by draws that certify nothing."""
+        if self._audit.bound is not None:
+            return self._audit.bound == "clopper-pearson"
+        d1, d2 = self._audit.arms
+        if self._is_tossed or max(d1, d2) <= _UNEVEN * min(d1, d2):
+            return False
+        seen = _seen(rule, selection)
+        words = (rule.words(1), rule.words(-1))
+        pair_arms = self._arms(split.pair)
+        game_arms = (len(split.game) // 2,) * 2
+        setting = self._setting(point, thinned=False)
+        by_pair = pair_test(setting, _scaled(seen, pair_arms), rule.guesses, words)
+        by_game = game_test(setting, _scaled(seen, game_arms), rule.guesses, words)
+        return _promise(by_pair) > _promise(by_game)
+
+    def _arms(self, rows: Rows) -> tuple[int, int]:
+        d1 = int(self._audit.is_d1[rows].sum())
+        return d1, len(rows) - d1
+
+    def _say_how(self, use_pair: bool) -> None:
+        if not self._is_tossed:
+            how = _PAIRED if use_pair else _THINNED
+            self._warnings.append(_FIXED_ARMS.format(how=how))
+
+    def _result(
+        self,
+        rule: Distinguisher,
+        point: ProfilePoint,
+        selection: SelectionDraws,
+        fixed: FixedTest,
+        tally: Tally,
+    ) -> Certificate:
+        audit, alpha = self._audit, 1 - self._audit.confidence
+        d1 = int(selection.is_d1.sum())
+        learning = Block("learning", None, selection.size, ((d1, selection.size - d1),))
+        counts = tuple((int(one), int(other)) for one, other in tally.counts)
+        return Certificate(
+            pair=audit.pair,
+            point=point,
+            refuted=fixed.p_value <= fixed.alpha,
+            attack="single outputs" if fixed.method == "probabilistic" else rule.attack,
+            draws=selection.size + tally.draws,
+            budget=len(audit.is_d1),
+            refuted_after=None,
+            alpha=alpha,
+            alpha_betting=0.0,
+            wealth=1.0,
+            epsilon_betting=0.0,
+            epsilon_lower=fixed.epsilon_lower,
+            delta_lower=fixed.delta_lower,
+            p_value=min(1.0, fixed.p_value * alpha / fixed.alpha),
+            fixed=fixed,
+            failures=failures_by_arm(audit.outcomes, audit.is_d1),
+            reproducible=True,
+            rounds=(),
+            blocks=(learning, Block("recorded", None, tally.draws, counts)),
+            guesses=tuple(rule.guesses.tolist()),
+            warnings=tuple(self._warnings),
+            recording=Recording(*audit.arms, self._is_tossed),
+        )
+
+
+def _seen(rule: Distinguisher, selection: SelectionDraws) -> Tally:
+    """Return how a rule fares on the draws that it was learned from: fit for predictions only."""
+    cell = rule(selection.outcomes).astype(np.intp) * 2 + ~selection.is_d1
+    return Tally(np.bincount(cell, minlength=2 * rule.levels).reshape(-1, 2))
+
+
+def _scaled(seen: Tally, arms: tuple[int, int]) -> Tally:
+    """Return about what so many draws of each input would give."""
+    shares = seen.counts / np.maximum(1, seen.counts.sum(axis=0))
+    return Tally(np.floor(shares * arms).astype(np.int64))
+
+
+def _promise(test: FixedTest) -> tuple[float, float]:
+    return (test.epsilon_lower, test.delta_lower)

@@ -1,0 +1,186 @@
+"""`dpaudit bound`: audit draws that were made elsewhere, or guesses about canaries."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import click
+
+from dpaudit.auditing.result import AuditResult
+from dpaudit.claims import PrivacyClaim
+from dpaudit.cli import exit_codes
+from dpaudit.cli.files import check_writable, write_whole
+from dpaudit.cli.flags import given_settings, missing_parameters, some_flags
+from dpaudit.cli.group import debug_option
+from dpaudit.cli.output import Printer
+from dpaudit.config import build_claim
+from dpaudit.errors import UsageError
+from dpaudit.stats.one_run import Guesses
+
+_STDOUT = "-"
+_EXAMPLE = "dpaudit bound d1.npy d2.npy --epsilon 1"
+_GUESSES = "dpaudit bound --guesses 1000 100 75 --epsilon 1"
+
+
+@click.command(short_help="Audit draws that were made elsewhere.")
+@click.argument("files", nargs=-1, required=True, metavar="D1 D2|FILE|N R V")
+@click.option(
+    "--arm",
+    metavar="COLUMN",
+    help="One file holds the draws of both inputs; this column says which a row is of, 1 or 2, as "
+    "a fair coin picked it.",
+)
+@click.option(
+    "--scores", is_flag=True, help="A row is the score of an attack: try only thresholds."
+)
+@click.option(
+    "--guesses",
+    is_flag=True,
+    help="Not draws, but one run with canaries: how many there were, how many were guessed to be "
+    "in or out, how many guesses were right; or a file with the columns included and guess.",
+)
+@some_flags(
+    "--epsilon", "--delta", "--mu", "--sigma", "--rho", "--order", "--tradeoff", "--group",
+    "--definition", "--confidence",
+)  # fmt: skip
+@click.option(
+    "--bound",
+    type=click.Choice(["game", "clopper-pearson"]),
+    help="How counts become a bound. Default: the more powerful of those that are valid.",
+)
+@some_flags("--seed", "--expect")
+@click.option(
+    "--json",
+    "json_file",
+    metavar="FILE",
+    help="Write the result here, complete enough to be rechecked by dpaudit report; '-': standard "
+    "output, the report to stderr.",
+)
+@click.option("-q", "--quiet", is_flag=True, help="One line.")
+@click.option("-v", "--verbose", count=True, help="How the result came about.")
+@debug_option
+@click.pass_context
+def bound(
+    ctx: click.Context,
+    /,
+    files: tuple[str, ...],
+    arm: str | None,
+    scores: bool,
+    guesses: bool,
+    bound: str | None,
+    json_file: str | None,
+    quiet: bool,
+    verbose: int,
+    **flags: Any,
+) -> int:
+    """Audit recorded outputs: D1 and D2 hold those for two neighbouring inputs, one a row (.npy,
+    .csv, .tsv, .jsonl, .parquet). The seed splits them into draws to learn from and draws to
+    certify with.
+
+    \b
+    dpaudit bound d1.npy d2.npy --epsilon 1 --delta 1e-5
+    dpaudit bound draws.csv --arm input --epsilon 1
+    dpaudit bound --guesses 1000 100 75 --epsilon 1
+    """
+    settings = given_settings(ctx, flags)
+    claim = _claim(settings.pop("claim", {}))
+    if json_file is not None and json_file != _STDOUT:
+        check_writable(Path(json_file))
+    if guesses:
+        _check_lone(arm=arm, scores=scores, bound=bound, seed=settings.get("seed"))
+        result = _of_guesses(files, claim, settings)
+    else:
+        more = {**settings, "bound": bound, "scores_only": scores}
+        result = _of_draws(files, arm, {**more, "claim": claim})
+    return _shown(result, json_file, Printer(
+        quiet=quiet, verbose=verbose, to_stderr=json_file == _STDOUT,
+    ))  # fmt: skip
+
+
+def _shown(result: AuditResult, json_file: str | None, printer: Printer) -> int:
+    printer.show(result)
+    if json_file is not None:
+        from dpaudit.reports.json import to_json
+
+        text = to_json([result])
+        if json_file == _STDOUT:
+            click.echo(text, nl=False)
+        else:
+            write_whole(Path(json_file), text)
+    return exit_codes.of_result(result)
+
+
+def _claim(parameters: dict[str, Any]) -> PrivacyClaim:
+    missing = missing_parameters(parameters)
+    if missing:
+        verb = "is" if len(missing) == 1 else "are"
+        raise UsageError(
+            f"{', '.join(missing)} {verb} missing; an audit of recorded outputs looks like "
+            f"{_EXAMPLE}"
+        )
+    return build_claim(parameters)
+
+
+def _of_draws(files: Sequence[str], arm: str | None, given: dict[str, Any]) -> AuditResult:
+    from dpaudit.auditing.recorded import audit_recorded, coin_flipped_audit, recorded_audit
+    from dpaudit.targets.recordings import read_arms, read_pair
+
+    wanted = 1 if arm else 2
+    if len(files) != wanted:
+        raise UsageError(_wrong_number(files, arm))
+    names = {"name": ", ".join(files), "source": f"outputs recorded in {' and '.join(files)}"}
+    if arm is not None:
+        outcomes, is_d1 = read_arms(Path(files[0]), arm)
+        pair = f"d1, d2 = 1 and 2 in the column {arm!r}"
+        return audit_recorded(coin_flipped_audit(outcomes, is_d1, **names, pair=pair, **given))
+    first, second = read_pair(Path(files[0]), Path(files[1]))
+    pair = f"d1 = {files[0]}, d2 = {files[1]}"
+    return audit_recorded(recorded_audit(first, second, **names, pair=pair, **given))
+
+
+def _wrong_number(files: Sequence[str], arm: str | None) -> str:
+    if arm is not None:
+        return f"--arm {arm} takes one file with the draws of both inputs, not {len(files)}"
+    if len(files) == 1:
+        return (
+            f"two files are needed, the outputs of d1 and those of d2, as in {_EXAMPLE}; if "
+            f"{files[0]} holds both, name the column that tells them apart with --arm"
+        )
+    return f"two files are needed, the outputs of d1 and those of d2, not {len(files)}"
+
+
+def _of_guesses(files: Sequence[str], claim: PrivacyClaim, settings: dict[str, Any]) -> AuditResult:
+    from dpaudit.auditing.one_run import audit_guesses
+
+    seen = _guesses(files)
+    source = f"guesses recorded in {files[0]}" if len(files) == 1 else "guesses about canaries"
+    name = files[0] if len(files) == 1 else "guesses"
+    return audit_guesses(seen, claim, name=name, source=source, **settings)
+
+
+def _guesses(files: Sequence[str]) -> Guesses:
+    if len(files) == 1 and not files[0].isdecimal():
+        from dpaudit.targets.recordings import read_guesses
+
+        return read_guesses(Path(files[0]))
+    numbers = [word.replace("_", "").replace(",", "") for word in files]
+    if len(files) != 3 or not all(word.isdecimal() for word in numbers):
+        raise UsageError(
+            "--guesses takes three numbers, of canaries, of guesses and of right guesses, as in "
+            f"{_GUESSES}; or one file; not {' '.join(files)!r}"
+        )
+    canaries, made, right = map(int, numbers)
+    if canaries < 1 or not right <= made <= canaries:
+        raise UsageError(
+            f"--guesses {' '.join(files)}: of {canaries:,} canaries {made:,} were guessed and "
+            f"{right:,} of these guesses right? Give canaries ≥ guesses ≥ right guesses"
+        )
+    return Guesses(canaries, made, right)
+
+
+def _check_lone(**others: Any) -> None:
+    for name, value in others.items():
+        if value:
+            raise UsageError(f"--{name} has no meaning for --guesses; leave it out")

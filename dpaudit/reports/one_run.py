@@ -1,0 +1,63 @@
+"""What an audit of one run found, as lines of the text report."""
+
+from __future__ import annotations
+
+import math
+
+from dpaudit.auditing.one_run_certificate import OneRunCertificate
+from dpaudit.auditing.result import AuditResult, Verdict
+from dpaudit.reports import numbers
+from dpaudit.reports.findings import caught
+from dpaudit.reports.layout import paragraph, row
+from dpaudit.reports.numbers import GLUE
+
+_ASSUMED = (
+    "This holds if a fair coin of its own put every canary in or left it out, and the guesses were "
+    "made without knowing the coins; with a claimed δ above 0, their number had to be fixed before."
+)
+_UNPROVEN = (
+    "This proves nothing beyond that: other canaries, or a better attack, may still refute the "
+    "claim."
+)
+
+
+def said(result: AuditResult, one: OneRunCertificate) -> str:
+    """Return what the headline says after the name."""
+    level = numbers.level(result.confidence)
+    right = f"{numbers.count(one.correct)} of {numbers.count(one.guesses)} guesses were right"
+    if not one.refuted:
+        return f"{right}, which does not refute {result.claim.describe()} at {level}"
+    p = f"p {numbers.p_at_most(one.p_value)}"
+    return f"refuted at {level}: {right} about {numbers.count(one.canaries)} canaries ({p})"
+
+
+def found(one: OneRunCertificate) -> list[str]:
+    """Return the rows of the guesses."""
+    share = f" ({numbers.share(one.correct / one.guesses)})" if one.guesses else ""
+    right = f"{numbers.count(one.correct)} right{share}"
+    canaries = numbers.count(one.canaries)
+    return [
+        *row("inputs", one.pair),
+        *row("guesses", f"{numbers.count(one.guesses)} about {canaries} canaries, {right}"),
+    ]
+
+
+def meaning(one: OneRunCertificate, verdict: Verdict) -> list[str]:
+    """Return what it means for an attacker, and what was not shown."""
+    lines = paragraph(f"{_attacker(one)} {_ASSUMED}")
+    if verdict is Verdict.NO_VIOLATION_FOUND:
+        lines += paragraph(f"{_detectable(one)} {_UNPROVEN}")
+    return lines
+
+
+def _attacker(one: OneRunCertificate) -> str:
+    even = f"An attacker who thinks it even (50{GLUE}%) whether a canary was in"
+    if one.epsilon_lower <= 0:
+        return f"{even} was not shown to learn anything from the output."
+    return f"{even} can become at least {numbers.sure(one.epsilon_lower)} sure, from one output."
+
+
+def _detectable(one: OneRunCertificate) -> str:
+    if math.isinf(one.detectable_epsilon):
+        return "No ε would have been detected with so few guesses (more canaries help)."
+    return caught(one.detectable_epsilon, one.point, "visible to these guesses")

@@ -1,0 +1,236 @@
+"""Whether the draws of a mechanism can be independent of each other (docs/method.md §11).
+
+Looked at are learning draws, which certify nothing. What independent draws cannot do is an error;
+what they hardly ever do is a warning with its p-value.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpaudit.claims import ProfilePoint
+from dpaudit.draws import SelectionDraws
+from dpaudit.errors import MechanismError
+from dpaudit.outcomes import Column, KeyArray
+from dpaudit.outcomes.units import ELAPSED
+from dpaudit.sampling.sampler import Head
+from dpaudit.stats.dependence import coincidence, ljung_box, mid_ranks, repeats
+from dpaudit.stats.game import Game, p_value
+
+# How likely a coincidence may be, at most, to count as none.
+_IMPOSSIBLE = 1e-12
+_FIRST = 16
+# Draws that are looked at, at most, of those to learn from and of the first ones of blocks.
+_DRAWS = 20_000
+# At most so many correct mechanisms are warned about.
+WARNED = 1e-4
+# Serial dependence: columns looked at, at most; lags; draws of one series, at least.
+_COLUMNS, _LAGS, _LEAST = 4, 10, 1_000
+# The tail of Ljung-Box is heavier than that of its limit (measured: some 12 times at 2e-5).
+_HEAVIER = 100.0
+# One value in so large a share of the draws leaves too few others for a test that is only
+# asymptotically exact.
+_NEARLY_ALL = 0.9
+_REMEDY = "let every call draw from a generator that goes on, or take rng as a parameter"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Series:
+    """Draws in an order in which they should be independent: of one input, or in turns."""
+
+    words: str
+    keys: KeyArray
+    rows: NDArray[np.intp]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Block:
+    """Keys of a block in the order of the draws, and those of each input by itself."""
+
+    keys: KeyArray
+    is_d1: NDArray[np.bool_]
+    by_arm: tuple[KeyArray, KeyArray]
+
+
+def check_uncached(name: str, functions: Sequence[Any]) -> None:
+    """Raise MechanismError for a function that returns again what it returned before."""
+    for function in functions:
+        if hasattr(function, "cache_info") and hasattr(function, "cache_clear"):
+            raise MechanismError(
+                f"{name} is wrapped by functools.cache or lru_cache, so that all draws but the "
+                "first repeat it; audit the function inside (its attribute __wrapped__)"
+            )
+
+
+def check_independence(
+    draws: SelectionDraws, blocks: Sequence[int], point: ProfilePoint, share: float = 1.0
+) -> list[str]:
+    """Return warnings about draws that do not look independent.
+
+    blocks: sizes of the blocks that the draws were made in, in order.  point: what is claimed.
+    share: of the chance of warning about a correct mechanism, for this pair of inputs.
+    Raises MechanismError for what independent draws cannot be expected to do even once.
+    """
+    draws, keys = _beginning(draws)
+    _check_blocks(keys, draws.is_d1, blocks)
+    every = list(_series(keys, draws.is_d1))
+    for series in every:
+        _check_repeats(series)
+    found = [_constant(draws, keys, point, share), _serial(draws, every, share)]
+    return list(filter(None, found))
+
+
+def check_heads(draws: SelectionDraws, heads: Sequence[Head]) -> None:
+    """Raise MechanismError when blocks of certification begin with what was drawn before.
+
+    Copies of a generator, in several processes, may not meet while learning: a process that starts
+    late draws what another has drawn long ago.
+    """
+    draws, learned = _beginning(draws)
+    keys = np.concatenate([learned, *(head.keys for head in heads)])[: 2 * _DRAWS]
+    is_d1 = np.concatenate([draws.is_d1, *(head.is_d1 for head in heads)])[: 2 * _DRAWS]
+    for series in _series(keys, is_d1):
+        _check_repeats(series)
+
+
+def _beginning(draws: SelectionDraws) -> tuple[SelectionDraws, KeyArray]:
+    """Return as many of the draws as are looked at, and their keys."""
+    if draws.size > _DRAWS:
+        first = slice(_DRAWS)
+        draws = SelectionDraws(draws.outcomes.take(first), draws.is_d1[first])
+    return draws, draws.outcomes.keys()
+
+
+def _series(keys: KeyArray, is_d1: NDArray[np.bool_]) -> Iterator[_Series]:
+    """Yield draws in turns, equal only when their inputs are, and those of each input."""
+    apart = np.where(is_d1, keys, ~keys)
+    yield _Series("draws", apart, np.arange(len(keys)))
+    for name, arm in (("d1", is_d1), ("d2", ~is_d1)):
+        rows = np.flatnonzero(arm)
+        yield _Series(f"draws of {name}", keys[rows], rows)
+
+
+def _check_blocks(keys: KeyArray, is_d1: NDArray[np.bool_], blocks: Sequence[int]) -> None:
+    """Raise when one block begins as another does: the state of a generator was copied."""
+    ends = np.cumsum(blocks)[:-1]
+    ends = ends[ends < len(keys)]
+    parts = [
+        _Block(part, arms, (part[arms], part[~arms]))
+        for part, arms in zip(np.split(keys, ends), np.split(is_d1, ends), strict=True)
+    ]
+    longest = max(parts, key=lambda part: len(part.keys))
+    log_chances = [math.log(coincidence(arm)) for arm in longest.by_arm]
+    limit = math.log(_IMPOSSIBLE) - math.log(3 * len(parts) ** 2)
+    for (first, one), (second, other) in combinations(enumerate(parts, start=1), 2):
+        if _log_chance_alike(one, other, log_chances) < limit:
+            raise MechanismError(
+                f"block {second} of the draws repeats block {first}, which independent "
+                "draws do not: a fixed seed inside the mechanism, a cache, or a generator whose "
+                f"state was copied; {_REMEDY}"
+            )
+
+
+def _log_chance_alike(one: _Block, other: _Block, log_chances: Sequence[float]) -> float:
+    """Return the log of the chance of two blocks being as alike as they are; 0 when they differ."""
+    least = 0.0
+    for first, second, log_chance in zip(one.by_arm, other.by_arm, log_chances, strict=True):
+        if _begin_alike(first, second):
+            least = min(least, min(len(first), len(second)) * log_chance)
+    size = min(len(one.keys), len(other.keys))
+    # Calls in turns, of the inputs that coins picked: alike where these are.
+    same = one.is_d1[:size] == other.is_d1[:size]
+    if _begin_alike(one.keys[:size][same], other.keys[:size][same]):
+        d1 = int((one.is_d1[:size] & same).sum())
+        d2 = int(same.sum()) - d1
+        least = min(least, d1 * log_chances[0] + d2 * log_chances[1])
+    return least
+
+
+def _begin_alike(one: KeyArray, other: KeyArray) -> bool:
+    size = min(len(one), len(other))
+    few = min(size, _FIRST)  # nearly all blocks differ in these
+    return np.array_equal(one[:few], other[:few]) and np.array_equal(one[:size], other[:size])
+
+
+def _check_repeats(series: _Series) -> None:
+    """Raise when draws repeat those some way before them: a generator has come round."""
+    chance, lag = repeats(series.keys)
+    if chance < _IMPOSSIBLE:
+        raise MechanismError(
+            f"{series.words} repeat those {lag:,} before them far more often than independent "
+            "draws of the same law do: a generator of a short period or copied into several "
+            f"processes, noise that is used again, a seed that is set again; {_REMEDY}"
+        )
+
+
+def _constant(
+    draws: SelectionDraws, keys: KeyArray, point: ProfilePoint, share: float
+) -> str | None:
+    """Warn of two inputs with an output each, where that refutes the claim by itself."""
+    d1, d2 = (np.flatnonzero(draws.is_d1 == arm) for arm in (True, False))
+    if len(d1) == 0 or len(d2) == 0 or keys[d1[0]] == keys[d2[0]]:
+        return None
+    if any((keys[rows] != keys[rows[0]]).any() for rows in (d1, d2)):
+        return None
+    game = Game(draws.size, 0, draws.size, two_guesses=True, abstains=False)
+    if p_value(game, point.epsilon, point.delta, WARNED) > share * WARNED / 2:
+        return None
+    one, other = draws.outcomes.words([int(d1[0]), int(d2[0])])
+    return (
+        f"all {len(d1):,} draws of d1 that were learned from gave {one}, all {len(d2):,} of d2 "
+        f"gave {other}: nothing is random here, or the mechanism returns what it computed once (a "
+        "cache, a fixed seed), and then its draws say nothing"
+    )
+
+
+def _serial(draws: SelectionDraws, every: Sequence[_Series], share: float) -> str | None:
+    """Warn of draws that depend on those before them."""
+    columns = list(filter(_is_telling, draws.outcomes.columns[:_COLUMNS]))
+    tests = [
+        (ljung_box(_scores(column, draws.is_d1)[series.rows], _LAGS), series, column)
+        for column in columns
+        for series in every
+        if len(series.rows) >= _LEAST
+    ]
+    if not tests:
+        return None
+    p, series, column = min(tests, key=lambda test: test[0])
+    p = min(1.0, _HEAVIER * len(tests) * p)
+    if p > share * WARNED / 2:
+        return None
+    words = f"= {p:.1e}" if p >= 1e-300 else "< 1e-300"
+    return (
+        f"{series.words} depend on those just before them ({column.name}: Ljung–Box p {words}), "
+        "but every bound is for independent draws; a state kept between calls, or a sequence in "
+        "place of a generator?"
+    )
+
+
+def _is_telling(column: Column) -> bool:
+    if column.name == ELAPSED:  # how busy the machine is lasts for more than a draw
+        return False
+    counts = np.unique(_numbers(column), return_counts=True)[1]
+    return bool(counts.max(initial=0) <= _NEARLY_ALL * counts.sum())
+
+
+def _scores(column: Column, is_d1: NDArray[np.bool_]) -> NDArray[np.float64]:
+    """Return ranks among the draws of the same input, as shares: alike for both inputs."""
+    values = _numbers(column)
+    scores = np.empty(len(values))
+    for arm in (is_d1, ~is_d1):
+        scores[arm] = mid_ranks(values[arm]) / max(1, int(arm.sum()))
+    return scores
+
+
+def _numbers(column: Column) -> NDArray[np.float64]:
+    """Return entries as numbers; labels as further ones, beyond all others."""
+    if column.codes is None:
+        return column.numbers
+    return np.where(column.codes > 0, np.finfo(float).max / (1 + column.codes), column.numbers)

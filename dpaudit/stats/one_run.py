@@ -1,0 +1,121 @@
+"""Audits of one run: what guesses about many canaries, each in or out by a fair coin, show.
+
+n canaries are included or left out by independent fair coins, the mechanism runs once, and an
+auditor who has seen its output guesses of r of them whether they were in (Steinke, Nasr &
+Jagielski 2023, arXiv 2305.08846). For an (ε, δ)-DP mechanism (one canary more or less), with
+W ~ Binomial(r, e^ε / (1 + e^ε)),
+
+    Pr[v or more are right] ≤ β + nδ β (1 - β) / (v Pr[W = v]),   β = Pr[W ≥ v],           (1)
+
+at most 1, and some mechanism attains it: docs/method.md §12 derives it. It takes the place of the
+bound in the source's Corollary 5.4, which is larger where p is small, and too small where p is near
+1.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.special import logsumexp
+
+from dpaudit.stats.binomial import clopper_pearson_lower, upper_tail
+from dpaudit.stats.power import detectable_epsilon
+
+# No bound for ε is sought above.
+_LARGEST = 50.0
+_STEPS = 60
+
+
+@dataclass(frozen=True, slots=True)
+class Guesses:
+    """`guesses` about `canaries`, of which `correct` were right.
+
+    For δ > 0 the number of guesses must have been fixed beforehand; for δ = 0 it may depend on
+    the output. Raises ValueError for counts that cannot be.
+    """
+
+    canaries: int
+    guesses: int
+    correct: int
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.correct <= self.guesses <= self.canaries or self.canaries < 1:
+            raise ValueError(f"impossible counts: {self}")
+
+
+def p_value(seen: Guesses, epsilon: float, delta: float) -> float:
+    """Return the right side of (1): a valid p-value for the claim (ε, δ).
+
+    >>> round(p_value(Guesses(1000, 100, 75), 0.5, 0.0), 4)
+    0.0048
+    """
+    tail = _tail(seen, epsilon)
+    return min(1.0, tail + delta * _slope(seen, epsilon)) if delta else tail
+
+
+def epsilon_lower(seen: Guesses, delta: float, alpha: float) -> float:
+    """Return sup{ε : p(ε) ≤ alpha}, a lower bound for ε valid with probability 1 - alpha (≥ 0).
+
+    p rises with ε, since what is (ε, δ)-DP is so for every larger ε, and (1) is attained.
+    """
+    if delta == 0:
+        share = clopper_pearson_lower(seen.correct, seen.guesses, alpha) if seen.guesses else 0.0
+        return max(0.0, math.log(share / (1 - share))) if share > 0 else 0.0
+    low, high = 0.0, _LARGEST
+    if p_value(seen, low, delta) > alpha:
+        return 0.0
+    for _ in range(_STEPS):
+        middle = (low + high) / 2
+        low, high = (middle, high) if p_value(seen, middle, delta) <= alpha else (low, middle)
+    return low
+
+
+def delta_lower(seen: Guesses, epsilon: float, alpha: float) -> float:
+    """Return the δ up to which (1) is at most alpha: a lower bound for δ at ε, at 1 - alpha."""
+    left = alpha - _tail(seen, epsilon)
+    slope = _slope(seen, epsilon) if left > 0 else 0.0
+    return min(1.0, left / slope) if slope > 0 else 0.0
+
+
+def smallest_detectable(seen: Guesses, epsilon: float, delta: float, alpha: float) -> float:
+    """Return the smallest ε₁ > ε that so many guesses refute with probability 0.9.
+
+    Had each been right with probability e^ε₁ / (1 + e^ε₁); inf when no ε₁ would be refuted.
+    """
+    needed = _fewest(seen, epsilon, delta, alpha)
+    if needed is None:
+        return math.inf
+    # The level at which the test without δ asks for as many right guesses.
+    level = _tail(Guesses(seen.canaries, seen.guesses, needed), epsilon)
+    return detectable_epsilon(seen.guesses, epsilon, level * (1 + 1e-9))
+
+
+def _fewest(seen: Guesses, epsilon: float, delta: float, alpha: float) -> int | None:
+    """Return the fewest right guesses that would refute the claim."""
+    low, high = -1, seen.guesses + 1
+    while high - low > 1:
+        middle = (low + high) // 2
+        one = Guesses(seen.canaries, seen.guesses, middle)
+        low, high = (low, middle) if p_value(one, epsilon, delta) <= alpha else (middle, high)
+    return high if high <= seen.guesses else None
+
+
+def _tail(seen: Guesses, epsilon: float) -> float:
+    """Return β."""
+    return float(upper_tail(seen.correct, seen.guesses, 1 / (1 + math.exp(-epsilon))))
+
+
+def _slope(seen: Guesses, epsilon: float) -> float:
+    """Return n β (1 - β) / (v Pr[W = v]), from the logs of its factors; large where p is 1."""
+    right, guesses = seen.correct, seen.guesses
+    below = float(upper_tail(guesses - right + 1, guesses, 1 / (1 + math.exp(epsilon))))
+    if right == 0 or below == 0:
+        return 0.0
+    # β / Pr[W = v] = 1 + Σ_{j > v} Pr[W = j] / Pr[W = v], from one to the next.
+    further = np.arange(right + 1, guesses + 1)
+    steps = np.log((guesses - further + 1) / further) + epsilon
+    ratio = float(logsumexp(np.concatenate([[0.0], np.cumsum(steps)])))
+    log_slope = math.log(seen.canaries / right) + math.log(below) + ratio
+    return math.exp(min(log_slope, 700.0))

@@ -1,0 +1,276 @@
+"""A program under way: what goes to it and comes back, how it ended, and that it does end."""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import fcntl
+import math
+import os
+import resource
+import select
+import signal
+import subprocess
+import sys
+import time
+import weakref
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from typing import TypeVar
+
+from dpaudit.errors import TargetError
+
+Found = TypeVar("Found")
+
+# A program is looked at so often (seconds), for an end that its output does not tell: whatever it
+# started may keep that open.
+GLANCE = 0.25
+# How long a program has to end by itself once its input has ended.
+_GRACE = 1.0
+_LAST_WORDS = 4096
+_PIECE = _PIPE = 1 << 20
+_DIE_WITH_PARENT = 1  # PR_SET_PDEATHSIG
+
+
+class Ended(Exception):
+    """The program is no more; the message says how it ended."""
+
+
+class TimedOut(Exception):
+    """The program was waited for as long as it may take, and killed."""
+
+
+class Child:
+    """A program with pipes to it, in a session of its own: Ctrl-C is not for it, and what it starts
+    ends with it. It is killed when this object goes, when this process ends, and on Linux however
+    this process ends.
+
+    received: what it has written and nobody has taken.
+    memory: bytes of address space at most.  environment: more variables.  keep: descriptors that it
+    inherits.  Raises TargetError when it cannot be started.
+    """
+
+    def __init__(
+        self,
+        words: Sequence[str],
+        *,
+        memory: int | None = None,
+        environment: Mapping[str, str] | None = None,
+        keep: Sequence[int] = (),
+    ) -> None:
+        self.received = bytearray()
+        self.has_ended = False
+        self._unsent = memoryview(b"")
+        self._last_words = b""
+        self._process = _started(words, memory, {**os.environ, **(environment or {})}, keep)
+        self._finalizer = weakref.finalize(self, _end, self._process, os.getpid())
+        self._in, self._out, self._err = (
+            pipe.fileno()
+            for pipe in (self._process.stdin, self._process.stdout, self._process.stderr)
+            if pipe is not None
+        )
+        self._poll = select.poll()
+        for pipe in (self._in, self._out, self._err):
+            os.set_blocking(pipe, False)
+        for pipe in (self._out, self._err):
+            self._poll.register(pipe, select.POLLIN)
+        if sys.platform == "linux":
+            with contextlib.suppress(OSError):  # more than this user may have
+                fcntl.fcntl(self._out, fcntl.F_SETPIPE_SZ, _PIPE)
+
+    @property
+    def is_alive(self) -> bool:
+        """Whether it still runs."""
+        return not self.has_ended and self._process.poll() is None
+
+    def send(self, data: bytes) -> None:
+        """Put data where they leave from, while something is waited for."""
+        self._unsent = memoryview(bytes(self._unsent) + data if self._unsent else data)
+        self._write()
+
+    def wait(
+        self,
+        ready: Callable[[], Found | None],
+        left: Callable[[], float] | None = None,
+        glance: float = GLANCE,
+    ) -> Found:
+        """Return what `ready` finds, once that is not None.
+
+        left: seconds that are left, asked again at least every `glance` seconds; None: no end.
+        Raises Ended, or TimedOut after killing the program.
+        """
+        while (found := ready()) is None:
+            if self.has_ended:
+                raise Ended(self._how())
+            seconds = glance if left is None else min(left(), glance)
+            self._exchange(max(0.0, seconds))
+            if seconds <= 0:  # it may have come at the last moment
+                found = ready()
+                break
+        if found is None:
+            self.kill()
+            raise TimedOut
+        return found
+
+    def line(self, longest: int) -> bytes | None:
+        """Take a line without its end; None while there is no whole one.
+
+        Raises ValueError when it is longer than so many bytes.
+        """
+        end = self.received.find(b"\n")
+        if max(end, len(self.received) if end < 0 else 0) > longest:
+            raise _too_long(longest)
+        return None if end < 0 else bytes(self.taken(end + 1) or b"")[:-1]
+
+    def lines(self, longest: int) -> list[bytes] | None:
+        """Take all whole lines; None while there is none. Raises ValueError as `line` does."""
+        end = self.received.rfind(b"\n")
+        if end < 0:
+            self.line(longest)
+            return None
+        lines = bytes(self.taken(end + 1) or b"")[:-1].split(b"\n")
+        if end > longest and max(map(len, lines)) > longest:
+            raise _too_long(longest)
+        return lines
+
+    def hears_more(self) -> bool:
+        """Return whether it has written what nobody has taken."""
+        if not self.received and not self.has_ended:
+            self._exchange(0)
+        return bool(self.received)
+
+    def taken(self, size: int) -> bytes | None:
+        """Take so many bytes; None while there are fewer."""
+        if len(self.received) < size:
+            return None
+        data = bytes(memoryview(self.received)[:size])
+        del self.received[:size]
+        return data
+
+    def close(self) -> None:
+        """End its input, and let it end by itself before it is killed."""
+        if self.is_alive and self._process.stdin is not None:
+            self._unsent = memoryview(b"")
+            self._forget(self._in)
+            self._process.stdin.close()
+            deadline = time.monotonic() + _GRACE
+            with contextlib.suppress(Ended, TimedOut):
+                self.wait(lambda: None, lambda: deadline - time.monotonic())
+        self.kill()
+
+    def kill(self) -> None:
+        """End it, and all that it started, at once."""
+        self.has_ended = True
+        self._finalizer()
+
+    def _exchange(self, seconds: float) -> None:
+        """Write and read what can be, or wait so long for something."""
+        events = self._poll.poll(math.ceil(seconds * 1000))
+        for pipe, _ in events:
+            if pipe == self._in:
+                self._write()
+            elif not self._read(pipe) and pipe == self._out:
+                self.has_ended = True
+        if not events and self._process.poll() is not None:
+            self.has_ended = True
+
+    def _write(self) -> None:
+        with contextlib.suppress(BlockingIOError):
+            try:
+                while self._unsent:
+                    self._unsent = self._unsent[os.write(self._in, self._unsent) :]
+            except BrokenPipeError:  # what it has written last is still to be read
+                self._unsent = memoryview(b"")
+        if self._unsent:
+            self._poll.register(self._in, select.POLLOUT)
+        else:
+            self._forget(self._in)
+
+    def _read(self, pipe: int) -> bool:
+        """Read what has come; return whether more may come."""
+        try:
+            data = os.read(pipe, _PIECE)
+        except BlockingIOError:
+            return True
+        if pipe == self._out:
+            self.received += data
+        else:
+            self._last_words = (self._last_words + data)[-_LAST_WORDS:]
+        if not data:
+            self._forget(pipe)
+        return bool(data)
+
+    def _forget(self, pipe: int) -> None:
+        with contextlib.suppress(KeyError):
+            self._poll.unregister(pipe)
+
+    def _how(self) -> str:
+        """Return how it ended, and the last line of what it complained of."""
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self._process.wait(GLANCE)
+        with contextlib.suppress(OSError, ValueError):
+            while self._read(self._err):
+                pass
+        code = self._process.returncode
+        self.kill()
+        how = "closed its output" if code is None else _ending(code)
+        lines = self._last_words.decode(errors="replace").split("\n")
+        last = next((" ".join(one.split())[:200] for one in reversed(lines) if one.strip()), "")
+        return f"{how}: {last}" if last else how
+
+
+def _too_long(longest: int) -> ValueError:
+    return ValueError(f"a line of more than {longest:,} bytes")
+
+
+def _ending(code: int) -> str:
+    if code >= 0:
+        return f"exit code {code}"
+    with contextlib.suppress(ValueError):
+        return f"signal {-code} ({signal.Signals(-code).name})"
+    return f"signal {-code}"
+
+
+def _started(
+    words: Sequence[str], memory: int | None, environment: Mapping[str, str], keep: Sequence[int]
+) -> subprocess.Popen[bytes]:
+    try:
+        return subprocess.Popen(  # noqa: S603  # the user's own program, and no shell
+            words,
+            bufsize=0,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            env=environment,
+            pass_fds=keep,
+            start_new_session=True,
+            preexec_fn=partial(_prepare, os.getpid(), memory),
+        )
+    except (OSError, ValueError, subprocess.SubprocessError) as error:
+        reason = getattr(error, "strerror", None) or error
+        raise TargetError(f"the program {words[0]!r} cannot be started: {reason}") from None
+
+
+_LIBC = ctypes.CDLL(None) if sys.platform == "linux" else None
+
+
+def _prepare(parent: int, memory: int | None) -> None:
+    """Run in the new process, before it becomes the program."""
+    if _LIBC is not None:
+        _LIBC.prctl(_DIE_WITH_PARENT, signal.SIGKILL)
+        if os.getppid() != parent:
+            os._exit(1)
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))  # crashes may be many
+    if memory is not None:
+        resource.setrlimit(resource.RLIMIT_AS, (memory, memory))
+
+
+def _end(process: subprocess.Popen[bytes], owner: int) -> None:
+    if os.getpid() != owner:  # a fork of the process that started it
+        return
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        os.killpg(process.pid, signal.SIGKILL)
+    for pipe in (process.stdin, process.stdout, process.stderr):
+        if pipe is not None:
+            pipe.close()
+    process.wait()

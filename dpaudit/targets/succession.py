@@ -1,0 +1,80 @@
+"""One process after the other: what ends is replaced, and its draw under way is an outcome."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Generic, Protocol, TypeVar
+
+from dpaudit.errors import DpauditError, MechanismError
+from dpaudit.outcomes import Raised
+from dpaudit.targets.child import Child, Ended, TimedOut
+
+CRASH, TIMEOUT = "crash", "timeout"
+# So many processes in a row that did not come to the end of one draw end an audit.
+HOPELESS = 50
+
+
+class HasChild(Protocol):
+    """What draws in a process."""
+
+    @property
+    def child(self) -> Child: ...
+
+
+Process = TypeVar("Process", bound=HasChild)
+
+
+class Succession(Generic[Process]):
+    """Processes that draw, of which one runs at a time.
+
+    first: the one that runs.  start: returns another one.  timeout: seconds of a draw, for words.
+    """
+
+    def __init__(
+        self, name: str, first: Process, start: Callable[[], Process], timeout: float | None
+    ) -> None:
+        self._name, self._start, self._timeout = name, start, timeout
+        self._process: Process | None = first
+        self._deaths = 0
+
+    def living(self) -> Process:
+        """Return the process, or a new one in its place; no draw is under way then.
+
+        Raises MechanismError when a new one cannot be started as the first one was.
+        """
+        if self._process is None or not self._process.child.is_alive:
+            self.close()
+            try:
+                self._process = self._start()
+            except DpauditError as error:
+                raise MechanismError(f"a process that ended cannot be replaced: {error}") from None
+        return self._process
+
+    def close(self) -> None:
+        """End the process; the next draw starts another one."""
+        if self._process is not None:
+            self._process.child.close()
+            self._process = None
+
+    def lives(self) -> None:
+        """Take notice that a draw came to its end."""
+        self._deaths = 0
+
+    def died(self, end: Ended | TimedOut) -> Raised:
+        """Return what the draw under way is. Raises MechanismError when that happens every time."""
+        self.close()
+        self._deaths += 1
+        failure = Raised(TIMEOUT if isinstance(end, TimedOut) else CRASH, self.words(end))
+        if self._deaths >= HOPELESS:
+            raise MechanismError(
+                f"{self._name} ended its process {HOPELESS} times in a row without coming to the "
+                f"end of one draw, at last by a {failure.kind} ({failure.message}); an audit needs "
+                "outputs"
+            )
+        return failure
+
+    def words(self, end: Ended | TimedOut) -> str:
+        """Return how a process ended."""
+        if isinstance(end, Ended):
+            return str(end)
+        return "no outcome in time" if self._timeout is None else f"over {self._timeout:g} s"

@@ -1,0 +1,107 @@
+"""Draws that depend on each other: what an audit cannot judge, and has to notice.
+
+Each adds Laplace noise of scale 1, but its draws are not independent, so that counting them proves
+nothing.
+"""
+
+from __future__ import annotations
+
+import math
+from functools import cache
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mechanisms.truth import satisfies
+
+_SHORT, _NOISE = 701, 0.6180339887498949
+
+
+@satisfies("none")
+def fixed_seed(dataset: float, size: int) -> NDArray[np.float64]:
+    """Seeded anew in every call, which then gives the same noise."""
+    return dataset + np.random.default_rng(2_024).laplace(size=size)
+
+
+class _OwnGenerator:
+    """A generator of its own making, as a library's native code has, out of reach of any seed."""
+
+    def __init__(self) -> None:
+        self.state = 88_172_645_463_325_252
+
+    def uniform(self) -> float:
+        """Return the next number in (0, 1) (Marsaglia's xorshift)."""
+        self.state ^= (self.state << 13) & (2**64 - 1)
+        self.state ^= self.state >> 7
+        self.state ^= (self.state << 17) & (2**64 - 1)
+        return (self.state + 0.5) / 2**64
+
+
+@satisfies("none")
+def restarted(dataset: float, size: int) -> list[float]:
+    """Every task unpickles the generator in the state that it was sent in."""
+    source = _OwnGenerator()
+    return [dataset + _laplace(source.uniform()) for _ in range(size)]
+
+
+_source = _OwnGenerator()
+
+
+@satisfies("none")
+def copied(dataset: float) -> float:
+    """Independent in one process; of several, each begins with a copy of the same state, as after
+    a fork."""
+    return dataset + _laplace(_source.uniform())
+
+
+@satisfies("none")
+@cache
+def cached(dataset: float) -> float:
+    """Returns again what it returned before."""
+    return dataset + float(np.random.default_rng().laplace())
+
+
+class _Pool:
+    """Noise drawn once, of which every call takes the next; after the last comes the first."""
+
+    def __init__(self, size: int) -> None:
+        self.noise: list[float] = np.random.default_rng(7).laplace(size=size).tolist()
+        self.place = 0
+
+    def __call__(self) -> float:
+        """Return the next piece of noise."""
+        self.place = (self.place + 1) % len(self.noise)
+        return self.noise[self.place]
+
+
+_pool, _computed = _Pool(_SHORT), dict[float, float]()
+
+
+@satisfies("none")
+def depleted(dataset: float) -> float:
+    """Noise from a list that is used up, and used again."""
+    return dataset + _pool()
+
+
+@satisfies("none")
+def computed_once(dataset: float) -> float:
+    """Remembers what it computed for a dataset, as a cache by hand does."""
+    if dataset not in _computed:
+        _computed[dataset] = dataset + float(np.random.default_rng().laplace())
+    return _computed[dataset]
+
+
+_calls = [0]
+
+
+@satisfies("none")
+def counted(dataset: float) -> float:
+    """The noise is a function of the number of the call: evenly spread, in place of random."""
+    _calls[0] += 1
+    return dataset + _laplace(_calls[0] * _NOISE % 1)
+
+
+def _laplace(uniform: float) -> float:
+    """Return the quantile of Laplace's law."""
+    uniform = min(max(uniform, 1e-12), 1 - 1e-12)
+    return math.copysign(-math.log1p(-2 * abs(uniform - 0.5)), uniform - 0.5)

@@ -1,0 +1,122 @@
+"""`dpaudit bound`, with real audits of small files."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+
+@pytest.fixture
+def files(tmp_path: Path) -> list[str]:
+    rng = np.random.default_rng(0)
+    paths = [tmp_path / name for name in ("d1.npy", "d2.npy")]
+    for shift, path in enumerate(paths):
+        np.save(path, shift + rng.laplace(size=1_500))
+    return list(map(str, paths))
+
+
+@pytest.mark.parametrize(
+    ("flags", "code", "verdict"),
+    [
+        (["--epsilon", "0.4"], 1, "VIOLATION"),
+        (["--epsilon", "1"], 0, "NO VIOLATION FOUND"),
+        (["--epsilon", "0.4", "--expect", "violation"], 0, "VIOLATION"),
+        (["--epsilon", "1", "--delta", "1e-5"], 0, "NO VIOLATION FOUND"),
+        (["--mu", "0.3"], 1, "VIOLATION"),
+        (["--sigma", "1"], 0, "NO VIOLATION FOUND"),
+        (["--epsilon", "0.4", "--scores", "--confidence", "0.9", "--seed", "3"], 1, "VIOLATION"),
+        (["--epsilon", "0.2", "--bound", "clopper-pearson"], 1, "VIOLATION"),
+    ],
+)
+def test_exit_codes(
+    dpaudit: Any, files: list[str], flags: list[str], code: int, verdict: str
+) -> None:
+    result = dpaudit("bound", *files, *flags, "-q")
+    assert result.exit_code == code, result.output
+    assert result.stdout.startswith(f"{verdict}  {files[0]}, {files[1]}: ")
+
+
+def test_the_report_shows_it_again(dpaudit: Any, files: list[str], tmp_path: Path) -> None:
+    file = tmp_path / "result.json"
+    first = dpaudit("bound", *files, "--epsilon", "0.4", "--json", file, "-v")
+    again = dpaudit("report", file, "-v")
+    assert again.exit_code == 0, again.output
+    assert again.stdout.startswith(first.stdout)
+
+
+def test_json_to_standard_output(dpaudit: Any, files: list[str]) -> None:
+    result = dpaudit("bound", *files, "--epsilon", "0.4", "--json", "-")
+    assert json.loads(result.stdout)["audits"][0]["verdict"] == "VIOLATION"
+    assert result.stderr.startswith("VIOLATION")
+
+
+def test_one_file_with_an_arm(dpaudit: Any, tmp_path: Path) -> None:
+    rng = np.random.default_rng(1)
+    arms = rng.integers(1, 3, 2_000)
+    rows = "".join(
+        f"{arm},{arm + noise}\n" for arm, noise in zip(arms, rng.laplace(size=2_000), strict=True)
+    )
+    file = tmp_path / "draws.csv"
+    file.write_text(f"input,x\n{rows}")
+    result = dpaudit("bound", file, "--arm", "input", "--epsilon", "0.4")
+    assert result.exit_code == 1, result.output
+    assert "warning" not in result.stdout
+    assert "2,000" not in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("words", "code"),
+    [
+        (["1000", "100", "95", "--epsilon", "1"], 1),
+        (["1_000", "100", "75", "--epsilon", "1", "--delta", "1e-4"], 0),
+        (["1,000", "100", "75", "--epsilon", "1", "--expect", "violation"], 1),
+    ],
+)
+def test_guesses(dpaudit: Any, tmp_path: Path, words: list[str], code: int) -> None:
+    file = tmp_path / "result.json"
+    result = dpaudit("bound", "--guesses", *words, "--json", file)
+    assert result.exit_code == code, result.output
+    assert dpaudit("report", file, "-q").exit_code == 0
+
+
+def test_guesses_in_a_file(dpaudit: Any, tmp_path: Path) -> None:
+    file = tmp_path / "guesses.csv"
+    file.write_text("included,guess\n" + "1,1\n0,0\n" * 50 + "1,\n" * 20)
+    result = dpaudit("bound", "--guesses", file, "--epsilon", "1")
+    assert result.exit_code == 1
+    assert "100 about 120 canaries, 100 right" in result.stdout
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        ("{d1} {d2}", "--epsilon is missing; an audit of recorded outputs looks like"),
+        ("{d1} {d2} --definition gaussian", "--mu is missing"),
+        ("{d1} --epsilon 1", "two files are needed, the outputs of d1 and those of d2"),
+        ("{d1} {d2} {d1} --epsilon 1", "two files are needed, .* not 3"),
+        ("{d1} {d2} --arm x --epsilon 1", "--arm x takes one file"),
+        ("{d1} --arm x --epsilon 1", "has no named columns"),
+        ("{d1} nowhere.npy --epsilon 1", "there is no file 'nowhere.npy'"),
+        ("{d1} {d2} --epsilon 1 --confidence 2", "confidence=2.0 must lie in"),
+        ("{d1} {d2} --epsilon -1", "epsilon"),
+        ("{d1} {d2} --epsilon 1 --json nowhere/x.json", "cannot write nowhere/x.json"),
+        ("--guesses 10 20 5 --epsilon 1", "canaries ≥ guesses ≥ right guesses"),
+        ("--guesses 10 5 --epsilon 1", "--guesses takes three numbers"),
+        ("--guesses ten 5 2 --epsilon 1", "--guesses takes three numbers"),
+        ("--guesses 10 5 2 --arm x --epsilon 1", "--arm has no meaning for --guesses"),
+        ("--guesses 10 5 2 --epsilon 1 --definition probabilistic --delta 0.1", "single outputs"),
+    ],
+)
+def test_one_message_with_the_remedy(
+    dpaudit: Any, files: list[str], words: str, message: str
+) -> None:
+    result = dpaudit("bound", *words.format(d1=files[0], d2=files[1]).split())
+    assert result.exit_code == 2
+    assert result.stdout == ""
+    assert result.stderr.count("\n") == 1
+    assert re.search(message, result.stderr), result.stderr

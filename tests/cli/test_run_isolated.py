@@ -1,0 +1,145 @@
+"""`dpaudit run` with mechanisms in other processes, from beginning to end."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+import dpaudit
+from dpaudit import Verdict
+from tests.cli.conftest import Invoke
+from tests.unit import faulty
+
+ROOT = Path(__file__).parents[2]
+FAULTY = ROOT / "tests" / "unit" / "faulty.py"
+INPUTS = ("--d1", "0", "--d2", "1")
+
+
+def test_a_crash_that_leaks_is_found(dpaudit: Invoke, tmp_path: Path) -> None:
+    program = tmp_path / "crashes.py"
+    program.write_text(
+        "import json, os, sys\n"
+        "print('{\"dpaudit\": 1}', flush=True)\n"
+        "for line in sys.stdin:\n"
+        "    request = json.loads(line)\n"
+        "    if request['seed'] % 20 < request['dataset']:\n"
+        "        os.abort()\n"
+        "    print(0, flush=True)\n"
+    )
+    words = (f"{sys.executable} {program}", *INPUTS, "--epsilon", "0.5", "--samples", "3000")
+    result = dpaudit("run", "--command", *words)
+    assert result.exit_code == 1, result.output
+    assert "crash is raised  (speaks for d2)" in " ".join(result.output.split("\n"))
+
+
+def test_the_draws_are_the_same_for_any_number_of_workers(dpaudit: Invoke, tmp_path: Path) -> None:
+    params = ("--param", f"log={tmp_path / 'log'}", "--param", "share=0.01")
+    words = (f"{FAULTY}:logged", "--isolate", *params, *INPUTS, "--epsilon", "9", "--timeout", "9")
+    outputs = [
+        dpaudit("run", *words, "--samples", "1000", "--workers", workers).output
+        for workers in ("1", "2")
+    ]
+    one, two = (
+        [line for line in output.split("\n") if "time  " not in line and "%" in line]
+        for output in outputs
+    )
+    assert one == two
+    assert "exceptions  crash: " in outputs[0]
+
+
+def test_another_python_runs_it(dpaudit: Invoke) -> None:
+    words = (f"{FAULTY}:batch", "--python", sys.executable, *INPUTS, "--epsilon", "1")
+    result = dpaudit("run", *words, "--samples", "2000", "--quiet")
+    assert result.exit_code == 1, result.output
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("--command", "cat"), "its first line must be"),
+        (("m:f", "--command", "cat"), "a command has no mechanism"),
+        ((f"{FAULTY}:nope", "--isolate"), "has no 'nope'"),
+        ((f"{FAULTY}:plain", "--isolate", "--param", "sise=1"), "has no parameter 'sise'"),
+        ((f"{FAULTY}:plain", "--timeout", "1s"), "give isolate: true"),
+        ((f"{FAULTY}:plain", "--isolate", "--exact"), "leave out exact"),
+    ],
+)
+def test_what_cannot_be_done_is_said_at_once(
+    dpaudit: Invoke, words: tuple[str, ...], message: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("dpaudit.targets.command._GREETING", 0.3)
+    result = dpaudit("run", *words, *INPUTS, "--epsilon", "1")
+    assert result.exit_code == 2, result.output
+    assert message in " ".join(result.output.split())
+
+
+def test_callables() -> None:
+    result = dpaudit.audit(
+        faulty.plain, 0, 0.5, dpaudit.PureDP(1.0), isolate=True, timeout=5.0, samples=2_000
+    )
+    assert result.verdict is Verdict.VIOLATION
+    assert result.target == "plain, in a process of its own"
+
+
+def test_an_audit_in_a_script_without_a_guard(tmp_path: Path) -> None:
+    script = tmp_path / "script.py"
+    script.write_text(
+        "import dpaudit\n"
+        "def draw(x): return x\n"
+        "dpaudit.audit(draw, 0, 1, dpaudit.PureDP(1.0), isolate=True)\n"
+    )
+    ran = subprocess.run(
+        [sys.executable, str(script)], cwd=ROOT, capture_output=True, text=True, timeout=60
+    )
+    assert ran.returncode == 1
+    assert "put the call of dpaudit.audit under `if __name__ == '__main__':`" in ran.stderr
+    guarded = script.read_text().replace(
+        "dpaudit.audit", "if __name__ == '__main__': dpaudit.audit"
+    )
+    script.write_text(guarded)
+    ran = subprocess.run(
+        [sys.executable, str(script)], cwd=ROOT, capture_output=True, text=True, timeout=60
+    )
+    assert ran.returncode == 0, ran.stderr
+
+
+@pytest.mark.parametrize("workers", ["1", "2"])
+def test_ctrl_c_leaves_no_process(workers: str, tmp_path: Path) -> None:
+    log = tmp_path / "log"
+    words = [f"{FAULTY}:Waiting", "--init", f'["{log}"]', "--isolate", *INPUTS, "--epsilon", "1"]
+    script = Path(sys.executable).with_name("dpaudit")
+    auditor = subprocess.Popen(
+        [str(script), "run", *words, "--workers", workers],
+        cwd=ROOT,
+        stderr=subprocess.DEVNULL,
+        start_new_session=True,
+    )
+    wanted = 1 if workers == "1" else 3  # the first one looked whether it can be made
+    wait_for(lambda: log.exists() and len(log.read_text().split()) >= wanted)
+    time.sleep(0.3)
+    os.killpg(auditor.pid, signal.SIGINT)
+    assert auditor.wait(30) == 130
+    for process in map(int, log.read_text().split()):
+        wait_for(lambda process=process: not is_running(process))
+
+
+def is_running(process: int) -> bool:
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    return True
+
+
+def wait_for(condition: object) -> None:
+    assert callable(condition)
+    deadline = time.monotonic() + 30
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.02)

@@ -1,0 +1,134 @@
+"""False alarms of audits of recorded draws, on claims that are exactly met, and invalid twins."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+from dpaudit.auditing import recorded
+from dpaudit.auditing.recorded import audit_recorded, recorded_audit
+from dpaudit.auditing.result import Verdict
+from dpaudit.claims import ApproximateDP, PrivacyClaim, PureDP
+from dpaudit.stats import one_run
+from dpaudit.stats.one_run import Guesses
+
+NOMINAL, SEED, RUNS = 0.1, 20_245, 600
+Interval = Callable[[int, int], tuple[float, float]]
+Draw = Callable[[np.random.Generator, bool], Any]
+
+
+def response(size: int) -> Draw:
+    """Randomised response, tight at ε = 1."""
+    right = math.e / (1 + math.e)
+    return lambda rng, is_d1: (rng.random(size) < right) == is_d1
+
+
+def same(size: int) -> Draw:
+    """No loss at all, tight at ε = 0, and plenty to overfit."""
+    return lambda rng, is_d1: rng.normal(size=size)
+
+
+def revealing(size: int) -> Draw:
+    """Reveals with probability 0.05, else randomised response: tight at (1, 0.05)."""
+
+    def draw(rng: np.random.Generator, is_d1: bool) -> Any:
+        answers = response(size)(rng, is_d1) * 1
+        return np.where(rng.random(size) < 0.05, 2 + is_d1, answers)
+
+    return draw
+
+
+CASES: dict[str, tuple[Callable[[int], Draw], PrivacyClaim, tuple[int, int], int]] = {
+    "response": (response, PureDP(1.0), (500, 500), RUNS),
+    "response, uneven": (response, PureDP(1.0), (250, 2_500), RUNS),
+    "no loss": (same, PureDP(0.0), (500, 500), RUNS),
+    "revealing": (revealing, ApproximateDP(1.0, 0.05), (500, 500), 60),
+}
+
+
+def alarms(case: str, **more: Any) -> tuple[int, int]:
+    make, claim, sizes, runs = CASES[case]
+    rng = np.random.default_rng([SEED, list(CASES).index(case)])
+    found = 0
+    for run in range(runs):
+        draws = [make(size)(rng, arm) for size, arm in zip(sizes, (True, False), strict=True)]
+        audit = recorded_audit(
+            *draws,
+            name="",
+            source="",
+            pair="",
+            claim=claim,
+            confidence=1 - NOMINAL,
+            seed=run,
+            **more,
+        )
+        found += audit_recorded(audit).verdict is Verdict.VIOLATION
+    return found, runs
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_a_true_claim_is_refuted_no_more_often_than_nominal(case: str, share: Interval) -> None:
+    assert share(*alarms(case))[0] <= NOMINAL
+
+
+@pytest.mark.parametrize("bound", ["game", "clopper-pearson"])
+def test_uneven_arms_keep_the_level_with_either_bound(bound: str, share: Interval) -> None:
+    assert share(*alarms("response, uneven", bound=bound))[0] <= NOMINAL
+
+
+@pytest.fixture
+def certify_what_was_learned_from(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Plant the mistake: the draws that chose the event certify it."""
+    split = recorded._Recorded._fixed_split
+
+    def reused(self: Any) -> Any:
+        honest = split(self)
+        return recorded._Split(honest.game, honest.game, honest.pair)
+
+    monkeypatch.setattr(recorded._Recorded, "_fixed_split", reused)
+
+
+@pytest.mark.usefixtures("certify_what_was_learned_from")
+def test_its_invalid_twin_is_caught_by_the_same_check(share: Interval) -> None:
+    assert share(*alarms("no loss"))[0] > NOMINAL
+
+
+def guess_alarms(delta: float, claimed: float, runs: int = 20_000) -> tuple[int, int]:
+    """Return how often a mechanism that attains the bound is refuted, and how often it may be."""
+    rng = np.random.default_rng(SEED)
+    law, critical = _attaining(20, 1.0, delta)
+    right = rng.choice(21, size=runs, p=law)
+    p = np.array([one_run.p_value(Guesses(20, 20, k), 1.0, claimed) for k in range(21)])
+    level = p[critical] * (1 + 1e-9)
+    return int((p[right] <= level).sum()), int(runs * level)
+
+
+def _attaining(guesses: int, epsilon: float, delta: float) -> tuple[Any, int]:
+    """Return the law of right guesses that reaches the bound at a critical value, and that value.
+
+    h_k: the probability of one outcome with k right; h_{k+1} = e^ε h_k, but for a leap at the
+    critical value (docs/method.md §12).
+    """
+    critical = 18
+    k = np.arange(guesses + 1)
+    ways = np.array([math.comb(guesses, int(one)) for one in k], dtype=float)
+    leap = np.where(k >= critical, np.exp(epsilon * (k - critical)), 0.0)
+    leap *= delta / math.comb(guesses - 1, critical - 1)
+    smooth = np.exp(epsilon * k) / (ways @ np.exp(epsilon * k))
+    law = ways * (leap + smooth * (1 - ways @ leap))
+    return law / law.sum(), critical
+
+
+def test_guesses_keep_the_level_and_reach_it(share: Interval) -> None:
+    found, expected = guess_alarms(0.02, claimed=0.02)
+    low, high = share(found, 20_000)
+    assert low <= expected / 20_000 <= high
+
+
+def test_guesses_without_the_correction_for_delta_are_caught(share: Interval) -> None:
+    found, expected = guess_alarms(0.02, claimed=0.0)
+    assert share(found, 20_000)[0] > expected / 20_000

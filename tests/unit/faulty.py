@@ -1,0 +1,159 @@
+"""Mechanisms that go wrong, for processes of their own; for any Python from 3.8 on."""
+
+from __future__ import annotations
+
+import collections
+import ctypes
+import os
+import random
+import sys
+import time
+from typing import Any
+
+CARRIED = random.Random(0)
+Point = collections.namedtuple("Point", ["x", "y"])
+
+
+def plain(dataset: float) -> float:
+    return dataset + random.random()
+
+
+def echo(dataset: Any) -> Any:
+    return dataset
+
+
+def batch(dataset: float, size: int, rng: Any) -> Any:
+    return dataset + rng.random(size=size)
+
+
+def listed(dataset: Any, size: int) -> list[Any]:
+    return [dataset] * size
+
+
+def too_few(dataset: Any, size: int) -> list[Any]:
+    return [dataset]
+
+
+def dies_in_a_batch(dataset: Any, size: int) -> list[Any]:
+    os.abort()
+
+
+def with_rng(dataset: float, rng: Any) -> float:
+    return dataset + float(rng.random())
+
+
+def carried(dataset: float) -> float:
+    """A generator of its own with a fixed seed, in a process that ends now and then."""
+    if random.random() < 0.02:
+        os.abort()
+    return CARRIED.random()
+
+
+def logged(dataset: int, log: str, share: float = 0.02, how: str = "abort") -> int:
+    """Note every draw that is begun, in a way that nothing can undo."""
+    with open(log, "a") as file:  # noqa: PTH123  # as quick as can be
+        file.write(f"{dataset}\n")
+    if random.random() < share:
+        fail(how)
+    return dataset
+
+
+def fail(how: str) -> Any:
+    if how == "abort":
+        os.abort()
+    if how == "exit":
+        os._exit(3)
+    if how == "segfault":
+        ctypes.string_at(0)
+    if how == "hang":
+        time.sleep(600)
+    if how == "sys.exit":
+        sys.exit(4)
+    if how == "interrupt":
+        raise KeyboardInterrupt
+    if how == "memory":
+        return len(bytearray(1 << 33))
+    raise ValueError(how)
+
+
+def always(dataset: Any, how: str) -> Any:
+    return fail(how)
+
+
+def talks(dataset: Any) -> Any:
+    print("x" * 50_000)  # noqa: T201  # what is tested
+    os.write(1, b"y" * 50_000)
+    os.write(2, b"z" * 50_000)
+    return dataset if sys.stdin.read() == "" else None
+
+
+def grows(dataset: list[int]) -> int:
+    dataset.append(0)
+    return len(dataset)
+
+
+def long_text(dataset: int) -> str:
+    return "x" * dataset
+
+
+def point(dataset: float) -> Any:
+    return Point(dataset, [1, None])
+
+
+async def waits(dataset: Any) -> Any:
+    return dataset
+
+
+class Counted:
+    """Appends a line to a file whenever one is made."""
+
+    def __init__(self, log: str) -> None:
+        with open(log, "a") as file:  # noqa: PTH123
+            file.write("made\n")
+
+    def draw(self, dataset: float) -> float:
+        return dataset
+
+
+def refuses(log: str) -> Any:
+    """Can be made once."""
+    if os.path.exists(log):  # noqa: PTH110
+        raise RuntimeError("only once")
+    Counted(log)
+    return always
+
+
+def shows_process(dataset: Any, file: str) -> None:
+    """Say which process draws, and never come back."""
+    child = os.fork()
+    if child == 0:
+        time.sleep(600)
+    with open(file, "w") as stream:  # noqa: PTH123
+        stream.write(f"{os.getpid()} {child}")
+    time.sleep(600)
+
+
+class Waiting:
+    """Says which process it is in, and takes its time."""
+
+    def __init__(self, log: str) -> None:
+        with open(log, "a") as file:  # noqa: PTH123
+            file.write(f"{os.getpid()}\n")
+
+    def __call__(self, dataset: float) -> float:
+        time.sleep(0.01)
+        return dataset + random.random()
+
+
+def strange(dataset: Any) -> Any:
+    return object()
+
+
+def is_there(output: Any) -> bool:
+    return output is not None
+
+
+def cyclic(dataset: Any) -> Any:
+    inside: list[Any] = []
+    inside.append(inside)
+    return inside

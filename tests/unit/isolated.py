@@ -1,0 +1,54 @@
+"""Mechanisms of faulty.py in processes of their own, for tests."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from dpaudit.outcomes import Raised
+from dpaudit.targets.adapter import Mechanism, load_mechanism
+from dpaudit.targets.target import CallableTarget, ImportedTarget, IsolatedTarget, Limits
+
+FAULTY = str(Path(__file__).with_name("faulty.py"))
+
+
+def target(
+    attribute: str, *, python: str | None = None, limits: Limits | None = None, **more: Any
+) -> IsolatedTarget:
+    imported = ImportedTarget(path=f"{FAULTY}:{attribute}", **more)
+    return IsolatedTarget(target=imported, python=python, limits=limits or Limits())
+
+
+@contextmanager
+def isolated(attribute: str, **more: Any) -> Iterator[Mechanism]:
+    mechanism = load_mechanism(target(attribute, **more))
+    try:
+        yield mechanism
+    finally:
+        mechanism.close()
+
+
+def rng(seed: int = 0) -> np.random.Generator:
+    return np.random.default_rng(seed)
+
+
+def kinds(outcomes: Any) -> Counter[str]:
+    return Counter(one.kind for one in outcomes if isinstance(one, Raised))
+
+
+def lines(path: Path) -> list[str]:
+    return path.read_text().split()
+
+
+@contextmanager
+def mechanism_of(function: Any, **more: Any) -> Iterator[Mechanism]:
+    mechanism = load_mechanism(IsolatedTarget(target=CallableTarget(function=function, **more)))
+    try:
+        yield mechanism
+    finally:
+        mechanism.close()

@@ -1,0 +1,390 @@
+"""Attacks and distinguishers that users bring along."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable
+from importlib.metadata import EntryPoint
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from click.testing import CliRunner, Result
+from numpy.typing import NDArray
+
+import dpaudit
+from dpaudit.auditing import users_attacks
+from dpaudit.auditing.users_attacks import load_attacks
+from dpaudit.cli.main import cli
+from dpaudit.draws import SelectionDraws
+from dpaudit.errors import UsageError
+from dpaudit.outcomes import Outcomes
+
+Rng = np.random.Generator
+Scores = NDArray[np.float64]
+Verdict = dpaudit.Verdict
+
+
+def circles(dataset: float, size: int, rng: Rng) -> Scores:
+    """Points at a noisy distance; no coordinate and no sum of coordinates says much."""
+    angle = rng.uniform(0, 2 * math.pi, size)
+    distance = 30 + dataset + rng.laplace(size=size)
+    return np.asarray(distance[:, None] * np.column_stack([np.cos(angle), np.sin(angle)]))
+
+
+def number(dataset: float, size: int, rng: Rng) -> Scores:
+    return rng.laplace(size=size) + dataset
+
+
+def radius(outcomes: Outcomes) -> Scores:
+    x, y = outcomes.named(["output[0]", "output[1]"])
+    return np.hypot(x.numbers, y.numbers)
+
+
+class Radius:
+    """Keeps what it has learned in itself, and is the score too."""
+
+    words = "the distance from the origin"
+
+    def __init__(self) -> None:
+        self.seen = 0
+
+    def fit(self, selection: SelectionDraws) -> Radius:
+        assert self.seen == 0
+        self.seen = selection.size
+        return self
+
+    def __call__(self, outcomes: Outcomes) -> Scores:
+        return radius(outcomes)
+
+
+def fit_radius(selection: SelectionDraws) -> Callable[[Outcomes], Scores]:
+    return radius
+
+
+def fit_nearness(selection: SelectionDraws) -> Callable[[Outcomes], Scores]:
+    return lambda outcomes: -radius(outcomes)
+
+
+def audited(mechanism: Callable[..., Any] | str = circles, **given: Any) -> dpaudit.AuditResult:
+    options = {"samples": 20_000, "full": True, **given}
+    return dpaudit.audit(mechanism, 0.0, 1.0, dpaudit.PureDP(0.5), **options)
+
+
+@pytest.mark.parametrize("attack", [Radius, Radius(), fit_radius, fit_nearness])
+def test_an_attack_is_used_where_it_is_best(attack: Any) -> None:
+    result = audited(attacks=[attack])
+    (certificate,) = result.certificates
+    assert certificate.attack == getattr(attack, "__qualname__", "Radius")
+    assert 0.8 < result.epsilon_lower <= 1
+    assert certificate.scores is not None
+    assert certificate.scores.columns == ()
+
+
+def test_the_event_is_in_the_words_of_the_attack() -> None:
+    events = audited(attacks=[Radius]).certificates[0].fixed.events
+    said = {event.guess: event.words.partition(", ")[2] for event in events}
+    # Points are nearer for d1, so that the score is turned round.
+    assert said["d1"] == "where the score is minus the distance from the origin"
+    (certificate,) = audited(attacks=[fit_nearness]).certificates
+    assert "where the score is that of the attack fit_nearness" in certificate.fixed.events[0].words
+
+
+def test_an_attack_that_finds_nothing_changes_nothing() -> None:
+    def blind(selection: SelectionDraws) -> Callable[[Outcomes], Scores]:
+        return lambda outcomes: np.full(outcomes.size, np.nan)
+
+    plain, with_it = audited(number), audited(number, attacks=[blind])
+    assert with_it.epsilon_lower == plain.epsilon_lower
+    assert with_it.certificates[0].attack == plain.certificates[0].attack
+    tried = {one.attack: one.predicted for one in with_it.certificates[0].attacks}
+    assert tried["test_an_attack_that_finds_nothing_changes_nothing.<locals>.blind"] == 0.0
+
+
+def test_an_attack_gets_selection_draws_only() -> None:
+    given: list[int] = []
+
+    def spying(selection: SelectionDraws) -> Callable[[Outcomes], Scores]:
+        assert type(selection) is SelectionDraws
+        given.append(selection.size)
+        return radius
+
+    result = audited(attacks=[spying])
+    learned = sum(one.draws for one in result.certificates[0].blocks if one.stage == "learning")
+    assert max(given) == learned == 2_500
+
+
+def test_an_attack_in_a_file_goes_to_workers(tmp_path: Path) -> None:
+    (tmp_path / "mine.py").write_text(
+        "import numpy as np\n"
+        "def circles(x, size, rng):\n"
+        "    angle, r = rng.uniform(0, 6.3, size), 30 + x + rng.laplace(size=size)\n"
+        "    return r[:, None] * np.column_stack([np.cos(angle), np.sin(angle)])\n"
+        "class Radius:\n"
+        "    def fit(self, selection): return Score()\n"
+        "class Score:\n"
+        "    def __call__(self, outcomes):\n"
+        "        return np.hypot(*(one.numbers for one in outcomes.columns))\n"
+    )
+    path = str(tmp_path / "mine.py")
+    results = [
+        dpaudit.audit(
+            f"{path}:circles",
+            0,
+            1,
+            dpaudit.PureDP(0.5),
+            attacks=[f"{path}:Radius"],
+            samples=20_000,
+            full=True,
+            workers=workers,
+        )
+        for workers in (1, 2)
+    ]
+    assert results[0].certificates[0].attack == f"{path}:Radius"
+    assert results[0].certificates == results[1].certificates
+
+
+class Raising:
+    def fit(self, selection: SelectionDraws) -> Any:
+        raise ValueError("no\nway")
+
+
+def fails(scores: Callable[[Outcomes], Any]) -> Callable[[SelectionDraws], Any]:
+    def attack(selection: SelectionDraws) -> Any:
+        return scores
+
+    attack.__qualname__ = "attack"
+    return attack
+
+
+@pytest.mark.parametrize(
+    ("attack", "message"),
+    [
+        (Raising, r"the attack Raising raised ValueError: no way when it was fitted to \d+ draws"),
+        (fails(lambda outcomes: 1 / 0), "raised ZeroDivisionError: division by zero when it scor"),
+        (fails(lambda outcomes: np.zeros((outcomes.size, 2))), r"scores of shape \(\d+, 2\) for"),
+        (fails(lambda outcomes: 0.0), r"scores of shape \(\) for \d+ outcomes; it must return"),
+        (fails(lambda outcomes: ["a"] * outcomes.size), "could not convert string to float"),
+        (lambda selection: None, "returned None from fit; it must return a function"),
+        (
+            fails(lambda outcomes: radius(outcomes) - radius(outcomes).mean()),
+            "gives an outcome another score when others stand beside it",
+        ),
+    ],
+)
+def test_an_attack_that_fails_is_an_error_and_no_verdict(attack: Any, message: str) -> None:
+    result = audited(attacks=[attack])
+    assert result.verdict is Verdict.ERROR
+    assert result.error is not None
+    assert "\n" not in result.error
+    assert re.search(message, result.error)
+
+
+def test_a_score_that_cannot_be_sent_to_workers() -> None:
+    result = audited("benchmarks.whole_audits:signs", attacks=[fit_nearness], workers=2)
+    assert result.verdict is Verdict.ERROR
+    assert result.error is not None
+    assert "the score of the attack fit_nearness cannot be sent to other processes" in result.error
+
+
+class NoFit:
+    pass
+
+
+class WithArguments:
+    def __init__(self, depth: int) -> None:
+        self.depth = depth
+
+    def fit(self, selection: SelectionDraws) -> Any:
+        return radius
+
+
+@pytest.mark.parametrize(
+    ("attack", "message"),
+    [
+        (NoFit, "the class NoFit has no method fit"),
+        (WithArguments, "the class WithArguments cannot be made without arguments: TypeError"),
+        (lambda one, other: None, "must fit to one argument, but: missing a required argument"),
+        (3, "int is of type int; it must have a method fit"),
+        ("nowhere:Attack", "there is no module 'nowhere'"),
+        ("mechanisms.laplace:laplase", "attack 'mechanisms.laplace:laplase': .* Did you mean"),
+        ("radius", "'radius' is neither an import path, .* nor an installed attack"),
+    ],
+)
+def test_an_attack_that_cannot_be_loaded_is_a_usage_error(attack: Any, message: str) -> None:
+    with pytest.raises(UsageError, match=f"attacks: .*{message}"):
+        audited(attacks=[attack])
+
+
+def test_an_attack_given_twice() -> None:
+    with pytest.raises(UsageError, match="attacks: Radius is given twice"):
+        audited(attacks=[Radius, Radius])
+
+
+def test_installed_attacks_are_off_unless_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    offered = {
+        "radius": EntryPoint("radius", f"{__name__}:Radius", users_attacks.GROUP),
+        "broken": EntryPoint("broken", "mechanisms.nowhere:Attack", users_attacks.GROUP),
+    }
+    monkeypatch.setattr(EntryPoint, "load", lambda one: _load(one.value))
+    monkeypatch.setattr(users_attacks, "installed_attacks", lambda: offered)
+    (loaded,) = load_attacks(["radius"], travels=False)
+    assert loaded.name == "radius"
+    assert load_attacks([], travels=False) == ()
+    with pytest.raises(UsageError, match=r"installed: radius, broken\. Did you mean 'radius'"):
+        load_attacks(["radios"], travels=False)
+    with pytest.raises(UsageError, match="the installed attack 'broken' cannot be loaded: Module"):
+        load_attacks(["broken"], travels=False)
+
+
+def _load(value: str) -> Any:
+    if value.endswith("nowhere:Attack"):
+        raise ModuleNotFoundError("No module named 'mechanisms.nowhere'")
+    return Radius
+
+
+def distance(output: list[float]) -> float:
+    return math.hypot(*output)
+
+
+def test_a_distinguisher_is_all_that_is_looked_at() -> None:
+    result = audited(distinguisher=distance)
+    assert result.epsilon_lower > 0.8
+    assert result.target == "circles, scored by distance"
+    assert {one.words.partition(" ")[0] for one in result.certificates[0].fixed.events} == {
+        "output"
+    }
+    blind = audited(distinguisher=lambda output: 0)
+    assert blind.epsilon_lower == 0
+
+
+def test_a_distinguisher_may_answer_in_words() -> None:
+    result = audited(distinguisher=lambda output: "near" if distance(output) < 30.5 else "far")
+    assert result.epsilon_lower > 0.5
+    assert {one.words for one in result.certificates[0].fixed.events} <= {
+        "output is 'near'",
+        "output is 'far'",
+    }
+
+
+@pytest.mark.parametrize(
+    ("distinguisher", "message"),
+    [
+        (lambda output: 1 / 0, "raised ZeroDivisionError: division by zero"),
+        (lambda output: [1.0], r"answered \[1\.0\]; it must answer a number, the larger the more"),
+        (lambda: 0, "must take one output"),
+    ],
+)
+def test_a_distinguisher_that_fails(distinguisher: Any, message: str) -> None:
+    try:
+        said = audited(distinguisher=distinguisher).error or ""
+    except UsageError as error:
+        said = str(error)
+    assert re.search(message, said)
+
+
+def test_a_distinguisher_must_answer_to_the_output_alone() -> None:
+    asked: list[float] = []
+
+    def running_mean(output: float) -> float:
+        asked.append(output)
+        return sum(asked) / len(asked)
+
+    result = audited(number, distinguisher=running_mean)
+    assert result.verdict is Verdict.ERROR
+    assert "its answer must depend on the output alone" in str(result.error)
+
+
+@pytest.mark.parametrize(
+    ("claim", "given", "other"),
+    [
+        (dpaudit.ProbabilisticDP(1.0, 0.1), {}, "a probabilistic claim"),
+        (dpaudit.ComputationalDP(1.0, 0.1, lambda output: 1), {}, "an adversary"),
+        (dpaudit.PureDP(1.0), {"exact": True}, "exact"),
+        (dpaudit.PureDP(1.0), {"range": [0, 1]}, "range"),
+    ],
+)
+def test_scores_are_not_outputs(
+    claim: dpaudit.PrivacyClaim, given: dict[str, Any], other: str
+) -> None:
+    with pytest.raises(UsageError, match=f"distinguisher and {other}: "):
+        dpaudit.audit(circles, 0, 1, claim, distinguisher=distance, **given)
+
+
+def test_attacks_look_at_draws_and_exact_makes_none() -> None:
+    with pytest.raises(UsageError, match="attacks looks at draws, and exact makes none"):
+        audited(attacks=[Radius], exact=True)
+
+
+_MINE = """
+import numpy as np
+def circles(x, size, rng):
+    angle, r = rng.uniform(0, 6.3, size), 30 + x + rng.laplace(size=size)
+    return r[:, None] * np.column_stack([np.cos(angle), np.sin(angle)])
+def fit(selection):
+    return radius
+def radius(outcomes):
+    return np.hypot(*(one.numbers for one in outcomes.columns))
+def distance(output):
+    return float(np.hypot(*output))
+def wrong(selection):
+    return None
+"""
+_AUDIT = """
+version: 1
+audits:
+  - {name: with-attack, mechanism: "mine.py:circles", d1: 0, d2: 1, claim: {epsilon: 0.5},
+     samples: 20_000, attacks: ["mine.py:fit"], expect: violation}
+  - {name: scored, mechanism: "mine.py:circles", d1: 0, d2: 1, claim: {epsilon: 0.5},
+     samples: 20_000, distinguisher: "mine.py:distance", expect: violation}
+"""
+
+
+def _run(*words: str) -> Result:
+    return CliRunner().invoke(cli, list(words), prog_name="dpaudit")
+
+
+@pytest.mark.parametrize(
+    ("flags", "code", "words"),
+    [
+        (["--attack", "mine.py:fit", "-v"], 1, "mine.py:fit 0."),
+        (["--distinguisher", "mine.py:distance"], 1, "mine.py:circles, scored by mine.py:distance"),
+        (["--attack", "mine.py:wrong"], 3, "the attack mine.py:wrong returned None from fit"),
+        (["--attack", "mine.py:fitt"], 2, "attack 'mine.py:fitt'"),
+    ],
+)
+def test_flags(
+    flags: list[str],
+    code: int,
+    words: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("mine.py").write_text(_MINE)
+    given = ["run", "mine.py:circles", "--d1", "0", "--d2", "1", "--epsilon", "0.5"]
+    result = _run(*given, "--samples", "20_000", *flags)
+    assert result.exit_code == code, result.output
+    assert words in " ".join(result.output.split())
+
+
+def test_a_file_finds_attacks_beside_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = tmp_path / "audits"
+    folder.mkdir()
+    (folder / "mine.py").write_text(_MINE)
+    (folder / "audits.yaml").write_text(_AUDIT)
+    monkeypatch.chdir(tmp_path)
+    result = _run("run", "audits/audits.yaml", "-q")
+    assert result.exit_code == 0, result.output
+
+
+def test_list_attacks(monkeypatch: pytest.MonkeyPatch) -> None:
+    offered = {"radius": EntryPoint("radius", "radii:Radius", users_attacks.GROUP)}
+    monkeypatch.setattr("dpaudit.cli.list.installed_attacks", lambda: offered)
+    result = _run("list", "attacks")
+    assert result.exit_code == 0
+    lines = result.output.splitlines()
+    assert {line.split()[0] for line in lines} >= {"additive", "logistic", "trees", "bits"}
+    assert lines[-1].split(maxsplit=1) == ["radius", "installed: radii:Radius (--attack radius)"]

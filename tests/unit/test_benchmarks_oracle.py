@@ -1,0 +1,228 @@
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from benchmarks import known_laws as laws
+from benchmarks.efficiency import (
+    Measured,
+    Watched,
+    audit,
+    chosen,
+    efficiency,
+    line,
+    run,
+    summary,
+)
+from benchmarks.oracle import Oracle, RatioLaw, Rule, information_limit
+from benchmarks.specimens import WRONG, Specimen, specimens
+from dpaudit.stats.binomial import clopper_pearson_lower
+from dpaudit.stats.game import Game, epsilon_lower
+from mechanisms.truth import truth_of
+
+ALPHA = 0.01
+RUNS = 300
+FloatArray = NDArray[np.float64]
+
+EVERY = {one.name: one for one in specimens()}
+
+
+def randomized_response_law(epsilon: float) -> RatioLaw:
+    truth = 1 / (1 + math.exp(-epsilon))
+    return RatioLaw.of_pmfs({0: truth, 1: 1 - truth}, {0: 1 - truth, 1: truth})
+
+
+def revealing_law(epsilon: float, delta: float) -> RatioLaw:
+    return RatioLaw.of_pmfs(*(laws.revealing_pmf(one, epsilon, delta) for one in (0, 1)))
+
+
+def simulated(chances: Sequence[float], draws: int, rng: np.random.Generator) -> FloatArray:
+    """Bounds of RUNS games. chances: of a correct guess, of a wrong one."""
+    rest = max(0.0, 1 - sum(chances))
+    counts = rng.multinomial(draws, [*chances, rest], size=RUNS)
+    games = [Game(int(c), int(w), draws, two_guesses=True) for c, w, _ in counts]
+    return np.array([epsilon_lower(game, 0.0, ALPHA) for game in games])
+
+
+def five_errors(bounds: FloatArray) -> float:
+    return 5 * float(bounds.std()) / math.sqrt(len(bounds))
+
+
+@pytest.mark.parametrize(("epsilon", "draws"), [(1.0, 1_000), (1.0, 20_000), (0.3, 5_000)])
+def test_bound_on_randomized_response_is_that_of_a_simulation(epsilon: float, draws: int) -> None:
+    truth = 1 / (1 + math.exp(-epsilon))
+    bounds = simulated((truth, 1 - truth), draws, np.random.default_rng(1))
+    expected = Oracle(randomized_response_law(epsilon), ALPHA).bound(draws)
+    assert expected == pytest.approx(float(bounds.mean()), abs=five_errors(bounds))
+
+
+@pytest.mark.parametrize(("epsilon", "draws"), [(1.0, 1_000), (1.0, 20_000), (4.0, 3_000)])
+def test_bound_on_laplace_is_that_of_a_simulation(epsilon: float, draws: int) -> None:
+    """The best thresholds are simulated too: one somewhere at or above 0, and its mirror."""
+    rng, best = np.random.default_rng(2), np.zeros(1)
+    for threshold in np.linspace(0, 0.4, 9):
+        # Of d1, by symmetry: right below the threshold, wrong above its mirror 1 - threshold.
+        right = 1 - math.exp(-epsilon * threshold) / 2
+        wrong = math.exp(-epsilon * (1 - threshold)) / 2
+        best = max(best, simulated((right, wrong), draws, rng), key=np.mean)
+    expected = Oracle(laws.laplace_law(epsilon), ALPHA).bound(draws)
+    assert expected == pytest.approx(float(best.mean()), abs=five_errors(best))
+
+
+def test_bound_with_delta_is_the_closed_form_where_the_best_rule_never_abstains() -> None:
+    epsilon, delta, draws = 1.0, 0.05, 10_000
+    right = delta + (1 - delta) / (1 + math.exp(-epsilon))
+    share = clopper_pearson_lower(round(draws * right), draws, ALPHA)
+    closed = math.log((share - delta) / (1 - share))
+    found = Oracle(revealing_law(epsilon, delta), ALPHA, delta).bound(draws)
+    assert found == pytest.approx(closed, abs=1e-3)
+
+
+@pytest.mark.parametrize(
+    "oracle",
+    [Oracle(laws.laplace_law(1.0), ALPHA), Oracle(revealing_law(1.0, 0.05), ALPHA, 0.05)],
+    ids=["pure", "approximate"],
+)
+def test_draws_for_is_the_inverse_of_the_bound(oracle: Oracle) -> None:
+    # Whole counts make the bound with δ > 0 a stair.
+    assert oracle.draws_for(oracle.bound(800), 1_000) == pytest.approx(800, rel=0.04)
+
+
+def test_draws_for_ends_at_the_most() -> None:
+    oracle = Oracle(laws.laplace_law(1.0), ALPHA)
+    assert oracle.draws_for(1.1, 50_000) == 50_000
+    assert efficiency(oracle, 1.1, 1_000) == 2
+    assert efficiency(oracle, 0.0, 1_000) == 0
+
+
+@pytest.mark.parametrize("claimed", [0.5, 0.75, 0.99])
+def test_information_limit_on_randomized_response_is_the_closed_form(claimed: float) -> None:
+    true, most = (1 / (1 + math.exp(-one)) for one in (1.0, claimed))
+    divergence = true * math.log(true / most) + (1 - true) * math.log((1 - true) / (1 - most))
+    found = information_limit(randomized_response_law(1.0), claimed, 0.002)
+    assert found == pytest.approx(math.log(500) / divergence, rel=1e-6)
+
+
+def test_information_limit_of_a_true_claim_is_infinite() -> None:
+    assert information_limit(laws.laplace_law(1.0), 1.0, 0.002) == math.inf
+
+
+def test_information_limit_is_that_of_the_documented_table() -> None:
+    """docs/method.md §4: 38, 337, 1,859 and 7,137 draws at α = 0.01."""
+    cases = [(2.0, 0.5), (1.5, 1.0), (1.2, 1.0), (1.1, 1.0)]
+    found = [information_limit(laws.laplace_law(true), claim, 0.01) for true, claim in cases]
+    assert [round(one) for one in found] == [38, 337, 1859, 7137]
+
+
+@pytest.mark.parametrize("at", [0.0, 0.3, 0.9])
+def test_laplace_profile(at: float) -> None:
+    assert laws.laplace_law(1.0).delta(at) == pytest.approx(-math.expm1((at - 1) / 2), abs=1e-7)
+
+
+def function(one: Specimen) -> Callable[..., Any]:
+    return one.mechanism.func if isinstance(one.mechanism, partial) else one.mechanism
+
+
+def params(one: Specimen) -> dict[str, Any]:
+    return one.mechanism.keywords if isinstance(one.mechanism, partial) else {}
+
+
+@pytest.mark.parametrize("name", ["Gaussian", f"Gaussian{WRONG}", "Laplace, ε = 4"])
+def test_profile_is_the_stated_one(name: str) -> None:
+    one = EVERY[name]
+    for at in (0.5, 2.0, 3.5):
+        stated = truth_of(function(one)).profile(one.d1, one.d2, at, **params(one))
+        assert one.law.delta(at) == pytest.approx(stated, rel=1e-5)
+
+
+@pytest.mark.parametrize("name", [name for name, one in EVERY.items() if one.delta == 0])
+def test_true_epsilon_is_the_stated_one(name: str) -> None:
+    one = EVERY[name]
+    if hasattr(function(one), "truth"):
+        stated = truth_of(function(one)).epsilon(one.d1, one.d2, **params(one))
+        assert one.epsilon == pytest.approx(stated, rel=1e-7)
+
+
+@pytest.mark.parametrize("name", EVERY)
+def test_correct_specimens_claim_their_truth_and_wrong_ones_less(name: str) -> None:
+    one = EVERY[name]
+    claimed = one.epsilon if one.claimed is None else one.claimed
+    if name.endswith(WRONG):
+        assert claimed < 0.6 * one.epsilon
+    else:
+        assert claimed == pytest.approx(one.epsilon, rel=1e-6)
+
+
+@pytest.mark.parametrize("name", EVERY)
+def test_law_and_log_ratios_agree_with_draws(name: str) -> None:
+    """Pr[log-ratio ≥ t] and Pr[log-ratio < t] of both inputs, at the thresholds of an oracle."""
+    one, rng, size = EVERY[name], np.random.default_rng(3), 20_000
+    drawn = [one.log_ratio(one.mechanism(d, size=size, rng=rng)) for d in (one.d1, one.d2)]
+    for draws in (1_000, 100_000):
+        rule = Oracle(one.law, ALPHA).rule(draws)
+        behind = [float((ratios < rule.low).mean()) for ratios in drawn]
+        ahead = [float((ratios >= rule.high).mean()) for ratios in drawn]
+        correct, wrong = (ahead[0] + behind[1]) / 2, (ahead[1] + behind[0]) / 2
+        assert near(correct, rule.correct, 2 * size)
+        assert near(wrong, rule.wrong, 2 * size)
+
+
+def near(found: float, exact: float, size: int) -> bool:
+    """Within five standard errors, and one draw."""
+    return abs(found - exact) < 5 * math.sqrt(exact * (1 - exact) / size) + 1.01 / size
+
+
+def test_specimens_have_names_of_their_own_and_can_be_chosen() -> None:
+    assert len(EVERY) == len(specimens())
+    assert [one.name for one in chosen(["tight pair", "Gaussian"])] == ["tight pair", "Gaussian"]
+    assert len(chosen([])) == len(EVERY)
+    with pytest.raises(SystemExit, match="'Gausian' is no specimen; known: Laplace"):
+        chosen(["Gausian"])
+
+
+def test_watched_mechanism_counts_what_the_oracle_guesses_on_the_last_draws() -> None:
+    one, rng = EVERY["randomized response"], np.random.default_rng(0)
+    watched = Watched(one, Rule(0.0, 0.0, 0.75, 0.25))
+    watched(0, size=50, rng=rng)
+    right = int((watched(0, size=100, rng=rng) == 0).sum())
+    right += int((watched(1, size=200, rng=rng) == 1).sum())
+    assert watched.last(300) == (right, 300 - right)
+    assert watched.seconds >= 0
+    with pytest.raises(RuntimeError, match="the last 250 draws do not begin with a call"):
+        watched.last(250)
+
+
+def test_luck_is_nothing_where_guesses_are_as_expected() -> None:
+    oracle = Oracle(randomized_response_law(1.0), ALPHA)
+    rule = oracle.rule(10_000)
+    correct = round(10_000 * rule.correct)
+    assert rule.low == rule.high
+    assert oracle.luck(rule, correct, 10_000 - correct, 10_000) == pytest.approx(0, abs=1e-3)
+    assert oracle.luck(rule, correct + 100, 9_900 - correct, 10_000) > 0.04
+
+
+def test_run_takes_the_luck_off_the_bound() -> None:
+    one = EVERY["randomized response"]
+    rule = Oracle(one.law, ALPHA).rule(2_000)
+    plain = audit(one, one.epsilon, 2_000, 3, rule)[0].epsilon_lower
+    ended = run(one, 2_000, rule, 3)
+    assert 0.5 < ended.bound < one.epsilon
+    assert ended.bound != plain
+    assert ended.cpu > 0
+
+
+def test_table_and_summary_leave_out_what_was_not_measured() -> None:
+    one = Measured("one", 1.0, 0.99, 0.993, 0.75, 0.5, math.nan, math.nan, 0.2, "threshold")
+    other = replace(one, many=0.65, refuting=2.0, limit=1_000.0)
+    assert "nan" not in line(one)
+    assert "2.0 ×" in line(other)
+    said = list(summary([one, other]))
+    assert said[0] == "efficiency at 10⁶: median 0.70 (≥ 0.7), least 0.65 (≥ 0.4)"
+    assert said[2] == "draws to refute / limit: median 2.0 (≤ 6), most 2.0 (≤ 20)"

@@ -1,0 +1,141 @@
+"""Keys that say in which process a mechanism draws."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dpaudit.api import audit
+from dpaudit.auditing.spec import AuditSpec
+from dpaudit.claims import PureDP
+from dpaudit.config import build_spec, load_config
+from dpaudit.config.targets import parse_size
+from dpaudit.errors import ConfigurationError, UsageError
+from dpaudit.targets.target import (
+    CommandTarget,
+    ComposedTarget,
+    ImportedTarget,
+    IsolatedTarget,
+    Limits,
+)
+
+BASE: dict[str, Any] = {"d1": 0, "d2": 1, "claim": {"epsilon": 1}}
+
+
+def spec(**settings: Any) -> AuditSpec:
+    return build_spec({**BASE, **settings})
+
+
+def test_isolate() -> None:
+    target = spec(mechanism="m:f", isolate=True, timeout="500ms", memory_limit="512MB").target
+    inside = ImportedTarget(path="m:f")
+    assert target == IsolatedTarget(
+        target=inside, python=None, limits=Limits(timeout=0.5, memory=512_000_000)
+    )
+    assert target.describe() == "m:f, in a process of its own"
+    assert spec(mechanism="m:f", isolate=False).target == inside
+
+
+def test_another_python() -> None:
+    target = spec(mechanism="m:f", python=sys.executable, params={"a": 1}).target
+    assert isinstance(target, IsolatedTarget)
+    assert target.python == sys.executable
+    assert target.describe() == f"m:f, a=1, run by {sys.executable}"
+
+
+@pytest.mark.parametrize("command", [["python3", "a b.py", "--x"], "python3 'a b.py' --x"])
+def test_a_command(command: Any) -> None:
+    one = spec(command=command, batch_arg="none", timeout=3)
+    assert one.target == CommandTarget(
+        words=("python3", "a b.py", "--x"), is_batch=False, limits=Limits(timeout=3.0)
+    )
+    assert one.name == one.target.describe() == "python3 'a b.py' --x"
+
+
+def test_entries_of_compose_are_where_the_audit_says() -> None:
+    entries = ["m:f", {"mechanism": "m:g", "timeout": 2}, {"command": "python3 x"}]
+    target = spec(compose=entries, isolate=True, timeout=1).target
+    assert isinstance(target, ComposedTarget)
+    first, second, third = target.parts
+    assert isinstance(first, IsolatedTarget)
+    assert isinstance(second, IsolatedTarget)
+    assert isinstance(third, CommandTarget)
+    assert [one.limits.timeout for one in (first, second, third)] == [1.0, 2.0, 1.0]
+    assert spec(compose=entries, isolate=True).name == "f + g + python3 x"
+
+
+@pytest.mark.parametrize(
+    ("settings", "words"),
+    [
+        ({"mechanism": "m:f", "command": "python3"}, "a command has no mechanism"),
+        ({"command": "python3", "params": {"a": 1}}, "a command has no params"),
+        ({"command": "python3", "python": "python3"}, "a command has no python"),
+        ({"command": "python3", "isolate": False}, "a command is a process of its own"),
+        ({"command": "python3", "batch_arg": "n"}, "batch_arg='n' must be size or none"),
+        ({"command": "'"}, "cannot be read: No closing quotation"),
+        ({"command": []}, "must be a list of words, or a command line"),
+        ({"command": [""]}, "must be a list of words, or a command line"),
+        ({"command": "nosuch a"}, "no program 'nosuch' on PATH; write ./nosuch"),
+        ({"command": "./nosuch a"}, "no program './nosuch'"),
+        ({"mechanism": "m:f", "python": "old/bin/python"}, "no program 'old/bin/python'"),
+        ({"mechanism": "m:f", "python": "python3", "isolate": False}, "leave out isolate"),
+        ({"mechanism": "m:f", "timeout": 1}, "timeout is for a process of its own"),
+        ({"mechanism": "m:f", "memory_limit": 1}, "memory_limit is for a process of its own"),
+        ({"mechanism": "m:f", "isolate": True, "timeout": "1 week"}, "timeout='1 week' must be"),
+        ({"mechanism": "m:f", "isolate": True, "timeout": 0}, "must be above 0 seconds"),
+        ({"mechanism": "m:f", "isolate": True, "memory_limit": "1 page"}, "must be a size such as"),
+        ({"mechanism": "m:f", "isolate": True, "memory_limit": 0}, "must be above 0 bytes"),
+        ({"compose": ["m:f", "m:g"], "command": "python3"}, "with compose has no command"),
+    ],
+)
+def test_what_does_not_go_together(settings: dict[str, Any], words: str) -> None:
+    with pytest.raises(UsageError, match=words):
+        spec(**settings)
+
+
+def test_a_program_beside_the_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = tmp_path / "configs"
+    folder.mkdir()
+    program = folder / "draw"
+    program.write_text("#!/bin/sh\n")
+    config = folder / "audits.yaml"
+    config.write_text(
+        "version: 1\n"
+        "defaults: {d1: 0, d2: 1, claim: {epsilon: 1}, mechanism: 'm:f', params: {a: 1}}\n"
+        "audits:\n"
+        "  - {name: beside, command: ['./draw', '1']}\n"
+    )
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(ConfigurationError, match=r":4: .*is not executable; chmod \+x"):
+        load_config(config)
+    program.chmod(0o755)
+    (one,) = load_config(config)
+    assert isinstance(one.target, CommandTarget)
+    assert Path(one.target.words[0]).samefile(program)
+    assert one.target.words[1:] == ("1",)
+
+
+@pytest.mark.parametrize(
+    ("text", "size"),
+    [(7, 7), ("7", 7), ("1.5 kb", 1500), ("2GiB", 2**31), (".5MB", 500_000)],
+)
+def test_sizes(text: Any, size: int) -> None:
+    assert parse_size(text) == size
+
+
+@pytest.mark.parametrize(
+    ("mechanism", "more", "words"),
+    [
+        (print, {"timeout": 1}, "add isolate=True"),
+        ([], {}, "must be the words of a command line"),
+        (["a"], {"params": {"b": 1}}, "takes no params and no post_process"),
+        (["a"], {"batch_arg": "n"}, "must be 'size' or 'none' for a program"),
+        (print, {"isolate": True, "timeout": -1}, "must be above 0 seconds"),
+    ],
+)
+def test_python_interface(mechanism: Any, more: Any, words: str) -> None:
+    with pytest.raises(UsageError, match=words):
+        audit(mechanism, 0, 1, PureDP(1.0), **more)

@@ -1,0 +1,158 @@
+"""The bound for one run is attained, so a linear programme over all mechanisms is its oracle."""
+
+from __future__ import annotations
+
+import itertools
+import math
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+from scipy import optimize, stats
+
+from dpaudit.stats import one_run
+from dpaudit.stats.one_run import Guesses
+
+
+def largest(canaries: int, guesses: int, right: int, epsilon: float, delta: float) -> float:
+    """Return the largest Pr[`right` or more guesses are right] of any (ε, δ)-DP mechanism.
+
+    Unknowns: Pr[answer | coins] for all coins and all answers with so many guesses, and, for every
+    pair of neighbouring coins and every answer, an upper bound for (Pr[·|one] - e^ε Pr[·|other])+.
+    """
+    coins = list(itertools.product((-1, 1), repeat=canaries))
+    answers = [
+        one
+        for one in itertools.product((-1, 0, 1), repeat=canaries)
+        if sum(map(abs, one)) == guesses
+    ]
+    place = {one: k for k, one in enumerate(itertools.product(coins, answers))}
+    pairs = [p for p in itertools.product(coins, coins) if sum(np.not_equal(*p)) == 1]
+    excess = {one: len(place) + k for k, one in enumerate(itertools.product(pairs, answers))}
+    rows: list[dict[int, float]] = []
+    limits: list[float] = []
+    for pair in pairs:
+        for answer in answers:
+            one, other = (place[side, answer] for side in pair)
+            rows.append({one: 1.0, other: -math.exp(epsilon), excess[pair, answer]: -1.0})
+            limits.append(0.0)
+        rows.append({excess[pair, answer]: 1.0 for answer in answers})
+        limits.append(delta)
+    wins = np.zeros(len(place) + len(excess))
+    for (side, answer), k in place.items():
+        wins[k] = (sum(np.equal(side, answer)) >= right) / len(coins)
+    sums = [{place[side, answer]: 1.0 for answer in answers} for side in coins]
+    size = len(wins)
+    found = optimize.linprog(
+        -wins, matrix(rows, size), limits, matrix(sums, size), np.ones(len(coins)), (0, None)
+    )
+    return -float(found.fun or 0.0)
+
+
+def matrix(rows: list[dict[int, float]], size: int) -> NDArray[np.float64]:
+    found = np.zeros((len(rows), size))
+    for row, one in enumerate(rows):
+        found[row, list(one)] = list(one.values())
+    return found
+
+
+def published(seen: Guesses, epsilon: float, delta: float) -> float:
+    """The bound of Steinke, Nasr & Jagielski 2023, Corollary 5.4."""
+    law = stats.binom(seen.guesses, 1 / (1 + math.exp(-epsilon)))
+    tail = law.sf(seen.correct - 1)
+    steps = range(1, seen.correct + 1)
+    steepest = max((law.sf(seen.correct - 1 - i) - tail) / i for i in steps)
+    return float(min(1.0, tail + 2 * seen.canaries * delta * steepest))
+
+
+@pytest.mark.parametrize(("canaries", "guesses"), [(1, 1), (2, 1), (2, 2), (3, 2), (3, 3)])
+@pytest.mark.parametrize("epsilon", [0.0, 1.0])
+@pytest.mark.parametrize("delta", [0.0, 0.01, 0.1])
+def test_some_mechanism_attains_it(
+    canaries: int, guesses: int, epsilon: float, delta: float
+) -> None:
+    for right in range(1, guesses + 1):
+        p = one_run.p_value(Guesses(canaries, guesses, right), epsilon, delta)
+        assert p == pytest.approx(largest(canaries, guesses, right, epsilon, delta), abs=1e-8)
+
+
+@pytest.mark.parametrize(
+    ("seen", "delta", "printed"),
+    [(Guesses(1_000, 100, 75), 1e-4, 0.673), (Guesses(100_000, 1_510, 1_439), 1e-5, 2.675)],
+)
+def test_it_is_sharper_than_what_was_published(seen: Guesses, delta: float, printed: float) -> None:
+    """The values printed in Appendix D and in section 7, at 95 %."""
+    theirs = optimize.brentq(lambda e: published(seen, e, delta) - 0.05, 0.01, 5)
+    assert theirs == pytest.approx(printed, abs=1e-3)
+    assert one_run.epsilon_lower(seen, delta, 0.05) > theirs
+
+
+@pytest.mark.parametrize("epsilon", [0.0, 0.5, 2.0])
+@pytest.mark.parametrize("delta", [1e-6, 1e-4, 1e-2])
+def test_it_is_below_the_published_bound_where_that_is_at_most_a_half(
+    epsilon: float, delta: float
+) -> None:
+    for right in range(1, 101):
+        seen = Guesses(1_000, 100, right)
+        theirs = published(seen, epsilon, delta)
+        if theirs <= 0.5:
+            assert one_run.p_value(seen, epsilon, delta) <= theirs * (1 + 1e-12)
+
+
+@pytest.mark.parametrize("seen", [Guesses(50, 20, 16), Guesses(10_000, 3_000, 2_100)])
+@pytest.mark.parametrize("delta", [0.0, 1e-6, 1e-3])
+def test_bounds_are_where_p_is_alpha(seen: Guesses, delta: float) -> None:
+    alpha = 0.03
+    epsilon = one_run.epsilon_lower(seen, delta, alpha)
+    if epsilon:
+        assert one_run.p_value(seen, epsilon, delta) == pytest.approx(alpha, rel=1e-5)
+        assert one_run.p_value(seen, epsilon - 1e-6, delta) < alpha
+    lower = one_run.delta_lower(seen, 0.1, alpha)
+    if lower:
+        assert one_run.p_value(seen, 0.1, lower) == pytest.approx(alpha, rel=1e-9)
+
+
+def test_p_rises_with_epsilon_and_delta() -> None:
+    seen = Guesses(500, 200, 150)
+    grid = np.linspace(0, 4, 81)
+    for delta in (0.0, 1e-5, 1e-3, 0.05):
+        assert (np.diff([one_run.p_value(seen, e, delta) for e in grid]) >= 0).all()
+    deltas = np.geomspace(1e-9, 0.5, 40)
+    assert (np.diff([one_run.p_value(seen, 0.7, d) for d in deltas]) >= 0).all()
+
+
+@pytest.mark.parametrize(
+    ("seen", "epsilon", "p"),
+    [
+        (Guesses(10, 0, 0), 1.0, 1.0),
+        (Guesses(10, 10, 0), 1.0, 1.0),
+        (Guesses(10, 10, 10), 50.0, 1.0),
+        (Guesses(10**6, 10**6, 10**6), 40.0, 1.0),
+        (Guesses(10**6, 10**6, 10**6), 0.1, 0.0),
+    ],
+)
+def test_extremes(seen: Guesses, epsilon: float, p: float) -> None:
+    assert one_run.p_value(seen, epsilon, 1e-9) == pytest.approx(p, abs=1e-2)
+
+
+def test_no_guesses_show_nothing() -> None:
+    nothing = Guesses(10, 0, 0)
+    assert one_run.epsilon_lower(nothing, 0.0, 0.05) == 0
+    assert one_run.delta_lower(nothing, 0.0, 0.05) == 0
+    assert math.isinf(one_run.smallest_detectable(nothing, 1.0, 1e-5, 0.05))
+
+
+def test_impossible_counts_are_refused() -> None:
+    for counts in ((0, 0, 0), (10, 11, 0), (10, 5, 6), (10, 5, -1)):
+        with pytest.raises(ValueError, match="impossible counts"):
+            Guesses(*counts)
+
+
+def test_what_is_detectable_is_refuted_nine_times_in_ten() -> None:
+    seen, delta, alpha = Guesses(1_000, 400, 200), 1e-4, 0.05
+    epsilon = one_run.smallest_detectable(seen, 0.5, delta, alpha)
+    law = stats.binom(400, 1 / (1 + math.exp(-epsilon)))
+    refuted = [
+        one_run.p_value(Guesses(1_000, 400, right), 0.5, delta) <= alpha for right in range(401)
+    ]
+    assert law.pmf(np.arange(401)) @ np.array(refuted) == pytest.approx(0.9, abs=1e-3)
