@@ -17,23 +17,13 @@ from numpy.typing import NDArray
 import dpaudit
 from dpaudit.attacks import interplay
 from dpaudit.attacks.additive import additive
-from dpaudit.attacks.features import (
-    Above,
-    Category,
-    Indicator,
-    Number,
-    raw_features,
-    scaled_features,
-    with_sides,
-)
 from dpaudit.attacks.innovations import NAME as NEWS
-from dpaudit.attacks.innovations import _decorrelated, _steps, innovations
+from dpaudit.attacks.innovations import _steps, innovations
 from dpaudit.attacks.levels import FOLDS, Attack, Candidate, folds
 from dpaudit.attacks.logistic import NAME as LOGISTIC
 from dpaudit.attacks.logistic import _cross_fitted, _filled, _fit, logistic
-from dpaudit.attacks.products import gram, solved, summed, times
 from dpaudit.attacks.rules import RuleTable, predicted_epsilon
-from dpaudit.attacks.scores import cross_fitted, most, shares
+from dpaudit.attacks.scores import cross_fitted
 from dpaudit.attacks.selection import Aim, learn
 from dpaudit.attacks.trees import NAME as TREES
 from dpaudit.attacks.trees import trees
@@ -262,70 +252,6 @@ def test_no_draw_is_scored_by_a_fit_that_saw_it(size: int, fits: int) -> None:
     assert kept in seen
 
 
-def test_products_are_those_of_numpy() -> None:
-    rng = np.random.default_rng(0)
-    for rows, width in ((1, 1), (1_000, 3), (500, 40), (300, 200)):
-        matrix, other = rng.normal(size=(rows, width)), rng.normal(size=(rows, width))
-        vector, weights = rng.normal(size=width), rng.normal(size=rows)
-        assert gram(matrix, other) == pytest.approx(matrix.T @ other)
-        assert times(matrix, vector) == pytest.approx(matrix @ vector)
-        assert summed(matrix, weights) == pytest.approx(matrix.T @ weights)
-        definite = matrix.T @ matrix + np.eye(width)
-        assert solved(definite, vector) == pytest.approx(
-            np.linalg.solve(definite, vector), abs=1e-8
-        )
-
-
-def test_decorrelation_is_that_of_cholesky() -> None:
-    rng = np.random.default_rng(1)
-    numbers = np.cumsum(rng.normal(size=(400, 7)), axis=1)
-    covariance = numbers.T @ numbers / 400
-    inverse, new = _decorrelated(covariance)
-    root = np.linalg.cholesky(covariance)
-    assert new == pytest.approx(np.diag(root) ** 2)
-    assert inverse == pytest.approx(np.linalg.inv(root / np.diag(root)))
-
-
-def test_steps_of_prefix_sums_are_differences() -> None:
-    draws = drawn(prefix_sums, 5_000)
-    numbers = np.column_stack([one.numbers for one in draws.outcomes.columns])
-    # A total that follows from the others says nothing of its own.
-    steps = _steps(np.column_stack([numbers, numbers.sum(axis=1)]), draws.is_d1)
-    assert [one.place for one in steps] == list(range(6))
-    for step in steps[1:]:
-        assert dict(step.terms)[step.place - 1] == pytest.approx(-1.0, abs=0.05)
-
-
-def test_features_of_columns() -> None:
-    rng = np.random.default_rng(0)
-    rows = [
-        {"word": str(rng.choice(["a", "b"])), "few": int(rng.integers(3)), "x": rng.normal()}
-        for _ in range(300)
-    ]
-    rows[0] = {**rows[0], "x": math.inf}
-    columns = from_raw(rows).columns
-    scaled, raw = with_sides(scaled_features(columns)), raw_features(columns)
-    assert {type(one) for one in scaled} == {Above, Indicator, Number}
-    assert [one.column for one in scaled if isinstance(one, Indicator)].count('output["few"]') == 2
-    assert [one.column for one in scaled if isinstance(one, Indicator)].count('output["word"]') == 1
-    word = next(one for one in raw if isinstance(one, Category))
-    seen = from_raw([{"word": "a", "few": 1, "x": 0.5}, {"word": "new", "few": 1, "x": -math.inf}])
-    assert word(seen.column(word.column)).tolist()[0] in (1.0, 2.0)
-    assert math.isnan(word(seen.column(word.column))[1])
-    number = next(one for one in scaled if isinstance(one, Number))
-    assert number(seen.column(number.column))[1] == -10.0
-    side = next(one for one in scaled if isinstance(one, Above))
-    assert side(seen.column(side.column)).tolist() == [1.0, -1.0]
-    assert side(from_raw([{"word": "a", "few": 1, "x": "?"}]).column(side.column)) == [0.0]
-
-
-def test_shares_add_up() -> None:
-    found = shares(["a", "kind of b", "b", "c"], [3.0, 0.5, 0.5, 0.0])
-    assert found == (("a", 0.75), ("b", 0.25))
-    assert most(found) == ("a", "b")
-    assert most(shares(["a"], [0.0])) == ()
-
-
 @pytest.mark.parametrize(
     ("mechanism", "size", "changes", "thorough", "reason"),
     [
@@ -408,3 +334,13 @@ def test_a_certificate_says_what_was_tried_and_how_the_score_fell() -> None:
     assert "attacks bound promised by selection draws: " in shown
     assert f"not tried: {TREES} (no two columns tell more together" in shown
     assert "not tried" not in text.render(result)
+
+
+def test_steps_of_prefix_sums_are_differences() -> None:
+    draws = drawn(prefix_sums, 5_000)
+    numbers = np.column_stack([one.numbers for one in draws.outcomes.columns])
+    # A total that follows from the others says nothing of its own.
+    steps = _steps(np.column_stack([numbers, numbers.sum(axis=1)]), draws.is_d1)
+    assert [one.place for one in steps] == list(range(6))
+    for step in steps[1:]:
+        assert dict(step.terms)[step.place - 1] == pytest.approx(-1.0, abs=0.05)
