@@ -33,12 +33,9 @@ class RuleTable:
     draws: int
 
     @classmethod
-    def of(cls, held_out: IntArray, most: float = math.inf) -> RuleTable:
-        """Table the rules for ordered levels; the last row (unseen) is left out.
-
-        most: no log-ratio is taken for larger than that, whatever was seen.
-        """
-        ordered = _risen(held_out[:-1], most)
+    def of(cls, held_out: IntArray) -> RuleTable:
+        """Table the rules for ordered levels; the last row (unseen) is left out."""
+        ordered = _risen(held_out[:-1])
         below = np.concatenate([np.zeros((1, 2)), np.cumsum(ordered, axis=0)])
         above = below[-1] - below
         place = np.arange(len(below))
@@ -110,15 +107,11 @@ def never_abstaining(table: RuleTable) -> FloatArray:
     return np.where(np.eye(len(table.correct), dtype=bool), table.correct, -np.inf)
 
 
-def _risen(ordered: IntArray, most: float) -> FloatArray:
+def _risen(ordered: IntArray) -> FloatArray:
     """Return counts of the same levels whose share of d1 rises, as it does but for noise."""
     pooled = pooled_counts(ordered)
     masses = ordered.sum(axis=1, keepdims=True)
-    shares = pooled / np.maximum(1.0, pooled.sum(axis=1, keepdims=True))
-    if most < math.inf:
-        largest = 1 / (1 + math.exp(-most))
-        shares = np.where(masses > 0, np.clip(shares, 1 - largest, largest), shares)
-    return np.asarray(masses * shares)
+    return np.asarray(masses * pooled / np.maximum(1.0, pooled.sum(axis=1, keepdims=True)))
 
 
 def _wilson_lower(correct: FloatArray, wrong: FloatArray, z: float) -> FloatArray:

@@ -261,7 +261,7 @@ def _rules(candidate: Candidate, aim: Aim) -> tuple[IntArray, IntArray]:
     the one for growth at the claim, and one that always guesses. Where a rule promises no growth,
     the bet is to abstain, lest it lose what has been won."""
     table, levels = RuleTable.of(candidate.held_out), len(candidate.held_out)
-    bound = aim.predicted(_believed(table, candidate, aim), candidate.penalty)
+    bound = aim.predicted(table, candidate.penalty)
     growth = predicted_growth(table, aim.point)
     always = int(np.argmax(never_abstaining(table)))
     fastest = int(np.argmax(growth)) if np.max(growth) > 0 else always
@@ -274,18 +274,6 @@ def _rules(candidate: Candidate, aim: Aim) -> tuple[IntArray, IntArray]:
     )
     grows = growth.ravel()[list(places)] > 0
     return rules[0], np.where(grows[:, None], rules, 0)
-
-
-def _believed(table: RuleTable, candidate: Candidate, aim: Aim) -> RuleTable:
-    """Return the table to choose the rule of the bound from.
-
-    Unless some rule promises to exceed a claim without δ, the claim is taken for true: what looks
-    larger is noise, which would only draw the cut-offs to where it was largest.
-    """
-    exceeds = np.max(aim.predicted(table, candidate.penalty)) > aim.point.epsilon
-    if aim.point.delta or exceeds:
-        return table
-    return RuleTable.of(candidate.held_out, most=aim.point.epsilon)
 
 
 def _posteriors(held_out: IntArray) -> FloatArray:
