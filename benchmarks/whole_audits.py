@@ -5,11 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from benchmarks.definitions import gaussian, merged, reveal_or_randomize
 from dpaudit.auditing.engine import run_audit
 from dpaudit.auditing.result import AuditResult, Verdict
 from dpaudit.auditing.spec import AuditSpec, BoundMethod
@@ -29,6 +31,7 @@ from dpaudit.targets.target import CallableTarget, repeated
 
 EPSILON, DELTA = 1.0, 0.05
 _TRUTH = 1 / (1 + math.exp(-EPSILON))
+_REVEALING = partial(reveal_or_randomize, delta=DELTA)
 # The trade-off function of randomised response: straight lines through the three points.
 _TRADE_OFF = ((0.0, 1.0), (1 - _TRUTH, 1 - _TRUTH), (1.0, 0.0))
 
@@ -43,16 +46,6 @@ def randomized_response(dataset: int, size: int, rng: np.random.Generator) -> ND
     """Answer truthfully with the odds of ε, beside a number that has nothing to do with it."""
     truthful = rng.random(size) < _TRUTH
     return np.column_stack([np.where(truthful, dataset, 1 - dataset), rng.integers(8, size=size)])
-
-
-def reveal_or_randomize(dataset: int, size: int, rng: np.random.Generator) -> NDArray[np.int64]:
-    """Say the input as 10 or 11 with probability δ, else randomise it."""
-    answers = np.where(rng.random(size) < _TRUTH, dataset, 1 - dataset)
-    return np.where(rng.random(size) < DELTA, 10 + dataset, answers)
-
-
-def gaussian(dataset: int, size: int, rng: np.random.Generator) -> NDArray[np.float64]:
-    return dataset + rng.normal(size=size)
 
 
 def on_a_grid(dataset: int, size: int, rng: np.random.Generator) -> NDArray[np.float64]:
@@ -134,8 +127,9 @@ SETTINGS = (
         PureDP(EPSILON),
         bound="clopper-pearson",
     ),
-    Setting("reveal or randomise", reveal_or_randomize, ApproximateDP(EPSILON, DELTA)),
-    Setting("reveal or randomise, PDP", reveal_or_randomize, ProbabilisticDP(EPSILON, DELTA)),
+    Setting("reveal or randomise", _REVEALING, ApproximateDP(EPSILON, DELTA)),
+    Setting("reveal or randomise, PDP", _REVEALING, ProbabilisticDP(EPSILON, DELTA)),
+    Setting("T∘K as approximate DP", partial(merged, delta=DELTA), ApproximateDP(EPSILON, DELTA)),
     Setting("Gaussian noise, μ", gaussian, GaussianDP(1.0)),
     Setting("randomised response, Rényi", randomized_response, RenyiDP(4.0, _divergence(4.0))),
     Setting("randomised response, f-DP", randomized_response, FunctionalDP(_TRADE_OFF, "f")),

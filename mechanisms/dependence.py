@@ -1,7 +1,7 @@
 """Draws that depend on each other: what an audit cannot judge, and has to notice.
 
 Each adds Laplace noise of scale 1, but its draws are not independent, so that counting them proves
-nothing.
+nothing. Adjacency: numbers at distance of at most 1.
 """
 
 from __future__ import annotations

@@ -3,6 +3,8 @@
 Whoever has all the time in the world tries every key, unless there are as many as messages
 (`one_time_pad`). `toy_cipher` has so few that anybody can; AES has not. `try_every_key` is that
 adversary: it reads the toy cipher's outputs, and no other's.
+
+Adjacency: replace, one message for any other.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """The Laplace mechanism in floating point: which floats come up says more than which numbers.
 
 What is proved for real numbers does not hold for the floats of the textbook's code (Mironov 2012,
-"On significance of the least significant bits for differential privacy").
+"On significance of the least significant bits for differential privacy"). Adjacency: numbers at
+distance of at most 1.
 """
 
 from __future__ import annotations

@@ -1,6 +1,8 @@
 """The Gaussian mechanism for a number, as Gaussian DP (Dong, Roth & Su 2022).
 
 Noise of standard deviation σ = Δ/μ is exactly μ-Gaussian DP between inputs at distance Δ.
+
+Adjacency: numbers at distance of at most Δ, the `sensitivity`.
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""The Laplace mechanism for a number of sensitivity 1, and one with the wrong density."""
+"""The Laplace mechanism for a number of sensitivity 1, and one with the wrong density.
+
+Adjacency: numbers at distance of at most 1.
+"""
 
 from __future__ import annotations
 

@@ -1,6 +1,7 @@
 """OpenDP's `make_laplace`, which needs a domain and a metric before it draws.
 
 OpenDP checks, proves and draws; nothing here adds noise. Its generator is the operating system's.
+Adjacency: numbers at distance of at most 1.
 """
 
 from __future__ import annotations

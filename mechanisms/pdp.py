@@ -2,6 +2,8 @@
 
 K draws from {0, 1, 2, 3} and is (ε, δ)-probabilistically DP. T merges 0 and 1 into 4. T∘K is not:
 4 is too likely for input 0, and by far not rare. It still is (ε, δ)-DP, exactly tight.
+
+Adjacency: the datasets are 0 and 1, neighbours of each other.
 """
 
 from __future__ import annotations

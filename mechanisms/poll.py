@@ -71,7 +71,8 @@ def repeated_poll(
 ) -> NDArray[np.int64]:
     """Correct: `runs` answers of one person; runs · ln(1 + 2p/(1 - p))-DP, and no less.
 
-    Broken when it is claimed to cost what one answer does.
+    Broken when it is claimed to cost what one answer does. Adjacency: replace, the dataset is one
+    answer.
     """
     return poll([dataset] * runs, p, size=size, rng=rng)
 

@@ -1,4 +1,7 @@
-"""Randomized response: the truth with probability p, else a fair coin (Warner 1965)."""
+"""Randomized response: the truth with probability p, else a fair coin (Warner 1965).
+
+Adjacency: replace, the dataset is one answer, 0 or 1.
+"""
 
 from __future__ import annotations
 

@@ -1,7 +1,8 @@
 """The exact truth of a specimen, in code: the oracle that audits are held against.
 
 A specimen states its truth with the decorator `satisfies`; `truth_of` reads it. Where outputs are
-discrete the exact law is stated too, and everything else can be computed from it.
+discrete the exact law is stated too, and everything else can be computed from it: here, in a few
+lines that share nothing with `dpaudit.stats.exact`, so that each is a check of the other.
 """
 
 from __future__ import annotations

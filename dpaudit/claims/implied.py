@@ -1,4 +1,10 @@
-"""What claims imply: for groups, for several releases, at a smaller ε, along a chain of inputs."""
+"""What claims imply: for groups, for several releases, at a smaller ε, along a chain of inputs.
+
+The propositions of C. Lalanne's lesson (docs/seeds.md, 000) are cited beside their sources. What
+needs no function: every claim but the probabilistic one survives post-processing (Prop. 2 and 7;
+Prop. 4 is the exception), and a probabilistic claim implies the approximate one (Prop. 5), which
+`ProbabilisticDP.points` says.
+"""
 
 from __future__ import annotations
 
@@ -21,10 +27,10 @@ from dpaudit.errors import ClaimError
 def group(claim: PrivacyClaim, size: int) -> PrivacyClaim:
     """Return what a claim for one record implies for inputs that differ in `size` records.
 
-    With k = size ≥ 1: kε for pure claims (Dwork & Roth 2014, Thm. 2.2), kε and
-    δ (e^{kε} - 1) / (e^ε - 1) for approximate and computational ones, kδ at ε = 0, kμ for Gaussian
-    ones (Dong, Roth & Su 2022, Thm. 2.9), k²ρ for zCDP (Bun & Steinke 2016, Prop. 1.9). Raises
-    ClaimError where nothing is implied, and when δ would reach 1.
+    With k = size ≥ 1: kε for pure claims (Lalanne, Prop. 1; Dwork & Roth 2014, Thm. 2.2), kε and
+    δ (e^{kε} - 1) / (e^ε - 1) for approximate and computational ones, kδ at ε = 0 (Prop. 6), kμ for
+    Gaussian ones (Dong, Roth & Su 2022, Thm. 2.9), k²ρ for zCDP (Bun & Steinke 2016, Prop. 1.9).
+    Raises ClaimError where nothing is implied, and when δ would reach 1.
 
     >>> group(PureDP(0.5), 3).describe()
     '1.5-DP'
@@ -51,9 +57,9 @@ def group(claim: PrivacyClaim, size: int) -> PrivacyClaim:
 def compose(claims: Sequence[PrivacyClaim]) -> PrivacyClaim:
     """Return what the claims of independent releases imply for all of them together.
 
-    ε and δ add up (Dwork & Roth 2014, Thm. 3.16), so do ρ, Rényi ε of one order, and the squares of
-    μ (Dong, Roth & Su 2022, Cor. 3.3). Among claims of different kinds, each counts as the (ε, δ)
-    of its point. Raises ClaimError for no claims, and when δ would reach 1.
+    ε and δ add up (Lalanne, Prop. 3 and 8; Dwork & Roth 2014, Thm. 3.16), so do ρ, Rényi ε of one
+    order, and the squares of μ (Dong, Roth & Su 2022, Cor. 3.3). Among claims of different kinds,
+    each counts as the (ε, δ) of its point. Raises ClaimError for no claims, and for δ from 1 on.
 
     >>> compose([PureDP(0.5), ApproximateDP(1, 1e-6)]).describe()
     '(1.5, 1e-06)-DP'
@@ -67,8 +73,8 @@ def relax(claim: PrivacyClaim, epsilon: float, *, tight: bool = True) -> Approxi
     """Return the approximate claim at a smaller ε' that a claim implies.
 
     tight: δ' from the claim's privacy profile, for (ε, δ)-DP δ + (1 - δ)(e^ε - e^ε') / (1 + e^ε)
-    (Kairouz et al. 2015); else the simpler δ' = δ + e^ε - e^ε', which is soon vacuous. Raises
-    ClaimError when ε' > ε and when δ' would reach 1.
+    (Kairouz et al. 2015); else the simpler δ' = δ + e^ε - e^ε' (Lalanne, Prop. 9), which is soon
+    vacuous. Raises ClaimError when ε' > ε and when δ' would reach 1.
 
     >>> round(relax(ApproximateDP(1, 1e-5), 0.5).delta, 3)
     0.288
@@ -85,7 +91,8 @@ def relax(claim: PrivacyClaim, epsilon: float, *, tight: bool = True) -> Approxi
 
 
 def chain(first: PrivacyClaim, second: PrivacyClaim) -> ApproximateDP:
-    """Return how far apart d1 and d3 may be, given d1 from d2 and d2 from d3: transitivity.
+    """Return how far apart d1 and d3 may be, given d1 from d2 and d2 from d3: transitivity of
+    indistinguishability (docs/seeds.md, 003, Exercise 7.2).
 
     p ≤ e^ε₁ q + δ₁ and q ≤ e^ε₂ r + δ₂ give p ≤ e^(ε₁+ε₂) r + δ₁ + e^ε₁ δ₂, and the other way round
     δ₂ + e^ε₂ δ₁; the larger of the two is returned, since both directions are meant. Raises
@@ -104,7 +111,7 @@ def chain(first: PrivacyClaim, second: PrivacyClaim) -> ApproximateDP:
 def posterior_bounds(epsilon: float, prior: float) -> tuple[float, float]:
     """Return how far an output of an ε-DP mechanism may move a prior belief in one input.
 
-    prior in [0, 1]. By Bayes' rule the odds change by a factor between e^-ε and e^ε.
+    prior in [0, 1]. By Bayes' rule the odds change by a factor of e^-ε to e^ε (Lalanne, eq. 5).
 
     >>> low, high = posterior_bounds(1.1, 0.5)
     >>> round(low, 2), round(high, 2)

@@ -26,6 +26,15 @@ def test_every_function_of_a_dataset_states_its_truth(module: str) -> None:
     assert all(hasattr(one, "truth") for one in mechanisms)
 
 
+@pytest.mark.parametrize("module", [*MODULES, "opendp_laplace"])
+def test_every_specimen_states_its_adjacency(module: str) -> None:
+    """In its own words, or those of its module."""
+    loaded = import_module(f"mechanisms.{module}")
+    says = "adjacency:" in (loaded.__doc__ or "").lower()
+    for function in filter(_takes_a_dataset, _public_functions(module)):
+        assert says or "adjacency:" in (function.__doc__ or "").lower(), function
+
+
 def _public_functions(module: str) -> list[Callable[..., Any]]:
     loaded = import_module(f"mechanisms.{module}")
     return [

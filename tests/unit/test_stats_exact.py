@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from dpaudit.stats import exact
+from mechanisms.truth import delta_of, epsilon_of, pdp_delta_of
 
 Law = dict[Any, float]
 
@@ -42,6 +43,15 @@ def test_delta_is_the_largest_excess_of_any_event(seed: int) -> None:
     for epsilon in (0.0, 0.3, 1.0, 3.0):
         excess = max(one - math.exp(epsilon) * other for one, other in events(p, q))
         assert exact.delta(p, q, epsilon) == pytest.approx(excess, abs=1e-12)
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_the_oracle_of_the_specimens_agrees(seed: int) -> None:
+    p, q = random_laws(seed)
+    assert exact.epsilon(p, q).epsilon == pytest.approx(epsilon_of(p, q))
+    for epsilon in (0.0, 0.3, 1.0, 3.0):
+        assert exact.delta(p, q, epsilon) == pytest.approx(delta_of(p, q, epsilon), abs=1e-12)
+        assert exact.violating(p, q, epsilon).ahead == pytest.approx(pdp_delta_of(p, q, epsilon))
 
 
 @pytest.mark.parametrize("seed", range(30))
