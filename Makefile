@@ -5,7 +5,7 @@ PYTHON ?= $(shell for p in python3 python3.14 python3.13 python3.12 python3.11 p
 	$$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && { echo $$p; break; }; done)
 BIN := .venv/bin
 
-.PHONY: audit test check benchmarks clean
+.PHONY: audit test check benchmarks gallery clean
 # Two targets would install into one environment at the same time.
 .NOTPARALLEL:
 
@@ -25,8 +25,14 @@ benchmarks: .venv/installed-test
 	@echo 'Run one with .venv/bin/python -m benchmarks.NAME; its figures go into benchmarks/RESULTS.md:'
 	@grep -l __main__ benchmarks/*.py | sed 's|^benchmarks/\(.*\)\.py|  \1|'
 
+# Released libraries in environments of their own, one for each list of pinned packages.
+GALLERY := $(patsubst configs/gallery/%.txt,.gallery/%/installed,$(wildcard configs/gallery/*.txt))
+
+gallery: .venv/installed $(GALLERY)
+	$(BIN)/dpaudit run configs/gallery/*.yaml --quiet --json .gallery/results.json
+
 clean:
-	rm -rf .venv
+	rm -rf .venv .gallery
 
 # A virtual environment without pip would look finished to the next call, so it does not stay.
 .venv/bin/python:
@@ -49,3 +55,9 @@ clean:
 .venv/installed-dev: pyproject.toml | .venv/bin/python
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
 	@touch $@ .venv/installed .venv/installed-test
+
+.gallery/%/installed: configs/gallery/%.txt | .venv/bin/python
+	rm -rf $(@D)
+	$(BIN)/python -m venv $(@D)
+	$(@D)/bin/python -m pip install --quiet --disable-pip-version-check --requirement $<
+	@touch $@
