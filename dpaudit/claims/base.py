@@ -63,6 +63,27 @@ class PrivacyClaim(ABC):
         return {field.name: getattr(self, field.name) for field in fields(self)}
 
 
+@dataclass(frozen=True, slots=True)
+class PointClaim(PrivacyClaim):
+    """A claim of one (ε, δ), tested at this point of its profile.
+
+    epsilon: finite, ≥ 0. delta: 0 ≤ δ < 1. Raises ClaimError otherwise.
+    """
+
+    epsilon: float
+    delta: float
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "epsilon", checked_epsilon(self.epsilon))
+        object.__setattr__(self, "delta", checked_delta(self.delta))
+
+    def profile(self, epsilon: float) -> float:
+        return at_most_epsilon(self.point(), epsilon)
+
+    def points(self) -> tuple[ProfilePoint, ...]:
+        return (ProfilePoint(self.epsilon, self.delta),)
+
+
 def checked_number(name: str, value: Any) -> float:
     """Return a number given by a user or a library, NumPy's among them, as a float."""
     if isinstance(value, bool) or not isinstance(value, Real):

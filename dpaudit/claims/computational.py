@@ -6,13 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from dpaudit.claims.base import (
-    PrivacyClaim,
-    ProfilePoint,
-    at_most_epsilon,
-    checked_delta,
-    checked_epsilon,
-)
+from dpaudit.claims.base import PointClaim
 from dpaudit.errors import ClaimError
 
 # From an outcome to a guess: 1 for d1, 2 for d2, None for neither.
@@ -20,7 +14,7 @@ Adversary = Callable[[Any], int | None]
 
 
 @dataclass(frozen=True, slots=True)
-class ComputationalDP(PrivacyClaim):
+class ComputationalDP(PointClaim):
     """(ε, δ)-computational differential privacy: no adversary of polynomial time finds an event
     with P(E) > e^ε Q(E) + δ (Mironov, Pandey, Reingold & Vadhan 2009; Meiser 2018).
 
@@ -36,25 +30,18 @@ class ComputationalDP(PrivacyClaim):
     title: ClassVar[str] = "computational differential privacy"
     formula: ClassVar[str] = "P(A = 1) ≤ e^ε Q(A = 1) + δ for every feasible A"
 
-    epsilon: float
     delta: float = 0.0
     adversary: Adversary | str | None = None
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "epsilon", checked_epsilon(self.epsilon))
-        object.__setattr__(self, "delta", checked_delta(self.delta))
+        # Not super(), which a dataclass with slots does not find.
+        PointClaim.__post_init__(self)
         known = self.adversary is None or isinstance(self.adversary, str)
         if not known and not callable(self.adversary):
             raise ClaimError(
                 f"adversary={self.adversary!r} must be a function of an outcome, or its import "
                 "path, package.module:function"
             )
-
-    def profile(self, epsilon: float) -> float:
-        return at_most_epsilon(self.point(), epsilon)
-
-    def points(self) -> tuple[ProfilePoint, ...]:
-        return (ProfilePoint(self.epsilon, self.delta),)
 
     def describe(self) -> str:
         against = f" against {self.adversary_name}" if self.adversary else ""

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.special import betainc
 
 from dpaudit.stats.binomial import (
@@ -23,6 +24,18 @@ from dpaudit.stats.binomial import (
 
 _POINTS = 65
 _REFINED = 17
+# At most so many of the highest points have finer ones around them.
+_PEAKS = 8
+# Points that are computed at a time.
+_AT_ONCE = 512
+# Abstentions whose standard deviation is at least this leave no teeth (`_coarse`).
+_SMOOTH = 5.0
+# Neighbours so near miss none, in standard deviations; nor do those that are as far as `_FAR` and
+# no more than this part of a tooth apart.
+_NEAR, _FAR, _PART = 0.4, 1.0, 0.25
+# The supremum is raised by this part, for what lies between points. (Measured on 1,880 random
+# counts of 20 to 10⁷ draws, each against 4,001 points: 0.00098 missed at most, 0.00012 at 99 %.)
+_MISSED = 1e-3
 _TRUNCATED = 1e-13
 # Sums over W of more terms than this are taken in groups, each rounded up to its largest term.
 TERMS = 512
@@ -45,6 +58,11 @@ class _Grid:
     def over(cls, points: FloatArray, edges: IntArray, draws: int) -> _Grid:
         reached = upper_tail(edges[None, :], draws, points[:, None])
         return cls(points, edges, reached[:, :-1] - reached[:, 1:])
+
+    @property
+    def step(self) -> int:
+        """How many W are in a group."""
+        return int(self.edges[1] - self.edges[0])
 
     def take(self, rows: slice) -> _Grid:
         return _Grid(self.points[rows], self.edges, self.mass[rows])
@@ -78,7 +96,7 @@ class ScoreTest:
         if tail is None:
             return 1.0
         least = self._to_p(tail.glance())
-        return least if least > enough else self._to_p(tail.supremum())
+        return least if least > enough else self._to_p(tail.supremum() * (1 + _MISSED))
 
     def _to_p(self, largest: float) -> float:
         p = self.gamma + largest + 3 * _TRUNCATED
@@ -129,15 +147,30 @@ class _Tail:
         return float(np.max(self._at(self.grid.take(slice(None, None, _GLANCE)))))
 
     def supremum(self) -> float:
-        """Return the largest value on all points, and on finer ones around the best of them."""
-        points, edges = self.grid.points, self.grid.edges
-        values = self._at(self.grid)
-        best = int(np.argmax(values))
-        nearby = np.linspace(
-            points[max(best - 1, 0)], points[min(best + 1, len(points) - 1)], _REFINED
+        """Return the largest value on all points, and on finer ones around the highest of them."""
+        points, values = self._resolved()
+        nearby = np.concatenate(
+            [
+                np.linspace(points[max(i - 1, 0)], points[min(i + 1, len(points) - 1)], _REFINED)
+                for i in _peaks(values)
+            ]
         )
-        refined = self._at(_Grid.over(nearby, edges, self.draws))
-        return float(max(np.max(values), np.max(refined)))
+        return float(max(np.max(values), np.max(self._over(nearby))))
+
+    def _resolved(self) -> tuple[FloatArray, FloatArray]:
+        """Return the points of the grid, others between them where need be, and their values."""
+        points, values = self.grid.points, self._at(self.grid)
+        added = _points_between(points, self.draws, self.ratio, self.spared, self.grid.step)
+        if len(added) == 0:
+            return points, values
+        points, values = np.append(points, added), np.append(values, self._over(added))
+        order = np.argsort(points)
+        return points[order], values[order]
+
+    def _over(self, points: FloatArray) -> FloatArray:
+        parts = np.array_split(points, math.ceil(len(points) / _AT_ONCE))
+        edges = self.grid.edges
+        return np.concatenate([self._at(_Grid.over(part, edges, self.draws)) for part in parts])
 
     def _at(self, grid: _Grid) -> FloatArray:
         """Return, for every w, an upper bound of Σ_W Bin(W; N, w) Pr[Bin(N - W, c/(1-w)) ≥ C*(W)].
@@ -155,6 +188,50 @@ class _Tail:
         tails[some] = betainc(critical[some], (others - critical)[some] + 1, share[row[some]])
         sums = np.bincount(row, grid.mass[row, group] * tails, minlength=len(w))
         return np.asarray(sums, dtype=float)
+
+
+def _peaks(values: FloatArray) -> IntArray:
+    """Return where the supremum may be: no point beside is higher, and one between may be highest.
+
+    Between points a parabola rises above the middle one by an eighth of its second difference, at
+    most; twice that is allowed for.
+    """
+    around = np.pad(values, 1, mode="edge")
+    bend = 2 * values - around[:-2] - around[2:]
+    reach = values + bend / 4
+    # NaN is below nothing: it counts as a peak, and makes the supremum NaN.
+    below = (values < around[:-2]) | (values < around[2:]) | (reach < np.max(values))
+    peaks = np.flatnonzero(~below)
+    return np.asarray(peaks[np.argsort(-reach[peaks])][:_PEAKS], dtype=np.int64)
+
+
+def _points_between(
+    points: FloatArray, draws: int, ratio: float, spared: float, step: int
+) -> FloatArray:
+    """Return the points of w to add where the tail has teeth that `points` would miss.
+
+    Of the draws that guess, a fixed share is wrong, so that given the abstentions the tail jumps
+    when these let W* fall by a step: at every (1 + ratio) · step of them, or step / N of w.
+    """
+    finer = points
+    while np.any(coarse := _coarse(finer, draws, ratio, spared, step)):
+        finer = np.sort(np.append(finer, ((finer[:-1] + finer[1:]) / 2)[coarse]))
+    return np.setdiff1d(finer, points)
+
+
+def _coarse(
+    points: FloatArray, draws: int, ratio: float, spared: float, step: int
+) -> NDArray[np.bool_]:
+    """Return between which neighbours a tooth could be missed."""
+    rest = (1 + ratio) * np.maximum((1 - spared) / (1 + ratio) - points, 0.0)
+    # A standard deviation of half a tooth smooths all out but that of the first wrong guess.
+    smooth = np.sqrt(draws * rest[1:]) >= max(_SMOOTH, (1 + ratio) * step / 2)
+    smooth &= draws * points[:-1] >= 1
+    # Twice the distance of the square roots of probabilities is in standard deviations.
+    roots = np.sqrt([ratio * points + spared, points, rest])
+    apart = 2 * math.sqrt(draws) * np.linalg.norm(np.diff(roots), axis=0)
+    teeth = draws * np.diff(points) / step
+    return np.asarray(~smooth & (apart > _NEAR) & ((apart > _FAR) | (teeth > _PART)))
 
 
 def _wrong_range(draws: int, low: float, high: float) -> tuple[int, int]:

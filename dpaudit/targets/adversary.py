@@ -18,6 +18,7 @@ from dpaudit.errors import MechanismError, TargetError
 from dpaudit.outcomes import Raised
 from dpaudit.targets.adapter import FAILURES, Mechanism, imported_function, plain
 from dpaudit.targets.parameters import check_post_process
+from dpaudit.targets.wrapping import Wrapping
 
 _ANSWERS = (1, 2, None)
 # So many outputs of every batch are shown twice.
@@ -53,7 +54,7 @@ DISTINGUISHER = Role(
 
 
 @dataclass(frozen=True, slots=True)
-class Attacked:
+class Attacked(Wrapping):
     """A mechanism whose outcomes are the answers of an adversary, or of what has another role.
 
     An exception of the mechanism stays the outcome that it is. Raises MechanismError when the
@@ -61,22 +62,9 @@ class Attacked:
     anything about the mechanism.
     """
 
-    mechanism: Mechanism
     adversary: Callable[[Any], Any]
     adversary_name: str
     role: Role = ADVERSARY
-
-    @property
-    def name(self) -> str:
-        return self.mechanism.name
-
-    @property
-    def interleaved(self) -> bool:
-        return self.mechanism.interleaved
-
-    @property
-    def takes_rng(self) -> bool:
-        return self.mechanism.takes_rng
 
     @property
     def parts(self) -> tuple[Any, ...]:
@@ -87,9 +75,6 @@ class Attacked:
 
     def sample_each(self, datasets: Iterable[Any], rng: np.random.Generator) -> list[Any]:
         return self.answers(self.mechanism.sample_each(datasets, rng))
-
-    def close(self) -> None:
-        self.mechanism.close()
 
     def answers(self, outputs: list[Any] | NDArray[Any]) -> list[Any]:
         """Return what the adversary answers to outputs."""

@@ -10,47 +10,27 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpaudit.outcomes import Raised
-from dpaudit.targets.adapter import Mechanism
 from dpaudit.targets.composition import together
+from dpaudit.targets.wrapping import Wrapping
 
 Outputs = list[Any] | NDArray[Any]
 
 
 @dataclass(frozen=True, slots=True)
-class Repetition:
+class Repetition(Wrapping):
     """The outputs of `times` runs on one input, as a tuple with an entry for each.
 
     An exception of any of them, the first in order, is the outcome of all. A mechanism that draws
     by the batch is asked for all runs of all outputs at once.
     """
 
-    mechanism: Mechanism
     times: int
-
-    @property
-    def name(self) -> str:
-        return self.mechanism.name
-
-    @property
-    def interleaved(self) -> bool:
-        return self.mechanism.interleaved
-
-    @property
-    def takes_rng(self) -> bool:
-        return self.mechanism.takes_rng
-
-    @property
-    def parts(self) -> tuple[Any, ...]:
-        return self.mechanism.parts
 
     def sample(self, dataset: Any, size: int, rng: np.random.Generator) -> Outputs:
         return self.released(self.mechanism.sample(dataset, size * self.times, rng))
 
     def sample_each(self, datasets: Iterable[Any], rng: np.random.Generator) -> Outputs:
         return self.released(self.mechanism.sample_each(self.inputs(datasets), rng))
-
-    def close(self) -> None:
-        self.mechanism.close()
 
     def inputs(self, datasets: Iterable[Any]) -> list[Any]:
         """Return every dataset as often as there are runs."""

@@ -32,13 +32,13 @@ def alarms(case: Case, runs: int) -> int:
 
 @pytest.mark.parametrize("case", VALID, ids=lambda case: case.name)
 def test_a_valid_procedure_does_not_exceed_its_level(case: Case, share: Interval) -> None:
-    runs = 200 if "fixed bound, reveal" in case.name else 600
+    runs = 300 if "fixed bound, reveal" in case.name else 1_000
     assert share(alarms(case, runs), runs)[0] <= NOMINAL
 
 
 @pytest.mark.parametrize("case", PLAIN, ids=lambda case: case.name)
 def test_its_invalid_twin_is_caught_by_the_same_check(case: Case, share: Interval) -> None:
-    runs = 150 if "δ" in case.name or "h = ½" in case.name else 800
+    runs = 300 if "δ" in case.name or "h = ½" in case.name else 1_500
     assert share(alarms(case, runs), runs)[0] > NOMINAL
 
 
@@ -46,7 +46,7 @@ def test_its_invalid_twin_is_caught_by_the_same_check(case: Case, share: Interva
 def test_a_whole_audit_of_a_true_claim_does_not_exceed_its_level(
     case: Case, share: Interval
 ) -> None:
-    runs = 25
+    runs = 40
     refuted = play(case, runs, NOMINAL, np.random.SeedSequence([SEED, 1]))
     assert share(refuted, runs)[0] <= NOMINAL
 
