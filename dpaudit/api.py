@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from numpy.typing import NDArray
 
@@ -23,6 +24,9 @@ from dpaudit.targets.target import (
     repeated,
 )
 
+if TYPE_CHECKING:
+    from concurrent.futures import Executor
+
 
 def audit(
     mechanism: Callable[..., Any] | str | list[str],
@@ -39,6 +43,7 @@ def audit(
     confidence: float = 0.99,
     seed: int = 0,
     workers: int = 1,
+    executor: Executor | str | None = None,
     bound: BoundMethod = "game",
     full: bool = False,
     on_error: OnError = "outcome",
@@ -54,6 +59,8 @@ def audit(
     timeout: float | None = None,
     memory_limit: int | None = None,
     name: str | None = None,
+    journal: str | os.PathLike[str] | None = None,
+    resume: bool = False,
     on_progress: Callable[[Progress], None] | None = None,
 ) -> AuditResult:
     """Look for statistical proof that `mechanism` leaks more than `claim` allows on (d1, d2).
@@ -73,6 +80,9 @@ def audit(
         probability at most 1 - confidence.
     seed: equal seeds give equal results, whatever `workers` (more than one need a mechanism that
         can be pickled or imported).
+    executor: who the workers are: `serial`, `processes`, `dask` (a cluster on this machine),
+        `dask://host:8786`, or a `concurrent.futures.Executor` with so many processes, which is left
+        open (docs/scale.md). Default: `serial` with one worker, else `processes`.
     bound: `game`, or the weaker textbook `clopper-pearson`.
     full: draw all samples even after a refutation, for a tighter bound.
     on_error: an exception of the mechanism is an outcome, or with `fail` ends the audit (ERROR).
@@ -91,6 +101,8 @@ def audit(
     isolate: draw in a process of its own, so that a crash is an outcome, of a mechanism that can be
         pickled or imported; python: the path of the interpreter for it, where dpaudit need not be.
     timeout: seconds of a draw; memory_limit: bytes of address space; both of such a process.
+    journal: a folder, for a file named after `name` (the mechanism's own) that keeps all that is
+        drawn; resume: go on with the one that is there, or begin it (docs/journal.md).
     on_progress: called after every block of draws.
 
     Returns an AuditResult: `verdict`, `epsilon_lower`, `delta_lower`, `p_value`, `certificates`.
@@ -125,6 +137,7 @@ def audit(
         confidence=confidence,
         seed=seed,
         workers=workers,
+        executor=executor,
         bound=bound,
         full=full,
         on_error=on_error,
@@ -134,6 +147,8 @@ def audit(
         timing=timing,
         attacks=tuple(attacks),
         distinguisher=distinguisher,
+        journal=journal,
+        resume=resume,
     )
     return run_audit(spec, on_progress)
 

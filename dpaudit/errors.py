@@ -34,6 +34,10 @@ class ConfigurationError(UsageError):
     """A configuration file that is not valid; the message names file, line and key."""
 
 
+class JournalError(UsageError):
+    """A journal that cannot be written, or not be continued as asked; the message says why."""
+
+
 class MechanismError(DpauditError):
     """The mechanism behaved in a way that makes an audit meaningless: not a verdict."""
 

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpaudit.attacks.additive import additive
-from dpaudit.attacks.levels import Candidate, IntArray, LevelMap
+from dpaudit.attacks.levels import Candidate, IntArray, LevelMap, in_pieces
 from dpaudit.attacks.one_dimensional import orders_of
 from dpaudit.attacks.scores import Score, Scored
 from dpaudit.attacks.single_columns import ONE_COLUMN, single_columns
@@ -72,7 +72,7 @@ class BitLevels(LevelMap):
         return self.level(BitView(outcomes))
 
     def counts(self, outcomes: Outcomes) -> IntArray:
-        return self.level.counts(BitView(outcomes))
+        return in_pieces(lambda part: self.level.counts(BitView(part)), outcomes, self.levels)
 
     def words(self, chosen: NDArray[np.bool_]) -> str:
         return self.level.words(chosen)

@@ -14,10 +14,15 @@ FloatArray = NDArray[np.float64]
 _CELLS = 4096
 # Vectors have a grid for every coordinate, with few edges each.
 _CELLS_FOR_FEW = 512
+_FEW_FOR_VECTORS = 32
 # With so few edges, comparing with each of them is faster still.
 _FEW = 12
 # Counting how many reach an edge takes less than looking up where each falls.
-_FEW_TO_COUNT = 32
+_FEW_TO_COUNT = 20
+# Numbers that are looked up at a time, so that what lies between stays in the cache.
+_PIECE = 16_384
+# Edges of one cell that are compared with. A value that stands alone has two, next to each other.
+_DEEPEST = 3
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -45,7 +50,7 @@ class Digitiser:
     def counts(self, numbers: FloatArray, values: int) -> NDArray[np.int64]:
         """Return how many numbers have each value, (values,), for values of 0, 1, …"""
         if len(self.edges) > _FEW_TO_COUNT:
-            return np.bincount(self(numbers), minlength=values)
+            return self._looked_up(numbers, values)
         reached = np.empty(len(self.edges) + 2, dtype=np.int64)
         reached[0], reached[-1] = len(numbers), 0
         above = np.empty(len(numbers), dtype=np.bool_)
@@ -54,6 +59,16 @@ class Digitiser:
         return np.bincount(self.values, weights=-np.diff(reached), minlength=values).astype(
             np.int64
         )
+
+    def _looked_up(self, numbers: FloatArray, values: int) -> NDArray[np.int64]:
+        counts = np.zeros(values, dtype=np.int64)
+        for start in range(0, len(numbers), _PIECE):
+            counts += np.bincount(self(numbers[start : start + _PIECE]), minlength=values)
+        return counts
+
+    def __reduce__(self) -> tuple[type[Digitiser], tuple[FloatArray, NDArray[Any]]]:
+        """Travel without the grid, which is many times larger than what it is made from."""
+        return Digitiser, (self.edges, self.values)
 
     def _compared(self, numbers: FloatArray) -> NDArray[np.intp]:
         place = np.zeros(len(numbers), dtype=np.uint8)
@@ -69,21 +84,26 @@ class _Grid:
     """Equal cells over the range of the edges.
 
     A number's cell is a monotone function of it, rounding included, so that it lies below every
-    edge of a later cell and above every edge of an earlier one: only the edge in its own cell is
+    edge of a later cell and above every edge of an earlier one: only the edges in its own cell are
     left to compare with.
+
+    edges: (depth, cells), rising in a cell, infinite where it has fewer. values: (cells, depth + 1)
+    in a row. crowded: the cells that have more edges than `depth`.
     """
 
     scale: float
     shift: float
-    edge: FloatArray  # (cells,)
+    edges: FloatArray
     values: NDArray[Any]
     crowded: NDArray[np.bool_] | None
 
     def look_up(self, numbers: FloatArray, edges: FloatArray, values: NDArray[Any]) -> NDArray[Any]:
-        cell = _cell(numbers, self.scale, self.shift, len(self.edge))
-        place = cell * 2
-        place += numbers >= self.edge.take(cell)
-        found = self.values.take(place)
+        depth, cells = self.edges.shape
+        cell = _cell(numbers, self.scale, self.shift, cells)
+        place = cell * (depth + 1)
+        for edge in self.edges:
+            place += numbers >= edge.take(cell)
+        found: NDArray[Any] = self.values.take(place)
         if self.crowded is not None:
             rest = np.flatnonzero(self.crowded.take(cell))
             found[rest] = values[np.searchsorted(edges, numbers[rest], side="right")]
@@ -101,7 +121,7 @@ def _cell(numbers: FloatArray, scale: float, shift: float, cells: int) -> NDArra
 def _make_grid(edges: FloatArray, values: NDArray[Any]) -> _Grid | None:
     if len(edges) <= _FEW or not np.isfinite(edges).all():
         return None
-    cells = _CELLS if len(edges) > _FEW_TO_COUNT else _CELLS_FOR_FEW
+    cells = _CELLS if len(edges) > _FEW_FOR_VECTORS else _CELLS_FOR_FEW
     width = float(edges[-1]) - float(edges[0])
     scale = (cells - 2) / width
     shift = 1 - float(edges[0]) * scale
@@ -110,7 +130,10 @@ def _make_grid(edges: FloatArray, values: NDArray[Any]) -> _Grid | None:
     place = _cell(edges, scale, shift, cells)
     below = np.searchsorted(place, np.arange(cells), side="left")
     upto = np.searchsorted(place, np.arange(cells), side="right")
-    edge = np.where(upto > below, edges[np.minimum(below, len(edges) - 1)], np.inf)
-    both = np.stack([values[below], values[upto]], axis=1).ravel()
-    crowded = upto - below > 1
-    return _Grid(scale, shift, edge, both, crowded if crowded.any() else None)
+    inside = upto - below
+    depth = min(int(inside.max()), _DEEPEST)
+    nth = np.arange(depth)[:, None]
+    found = np.where(inside > nth, edges[np.minimum(below + nth, len(edges) - 1)], np.inf)
+    every = values[np.minimum(below + np.arange(depth + 1)[:, None], upto)]
+    crowded = inside > depth
+    return _Grid(scale, shift, found, every.T.ravel(), crowded if crowded.any() else None)

@@ -21,11 +21,19 @@ IntArray = NDArray[np.int64]
 LEVELS = 64
 FOLDS = 5
 _TAIL_LEVELS = 16
+# Draws that are levelled at a time; of many more, what lies between leaves the cache.
+PIECE = 16_384
 
 # Standard errors that a prediction from selection draws is lowered by. Picking by the raw point
 # estimate overfits, a larger penalty misses small events (docs/method.md §5).
 PENALTY = 3.5
 PENALTY_ANY_ORDER = 4.5
+# With δ = 0 by so many more: a larger event costs little then, and of all those that differ in
+# nothing but their draws the luckiest promises most.
+PENALTY_WITHOUT_DELTA = 1.0
+# By so many alone where counts were smoothed by ramps, which leaves little room for luck.
+PENALTY_RAMPED = 2.5
+_LOOKED_AT = 2_000
 # So few cells have hardly more orders than a threshold has places.
 FEW_CELLS = 16
 
@@ -46,7 +54,8 @@ class LevelMap(Protocol):
 
     def counts(self, outcomes: Outcomes) -> IntArray:
         """Return how many outcomes are at each level."""
-        return np.bincount(self(outcomes), minlength=self.levels)
+        levels = self.levels
+        return in_pieces(lambda part: np.bincount(self(part), minlength=levels), outcomes, levels)
 
     def words(self, chosen: NDArray[np.bool_]) -> str:
         """Return in words the event that the level is one of those chosen: (levels,) of bool."""
@@ -62,6 +71,8 @@ class Candidate:
         with more freedom. freeze: makes the map, fitted to all of them. luck: how much of its
         promise may be luck, as a share, when it rests on one draw (of n draws, √n times less); 0
         for orders that can be read off an outcome. scored: the score, if the order is by one.
+    is_smooth: whether log-ratios can be expected to change by little from level to level, as
+        those of intervals do. position: (levels - 1,), the mean score of each level.
     """
 
     attack: str
@@ -70,6 +81,8 @@ class Candidate:
     freeze: Callable[[], LevelMap]
     luck: float = 0.0
     scored: Scored | None = None
+    is_smooth: bool = False
+    position: FloatArray | None = None
 
 
 class Attack(Protocol):
@@ -80,9 +93,23 @@ class Attack(Protocol):
         ...
 
 
+def is_continuous(numbers: FloatArray) -> bool:
+    """Return whether numbers hardly ever repeat, as far as the first few thousand tell."""
+    some = numbers[:_LOOKED_AT]
+    return len(np.unique(some)) > len(some) / 2
+
+
 def folds(size: int) -> IntArray:
     """Return the fold of every selection draw; the draws come in no order that matters."""
     return np.arange(size) % FOLDS
+
+
+def in_pieces(count: Callable[[Outcomes], IntArray], outcomes: Outcomes, levels: int) -> IntArray:
+    """Return the counts of all outcomes, (levels,), made in pieces that stay in the cache."""
+    counts = np.zeros(levels, dtype=np.int64)
+    for start in range(0, outcomes.size, PIECE):
+        counts += count(outcomes.take(slice(start, start + PIECE)))
+    return counts
 
 
 def log_ratio(counts: NDArray[np.floating | np.integer], arms: IntArray | FloatArray) -> FloatArray:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import platform
-import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import replace
@@ -14,14 +13,16 @@ import numpy as np
 from dpaudit.attacks.levels import Attack
 from dpaudit.auditing.exact_audit import exact_certificates
 from dpaudit.auditing.exact_certificate import ExactCertificate
+from dpaudit.auditing.journal.unkept import Unkept
+from dpaudit.auditing.moment import Moment
 from dpaudit.auditing.result import AuditResult, Certificate, Progress, Repeated, Verdict
-from dpaudit.auditing.rounds import PROBING, Moment, PairAudit
+from dpaudit.auditing.rounds import PROBING, PairAudit
 from dpaudit.auditing.schedule import Plan, limits_for
 from dpaudit.auditing.spec import AuditSpec
 from dpaudit.claims import ComputationalDP
 from dpaudit.errors import MechanismError
 from dpaudit.pairs import check_pair
-from dpaudit.sampling.executors import Draws, in_processes, in_this_process
+from dpaudit.sampling.executors import Draws, Setup, drawing
 from dpaudit.sampling.independence import check_uncached
 from dpaudit.sampling.sampler import Chunk, Probe, Sampler
 from dpaudit.targets.randomness import preserved
@@ -44,8 +45,25 @@ def run_audit(spec: AuditSpec, on_progress: Notify | None = None) -> AuditResult
     A mechanism that cannot be audited gives the verdict ERROR. Raises UsageError for a request
     that cannot be carried out, such as a target that is not there.
     """
-    start = time.perf_counter()
-    run = _Run(spec, on_progress, start)
+    with _journal(spec) as journal:
+        return _audited(journal, on_progress)
+
+
+@contextmanager
+def _journal(spec: AuditSpec) -> Iterator[Unkept]:
+    if spec.journal is None or spec.exact:
+        yield Unkept(spec)
+        return
+    # Imported here, since most runs keep none.
+    from dpaudit.auditing.journal.opening import kept
+
+    with kept(spec, spec.journal) as journal:
+        yield journal
+
+
+def _audited(journal: Unkept, on_progress: Notify | None) -> AuditResult:
+    spec = journal.spec
+    run = _Run(journal, on_progress)
     error: str | None = None
     try:
         run.audit_all()
@@ -59,10 +77,10 @@ def run_audit(spec: AuditSpec, on_progress: Notify | None = None) -> AuditResult
         confidence=spec.confidence,
         seed=spec.seed,
         certificates=tuple(run.certificates),
-        seconds=time.perf_counter() - start,
+        seconds=journal.now(),
         versions=versions(),
         expect=spec.expect,
-        warnings=(),
+        warnings=journal.warnings,
         error=error,
         exact=run.exact,
         repeated=Repeated(spec.runs, spec.claim) if spec.runs > 1 else None,
@@ -84,10 +102,10 @@ def versions() -> dict[str, str]:
 class _Run:
     """One audit under way; `certificates` holds the pairs that have ended."""
 
-    def __init__(self, spec: AuditSpec, on_progress: Notify | None, start: float) -> None:
+    def __init__(self, journal: Unkept, on_progress: Notify | None) -> None:
         self.certificates: list[Certificate] = []
         self.exact: tuple[ExactCertificate, ...] = ()
-        self._spec, self._on_progress, self._start = spec, on_progress, start
+        self._spec, self._journal, self._on_progress = journal.spec, journal, on_progress
         self._users: tuple[Attack, ...] = ()
 
     def audit_all(self) -> None:
@@ -96,7 +114,8 @@ class _Run:
             return
         warnings = [check_pair(pair) for pair in self._spec.pairs]
         self._users = _users_attacks(self._spec)
-        make = partial(_make_sampler, self._spec)
+        # An executor stays here: it cannot be sent to the workers that it has.
+        make = partial(_make_sampler, replace(self._spec, executor=None))
         sampler = make()
         check_uncached(sampler.mechanism.name, sampler.mechanism.parts)
         with (
@@ -104,26 +123,25 @@ class _Run:
             preserved(sampler.carried),
             self._draws(sampler, make) as draws,
         ):
+            kept = self._journal.draws(draws)
             for number, warned in enumerate(warnings):
-                certificate = self._audit(number, sampler, draws)
+                certificate = self._audit(number, sampler, kept)
                 timed = [_TIMED] if self._spec.timing else []
                 every = (*warned, *timed, *certificate.warnings)
                 self.certificates.append(replace(certificate, warnings=every))
+            self._journal.ends()
 
     @contextmanager
     def _draws(self, sampler: Sampler, make: Callable[[], Sampler]) -> Iterator[Draws]:
-        if self._spec.workers == 1:
-            yield in_this_process(sampler)
-        else:
-            sampler.close()  # the workers have samplers of their own
-            with in_processes(make, self._spec.workers) as draws:
-                yield draws
+        setup = Setup(sampler, make, self._spec.workers)
+        with drawing(self._spec.executor, setup) as draws:
+            yield draws
 
     def _audit(self, number: int, sampler: Sampler, draws: Draws) -> Certificate:
         probe = _probe(number, draws)
         limits = limits_for(probe.columns, single_draws=sampler.mechanism.interleaved)
-        plan = Plan(self._spec.samples, self._seconds(number), limits)
-        notify = partial(self._notify, number, time.perf_counter())
+        plan = Plan(self._spec.samples, self._seconds(number), limits, self._journal.clock)
+        notify = partial(self._notify, number, self._journal.now())
         certificate = PairAudit(self._spec, number, plan, draws, notify, self._users).run()
         return replace(certificate, reproducible=probe.reproducible)
 
@@ -131,13 +149,14 @@ class _Run:
         """Return this pair's share of the time that is left."""
         if self._spec.time is None:
             return None
-        left = self._spec.time - (time.perf_counter() - self._start)
+        left = self._spec.time - self._journal.clock()
         return max(0.0, left) / (len(self._spec.pairs) - number)
 
     def _notify(self, number: int, start: float, moment: Moment) -> None:
+        self._journal.sees(moment)
         if self._on_progress is None:
             return
-        elapsed = max(time.perf_counter() - start, 1e-9)
+        elapsed = max(self._journal.now() - start, 1e-9)
         rate = moment.draws / elapsed
         self._on_progress(
             Progress(
@@ -158,7 +177,7 @@ def _users_attacks(spec: AuditSpec) -> tuple[Attack, ...]:
         return ()
     from dpaudit.auditing.users_attacks import load_attacks
 
-    return load_attacks(spec.attacks, travels=spec.workers > 1)
+    return load_attacks(spec.attacks, travels=spec.draws_ahead)
 
 
 def _probe(number: int, draws: Draws) -> Probe:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from typing import TypeVar
 
 import numpy as np
@@ -15,6 +14,7 @@ from dpaudit.attacks.levels import Attack
 from dpaudit.attacks.selection import Aim, accuse, attacks_for, has_atoms, learn, most_telling
 from dpaudit.auditing.exact_test import Setting, accused, atoms_test, game_test, pair_test
 from dpaudit.auditing.finite_range import STOPPED, FiniteRange
+from dpaudit.auditing.moment import Moment
 from dpaudit.auditing.replay import replay
 from dpaudit.auditing.result import Block, Certificate, EpsilonInterval, FixedTest, Stage
 from dpaudit.auditing.schedule import Plan, look_stride, settles_at, wants_refit
@@ -56,16 +56,6 @@ CONTINUOUS = (
     "definition, which the probabilistic one implies"
 )
 _LOW_BITS = "low-order bits of floats (--floating-point)"
-
-
-@dataclass(frozen=True, slots=True)
-class Moment:
-    """How far a pair is, after a block."""
-
-    draws: int
-    budget: int
-    wealth: float
-    epsilon_lower: float
 
 
 class PairAudit:
@@ -145,7 +135,7 @@ class PairAudit:
                 failures_by_arm(released.outcomes, released.is_d1), drawn.failures.messages
             )
             self._check_alive()
-            self._plan.learned(self._spent, ahead=self._spec.workers > 1)
+            self._plan.learned(self._spent, ahead=self._spec.draws_ahead)
             if self._may_stop:
                 self._check_independent()
                 return None
@@ -196,7 +186,7 @@ class PairAudit:
         declared: RangeTally | None = None
         sizes = self._plan.certifying_sizes(self._spent)
         chunks = (
-            Chunk((self._number, CERTIFYING, index), size, measure)
+            Chunk((self._number, CERTIFYING, index), size, measure, at_once=self._plan.at_once)
             for index, size in enumerate(sizes)
         )
         for drawn in self._sampled(chunks):
@@ -230,7 +220,7 @@ class PairAudit:
         room = self._plan.budget - self._spent
         size = min(room, max(self._spent, MINIMUM_SAMPLES))
         chunks = (
-            Chunk((self._number, CONFIRMING, index), block, measure)
+            Chunk((self._number, CONFIRMING, index), block, measure, at_once=self._plan.at_once)
             for index, block in enumerate(self._plan.confirming_sizes(size))
         )
         total, atoms = Tally.empty(measure.distinguisher.levels), _no_atoms(measure)
@@ -297,8 +287,15 @@ class PairAudit:
         self._blocks.append(Block(stage, place, tally.draws, counts))
         if self._refuted_after is None and self._wealth.refuted:
             self._refuted_after = self._spent
-        wealth = math.exp(min(self._wealth.log_largest, 700.0))
-        moment = Moment(self._spent, self._plan.budget, wealth, self._wealth.epsilon_lower)
+        moment = Moment(
+            draws=self._spent,
+            budget=self._plan.budget,
+            wealth=math.exp(min(self._wealth.log_largest, 700.0)),
+            epsilon_lower=self._wealth.epsilon_lower,
+            point=self._point,
+            rounds=len(self._rounds),
+            gains=self._wealth.gains,
+        )
         self._notify(moment)
 
     def _check_independent(self) -> None:

@@ -19,6 +19,8 @@ _LEAST_ROWS = 2_000
 # and a refutation is not noticed before the end of its block.
 _BLOCKS = 16
 _SMALLEST, _LARGEST = 64, 131_072
+# A budget is divided into no more than about so many blocks, since each one is kept in the result.
+_MOST_BLOCKS = 16_384
 # One call a draw is slow: smaller blocks keep the display alive and several workers busy.
 _LARGEST_OF_SINGLE_DRAWS = 32_768
 # Refitted after every block at first, later when the draws have doubled.
@@ -31,7 +33,8 @@ _MARGIN = 0.9
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """learned: draws to learn from at most. block: draws of the largest block."""
+    """learned: draws to learn from at most. block: draws to hold the outcomes of at a time, which
+    is also the largest block, up to 16,384 of them in a budget."""
 
     learned: int = _MOST_LEARNED
     block: int = _LARGEST
@@ -70,6 +73,11 @@ class Plan:
     def budget(self) -> int:
         """Draws allowed; while they are not planned, the most that learning may need."""
         return 8 * self._limits.learned if self._budget is None else self._budget
+
+    @property
+    def at_once(self) -> int:
+        """Draws of which a worker may hold the outcomes at a time."""
+        return self._limits.block
 
     @property
     def freeze_at(self) -> int:
@@ -124,14 +132,19 @@ class Plan:
     def certifying_sizes(self, spent: int) -> Iterator[int]:
         """Yield block sizes from `spent` draws to the end of the budget."""
         while spent < self.budget:
-            block = min(max(spent // _BLOCKS, _SMALLEST), self._limits.block, self.budget - spent)
+            block = min(max(spent // _BLOCKS, _SMALLEST), self._largest(), self.budget - spent)
             yield block
             spent += block
 
     def confirming_sizes(self, size: int) -> Iterator[int]:
         """Yield block sizes that add up to `size`."""
-        for start in range(0, size, self._limits.block):
-            yield min(self._limits.block, size - start)
+        largest = self._largest()
+        for start in range(0, size, largest):
+            yield min(largest, size - start)
+
+    def _largest(self) -> int:
+        """Return the draws of the largest block whose draws are only tallied."""
+        return max(self._limits.block, self.budget // _MOST_BLOCKS)
 
 
 def wants_refit(learned_from: int, available: int, freeze_at: int) -> bool:

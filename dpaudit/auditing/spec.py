@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import math
+import os
 from collections.abc import Callable
 from dataclasses import dataclass
 from numbers import Integral, Real
-from typing import Any, Literal, get_args
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from dpaudit.claims import PrivacyClaim, ProbabilisticDP, compose
 from dpaudit.errors import ClaimError, UsageError, did_you_mean
 from dpaudit.pairs import NeighbouringPair
+from dpaudit.sampling.executors import check_executor, is_serial
 from dpaudit.targets.target import AnyTarget, RepeatedTarget
+
+if TYPE_CHECKING:
+    from concurrent.futures import Executor
 
 BoundMethod = Literal["game", "clopper-pearson"]
 OnError = Literal["outcome", "fail"]
@@ -27,6 +32,10 @@ CERTIFICATION_SHARE = 0.75
 CONFIRMATION_SHARE = 0.05
 
 
+class DrawnSeed(int):
+    """A seed that was drawn at random, as any other might have been: a journal keeps its own."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AuditSpec:
     """One audit: is `claim` refuted for `target` on one of `pairs`?
@@ -38,6 +47,8 @@ class AuditSpec:
     confidence: in (0, 1); 1 - confidence is shared by all pairs.
     seed: root of every random stream, ≥ 0.
     workers: processes that sample; 1 samples in this process.
+    executor: who they are: serial, processes, dask, dask://host:8786, or a
+        concurrent.futures.Executor that runs tasks in other processes, as many as workers says.
     bound: how the draws kept for certification become a bound (docs/method.md §2).
     full: go on to the last draw after a refutation, to tighten the bound.
     on_error: an exception of the mechanism is an outcome, or ends the audit.
@@ -49,6 +60,8 @@ class AuditSpec:
     distinguisher: a function, or its import path, from an output to a score; all that is looked at
         are then its scores.
     expect: the verdict that the author of a configuration file foresees.
+    journal: the folder for a file that keeps what was drawn (docs/journal.md); resume: go on with
+        the one that is there.
 
     Raises UsageError for a value outside its range.
     """
@@ -62,6 +75,7 @@ class AuditSpec:
     confidence: float = 0.99
     seed: int = 0
     workers: int = 1
+    executor: Executor | str | None = None
     bound: BoundMethod = "game"
     full: bool = False
     on_error: OnError = "outcome"
@@ -72,6 +86,8 @@ class AuditSpec:
     attacks: tuple[Any, ...] = ()
     distinguisher: Callable[[Any], Any] | str | None = None
     expect: Expectation | None = None
+    journal: str | os.PathLike[str] | None = None
+    resume: bool = False
 
     def __post_init__(self) -> None:
         self._check_types()
@@ -90,6 +106,9 @@ class AuditSpec:
         check_seed(self.seed)
         if self.workers < 1:
             raise UsageError(f"workers={self.workers!r} must be at least 1")
+        check_executor(self.executor, self.workers)
+        if self.resume and self.journal is None:
+            raise UsageError("resume needs the journal to go on with; give --journal DIR as well")
         self._check_attacks()
 
     def _check_types(self) -> None:
@@ -134,6 +153,11 @@ class AuditSpec:
         given = self.distinguisher
         name = given if isinstance(given, str) else getattr(given, "__qualname__", repr(given))
         return f"{target}, scored by {name}"
+
+    @property
+    def draws_ahead(self) -> bool:
+        """Whether somebody else draws the next blocks while this process learns from the last."""
+        return not is_serial(self.executor, self.workers)
 
     @property
     def runs(self) -> int:

@@ -64,6 +64,11 @@ class Wealth:
         return float(self._largest[: self._claim + 1].min())
 
     @property
+    def gains(self) -> FloatArray:
+        """What every bettor has gained against the claim, in logs: (bettors,)."""
+        return np.array(self._gains[self._claim])
+
+    @property
     def refuted(self) -> bool:
         return self.log_largest >= -math.log(self._alpha)
 

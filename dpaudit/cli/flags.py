@@ -10,7 +10,7 @@ from typing import Any
 import click
 from click.core import ParameterSource
 
-from dpaudit.auditing.spec import MINIMUM_SAMPLES, AuditSpec
+from dpaudit.auditing.spec import MINIMUM_SAMPLES, AuditSpec, DrawnSeed
 from dpaudit.claims import DEFINITIONS, implied_definition, required
 from dpaudit.errors import UsageError
 from dpaudit.targets.datasets import parse_dataset
@@ -69,11 +69,12 @@ def _whole_number(_: click.Context, param: click.Parameter, text: str | None) ->
     raise UsageError(f"{_flag(param)} {text!r} must be a whole number, e.g. 1_000_000 or 1e6")
 
 
-def _seed(_: click.Context, param: click.Parameter, text: str | None) -> int | None:
+def _seed(ctx: click.Context, param: click.Parameter, text: str | None) -> int | None:
     """Read a seed; draw one for `random`, here and not later, so that a batch shares it."""
     if text == "random":
-        drawn = secrets.randbelow(2**32)
-        click.echo(f"--seed random drew {drawn}; --seed {drawn} repeats this run", err=True)
+        drawn = DrawnSeed(secrets.randbelow(2**32))
+        if not ctx.params.get("resume"):  # a journal has one already
+            click.echo(f"--seed random drew {drawn}; --seed {drawn} repeats this run", err=True)
         return drawn
     if text is not None and not text.isdecimal():
         raise UsageError(f"--seed {text!r} must be a whole number, at least 0, or random")
@@ -235,6 +236,14 @@ _FLAGS: tuple[tuple[tuple[str, ...], dict[str, Any]], ...] = (
             "callback": _whole_number,
             "metavar": "NUMBER",
             "help": f"Processes that draw. Default: {_field_default('workers')}.",
+        },
+    ),
+    (
+        ("--executor",),
+        {
+            "metavar": "NAME",
+            "help": "Who they are: serial, processes, dask or dask://host:8786 (docs/scale.md). "
+            "Default: serial with one worker, else processes.",
         },
     ),
     (

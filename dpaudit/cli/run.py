@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shlex
+import sys
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -9,7 +11,7 @@ from typing import Any
 
 import click
 
-from dpaudit.auditing.spec import AuditSpec
+from dpaudit.auditing.spec import AuditSpec, DrawnSeed
 from dpaudit.cli import exit_codes
 from dpaudit.cli.batch import Outcome, run_batch, run_one
 from dpaudit.cli.files import check_writable, write_whole
@@ -39,6 +41,15 @@ _STDOUT = "-"
     help="Write the results here, complete enough "
     "to be rechecked by dpaudit report; '-': standard output, the report to stderr.",
 )
+@click.option(
+    "--journal",
+    metavar="DIR",
+    help="Keep here, in a file for each audit, all that is drawn, so that a run that is cut short "
+    "can go on.",
+)
+@click.option(
+    "--resume", is_flag=True, is_eager=True, help="Go on with the journals that are in --journal."
+)
 @click.option("-q", "--quiet", is_flag=True, help="One line for each audit, no progress.")
 @click.option(
     "-v", "--verbose", count=True, help="Every pair of inputs, and how the result came about."
@@ -51,6 +62,8 @@ def run(
     targets: tuple[str, ...],
     pattern: str | None,
     json_file: str | None,
+    journal: str | None,
+    resume: bool,
     quiet: bool,
     verbose: int,
     **flags: Any,
@@ -66,6 +79,7 @@ def run(
     if not targets and "command" not in settings:
         raise click.MissingParameter(ctx=ctx, param=ctx.command.params[0])
     specs = _selected(_requested(targets, settings), pattern)
+    specs = _journaled(specs, journal, resume, settings.get("seed"))
     if json_file is not None and json_file != _STDOUT:
         check_writable(Path(json_file))
     if not specs:
@@ -94,6 +108,8 @@ class _Session:
         except KeyboardInterrupt:
             self._save(outcomes)
             click.echo(f"\n{len(outcomes)} of {len(self.specs)} audits ended", err=True)
+            if self.specs[0].journal is not None:
+                click.echo(f"continue with: {_to_go_on()}", err=True)
             raise
         except BrokenPipeError:
             self._save(outcomes)
@@ -168,6 +184,29 @@ def _check_complete(target: str, settings: dict[str, Any]) -> None:
             f"{', '.join(missing)} {verb} missing; an audit of one mechanism looks like "
             f"dpaudit run {target} --d1 0 --d2 1 --epsilon 1"
         )
+
+
+def _journaled(
+    specs: list[AuditSpec], journal: str | None, resume: bool, seed: int | None
+) -> list[AuditSpec]:
+    """Return the audits with their journals, having seen that none is in the way.
+
+    seed: as the command line has it.
+    """
+    if journal is None and not resume:
+        return specs
+    from dpaudit.auditing.journal.opening import check_free
+
+    more: dict[str, Any] = {"seed": seed} if isinstance(seed, DrawnSeed) else {}
+    journaled = [replace(spec, journal=journal, resume=resume, **more) for spec in specs]
+    check_free(journaled)
+    return journaled
+
+
+def _to_go_on() -> str:
+    """Return the command line that goes on with what this one began."""
+    words = ["dpaudit", *sys.argv[1:]]
+    return shlex.join(words if "--resume" in words else [*words, "--resume"])
 
 
 def _selected(specs: Sequence[AuditSpec], pattern: str | None) -> list[AuditSpec]:

@@ -10,7 +10,7 @@ from typing import Any
 
 from msgspec import UNSET, UnsetType
 
-from dpaudit.auditing.spec import AuditSpec
+from dpaudit.auditing.spec import AuditSpec, DrawnSeed
 from dpaudit.claims import PrivacyClaim, group, make_claim
 from dpaudit.config.durations import parse_duration
 from dpaudit.config.problems import Locate, Path, PlacedError, about, problem, reported
@@ -194,6 +194,7 @@ def _options(given: AuditSettings) -> dict[str, Any]:
         "confidence": _number("confidence", given.confidence),
         "seed": _seed(given.seed),
         "workers": _whole("workers", given.workers),
+        "executor": given.executor,
         "bound": given.bound,
         "full": given.full,
         "on_error": given.on_error,
@@ -240,7 +241,7 @@ def _time(value: Any) -> Any:
 
 def _seed(value: Any) -> Any:
     if value == "random":
-        return secrets.randbelow(2**32)
+        return DrawnSeed(secrets.randbelow(2**32))
     if isinstance(value, str):
         raise problem(("seed",), f"seed={value!r} must be a whole number, at least 0, or random")
     return value

@@ -147,6 +147,10 @@ class AuditSettings(TargetSettings, kw_only=True, forbid_unknown_fields=True, re
     workers: Annotated[
         int | Reference | UnsetType, Meta(description="a whole number of processes, at least 1")
     ] = UNSET
+    executor: Annotated[
+        Words | UnsetType,
+        Meta(description="serial, processes, dask or dask://host:8786: who the workers are"),
+    ] = UNSET
     bound: Annotated[
         Literal["game", "clopper-pearson"] | UnsetType,
         Meta(description="game or clopper-pearson: how counts become a bound"),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import reduce
 from typing import Any
 
 import numpy as np
@@ -27,7 +28,6 @@ from dpaudit.targets.timing import check_timeable, sample_timed
 
 Key = tuple[int, ...]
 
-_PIECE = 16_384
 # Draws that are kept of a measured chunk.
 _HEAD = 64
 
@@ -46,6 +46,7 @@ class Measure:
 class Chunk:
     """A unit of sampling: `key` names its random streams; the pair comes first in it.
 
+    at_once: draws to hold the outcomes of at a time, where they are only tallied.
     probes: the draws are made only to see what the mechanism is like.
     """
 
@@ -53,6 +54,7 @@ class Chunk:
     size: int
     measure: Measure | None = None
     probes: bool = False
+    at_once: int = 131_072
 
     @property
     def pair(self) -> int:
@@ -129,6 +131,22 @@ class Drawn:
     head: Head | None = None
 
 
+def added(one: Drawn, other: Drawn) -> Drawn:
+    """Return what two parts of a measured chunk come to; its head is that of the first."""
+    if one.tally is None or other.tally is None:
+        raise RuntimeError("parts of a chunk that is not measured cannot be added")
+    return Drawn(
+        None,
+        one.tally + other.tally,
+        None if one.atoms is None or other.atoms is None else one.atoms + other.atoms,
+        one.failures + other.failures,
+        declared=None
+        if one.declared is None or other.declared is None
+        else one.declared + other.declared,
+        head=one.head,
+    )
+
+
 class Sampler:
     """Draws chunks in this process. Equal keys give equal draws, in any order, in any process, for
     a mechanism whose randomness a seed reaches."""
@@ -163,13 +181,19 @@ class Sampler:
             return Drawn(None, None, None, Failures(), self.probe(replace(chunk, probes=False)))
         streams = chunk_streams(self._seed, chunk.key)
         prepare(streams, self.carried)
-        pair = self._pairs[chunk.pair]
-        if self.mechanism.interleaved:
-            drawn = self._draw_in_turns(chunk, pair, streams)
+        if chunk.measure is None or chunk.size <= chunk.at_once:
+            drawn = self._drawn(chunk, streams)
         else:
-            drawn = self._draw_by_arm(chunk, pair, streams)
+            sizes = (min(chunk.at_once, left) for left in range(chunk.size, 0, -chunk.at_once))
+            drawn = reduce(added, (self._drawn(replace(chunk, size=n), streams) for n in sizes))
         self._check_unchanged(chunk.pair)
         return drawn
+
+    def _drawn(self, chunk: Chunk, streams: ChunkStreams) -> Drawn:
+        pair = self._pairs[chunk.pair]
+        if self.mechanism.interleaved:
+            return self._draw_in_turns(chunk, pair, streams)
+        return self._draw_by_arm(chunk, pair, streams)
 
     def close(self) -> None:
         """End what the mechanism started to draw; drawing again starts it again."""
@@ -244,7 +268,7 @@ class Sampler:
         declared: RangeTally | None = None
         tables = [from_raw(raw) for raw in both]
         for arm, (raw, outcomes) in enumerate(zip(both, tables, strict=True)):
-            counts[:, arm] = _histogram(measure.distinguisher, outcomes)
+            counts[:, arm] = measure.distinguisher.counts(outcomes)
             is_d1 = np.full(outcomes.size, arm == 0)
             part = atom_tally(measure, outcomes, is_d1)
             atoms = part if atoms is None or part is None else atoms + part
@@ -312,14 +336,6 @@ def raised_words(raised: Raised) -> str:
     """Return an exception in one line."""
     message = " ".join(raised.message.split())
     return f"{raised.kind}: {message}" if message else raised.kind
-
-
-def _histogram(distinguisher: Distinguisher, outcomes: Outcomes) -> NDArray[np.int64]:
-    """Return how many outcomes are at each level; in pieces, which stay in the cache."""
-    counts = np.zeros(distinguisher.levels, dtype=np.int64)
-    for start in range(0, outcomes.size, _PIECE):
-        counts += distinguisher.counts(outcomes.take(slice(start, start + _PIECE)))
-    return counts
 
 
 def atom_tally(measure: Measure, outcomes: Outcomes, is_d1: NDArray[np.bool_]) -> AtomTally | None:

@@ -358,9 +358,11 @@ def test_flags_do_not_import_yaml() -> None:
 
 
 CONFIGS = Path(__file__).parents[2] / "configs"
+# Those of the gallery name interpreters that `make gallery` installs (tests/house/test_gallery.py).
+READABLE = sorted(path for path in CONFIGS.rglob("*.yaml") if path.parent.name != "gallery")
 
 
-@pytest.mark.parametrize("path", sorted(CONFIGS.rglob("*.yaml")), ids=lambda path: path.stem)
+@pytest.mark.parametrize("path", READABLE, ids=lambda path: path.stem)
 def test_configurations_of_the_project_can_be_read(path: Path) -> None:
     specs = load_config(path)
     assert specs

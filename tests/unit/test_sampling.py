@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import itertools
 import os
 import random
-from collections.abc import Callable, Iterator
-from functools import partial
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -15,9 +13,8 @@ import pytest
 from dpaudit.attacks.selection import Aim, learn
 from dpaudit.claims import ProfilePoint
 from dpaudit.draws import pool
-from dpaudit.errors import MechanismError, UsageError
+from dpaudit.errors import MechanismError
 from dpaudit.pairs import NeighbouringPair
-from dpaudit.sampling.executors import in_processes, in_this_process
 from dpaudit.sampling.sampler import Chunk, Drawn, Measure, Sampler
 from dpaudit.targets.target import CallableTarget
 
@@ -52,10 +49,6 @@ class Carries:
 
 def from_the_system(x: float) -> int:
     return int.from_bytes(os.urandom(4), "little")
-
-
-def dies(x: float) -> float:
-    os._exit(3)
 
 
 CARRIES = Carries()
@@ -103,50 +96,6 @@ def test_a_measured_chunk_is_tallied_with_coins_of_its_own(function: Callable[..
     assert drawn.tally.counts.shape == (rule.levels, 2)
 
 
-@pytest.mark.parametrize("workers", [1, 3])
-@pytest.mark.parametrize("function", SEEDED)
-def test_processes_draw_the_same(function: Callable[..., Any], workers: int) -> None:
-    chunks = [Chunk((0, 0, index), size) for index, size in enumerate((50, 300, 7, 120, 64))]
-    here = [numbers(drawn) for drawn in in_this_process(sampler(function))(chunks)]
-    with in_processes(partial(sampler, function), workers) as draws:
-        assert [numbers(drawn) for drawn in draws(chunks)] == here
-
-
-def test_processes_draw_only_some_chunks_ahead() -> None:
-    asked: list[int] = []
-
-    def chunks() -> Iterator[Chunk]:
-        for index in itertools.count():
-            asked.append(index)
-            yield Chunk((0, 0, index), 10)
-
-    with in_processes(partial(sampler, with_rng), 2) as draws:
-        drawn = draws(chunks())
-        next(drawn)
-        next(drawn)
-        drawn.close()  # type: ignore[attr-defined]  # it is a generator
-    assert len(asked) <= 8
-
-
-def test_what_cannot_be_pickled_stays_here() -> None:
-    wanted = pytest.raises(UsageError, match=r"cannot be sent to other processes.*workers=1")
-    with wanted, in_processes(partial(sampler, lambda x: x), 2):
-        pass
-
-
-def test_an_error_in_a_worker_reaches_the_caller() -> None:
-    make = partial(sampler, _mutates, NeighbouringPair([1], [2]))
-    wanted = pytest.raises(MechanismError, match="changes its input d1")
-    with in_processes(make, 2) as draws, wanted:
-        list(draws([Chunk((0, 0, 0), 50)]))
-
-
-def test_a_worker_that_dies_is_an_error_of_the_mechanism() -> None:
-    wanted = pytest.raises(MechanismError, match="worker process died")
-    with in_processes(partial(sampler, dies), 2) as draws, wanted:
-        list(draws([Chunk((0, 0, 0), 50)]))
-
-
 def _mutates(rows: Any) -> int:
     rows.append(1)
     return len(rows)
@@ -186,6 +135,24 @@ def test_exceptions_are_outcomes_and_counted(function: Callable[..., Any], kind:
     expected = (0 if function is _fails_for_d2 else int(is_d1.sum()), int((~is_d1).sum()))
     assert drawn.failures.counts == {kind: expected}
     assert drawn.fresh.size == 300
+
+
+@pytest.mark.parametrize("function", [with_rng, batch, _fails_for_d2])
+def test_a_large_chunk_is_drawn_in_parts(function: Callable[..., Any]) -> None:
+    one = sampler(function)
+    fresh = one.draw(Chunk((0, 0, 0), 2_000)).fresh
+    assert fresh is not None
+    rule = learn(fresh.release(), Aim(ProfilePoint(0.5, 0.0), 10_000)).distinguisher
+    parts = Chunk((0, 1, 0), 10_000, Measure(rule), at_once=3_000)
+    drawn, whole = one.draw(parts), one.draw(Chunk((0, 1, 0), 3_000, Measure(rule)))
+    assert drawn.tally is not None
+    assert whole.tally is not None
+    assert drawn.head is not None
+    assert whole.head is not None
+    assert drawn.tally.draws == 10_000
+    assert (drawn.tally.counts >= whole.tally.counts).all()
+    assert drawn.head.keys.tolist() == whole.head.keys.tolist()
+    assert drawn.failures.total == (drawn.tally.arms[1] if function is _fails_for_d2 else 0)
 
 
 def test_an_exception_may_end_the_audit() -> None:

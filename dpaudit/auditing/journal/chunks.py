@@ -1,0 +1,97 @@
+"""A drawn chunk as JSON and arrays, and back: the same integers, keys and entries."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpaudit.auditing.journal.records import Record
+from dpaudit.draws import FreshDraws
+from dpaudit.outcomes.packing import pack, unpack
+from dpaudit.sampling.sampler import Drawn, Failures, Head, Probe
+from dpaudit.tally import AtomTally, RangeTally, Tally
+
+_IS_D1 = "is_d1"
+
+
+def words_of(drawn: Drawn) -> dict[str, Any]:
+    """Return all of a chunk but its fresh draws."""
+    words: dict[str, Any] = {}
+    if drawn.tally is not None:
+        words["tally"] = drawn.tally.counts.tolist()
+    if drawn.atoms is not None:
+        words["atoms"] = _atoms_words(drawn.atoms)
+    if drawn.declared is not None:
+        words["declared"] = [_atoms_words(drawn.declared.atoms), drawn.declared.undeclared]
+    if drawn.failures.counts:
+        words["failures"] = [dict(drawn.failures.counts), dict(drawn.failures.messages)]
+    if drawn.head is not None:
+        words["head"] = [coded(drawn.head.keys), coded(drawn.head.is_d1)]
+    if drawn.probe is not None:
+        words["probe"] = [drawn.probe.reproducible, drawn.probe.columns]
+    return words
+
+
+def arrays_of(drawn: Drawn) -> dict[str, NDArray[Any]]:
+    """Return the columns of fresh draws. To write them down is to look at nothing."""
+    if drawn.fresh is None:
+        return {}
+    draws = drawn.fresh.release()
+    return {**pack(draws.outcomes), _IS_D1: draws.is_d1}
+
+
+def drawn_of(record: Record) -> Drawn:
+    """Return the chunk of a record, its draws as fresh as they were."""
+    words = record.words
+    return Drawn(
+        fresh=_fresh(record.arrays()) if record.payload else None,
+        tally=Tally(_counts(words["tally"])) if "tally" in words else None,
+        atoms=_atoms(words["atoms"]) if "atoms" in words else None,
+        failures=_failures(*words.get("failures", ({}, {}))),
+        probe=Probe(*words["probe"]) if "probe" in words else None,
+        declared=_declared(*words["declared"]) if "declared" in words else None,
+        head=_head(*words["head"]) if "head" in words else None,
+    )
+
+
+def coded(array: NDArray[Any]) -> str:
+    """Return the bytes of an array as text."""
+    return base64.b64encode(array.tobytes()).decode("ascii")
+
+
+def _fresh(arrays: dict[str, NDArray[Any]]) -> FreshDraws:
+    is_d1 = arrays.pop(_IS_D1)
+    return FreshDraws(unpack(arrays), is_d1)
+
+
+def _counts(rows: list[list[int]]) -> NDArray[np.int64]:
+    return np.array(rows, dtype=np.int64).reshape(-1, 2)
+
+
+def _atoms_words(atoms: AtomTally) -> list[Any]:
+    return [atoms.counts.tolist(), list(atoms.arms)]
+
+
+def _atoms(words: list[Any]) -> AtomTally:
+    counts, (d1, d2) = words
+    return AtomTally(_counts(counts), (d1, d2))
+
+
+def _declared(atoms: list[Any], undeclared: str | None) -> RangeTally:
+    return RangeTally(_atoms(atoms), undeclared)
+
+
+def _failures(counts: Mapping[str, list[int]], messages: Mapping[str, str]) -> Failures:
+    return Failures({kind: (d1, d2) for kind, (d1, d2) in counts.items()}, messages)
+
+
+def _head(keys: str, is_d1: str) -> Head:
+    return Head(_decoded(keys, np.uint64), _decoded(is_d1, np.bool_))
+
+
+def _decoded(text: str, kind: type) -> NDArray[Any]:
+    return np.frombuffer(base64.b64decode(text), dtype=kind).copy()

@@ -1,0 +1,222 @@
+"""What an audit has drawn so far, kept on disk, so that a run that was cut short can go on.
+
+All that an audit computes follows from its request, the chunks drawn, in their order, and, when
+draws are planned by the clock, from what the clock said. So a journal stands between an audit and
+whoever draws: it hands back what is recorded, and records what is drawn from then on, before it
+hands it on. The rest is computed anew, and compared at every chunk with what the bettors had then.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+from dpaudit.auditing.journal.chunks import arrays_of, coded, drawn_of, words_of
+from dpaudit.auditing.journal.records import Content, Record, Records
+from dpaudit.auditing.journal.unkept import Unkept
+from dpaudit.auditing.moment import Moment
+from dpaudit.auditing.spec import AuditSpec
+from dpaudit.errors import JournalError
+from dpaudit.sampling.executors import Draws
+from dpaudit.sampling.sampler import Chunk, Drawn
+
+# What is no chunk: the first record, and one for every process that has written.
+HEADER, SESSION = "journal", "session"
+_END = "end"
+# Seconds between two writes.
+_BETWEEN = 0.1
+
+
+class Journal(Unkept):
+    """A journal that this process alone writes.
+
+    spec: what is audited, with the seed that the journal was begun with.
+    changed: in words, what versions have changed since it was begun; the empty text when none has.
+    Its methods raise JournalError when what is computed anew is not what it was.
+    """
+
+    def __init__(self, spec: AuditSpec, records: Records, changed: str) -> None:
+        super().__init__(spec)
+        self._records, self._changed = records, changed
+        self._past = records.read()
+        self._at = 0.0
+        self._said: list[float] = []
+        self._moment: Moment | None = None
+        self._unwritten: list[_Entry] = []
+        self._written = time.monotonic()
+        self._due: deque[float] = deque()
+        self._next: Record | None = None
+        self._step()
+
+    @property
+    def warnings(self) -> tuple[str, ...]:  # type: ignore[override]  # read only, there as well
+        if not self._changed:
+            return ()
+        return (
+            f"continued under other versions than it was begun with ({self._changed}); what was "
+            "computed anew agreed with what was recorded",
+        )
+
+    def now(self) -> float:
+        """Return the seconds that all runs of the audit have taken together."""
+        return time.perf_counter() - self._start if self._next is None else self._at
+
+    def clock(self) -> float:
+        if self._next is None:
+            self._said.append(self.now())
+            return self._said[-1]
+        if not self._due:
+            raise self._disagreement()
+        return self._due.popleft()
+
+    def draws(self, draws: Draws) -> Draws:
+        return partial(self._drawn, draws)
+
+    def sees(self, moment: Moment) -> None:
+        self._moment = moment
+
+    def ends(self) -> None:
+        if self._next is None:
+            self._keep(None, None)
+            self.close()
+            return
+        self._check(self._next)
+        if _END not in self._next.words:
+            raise self._disagreement()
+        self._at = float(self._next.words["at"])
+
+    def _drawn(self, draws: Draws, chunks: Iterable[Chunk]) -> Iterator[Drawn]:
+        """Yield what is recorded, then what is drawn."""
+        source = iter(chunks)
+        while self._next is not None:
+            chunk = next(source, None)
+            if chunk is None:
+                return
+            yield self._again(self._next, chunk)
+        yield from self._anew(draws, source)
+
+    def _again(self, record: Record, chunk: Chunk) -> Drawn:
+        """Return a chunk from its record."""
+        self._check(record)
+        # By the clock, the size of a block depends on how far ahead it was asked for.
+        is_same_size = self.spec.time is not None or record.words.get("size") == chunk.size
+        if record.words.get("chunk") != list(chunk.key) or not is_same_size:
+            raise self._disagreement()
+        if record.words.get("event") != _event(chunk):
+            raise self._disagreement()
+        self._at = float(record.words["at"])
+        self._step()
+        return drawn_of(record)
+
+    def _anew(self, draws: Draws, source: Iterator[Chunk]) -> Iterator[Drawn]:
+        asked: deque[Chunk] = deque()
+
+        def asking() -> Iterator[Chunk]:
+            for chunk in source:
+                asked.append(chunk)
+                yield chunk
+
+        coming = draws(asking())
+        try:
+            for drawn in coming:
+                self._keep(asked.popleft(), drawn)
+                yield drawn
+        finally:
+            close = getattr(coming, "close", None)
+            if close is not None:
+                close()
+
+    def _keep(self, chunk: Chunk | None, drawn: Drawn | None) -> None:
+        """Keep what has happened since the last chunk, and this one."""
+        self._unwritten.append(_Entry(chunk, drawn, self.now(), self._said, self._moment))
+        self._said = []
+        if time.monotonic() - self._written >= _BETWEEN:
+            self._write()
+
+    def _write(self) -> None:
+        """Write what is kept: several chunks at once, which takes half the time."""
+        self._records.extend(map(_content, self._unwritten))
+        self._unwritten = []
+        self._written = time.monotonic()
+
+    def close(self) -> None:
+        """Write all that is kept, onto the disk."""
+        self._write()
+        self._records.sync()
+
+    def _step(self) -> None:
+        """Go on to the next record; from the last one on, time is what passes now."""
+        others = (one for one in self._past if not {HEADER, SESSION} & one.words.keys())
+        self._next = next(others, None)
+        if self._next is None:
+            self._start = time.perf_counter() - self._at
+        else:
+            self._due = deque(self._next.words["clock"])
+
+    def _check(self, record: Record) -> None:
+        """Raise unless all was before this record as it is now."""
+        if self._due or record.words["state"] != _state(self._moment):
+            raise self._disagreement()
+
+    def _disagreement(self) -> JournalError:
+        cause = f"other versions ({self._changed}), or " if self._changed else ""
+        return JournalError(
+            f"the journal {self._records.path} cannot be continued: what is learned anew from the "
+            f"recorded draws is not what was learned then ({cause}an attack of your own that is "
+            "not deterministic); begin anew in another folder"
+        )
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Entry:
+    """A chunk (None: all pairs have ended), the seconds that were gone, what the clock had said
+    since the chunk before, and how far the pair was."""
+
+    chunk: Chunk | None
+    drawn: Drawn | None
+    at: float
+    said: list[float]
+    moment: Moment | None
+
+
+def _content(entry: _Entry) -> Content:
+    """Return the record of an entry."""
+    words: dict[str, Any] = {"at": entry.at, "clock": entry.said, "state": _state(entry.moment)}
+    if entry.chunk is None or entry.drawn is None:
+        return {_END: True, **words}, {}
+    event = _event(entry.chunk)
+    if event is not None:
+        words["event"] = event
+    named = {"chunk": list(entry.chunk.key), "size": entry.chunk.size}
+    return {**named, **words_of(entry.drawn), **words}, arrays_of(entry.drawn)
+
+
+def _state(moment: Moment | None) -> dict[str, Any] | None:
+    """Return how the bettors stand."""
+    if moment is None:
+        return None
+    return {
+        "draws": moment.draws,
+        "budget": moment.budget,
+        "point": [moment.point.epsilon, moment.point.delta],
+        "rounds": moment.rounds,
+        "wealth": moment.wealth,
+        "gains": coded(moment.gains),
+    }
+
+
+def _event(chunk: Chunk) -> dict[str, Any] | None:
+    """Return what the first chunk of a stage is counted by, once and for all."""
+    if chunk.measure is None or chunk.key[-1] > 0:
+        return None
+    rule = chunk.measure.distinguisher
+    accused = () if chunk.measure.atoms is None else chunk.measure.atoms.words
+    return {
+        "words": [rule.words(1), rule.words(-1)],
+        "guesses": rule.guesses.tolist(),
+        "accused": list(accused),
+    }

@@ -1,0 +1,151 @@
+"""Begins a journal, or takes one up again: for the same request, and in nobody else's hands."""
+
+from __future__ import annotations
+
+import datetime
+import hashlib
+import os
+import platform
+import re
+import socket
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager, suppress
+from dataclasses import replace
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+from dpaudit.auditing.journal.journal import HEADER, SESSION, Journal
+from dpaudit.auditing.journal.records import Records
+from dpaudit.auditing.journal.requests import differences, request
+from dpaudit.auditing.spec import AuditSpec, DrawnSeed
+from dpaudit.errors import JournalError, UsageError
+from dpaudit.version import __version__
+
+Folder = str | os.PathLike[str]
+
+_FORMAT = 1
+_SUFFIX = ".journal"
+_LONGEST_NAME = 80
+# What the numbers depend on beside dpaudit itself.
+_LIBRARIES = ("numpy", "scipy", "scikit-learn")
+
+
+@contextmanager
+def kept(spec: AuditSpec, folder: Folder) -> Iterator[Journal]:
+    """Open the journal of an audit.
+
+    Raises JournalError for one that is there already and not to be continued, that was begun for
+    another request, by another release or in another format, or that another process writes.
+    """
+    with (
+        closing(Records(journal_path(folder, spec.name))) as records,
+        closing(_opened(spec, records)) as journal,
+    ):
+        yield journal
+
+
+def check_free(specs: Sequence[AuditSpec]) -> None:
+    """Raise before anything is drawn: UsageError for two audits that would share a journal,
+    JournalError for one that is there and is not to be continued."""
+    taken: dict[Path, str] = {}
+    for spec in specs:
+        if spec.journal is None or spec.exact:
+            continue
+        path = journal_path(spec.journal, spec.name)
+        if path in taken:
+            raise UsageError(
+                f"two audits are called {spec.name!r}; a journal needs names that differ"
+            )
+        taken[path] = spec.name
+        if not spec.resume and path.exists() and path.stat().st_size:
+            raise _not_free(path)
+
+
+def journal_path(folder: Folder, name: str) -> Path:
+    """Return the file of the journal of an audit; audits of different names have different ones."""
+    plain = re.sub(r"[^a-z0-9_.-]+", "-", name.lower()).strip("-.")[:_LONGEST_NAME]
+    if plain != name or not plain:
+        digest = hashlib.blake2b(name.encode(errors="surrogatepass"), digest_size=4).hexdigest()
+        plain = f"{plain}-{digest}".lstrip("-")
+    return Path(folder) / f"{plain}{_SUFFIX}"
+
+
+def _opened(spec: AuditSpec, records: Records) -> Journal:
+    there = [one.words for one in records.read() if {HEADER, SESSION} & one.words.keys()]
+    if not there:
+        records.append(_header(spec))
+    else:
+        spec = _continued(spec, there[0], records.path)
+    versions = _versions()
+    records.append({SESSION: _session(versions)})
+    records.sync()
+    sessions = [words[SESSION]["versions"] for words in there if SESSION in words]
+    return Journal(spec, records, _changes([*sessions, versions]))
+
+
+def _header(spec: AuditSpec) -> dict[str, Any]:
+    return {
+        HEADER: _FORMAT,
+        "dpaudit": __version__,
+        "audit": spec.name,
+        "seed": int(spec.seed),
+        "request": request(spec),
+    }
+
+
+def _continued(spec: AuditSpec, header: Mapping[str, Any], path: Path) -> AuditSpec:
+    """Return the audit with the seed that its journal was begun with, if any would do."""
+    if not spec.resume:
+        raise _not_free(path)
+    if header.get(HEADER) != _FORMAT:
+        raise JournalError(
+            f"the journal {path} has the format {header.get(HEADER)!r}, this dpaudit {__version__} "
+            f"knows {_FORMAT}; begin anew in another folder"
+        )
+    if header["dpaudit"] != __version__:
+        raise JournalError(
+            f"the journal {path} was begun by dpaudit {header['dpaudit']}, this is {__version__}; "
+            "continue it with that release, or begin anew in another folder"
+        )
+    if isinstance(spec.seed, DrawnSeed):
+        spec = replace(spec, seed=header["seed"])
+    found = differences(header["request"], request(spec))
+    if found:
+        raise JournalError(
+            f"the journal {path} is of another audit: {found}; ask for what it was begun for, or "
+            "name another folder"
+        )
+    return spec
+
+
+def _not_free(path: Path) -> JournalError:
+    return JournalError(
+        f"the journal {path} is there already; continue it with --resume (Python: resume=True), "
+        "or name another folder"
+    )
+
+
+def _session(versions: Mapping[str, str]) -> dict[str, Any]:
+    return {
+        "started": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
+        "host": socket.gethostname(),
+        "process": os.getpid(),
+        "versions": versions,
+    }
+
+
+def _versions() -> dict[str, str]:
+    found = {"python": platform.python_version()}
+    for name in _LIBRARIES:
+        with suppress(metadata.PackageNotFoundError):
+            found[name] = metadata.version(name)
+    return found
+
+
+def _changes(sessions: Sequence[Mapping[str, str]]) -> str:
+    """Return in words which versions there were, one after the other, where they differ."""
+    names = dict.fromkeys(name for versions in sessions for name in versions)
+    found = {name: [one.get(name, "none") for one in sessions] for name in names}
+    runs = {name: list(dict.fromkeys(every)) for name, every in found.items()}
+    return ", ".join(f"{name} {', then '.join(run)}" for name, run in runs.items() if len(run) > 1)

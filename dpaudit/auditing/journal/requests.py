@@ -1,0 +1,181 @@
+"""What an audit was asked for, in words and digests: a journal is continued for the same only."""
+
+from __future__ import annotations
+
+import hashlib
+import inspect
+import shutil
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
+from contextlib import suppress
+from dataclasses import fields, is_dataclass
+from enum import Enum
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from dpaudit.auditing.spec import AuditSpec
+from dpaudit.errors import DpauditError
+from dpaudit.pairs import fingerprint
+from dpaudit.targets.import_path import is_file, resolve
+from dpaudit.targets.target import (
+    CallableTarget,
+    CommandTarget,
+    ComposedTarget,
+    ImportedTarget,
+    IsolatedTarget,
+    RepeatedTarget,
+)
+
+# By name of what was asked for: in words, and as a digest of all of it.
+Request = dict[str, list[str]]
+
+# What neither the draws nor what is made of them depend on.
+_FREE = ("name", "workers", "executor", "expect", "journal", "resume")
+_CODE = "the code of "
+_LONGEST = 80
+_FIXED = (
+    "how many draws there are to be is fixed before the exact test and never changed after it, "
+    "docs/method.md §4"
+)
+
+
+def request(spec: AuditSpec) -> Request:
+    """Return all that decides what is drawn and what is made of it."""
+    asked = {
+        field.name: [_words(spec, field.name), digest(getattr(spec, field.name))]
+        for field in fields(spec)
+        if field.name not in _FREE
+    }
+    if spec.time is not None:  # how the speed was estimated, which the draws were planned by
+        asked["several workers"] = [str(spec.draws_ahead), digest(spec.draws_ahead)]
+    return asked | {f"{_CODE}{name}": ["", _file_digest(file)] for name, file in _files(spec)}
+
+
+def differences(then: Mapping[str, Sequence[str]], now: Mapping[str, Sequence[str]]) -> str:
+    """Return in words what differs; the empty text when nothing does."""
+    names = [name for name in {**then, **now} if _differ(name, then, now)]
+    found = "; ".join(_difference(name, then.get(name), now.get(name)) for name in names)
+    return f"{found} ({_FIXED})" if {"samples", "time"} & set(names) else found
+
+
+def _differ(name: str, then: Mapping[str, Sequence[str]], now: Mapping[str, Sequence[str]]) -> bool:
+    if name not in then or name not in now:
+        # Files are found or not by where the command is run, which is no difference by itself.
+        return not name.startswith(_CODE)
+    return then[name][1] != now[name][1]
+
+
+def _difference(name: str, then: Sequence[str] | None, now: Sequence[str] | None) -> str:
+    before, after = (None if one is None else one[0] for one in (then, now))
+    if before == after:
+        return f"{name} has changed" if name.startswith(_CODE) else f"{name} differs in content"
+    return f"{name} was {before}, is {after}"
+
+
+def digest(value: Any) -> str:
+    """Return a digest of a value of a request: the same in another process, for equal values."""
+    return hashlib.blake2b(_canonical(value).encode(errors="surrogatepass")).hexdigest()[:24]
+
+
+def _canonical(value: Any) -> str:
+    """Return a text for a value; objects of unknown types are told apart as far as they pickle."""
+    match value:
+        case Enum():
+            return f"{type(value).__qualname__} {value.name}"
+        case None | bool() | bytes():
+            return repr(value)
+        case int() | float() | str():
+            plain = next(kind for kind in (int, float, str) if isinstance(value, kind))
+            return f"{plain.__name__} {plain(value)!r}"
+        case Mapping():
+            return _joined("mapping", sorted(map(_canonical, value.items())))
+        case Set():
+            return _joined("set", sorted(map(_canonical, value)))
+        case list() | tuple():
+            return _joined("sequence", map(_canonical, value))
+        case np.ndarray() if value.dtype.hasobject:
+            return _joined("array", [repr(value.shape), *map(_canonical, value.ravel().tolist())])
+    if is_dataclass(value) and not isinstance(value, type):
+        parts = [_canonical(getattr(value, field.name)) for field in fields(value)]
+        return _joined(type(value).__qualname__, parts)
+    if callable(value):
+        return _function(value)
+    return f"{type(value).__qualname__} {fingerprint(value)}"
+
+
+def _joined(name: str, parts: Any) -> str:
+    return f"{name} [{', '.join(parts)}]"
+
+
+def _function(function: Callable[..., Any]) -> str:
+    """Return where a function is, and its source where that is known."""
+    named = function if hasattr(function, "__qualname__") else type(function)
+    source = ""
+    with suppress(OSError, TypeError):
+        source = inspect.getsource(named)
+    return f"{named.__module__}.{named.__qualname__} {source!r}"
+
+
+def _words(spec: AuditSpec, name: str) -> str:
+    value = getattr(spec, name)
+    if name == "target":
+        return spec.describe_target()
+    if name == "pairs":
+        return ", ".join(pair.label for pair in value)
+    if name == "claim":
+        return str(value.describe())
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        return f"{value:,}"
+    text = " ".join(repr(value).split())
+    return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 1]}…"
+
+
+def _files(spec: AuditSpec) -> Iterator[tuple[str, Path]]:
+    """Yield the files that what is named in a request is found in, as they are named."""
+    adversary = getattr(spec.claim, "adversary", None)
+    own = [*spec.attacks, spec.distinguisher, adversary]
+    for name in dict.fromkeys([*_named(spec.target), *own]):
+        file = _file(name) if isinstance(name, str) else None
+        if file is not None and file.is_file():
+            yield name.rpartition(":")[0] or name, file
+
+
+def _named(target: Any) -> Iterator[str]:
+    """Yield import paths, and the words of commands."""
+    match target:
+        case ImportedTarget(path=path, post_process=function):
+            yield from filter(None, [path, function])
+        case IsolatedTarget(target=ImportedTarget() as inner):
+            # What is to be imported elsewhere, is not imported here to look where it is.
+            yield from (path for path in _named(inner) if is_file(path.rpartition(":")[0]))
+        case CommandTarget(words=words, post_process=function):
+            yield from filter(None, [*words[:2], function])
+        case ComposedTarget(parts=parts, post_process=function):
+            for part in parts:
+                yield from _named(part)
+            yield from filter(None, [function])
+        case RepeatedTarget(target=inner):
+            yield from _named(inner)
+        case IsolatedTarget() | CallableTarget():
+            return
+
+
+def _file(name: str) -> Path | None:
+    """Return the file of a module that is named, or of a program; None where there is none."""
+    module, colon, _ = name.rpartition(":")
+    if not colon:
+        found = shutil.which(name)
+        return Path(found or name)
+    if is_file(module):
+        return Path(module)
+    with suppress(DpauditError):  # the audit says what is wrong with it
+        resolve(name)
+    file = getattr(sys.modules.get(module), "__file__", None)
+    return None if file is None else Path(file)
+
+
+def _file_digest(file: Path) -> str:
+    with file.open("rb") as opened:
+        return hashlib.file_digest(opened, hashlib.blake2b).hexdigest()[:24]

@@ -1,0 +1,115 @@
+"""Tables of outcomes as plain arrays and back, for files: bit by bit, and nothing pickled."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpaudit.outcomes.columns import Column
+from dpaudit.outcomes.long_table import LongTable, Vocabulary
+from dpaudit.outcomes.paths import Path
+from dpaudit.outcomes.tables import Outcomes, Table
+from dpaudit.outcomes.timed import TimedOutcomes
+
+Arrays = Mapping[str, NDArray[Any]]
+
+# A path as its steps from the root: [["root", "output"], ["item", "2"]].
+_Steps = list[list[str]]
+
+
+def pack(outcomes: Outcomes) -> dict[str, NDArray[Any]]:
+    """Return arrays of numbers, from which `unpack` makes the same table."""
+    match outcomes:
+        case TimedOutcomes(outcomes=inner, nanoseconds=nanoseconds):
+            return {**pack(inner), "nanoseconds": nanoseconds}
+        case Table():
+            return _pack_table(outcomes)
+        case LongTable():
+            return _pack_long(outcomes)
+    raise TypeError(f"{type(outcomes).__name__} is no table of outcomes")
+
+
+def unpack(arrays: Arrays) -> Outcomes:
+    """Return the table that `pack` was given."""
+    if "nanoseconds" in arrays:
+        inner = {name: one for name, one in arrays.items() if name != "nanoseconds"}
+        return TimedOutcomes(unpack(inner), arrays["nanoseconds"])
+    words = json.loads(arrays["words"].tobytes())
+    return _unpack_long(words, arrays) if "offsets" in arrays else _unpack_table(words, arrays)
+
+
+def _pack_table(table: Table) -> dict[str, NDArray[Any]]:
+    coded = [column.codes for column in table.all_columns if column.codes is not None]
+    words = {
+        "size": table.size,
+        "paths": list(map(_steps, table.paths)),
+        "fixed": [[_steps(path), entry] for path, entry in table.fixed],
+        "columns": [
+            [column.name, column.codes is not None, list(column.labels)]
+            for column in table.all_columns
+        ],
+    }
+    return {
+        "words": _encoded(words),
+        "numbers": np.stack([column.numbers for column in table.all_columns]),
+        "codes": np.stack(coded) if coded else np.empty((0, table.size), dtype=np.int32),
+    }
+
+
+def _unpack_table(words: Any, arrays: Arrays) -> Table:
+    codes = iter(arrays["codes"])
+    columns = tuple(
+        Column(name, numbers, next(codes) if has_codes else None, tuple(labels))
+        for (name, has_codes, labels), numbers in zip(
+            words["columns"], arrays["numbers"], strict=True
+        )
+    )
+    fixed = tuple((_path(steps), entry) for steps, entry in words["fixed"])
+    return Table(columns, words["size"], tuple(map(_path, words["paths"])), fixed)
+
+
+def _pack_long(table: LongTable) -> dict[str, NDArray[Any]]:
+    vocabulary = table.vocabulary
+    words = {
+        "size": table.size,
+        "paths": list(map(_steps, vocabulary.paths)),
+        "labels": list(vocabulary.labels),
+    }
+    return {
+        "words": _encoded(words),
+        "offsets": table.offsets,
+        "rows": table.rows,
+        "numbers": table.numbers,
+        "codes": table.codes,
+    }
+
+
+def _unpack_long(words: Any, arrays: Arrays) -> LongTable:
+    vocabulary = Vocabulary(tuple(map(_path, words["paths"])), tuple(words["labels"]))
+    offsets, rows, numbers, codes = (
+        arrays[name] for name in ("offsets", "rows", "numbers", "codes")
+    )
+    return LongTable(vocabulary, offsets, rows, numbers, codes, words["size"])
+
+
+def _steps(path: Path) -> _Steps:
+    before = [] if path.parent is None else _steps(path.parent)
+    return [*before, [path.step, path.word]]
+
+
+def _path(steps: Iterable[Sequence[Any]]) -> Path:
+    path: Path | None = None
+    for step, word in steps:
+        path = Path(path, step, word)
+    if path is None:
+        raise ValueError("a path without a step")
+    return path
+
+
+def _encoded(words: Any) -> NDArray[np.uint8]:
+    # JSON in ASCII keeps every text, lone surrogates too, and every float.
+    return np.frombuffer(json.dumps(words).encode("ascii"), dtype=np.uint8)

@@ -1,0 +1,124 @@
+"""Who draws the chunks: this process, others, or other machines. The draws are the same.
+
+A new kind is one new file, whose function takes a `Setup` and yields `Draws`, and one line here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+from dpaudit.errors import UsageError, did_you_mean
+
+if TYPE_CHECKING:
+    from concurrent.futures import Executor
+
+    from dpaudit.sampling.sampler import Chunk, Drawn, Sampler
+
+# Yields what was drawn, in the order of the chunks. Chunks are asked for as they are needed, some
+# ahead; closing the iterator discards what is under way.
+Draws = Callable[["Iterable[Chunk]"], "Iterator[Drawn]"]
+
+# Name -> module:function, loaded when it is asked for.
+EXECUTORS = {
+    "serial": "dpaudit.sampling.executors.serial:in_this_process",
+    "processes": "dpaudit.sampling.executors.processes:in_processes",
+    "dask": "dpaudit.sampling.executors.dask:with_dask",
+}
+# Those that may be somewhere else: `name://address`.
+_AFAR = ("dask",)
+_GIVEN = "dpaudit.sampling.executors.given:with_executor"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Setup:
+    """What an executor is given to draw with.
+
+    sampler: the one of this process.  make: makes its like elsewhere; it is pickled.
+    workers: how many chunks may be drawn at the same time.  address: of what is somewhere else.
+    given: an executor that the caller has made.
+    """
+
+    sampler: Sampler
+    make: Callable[[], Sampler]
+    workers: int = 1
+    address: str = ""
+    given: Executor | None = None
+
+
+def check_executor(executor: Executor | str | None, workers: int) -> None:
+    """Raise UsageError for an executor that is not known, or not with so many workers."""
+    if executor is None:
+        return
+    if not isinstance(executor, str):
+        _check_given(executor)
+        return
+    name, separator, address = executor.partition("://")
+    if name not in EXECUTORS:
+        raise UsageError(
+            f"executor={executor!r} is not known; known: {', '.join(EXECUTORS)}, "
+            f"{_AFAR[0]}://host:8786.{did_you_mean(name, EXECUTORS)}"
+        )
+    if separator and (name not in _AFAR or not address):
+        example = f"{_AFAR[0]}://host:8786"
+        raise UsageError(f"executor={executor!r} has no place to be; give {name}, or {example}")
+    _check_workers(executor, name, address, workers)
+
+
+def is_serial(executor: Executor | str | None, workers: int) -> bool:
+    """Return whether each chunk is drawn when it is asked for, in this process."""
+    return executor == "serial" or (executor is None and workers == 1)
+
+
+@contextmanager
+def drawing(executor: Executor | str | None, setup: Setup) -> Iterator[Draws]:
+    """Yield what draws; None: in this process with one worker, else in processes of its own.
+
+    Raises UsageError for what cannot be reached, installed or sent there.
+    """
+    if is_serial(executor, setup.workers):
+        path, address, given = EXECUTORS["serial"], "", None
+    else:
+        setup.sampler.close()  # the workers have samplers of their own
+        if executor is None or isinstance(executor, str):
+            name, _, address = (executor or "processes").partition("://")
+            path, given = EXECUTORS[name], None
+        else:
+            path, address, given = _GIVEN, "", executor
+    module, _, function = path.partition(":")
+    opened = getattr(import_module(module), function)
+    with opened(Setup(setup.sampler, setup.make, setup.workers, address, given)) as draws:
+        yield draws
+
+
+def _check_workers(executor: str, name: str, address: str, workers: int) -> None:
+    if name == "serial" and workers > 1:
+        raise UsageError(
+            f"executor={executor!r} draws in this process; for workers={workers} give processes"
+        )
+    if address and workers > 1:
+        raise UsageError(
+            f"workers={workers} with executor={executor!r}: how many workers there are is decided "
+            "where they are started; leave workers out"
+        )
+
+
+def _check_given(executor: object) -> None:
+    from concurrent.futures import Executor, ThreadPoolExecutor
+
+    if not isinstance(executor, Executor):
+        raise UsageError(
+            f"executor={executor!r} must be a name ({', '.join(EXECUTORS)}) or a "
+            "concurrent.futures.Executor; of a Dask client, give client.get_executor()"
+        )
+    if isinstance(executor, ThreadPoolExecutor):
+        raise UsageError(THREADS)
+
+
+THREADS = (
+    "the executor runs its tasks in threads of the auditing process, which share its global random "
+    "generators, so that draws would depend on each other; give an executor that has processes"
+)

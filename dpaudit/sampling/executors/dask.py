@@ -1,0 +1,166 @@
+"""Draws on a Dask cluster: a local one for this audit, or one that runs somewhere else."""
+
+from __future__ import annotations
+
+import logging
+import os
+import signal
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager, suppress
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from dpaudit.errors import MechanismError, UsageError
+from dpaudit.sampling.executors import Draws, Setup
+from dpaudit.sampling.executors.ordered import AHEAD, in_order
+from dpaudit.sampling.executors.worker import Done, Recipe, draw, forget
+from dpaudit.sampling.sampler import Chunk
+
+_TO_CONNECT = "10 s"
+# Seconds that a bundle should take: Dask spends some ten milliseconds of CPU on a task.
+_SECONDS = 0.5
+# Seconds after which the cluster is asked again how many workers it has.
+_COUNTED = 2.0
+
+
+@contextmanager
+def with_dask(setup: Setup) -> Iterator[Draws]:
+    """Draw on the cluster at an address, or on a local one with so many worker processes.
+
+    Dask runs again what was lost with a worker, and the seed is in the chunk. Raises UsageError
+    when Dask is not installed, the scheduler does not answer or the mechanism cannot be pickled.
+    """
+    distributed = _distributed()
+    import cloudpickle  # which Dask brings along, and which takes lambdas, too
+
+    recipe = Recipe.of(setup.make, cloudpickle.dumps)
+    with _client(distributed, setup) as client:
+        run = _Run(distributed, client, recipe)
+        yield partial(in_order, run.submit, run.ahead, seconds=_SECONDS)
+        client.run(_forget, recipe.run, wait=False)
+
+
+class _Run:
+    """One audit on a cluster."""
+
+    def __init__(self, distributed: Any, client: Any, recipe: Recipe) -> None:
+        self._distributed, self._client = distributed, client
+        self._name, self._number = f"dpaudit-{recipe.run}", 0
+        # A task, since what is merely scattered is gone with the worker that holds it.
+        self._recipe = client.submit(_same, recipe, pure=False, key=f"{self._name}-recipe")
+        self._workers, self._asked = 0, -_COUNTED
+
+    def submit(self, chunks: Sequence[Chunk]) -> _Task:
+        self._number += 1
+        key = f"{self._name}-{self._number}"
+        future = self._client.submit(draw, self._recipe, list(chunks), pure=False, key=key)
+        return _Task(self._distributed, future)
+
+    def ahead(self) -> int:
+        """Return how many bundles to have under way, for the workers that there are now."""
+        now = time.monotonic()
+        if now - self._asked > _COUNTED:
+            self._workers, self._asked = len(self._client.nthreads()), now
+        return AHEAD * max(1, self._workers)
+
+
+class _Task:
+    def __init__(self, distributed: Any, future: Any) -> None:
+        self._distributed, self._future = distributed, future
+
+    def result(self) -> Done:
+        try:
+            done: Done = self._future.result()
+        except self._distributed.scheduler.KilledWorker as error:
+            raise MechanismError(
+                f"{error.allowed_failures + 1} Dask workers died while they drew the same chunk, "
+                f"the last one at {error.last_worker.address}; with isolate what the mechanism "
+                "does to its process is an outcome"
+            ) from None
+        except self._distributed.client.FutureCancelledError as error:
+            raise MechanismError(f"the Dask scheduler is gone ({error}); start it again") from None
+        except ModuleNotFoundError as error:
+            raise UsageError(
+                f"a Dask worker has no module {error.name!r}; install there what is installed "
+                "here, dpaudit included, and let its PYTHONPATH lead to the mechanism"
+            ) from error
+        return done
+
+    def cancel(self) -> object:
+        return self._future.cancel()
+
+
+async def _forget(run: str) -> None:
+    """Run on a worker; Dask waits only for what is not a coroutine."""
+    forget(run)
+
+
+def _same(recipe: Recipe) -> Recipe:
+    return recipe
+
+
+def _distributed() -> Any:
+    try:
+        import distributed
+    except ModuleNotFoundError as error:
+        raise UsageError(
+            f"executor dask needs Dask, and {error.name!r} is not installed; "
+            "pip install 'dpaudit[dask]'"
+        ) from None
+    return distributed
+
+
+@contextmanager
+def _client(distributed: Any, setup: Setup) -> Iterator[Any]:
+    with ExitStack() as stack:
+        place = setup.address
+        if not place:
+            place = stack.enter_context(_local(distributed, setup.workers))
+        yield stack.enter_context(_connected(distributed, place))
+
+
+@contextmanager
+def _local(distributed: Any, workers: int) -> Iterator[Any]:
+    """Yield a cluster of this machine, without dashboard; its workers have one thread each."""
+    cluster = distributed.LocalCluster(
+        n_workers=workers,
+        threads_per_worker=1,
+        dashboard_address=None,
+        worker_dashboard_address=None,
+        memory_limit=0,
+        silence_logs=logging.CRITICAL,
+    )
+    try:
+        yield cluster
+    except BaseException:
+        _kill(cluster)
+        raise
+    finally:
+        cluster.close()
+
+
+def _kill(cluster: Any) -> None:
+    """End the workers of a local cluster at once, whatever they are drawing."""
+    for nanny in cluster.workers.values():
+        nanny.auto_restart = False
+        with suppress(ProcessLookupError, TypeError):  # it has ended, or not begun
+            os.kill(nanny.pid, signal.SIGKILL)
+
+
+def _connected(distributed: Any, place: Any) -> Any:
+    """Return a client of a cluster, an address, or a scheduler's file."""
+    if not isinstance(place, str):
+        return distributed.Client(place)
+    try:
+        if place.endswith(".json"):
+            Path(place).read_bytes()  # Dask would wait for it forever
+            return distributed.Client(scheduler_file=place, timeout=_TO_CONNECT)
+        address = place if "://" in place else f"tcp://{place}"
+        return distributed.Client(address, timeout=_TO_CONNECT)
+    except (OSError, ValueError) as error:
+        raise UsageError(
+            f"no Dask scheduler answers at {place!r} ({' '.join(str(error).split())}); start one "
+            "with `dask scheduler` and give its address, e.g. dask://host:8786"
+        ) from None

@@ -1,0 +1,88 @@
+"""Chunks out in bundles, results back in order, whatever the order in which they end."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Protocol
+
+from dpaudit.sampling.executors.worker import Done
+from dpaudit.sampling.sampler import Chunk, Drawn
+
+# Bundles under way for each worker: one that it draws, one that waits.
+AHEAD = 2
+# Seconds that a bundle should take to draw, at least: what its way there and back takes is then
+# small beside it, a millisecond between processes.
+_SECONDS = 0.1
+# More of them for every bundle that is under way: all go through one process, and come back.
+_FOR_EACH = 0.003
+# Chunks of a bundle, at most.
+_MOST = 256
+
+
+class Pending(Protocol):
+    """A bundle under way."""
+
+    def result(self) -> Done:
+        """Wait for it."""
+        ...
+
+    def cancel(self) -> object:
+        """Discard it, unless it is being drawn already."""
+        ...
+
+
+Submit = Callable[[Sequence[Chunk]], Pending]
+
+
+def in_order(
+    submit: Submit,
+    ahead: Callable[[], int],
+    chunks: Iterable[Chunk],
+    seconds: float = _SECONDS,
+) -> Iterator[Drawn]:
+    """Yield what was drawn in the order of the chunks.
+
+    ahead: how many bundles are to be under way now.  seconds: how long one should take, at least.
+
+    Bundles depend on the clock, what is drawn does not: a chunk has random streams of its own.
+    """
+    waiting: deque[Pending] = deque()
+    bundles = _Bundles(chunks)
+    try:
+        while True:
+            while len(waiting) < ahead() and (bundle := bundles.next()):
+                waiting.append(submit(bundle))
+            if not waiting:
+                return
+            done = waiting.popleft().result()
+            bundles.took(done, max(seconds, _FOR_EACH * ahead()))
+            yield from done.drawn
+    finally:
+        for pending in waiting:
+            pending.cancel()
+
+
+class _Bundles:
+    """Chunks by as many as take a worker some time; learning blocks, which are waited for one by
+    one, by themselves."""
+
+    def __init__(self, chunks: Iterable[Chunk]) -> None:
+        self._source = iter(chunks)
+        self._wanted = 1
+
+    def next(self) -> list[Chunk]:
+        """Return the next chunks, none when there are no more."""
+        bundle: list[Chunk] = []
+        for chunk in self._source:
+            bundle.append(chunk)
+            if chunk.measure is None or len(bundle) >= self._wanted:
+                break
+        return bundle
+
+    def took(self, done: Done, wanted: float) -> None:
+        """Learn from how long a bundle took, and should have taken; the next ones grow to no more
+        than its double."""
+        size = len(done.drawn)
+        fitting = wanted * size / max(done.seconds, 1e-9)
+        self._wanted = int(min(_MOST, 2 * size, max(1.0, fitting)))

@@ -1,0 +1,225 @@
+"""Draws in processes of this machine, which are replaced when something kills them."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import signal
+import threading
+import time
+from collections.abc import Iterator, Sequence
+from concurrent.futures import Future, ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
+from contextlib import contextmanager, suppress
+from functools import partial
+from multiprocessing import connection
+from multiprocessing.context import SpawnContext, SpawnProcess
+from typing import Any
+
+from dpaudit.errors import MechanismError
+from dpaudit.sampling.executors import Draws, Setup
+from dpaudit.sampling.executors.ordered import AHEAD, in_order
+from dpaudit.sampling.executors.worker import Done, Recipe, draw
+from dpaudit.sampling.sampler import Chunk
+
+# Signals that come from somewhere else: the system that is short of memory, a scheduler, a person.
+# Of all others the mechanism is the cause.
+_FROM_OUTSIDE = (signal.SIGKILL, signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
+# Times in a row that workers are replaced, at most, with no chunk done in between.
+_REPLACED = 3
+# Seconds that workers have to end by themselves when all is done.
+_GRACE = 2.0
+
+
+@contextmanager
+def in_processes(setup: Setup) -> Iterator[Draws]:
+    """Draw in `workers` new processes, each with a sampler of its own.
+
+    A chunk that is lost with its process is drawn again, from the same seed. Raises UsageError when
+    the mechanism cannot be pickled.
+    """
+    pool = _Pool(Recipe.of(setup.make), setup.workers)
+    grace = 0.0  # whatever goes wrong, nobody waits for a draw that may never end
+    try:
+        yield partial(in_order, pool.submit, lambda: AHEAD * setup.workers)
+        grace = _GRACE
+    finally:
+        pool.end(grace)
+
+
+class _Pool:
+    """A pool of processes, another one in its place when it breaks."""
+
+    def __init__(self, recipe: Recipe, workers: int) -> None:
+        self._recipe, self._workers = recipe, workers
+        self._tasks: list[_Task] = []
+        self._breaks = 0
+        self._open()
+
+    def submit(self, chunks: Sequence[Chunk]) -> _Task:
+        task = _Task(self, chunks)
+        try:
+            task.future = self._executor.submit(_draw, chunks)
+        except BrokenProcessPool:
+            self._replace()
+            task.future = self._executor.submit(_draw, chunks)
+        self._tasks.append(task)
+        return task
+
+    def result(self, task: _Task) -> Done:
+        """Wait for a task, which is begun again as often as its process is killed."""
+        while True:
+            try:
+                done = task.future.result()
+            except BrokenProcessPool:
+                self._replace()
+                continue
+            self._breaks = 0
+            self.discard(task)
+            return done
+
+    def discard(self, task: _Task) -> None:
+        if task in self._tasks:
+            self._tasks.remove(task)
+
+    def end(self, grace: float) -> None:
+        """Let the processes end for so many seconds, then kill them and what they started."""
+        if grace:
+            self._executor.shutdown(wait=False, cancel_futures=True)
+            self._context.wait(grace)
+        self._context.kill()
+        self._executor.shutdown(wait=True, cancel_futures=True)
+
+    def _open(self) -> None:
+        # Spawned, never forked: a fork would copy the state of every generator, and locks held.
+        self._context = _Context()
+        self._executor = ProcessPoolExecutor(
+            self._workers,
+            mp_context=self._context,
+            initializer=_start_worker,
+            initargs=(self._recipe,),
+        )
+
+    def _replace(self) -> None:
+        """Start new processes and hand them what was under way. Raises MechanismError when the
+        mechanism is the cause, or nothing gets done."""
+        self.end(0.0)
+        codes = [process.exitcode or 0 for process in self._context.started]
+        self._breaks += 1
+        _check_from_outside(codes)
+        if self._breaks > _REPLACED:
+            raise MechanismError(
+                f"worker processes were killed {self._breaks} times in a row while they drew the "
+                f"same chunk ({_ended(max(codes))}); when memory is short, use fewer workers; with "
+                "isolate and memory_limit what the mechanism does to its process is an outcome"
+            )
+        self._open()
+        for task in self._tasks:
+            if not _is_drawn(task.future):
+                task.future = self._executor.submit(_draw, task.chunks)
+
+
+class _Task:
+    """Chunks on their way, for whichever process is there to draw them."""
+
+    def __init__(self, pool: _Pool, chunks: Sequence[Chunk]) -> None:
+        self._pool, self.chunks = pool, chunks
+        self.future: Future[Done] = Future()
+
+    def result(self) -> Done:
+        return self._pool.result(self)
+
+    def cancel(self) -> object:
+        self._pool.discard(self)
+        return self.future.cancel()
+
+
+def _is_drawn(future: Future[Done]) -> bool:
+    return future.done() and not isinstance(future.exception(), BrokenProcessPool)
+
+
+def _check_from_outside(codes: Sequence[int]) -> None:
+    """Raise for a process that the mechanism has ended: to draw again until it does not would keep
+    only the draws that it survives."""
+    own = [code for code in codes if -code not in _FROM_OUTSIDE]
+    if own:
+        raise MechanismError(
+            f"a worker process died while it was sampling ({_ended(own[0])}: a crash of native "
+            "code, an exit, or a script that asks for workers outside of "
+            "`if __name__ == '__main__':`); with one worker the mechanism's own message may be "
+            "seen, and with isolate it is an outcome"
+        )
+
+
+def _ended(code: int) -> str:
+    if code >= 0:
+        return f"exit code {code}"
+    with suppress(ValueError):
+        return signal.Signals(-code).name
+    return f"signal {-code}"
+
+
+class _Context(SpawnContext):
+    """Spawns processes, and remembers them."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.started: list[SpawnProcess] = []
+
+    def Process(self, *args: Any, **more: Any) -> SpawnProcess:  # type: ignore[override]  # noqa: N802  # a class there
+        process = _Process(*args, **more)
+        self.started.append(process)
+        return process
+
+    def wait(self, seconds: float) -> None:
+        """Wait until all have ended, but not longer than that."""
+        left = {process.sentinel for process in self.started}
+        deadline = time.monotonic() + seconds
+        while left and (ended := connection.wait(left, max(0.0, deadline - time.monotonic()))):
+            left.difference_update(ended)
+
+    def kill(self) -> None:
+        """Kill the processes that are left, each with what it started."""
+        for process in self.started:
+            if process.is_alive() and process.pid is not None:
+                with suppress(ProcessLookupError, PermissionError):  # not yet a group of its own
+                    os.killpg(process.pid, signal.SIGKILL)
+                process.kill()
+
+
+class _Process(SpawnProcess):
+    """A process that Ctrl-C does not reach, from its first moment on: it is for the process that
+    the user talks to, which then ends its workers."""
+
+    def start(self) -> None:
+        before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+        try:
+            super().start()
+        finally:
+            signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+_recipe: Recipe | None = None
+
+
+def _start_worker(recipe: Recipe) -> None:
+    global _recipe
+    _recipe = recipe
+    os.setpgid(0, 0)  # what the mechanism starts belongs to it, and ends with it
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
+    threading.Thread(target=_end_with_parent, daemon=True).start()
+
+
+def _end_with_parent() -> None:
+    """End this process and what it started when the auditing process has, however it did."""
+    parent = multiprocessing.parent_process()
+    if parent is not None:
+        connection.wait([parent.sentinel])
+        os.killpg(0, signal.SIGKILL)
+
+
+def _draw(chunks: Sequence[Chunk]) -> Done:
+    if _recipe is None:
+        raise RuntimeError("a worker was given a chunk before it was started")
+    return draw(_recipe, chunks)

@@ -1,0 +1,159 @@
+"""`dpaudit run --journal`: killed or interrupted at any moment, continued to the same result."""
+
+from __future__ import annotations
+
+import json
+import shlex
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dpaudit.auditing.spec import AuditSpec
+
+ROOT = Path(__file__).parents[2]
+TARGET = ("run", "mechanisms.laplace:laplace", "--d1", "0", "--d2", "1", "--epsilon", "1")
+SHORT = (*TARGET, "--samples", "5000", "-q")
+LONG = (*TARGET, "--samples", "2e7", "-q")
+
+
+@pytest.fixture(autouse=True)
+def _in_root(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(ROOT)
+
+
+def audits_in(file: Path) -> list[dict[str, Any]]:
+    """Return the results in a file, without the seconds that they took."""
+    audits = json.loads(file.read_text())["audits"]
+    return [{key: value for key, value in one.items() if key != "seconds"} for one in audits]
+
+
+def start(*words: Any) -> subprocess.Popen[str]:
+    return subprocess.Popen(
+        [sys.executable, "-m", "dpaudit", *map(str, words)],
+        cwd=ROOT,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+
+
+def ended(process: subprocess.Popen[str]) -> tuple[int, str]:
+    """Wait for a process; return its exit code and what it said beside its output."""
+    _, said = process.communicate(timeout=120)
+    return process.returncode, said
+
+
+def wait_for(journal: Path, size: int, process: subprocess.Popen[str]) -> None:
+    """Wait until a journal has reached a size, or its process has ended."""
+    while process.poll() is None and not (journal.exists() and journal.stat().st_size >= size):
+        time.sleep(0.001)
+
+
+def test_a_journal_is_begun_refused_and_continued(dpaudit: Any, tmp_path: Path) -> None:
+    plain, first, second = (tmp_path / f"{name}.json" for name in ("plain", "first", "second"))
+    keeping = ("--journal", tmp_path / "kept")
+    assert dpaudit(*SHORT, "--json", plain).exit_code == 0
+    assert dpaudit(*SHORT, *keeping, "--json", first).exit_code == 0
+    refused = dpaudit(*SHORT, *keeping)
+    assert refused.exit_code == 2
+    assert "laplace.journal is there already; continue it with --resume" in refused.stderr
+    assert refused.stderr.count("\n") == 1
+    assert dpaudit(*SHORT, *keeping, "--resume", "--json", second).exit_code == 0
+    assert audits_in(plain) == audits_in(first) == audits_in(second)
+
+
+def test_more_samples_are_no_way_to_go_on(dpaudit: Any, tmp_path: Path) -> None:
+    assert dpaudit(*SHORT, "--journal", tmp_path).exit_code == 0
+    result = dpaudit(*SHORT, "--journal", tmp_path, "--resume", "--samples", "6000")
+    assert result.exit_code == 2
+    assert "samples was 5,000, is 6,000 (how many draws there are to be is fixed" in result.stderr
+
+
+def test_resume_alone_says_what_is_missing(dpaudit: Any) -> None:
+    result = dpaudit(*SHORT, "--resume")
+    assert result.exit_code == 2
+    assert "give --journal DIR as well" in result.stderr
+
+
+def test_a_file_in_the_place_of_the_folder_is_named(dpaudit: Any, tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    result = dpaudit(*SHORT, "--journal", tmp_path / "file")
+    assert result.exit_code == 2
+    assert "cannot write the journal" in result.stderr
+
+
+def test_a_random_seed_is_kept(dpaudit: Any, tmp_path: Path) -> None:
+    files = [tmp_path / "first.json", tmp_path / "second.json"]
+    words = (*SHORT, "--seed", "random", "--journal", tmp_path / "kept", "--resume", "--json")
+    for file in files:
+        assert dpaudit(*words, file).exit_code == 0
+    (first,), (second,) = map(audits_in, files)
+    assert first["seed"] == second["seed"]
+    assert first == second
+
+
+def test_a_batch_has_a_file_for_each_audit(dpaudit: Any, tmp_path: Path) -> None:
+    config, files = tmp_path / "audits.yaml", [tmp_path / "one.json", tmp_path / "two.json"]
+    config.write_text(
+        "version: 1\n"
+        "defaults: {mechanism: 'mechanisms.laplace:laplace', d1: 0, d2: 1, samples: 2000}\n"
+        "audits:\n"
+        "  - {name: one, claim: {epsilon: 1}}\n"
+        "  - {name: A/b, claim: {epsilon: 1}}\n"
+        "  - {name: stated, exact: true, mechanism: 'mechanisms.randomized_response:"
+        "randomized_response', claim: {epsilon: 5}}\n"
+    )
+    keeping = ("--journal", tmp_path / "kept", "-q")
+    first = dpaudit("run", config, *keeping, "-k", "one")
+    assert first.exit_code == 0
+    assert dpaudit("run", config, *keeping).exit_code == 2
+    for file in files:
+        assert dpaudit("run", config, *keeping, "--resume", "--json", file).exit_code == 0
+    assert audits_in(files[0]) == audits_in(files[1])
+    names = sorted(path.name for path in (tmp_path / "kept").iterdir())
+    assert len(names) == 2
+    assert names[1] == "one.journal"
+    assert names[0].startswith("a-b-")
+
+
+def test_the_flags_reach_the_audit(dpaudit: Any, asked: list[AuditSpec], tmp_path: Path) -> None:
+    assert dpaudit(*SHORT, "--journal", tmp_path / "kept", "--resume").exit_code == 0
+    (spec,) = asked
+    assert spec.journal == str(tmp_path / "kept")
+    assert spec.resume
+
+
+def test_killed_six_times_the_result_is_that_of_a_run_that_was_not(tmp_path: Path) -> None:
+    plain, file = tmp_path / "plain.json", tmp_path / "result.json"
+    assert ended(start(*LONG, "--journal", tmp_path / "whole", "--json", plain))[0] == 0
+    whole = (tmp_path / "whole" / "laplace.journal").stat().st_size
+    keeping = (*LONG, "--journal", tmp_path, "--resume", "--json", file, "--workers")
+    for number, share in enumerate((0.0, 0.02, 0.1, 0.5, 0.7, 0.85)):
+        process = start(*keeping, 1 + number % 2)
+        wait_for(tmp_path / "laplace.journal", max(1, int(share * whole)), process)
+        process.kill()
+        assert ended(process)[0] == -signal.SIGKILL
+    assert ended(start(*keeping, 1))[0] == 0
+    assert audits_in(file) == audits_in(plain)
+
+
+def test_ctrl_c_says_how_to_go_on(tmp_path: Path) -> None:
+    plain, file = tmp_path / "plain.json", tmp_path / "result.json"
+    assert ended(start(*LONG, "--json", plain))[0] == 0
+    process = start(*LONG, "--journal", tmp_path / "a folder", "--json", file)
+    wait_for(tmp_path / "a folder" / "laplace.journal", 200_000, process)
+    process.send_signal(signal.SIGINT)
+    code, said = ended(process)
+    assert code == 130, said
+    (line,) = [line for line in said.splitlines() if line.startswith("continue with: ")]
+    words = shlex.split(line.removeprefix("continue with: "))
+    assert words[0] == "dpaudit"
+    assert words[-1] == "--resume"
+    assert ended(start(*words[1:]))[0] == 0
+    assert audits_in(file) == audits_in(plain)

@@ -1,0 +1,358 @@
+"""The same draws whoever makes them; processes that die are replaced, or said to be the cause."""
+
+from __future__ import annotations
+
+import itertools
+import os
+import signal
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import Executor, Future, ProcessPoolExecutor, ThreadPoolExecutor
+from functools import partial
+from multiprocessing import get_context
+from pathlib import Path
+from threading import Thread
+from typing import Any
+
+import numpy as np
+import pytest
+
+import dpaudit
+from dpaudit.attacks.selection import Aim, learn
+from dpaudit.claims import ProfilePoint, PureDP
+from dpaudit.errors import MechanismError, UsageError
+from dpaudit.pairs import NeighbouringPair
+from dpaudit.sampling.executors import Setup, drawing, worker
+from dpaudit.sampling.executors.ordered import in_order
+from dpaudit.sampling.executors.worker import Done, Recipe
+from dpaudit.sampling.sampler import Chunk, Drawn, Failures, Measure, Sampler
+from dpaudit.targets.target import CallableTarget
+
+PAIR = NeighbouringPair(0.0, 1.0)
+SIZES = (50, 300, 7, 120, 64)
+
+
+def with_rng(x: float, rng: np.random.Generator) -> float:
+    return x + float(rng.laplace())
+
+
+def batch(x: float, size: int, rng: np.random.Generator) -> Any:
+    return x + rng.laplace(size=size)
+
+
+def with_legacy(x: float) -> float:
+    return x + float(np.random.laplace())
+
+
+class Carries:
+    """Has a generator of its own."""
+
+    def __init__(self) -> None:
+        self.rng = np.random.default_rng(5)
+
+    def __call__(self, x: float) -> float:
+        return x + float(self.rng.laplace())
+
+
+SEEDED: list[Callable[..., Any]] = [with_rng, batch, with_legacy, Carries()]
+
+
+def ends_with(code: int, x: float) -> float:
+    os._exit(code)
+
+
+def ends_by(number: int, x: float) -> float:
+    os.kill(os.getpid(), number)
+    return x
+
+
+def killed_once(flag: str, x: float, size: int, rng: np.random.Generator) -> Any:
+    """Whoever comes first to a large batch is killed."""
+    if size > 10_000 and not Path(flag).exists():
+        Path(flag).touch()
+        os.kill(os.getpid(), signal.SIGKILL)
+    return batch(x, size, rng)
+
+
+def mutates(rows: Any) -> int:
+    rows.append(1)
+    return len(rows)
+
+
+def sampler(function: Callable[..., Any], pair: NeighbouringPair = PAIR) -> Sampler:
+    return Sampler(CallableTarget(function=function), (pair,), 0)
+
+
+def setup(function: Callable[..., Any], workers: int = 1, **more: Any) -> Setup:
+    make = partial(sampler, function, **more)
+    return Setup(make(), make, workers)
+
+
+def chunks() -> list[Chunk]:
+    return [Chunk((0, 0, index), size) for index, size in enumerate(SIZES)]
+
+
+def numbers(drawn: Drawn) -> list[float]:
+    assert drawn.fresh is not None
+    return drawn.fresh.release().outcomes.columns[0].numbers.tolist()  # type: ignore[no-any-return]  # of floats
+
+
+def measured(count: int) -> list[Chunk]:
+    fresh = sampler(batch).draw(Chunk((0, 0, 0), 4_000)).fresh
+    assert fresh is not None
+    rule = learn(fresh.release(), Aim(ProfilePoint(0.5, 0.0), 10_000)).distinguisher
+    return [Chunk((0, 1, index), 100 + index, Measure(rule)) for index in range(count)]
+
+
+def tallies(drawn: Iterator[Drawn]) -> list[Any]:
+    return [one.tally.counts.tolist() for one in drawn if one.tally is not None]
+
+
+class AtOnce(Executor):
+    """Runs a task while it is submitted."""
+
+    def submit(self, function: Callable[..., Any], /, *args: Any, **more: Any) -> Future[Any]:
+        future: Future[Any] = Future()
+        future.set_result(function(*args, **more))
+        return future
+
+
+class InThread(AtOnce):
+    """Runs a task in a thread, without being a ThreadPoolExecutor."""
+
+    def submit(self, function: Callable[..., Any], /, *args: Any, **more: Any) -> Future[Any]:
+        future: Future[Any] = Future()
+
+        def run() -> None:
+            try:
+                future.set_result(function(*args, **more))
+            except UsageError as error:
+                future.set_exception(error)
+
+        Thread(target=run).start()
+        return future
+
+
+@pytest.mark.parametrize(("executor", "workers"), [("processes", 1), (None, 3)])
+@pytest.mark.parametrize("function", SEEDED)
+def test_processes_draw_the_same(
+    function: Callable[..., Any], executor: str | None, workers: int
+) -> None:
+    with drawing("serial", setup(function)) as draws:
+        here = [numbers(drawn) for drawn in draws(chunks())]
+    with drawing(executor, setup(function, workers)) as draws:
+        assert [numbers(drawn) for drawn in draws(chunks())] == here
+
+
+@pytest.mark.parametrize("method", ["fork", "spawn"])
+def test_a_pool_of_the_callers_own_draws_the_same(method: str) -> None:
+    every = measured(30)
+    with drawing("serial", setup(batch)) as draws:
+        here = tallies(draws(every))
+    with (
+        ProcessPoolExecutor(2, mp_context=get_context(method)) as pool,
+        drawing(pool, setup(batch, 2)) as draws,
+    ):
+        assert tallies(draws(every)) == here
+        assert tallies(draws(every)) == here
+
+
+def test_an_executor_may_run_tasks_at_once() -> None:
+    with drawing("serial", setup(with_legacy)) as draws:
+        here = [numbers(drawn) for drawn in draws(chunks())]
+    with drawing(AtOnce(), setup(with_legacy)) as draws:
+        assert [numbers(drawn) for drawn in draws(chunks())] == here
+
+
+def test_threads_are_refused() -> None:
+    with ThreadPoolExecutor(2) as threads:
+        wanted = pytest.raises(UsageError, match=r"threads of the auditing process.*has processes")
+        with wanted:
+            dpaudit.audit(with_rng, 0, 1, PureDP(1.0), executor=threads, workers=2)
+    with pytest.raises(UsageError, match="threads of the auditing process"):
+        dpaudit.audit(with_rng, 0, 1, PureDP(1.0), executor=InThread())
+
+
+def test_a_pool_of_the_callers_own_that_breaks_is_an_error() -> None:
+    wanted = pytest.raises(MechanismError, match=r"lost its workers.*such as processes or dask")
+    make = partial(ends_by, signal.SIGKILL)
+    with (
+        ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool,
+        drawing(pool, setup(make)) as draws,
+        wanted,
+    ):
+        list(draws(chunks()))
+
+
+@pytest.mark.parametrize(
+    ("executor", "workers", "said"),
+    [
+        ("proceses", 1, r"'proceses' is not known; known: serial, processes, dask, .*'processes'"),
+        ("serial", 2, r"draws in this process; for workers=2 give processes"),
+        ("dask://", 1, r"'dask://' has no place to be; give dask, or dask://host:8786"),
+        ("processes://here", 1, r"give processes, or dask://host:8786"),
+        ("dask://here:8786", 2, r"workers=2 with executor='dask://here:8786'.*leave workers out"),
+        (7, 1, r"executor=7 must be a name \(serial, processes, dask\) or a concurrent\.futures"),
+    ],
+)
+def test_what_is_no_executor_is_refused(executor: Any, workers: int, said: str) -> None:
+    with pytest.raises(UsageError, match=said):
+        dpaudit.audit(with_rng, 0, 1, PureDP(1.0), executor=executor, workers=workers)
+
+
+def test_only_some_chunks_are_drawn_ahead() -> None:
+    asked: list[int] = []
+
+    def endless() -> Iterator[Chunk]:
+        for index in itertools.count():
+            asked.append(index)
+            yield Chunk((0, 0, index), 10)
+
+    with drawing("processes", setup(with_rng, 2)) as draws:
+        drawn = draws(endless())
+        next(drawn)
+        next(drawn)
+        drawn.close()  # type: ignore[attr-defined]  # it is a generator
+    assert len(asked) <= 8
+
+
+class Here:
+    """A bundle that takes as long as it is told to."""
+
+    def __init__(self, given: list[Chunk], seconds: float) -> None:
+        self.done = Done([Drawn(None, None, None, Failures()) for _ in given], seconds)
+
+    def result(self) -> Done:
+        return self.done
+
+    def cancel(self) -> None: ...
+
+
+@pytest.mark.parametrize(
+    ("seconds", "ahead", "largest"),
+    [(1e-4, 2, 256), (0.01, 2, 10), (1.0, 2, 1), (0.01, 100, 30)],
+)
+def test_bundles_grow_to_a_tenth_of_a_second_or_more_for_many_workers(
+    seconds: float, ahead: int, largest: int
+) -> None:
+    """seconds: of one chunk."""
+    sizes: list[int] = []
+
+    def submit(given: Any) -> Here:
+        sizes.append(len(given))
+        return Here(given, seconds * len(given))
+
+    many = 1_500 + 100 * ahead
+    assert len(list(in_order(submit, lambda: ahead, measured(many)))) == many
+    assert sizes[:ahead] == [1] * ahead
+    assert max(sizes) == largest
+    assert all(later <= 2 * before for before, later in itertools.pairwise(sizes[1:-1]))
+
+
+def test_learning_blocks_travel_alone() -> None:
+    sizes: list[int] = []
+
+    def submit(given: Any) -> Here:
+        sizes.append(len(given))
+        return Here(given, 1e-6)
+
+    assert len(list(in_order(submit, lambda: 3, chunks()))) == len(SIZES)
+    assert sizes == [1] * len(SIZES)
+
+
+def test_what_cannot_be_pickled_stays_here() -> None:
+    wanted = pytest.raises(UsageError, match=r"cannot be sent to other processes.*workers=1")
+    with wanted, drawing("processes", setup(lambda x: x)):
+        pass
+
+
+@pytest.mark.parametrize("executor", ["processes", AtOnce()])
+def test_an_error_in_a_worker_reaches_the_caller(executor: Any) -> None:
+    given = setup(mutates, 2, pair=NeighbouringPair([1], [2]))
+    wanted = pytest.raises(MechanismError, match="changes its input d1")
+    with drawing(executor, given) as draws, wanted:
+        list(draws([Chunk((0, 0, 0), 50)]))
+
+
+@pytest.mark.parametrize(
+    ("function", "said"),
+    [
+        (partial(ends_with, 3), r"died while it was sampling \(exit code 3: .*isolate"),
+        (partial(ends_by, signal.SIGSEGV), r"died while it was sampling \(SIGSEGV: .*isolate"),
+    ],
+)
+def test_a_mechanism_that_ends_its_process_is_not_drawn_again(
+    function: Callable[..., Any], said: str
+) -> None:
+    wanted = pytest.raises(MechanismError, match=said)
+    with drawing("processes", setup(function, 2)) as draws, wanted:
+        list(draws([Chunk((0, 0, 0), 50)]))
+
+
+def test_a_process_that_is_always_killed_is_an_error_in_the_end() -> None:
+    given = setup(partial(ends_by, signal.SIGKILL), 2)
+    wanted = pytest.raises(MechanismError, match=r"killed 4 times in a row .*\(SIGKILL\)")
+    with drawing("processes", given) as draws, wanted:
+        list(draws(chunks()))
+
+
+def test_a_chunk_that_is_lost_with_its_process_is_drawn_again(tmp_path: Path) -> None:
+    flag = tmp_path / "killed"
+    function = partial(killed_once, str(flag))
+    lost = dpaudit.audit(function, 0, 1, PureDP(1.0), samples=400_000, workers=2)
+    assert flag.exists()
+    whole = dpaudit.audit(function, 0, 1, PureDP(1.0), samples=400_000)
+    assert lost.error is None
+    assert (lost.p_value, lost.epsilon_lower) == (whole.p_value, whole.epsilon_lower)
+    assert lost.certificates[0].blocks == whole.certificates[0].blocks
+
+
+def hangs(x: float, size: int) -> Any:
+    time.sleep(600 if size > 100 else 0)
+    return np.zeros(size)
+
+
+def test_nobody_waits_for_a_draw_that_nobody_wants() -> None:
+    start = time.monotonic()
+    with drawing("processes", setup(hangs, 2)) as draws:
+        drawn = draws([Chunk((0, 0, 0), 10), Chunk((0, 0, 1), 10_000)])
+        next(drawn)
+        drawn.close()  # type: ignore[attr-defined]  # it is a generator
+    assert time.monotonic() - start < 30
+
+
+@pytest.fixture
+def recipe() -> Recipe:
+    return Recipe.of(partial(sampler, batch))
+
+
+def test_a_worker_keeps_the_samplers_of_the_last_audits(recipe: Recipe) -> None:
+    (drawn,) = worker.draw(recipe, chunks()[:1]).drawn
+    assert numbers(drawn) == numbers(sampler(batch).draw(chunks()[0]))
+    first = worker._samplers[recipe.run]
+    worker.draw(recipe, chunks()[:1])
+    assert worker._samplers[recipe.run] is first
+    for _ in range(worker._KEPT):
+        worker.draw(Recipe.of(partial(sampler, batch)), chunks()[:1])
+    assert recipe.run not in worker._samplers
+    assert len(worker._samplers) == worker._KEPT
+    for run in list(worker._samplers):
+        worker.forget(run)
+    assert not worker._samplers
+
+
+def test_a_worker_leaves_the_global_generators_as_they_were(recipe: Recipe) -> None:
+    np.random.seed(3)
+    expected = np.random.random()
+    np.random.seed(3)
+    worker.draw(recipe, chunks())
+    assert np.random.random() == expected
+    worker.forget(recipe.run)
+
+
+def test_a_worker_with_other_versions_is_refused(
+    recipe: Recipe, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(worker, "_versions", lambda: ("dpaudit 0", "numpy 1.0", "Python 3.11"))
+    with pytest.raises(UsageError, match=r"has dpaudit 0, numpy 1.0, .*the same versions"):
+        worker.draw(recipe, chunks())

@@ -1,0 +1,134 @@
+"""A real Dask scheduler with two worker processes: the draws of one process, whatever happens."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import dpaudit
+from dpaudit.auditing.result import Progress
+from dpaudit.claims import PureDP
+from dpaudit.errors import UsageError
+
+distributed = pytest.importorskip("distributed")
+
+ROOT = Path(__file__).parents[2]
+LAPLACE = "mechanisms.laplace:laplace"
+
+
+@contextmanager
+def started(*words: str) -> Iterator[subprocess.Popen[bytes]]:
+    """Run `dask …` where the mechanisms can be imported."""
+    process = subprocess.Popen(
+        [sys.executable, "-m", *words],
+        cwd=ROOT,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+    try:
+        yield process
+    finally:
+        process.kill()
+        process.wait()
+
+
+Cluster = tuple[str, list[subprocess.Popen[bytes]]]
+
+
+@pytest.fixture
+def cluster(tmp_path: Path) -> Iterator[Cluster]:
+    """Yield a scheduler's file and two workers, which nobody replaces."""
+    file = str(tmp_path / "scheduler.json")
+    scheduler = ("distributed.cli.dask_scheduler", "--scheduler-file", file, "--no-dashboard")
+    where = ("--port", "0", "--host", "127.0.0.1")
+    worker = ("distributed.cli.dask_worker", "--scheduler-file", file, "--no-nanny")
+    alone = ("--nthreads", "1", "--no-dashboard", "--local-directory", str(tmp_path))
+    with (
+        started(*scheduler, *where),
+        started(*worker, *alone) as one,
+        started(*worker, *alone) as other,
+    ):
+        yield file, [one, other]
+
+
+def address(file: str) -> str:
+    with distributed.Client(scheduler_file=file) as client:
+        client.wait_for_workers(2)
+        return str(client.scheduler.address)
+
+
+def numbers(result: dpaudit.AuditResult) -> Any:
+    assert result.error is None
+    return result.p_value, result.epsilon_lower, result.certificates[0].blocks
+
+
+def audited(**more: Any) -> dpaudit.AuditResult:
+    return dpaudit.audit(LAPLACE, 0, 1, PureDP(1.0), samples=3_000_000, **more)
+
+
+def test_a_worker_may_die(cluster: Cluster) -> None:
+    file, workers = cluster
+    where = address(file)
+    seen: list[int] = []
+
+    def kill_one(progress: Progress) -> None:
+        seen.append(progress.draws)
+        if progress.draws > 1_000_000:
+            workers[0].kill()
+
+    lost = audited(executor=f"dask://{where}", on_progress=kill_one)
+    assert workers[0].wait(10) == -9
+    assert seen[-1] == 3_000_000
+    assert numbers(lost) == numbers(audited())
+    # A file says where the scheduler is, too; one of its workers is left.
+    assert numbers(audited(executor=f"dask://{file}")) == numbers(lost)
+    with distributed.Client(where.removeprefix("tcp://")) as client:
+        other = audited(executor=client.get_executor(pure=False), workers=2)
+        assert numbers(other) == numbers(lost)
+
+
+def test_a_local_cluster_is_made_and_ended() -> None:
+    offset = 1.0
+    by_dask = dpaudit.audit(
+        lambda x, rng: x + offset * rng.laplace(),  # Dask's own pickles take closures
+        0,
+        1,
+        PureDP(1.0),
+        samples=20_000,
+        executor="dask",
+        workers=2,
+    )
+    here = dpaudit.audit(lambda x, rng: x + rng.laplace(), 0, 1, PureDP(1.0), samples=20_000)
+    assert numbers(by_dask) == numbers(here)
+
+
+def dies(x: float) -> float:
+    os._exit(3)
+
+
+def test_a_mechanism_that_kills_every_worker_is_an_error() -> None:
+    result = dpaudit.audit(dies, 0, 1, PureDP(1.0), samples=5_000, executor="dask")
+    assert result.error is not None
+    assert "4 Dask workers died while they drew the same chunk" in result.error
+    assert "isolate" in result.error
+
+
+def test_a_scheduler_that_is_not_there(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("dpaudit.sampling.executors.dask._TO_CONNECT", "0.3 s")
+    with pytest.raises(UsageError, match=r"no Dask scheduler answers at '127.0.0.1:9'.*start one"):
+        audited(executor="dask://127.0.0.1:9")
+    with pytest.raises(UsageError, match=r"no Dask scheduler answers at '/none.json'"):
+        audited(executor="dask:///none.json")
+
+
+def test_without_dask_the_remedy_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "distributed", None)
+    with pytest.raises(UsageError, match=r"pip install 'dpaudit\[dask\]'"):
+        audited(executor="dask")

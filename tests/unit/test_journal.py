@@ -1,0 +1,393 @@
+"""An audit that was cut short anywhere, and continued, ends as if nothing had happened."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import dpaudit
+from dpaudit import ApproximateDP, AuditResult, GaussianDP, ProbabilisticDP, PureDP, Verdict
+from dpaudit.auditing.engine import run_audit
+from dpaudit.auditing.journal.opening import journal_path
+from dpaudit.auditing.journal.records import Records
+from dpaudit.auditing.result import Progress
+from dpaudit.auditing.spec import AuditSpec, DrawnSeed
+from dpaudit.errors import JournalError, UsageError
+from dpaudit.pairs import NeighbouringPair
+from dpaudit.reports.json import to_json
+from dpaudit.targets.target import CallableTarget, IsolatedTarget, repeated
+from mechanisms.pdp import counterexample
+
+SAMPLES = 6_000
+CARRIED = np.random.default_rng(5)
+
+
+class Cut(BaseException):
+    """Stands for whatever ends a run."""
+
+
+class Counting:
+    """A mechanism with a state that seeds do not reach; its noise they do."""
+
+    def __init__(self) -> None:
+        self.calls = 0
+
+    def __call__(self, x: float) -> float:
+        self.calls += 1
+        return x + CARRIED.laplace() + random.gauss(0, 1e-3) + np.random.normal(0, 1e-3)
+
+
+def batch(x: float, size: int, rng: np.random.Generator) -> Any:
+    return x + rng.laplace(size=size)
+
+
+def single(x: float, rng: np.random.Generator) -> float:
+    return float(x + rng.laplace())
+
+
+def failing(x: int, rng: np.random.Generator) -> int:
+    if rng.random() < 0.1 + 0.1 * x:
+        raise ValueError(f"no \ud800 {x}")
+    return x if rng.random() < 0.6 else 1 - x
+
+
+def mixed(x: int, rng: np.random.Generator) -> Any:
+    some: list[Any] = [x, str(x), {"a": [rng.random()]}, b"\x00", None, [1, 2][:x], {x, 2}]
+    return some[rng.integers(len(some))] if rng.random() < 0.9 else rng.random()
+
+
+def vector(x: int, size: int, rng: np.random.Generator) -> Any:
+    return np.rint(3 * (x + rng.laplace(size=(size, 3))))
+
+
+def atoms(x: int, size: int, rng: np.random.Generator) -> Any:
+    return counterexample(x, epsilon=1.0, delta=0.1, size=size, rng=rng)
+
+
+def spec_of(function: Callable[..., Any], claim: Any = None, **more: Any) -> AuditSpec:
+    pair = NeighbouringPair(0, 1, None, "0, 1")
+    return AuditSpec(
+        **{
+            "name": "audit",
+            "target": CallableTarget(function=function),
+            "pairs": (pair,),
+            "claim": claim or PureDP(1.0),
+            "samples": SAMPLES,
+            **more,
+        }
+    )
+
+
+SPECS = {
+    "batch": spec_of(batch),
+    "one call a draw": spec_of(single, samples=3_000),
+    "refuted while learning": spec_of(batch, PureDP(0.3)),
+    "refuted while certifying": spec_of(batch, PureDP(0.9), samples=200_000),
+    "refuted and full": spec_of(batch, PureDP(0.3), full=True),
+    "approximate": spec_of(batch, ApproximateDP(0.9, 0.05)),
+    "a curve": spec_of(batch, GaussianDP(1.0)),
+    "probabilistic": spec_of(atoms, ProbabilisticDP(1.0, 0.02)),
+    "failures": spec_of(failing, PureDP(2.0)),
+    "a declared range": spec_of(failing, PureDP(2.0), range=(0, 1, "ValueError")),
+    "outputs of all kinds": spec_of(mixed, PureDP(3.0), samples=3_000),
+    "vectors": spec_of(vector, PureDP(4.0)),
+    "low bits": spec_of(batch, floating_point=True),
+    "a distinguisher": spec_of(vector, PureDP(4.0), distinguisher=np.sum),
+    "generators everywhere": spec_of(Counting(), PureDP(1.5), samples=3_000),
+    "several pairs": spec_of(
+        batch, pairs=tuple(NeighbouringPair(0, x, None, f"0, {x}") for x in (1, 0.5))
+    ),
+    "several runs": spec_of(batch, target=repeated(CallableTarget(function=batch), 3)),
+}
+
+
+def whole(spec: AuditSpec) -> str:
+    return as_text(run_audit(spec))
+
+
+def as_text(result: AuditResult) -> str:
+    return to_json([replace(result, seconds=0.0)])
+
+
+def cut_after(spec: AuditSpec, blocks: int, folder: Path) -> AuditResult:
+    """Run an audit, cut short after so many blocks; raise Cut when there are as many."""
+    left = blocks
+
+    def count(_: Progress) -> None:
+        nonlocal left
+        left -= 1
+        if left < 0:
+            raise Cut
+
+    return run_audit(replace(spec, journal=folder, resume=True), count)
+
+
+def blocks_of(spec: AuditSpec) -> int:
+    return sum(len(one.blocks) for one in run_audit(spec).certificates)
+
+
+@pytest.mark.parametrize("spec", SPECS.values(), ids=SPECS.keys())
+def test_a_run_that_is_cut_short_again_and_again_ends_as_one_that_was_not(
+    spec: AuditSpec, tmp_path: Path
+) -> None:
+    expected, blocks = whole(spec), blocks_of(spec)
+    for place in range(0, blocks, max(1, blocks // 4)):
+        with pytest.raises(Cut):
+            cut_after(spec, place, tmp_path)
+    assert as_text(cut_after(spec, blocks, tmp_path)) == expected
+
+
+def test_at_every_block_there_is(tmp_path: Path) -> None:
+    spec = spec_of(batch, PureDP(0.5), samples=2_500)
+    expected, blocks = whole(spec), blocks_of(spec)
+    for place in range(blocks):
+        folder = tmp_path / str(place)
+        with pytest.raises(Cut):
+            cut_after(spec, place, folder)
+        assert as_text(cut_after(spec, blocks, folder)) == expected
+
+
+def test_after_every_byte_that_may_be_the_last(tmp_path: Path) -> None:
+    spec = replace(spec_of(batch, samples=1_000), journal=tmp_path)
+    expected = as_text(run_audit(spec))
+    path = journal_path(tmp_path, spec.name)
+    content = path.read_bytes()
+    for size in range(0, len(content), len(content) // 25):
+        path.write_bytes(content[:size])
+        assert as_text(run_audit(replace(spec, resume=True))) == expected
+
+
+def test_a_journal_changes_nothing_and_one_that_ended_draws_nothing(tmp_path: Path) -> None:
+    drawn = 0
+
+    def counted(x: float, size: int, rng: np.random.Generator) -> Any:
+        nonlocal drawn
+        drawn += size
+        return batch(x, size, rng)
+
+    spec = spec_of(counted)
+    expected = whole(spec)
+    assert as_text(run_audit(replace(spec, journal=tmp_path))) == expected
+    drawn = 0
+    again = run_audit(replace(spec, journal=tmp_path, resume=True))
+    assert as_text(again) == expected
+    assert drawn == 0
+
+
+def test_workers_may_be_more_or_fewer_when_a_run_goes_on(tmp_path: Path) -> None:
+    spec = spec_of(batch, samples=40_000)
+    expected = whole(spec)
+    with pytest.raises(Cut):
+        cut_after(replace(spec, workers=2), 30, tmp_path)
+    with pytest.raises(Cut):
+        cut_after(spec, 40, tmp_path)
+    assert as_text(cut_after(replace(spec, workers=2), 1_000, tmp_path)) == expected
+
+
+def test_a_process_of_its_own(tmp_path: Path) -> None:
+    spec = spec_of(single, target=IsolatedTarget(target=CallableTarget(function=single)))
+    expected = whole(spec)
+    with pytest.raises(Cut):
+        cut_after(spec, 20, tmp_path)
+    assert as_text(cut_after(spec, 1_000, tmp_path)) == expected
+
+
+def test_by_the_clock_what_was_planned_stays_planned(tmp_path: Path) -> None:
+    spec = spec_of(batch, time=0.6)
+    budgets = []
+
+    def cut(moment: Progress) -> None:
+        budgets.append(moment.budget)
+        if moment.budget != budgets[0]:
+            raise Cut
+
+    with pytest.raises(Cut):
+        run_audit(replace(spec, journal=tmp_path), cut)
+    result = run_audit(replace(spec, journal=tmp_path, resume=True))
+    (certificate,) = result.certificates
+    assert certificate.draws == certificate.budget == budgets[-1]
+    again = run_audit(replace(spec, journal=tmp_path, resume=True))
+    assert as_text(again) == as_text(result)
+    assert 0 < again.seconds <= result.seconds
+
+
+def test_of_a_mechanism_that_no_seed_reaches_every_draw_is_used_once(tmp_path: Path) -> None:
+    source = random.SystemRandom()
+
+    def unseeded(x: int) -> int:
+        return x if source.random() < 0.7 else 1 - x
+
+    spec = spec_of(unseeded)
+    with pytest.raises(Cut):
+        cut_after(spec, 30, tmp_path)
+    path = journal_path(tmp_path, "audit")
+    before = path.read_bytes()
+    first, second = (cut_after(spec, 1_000, tmp_path) for _ in range(2))
+    assert path.read_bytes().startswith(before)
+    assert as_text(first) == as_text(second)
+    assert first.certificates[0].draws == SAMPLES
+
+
+def test_an_error_of_the_mechanism_is_no_end(tmp_path: Path) -> None:
+    is_broken = True
+
+    def broken(x: float, size: int, rng: np.random.Generator) -> Any:
+        if is_broken and size > 600:
+            raise MemoryError("no room")
+        return batch(x, size, rng)
+
+    spec = replace(spec_of(broken, samples=40_000), journal=tmp_path, resume=True)
+    result = run_audit(spec)
+    assert result.verdict is Verdict.ERROR
+    is_broken = False
+    assert as_text(run_audit(spec)) == whole(replace(spec, journal=None, resume=False))
+
+
+def parity(x: int, size: int, rng: np.random.Generator) -> Any:
+    return 2 * rng.integers(500, size=size) + (x ^ (rng.random(size) < 0.3))
+
+
+class Fickle:
+    """An attack on parity that never learns the same twice."""
+
+    def fit(self, selection: Any) -> Callable[[Any], Any]:
+        cut = random.SystemRandom().uniform(100, 900)
+
+        def score(outcomes: Any) -> Any:
+            numbers = outcomes.column("output").numbers
+            return 2 * (numbers % 2) + (numbers > cut)
+
+        return score
+
+
+def test_what_is_learned_anew_must_be_what_was_learned(tmp_path: Path) -> None:
+    spec = spec_of(parity, attacks=(Fickle(),))
+    with pytest.raises(Cut):
+        cut_after(spec, 30, tmp_path)
+    with pytest.raises(JournalError, match="is not deterministic"):
+        cut_after(spec, 1_000, tmp_path)
+
+
+def test_other_versions_are_named_where_they_matter_or_not(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    spec = replace(spec_of(batch), journal=tmp_path, resume=True)
+    run_audit(spec)
+    monkeypatch.setattr(
+        "dpaudit.auditing.journal.opening._versions", lambda: {"numpy": "9.9", "python": "4.0"}
+    )
+    (warning,) = run_audit(spec).warnings
+    assert f"numpy {np.__version__}, then 9.9" in warning
+    monkeypatch.setattr("dpaudit.auditing.rounds.wants_refit", lambda *_: False)
+    with pytest.raises(JournalError, match=r"other versions \(.*numpy .*, then 9.9"):
+        run_audit(spec)
+
+
+OTHERS = {
+    "samples was 6,000, is 7,000 .*never changed": {"samples": 7_000},
+    "time was None, is 5": {"time": 5.0},
+    "claim was 1-DP, is 2-DP": {"claim": PureDP(2.0)},
+    "seed was 0, is 1": {"seed": 1},
+    "confidence was 0.99, is 0.9": {"confidence": 0.9},
+    "full was False, is True": {"full": True},
+    "pairs was 0, 1, is 0, 2": {"pairs": (NeighbouringPair(0, 2, None, "0, 2"),)},
+    "pairs differs in content": {"pairs": (NeighbouringPair(0, 1.5, None, "0, 1"),)},
+    "target was batch, is single": {"target": CallableTarget(function=single)},
+    "attacks was": {"attacks": (Fickle,)},
+}
+
+
+@pytest.mark.parametrize(("words", "more"), OTHERS.items(), ids=OTHERS)
+def test_another_audit_is_refused_by_what_differs(
+    words: str, more: dict[str, Any], tmp_path: Path
+) -> None:
+    spec = replace(spec_of(batch), journal=tmp_path)
+    with pytest.raises(Cut):
+        cut_after(spec, 10, tmp_path)
+    with pytest.raises(JournalError, match=f"is of another audit: {words}"):
+        run_audit(replace(spec, resume=True, **more))
+
+
+def test_what_changes_no_draw_may_differ(tmp_path: Path) -> None:
+    spec = replace(spec_of(batch), journal=tmp_path, resume=True)
+    run_audit(spec)
+    result = run_audit(replace(spec, expect="violation", workers=2))
+    assert result.expect == "violation"
+
+
+def test_the_code_of_a_file_must_not_change(tmp_path: Path, monkeypatch: Any) -> None:
+    monkeypatch.chdir(tmp_path)
+    file = tmp_path / "noise.py"
+    file.write_text("def draw(x, rng):\n    return x + rng.laplace()\n")
+    settings: dict[str, Any] = {"samples": 1_000, "journal": tmp_path, "name": "noise"}
+    dpaudit.audit("noise.py:draw", 0, 1, PureDP(1.0), **settings)
+    file.write_text("def draw(x, rng):\n    return x + rng.laplace(scale=2)\n")
+    with pytest.raises(JournalError, match=r"the code of noise\.py has changed"):
+        dpaudit.audit("noise.py:draw", 0, 1, PureDP(1.0), resume=True, **settings)
+
+
+def test_a_journal_is_not_begun_twice(tmp_path: Path) -> None:
+    spec = replace(spec_of(batch), journal=tmp_path)
+    run_audit(spec)
+    with pytest.raises(JournalError, match=r"is there already; continue it with --resume"):
+        run_audit(spec)
+
+
+def test_nor_used_by_two(tmp_path: Path) -> None:
+    spec = replace(spec_of(batch), journal=tmp_path, resume=True)
+    records = Records(journal_path(tmp_path, spec.name))
+    with pytest.raises(JournalError, match="written by another process"):
+        run_audit(spec)
+    records.close()
+
+
+def test_resume_needs_a_journal() -> None:
+    with pytest.raises(UsageError, match="--journal DIR"):
+        spec_of(batch, resume=True)
+
+
+def test_a_drawn_seed_gives_way_to_that_of_the_journal(tmp_path: Path) -> None:
+    spec = replace(spec_of(batch), journal=tmp_path, resume=True)
+    first = run_audit(replace(spec, seed=DrawnSeed(7)))
+    second = run_audit(replace(spec, seed=DrawnSeed(8)))
+    assert first.seed == second.seed == 7
+    assert as_text(first) == as_text(second)
+    with pytest.raises(JournalError, match="seed was 7, is 9"):
+        run_audit(replace(spec, seed=9))
+
+
+def test_another_release_and_another_format_are_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    spec = replace(spec_of(batch), journal=tmp_path, resume=True)
+    run_audit(spec)
+    monkeypatch.setattr("dpaudit.auditing.journal.opening.__version__", "99.0")
+    with pytest.raises(JournalError, match=r"begun by dpaudit .*, this is 99\.0"):
+        run_audit(spec)
+    monkeypatch.setattr("dpaudit.auditing.journal.opening._FORMAT", 2)
+    with pytest.raises(JournalError, match=r"has the format 1, this dpaudit 99\.0 knows 2"):
+        run_audit(spec)
+
+
+def test_nothing_is_kept_of_what_draws_nothing(tmp_path: Path) -> None:
+    from mechanisms.randomized_response import randomized_response
+
+    spec = spec_of(randomized_response, PureDP(2.0), exact=True)
+    run_audit(replace(spec, journal=tmp_path / "none"))
+    assert not (tmp_path / "none").exists()
+
+
+def test_files_are_called_after_audits_and_never_alike() -> None:
+    names = ["laplace", "Laplace", "a/b", "a b", "a-b", "../up", "é", "", "x" * 300, "x" * 301]
+    paths = [journal_path("folder", name) for name in names]
+    assert len(set(map(str, paths))) == len(names)
+    assert all(path.parent == Path("folder") for path in paths)
+    assert all(len(path.name) < 110 for path in paths)
+    assert paths[0] == Path("folder/laplace.journal")
+    assert not any(path.name.startswith(".") for path in paths)

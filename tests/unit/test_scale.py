@@ -1,0 +1,37 @@
+"""A budget of any size: so many blocks, never more outcomes at a time, and what it costs."""
+
+from __future__ import annotations
+
+import pytest
+
+from benchmarks.scale import Model, blocks_of
+from dpaudit.auditing.schedule import Plan, limits_for
+
+
+@pytest.mark.parametrize("columns", [1, 1_000])
+@pytest.mark.parametrize("single", [False, True])
+@pytest.mark.parametrize("budget", [10**6, 10**9, 10**11])
+def test_blocks_stay_few_and_what_is_held_small(budget: int, single: bool, columns: int) -> None:
+    plan = Plan(budget, None, limits_for(columns, single_draws=single))
+    sizes = list(plan.certifying_sizes(plan.freeze_at))
+    assert sum(sizes) == budget - plan.freeze_at
+    assert len(sizes) < 17_000
+    assert plan.at_once * columns <= 4_000_000
+    assert max(sizes) <= max(plan.at_once, budget // 16_384)
+    confirming = list(plan.confirming_sizes(budget // 2))
+    assert sum(confirming) == budget // 2
+    assert len(confirming) < 17_000
+
+
+def test_budgets_of_up_to_two_billion_draws_have_blocks_as_ever() -> None:
+    plan = Plan(2 * 10**9, None)
+    assert max(plan.certifying_sizes(100_000)) == plan.at_once == 131_072
+
+
+def test_the_cost_model_adds_up() -> None:
+    model = Model(draw=1e-6, block=1e-3, bet=1e-2, start=1, worker=2, ready=3, learn=4)
+    assert model.cpu(10**6, 100, 8) == pytest.approx(1 + 16 + 4 + 1 + 0.1 + 1)
+    assert model.wall(10**6, 100, 1, 2) == pytest.approx(1 + 3 + 4 + 1.1)
+    assert model.wall(10**6, 100, 100, 101) == pytest.approx(1 + 3 + 4 + 1)  # bets take longest
+    assert model.wall(10**6, 100, 8, 1) == pytest.approx(1 + 3 + 4 + 2.1)
+    assert blocks_of(10**6, single=False) == 38
