@@ -17,7 +17,8 @@ from dpaudit.attacks.cells import Cells, make_cells
 from dpaudit.attacks.isotonic import pooled_counts
 from dpaudit.attacks.levels import FOLDS, Candidate, FloatArray, IntArray, folds, log_ratio
 from dpaudit.attacks.one_dimensional import larger_for_d1
-from dpaudit.attacks.scores import Scored, most, shares
+from dpaudit.attacks.ramps import log_odds
+from dpaudit.attacks.scores import Scored, aligned, most, shares
 from dpaudit.draws import SelectionDraws
 from dpaudit.outcomes import ABSENT, BEYOND, KIND, Outcomes
 
@@ -35,17 +36,12 @@ def additive(selection: SelectionDraws) -> list[Candidate]:
     columns = selection.outcomes.columns
     if len(columns) < 2:
         return []
-    tables, spread, total = [], [], np.zeros(selection.size)
-    fold = folds(selection.size)
+    tables, total = [], Total(selection)
     for column in columns:
         cells = make_cells(column, _CELLS)
-        place = cells(column).astype(np.int64)
-        weights, held_out = cell_weights(cells, place, fold, selection.is_d1)
-        tables.append(cells.with_values(weights))
-        spread.append(float(held_out.std()))
-        total += held_out
-    freeze = partial(Additive, tuple(tables), shares([one.name for one in columns], spread))
-    return [Scored("sum over coordinates", total, freeze).candidate(selection)]
+        tables.append(total.add(cells, cells(column).astype(np.int64)))
+    freeze = partial(Additive, tuple(tables), shares([one.name for one in columns], total.spread))
+    return [Scored("sum over coordinates", total.held_out(), freeze).candidate(selection)]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -68,10 +64,40 @@ class Additive:
         return f"{what}, most of all {', '.join(named)}" if named else what
 
 
+class Total:
+    """The sum of what columns say of the selection draws, by fits that had not seen them."""
+
+    def __init__(self, selection: SelectionDraws) -> None:
+        self._is_d1, self._fold = selection.is_d1, folds(selection.size)
+        self._held_out, self._kept = np.zeros(selection.size), np.zeros(selection.size)
+        # By column, how far it moves the sum.
+        self.spread: list[float] = []
+
+    def add(self, cells: Cells, *places: IntArray) -> Cells:
+        """Add a column, or several that are alike: every draw's cell in each. Returns the cells
+        with their log-ratios."""
+        times = len(places)
+        weights, by_fold = cell_weights(
+            cells, np.concatenate(places), np.tile(self._fold, times), np.tile(self._is_d1, times)
+        )
+        said = np.zeros(len(self._fold))
+        for place in places:
+            said += by_fold[self._fold, place]
+            self._kept += weights[place]
+        self._held_out += said
+        self.spread.append(float(said.std()))
+        return cells.with_values(weights)
+
+    def held_out(self) -> FloatArray:
+        """Return the score of every draw by a fit to the other folds, on the scale of the one that
+        is kept."""
+        return aligned(self._held_out, self._fold, self._kept)
+
+
 def cell_weights(
     cells: Cells, place: IntArray, fold: IntArray, is_d1: NDArray[np.bool_]
 ) -> tuple[FloatArray, FloatArray]:
-    """Return the log-ratio of every cell, and for every draw that of its cell without its fold.
+    """Return the log-ratio of every cell, and that without each fold: (folds, cells).
 
     Of fits from simple to free the one is kept that predicts the input best on held-out draws, by
     a multiple of it that does; a column that predicts nothing weighs nothing.
@@ -91,20 +117,22 @@ def cell_weights(
         gained = _gain(scaled[:-1], counts)
         if gained > most_gained + _LEAST_GAIN:
             best, most_gained = scaled, gained
-    return best[-1], best[fold, place]
+    return best[-1], best[:-1]
 
 
 def _fits(train: IntArray, intervals: int) -> Sequence[FloatArray]:
-    """Return log-ratios of every cell, each (folds + 1, cells): in order of size, and any."""
+    """Return log-ratios of every cell, each (folds + 1, cells): in a few ramps, in any order of
+    size, and free."""
     free = np.stack([_shrunk(one) for one in train])
     if intervals < 3:
         return [free]
     step = 1 if larger_for_d1(train[-1, :intervals]) else -1
-    ordered = free.copy()
-    for fit, one in zip(ordered, train, strict=True):
-        pooled = pooled_counts(one[:intervals][::step])[::step]
-        fit[:intervals] = log_ratio(pooled, one.sum(axis=0))
-    return [ordered, free]
+    in_ramps, in_order = free.copy(), free.copy()
+    for ramps, ordered, one in zip(in_ramps, in_order, train, strict=True):
+        numbers, arms = one[:intervals][::step], one.sum(axis=0)
+        ramps[:intervals] = log_odds(numbers)[::step] - math.log((arms[0] + 1) / (arms[1] + 1))
+        ordered[:intervals] = log_ratio(pooled_counts(numbers)[::step], arms)
+    return [in_ramps, in_order, free]
 
 
 def _shrunk(counts: IntArray) -> FloatArray:

@@ -13,9 +13,9 @@ from functools import partial
 
 import numpy as np
 
-from dpaudit.attacks.additive import cell_weights
+from dpaudit.attacks.additive import Total
 from dpaudit.attacks.cells import Cells, make_cells
-from dpaudit.attacks.levels import Candidate, FloatArray, folds
+from dpaudit.attacks.levels import Candidate, FloatArray
 from dpaudit.attacks.scores import Scored, most, shares
 from dpaudit.draws import SelectionDraws
 from dpaudit.outcomes import Column, Outcomes
@@ -33,14 +33,13 @@ def exchangeable(selection: SelectionDraws) -> list[Candidate]:
     groups = _alike(selection.outcomes.columns)
     if not groups:
         return []
-    tables, spread, total = [], [], np.zeros(selection.size)
+    tables, total = [], Total(selection)
     for name, columns in groups.items():
-        table, held_out = _pooled(name, columns, selection)
-        tables.append((table, tuple(column.name for column in columns)))
-        spread.append(float(held_out.std()))
-        total += held_out
-    freeze = partial(Exchangeable, tuple(tables), shares(list(groups), spread))
-    return [Scored("sum over runs", total, freeze).candidate(selection)]
+        cells = make_cells(join([replace(one, name=name) for one in columns]), _CELLS)
+        places = [cells(column).astype(np.int64) for column in columns]
+        tables.append((total.add(cells, *places), tuple(column.name for column in columns)))
+    freeze = partial(Exchangeable, tuple(tables), shares(list(groups), total.spread))
+    return [Scored("sum over runs", total.held_out(), freeze).candidate(selection)]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -72,16 +71,3 @@ def _alike(columns: Sequence[Column]) -> dict[str, list[Column]]:
         if replaced:
             found.setdefault(name, []).append(column)
     return found
-
-
-def _pooled(
-    name: str, columns: Sequence[Column], selection: SelectionDraws
-) -> tuple[Cells, FloatArray]:
-    """Return the log-ratios of the cells of one column, learned from all runs, and for every draw
-    their sum over the runs without its fold."""
-    runs = len(columns)
-    cells = make_cells(join([replace(one, name=name) for one in columns]), _CELLS)
-    place = np.concatenate([cells(column) for column in columns]).astype(np.int64)
-    fold, is_d1 = np.tile(folds(selection.size), runs), np.tile(selection.is_d1, runs)
-    every, held_out = cell_weights(cells, place, fold, is_d1)
-    return cells.with_values(every), held_out.reshape(runs, -1).sum(axis=0)

@@ -13,10 +13,10 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
-from dpaudit.attacks.additive import cell_weights
+from dpaudit.attacks.additive import Total
 from dpaudit.attacks.cells import Cells, make_cells
 from dpaudit.attacks.features import Number, matrix, on_scale
-from dpaudit.attacks.levels import Candidate, FloatArray, folds
+from dpaudit.attacks.levels import Candidate, FloatArray
 from dpaudit.attacks.products import gram
 from dpaudit.attacks.scores import Scored, most, shares
 from dpaudit.draws import SelectionDraws
@@ -47,19 +47,14 @@ def innovations(selection: SelectionDraws) -> list[Candidate]:
     steps = _steps(numbers, selection.is_d1)
     if not any(one.terms for one in steps):
         return []
-    tables, spread, total = [], [], np.zeros(selection.size)
-    fold = folds(selection.size)
+    tables, total = [], Total(selection)
     for step in steps:
         column = step(features, numbers)
         cells = make_cells(column, _CELLS)
-        place = cells(column).astype(np.int64)
-        weights, held_out = cell_weights(cells, place, fold, selection.is_d1)
-        tables.append(cells.with_values(weights))
-        spread.append(float(held_out.std()))
-        total += held_out
-    importance = shares([features[one.place].column for one in steps], spread)
+        tables.append(total.add(cells, cells(column).astype(np.int64)))
+    importance = shares([features[one.place].column for one in steps], total.spread)
     freeze = partial(Innovations, features, steps, tuple(tables), importance)
-    return [Scored(NAME, total, freeze, _LUCK).candidate(selection)]
+    return [Scored(NAME, total.held_out(), freeze, _LUCK).candidate(selection)]
 
 
 @dataclass(frozen=True, slots=True)

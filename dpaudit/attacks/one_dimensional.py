@@ -23,6 +23,7 @@ from dpaudit.attacks.levels import (
     cut_by_mass,
     folds,
     held_out_tally,
+    is_continuous,
     log_ratio,
 )
 from dpaudit.draws import LevelArray, SelectionDraws
@@ -30,10 +31,12 @@ from dpaudit.outcomes import Column, Outcomes
 
 # Widths, in cells, of the windows that smooth the counts; 0: every cell by itself.
 _WIDTHS = (0, 2, 8)
+# Keeps neighbours of equal log-ratio in their order.
+_APART = 1e-9
 
 
 def one_dimensional(selection: SelectionDraws) -> list[Candidate]:
-    """Order the cells of the only column by isotonic and by smoothed estimates of the log-ratio."""
+    """Order the cells of the only column by size, and by smoothed estimates of the log-ratio."""
     columns = selection.outcomes.columns
     return orders_of(columns[0], selection) if len(columns) == 1 else []
 
@@ -50,7 +53,12 @@ def orders_of(column: Column, selection: SelectionDraws) -> list[Candidate]:
     count = cells.intervals + len(cells.labels) + 1
     place = (folds(selection.size) * count + cells(column)) * 2 + ~selection.is_d1
     counts = np.bincount(place, minlength=FOLDS * count * 2).reshape(FOLDS, count, 2)
-    return [_candidate(cells, counts, name, fit) for name, fit in _fits(cells, counts).items()]
+    numbers = column.numbers if column.codes is None else column.numbers[column.codes == 0]
+    continuous = is_continuous(numbers)
+    return [
+        _candidate(cells, counts, name, fit, continuous=continuous)
+        for name, fit in _fits(cells, counts).items()
+    ]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -112,9 +120,11 @@ def larger_for_d1(counts: IntArray) -> bool:
 
 
 def _isotonic(counts: IntArray, train: IntArray, *, rising: bool) -> FloatArray:
+    """Return log-ratios in order of size, by which labels find their place; the cells of a block
+    that was pooled stay apart, for the cut-offs to choose."""
     step = 1 if rising else -1
     pooled = np.stack([pooled_counts(one[::step])[::step] for one in counts])
-    return log_ratio_rows(pooled, train)
+    return log_ratio_rows(pooled, train) + step * _APART * np.arange(counts.shape[1])
 
 
 def _smoothed(counts: IntArray, width: int) -> FloatArray:
@@ -140,16 +150,24 @@ def _complete(numeric: FloatArray, labels: FloatArray) -> FloatArray:
     return np.concatenate([numeric, labels], axis=1)
 
 
-def _candidate(cells: Cells, counts: IntArray, name: str, scores: FloatArray) -> Candidate:
+def _candidate(
+    cells: Cells, counts: IntArray, name: str, scores: FloatArray, *, continuous: bool
+) -> Candidate:
     masses = counts.sum(axis=(0, 2)).astype(np.float64)
     level, levels = cut_by_mass(scores[:, :-1], masses[:-1])
     if np.count_nonzero(masses[: cells.intervals]) < 2:
         # Without an order of numbers, a number not seen is as strange as a label not seen.
         level[:, : cells.intervals][:, masses[: cells.intervals] == 0] = levels
     held_out = held_out_tally(level[:-1], counts, levels)
-    is_simple = name.startswith("threshold") or np.count_nonzero(masses) <= FEW_CELLS
-    penalty = PENALTY if is_simple else PENALTY_ANY_ORDER
-    return Candidate(name, held_out, penalty, partial(_freeze, cells, np.append(level[-1], levels)))
+    by_size = name.startswith("threshold")
+    is_simple = by_size or np.count_nonzero(masses) <= FEW_CELLS
+    return Candidate(
+        name,
+        held_out,
+        PENALTY if is_simple else PENALTY_ANY_ORDER,
+        partial(_freeze, cells, np.append(level[-1], levels)),
+        is_smooth=by_size and continuous,
+    )
 
 
 def _freeze(cells: Cells, level: IntArray) -> CellLevels:

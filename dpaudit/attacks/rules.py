@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from dpaudit.attacks.isotonic import pooled_counts
 from dpaudit.attacks.levels import FloatArray, IntArray
+from dpaudit.attacks.ramps import ramped
 from dpaudit.claims import ProfilePoint
 
 # One-sided 99 %: about what the bound on the draws to come will lose.
@@ -35,7 +36,15 @@ class RuleTable:
     @classmethod
     def of(cls, held_out: IntArray) -> RuleTable:
         """Table the rules for ordered levels; the last row (unseen) is left out."""
-        ordered = _risen(held_out[:-1])
+        return cls._tabled(_risen(held_out[:-1]), int(held_out.sum()))
+
+    @classmethod
+    def ramped(cls, held_out: IntArray, position: FloatArray | None) -> RuleTable:
+        """Table the rules after smoothing the counts by a score's `position`, and by ramps."""
+        return cls._tabled(ramped(held_out[:-1], position), int(held_out.sum()))
+
+    @classmethod
+    def _tabled(cls, ordered: FloatArray, draws: int) -> RuleTable:
         below = np.concatenate([np.zeros((1, 2)), np.cumsum(ordered, axis=0)])
         above = below[-1] - below
         place = np.arange(len(below))
@@ -46,7 +55,7 @@ class RuleTable:
             wrong=below[:, None, 0] + above[None, :, 1],
             h=h,
             valid=low <= high,
-            draws=int(held_out.sum()),
+            draws=draws,
         )
 
     def guesses(self, place: int, levels: int, unseen: int = 0) -> IntArray:

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from dpaudit.attacks.digitiser import Digitiser
 from dpaudit.attacks.levels import (
+    LEVELS,
     PENALTY,
     Candidate,
     FloatArray,
@@ -27,6 +28,9 @@ _LEAST_SHARE = 0.25
 # A sum of columns must promise more than one column that is read off, of 10,000 draws 2 % more.
 LUCK = 2.0
 _PARTS = 3
+_ENOUGH_FOR_RANKS = 2_000
+# Scores may be infinite.
+_FARTHEST = 1e3
 
 Fit = TypeVar("Fit")
 
@@ -74,10 +78,20 @@ class Scored:
 
     def candidate(self, selection: SelectionDraws) -> Candidate:
         """Return the order by this score."""
-        cells = 2 * (len(self.edges) + 2)
-        table = np.bincount(self.levels * 2 + ~selection.is_d1, minlength=cells).reshape(-1, 2)
-        freeze = partial(_frozen, self.freeze, self.edges)
-        return Candidate(self.attack, table, PENALTY, freeze, self.luck, self)
+        levels, cells = self.levels, len(self.edges) + 2
+        table = np.bincount(levels * 2 + ~selection.is_d1, minlength=2 * cells).reshape(-1, 2)
+        score = np.nan_to_num(np.clip(self.held_out, -_FARTHEST, _FARTHEST))
+        total = np.bincount(levels, weights=score, minlength=cells)
+        return Candidate(
+            self.attack,
+            table,
+            PENALTY,
+            partial(_frozen, self.freeze, self.edges),
+            self.luck,
+            self,
+            is_smooth=True,
+            position=(total / np.maximum(1, table.sum(axis=1)))[:-1],
+        )
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -130,6 +144,26 @@ def most(columns: Sequence[tuple[str, float]]) -> tuple[str, ...]:
     return tuple(name for name, share in named if share > _LEAST_SHARE * largest)
 
 
+def aligned(held_out: FloatArray, fold: IntArray, kept: FloatArray) -> FloatArray:
+    """Return held-out scores on the scale of the score that is kept, fitted to all draws.
+
+    The fit for every fold has a scale of its own, so that one value of the score kept may be five;
+    each is replaced by what stands at the same rank of the scores kept. Which input a draw came
+    from plays no part. Of few draws ranks say too little, and scores are left as they are.
+    """
+    if len(held_out) < _ENOUGH_FOR_RANKS:
+        return held_out
+    scale, found = np.sort(kept), np.empty_like(held_out)
+    for one in range(int(fold.max()) + 1):
+        inside = fold == one
+        own = held_out[inside]
+        ordered = np.sort(own)
+        ranks = np.searchsorted(ordered, own) + np.searchsorted(ordered, own, side="right")
+        place = (ranks / (2 * len(own)) * len(scale)).astype(np.intp)
+        found[inside] = scale[np.minimum(place, len(scale) - 1)]
+    return found
+
+
 def cross_fitted(
     size: int,
     most_rows: int,
@@ -162,5 +196,7 @@ def _edges(scores: FloatArray) -> FloatArray:
     known = scores[~np.isnan(scores)]
     if len(known) == 0:
         return np.empty(0)
-    edges = np.unique(np.quantile(known, tail_refined(4 / len(known)), method="lower"))
-    return np.asarray(edges[edges > known.min()], dtype=np.float64)
+    edges = np.quantile(known, tail_refined(4 / len(known)), method="lower")
+    # The least that a sum can be is a level of its own, as the most is.
+    edges = np.unique(np.append(edges, np.nextafter(known.min(), np.inf)))[-(LEVELS - 1) :]
+    return np.asarray(edges[(edges > known.min()) & (edges <= known.max())], dtype=np.float64)

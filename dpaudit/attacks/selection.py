@@ -20,6 +20,8 @@ from dpaudit.attacks.exchangeable import exchangeable
 from dpaudit.attacks.innovations import innovations
 from dpaudit.attacks.levels import (
     PENALTY,
+    PENALTY_RAMPED,
+    PENALTY_WITHOUT_DELTA,
     Attack,
     Candidate,
     FloatArray,
@@ -82,11 +84,25 @@ class Aim:
     coming: int
     for_delta: bool = False
 
+    def chosen_by(self, candidate: Candidate) -> FloatArray:
+        """Return what every rule of a candidate is predicted to certify, to choose one of them."""
+        if candidate.is_smooth and self._is_pure:
+            table = RuleTable.ramped(candidate.held_out, candidate.position)
+            return self._predicted(table, PENALTY_RAMPED)
+        return self.predicted(RuleTable.of(candidate.held_out), candidate.penalty)
+
     def predicted(self, table: RuleTable, penalty: float) -> FloatArray:
-        """Return what every rule is predicted to certify."""
+        """Return what every rule is predicted to certify, to compare candidates by."""
+        return self._predicted(table, penalty + self._is_pure * PENALTY_WITHOUT_DELTA)
+
+    def _predicted(self, table: RuleTable, penalty: float) -> FloatArray:
         if self.for_delta:
             return predicted_delta(table, self.point.epsilon, self.coming, penalty)
         return predicted_epsilon(table, self.point.delta, self.coming, penalty)
+
+    @property
+    def _is_pure(self) -> bool:
+        return self.point.delta == 0 and not self.for_delta
 
 
 def attacks_for(*, floating_point: bool, timing: bool, repeated: bool) -> tuple[Attack, ...]:
@@ -261,7 +277,7 @@ def _rules(candidate: Candidate, aim: Aim) -> tuple[IntArray, IntArray]:
     the one for growth at the claim, and one that always guesses. Where a rule promises no growth,
     the bet is to abstain, lest it lose what has been won."""
     table, levels = RuleTable.of(candidate.held_out), len(candidate.held_out)
-    bound = aim.predicted(table, candidate.penalty)
+    bound = aim.chosen_by(candidate)
     growth = predicted_growth(table, aim.point)
     always = int(np.argmax(never_abstaining(table)))
     fastest = int(np.argmax(growth)) if np.max(growth) > 0 else always

@@ -1,0 +1,221 @@
+"""A plain estimate of how the log-ratio rises over ordered levels: flat, but for a few ramps, or
+along with a score.
+
+Noise that is Laplace gives one ramp between two flat tails, and a flat tail is worth guessing on as
+a whole; on counts as they are, some part of it always looks better than the rest.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+from itertools import product
+
+import numpy as np
+from numpy.typing import NDArray
+
+FloatArray = NDArray[np.float64]
+
+# Nats by which a ramp must explain the draws better than without it: there are thousands to choose
+# from. More ramps than a few are hardly ever worth that.
+_LEAST_GAIN = 6.0
+_MOST = 6
+# A ramp must explain more by this, since its ends are chosen.
+_FOR_ENDS = 2.0
+# Where a ramp stands: rising from -½ to ½, which is fair to both inputs, from 0 to 1, from -1 to 0.
+_OFFSETS = np.array([-0.5, 0.0, -1.0])
+# Levels by which the ends of a ramp may be off, since they lie within intervals.
+_BETWEEN = (-0.4, -0.2, 0.0, 0.2, 0.4)
+# Ends of a ramp that are weighed against the best ones: so many levels to either side.
+_NEARBY = 6
+_UNLIKELY = 1e-3
+_NEWTON_STEPS = 12
+_LONGEST_STEP = 3.0
+_TINY = 1e-9
+
+
+def ramped(counts: NDArray[np.int64], position: FloatArray | None = None) -> FloatArray:
+    """Return the draws to expect of both inputs at every level: (levels, 2), the sums kept.
+
+    counts, position: as of `log_odds`.
+    """
+    draws, share = counts.sum(axis=1), _share(log_odds(counts, position))
+    return np.stack([draws * share, draws * (1 - share)], axis=1)
+
+
+def log_odds(counts: NDArray[np.int64], position: FloatArray | None = None) -> FloatArray:
+    """Return the log-odds of d1 at every level: (levels,).
+
+    counts: (levels, 2), ordered from d2 to d1. position: (levels,), what the log-odds may well be
+    a multiple of, such as a score. The log-odds are a sum of ramps, added one by one
+    while each explains the draws better by some nats, and then averaged over where its ends may
+    be: what lies just outside of a flat tail is not taken for a part of it. A level is an interval,
+    within which a ramp may end.
+    """
+    if len(counts) < 2:
+        ahead, behind = counts.sum(axis=0) + 0.5
+        return np.full(len(counts), np.log(ahead / behind))
+    fits = [_grown(counts, None)]
+    if position is not None:
+        fits.append(_grown(counts, position))
+    return max(fits, key=lambda fit: fit.worth).averaged()
+
+
+def _grown(counts: NDArray[np.int64], position: FloatArray | None) -> _Fit:
+    draws = counts.sum(axis=1).astype(np.float64)
+    fit = _Fit(_ramps(len(counts)), counts[:, 0].astype(np.float64), draws, position)
+    while len(fit.chosen) < _MOST and fit.grow():
+        pass
+    return fit
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Ramps:
+    """Every ramp over some levels: from 0 up to level `start`, to 1 from level `end` on.
+
+    rise: (levels, ramps).
+    """
+
+    start: NDArray[np.intp]
+    end: NDArray[np.intp]
+    rise: FloatArray
+    squared: FloatArray
+
+
+@lru_cache(maxsize=128)
+def _ramps(levels: int) -> _Ramps:
+    start, end = np.triu_indices(levels, 1)
+    place = np.arange(levels)[:, None]
+    rise = np.zeros((levels, len(start)))
+    for early, late in product(_BETWEEN, repeat=2):
+        rise += np.clip((place - start - early) / (end + late - start - early), 0, 1)
+    rise /= len(_BETWEEN) ** 2
+    return _Ramps(start, end, rise, rise**2)
+
+
+class _Fit:
+    """A logistic regression on the terms chosen so far. ahead: (levels,), the draws from d1."""
+
+    def __init__(
+        self,
+        ramps: _Ramps,
+        ahead: FloatArray,
+        draws: FloatArray,
+        position: FloatArray | None,
+    ) -> None:
+        self._ramps, self._ahead, self._draws = ramps, ahead, draws
+        # Terms other than ramps, which need not rise: (levels, 1 or 2).
+        self._others = np.ones((len(draws), 1))
+        if position is not None:
+            usual = np.sqrt((draws @ position**2) / max(1.0, draws.sum()))
+            self._others = np.column_stack([position / max(float(usual), _TINY), self._others])
+        # Of each term the ramp and its offset; no ramp for others.
+        self.chosen: list[tuple[int | None, float]] = []
+        self._terms = np.empty((len(draws), 0))
+        self._heights = np.empty(0)
+        self._fitted = np.zeros(len(draws))
+
+    def grow(self) -> bool:
+        """Add the term that explains most; return False, and add none, when it explains little."""
+        found = (self._best_ramp(), self._best_other())
+        tries = [(*self._with(term), ramp, offset, term) for ramp, offset, term in found]
+        best = max(tries, key=lambda one: one[0] - _FOR_ENDS * (one[2] is not None))
+        gain, heights, ramp, offset, term = best
+        if gain < _LEAST_GAIN:
+            return False
+        self.chosen.append((ramp, offset))
+        self._terms, self._heights = np.column_stack([self._terms, term]), heights
+        self._fitted = self._terms @ heights
+        return True
+
+    def _with(self, term: FloatArray) -> tuple[float, FloatArray]:
+        """Return how many nats a further term explains, and the heights of all with it."""
+        terms = np.column_stack([self._terms, term])
+        heights = self._maximised(terms, np.append(self._heights, 0.0))
+        return self._likelihood(terms @ heights) - self._likelihood(self._fitted), heights
+
+    @property
+    def worth(self) -> float:
+        """The log-likelihood, less what the terms cost."""
+        cost = sum(1.0 + _FOR_ENDS * (ramp is not None) for ramp, _ in self.chosen)
+        return self._likelihood(self._fitted) - cost
+
+    def averaged(self) -> FloatArray:
+        """Return the log-ratio, (levels,), every ramp averaged over ends by their likelihood."""
+        total = self._fitted.copy()
+        for place, (ramp, offset) in enumerate(self.chosen):
+            if ramp is None:
+                continue
+            height, own = self._heights[place], self._terms[:, place]
+            starts, ends = self._ramps.start, self._ramps.end
+            near = (np.abs(starts - starts[ramp]) <= _NEARBY) & (
+                np.abs(ends - ends[ramp]) <= _NEARBY
+            )
+            others = self._ramps.rise[:, near] + offset
+            fits = (self._fitted - height * own)[:, None] + height * others
+            likelihood = self._ahead @ fits - self._draws @ np.logaddexp(0, fits)
+            weight = np.exp(likelihood - likelihood.max())
+            # So that what is flat stays flat, to the last digit.
+            weight[weight < _UNLIKELY] = 0.0
+            total += height * (others @ (weight / weight.sum()) - own)
+        return np.asarray(total)
+
+    def _best_ramp(self) -> tuple[int | None, float, FloatArray]:
+        """Return the rising ramp with the largest score statistic, given the terms there are: it,
+        its offset, and the term that it makes."""
+        left, weight = self._residuals()
+        rise, offsets = self._ramps.rise, _OFFSETS[:, None]
+        slope = left @ rise + offsets * left.sum()
+        bend = (
+            weight @ self._ramps.squared + 2 * offsets * (weight @ rise) + offsets**2 * weight.sum()
+        )
+        if self.chosen:
+            weighted, inverse = self._weighted(weight)
+            shared = (rise.T @ weighted)[None] + offsets[:, :, None] * weighted.sum(axis=0)
+            bend -= np.einsum("oki,ij,okj->ok", shared, inverse, shared, optimize=True)
+        score = np.where(slope > 0, slope**2, 0.0) / np.maximum(bend, 1e-6) * (bend > 1e-6)
+        place, ramp = divmod(int(np.argmax(score)), score.shape[1])
+        offset = float(_OFFSETS[place])
+        return ramp, offset, rise[:, ramp] + offset
+
+    def _best_other(self) -> tuple[int | None, float, FloatArray]:
+        """Return the same of the terms that are no ramps."""
+        left, weight = self._residuals()
+        slope = left @ self._others
+        bend = weight @ self._others**2
+        if self.chosen:
+            weighted, inverse = self._weighted(weight)
+            shared = self._others.T @ weighted
+            bend -= np.einsum("ki,ij,kj->k", shared, inverse, shared)
+        score = slope**2 / np.maximum(bend, 1e-6) * (bend > 1e-6)
+        return None, 0.0, self._others[:, int(np.argmax(score))]
+
+    def _residuals(self) -> tuple[FloatArray, FloatArray]:
+        """Return by level what of the draws of d1 is unexplained, and the variance of that."""
+        share = _share(self._fitted)
+        return self._ahead - self._draws * share, self._draws * share * (1 - share) + _TINY
+
+    def _weighted(self, weight: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return the terms by their weight, and the inverse of their information."""
+        weighted = weight[:, None] * self._terms
+        information = self._terms.T @ weighted + _TINY * np.eye(len(self.chosen))
+        return weighted, np.asarray(np.linalg.inv(information), dtype=np.float64)
+
+    def _maximised(self, terms: FloatArray, heights: FloatArray) -> FloatArray:
+        """Return the heights of greatest likelihood, by Newton's method."""
+        for _ in range(_NEWTON_STEPS):
+            share = _share(terms @ heights)
+            weight = self._draws * share * (1 - share) + _TINY
+            bend = terms.T @ (weight[:, None] * terms) + 1e-6 * np.eye(len(heights))
+            step = np.linalg.solve(bend, terms.T @ (self._ahead - self._draws * share))
+            heights = heights + np.clip(step, -_LONGEST_STEP, _LONGEST_STEP)
+            if np.abs(step).max() < 1e-4:
+                break
+        return heights
+
+    def _likelihood(self, fitted: FloatArray) -> float:
+        return float(self._ahead @ fitted - self._draws @ np.logaddexp(0, fitted))
+
+
+def _share(log_ratio: FloatArray) -> FloatArray:
+    return np.asarray(1 / (1 + np.exp(-log_ratio)))
