@@ -35,7 +35,7 @@ _TINY = 1e-9
 
 
 def ramped(counts: NDArray[np.int64], position: FloatArray | None = None) -> FloatArray:
-    """Return the draws to expect of both inputs at every level: (levels, 2), the sums kept.
+    """Return the draws to expect of both inputs at every level: (levels, 2), sums by level kept.
 
     counts, position: as of `log_odds`.
     """
@@ -47,10 +47,10 @@ def log_odds(counts: NDArray[np.int64], position: FloatArray | None = None) -> F
     """Return the log-odds of d1 at every level: (levels,).
 
     counts: (levels, 2), ordered from d2 to d1. position: (levels,), what the log-odds may well be
-    a multiple of, such as a score. The log-odds are a sum of ramps, added one by one
-    while each explains the draws better by some nats, and then averaged over where its ends may
-    be: what lies just outside of a flat tail is not taken for a part of it. A level is an interval,
-    within which a ramp may end.
+    a multiple of, such as a score. The log-odds are a sum of ramps, added one by one while each
+    explains the draws better by some nats, and then averaged over where its ends may be: what lies
+    just outside of a flat tail is not taken for a part of it. A level is an interval, within which
+    a ramp may end.
     """
     if len(counts) < 2:
         ahead, behind = counts.sum(axis=0) + 0.5
