@@ -27,6 +27,8 @@ _CELLS = 32
 _PRIOR = 4.0
 # Nats that a fit must predict the input better by than a simpler one.
 _LEAST_GAIN = 1.0
+# Of the columns that weigh something, the share that may be noise.
+_NOISE = 0.1
 _LARGEST_SCALE = 1.5
 _NEWTON_STEPS = 4
 
@@ -36,12 +38,13 @@ def additive(selection: SelectionDraws) -> list[Candidate]:
     columns = selection.outcomes.columns
     if len(columns) < 2:
         return []
-    tables, total = [], Total(selection)
+    total = Total(selection)
     for column in columns:
         cells = make_cells(column, _CELLS)
-        tables.append(total.add(cells, cells(column).astype(np.int64)))
-    freeze = partial(Additive, tuple(tables), shares([one.name for one in columns], total.spread))
-    return [Scored("sum over coordinates", total.held_out(), freeze).candidate(selection)]
+        total.add(cells, cells(column))
+    tables, spread, held_out = total.settle()
+    freeze = partial(Additive, tables, shares([one.name for one in columns], spread))
+    return [Scored("sum over coordinates", held_out, freeze).candidate(selection)]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -69,35 +72,65 @@ class Total:
 
     def __init__(self, selection: SelectionDraws) -> None:
         self._is_d1, self._fold = selection.is_d1, folds(selection.size)
-        self._held_out, self._kept = np.zeros(selection.size), np.zeros(selection.size)
-        # By column, how far it moves the sum.
-        self.spread: list[float] = []
+        self._columns: list[_Fitted] = []
 
-    def add(self, cells: Cells, *places: IntArray) -> Cells:
-        """Add a column, or several that are alike: every draw's cell in each. Returns the cells
-        with their log-ratios."""
+    def add(self, cells: Cells, *places: NDArray[np.integer]) -> None:
+        """Add a column, or several that are alike: every draw's cell in each."""
+        small = [place.astype(np.int32) for place in places]
         times = len(places)
-        weights, by_fold = cell_weights(
-            cells, np.concatenate(places), np.tile(self._fold, times), np.tile(self._is_d1, times)
+        weights, by_fold, gain = cell_weights(
+            cells, np.concatenate(small), np.tile(self._fold, times), np.tile(self._is_d1, times)
         )
-        said = np.zeros(len(self._fold))
-        for place in places:
-            said += by_fold[self._fold, place]
-            self._kept += weights[place]
-        self._held_out += said
-        self.spread.append(float(said.std()))
-        return cells.with_values(weights)
+        self._columns.append(_Fitted(cells, small, weights, by_fold, gain))
 
-    def held_out(self) -> FloatArray:
-        """Return the score of every draw by a fit to the other folds, on the scale of the one that
-        is kept."""
-        return aligned(self._held_out, self._fold, self._kept)
+    def settle(self) -> tuple[tuple[Cells, ...], list[float], FloatArray]:
+        """Return the cells of every column with their log-ratios, how far each column moves the
+        sum, and the score of every draw by a fit to the other folds, on the scale of the one that
+        is kept. Columns that may be noise weigh nothing."""
+        tables, spread = [], []
+        held_out, kept = np.zeros(len(self._fold)), np.zeros(len(self._fold))
+        telling = _telling([column.gain for column in self._columns])
+        for column, is_telling in zip(self._columns, telling, strict=True):
+            said = np.zeros(len(self._fold))
+            if is_telling:
+                for place in column.places:
+                    said += column.by_fold[self._fold, place]
+                    kept += column.weights[place]
+            held_out += said
+            spread.append(float(said.std()))
+            tables.append(column.cells.with_values(is_telling * column.weights))
+        return tuple(tables), spread, aligned(held_out, self._fold, kept)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Fitted:
+    """A column: its cells, every draw's place in them, their log-ratios by the fit to all draws,
+    (cells,), and by those without a fold, (folds, cells); and what these gain on held-out draws."""
+
+    cells: Cells
+    places: list[NDArray[np.int32]]
+    weights: FloatArray
+    by_fold: FloatArray
+    gain: float
+
+
+def _telling(gains: Sequence[float]) -> NDArray[np.bool_]:
+    """Return which columns tell something; of those, a tenth may be expected to be noise.
+
+    A column that tells nothing gains χ² with one degree of freedom by its scale: half of that, were
+    its folds independent, but each pair of them counts twice. Benjamini & Hochberg 1995: many
+    columns that tell a little are kept, and one of many that looks as if it did is not.
+    """
+    p = np.array([math.erfc(math.sqrt(gain / 2)) if gain > 0 else 1.0 for gain in gains])
+    allowed = _NOISE * np.arange(1, len(p) + 1) / max(1, len(p))
+    passes = np.flatnonzero(np.sort(p) <= allowed)
+    return p <= (np.sort(p)[passes[-1]] if len(passes) else -1.0)
 
 
 def cell_weights(
-    cells: Cells, place: IntArray, fold: IntArray, is_d1: NDArray[np.bool_]
-) -> tuple[FloatArray, FloatArray]:
-    """Return the log-ratio of every cell, and that without each fold: (folds, cells).
+    cells: Cells, place: NDArray[np.integer], fold: IntArray, is_d1: NDArray[np.bool_]
+) -> tuple[FloatArray, FloatArray, float]:
+    """Return the log-ratio of every cell, that without each fold, (folds, cells), and the gain.
 
     Of fits from simple to free the one is kept that predicts the input best on held-out draws, by
     a multiple of it that does; a column that predicts nothing weighs nothing.
@@ -117,7 +150,7 @@ def cell_weights(
         gained = _gain(scaled[:-1], counts)
         if gained > most_gained + _LEAST_GAIN:
             best, most_gained = scaled, gained
-    return best[-1], best[:-1]
+    return best[-1], best[:-1], most_gained
 
 
 def _fits(train: IntArray, intervals: int) -> Sequence[FloatArray]:

@@ -33,13 +33,16 @@ def exchangeable(selection: SelectionDraws) -> list[Candidate]:
     groups = _alike(selection.outcomes.columns)
     if not groups:
         return []
-    tables, total = [], Total(selection)
+    names, total = [], Total(selection)
     for name, columns in groups.items():
         cells = make_cells(join([replace(one, name=name) for one in columns]), _CELLS)
-        places = [cells(column).astype(np.int64) for column in columns]
-        tables.append((total.add(cells, *places), tuple(column.name for column in columns)))
-    freeze = partial(Exchangeable, tuple(tables), shares(list(groups), total.spread))
-    return [Scored("sum over runs", total.held_out(), freeze).candidate(selection)]
+        total.add(cells, *(cells(column) for column in columns))
+        names.append(tuple(column.name for column in columns))
+    tables, spread, held_out = total.settle()
+    freeze = partial(
+        Exchangeable, tuple(zip(tables, names, strict=True)), shares(list(groups), spread)
+    )
+    return [Scored("sum over runs", held_out, freeze).candidate(selection)]
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -47,14 +47,15 @@ def innovations(selection: SelectionDraws) -> list[Candidate]:
     steps = _steps(numbers, selection.is_d1)
     if not any(one.terms for one in steps):
         return []
-    tables, total = [], Total(selection)
+    total = Total(selection)
     for step in steps:
         column = step(features, numbers)
         cells = make_cells(column, _CELLS)
-        tables.append(total.add(cells, cells(column).astype(np.int64)))
-    importance = shares([features[one.place].column for one in steps], total.spread)
-    freeze = partial(Innovations, features, steps, tuple(tables), importance)
-    return [Scored(NAME, total.held_out(), freeze, _LUCK).candidate(selection)]
+        total.add(cells, cells(column))
+    tables, spread, held_out = total.settle()
+    importance = shares([features[one.place].column for one in steps], spread)
+    freeze = partial(Innovations, features, steps, tables, importance)
+    return [Scored(NAME, held_out, freeze, _LUCK).candidate(selection)]
 
 
 @dataclass(frozen=True, slots=True)
