@@ -33,6 +33,9 @@ PENALTY_ANY_ORDER = 4.5
 PENALTY_WITHOUT_DELTA = 1.0
 # By so many alone where counts were smoothed by ramps, which leaves little room for luck.
 PENALTY_RAMPED = 2.5
+# By less with δ > 0 where the log-ratio goes along with a number or a score: two heights, known
+# from all draws, then foretell the rare outputs on which the bound depends.
+PENALTY_FOLLOWING = 0.5
 _LOOKED_AT = 2_000
 # So few cells have hardly more orders than a threshold has places.
 FEW_CELLS = 16
@@ -72,7 +75,7 @@ class Candidate:
         promise may be luck, as a share, when it rests on one draw (of n draws, √n times less); 0
         for orders that can be read off an outcome. scored: the score, if the order is by one.
     is_smooth: whether log-ratios can be expected to change by little from level to level, as
-        those of intervals do. position: (levels - 1,), the mean score of each level.
+        those of intervals do. position: (levels - 1,), the mean number or score of each level.
     """
 
     attack: str

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dpaudit.attacks.cells import Cells, make_cells
+from dpaudit.attacks.features import on_scale
 from dpaudit.attacks.isotonic import pooled_counts
 from dpaudit.attacks.levels import (
     FEW_CELLS,
@@ -31,6 +32,7 @@ from dpaudit.outcomes import Column, Outcomes
 
 # Widths, in cells, of the windows that smooth the counts; 0: every cell by itself.
 _WIDTHS = (0, 2, 8)
+_BY_SIZE = "threshold"
 # Keeps neighbours of equal log-ratio in their order.
 _APART = 1e-9
 
@@ -44,7 +46,7 @@ def one_dimensional(selection: SelectionDraws) -> list[Candidate]:
 def thresholds(selection: SelectionDraws) -> list[Candidate]:
     """Order the only column by size, rising or falling: for scores of somebody else's attack."""
     orders = one_dimensional(selection)
-    return [one for one in orders if one.attack.startswith("threshold")] or orders
+    return [one for one in orders if one.attack.startswith(_BY_SIZE)] or orders
 
 
 def orders_of(column: Column, selection: SelectionDraws) -> list[Candidate]:
@@ -53,11 +55,10 @@ def orders_of(column: Column, selection: SelectionDraws) -> list[Candidate]:
     count = cells.intervals + len(cells.labels) + 1
     place = (folds(selection.size) * count + cells(column)) * 2 + ~selection.is_d1
     counts = np.bincount(place, minlength=FOLDS * count * 2).reshape(FOLDS, count, 2)
-    numbers = column.numbers if column.codes is None else column.numbers[column.codes == 0]
-    continuous = is_continuous(numbers)
+    found = [_candidate(cells, counts, name, fit) for name, fit in _fits(cells, counts).items()]
     return [
-        _candidate(cells, counts, name, fit, continuous=continuous)
-        for name, fit in _fits(cells, counts).items()
+        _by_intervals(one, column, selection) if one.attack.startswith(_BY_SIZE) else one
+        for one in found
     ]
 
 
@@ -94,7 +95,7 @@ def _fits(cells: Cells, counts: IntArray) -> dict[str, FloatArray]:
     if len(occupied) < 2:
         return {"single values": _complete(log_ratio_rows(numeric, train), labels)}
     rising = larger_for_d1(numeric[-1])
-    name = "threshold, rising" if rising else "threshold, falling"
+    name = f"{_BY_SIZE}, {'rising' if rising else 'falling'}"
     fits = {name: _isotonic(numeric[:, occupied], train, rising=rising)}
     for width in _WIDTHS:
         if width < len(occupied) / 2:
@@ -150,24 +151,31 @@ def _complete(numeric: FloatArray, labels: FloatArray) -> FloatArray:
     return np.concatenate([numeric, labels], axis=1)
 
 
-def _candidate(
-    cells: Cells, counts: IntArray, name: str, scores: FloatArray, *, continuous: bool
-) -> Candidate:
+def _candidate(cells: Cells, counts: IntArray, name: str, scores: FloatArray) -> Candidate:
     masses = counts.sum(axis=(0, 2)).astype(np.float64)
     level, levels = cut_by_mass(scores[:, :-1], masses[:-1])
     if np.count_nonzero(masses[: cells.intervals]) < 2:
         # Without an order of numbers, a number not seen is as strange as a label not seen.
         level[:, : cells.intervals][:, masses[: cells.intervals] == 0] = levels
     held_out = held_out_tally(level[:-1], counts, levels)
-    by_size = name.startswith("threshold")
-    is_simple = by_size or np.count_nonzero(masses) <= FEW_CELLS
-    return Candidate(
-        name,
-        held_out,
-        PENALTY if is_simple else PENALTY_ANY_ORDER,
-        partial(_freeze, cells, np.append(level[-1], levels)),
-        is_smooth=by_size and continuous,
-    )
+    is_simple = name.startswith(_BY_SIZE) or np.count_nonzero(masses) <= FEW_CELLS
+    penalty = PENALTY if is_simple else PENALTY_ANY_ORDER
+    return Candidate(name, held_out, penalty, partial(_freeze, cells, np.append(level[-1], levels)))
+
+
+def _by_intervals(candidate: Candidate, column: Column, selection: SelectionDraws) -> Candidate:
+    """Return a threshold on numbers that hardly ever repeat with levels that are known to be
+    intervals, each at the mean of its numbers where there are only numbers."""
+    numbers = column.numbers if column.codes is None else column.numbers[column.codes == 0]
+    if not is_continuous(numbers):
+        return candidate
+    if column.codes is not None:
+        return replace(candidate, is_smooth=True)
+    level, levels = candidate.freeze()(selection.outcomes), len(candidate.held_out)
+    sign = 1 if candidate.attack.endswith("rising") else -1
+    total = np.bincount(level, weights=sign * on_scale(column)(column), minlength=levels)
+    position = total / np.maximum(1, np.bincount(level, minlength=levels))
+    return replace(candidate, is_smooth=True, position=position[:-1])
 
 
 def _freeze(cells: Cells, level: IntArray) -> CellLevels:

@@ -34,13 +34,19 @@ _LONGEST_STEP = 3.0
 _TINY = 1e-9
 
 
-def ramped(counts: NDArray[np.int64], position: FloatArray | None = None) -> FloatArray:
-    """Return the draws to expect of both inputs at every level: (levels, 2), sums by level kept.
+def ramped(
+    counts: NDArray[np.int64], position: FloatArray | None = None
+) -> tuple[FloatArray, bool]:
+    """Return the draws to expect of both inputs at every level, (levels, 2), sums by level kept;
+    and whether the log-odds go along with the position.
 
     counts, position: as of `log_odds`.
     """
-    draws, share = counts.sum(axis=1), _share(log_odds(counts, position))
-    return np.stack([draws * share, draws * (1 - share)], axis=1)
+    if len(counts) < 2:
+        return counts.astype(np.float64), False
+    fit = _best(counts, position)
+    draws, share = counts.sum(axis=1), _share(fit.averaged())
+    return np.stack([draws * share, draws * (1 - share)], axis=1), fit.follows
 
 
 def log_odds(counts: NDArray[np.int64], position: FloatArray | None = None) -> FloatArray:
@@ -55,10 +61,15 @@ def log_odds(counts: NDArray[np.int64], position: FloatArray | None = None) -> F
     if len(counts) < 2:
         ahead, behind = counts.sum(axis=0) + 0.5
         return np.full(len(counts), np.log(ahead / behind))
+    return _best(counts, position).averaged()
+
+
+def _best(counts: NDArray[np.int64], position: FloatArray | None) -> _Fit:
+    """Return the better one of two fits, by ramps alone and with the position."""
     fits = [_grown(counts, None)]
     if position is not None:
         fits.append(_grown(counts, position))
-    return max(fits, key=lambda fit: fit.worth).averaged()
+    return max(fits, key=lambda fit: fit.worth)
 
 
 def _grown(counts: NDArray[np.int64], position: FloatArray | None) -> _Fit:
@@ -109,6 +120,7 @@ class _Fit:
         if position is not None:
             usual = np.sqrt((draws @ position**2) / max(1.0, draws.sum()))
             self._others = np.column_stack([position / max(float(usual), _TINY), self._others])
+        self.follows = position is not None
         # Of each term the ramp and its offset; no ramp for others.
         self.chosen: list[tuple[int | None, float]] = []
         self._terms = np.empty((len(draws), 0))

@@ -39,9 +39,11 @@ class RuleTable:
         return cls._tabled(_risen(held_out[:-1]), int(held_out.sum()))
 
     @classmethod
-    def ramped(cls, held_out: IntArray, position: FloatArray | None) -> RuleTable:
-        """Table the rules after smoothing the counts by a score's `position`, and by ramps."""
-        return cls._tabled(ramped(held_out[:-1], position), int(held_out.sum()))
+    def ramped(cls, held_out: IntArray, position: FloatArray | None) -> tuple[RuleTable, bool]:
+        """Table the rules after smoothing the counts by ramps or by a position; and return whether
+        the log-ratio goes along with that."""
+        smoothed, follows = ramped(held_out[:-1], position)
+        return cls._tabled(smoothed, int(held_out.sum())), follows
 
     @classmethod
     def _tabled(cls, ordered: FloatArray, draws: int) -> RuleTable:

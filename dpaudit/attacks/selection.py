@@ -20,6 +20,7 @@ from dpaudit.attacks.exchangeable import exchangeable
 from dpaudit.attacks.innovations import innovations
 from dpaudit.attacks.levels import (
     PENALTY,
+    PENALTY_FOLLOWING,
     PENALTY_RAMPED,
     PENALTY_WITHOUT_DELTA,
     Attack,
@@ -86,9 +87,12 @@ class Aim:
 
     def chosen_by(self, candidate: Candidate) -> FloatArray:
         """Return what every rule of a candidate is predicted to certify, to choose one of them."""
-        if candidate.is_smooth and self._is_pure:
-            table = RuleTable.ramped(candidate.held_out, candidate.position)
-            return self._predicted(table, PENALTY_RAMPED)
+        if candidate.is_smooth and not self.for_delta:
+            table, follows = RuleTable.ramped(candidate.held_out, candidate.position)
+            if self._is_pure:
+                return self._predicted(table, PENALTY_RAMPED)
+            if follows:
+                return self._predicted(table, PENALTY_FOLLOWING)
         return self.predicted(RuleTable.of(candidate.held_out), candidate.penalty)
 
     def predicted(self, table: RuleTable, penalty: float) -> FloatArray:

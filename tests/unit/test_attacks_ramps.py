@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+import dpaudit
 from dpaudit.attacks.ramps import log_odds, ramped
 from dpaudit.attacks.rules import RuleTable, predicted_epsilon
 
@@ -77,7 +78,8 @@ def test_a_score_that_means_nothing_within_a_tail_is_not_followed() -> None:
 
 def test_the_draws_of_every_level_are_kept() -> None:
     counts = tallied(one_ramp(10.0, 50.0), 5)
-    smoothed = ramped(counts)
+    smoothed, follows = ramped(counts)
+    assert not follows
     assert smoothed.sum(axis=1) == pytest.approx(counts.sum(axis=1))
     assert smoothed.sum(axis=0) == pytest.approx(counts.sum(axis=0), rel=5e-3)
 
@@ -103,7 +105,7 @@ def test_a_rule_guesses_on_whole_tails() -> None:
     for seed in range(30):
         held_out = np.append(tallied(truth, 100 + seed), [[0, 0]], axis=0)
         for name, table in (
-            ("smoothed", RuleTable.ramped(held_out, None)),
+            ("smoothed", RuleTable.ramped(held_out, None)[0]),
             ("as they are", RuleTable.of(held_out)),
         ):
             predicted = predicted_epsilon(table, 0.0, 900_000, 2.5)
@@ -112,3 +114,24 @@ def test_a_rule_guesses_on_whole_tails() -> None:
     # Without the levels that a ramp begins or ends at there are 48 of 60.
     assert np.median(shares["smoothed"]) > 0.75
     assert np.median(shares["as they are"]) < 0.6
+
+
+def test_whether_the_position_is_followed_is_said() -> None:
+    score = 4 * np.linspace(-1, 1, LEVELS) ** 5
+    assert ramped(tallied(score, 6), score)[1]
+    assert not ramped(tallied(one_ramp(24.0, 35.0), 6), np.linspace(-3, 3, LEVELS))[1]
+
+
+def test_the_rare_outputs_of_normal_noise_are_foretold_by_the_frequent_ones() -> None:
+    """An oracle reaches 3.35 with as many draws; on counts as they are, 3.0 is usual."""
+
+    def noisy(x: float, size: int, rng: np.random.Generator) -> np.ndarray:
+        return rng.normal(x, 1.0, size)
+
+    claim = dpaudit.ApproximateDP(4.3768, 1e-5)
+    bounds = [
+        dpaudit.audit(noisy, 0.0, 1.0, claim, samples=1_000_000, seed=seed, full=True).epsilon_lower
+        for seed in range(3)
+    ]
+    assert np.median(bounds) > 3.15
+    assert max(bounds) < 4.3768
