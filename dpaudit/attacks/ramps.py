@@ -129,8 +129,11 @@ class _Fit:
 
     def grow(self) -> bool:
         """Add the term that explains most; return False, and add none, when it explains little."""
-        found = (self._best_ramp(), self._best_other())
-        tries = [(*self._with(term), ramp, offset, term) for ramp, offset, term in found]
+        # A score statistic is about twice the gain; what falls far short of it is not fitted.
+        found = [one for one in (self._best_ramp(), self._best_other()) if one[-1] > _LEAST_GAIN]
+        if not found:
+            return False
+        tries = [(*self._with(term), ramp, offset, term) for ramp, offset, term, _ in found]
         best = max(tries, key=lambda one: one[0] - _FOR_ENDS * (one[2] is not None))
         gain, heights, ramp, offset, term = best
         if gain < _LEAST_GAIN:
@@ -172,9 +175,9 @@ class _Fit:
             total += height * (others @ (weight / weight.sum()) - own)
         return np.asarray(total)
 
-    def _best_ramp(self) -> tuple[int | None, float, FloatArray]:
+    def _best_ramp(self) -> tuple[int | None, float, FloatArray, float]:
         """Return the rising ramp with the largest score statistic, given the terms there are: it,
-        its offset, and the term that it makes."""
+        its offset, the term that it makes, and the statistic."""
         left, weight = self._residuals()
         rise, offsets = self._ramps.rise, _OFFSETS[:, None]
         slope = left @ rise + offsets * left.sum()
@@ -188,9 +191,9 @@ class _Fit:
         score = np.where(slope > 0, slope**2, 0.0) / np.maximum(bend, 1e-6) * (bend > 1e-6)
         place, ramp = divmod(int(np.argmax(score)), score.shape[1])
         offset = float(_OFFSETS[place])
-        return ramp, offset, rise[:, ramp] + offset
+        return ramp, offset, rise[:, ramp] + offset, float(score[place, ramp])
 
-    def _best_other(self) -> tuple[int | None, float, FloatArray]:
+    def _best_other(self) -> tuple[int | None, float, FloatArray, float]:
         """Return the same of the terms that are no ramps."""
         left, weight = self._residuals()
         slope = left @ self._others
@@ -200,7 +203,8 @@ class _Fit:
             shared = self._others.T @ weighted
             bend -= np.einsum("ki,ij,kj->k", shared, inverse, shared)
         score = slope**2 / np.maximum(bend, 1e-6) * (bend > 1e-6)
-        return None, 0.0, self._others[:, int(np.argmax(score))]
+        best = int(np.argmax(score))
+        return None, 0.0, self._others[:, best], float(score[best])
 
     def _residuals(self) -> tuple[FloatArray, FloatArray]:
         """Return by level what of the draws of d1 is unexplained, and the variance of that."""

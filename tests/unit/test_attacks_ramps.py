@@ -22,7 +22,8 @@ def tallied(log_ratio: np.ndarray, seed: int, draws: int = DRAWS) -> np.ndarray:
 
 def one_ramp(start: float, end: float, height: float = 1.0) -> np.ndarray:
     """Return the log-ratio of Laplace noise: -height up to `start`, height from `end` on."""
-    return height * (2 * np.clip((np.arange(LEVELS) - start) / (end - start), 0, 1) - 1)
+    rise = np.clip((np.arange(LEVELS) - start) / (end - start), 0, 1)
+    return np.asarray(height * (2 * rise - 1))
 
 
 @pytest.mark.parametrize("seed", range(5))
@@ -101,7 +102,7 @@ def test_levels_that_only_one_input_reaches_get_large_but_finite_odds() -> None:
 def test_a_rule_guesses_on_whole_tails() -> None:
     """On counts as they are it guesses on a part of them, which was luckiest."""
     truth = one_ramp(24.0, 35.0)
-    shares = {"smoothed": [], "as they are": []}
+    shares: dict[str, list[float]] = {"smoothed": [], "as they are": []}
     for seed in range(30):
         held_out = np.append(tallied(truth, 100 + seed), [[0, 0]], axis=0)
         for name, table in (
@@ -126,7 +127,7 @@ def test_the_rare_outputs_of_normal_noise_are_foretold_by_the_frequent_ones() ->
     """An oracle reaches 3.35 with as many draws; on counts as they are, 3.0 is usual."""
 
     def noisy(x: float, size: int, rng: np.random.Generator) -> np.ndarray:
-        return rng.normal(x, 1.0, size)
+        return np.asarray(rng.normal(x, 1.0, size))
 
     claim = dpaudit.ApproximateDP(4.3768, 1e-5)
     bounds = [
