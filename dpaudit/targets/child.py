@@ -12,6 +12,7 @@ import select
 import signal
 import subprocess
 import sys
+import termios
 import time
 import weakref
 from collections.abc import Callable, Mapping, Sequence
@@ -138,6 +139,16 @@ class Child:
         if not self.received and not self.has_ended:
             self._exchange(0)
         return bool(self.received)
+
+    def has_read_all(self) -> bool:
+        """Return whether it has read what was sent to it; where that cannot be told, True."""
+        if self._unsent:
+            return False
+        if sys.platform != "linux" or self.has_ended:
+            return True
+        unread = bytearray(ctypes.sizeof(ctypes.c_int))
+        fcntl.ioctl(self._in, termios.FIONREAD, unread)
+        return not any(unread)
 
     def taken(self, size: int) -> bytes | None:
         """Take so many bytes; None while there are fewer."""

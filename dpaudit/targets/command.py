@@ -115,7 +115,7 @@ class Program:
             self._has_answered = True
             if len(outcomes) > sent:
                 raise self._too_much()
-        self._check_quiet()
+        self._check_done()
 
     def batch(self, request: Request, size: int, seed: int) -> Outputs:
         """Ask for many outcomes at once. Raises Ended or TimedOut."""
@@ -126,7 +126,7 @@ class Program:
             outcomes: Outputs = self._numbers(data)
         else:
             outcomes = self._lines(size)
-        self._check_quiet()
+        self._check_done()
         return outcomes
 
     def _lines(self, size: int) -> list[Any]:
@@ -179,11 +179,18 @@ class Program:
         if self.child.hears_more():
             raise self._too_much()
 
+    def _check_done(self) -> None:
+        # What was written before its request was read is no answer to it, and may be the only sign
+        # of a program that writes unasked: the rest need not have come yet.
+        if not self.child.has_read_all():
+            raise self._too_much()
+        self._check_quiet()
+
     def _too_much(self) -> MechanismError:
         self.child.kill()
         return MechanismError(
             f"the program {self._name} wrote more than it was asked for; each request wants as "
-            "many outcomes as its size"
+            "many outcomes as its size, once it is read"
         )
 
 

@@ -204,6 +204,10 @@ def test_what_crashes_every_time_ends_with_an_error(program: Write) -> None:
         ("print('x' * (1 << 24) + 'yyy', flush=True)", "a line of more than 16,777,216 bytes"),
         ("while True: sys.stdout.write('x' * 100_000)", "a line of more than 16,777,216 bytes"),
         ("while True: print(1)", "wrote more than it was asked for"),
+        (
+            "for _ in range(300): print(1, flush=True); time.sleep(1e-3)",
+            "wrote more than it was asked for",
+        ),
     ],
 )
 def test_malformed_answers_are_errors(body: str, words: str, program: Write) -> None:
