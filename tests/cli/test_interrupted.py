@@ -8,13 +8,11 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
-from uuid import uuid4
 
 import pytest
-
-pytestmark = pytest.mark.skipif(not Path("/proc/self/environ").exists(), reason="needs /proc")
+from psutil import STATUS_ZOMBIE, NoSuchProcess, Process
 
 HANGS = """
 import os, time
@@ -29,29 +27,29 @@ ISOLATED = ("--isolate", "--timeout", "10m")
 
 
 @contextmanager
-def auditing(folder: Path, *more: str) -> Iterator[tuple[subprocess.Popen[str], str]]:
-    """Start an audit that hangs, wait until it does, and yield it and a mark of its processes."""
+def auditing(folder: Path, *more: str) -> Iterator[tuple[subprocess.Popen[str], list[Process]]]:
+    """Start an audit that hangs, wait until it does, and yield it and all its processes."""
     (folder / "mine.py").write_text(HANGS)
-    mark, started = f"DPAUDIT_MARK={uuid4().hex}", folder / "started"
-    name, _, value = mark.partition("=")
+    started = folder / "started"
     inputs = ("--d1", "0", "--d2", "1", "--epsilon", "1", "--quiet", *more)
     with subprocess.Popen(
         [sys.executable, "-m", "dpaudit", "run", "mine.py:hangs", *inputs],
         cwd=folder,
-        env={**os.environ, name: value, "STARTED": str(started)},
+        env={**os.environ, "STARTED": str(started)},
         start_new_session=True,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
     ) as process:
+        family = [Process(process.pid)]
         try:
             wait_until(lambda: started.exists() and len(started.read_text()) > 6)
             time.sleep(0.2)
-            yield process, mark
+            family += family[0].children(recursive=True)
+            yield process, family
         finally:
-            for number in marked(mark):
-                with suppress(ProcessLookupError):
-                    os.kill(number, signal.SIGKILL)
+            for one in filter(runs, family):
+                one.kill()
 
 
 def wait_until(condition: Callable[[], bool], seconds: float = 60.0) -> None:
@@ -61,14 +59,11 @@ def wait_until(condition: Callable[[], bool], seconds: float = 60.0) -> None:
         time.sleep(0.02)
 
 
-def marked(mark: str) -> list[int]:
-    """Return the processes with this variable in their environment."""
-    found = []
-    for path in Path("/proc").glob("[0-9]*/environ"):
-        with suppress(OSError):
-            if mark.encode() in path.read_bytes():
-                found.append(int(path.parent.name))
-    return found
+def runs(process: Process) -> bool:
+    try:
+        return process.is_running() and process.status() != STATUS_ZOMBIE
+    except NoSuchProcess:
+        return False
 
 
 @pytest.mark.parametrize(
@@ -84,7 +79,7 @@ def marked(mark: str) -> list[int]:
 def test_ctrl_c_ends_a_hanging_draw_and_all_processes(
     tmp_path: Path, more: tuple[str, ...]
 ) -> None:
-    with auditing(tmp_path, *more) as (process, mark):
+    with auditing(tmp_path, *more) as (process, family):
         start = time.monotonic()
         os.killpg(process.pid, signal.SIGINT)
         _, said = process.communicate(timeout=60)
@@ -93,11 +88,12 @@ def test_ctrl_c_ends_a_hanging_draw_and_all_processes(
         assert "interrupted" in said
         assert "Traceback" not in said
         assert seconds < 5  # a third of one, on a machine that does nothing else
-        wait_until(lambda: not marked(mark), 10)
+        wait_until(lambda: not any(map(runs, family)), 10)
 
 
 def test_workers_end_when_the_auditor_is_killed(tmp_path: Path) -> None:
-    with auditing(tmp_path, "--workers", "2", *ISOLATED) as (process, mark):
+    with auditing(tmp_path, "--workers", "2", *ISOLATED) as (process, family):
+        assert len(family) > 4  # two workers, and a process of each that draws
         process.kill()
         process.wait()
-        wait_until(lambda: not marked(mark), 10)
+        wait_until(lambda: not any(map(runs, family)), 10)

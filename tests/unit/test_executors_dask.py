@@ -10,14 +10,13 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import distributed
 import pytest
 
 import dpaudit
 from dpaudit.auditing.result import Progress
 from dpaudit.claims import PureDP
 from dpaudit.errors import UsageError
-
-distributed = pytest.importorskip("distributed")
 
 ROOT = Path(__file__).parents[2]
 LAPLACE = "mechanisms.laplace:laplace"

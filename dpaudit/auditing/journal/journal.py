@@ -53,7 +53,7 @@ class Journal(Unkept):
         self._step()
 
     @property
-    def warnings(self) -> tuple[str, ...]:  # type: ignore[override]  # read only, there as well
+    def warnings(self) -> tuple[str, ...]:
         if not self._changed:
             return ()
         return (

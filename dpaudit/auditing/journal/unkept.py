@@ -12,11 +12,14 @@ from dpaudit.sampling.executors import Draws
 class Unkept:
     """Stands for a journal where none is kept."""
 
-    warnings: tuple[str, ...] = ()
-
     def __init__(self, spec: AuditSpec) -> None:
         self.spec = spec
         self._start = time.perf_counter()
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """What is to be said of the journal in the result."""
+        return ()
 
     def now(self) -> float:
         """Return the seconds that the audit has taken."""
