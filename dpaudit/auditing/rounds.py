@@ -85,6 +85,7 @@ class PairAudit:
         self._learned_from = 0
         self._rounds: list[Beliefs] = []
         self._blocks: list[Block] = []
+        self._spent = 0
         self._failures = Failures()
         self._refuted_after: int | None = None
         self._warnings: list[str] = []
@@ -101,10 +102,6 @@ class PairAudit:
             measure = self._measure(self._fit().distinguisher)
             return self._certificate(*self._confirm(measure))
         return self._certificate(*self._certify(learned))
-
-    @property
-    def _spent(self) -> int:
-        return sum(block.draws for block in self._blocks)
 
     @property
     def _may_bet(self) -> bool:
@@ -283,8 +280,9 @@ class PairAudit:
         return Measure(distinguisher, accuse(selection, self._point), declared)
 
     def _record(self, stage: Stage, place: int | None, tally: Tally) -> None:
-        counts = tuple((int(d1), int(d2)) for d1, d2 in tally.counts)
+        counts = tuple(map(tuple, tally.counts.tolist()))
         self._blocks.append(Block(stage, place, tally.draws, counts))
+        self._spent += tally.draws
         if self._refuted_after is None and self._wealth.refuted:
             self._refuted_after = self._spent
         moment = Moment(

@@ -33,10 +33,9 @@ class Entries:
 def of_floats(values: NDArray[np.floating]) -> Entries:
     """Return floats of at most 64 bits."""
     numbers = np.ascontiguousarray(values, dtype=np.float64)
-    missing = np.isnan(numbers)
-    return (
-        Entries(numbers, missing.astype(np.int32), ("NaN",)) if missing.any() else Entries(numbers)
-    )
+    if not len(numbers) or not np.isnan(numbers.min()):  # one pass, and no array
+        return Entries(numbers)
+    return Entries(numbers, np.isnan(numbers).astype(np.int32), ("NaN",))
 
 
 def of_booleans(values: NDArray[np.bool_]) -> Entries:
