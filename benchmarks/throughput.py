@@ -13,7 +13,7 @@ from benchmarks.processes import Cost, alternated, dpaudit, python
 
 BATCH = 100_000_000
 SINGLE = 5_000_000
-LONG = 40_000_000
+LONG = 60_000_000
 LEAST = 1_000
 
 DRAWING = """

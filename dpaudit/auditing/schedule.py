@@ -19,6 +19,8 @@ _LEAST_ROWS = 2_000
 # and a refutation is not noticed before the end of its block.
 _BLOCKS = 16
 _SMALLEST, _LARGEST = 64, 131_072
+# So many blocks are enough to see how far a budget is: more only make work.
+_ENOUGH_BLOCKS = 400
 # A budget is divided into no more than about so many blocks, since each one is kept in the result.
 _MOST_BLOCKS = 16_384
 # One call a draw is slow: smaller blocks keep the display alive and several workers busy.
@@ -33,8 +35,8 @@ _MARGIN = 0.9
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """learned: draws to learn from at most. block: draws to hold the outcomes of at a time, which
-    is also the largest block, up to 16,384 of them in a budget."""
+    """learned: draws to learn from at most. block: draws to hold the outcomes of at a time; a block
+    is larger only where a budget would have too many."""
 
     learned: int = _MOST_LEARNED
     block: int = _LARGEST
@@ -144,7 +146,8 @@ class Plan:
 
     def _largest(self) -> int:
         """Return the draws of the largest block whose draws are only tallied."""
-        return max(self._limits.block, self.budget // _MOST_BLOCKS)
+        usual = min(self.budget // _ENOUGH_BLOCKS, _LARGEST)
+        return max(self._limits.block, usual, self.budget // _MOST_BLOCKS)
 
 
 def wants_refit(learned_from: int, available: int, freeze_at: int) -> bool:

@@ -17,7 +17,7 @@ def test_blocks_stay_few_and_what_is_held_small(budget: int, single: bool, colum
     assert sum(sizes) == budget - plan.freeze_at
     assert len(sizes) < 17_000
     assert plan.at_once * columns <= 4_000_000
-    assert max(sizes) <= max(plan.at_once, budget // 16_384)
+    assert max(sizes) <= max(plan.at_once, min(budget // 400, 131_072), budget // 16_384)
     confirming = list(plan.confirming_sizes(budget // 2))
     assert sum(confirming) == budget // 2
     assert len(confirming) < 17_000
