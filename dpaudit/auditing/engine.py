@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import platform
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import closing, contextmanager
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import closing, contextmanager, suppress
 from dataclasses import replace
 from functools import partial
 
@@ -78,7 +78,7 @@ def _audited(journal: Unkept, on_progress: Notify | None) -> AuditResult:
         seed=spec.seed,
         certificates=tuple(run.certificates),
         seconds=journal.now(),
-        versions=versions(),
+        versions=versions(run.certificates),
         expect=spec.expect,
         warnings=journal.warnings,
         error=error,
@@ -87,7 +87,7 @@ def _audited(journal: Unkept, on_progress: Notify | None) -> AuditResult:
     )
 
 
-def versions() -> dict[str, str]:
+def versions(certificates: Iterable[Certificate] = ()) -> dict[str, str]:
     """Return the versions that a result depends on."""
     import scipy
 
@@ -96,7 +96,22 @@ def versions() -> dict[str, str]:
         "numpy": np.__version__,
         "scipy": scipy.__version__,
         "python": platform.python_version(),
+        **_learner(certificates),
     }
+
+
+def _learner(certificates: Iterable[Certificate]) -> dict[str, str]:
+    """Return the version of scikit-learn where it may have been used. Trees that were left out in
+    the end may have been tried on fewer draws."""
+    from dpaudit.attacks.trees import NAME
+
+    if all(tried.attack != NAME for one in certificates for tried in one.attacks):
+        return {}
+    from importlib import metadata
+
+    with suppress(metadata.PackageNotFoundError):
+        return {"scikit-learn": metadata.version("scikit-learn")}
+    return {}
 
 
 class _Run:

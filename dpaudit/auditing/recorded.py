@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpaudit.attacks.distinguisher import Distinguisher
+from dpaudit.attacks.distinguisher import Distinguisher, Learned
 from dpaudit.attacks.one_dimensional import thresholds
 from dpaudit.attacks.selection import ATTACKS, Aim, accuse, has_atoms, learn, most_telling
 from dpaudit.auditing.engine import versions
@@ -169,7 +169,7 @@ def audit_recorded(audit: RecordedAudit) -> AuditResult:
         seed=audit.seed,
         certificates=(certificate,),
         seconds=time.perf_counter() - start,
-        versions=versions(),
+        versions=versions((certificate,)),
         expect=audit.expect,
     )
 
@@ -200,9 +200,9 @@ class _Recorded:
         point = self._point(selection, len(split.game))
         several = len(self._audit.claim.points()) > 1
         aim = Aim(point, len(split.game), for_delta=several)
-        rule = learn(selection, aim, self._attacks).distinguisher
-        fixed, tally = self._certify(rule, point, selection, split)
-        return self._result(rule, point, selection, fixed, tally)
+        learned = learn(selection, aim, self._attacks)
+        fixed, tally = self._certify(learned.distinguisher, point, selection, split)
+        return self._result(learned, point, selection, fixed, tally)
 
     def _split(self) -> _Split:
         """Split the rows by the seed and by their inputs alone, never by what is in them."""
@@ -316,13 +316,13 @@ class _Recorded:
 
     def _result(
         self,
-        rule: Distinguisher,
+        learned: Learned,
         point: ProfilePoint,
         selection: SelectionDraws,
         fixed: FixedTest,
         tally: Tally,
     ) -> Certificate:
-        audit, alpha = self._audit, 1 - self._audit.confidence
+        audit, alpha, rule = self._audit, 1 - self._audit.confidence, learned.distinguisher
         d1 = int(selection.is_d1.sum())
         learning = Block("learning", None, selection.size, ((d1, selection.size - d1),))
         counts = tuple((int(one), int(other)) for one, other in tally.counts)
@@ -349,6 +349,8 @@ class _Recorded:
             guesses=tuple(rule.guesses.tolist()),
             warnings=tuple(self._warnings),
             recording=Recording(*audit.arms, self._is_tossed),
+            attacks=learned.tried,
+            scores=learned.scores,
         )
 
 

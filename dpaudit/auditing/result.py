@@ -189,7 +189,8 @@ class AuditResult:
     """One audit, ended.
 
     error: the message when the verdict is ERROR; certificates then holds the pairs that were
-    finished before.  seconds: wall time.  versions: of dpaudit, numpy, scipy and Python.
+    finished before.  seconds: wall time.  versions: of dpaudit, numpy, scipy and Python, and of
+        scikit-learn where it may have been used.
     exact: in place of certificates, one for every pair, where nothing was drawn.
     one_run: likewise, for guesses about the canaries of one run.
     repeated: where an output is several runs; `claim` is then for all of them.

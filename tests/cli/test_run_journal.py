@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import time
+from importlib import metadata
 from pathlib import Path
 from typing import Any
 
@@ -66,6 +67,20 @@ def test_a_journal_is_begun_refused_and_continued(dpaudit: Any, tmp_path: Path) 
     assert refused.stderr.count("\n") == 1
     assert dpaudit(*SHORT, *keeping, "--resume", "--json", second).exit_code == 0
     assert audits_in(plain) == audits_in(first) == audits_in(second)
+
+
+def test_another_scikit_learn_is_said(
+    dpaudit: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    words = (*SHORT[:-1], "--journal", tmp_path, "--resume")
+    assert "warning" not in dpaudit(*words).stdout
+    there = metadata.version
+    monkeypatch.setattr(
+        metadata, "version", lambda name: "9.9" if name == "scikit-learn" else there(name)
+    )
+    shown = " ".join(dpaudit(*words).stdout.split())
+    change = f"(scikit-learn {there('scikit-learn')}, then 9.9)"
+    assert f"other versions than it was begun with {change}" in shown
 
 
 def test_more_samples_are_no_way_to_go_on(dpaudit: Any, tmp_path: Path) -> None:

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from dataclasses import replace
+from importlib import metadata
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
 import dpaudit
+from dpaudit.attacks.trees import NAME as TREES
 from dpaudit.auditing.one_run import audit_guesses
 from dpaudit.auditing.recheck import recheck
 from dpaudit.auditing.recorded import (
@@ -31,6 +36,7 @@ from dpaudit.reports.text import render
 from dpaudit.stats.one_run import Guesses
 from dpaudit.stats.thinning import TOSSED_AGAIN
 
+ROOT = Path(__file__).parents[2]
 NAMES: dict[str, Any] = {"name": "n", "source": "s", "pair": "p"}
 
 
@@ -188,6 +194,57 @@ def test_what_is_refused(given: dict[str, Any], match: str) -> None:
 def test_scores_are_single_numbers() -> None:
     with pytest.raises(UsageError, match="single numbers"):
         dpaudit.bound(np.ones((900, 2)), np.zeros((900, 2)), PureDP(1.0), scores=True)
+
+
+def vectors() -> tuple[Any, Any]:
+    rng = np.random.default_rng(0)
+    return rng.laplace(size=(4_000, 5)), rng.laplace(size=(4_000, 5)) + 0.3
+
+
+def test_what_was_tried_and_how_the_score_fell_are_kept() -> None:
+    result = dpaudit.bound(*vectors(), PureDP(1.0))
+    scores, attack = one(result).scores, one(result).attack
+    assert attack in {"sum over coordinates", "logistic regression"}
+    assert scores is not None
+    assert np.sum(scores.counts) == one(result).blocks[0].draws
+    assert {name for name, _ in scores.columns} == {f"output[{i}]" for i in range(5)}
+    assert recheck(result) == []
+    assert from_json(to_json([result])) == [result]
+    assert f"promised by selection draws: {attack} 0." in said(result)
+    assert f"not tried: {TREES} (no two columns tell more together" in said(result)
+
+
+def test_of_scores_only_thresholds_were_tried() -> None:
+    certificate = one(dpaudit.bound(*laplace(), PureDP(1.0), scores=True))
+    assert {tried.attack for tried in certificate.attacks} == {"threshold, falling"}
+    assert certificate.scores is None
+
+
+def test_scikit_learn_is_among_the_versions_only_where_it_may_have_been_used() -> None:
+    assert "scikit-learn" not in dpaudit.bound(*laplace(), PureDP(1.0)).versions
+    result = dpaudit.bound(*vectors(), PureDP(1.0))
+    assert result.versions["scikit-learn"] == metadata.version("scikit-learn")
+
+
+def test_the_version_is_read_without_an_import() -> None:
+    script = """
+import sys
+import numpy as np
+import dpaudit
+rng = np.random.default_rng(0)
+result = dpaudit.bound(rng.random((4_000, 3)), rng.random((4_000, 3)), dpaudit.PureDP(1.0))
+assert "scikit-learn" in result.versions
+assert "sklearn" not in sys.modules
+"""
+    subprocess.run([sys.executable, "-c", script], cwd=ROOT, check=True, timeout=120)
+
+
+def test_without_scikit_learn_its_version_is_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    def missing(name: str) -> str:
+        raise metadata.PackageNotFoundError(name)
+
+    monkeypatch.setattr(metadata, "version", missing)
+    assert "scikit-learn" not in dpaudit.bound(*vectors(), PureDP(1.0)).versions
 
 
 def test_a_constant_output_shows_nothing() -> None:
