@@ -31,6 +31,8 @@ _LEAST_GAIN = 1.0
 _NOISE = 0.1
 _LARGEST_SCALE = 1.5
 _NEWTON_STEPS = 4
+# Folds of the first half; the other has the rest.
+_HALF = FOLDS // 2
 
 
 def additive(selection: SelectionDraws) -> list[Candidate]:
@@ -42,9 +44,10 @@ def additive(selection: SelectionDraws) -> list[Candidate]:
     for column in columns:
         cells = make_cells(column, _CELLS)
         total.add(cells, cells(column))
-    tables, spread, held_out = total.settle()
+    tables, spread, held_out, halves = total.settle()
     freeze = partial(Additive, tables, shares([one.name for one in columns], spread))
-    return [Scored("sum over coordinates", held_out, freeze).candidate(selection)]
+    scored = Scored("sum over coordinates", held_out, freeze, halves=halves)
+    return [scored.candidate(selection)]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -78,16 +81,16 @@ class Total:
         """Add a column, or several that are alike: every draw's cell in each."""
         small = [place.astype(np.int32) for place in places]
         times = len(places)
-        weights, by_fold, gain = cell_weights(
+        fits, gain = cell_weights(
             cells, np.concatenate(small), np.tile(self._fold, times), np.tile(self._is_d1, times)
         )
-        self._columns.append(_Fitted(cells, small, weights, by_fold, gain))
+        self._columns.append(_Fitted(cells, small, fits[FOLDS], fits[:FOLDS], fits[-2:], gain))
 
-    def settle(self) -> tuple[tuple[Cells, ...], list[float], FloatArray]:
+    def settle(self) -> tuple[tuple[Cells, ...], list[float], FloatArray, FloatArray]:
         """Return the cells of every column with their log-ratios, how far each column moves the
-        sum, and the score of every draw by a fit to the other folds, on the scale of the one that
-        is kept. Columns that may be noise weigh nothing."""
-        tables, spread = [], []
+        sum, the score of every draw by a fit to the other folds, on the scale of the one that is
+        kept, and by fits to two halves. Columns that may be noise weigh nothing."""
+        tables, spread, halves = [], [], np.zeros((2, len(self._fold)))
         held_out, kept = np.zeros(len(self._fold)), np.zeros(len(self._fold))
         telling = _telling([column.gain for column in self._columns])
         for column, is_telling in zip(self._columns, telling, strict=True):
@@ -96,21 +99,24 @@ class Total:
                 for place in column.places:
                     said += column.by_fold[self._fold, place]
                     kept += column.weights[place]
+                    halves += column.halves[:, place]
             held_out += said
             spread.append(float(said.std()))
             tables.append(column.cells.with_values(is_telling * column.weights))
-        return tuple(tables), spread, aligned(held_out, self._fold, kept)
+        return tuple(tables), spread, aligned(held_out, self._fold, kept), halves
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Fitted:
     """A column: its cells, every draw's place in them, their log-ratios by the fit to all draws,
-    (cells,), and by those without a fold, (folds, cells); and what these gain on held-out draws."""
+    (cells,), by those without a fold, (folds, cells), and to two halves, (2, cells); and what is
+    gained on held-out draws."""
 
     cells: Cells
     places: list[NDArray[np.int32]]
     weights: FloatArray
     by_fold: FloatArray
+    halves: FloatArray
     gain: float
 
 
@@ -129,8 +135,9 @@ def _telling(gains: Sequence[float]) -> NDArray[np.bool_]:
 
 def cell_weights(
     cells: Cells, place: NDArray[np.integer], fold: IntArray, is_d1: NDArray[np.bool_]
-) -> tuple[FloatArray, FloatArray, float]:
-    """Return the log-ratio of every cell, that without each fold, (folds, cells), and the gain.
+) -> tuple[FloatArray, float]:
+    """Return the log-ratio of every cell by fits without each fold, to all draws and to two halves
+    of them, (folds + 3, cells), and the gain.
 
     Of fits from simple to free the one is kept that predicts the input best on held-out draws, by
     a multiple of it that does; a column that predicts nothing weighs nothing.
@@ -143,23 +150,24 @@ def cell_weights(
         if label == BEYOND or (label == ABSENT and not cells.name.startswith(KIND)):
             counts[:, cell] = 0
     everything = counts.sum(axis=0)
-    train = np.concatenate([everything - counts, everything[None]])
-    best, most_gained = np.zeros((FOLDS + 1, count)), 0.0
+    halves = counts[:_HALF].sum(axis=0), counts[_HALF:].sum(axis=0)
+    train = np.stack([*(everything - counts), everything, *halves])
+    best, most_gained = np.zeros((len(train), count)), 0.0
     for fit in _fits(train, cells.intervals):
-        scaled = _scale(fit[:-1], counts) * fit
-        gained = _gain(scaled[:-1], counts)
+        scaled = _scale(fit[:FOLDS], counts) * fit
+        gained = _gain(scaled[:FOLDS], counts)
         if gained > most_gained + _LEAST_GAIN:
             best, most_gained = scaled, gained
-    return best[-1], best[:-1], most_gained
+    return best, most_gained
 
 
 def _fits(train: IntArray, intervals: int) -> Sequence[FloatArray]:
-    """Return log-ratios of every cell, each (folds + 1, cells): in a few ramps, in any order of
-    size, and free."""
+    """Return log-ratios of every cell, each (fits, cells): in a few ramps, in any order of size,
+    and free."""
     free = np.stack([_shrunk(one) for one in train])
     if intervals < 3:
         return [free]
-    step = 1 if larger_for_d1(train[-1, :intervals]) else -1
+    step = 1 if larger_for_d1(train[FOLDS, :intervals]) else -1
     in_ramps, in_order = free.copy(), free.copy()
     for ramps, ordered, one in zip(in_ramps, in_order, train, strict=True):
         numbers, arms = one[:intervals][::step], one.sum(axis=0)

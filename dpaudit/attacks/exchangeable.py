@@ -38,11 +38,11 @@ def exchangeable(selection: SelectionDraws) -> list[Candidate]:
         cells = make_cells(join([replace(one, name=name) for one in columns]), _CELLS)
         total.add(cells, *(cells(column) for column in columns))
         names.append(tuple(column.name for column in columns))
-    tables, spread, held_out = total.settle()
+    tables, spread, held_out, halves = total.settle()
     freeze = partial(
         Exchangeable, tuple(zip(tables, names, strict=True)), shares(list(groups), spread)
     )
-    return [Scored("sum over runs", held_out, freeze).candidate(selection)]
+    return [Scored("sum over runs", held_out, freeze, halves=halves).candidate(selection)]
 
 
 @dataclass(frozen=True, slots=True, eq=False)

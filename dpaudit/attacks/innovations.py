@@ -52,10 +52,10 @@ def innovations(selection: SelectionDraws) -> list[Candidate]:
         column = step(features, numbers)
         cells = make_cells(column, _CELLS)
         total.add(cells, cells(column))
-    tables, spread, held_out = total.settle()
+    tables, spread, held_out, halves = total.settle()
     importance = shares([features[one.place].column for one in steps], spread)
     freeze = partial(Innovations, features, steps, tables, importance)
-    return [Scored(NAME, held_out, freeze, _LUCK).candidate(selection)]
+    return [Scored(NAME, held_out, freeze, _LUCK, halves).candidate(selection)]
 
 
 @dataclass(frozen=True, slots=True)

@@ -32,9 +32,9 @@ PENALTY_ANY_ORDER = 4.5
 # nothing but their draws the luckiest promises most.
 PENALTY_WITHOUT_DELTA = 1.0
 # By so many alone where counts were smoothed by ramps, which leaves little room for luck.
-PENALTY_RAMPED = 2.5
-# By less with δ > 0 where the log-ratio goes along with a number or a score: two heights, known
-# from all draws, then foretell the rare outputs on which the bound depends.
+PENALTY_RAMPED = 1.5
+# By less where the log-ratio goes along with a number or a score: two heights, known from all
+# draws, then foretell the rare outputs on which the bound depends.
 PENALTY_FOLLOWING = 0.5
 _LOOKED_AT = 2_000
 # So few cells have hardly more orders than a threshold has places.

@@ -33,7 +33,7 @@ _MOST_FEATURES, _MOST_WITH_SIDES = 512, 128
 # Nats that features must help to tell the inputs apart by.
 _LEAST_GAIN = 2.0
 # Draws times features that one fit looks at.
-_MOST_ENTRIES = 2_000_000
+_MOST_ENTRIES = 5_000_000
 _RIDGE = 1.0
 _NEWTON_STEPS = 20
 _HALVINGS = 8
@@ -62,12 +62,12 @@ def _fitted(features: Sequence[Feature], selection: SelectionDraws) -> tuple[Sco
     design = _filled(matrix(features, selection.outcomes))
     target = selection.is_d1.astype(np.float64)
     fitted = min(selection.size, _MOST_ENTRIES // design.shape[1])
-    held_out, weights = _cross_fitted(design, target, fitted)
+    held_out, weights, halves = _cross_fitted(design, target, fitted)
     spread = np.abs(weights[1:]) * design[:, 1:].std(axis=0)
     importance = shares([one.column for one in features], spread.tolist())
     freeze = partial(Linear, tuple(features), tuple(weights.tolist()), importance)
     loss = float(np.sum(np.logaddexp(0.0, held_out) - target * held_out))
-    return Scored(NAME, held_out, freeze), loss
+    return Scored(NAME, held_out, freeze, halves=halves), loss
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -104,9 +104,9 @@ class Linear:
 
 def _cross_fitted(
     design: FloatArray, is_d1: FloatArray, rows: int
-) -> tuple[FloatArray, FloatArray]:
-    """Return the log-odds of every draw by weights that it had no part in, and the weights of the
-    first `rows` draws."""
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Return the log-odds of every draw by weights that it had no part in; the weights of the first
+    `rows` draws; and the log-odds by those of two halves of them, (2, draws)."""
     seen, target = design[:rows], is_d1[:rows]
     weights = _fit(seen, target)
     fold = folds(rows)
@@ -118,7 +118,11 @@ def _cross_fitted(
         without = _corrected(seen[fold != one], target[fold != one], weights, total - part)
         inside = np.flatnonzero(fold == one)
         held_out[inside] = times(seen[inside], without)
-    return held_out, weights
+    halves = [
+        times(design, _corrected(seen[half::2], target[half::2], weights, total / 2))
+        for half in (0, 1)
+    ]
+    return held_out, weights, np.stack(halves)
 
 
 def _fit(design: FloatArray, target: FloatArray) -> FloatArray:

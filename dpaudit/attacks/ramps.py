@@ -34,19 +34,25 @@ _LONGEST_STEP = 3.0
 _TINY = 1e-9
 
 
-def ramped(
-    counts: NDArray[np.int64], position: FloatArray | None = None
-) -> tuple[FloatArray, bool]:
-    """Return the draws to expect of both inputs at every level, (levels, 2), sums by level kept;
-    and whether the log-odds go along with the position.
+@dataclass(frozen=True, slots=True, eq=False)
+class Smoothed:
+    """draws: to expect of both inputs at every level, (levels, 2), sums by level kept. follows:
+    whether the log-odds go along with the position. worth: the log-likelihood, less what the terms
+    cost."""
 
-    counts, position: as of `log_odds`.
-    """
+    draws: FloatArray
+    follows: bool
+    worth: float
+
+
+def smoothed(counts: NDArray[np.int64], position: FloatArray | None = None) -> Smoothed:
+    """Smooth counts; counts, position: as of `log_odds`."""
     if len(counts) < 2:
-        return counts.astype(np.float64), False
+        return Smoothed(counts.astype(np.float64), follows=False, worth=-np.inf)
     fit = _best(counts, position)
     draws, share = counts.sum(axis=1), _share(fit.averaged())
-    return np.stack([draws * share, draws * (1 - share)], axis=1), fit.follows
+    both = np.stack([draws * share, draws * (1 - share)], axis=1)
+    return Smoothed(both, fit.follows, fit.worth)
 
 
 def log_odds(counts: NDArray[np.int64], position: FloatArray | None = None) -> FloatArray:
@@ -118,8 +124,9 @@ class _Fit:
         # Terms other than ramps, which need not rise: (levels, 1 or 2).
         self._others = np.ones((len(draws), 1))
         if position is not None:
-            usual = np.sqrt((draws @ position**2) / max(1.0, draws.sum()))
-            self._others = np.column_stack([position / max(float(usual), _TINY), self._others])
+            along = _centred(position, ahead, draws)
+            usual = np.sqrt((draws @ along**2) / max(1.0, draws.sum()))
+            self._others = np.column_stack([along / max(float(usual), _TINY), self._others])
         self.follows = position is not None
         # Of each term the ramp and its offset; no ramp for others.
         self.chosen: list[tuple[int | None, float]] = []
@@ -231,6 +238,18 @@ class _Fit:
 
     def _likelihood(self, fitted: FloatArray) -> float:
         return float(self._ahead @ fitted - self._draws @ np.logaddexp(0, fitted))
+
+
+def _centred(position: FloatArray, ahead: FloatArray, draws: FloatArray) -> FloatArray:
+    """Return a position less the constant by which, as log-odds, it would expect too many or too
+    few draws of d1: the errors of many columns add up to one."""
+    for _ in range(_NEWTON_STEPS):
+        share = _share(position)
+        step = float((ahead - draws * share).sum() / max(_TINY, draws @ (share * (1 - share))))
+        position = position + np.clip(step, -_LONGEST_STEP, _LONGEST_STEP)
+        if abs(step) < 1e-4:
+            break
+    return position
 
 
 def _share(log_ratio: FloatArray) -> FloatArray:

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from dpaudit.attacks.isotonic import pooled_counts
 from dpaudit.attacks.levels import FloatArray, IntArray
-from dpaudit.attacks.ramps import ramped
+from dpaudit.attacks.ramps import Smoothed
 from dpaudit.claims import ProfilePoint
 
 # One-sided 99 %: about what the bound on the draws to come will lose.
@@ -39,11 +39,9 @@ class RuleTable:
         return cls._tabled(_risen(held_out[:-1]), int(held_out.sum()))
 
     @classmethod
-    def ramped(cls, held_out: IntArray, position: FloatArray | None) -> tuple[RuleTable, bool]:
-        """Table the rules after smoothing the counts by ramps or by a position; and return whether
-        the log-ratio goes along with that."""
-        smoothed, follows = ramped(held_out[:-1], position)
-        return cls._tabled(smoothed, int(held_out.sum())), follows
+    def smoothed(cls, fit: Smoothed, draws: int) -> RuleTable:
+        """Table the rules for counts that were smoothed; `draws` with those that are unseen."""
+        return cls._tabled(fit.draws, draws)
 
     @classmethod
     def _tabled(cls, ordered: FloatArray, draws: int) -> RuleTable:

@@ -59,12 +59,14 @@ class Scored:
 
     held_out: (size,), the score of every draw by a fit that had not seen it. freeze: makes the
         score that was fitted to all of them. luck: as of a candidate. edges: where levels part.
+    halves: (2, size), the score of every draw by fits to two halves of the draws, if there are any.
     """
 
     attack: str
     held_out: FloatArray
     freeze: Callable[[], Score]
     luck: float = LUCK
+    halves: FloatArray | None = None
     edges: FloatArray = field(init=False)
 
     def __post_init__(self) -> None:
@@ -80,8 +82,6 @@ class Scored:
         """Return the order by this score."""
         levels, cells = self.levels, len(self.edges) + 2
         table = np.bincount(levels * 2 + ~selection.is_d1, minlength=2 * cells).reshape(-1, 2)
-        score = np.nan_to_num(np.clip(self.held_out, -_FARTHEST, _FARTHEST))
-        total = np.bincount(levels, weights=score, minlength=cells)
         return Candidate(
             self.attack,
             table,
@@ -90,8 +90,25 @@ class Scored:
             self.luck,
             self,
             is_smooth=True,
-            position=(total / np.maximum(1, table.sum(axis=1)))[:-1],
+            position=self._position(levels, table.sum(axis=1))[:-1],
         )
+
+    def _position(self, levels: IntArray, draws: IntArray) -> FloatArray:
+        """Return the score to expect at every level: (levels,).
+
+        What one half of the draws makes of a score and the other half does not is noise. So what
+        the other half says is asked where the first one ranks a draw: a score that goes on rising
+        by noise alone, among draws that are all alike, is flat then.
+        """
+        if self.halves is None:
+            return _means(levels, self.held_out, draws)
+        place = np.repeat(np.arange(len(draws)), draws)
+        first, second = (np.argsort(one, kind="stable") for one in self.halves)
+        both = [
+            _means(place, half[order], draws)
+            for order, half in ((first, self.halves[1]), (second, self.halves[0]))
+        ]
+        return np.asarray(np.mean(both, axis=0))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -186,6 +203,13 @@ def cross_fitted(
         inside = every % _PARTS == part
         held_out[inside] = score(fit(every[~inside][:most_rows]), every[inside])
     return held_out, fit(every[:most_rows])
+
+
+def _means(levels: IntArray, scores: FloatArray, draws: IntArray) -> FloatArray:
+    known = np.nan_to_num(np.clip(scores, -_FARTHEST, _FARTHEST))
+    total = np.bincount(levels, weights=known, minlength=len(draws))
+    seen = np.flatnonzero(draws)
+    return np.interp(np.arange(len(draws)), seen, total[seen] / draws[seen])
 
 
 def _frozen(freeze: Callable[[], Score], edges: FloatArray) -> ScoreLevels:

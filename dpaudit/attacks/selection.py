@@ -32,6 +32,7 @@ from dpaudit.attacks.levels import (
 )
 from dpaudit.attacks.logistic import logistic
 from dpaudit.attacks.one_dimensional import one_dimensional
+from dpaudit.attacks.ramps import Smoothed, smoothed
 from dpaudit.attacks.rules import (
     RuleTable,
     never_abstaining,
@@ -66,6 +67,7 @@ _MOST_ATOMS = 64
 # An order that may be any must promise so much more than a threshold or a sum to be preferred.
 _LESS_SIMPLE = 0.9
 _MASS_ERRORS = 3.0
+_ABOUT_AS_MUCH = 0.85
 # Trees: of fewer draws they find little, of more columns they take long.
 _ENOUGH_FOR_TREES, _MOST_FOR_TREES = 2_000, 256
 _ENOUGH_FOR_USERS = 1_000
@@ -88,11 +90,12 @@ class Aim:
     def chosen_by(self, candidate: Candidate) -> FloatArray:
         """Return what every rule of a candidate is predicted to certify, to choose one of them."""
         if candidate.is_smooth and not self.for_delta:
-            table, follows = RuleTable.ramped(candidate.held_out, candidate.position)
+            fit = _smoothed(candidate)
+            table = RuleTable.smoothed(fit, int(candidate.held_out.sum()))
+            if fit.follows:
+                return self._predicted(table, PENALTY_FOLLOWING)
             if self._is_pure:
                 return self._predicted(table, PENALTY_RAMPED)
-            if follows:
-                return self._predicted(table, PENALTY_FOLLOWING)
         return self.predicted(RuleTable.of(candidate.held_out), candidate.penalty)
 
     def predicted(self, table: RuleTable, penalty: float) -> FloatArray:
@@ -134,7 +137,7 @@ def learn(
     candidates = [one for attack in attacks for one in attack(selection)]
     more, skipped = _trees(selection, aim, candidates, thorough=thorough)
     candidates += more
-    best = max(candidates, key=lambda one: _promise(one, aim))
+    best = _best(candidates, aim)
     level = best.freeze()
     rule, bets = _rules(best, aim)
     beliefs = Beliefs(_posteriors(best.held_out), bets)
@@ -263,6 +266,23 @@ def _distributions(candidate: Candidate, level: LevelMap) -> ScoreDistributions 
     counts = tuple((int(d1), int(d2)) for d1, d2 in candidate.held_out)
     edges = tuple(candidate.scored.edges.tolist())
     return ScoreDistributions(edges, counts, level.score.columns[:_COLUMNS_KEPT])
+
+
+def _best(candidates: list[Candidate], aim: Aim) -> Candidate:
+    """Return the candidate that promises most; of those that promise about as much, and whose
+    log-ratios go along with what they order by, the one that explains the draws best: that tells
+    how good an order is, where the promise depends on the luck of a few rare outputs."""
+    best = max(candidates, key=lambda one: _promise(one, aim))
+    if aim.for_delta or not best.is_smooth or not _smoothed(best).follows:
+        return best
+    enough = _ABOUT_AS_MUCH * _promise(best, aim)[0]
+    near = [one for one in candidates if one.is_smooth and _promise(one, aim)[0] >= enough]
+    fits = [(one, _smoothed(one)) for one in near]
+    return max((one for one in fits if one[1].follows), key=lambda one: one[1].worth)[0]
+
+
+def _smoothed(candidate: Candidate) -> Smoothed:
+    return smoothed(candidate.held_out[:-1], candidate.position)
 
 
 def _promise(candidate: Candidate, aim: Aim) -> tuple[float, float]:

@@ -223,7 +223,7 @@ def test_held_out_odds_are_those_of_a_fit_without_the_fold() -> None:
     rng = np.random.default_rng(5)
     design = _filled(rng.normal(size=(250, 8)))
     target = (rng.random(250) < 0.5).astype(float)
-    held_out, _ = _cross_fitted(design, target, 200)
+    held_out, _, _ = _cross_fitted(design, target, 200)
     fold = folds(200)
     for one in range(FOLDS):
         rest, inside = np.flatnonzero(fold != one), np.flatnonzero(fold == one)

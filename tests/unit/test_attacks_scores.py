@@ -1,0 +1,71 @@
+"""What a score is expected to say at every level, and which of several scores is kept."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from dpaudit.attacks.levels import PENALTY, Candidate
+from dpaudit.attacks.scores import Scored
+from dpaudit.attacks.selection import Aim, _best, _promise
+from dpaudit.claims import ProfilePoint
+from dpaudit.draws import SelectionDraws
+from dpaudit.outcomes import from_raw
+
+DRAWS = 40_000
+
+
+def never_frozen() -> Any:
+    raise AssertionError("a score that is only counted is not made")
+
+
+def position_of(scores: np.ndarray, halves: np.ndarray | None) -> np.ndarray:
+    is_d1 = np.arange(DRAWS) % 2 == 0
+    selection = SelectionDraws(from_raw(scores), is_d1)
+    found = Scored("any", scores, never_frozen, halves=halves).candidate(selection).position
+    assert found is not None
+    return found
+
+
+def test_a_score_that_rises_by_noise_alone_has_one_position() -> None:
+    """Two kinds of outputs, each with errors of its own: the errors say nothing."""
+    rng = np.random.default_rng(0)
+    kind = rng.integers(0, 2, DRAWS)
+    halves = 2 * kind + 0.2 * rng.normal(size=(2, DRAWS))
+    without, with_halves = (position_of(halves.mean(axis=0), one) for one in (None, halves))
+    for middle in (0.0, 2.0):
+        own = np.abs(with_halves - middle) < 1
+        assert own.sum() > 25
+        assert np.ptp(with_halves[own]) < 0.4  # the outermost levels have four draws
+        assert np.ptp(without[own]) > 0.6
+
+
+def test_a_position_without_noise_is_the_score() -> None:
+    score = np.random.default_rng(1).normal(size=DRAWS)
+    without, with_halves = (position_of(score, one) for one in (None, np.stack([score, score])))
+    assert with_halves == pytest.approx(without, abs=1e-9)
+
+
+def test_of_orders_that_promise_about_as_much_the_one_that_tells_more_is_kept() -> None:
+    """Rare outputs may be lucky: of two thousand draws a hundred more are of d1 than expected."""
+    score, draws = np.linspace(-1, 1, 60), 2_000
+    better, lucky = (counted(slope * score, draws) for slope in (1.0, 0.85))
+    lucky[-2] = [1_530, 470]
+    both = [
+        Candidate(name, counts, PENALTY, never_frozen, is_smooth=True, position=score)
+        for name, counts in (("lucky", lucky), ("better", better))
+    ]
+    aim = Aim(ProfilePoint(5.0, 0.0), 10**6)
+    promised = [_promise(one, aim)[0] for one in both]
+    assert promised[1] < promised[0] < promised[1] / 0.85
+    assert _best(both, aim).attack == "better"
+    assert _best([both[0], replace(both[1], is_smooth=False)], aim).attack == "lucky"
+
+
+def counted(log_odds: np.ndarray, draws: int) -> np.ndarray:
+    """Return the counts to expect at levels of so many draws each, and none unseen."""
+    ahead = np.rint(draws / (1 + np.exp(-log_odds))).astype(np.int64)
+    return np.append(np.stack([ahead, draws - ahead], axis=1), [[0, 0]], axis=0)
