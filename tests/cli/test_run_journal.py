@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 
+from dpaudit.auditing.journal.records import Records
 from dpaudit.auditing.spec import AuditSpec
 
 ROOT = Path(__file__).parents[2]
@@ -155,6 +156,27 @@ def test_killed_six_times_the_result_is_that_of_a_run_that_was_not(tmp_path: Pat
         process.kill()
         assert ended(process)[0] == -signal.SIGKILL
     assert ended(start(*keeping, 1))[0] == 0
+    assert audits_in(file) == audits_in(plain)
+
+
+def test_ctrl_c_just_after_a_write_writes_nothing_twice(
+    dpaudit: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plain, file = tmp_path / "plain.json", tmp_path / "result.json"
+    keeping = ("--journal", tmp_path, "--resume", "--json", file)
+    extend = Records.extend
+
+    def interrupted(records: Records, content: Any) -> None:
+        extend(records, content)
+        if records.path.stat().st_size > 20_000:
+            raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr("dpaudit.auditing.journal.journal._BETWEEN", 0.0)
+        patch.setattr(Records, "extend", interrupted)
+        assert dpaudit(*SHORT, *keeping).exit_code == 130
+    assert dpaudit(*SHORT, *keeping).exit_code == 0
+    assert dpaudit(*SHORT, "--json", plain).exit_code == 0
     assert audits_in(file) == audits_in(plain)
 
 

@@ -139,8 +139,10 @@ class Journal(Unkept):
 
     def _write(self) -> None:
         """Write what is kept: several chunks at once, which takes half the time."""
-        self._records.extend(map(_content, self._unwritten))
-        self._unwritten = []
+        # Given up first: Ctrl-C may come just after the write, and no chunk may be written twice.
+        # What is lost so is drawn again.
+        unwritten, self._unwritten = self._unwritten, []
+        self._records.extend(map(_content, unwritten))
         self._written = time.monotonic()
 
     def close(self) -> None:
