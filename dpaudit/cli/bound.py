@@ -87,7 +87,7 @@ def bound(
     settings = given_settings(ctx, flags)
     claim = _claim(settings.pop("claim", {}))
     if json_file is not None and json_file != _STDOUT:
-        check_writable(Path(json_file))
+        check_writable(Path(json_file), files)
     if guesses:
         _check_lone(arm=arm, scores=scores, bound=bound, seed=settings.get("seed"))
         result = _of_guesses(files, claim, settings)

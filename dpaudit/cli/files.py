@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable
 from pathlib import Path
 
 from dpaudit.errors import UsageError
 
 
-def check_writable(path: Path) -> None:
-    """Raise UsageError when a file cannot be put at `path`."""
+def check_writable(path: Path, inputs: Iterable[str] = ()) -> None:
+    """Raise UsageError when a file cannot be put at `path`, or would replace an input."""
+    if path.exists() and any(Path(one).exists() and path.samefile(one) for one in inputs):
+        raise UsageError(f"cannot write {path}: it is an input of this audit; name another file")
     if path.is_dir():
         raise UsageError(f"cannot write {path}: it is a folder; name a file")
     if path.exists() and not path.is_file():

@@ -97,13 +97,6 @@ def test_resume_alone_says_what_is_missing(dpaudit: Any) -> None:
     assert "give --journal DIR as well" in result.stderr
 
 
-def test_a_file_in_the_place_of_the_folder_is_named(dpaudit: Any, tmp_path: Path) -> None:
-    (tmp_path / "file").touch()
-    result = dpaudit(*SHORT, "--journal", tmp_path / "file")
-    assert result.exit_code == 2
-    assert "cannot write the journal" in result.stderr
-
-
 def test_a_random_seed_is_kept(dpaudit: Any, tmp_path: Path) -> None:
     files = [tmp_path / "first.json", tmp_path / "second.json"]
     words = (*SHORT, "--seed", "random", "--journal", tmp_path / "kept", "--resume", "--json")
@@ -157,6 +150,21 @@ def test_killed_six_times_the_result_is_that_of_a_run_that_was_not(tmp_path: Pat
         assert ended(process)[0] == -signal.SIGKILL
     assert ended(start(*keeping, 1))[0] == 0
     assert audits_in(file) == audits_in(plain)
+
+
+@pytest.mark.parametrize(
+    ("folder", "message"),
+    [("", "must name a folder"), ("there", "there is a file; name a folder")],
+)
+def test_what_is_no_folder_is_refused(
+    dpaudit: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, folder: str, message: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("there").touch()
+    result = dpaudit(*SHORT, "--journal", folder)
+    assert result.exit_code == 2
+    assert message in result.stderr
+    assert [path.name for path in tmp_path.iterdir()] == ["there"]
 
 
 def test_ctrl_c_just_after_a_write_writes_nothing_twice(

@@ -7,6 +7,7 @@ import os
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from dpaudit.auditing.spec import AuditSpec
@@ -48,6 +49,26 @@ def test_unwritable_places_are_refused_before_the_audit(
     result = dpaudit("run", config("a"), "--json", tmp_path / place)
     assert (result.exit_code, result.stdout, asked) == (2, "", [])
     assert message in result.stderr
+
+
+def test_an_input_is_not_replaced(dpaudit: Any, asked: Any, config: Any, tmp_path: Path) -> None:
+    file = Path(config("a"))
+    before = file.read_text()
+    result = dpaudit("run", str(file), "--json", tmp_path / "." / file.name)
+    assert (result.exit_code, asked) == (2, [])
+    assert "it is an input of this audit; name another file" in result.stderr
+    assert file.read_text() == before
+
+
+def test_recorded_draws_are_not_replaced(dpaudit: Any, tmp_path: Path) -> None:
+    files = [tmp_path / name for name in ("d1.npy", "d2.npy")]
+    for file in files:
+        np.save(file, np.arange(1_000.0))
+    before = files[1].read_bytes()
+    result = dpaudit("bound", *files, "--epsilon", 1, "--json", files[1])
+    assert result.exit_code == 2
+    assert "it is an input of this audit; name another file" in result.stderr
+    assert files[1].read_bytes() == before
 
 
 def test_a_folder_without_permission_is_refused(

@@ -63,7 +63,14 @@ def check_free(specs: Sequence[AuditSpec]) -> None:
 
 
 def journal_path(folder: Folder, name: str) -> Path:
-    """Return the file of the journal of an audit; audits of different names have different ones."""
+    """Return the file of the journal of an audit; audits of different names have different ones.
+
+    Raises UsageError for what is no folder.
+    """
+    if not os.fspath(folder):
+        raise UsageError(f"journal={folder!r} must name a folder")
+    if Path(folder).exists() and not Path(folder).is_dir():
+        raise UsageError(f"journal: {folder} is a file; name a folder, which need not exist")
     plain = re.sub(r"[^a-z0-9_.-]+", "-", name.lower()).strip("-.")[:_LONGEST_NAME]
     if plain != name or not plain:
         digest = hashlib.blake2b(name.encode(errors="surrogatepass"), digest_size=4).hexdigest()
