@@ -46,7 +46,7 @@ def additive(selection: SelectionDraws) -> list[Candidate]:
         total.add(cells, cells(column))
     tables, spread, held_out, halves = total.settle()
     freeze = partial(Additive, tables, shares([one.name for one in columns], spread))
-    scored = Scored("sum over coordinates", held_out, freeze, halves=halves)
+    scored = Scored("sum over coordinates", held_out, freeze, halves)
     return [scored.candidate(selection)]
 
 

@@ -142,9 +142,7 @@ def _of_bits(found: Candidate, selection: SelectionDraws) -> Candidate:
     if found.scored is None:
         return replace(found, attack=attack, freeze=partial(_levels, found.freeze))
     freeze = partial(_score, found.scored.freeze)
-    return Scored(attack, found.scored.held_out, freeze, halves=found.scored.halves).candidate(
-        selection
-    )
+    return Scored(attack, found.scored.held_out, freeze, found.scored.halves).candidate(selection)
 
 
 def _levels(freeze: Callable[[], LevelMap]) -> BitLevels:

@@ -42,7 +42,7 @@ def exchangeable(selection: SelectionDraws) -> list[Candidate]:
     freeze = partial(
         Exchangeable, tuple(zip(tables, names, strict=True)), shares(list(groups), spread)
     )
-    return [Scored("sum over runs", held_out, freeze, halves=halves).candidate(selection)]
+    return [Scored("sum over runs", held_out, freeze, halves).candidate(selection)]
 
 
 @dataclass(frozen=True, slots=True, eq=False)

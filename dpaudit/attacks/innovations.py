@@ -55,7 +55,7 @@ def innovations(selection: SelectionDraws) -> list[Candidate]:
     tables, spread, held_out, halves = total.settle()
     importance = shares([features[one.place].column for one in steps], spread)
     freeze = partial(Innovations, features, steps, tables, importance)
-    return [Scored(NAME, held_out, freeze, _LUCK, halves).candidate(selection)]
+    return [Scored(NAME, held_out, freeze, halves, _LUCK).candidate(selection)]
 
 
 @dataclass(frozen=True, slots=True)

@@ -67,7 +67,7 @@ def _fitted(features: Sequence[Feature], selection: SelectionDraws) -> tuple[Sco
     importance = shares([one.column for one in features], spread.tolist())
     freeze = partial(Linear, tuple(features), tuple(weights.tolist()), importance)
     loss = float(np.sum(np.logaddexp(0.0, held_out) - target * held_out))
-    return Scored(NAME, held_out, freeze, halves=halves), loss
+    return Scored(NAME, held_out, freeze, halves), loss
 
 
 @dataclass(frozen=True, slots=True, eq=False)

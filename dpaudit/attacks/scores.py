@@ -59,14 +59,15 @@ class Scored:
 
     held_out: (size,), the score of every draw by a fit that had not seen it. freeze: makes the
         score that was fitted to all of them. luck: as of a candidate. edges: where levels part.
-    halves: (2, size), the score of every draw by fits to two halves of the draws, if there are any.
+    halves: (2, size), the score of every draw by fits to two halves of the draws; None where it is
+        not known what is noise in a score.
     """
 
     attack: str
     held_out: FloatArray
     freeze: Callable[[], Score]
+    halves: FloatArray | None
     luck: float = LUCK
-    halves: FloatArray | None = None
     edges: FloatArray = field(init=False)
 
     def __post_init__(self) -> None:
@@ -90,25 +91,25 @@ class Scored:
             self.luck,
             self,
             is_smooth=True,
-            position=self._position(levels, table.sum(axis=1))[:-1],
+            position=self._position(table.sum(axis=1)),
         )
 
-    def _position(self, levels: IntArray, draws: IntArray) -> FloatArray:
-        """Return the score to expect at every level: (levels,).
+    def _position(self, draws: IntArray) -> FloatArray | None:
+        """Return the score to expect at every level but the last: (levels - 1,).
 
         What one half of the draws makes of a score and the other half does not is noise. So what
         the other half says is asked where the first one ranks a draw: a score that goes on rising
         by noise alone, among draws that are all alike, is flat then.
         """
         if self.halves is None:
-            return _means(levels, self.held_out, draws)
+            return None
         place = np.repeat(np.arange(len(draws)), draws)
         first, second = (np.argsort(one, kind="stable") for one in self.halves)
         both = [
             _means(place, half[order], draws)
             for order, half in ((first, self.halves[1]), (second, self.halves[0]))
         ]
-        return np.asarray(np.mean(both, axis=0))
+        return np.asarray(np.mean(both, axis=0))[:-1]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -186,23 +187,23 @@ def cross_fitted(
     most_rows: int,
     fit: Callable[[IntArray], Fit],
     score: Callable[[Fit, IntArray], FloatArray],
-) -> tuple[FloatArray, Fit]:
-    """Return the scores of all draws by fits that had not seen them, and the fit to keep.
+) -> tuple[FloatArray, Fit, FloatArray | None]:
+    """Return the scores of all draws by fits that had not seen them, the fit to keep, and the
+    scores of all draws by two fits that share none, (2, size), if there are two.
 
     fit: of the draws at some places, at most `most_rows`. Of many draws two fits are enough, each
     of which scores what the other one saw; of few, all but every third draw is fitted to at a time.
     """
     every = np.arange(size)
     if size >= 2 * most_rows:
-        first, second = every[:most_rows], every[most_rows : 2 * most_rows]
-        kept = fit(first)
-        parts = [score(fit(second), first), score(kept, every[most_rows:])]
-        return np.concatenate(parts), kept
+        kept, other = fit(every[:most_rows]), fit(every[most_rows : 2 * most_rows])
+        halves = np.stack([score(kept, every), score(other, every)])
+        return np.where(every < most_rows, halves[1], halves[0]), kept, halves
     held_out = np.empty(size)
     for part in range(_PARTS):
         inside = every % _PARTS == part
         held_out[inside] = score(fit(every[~inside][:most_rows]), every[inside])
-    return held_out, fit(every[:most_rows])
+    return held_out, fit(every[:most_rows]), None
 
 
 def _means(levels: IntArray, scores: FloatArray, draws: IntArray) -> FloatArray:

@@ -55,11 +55,11 @@ def trees(selection: SelectionDraws, scores: Sequence[Scored]) -> list[Candidate
     def fit(rows: IntArray) -> Any:
         return _fitted(table[rows], is_d1[rows], features)
 
-    held_out, model = cross_fitted(
+    held_out, model, halves = cross_fitted(
         selection.size, _MOST_ROWS, fit, lambda one, rows: _odds(one, table[rows])
     )
     freeze = partial(_frozen, features, scores, model, table[-_SHUFFLED_ROWS:])
-    return [Scored(NAME, held_out, freeze, _LUCK).candidate(selection)]
+    return [Scored(NAME, held_out, freeze, halves, _LUCK).candidate(selection)]
 
 
 @dataclass(frozen=True, slots=True, eq=False)

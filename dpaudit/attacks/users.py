@@ -54,15 +54,19 @@ class UsersAttack:
         def fit(rows: IntArray) -> UsersScore:
             return self._fitted(_taken(selection, rows))
 
-        held_out, kept = cross_fitted(selection.size, _MOST_ROWS, fit, score)
+        held_out, kept, halves = cross_fitted(selection.size, _MOST_ROWS, fit, score)
         kept.check(selection.outcomes)
         if self.travels:
             pickle.dumps(kept)
-        found = Scored(self.name, held_out, partial(_given, kept)).candidate(selection)
+        found = Scored(self.name, held_out, partial(_given, kept), halves).candidate(selection)
         if larger_for_d1(found.held_out[:-1]):
             return [found]
         turned = partial(_given, replace(kept, sign=-1.0))
-        return [Scored(self.name, -held_out, turned).candidate(selection)]
+        return [
+            Scored(self.name, -held_out, turned, None if halves is None else -halves).candidate(
+                selection
+            )
+        ]
 
     def _fitted(self, selection: SelectionDraws) -> UsersScore:
         try:

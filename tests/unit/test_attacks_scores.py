@@ -22,10 +22,10 @@ def never_frozen() -> Any:
     raise AssertionError("a score that is only counted is not made")
 
 
-def position_of(scores: np.ndarray, halves: np.ndarray | None) -> np.ndarray:
+def position_of(scores: np.ndarray, halves: np.ndarray) -> np.ndarray:
     is_d1 = np.arange(DRAWS) % 2 == 0
     selection = SelectionDraws(from_raw(scores), is_d1)
-    found = Scored("any", scores, never_frozen, halves=halves).candidate(selection).position
+    found = Scored("any", scores, never_frozen, halves).candidate(selection).position
     assert found is not None
     return found
 
@@ -35,7 +35,8 @@ def test_a_score_that_rises_by_noise_alone_has_one_position() -> None:
     rng = np.random.default_rng(0)
     kind = rng.integers(0, 2, DRAWS)
     halves = 2 * kind + 0.2 * rng.normal(size=(2, DRAWS))
-    without, with_halves = (position_of(halves.mean(axis=0), one) for one in (None, halves))
+    score = halves.mean(axis=0)
+    without, with_halves = (position_of(score, one) for one in (np.stack([score] * 2), halves))
     for middle in (0.0, 2.0):
         own = np.abs(with_halves - middle) < 1
         assert own.sum() > 25
@@ -45,8 +46,11 @@ def test_a_score_that_rises_by_noise_alone_has_one_position() -> None:
 
 def test_a_position_without_noise_is_the_score() -> None:
     score = np.random.default_rng(1).normal(size=DRAWS)
-    without, with_halves = (position_of(score, one) for one in (None, np.stack([score, score])))
-    assert with_halves == pytest.approx(without, abs=1e-9)
+    ordered = np.sort(score)
+    found = position_of(score, np.stack([score, score]))
+    assert found[0] == pytest.approx(ordered[:1].mean(), abs=0.5)
+    assert found[-1] == pytest.approx(ordered[-4:].mean(), abs=0.1)
+    assert (np.diff(found) > 0).all()
 
 
 def test_of_orders_that_promise_about_as_much_the_one_that_tells_more_is_kept() -> None:
