@@ -19,8 +19,9 @@ _LEAST_ROWS = 2_000
 # and a refutation is not noticed before the end of its block.
 _BLOCKS = 16
 _SMALLEST, _LARGEST = 64, 131_072
-# So many blocks are enough to see how far a budget is: more only make work.
-_ENOUGH_BLOCKS = 400
+# So many blocks are enough to see how far a budget is, unless they get too large to share out among
+# many workers: more only make work.
+_ENOUGH_BLOCKS, _SHARED_OUT = 400, 262_144
 # A budget is divided into no more than about so many blocks, since each one is kept in the result.
 _MOST_BLOCKS = 16_384
 # One call a draw is slow: smaller blocks keep the display alive and several workers busy.
@@ -146,7 +147,7 @@ class Plan:
 
     def _largest(self) -> int:
         """Return the draws of the largest block whose draws are only tallied."""
-        usual = min(self.budget // _ENOUGH_BLOCKS, _LARGEST)
+        usual = min(self.budget // _ENOUGH_BLOCKS, _SHARED_OUT)
         return max(self._limits.block, usual, self.budget // _MOST_BLOCKS)
 
 

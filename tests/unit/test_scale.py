@@ -17,15 +17,20 @@ def test_blocks_stay_few_and_what_is_held_small(budget: int, single: bool, colum
     assert sum(sizes) == budget - plan.freeze_at
     assert len(sizes) < 17_000
     assert plan.at_once * columns <= 4_000_000
-    assert max(sizes) <= max(plan.at_once, min(budget // 400, 131_072), budget // 16_384)
+    assert max(sizes) <= max(plan.at_once, min(budget // 400, 262_144), budget // 16_384)
     confirming = list(plan.confirming_sizes(budget // 2))
     assert sum(confirming) == budget // 2
     assert len(confirming) < 17_000
 
 
-def test_budgets_of_up_to_two_billion_draws_have_blocks_as_ever() -> None:
-    plan = Plan(2 * 10**9, None)
-    assert max(plan.certifying_sizes(100_000)) == plan.at_once == 131_072
+@pytest.mark.parametrize(
+    ("budget", "largest"),
+    [(5 * 10**7, 131_072), (10**8, 250_000), (4 * 10**9, 262_144), (10**11, 10**11 // 16_384)],
+)
+def test_blocks_grow_with_the_budget(budget: int, largest: int) -> None:
+    plan = Plan(budget, None)
+    assert max(plan.certifying_sizes(100_000)) == largest
+    assert plan.at_once == 131_072
 
 
 def test_the_cost_model_adds_up() -> None:
