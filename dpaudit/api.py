@@ -74,7 +74,7 @@ def audit(
     claim: `PureDP(1.0)`, `ApproximateDP(1.0, 1e-5)` or `ProbabilisticDP(1.0, 1e-5)`.
     params: keyword arguments of every call.  post_process: applied to every output.
     adjacency: `add-remove`, `replace` or a distance such as `l1:1`; checked where it can be.
-    samples: draws of both inputs together, at least 1,000; time: seconds, which plan the draws
+    samples: draws of both inputs together, from 1,000 to 10¹⁵; time: seconds, which plan the draws
         from the speed of the mechanism instead.
     confidence: in (0, 1). The verdict is VIOLATION for a mechanism that keeps the claim with
         probability at most 1 - confidence.

@@ -27,7 +27,7 @@ from dpaudit.auditing.result import (
     Recording,
     Verdict,
 )
-from dpaudit.auditing.rounds import CONTINUOUS
+from dpaudit.auditing.rounds import CONTINUOUS, low_bits
 from dpaudit.auditing.schedule import limits_for
 from dpaudit.auditing.spec import (
     MINIMUM_SAMPLES,
@@ -63,6 +63,7 @@ _FIXED_ARMS = (
 )
 _THINNED = "certified on a random part of the draws, as many of each as fair coins asked for"
 _PAIRED = "certified by a Clopper–Pearson bound for each input by itself"
+_ONLY_DRAWN = "dpaudit run --floating-point looks at them"
 _NO_COINS = (
     "the arms do not look like tosses of a fair coin ({d1} of d1, {d2} of d2, {changes} changes "
     "from one to the next), so they are taken as fixed"
@@ -349,6 +350,7 @@ class _Recorded:
             guesses=tuple(rule.guesses.tolist()),
             warnings=tuple(self._warnings),
             recording=Recording(*audit.arms, self._is_tossed),
+            ignored=tuple(low_bits(selection.outcomes, _ONLY_DRAWN)),
             attacks=learned.tried,
             scores=learned.scores,
         )

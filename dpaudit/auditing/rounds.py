@@ -29,7 +29,7 @@ from dpaudit.auditing.wealth import Wealth
 from dpaudit.claims import ProbabilisticDP
 from dpaudit.draws import FreshDraws, SelectionDraws, pool
 from dpaudit.errors import MechanismError
-from dpaudit.outcomes import Raised, narrowed
+from dpaudit.outcomes import Outcomes, Raised, narrowed
 from dpaudit.sampling.executors import Draws
 from dpaudit.sampling.independence import check_heads, check_independence
 from dpaudit.sampling.sampler import (
@@ -55,7 +55,6 @@ CONTINUOUS = (
     "outputs hardly ever repeat, so single outputs cannot be counted: tested is the approximate "
     "definition, which the probabilistic one implies"
 )
-_LOW_BITS = "low-order bits of floats (--floating-point)"
 
 
 class PairAudit:
@@ -269,8 +268,8 @@ class PairAudit:
     def _measure(self, distinguisher: Distinguisher) -> Measure:
         selection = self._selection()
         self._warnings += filter(None, [narrowed(selection.outcomes)])
-        if has_fractions(selection.outcomes) and not self._spec.floating_point:
-            self._ignored.append(_LOW_BITS)
+        if not self._spec.floating_point:
+            self._ignored += low_bits(selection.outcomes, "--floating-point")
         declared = None if self._range is None else self._range.keys
         if not isinstance(self._claim, ProbabilisticDP):
             return Measure(distinguisher, declared=declared)
@@ -367,6 +366,11 @@ class PairAudit:
             attacks=() if self._learned is None else self._learned.tried,
             scores=None if self._learned is None else self._learned.scores,
         )
+
+
+def low_bits(outcomes: Outcomes, remedy: str) -> list[str]:
+    """Return, for what looks at no low-order bits, that there are some, and the remedy."""
+    return [f"low-order bits of floats ({remedy})"] if has_fractions(outcomes) else []
 
 
 def _recorded(beliefs: Beliefs) -> dict[str, tuple[tuple[float, ...], ...]]:

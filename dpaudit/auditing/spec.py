@@ -6,6 +6,7 @@ import math
 import os
 from collections.abc import Callable
 from dataclasses import dataclass
+from decimal import Decimal
 from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
@@ -23,6 +24,8 @@ OnError = Literal["outcome", "fail"]
 Expectation = Literal["violation", "pass"]
 
 MINIMUM_SAMPLES = 1_000
+# Counts of so many are still exact as floats, in which the bounds are computed.
+MAXIMUM_SAMPLES = 10**15
 
 # How a pair's error probability is shared out (docs/method.md §4): betting, the exact test at the
 # planned end, and the one on a confirmation block after an early stop. They add up to 1, so that
@@ -41,7 +44,7 @@ class AuditSpec:
     """One audit: is `claim` refuted for `target` on one of `pairs`?
 
     claim: for one run of the mechanism; what is tested follows from it and the runs of the target.
-    samples: draws for each pair, both arms together, at least 1,000.
+    samples: draws for each pair, both arms together, from 1,000 to 10¹⁵.
     time: seconds for the whole audit; when given, plans the draws from the speed of the first
         blocks instead of `samples`.
     confidence: in (0, 1); 1 - confidence is shared by all pairs.
@@ -93,11 +96,7 @@ class AuditSpec:
         self._check_types()
         if not self.pairs:
             raise UsageError(f"audit {self.name!r} has no pair of datasets; give d1 and d2")
-        if self.samples < MINIMUM_SAMPLES:
-            raise UsageError(
-                f"samples={self.samples} is too few to certify anything; "
-                f"give at least {MINIMUM_SAMPLES:,}"
-            )
+        self._check_samples()
         if self.time is not None and not 0 < self.time < math.inf:
             raise UsageError(f"time={self.time!r} must be above 0 seconds, and finite")
         check_confidence(self.confidence)
@@ -121,6 +120,18 @@ class AuditSpec:
             _check_number(name, getattr(self, name), Integral, "an integer")
         if self.time is not None:
             _check_number("time", self.time, Real, "a number of seconds")
+
+    def _check_samples(self) -> None:
+        if self.samples < MINIMUM_SAMPLES:
+            raise UsageError(
+                f"samples={self.samples} is too few to certify anything; "
+                f"give at least {MINIMUM_SAMPLES:,}"
+            )
+        if self.samples > MAXIMUM_SAMPLES:
+            raise UsageError(
+                f"samples={Decimal(int(self.samples)):.3g} is more than can be counted exactly; "
+                f"give at most {MAXIMUM_SAMPLES:,}"
+            )
 
     def _check_attacks(self) -> None:
         if self.distinguisher is not None:

@@ -42,6 +42,8 @@ _TELLING = {
     "tradeoff": FunctionalDP.key,
     "adversary": ComputationalDP.key,
 }
+# What may be given in place of a parameter.
+_INSTEAD = {"mu": "sigma"}
 
 
 def make_claim(parameters: Mapping[str, Any], definition: str | None = None) -> PrivacyClaim:
@@ -61,7 +63,9 @@ def make_claim(parameters: Mapping[str, Any], definition: str | None = None) -> 
         )
     if definition == "pure" and given.get("delta") == 0:
         del given["delta"]
-    if definition == GaussianDP.key and "sigma" in given and "mu" not in given:
+    if definition == GaussianDP.key and "sigma" in given:
+        if "mu" in given:
+            raise ClaimError("mu and sigma say the same, mu = 1/sigma; give one of them")
         given["mu"] = 1 / checked_positive("sigma", given.pop("sigma"))
     return DEFINITIONS[definition](**_checked_names(given, definition))
 
@@ -86,9 +90,14 @@ def _checked_names(given: dict[str, Any], definition: str) -> dict[str, Any]:
         if name not in wanted:
             raise ClaimError(
                 f"{name!r} is not a parameter of the {definition} definition; "
-                f"it takes {', '.join(wanted)}." + did_you_mean(name, wanted)
+                f"it takes {', '.join(map(_words, wanted))}." + did_you_mean(name, wanted)
             )
     missing = [name for name in required(definition) if name not in given]
     if missing:
-        raise ClaimError(f"the {definition} definition needs {' and '.join(missing)}")
+        needed = " and ".join(map(_words, missing))
+        raise ClaimError(f"the {definition} definition needs {needed}")
     return given
+
+
+def _words(name: str) -> str:
+    return f"{name} or {_INSTEAD[name]}" if name in _INSTEAD else name

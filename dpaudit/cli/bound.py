@@ -135,6 +135,7 @@ def _of_draws(files: Sequence[str], arm: str | None, given: dict[str, Any]) -> A
         outcomes, is_d1 = read_arms(Path(files[0]), arm)
         pair = f"d1, d2 = 1 and 2 in the column {arm!r}"
         return audit_recorded(coin_flipped_audit(outcomes, is_d1, **names, pair=pair, **given))
+    _check_two(*files)
     first, second = read_pair(Path(files[0]), Path(files[1]))
     pair = f"d1 = {files[0]}, d2 = {files[1]}"
     return audit_recorded(recorded_audit(first, second, **names, pair=pair, **given))
@@ -149,6 +150,16 @@ def _wrong_number(files: Sequence[str], arm: str | None) -> str:
             f"{files[0]} holds both, name the column that tells them apart with --arm"
         )
     return f"two files are needed, the outputs of d1 and those of d2, not {len(files)}"
+
+
+def _check_two(first: str, second: str) -> None:
+    """Raise where both are one file, which would say that the two inputs give the same outputs."""
+    if Path(first).exists() and Path(second).exists() and Path(first).samefile(second):
+        other = "" if first == second else f", once as {first!r}"
+        raise UsageError(
+            f"{second!r} is given twice{other}; give one file with the outputs of d1 and another "
+            "with those of d2"
+        )
 
 
 def _of_guesses(files: Sequence[str], claim: PrivacyClaim, settings: dict[str, Any]) -> AuditResult:

@@ -17,6 +17,7 @@ from dpaudit.targets.datasets import parse_dataset
 
 Command = Callable[..., Any]
 
+_DIGITS = 100
 _CLAIM = (
     "epsilon",
     "delta",
@@ -62,6 +63,8 @@ def _whole_number(_: click.Context, param: click.Parameter, text: str | None) ->
         return None
     try:
         number = Decimal(text.replace(",", ""))  # takes underscores, and is exact
+        if number.adjusted() >= _DIGITS:  # else all of them would be written out
+            raise UsageError(f"{_flag(param)} {text!r} is too large; give at most {_DIGITS} digits")
         if number == number.to_integral_value():
             return int(number)
     except ArithmeticError:  # not a number, or not a finite one

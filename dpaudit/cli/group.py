@@ -28,7 +28,13 @@ debug_option = click.option(
 
 
 class SuggestingGroup(click.Group):
-    """A group that knows what a mistyped command was meant to be."""
+    """A group that knows what a mistyped command was meant to be, and says which one is missing."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        if not args and self.no_args_is_help and not ctx.resilient_parsing:
+            known = ", ".join(self.list_commands(ctx))
+            raise click.UsageError(f"a command is missing: {known}", ctx)
+        return super().parse_args(ctx, args)
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]

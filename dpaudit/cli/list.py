@@ -1,4 +1,4 @@
-"""`dpaudit list`: the definitions that can be claimed, and the mechanisms of a package."""
+"""`dpaudit list`: definitions that can be claimed, attacks, and the mechanisms of a package."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ from dpaudit.errors import TargetError, did_you_mean
 _COLUMN = 38
 
 
-@click.group("list", cls=SuggestingGroup, short_help="List definitions, attacks or mechanisms.")
+@click.group("list", cls=SuggestingGroup)
 def list_() -> None:
-    """List what can be claimed, what is tried against it, or what can be audited."""
+    """List definitions, attacks, or the mechanisms of a package."""
 
 
-@list_.command()
+@list_.command(short_help="What can be claimed, with formulas.")
 @debug_option
 def definitions() -> None:
     """List the privacy definitions that --definition takes, with their formulas."""
@@ -43,7 +43,7 @@ def definitions() -> None:
         click.echo(f"{'':<17}{definition.formula}")
 
 
-@list_.command()
+@list_.command(short_help="What is tried to tell the inputs apart.")
 @debug_option
 def attacks() -> None:
     """List what is tried to tell the inputs apart, and installed attacks that --attack takes."""
@@ -57,7 +57,7 @@ def attacks() -> None:
         click.echo(_cut(f"{name:<18}installed: {offered.value} (--attack {name})"))
 
 
-@list_.command()
+@list_.command(short_help="What can be audited: the functions of a package.")
 @click.argument("package", default="mechanisms")
 @debug_option
 def mechanisms(package: str) -> int:
@@ -138,7 +138,8 @@ def _target(function: Callable[..., Any]) -> str:
 
 
 def _summary(function: Callable[..., Any]) -> str:
-    return (inspect.getdoc(function) or "").partition("\n")[0]
+    """Return the first paragraph of a docstring, whose first line may end within a sentence."""
+    return " ".join((inspect.getdoc(function) or "").partition("\n\n")[0].split())
 
 
 def _cut(line: str) -> str:

@@ -16,7 +16,10 @@ COMMANDS = {
     "bound": ("dpaudit.cli.bound:bound", "Audit draws that were made elsewhere."),
     "explain": ("dpaudit.cli.explain:explain", "Show what a privacy claim means."),
     "report": ("dpaudit.cli.report:report", "Recheck and show the results of run --json."),
-    "list": ("dpaudit.cli.list:list_", "List definitions, or the mechanisms of a package."),
+    "list": (
+        "dpaudit.cli.list:list_",
+        "List definitions, attacks, or the mechanisms of a package.",
+    ),
     "schema": ("dpaudit.cli.schema:schema", "Print the JSON schema of configuration files."),
 }
 

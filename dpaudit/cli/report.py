@@ -13,6 +13,7 @@ from dpaudit.cli.group import debug_option
 from dpaudit.cli.output import Printer
 from dpaudit.errors import DpauditError, UsageError
 from dpaudit.reports.json import from_json
+from dpaudit.targets.files import near_file
 
 
 @click.command(short_help="Recheck and show the results of run --json.")
@@ -57,7 +58,7 @@ def _read(file: Path) -> list[AuditResult]:
         with click.open_file(str(file), encoding="utf-8") as stream:
             return from_json(stream.read())
     except FileNotFoundError:
-        raise UsageError(f"there is no file {str(file)!r}") from None
+        raise UsageError(f"there is no file {str(file)!r}.{near_file(file)}") from None
     except (OSError, UnicodeDecodeError) as error:
         raise UsageError(f"{file} cannot be read: {error}") from error
     except DpauditError as error:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -20,6 +20,7 @@ from dpaudit.cli.group import DEBUG, debug_option
 from dpaudit.cli.output import Printer
 from dpaudit.config import build_spec, load_config
 from dpaudit.errors import ConfigurationError, UsageError
+from dpaudit.targets.import_path import split
 
 _CONFIGURATIONS = (".yaml", ".yml")
 _STDOUT = "-"
@@ -142,6 +143,7 @@ def _requested(targets: Sequence[str], settings: dict[str, Any]) -> list[AuditSp
     """Return the audits asked for, from files, all of which are read before anything runs."""
     if _are_files(targets):
         return _from_files([Path(target) for target in targets], settings)
+    _check_no_folder(targets)
     files = [target for target in targets if target.endswith(_CONFIGURATIONS)]
     if files:
         raise UsageError(f"give configuration files or one import path, not both: {files[0]!r}")
@@ -150,6 +152,8 @@ def _requested(targets: Sequence[str], settings: dict[str, Any]) -> list[AuditSp
             f"one import path at a time, not {len(targets)} ({', '.join(targets)}); "
             "list them in a configuration file, or quote a value that has spaces"
         )
+    if targets:
+        split(targets[0])  # what names no function is told so before what else is missing
     _check_complete(targets[0] if targets else "--command …", settings)
     named = {"mechanism": targets[0]} if targets else {}
     return [build_spec({**named, **settings})]
@@ -157,6 +161,26 @@ def _requested(targets: Sequence[str], settings: dict[str, Any]) -> list[AuditSp
 
 def _are_files(targets: Sequence[str]) -> bool:
     return bool(targets) and all(target.endswith(_CONFIGURATIONS) for target in targets)
+
+
+def _check_no_folder(targets: Sequence[str]) -> None:
+    for target in targets:
+        folder = Path(target)
+        if not folder.is_dir() or (folder / "__init__.py").is_file():  # a package
+            continue
+        file = next(_configurations(folder), None)
+        if file is None:
+            raise UsageError(
+                f"{target!r} is a folder, without configuration files; give a .yaml file, or the "
+                "import path of a mechanism, package.module:function"
+            )
+        raise UsageError(f"{target!r} is a folder; name a file in it, e.g. {file}")
+
+
+def _configurations(folder: Path) -> Iterator[Path]:
+    """Yield the configuration files in a folder, then those one level below."""
+    for pattern in ("[!.]*.y*ml", "[!.]*/[!.]*.y*ml"):
+        yield from (one for one in sorted(folder.glob(pattern)) if one.suffix in _CONFIGURATIONS)
 
 
 def _from_files(paths: Sequence[Path], settings: dict[str, Any]) -> list[AuditSpec]:

@@ -227,7 +227,7 @@ def _whole(key: str, value: Any) -> Any:
     """Return an integer, also from 1e6, which YAML and JSON read as a float."""
     if value is UNSET:
         return value
-    if isinstance(value, str) or not float(value).is_integer():
+    if isinstance(value, str) or (isinstance(value, float) and not value.is_integer()):
         raise problem((key,), f"{key}={value!r} must be a whole number")
     return int(value)
 

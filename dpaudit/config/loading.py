@@ -25,6 +25,7 @@ from dpaudit.config.schema import (
 )
 from dpaudit.config.targets import PROCESS, PYTHONIC, SINGLE_TARGET
 from dpaudit.errors import ConfigurationError
+from dpaudit.targets.files import near_file
 from dpaudit.targets.yaml_values import YamlError, compose, construct, line_of
 
 # Keys that flags add to instead of replacing: `--epsilon 2` keeps the file's δ.
@@ -115,7 +116,9 @@ def _read(path: pathlib.Path) -> str:
     try:
         return path.read_text("utf-8-sig")
     except FileNotFoundError:
-        raise ConfigurationError(f"there is no configuration file {str(path)!r}") from None
+        raise ConfigurationError(
+            f"there is no configuration file {str(path)!r}.{near_file(path)}"
+        ) from None
     except (OSError, UnicodeDecodeError) as error:
         raise ConfigurationError(f"{path}: cannot be read: {error}") from None
 

@@ -16,6 +16,7 @@ from dpaudit.config.durations import parse_duration
 from dpaudit.config.problems import Path, about, problem
 from dpaudit.config.schema import AuditSettings, TargetSettings
 from dpaudit.errors import ConfigurationError
+from dpaudit.targets.files import near_file
 from dpaudit.targets.import_path import located
 from dpaudit.targets.target import (
     CommandTarget,
@@ -88,7 +89,8 @@ def _single(given: TargetSettings, base: Folder, path: Path) -> SingleTarget:
     for key in _LIMITS:
         if getattr(given, key) is not UNSET:
             raise problem(
-                (*path, key), f"{key} is for a process of its own; give isolate: true as well"
+                (*path, key),
+                f"{key} is for a process of its own; give isolate: true (--isolate) as well",
             )
     return target
 
@@ -141,7 +143,9 @@ def _words(command: list[str] | str, base: Folder, path: Path) -> tuple[str, ...
 
 def _python(name: str, base: Folder, path: Path) -> str:
     with about(*path, "python"):
-        return _program(str(pathlib.Path(name).expanduser()), base, "python")
+        # A path loses its leading `./`, which says that it is not to be looked for on PATH.
+        found = str(pathlib.Path(name).expanduser()) if name.startswith("~") else name
+        return _program(found, base, "python")
 
 
 def _program(name: str, base: Folder, key: str) -> str:
@@ -155,7 +159,8 @@ def _program(name: str, base: Folder, key: str) -> str:
     places = [name] if base is None else [name, f"{base}{os.sep}{name}"]
     found = next((one for one in places if pathlib.Path(one).is_file()), None)
     if found is None:
-        raise ConfigurationError(f"{key}: there is no program {name!r}")
+        near = next(filter(None, map(near_file, map(pathlib.Path, places))), "")
+        raise ConfigurationError(f"{key}: there is no program {name!r}.{near}")
     if not os.access(found, os.X_OK):
         raise ConfigurationError(f"{key}: {found!r} is not executable; chmod +x makes it so")
     return found

@@ -78,17 +78,17 @@ class Program:
     def __init__(self, target: CommandTarget) -> None:
         self._name, self._timeout = target.name, target.limits.timeout
         self.child = Child(target.words, memory=target.limits.memory)
-        self.hello = self._greeted()
+        self.hello = self._greeted(target.limits.doubts())
         self._has_answered = False
 
-    def _greeted(self) -> Hello:
+    def _greeted(self, doubts: str) -> Hello:
         wanted = f'its first line must be {{"dpaudit": {VERSION}}}, written out at once (flushed)'
         left = _Clock(_GREETING).left
         try:
             line = self.child.wait(partial(self.child.line, LONGEST), left)
             return msgspec.json.decode(line, type=Hello)
         except Ended as end:
-            what = f"ended ({end})"
+            what = f"ended ({end}){doubts}"
         except TimedOut:
             what = f"wrote no line within {_GREETING:g} s"
         except (ValueError, msgspec.DecodeError) as error:

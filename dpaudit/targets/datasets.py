@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from dpaudit.errors import DatasetError, DpauditError, did_you_mean
+from dpaudit.targets.files import near_file, read_npy
 from dpaudit.targets.import_path import located, resolve
 
 FILE, IMPORT = "@", "import:"
@@ -94,10 +95,9 @@ def _read(name: str, base: Path | None) -> Any:
 
 
 def _near(name: str, base: Path | None) -> str:
-    folders = [Path(name).parent] if base is None else [Path(name).parent, base]
-    where = " or ".join(dict.fromkeys(str(folder.resolve()) for folder in folders))
-    there = [file.name for folder in folders if folder.is_dir() for file in folder.iterdir()]
-    return f" in {where}.{did_you_mean(Path(name).name, there)}"
+    places = [Path(name)] if base is None else [Path(name), base / name]
+    where = " or ".join(dict.fromkeys(str(place.parent.resolve()) for place in places))
+    return f" in {where}.{next(filter(None, map(near_file, places)), '')}"
 
 
 def _read_json(file: Path) -> Any:
@@ -120,15 +120,6 @@ def _parse_yaml(text: str, name: str) -> Any:
     except YamlError as error:
         line = "" if error.line is None else f" (line {error.line})"
         raise DatasetError(f"{name} is neither JSON nor plain YAML: {error}{line}") from None
-
-
-def _read_npy(file: Path) -> Any:
-    try:
-        return np.load(file, allow_pickle=False)
-    except (ValueError, EOFError) as error:
-        raise DatasetError(
-            f"not a plain NumPy array (pickled objects are refused): {error}"
-        ) from None
 
 
 def _read_csv(file: Path) -> list[Any]:
@@ -174,7 +165,7 @@ READERS: Mapping[str, Callable[[Path], Any]] = {
     ".yaml": _read_yaml,
     ".yml": _read_yaml,
     ".csv": _read_csv,
-    ".npy": _read_npy,
+    ".npy": read_npy,
 }
 
 

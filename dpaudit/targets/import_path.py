@@ -10,7 +10,7 @@ import pkgutil
 import sys
 import traceback
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -83,9 +83,35 @@ def listing(names: Iterable[str]) -> str:
 def _without_colon(path: str) -> str:
     if path.endswith(".py"):
         return f"target {path!r} names a file only; add the function: {path}:NAME"
+    if _is_module(path):
+        return f"target {path!r} is a {_inside(_named_module(path))}"
     head, _, tail = path.rpartition(".")
+    if head and _is_package(head) and not hasattr(_named_module(head), tail):
+        return _no_such_module(path, path)
     example = f"{head}:{tail}" if head and tail else f"{path}:NAME"
     return f"target {path!r} has no ':' between module and function; write {example}"
+
+
+def _is_module(name: str) -> bool:
+    _make_importable(os.getcwd())
+    with suppress(Exception, SystemExit):  # of the code of the packages that it is in
+        return importlib.util.find_spec(name) is not None
+    return False
+
+
+def _is_package(name: str) -> bool:
+    return _is_module(name) and hasattr(_named_module(name), "__path__")
+
+
+def _inside(module: ModuleType) -> str:
+    """Return what a module is, and how what is in it is named."""
+    name, callables = module.__name__, public_callables(module)
+    modules = list(_siblings(name))
+    if modules and not callables:
+        there = f"{name}.MODULE:NAME. There is: {listing(modules)}."
+        return f"package; name what is in one of its modules: {there}"
+    there = f" There is: {listing(callables)}." if callables else ""
+    return f"module; name what is in it: {name}:NAME.{there}"
 
 
 def _attribute(owner: Any, name: str, path: str) -> Any:

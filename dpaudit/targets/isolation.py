@@ -6,6 +6,7 @@ import inspect
 import json
 import mmap
 import os
+import re
 import sys
 import tempfile
 import time
@@ -34,6 +35,8 @@ _KEPT = 200
 _LONGEST_REPLY = 1 << 16
 # Seconds beyond those of its draws that a batch may take: NumPy may have to be imported first.
 _TO_PREPARE = 5.0
+# What an import, or making the mechanism, raises for want of memory.
+_LACKS = re.compile(r": (ImportError|MemoryError|OSError|RuntimeError|SystemError)\b")
 # Set in every worker, where a script that audits at its top level would start the next one.
 _INSIDE = "DPAUDIT_WORKER"
 
@@ -75,9 +78,11 @@ class Worker:
         except Ended as end:
             raise TargetError(
                 f"{target.name} cannot be set up in a process of its own, which ended: {end}"
+                f"{target.limits.doubts()}"
             ) from None
         except MechanismError as error:
-            raise TargetError(str(error)) from None
+            doubts = target.limits.doubts() if _LACKS.search(str(error)) else ""
+            raise TargetError(f"{error}{doubts}") from None
         return reply
 
     def take(self, number: int, dataset: Any) -> None:

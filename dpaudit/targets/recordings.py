@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from dpaudit.errors import DatasetError, did_you_mean
 from dpaudit.stats.one_run import Guesses
+from dpaudit.targets.files import near_file, read_npy
 
 Raw = list[Any] | NDArray[Any]
 # Of one column: its values. Named columns of equal length are a table.
@@ -72,7 +73,7 @@ def _read(file: Path) -> Raw | Columns:
     try:
         found = reader(file)
     except FileNotFoundError:
-        raise DatasetError(f"there is no file {str(file)!r}{_near(file)}") from None
+        raise DatasetError(f"there is no file {str(file)!r}.{near_file(file)}") from None
     except DatasetError as error:
         raise DatasetError(f"{file}: {error}") from error.__cause__
     except (OSError, UnicodeDecodeError) as error:
@@ -82,23 +83,12 @@ def _read(file: Path) -> Raw | Columns:
     return found
 
 
-def _near(file: Path) -> str:
-    folder = file.parent
-    names = [one.name for one in folder.iterdir()] if folder.is_dir() else []
-    return f".{hint}" if (hint := did_you_mean(file.name, names)) else ""
-
-
 def _size(found: Raw | Columns) -> int:
     return len(next(iter(found.values()), [])) if isinstance(found, dict) else len(found)
 
 
 def _read_npy(file: Path) -> Raw | Columns:
-    try:
-        array: NDArray[Any] = np.load(file, allow_pickle=False)
-    except (ValueError, EOFError) as error:
-        raise DatasetError(f"not a plain NumPy array (pickled objects are refused): {error}") from (
-            None
-        )
+    array = read_npy(file)
     if array.ndim == 0:
         raise DatasetError("the array has no rows; give one outcome a row")
     if array.dtype.names:

@@ -102,6 +102,12 @@ class Limits:
         if self.memory is not None and self.memory <= 0:
             raise TargetError(f"memory_limit={self.memory!r} must be above 0 bytes")
 
+    def doubts(self) -> str:
+        """Return what to think of when a process does not start: of its memory, or of nothing."""
+        if self.memory is None:
+            return ""
+        return f" (memory_limit={self.memory:,} bytes may be too small to start in)"
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IsolatedTarget:

@@ -134,8 +134,8 @@ def raised(error: BaseException) -> Any:
 
 
 def words(error: BaseException) -> str:
-    """Return an exception in one line."""
-    message = " ".join(str(error).split())[:300]
+    """Return an exception in one line, without the advice that NumPy puts in front."""
+    message = " ".join(str(error).rpartition("Original error was: ")[2].split())[:300]
     return f"{type(error).__name__}: {message}" if message else type(error).__name__
 
 

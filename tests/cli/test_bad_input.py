@@ -83,6 +83,28 @@ USAGE: dict[str, tuple[tuple[str, ...], str]] = {
     "not callable": (("m.py:number", *INPUTS, *CLAIM), "is of type int, which cannot be called"),
     "async": (("m.py:waits", *INPUTS, *CLAIM), "asyncio.run"),
     "no path": (("laplace", *INPUTS, *CLAIM), "laplace"),
+    "a module": (("m", *INPUTS, *CLAIM), "is a module; name what is in it: m:NAME. There is: lap"),
+    "a module, no inputs": (("mechanisms.laplace",), "mechanisms.laplace:NAME. There is: laplace,"),
+    "a package": (("mechanisms",), "mechanisms.MODULE:NAME. There is: dependence, "),
+    "no such module": (("mechanisms.laplase",), "package 'mechanisms'. Did you mean 'laplace'?"),
+    "missing Python": (
+        ("m.py:laplace", *INPUTS, *CLAIM, "--python", "./m.pi"),
+        "there is no program './m.pi'. Did you mean 'm.py'?",
+    ),
+    "limits without a process": (
+        ("m.py:laplace", *INPUTS, *CLAIM, "--memory-limit", "1GB"),
+        "give isolate: true (--isolate) as well",
+    ),
+    "many samples": (
+        ("m.py:laplace", *INPUTS, *CLAIM, "--samples", "1e30"),
+        "samples=1.00e+30 is more than can be counted exactly; give at most 1,000,000,000,000,000",
+    ),
+    "endless samples": (
+        ("m.py:laplace", *INPUTS, *CLAIM, "--samples", "1e999999999"),
+        "--samples '1e999999999' is too large",
+    ),
+    "two claims": (("m.py:laplace", *INPUTS, *CLAIM, "--mu", "1"), "it takes mu or sigma"),
+    "two spellings": (("m.py:laplace", *INPUTS, "--mu", "1", "--sigma", "1"), "give one of them"),
     "unparsable dataset": (("m.py:laplace", "--d1", "[1", "--d2", "1", *CLAIM), "--d1"),
     "no such dataset": (("m.py:laplace", "--d1", "@x.csv", "--d2", "1", *CLAIM), "no such file"),
     "no d2": (("m.py:laplace", "--d1", "0", *CLAIM), "--d2 is missing"),
@@ -118,7 +140,34 @@ def test_requests_that_cannot_be_carried_out(name: str) -> None:
     assert said in line
 
 
+def test_a_folder_is_no_request(folder: Path) -> None:
+    (folder / "batches").mkdir()
+    remedy = "give a .yaml file, or the import path of a mechanism, package.module:function"
+    assert f"'batches' is a folder, without configuration files; {remedy}" in refused("batches")
+    (folder / "batches" / "b.yaml").touch()
+    assert "'batches' is a folder; name a file in it, e.g. batches/b.yaml" in refused("batches")
+    assert "'.' is a folder; name a file in it, e.g. batches/b.yaml" in refused(".", "a.yaml")
+
+
+def test_a_missing_file_and_the_nearest_one(folder: Path) -> None:
+    (folder / "batches").mkdir()
+    (folder / "batches" / "audits.yaml").touch()
+    assert "'batches/audit.yaml'. Did you mean 'audits.yaml'?" in refused("batches/audit.yaml")
+    assert "'batch/audits.yaml'. Did you mean 'batches'?" in refused("batch/audits.yaml")
+
+
+def refused(*words: str) -> str:
+    result = run(*words)
+    assert result.exit_code == 2, result.output
+    return one_line(result)
+
+
 FILES: dict[str, tuple[str, str]] = {
+    "many samples": (f"version: 1\naudits:\n  - {GOOD}, samples: 1e30}}\n", "give at most 1,000"),
+    "more samples": (
+        f"version: 1\naudits:\n  - {GOOD}, samples: 1{'0' * 400}}}\n",
+        "samples=1.00e+400 is more than can be counted",
+    ),
     "unknown key": (f"version: 1\naudits:\n  - {GOOD}, sampels: 9}}\n", "Did you mean 'samples'?"),
     "duplicate name": (f"version: 1\naudits:\n  - {GOOD}}}\n  - {GOOD}}}\n", "used twice"),
     "Python tag": ("version: 1\naudits: !!python/object/apply:os.getcwd []\n", "refused"),

@@ -49,6 +49,16 @@ def test_the_report_shows_it_again(dpaudit: Any, files: list[str], tmp_path: Pat
     assert again.stdout.startswith(first.stdout)
 
 
+def test_what_was_not_looked_at_is_said(dpaudit: Any, files: list[str], tmp_path: Path) -> None:
+    said = dpaudit("bound", *files, "--epsilon", "1").stdout
+    remedy = "dpaudit run --floating-point looks at them"
+    assert f"Not looked at: low-order bits of floats ({remedy})." in " ".join(said.split())
+    whole = [tmp_path / name for name in ("n1.npy", "n2.npy")]
+    for path in whole:
+        np.save(path, np.random.default_rng(len(path.name)).integers(0, 9, 1_500))
+    assert "Not looked at" not in dpaudit("bound", *whole, "--epsilon", "1").stdout
+
+
 def test_json_to_standard_output(dpaudit: Any, files: list[str]) -> None:
     result = dpaudit("bound", *files, "--epsilon", "0.4", "--json", "-")
     assert json.loads(result.stdout)["audits"][0]["verdict"] == "VIOLATION"
@@ -102,6 +112,9 @@ def test_guesses_in_a_file(dpaudit: Any, tmp_path: Path) -> None:
         ("{d1} {d2} --arm x --epsilon 1", "--arm x takes one file"),
         ("{d1} --arm x --epsilon 1", "has no named columns"),
         ("{d1} nowhere.npy --epsilon 1", "there is no file 'nowhere.npy'"),
+        ("{d1} {d1} --epsilon 1", "d1.npy' is given twice; give one file with the outputs of d1"),
+        ("{d1} {twin} --epsilon 1", "twin.npy' is given twice, once as '.*d1.npy'; give one file"),
+        ("{d1} {text} --epsilon 1", "text.npy: not an array .* save it anew with numpy.save"),
         ("{d1} {d2} --epsilon 1 --confidence 2", "confidence=2.0 must lie in"),
         ("{d1} {d2} --epsilon -1", "epsilon"),
         ("{d1} {d2} --epsilon 1 --json nowhere/x.json", "cannot write nowhere/x.json"),
@@ -115,7 +128,11 @@ def test_guesses_in_a_file(dpaudit: Any, tmp_path: Path) -> None:
 def test_one_message_with_the_remedy(
     dpaudit: Any, files: list[str], words: str, message: str
 ) -> None:
-    result = dpaudit("bound", *words.format(d1=files[0], d2=files[1]).split())
+    twin, text = (Path(files[0]).with_name(f"{name}.npy") for name in ("twin", "text"))
+    twin.symlink_to(files[0])
+    text.write_text("1 2 3")
+    names = {"d1": files[0], "d2": files[1], "twin": twin, "text": text}
+    result = dpaudit("bound", *words.format(**names).split())
     assert result.exit_code == 2
     assert result.stdout == ""
     assert result.stderr.count("\n") == 1

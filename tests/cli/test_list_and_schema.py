@@ -73,6 +73,13 @@ def test_wrong_packages(dpaudit: Any, package: Path, name: str, code: int, messa
     assert message in result.stderr
 
 
+def test_a_first_sentence_that_is_longer_than_a_line(dpaudit: Any, package: Path) -> None:
+    (package / "long.py").write_text('def f(x):\n    """As after\n    a fork.\n\n    More."""\n')
+    invalidate_caches()
+    result = dpaudit("list", "mechanisms", f"{package.name}.long")
+    assert result.stdout.endswith("As after a fork.\n")
+
+
 def test_a_package_without_functions_matches_nothing(dpaudit: Any, package: Path) -> None:
     (package / "empty.py").write_text("")
     invalidate_caches()

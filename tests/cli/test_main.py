@@ -49,6 +49,23 @@ def test_no_command_is_a_request_for_help(dpaudit: Any) -> None:
     assert result.stdout.startswith("Usage: dpaudit")
 
 
+@pytest.mark.parametrize(
+    ("word", "known"),
+    [("list", "attacks, definitions, mechanisms"), ("explain", "posterior, profile, tradeoff")],
+)
+def test_a_group_alone_says_what_is_missing(dpaudit: Any, word: str, known: str) -> None:
+    result = dpaudit(word)
+    assert (result.exit_code, result.stdout) == (2, "")
+    said = f"error: a command is missing: {known} (see 'dpaudit {word} --help')\n"
+    assert result.stderr == said
+
+
+def test_summaries_of_commands_are_whole(dpaudit: Any) -> None:
+    assert "List definitions, attacks, or the mechanisms of a package." in dpaudit("--help").stdout
+    for group in ("list", "explain"):
+        assert "..." not in dpaudit(group, "--help").stdout.partition("Commands:")[2]
+
+
 def test_version(dpaudit: Any) -> None:
     result = dpaudit("--version")
     assert result.exit_code == 0

@@ -88,6 +88,13 @@ def test_files_that_are_not_ours_exit_2(
     assert result.stderr.count("\n") == 1
 
 
+def test_a_missing_file_and_the_nearest_one(dpaudit: Any, tmp_path: Path) -> None:
+    (tmp_path / "result.json").touch()
+    result = dpaudit("report", tmp_path / "results.json")
+    assert result.exit_code == 2
+    assert "results.json'. Did you mean 'result.json'?" in result.stderr
+
+
 def test_unreadable_files_exit_2(dpaudit: Any, tmp_path: Path) -> None:
     assert "there is no file" in dpaudit("report", tmp_path / "missing.json").stderr
     assert dpaudit("report", tmp_path).exit_code == 2

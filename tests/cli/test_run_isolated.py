@@ -68,6 +68,8 @@ def test_another_python_runs_it(dpaudit: Invoke) -> None:
         ((f"{FAULTY}:plain", "--isolate", "--param", "sise=1"), "has no parameter 'sise'"),
         ((f"{FAULTY}:plain", "--timeout", "1s"), "give isolate: true"),
         ((f"{FAULTY}:plain", "--isolate", "--exact"), "leave out exact"),
+        ((f"{FAULTY}:plain", "--isolate", "--memory-limit", "5"), "memory_limit=5 bytes may be"),
+        (("--command", "cat", "--memory-limit", "5"), "(memory_limit=5 bytes may be too small"),
     ],
 )
 def test_what_cannot_be_done_is_said_at_once(
@@ -77,6 +79,15 @@ def test_what_cannot_be_done_is_said_at_once(
     result = dpaudit("run", *words, *INPUTS, "--epsilon", "1")
     assert result.exit_code == 2, result.output
     assert message in " ".join(result.output.split())
+
+
+def test_a_small_memory_is_suspected_of_what_it_may_have_done(dpaudit: Invoke) -> None:
+    flags = ("--isolate", *INPUTS, "--epsilon", "1", "--memory-limit")
+    for name, limit, is_suspect in (("laplace", "40MB", True), ("nope", "1GB", False)):
+        said = dpaudit("run", f"mechanisms.laplace:{name}", *flags, limit).stderr
+        assert said.startswith("error: ")
+        assert ("may be too small to start in" in said) is is_suspect
+        assert "PLEASE READ" not in said
 
 
 def test_callables() -> None:

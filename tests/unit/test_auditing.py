@@ -381,3 +381,9 @@ def test_an_import_path_is_audited_too() -> None:
     assert result.target == "mechanisms.laplace:laplace, epsilon=1"
     with pytest.raises(UsageError, match="give both as callables"):
         dpaudit.audit("m:f", 0, 1, PureDP(1.0), post_process=abs)
+
+
+def test_more_draws_than_can_be_counted_are_refused() -> None:
+    for samples in (10**15 + 1, 10**5000):
+        with pytest.raises(UsageError, match=r"give at most 1,000,000,000,000,000$"):
+            dpaudit.audit("mechanisms.laplace:laplace", 0, 1, PureDP(1.0), samples=samples)

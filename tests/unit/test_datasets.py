@@ -115,7 +115,7 @@ def test_missing_and_unknown_files(folder: Path) -> None:
         ("x.csv", "", "no rows"),
         ("x.csv", "a,b\n1\n", "row 2 has 1 cells, the first one has 2"),
         ("x.csv", "a,a\n1,2\n", "the column 'a' is there twice"),
-        ("x.npy", "text", "not a plain NumPy array"),
+        ("x.npy", "text", "not an array of numbers or text"),
     ],
 )
 def test_bad_content(folder: Path, name: str, content: str, words: str) -> None:

@@ -92,6 +92,24 @@ def test_missing_colon_proposes_the_path_that_was_meant() -> None:
     assert "write laplace:NAME" in message("laplace")
 
 
+def test_a_module_alone_is_told_from_what_is_in_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert "is a module; name what is in it: mechanisms.laplace:NAME. There is: laplace," in (
+        message("mechanisms.laplace")
+    )
+    assert "write numpy:zeros" in message("numpy.zeros")
+    write(tmp_path / "own_package_that_fails" / "__init__.py", "1/0")
+    monkeypatch.chdir(tmp_path)
+    assert "ZeroDivisionError" in message("own_package_that_fails")
+    assert "has no ':'" in message("own_package_that_fails.noise.draw")
+
+
+def test_what_is_missing_in_a_package_is_named() -> None:
+    text = message("mechanisms.laplase")
+    assert "no module 'laplase' in the package 'mechanisms'. Did you mean 'laplace'?" in text
+
+
 @pytest.mark.parametrize("path", [":f", "math:", "math:1f", "math:a..b"])
 def test_malformed_path(path: str) -> None:
     assert "not an import path" in message(path)

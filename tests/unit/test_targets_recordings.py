@@ -127,7 +127,7 @@ def test_csv_that_is_none(tmp_path: Path, text: str, match: str) -> None:
 @pytest.mark.parametrize(
     ("name", "content", "match"),
     [
-        ("d.npy", b"abc", "not a plain NumPy array"),
+        ("d.npy", b"abc", "not an array of numbers or text as numpy.save writes it"),
         ("d.jsonl", b"1\n{\n", "line 2 is not valid JSON"),
         ("d.parquet", b"abc", "not a Parquet file"),
         ("d.csv", b"x\n\xff\n", "cannot be read"),
@@ -143,8 +143,13 @@ def test_files_that_cannot_be_read(tmp_path: Path, name: str, content: bytes, ma
 def test_pickled_arrays_are_refused(tmp_path: Path) -> None:
     np.save(tmp_path / "d.npy", np.array([{}], dtype=object))
     np.save(tmp_path / "e.npy", np.float64(1))
-    with pytest.raises(DatasetError, match="pickled objects are refused"):
+    with pytest.raises(DatasetError, match="pickled objects are refused") as refusal:
         read_pair(tmp_path / "d.npy", tmp_path / "d.npy")
+    assert "pickle.load" not in str(refusal.value)
+    with (tmp_path / "z.npy").open("wb") as stream:
+        np.savez(stream, np.ones(3))
+    with pytest.raises(DatasetError, match=r"z\.npy: not an array"):
+        read_pair(tmp_path / "z.npy", tmp_path / "z.npy")
     with pytest.raises(DatasetError, match="the array has no rows"):
         read_pair(tmp_path / "e.npy", tmp_path / "e.npy")
 
