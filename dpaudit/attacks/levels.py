@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
+from dpaudit.attacks.ramps import LEVELS, Smoothed, smoothed
 from dpaudit.draws import LevelArray, SelectionDraws
 from dpaudit.outcomes import Outcomes
 
@@ -18,7 +20,6 @@ if TYPE_CHECKING:
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 
-LEVELS = 64
 FOLDS = 5
 _TAIL_LEVELS = 16
 # Draws that are levelled at a time; of many more, what lies between leaves the cache.
@@ -65,7 +66,7 @@ class LevelMap(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, eq=False)
 class Candidate:
     """One way of ordering outcomes, and how it fared on draws that it was not fitted to.
 
@@ -86,6 +87,11 @@ class Candidate:
     scored: Scored | None = None
     is_smooth: bool = False
     position: FloatArray | None = None
+
+    @cached_property
+    def smoothed(self) -> Smoothed:
+        """The counts of what was seen, smoothed."""
+        return smoothed(self.held_out[:-1], self.position)
 
 
 class Attack(Protocol):

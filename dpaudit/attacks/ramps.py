@@ -16,6 +16,8 @@ from numpy.typing import NDArray
 
 FloatArray = NDArray[np.float64]
 
+# There are hardly ever more levels.
+LEVELS = 64
 # Nats by which a ramp must explain the draws better than without it: there are thousands to choose
 # from. More ramps than a few are hardly ever worth that.
 _LEAST_GAIN = 6.0
@@ -101,6 +103,11 @@ class _Ramps:
 
 @lru_cache(maxsize=128)
 def _ramps(levels: int) -> _Ramps:
+    if levels < LEVELS:  # those that end within fewer levels are the same ones
+        most = _ramps(LEVELS)
+        inside = most.end < levels
+        rise = np.ascontiguousarray(most.rise[:levels, inside])
+        return _Ramps(most.start[inside], most.end[inside], rise, rise**2)
     start, end = np.triu_indices(levels, 1)
     place = np.arange(levels)[:, None]
     rise = np.zeros((levels, len(start)))

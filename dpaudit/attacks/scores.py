@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 
 from dpaudit.attacks.digitiser import Digitiser
 from dpaudit.attacks.levels import (
-    LEVELS,
     PENALTY,
     Candidate,
     FloatArray,
@@ -20,6 +19,7 @@ from dpaudit.attacks.levels import (
     LevelMap,
     tail_refined,
 )
+from dpaudit.attacks.ramps import LEVELS
 from dpaudit.draws import LevelArray, SelectionDraws
 from dpaudit.outcomes import KIND, Outcomes
 

@@ -32,7 +32,6 @@ from dpaudit.attacks.levels import (
 )
 from dpaudit.attacks.logistic import logistic
 from dpaudit.attacks.one_dimensional import one_dimensional
-from dpaudit.attacks.ramps import Smoothed, smoothed
 from dpaudit.attacks.rules import (
     RuleTable,
     never_abstaining,
@@ -90,7 +89,7 @@ class Aim:
     def chosen_by(self, candidate: Candidate) -> FloatArray:
         """Return what every rule of a candidate is predicted to certify, to choose one of them."""
         if candidate.is_smooth and not self.for_delta:
-            fit = _smoothed(candidate)
+            fit = candidate.smoothed
             table = RuleTable.smoothed(fit, int(candidate.held_out.sum()))
             if fit.follows:
                 return self._predicted(table, PENALTY_FOLLOWING)
@@ -273,16 +272,12 @@ def _best(candidates: list[Candidate], aim: Aim) -> Candidate:
     log-ratios go along with what they order by, the one that explains the draws best: that tells
     how good an order is, where the promise depends on the luck of a few rare outputs."""
     best = max(candidates, key=lambda one: _promise(one, aim))
-    if aim.for_delta or not best.is_smooth or not _smoothed(best).follows:
+    if aim.for_delta or not best.is_smooth or not best.smoothed.follows:
         return best
     enough = _ABOUT_AS_MUCH * _promise(best, aim)[0]
     near = [one for one in candidates if one.is_smooth and _promise(one, aim)[0] >= enough]
-    fits = [(one, _smoothed(one)) for one in near]
-    return max((one for one in fits if one[1].follows), key=lambda one: one[1].worth)[0]
-
-
-def _smoothed(candidate: Candidate) -> Smoothed:
-    return smoothed(candidate.held_out[:-1], candidate.position)
+    following = [one for one in near if one.smoothed.follows]
+    return max(following, key=lambda one: one.smoothed.worth)
 
 
 def _promise(candidate: Candidate, aim: Aim) -> tuple[float, float]:
