@@ -141,14 +141,15 @@ class Child:
         return bool(self.received)
 
     def has_read_all(self) -> bool:
-        """Return whether it has read what was sent to it; where that cannot be told, True."""
+        """Return whether it has read what was sent to it, but perhaps for the end of the last line;
+        where that cannot be told, True."""
         if self._unsent:
             return False
         if sys.platform != "linux" or self.has_ended:
             return True
         unread = bytearray(ctypes.sizeof(ctypes.c_int))
         fcntl.ioctl(self._in, termios.FIONREAD, unread)
-        return not any(unread)
+        return int.from_bytes(unread, sys.byteorder) <= 1
 
     def taken(self, size: int) -> bytes | None:
         """Take so many bytes; None while there are fewer."""

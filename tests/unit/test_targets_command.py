@@ -215,6 +215,20 @@ def test_malformed_answers_are_errors(body: str, words: str, program: Write) -> 
         mechanism.sample(0, 300, rng())
 
 
+def test_the_end_of_a_request_need_not_be_read(program: Write) -> None:
+    """A parser may be content with the closing bracket, and read the end of the line later."""
+    body = f"""{ECHO}
+while True:
+    text = b""
+    while not text.strip().endswith(b"}}"):
+        text += os.read(0, 1)
+    print(json.loads(text)["dataset"], flush=True)
+    time.sleep(0.02)"""
+    with running(program(body)) as mechanism:
+        assert mechanism.sample(7, 20, rng()) == [7] * 20
+        assert mechanism.sample(8, 20, rng()) == [8] * 20
+
+
 def test_complaints_without_end_block_nothing(program: Write) -> None:
     body = f"sys.stderr.write('z' * 300_000)\n{ECHO}"
     with running(program(body)) as mechanism:
