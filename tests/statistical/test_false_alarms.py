@@ -46,7 +46,7 @@ def test_its_invalid_twin_is_caught_by_the_same_check(case: Case, share: Interva
 def test_a_whole_audit_of_a_true_claim_does_not_exceed_its_level(
     case: Case, share: Interval
 ) -> None:
-    runs = 30
+    runs = 40
     refuted = play(case, runs, NOMINAL, np.random.SeedSequence([SEED, 1]))
     assert share(refuted, runs)[0] <= NOMINAL
 
