@@ -22,6 +22,7 @@ from dpaudit.attacks.atoms import atoms
 from dpaudit.attacks.innovations import innovations
 from dpaudit.attacks.levels import Attack
 from dpaudit.attacks.logistic import logistic
+from dpaudit.attacks.mean_differences import mean_differences
 from dpaudit.attacks.one_dimensional import one_dimensional
 from dpaudit.attacks.single_columns import single_columns
 
@@ -35,6 +36,7 @@ STEPS: tuple[tuple[str, tuple[Attack, ...], bool], ...] = (
     ("columns, and their sum", (), False),
     ("logistic regression", (logistic,), False),
     ("what is new in each", (innovations,), False),
+    ("difference of means", (mean_differences,), False),
     ("boosted trees", (), True),
 )
 
@@ -71,6 +73,12 @@ def signs_and_sums(x: float, size: int, rng: Rng) -> Batch:
     return np.column_stack([apart, agreeing_signs(x, size, rng, epsilon=0.5)])
 
 
+def gradient(x: float, size: int, rng: Rng) -> Batch:
+    """A thousand numbers with normal noise; all are a little larger for one input, by 3 standard
+    deviations together."""
+    return rng.normal(3 * x / math.sqrt(1_000), 1, (size, 1_000))
+
+
 # True ε; None for Gaussian noise, whose ε is not bounded.
 CASES: tuple[tuple[str, Mechanism, float | None], ...] = (
     ("prefix sums of 10, one answer differs", prefix_sums, 1.0),
@@ -79,6 +87,7 @@ CASES: tuple[tuple[str, Mechanism, float | None], ...] = (
     ("whether two signs agree", agreeing_signs, 1.0),
     ("the same, beside 18 columns of noise", signs_among_20, 1.0),
     ("ten small leaks, and two signs", signs_and_sums, 1.0),
+    ("a gradient of 1,000 entries", gradient, None),
 )
 
 
@@ -106,15 +115,17 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, default=3)
     given = parser.parse_args()
     print(f"ε_lower at 99 %, {given.samples:,} draws, median of {given.seeds} seeds")
+    print(f"(of the gradient {given.samples // 10:,} draws)")
     for name, mechanism, epsilon in CASES:
         truth = "∞" if epsilon is None else f"{epsilon:g}"
         print(f"\n{name} (ε = {truth})")
         attacks = CHEAP
+        samples = given.samples // 10 if mechanism is gradient else given.samples
         for added, more, trees in STEPS:
             attacks = (*attacks, *more)
             start = time.process_time()
             with only(attacks, trees=trees):
-                every = [epsilon_lower(mechanism, given.samples, s) for s in range(given.seeds)]
+                every = [epsilon_lower(mechanism, samples, s) for s in range(given.seeds)]
             seconds = (time.process_time() - start) / given.seeds
             print(f"  + {added:23} {median(every):6.3f}   {seconds:5.1f} CPU s", flush=True)
 

@@ -30,6 +30,8 @@ from dpaudit.pairs import NeighbouringPair
 from dpaudit.targets.target import CallableTarget, repeated
 
 EPSILON, DELTA = 1.0, 0.05
+# Entries of a vector that is too long for logistic regression.
+LONG = 520
 _TRUTH = 1 / (1 + math.exp(-EPSILON))
 _REVEALING = partial(reveal_or_randomize, delta=DELTA)
 # The trade-off function of randomised response: straight lines through the three points.
@@ -62,6 +64,11 @@ def prefix_sums(dataset: int, size: int, rng: np.random.Generator) -> NDArray[np
     answers = rng.laplace(scale=1 / EPSILON, size=(size, 6))
     answers[:, 3] += dataset
     return np.cumsum(answers, axis=1)
+
+
+def spread_out(dataset: int, size: int, rng: np.random.Generator) -> NDArray[np.float64]:
+    """Add normal noise to every entry of a long vector, of norm 3 for one of the inputs."""
+    return rng.normal(dataset * 3 / math.sqrt(LONG), 1, (size, LONG))
 
 
 def signs(dataset: int, size: int, rng: np.random.Generator) -> NDArray[np.float64]:
@@ -147,6 +154,7 @@ SETTINGS = (
         attacks=(FourthAnswer,),
         scale=2,
     ),
+    Setting("normal noise on a long vector: difference of means", spread_out, GaussianDP(3.0)),
 )
 
 

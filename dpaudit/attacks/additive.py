@@ -12,6 +12,7 @@ from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import ndtri
 
 from dpaudit.attacks.cells import Cells, make_cells
 from dpaudit.attacks.isotonic import pooled_counts
@@ -25,6 +26,8 @@ from dpaudit.outcomes import ABSENT, BEYOND, KIND, Outcomes
 _CELLS = 32
 # Log-ratios of cells move towards zero as if each had this many more draws of either input.
 _PRIOR = 4.0
+# So many columns are fitted in every way; of more, those that a quick look finds to tell most.
+_CLOSELY = 128
 # Nats that a fit must predict the input better by than a simpler one.
 _LEAST_GAIN = 1.0
 # Of the columns that weigh something, the share that may be noise.
@@ -75,16 +78,15 @@ class Total:
 
     def __init__(self, selection: SelectionDraws) -> None:
         self._is_d1, self._fold = selection.is_d1, folds(selection.size)
-        self._columns: list[_Fitted] = []
+        self._columns: list[_Divided] = []
 
     def add(self, cells: Cells, *places: NDArray[np.integer]) -> None:
         """Add a column, or several that are alike: every draw's cell in each."""
+        count = cells.intervals + len(cells.labels) + 1
         small = [place.astype(np.int32) for place in places]
-        times = len(places)
-        fits, gain = cell_weights(
-            cells, np.concatenate(small), np.tile(self._fold, times), np.tile(self._is_d1, times)
-        )
-        self._columns.append(_Fitted(cells, small, fits[FOLDS], fits[:FOLDS], fits[-2:], gain))
+        index = (self._fold * count + small) * 2 + ~self._is_d1
+        counts = np.bincount(index.ravel(), minlength=FOLDS * count * 2)
+        self._columns.append(_Divided(cells, small, counts.reshape(FOLDS, count, 2)))
 
     def settle(self) -> tuple[tuple[Cells, ...], list[float], FloatArray, FloatArray]:
         """Return the cells of every column with their log-ratios, how far each column moves the
@@ -92,28 +94,45 @@ class Total:
         kept, and by fits to two halves. Columns that may be noise weigh nothing."""
         tables, spread, halves = [], [], np.zeros((2, len(self._fold)))
         held_out, kept = np.zeros(len(self._fold)), np.zeros(len(self._fold))
-        telling = _telling([column.gain for column in self._columns])
-        for column, is_telling in zip(self._columns, telling, strict=True):
+        fitted = self._fitted()
+        telling = _telling([one.gain for one in fitted])
+        for column, fit, is_telling in zip(self._columns, fitted, telling, strict=True):
             said = np.zeros(len(self._fold))
             if is_telling:
                 for place in column.places:
-                    said += column.by_fold[self._fold, place]
-                    kept += column.weights[place]
-                    halves += column.halves[:, place]
+                    said += fit.by_fold[self._fold, place]
+                    kept += fit.weights[place]
+                    halves += fit.halves[:, place]
             held_out += said
             spread.append(float(said.std()))
-            tables.append(column.cells.with_values(is_telling * column.weights))
+            tables.append(column.cells.with_values(is_telling * fit.weights))
         return tuple(tables), spread, aligned(held_out, self._fold, kept), halves
+
+    def _fitted(self) -> list[_Fit]:
+        """Return what each column says. A look at one in every way takes milliseconds."""
+        if len(self._columns) <= _CLOSELY:
+            return [cell_weights(one.cells, one.counts) for one in self._columns]
+        fits = [cell_weights(one.cells, one.counts, quickly=True) for one in self._columns]
+        for place in np.argsort([-fit.gain for fit in fits], kind="stable")[:_CLOSELY]:
+            column = self._columns[place]
+            fits[place] = cell_weights(column.cells, column.counts)
+        return fits
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class _Fitted:
-    """A column: its cells, every draw's place in them, their log-ratios by the fit to all draws,
-    (cells,), by those without a fold, (folds, cells), and to two halves, (2, cells); and what is
-    gained on held-out draws."""
+class _Divided:
+    """A column: its cells, every draw's place in them, and the draws, (folds, cells, 2)."""
 
     cells: Cells
     places: list[NDArray[np.int32]]
+    counts: IntArray
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Fit:
+    """The log-ratios of a column's cells by the fit to all draws, (cells,), by those without a
+    fold, (folds, cells), and to two halves, (2, cells); and what is gained on held-out draws."""
+
     weights: FloatArray
     by_fold: FloatArray
     halves: FloatArray
@@ -133,18 +152,13 @@ def _telling(gains: Sequence[float]) -> NDArray[np.bool_]:
     return p <= (np.sort(p)[passes[-1]] if len(passes) else -1.0)
 
 
-def cell_weights(
-    cells: Cells, place: NDArray[np.integer], fold: IntArray, is_d1: NDArray[np.bool_]
-) -> tuple[FloatArray, float]:
-    """Return the log-ratio of every cell by fits without each fold, to all draws and to two halves
-    of them, (folds + 3, cells), and the gain.
+def cell_weights(cells: Cells, counts: IntArray, *, quickly: bool = False) -> _Fit:
+    """Return the log-ratio of every cell, from the draws by fold, cell and arm.
 
     Of fits from simple to free the one is kept that predicts the input best on held-out draws, by
     a multiple of it that does; a column that predicts nothing weighs nothing.
     """
-    count = cells.intervals + len(cells.labels) + 1
-    index = (fold * count + place) * 2 + ~is_d1
-    counts = np.bincount(index, minlength=FOLDS * count * 2).reshape(FOLDS, count, 2)
+    counts = counts.copy()
     # That an entry is not there says nothing of its own: the kind or a length has said it.
     for cell, label in enumerate(cells.labels, cells.intervals):
         if label == BEYOND or (label == ABSENT and not cells.name.startswith(KIND)):
@@ -152,21 +166,25 @@ def cell_weights(
     everything = counts.sum(axis=0)
     halves = counts[:_HALF].sum(axis=0), counts[_HALF:].sum(axis=0)
     train = np.stack([*(everything - counts), everything, *halves])
-    best, most_gained = np.zeros((len(train), count)), 0.0
-    for fit in _fits(train, cells.intervals):
+    best, most_gained = np.zeros(train.shape[:2]), 0.0
+    for fit in _fits(train, cells.intervals, quickly=quickly):
         scaled = _scale(fit[:FOLDS], counts) * fit
         gained = _gain(scaled[:FOLDS], counts)
         if gained > most_gained + _LEAST_GAIN:
             best, most_gained = scaled, gained
-    return best, most_gained
+    return _Fit(best[FOLDS], best[:FOLDS], best[-2:], most_gained)
 
 
-def _fits(train: IntArray, intervals: int) -> Sequence[FloatArray]:
+def _fits(train: IntArray, intervals: int, *, quickly: bool) -> Sequence[FloatArray]:
     """Return log-ratios of every cell, each (fits, cells): in a few ramps, in any order of size,
-    and free."""
-    free = np.stack([_shrunk(one) for one in train])
+    and free; quickly: along with the rank, and free."""
+    free = _shrunk(train)
     if intervals < 3:
         return [free]
+    if quickly:
+        along = free.copy()
+        along[:, :intervals] = _along(train[:, :intervals])
+        return [along, free]
     step = 1 if larger_for_d1(train[FOLDS, :intervals]) else -1
     in_ramps, in_order = free.copy(), free.copy()
     for ramps, ordered, one in zip(in_ramps, in_order, train, strict=True):
@@ -176,11 +194,29 @@ def _fits(train: IntArray, intervals: int) -> Sequence[FloatArray]:
     return [in_ramps, in_order, free]
 
 
+def _along(train: IntArray) -> FloatArray:
+    """Return log-ratios of intervals that are a multiple of the normal score of their middle ranks:
+    (fits, intervals), by one step of Newton's method."""
+    masses = train[FOLDS].sum(axis=1)
+    middle = (np.cumsum(masses) - masses / 2 + 0.5) / (masses.sum() + 1)
+    score = ndtri(middle)
+    score -= (masses @ score) / max(1, masses.sum())
+    draws, arms = train.sum(axis=2), train.sum(axis=1, keepdims=True)
+    share = (arms[..., 0] + 1) / (arms.sum(axis=2) + 2)
+    slope = (train[..., 0] - share * draws) @ score
+    bend = (share * (1 - share) * draws) @ score**2
+    return np.asarray((slope / np.maximum(bend, 1e-9))[:, None] * score)
+
+
 def _shrunk(counts: IntArray) -> FloatArray:
-    """Return log-ratios, nearer to zero where there are few draws; unseen cells say nothing."""
-    arms = counts.sum(axis=0)
-    expected = arms / max(1, arms.sum()) * 2
-    return np.where(counts.sum(axis=1) > 0, log_ratio(counts + _PRIOR * expected, arms), 0.0)
+    """Return (fits, cells) log-ratios of (fits, cells, 2) counts, nearer to zero where there are
+    few draws; unseen cells say nothing."""
+    arms = counts.sum(axis=1, keepdims=True)
+    expected = arms / np.maximum(1, arms.sum(axis=2, keepdims=True)) * 2
+    log_counts = np.log(counts + _PRIOR * expected + 0.5)
+    log_arms = np.log(arms + 1)
+    ratio = (log_counts[..., 0] - log_counts[..., 1]) - (log_arms[..., 0] - log_arms[..., 1])
+    return np.where(counts.sum(axis=2) > 0, ratio, 0.0)
 
 
 def _scale(fit: FloatArray, counts: IntArray) -> float:

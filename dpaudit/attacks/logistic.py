@@ -7,29 +7,21 @@ alone says next to nothing. Fitted by Newton's method with a ridge (the columns 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
 
-from dpaudit.attacks.features import (
-    Feature,
-    Number,
-    matrix,
-    scaled_features,
-    with_columns,
-    with_sides,
-)
+from dpaudit.attacks.features import Feature, matrix, scaled_features, with_sides
 from dpaudit.attacks.levels import FOLDS, Candidate, FloatArray, folds
+from dpaudit.attacks.linear import MOST_FEATURES, Linear, filled
 from dpaudit.attacks.products import gram, solved, summed, times
-from dpaudit.attacks.scores import Scored, most, shares
+from dpaudit.attacks.scores import Scored
 from dpaudit.draws import SelectionDraws
-from dpaudit.outcomes import KIND, Outcomes
 
 NAME = "logistic regression"
 
 _LEAST_DRAWS = 300
-_MOST_FEATURES, _MOST_WITH_SIDES = 512, 128
+_MOST_WITH_SIDES = 128
 # Nats that features must help to tell the inputs apart by.
 _LEAST_GAIN = 2.0
 # Draws times features that one fit looks at.
@@ -44,10 +36,10 @@ _CORRECTIONS = 3
 def logistic(selection: SelectionDraws) -> list[Candidate]:
     """Order outcomes by the linear log-odds of d1."""
     columns = selection.outcomes.columns
-    if len(columns) < 2 or selection.size < _LEAST_DRAWS or len(columns) > _MOST_FEATURES:
+    if len(columns) < 2 or selection.size < _LEAST_DRAWS or len(columns) > MOST_FEATURES:
         return []
     features = scaled_features(columns)
-    if not 1 < len(features) <= _MOST_FEATURES:
+    if not 1 < len(features) <= MOST_FEATURES:
         return []
     found, loss = _fitted(features, selection)
     sides = with_sides(features)
@@ -59,47 +51,13 @@ def logistic(selection: SelectionDraws) -> list[Candidate]:
 
 def _fitted(features: Sequence[Feature], selection: SelectionDraws) -> tuple[Scored, float]:
     """Return the score by these features, and its loss on held-out draws, in nats."""
-    design = _filled(matrix(features, selection.outcomes))
+    design = filled(matrix(features, selection.outcomes))
     target = selection.is_d1.astype(np.float64)
     fitted = min(selection.size, _MOST_ENTRIES // design.shape[1])
     held_out, weights, halves = _cross_fitted(design, target, fitted)
-    spread = np.abs(weights[1:]) * design[:, 1:].std(axis=0)
-    importance = shares([one.column for one in features], spread.tolist())
-    freeze = partial(Linear, tuple(features), tuple(weights.tolist()), importance)
+    freeze = partial(Linear.of, features, weights, design)
     loss = float(np.sum(np.logaddexp(0.0, held_out) - target * held_out))
     return Scored(NAME, held_out, freeze, halves), loss
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Linear:
-    """The log-odds of d1. weights: of 1, then by feature."""
-
-    features: tuple[Feature, ...]
-    weights: tuple[float, ...]
-    columns: tuple[tuple[str, float], ...]
-
-    def __call__(self, outcomes: Outcomes) -> FloatArray:
-        total = np.full(outcomes.size, self.weights[0])
-        # Added up, not multiplied as a matrix: equal for an outcome whatever stands beside it.
-        every = zip(with_columns(self.features, outcomes), self.weights[1:], strict=True)
-        for (feature, column), weight in every:
-            total += weight * np.nan_to_num(feature(column))
-        return total
-
-    def words(self) -> str:
-        count = len({one.column.removeprefix(KIND) for one in self.features})
-        named = [self._term(name) for name in most(self.columns)]
-        what = f"is a weighted sum of {count} coordinates"
-        return f"{what}, most of all {_joined(named)}" if named else what
-
-    def _term(self, name: str) -> str:
-        """Return a column with its weight, where it has just one."""
-        both = zip(self.features, self.weights[1:], strict=True)
-        own = [(one, weight) for one, weight in both if one.column.removeprefix(KIND) == name]
-        feature, weight = own[0]
-        if len(own) > 1 or not isinstance(feature, Number):
-            return name
-        return f"{weight / (feature.scale or 1.0):.3g} × {name}"
 
 
 def _cross_fitted(
@@ -191,12 +149,3 @@ def _loss(design: FloatArray, target: FloatArray, weights: FloatArray) -> float:
 
 def _probabilities(odds: FloatArray) -> FloatArray:
     return np.asarray(1 / (1 + np.exp(-np.clip(odds, -40.0, 40.0))))
-
-
-def _filled(features: FloatArray) -> FloatArray:
-    """Return the design: a column of ones, and the features with 0 where they have no number."""
-    return np.column_stack([np.ones(len(features)), np.nan_to_num(features)])
-
-
-def _joined(words: Sequence[str]) -> str:
-    return " and ".join([", ".join(words[:-1]), words[-1]] if len(words) > 1 else list(words))

@@ -31,6 +31,7 @@ from dpaudit.attacks.levels import (
     log_ratio,
 )
 from dpaudit.attacks.logistic import logistic
+from dpaudit.attacks.mean_differences import mean_differences
 from dpaudit.attacks.one_dimensional import one_dimensional
 from dpaudit.attacks.rules import (
     RuleTable,
@@ -53,6 +54,7 @@ ATTACKS: tuple[Attack, ...] = (
     additive,
     innovations,
     logistic,
+    mean_differences,
     atoms,
 )
 

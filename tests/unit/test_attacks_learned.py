@@ -20,8 +20,10 @@ from dpaudit.attacks.additive import additive
 from dpaudit.attacks.innovations import NAME as NEWS
 from dpaudit.attacks.innovations import _steps, innovations
 from dpaudit.attacks.levels import FOLDS, Attack, Candidate, folds
+from dpaudit.attacks.linear import filled
 from dpaudit.attacks.logistic import NAME as LOGISTIC
-from dpaudit.attacks.logistic import _cross_fitted, _filled, _fit, logistic
+from dpaudit.attacks.logistic import _cross_fitted, _fit, logistic
+from dpaudit.attacks.mean_differences import mean_differences
 from dpaudit.attacks.rules import RuleTable, predicted_epsilon
 from dpaudit.attacks.scores import cross_fitted
 from dpaudit.attacks.selection import Aim, learn
@@ -63,6 +65,11 @@ def noise(dataset: float, size: int, rng: Rng) -> Batch:
     return rng.normal(size=(size, 4))
 
 
+def gradient(dataset: float, size: int, rng: Rng) -> Batch:
+    """A long vector with normal noise; for one input it is longer by 3 in an unknown direction."""
+    return rng.normal(size=(size, 600)) + dataset * 3 / math.sqrt(600)
+
+
 def turned_by_word(dataset: float, size: int, rng: Rng) -> list[tuple[str, float | None]]:
     """A number whose sign says the input, the other way round beside one of three words."""
     truthful = (rng.random(size) < 0.75) == bool(dataset)
@@ -96,10 +103,10 @@ def aim(coming: int = 1_000_000, claimed: float = 1.0) -> Aim:
     return Aim(ProfilePoint(claimed, 0.0), coming)
 
 
-def certified(draws: SelectionDraws, mechanism: Callable[..., Any]) -> float:
+def certified(draws: SelectionDraws, mechanism: Callable[..., Any], size: int = 60_000) -> float:
     """Return the log-ratio of correct to wrong guesses of what was learned, on other draws."""
     learned = learn(draws, aim()).distinguisher
-    other = drawn(mechanism, 60_000, seed=99)
+    other = drawn(mechanism, size, seed=99)
     guesses = learned.guesses[learned(other.outcomes)]
     right = int(np.sum(guesses * np.where(other.is_d1, 1, -1) > 0))
     return math.log(right / (np.count_nonzero(guesses) - right))
@@ -135,6 +142,31 @@ def test_small_steps_of_many_columns_are_learned_from_few_draws() -> None:
     # Which side each number is on is all there is to know; a table for each column has more cells
     # than so few draws can tell apart.
     assert certified(drawn(many, 20_000), many) > 0.25
+
+
+def test_what_a_long_vector_says_in_all_its_entries_is_added_up() -> None:
+    draws = drawn(gradient, 1_500)
+    assert not logistic(draws)
+    assert promised(mean_differences, draws) > 2 * promised(additive, draws)
+    assert learn(draws, aim()).distinguisher.attack == "difference of means"
+    # A test of the very direction is right with Φ(1.5), 2.6 in log-odds, and more far out.
+    assert certified(draws, gradient, 8_000) > 2.6
+
+
+def test_a_long_vector_may_have_words_and_gaps_in_it() -> None:
+    def mixed(dataset: float, size: int, rng: Rng) -> list[list[Any]]:
+        rows = gradient(dataset, size, rng).tolist()
+        says = rng.random(size) < 0.2 + 0.6 * dataset
+        return [
+            [*row, "yes" if one else None, math.nan] for row, one in zip(rows, says, strict=True)
+        ]
+
+    draws = drawn(mixed, 1_000)
+    (candidate,) = mean_differences(draws)
+    assert promise(candidate) > 2
+    level = candidate.freeze()
+    some = np.arange(300)[::-7]
+    assert np.array_equal(level(draws.outcomes)[some], level(draws.outcomes.take(some)))
 
 
 def test_interplay_is_found_by_trees_alone() -> None:
@@ -182,6 +214,14 @@ def test_a_score_depends_on_its_outcome_alone(attack: Attack) -> None:
 
 
 @pytest.mark.parametrize("seed", range(4))
+def test_long_noise_promises_nothing(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    draws = SelectionDraws(from_raw(rng.normal(size=(1_000, 600))), rng.random(1_000) < 0.5)
+    found = [*mean_differences(draws), *additive(draws)]
+    assert max(promise(one, 40_000) for one in found) < 0.1
+
+
+@pytest.mark.parametrize("seed", range(4))
 def test_noise_promises_nothing(seed: int) -> None:
     draws = drawn(noise, 5_000, seed)
     scores = [one.scored for one in logistic(draws) if one.scored is not None]
@@ -206,7 +246,7 @@ def test_weights_are_those_of_another_library() -> None:
     rng = np.random.default_rng(3)
     features = rng.normal(size=(400, 5)) @ rng.normal(size=(5, 5))
     target = (rng.random(400) < 1 / (1 + np.exp(-features @ [2, 0, -1, 0, 0.5]))).astype(float)
-    weights = _fit(_filled(features), target)
+    weights = _fit(filled(features), target)
     other = LogisticRegression(C=1.0, tol=1e-10, max_iter=10_000).fit(features, target)
     assert weights[1:] == pytest.approx(other.coef_[0], abs=1e-3)
     assert weights[0] == pytest.approx(other.intercept_[0], abs=1e-3)
@@ -214,14 +254,14 @@ def test_weights_are_those_of_another_library() -> None:
 
 def test_columns_that_tell_all_do_not_break_the_fit() -> None:
     sure = np.repeat([0.0, 1.0], 300)
-    weights = _fit(_filled(sure[:, None] * 10), sure)
+    weights = _fit(filled(sure[:, None] * 10), sure)
     assert np.isfinite(weights).all()
     assert weights[1] > 0.5
 
 
 def test_held_out_odds_are_those_of_a_fit_without_the_fold() -> None:
     rng = np.random.default_rng(5)
-    design = _filled(rng.normal(size=(250, 8)))
+    design = filled(rng.normal(size=(250, 8)))
     target = (rng.random(250) < 0.5).astype(float)
     held_out, _, _ = _cross_fitted(design, target, 200)
     fold = folds(200)
