@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dpaudit.stats.game import Game
+if TYPE_CHECKING:
+    from dpaudit.stats.game import Game
 
 IntArray = NDArray[np.int64]
 
@@ -46,6 +48,9 @@ class Tally:
 
     def game(self, guesses: NDArray[np.int64]) -> Game:
         """Return the distinguishing game of a rule: (levels,) of 1, -1 or 0 (abstain)."""
+        # A worker plays no games, and needs no SciPy, which takes as long to import as all else.
+        from dpaudit.stats.game import Game
+
         first, second = guesses > 0, guesses < 0
         right_1, wrong_1 = self.event(first)
         wrong_2, right_2 = self.event(second)

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 FloatArray = NDArray[np.float64]
 
-_CELLS = 4096
+_CELLS = 8192
 # Vectors have a grid for every coordinate, with few edges each.
 _CELLS_FOR_FEW = 512
 _FEW_FOR_VECTORS = 32
@@ -97,7 +97,8 @@ class _Grid:
     left to compare with.
 
     edges: (depth, cells), rising in a cell, infinite where it has fewer. values: (cells, depth + 1)
-    in a row. crowded: the cells that have more edges than `depth`.
+    in a row. crowded: the cells that have more edges than `depth`. divided: those that have any.
+    by_cell: (cells,), the least value in each.
     """
 
     scale: float
@@ -105,11 +106,16 @@ class _Grid:
     edges: FloatArray
     values: NDArray[Any]
     crowded: NDArray[np.bool_] | None
+    divided: NDArray[np.bool_] = field(init=False, repr=False)
+    by_cell: NDArray[Any] = field(init=False, repr=False)
+    is_sparse: bool = field(init=False)
 
-    @property
-    def is_sparse(self) -> bool:
-        """Whether most cells have no edge."""
-        return bool(np.isfinite(self.edges[0]).mean() < 1 / 16)
+    def __post_init__(self) -> None:
+        divided = np.isfinite(self.edges[0])
+        object.__setattr__(self, "divided", divided)
+        object.__setattr__(self, "by_cell", self.values[:: len(self.edges) + 1].copy())
+        # Whether most cells have no edge.
+        object.__setattr__(self, "is_sparse", bool(divided.mean() < 1 / 16))
 
     def counts(
         self, pieces: Iterable[FloatArray], values: int
@@ -117,15 +123,17 @@ class _Grid:
         """Return how many numbers have each value, (values,), but for those that share a cell with
         an edge, and these: most are counted by their cells, which is faster than by their values.
         """
-        depth, cells = self.edges.shape
-        is_divided = np.isfinite(self.edges[0])
+        cells = len(self.divided)
         found, rest = np.zeros(cells, dtype=np.int64), []
+        # Kept from piece to piece, since to ask for memory costs as much as to fill it.
+        kept = np.empty(_PIECE), np.empty(_PIECE, dtype=np.intp)
         for piece in pieces:
-            cell = _cell(piece, self.scale, self.shift, cells)
+            out = kept[0][: len(piece)], kept[1][: len(piece)]
+            cell = _cell(piece, self.scale, self.shift, cells, out)
             found += np.bincount(cell, minlength=cells)
-            rest.append(piece.compress(is_divided.take(cell)))
-        found[is_divided] = 0
-        counts = np.bincount(self.values[:: depth + 1], weights=found, minlength=values)
+            rest.append(piece.compress(self.divided.take(cell)))
+        found[self.divided] = 0
+        counts = np.bincount(self.by_cell, weights=found, minlength=values)
         return counts.astype(np.int64), np.concatenate(rest)
 
     def look_up(self, numbers: FloatArray, edges: FloatArray, values: NDArray[Any]) -> NDArray[Any]:
@@ -145,12 +153,21 @@ def _pieces(numbers: FloatArray) -> Iterator[FloatArray]:
     return (numbers[start : start + _PIECE] for start in range(0, len(numbers), _PIECE))
 
 
-def _cell(numbers: FloatArray, scale: float, shift: float, cells: int) -> NDArray[np.intp]:
+def _cell(
+    numbers: FloatArray,
+    scale: float,
+    shift: float,
+    cells: int,
+    out: tuple[FloatArray, NDArray[np.intp]] | None = None,
+) -> NDArray[np.intp]:
+    """Return the cell of every number. out: where to write positions, and cells."""
+    position, cell = out or (np.empty(len(numbers)), np.empty(len(numbers), dtype=np.intp))
     with np.errstate(over="ignore"):
-        position = numbers * scale
+        np.multiply(numbers, scale, out=position)
     position += shift
     np.clip(position, 0, cells - 1, out=position)
-    return position.astype(np.intp)
+    np.copyto(cell, position, casting="unsafe")
+    return cell
 
 
 def _make_grid(edges: FloatArray, values: NDArray[Any]) -> _Grid | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,7 +12,9 @@ from dpaudit.attacks.account import ScoreDistributions, Tried
 from dpaudit.attacks.levels import IntArray, LevelMap
 from dpaudit.draws import LevelArray
 from dpaudit.outcomes import KeyArray, Outcomes
-from dpaudit.stats.betting import Beliefs
+
+if TYPE_CHECKING:  # a worker needs no SciPy, which takes as long to import as all else
+    from dpaudit.stats.betting import Beliefs
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -21,7 +21,7 @@ _BLOCKS = 16
 _SMALLEST, _LARGEST = 64, 131_072
 # So many blocks are enough to see how far a budget is, unless they get too large to share out among
 # many workers: more only make work.
-_ENOUGH_BLOCKS, _SHARED_OUT = 400, 262_144
+_ENOUGH_BLOCKS, _SHARED_OUT = 200, 524_288
 # A budget is divided into no more than about so many blocks, since each one is kept in the result.
 _MOST_BLOCKS = 16_384
 # One call a draw is slow: smaller blocks keep the display alive and several workers busy.

@@ -47,7 +47,8 @@ class Chunk:
     """A unit of sampling: `key` names its random streams; the pair comes first in it.
 
     at_once: draws to hold the outcomes of at a time, where they are only tallied.
-    probes: the draws are made only to see what the mechanism is like.
+    probes: the draws are made only to see what the mechanism is like. heads: whether to keep what
+    the first draws were.
     """
 
     key: Key
@@ -55,6 +56,7 @@ class Chunk:
     measure: Measure | None = None
     probes: bool = False
     at_once: int = 131_072
+    heads: bool = True
 
     @property
     def pair(self) -> int:
@@ -107,8 +109,9 @@ class Head:
 
     @classmethod
     def mixed(cls, d1: Outcomes, d2: Outcomes, coins: np.random.Generator) -> Head:
-        """Return draws of both inputs in the order that coins give them, as when in turns."""
-        parts = [one.take(slice(_HEAD)).keys() for one in (d1, d2)]
+        """Return the first draws of both inputs in the order that coins give them, as when in
+        turns."""
+        parts = [one.keys() for one in (d1, d2)]
         is_d1 = coins.permutation(np.repeat([True, False], [len(part) for part in parts]))
         keys = np.empty(len(is_d1), dtype=np.uint64)
         keys[is_d1], keys[~is_d1] = parts
@@ -185,7 +188,8 @@ class Sampler:
             drawn = self._drawn(chunk, streams)
         else:
             sizes = (min(chunk.at_once, left) for left in range(chunk.size, 0, -chunk.at_once))
-            drawn = reduce(added, (self._drawn(replace(chunk, size=n), streams) for n in sizes))
+            parts = (replace(chunk, size=n, heads=not i) for i, n in enumerate(sizes))
+            drawn = reduce(added, (self._drawn(part, streams) for part in parts))
         self._check_unchanged(chunk.pair)
         return drawn
 
@@ -225,7 +229,7 @@ class Sampler:
         counts = np.bincount(cell, minlength=2 * levels).reshape(levels, 2)
         atoms = atom_tally(chunk.measure, outcomes, is_d1)
         declared = _range_tally(chunk.measure, outcomes, is_d1)
-        head = Head.of(outcomes, is_d1)
+        head = Head.of(outcomes, is_d1) if chunk.heads else None
         return Drawn(None, Tally(counts), atoms, failed, declared=declared, head=head)
 
     def _each(self, inputs: list[Any], streams: ChunkStreams) -> tuple[Any, Outcomes]:
@@ -238,7 +242,7 @@ class Sampler:
     def _draw_by_arm(self, chunk: Chunk, pair: NeighbouringPair, streams: ChunkStreams) -> Drawn:
         """Two calls for many draws each; as many of d1 as coins would have picked."""
         if chunk.measure is not None:
-            return self._tally_by_arm(chunk.measure, chunk.size, pair, streams)
+            return self._tally_by_arm(chunk, chunk.measure, pair, streams)
         is_d1 = streams.coins.random(chunk.size) < 0.5
         size = int(is_d1.sum())
         raw = [
@@ -255,19 +259,19 @@ class Sampler:
         return Drawn(FreshDraws(outcomes, is_d1), None, None, failed)
 
     def _tally_by_arm(
-        self, measure: Measure, total: int, pair: NeighbouringPair, streams: ChunkStreams
+        self, chunk: Chunk, measure: Measure, pair: NeighbouringPair, streams: ChunkStreams
     ) -> Drawn:
-        size = int(streams.coins.binomial(total, 0.5))
-        both = [
-            self._batch(pair.d1, size, streams),
-            self._batch(pair.d2, total - size, streams),
-        ]
+        size = int(streams.coins.binomial(chunk.size, 0.5))
         levels, failed = measure.distinguisher.levels, Failures()
         counts = np.zeros((levels, 2), dtype=np.int64)
         atoms: AtomTally | None = None
         declared: RangeTally | None = None
-        tables = [from_raw(raw) for raw in both]
-        for arm, (raw, outcomes) in enumerate(zip(both, tables, strict=True)):
+        first: list[Outcomes] = []
+        # One input after the other, so that what was drawn is still in the cache when it is read.
+        arms = ((pair.d1, size), (pair.d2, chunk.size - size))
+        for arm, (dataset, draws) in enumerate(arms):
+            raw = self._batch(dataset, draws, streams)
+            outcomes = from_raw(raw)
             counts[:, arm] = measure.distinguisher.counts(outcomes)
             is_d1 = np.full(outcomes.size, arm == 0)
             part = atom_tally(measure, outcomes, is_d1)
@@ -275,7 +279,9 @@ class Sampler:
             counted = _range_tally(measure, outcomes, is_d1)
             declared = counted if declared is None or counted is None else declared + counted
             failed += self._failures(outcomes, raw, is_d1)
-        head = Head.mixed(tables[0], tables[1], streams.coins)
+            if chunk.heads:
+                first.append(outcomes.take(slice(_HEAD)))
+        head = Head.mixed(first[0], first[1], streams.coins) if chunk.heads else None
         return Drawn(None, Tally(counts), atoms, failed, declared=declared, head=head)
 
     def _batch(self, dataset: Any, size: int, streams: ChunkStreams) -> Any:

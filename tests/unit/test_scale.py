@@ -17,7 +17,7 @@ def test_blocks_stay_few_and_what_is_held_small(budget: int, single: bool, colum
     assert sum(sizes) == budget - plan.freeze_at
     assert len(sizes) < 17_000
     assert plan.at_once * columns <= 4_000_000
-    assert max(sizes) <= max(plan.at_once, min(budget // 400, 262_144), budget // 16_384)
+    assert max(sizes) <= max(plan.at_once, min(budget // 200, 524_288), budget // 16_384)
     confirming = list(plan.confirming_sizes(budget // 2))
     assert sum(confirming) == budget // 2
     assert len(confirming) < 17_000
@@ -25,7 +25,7 @@ def test_blocks_stay_few_and_what_is_held_small(budget: int, single: bool, colum
 
 @pytest.mark.parametrize(
     ("budget", "largest"),
-    [(5 * 10**7, 131_072), (10**8, 250_000), (4 * 10**9, 262_144), (10**11, 10**11 // 16_384)],
+    [(2 * 10**7, 131_072), (10**8, 500_000), (4 * 10**9, 524_288), (10**11, 10**11 // 16_384)],
 )
 def test_blocks_grow_with_the_budget(budget: int, largest: int) -> None:
     plan = Plan(budget, None)
