@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import os
+import socket
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -108,6 +110,16 @@ def test_a_local_cluster_is_made_and_ended() -> None:
     assert numbers(by_dask) == numbers(here)
 
 
+def test_a_local_cluster_starts_beside_another_one() -> None:
+    with socket.socket() as taken:
+        taken.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        with suppress(OSError):  # somebody else has it, who will do
+            taken.bind(("0.0.0.0", 8787))
+            taken.listen()
+        # Dask's warning would be an error.
+        assert numbers(dpaudit.audit(LAPLACE, 0, 1, PureDP(1.0), samples=2_000, executor="dask"))
+
+
 def dies(x: float) -> float:
     os._exit(3)
 
@@ -125,6 +137,20 @@ def test_a_scheduler_that_is_not_there(monkeypatch: pytest.MonkeyPatch) -> None:
         audited(executor="dask://127.0.0.1:9")
     with pytest.raises(UsageError, match=r"no Dask scheduler answers at '/none.json'"):
         audited(executor="dask:///none.json")
+
+
+def test_a_cluster_without_workers_is_said_and_waited_for_as_long_as_it_allows(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    file = tmp_path / "scheduler.json"
+    monkeypatch.setenv("DASK_DISTRIBUTED__SCHEDULER__NO_WORKERS_TIMEOUT", "1s")
+    words = ("distributed.cli.dask_scheduler", "--scheduler-file", str(file), "--no-dashboard")
+    with started(*words, "--port", "0", "--host", "127.0.0.1"):
+        while not file.exists():
+            time.sleep(0.05)
+        result = audited(executor=f"dask://{file}")
+    assert "has no workers; waiting for one" in caplog.text
+    assert "no workers for as long as" in str(result.error)
 
 
 def test_without_dask_the_remedy_is_said(monkeypatch: pytest.MonkeyPatch) -> None:

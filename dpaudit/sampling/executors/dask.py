@@ -31,6 +31,9 @@ _UNWATCHED = {
     # Nor give back memory at once that the next draws need again.
     "distributed.nanny.pre-spawn-environ": dict.fromkeys(_THREADS, 1),
 }
+# What Dask raises when its `no-workers-timeout` is over; older versions have no such error.
+_NOBODY = ("NoWorkerError", "NoValidWorkerError")
+_log = logging.getLogger(__name__)
 # Seconds after which the cluster is asked again how many workers it has.
 _COUNTED = 2.0
 
@@ -47,6 +50,9 @@ def with_dask(setup: Setup) -> Iterator[Draws]:
 
     recipe = Recipe.of(setup.make, cloudpickle.dumps)
     with _client(distributed, setup) as client:
+        if not client.nthreads():
+            where = client.scheduler.address
+            _log.warning("the Dask cluster at %s has no workers; waiting for one", where)
         run = _Run(distributed, client, recipe)
         yield partial(in_order, run.submit, run.ahead, seconds=_SECONDS)
         client.run(_forget, recipe.run, wait=False)
@@ -96,6 +102,13 @@ class _Task:
                 f"a Dask worker has no module {error.name!r}; install there what is installed "
                 "here, dpaudit included, and let its PYTHONPATH lead to the mechanism"
             ) from error
+        except Exception as error:
+            if type(error).__name__ not in _NOBODY:
+                raise
+            raise MechanismError(
+                "the Dask cluster had no workers for as long as its setting "
+                "distributed.scheduler.no-workers-timeout allows; start some with `dask worker`"
+            ) from None
         return done
 
     def cancel(self) -> object:
@@ -142,6 +155,8 @@ def _local(distributed: Any, workers: int) -> Iterator[Any]:
             threads_per_worker=1,
             dashboard_address=None,
             worker_dashboard_address=None,
+            # Any port: the usual one may be that of another cluster.
+            scheduler_kwargs={"dashboard_address": "127.0.0.1:0"},
             memory_limit=0,
             silence_logs=logging.CRITICAL,
         )
