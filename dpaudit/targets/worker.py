@@ -169,7 +169,9 @@ def _signature(function: Any) -> Any:
 
 
 def _resolved(path: str) -> Any:
-    module, _, attribute = path.rpartition(":")
+    module, colon, attribute = path.rpartition(":")
+    if not colon:
+        raise Refused(f"target {path!r} has no ':' between module and function; write {path}:NAME")
     is_file = module.endswith(".py") or os.sep in module
     try:
         found = _file(module) if is_file else importlib.import_module(module)

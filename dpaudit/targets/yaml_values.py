@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Iterator
 from typing import Any
 
@@ -50,6 +51,7 @@ def compose(text: str) -> Any:
         node = loader.get_single_node()
         for one in _all_nodes(node) if node is not None else ():
             _check_tag(one)
+            _check_digits(one)
             _check_keys(one)
         return node
     except yaml.MarkedYAMLError as error:
@@ -115,6 +117,16 @@ def _check_tag(node: Any) -> None:
         "for a dataset that is an object write import:package.module:name",
         line_of(node),
     )
+
+
+def _check_digits(node: Any) -> None:
+    most, digits = sys.get_int_max_str_digits(), len(node.value)
+    if node.tag == "tag:yaml.org,2002:int" and 0 < most < digits:
+        raise YamlError(
+            f"a number of {digits:,} digits cannot be read, one of {most:,} can; write it as 1e…, "
+            "or let a function make the dataset (import:package.module:name)",
+            line_of(node),
+        )
 
 
 def _check_keys(node: Any) -> None:

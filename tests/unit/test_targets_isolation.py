@@ -275,10 +275,16 @@ def test_what_cannot_be_set_up_is_the_users_to_know(attribute: str, more: Any, w
         load_mechanism(target(attribute, **more))
 
 
-def test_a_module_that_is_not_there() -> None:
-    missing = IsolatedTarget(target=ImportedTarget(path="no.such:thing"))
-    with pytest.raises(TargetError, match=r"'no.such' cannot be imported: ModuleNotFoundError"):
-        load_mechanism(missing)
+@pytest.mark.parametrize(
+    ("path", "words"),
+    [
+        ("no.such:thing", r"'no.such' cannot be imported: ModuleNotFoundError"),
+        ("no", r"target 'no' has no ':' .* write no:NAME"),
+    ],
+)
+def test_a_path_that_leads_nowhere(path: str, words: str) -> None:
+    with pytest.raises(TargetError, match=words):
+        load_mechanism(IsolatedTarget(target=ImportedTarget(path=path)))
 
 
 def test_parts_of_a_composition_have_a_process_each(tmp_path: Path) -> None:
