@@ -183,7 +183,7 @@ def _connected(distributed: Any, place: Any) -> Any:
         return distributed.Client(place)
     try:
         if place.endswith(".json"):
-            Path(place).read_bytes()  # Dask would wait for it forever
+            _await(Path(place))
             return distributed.Client(scheduler_file=place, timeout=_TO_CONNECT)
         address = place if "://" in place else f"tcp://{place}"
         return distributed.Client(address, timeout=_TO_CONNECT)
@@ -192,3 +192,15 @@ def _connected(distributed: Any, place: Any) -> Any:
             f"no Dask scheduler answers at {place!r} ({' '.join(str(error).split())}); start one "
             "with `dask scheduler` and give its address, e.g. dask://host:8786"
         ) from None
+
+
+def _await(file: Path) -> None:
+    """Wait for the file of a scheduler that is just starting, as long as for its answer; Dask would
+    wait forever. Raises OSError."""
+    from dask.utils import parse_timedelta
+
+    deadline = time.monotonic() + parse_timedelta(_TO_CONNECT)
+    while not (file.exists() and file.read_bytes().rstrip().endswith(b"}")):
+        if time.monotonic() > deadline:
+            raise FileNotFoundError(f"no such file, or not that of a scheduler, for {_TO_CONNECT}")
+        time.sleep(0.1)
