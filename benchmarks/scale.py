@@ -75,6 +75,7 @@ class Canned(Executor):
         self.sampler = sampler(path)
         self.known: dict[int, Drawn] = {}
         self.blocks = 0
+        self.drawing = 0.0
         self.measure: Measure | None = None
 
     def submit(self, _: Callable[..., Any], /, *args: Any, **__: Any) -> Future[Any]:
@@ -89,7 +90,9 @@ class Canned(Executor):
         self.measure = chunk.measure
         self.blocks += 1
         if chunk.size not in self.known:
+            begun = time.process_time()
             self.known[chunk.size] = self.sampler.draw(chunk)
+            self.drawing += time.process_time() - begun
         return self.known[chunk.size]
 
 
@@ -135,7 +138,7 @@ def extrapolate(name: str, model: Model) -> None:
 
 def calibrated(path: str, times: int, *, single: bool) -> Model:
     """Return the model of a mechanism, from measurements of some seconds."""
-    short = LEARNS * (4 if single else 20)
+    short = LEARNS * (10 if single else 100)
     start, started, learned, drawn = alternated(
         [audit(path, LEAST, None), audit(path, LEAST), audit(path, LEARNS), audit(path, short)],
         times,
@@ -162,7 +165,7 @@ def betting(path: str) -> tuple[float, Measure]:
         canned = Canned(path)
         begun = time.process_time()
         run_audit(spec(path, draws, canned))
-        seconds.append(time.process_time() - begun)
+        seconds.append(time.process_time() - begun - canned.drawing)
         blocks.append(canned.blocks)
     if canned.measure is None:
         raise RuntimeError("an audit ended before it certified anything")

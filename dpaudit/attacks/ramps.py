@@ -18,6 +18,8 @@ FloatArray = NDArray[np.float64]
 
 # There are hardly ever more levels.
 LEVELS = 64
+# Ramps over any other number of levels are some of those over one of these; few draws have few.
+_MADE = (16, 32, LEVELS)
 # Nats by which a ramp must explain the draws better than without it: there are thousands to choose
 # from. More ramps than a few are hardly ever worth that.
 _LEAST_GAIN = 6.0
@@ -103,8 +105,9 @@ class _Ramps:
 
 @lru_cache(maxsize=128)
 def _ramps(levels: int) -> _Ramps:
-    if levels < LEVELS:  # those that end within fewer levels are the same ones
-        most = _ramps(LEVELS)
+    known = next((size for size in _MADE if size >= levels), levels)
+    if levels < known:  # those that end within fewer levels are the same ones
+        most = _ramps(known)
         inside = most.end < levels
         rise = np.ascontiguousarray(most.rise[:levels, inside])
         return _Ramps(most.start[inside], most.end[inside], rise, rise**2)
