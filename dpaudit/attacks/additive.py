@@ -69,7 +69,7 @@ class Additive:
 
     def words(self) -> str:
         named = most(self.columns)
-        what = f"adds up {len(self.tables)} coordinates"
+        what = f"adds up {len(self.tables):,} coordinates"
         return f"{what}, most of all {', '.join(named)}" if named else what
 
 

@@ -43,7 +43,7 @@ class Linear:
     def words(self) -> str:
         count = len({one.column.removeprefix(KIND) for one in self.features})
         named = [self._term(name) for name in most(self.columns)]
-        what = f"is a weighted sum of {count} coordinates"
+        what = f"is a weighted sum of {count:,} coordinates"
         return f"{what}, most of all {_joined(named)}" if named else what
 
     def _term(self, name: str) -> str:

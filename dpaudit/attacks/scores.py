@@ -25,6 +25,8 @@ from dpaudit.outcomes import KIND, Outcomes
 
 COLUMNS_NAMED = 4
 _LEAST_SHARE = 0.25
+# Columns that move a score by less than this, all together, are not worth naming.
+_LEAST_TOGETHER = 0.1
 # A sum of columns must promise more than one column that is read off, of 10,000 draws 2 % more.
 LUCK = 2.0
 _PARTS = 3
@@ -156,10 +158,12 @@ def shares(names: Sequence[str], weights: Sequence[float]) -> tuple[tuple[str, f
 
 
 def most(columns: Sequence[tuple[str, float]]) -> tuple[str, ...]:
-    """Return the names of the columns that move a score most, without those that hardly do."""
+    """Return the names of the columns that move a score most, without those that hardly do; none
+    where it is all of many that move it."""
     largest = columns[0][1] if columns else 0.0
-    named = columns[:COLUMNS_NAMED]
-    return tuple(name for name, share in named if share > _LEAST_SHARE * largest)
+    named = [one for one in columns[:COLUMNS_NAMED] if one[1] > _LEAST_SHARE * largest]
+    together = sum(share for _, share in named)
+    return tuple(name for name, _ in named) if together > _LEAST_TOGETHER else ()
 
 
 def aligned(held_out: FloatArray, fold: IntArray, kept: FloatArray) -> FloatArray:
