@@ -98,7 +98,7 @@ class _Grid:
 
     edges: (depth, cells), rising in a cell, infinite where it has fewer. values: (cells, depth + 1)
     in a row. crowded: the cells that have more edges than `depth`. divided: those that have any.
-    by_cell: (cells,), the least value in each.
+    by_cell: (cells,), the value of a number below every edge in its cell.
     """
 
     scale: float
