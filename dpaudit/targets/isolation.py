@@ -49,6 +49,7 @@ class Worker:
 
     def __init__(self, target: IsolatedTarget, known: Calling | None = None) -> None:
         """known: how to call it, as an earlier process has found out."""
+        _check_path(target.target)
         self._name, self._timeout = target.name, target.limits.timeout
         self.taken: set[int] = set()
         with _shared_file() as file:
@@ -318,6 +319,14 @@ def _shared_file() -> IO[bytes]:
     if sys.platform == "linux":
         return os.fdopen(os.memfd_create("dpaudit"), "r+b")
     return tempfile.TemporaryFile()
+
+
+def _check_path(target: ImportedTarget | CallableTarget) -> None:
+    if isinstance(target, ImportedTarget) and ":" not in target.path:
+        raise TargetError(
+            f"target {target.path!r} has no ':' between module and function; "
+            f"write {target.path}:NAME"
+        )
 
 
 def _asked(target: ImportedTarget | CallableTarget) -> dict[str, Any]:

@@ -169,9 +169,7 @@ def _signature(function: Any) -> Any:
 
 
 def _resolved(path: str) -> Any:
-    module, colon, attribute = path.rpartition(":")
-    if not colon:
-        raise Refused(f"target {path!r} has no ':' between module and function; write {path}:NAME")
+    module, _, attribute = path.rpartition(":")
     is_file = module.endswith(".py") or os.sep in module
     try:
         found = _file(module) if is_file else importlib.import_module(module)
