@@ -66,9 +66,11 @@ def prefix_sums(dataset: int, size: int, rng: np.random.Generator) -> NDArray[np
     return np.cumsum(answers, axis=1)
 
 
-def spread_out(dataset: int, size: int, rng: np.random.Generator) -> NDArray[np.float64]:
-    """Add normal noise to every entry of a long vector, of norm 3 for one of the inputs."""
-    return rng.normal(dataset * 3 / math.sqrt(LONG), 1, (size, LONG))
+def spread_out(
+    dataset: int, size: int, rng: np.random.Generator, norm: float = 3.0
+) -> NDArray[np.float64]:
+    """Add normal noise to every entry of a long vector, of this norm for one of the inputs."""
+    return rng.normal(dataset * norm / math.sqrt(LONG), 1, (size, LONG))
 
 
 def signs(dataset: int, size: int, rng: np.random.Generator) -> NDArray[np.float64]:

@@ -10,6 +10,11 @@ import pytest
 from benchmarks import whole_audits
 from benchmarks.false_alarms import AUDITS, CASES, Case, Outcome, main, play, play_all, table
 from dpaudit.attacks import logistic, mean_differences
+from dpaudit.claims import GaussianDP
+from dpaudit.draws import SelectionDraws
+from dpaudit.outcomes import from_raw
+from dpaudit.stats.game import p_value
+from dpaudit.tally import Tally
 
 NOMINAL, SEED = 0.1, 20_240
 Interval = Callable[[int, int], tuple[float, float]]
@@ -67,6 +72,35 @@ def test_a_whole_audit_by_the_difference_of_means_does_not_exceed_its_level(
     runs = 40
     refuted = play(case, runs, NOMINAL, np.random.SeedSequence([SEED, 1]))
     assert share(refuted, runs)[0] <= NOMINAL
+
+
+@pytest.mark.parametrize("fresh", [True, False])
+def test_a_long_vector_is_refuted_on_the_draws_it_was_learned_from_and_not_on_fresh_ones(
+    fresh: bool, share: Interval
+) -> None:
+    runs, rng = 15, np.random.default_rng([SEED, 2])
+    # What 400 draws say of 520 weights is mostly noise, and looks like far more than μ = 1.
+    point = GaussianDP(1.0).point()
+
+    def drawn() -> SelectionDraws:
+        is_d1 = rng.random(400) < 0.5
+        numbers = whole_audits.spread_out(0, 400, rng, norm=1.0)
+        numbers[is_d1] = whole_audits.spread_out(1, int(is_d1.sum()), rng, norm=1.0)
+        return SelectionDraws(from_raw(numbers), is_d1)
+
+    refuted = 0
+    for _ in range(runs):
+        seen = drawn()
+        (candidate,) = mean_differences.mean_differences(seen)
+        level = candidate.freeze()
+        guesses = np.where(np.arange(level.levels) < level.levels // 2, -1, 1)
+        certifying = drawn() if fresh else seen
+        places = level(certifying.outcomes) * 2 + ~certifying.is_d1
+        counts = np.bincount(places, minlength=2 * level.levels).reshape(-1, 2)
+        p = p_value(Tally(counts).game(guesses), point.epsilon, point.delta, NOMINAL)
+        refuted += p <= NOMINAL
+    low, _ = share(refuted, runs)
+    assert (low <= NOMINAL) is fresh
 
 
 def test_betting_and_the_fixed_bound_are_each_tried_on_every_tight_mechanism() -> None:
