@@ -37,6 +37,20 @@ def test_importing_has_no_side_effect(module: str, tmp_path: Path) -> None:
     assert result.returncode == 0, result.stderr
 
 
+@pytest.mark.parametrize(
+    ("modules", "unwanted"),
+    [
+        # What a worker imports it imports once for every worker.
+        ("dpaudit.sampling.executors.worker, dpaudit.attacks.scores", "scipy click yaml pandas"),
+        ("dpaudit.targets.adapter, dpaudit.targets.datasets", "yaml scipy pandas statsmodels"),
+    ],
+)
+def test_importing_takes_no_more_than_it_needs(modules: str, unwanted: str) -> None:
+    code = f"import sys, {modules}; print([m for m in {unwanted.split()} if m in sys.modules])"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
+
+
 def test_every_public_name_is_there() -> None:
     import dpaudit
 

@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import importlib
 import math
-import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -301,14 +300,3 @@ def test_parameters_with_odd_names_still_arrive() -> None:
     assert bind(collect, {"class": 1})(0) == {"class": 1}
     assert bind(collect, {"epsilon": 1})(0) == {"epsilon": 1}
     assert bind(math.sqrt, {}) is math.sqrt
-
-
-def test_loading_pulls_in_nothing_heavy() -> None:
-    import subprocess
-
-    code = (
-        "import sys; import dpaudit.targets.adapter, dpaudit.targets.datasets;"
-        "print([m for m in ('yaml', 'scipy', 'pandas', 'statsmodels') if m in sys.modules])"
-    )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout.strip() == "[]"
