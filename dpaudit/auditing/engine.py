@@ -26,10 +26,14 @@ from dpaudit.sampling.executors import Draws, Setup, drawing
 from dpaudit.sampling.independence import check_uncached
 from dpaudit.sampling.sampler import Chunk, Probe, Sampler
 from dpaudit.targets.randomness import preserved
+from dpaudit.targets.state import State, changed, kept_state
 from dpaudit.version import __version__
 
 # Draws made twice from one seed, to see whether the seed decides them; they count for nothing.
 _PROBE = 32
+
+# Variables that a warning names.
+_NAMED = 3
 
 _TIMED = (
     "elapsed times were looked at, which depend on the machine and on whatever else it does: no "
@@ -133,6 +137,7 @@ class _Run:
         make = partial(_make_sampler, replace(self._spec, executor=None))
         sampler = make()
         check_uncached(sampler.mechanism.name, sampler.mechanism.parts)
+        state = kept_state(*sampler.mechanism.parts)
         with (
             closing(sampler),
             preserved(sampler.carried),
@@ -142,7 +147,8 @@ class _Run:
             for number, warned in enumerate(warnings):
                 certificate = self._audit(number, sampler, kept)
                 timed = [_TIMED] if self._spec.timing else []
-                every = (*warned, *timed, *certificate.warnings)
+                kept_between = _kept(state, sampler) if certificate.refuted else []
+                every = (*warned, *timed, *kept_between, *certificate.warnings)
                 self.certificates.append(replace(certificate, warnings=every))
             self._journal.ends()
 
@@ -193,6 +199,18 @@ def _users_attacks(spec: AuditSpec) -> tuple[Attack, ...]:
     from dpaudit.auditing.users_attacks import load_attacks
 
     return load_attacks(spec.attacks, travels=spec.draws_ahead)
+
+
+def _kept(before: State, sampler: Sampler) -> list[str]:
+    """Return a warning of variables of the mechanism that its calls have changed."""
+    names = changed(before, kept_state(*sampler.mechanism.parts))
+    if not names:
+        return []
+    listed = ", ".join(names[:_NAMED]) + (", …" if len(names) > _NAMED else "")
+    return [
+        f"the mechanism keeps state between calls ({listed} changed while it was called); if its "
+        "outputs depend on that state they are not independent, and this verdict proves nothing"
+    ]
 
 
 def _probe(number: int, draws: Draws) -> Probe:

@@ -16,6 +16,7 @@ from dpaudit.auditing.exact_test import Setting, accused, atoms_test, game_test,
 from dpaudit.auditing.finite_range import STOPPED, FiniteRange
 from dpaudit.auditing.moment import Moment
 from dpaudit.auditing.replay import replay
+from dpaudit.auditing.replay import tally as replay_tally
 from dpaudit.auditing.result import Block, Certificate, EpsilonInterval, FixedTest, Stage
 from dpaudit.auditing.schedule import Plan, look_stride, settles_at, wants_refit
 from dpaudit.auditing.spec import (
@@ -31,7 +32,8 @@ from dpaudit.draws import FreshDraws, SelectionDraws, pool
 from dpaudit.errors import MechanismError
 from dpaudit.outcomes import Outcomes, Raised, narrowed
 from dpaudit.sampling.executors import Draws
-from dpaudit.sampling.independence import check_heads, check_independence
+from dpaudit.sampling.homogeneity import check_blocks, check_calls
+from dpaudit.sampling.independence import CHECKS, WARNED, check_heads, check_independence
 from dpaudit.sampling.sampler import (
     Chunk,
     Drawn,
@@ -299,7 +301,17 @@ class PairAudit:
         """Raise for learning draws that cannot be independent; warn of unlikely ones."""
         sizes = [block.draws for block in self._blocks]
         share = 1 / len(self._spec.pairs)
-        self._warnings += check_independence(self._selection(), sizes, self._point, share)
+        selection = self._selection()
+        self._warnings += check_independence(selection, sizes, self._point, share)
+        self._warnings += check_calls(selection, sizes, share * WARNED / CHECKS)
+
+    def _check_blocks(self, rule: Distinguisher) -> None:
+        """Hold the blocks that one rule has counted against each other."""
+        if self._spec.timing:  # how busy the machine is changes from block to block
+            return
+        counted = [replay_tally(one) for one in self._blocks if one.stage != "learning"]
+        level = WARNED / CHECKS / len(self._spec.pairs)
+        self._warnings += check_blocks(counted, rule.guesses, level)
 
     def _check_alive(self) -> None:
         """Raise when nothing but exceptions came out, which says nothing about privacy."""
@@ -317,6 +329,7 @@ class PairAudit:
         self, stage: Stage, measure: Measure, tally: Tally, atoms: AtomTally | None
     ) -> FixedTest:
         check_heads(self._selection(), self._heads)
+        self._check_blocks(measure.distinguisher)
         certifying = stage == "certification"
         share = CERTIFICATION_SHARE if certifying else CONFIRMATION_SHARE
         setting = Setting(

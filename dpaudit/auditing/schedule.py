@@ -22,6 +22,8 @@ _SMALLEST, _LARGEST = 64, 131_072
 # So many blocks are enough to see how far a budget is, unless they get too large to share out among
 # many workers: more only make work.
 _ENOUGH_BLOCKS, _SHARED_OUT = 200, 524_288
+# The fewest blocks of a confirmation.
+_CONFIRMING_BLOCKS = 16
 # A budget is divided into no more than about so many blocks, since each one is kept in the result.
 _MOST_BLOCKS = 16_384
 # One call a draw is slow: smaller blocks keep the display alive and several workers busy.
@@ -140,10 +142,11 @@ class Plan:
             spent += block
 
     def confirming_sizes(self, size: int) -> Iterator[int]:
-        """Yield block sizes that add up to `size`."""
-        largest = self._largest()
-        for start in range(0, size, largest):
-            yield min(largest, size - start)
+        """Yield block sizes that add up to `size`: many, so that it shows when draws depend on the
+        call that they were made in."""
+        block = min(self._largest(), -(-size // _CONFIRMING_BLOCKS))
+        for start in range(0, size, block):
+            yield min(block, size - start)
 
     def _largest(self) -> int:
         """Return the draws of the largest block whose draws are only tallied."""

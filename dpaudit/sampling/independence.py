@@ -25,12 +25,13 @@ from dpaudit.stats.dependence import coincidence, ljung_box, mid_ranks, repeats
 from dpaudit.stats.game import Game, p_value
 
 # How likely a coincidence may be, at most, to count as none.
-_IMPOSSIBLE = 1e-12
+IMPOSSIBLE = 1e-12
 _FIRST = 16
 # Draws that are looked at, at most, of those to learn from and of the first ones of blocks.
 _DRAWS = 20_000
-# At most so many correct mechanisms are warned about.
-WARNED = 1e-4
+# At most so many correct mechanisms are warned about, by all the checks that can warn together: one
+# output for each input, serial dependence, and calls that differ, while learning and certifying.
+WARNED, CHECKS = 1e-4, 4
 # Serial dependence: columns looked at, at most; lags; draws of one series, at least.
 _COLUMNS, _LAGS, _LEAST = 4, 10, 1_000
 # The tail of Ljung-Box is heavier than that of its limit (measured: some 12 times at 2e-5).
@@ -78,7 +79,8 @@ def check_independence(
     share: of the chance of warning about a correct mechanism, for this pair of inputs.
     Raises MechanismError for what independent draws cannot be expected to do even once.
     """
-    draws, keys = _beginning(draws)
+    draws = beginning(draws)
+    keys = draws.outcomes.keys()
     _check_blocks(keys, draws.is_d1, blocks)
     every = list(_series(keys, draws.is_d1))
     for series in every:
@@ -93,19 +95,20 @@ def check_heads(draws: SelectionDraws, heads: Sequence[Head]) -> None:
     Copies of a generator, in several processes, may not meet while learning: a process that starts
     late draws what another has drawn long ago.
     """
-    draws, learned = _beginning(draws)
+    draws = beginning(draws)
+    learned = draws.outcomes.keys()
     keys = np.concatenate([learned, *(head.keys for head in heads)])[: 2 * _DRAWS]
     is_d1 = np.concatenate([draws.is_d1, *(head.is_d1 for head in heads)])[: 2 * _DRAWS]
     for series in _series(keys, is_d1):
         _check_repeats(series)
 
 
-def _beginning(draws: SelectionDraws) -> tuple[SelectionDraws, KeyArray]:
-    """Return as many of the draws as are looked at, and their keys."""
-    if draws.size > _DRAWS:
-        first = slice(_DRAWS)
-        draws = SelectionDraws(draws.outcomes.take(first), draws.is_d1[first])
-    return draws, draws.outcomes.keys()
+def beginning(draws: SelectionDraws) -> SelectionDraws:
+    """Return as many of the draws as are looked at."""
+    if draws.size <= _DRAWS:
+        return draws
+    first = slice(_DRAWS)
+    return SelectionDraws(draws.outcomes.take(first), draws.is_d1[first])
 
 
 def _series(keys: KeyArray, is_d1: NDArray[np.bool_]) -> Iterator[_Series]:
@@ -127,7 +130,7 @@ def _check_blocks(keys: KeyArray, is_d1: NDArray[np.bool_], blocks: Sequence[int
     ]
     longest = max(parts, key=lambda part: len(part.keys))
     log_chances = [math.log(coincidence(arm)) for arm in longest.by_arm]
-    limit = math.log(_IMPOSSIBLE) - math.log(3 * len(parts) ** 2)
+    limit = math.log(IMPOSSIBLE) - math.log(3 * len(parts) ** 2)
     for (first, one), (second, other) in combinations(enumerate(parts, start=1), 2):
         if _log_chance_alike(one, other, log_chances) < limit:
             raise MechanismError(
@@ -162,7 +165,7 @@ def _begin_alike(one: KeyArray, other: KeyArray) -> bool:
 def _check_repeats(series: _Series) -> None:
     """Raise when draws repeat those some way before them: a generator has come round."""
     chance, lag = repeats(series.keys)
-    if chance < _IMPOSSIBLE:
+    if chance < IMPOSSIBLE:
         raise MechanismError(
             f"{series.words} repeat those {lag:,} before them far more often than independent "
             "draws of the same law do: a generator of a short period or copied into several "
@@ -180,7 +183,7 @@ def _constant(
     if any((keys[rows] != keys[rows[0]]).any() for rows in (d1, d2)):
         return None
     game = Game(draws.size, 0, draws.size, two_guesses=True, abstains=False)
-    if p_value(game, point.epsilon, point.delta, WARNED) > share * WARNED / 2:
+    if p_value(game, point.epsilon, point.delta, WARNED) > share * WARNED / CHECKS:
         return None
     one, other = draws.outcomes.words([int(d1[0]), int(d2[0])])
     return (
@@ -192,7 +195,7 @@ def _constant(
 
 def _serial(draws: SelectionDraws, every: Sequence[_Series], share: float) -> str | None:
     """Warn of draws that depend on those before them."""
-    columns = list(filter(_is_telling, draws.outcomes.columns[:_COLUMNS]))
+    columns = list(filter(is_telling, draws.outcomes.columns[:_COLUMNS]))
     tests = [
         (ljung_box(_scores(column, draws.is_d1)[series.rows], _LAGS), series, column)
         for column in columns
@@ -203,7 +206,7 @@ def _serial(draws: SelectionDraws, every: Sequence[_Series], share: float) -> st
         return None
     p, series, column = min(tests, key=lambda test: test[0])
     p = min(1.0, _HEAVIER * len(tests) * p)
-    if p > share * WARNED / 2:
+    if p > share * WARNED / CHECKS:
         return None
     words = f"= {p:.1e}" if p >= 1e-300 else "< 1e-300"
     return (
@@ -213,24 +216,31 @@ def _serial(draws: SelectionDraws, every: Sequence[_Series], share: float) -> st
     )
 
 
-def _is_telling(column: Column) -> bool:
+def is_telling(column: Column) -> bool:
+    """Whether a column varies enough to show that draws hang together."""
     if column.name == ELAPSED:  # how busy the machine is lasts for more than a draw
         return False
-    counts = np.unique(_numbers(column), return_counts=True)[1]
+    counts = np.unique(numbers(column), return_counts=True)[1]
     return bool(counts.max(initial=0) <= _NEARLY_ALL * counts.sum())
 
 
 def _scores(column: Column, is_d1: NDArray[np.bool_]) -> NDArray[np.float64]:
     """Return ranks among the draws of the same input, as shares: alike for both inputs."""
-    values = _numbers(column)
+    values = numbers(column)
     scores = np.empty(len(values))
     for arm in (is_d1, ~is_d1):
         scores[arm] = mid_ranks(values[arm]) / max(1, int(arm.sum()))
     return scores
 
 
-def _numbers(column: Column) -> NDArray[np.float64]:
-    """Return entries as numbers; labels as further ones, beyond all others."""
+def numbers(column: Column) -> NDArray[np.float64]:
+    """Return entries as numbers; labels as further ones, beyond all others, in alphabetical order.
+
+    The codes of labels would not do: they tell which of them was seen first.
+    """
     if column.codes is None:
         return column.numbers
-    return np.where(column.codes > 0, np.finfo(float).max / (1 + column.codes), column.numbers)
+    places = np.empty(len(column.labels), dtype=np.float64)
+    places[np.argsort(np.array(column.labels, dtype=object))] = np.arange(len(column.labels))
+    beyond = np.finfo(float).max / (1 + np.append(0.0, places)[column.codes])
+    return np.where(column.codes > 0, beyond, column.numbers)

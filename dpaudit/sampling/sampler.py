@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import reduce
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -30,6 +31,9 @@ Key = tuple[int, ...]
 
 # Draws that are kept of a measured chunk.
 _HEAD = 64
+# A mechanism that makes many draws a call is called so many times for each input of a small block:
+# what the draws of one call share would otherwise look like the input's own law.
+_CALLS, _SMALL = 4, 1_000
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -240,21 +244,24 @@ class Sampler:
         return raw, timed(from_raw(raw), nanoseconds)
 
     def _draw_by_arm(self, chunk: Chunk, pair: NeighbouringPair, streams: ChunkStreams) -> Drawn:
-        """Two calls for many draws each; as many of d1 as coins would have picked."""
+        """A few calls for many draws each; as many of d1 as coins would have picked."""
         if chunk.measure is not None:
             return self._tally_by_arm(chunk, chunk.measure, pair, streams)
         is_d1 = streams.coins.random(chunk.size) < 0.5
         size = int(is_d1.sum())
-        raw = [
-            self._batch(pair.d1, size, streams),
-            self._batch(pair.d2, chunk.size - size, streams),
-        ]
+        sizes = _calls(size, chunk.size), _calls(chunk.size - size, chunk.size)
+        calls = [(pair.d1, draws) for draws in sizes[0]] + [(pair.d2, draws) for draws in sizes[1]]
+        # In random order, so that what the calls before have left behind favours neither input.
+        raw: list[Any] = [None] * len(calls)
+        for number in streams.coins.permutation(len(calls)).tolist():
+            dataset, draws = calls[number]
+            raw[number] = self._batch(dataset, draws, streams)
         place = np.empty(chunk.size, dtype=np.intp)
         place[is_d1] = np.arange(size)
         place[~is_d1] = np.arange(size, chunk.size)
         outcomes = concatenate([from_raw(one) for one in raw]).take(place)
         arms = np.arange(chunk.size) < size
-        in_order = [*raw[0], *raw[1]] if failures(outcomes) else ()
+        in_order = list(chain.from_iterable(raw)) if failures(outcomes) else ()
         failed = self._failures(outcomes, in_order, arms)
         return Drawn(FreshDraws(outcomes, is_d1), None, None, failed)
 
@@ -266,10 +273,12 @@ class Sampler:
         counts = np.zeros((levels, 2), dtype=np.int64)
         atoms: AtomTally | None = None
         declared: RangeTally | None = None
-        first: list[Outcomes] = []
-        # One input after the other, so that what was drawn is still in the cache when it is read.
+        first: dict[int, Outcomes] = {}
         arms = ((pair.d1, size), (pair.d2, chunk.size - size))
-        for arm, (dataset, draws) in enumerate(arms):
+        # One input after the other, so that what was drawn is still in the cache when it is read; a
+        # coin says which comes first.
+        for arm in streams.coins.permutation(2).tolist():
+            dataset, draws = arms[arm]
             raw = self._batch(dataset, draws, streams)
             outcomes = from_raw(raw)
             counts[:, arm] = measure.distinguisher.counts(outcomes)
@@ -280,7 +289,7 @@ class Sampler:
             declared = counted if declared is None or counted is None else declared + counted
             failed += self._failures(outcomes, raw, is_d1)
             if chunk.heads:
-                first.append(outcomes.take(slice(_HEAD)))
+                first[arm] = outcomes.take(slice(_HEAD))
         head = Head.mixed(first[0], first[1], streams.coins) if chunk.heads else None
         return Drawn(None, Tally(counts), atoms, failed, declared=declared, head=head)
 
@@ -330,6 +339,12 @@ class Sampler:
                     f"the mechanism changes its input {name}, so that its draws are not "
                     "independent; let it work on a copy"
                 )
+
+
+def _calls(draws: int, block: int) -> list[int]:
+    """Return the sizes of the calls for one input's draws of a block to learn from."""
+    calls = min(draws, _CALLS if block < _SMALL else 1)
+    return [draws // calls + (number < draws % calls) for number in range(calls)]
 
 
 def failures_by_arm(outcomes: Outcomes, is_d1: NDArray[np.bool_]) -> dict[str, tuple[int, int]]:

@@ -104,7 +104,7 @@ class _Search:
         # Keeps what was visited alive, so that no two objects share an id during the walk.
         self._seen: dict[int, Any] = {}
         self._globals = {id(source) for source in _global_sources()}
-        self._home: set[str] = set().union(*map(_home, parts))
+        self._home: set[str] = set().union(*map(home_of, parts))
         self._queue: deque[tuple[Any, int]] = deque((part, 0) for part in parts)
 
     def run(self) -> tuple[RandomSource, ...]:
@@ -148,7 +148,7 @@ class _Search:
 
     def _named(self, function: FunctionType) -> Iterator[Any]:
         """Yield the globals that a function's code names, also by way of its own modules."""
-        names = set(_names(function.__code__))
+        names = set(code_names(function.__code__))
         scopes = [function.__globals__]
         for name in sorted(names & function.__globals__.keys()):
             value = function.__globals__[name]
@@ -166,14 +166,14 @@ class _Search:
 
     def _is_home(self, module: str) -> bool:
         """Whether a module is the user's own: library code is not searched."""
-        return module.partition(".")[0] in self._home or _folder(module) in self._home
+        return _comes_from(module, self._home)
 
 
 _CODE = (ModuleType, FunctionType, MethodType, BuiltinFunctionType, type)
 _LEAVES = (int, float, complex, str, bytes, bool, type(None), np.ndarray, np.generic, CodeType)
 
 
-def _home(start: Any) -> set[str]:
+def home_of(start: Any) -> set[str]:
     """Names of the packages, and the folders, that the mechanism comes from."""
     while isinstance(start, partial):
         start = start.func
@@ -183,16 +183,25 @@ def _home(start: Any) -> set[str]:
     return (packages | {_folder(module) for module in modules}) - {"", "builtins", "numpy"}
 
 
+def is_home(value: Any, home: set[str]) -> bool:
+    """Whether code is of the packages and folders that `home_of` has found."""
+    return _comes_from(getattr(value, "__module__", None) or "", home)
+
+
+def _comes_from(module: str, home: set[str]) -> bool:
+    return module.partition(".")[0] in home or _folder(module) in home
+
+
 def _folder(module: str) -> str:
     file = getattr(sys.modules.get(module), "__file__", None)
     return str(Path(file).parent) if file else ""
 
 
-def _names(code: CodeType) -> Iterator[str]:
+def code_names(code: CodeType) -> Iterator[str]:
     yield from code.co_names
     for constant in code.co_consts:
         if isinstance(constant, CodeType):
-            yield from _names(constant)
+            yield from code_names(constant)
 
 
 def _held(function: FunctionType) -> Iterator[Any]:

@@ -46,7 +46,7 @@ def _public_functions(module: str) -> list[Callable[..., Any]]:
 
 def _takes_a_dataset(function: Callable[..., Any]) -> bool:
     """Post-processing takes an output, and has no truth by itself."""
-    return next(iter(inspect.signature(function).parameters)) == "dataset"
+    return next(iter(inspect.signature(function).parameters), None) == "dataset"
 
 
 def test_the_wheel_leaves_the_specimens_out() -> None:

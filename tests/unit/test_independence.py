@@ -119,6 +119,7 @@ LAWS: dict[str, Callable[[np.random.Generator], Any]] = {
     "heavy tail": lambda rng: rng.standard_cauchy(SIZE),
     "vectors": lambda rng: rng.integers(0, 2, (SIZE, 6)),
     "words": lambda rng: rng.choice(["yes", "no", "perhaps"], SIZE).tolist(),
+    "distinct words": lambda rng: [f"{one:x}" for one in rng.integers(0, 2**60, SIZE)],
     "some NaN": lambda rng: np.where(rng.random(SIZE) < 0.2, np.nan, rng.normal(size=SIZE)),
 }
 
