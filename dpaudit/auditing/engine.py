@@ -88,6 +88,7 @@ def _audited(journal: Unkept, on_progress: Notify | None) -> AuditResult:
         error=error,
         exact=run.exact,
         repeated=Repeated(spec.runs, spec.claim) if spec.runs > 1 else None,
+        request=spec.request,
     )
 
 

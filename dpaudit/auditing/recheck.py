@@ -12,6 +12,7 @@ from dpaudit.auditing.exact_audit import certify
 from dpaudit.auditing.exact_certificate import ExactCertificate
 from dpaudit.auditing.exact_test import Setting, atoms_test, game_test, pair_test
 from dpaudit.auditing.one_run import certify_guesses
+from dpaudit.auditing.recheck_schedule import follow_schedule
 from dpaudit.auditing.replay import replay, tally
 from dpaudit.auditing.result import AuditResult, Certificate, EventCount, FixedTest, Verdict
 from dpaudit.auditing.spec import BETTING_SHARE, CERTIFICATION_SHARE, CONFIRMATION_SHARE
@@ -65,6 +66,9 @@ def _certificate(result: AuditResult, one: Certificate) -> Iterator[Finding]:
         fixed = _fixed(result, one)
         yield from _fields(one.fixed, fixed)
         yield from _verdict(result, one, fixed)
+        if one.schedule is not None:
+            rounds = [_beliefs(entry["posteriors"], entry["rules"]) for entry in one.rounds]
+            yield from follow_schedule(result.claim, one, one.schedule, rounds)
         yield from _interval(one)
     except (ValueError, ArithmeticError, LookupError, TypeError, RuntimeError) as error:
         yield "the record", f"cannot be recomputed ({error})", None

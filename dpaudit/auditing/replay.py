@@ -28,6 +28,24 @@ def replay(
     return _replayed(Wealth(point, alpha, beyond_claim=True), rounds, blocks)
 
 
+def first_refuted(
+    point: ProfilePoint, alpha: float, rounds: Sequence[Beliefs], blocks: Sequence[Block]
+) -> int | None:
+    """Return after how many draws, at the end of a block, betting had refuted the claim."""
+    wealth, believed, spent = Wealth(point, alpha), None, 0
+    for block in blocks:
+        spent += block.draws
+        if block.round is None:
+            continue
+        if block.round != believed:
+            believed = block.round
+            wealth.believe(rounds[believed])
+        wealth.record([tally(block)])
+        if wealth.refuted:
+            return spent
+    return None
+
+
 def tally(block: Block) -> Tally:
     """Return a block's tally as an array."""
     return Tally(np.array(block.tally, dtype=np.int64))

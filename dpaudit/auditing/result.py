@@ -59,6 +59,21 @@ class Block:
 
 
 @dataclass(frozen=True, slots=True)
+class Schedule:
+    """What the sizes of blocks follow from, beside the budget and the tallies.
+
+    learned: draws to learn from, at most.  block: draws of which a worker holds the outcomes.
+    by_clock: whether the budget was planned by the clock while learning.  full: whether the run was
+    to go on to its planned end after a refutation.
+    """
+
+    learned: int
+    block: int
+    by_clock: bool
+    full: bool
+
+
+@dataclass(frozen=True, slots=True)
 class FixedTest:
     """The exact bound on one fixed event, from draws that nothing had looked at before.
 
@@ -138,6 +153,7 @@ class Certificate:
     attacks: those that were considered for the exact test, and what they promised. scores: how the
         score that it is about fell on selection draws, if it is about one.
     recording: for draws made elsewhere, on which nothing is bet (alpha_betting is 0, wealth 1).
+    schedule: what the blocks must follow (None: recorded draws, or a file of an older format).
     rounds: what the bettors believed, one entry for each time they learned: `posteriors` and
         `rules`, by bettor and level. guesses: the rule of the exact test, by level.
     """
@@ -168,6 +184,7 @@ class Certificate:
     ignored: tuple[str, ...] = ()
     attacks: tuple[Tried, ...] = field(default=(), repr=False)
     scores: ScoreDistributions | None = field(default=None, repr=False)
+    schedule: Schedule | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -194,6 +211,8 @@ class AuditResult:
     exact: in place of certificates, one for every pair, where nothing was drawn.
     one_run: likewise, for guesses about the canaries of one run.
     repeated: where an output is several runs; `claim` is then for all of them.
+    request: the settings that the audit was built from, and the folder that relative files are
+        looked for in, so that it can be run again; None where they are not plain values.
     """
 
     name: str
@@ -211,6 +230,7 @@ class AuditResult:
     exact: tuple[ExactCertificate, ...] = ()
     one_run: OneRunCertificate | None = None
     repeated: Repeated | None = None
+    request: Mapping[str, Any] | None = field(default=None, repr=False)
 
     @property
     def decisive(self) -> Certificate | None:

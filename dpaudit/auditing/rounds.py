@@ -17,8 +17,14 @@ from dpaudit.auditing.finite_range import STOPPED, FiniteRange
 from dpaudit.auditing.moment import Moment
 from dpaudit.auditing.replay import replay
 from dpaudit.auditing.replay import tally as replay_tally
-from dpaudit.auditing.result import Block, Certificate, EpsilonInterval, FixedTest, Stage
-from dpaudit.auditing.schedule import Plan, look_stride, settles_at, wants_refit
+from dpaudit.auditing.result import Block, Certificate, EpsilonInterval, FixedTest, Schedule, Stage
+from dpaudit.auditing.schedule import (
+    Plan,
+    confirmation_size,
+    look_stride,
+    settles_at,
+    wants_refit,
+)
 from dpaudit.auditing.spec import (
     BETTING_SHARE,
     CERTIFICATION_SHARE,
@@ -215,8 +221,7 @@ class PairAudit:
         """Spend the exact test on a fresh block, as large as all that came before it."""
         if self._range is not None:
             self._warnings.append(STOPPED)
-        room = self._plan.budget - self._spent
-        size = min(room, max(self._spent, MINIMUM_SAMPLES))
+        size = confirmation_size(self._spent, self._plan.budget)
         chunks = (
             Chunk((self._number, CONFIRMING, index), block, measure, at_once=self._plan.at_once)
             for index, block in enumerate(self._plan.confirming_sizes(size))
@@ -378,6 +383,12 @@ class PairAudit:
             ignored=tuple(self._ignored),
             attacks=() if self._learned is None else self._learned.tried,
             scores=None if self._learned is None else self._learned.scores,
+            schedule=Schedule(
+                learned=self._plan.limits.learned,
+                block=self._plan.limits.block,
+                by_clock=spec.time is not None,
+                full=spec.full,
+            ),
         )
 
 

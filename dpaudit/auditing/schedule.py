@@ -80,6 +80,10 @@ class Plan:
         return 8 * self._limits.learned if self._budget is None else self._budget
 
     @property
+    def limits(self) -> Limits:
+        return self._limits
+
+    @property
     def at_once(self) -> int:
         """Draws of which a worker may hold the outcomes at a time."""
         return self._limits.block
@@ -152,6 +156,11 @@ class Plan:
         """Return the draws of the largest block whose draws are only tallied."""
         usual = min(self.budget // _ENOUGH_BLOCKS, _SHARED_OUT)
         return max(self._limits.block, usual, self.budget // _MOST_BLOCKS)
+
+
+def confirmation_size(spent: int, budget: int) -> int:
+    """Return the draws of the confirmation of a refutation after `spent` draws."""
+    return min(budget - spent, max(spent, MINIMUM_SAMPLES))
 
 
 def wants_refit(learned_from: int, available: int, freeze_at: int) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from decimal import Decimal
 from numbers import Integral, Real
@@ -65,6 +65,7 @@ class AuditSpec:
     expect: the verdict that the author of a configuration file foresees.
     journal: the folder for a file that keeps what was drawn (docs/journal.md); resume: go on with
         the one that is there.
+    request: the settings that all this was built from, as a result keeps them.
 
     Raises UsageError for a value outside its range.
     """
@@ -91,6 +92,7 @@ class AuditSpec:
     expect: Expectation | None = None
     journal: str | os.PathLike[str] | None = None
     resume: bool = False
+    request: Mapping[str, Any] | None = None
 
     def __post_init__(self) -> None:
         self._check_types()

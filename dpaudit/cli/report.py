@@ -7,23 +7,39 @@ from pathlib import Path
 
 import click
 
-from dpaudit.auditing.result import AuditResult
+from dpaudit.auditing.result import AuditResult, Verdict
 from dpaudit.cli import exit_codes
 from dpaudit.cli.group import debug_option
 from dpaudit.cli.output import Printer
 from dpaudit.errors import DpauditError, UsageError
 from dpaudit.reports.json import from_json
+from dpaudit.reports.layout import wrap
 from dpaudit.targets.files import near_file
+
+_UNSCHEDULED = (
+    " The file is of an older format, without the schedule, so that a record that was cut short is "
+    "not noticed."
+)
+_UNSEEN = (
+    "A record cannot show that the mechanism was drawn from as it says, that nothing was left out "
+    "after its end, or that bets and events were fixed before the draws they are about: --rerun "
+    "repeats the draws, where the seed reaches them."
+)
 
 
 @click.command(short_help="Recheck and show the results of run --json.")
 @click.argument("file", type=click.Path(path_type=Path, allow_dash=True))
+@click.option(
+    "--rerun",
+    is_flag=True,
+    help="Repeat the audits with their seeds, too, and compare: what a record alone cannot show.",
+)
 @click.option("-q", "--quiet", is_flag=True, help="One line for each audit.")
 @click.option(
     "-v", "--verbose", count=True, help="Every pair of inputs, and how the result came about."
 )
 @debug_option
-def report(file: Path, quiet: bool, verbose: int) -> int:
+def report(file: Path, rerun: bool, quiet: bool, verbose: int) -> int:
     """Recompute wealth, bounds and p-values of FILE from the draws recorded in it, and show the
     audits as the run did.
 
@@ -36,13 +52,38 @@ def report(file: Path, quiet: bool, verbose: int) -> int:
         disagreements += [f"{result.name}: {text}" for text in _recheck(file, result)]
         printer.show(result)
     printer.summarise(results)
+    if rerun and not disagreements:
+        disagreements = _rerun(results, quiet=quiet)
     for text in disagreements:
         click.echo(f"error: {file}: {text}", err=True)
     if disagreements:
         return exit_codes.FAILURE
     if not quiet:
-        click.echo(f"\nRechecked: {_follows(results)}.")
+        click.echo("\n" + "\n".join(wrap(_said(results, rerun=rerun))))
     return exit_codes.NOTHING_FOUND
+
+
+def _rerun(results: Sequence[AuditResult], *, quiet: bool) -> list[str]:
+    from dpaudit.cli.rerun import differences
+
+    return [
+        f"{result.name}: {text}"
+        for result in results
+        if result.verdict is not Verdict.ERROR
+        for text in differences(result, quiet=quiet)
+    ]
+
+
+def _said(results: Sequence[AuditResult], *, rerun: bool) -> str:
+    """Return what was checked, and what the record does not show."""
+    checked = f"Rechecked: {_follows(results)}."
+    drawn = [one for result in results for one in result.certificates]
+    if not drawn:
+        return checked
+    if rerun:
+        return f"{checked} Run again with their seeds, the audits gave the same draws."
+    unscheduled = "" if all(one.schedule or one.recording for one in drawn) else _UNSCHEDULED
+    return f"{checked}{unscheduled} {_UNSEEN}"
 
 
 def _follows(results: Sequence[AuditResult]) -> str:
@@ -50,7 +91,7 @@ def _follows(results: Sequence[AuditResult]) -> str:
     if exact and not any(result.certificates for result in results):
         return "the numbers follow from the recorded laws"
     laws = ", and exact numbers from the laws" if exact else ""
-    return f"wealth, bounds and p-values follow from the recorded draws{laws}"
+    return f"wealth, bounds, p-values and the blocks follow from the recorded draws{laws}"
 
 
 def _read(file: Path) -> list[AuditResult]:

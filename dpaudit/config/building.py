@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import re
 import secrets
 import shlex
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from msgspec import UNSET, UnsetType
@@ -40,6 +42,9 @@ from dpaudit.targets.target import (
     repeated,
 )
 
+# What a result keeps in a place of its own, or does not depend on.
+_NOT_REPEATED = ("name", "seed", "workers", "executor", "expect")
+
 
 def build_spec(settings: Mapping[str, Any], where: str = "") -> AuditSpec:
     """Return the audit that `settings` describe, with the keys of a configuration file.
@@ -63,7 +68,18 @@ def located_spec(settings: Mapping[str, Any], locate: Locate, base: Folder = Non
     """
     with reported(locate):
         check_keys(settings, key_names(AuditSettings))
-        return _spec(check_types(_given(settings)), base)
+        spec = _spec(check_types(_given(settings)), base)
+        return replace(spec, request=_request(settings, base))
+
+
+def _request(settings: Mapping[str, Any], base: Folder) -> dict[str, Any] | None:
+    """Return settings as a result keeps them; None where JSON would not give them back."""
+    plain = {key: value for key, value in _given(settings).items() if key not in _NOT_REPEATED}
+    request = {"folder": None if base is None else str(base), "settings": plain}
+    try:
+        return request if json.loads(json.dumps(request, allow_nan=False)) == request else None
+    except (TypeError, ValueError):
+        return None
 
 
 def default_name(settings: Mapping[str, Any]) -> str:

@@ -8,10 +8,14 @@ History of the format (`version`):
     arm, are `blocks` of the audit, in order; `certificate` says which pair a block belongs to.
     Where nothing was drawn, `exact` has one entry for each pair, with the laws in place of draws.
     The numbers that JSON does not have are the strings `Infinity`, `-Infinity` and `NaN`.
+2   `count` and `digest`: how many audits there are, and SHA-256 over all of them, so that one that
+    was lost or changed by accident is noticed. Certificates have a `schedule`, from which the sizes
+    of their blocks follow, and audits a `request`, from which they can be run again.
 """
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -27,7 +31,7 @@ from dpaudit.reports.records import (
     expect_mapping,
 )
 
-VERSION = 1
+VERSION = 2
 
 _DERIVED = ("epsilon_lower", "delta_lower", "p_value", "draws", "event")
 
@@ -38,15 +42,22 @@ class ContradictoryFile(DpauditError):
 
 def to_json(results: Sequence[AuditResult]) -> str:
     """Return the audits as a JSON document, strictly standard, ending in a newline."""
-    document = {"version": VERSION, "audits": [_audit(result) for result in results]}
+    audits = [_audit(result) for result in results]
+    document = {
+        "version": VERSION,
+        "count": len(audits),
+        "digest": _digest(audits),
+        "audits": audits,
+    }
     return f"{_dumped(document)}\n"
 
 
 def from_json(text: str) -> list[AuditResult]:
     """Return the audits of a document that `to_json` made, equal to those it was made of.
 
-    Raises UsageError for a text that is no such document, is damaged, or was written by a newer
-    dpaudit, and ContradictoryFile where an audit does not follow from its own certificates.
+    Raises UsageError for a text that is no such document, is damaged, has no audits, or was written
+    by a newer dpaudit, and ContradictoryFile where an audit is missing, was changed, or does not
+    follow from its own certificates.
     """
     try:
         return [_result(audit, f"audits[{place}]") for place, audit in enumerate(_audits(text))]
@@ -126,7 +137,30 @@ def _audits(text: str) -> list[Any]:
             f"version={version} was written by a newer dpaudit; this one reads up to {VERSION}: "
             "upgrade it"
         )
-    return expect_list(document["audits"], "audits")
+    audits = expect_list(document["audits"], "audits")
+    if version > 1:
+        _check_whole(document, audits)
+    if not audits:
+        raise UsageError("there are no audits in it, so that there is nothing to recheck")
+    return audits
+
+
+def _check_whole(document: dict[str, Any], audits: list[Any]) -> None:
+    """Raise ContradictoryFile unless all audits are there, as they were written."""
+    if document.get("count") != len(audits):
+        raise ContradictoryFile(
+            f"{document.get('count')!r} audits were written to it, and {len(audits)} are in it; "
+            "the file was changed"
+        )
+    if document.get("digest") != _digest(audits):
+        raise ContradictoryFile(
+            "its audits do not have the digest that they were written with; the file was changed"
+        )
+
+
+def _digest(audits: list[Any]) -> str:
+    text = json.dumps(audits, ensure_ascii=True, sort_keys=True, separators=(",", ":"))
+    return f"sha256:{hashlib.sha256(text.encode('ascii')).hexdigest()}"
 
 
 def _result(audit: Any, path: str) -> AuditResult:

@@ -9,8 +9,9 @@ from typing import Any
 
 import pytest
 
+from dpaudit import PureDP, audit
 from dpaudit.errors import UsageError
-from dpaudit.reports.json import to_json
+from dpaudit.reports.json import from_json, to_json
 from dpaudit.reports.text import render
 from tests.cli.made_results import ERROR, PASS, VIOLATION
 
@@ -41,7 +42,8 @@ def test_it_shows_what_the_run_showed(dpaudit: Any, rechecked: Any, file: Path) 
     assert rechecked == [VIOLATION, PASS, ERROR]
     for one in rechecked:
         assert render(one) in result.stdout
-    assert "Rechecked: wealth, bounds and p-values follow" in result.stdout
+    assert "Rechecked: wealth, bounds, p-values and the blocks follow" in result.stdout
+    assert "A record cannot show" in result.stdout
 
 
 def test_quiet_and_verbose(dpaudit: Any, rechecked: Any, file: Path) -> None:
@@ -60,7 +62,7 @@ def test_a_disagreement_exits_3(dpaudit: Any, install_recheck: Any, file: Path) 
 def test_a_number_that_does_not_follow_exits_3(dpaudit: Any, rechecked: Any, file: Path) -> None:
     document = json.loads(file.read_text("utf-8"))
     document["audits"][0]["epsilon_lower"] = 5.0
-    file.write_text(json.dumps(document))
+    file.write_text(json.dumps({"version": 1, "audits": document["audits"]}))
     result = dpaudit("report", file)
     assert (result.exit_code, result.stdout) == (3, "")
     assert "epsilon_lower is 5.0, but its certificates give 1.21349" in result.stderr
@@ -73,7 +75,8 @@ def test_a_number_that_does_not_follow_exits_3(dpaudit: Any, rechecked: Any, fil
         ("", "not a JSON document"),
         ("{", "not a JSON document"),
         ("[]", "not a result of dpaudit run --json"),
-        ('{"version": 2, "audits": []}', "written by a newer dpaudit"),
+        ('{"version": 3, "audits": []}', "written by a newer dpaudit"),
+        ('{"version": 1, "audits": []}', "there are no audits in it"),
         ('{"version": 1, "audits": [{}]}', "audits[0]"),
     ],
 )
@@ -131,3 +134,84 @@ def test_a_result_of_one_audit_has_no_summary(dpaudit: Any, rechecked: Any, tmp_
     path = tmp_path / "one.json"
     path.write_text(to_json([replace(PASS, name="only")]), "utf-8")
     assert "1 audit" not in dpaudit("report", path).stdout
+
+
+def test_an_audit_that_was_taken_out_exits_3(dpaudit: Any, rechecked: Any, file: Path) -> None:
+    document = json.loads(file.read_text("utf-8"))
+    del document["audits"][1]
+    file.write_text(json.dumps(document))
+    result = dpaudit("report", file)
+    assert (result.exit_code, result.stdout) == (3, "")
+    assert "3 audits were written to it, and 2 are in it; the file was changed" in result.stderr
+
+
+def test_an_audit_that_was_changed_exits_3(dpaudit: Any, rechecked: Any, file: Path) -> None:
+    document = json.loads(file.read_text("utf-8"))
+    document["audits"][1]["seconds"] += 1
+    file.write_text(json.dumps(document))
+    result = dpaudit("report", file)
+    assert (result.exit_code, result.stdout) == (3, "")
+    assert "do not have the digest" in result.stderr
+
+
+def test_a_file_without_audits_is_not_rechecked(dpaudit: Any, tmp_path: Path) -> None:
+    path = tmp_path / "empty.json"
+    path.write_text(to_json([]), "utf-8")
+    result = dpaudit("report", path)
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert "there are no audits in it" in result.stderr
+
+
+RUN = ("mechanisms.laplace:laplace", "--d1", "0", "--d2", "1", "--epsilon", "1")
+
+
+def test_a_rerun_gives_the_same_draws(dpaudit: Any, tmp_path: Path) -> None:
+    path = tmp_path / "results.json"
+    assert dpaudit("run", *RUN, "--samples", "5000", "--seed", "3", "--json", path).exit_code == 0
+    result = dpaudit("report", "--rerun", path)
+    assert result.exit_code == 0
+    assert "Run again with their seeds, the audits gave the same draws." in " ".join(
+        result.stdout.split()
+    )
+
+
+def test_a_rerun_shows_a_record_of_other_draws(dpaudit: Any, tmp_path: Path) -> None:
+    path = tmp_path / "results.json"
+    dpaudit("run", *RUN, "--samples", "5000", "--seed", "3", "--json", path)
+    (honest,) = from_json(path.read_text("utf-8"))
+    path.write_text(to_json([replace(honest, seed=4)]), "utf-8")
+    assert dpaudit("report", path).exit_code == 0
+    result = dpaudit("report", "--rerun", path)
+    assert result.exit_code == 3
+    assert "blocks: recorded" in result.stderr
+
+
+def test_batches_with_folders_and_lists_are_run_again(dpaudit: Any, tmp_path: Path) -> None:
+    (tmp_path / "mine.py").write_text(
+        "def count(rows, rng):\n    assert isinstance(rows, list)\n"
+        "    return len(rows) + rng.laplace()\n"
+    )
+    (tmp_path / "audits.yaml").write_text(
+        "version: 1\naudits:\n  - {name: a, mechanism: mine.py:count, d1: [1, 2], d2: [1],\n"
+        "     claim: {epsilon: 1}, samples: 2000, seed: '${s}', matrix: {s: [1, 2]}}\n"
+    )
+    path = tmp_path / "results.json"
+    ran = dpaudit("run", tmp_path / "audits.yaml", "--json", path)
+    assert ran.exit_code == 0, ran.stderr
+    assert dpaudit("report", "--rerun", path).exit_code == 0
+
+
+def test_draws_that_the_clock_planned_are_not_run_again(dpaudit: Any, tmp_path: Path) -> None:
+    path = tmp_path / "results.json"
+    dpaudit("run", *RUN, "--time", "0.2s", "--json", path)
+    result = dpaudit("report", "--rerun", path)
+    assert result.exit_code == 2
+    assert "its draws were planned by the clock" in result.stderr
+
+
+def test_results_made_from_python_are_not_run_again(dpaudit: Any, tmp_path: Path) -> None:
+    path = tmp_path / "results.json"
+    path.write_text(to_json([audit(lambda x, rng: x + rng.laplace(), 0, 1, PureDP(1.0))]), "utf-8")
+    result = dpaudit("report", "--rerun", path)
+    assert result.exit_code == 2
+    assert "the file does not hold what was asked for" in result.stderr

@@ -69,7 +69,7 @@ def test_groups_and_compositions_of_gaussian_claims() -> None:
 
 
 def test_a_mu_that_is_too_small_is_refuted() -> None:
-    result = dpaudit.audit(shifted, 0, 1, GaussianDP(0.8), samples=60_000)
+    result = dpaudit.audit(shifted, 0, 1, GaussianDP(0.8), samples=60_000, full=True)
     assert result.verdict is Verdict.VIOLATION
     own = result.claim.own_lower(result.point.epsilon, result.delta_lower)
     assert own is not None

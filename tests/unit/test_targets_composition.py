@@ -146,7 +146,9 @@ def test_privacy_losses_add_up() -> None:
         pair = NeighbouringPair(0, 1, None, "0 and 1")
         claim = dpaudit.PureDP(epsilon)
         return run_audit(
-            AuditSpec(name="two", target=target, pairs=(pair,), claim=claim, samples=20_000)
+            AuditSpec(
+                name="two", target=target, pairs=(pair,), claim=claim, samples=20_000, full=True
+            )
         )
 
     assert audit(2 * math.log(3)).verdict is dpaudit.Verdict.NO_VIOLATION_FOUND

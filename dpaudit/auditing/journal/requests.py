@@ -32,7 +32,7 @@ from dpaudit.targets.target import (
 Request = dict[str, list[str]]
 
 # What neither the draws nor what is made of them depend on.
-_FREE = ("name", "workers", "executor", "expect", "journal", "resume")
+_FREE = ("name", "workers", "executor", "expect", "journal", "resume", "request")
 _CODE = "the code of "
 _LONGEST = 80
 _FIXED = (

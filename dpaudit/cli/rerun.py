@@ -1,0 +1,96 @@
+"""`dpaudit report --rerun`: repeats the audits of a result file, and compares."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import fields
+from pathlib import Path
+from typing import Any
+
+from dpaudit.auditing.result import AuditResult, Certificate
+from dpaudit.cli.batch import run_one
+from dpaudit.config.building import located_spec
+from dpaudit.errors import UsageError
+
+# What differs from run to run: how long it took, and whose versions it ran with.
+_ANOTHERS = ("seconds", "versions", "request", "warnings", "expect")
+
+
+def differences(recorded: AuditResult, *, quiet: bool) -> list[str]:
+    """Run an audit again with its seed; return what came out otherwise, one sentence each.
+
+    Raises UsageError for an audit that cannot be run again, or of which a rerun would show nothing.
+    """
+    settings, folder = _request(recorded)
+    named = {"name": recorded.name, "seed": recorded.seed, **settings}
+    spec = located_spec(named, lambda path: f"{recorded.name}: ", folder)
+    again = run_one(spec, quiet=quiet)
+    found = list(_compared(recorded, again))
+    if found and recorded.versions != again.versions:
+        found.append(
+            f"recorded with {_listed_versions(recorded)}, run again with "
+            f"{_listed_versions(again)}, which may be the cause"
+        )
+    return found
+
+
+def _request(recorded: AuditResult) -> tuple[dict[str, Any], Path | None]:
+    reason = _reason(recorded)
+    if reason is not None:
+        raise UsageError(f"{recorded.name} cannot be run again: {reason}")
+    assert recorded.request is not None  # else there was a reason
+    folder = recorded.request["folder"]
+    return _listed(recorded.request["settings"]), None if folder is None else Path(folder)
+
+
+def _reason(recorded: AuditResult) -> str | None:
+    """Return why an audit cannot be run again, or a rerun would show nothing."""
+    if recorded.request is None:
+        return (
+            "the file does not hold what was asked for (it was made from Python, from recorded "
+            "draws, or by an older dpaudit)"
+        )
+    if not all(one.reproducible for one in recorded.certificates):
+        return "its seed does not reach the mechanism, so that a rerun has other draws"
+    if any(one.schedule and one.schedule.by_clock for one in recorded.certificates):
+        return "its draws were planned by the clock (--time), which says something else today"
+    return None
+
+
+def _listed(value: Any) -> Any:
+    """Return JSON values as they were written: a result file gives sequences back as tuples."""
+    if isinstance(value, dict):
+        return {key: _listed(part) for key, part in value.items()}
+    return [_listed(part) for part in value] if isinstance(value, list | tuple) else value
+
+
+def _compared(recorded: AuditResult, again: AuditResult) -> Iterator[str]:
+    for name in _names(recorded):
+        if name not in (*_ANOTHERS, "certificates"):
+            yield from _difference("", name, recorded, again)
+    if len(recorded.certificates) != len(again.certificates):
+        yield f"{len(recorded.certificates)} pairs recorded, {len(again.certificates)} run again"
+        return
+    for one, other in zip(recorded.certificates, again.certificates, strict=True):
+        for name in _names(one):
+            if name not in _ANOTHERS:
+                yield from _difference(f"{one.pair}: ", name, one, other)
+
+
+def _listed_versions(result: AuditResult) -> str:
+    return ", ".join(f"{name} {version}" for name, version in result.versions.items())
+
+
+def _names(record: AuditResult | Certificate) -> list[str]:
+    return [field.name for field in fields(record)]
+
+
+def _difference(where: str, name: str, one: Any, other: Any) -> Iterator[str]:
+    before, after = getattr(one, name), getattr(other, name)
+    if before != after:
+        yield f"{where}{name}: recorded {_short(before)}, run again {_short(after)}"
+
+
+def _short(value: Any) -> str:
+    text = " ".join(repr(value).split())
+    return text if len(text) <= 60 else f"{text[:59]}…"

@@ -1,0 +1,143 @@
+"""A record that was cut short, or whose blocks are not those of the schedule, is noticed."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+import dpaudit
+from dpaudit.auditing.recheck import _beliefs, _fixed, recheck
+from dpaudit.auditing.replay import replay
+from dpaudit.auditing.result import AuditResult, Certificate, Schedule, Verdict
+from dpaudit.auditing.spec import BETTING_SHARE
+from mechanisms import laplace
+
+
+def audited(mechanism: Any = laplace.laplace, epsilon: float = 1.0, **more: Any) -> AuditResult:
+    given = {"samples": 5_000, **more}
+    return dpaudit.audit(mechanism, 0.0, 1.0, dpaudit.PureDP(epsilon), **given)
+
+
+def recomputed(result: AuditResult, one: Certificate) -> AuditResult:
+    """Return a result whose every derived number follows from the blocks, as a forger would."""
+    one = replace(one, draws=sum(block.draws for block in one.blocks))
+    one = replace(one, fixed=_fixed(result, one))
+    rounds = [_beliefs(entry["posteriors"], entry["rules"]) for entry in one.rounds]
+    bets = replay(one.point, one.alpha_betting, rounds, one.blocks)
+    p = math.exp(-max(0.0, bets.log_largest)) / BETTING_SHARE
+    refuted = bets.refuted or one.fixed.p_value <= one.fixed.alpha
+    one = replace(
+        one,
+        wealth=math.exp(min(bets.log_largest, 700.0)),
+        epsilon_betting=bets.epsilon_lower,
+        epsilon_lower=max(bets.epsilon_lower, one.fixed.epsilon_lower),
+        delta_lower=one.fixed.delta_lower,
+        p_value=min(1.0, p, one.fixed.p_value * one.alpha / one.fixed.alpha),
+        refuted=refuted,
+    )
+    verdict = Verdict.VIOLATION if refuted else Verdict.NO_VIOLATION_FOUND
+    return replace(result, certificates=(one,), verdict=verdict)
+
+
+def cut(result: AuditResult, blocks: int, **more: Any) -> AuditResult:
+    (one,) = result.certificates
+    return recomputed(result, replace(one, blocks=one.blocks[:-blocks], **more))
+
+
+def schedule_of(result: AuditResult) -> Schedule:
+    schedule = result.certificates[0].schedule
+    assert schedule is not None
+    return schedule
+
+
+@pytest.mark.parametrize("full", [False, True])
+@pytest.mark.parametrize("samples", [1_000, 1_300, 5_000, 20_000])
+@pytest.mark.parametrize(
+    ("mechanism", "epsilon"),
+    [(laplace.laplace, 1.0), (laplace.laplace, 0.9), (laplace.wrong_density, 0.5)],
+)
+def test_honest_records_follow_the_schedule(
+    mechanism: Any, epsilon: float, samples: int, full: bool
+) -> None:
+    for seed in range(3):
+        assert recheck(audited(mechanism, epsilon, samples=samples, full=full, seed=seed)) == []
+
+
+def test_a_curve_settles_its_point_first() -> None:
+    claim = dpaudit.GaussianDP(2.0)
+    result = dpaudit.audit(laplace.laplace, 0.0, 1.0, claim, samples=20_000)
+    assert recheck(result) == []
+
+
+def test_time_that_plans_the_draws() -> None:
+    assert recheck(audited(time=0.3)) == []
+
+
+def test_a_forger_who_changes_nothing_is_believed() -> None:
+    """Else the findings below would show nothing."""
+    result = audited()
+    assert recheck(recomputed(result, result.certificates[0])) == []
+
+
+@pytest.mark.parametrize("blocks", [1, 2, 5])
+def test_a_record_that_was_cut_short(blocks: int) -> None:
+    found = " ".join(recheck(cut(audited(), blocks)))
+    assert "blocks of the certification" in found
+    assert "draws at the planned end" in found
+
+
+def test_a_smaller_budget_that_would_have_frozen_sooner() -> None:
+    result = audited()
+    left = sum(block.draws for block in result.certificates[0].blocks[:-8])
+    assert left < 4_000
+    found = " ".join(recheck(cut(result, 8, budget=left)))
+    assert "blocks to learn from" in found
+
+
+def test_what_only_a_rerun_shows() -> None:
+    """A smaller budget with the same freeze: cut so, a record is that of a shorter run."""
+    result = audited()
+    left = sum(block.draws for block in result.certificates[0].blocks[:-2])
+    assert recheck(cut(result, 2, budget=left)) == []
+
+
+def test_a_run_that_went_on_after_its_refutation() -> None:
+    result = audited(laplace.wrong_density, 0.5, full=True)
+    (one,) = result.certificates
+    stopping = replace(schedule_of(result), full=False)
+    found = recheck(recomputed(result, replace(one, schedule=stopping)))
+    assert any("draws after a refutation that ends the run" in text for text in found)
+
+
+def test_a_confirmation_of_another_size() -> None:
+    result = audited(laplace.wrong_density, 0.5)
+    assert result.certificates[0].fixed.stage == "confirmation"
+    found = " ".join(recheck(cut(result, 1)))
+    assert "blocks of the confirmation" in found
+
+
+def test_beliefs_that_were_learned_anew_once_more() -> None:
+    result = audited(samples=20_000)
+    (one,) = result.certificates
+    final = len(one.rounds) - 1
+    blocks = [
+        replace(block, round=final + 1) if block.stage == "certification" else block
+        for block in one.blocks
+    ]
+    last = max(place for place, block in enumerate(blocks) if block.stage == "learning")
+    blocks[last] = replace(blocks[last], round=final)
+    again = (*one.rounds[:final], one.rounds[final - 1], one.rounds[final])
+    found = recheck(recomputed(result, replace(one, rounds=again, blocks=tuple(blocks))))
+    assert any("rounds of the blocks" in text for text in found)
+
+
+def test_a_refutation_at_another_block() -> None:
+    result = audited(laplace.wrong_density, 0.5, full=True)
+    (one,) = result.certificates
+    assert one.refuted_after is not None
+    later = replace(one, refuted_after=one.draws)
+    found = " ".join(recheck(replace(result, certificates=(later,))))
+    assert "draws to the refutation" in found
