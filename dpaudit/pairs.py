@@ -88,7 +88,7 @@ def check_pair(pair: NeighbouringPair) -> tuple[str, ...]:
 
     Raises DatasetError when the declared adjacency is contradicted by the datasets.
     """
-    if _equal(pair.d1, pair.d2):
+    if are_equal(pair.d1, pair.d2):
         return ("d1 and d2 are equal: no mechanism can tell them apart, so nothing can be found",)
     if pair.adjacency is None:
         return ()
@@ -238,7 +238,7 @@ def _key(value: Any) -> Hashable:
     return value if isinstance(value, Hashable) else repr(value)
 
 
-def _equal(d1: Any, d2: Any) -> bool:
+def are_equal(d1: Any, d2: Any) -> bool:
     if isinstance(d1, np.ndarray) and isinstance(d2, np.ndarray):
         floats = d1.dtype.kind in "fc" and d2.dtype.kind in "fc"
         return bool(np.array_equal(d1, d2, equal_nan=floats))

@@ -58,6 +58,19 @@ def draws_needed(
     return math.ceil(spread**2 / ((true - claimed) ** 2 * guess_share))
 
 
+def draws_to_refute(epsilon: float, delta: float, alpha: float) -> float:
+    """Return the fewest draws that can refute (ε, δ) at all: all of them guessed right.
+
+    Under the claim a rule that never abstains is right with a probability of at most
+    (e^ε + δ) / (1 + e^ε), so that m right guesses have p = ((e^ε + δ) / (1 + e^ε))^m. inf for a claim
+    that everything meets (δ ≥ 1).
+    """
+    if delta >= 1:
+        return math.inf
+    wrong = (1 - delta) / (1 + math.exp(min(epsilon, 700.0)))  # the least probability of an error
+    return math.ceil(math.log(alpha) / math.log1p(-wrong)) if wrong < 1 else 1
+
+
 def _critical_value(trials: int, share: float, alpha: float) -> int | None:
     """Return the smallest C with Pr[Bin(trials, share) ≥ C] ≤ alpha; None when there is none."""
     if trials <= 0 or float(upper_tail(trials, trials, share)) > alpha:

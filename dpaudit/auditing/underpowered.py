@@ -1,0 +1,64 @@
+"""Whether an audit could fail at all: one that cannot proves nothing by not failing."""
+
+from __future__ import annotations
+
+import math
+
+from dpaudit.auditing.schedule import Limits, Plan
+from dpaudit.auditing.spec import (
+    BETTING_SHARE,
+    CERTIFICATION_SHARE,
+    MAXIMUM_SAMPLES,
+    AuditSpec,
+)
+from dpaudit.claims import ProfilePoint
+from dpaudit.pairs import are_equal
+from dpaudit.stats.power import draws_to_refute
+
+
+def foreseen(spec: AuditSpec) -> str | None:
+    """Return why an audit cannot fail, and the remedy, before anything is drawn; None when it can.
+
+    Draws that the clock will plan are not known yet: see `too_few`.
+    """
+    if any(not are_equal(pair.d1, pair.d2) for pair in spec.pairs):
+        return None if spec.exact or spec.time is not None else too_few(spec, spec.samples)
+    return (
+        "d1 and d2 are equal, so that no mechanism can tell them apart; give two neighbouring inputs"
+    )
+
+
+def too_few(spec: AuditSpec, samples: int) -> str | None:
+    """Return that so many draws cannot refute the claim even if every one tells the inputs apart."""
+    points = spec.tested.points()
+    if any(_can_refute(point, samples, spec.alpha) for point in points):
+        return None
+    point = min(points, key=lambda one: _enough(one, spec.alpha))
+    enough = _enough(point, spec.alpha)
+    words = f"{samples:,} draws cannot refute {_words(point)} even if every draw tells d1 and d2 apart"
+    if enough > MAXIMUM_SAMPLES:
+        return f"{words}, and no number of draws could"
+    return f"{words}; at least {enough:,} could (--samples)"
+
+
+def _can_refute(point: ProfilePoint, samples: int, alpha: float) -> bool:
+    """Whether betting on all draws or the exact test on those kept for it can refute a point."""
+    kept = samples - Plan(samples, None, Limits()).freeze_at
+    exact = draws_to_refute(point.epsilon, point.delta, CERTIFICATION_SHARE * alpha)
+    return kept >= exact or samples >= draws_to_refute(
+        point.epsilon, point.delta, BETTING_SHARE * alpha
+    )
+
+
+def _enough(point: ProfilePoint, alpha: float) -> int:
+    """Return the fewest draws of a budget that can refute a point."""
+    low, high = 1, 2 * MAXIMUM_SAMPLES
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (low, middle) if _can_refute(point, middle, alpha) else (middle, high)
+    return high
+
+
+def _words(point: ProfilePoint) -> str:
+    delta = f", δ = {point.delta:g}" if point.delta else ""
+    return f"ε = {point.epsilon:g}{delta}" if math.isfinite(point.epsilon) else "ε = ∞"
