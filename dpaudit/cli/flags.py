@@ -162,6 +162,18 @@ _FLAGS: tuple[tuple[tuple[str, ...], dict[str, Any]], ...] = (
         },
     ),
     (
+        ("--data-arg",),
+        {"metavar": "NAME", "help": "The parameter that takes the dataset. Default: the first."},
+    ),
+    (
+        ("--rng-arg",),
+        {
+            "metavar": "NAME",
+            "help": "The parameter that takes a numpy.random.Generator; none: it gets none. "
+            "Default: rng, where there is one.",
+        },
+    ),
+    (
         ("--post-process",),
         {"metavar": "PATH", "help": "The import path of a function, applied to every output."},
     ),

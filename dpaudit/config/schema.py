@@ -69,6 +69,14 @@ class TargetSettings(Struct, kw_only=True, forbid_unknown_fields=True):
         Words | UnsetType,
         Meta(description="the parameter that takes the number of outputs wanted, or none"),
     ] = UNSET
+    data_arg: Annotated[
+        Words | UnsetType,
+        Meta(description="the parameter that takes the dataset, where it is not the first"),
+    ] = UNSET
+    rng_arg: Annotated[
+        Words | UnsetType,
+        Meta(description="the parameter that takes a numpy.random.Generator, or none"),
+    ] = UNSET
     post_process: Annotated[
         Words | UnsetType,
         Meta(description="the import path of a function, applied to every output"),

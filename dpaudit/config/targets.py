@@ -33,7 +33,7 @@ Folder = pathlib.Path | None
 _LIMITS = ("timeout", "memory_limit")
 PROCESS = ("python", "isolate")
 # Keys of a mechanism under Python, which a program has no use for.
-PYTHONIC = ("mechanism", "params", "init", "call", "factory")
+PYTHONIC = ("mechanism", "params", "init", "call", "factory", "data_arg", "rng_arg")
 # Keys of a single mechanism, which an audit of several has in the entries of compose.
 SINGLE_TARGET = (*PYTHONIC, "batch_arg", "command")
 
@@ -177,6 +177,8 @@ def _imported(given: TargetSettings, base: Folder, path: Path) -> ImportedTarget
         factory=bool(_or_none(given.factory)),
         params=_or_none(given.params) or {},
         batch_arg=_or_none(given.batch_arg),
+        data_arg=_or_none(given.data_arg),
+        rng_arg=_or_none(given.rng_arg),
         post_process=_function(given.post_process, base),
     )
 
