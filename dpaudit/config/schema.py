@@ -128,7 +128,10 @@ class AuditSettings(TargetSettings, kw_only=True, forbid_unknown_fields=True, re
         Meta(description="a list of {d1, d2} that share the audit's error probability"),
     ] = UNSET
     as_: Annotated[
-        Literal["array"] | UnsetType, Meta(description="array: datasets become NumPy arrays")
+        Literal["array", "numpy", "pandas", "polars"] | UnsetType,
+        Meta(
+            description="array (or numpy), pandas or polars: datasets become arrays or data frames"
+        ),
     ] = UNSET
     adjacency: Annotated[
         AdjacencyValue | UnsetType,

@@ -26,6 +26,7 @@ from dpaudit.targets.target import (
     Limits,
     SingleTarget,
 )
+from dpaudit.targets.values import written
 
 Folder = pathlib.Path | None
 
@@ -172,15 +173,23 @@ def _imported(given: TargetSettings, base: Folder, path: Path) -> ImportedTarget
         raise problem(path, f"{what} has no mechanism; give its import path, package.module:attr")
     return ImportedTarget(
         path=located(given.mechanism, base),
-        init=_or_none(given.init),
+        init=_arguments("init", _or_none(given.init), base, path),
         call=_or_none(given.call),
         factory=bool(_or_none(given.factory)),
-        params=_or_none(given.params) or {},
+        params=_arguments("params", _or_none(given.params) or {}, base, path),
         batch_arg=_or_none(given.batch_arg),
         data_arg=_or_none(given.data_arg),
         rng_arg=_or_none(given.rng_arg),
         post_process=_function(given.post_process, base),
     )
+
+
+def _arguments(key: str, given: Any, base: Folder, path: Path) -> Any:
+    """Return arguments as they are written; the mapping of their names says no more than it is."""
+    with about(*path, key):
+        if isinstance(given, dict):
+            return {name: written(value, base) for name, value in given.items()}
+        return written(given, base)
 
 
 def _function(path: str | UnsetType, base: Folder) -> str | None:

@@ -29,6 +29,7 @@ from dpaudit.targets.target import (
     IsolatedTarget,
     RepeatedTarget,
 )
+from dpaudit.targets.values import resolved
 
 Function = Callable[..., Any]
 
@@ -164,10 +165,10 @@ def load_mechanism(target: AnyTarget) -> Mechanism:
     if isinstance(target, IsolatedTarget | CommandTarget):
         return _process(target)
     function, post_process = functions(target)
-    how = calling(function, target)
+    how, params = calling(function, target), resolved(target.params)
     if how.batch is None:
-        return SingleDraws(target.name, function, how, target.params, post_process)
-    return Batches(target.name, function, how, how.batch, target.params, post_process)
+        return SingleDraws(target.name, function, how, params, post_process)
+    return Batches(target.name, function, how, how.batch, params, post_process)
 
 
 def _repetition(target: RepeatedTarget) -> Mechanism:

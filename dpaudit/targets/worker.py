@@ -33,8 +33,7 @@ HEAP = 1 << 24
 MEMORY = 16 + 10 * SLOTS + HEAP
 # What a slot holds: nothing (its outcome is the next text on the heap), or one of these.
 TEXT, FLOAT, INTEGER, BOOLEAN = range(4)
-# In place of the number of draws that have ended, before the first one begins.
-NOT_BEGUN = (1 << 64) - 1
+NOT_BEGUN = (1 << 64) - 1  # for the number of draws that have ended, before the first begins
 FAILURES = (Exception, SystemExit)
 
 
@@ -360,10 +359,14 @@ def _digest(dataset: Any) -> int:
 
 
 class _Unpickler(pickle.Unpickler):
-    def persistent_load(self, array: Any) -> Any:
-        """Return an array of NumPy, whose own pickles are not read by every version of it."""
-        numpy, (dtype, shape, data) = importlib.import_module("numpy"), array
-        return numpy.frombuffer(data, dtype).reshape(shape).copy()[()]
+    def persistent_load(self, parts: Any) -> Any:
+        """Return what is imported or made here; NumPy's pickles are not read by every version."""
+        kind, what, more = parts
+        if kind == "import":
+            return _resolved(what)() if more else _resolved(what)
+        if kind in ("pandas", "polars"):
+            return importlib.import_module(kind).DataFrame(what, **more)
+        return importlib.import_module("numpy").frombuffer(more, kind).reshape(what).copy()[()]
 
 
 def _loaded(data: bytes, what: str) -> Any:
