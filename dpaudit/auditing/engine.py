@@ -156,8 +156,7 @@ class _Run:
                 timed = [_TIMED] if self._spec.timing else []
                 kept_between = _kept(state, sampler) if certificate.refuted else []
                 unrepeatable = [] if certificate.reproducible else [_UNREPEATABLE]
-                further = (*timed, *kept_between, *unrepeatable, *certificate.warnings)
-                every = (*warned, *further)
+                every = (*warned, *timed, *kept_between, *unrepeatable, *certificate.warnings)
                 self.certificates.append(replace(certificate, warnings=every))
             self._journal.ends()
 

@@ -147,8 +147,11 @@ class Batches:
         arguments = {**self.params, self.batch: size}
         if self.how.rng is not None:
             arguments[self.how.rng] = rng
+        by_position = (dataset,) if self.how.data is None else ()
+        if self.how.data is not None:
+            arguments[self.how.data] = dataset
         try:
-            return bind(self.function, arguments, self.how.data)(dataset)
+            return self.function(*by_position, **arguments)
         except FAILURES as error:
             raise batch_failed(self.name, self.batch, size, f"raised {_words(error)}") from error
 
