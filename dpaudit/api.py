@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from numpy.typing import NDArray
@@ -36,6 +37,8 @@ def audit(
     *,
     params: Mapping[str, Any] | None = None,
     batch_arg: str | None = None,
+    data_arg: str | None = None,
+    rng_arg: str | None = None,
     post_process: Callable[[Any], Any] | None = None,
     adjacency: Adjacency | str | None = None,
     samples: int = 1_000_000,
@@ -66,10 +69,10 @@ def audit(
     """Look for statistical proof that `mechanism` leaks more than `claim` allows on (d1, d2).
 
     mechanism: any callable of the dataset (lambdas and closures too), or an import path
-        `package.module:attr`. With a parameter `rng` it gets a `numpy.random.Generator`; with
-        `size`, or the name given as `batch_arg`, it returns that many outputs at once
-        (`batch_arg="none"`: never). Or a list of words: a program that speaks the protocol of
-        docs/protocol.md.
+        `package.module:attr`. The first parameter, or `data_arg`, takes the dataset. With a
+        parameter `rng`, or `rng_arg`, it gets a `numpy.random.Generator`; with `size`, or
+        `batch_arg`, it returns that many outputs at once (`"none"` for either: never). Or a list of
+        words: a program that speaks the protocol of docs/protocol.md.
     d1, d2: neighbouring inputs, handed over as they are and never changed.
     claim: `PureDP(1.0)`, `ApproximateDP(1.0, 1e-5)` or `ProbabilisticDP(1.0, 1e-5)`.
     params: keyword arguments of every call.  post_process: applied to every output.
@@ -121,10 +124,11 @@ def audit(
     True
     """
     limits = Limits(timeout=timeout, memory=memory_limit)
+    names: dict[str, Any] = {"batch_arg": batch_arg, "data_arg": data_arg, "rng_arg": rng_arg}
     if isinstance(mechanism, list):
-        target: SingleTarget = _command(mechanism, limits, params, batch_arg, post_process)
+        target: SingleTarget = _command(mechanism, limits, params, names, post_process)
     else:
-        called = _target(mechanism, params or {}, batch_arg, post_process)
+        called = replace(_target(mechanism, params or {}, post_process), **names)
         target = _placed(called, limits, python, isolate=isolate)
     relation = parse_adjacency(adjacency)
     spec = AuditSpec(
@@ -240,19 +244,16 @@ def bound_guesses(
 def _target(
     mechanism: Callable[..., Any] | str,
     params: Mapping[str, Any],
-    batch_arg: str | None,
     post_process: Callable[[Any], Any] | None,
 ) -> CallableTarget | ImportedTarget:
     if not isinstance(mechanism, str):
-        return CallableTarget(
-            function=mechanism, params=params, batch_arg=batch_arg, post_process=post_process
-        )
+        return CallableTarget(function=mechanism, params=params, post_process=post_process)
     if post_process is not None:
         raise UsageError(
             f"post_process with the import path {mechanism!r}: give both as callables, or both "
             "in a configuration file"
         )
-    return ImportedTarget(path=mechanism, params=params, batch_arg=batch_arg)
+    return ImportedTarget(path=mechanism, params=params)
 
 
 def _placed(
@@ -270,13 +271,19 @@ def _command(
     words: list[str],
     limits: Limits,
     params: Mapping[str, Any] | None,
-    batch_arg: str | None,
+    names: Mapping[str, str | None],
     post_process: Callable[[Any], Any] | None,
 ) -> CommandTarget:
     if not words or not all(isinstance(word, str) for word in words):
         raise UsageError(f"mechanism={words!r} must be the words of a command line")
     if params or post_process is not None:
         raise UsageError("a program takes no params and no post_process; let it do both")
+    for key in ("data_arg", "rng_arg"):
+        if names[key] is not None:
+            raise UsageError(
+                f"a program takes no {key}: the protocol says what it gets; leave it out"
+            )
+    batch_arg = names["batch_arg"]
     if batch_arg not in (None, "none", "size"):
         raise UsageError(f"batch_arg={batch_arg!r} must be 'size' or 'none' for a program")
     is_batch = None if batch_arg is None else batch_arg == "size"

@@ -211,6 +211,9 @@ def _rows(dataset: Any) -> list[Hashable] | None:
         return [_key(row) for row in dataset.tolist()] if dataset.ndim else None
     if isinstance(dataset, list | tuple):
         return [_key(row) for row in dataset]
+    polars = sys.modules.get("polars")
+    if polars is not None and isinstance(dataset, polars.DataFrame):
+        return [_key(row) for row in dataset.rows()]
     frame = _as_pandas(dataset)
     if frame is None:
         return None

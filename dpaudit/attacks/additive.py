@@ -21,7 +21,7 @@ from dpaudit.attacks.one_dimensional import larger_for_d1
 from dpaudit.attacks.ramps import log_odds
 from dpaudit.attacks.scores import Scored, aligned, most, shares
 from dpaudit.draws import SelectionDraws
-from dpaudit.outcomes import ABSENT, BEYOND, KIND, Outcomes
+from dpaudit.outcomes import ABSENT, KIND, Outcomes
 
 _CELLS = 32
 # Log-ratios of cells move towards zero as if each had this many more draws of either input.
@@ -159,9 +159,9 @@ def cell_weights(cells: Cells, counts: IntArray, *, quickly: bool = False) -> _F
     a multiple of it that does; a column that predicts nothing weighs nothing.
     """
     counts = counts.copy()
-    # That an entry is not there says nothing of its own: the kind or a length has said it.
+    # That an entry is absent says nothing of its own: the kind or a length has said it.
     for cell, label in enumerate(cells.labels, cells.intervals):
-        if label == BEYOND or (label == ABSENT and not cells.name.startswith(KIND)):
+        if label == ABSENT and not cells.name.startswith(KIND):
             counts[:, cell] = 0
     everything = counts.sum(axis=0)
     halves = counts[:_HALF].sum(axis=0), counts[_HALF:].sum(axis=0)

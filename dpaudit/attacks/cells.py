@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpaudit.attacks.digitiser import Digitiser
-from dpaudit.outcomes import ABSENT, GAPS, KIND, RAISED, Column, number_word
+from dpaudit.outcomes import ABSENT, KIND, RAISED, Column, number_word
 from dpaudit.outcomes.units import number_writer
 
 FloatArray = NDArray[np.float64]
@@ -56,9 +56,6 @@ class Cells:
         found = self.digitise(np.where(column.codes > 0, 0.0, column.numbers))
         unseen = self.label_values[-1]
         known = dict(zip(self.labels, self.label_values[:-1], strict=True))
-        # A column that no outcome of a table has does not say which of the two gaps it has.
-        gap = next((known[label] for label in GAPS if label in known), unseen)
-        known = {**dict.fromkeys(GAPS, gap), **known}
         by_code = np.array(
             [0, *(known.get(label, unseen) for label in column.labels)], dtype=found.dtype
         )
@@ -83,7 +80,7 @@ class Cells:
         numeric = chosen[self.values] & (self.values != unseen)
         found = chosen[self.label_values[:-1]]
         if self._is_all_but_the_gap(numeric | (self.values == unseen), found):
-            return f"{name} is {'present' if ABSENT in self.labels else 'there'}"
+            return f"{name} is present"
         parts = [_interval_words(name, low, high) for low, high in self._runs(numeric)]
         every = [label for label, one in zip(self.labels, found, strict=True) if one]
         raised = [label for label in every if label.startswith(RAISED)]
@@ -95,7 +92,7 @@ class Cells:
 
     def _is_all_but_the_gap(self, numeric: NDArray[np.bool_], found: NDArray[np.bool_]) -> bool:
         """Return whether what is chosen is that there is an entry, whatever it is."""
-        there = np.array([label not in GAPS for label in self.labels], dtype=bool)
+        there = np.array([label != ABSENT for label in self.labels], dtype=bool)
         return not there.all() and bool(numeric.all() and (found == there).all())
 
     def _runs(self, numeric: NDArray[np.bool_]) -> list[tuple[float, float]]:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from dpaudit.attacks.levels import FloatArray
-from dpaudit.outcomes import GAPS, Column, Outcomes
+from dpaudit.outcomes import Column, Outcomes
 
 # A number so many times the usual spread away says no more than one at that distance.
 _FARTHEST = 10.0
@@ -137,9 +137,6 @@ def by_code(
     column: Column, number: float, known: dict[str, float], other: float = np.nan
 ) -> FloatArray:
     """Return for every entry what its label is given, `number` for a number."""
-    # A column that no outcome of a table has does not say which of the two gaps it has.
-    gap = next((known[label] for label in GAPS if label in known), other)
-    known = {**dict.fromkeys(GAPS, gap), **known}
     values = np.array([number, *(known.get(label, other) for label in column.labels)])
     codes = column.codes if column.codes is not None else np.zeros(len(column.numbers), np.int32)
     return values[codes]

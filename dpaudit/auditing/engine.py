@@ -40,6 +40,12 @@ _TIMED = (
     "seed repeats them, and nothing else that runs may favour an input (calls take turns at random)"
 )
 
+_UNREPEATABLE = (
+    "equal seeds do not give equal outcomes: the mechanism draws from a source that no seed "
+    "reaches (the operating system or a native library), or keeps state between calls; another "
+    "run will differ"
+)
+
 Notify = Callable[[Progress], None]
 
 
@@ -149,7 +155,8 @@ class _Run:
                 certificate = self._audit(number, sampler, kept)
                 timed = [_TIMED] if self._spec.timing else []
                 kept_between = _kept(state, sampler) if certificate.refuted else []
-                every = (*warned, *timed, *kept_between, *certificate.warnings)
+                unrepeatable = [] if certificate.reproducible else [_UNREPEATABLE]
+                every = (*warned, *timed, *kept_between, *unrepeatable, *certificate.warnings)
                 self.certificates.append(replace(certificate, warnings=every))
             self._journal.ends()
 

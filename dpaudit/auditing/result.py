@@ -154,6 +154,7 @@ class Certificate:
         score that it is about fell on selection draws, if it is about one.
     recording: for draws made elsewhere, on which nothing is bet (alpha_betting is 0, wealth 1).
     schedule: what the blocks must follow (None: recorded draws, or a file of an older format).
+    reproducible: whether equal seeds gave equal outcomes; `warnings` says so when they did not.
     rounds: what the bettors believed, one entry for each time they learned: `posteriors` and
         `rules`, by bettor and level. guesses: the rule of the exact test, by level.
     """

@@ -13,7 +13,7 @@ from click.core import ParameterSource
 from dpaudit.auditing.spec import MINIMUM_SAMPLES, AuditSpec, DrawnSeed
 from dpaudit.claims import DEFINITIONS, implied_definition, required
 from dpaudit.errors import UsageError
-from dpaudit.targets.datasets import parse_dataset
+from dpaudit.targets.datasets import FORMS, parse_dataset
 
 Command = Callable[..., Any]
 
@@ -97,8 +97,8 @@ _FLAGS: tuple[tuple[tuple[str, ...], dict[str, Any]], ...] = (
         {
             "callback": _value,
             "metavar": "VALUE",
-            "help": "One input: any JSON or YAML value, @file (.json, .yaml, .csv, "
-            ".npy), or import:module:name.",
+            "help": "One input: any JSON or YAML value, {tuple: [0, 1]}, @file (.json, .yaml, "
+            ".csv, .npy), or import:module:name.",
         },
     ),
     (
@@ -162,6 +162,18 @@ _FLAGS: tuple[tuple[tuple[str, ...], dict[str, Any]], ...] = (
         },
     ),
     (
+        ("--data-arg",),
+        {"metavar": "NAME", "help": "The parameter that takes the dataset. Default: the first."},
+    ),
+    (
+        ("--rng-arg",),
+        {
+            "metavar": "NAME",
+            "help": "The parameter that takes a numpy.random.Generator; none: it gets none. "
+            "Default: rng, where there is one.",
+        },
+    ),
+    (
         ("--post-process",),
         {"metavar": "PATH", "help": "The import path of a function, applied to every output."},
     ),
@@ -194,7 +206,10 @@ _FLAGS: tuple[tuple[tuple[str, ...], dict[str, Any]], ...] = (
     ),
     (
         ("--as", "as"),
-        {"type": click.Choice(["array"]), "help": "array: hand the datasets over as NumPy arrays."},
+        {
+            "type": click.Choice(FORMS),
+            "help": "Hand the datasets over as NumPy arrays, or as data frames of a library.",
+        },
     ),
     (
         ("--adjacency",),

@@ -8,6 +8,7 @@ import secrets
 import shlex
 from collections.abc import Mapping
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from msgspec import UNSET, UnsetType
@@ -33,6 +34,7 @@ from dpaudit.pairs import (
     parse_adjacency,
 )
 from dpaudit.targets.datasets import load_dataset
+from dpaudit.targets.frames import LIBRARIES
 from dpaudit.targets.import_path import located, resolve
 from dpaudit.targets.target import (
     AnyTarget,
@@ -41,6 +43,7 @@ from dpaudit.targets.target import (
     RepeatedTarget,
     repeated,
 )
+from dpaudit.targets.values import with_tuples, written
 
 # What a result keeps in a place of its own, or does not depend on.
 _NOT_REPEATED = ("name", "seed", "workers", "executor", "expect")
@@ -182,16 +185,24 @@ def _pairs(given: AuditSettings, base: Folder) -> tuple[NeighbouringPair, ...]:
 
 
 def _pair(one: PairSettings, given: AuditSettings, base: Folder, path: Path) -> NeighbouringPair:
-    as_array = given.as_ == "array"
+    # What another Python makes the mechanism from has data frames of its own making, too.
+    load = partial(load_dataset, form=_form(given), base=base, elsewhere=given.python is not UNSET)
     with about(*path, "d1"):
-        d1 = load_dataset(one.d1, as_array=as_array, base=base)
+        d1 = load(one.d1)
     with about(*path, "d2"):
-        d2 = load_dataset(one.d2, as_array=as_array, base=base)
-    label = _or_none(one.name) or describe_pair(one.d1, one.d2)
+        d2 = load(one.d2)
+    label = _or_none(one.name) or describe_pair(written(one.d1, base), written(one.d2, base))
     pair = NeighbouringPair(d1, d2, _adjacency(one, given, path), label)
     with about(*path, "d2"):
         check_pair(pair)
     return pair
+
+
+def _form(given: AuditSettings) -> str | None:
+    form = None if isinstance(given.as_, UnsetType) else given.as_
+    if form in LIBRARIES and given.command is not UNSET:
+        raise problem(("as",), f"as={form!r} is for a mechanism under Python; a command reads JSON")
+    return form
 
 
 def _adjacency(one: PairSettings, given: AuditSettings, path: Path) -> Adjacency | None:
@@ -217,7 +228,7 @@ def _options(given: AuditSettings) -> dict[str, Any]:
         "exact": given.exact,
         "floating_point": given.floating_point,
         "timing": given.timing,
-        "range": given.range if isinstance(given.range, UnsetType) else tuple(given.range),
+        "range": _range(given.range),
         "expect": given.expect,
     }
     return {key: value for key, value in options.items() if value is not UNSET}
@@ -246,6 +257,13 @@ def _whole(key: str, value: Any) -> Any:
     if isinstance(value, str) or (isinstance(value, float) and not value.is_integer()):
         raise problem((key,), f"{key}={value!r} must be a whole number")
     return int(value)
+
+
+def _range(value: Any) -> Any:
+    if value is UNSET:
+        return value
+    with about("range"):
+        return tuple(map(with_tuples, value))
 
 
 def _time(value: Any) -> Any:

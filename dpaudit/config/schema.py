@@ -69,6 +69,14 @@ class TargetSettings(Struct, kw_only=True, forbid_unknown_fields=True):
         Words | UnsetType,
         Meta(description="the parameter that takes the number of outputs wanted, or none"),
     ] = UNSET
+    data_arg: Annotated[
+        Words | UnsetType,
+        Meta(description="the parameter that takes the dataset, where it is not the first"),
+    ] = UNSET
+    rng_arg: Annotated[
+        Words | UnsetType,
+        Meta(description="the parameter that takes a numpy.random.Generator, or none"),
+    ] = UNSET
     post_process: Annotated[
         Words | UnsetType,
         Meta(description="the import path of a function, applied to every output"),
@@ -120,7 +128,10 @@ class AuditSettings(TargetSettings, kw_only=True, forbid_unknown_fields=True, re
         Meta(description="a list of {d1, d2} that share the audit's error probability"),
     ] = UNSET
     as_: Annotated[
-        Literal["array"] | UnsetType, Meta(description="array: datasets become NumPy arrays")
+        Literal["array", "numpy", "pandas", "polars"] | UnsetType,
+        Meta(
+            description="array (or numpy), pandas or polars: datasets become arrays or data frames"
+        ),
     ] = UNSET
     adjacency: Annotated[
         AdjacencyValue | UnsetType,

@@ -26,6 +26,7 @@ from dpaudit.targets.target import (
     Limits,
     SingleTarget,
 )
+from dpaudit.targets.values import written
 
 Folder = pathlib.Path | None
 
@@ -33,7 +34,7 @@ Folder = pathlib.Path | None
 _LIMITS = ("timeout", "memory_limit")
 PROCESS = ("python", "isolate")
 # Keys of a mechanism under Python, which a program has no use for.
-PYTHONIC = ("mechanism", "params", "init", "call", "factory")
+PYTHONIC = ("mechanism", "params", "init", "call", "factory", "data_arg", "rng_arg")
 # Keys of a single mechanism, which an audit of several has in the entries of compose.
 SINGLE_TARGET = (*PYTHONIC, "batch_arg", "command")
 
@@ -172,13 +173,23 @@ def _imported(given: TargetSettings, base: Folder, path: Path) -> ImportedTarget
         raise problem(path, f"{what} has no mechanism; give its import path, package.module:attr")
     return ImportedTarget(
         path=located(given.mechanism, base),
-        init=_or_none(given.init),
+        init=_arguments("init", _or_none(given.init), base, path),
         call=_or_none(given.call),
         factory=bool(_or_none(given.factory)),
-        params=_or_none(given.params) or {},
+        params=_arguments("params", _or_none(given.params) or {}, base, path),
         batch_arg=_or_none(given.batch_arg),
+        data_arg=_or_none(given.data_arg),
+        rng_arg=_or_none(given.rng_arg),
         post_process=_function(given.post_process, base),
     )
+
+
+def _arguments(key: str, given: Any, base: Folder, path: Path) -> Any:
+    """Return arguments as they are written; the mapping of their names says no more than it is."""
+    with about(*path, key):
+        if isinstance(given, dict):
+            return {name: written(value, base) for name, value in given.items()}
+        return written(given, base)
 
 
 def _function(path: str | UnsetType, base: Folder) -> str | None:

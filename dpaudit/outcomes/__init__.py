@@ -15,8 +15,6 @@ import numpy as np
 
 from dpaudit.outcomes.columns import (
     ABSENT,
-    BEYOND,
-    GAPS,
     KIND,
     RAISED,
     CodeArray,
@@ -33,8 +31,6 @@ from dpaudit.outcomes.timed import TimedOutcomes, timed
 
 __all__ = [
     "ABSENT",
-    "BEYOND",
-    "GAPS",
     "KIND",
     "RAISED",
     "CodeArray",

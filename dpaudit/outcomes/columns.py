@@ -16,10 +16,8 @@ KeyArray = NDArray[np.uint64]
 
 # The label of an exception starts so; that of a string is quoted, so that none else does.
 RAISED = "raised "
-# What a column says of outcomes that have no such entry: a key or an element that is absent is a
-# fact of its own; that an entry of a list is not there follows from the length.
-ABSENT, BEYOND = "absent", "not there"
-GAPS = (ABSENT, BEYOND)
+# What a column says of outcomes that have no such entry, whatever table they stand in.
+ABSENT = "absent"
 # The name of a column that says only of what kind the entries of another one are starts so.
 KIND = "kind of "
 
@@ -97,7 +95,7 @@ def kind_word(label: str) -> str:
     """Return of what kind a label is; of those that are few, the label itself."""
     if label.startswith(("'", '"')):
         return "a string"
-    is_own = label in ("None", "NaN", *GAPS) or label.startswith((RAISED, "a "))
+    is_own = label in ("None", "NaN", ABSENT) or label.startswith((RAISED, "a "))
     return label if is_own else "a value"
 
 

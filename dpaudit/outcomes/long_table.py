@@ -91,7 +91,7 @@ class LongTable(Outcomes):
         kinds = {kind_word(self.vocabulary.labels[code - 1]) if code else "" for code in used}
         if len(used) > len(kinds) or (len(numbers) and (numbers != numbers[0]).any()):
             yield path.name
-        if len(codes) < self.size and path.gap == ABSENT:
+        if len(codes) < self.size and path.tells_by_absence:
             kinds.add(ABSENT)
         if len(kinds) > 1:
             yield KIND + path.name
@@ -112,7 +112,7 @@ class LongTable(Outcomes):
         if len(rows) == self.size and not codes.any():
             return Column(path.name, numbers)
         used, local = np.unique(codes, return_inverse=True)
-        labels = (path.gap, *(self.vocabulary.labels[code - 1] for code in used if code))
+        labels = (ABSENT, *(self.vocabulary.labels[code - 1] for code in used if code))
         every = np.ones(self.size, dtype=np.int32)
         # Numbers, where there are any, come first among the codes in use.
         every[rows] = np.where(codes > 0, local + (2 if used[:1].any() else 1), 0)

@@ -6,8 +6,6 @@ import json
 from dataclasses import dataclass, field
 from typing import Literal
 
-from dpaudit.outcomes.columns import ABSENT, BEYOND
-
 # item: of a list; key: of a dict; element: of a set, which says only that it is there;
 # attribute: of an object; about: what is said of a whole (its length), and no part of it.
 Step = Literal["root", "item", "key", "element", "attribute", "about"]
@@ -32,9 +30,10 @@ class Path:
         object.__setattr__(self, "depth", 0 if self.parent is None else self.parent.depth + 1)
 
     @property
-    def gap(self) -> str:
-        """The label of outcomes that have no such entry."""
-        return ABSENT if self.step in ("key", "element") else BEYOND
+    def tells_by_absence(self) -> bool:
+        """Whether it is a fact of its own that there is no such entry, as of a key; that an entry
+        of a list is absent follows from the length."""
+        return self.step in ("key", "element")
 
     def then(self, step: Step, word: str) -> Path:
         """Return the path of a part."""

@@ -68,7 +68,7 @@ class Outcomes(ABC):
 
     def named(self, names: Iterable[str]) -> Iterator[Column]:
         """Yield the columns of these names, one after the other, to save memory; an entry that an
-        outcome does not have is `ABSENT` or `BEYOND`."""
+        outcome does not have is `ABSENT`."""
         known = self._known()
         for name in names:
             if name.startswith(KIND):

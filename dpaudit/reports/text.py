@@ -21,10 +21,6 @@ from dpaudit.reports.layout import glued, paragraph, row, table, wrap
 from dpaudit.reports.numbers import unglued
 
 _EVENTS_SHOWN = 4
-_UNREACHED_BY_SEED = (
-    "draws from a source that a seed does not reach (the operating system or a native library); "
-    "another run will differ"
-)
 
 
 def render(result: AuditResult, *, verbose: int = 0) -> str:
@@ -324,7 +320,7 @@ def _guesses(fixed: FixedTest) -> str:
 def _run(result: AuditResult, verbose: int) -> list[str]:
     lines = row("seed", str(result.seed))
     if not all(one.reproducible for one in result.certificates):
-        lines = row("seed", f"{result.seed}, but the mechanism {_UNREACHED_BY_SEED}")
+        lines = row("seed", f"{result.seed}, but equal seeds do not give equal outcomes")
     return lines + _time(result, verbose)
 
 

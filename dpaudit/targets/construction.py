@@ -9,6 +9,7 @@ from typing import Any
 from dpaudit.errors import TargetError, did_you_mean
 from dpaudit.targets.import_path import listing, public_callables, resolve
 from dpaudit.targets.target import ImportedTarget
+from dpaudit.targets.values import resolved
 
 Init = Sequence[Any] | Mapping[str, Any] | None
 
@@ -30,8 +31,9 @@ def build(target: ImportedTarget) -> Callable[..., Any]:
 
 
 def _made(maker: Callable[..., Any], target: ImportedTarget) -> Any:
+    init = resolved(target.init)
     try:
-        return call_with(maker, target.init)
+        return call_with(maker, init)
     except (Exception, SystemExit) as error:
         given = "no init" if target.init is None else f"init={target.init!r}"
         reason = " ".join(str(error).split())[:300]

@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
-import csv
 import json
 from collections.abc import Callable, Mapping
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from dpaudit.errors import DatasetError, DpauditError, did_you_mean
+from dpaudit.targets.csv_files import read_columns, read_rows
 from dpaudit.targets.files import near_file, read_npy
-from dpaudit.targets.import_path import located, resolve
+from dpaudit.targets.frames import LIBRARIES, frame
+from dpaudit.targets.values import IMPORT, resolved, written
 
-FILE, IMPORT = "@", "import:"
+Reader = Callable[[Path], Any]
+
+FILE = "@"
+ARRAYS = ("array", "numpy")
+FORMS = (*ARRAYS, *LIBRARIES)
 
 
 def parse_dataset(text: str) -> Any:
@@ -33,16 +37,24 @@ def parse_dataset(text: str) -> Any:
         return _parse_yaml(text, f"dataset {_short(text)!r}")
 
 
-def load_dataset(value: Any, *, as_array: bool = False, base: Path | None = None) -> Any:
+def load_dataset(
+    value: Any, *, form: str | None = None, base: Path | None = None, elsewhere: bool = False
+) -> Any:
     """Return the dataset that a parsed value stands for.
 
     value: `@file` is read (.json, .yaml, .csv, .npy; relative to the working directory, then to
-    `base`), `import:module:name` is imported, and called when it is a function; `@@text` is the
-    string `@text`; anything else is the dataset itself.
-    as_array: hand a NumPy array over.  Raises DatasetError, or TargetError for a wrong import.
+    `base`) and is what the file holds; `@@text` is the string `@text`. Anything else is the dataset
+    itself, but for tuples and import paths in it, as `values.written` has them; a function that is
+    imported is called.
+    form: `array` (or `numpy`), `pandas` or `polars`; None: as it is.  elsewhere: leave it to the
+    process that the mechanism is in to make a data frame.
+    Raises DatasetError, or TargetError for a wrong import.
     """
-    dataset = _dereferenced(value, base)
-    return _array(dataset, value) if as_array else dataset
+    if form is not None and form in LIBRARIES:
+        found = _dereferenced(value, base, {".csv": read_columns})
+        return frame(found, form, repr(_short(value)), elsewhere=elsewhere)
+    dataset = _dereferenced(value, base, {})
+    return _array(dataset, value) if form in ARRAYS else dataset
 
 
 def find_file(name: str, base: Path | None) -> Path | None:
@@ -51,37 +63,20 @@ def find_file(name: str, base: Path | None) -> Path | None:
     return next((place for place in places if place.is_file()), None)
 
 
-def _dereferenced(value: Any, base: Path | None) -> Any:
-    if not isinstance(value, str):
-        return value
-    if value.startswith(FILE + FILE):
+def _dereferenced(value: Any, base: Path | None, readers: Mapping[str, Reader]) -> Any:
+    if isinstance(value, str) and value.startswith(FILE + FILE):
         return value[1:]
-    if value.startswith(FILE):
-        return _read(value[1:], base)
-    if value.startswith(IMPORT):
-        return _imported(located(value.removeprefix(IMPORT), base))
-    return value
+    if isinstance(value, str) and value.startswith(FILE):
+        return _read(value[1:], base, {**READERS, **readers})
+    return resolved(written(value, base), calls=True)
 
 
-def _imported(path: str) -> Any:
-    found = resolve(path)
-    if not callable(found):
-        return found
-    try:
-        return found()
-    except (Exception, SystemExit) as error:
-        raise DatasetError(
-            f"dataset import:{path} failed: {type(error).__name__}: {error}; "
-            "name an object, or a function that needs no argument"
-        ) from error
-
-
-def _read(name: str, base: Path | None) -> Any:
-    reader = READERS.get(Path(name).suffix.lower())
+def _read(name: str, base: Path | None, readers: Mapping[str, Reader]) -> Any:
+    reader = readers.get(Path(name).suffix.lower())
     if reader is None:
         raise DatasetError(
             f"dataset @{name}: files of type {Path(name).suffix or 'unknown'!r} are not read; "
-            f"known: {', '.join(READERS)}.{did_you_mean(Path(name).suffix, READERS)}"
+            f"known: {', '.join(readers)}.{did_you_mean(Path(name).suffix, readers)}"
         )
     file = find_file(name, base)
     if file is None:
@@ -122,49 +117,11 @@ def _parse_yaml(text: str, name: str) -> Any:
         raise DatasetError(f"{name} is neither JSON nor plain YAML: {error}{line}") from None
 
 
-def _read_csv(file: Path) -> list[Any]:
-    with file.open(encoding="utf-8-sig", newline="") as stream:
-        rows = [row for row in csv.reader(stream) if row]
-    if not rows:
-        raise DatasetError("the file has no rows")
-    _check_widths(rows)
-    cells = [[_cell(text) for text in row] for row in rows]
-    if all(isinstance(cell, int | float) for cell in cells[0]):
-        return cells
-    return [dict(zip(_header(rows[0]), row, strict=True)) for row in cells[1:]]
-
-
-def _header(names: list[str]) -> list[str]:
-    names = [name.strip() for name in names]
-    for name in names:
-        if names.count(name) > 1:
-            raise DatasetError(f"the column {name!r} is there twice; give each its own name")
-    return names
-
-
-def _check_widths(rows: list[list[str]]) -> None:
-    for number, row in enumerate(rows, start=1):
-        if len(row) != len(rows[0]):
-            raise DatasetError(
-                f"row {number} has {len(row)} cells, the first one has {len(rows[0])}"
-            )
-
-
-def _cell(text: str) -> Any:
-    """Return a cell as an integer or a float if it is one, None if it is empty, else as text."""
-    text = text.strip()
-    for kind in (int, float):
-        with suppress(ValueError):
-            # Python would also read the identifier 1_000 as a number.
-            return kind(text) if "_" not in text else text
-    return text or None
-
-
-READERS: Mapping[str, Callable[[Path], Any]] = {
+READERS: Mapping[str, Reader] = {
     ".json": _read_json,
     ".yaml": _read_yaml,
     ".yml": _read_yaml,
-    ".csv": _read_csv,
+    ".csv": read_rows,
     ".npy": read_npy,
 }
 

@@ -21,6 +21,8 @@ from numpy.typing import NDArray
 
 from dpaudit.errors import TargetError
 from dpaudit.outcomes import Raised
+from dpaudit.targets.frames import Rows
+from dpaudit.targets.values import Reference
 
 # The newest one that Python 3.8 reads.
 _PROTOCOL = 4
@@ -44,7 +46,11 @@ def pickled(value: Any, what: str) -> bytes:
 
 class _Pickler(pickle.Pickler):
     def persistent_id(self, value: Any) -> Any:
-        """Return an array as its parts, None for anything else."""
+        """Return an array, and what is imported or made there, as its parts; else None."""
+        if type(value) is Reference:
+            return "import", value.path, value.called
+        if type(value) is Rows:
+            return value.recipe
         if type(value) is not np.ndarray and not isinstance(value, np.generic):
             return None
         if value.dtype.hasobject or value.dtype.names:

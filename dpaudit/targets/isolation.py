@@ -64,6 +64,7 @@ class Worker:
             )
             reply = self._set_up(target, file.fileno(), is_first=known is None)
         self.calling = known or _calling(reply, target.target)
+        self._how = (self.calling.rng, self.calling.data)
 
     def _set_up(self, target: IsolatedTarget, memory: int, *, is_first: bool) -> Any:
         asked = pickled(_asked(target.target), target.name)
@@ -105,8 +106,7 @@ class Worker:
         if self._timeout is not None:
             left = _Patience(self._timeout, self._layout.counters, len(arms)).left
             glance = min(GLANCE, self._timeout / 4)
-        rng = self.calling.takes_rng
-        self._ask("draw", left, glance, count=len(arms), seed=seed, takes_rng=rng)
+        self._ask("draw", left, glance, count=len(arms), seed=seed, how=self._how)
 
     def outcomes(self, most: int) -> Outputs:
         """Return what the last draws gave, in order, also when not all came to an end."""
@@ -149,9 +149,8 @@ class Worker:
         if self._timeout is not None:
             end = time.monotonic() + self._timeout * size + _TO_PREPARE
             left = partial(_until, end)
-        rng = self.calling.takes_rng
         reply, data = self._ask(
-            "draw_batch", left, number=number, size=size, seed=seed, takes_rng=rng, batch=batch
+            "draw_batch", left, number=number, size=size, seed=seed, batch=batch, how=self._how
         )
         if "failed" in reply:
             raise batch_failed(self._name, batch, size, f"raised {reply['failed']}")
@@ -216,7 +215,7 @@ class Isolated:
 
     @property
     def takes_rng(self) -> bool:
-        return self._calling.takes_rng
+        return self._calling.rng is not None
 
     @property
     def parts(self) -> tuple[Any, ...]:
@@ -347,7 +346,7 @@ def _calling(reply: Any, target: ImportedTarget | CallableTarget) -> Calling:
     """Return how to call a mechanism elsewhere, by what is replied of its parameters."""
     if target.post_process is not None:
         check_post_process(_stub(reply["process"]), f"of {target.name}")
-    return calling(_stub(reply["parameters"]), target.name, target.params, target.batch_arg)
+    return calling(_stub(reply["parameters"]), target)
 
 
 def _stub(parameters: Sequence[Any] | None) -> Any:

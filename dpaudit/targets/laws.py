@@ -21,6 +21,7 @@ from dpaudit.targets.target import (
     IsolatedTarget,
     RepeatedTarget,
 )
+from dpaudit.targets.values import resolved
 
 # Outcomes with their probabilities; an exception of post-processing is an outcome, too.
 Weighted = list[tuple[Any, float]]
@@ -98,9 +99,9 @@ def _processed(law: Weighted, post_process: Function | None) -> Weighted:
 def _stated(
     function: Function, target: ImportedTarget | CallableTarget, dataset: Any, label: str
 ) -> Weighted:
-    pmf = _pmf(function, target.name)
+    pmf, params = _pmf(function, target.name), resolved(target.params)
     try:
-        law = pmf(dataset, **target.params)
+        law = pmf(dataset, **params)
     except Exception as error:
         reason = " ".join(str(error).split())[:200]
         raise TargetError(

@@ -9,47 +9,71 @@ from inspect import Parameter
 from typing import Any
 
 from dpaudit.errors import TargetError, did_you_mean
+from dpaudit.targets.target import CallableTarget, ImportedTarget
 
 BATCH = "size"
 RNG = "rng"
-NO_BATCH = "none"
+NONE = "none"
 
 _POSITIONAL = (Parameter.POSITIONAL_ONLY, Parameter.POSITIONAL_OR_KEYWORD)
 _BY_NAME = (Parameter.POSITIONAL_OR_KEYWORD, Parameter.KEYWORD_ONLY)
 _VARIABLE = (Parameter.VAR_POSITIONAL, Parameter.VAR_KEYWORD)
 
 
+# What generators of random numbers are called elsewhere.
+_LIKE_RNG = ("rng", "prng", "rand", "random", "random_state", "generator", "gen", "key", "seed")
+
+
+@dataclass(frozen=True, slots=True)
+class Naming:
+    """The parameters that a user has named, as in `ImportedTarget`; None: what they usually are."""
+
+    batch: str | None
+    data: str | None
+    rng: str | None
+
+    @classmethod
+    def of(cls, target: ImportedTarget | CallableTarget) -> Naming:
+        return cls(target.batch_arg, target.data_arg, target.rng_arg)
+
+
 @dataclass(frozen=True, slots=True)
 class Calling:
-    """How to call a mechanism, beyond its dataset.
+    """How to call a mechanism.
 
     batch: the parameter that takes the number of outputs wanted; None for one call a draw.
-    takes_rng: whether it has a parameter `rng` that the sampler fills.
+    rng: the parameter that takes the generator; None where there is none.
+    data: the parameter that takes the dataset; None for the first one, which gets it by position.
     """
 
     batch: str | None
-    takes_rng: bool
+    rng: str | None
+    data: str | None = None
 
 
-def calling(
-    function: Callable[..., Any], name: str, params: Mapping[str, Any], batch_arg: str | None
-) -> Calling:
-    """Return how to call `function`. Raises TargetError when it cannot be called as asked.
+def calling(function: Callable[..., Any], target: ImportedTarget | CallableTarget) -> Calling:
+    """Return how to call the `function` of a target. Raises TargetError when it cannot be called as
+    asked.
 
     A callable without a readable signature (compiled ones) is taken at the user's word.
     """
+    name, params, naming = target.name, target.params, Naming.of(target)
     _check_kind(function, name)
+    _check_named_once(params, naming)
     signature = _signature(function)
     if signature is None:
-        return Calling(None if batch_arg in (None, NO_BATCH) else batch_arg, False)
+        batch, rng = (None if one == NONE else one for one in (naming.batch, naming.rng))
+        return Calling(batch, rng, naming.data)
     parameters = dict(signature.parameters)
-    dataset = _dataset_parameter(parameters, name)
-    parameters.pop(dataset, None)
-    batch = _batch_parameter(parameters, name, params, batch_arg)
-    takes_rng = RNG in _named(parameters) and RNG not in params
-    _check_params(parameters, name, params, dataset)
-    _check_complete(parameters, name, {*params, batch, RNG if takes_rng else None})
-    return Calling(batch, takes_rng)
+    first = _dataset_parameter(parameters, name, naming)
+    dataset = parameters.pop(first, None)  # ** may take it
+    batch = _batch_parameter(parameters, name, params, naming.batch)
+    rng = _rng_parameter(parameters, name, params, naming.rng)
+    _check_params(parameters, name, params, first)
+    _check_complete(parameters, name, first, {*params, batch, rng})
+    is_first = first == next(iter(signature.parameters))
+    by_name = dataset is None or dataset.kind is Parameter.KEYWORD_ONLY or not is_first
+    return Calling(batch, rng, first if by_name else None)
 
 
 def check_post_process(function: Any, name: str, role: str = "post_process") -> None:
@@ -87,12 +111,60 @@ def _signature(function: Callable[..., Any]) -> inspect.Signature | None:
         return None
 
 
-def _dataset_parameter(parameters: Mapping[str, Parameter], name: str) -> str:
-    for parameter in parameters.values():
-        if parameter.kind in _POSITIONAL or parameter.kind is Parameter.VAR_POSITIONAL:
+def _check_named_once(params: Mapping[str, Any], naming: Naming) -> None:
+    given = {"batch_arg": naming.batch, "data_arg": naming.data, "rng_arg": naming.rng}
+    seen: dict[str, str] = {}
+    for key, one in given.items():
+        if one is None or (one == NONE and key != "data_arg"):
+            continue
+        if one in params:
+            raise TargetError(f"{one!r} is given as {key} and in params; give it once")
+        if one in seen:
+            raise TargetError(f"{one!r} is given as {seen[one]} and as {key}; give it once")
+        seen[one] = key
+
+
+def _dataset_parameter(parameters: Mapping[str, Parameter], name: str, naming: Naming) -> str:
+    """Return the parameter that takes the dataset: the first one not named for something else."""
+    if naming.data is not None:
+        return _named_dataset(parameters, name, naming.data)
+    for place, parameter in enumerate(parameters.values()):
+        if parameter.name in (naming.batch, naming.rng):
+            continue
+        # Only the first one gets it by position, any other by its name.
+        kinds = _BY_NAME[:1] if place else (*_POSITIONAL, Parameter.VAR_POSITIONAL)
+        if parameter.kind in kinds:
+            _check_no_generator(parameter, parameters, name, naming)
             return parameter.name
     raise TargetError(
-        f"{name} takes no dataset: it needs a first positional parameter, as in def f(dataset)"
+        f"{name} takes no dataset: it needs a first positional parameter, as in def f(dataset), "
+        "or name the one that takes it with --data-arg (YAML: data_arg)"
+    )
+
+
+def _named_dataset(parameters: Mapping[str, Parameter], name: str, data: str) -> str:
+    names = _named(parameters)
+    first = next(iter(parameters.values()), None)
+    if first is not None and first.name == data and first.kind in _POSITIONAL:
+        return data
+    if data not in names and not _takes_any_name(parameters):
+        raise TargetError(
+            f"{name} has no parameter {data!r} to take the dataset (data_arg)."
+            f"{did_you_mean(data, names)}{_takes(names, besides='')}"
+        )
+    return data
+
+
+def _check_no_generator(
+    parameter: Parameter, parameters: Mapping[str, Parameter], name: str, naming: Naming
+) -> None:
+    if parameter.name != RNG or naming.rng == NONE:
+        return
+    others = [one for one in _named(parameters) if one != RNG]
+    example = others[0] if others else "NAME"
+    raise TargetError(
+        f"the first parameter of {name} is {RNG!r}, which takes a generator; name the one that "
+        f"takes the dataset with --data-arg, e.g. --data-arg {example} (YAML: data_arg: {example})"
     )
 
 
@@ -113,15 +185,30 @@ def _batch_parameter(
     names = _named(parameters)
     if batch_arg is None:
         return BATCH if BATCH in names and BATCH not in params else None
-    if batch_arg == NO_BATCH:
+    return _asked_for(parameters, name, batch_arg, "the number of outputs (batch_arg)")
+
+
+def _rng_parameter(
+    parameters: Mapping[str, Parameter],
+    name: str,
+    params: Mapping[str, Any],
+    rng_arg: str | None,
+) -> str | None:
+    if rng_arg is None:
+        return RNG if RNG in _named(parameters) and RNG not in params else None
+    return _asked_for(parameters, name, rng_arg, "a numpy.random.Generator (rng_arg)")
+
+
+def _asked_for(parameters: Mapping[str, Parameter], name: str, asked: str, what: str) -> str | None:
+    """Return the parameter that a user has named, None for `none`."""
+    if asked == NONE:
         return None
-    if batch_arg in params:
-        raise TargetError(f"{batch_arg!r} is given as batch_arg and in params; give it once")
-    if batch_arg in names or _takes_any_name(parameters):
-        return batch_arg
+    names = _named(parameters)
+    if asked in names or _takes_any_name(parameters):
+        return asked
     raise TargetError(
-        f"{name} has no parameter {batch_arg!r} to take the number of outputs (batch_arg)."
-        f"{did_you_mean(batch_arg, names)}{_takes(names)}"
+        f"{name} has no parameter {asked!r} to take {what}."
+        f"{did_you_mean(asked, names)}{_takes(names)}"
     )
 
 
@@ -140,20 +227,36 @@ def _check_params(
             )
 
 
-def _takes(names: list[str]) -> str:
+def _takes(names: list[str], besides: str = "Besides the dataset it") -> str:
     if not names:
-        return " It takes nothing but the dataset."
-    return f" Besides the dataset it takes: {', '.join(names)}."
+        return f" {besides or 'It'} takes nothing{' but the dataset' if besides else ''}."
+    return f" {besides or 'It'} takes: {', '.join(names)}."
 
 
 def _check_complete(
-    parameters: Mapping[str, Parameter], name: str, filled: set[str | None]
+    parameters: Mapping[str, Parameter], name: str, dataset: str, filled: set[str | None]
 ) -> None:
     for parameter in parameters.values():
         optional = parameter.default is not Parameter.empty or parameter.kind in _VARIABLE
-        if optional or parameter.name in filled:
-            continue
-        raise TargetError(
-            f"{name} needs {parameter.name!r}, which has no default; give "
-            f"--param {parameter.name}=VALUE (YAML: params: {{{parameter.name}: VALUE}})"
+        if not optional and parameter.name not in filled:
+            raise TargetError(f"{name} needs {_needed(parameter.name, dataset)}")
+
+
+def _needed(missing: str, dataset: str) -> str:
+    """Return what is missing and how to give it: as a parameter, a generator or the dataset."""
+    given = f"--param {missing}=VALUE (YAML: params: {{{missing}: VALUE}})"
+    if missing.lower() in _LIKE_RNG:
+        return (
+            f"{missing!r}, which has no default; if it takes a numpy.random.Generator, give "
+            f"--rng-arg {missing} (YAML: rng_arg: {missing}), else {given}"
         )
+    if dataset.lower() in _LIKE_RNG:
+        return (
+            f"{missing!r}, which has no default, and would get the dataset as its first parameter, "
+            f"{dataset!r}; if that takes a numpy.random.Generator, give --rng-arg {dataset} "
+            f"--data-arg {missing} (YAML: rng_arg: {dataset}, data_arg: {missing}), else {given}"
+        )
+    return (
+        f"{missing!r}, which has no default; give {given}, or --data-arg {missing} "
+        f"(YAML: data_arg: {missing}) if it takes the dataset"
+    )

@@ -19,7 +19,8 @@ class ImportedTarget:
     init: constructor arguments of a class (a list or a mapping); call: the method that draws.
     factory: the attribute is called (with init) and returns what draws.
     params: keyword arguments of every call.  batch_arg: the parameter that takes the number of
-    outputs wanted (None: `size` if there is one; "none": never).
+    outputs wanted (None: `size` if there is one; "none": never).  data_arg: the one that takes the
+    dataset (None: the first).  rng_arg: the one that takes a generator (None: `rng`; "none": none).
     post_process: import path of a function applied to every output.
     """
 
@@ -29,6 +30,8 @@ class ImportedTarget:
     factory: bool = False
     params: Mapping[str, Any] = field(default_factory=dict)
     batch_arg: str | None = None
+    data_arg: str | None = None
+    rng_arg: str | None = None
     post_process: str | None = None
 
     @property
@@ -51,6 +54,8 @@ class CallableTarget:
     function: Callable[..., Any]
     params: Mapping[str, Any] = field(default_factory=dict)
     batch_arg: str | None = None
+    data_arg: str | None = None
+    rng_arg: str | None = None
     post_process: Callable[[Any], Any] | None = None
 
     @property

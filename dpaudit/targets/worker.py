@@ -33,8 +33,7 @@ HEAP = 1 << 24
 MEMORY = 16 + 10 * SLOTS + HEAP
 # What a slot holds: nothing (its outcome is the next text on the heap), or one of these.
 TEXT, FLOAT, INTEGER, BOOLEAN = range(4)
-# In place of the number of draws that have ended, before the first one begins.
-NOT_BEGUN = (1 << 64) - 1
+NOT_BEGUN = (1 << 64) - 1  # for the number of draws that have ended, before the first begins
 FAILURES = (Exception, SystemExit)
 
 
@@ -247,9 +246,8 @@ class Service:
         self._params, process = asked["params"], asked["post_process"]
         self._function = asked["function"] or _built(asked)
         self._process = _resolved(process) if isinstance(process, str) else process
-        if not is_first:
-            return {}
-        return {"parameters": _signature(self._function), "process": _signature(self._process)}
+        parts = {"parameters": self._function, "process": self._process}
+        return {name: _signature(one) for name, one in parts.items() if is_first}
 
     def take(self, number: int, dataset: bytes) -> Any:
         """Keep a dataset."""
@@ -257,10 +255,11 @@ class Service:
         self._digests[number] = _digest(self._datasets[number])
         return {}
 
-    def _prepared(self, seed: int, takes_rng: bool) -> Callable[..., Any]:
-        """Seed every generator, and return what draws, given a dataset. Its `rng` is NumPy's, or
-        without NumPy a `random.Random`."""
-        if takes_rng and "numpy" not in sys.modules and importlib.util.find_spec("numpy"):
+    def _prepared(self, seed: int, how: Any, /, **more: Any) -> Callable[..., Any]:
+        """Seed every generator, and return what draws, given a dataset. how: the parameters that
+        take a generator (NumPy's, or without NumPy a `random.Random`) and the dataset, or None."""
+        rng, data = how
+        if rng is not None and "numpy" not in sys.modules and importlib.util.find_spec("numpy"):
             importlib.import_module("numpy")
         numpy: Any = sys.modules.get("numpy")
         if self._requests < 2:  # the mechanism may make one when it is called first
@@ -268,14 +267,15 @@ class Service:
         self._requests += 1
         for place, one in enumerate(self._generators):
             _reseed(one, seed, f"generator {place}")
-        if not takes_rng:
-            return functools.partial(self._function, **self._params)
-        make = random.Random if numpy is None else numpy.random.default_rng
-        return functools.partial(self._function, **self._params, rng=make(child_seed(seed, "rng")))
+        if rng is not None:
+            make = numpy.random.default_rng if numpy else random.Random
+            more[rng] = make(child_seed(seed, "rng"))
+        draw = functools.partial(self._function, **self._params, **more)
+        return draw if data is None else lambda dataset: draw(**{data: dataset})
 
-    def draw(self, count: int, seed: int, takes_rng: bool) -> Any:
+    def draw(self, count: int, seed: int, how: Any) -> Any:
         """Make single draws, for the datasets that the shared memory says."""
-        layout, draw, process = self._layout, self._prepared(seed, takes_rng), self._process
+        layout, draw, process = self._layout, self._prepared(seed, how), self._process
         datasets, counters = self._datasets, layout.counters
         kinds, floats, integers = layout.kinds, layout.floats, layout.integers
         counters[0] = used = 0
@@ -299,8 +299,10 @@ class Service:
                 except FAILURES as error:
                     text = _text(raised(error))
             if text is not None:
-                if used + len(text) > HEAP:
-                    self._waits(text)
+                if len(text) > HEAP:
+                    raise Refused(f"the mechanism returns an output of more than {HEAP:,} bytes")
+                if used + len(text) > HEAP:  # waits for the next request
+                    self._left_over = text
                     break
                 layout.heap[used : used + len(text)] = text
                 used += len(text)
@@ -309,17 +311,11 @@ class Service:
         self._check_unchanged()
         return {}
 
-    def _waits(self, text: bytes) -> None:
-        """Keep what there is no room for until the next request."""
-        if len(text) > HEAP:
-            raise Refused(f"the mechanism returns an output of more than {HEAP:,} bytes")
-        self._left_over = text
-
-    def draw_batch(self, number: int, size: int, seed: int, takes_rng: bool, batch: str) -> Any:
+    def draw_batch(self, number: int, size: int, seed: int, batch: str, how: Any) -> Any:
         """Make many draws in one call; reply with an array, else with a list."""
-        draw = self._prepared(seed, takes_rng)
+        draw = self._prepared(seed, how, **{batch: size})
         try:
-            outputs = draw(self._datasets[number], **{batch: size})
+            outputs = draw(self._datasets[number])
         except FAILURES as error:
             return {"failed": words(error)}
         self._check_unchanged()
@@ -363,10 +359,14 @@ def _digest(dataset: Any) -> int:
 
 
 class _Unpickler(pickle.Unpickler):
-    def persistent_load(self, array: Any) -> Any:
-        """Return an array of NumPy, whose own pickles are not read by every version of it."""
-        numpy, (dtype, shape, data) = importlib.import_module("numpy"), array
-        return numpy.frombuffer(data, dtype).reshape(shape).copy()[()]
+    def persistent_load(self, parts: Any) -> Any:
+        """Return what is imported or made here; NumPy's pickles are not read by every version."""
+        kind, what, more = parts
+        if kind == "import":
+            return _resolved(what)() if more else _resolved(what)
+        if kind in ("pandas", "polars"):
+            return importlib.import_module(kind).DataFrame(what, **more)
+        return importlib.import_module("numpy").frombuffer(more, kind).reshape(what).copy()[()]
 
 
 def _loaded(data: bytes, what: str) -> Any:

@@ -1,11 +1,11 @@
-"""YAML as plain values: safe types only, no key twice, `1e-5` a number."""
+"""YAML as plain values: safe types only, no key twice, scalars as in YAML 1.2."""
 
 from __future__ import annotations
 
 import re
 import sys
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, ClassVar
 
 import yaml
 
@@ -20,15 +20,63 @@ _Base: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
 class PlainLoader(_Base):  # type: ignore[misc]  # the C loader when there is one, so an Any
-    """PyYAML's safe loader, with the floats of YAML 1.2."""
+    """PyYAML's safe loader, with the plain scalars of YAML 1.2: no sexagesimal numbers, no `yes`
+    and `no`, and no dates but where `!!timestamp` asks for one."""
+
+    # Without those of PyYAML, which are of YAML 1.1.
+    yaml_implicit_resolvers: ClassVar[dict[str, Any]] = {}
+
+    def construct_integer(self, node: Any) -> int:
+        """Read 12, 1_000, 0x1F and 0o17; a leading zero means nothing."""
+        text = node.value.replace("_", "")
+        sign, digits = (text[:1], text[1:]) if text[:1] in ("+", "-") else ("", text)
+        base = {"0x": 16, "0o": 8}.get(digits[:2], 10)
+        return int(sign + digits[2 if base != 10 else 0 :], base)
+
+    def construct_truth(self, node: Any) -> bool:
+        """Read what `!!bool` may be."""
+        if node.value.lower() not in self.bool_values:
+            raise _misfit(node, "true or false")
+        return bool(self.bool_values[node.value.lower()])
+
+    def construct_time(self, node: Any) -> Any:
+        """Read what `!!timestamp` may be."""
+        if not self.timestamp_regexp.match(node.value):
+            raise _misfit(node, "a date such as 2024-01-31, or with a time, 2024-01-31 12:30:00")
+        return self.construct_yaml_timestamp(node)
 
 
-# YAML 1.1 reads 1e-5, without a point, as a string: a δ would silently be text.
-PlainLoader.add_implicit_resolver(
-    "tag:yaml.org,2002:float",
-    re.compile(r"^[-+]?([0-9][0-9_]*)(\.[0-9_]*)?[eE][-+]?[0-9]+$"),
-    list("-+0123456789"),
+def _misfit(node: Any, wanted: str) -> Exception:
+    tag = node.tag.replace("tag:yaml.org,2002:", "!!")
+    problem = f"{tag} {node.value!r} must be {wanted}"
+    return yaml.constructor.ConstructorError(None, None, problem, node.start_mark)
+
+
+for _kind, _construct in (
+    ("int", PlainLoader.construct_integer),
+    ("bool", PlainLoader.construct_truth),
+    ("timestamp", PlainLoader.construct_time),
+):
+    PlainLoader.add_constructor(f"tag:yaml.org,2002:{_kind}", _construct)
+
+# What a plain scalar is (YAML 1.2.2, section 10.3.2), underscores between digits allowed: by kind,
+# with the characters that it may begin with.
+_SCALARS = (
+    ("bool", r"true|True|TRUE|false|False|FALSE", "tTfF"),
+    ("null", r"~|null|Null|NULL|", ["~", "n", "N", ""]),
+    ("int", r"[-+]?[0-9][0-9_]*|0o[0-7][0-7_]*|0x[0-9a-fA-F][0-9a-fA-F_]*", "-+0123456789"),
+    (
+        "float",
+        r"[-+]?(\.[0-9][0-9_]*|[0-9][0-9_]*(\.[0-9_]*)?)([eE][-+]?[0-9]+)?"
+        r"|[-+]?\.(inf|Inf|INF)|\.(nan|NaN|NAN)",
+        "-+.0123456789",
+    ),
+    ("merge", r"<<", "<"),
 )
+for _kind, _pattern, _first in _SCALARS:
+    PlainLoader.add_implicit_resolver(
+        f"tag:yaml.org,2002:{_kind}", re.compile(rf"^(?:{_pattern})$"), list(_first)
+    )
 
 
 class YamlError(UsageError):
@@ -71,7 +119,7 @@ def construct(node: Any) -> Any:
         return loader.construct_document(node)
     except yaml.MarkedYAMLError as error:
         raise _marked(error) from None
-    except (ValueError, OverflowError) as error:  # e.g. a date that is none
+    except (ValueError, OverflowError) as error:  # e.g. a 13th month
         raise YamlError(f"not valid YAML: {error}") from None
     finally:
         loader.dispose()

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -13,7 +14,7 @@ from dpaudit.attacks.atoms import atoms
 from dpaudit.attacks.one_dimensional import one_dimensional
 from dpaudit.attacks.single_columns import single_columns
 from dpaudit.draws import SelectionDraws
-from dpaudit.outcomes import GAPS, KIND, Outcomes, Raised, concatenate, from_raw
+from dpaudit.outcomes import KIND, Outcomes, Raised, concatenate, from_raw
 
 SCALARS = st.one_of(
     st.integers(-2, 2),
@@ -34,10 +35,9 @@ OUTCOMES = st.lists(st.one_of(SHAPES, st.just(Raised("E", ""))), min_size=1, max
 
 
 def entries(outcomes: Outcomes, name: str) -> list[str]:
-    """Return a column in words; one gap is as good as the other where no outcome has an entry."""
+    """Return a column in words."""
     column = outcomes.column(name)
-    found = [column.word(row) for row in range(outcomes.size)]
-    return ["gap" if word in GAPS else word for word in found]
+    return [column.word(row) for row in range(outcomes.size)]
 
 
 @given(OUTCOMES, st.data())
@@ -52,6 +52,25 @@ def test_chunks_agree_with_the_whole(raw: list[Any], data: st.DataObject) -> Non
         apart = [entry for part in parts if part.size for entry in entries(part, name)]
         assert apart == entries(joined, name) == entries(whole, name)
         assert entries(whole.take(taken), name) == [apart[i] for i in taken]
+
+
+@given(OUTCOMES)
+def test_an_outcome_has_the_same_entries_alone_as_among_others(raw: list[Any]) -> None:
+    together = from_raw(raw)
+    names = dict.fromkeys(
+        name
+        for table in (together, *(from_raw([one]) for one in raw))
+        for column in table.columns
+        for name in (column.name, f"{KIND}{column.name}", f"length of {column.name}")
+    )
+    for row, one in enumerate(raw):
+        alone, among = from_raw([one]), together.take(slice(row, row + 1))
+        assert among.keys().tolist() == alone.keys().tolist()
+        for name in names:
+            found, expected = among.column(name), alone.column(name)
+            assert found.word(0) == expected.word(0)
+            assert found.keys().tolist() == expected.keys().tolist()
+            assert found.numbers.tolist() == pytest.approx(expected.numbers.tolist(), nan_ok=True)
 
 
 def canonical(value: Any) -> Any:

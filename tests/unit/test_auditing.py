@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import os
 import random
 from collections.abc import Callable
 from dataclasses import replace
@@ -215,11 +214,6 @@ def test_generators_of_the_caller_are_left_as_they_were() -> None:
     assert rng.bit_generator.state == before
     assert random.getstate() == state
     assert np.random.get_state()[1].tolist() == legacy  # type: ignore[index]  # a tuple
-
-
-def test_draws_beyond_the_reach_of_a_seed_are_said_to_be() -> None:
-    result = audit(PureDP(1.0), lambda x: os.urandom(1)[0] % 2)
-    assert not only(result).reproducible
 
 
 def test_an_exception_on_one_side_is_the_event() -> None:

@@ -77,7 +77,7 @@ def test_csv_with_a_header_gives_records(folder: Path) -> None:
 def test_csv_of_numbers_alone_gives_rows(folder: Path) -> None:
     (folder / "rows.csv").write_text("1,2.5\n3,4\n")
     assert load_dataset("@rows.csv") == [[1, 2.5], [3, 4]]
-    assert load_dataset("@rows.csv", as_array=True).shape == (2, 2)
+    assert load_dataset("@rows.csv", form="array").shape == (2, 2)
 
 
 def test_npy_without_pickle(folder: Path) -> None:
@@ -150,9 +150,9 @@ def test_imported_file_beside_the_configuration(folder: Path) -> None:
 
 
 def test_as_array() -> None:
-    array = load_dataset([1, 2], as_array=True)
+    array = load_dataset([1, 2], form="array")
     assert isinstance(array, np.ndarray)
     assert array.dtype.kind == "i"
-    assert load_dataset(3, as_array=True).shape == ()
-    assert "no array" in refused([[1], [1, 2]], as_array=True)
-    assert "holds dict values" in refused([{"a": 1}], as_array=True)
+    assert load_dataset(3, form="numpy").shape == ()
+    assert "no array" in refused([[1], [1, 2]], form="array")
+    assert "holds dict values" in refused([{"a": 1}], form="array")

@@ -212,9 +212,9 @@ def test_every_place_that_tells_something_is_a_column(
 def test_columns_are_found_by_name_where_they_vary_and_where_they_do_not() -> None:
     table = from_raw([{"a": [1.5]}, {"a": [2.5, 3], "b": "x"}, {"b": None}, Raised("E", "")])
     assert column(table, "output") == ["a dict"] * 3 + ["raised E"]
-    assert column(table, 'output["a"][1]') == ["not there", "3", "not there", "not there"]
+    assert column(table, 'output["a"][1]') == ["absent", "3", "absent", "absent"]
     assert column(table, 'kind of output["b"]') == ["absent", "a string", "None", "absent"]
-    assert column(table, 'length of output["a"]') == ["1", "2", "not there", "not there"]
+    assert column(table, 'length of output["a"]') == ["1", "2", "absent", "absent"]
     assert column(table, 'output["c"]') == ["absent"] * 4
     vectors = from_raw(np.zeros((2, 3)))
     assert column(vectors, "output") == ["a list"] * 2

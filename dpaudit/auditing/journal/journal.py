@@ -29,6 +29,12 @@ HEADER, SESSION = "journal", "session"
 _END = "end"
 # Seconds between two writes.
 _BETWEEN = 0.1
+# This process, among those that drew.
+_NOW = -1
+_NEW_DRAWS = (
+    "continued with new draws, not with those that an undisturbed run would have made: equal seeds "
+    "do not give equal outcomes here; every draw, recorded or new, counts once"
+)
 
 
 class Journal(Unkept):
@@ -50,16 +56,18 @@ class Journal(Unkept):
         self._written = time.monotonic()
         self._due: deque[float] = deque()
         self._next: Record | None = None
+        # Which of the processes that wrote have drawn, and whether the seed decided what.
+        self._session, self._drew, self._repeats = 0, set[int](), True
         self._step()
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        if not self._changed:
-            return ()
-        return (
+        versions = (
             f"continued under other versions than it was begun with ({self._changed}); what was "
-            "computed anew agreed with what was recorded",
+            "computed anew agreed with what was recorded"
         )
+        said = {versions: self._changed, _NEW_DRAWS: len(self._drew) > 1 and not self._repeats}
+        return tuple(text for text, is_so in said.items() if is_so)
 
     def now(self) -> float:
         """Return the seconds that all runs of the audit have taken together."""
@@ -109,8 +117,9 @@ class Journal(Unkept):
         if record.words.get("event") != _event(chunk):
             raise self._disagreement()
         self._at = float(record.words["at"])
+        self._drew.add(self._session)
         self._step()
-        return drawn_of(record)
+        return self._noted(drawn_of(record))
 
     def _anew(self, draws: Draws, source: Iterator[Chunk]) -> Iterator[Drawn]:
         asked: deque[Chunk] = deque()
@@ -123,12 +132,19 @@ class Journal(Unkept):
         coming = draws(asking())
         try:
             for drawn in coming:
-                self._keep(asked.popleft(), drawn)
+                self._keep(asked.popleft(), self._noted(drawn))
+                self._drew.add(_NOW)
                 yield drawn
         finally:
             close = getattr(coming, "close", None)
             if close is not None:
                 close()
+
+    def _noted(self, drawn: Drawn) -> Drawn:
+        """Return a chunk, having noted whether the seed decides what is drawn."""
+        if drawn.probe is not None:
+            self._repeats &= drawn.probe.reproducible
+        return drawn
 
     def _keep(self, chunk: Chunk | None, drawn: Drawn | None) -> None:
         """Keep what has happened since the last chunk, and this one."""
@@ -152,12 +168,18 @@ class Journal(Unkept):
 
     def _step(self) -> None:
         """Go on to the next record; from the last one on, time is what passes now."""
-        others = (one for one in self._past if not {HEADER, SESSION} & one.words.keys())
-        self._next = next(others, None)
+        self._next = next(self._others(), None)
         if self._next is None:
             self._start = time.perf_counter() - self._at
         else:
             self._due = deque(self._next.words["clock"])
+
+    def _others(self) -> Iterator[Record]:
+        """Yield records of chunks, and count the processes that wrote before them."""
+        for one in self._past:
+            self._session += SESSION in one.words
+            if not {HEADER, SESSION} & one.words.keys():
+                yield one
 
     def _check(self, record: Record) -> None:
         """Raise unless all was before this record as it is now."""

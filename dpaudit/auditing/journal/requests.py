@@ -18,6 +18,7 @@ import numpy as np
 from dpaudit.auditing.spec import AuditSpec
 from dpaudit.errors import DpauditError
 from dpaudit.pairs import fingerprint
+from dpaudit.targets.frames import Rows
 from dpaudit.targets.import_path import is_file, resolve
 from dpaudit.targets.target import (
     CallableTarget,
@@ -27,6 +28,7 @@ from dpaudit.targets.target import (
     IsolatedTarget,
     RepeatedTarget,
 )
+from dpaudit.targets.values import references
 
 # By name of what was asked for: in words, and as a digest of all of it.
 Request = dict[str, list[str]]
@@ -93,6 +95,8 @@ def _canonical(value: Any) -> str:
             return _joined("mapping", sorted(map(_canonical, value.items())))
         case Set():
             return _joined("set", sorted(map(_canonical, value)))
+        case Rows():
+            return _joined(value.library, map(_canonical, value))
         case list() | tuple():
             return _joined("sequence", map(_canonical, value))
         case np.ndarray() if value.dtype.hasobject:
@@ -145,8 +149,9 @@ def _files(spec: AuditSpec) -> Iterator[tuple[str, Path]]:
 def _named(target: Any) -> Iterator[str]:
     """Yield import paths, and the words of commands."""
     match target:
-        case ImportedTarget(path=path, post_process=function):
-            yield from filter(None, [path, function])
+        case ImportedTarget(path=path, post_process=function, params=params, init=init):
+            imported = [one.path for one in (*references(params), *references(init))]
+            yield from filter(None, [path, function, *imported])
         case IsolatedTarget(target=ImportedTarget() as inner):
             # What is to be imported elsewhere, is not imported here to look where it is.
             yield from (path for path in _named(inner) if is_file(path.rpartition(":")[0]))

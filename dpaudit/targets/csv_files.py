@@ -1,0 +1,100 @@
+"""CSV files as rows of cells, or as columns of one type each."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from dpaudit.errors import DatasetError
+
+Rows = list[list[str]]
+_TRUTH: Mapping[str, bool] = {"true": True, "false": False}
+
+
+def read_rows(file: Path) -> list[Any]:
+    """Return a mapping for each row, or, where the first row holds numbers alone, a list; every
+    cell by itself is a number, None or text. Raises DatasetError."""
+    rows = _rows(file)
+    cells = [[_cell(text) for text in row] for row in rows]
+    if not _has_header(rows):
+        return cells
+    return [dict(zip(_header(rows[0]), row, strict=True)) for row in cells[1:]]
+
+
+def read_columns(file: Path) -> dict[str, list[Any]] | list[list[Any]]:
+    """Return the columns by name, or, where the first row holds numbers alone, the rows; the cells
+    of a column are all integers, all floats, all Booleans or all text, or None where they are
+    empty. Raises DatasetError."""
+    rows = _rows(file)
+    names = _header(rows[0]) if _has_header(rows) else None
+    kept = rows if names is None else rows[1:]
+    columns = [_typed(list(column)) for column in zip(*kept, strict=True)]
+    if names is None:
+        return [list(row) for row in zip(*columns, strict=True)]
+    return dict(zip(names, columns or [[] for _ in names], strict=True))
+
+
+def _rows(file: Path) -> Rows:
+    with file.open(encoding="utf-8-sig", newline="") as stream:
+        rows = [row for row in csv.reader(stream) if row]
+    if not rows:
+        raise DatasetError("the file has no rows")
+    for number, row in enumerate(rows, start=1):
+        if len(row) != len(rows[0]):
+            raise DatasetError(
+                f"row {number} has {len(row)} cells, the first one has {len(rows[0])}"
+            )
+    return rows
+
+
+def _has_header(rows: Rows) -> bool:
+    return not all(isinstance(_cell(text), int | float) for text in rows[0])
+
+
+def _header(names: list[str]) -> list[str]:
+    names = [name.strip() for name in names]
+    for name in names:
+        if names.count(name) > 1:
+            raise DatasetError(f"the column {name!r} is there twice; give each its own name")
+    return names
+
+
+def _typed(texts: Sequence[str]) -> list[Any]:
+    """Return the cells of a column as the narrowest type that all of them have."""
+    cells = [text.strip() or None for text in texts]
+    for kind in (_integer, _number, _truth):
+        with suppress(ValueError, KeyError):
+            return [None if text is None else kind(text) for text in cells]
+    return cells
+
+
+def _cell(text: str) -> Any:
+    """Return a cell as an integer or a float if it is one, None if it is empty, else as text."""
+    text = text.strip()
+    readers: tuple[Callable[[str], Any], ...] = (_integer, _number)
+    for kind in readers:
+        with suppress(ValueError):
+            return kind(text)
+    return text or None
+
+
+def _integer(text: str) -> int:
+    return int(_plain(text))
+
+
+def _number(text: str) -> float:
+    return float(_plain(text))
+
+
+def _truth(text: str) -> bool:
+    return _TRUTH[text.lower()]
+
+
+def _plain(text: str) -> str:
+    # Python would also read the identifier 1_000 as a number.
+    if "_" in text:
+        raise ValueError(text)
+    return text

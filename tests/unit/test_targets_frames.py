@@ -1,0 +1,195 @@
+"""Datasets as data frames: what they are made from, their types, and where they are made."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import types
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from dpaudit.auditing.engine import run_audit
+from dpaudit.auditing.journal.requests import digest
+from dpaudit.auditing.result import Verdict
+from dpaudit.config import build_spec, load_config
+from dpaudit.errors import DatasetError, DpauditError
+from dpaudit.pairs import NeighbouringPair, check_pair, parse_adjacency
+from dpaudit.targets.adapter import load_mechanism
+from dpaudit.targets.datasets import load_dataset
+from dpaudit.targets.frames import Rows
+
+CSV = """name, age, score, member, day, zip, gap
+Ada, 36, 1.5, true, 2024-01-01, x1, 1
+Bob, , 2, FALSE, 2024-02-01, 12,
+"""
+SOURCE = """
+import pandas as pd
+FRAME = pd.DataFrame({"age": [36]})
+def noisy_mean(frame, rng):
+    assert type(frame) is pd.DataFrame
+    return float(frame["age"].sum() + rng.laplace())
+def dtypes(frame): return repr(frame.dtypes.astype(str).to_dict())
+"""
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "rows.csv").write_text(CSV)
+    (tmp_path / "rows.json").write_text('[{"a": 1, "b": "x"}, {"a": 2.5}]')
+    (tmp_path / "numbers.csv").write_text("1,2.5\n3,4\n")
+    (tmp_path / "empty.csv").write_text("age,score\n")
+    (tmp_path / "framed.py").write_text(SOURCE)
+    return tmp_path
+
+
+def test_columns_of_a_csv_file_have_the_types_of_their_cells(folder: Path) -> None:
+    frame = load_dataset("@rows.csv", form="pandas")
+    assert frame["name"].tolist() == ["Ada", "Bob"]
+    assert frame["age"].dtype.kind == "f"  # with a gap, as pandas has it
+    assert frame["score"].tolist() == [1.5, 2.0]
+    assert frame["member"].tolist() == [True, False]
+    assert frame["member"].dtype.kind == "b"
+    assert frame["day"].tolist() == ["2024-01-01", "2024-02-01"]
+    assert frame["zip"].tolist() == ["x1", "12"]  # text where one is
+    assert frame["gap"].isna().tolist() == [False, True]
+    assert load_dataset("@empty.csv", form="pandas").columns.tolist() == ["age", "score"]
+    assert load_dataset("@numbers.csv", form="pandas").to_numpy().tolist() == [[1, 2.5], [3, 4]]
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [
+        ("@rows.json", {"a": [1, 2.5], "b": ["x", None]}),
+        ([{"a": 1}, {"a": 2, "b": 3}], {"a": [1, 2], "b": [None, 3]}),
+        ({"a": [1, 2], "b": ["x", "y"]}, {"a": [1, 2], "b": ["x", "y"]}),
+        ({"a": []}, {"a": []}),
+        ([[1, 2], [3, 4]], {0: [1, 3], 1: [2, 4]}),
+        ([{"tuple": [1, 2]}], {0: [1], 1: [2]}),
+        ("import:framed.py:FRAME", {"age": [36]}),
+    ],
+)
+def test_rows_and_columns_become_frames(folder: Path, value: Any, expected: Any) -> None:
+    pd.testing.assert_frame_equal(load_dataset(value, form="pandas"), pd.DataFrame(expected))
+
+
+def test_matrices_become_frames(folder: Path) -> None:
+    np.save(folder / "matrix.npy", np.eye(2))
+    assert load_dataset("@matrix.npy", form="pandas").to_numpy().tolist() == np.eye(2).tolist()
+
+
+@pytest.mark.parametrize(
+    ("value", "words"),
+    [
+        (5, "give rows, as in [{age: 36}, {age: 41}]"),
+        ([1, 2], "give rows"),
+        ([[1], [1, 2]], "give rows"),
+        ([{"a": 1}, 5], "give rows"),
+        ({"a": [1], "b": [1, 2]}, "give rows"),
+        ([], "without rows it has no columns either; give {age: []}"),
+    ],
+)
+def test_what_has_no_rows_is_refused(value: Any, words: str) -> None:
+    with pytest.raises(DatasetError, match=r"cannot become a pandas data frame") as caught:
+        load_dataset(value, form="pandas")
+    assert words in str(caught.value)
+
+
+def test_a_library_that_is_missing_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "polars", None)  # as if it were not installed
+    with pytest.raises(DatasetError, match=r"as: polars needs Polars, .*; pip install polars"):
+        load_dataset([{"a": 1}], form="polars")
+
+
+def test_polars_is_asked_for_columns_or_rows(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A stand-in says what it was called with; that Polars takes it, is seen with Polars only."""
+    made: list[Any] = []
+    stand_in: Any = types.ModuleType("polars")
+    stand_in.DataFrame = lambda data, **options: made.append((data, options))
+    monkeypatch.setitem(sys.modules, "polars", stand_in)
+    options = {"orient": "row", "strict": False}
+    load_dataset([{"a": 1}, {"a": 2.5}], form="polars")
+    load_dataset([[1, 2]], form="polars")
+    assert made == [({"a": [1, 2.5]}, options), ([[1, 2]], options)]
+
+
+def test_the_rows_of_polars_are_compared(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Frame:
+        def __init__(self, *rows: tuple[int, str]) -> None:
+            self.rows = lambda: list(rows)
+
+    stand_in: Any = types.ModuleType("polars")
+    stand_in.DataFrame = Frame
+    monkeypatch.setitem(sys.modules, "polars", stand_in)
+    relation = parse_adjacency("add-remove")
+    one, two, other = Frame((1, "a")), Frame((1, "a"), (2, "b")), Frame((3, "c"))
+    assert check_pair(NeighbouringPair(one, two, relation)) == ()
+    with pytest.raises(DatasetError, match="add-remove means one row more or less"):
+        check_pair(NeighbouringPair(one, other, relation))
+
+
+def test_pandas_is_imported_only_for_a_frame() -> None:
+    code = (
+        "import sys; from dpaudit.targets.datasets import load_dataset; "
+        "load_dataset([{'a': 1}], form='pandas', elsewhere=True); "
+        "sys.exit('pandas' in sys.modules)"
+    )
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+@pytest.mark.parametrize("place", [{}, {"isolate": True}, {"python": sys.executable}])
+def test_mechanisms_of_data_frames_are_audited(folder: Path, place: dict[str, Any]) -> None:
+    settings = {
+        "mechanism": "framed.py:noisy_mean",
+        "as": "pandas",
+        "d1": [{"age": 1}, {"age": 2}],
+        "d2": [{"age": 1}],
+        "adjacency": "add-remove",
+        "claim": {"epsilon": 0.5},
+        "samples": 2_000,
+        **place,
+    }
+    result = run_audit(build_spec(settings))
+    assert (result.verdict, result.error) == (Verdict.VIOLATION, None)
+    assert not any("unchecked" in one for one in result.certificates[0].warnings)
+    with pytest.raises(DatasetError, match="add-remove means one row more or less"):
+        build_spec({**settings, "d2": [{"age": 5}]})
+
+
+def test_another_python_makes_the_same_frame(folder: Path) -> None:
+    settings = {
+        "mechanism": "framed.py:dtypes",
+        "as": "pandas",
+        "d1": "@rows.csv",
+        "d2": "@numbers.csv",
+        "claim": {"epsilon": 1},
+    }
+    given = [build_spec(settings), build_spec({**settings, "python": sys.executable})]
+    assert type(given[0].pairs[0].d1) is pd.DataFrame
+    assert type(given[1].pairs[0].d1) is Rows
+    outputs: list[Any] = []
+    for spec in given:
+        mechanism = load_mechanism(spec.target)
+        for dataset in (spec.pairs[0].d1, spec.pairs[0].d2):
+            outputs += mechanism.sample(dataset, 1, np.random.default_rng(0))
+        mechanism.close()
+    assert outputs[:2] == outputs[2:]
+    assert digest(Rows("pandas", [[1]])) != digest(Rows("polars", [[1]]))
+
+
+def test_files_and_flags_name_the_form(folder: Path) -> None:
+    (folder / "audits.yaml").write_text(
+        "version: 1\n"
+        "audits:\n"
+        "  - {mechanism: 'framed.py:noisy_mean', as: pandas, d1: '@rows.csv', d2: '@empty.csv',\n"
+        "     claim: {epsilon: 1}}\n"
+    )
+    (spec,) = load_config(folder / "audits.yaml")
+    assert [type(one) for one in (spec.pairs[0].d1, spec.pairs[0].d2)] == [pd.DataFrame] * 2
+    settings = {"command": "cat", "as": "pandas", "d1": [], "d2": [], "claim": {"epsilon": 1}}
+    with pytest.raises(DpauditError, match="as='pandas' is for a mechanism under Python"):
+        build_spec(settings)

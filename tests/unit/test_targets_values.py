@@ -1,0 +1,206 @@
+"""Values that YAML and JSON have no form for: tuples, imports, dates; and what YAML 1.1 made up."""
+
+from __future__ import annotations
+
+import datetime
+import math
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from dpaudit.auditing.engine import run_audit
+from dpaudit.auditing.result import Verdict
+from dpaudit.config import build_spec, load_config
+from dpaudit.errors import DatasetError, DpauditError
+from dpaudit.targets.adapter import load_mechanism
+from dpaudit.targets.datasets import load_dataset, parse_dataset
+from dpaudit.targets.target import ImportedTarget
+from dpaudit.targets.values import Reference, resolved, written
+
+SOURCE = """
+BOUNDS = (0, 1)
+def make(): return {"made": (1,)}
+def fails(): raise ValueError("no bounds")
+def scaled(x): return 2 * x
+def show(x, value=None, then=None): return repr((x, value, then and then(1)))
+class Shown:
+    def __init__(self, *args, **named): self.made = (args, named)
+    def __call__(self, x): return repr(self.made)
+def outcome(x, rng): return (x[0] + int(rng.random() < 0.5), "a")
+"""
+SETTINGS = {"d1": 0, "d2": 1, "claim": {"epsilon": 1}}
+
+
+@pytest.fixture
+def file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    (tmp_path / "given.py").write_text(SOURCE)
+    monkeypatch.chdir(tmp_path)
+    return "given.py"
+
+
+def shown(settings: dict[str, Any], dataset: Any = 0) -> Any:
+    """Return what a mechanism is given, in words."""
+    mechanism = load_mechanism(build_spec({**SETTINGS, **settings}).target)
+    try:
+        (output,) = mechanism.sample(dataset, 1, np.random.default_rng(0))
+    finally:
+        mechanism.close()
+    return output
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("{tuple: [0, 1]}", (0, 1)),
+        ('{"tuple": [0, 1]}', (0, 1)),
+        ("{tuple: []}", ()),
+        ("[{tuple: [1, {tuple: [2]}]}, 3]", [(1, (2,)), 3]),
+        ("{a: {tuple: [{b: {tuple: [1]}}]}}", {"a": ({"b": (1,)},)}),
+        ("{tuple: {tuple: [0, 1]}}", {"tuple": [0, 1]}),
+        ("{tuple: {tuple: {tuple: [1]}}}", {"tuple": (1,)}),
+        ("{tuple: {tuple: {tuple: {tuple: 5}}}}", {"tuple": {"tuple": 5}}),
+        ("{tuple: [1], other: 2}", {"tuple": [1], "other": 2}),
+        ("import::text", "import:text"),
+        ("[import::text, '@handle']", ["import:text", "@handle"]),
+    ],
+)
+def test_tuples_and_the_mappings_that_look_like_them(text: str, value: Any) -> None:
+    found = load_dataset(parse_dataset(text))
+    assert repr(found) == repr(value)
+
+
+def test_what_says_no_more_than_it_is_is_handed_over_as_it_is() -> None:
+    value = {"a": [1, {"b": "@text"}]}
+    assert written(value) is value
+    assert resolved(value) is value
+
+
+@pytest.mark.parametrize("text", ["{tuple: 5}", "{tuple: {a: 1}}", "[{tuple: null}]"])
+def test_a_tuple_is_a_list_of_entries(text: str) -> None:
+    with pytest.raises(DatasetError, match=r"must be a list, as in \{tuple: \[0, 1\]\}; a mapping"):
+        load_dataset(parse_dataset(text))
+
+
+def test_imports_are_resolved_in_datasets_at_any_depth(file: str) -> None:
+    assert load_dataset(f"import:{file}:BOUNDS") == (0, 1)
+    nested = [f"import:{file}:BOUNDS", {"a": f"import:{file}:make"}, f"import:{file}:make()"]
+    assert load_dataset(nested) == [(0, 1), {"a": {"made": (1,)}}, {"made": (1,)}]
+    with pytest.raises(DatasetError, match=r"given.py:fails failed: ValueError: no bounds"):
+        load_dataset([f"import:{file}:fails"])
+    with pytest.raises(DpauditError, match="has no ':' between module and function"):
+        load_dataset(["import:nowhere"])
+
+
+@pytest.mark.parametrize("place", [{}, {"isolate": True}, {"python": sys.executable}])
+def test_params_and_init_take_tuples_and_imports(file: str, place: dict[str, Any]) -> None:
+    target = {"mechanism": f"{file}:show", **place}
+    given = {"value": {"tuple": [0, {"tuple": [1]}]}}
+    assert shown({**target, "params": given}) == "(0, (0, (1,)), None)"
+    both = {"value": [f"import:{file}:make()"], "then": f"import:{file}:scaled"}
+    assert shown({**target, "params": both}) == "(0, [{'made': (1,)}], 2)"
+    made = {"mechanism": f"{file}:Shown", **place}
+    assert shown({**made, "init": [f"import:{file}:BOUNDS", 1]}) == "(((0, 1), 1), {})"
+    assert shown({**made, "init": {"tuple": {"tuple": [1]}}}) == "((), {'tuple': (1,)})"
+
+
+def test_what_params_import_is_told_apart_from_text(file: str) -> None:
+    target = {"mechanism": f"{file}:show"}
+    assert shown({**target, "params": {"value": "import::x"}}) == "(0, 'import:x', None)"
+    assert shown({**target, "params": {"value": "@rows.csv"}}) == "(0, '@rows.csv', None)"
+    with pytest.raises(DpauditError, match="Did you mean 'BOUNDS'"):
+        shown({**target, "params": {"value": f"import:{file}:BOUND"}})
+    with pytest.raises(DpauditError, match=r"import:given.py:fails\(\) failed: ValueError"):
+        shown({**target, "params": {"value": f"import:{file}:fails()"}})
+
+
+def test_a_report_names_what_was_imported(file: str) -> None:
+    spec = build_spec(
+        {**SETTINGS, "mechanism": f"{file}:show", "params": {"value": f"import:{file}:make()"}}
+    )
+    assert spec.target == ImportedTarget(
+        path=f"{file}:show", params={"value": Reference(f"{file}:make", called=True)}
+    )
+    assert spec.describe_target() == f"{file}:show, value=import:{file}:make()"
+
+
+def test_configurations_take_all_of_it(file: str, tmp_path: Path) -> None:
+    config = tmp_path / "audits.yaml"
+    config.write_text(
+        "version: 1\n"
+        "audits:\n"
+        f"  - mechanism: {file}:outcome\n"
+        "    d1: {tuple: [0]}\n"
+        "    d2: {tuple: ['${second}']}\n"
+        "    matrix: {second: [0, 1]}\n"
+        "    range: [{tuple: [0, a]}, {tuple: [1, a]}, {tuple: [2, a]}]\n"
+        "    claim: {epsilon: 1}\n"
+        "    samples: 2000\n"
+    )
+    same, other = load_config(config)
+    assert (same.pairs[0].d1, other.pairs[0].d2) == ((0,), (1,))
+    assert other.pairs[0].label == "d1 = (0,), d2 = (1,)"
+    assert run_audit(other).verdict is Verdict.VIOLATION
+
+
+def test_a_spawned_worker_imports_for_itself(file: str) -> None:
+    settings = {
+        **SETTINGS,
+        "mechanism": f"{file}:show",
+        "params": {"then": f"import:{file}:scaled"},
+    }
+    result = run_audit(build_spec({**settings, "samples": 2_000, "workers": 2}))
+    assert result.error is None
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("2024-01-01", "2024-01-01"),
+        ("2024-01-01 12:30:00", "2024-01-01 12:30:00"),
+        ("12:30:00", "12:30:00"),
+        ("1:30", "1:30"),
+        ("!!timestamp 2024-01-01", datetime.date(2024, 1, 1)),
+        ("!!timestamp 2024-01-01 12:30:00", datetime.datetime(2024, 1, 1, 12, 30)),
+        ("[!!timestamp 2024-01-01, 2024-01-02]", [datetime.date(2024, 1, 1), "2024-01-02"]),
+        ("!!str 5", "5"),
+        ("yes", "yes"),
+        ("[no, off, On, y]", ["no", "off", "On", "y"]),
+        ("[true, False]", [True, False]),
+        ("[~, null, Null]", [None, None, None]),
+        ("1_000", 1000),
+        ("1_000.5", 1000.5),
+        ("0o17", 15),
+        ("017", 17),
+        ("0x1F", 31),
+        ("0b11", "0b11"),
+        ("+12", 12),
+        ("1e3", 1000.0),
+        ("-1.5E-3", -0.0015),
+        (".5", 0.5),
+        ("[.inf, -.inf]", [math.inf, -math.inf]),
+        ("=", "="),
+        ("1.2.3", "1.2.3"),
+        ("e5", "e5"),
+    ],
+)
+def test_plain_scalars_are_those_of_yaml_1_2(text: str, value: Any) -> None:
+    found = parse_dataset(text)
+    assert (type(found), found) == (type(value), value)
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("!!timestamp soon", "!!timestamp 'soon' must be a date such as 2024-01-31"),
+        ("!!timestamp 2024-13-01", "month must be in 1..12"),
+        ("!!bool maybe", "!!bool 'maybe' must be true or false"),
+        ("!!int x", "invalid literal"),
+    ],
+)
+def test_a_tag_that_does_not_fit_is_refused(text: str, words: str) -> None:
+    with pytest.raises(DatasetError) as caught:
+        parse_dataset(text)
+    assert words in str(caught.value)

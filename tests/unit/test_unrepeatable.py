@@ -1,0 +1,102 @@
+"""Mechanisms whose draws no seed decides: what is said of them, and of their journals."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from dpaudit import AuditResult, PureDP
+from dpaudit.auditing.engine import run_audit
+from dpaudit.auditing.result import Progress
+from dpaudit.auditing.spec import AuditSpec
+from dpaudit.pairs import NeighbouringPair
+from dpaudit.reports.json import to_json
+from dpaudit.reports.text import render
+from dpaudit.targets.target import CallableTarget
+
+
+class Cut(BaseException):
+    """Stands for whatever ends a run."""
+
+
+class Counter:
+    """Keeps a state between calls."""
+
+    def __init__(self) -> None:
+        self.calls = 0
+
+    def __call__(self, x: float, rng: np.random.Generator) -> float:
+        self.calls += 1
+        return float(x + rng.laplace()) + 1e-9 * self.calls
+
+
+def from_the_system(x: int) -> int:
+    return x ^ (os.urandom(1)[0] < 100)
+
+
+def seeded(x: float, rng: np.random.Generator) -> float:
+    return float(x + rng.laplace())
+
+
+def spec_of(function: Callable[..., Any], **more: Any) -> AuditSpec:
+    return AuditSpec(
+        name=more.pop("name", "audit"),
+        target=CallableTarget(function=function),
+        pairs=(NeighbouringPair(0, 1, None, "0, 1"),),
+        claim=PureDP(1.0),
+        samples=6_000,
+        **more,
+    )
+
+
+def cut_after(spec: AuditSpec, blocks: int) -> AuditResult:
+    def count(progress: Progress) -> None:
+        nonlocal blocks
+        blocks -= 1
+        if blocks < 0:
+            raise Cut
+
+    return run_audit(spec, count)
+
+
+@pytest.mark.parametrize("function", [from_the_system, Counter()])
+def test_draws_that_a_seed_does_not_decide_are_said_to_be(function: Callable[..., Any]) -> None:
+    result = run_audit(spec_of(function))
+    (certificate,) = result.certificates
+    assert not certificate.reproducible
+    (warning,) = (one for one in certificate.warnings if "equal seeds" in one)
+    assert "native library), or keeps state between calls" in warning
+    (recorded,) = json.loads(to_json([result]))["audits"][0]["certificates"]
+    assert warning in recorded["warnings"]
+    assert " ".join(render(result).split()).count("or keeps state between calls") == 1
+
+
+def test_draws_that_a_seed_decides_are_not_warned_about() -> None:
+    (certificate,) = run_audit(spec_of(seeded)).certificates
+    assert certificate.reproducible
+    assert certificate.warnings == ()
+
+
+def test_they_are_continued_with_new_draws_and_the_result_says_so(tmp_path: Path) -> None:
+    spec = spec_of(from_the_system, journal=tmp_path, resume=True)
+    with pytest.raises(Cut):
+        cut_after(spec, 3)
+    (warning,) = run_audit(spec).warnings
+    assert "continued with new draws" in warning
+    assert run_audit(spec).warnings == (warning,)  # read again, without a draw
+
+
+def test_neither_an_undisturbed_run_nor_one_that_repeats_itself_says_so(tmp_path: Path) -> None:
+    spec = spec_of(from_the_system, journal=tmp_path, resume=True)
+    assert run_audit(spec).warnings == run_audit(spec).warnings == ()
+    repeats = replace(spec_of(seeded, name="seeded"), journal=tmp_path, resume=True)
+    with pytest.raises(Cut):
+        cut_after(repeats, 3)
+    assert run_audit(repeats).warnings == ()
