@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import sys
-from contextlib import suppress
 
 import click
 
@@ -70,13 +69,6 @@ def run_commands() -> None:
     """Run the command line and exit, with a code that dpaudit has decided on."""
     streams.prepare()
     code = guarded(_checked)
-    with suppress(ValueError):  # closed by the mechanism
-        try:
-            sys.stdout.flush()
-        except OSError:
-            streams.abandon_output()
-        except streams.OutputError:
-            streams.abandon_output()
     watching.leave(code)
     sys.exit(code)
 

@@ -14,7 +14,7 @@ from typing import Any
 import click
 
 from dpaudit.cli import exit_codes
-from dpaudit.cli.streams import abandon_output
+from dpaudit.cli.streams import OutputError, abandon_output
 from dpaudit.errors import DpauditError, UsageError, did_you_mean
 
 DEBUG = "dpaudit.debug"
@@ -145,6 +145,7 @@ def guarded(command: Callable[[], Any]) -> int:
         if failure.debug:
             print_traceback(failure.__cause__)
         click.echo(str(failure), err=True)
+        _settle(failure.__cause__)
         return int(failure.code)
     except click.ClickException as error:
         _show(error)
@@ -158,7 +159,13 @@ def guarded(command: Callable[[], Any]) -> int:
         return exit_codes.BROKEN_PIPE
     except Exception as error:  # noqa: BLE001  # of what comes before a command
         click.echo(describe_error(error), err=True)
+        _settle(error)
         return exit_code(error)
+
+
+def _settle(error: BaseException | None) -> None:
+    if isinstance(error, OutputError):
+        abandon_output()
 
 
 def exit_code(error: Exception) -> int:
@@ -180,6 +187,11 @@ def describe_error(error: Exception) -> str:
         return f"error: {what}{error.strerror} (--debug shows where)"
     if isinstance(error, MemoryError):
         return "error: out of memory; give dpaudit more, or audit smaller inputs and outputs"
+    if isinstance(error, RecursionError):
+        return "error: something is nested too deeply; make it flatter (--debug shows where)"
+    if isinstance(error, ImportError):
+        reason = text.rpartition("Original error was: ")[2]
+        return f"error: {reason} (is memory short, or the installation not whole?)"
     kind = type(error).__name__
     return f"internal error: {kind}: {text} (this is a bug in dpaudit; --debug shows the traceback)"
 

@@ -144,6 +144,8 @@ def _audits(text: str) -> list[Any]:
         document = json.loads(text)
     except ValueError as error:
         raise UsageError(f"not a JSON document: {error}") from None
+    except RecursionError:
+        raise UsageError("not a result of dpaudit run --json: it is nested too deeply") from None
     if not isinstance(document, dict) or not {"version", "audits"} <= document.keys():
         raise UsageError("not a result of dpaudit run --json: there is no version and audits")
     version = document["version"]

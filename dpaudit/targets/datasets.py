@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from dpaudit.errors import DatasetError, DpauditError, did_you_mean
-from dpaudit.targets.files import near_file, read_npy
+from dpaudit.targets.files import TOO_DEEP, near_file, read_npy
 from dpaudit.targets.import_path import located, resolve
 
 FILE, IMPORT = "@", "import:"
@@ -31,6 +31,8 @@ def parse_dataset(text: str) -> Any:
         return json.loads(text)
     except ValueError:
         return _parse_yaml(text, f"dataset {_short(text)!r}")
+    except RecursionError:
+        raise DatasetError(f"dataset {_short(text)!r} is {TOO_DEEP}") from None
 
 
 def load_dataset(value: Any, *, as_array: bool = False, base: Path | None = None) -> Any:
@@ -105,6 +107,8 @@ def _read_json(file: Path) -> Any:
         return json.loads(file.read_text("utf-8-sig"))
     except ValueError as error:
         raise DatasetError(f"not valid JSON: {error}") from None
+    except RecursionError:
+        raise DatasetError(f"it is {TOO_DEEP}") from None
 
 
 def _read_yaml(file: Path) -> Any:
