@@ -152,7 +152,11 @@ def test_the_program_may_end_badly_once_it_has_a_verdict() -> None:
 
 
 def _closed(*numbers: int) -> Callable[[], None]:
-    return lambda: [os.close(number) for number in numbers] and None
+    def close() -> None:
+        for number in numbers:
+            os.close(number)
+
+    return close
 
 
 def _nothing_may_grow() -> None:
@@ -256,8 +260,8 @@ def test_endless_input_ends_with_the_memory(folder: Path, words: tuple[str, ...]
 
 
 def test_an_argument_that_is_no_text() -> None:
-    program = [sys.executable, "-m", "dpaudit", "run", "m.py:laplace", "--d1", b"\xff", *INPUTS[2:]]
-    ended = subprocess.run(program, capture_output=True, timeout=60)
+    words = ["-m", "dpaudit", "run", "m.py:laplace", "--d1", os.fsdecode(b"\xff"), *INPUTS[2:]]
+    ended = subprocess.run([sys.executable, *words], capture_output=True, timeout=60)
     assert (ended.returncode, ended.stdout) == (2, b"")
     assert ended.stderr.startswith(b"error: the argument b'\\xff' is not text in utf-8")
     assert len(ended.stderr.splitlines()) == 1
@@ -299,7 +303,7 @@ def test_places_that_cannot_be_written(folder: Path, flag: str) -> None:
 def test_signals_that_the_mechanism_sends_are_requests() -> None:
     setup = f"import signal; signal.signal({int(signal.SIGHUP)}, signal.SIG_IGN)"
     (Path.cwd() / "s.py").write_text(
-        "import os\ndef hangs_up(x, rng):\n    os.kill(os.getpid(), 1)\n    return x + rng.laplace()"
+        "import os\ndef hangs_up(x, rng):\n    os.kill(os.getpid(), 1)\n    return rng.laplace(x)"
     )
     assert dpaudit("run", "s.py:hangs_up", *INPUTS).returncode == 129
     assert dpaudit("run", "s.py:hangs_up", *INPUTS, setup=setup).returncode == 0
