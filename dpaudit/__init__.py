@@ -8,11 +8,13 @@ nothing.
 from __future__ import annotations
 
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
 
 from dpaudit.version import __version__
 
+TYPE_CHECKING = False  # spares the import of typing
 if TYPE_CHECKING:
+    from typing import Any
+
     from dpaudit.api import audit, bound, bound_guesses
     from dpaudit.auditing.result import AuditResult, Certificate, Progress, Verdict
     from dpaudit.claims import (

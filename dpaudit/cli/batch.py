@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
-from dpaudit.auditing.result import AuditResult, Verdict
+from dpaudit.auditing.result import AuditResult, Progress, Verdict
 from dpaudit.auditing.spec import AuditSpec
-from dpaudit.cli import exit_codes
-from dpaudit.cli.group import describe_error, print_traceback
-from dpaudit.cli.progress import make_display
-from dpaudit.errors import DpauditError
+from dpaudit.cli import exit_codes, watching
+from dpaudit.cli.group import describe_error, exit_code, print_traceback
+from dpaudit.cli.interruption import Requests
+from dpaudit.cli.leaving import kept_from_leaving
+from dpaudit.cli.progress import Display, make_display
+from dpaudit.errors import MechanismError
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,37 +26,54 @@ class Outcome:
 
 
 def run_batch(
-    specs: Sequence[AuditSpec], *, quiet: bool = False, debug: bool = False
+    specs: Sequence[AuditSpec], requests: Requests, *, quiet: bool = False, debug: bool = False
 ) -> Iterator[Outcome]:
     """Yield an outcome for every audit, in order, as soon as it is there.
 
+    requests: to end, which end an audit under way.
     debug: print the traceback of an audit that could not be run.
     """
     for number, spec in enumerate(specs, start=1):
         place = f"{number} of {len(specs)}" if len(specs) > 1 else ""
-        yield _outcome(spec, place, quiet, debug)
+        start = time.monotonic()
+        try:
+            result = run_one(spec, requests, place, quiet=quiet)
+        except Exception as error:  # noqa: BLE001  # one audit must not lose the others
+            if debug:
+                print_traceback(error)
+            yield _not_run(spec, error, time.monotonic() - start)
+        else:
+            yield Outcome(result, exit_codes.of_result(result))
 
 
-def _outcome(spec: AuditSpec, place: str, quiet: bool, debug: bool) -> Outcome:
-    start = time.monotonic()
-    try:
-        result = run_one(spec, place, quiet=quiet)
-    except Exception as error:  # noqa: BLE001  # one audit must not lose the others
-        if debug:
-            print_traceback(error)
-        return _not_run(spec, error, time.monotonic() - start)
-    return Outcome(result, exit_codes.of_result(result))
-
-
-def run_one(spec: AuditSpec, place: str = "", *, quiet: bool = False) -> AuditResult:
+def run_one(
+    spec: AuditSpec, requests: Requests, place: str = "", *, quiet: bool = False
+) -> AuditResult:
     """Return the result of one audit, its progress shown meanwhile. Raises what the engine does."""
     from dpaudit.auditing.engine import run_audit
 
     display = make_display(spec, place, quiet=quiet)
+    start = time.monotonic()
+    watching.say_audit(f"{spec.name} ({place})" if place else spec.name)
     try:
-        return run_audit(spec, display.update)
+        with kept_from_leaving():
+            return run_audit(spec, _notified(display, requests))
+    except MechanismError as error:
+        return _not_run(spec, error, time.monotonic() - start).result
+    except Exception:
+        requests.check()  # it may be what became of a request to end
+        raise
     finally:
+        watching.say_audit("")
         display.close()
+
+
+def _notified(display: Display, requests: Requests) -> Callable[[Progress], None]:
+    def update(progress: Progress) -> None:
+        requests.check()
+        display.update(progress)
+
+    return update
 
 
 def _not_run(spec: AuditSpec, error: Exception, seconds: float) -> Outcome:
@@ -72,5 +91,4 @@ def _not_run(spec: AuditSpec, error: Exception, seconds: float) -> Outcome:
         expect=spec.expect,
         error=message,
     )
-    code = error.exit_code if isinstance(error, DpauditError) else exit_codes.FAILURE
-    return Outcome(result, code)
+    return Outcome(result, exit_code(error))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -11,15 +12,16 @@ import click
 from dpaudit.auditing.result import AuditResult
 from dpaudit.claims import PrivacyClaim
 from dpaudit.cli import exit_codes
-from dpaudit.cli.files import check_writable, write_whole
+from dpaudit.cli.files import check_writable
 from dpaudit.cli.flags import given_settings, missing_parameters, some_flags
 from dpaudit.cli.group import debug_option
 from dpaudit.cli.output import Printer
+from dpaudit.cli.saving import STDOUT, Results
+from dpaudit.cli.streams import set_apart
 from dpaudit.config import build_claim
 from dpaudit.errors import UsageError
 from dpaudit.stats.one_run import Guesses
 
-_STDOUT = "-"
 _EXAMPLE = "dpaudit bound d1.npy d2.npy --epsilon 1"
 _GUESSES = "dpaudit bound --guesses 1000 100 75 --epsilon 1"
 
@@ -84,9 +86,10 @@ def bound(
     dpaudit bound draws.csv --arm input --epsilon 1
     dpaudit bound --guesses 1000 100 75 --epsilon 1
     """
+    stdout = ctx.with_resource(set_apart())
     settings = given_settings(ctx, flags)
     claim = _claim(settings.pop("claim", {}))
-    if json_file is not None and json_file != _STDOUT:
+    if json_file is not None and json_file != STDOUT:
         check_writable(Path(json_file), files)
     if guesses:
         _check_lone(arm=arm, scores=scores, bound=bound, seed=settings.get("seed"))
@@ -94,21 +97,11 @@ def bound(
     else:
         more = {**settings, "bound": bound, "scores_only": scores}
         result = _of_draws(files, arm, {**more, "claim": claim})
-    return _shown(result, json_file, Printer(
-        quiet=quiet, verbose=verbose, to_stderr=json_file == _STDOUT,
-    ))  # fmt: skip
-
-
-def _shown(result: AuditResult, json_file: str | None, printer: Printer) -> int:
-    printer.show(result)
-    if json_file is not None:
-        from dpaudit.reports.json import to_json
-
-        text = to_json([result])
-        if json_file == _STDOUT:
-            click.echo(text, nl=False)
-        else:
-            write_whole(Path(json_file), text)
+    report = sys.stderr if json_file == STDOUT else stdout
+    Printer(quiet=quiet, verbose=verbose, to=report).show(result)
+    results = Results(json_file, stdout)
+    results.add(result)
+    results.finish()
     return exit_codes.of_result(result)
 
 

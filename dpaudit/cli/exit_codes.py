@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import TYPE_CHECKING
 
-from dpaudit.auditing.result import AuditResult, Verdict
 from dpaudit.errors import DpauditError, UsageError
+
+if TYPE_CHECKING:
+    from dpaudit.auditing.result import AuditResult
 
 NOTHING_FOUND = 0
 VIOLATION = 1
 USAGE = UsageError.exit_code
 FAILURE = DpauditError.exit_code
 NOTHING_MATCHED = 5
+# Plus the number of the signal.
+SIGNALLED = 128
 INTERRUPTED = 130
 # 128 + SIGPIPE: whoever read the output has gone; 1 would say "violation".
 BROKEN_PIPE = 141
@@ -22,6 +27,9 @@ _PRECEDENCE = (USAGE, FAILURE, VIOLATION, NOTHING_MATCHED, NOTHING_FOUND)
 
 def of_result(result: AuditResult) -> int:
     """Return the code that one audit earns by itself."""
+    # Here, since every command imports this module.
+    from dpaudit.auditing.result import Verdict
+
     if result.verdict is Verdict.ERROR:
         return FAILURE
     return NOTHING_FOUND if result.meets_expectation else VIOLATION

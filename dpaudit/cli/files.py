@@ -3,14 +3,37 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from contextlib import suppress
 from pathlib import Path
+from typing import Any, TypeVar
 
 from dpaudit.errors import UsageError
+
+Found = TypeVar("Found")
 
 
 def check_writable(path: Path, inputs: Iterable[str] = ()) -> None:
     """Raise UsageError when a file cannot be put at `path`, or would replace an input."""
+    _located(_check_place, path, inputs)
+    probe = _located(_beside, path)
+    try:
+        probe.touch()
+        probe.unlink()
+    except OSError as error:
+        raise UsageError(f"cannot write {path}: {error.strerror}") from error
+
+
+def _located(find: Callable[..., Found], path: Path, *more: Any) -> Found:
+    """Return what `find` does. Raises UsageError where the place cannot even be looked at."""
+    try:
+        return find(path, *more)
+    except (OSError, RuntimeError) as error:  # a RuntimeError for links that lead to themselves
+        reason = getattr(error, "strerror", None) or error
+        raise UsageError(f"cannot write {path}: {reason}") from error
+
+
+def _check_place(path: Path, inputs: Iterable[str]) -> None:
     if path.exists() and any(Path(one).exists() and path.samefile(one) for one in inputs):
         raise UsageError(f"cannot write {path}: it is an input of this audit; name another file")
     if path.is_dir():
@@ -19,32 +42,31 @@ def check_writable(path: Path, inputs: Iterable[str] = ()) -> None:
         raise UsageError(f"cannot write {path}: it is not a regular file (for a pipe, give '-')")
     if not path.absolute().parent.is_dir():
         raise UsageError(f"cannot write {path}: there is no folder {str(path.parent)!r}; make it")
-    probe = _beside(path)
-    try:
-        probe.touch()
-        probe.unlink()
-    except OSError as error:
-        raise UsageError(f"cannot write {path}: {error.strerror}") from error
 
 
-def write_whole(path: Path, text: str) -> None:
-    """Write a file that others only ever see complete, as it was before or as it is now."""
-    write_bytes(path, text.encode())
+def write_whole(path: Path, text: str, *, lasting: bool = True) -> None:
+    """Write a file that others only ever see complete, as it was before or as it is now.
+
+    lasting: also when the machine loses its power in the next moment.
+    """
+    write_bytes(path, text.encode(), lasting=lasting)
 
 
-def write_bytes(path: Path, content: bytes) -> None:
+def write_bytes(path: Path, content: bytes, *, lasting: bool = True) -> None:
     """Write `content` as `write_whole` does."""
-    temporary = _beside(path)
+    temporary = _located(_beside, path)
     try:
         with temporary.open("wb") as file:
             file.write(content)
             file.flush()
-            os.fsync(file.fileno())
+            if lasting:
+                os.fsync(file.fileno())
         temporary.replace(path.resolve())
     except OSError as error:
         raise UsageError(f"cannot write {path}: {error.strerror}") from error
     finally:
-        temporary.unlink(missing_ok=True)
+        with suppress(OSError):
+            temporary.unlink(missing_ok=True)
 
 
 def _beside(path: Path) -> Path:

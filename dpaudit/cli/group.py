@@ -6,6 +6,7 @@ import errno
 import os
 import sys
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from functools import partial
 from importlib import import_module
 from typing import Any
@@ -13,7 +14,8 @@ from typing import Any
 import click
 
 from dpaudit.cli import exit_codes
-from dpaudit.errors import DpauditError, did_you_mean
+from dpaudit.cli.streams import OutputError, abandon_output
+from dpaudit.errors import DpauditError, UsageError, did_you_mean
 
 DEBUG = "dpaudit.debug"
 
@@ -62,6 +64,11 @@ class RootGroup(SuggestingGroup):
         super().__init__(*args, **extra)
         self.lazy = lazy
 
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        for word in args:
+            _check_text(word)
+        return super().parse_args(ctx, args)
+
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(self.lazy)
 
@@ -84,7 +91,7 @@ class RootGroup(SuggestingGroup):
         standalone_mode: bool = True,
         **extra: Any,
     ) -> Any:
-        code = _guarded(
+        code = guarded(
             partial(super().main, args, prog_name, complete_var, standalone_mode=False, **extra)
         )
         if standalone_mode:
@@ -100,9 +107,22 @@ class RootGroup(SuggestingGroup):
         except OSError as error:
             if error.errno != errno.EPIPE:
                 raise _Failure(ctx, error) from error
-            return _abandon_output()
+            abandon_output()
+            return exit_codes.BROKEN_PIPE
         except Exception as error:
             raise _Failure(ctx, error) from error
+
+
+def _check_text(word: str) -> None:
+    """Raise UsageError for an argument that is no text, which could not be shown or written."""
+    try:
+        word.encode()
+    except UnicodeEncodeError:
+        encoding = sys.getfilesystemencoding()
+        raise UsageError(
+            f"the argument {os.fsencode(word)!r} is not text in {encoding}, the encoding of this "
+            "terminal; for other bytes give a file, @file, or import:module:name"
+        ) from None
 
 
 class _Failure(Exception):
@@ -110,38 +130,78 @@ class _Failure(Exception):
 
     def __init__(self, ctx: click.Context, error: Exception) -> None:
         super().__init__(describe_error(error))
-        self.code = getattr(error, "exit_code", exit_codes.FAILURE)
+        self.code = exit_code(error)
         self.debug = ctx.meta.get(DEBUG, False)
 
 
-def _guarded(command: Callable[[], Any]) -> int:
+def guarded(command: Callable[[], Any]) -> int:
     """Run a command; return its exit code, having shown what went wrong."""
     try:
         code = command()
-        sys.stdout.flush()
+        with suppress(ValueError):  # closed by the mechanism
+            sys.stdout.flush()
         return code if isinstance(code, int) else exit_codes.NOTHING_FOUND
     except _Failure as failure:
         if failure.debug:
             print_traceback(failure.__cause__)
         click.echo(str(failure), err=True)
+        _settle(failure.__cause__)
         return int(failure.code)
     except click.ClickException as error:
         _show(error)
         return error.exit_code
-    except click.Abort:
-        click.echo("interrupted", err=True)
-        return exit_codes.INTERRUPTED
+    except click.Abort as error:
+        code = getattr(error.__cause__, "code", exit_codes.INTERRUPTED)
+        click.echo("interrupted" if code == exit_codes.INTERRUPTED else "terminated", err=True)
+        return int(code)
     except BrokenPipeError:
-        return _abandon_output()
+        abandon_output()
+        return exit_codes.BROKEN_PIPE
+    except Exception as error:  # noqa: BLE001  # of what comes before a command
+        click.echo(describe_error(error), err=True)
+        _settle(error)
+        return exit_code(error)
+
+
+def _settle(error: BaseException | None) -> None:
+    if isinstance(error, OutputError):
+        abandon_output()
+
+
+def exit_code(error: Exception) -> int:
+    """Return the exit code that an error earns."""
+    if isinstance(error, FileNotFoundError) and _is_nowhere():
+        return exit_codes.USAGE
+    return int(getattr(error, "exit_code", exit_codes.FAILURE))
 
 
 def describe_error(error: Exception) -> str:
-    """Return an error in one line: of the user's, or a bug of the program."""
+    """Return an error in one line: of the user's, of the machine, or a bug of the program."""
     text = " ".join(str(error).split())
     if isinstance(error, DpauditError):
         return f"error: {text}"
+    if isinstance(error, FileNotFoundError) and _is_nowhere():
+        return "error: the working directory is not there any more; change to one that is"
+    if isinstance(error, OSError) and error.strerror:
+        what = f"{str(error.filename)!r}: " if error.filename else ""
+        return f"error: {what}{error.strerror} (--debug shows where)"
+    if isinstance(error, MemoryError):
+        return "error: out of memory; give dpaudit more, or audit smaller inputs and outputs"
+    if isinstance(error, RecursionError):
+        return "error: something is nested too deeply; make it flatter (--debug shows where)"
+    if isinstance(error, ImportError):
+        reason = text.rpartition("Original error was: ")[2]
+        return f"error: {reason} (is memory short, or the installation not whole?)"
     kind = type(error).__name__
     return f"internal error: {kind}: {text} (this is a bug in dpaudit; --debug shows the traceback)"
+
+
+def _is_nowhere() -> bool:
+    try:
+        os.getcwd()
+    except FileNotFoundError:
+        return True
+    return False
 
 
 def print_traceback(error: BaseException | None) -> None:
@@ -160,9 +220,3 @@ def _show(error: click.ClickException) -> None:
     message = " ".join(error.format_message().split())
     path = error.ctx.command_path if error.ctx else "dpaudit"
     click.echo(f"error: {message[:1].lower()}{message[1:]} (see '{path} --help')", err=True)
-
-
-def _abandon_output() -> int:
-    # Python would otherwise complain while it flushes on the way out.
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-    return exit_codes.BROKEN_PIPE

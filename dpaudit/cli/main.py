@@ -1,74 +1,55 @@
-"""`dpaudit`: the commands, one line each, loaded when they are used."""
+"""`dpaudit`: the first moments of the program, with the fewest imports. From here on Ctrl-C is no
+traceback, and no way to end is taken for a verdict."""
 
 from __future__ import annotations
 
 import os
+import signal
 import sys
 
-import click
-
-from dpaudit.cli import exit_codes
-from dpaudit.cli.group import RootGroup
-from dpaudit.version import __version__
-
-COMMANDS = {
-    "run": ("dpaudit.cli.run:run", "Audit a mechanism, or all audits of configuration files."),
-    "bound": ("dpaudit.cli.bound:bound", "Audit draws that were made elsewhere."),
-    "explain": ("dpaudit.cli.explain:explain", "Show what a privacy claim means."),
-    "report": ("dpaudit.cli.report:report", "Recheck and show the results of run --json."),
-    "list": (
-        "dpaudit.cli.list:list_",
-        "List definitions, attacks, or the mechanisms of a package.",
-    ),
-    "schema": ("dpaudit.cli.schema:schema", "Print the JSON schema of configuration files."),
-}
-
-
-def _version(ctx: click.Context, _: click.Parameter, wanted: bool) -> None:
-    if not wanted or ctx.resilient_parsing:
-        return
-    click.echo(f"dpaudit {__version__}")
-    ctx.exit()
-
-
-@click.group(
-    cls=RootGroup,
-    lazy=COMMANDS,
-    invoke_without_command=True,
-    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 80},
-)
-@click.option(
-    "--version",
-    is_flag=True,
-    is_eager=True,
-    expose_value=False,
-    callback=_version,
-    help="Show the version and exit.",
-)
-@click.pass_context
-def cli(ctx: click.Context) -> int:
-    """Look for statistical proof that a mechanism leaks more than its privacy claim allows.
-
-    \b
-    dpaudit run my.module:mechanism --d1 0 --d2 1 --epsilon 1
-    dpaudit run audits.yaml
-
-    Exit codes: 0 nothing found, or every expectation met; 1 violation, or an
-    expectation not met; 2 usage or configuration; 3 error of the mechanism or of
-    dpaudit; 5 nothing matched; 130 interrupted.
-    """
-    if os.environ.get("NO_COLOR"):
-        ctx.color = False
-    if ctx.invoked_subcommand is not None:
-        return exit_codes.NOTHING_FOUND
-    click.echo(ctx.get_help())
-    return exit_codes.USAGE
+TYPE_CHECKING = False  # spares the import of typing
+if TYPE_CHECKING:
+    from typing import Any
 
 
 def main() -> None:
     """Run the command line and exit."""
-    for stream in (sys.stdout, sys.stderr):
-        # A terminal that lacks ε shows a question mark, instead of an error and no verdict.
-        if hasattr(stream, "reconfigure"):
-            stream.reconfigure(errors="replace")
-    cli(prog_name="dpaudit")
+    heeds = signal.getsignal(signal.SIGINT) is signal.default_int_handler  # else it is ignored
+    if heeds:
+        signal.signal(signal.SIGINT, _end)
+    _open_what_is_closed()
+    from dpaudit.cli import watching
+
+    if heeds:
+        signal.signal(signal.SIGINT, watching.end_at_once)
+    # What only shows a text runs nobody's code, and need not wait for another process.
+    if sys.argv[1:] and not sys.argv[1].startswith("-"):
+        watching.begin()
+    from dpaudit.cli.commands import run_commands
+
+    run_commands()
+
+
+def __getattr__(name: str) -> Any:
+    if name == "cli":  # which takes longer to import than a Ctrl-C may come early
+        from dpaudit.cli.commands import cli
+
+        return cli
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def _end(number: int, _: object) -> None:
+    try:
+        os.write(2, b"interrupted\n")
+    finally:
+        os._exit(128 + number)
+
+
+def _open_what_is_closed() -> None:
+    """Give the standard streams that are closed something to be, so that no pipe or file gets their
+    numbers. Writing to standard output fails as before: what is lost must not go unnoticed."""
+    for number, mode in enumerate((os.O_RDONLY, os.O_RDONLY, os.O_WRONLY)):
+        try:
+            os.fstat(number)
+        except OSError:
+            os.open(os.devnull, mode)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TextIO
 
 import click
 
@@ -19,10 +20,11 @@ _COLOURS = {
 class Printer:
     """Prints audits as they end, a blank line between them, and a summary of several."""
 
-    def __init__(self, *, quiet: bool = False, verbose: int = 0, to_stderr: bool = False) -> None:
+    def __init__(self, *, quiet: bool = False, verbose: int = 0, to: TextIO | None = None) -> None:
+        """to: in place of standard output."""
         self.quiet = quiet
         self._verbose = verbose
-        self._to_stderr = to_stderr
+        self._to = to
         self._is_first = True
 
     def show(self, result: AuditResult) -> None:
@@ -41,7 +43,7 @@ class Printer:
             self._echo(f"\n{render_summary(results)}")
 
     def _echo(self, text: str) -> None:
-        click.echo(text, err=self._to_stderr)
+        click.echo(text, file=self._to)
 
 
 def _coloured(text: str, verdict: Verdict) -> str:

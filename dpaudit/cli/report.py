@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -95,6 +96,8 @@ def _follows(results: Sequence[AuditResult]) -> str:
 
 
 def _read(file: Path) -> list[AuditResult]:
+    if file == Path("-") and sys.stdin is None:
+        raise UsageError("standard input is closed; name a file of results, or pipe one")
     try:
         with click.open_file(str(file), encoding="utf-8") as stream:
             return from_json(stream.read())

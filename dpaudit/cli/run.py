@@ -6,24 +6,27 @@ import shlex
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 import click
 
 from dpaudit.auditing.spec import AuditSpec, DrawnSeed
-from dpaudit.cli import exit_codes
+from dpaudit.cli import exit_codes, watching
 from dpaudit.cli.batch import Outcome, run_batch, run_one
-from dpaudit.cli.files import check_writable, write_whole
+from dpaudit.cli.files import check_writable
 from dpaudit.cli.flags import audit_flags, given_settings, missing_parameters
 from dpaudit.cli.group import DEBUG, debug_option
+from dpaudit.cli.interruption import Requests, heeded
 from dpaudit.cli.output import Printer
+from dpaudit.cli.saving import STDOUT, Results
+from dpaudit.cli.streams import OutputError, set_apart
 from dpaudit.config import build_spec, load_config
 from dpaudit.errors import ConfigurationError, UsageError
 from dpaudit.targets.import_path import split
 
 _CONFIGURATIONS = (".yaml", ".yml")
-_STDOUT = "-"
 
 
 @click.command(short_help="Audit a mechanism, or all audits of configuration files.")
@@ -76,18 +79,21 @@ def run(
     dpaudit run mechanisms.laplace:laplace --d1 0 --d2 1 --epsilon 1
     dpaudit run configs/quickstart.yaml --samples 1e5 -k laplace
     """
+    stdout = ctx.with_resource(set_apart())
     settings = given_settings(ctx, flags)
     if not targets and "command" not in settings:
         raise click.MissingParameter(ctx=ctx, param=ctx.command.params[0])
     specs = _selected(_requested(targets, settings), pattern)
     specs = _journaled(specs, journal, resume, settings.get("seed"))
-    if json_file is not None and json_file != _STDOUT:
+    if json_file is not None and json_file != STDOUT:
         check_writable(Path(json_file), targets)
     if not specs:
         click.echo(f"no audit's name matches -k {pattern!r}", err=True)
         return exit_codes.NOTHING_MATCHED
-    printer = Printer(quiet=quiet, verbose=verbose, to_stderr=json_file == _STDOUT)
-    session = _Session(specs, printer, json_file, is_single=not _are_files(targets))
+    report = sys.stderr if json_file == STDOUT else stdout
+    printer = Printer(quiet=quiet, verbose=verbose, to=report)
+    results = Results(json_file, stdout)
+    session = _Session(specs, printer, results, is_single=not _are_files(targets))
     return session.run(debug=ctx.meta.get(DEBUG, False))
 
 
@@ -97,46 +103,45 @@ class _Session:
 
     specs: Sequence[AuditSpec]
     printer: Printer
-    json_file: str | None
+    results: Results
     is_single: bool
 
     def run(self, *, debug: bool) -> int:
+        # Imported before requests to end are exceptions: what one does to an import nobody knows.
+        import_module("dpaudit.auditing.engine")
+        watching.end_with_parent()
+        with heeded() as requests:
+            return self._run(requests, debug)
+
+    def _run(self, requests: Requests, debug: bool) -> int:
         outcomes: list[Outcome] = []
         try:
-            for outcome in self._outcomes(debug):
+            for outcome in self._outcomes(requests, debug):
                 outcomes.append(outcome)
+                self.results.add(outcome.result)
+                if len(outcomes) < len(self.specs):
+                    self.results.keep()
                 self.printer.show(outcome.result)
         except KeyboardInterrupt:
-            self._save(outcomes)
+            self.results.finish()
             click.echo(f"\n{len(outcomes)} of {len(self.specs)} audits ended", err=True)
             if self.specs[0].journal is not None:
                 click.echo(f"continue with: {_to_go_on()}", err=True)
             raise
-        except BrokenPipeError:
-            self._save(outcomes)
+        except (BrokenPipeError, OutputError):
+            self.results.finish()
             raise
-        self._save(outcomes)
+        self.results.finish()
         self.printer.summarise([outcome.result for outcome in outcomes])
         return exit_codes.worst(outcome.code for outcome in outcomes)
 
-    def _outcomes(self, debug: bool) -> Iterable[Outcome]:
+    def _outcomes(self, requests: Requests, debug: bool) -> Iterable[Outcome]:
         quiet = self.printer.quiet
         if not self.is_single:
-            return run_batch(self.specs, quiet=quiet, debug=debug)
+            return run_batch(self.specs, requests, quiet=quiet, debug=debug)
         # A request that cannot be carried out is the caller's to see, not an outcome in a list.
-        result = run_one(self.specs[0], quiet=quiet)
+        result = run_one(self.specs[0], requests, quiet=quiet)
         return [Outcome(result, exit_codes.of_result(result))]
-
-    def _save(self, outcomes: Sequence[Outcome]) -> None:
-        if self.json_file is None or not outcomes:
-            return
-        from dpaudit.reports.json import to_json
-
-        text = to_json([outcome.result for outcome in outcomes])
-        if self.json_file == _STDOUT:
-            click.echo(text, nl=False)
-        else:
-            write_whole(Path(self.json_file), text)
 
 
 def _requested(targets: Sequence[str], settings: dict[str, Any]) -> list[AuditSpec]:

@@ -121,6 +121,8 @@ def _read(path: pathlib.Path) -> str:
         ) from None
     except (OSError, UnicodeDecodeError) as error:
         raise ConfigurationError(f"{path}: cannot be read: {error}") from None
+    except MemoryError:
+        raise ConfigurationError(f"{path}: cannot be read: out of memory") from None
 
 
 def _lines(node: Any, path: Path = ()) -> Iterator[tuple[Path, int]]:

@@ -18,6 +18,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from dpaudit.auditing.result import AuditResult, Verdict
@@ -42,14 +43,34 @@ class ContradictoryFile(DpauditError):
 
 def to_json(results: Sequence[AuditResult]) -> str:
     """Return the audits as a JSON document, strictly standard, ending in a newline."""
-    audits = [_audit(result) for result in results]
-    document = {
+    return document([entry(result) for result in results])
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """What stands for one audit in a document, and what of it the digest is taken of."""
+
+    lines: str
+    digested: str
+
+
+def entry(result: AuditResult) -> Entry:
+    """Return what stands for one audit, for `document`."""
+    audit = _audit(result)
+    return Entry("\n".join(f"    {line}" for line in _lines(audit)), _canonical(audit))
+
+
+def document(entries: Sequence[Entry]) -> str:
+    """Return the document of audits that were written one by one."""
+    lines = ",\n".join(one.lines for one in entries)
+    fields = {
         "version": VERSION,
-        "count": len(audits),
-        "digest": _digest(audits),
-        "audits": audits,
+        "count": len(entries),
+        "digest": _digest([one.digested for one in entries]),
     }
-    return f"{_dumped(document)}\n"
+    head = "".join(f'  "{name}": {json.dumps(value)},\n' for name, value in fields.items())
+    audits = f"[\n{lines}\n  ]" if entries else "[]"
+    return f'{{\n{head}  "audits": {audits}\n}}\n'
 
 
 def from_json(text: str) -> list[AuditResult]:
@@ -94,12 +115,8 @@ def _blocks(result: AuditResult) -> Iterator[dict[str, Any]]:
             yield {"certificate": place, **encode(block)}
 
 
-def _dumped(document: dict[str, Any]) -> str:
-    """Return a document with a line for each field, but tallies and their like on one line."""
-    return "\n".join(_lines(document, ""))
-
-
-def _lines(value: Any, indent: str) -> Iterator[str]:
+def _lines(value: Any) -> Iterator[str]:
+    """Yield a value with a line for each field, but tallies and their like on one line."""
     if not _is_deep(value):
         yield json.dumps(value, ensure_ascii=False, allow_nan=False)
         return
@@ -108,7 +125,7 @@ def _lines(value: Any, indent: str) -> Iterator[str]:
     yield opening
     for place, (key, part) in enumerate(items):
         name = "" if key is None else f"{json.dumps(key, ensure_ascii=False)}: "
-        lines = list(_lines(part, indent))
+        lines = list(_lines(part))
         lines[-1] += "," if place < len(items) - 1 else ""
         yield f"  {name}{lines[0]}"
         yield from (f"  {line}" for line in lines[1:])
@@ -127,6 +144,8 @@ def _audits(text: str) -> list[Any]:
         document = json.loads(text)
     except ValueError as error:
         raise UsageError(f"not a JSON document: {error}") from None
+    except RecursionError:
+        raise UsageError("not a result of dpaudit run --json: it is nested too deeply") from None
     if not isinstance(document, dict) or not {"version", "audits"} <= document.keys():
         raise UsageError("not a result of dpaudit run --json: there is no version and audits")
     version = document["version"]
@@ -152,14 +171,18 @@ def _check_whole(document: dict[str, Any], audits: list[Any]) -> None:
             f"{document.get('count')!r} audits were written to it, and {len(audits)} are in it; "
             "the file was changed"
         )
-    if document.get("digest") != _digest(audits):
+    if document.get("digest") != _digest(list(map(_canonical, audits))):
         raise ContradictoryFile(
             "its audits do not have the digest that they were written with; the file was changed"
         )
 
 
-def _digest(audits: list[Any]) -> str:
-    text = json.dumps(audits, ensure_ascii=True, sort_keys=True, separators=(",", ":"))
+def _canonical(audit: Any) -> str:
+    return json.dumps(audit, ensure_ascii=True, sort_keys=True, separators=(",", ":"))
+
+
+def _digest(audits: Sequence[str]) -> str:
+    text = f"[{','.join(audits)}]"
     return f"sha256:{hashlib.sha256(text.encode('ascii')).hexdigest()}"
 
 

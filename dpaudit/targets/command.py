@@ -159,7 +159,7 @@ class Program:
     def _outcome(self, line: bytes) -> Any:
         try:
             outcome = json.loads(line)
-        except ValueError:
+        except (ValueError, RecursionError):
             raise MechanismError(
                 f"the program {self._name} wrote {_short(line)}, which is not an outcome; each "
                 "must be one line of JSON"

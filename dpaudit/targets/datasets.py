@@ -11,7 +11,7 @@ import numpy as np
 
 from dpaudit.errors import DatasetError, DpauditError, did_you_mean
 from dpaudit.targets.csv_files import read_columns, read_rows
-from dpaudit.targets.files import near_file, read_npy
+from dpaudit.targets.files import TOO_DEEP, near_file, read_npy
 from dpaudit.targets.frames import LIBRARIES, frame
 from dpaudit.targets.values import IMPORT, resolved, written
 
@@ -35,6 +35,8 @@ def parse_dataset(text: str) -> Any:
         return json.loads(text)
     except ValueError:
         return _parse_yaml(text, f"dataset {_short(text)!r}")
+    except RecursionError:
+        raise DatasetError(f"dataset {_short(text)!r} is {TOO_DEEP}") from None
 
 
 def load_dataset(
@@ -100,6 +102,8 @@ def _read_json(file: Path) -> Any:
         return json.loads(file.read_text("utf-8-sig"))
     except ValueError as error:
         raise DatasetError(f"not valid JSON: {error}") from None
+    except RecursionError:
+        raise DatasetError(f"it is {TOO_DEEP}") from None
 
 
 def _read_yaml(file: Path) -> Any:

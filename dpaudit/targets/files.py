@@ -11,6 +11,9 @@ from numpy.typing import NDArray
 
 from dpaudit.errors import DatasetError, did_you_mean
 
+# Of a text that Python's own reader of JSON, or what comes after it, gives up on.
+TOO_DEEP = "nested too deeply, lists in lists hundreds of times over; make it flatter"
+
 
 def near_file(missing: Path) -> str:
     """Return `" Did you mean 'x'?"` for the name beside a missing file that is nearest, or `""`.

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from dpaudit.errors import DatasetError, did_you_mean
 from dpaudit.stats.one_run import Guesses
-from dpaudit.targets.files import near_file, read_npy
+from dpaudit.targets.files import TOO_DEEP, near_file, read_npy
 
 Raw = list[Any] | NDArray[Any]
 # Of one column: its values. Named columns of equal length are a table.
@@ -165,6 +165,8 @@ def _json(number: int, line: str) -> Any:
         return json.loads(line)
     except ValueError as error:
         raise DatasetError(f"line {number} is not valid JSON: {error}") from None
+    except RecursionError:
+        raise DatasetError(f"line {number} is {TOO_DEEP}") from None
 
 
 def _read_parquet(file: Path) -> Columns:

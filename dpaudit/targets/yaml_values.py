@@ -16,6 +16,10 @@ PLAIN_TAGS = frozenset(
     for kind in ("null", "bool", "int", "float", "str", "seq", "map", "set", "omap", "pairs")
 ) | {"tag:yaml.org,2002:binary", "tag:yaml.org,2002:timestamp", "tag:yaml.org,2002:merge"}
 
+# Lists in lists, at most. Block style needs a column or two for each.
+DEEPEST = 200
+_INDENTED = re.compile(rf"^[ ?:-]{{{DEEPEST // 2}}}", re.MULTILINE)
+
 _Base: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
@@ -94,6 +98,8 @@ def parse_yaml(text: str) -> Any:
 
 def compose(text: str) -> Any:
     """Return the checked node graph of a document, None when it is empty. Raises YamlError."""
+    if _may_be_deep(text):
+        _check_depth(text)
     loader = PlainLoader(text)
     try:
         node = loader.get_single_node()
@@ -106,6 +112,29 @@ def compose(text: str) -> Any:
         raise _marked(error) from None
     except yaml.YAMLError as error:
         raise YamlError(f"not valid YAML: {' '.join(str(error).split())}") from None
+    finally:
+        loader.dispose()
+
+
+def _may_be_deep(text: str) -> bool:
+    """Return False for most texts, which need not be read twice."""
+    return text.count("[") + text.count("{") > DEEPEST or _INDENTED.search(text) is not None
+
+
+def _check_depth(text: str) -> None:
+    """Raise YamlError before the C loader, which calls itself for every level, ends the process."""
+    depth = 0
+    loader = PlainLoader(text)
+    try:
+        while loader.check_event():
+            event = loader.get_event()
+            depth += isinstance(event, yaml.CollectionStartEvent)
+            depth -= isinstance(event, yaml.CollectionEndEvent)
+            if depth > DEEPEST:
+                line = event.start_mark.line + 1
+                raise YamlError(f"nested more than {DEEPEST} deep; make it flatter", line)
+    except yaml.MarkedYAMLError as error:
+        raise _marked(error) from None
     finally:
         loader.dispose()
 

@@ -1,7 +1,8 @@
-"""Ctrl-C, and an auditor that is killed: nothing is left that runs."""
+"""Ctrl-C, SIGTERM, and an auditor that is killed: nothing is left that runs or is lost."""
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
@@ -89,6 +90,73 @@ def test_ctrl_c_ends_a_hanging_draw_and_all_processes(
         assert "Traceback" not in said
         assert seconds < 5  # a third of one, on a machine that does nothing else
         wait_until(lambda: not any(map(runs, family)), 10)
+
+
+ENDS = [(signal.SIGTERM, 143, "terminated"), (signal.SIGINT, 130, "interrupted")]
+
+
+@pytest.mark.parametrize("is_for_all", [True, False])
+@pytest.mark.parametrize("workers", [(), ("--workers", "2"), ("--workers", "2", *ISOLATED)])
+def test_sigterm_ends_as_ctrl_c_does(
+    tmp_path: Path, workers: tuple[str, ...], is_for_all: bool
+) -> None:
+    with auditing(tmp_path, *workers, "--journal", "kept") as (process, family):
+        (os.killpg if is_for_all else os.kill)(process.pid, signal.SIGTERM)
+        out, said = process.communicate(timeout=60)
+        wait_until(lambda: not any(map(runs, family)), 10)
+    assert (process.returncode, out) == (143, "")
+    lines = [line for line in said.splitlines() if line]
+    assert lines[0] == "0 of 1 audits ended"
+    assert lines[1].startswith("continue with: dpaudit run mine.py:hangs --d1 0 --d2 1 ")
+    assert lines[1].endswith(" --journal kept --resume")
+    assert lines[2:] == ["terminated"]
+
+
+BATCH = """
+version: 1
+defaults: {d1: 0, d2: 1, claim: {epsilon: 1}, samples: 1000}
+audits:
+  - {name: first, mechanism: 'mine.py:quick'}
+  - {name: second, mechanism: 'mine.py:stubborn'}
+"""
+STUBBORN = """
+import sys, time
+def quick(x):
+    return 0.0
+def stubborn(x):
+    try:
+        print("started", flush=True)
+        time.sleep(0.02)
+    except:
+        pass
+    return 0.0
+"""
+
+
+@pytest.mark.parametrize(("number", "code", "word"), ENDS)
+@pytest.mark.parametrize("to", ["results.json", "-"])
+def test_what_is_finished_is_saved_whatever_the_mechanism_catches(
+    tmp_path: Path, to: str, number: int, code: int, word: str
+) -> None:
+    (tmp_path / "mine.py").write_text(STUBBORN)
+    (tmp_path / "batch.yaml").write_text(BATCH)
+    with subprocess.Popen(
+        [sys.executable, "-m", "dpaudit", "run", "batch.yaml", "--json", to],
+        cwd=tmp_path,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as process:
+        assert process.stderr is not None
+        while process.stderr.readline() != "started\n":
+            assert process.poll() is None
+        process.send_signal(number)
+        out, said = process.communicate(timeout=60)
+    assert process.returncode == code
+    assert said.splitlines()[-1].startswith("the mechanism printed ")
+    assert f"\n1 of 2 audits ended\n\n{word}\n" in said
+    text = out if to == "-" else (tmp_path / to).read_text()
+    assert [one["name"] for one in json.loads(text)["audits"]] == ["first"]
 
 
 def test_workers_end_when_the_auditor_is_killed(tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from dpaudit.auditing.journal.journal import HEADER, SESSION, Journal
-from dpaudit.auditing.journal.records import Records
+from dpaudit.auditing.journal.records import Records, failing
 from dpaudit.auditing.journal.requests import differences, request
 from dpaudit.auditing.spec import AuditSpec, DrawnSeed
 from dpaudit.errors import JournalError, UsageError
@@ -58,7 +58,9 @@ def check_free(specs: Sequence[AuditSpec]) -> None:
                 f"two audits are called {spec.name!r}; a journal needs names that differ"
             )
         taken[path] = spec.name
-        if not spec.resume and path.exists() and path.stat().st_size:
+        with failing(path):
+            is_there = path.exists() and path.stat().st_size > 0
+        if is_there and not spec.resume:
             raise _not_free(path)
 
 
@@ -69,7 +71,9 @@ def journal_path(folder: Folder, name: str) -> Path:
     """
     if not os.fspath(folder):
         raise UsageError(f"journal={folder!r} must name a folder")
-    if Path(folder).exists() and not Path(folder).is_dir():
+    with failing(Path(folder)):
+        is_file = Path(folder).exists() and not Path(folder).is_dir()
+    if is_file:
         raise UsageError(f"journal: {folder} is a file; name a folder, which need not exist")
     plain = re.sub(r"[^a-z0-9_.-]+", "-", name.lower()).strip("-.")[:_LONGEST_NAME]
     if plain != name or not plain:

@@ -86,7 +86,7 @@ class Records:
     def extend(self, records: Iterable[Content]) -> None:
         """Write records; from now on they outlive this process, and from a sync on the power."""
         left = memoryview(b"".join(_framed(words, arrays) for words, arrays in records))
-        with _failing(self.path):
+        with failing(self.path):
             while left:
                 left = left[self._file.write(left) :]
         if time.monotonic() - self._synced >= max(_BETWEEN, _TIMES * self._took):
@@ -95,7 +95,7 @@ class Records:
     def sync(self) -> None:
         """Bring everything onto the disk."""
         start = time.monotonic()
-        with _failing(self.path):
+        with failing(self.path):
             os.fsync(self._file.fileno())
         self._synced = time.monotonic()
         self._took = self._synced - start
@@ -109,7 +109,7 @@ class Records:
 
 
 def _opened(path: Path) -> FileIO:
-    with _failing(path):
+    with failing(path):
         path.parent.mkdir(parents=True, exist_ok=True)
         is_new = not path.exists()
         file = path.open("ab", buffering=0)
@@ -130,7 +130,7 @@ def _sync_folder(folder: Path) -> None:
 def _lock(file: FileIO, path: Path) -> None:
     """Keep others out as long as the file is open, however this process ends."""
     try:
-        with _failing(path):
+        with failing(path):
             fcntl.flock(file.fileno(), fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
         raise JournalError(
@@ -203,7 +203,8 @@ def _archived(arrays: Mapping[str, NDArray[Any]]) -> bytes:
 
 
 @contextmanager
-def _failing(path: Path) -> Iterator[None]:
+def failing(path: Path) -> Iterator[None]:
+    """Raise JournalError for what the system refuses."""
     try:
         yield
     except BlockingIOError:

@@ -111,7 +111,8 @@ class _Pool:
             raise MechanismError(
                 f"worker processes were killed {self._breaks} times in a row while they drew the "
                 f"same chunk ({_ended(max(codes))}); when memory is short, use fewer workers; with "
-                "isolate and memory_limit what the mechanism does to its process is an outcome"
+                "isolate: true and memory_limit what the mechanism does to its process is an "
+                "outcome"
             )
         self._open()
         for task in self._tasks:
@@ -147,7 +148,7 @@ def _check_from_outside(codes: Sequence[int]) -> None:
             f"a worker process died while it was sampling ({_ended(own[0])}: a crash of native "
             "code, an exit, or a script that asks for workers outside of "
             "`if __name__ == '__main__':`); with one worker the mechanism's own message may be "
-            "seen, and with isolate it is an outcome"
+            "seen, and with isolate: true it is an outcome"
         )
 
 

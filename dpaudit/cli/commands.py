@@ -1,0 +1,79 @@
+"""`dpaudit`: the commands, one line each, loaded when they are used."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+import click
+
+from dpaudit.cli import exit_codes, streams, watching
+from dpaudit.cli.group import RootGroup, guarded
+from dpaudit.version import __version__
+
+COMMANDS = {
+    "run": ("dpaudit.cli.run:run", "Audit a mechanism, or all audits of configuration files."),
+    "bound": ("dpaudit.cli.bound:bound", "Audit draws that were made elsewhere."),
+    "explain": ("dpaudit.cli.explain:explain", "Show what a privacy claim means."),
+    "report": ("dpaudit.cli.report:report", "Recheck and show the results of run --json."),
+    "list": (
+        "dpaudit.cli.list:list_",
+        "List definitions, attacks, or the mechanisms of a package.",
+    ),
+    "schema": ("dpaudit.cli.schema:schema", "Print the JSON schema of configuration files."),
+}
+
+
+def _version(ctx: click.Context, _: click.Parameter, wanted: bool) -> None:
+    if not wanted or ctx.resilient_parsing:
+        return
+    click.echo(f"dpaudit {__version__}")
+    ctx.exit()
+
+
+@click.group(
+    cls=RootGroup,
+    lazy=COMMANDS,
+    invoke_without_command=True,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 80},
+)
+@click.option(
+    "--version",
+    is_flag=True,
+    is_eager=True,
+    expose_value=False,
+    callback=_version,
+    help="Show the version and exit.",
+)
+@click.pass_context
+def cli(ctx: click.Context) -> int:
+    """Look for statistical proof that a mechanism leaks more than its privacy claim allows.
+
+    \b
+    dpaudit run my.module:mechanism --d1 0 --d2 1 --epsilon 1
+    dpaudit run audits.yaml
+
+    Exit codes: 0 nothing found, or every expectation met; 1 violation, or an
+    expectation not met; 2 usage or configuration; 3 error of the mechanism or of
+    dpaudit; 5 nothing matched; 130 interrupted; 143 terminated.
+    """
+    if os.environ.get("NO_COLOR"):
+        ctx.color = False
+    if ctx.invoked_subcommand is not None:
+        return exit_codes.NOTHING_FOUND
+    click.echo(ctx.get_help())
+    return exit_codes.USAGE
+
+
+def run_commands() -> None:
+    """Run the command line and exit, with a code that dpaudit has decided on."""
+    streams.prepare()
+    code = guarded(_checked)
+    watching.leave(code)
+    sys.exit(code)
+
+
+def _checked() -> int:
+    streams.check_open()
+    code: int = cli.main(prog_name="dpaudit", standalone_mode=False)
+    return code

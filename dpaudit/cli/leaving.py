@@ -1,0 +1,45 @@
+"""`os._exit` in a mechanism that is called in this process: the end of its audit, not of all."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import NoReturn
+
+from dpaudit.errors import MechanismError
+
+
+class _Left(BaseException):
+    """Takes the place of the end of the process; no outcome, and nothing to be caught."""
+
+
+@contextmanager
+def kept_from_leaving() -> Iterator[None]:
+    """Raise MechanismError where the process would have ended.
+
+    In processes that the mechanism forks, and in other threads, os._exit is what it was; the end of
+    a thread would not be that of the draw.
+    """
+    here = (os.getpid(), threading.get_ident())
+    leave, asked = os._exit, list[int]()
+
+    def refuse(status: int) -> NoReturn:
+        if (os.getpid(), threading.get_ident()) != here:
+            leave(status)
+        asked.append(status)
+        raise _Left
+
+    os._exit = refuse
+    try:
+        yield
+    except _Left:
+        pass
+    finally:
+        os._exit = leave
+    if asked:  # also where a bare `except:` has kept it
+        raise MechanismError(
+            f"the mechanism ends its process (os._exit({asked[0]})), which is that of the audit; "
+            "with isolate: true (--isolate) it has one of its own, and its end is an outcome"
+        )

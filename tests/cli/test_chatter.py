@@ -1,0 +1,106 @@
+"""What mechanisms print: not among the results, and not as often as they draw."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import dpaudit
+from dpaudit.claims import PureDP
+from dpaudit.cli.chatter import Chatter
+
+PRINTS = """
+import os, sys
+
+def prints(x, rng):
+    print("a word")
+    return x + rng.laplace()
+
+def writes(x, rng):
+    os.write(1, b"a word\\n")
+    return x + rng.laplace()
+
+def numbers(x, rng):
+    output = x + rng.laplace()
+    print(output)
+    return output
+
+def closes(x, rng):
+    sys.stdout.close()
+    return x + rng.laplace()
+
+print("imported")
+"""
+INPUTS = ("--d1", "0", "--d2", "1", "--epsilon", "1", "--samples", "2000")
+
+
+def run(folder: Path, function: str, *more: str) -> subprocess.CompletedProcess[str]:
+    (folder / "m.py").write_text(PRINTS)
+    program = [sys.executable, "-m", "dpaudit", "run", f"m.py:{function}", *INPUTS, *more]
+    return subprocess.run(program, cwd=folder, capture_output=True, text=True, timeout=120)
+
+
+@pytest.mark.parametrize("workers", ["1", "2"])
+@pytest.mark.parametrize("function", ["prints", "writes"])
+def test_what_a_mechanism_prints_is_no_result(tmp_path: Path, function: str, workers: str) -> None:
+    ended = run(tmp_path, function, "--json", "-", "--quiet", "--workers", workers)
+    assert ended.returncode == 0
+    assert json.loads(ended.stdout)["audits"][0]["verdict"] == "NO VIOLATION FOUND"
+    lines = ended.stderr.splitlines()
+    assert lines.count("a word") == 1
+    assert lines.count("imported") == 1
+    (counted,) = [line for line in lines if line.startswith("the mechanism printed 2,")]
+    assert counted.endswith(" times: a word")
+
+
+def test_lines_that_differ_do_not_flood_a_log(tmp_path: Path) -> None:
+    ended = run(tmp_path, "numbers", "--quiet")
+    assert ended.stdout.startswith("NO VIOLATION FOUND")
+    assert len(ended.stdout.splitlines()) == 1
+    lines = ended.stderr.splitlines()
+    assert len(lines) == 21
+    assert lines[-1].endswith(" lines, of which 20 different ones are shown")
+
+
+def test_a_mechanism_may_close_its_standard_output(tmp_path: Path) -> None:
+    ended = run(tmp_path, "closes")
+    assert ended.returncode == 0
+    assert ended.stdout.startswith("NO VIOLATION FOUND")
+
+
+def test_from_python_nothing_is_redirected(capfd: pytest.CaptureFixture[str]) -> None:
+    def prints(x: float) -> float:
+        print("a word")  # noqa: T201  # what is tested
+        return x
+
+    dpaudit.audit(prints, 0, 0, claim=PureDP(1), samples=1000)
+    assert capfd.readouterr().out.count("a word") > 1000
+
+
+def test_lines_are_shown_once_and_counted() -> None:
+    chatter = Chatter()
+    assert chatter.heard(b"one\ntw") == b"one\n"
+    assert chatter.heard(b"o\none\n") == b"two\n"
+    assert chatter.heard(b"one\nlast") == b""
+    assert chatter.summary() == b"last\nthe mechanism printed 3 times: one\n"
+    assert Chatter().summary() == b""
+
+
+def test_many_lines_are_only_counted() -> None:
+    chatter = Chatter()
+    lines = [b"%d\n" % number for number in range(1500)]
+    assert b"".join(map(chatter.heard, lines)) == b"".join(lines[:20])
+    said = b"the mechanism printed 1,500 lines, of which 20 different ones are shown\n"
+    assert chatter.summary() == said
+
+
+def test_a_line_without_end_is_cut_and_not_kept() -> None:
+    chatter = Chatter()
+    for _ in range(1000):
+        assert chatter.heard(b"." * 1000) == b""
+    shown = chatter.heard(b"\n")
+    assert shown == b"." * 500 + "…\n".encode()

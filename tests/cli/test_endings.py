@@ -1,0 +1,309 @@
+"""However the program ends: exit code 0 or 1 is a verdict, and what was finished is not lost."""
+
+from __future__ import annotations
+
+import json
+import os
+import resource
+import signal
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+MECHANISMS = """
+import ctypes, os, signal, sys, threading
+
+def laplace(x, rng):
+    return x + rng.laplace()
+
+def leaves(x):
+    os._exit(0)
+
+def leaves_in_spite(x):
+    try:
+        os._exit(0)
+    except BaseException:
+        return 0.0
+
+def leaves_in_a_thread(x):
+    thread = threading.Thread(target=os._exit, args=(0,))
+    thread.start()
+    thread.join()
+
+def exits_in_c(x):
+    ctypes.CDLL(None)._exit(x)
+
+def aborts(x):
+    os.abort()
+
+def is_killed(x):
+    os.kill(os.getpid(), signal.SIGKILL)
+
+def becomes_another(x):
+    os.execv(sys.executable, [sys.executable, "-c", ""])
+
+def has_children(x, rng):
+    child = os.fork()
+    if child == 0:
+        os._exit(7)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 7
+    return x + rng.laplace()
+"""
+INPUTS = ("--d1", "0", "--d2", "1", "--epsilon", "1", "--samples", "2000", "--quiet")
+LIMIT = 1_500_000_000
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    (tmp_path / "m.py").write_text(MECHANISMS)
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def dpaudit(*words: str, setup: str = "", **more: Any) -> subprocess.CompletedProcess[str]:
+    program = [sys.executable, "-c", f"{setup}\nfrom dpaudit.cli.main import main; main()", *words]
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, **more}
+    return subprocess.run(program, text=True, timeout=120, **pipes)
+
+
+def audit(function: str, *words: str, **more: Any) -> subprocess.CompletedProcess[str]:
+    return dpaudit("run", f"m.py:{function}", *INPUTS, *words, **more)
+
+
+def batch(folder: Path, *functions: str) -> str:
+    lines = [f"  - {{name: {one}, mechanism: 'm.py:{one}'}}" for one in functions]
+    head = "version: 1\ndefaults: {d1: 0, d2: 1, claim: {epsilon: 1}, samples: 2000}\naudits:\n"
+    (folder / "batch.yaml").write_text(head + "\n".join(lines))
+    return "batch.yaml"
+
+
+def names(text: str) -> list[str]:
+    return [one["name"] for one in json.loads(text)["audits"]]
+
+
+@pytest.mark.parametrize(
+    ("function", "how"),
+    [
+        ("leaves", "os._exit(0)"),
+        ("leaves_in_spite", "os._exit(0)"),
+        ("leaves_in_a_thread", "exit code 0"),
+        ("exits_in_c", "exit code"),
+        ("aborts", "SIGABRT"),
+        ("is_killed", "SIGKILL, which the system also sends when memory is short"),
+        ("becomes_another", "exit code 0"),
+    ],
+)
+def test_a_mechanism_that_ends_the_process_gets_no_verdict(function: str, how: str) -> None:
+    ended = audit(function)
+    said = ended.stdout + ended.stderr
+    assert ended.returncode == 3
+    assert len(said.splitlines()) == 1
+    assert function in said
+    assert how in said
+    assert "with isolate: true (--isolate)" in said
+
+
+def test_children_of_a_mechanism_may_leave() -> None:
+    ended = audit("has_children")
+    assert (ended.returncode, ended.stderr) == (0, "")
+    assert ended.stdout.startswith("NO VIOLATION FOUND")
+
+
+@pytest.mark.parametrize("function", ["leaves", "exits_in_c", "aborts"])
+def test_workers_that_end_are_no_verdict_either(function: str) -> None:
+    ended = audit(function, "--workers", "2")
+    assert ended.returncode == 3
+    assert ended.stdout.startswith(f"ERROR  {function}: a worker process died")
+    assert "with isolate: true it is an outcome" in ended.stdout
+
+
+@pytest.mark.parametrize("to", ["results.json", "-"])
+def test_a_batch_survives_os_exit(folder: Path, to: str) -> None:
+    file = batch(folder, "laplace", "leaves", "has_children")
+    ended = dpaudit("run", file, "--json", to)
+    assert ended.returncode == 3
+    text = ended.stdout if to == "-" else Path(to).read_text()
+    assert names(text) == ["laplace", "leaves", "has_children"]
+    verdicts = [one["verdict"] for one in json.loads(text)["audits"]]
+    assert verdicts == ["NO VIOLATION FOUND", "ERROR", "NO VIOLATION FOUND"]
+
+
+@pytest.mark.parametrize("to", ["results.json", "-"])
+def test_what_was_finished_outlives_the_process(folder: Path, to: str) -> None:
+    file = batch(folder, "laplace", "has_children", "aborts", "leaves")
+    temporary = folder / "temporary"
+    temporary.mkdir()
+    ended = dpaudit("run", file, "--json", to, env={**os.environ, "TMPDIR": str(temporary)})
+    assert ended.returncode == 3
+    assert "error: aborts (3 of 4): the process that audits ended" in ended.stderr
+    text = ended.stdout if to == "-" else Path(to).read_text()
+    assert names(text) == ["laplace", "has_children"]
+    assert dpaudit("report", "-", input=text).returncode == 0
+    assert list(temporary.iterdir()) == []
+
+
+def test_the_program_may_end_badly_once_it_has_a_verdict() -> None:
+    setup = "import atexit, os; atexit.register(os.abort)"
+    assert audit("laplace", setup=setup).returncode == 0
+
+
+def _closed(*numbers: int) -> Callable[[], None]:
+    def close() -> None:
+        for number in numbers:
+            os.close(number)
+
+    return close
+
+
+def _nothing_may_grow() -> None:
+    resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))
+
+
+COMMANDS = [("run", "m.py:laplace", *INPUTS), ("list", "definitions"), ("--version",)]
+
+
+@pytest.mark.parametrize("words", COMMANDS, ids=["run", "list", "version"])
+def test_a_closed_standard_output(words: tuple[str, ...]) -> None:
+    ended = dpaudit(*words, preexec_fn=_closed(1))
+    assert ended.returncode == 2
+    remedy = "it is closed; for the exit code alone, give > /dev/null"
+    assert ended.stderr == f"error: cannot write to standard output: {remedy}\n"
+
+
+@pytest.mark.parametrize("words", COMMANDS, ids=["run", "list", "version"])
+def test_a_full_standard_output(words: tuple[str, ...], folder: Path) -> None:
+    with (folder / "full").open("w") as file:
+        ended = dpaudit(*words, stdout=file, preexec_fn=_nothing_may_grow)
+    assert ended.returncode == 3
+    assert ended.stderr == "error: cannot write to standard output: File too large\n"
+
+
+@pytest.mark.parametrize("function", ["laplace", "nothing"])
+def test_standard_error_decides_nothing(function: str) -> None:
+    code = audit(function).returncode
+    assert code == (0 if function == "laplace" else 2)
+    assert audit(function, preexec_fn=_closed(2)).returncode == code
+    assert audit(function, preexec_fn=_closed(0)).returncode == code
+    with open("full", "w") as full:  # noqa: PTH123
+        ended = audit(function, stderr=full, preexec_fn=_nothing_may_grow)
+    assert ended.returncode == code
+
+
+def test_nothing_is_open() -> None:
+    assert audit("laplace", preexec_fn=_closed(0, 1, 2)).returncode == 2
+    ended = dpaudit("report", "-", preexec_fn=_closed(0))
+    assert ended.returncode == 2
+    assert ended.stderr.startswith("error: standard input is closed")
+
+
+@pytest.mark.parametrize("command", ["run", "list"])
+@pytest.mark.parametrize("module", ["click", "dpaudit.cli.watching", "numpy", "scipy"])
+def test_ctrl_c_while_the_program_starts(module: str, command: str) -> None:
+    setup = (
+        "import os, signal, sys\nclass Interrupts:\n    def find_spec(self, name, *more):\n"
+        f"        if name == {module!r}: os.kill(os.getpid(), signal.SIGINT)\n"
+        "sys.meta_path.insert(0, Interrupts())"
+    )
+    words = ("m.py:laplace", *INPUTS) if command == "run" else ("attacks",)
+    ended = dpaudit(command, *words, setup=setup)
+    assert (ended.returncode, ended.stdout, ended.stderr) == (130, "", "interrupted\n")
+
+
+def _deep(opening: str, closing: str = "", inside: str = "1") -> str:
+    return opening * 3000 + inside + closing * 3000
+
+
+DEEP = {
+    "a flag": (("run", "m.py:laplace", "--d1", _deep("[", "]"), "--d2", "1"), "nested too deeply"),
+    "YAML in a flag": (("run", "m.py:laplace", "--d1", _deep("- "), "--d2", "1"), "200 deep"),
+    "JSON": (
+        ("run", "m.py:laplace", "--d1", "@deep.json", "--d2", "1"),
+        "@deep.json: it is nested",
+    ),
+    "YAML": (("run", "m.py:laplace", "--d1", "@deep.yaml", "--d2", "1"), "nested more than 200"),
+    "mappings": (("run", "m.py:laplace", "--d1", "@map.yaml", "--d2", "1"), "nested more than 200"),
+    "a batch": (("run", "deep.yaml"), "deep.yaml:1: nested more than 200 deep; make it flatter"),
+    "results": (
+        ("report", "deep.json"),
+        "deep.json: not a result of dpaudit run --json: it is nes",
+    ),
+    "draws": (("bound", "deep.jsonl", "other.jsonl"), "deep.jsonl: line 1 is nested too deeply"),
+}
+
+
+@pytest.mark.parametrize("name", DEEP)
+def test_what_is_nested_too_deeply(folder: Path, name: str) -> None:
+    for file in ("deep.json", "deep.jsonl", "other.jsonl", "deep.yaml"):
+        (folder / file).write_text(_deep("[", "]"))
+    # So deep that the reader of YAML would end the process.
+    (folder / "map.yaml").write_text("{a: " * 300_000)
+    words, said = DEEP[name]
+    claim = () if words[0] == "report" else ("--epsilon", "1")
+    ended = dpaudit(*words, *claim)
+    assert (ended.returncode, ended.stdout) == (2, "")
+    assert said in ended.stderr
+    assert len(ended.stderr.splitlines()) == 1
+
+
+@pytest.mark.parametrize("words", [("run", "endless.yaml"), ("report", "endless.yaml")])
+def test_endless_input_ends_with_the_memory(folder: Path, words: tuple[str, ...]) -> None:
+    (folder / "endless.yaml").symlink_to("/dev/zero")
+    limits = (LIMIT, LIMIT)
+    ended = dpaudit(*words, preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_AS, limits))
+    assert ended.returncode in (2, 3)
+    assert "out of memory" in ended.stderr
+    assert len(ended.stderr.splitlines()) == 1
+
+
+def test_an_argument_that_is_no_text() -> None:
+    words = ["-m", "dpaudit", "run", "m.py:laplace", "--d1", os.fsdecode(b"\xff"), *INPUTS[2:]]
+    ended = subprocess.run([sys.executable, *words], capture_output=True, timeout=60)
+    assert (ended.returncode, ended.stdout) == (2, b"")
+    assert ended.stderr.startswith(b"error: the argument b'\\xff' is not text in utf-8")
+    assert len(ended.stderr.splitlines()) == 1
+
+
+@pytest.mark.parametrize(
+    "words", [("m.py:laplace", *INPUTS), ("batch.yaml",), ("m.py:laplace", *INPUTS, "--json", "x")]
+)
+def test_a_working_directory_that_is_gone(folder: Path, words: tuple[str, ...]) -> None:
+    gone = folder / "gone"
+    gone.mkdir()
+    ended = dpaudit("run", *words, setup=f"import os; os.rmdir({str(gone)!r})", cwd=gone)
+    assert (ended.returncode, ended.stdout) == (2, "")
+    assert len(ended.stderr.splitlines()) == 1
+    assert "internal" not in ended.stderr
+
+
+# As where a folder must not be looked into, which root may.
+LONG = f"{'x' * 300}/results"
+UNREACHABLE = {
+    "--json": ("cannot write", LONG, "afile/results", "loop", "loop/results"),
+    "--journal": ("journal", LONG, "afile/results", "loop", "loop/results"),
+}
+
+
+@pytest.mark.parametrize("flag", UNREACHABLE)
+def test_places_that_cannot_be_written(folder: Path, flag: str) -> None:
+    (folder / "afile").touch()
+    (folder / "loop").symlink_to("loop")
+    said, *places = UNREACHABLE[flag]
+    for place in places:
+        ended = audit("laplace", flag, place)
+        assert (ended.returncode, ended.stdout) == (2, ""), place
+        assert ended.stderr.startswith("error: ")
+        assert said in ended.stderr
+        assert len(ended.stderr.splitlines()) == 1
+
+
+def test_signals_that_the_mechanism_sends_are_requests() -> None:
+    setup = f"import signal; signal.signal({int(signal.SIGHUP)}, signal.SIG_IGN)"
+    (Path.cwd() / "s.py").write_text(
+        "import os\ndef hangs_up(x, rng):\n    os.kill(os.getpid(), 1)\n    return rng.laplace(x)"
+    )
+    assert dpaudit("run", "s.py:hangs_up", *INPUTS).returncode == 129
+    assert dpaudit("run", "s.py:hangs_up", *INPUTS, setup=setup).returncode == 0
