@@ -49,6 +49,7 @@ def audit(
     executor: Executor | str | None = None,
     bound: BoundMethod = "game",
     full: bool = False,
+    allow_underpowered: bool = False,
     on_error: OnError = "outcome",
     range: Sequence[Any] | None = None,  # noqa: A002  # the key of configuration files
     exact: bool = False,
@@ -88,6 +89,8 @@ def audit(
         open (docs/scale.md). Default: `serial` with one worker, else `processes`.
     bound: `game`, or the weaker textbook `clopper-pearson`.
     full: draw all samples even after a refutation, for a tighter bound.
+    allow_underpowered: leave `AuditResult.underpowered` empty for an audit that could not have
+        refuted its claim; it is a warning then.
     on_error: an exception of the mechanism is an outcome, or with `fail` ends the audit (ERROR).
     range: all outputs that there are, exceptions by name; gives an interval for ε, not only a lower
         bound.
@@ -144,6 +147,7 @@ def audit(
         executor=executor,
         bound=bound,
         full=full,
+        allow_underpowered=allow_underpowered,
         on_error=on_error,
         range=None if range is None else tuple(range),
         exact=exact,

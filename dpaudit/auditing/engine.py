@@ -19,6 +19,7 @@ from dpaudit.auditing.result import AuditResult, Certificate, Progress, Repeated
 from dpaudit.auditing.rounds import PROBING, PairAudit
 from dpaudit.auditing.schedule import Plan, limits_for
 from dpaudit.auditing.spec import AuditSpec
+from dpaudit.auditing.underpowered import foreseen, too_few
 from dpaudit.claims import ComputationalDP
 from dpaudit.errors import MechanismError
 from dpaudit.pairs import check_pair
@@ -79,6 +80,8 @@ def _audited(journal: Unkept, on_progress: Notify | None) -> AuditResult:
         run.audit_all()
     except MechanismError as failure:
         error = str(failure)
+    cannot_fail = _underpowered(spec, run.certificates)
+    allowed = [cannot_fail] if cannot_fail and spec.allow_underpowered else []
     return AuditResult(
         name=spec.name,
         verdict=_verdict((*run.certificates, *run.exact), error),
@@ -90,12 +93,22 @@ def _audited(journal: Unkept, on_progress: Notify | None) -> AuditResult:
         seconds=journal.now(),
         versions=versions(run.certificates),
         expect=spec.expect,
-        warnings=journal.warnings,
+        warnings=(*journal.warnings, *allowed),
         error=error,
         exact=run.exact,
         repeated=Repeated(spec.runs, spec.claim) if spec.runs > 1 else None,
         request=spec.request,
+        underpowered=None if allowed else cannot_fail,
+        resumed=journal.resumed,
     )
+
+
+def _underpowered(spec: AuditSpec, certificates: Sequence[Certificate]) -> str | None:
+    """Return why no certificate could have refuted the claim; None when one could, or has."""
+    if any(one.refuted for one in certificates):
+        return None
+    budgets = [one.budget for one in certificates if spec.time is not None]
+    return foreseen(spec) or (too_few(spec, max(budgets)) if budgets else None)
 
 
 def versions(certificates: Iterable[Certificate] = ()) -> dict[str, str]:

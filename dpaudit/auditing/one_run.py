@@ -8,6 +8,7 @@ from dpaudit.auditing.engine import versions
 from dpaudit.auditing.one_run_certificate import OneRunCertificate
 from dpaudit.auditing.result import AuditResult, Verdict
 from dpaudit.auditing.spec import Expectation, check_confidence
+from dpaudit.auditing.underpowered import guessed_too_few
 from dpaudit.claims import ComputationalDP, PrivacyClaim, ProbabilisticDP
 from dpaudit.errors import UsageError
 from dpaudit.stats import one_run
@@ -46,6 +47,7 @@ def audit_guesses(
         versions=versions(),
         expect=expect,
         one_run=certificate,
+        underpowered=guessed_too_few(seen, claim, confidence),
     )
 
 

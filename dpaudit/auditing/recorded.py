@@ -36,6 +36,7 @@ from dpaudit.auditing.spec import (
     check_confidence,
     check_seed,
 )
+from dpaudit.auditing.underpowered import kept_too_few
 from dpaudit.claims import ComputationalDP, PrivacyClaim, ProbabilisticDP, ProfilePoint
 from dpaudit.draws import FreshDraws, SelectionDraws
 from dpaudit.errors import MechanismError, UsageError
@@ -172,6 +173,7 @@ def audit_recorded(audit: RecordedAudit) -> AuditResult:
         seconds=time.perf_counter() - start,
         versions=versions((certificate,)),
         expect=audit.expect,
+        underpowered=kept_too_few(certificate),
     )
 
 

@@ -212,6 +212,9 @@ class AuditResult:
     exact: in place of certificates, one for every pair, where nothing was drawn.
     one_run: likewise, for guesses about the canaries of one run.
     repeated: where an output is several runs; `claim` is then for all of them.
+    resumed: how many runs with the same journal there were before the one that ended it.
+    underpowered: why the audit could not have refuted its claim, whatever the mechanism does, and
+        the remedy; None when it could, or where that is allowed.
     request: the settings that the audit was built from, and the folder that relative files are
         looked for in, so that it can be run again; None where they are not plain values.
     """
@@ -232,6 +235,8 @@ class AuditResult:
     one_run: OneRunCertificate | None = None
     repeated: Repeated | None = None
     request: Mapping[str, Any] | None = field(default=None, repr=False)
+    underpowered: str | None = None
+    resumed: int = 0
 
     @property
     def decisive(self) -> Certificate | None:

@@ -40,6 +40,7 @@ from dpaudit.outcomes import Outcomes, Raised, narrowed
 from dpaudit.sampling.executors import Draws
 from dpaudit.sampling.homogeneity import check_blocks, check_calls
 from dpaudit.sampling.independence import CHECKS, WARNED, check_heads, check_independence
+from dpaudit.sampling.sameness import check_varied
 from dpaudit.sampling.sampler import (
     Chunk,
     Drawn,
@@ -307,6 +308,7 @@ class PairAudit:
         sizes = [block.draws for block in self._blocks]
         share = 1 / len(self._spec.pairs)
         selection = self._selection()
+        self._warnings += check_varied(selection, self._spec.alpha)
         self._warnings += check_independence(selection, sizes, self._point, share)
         self._warnings += check_calls(selection, sizes, share * WARNED / CHECKS)
 

@@ -54,6 +54,7 @@ class AuditSpec:
         concurrent.futures.Executor that runs tasks in other processes, as many as workers says.
     bound: how the draws kept for certification become a bound (docs/method.md §2).
     full: go on to the last draw after a refutation, to tighten the bound.
+    allow_underpowered: whether an audit that cannot fail may count as passed.
     on_error: an exception of the mechanism is an outcome, or ends the audit.
     range: all outputs that there are, failures by the name of the exception; gives an interval.
     exact: no draws; compute from the probability mass function that the mechanism states.
@@ -82,6 +83,7 @@ class AuditSpec:
     executor: Executor | str | None = None
     bound: BoundMethod = "game"
     full: bool = False
+    allow_underpowered: bool = False
     on_error: OnError = "outcome"
     range: tuple[Any, ...] | None = None
     exact: bool = False

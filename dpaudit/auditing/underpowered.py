@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 
+from dpaudit.auditing.result import Certificate
 from dpaudit.auditing.schedule import Limits, Plan
 from dpaudit.auditing.spec import (
     BETTING_SHARE,
@@ -11,8 +12,10 @@ from dpaudit.auditing.spec import (
     MAXIMUM_SAMPLES,
     AuditSpec,
 )
-from dpaudit.claims import ProfilePoint
+from dpaudit.claims import PrivacyClaim, ProfilePoint
 from dpaudit.pairs import are_equal
+from dpaudit.stats import one_run
+from dpaudit.stats.one_run import Guesses
 from dpaudit.stats.power import draws_to_refute
 
 
@@ -23,22 +26,49 @@ def foreseen(spec: AuditSpec) -> str | None:
     """
     if any(not are_equal(pair.d1, pair.d2) for pair in spec.pairs):
         return None if spec.exact or spec.time is not None else too_few(spec, spec.samples)
-    return (
-        "d1 and d2 are equal, so that no mechanism can tell them apart; give two neighbouring inputs"
-    )
+    return "d1 and d2 are equal, so that nothing can tell them apart; give two neighbouring inputs"
 
 
 def too_few(spec: AuditSpec, samples: int) -> str | None:
-    """Return that so many draws cannot refute the claim even if every one tells the inputs apart."""
+    """Return that so many draws cannot refute the claim, even if all of them tell the inputs apart,
+    and how many could; None when they can."""
     points = spec.tested.points()
     if any(_can_refute(point, samples, spec.alpha) for point in points):
         return None
     point = min(points, key=lambda one: _enough(one, spec.alpha))
     enough = _enough(point, spec.alpha)
-    words = f"{samples:,} draws cannot refute {_words(point)} even if every draw tells d1 and d2 apart"
+    told = "even if every draw tells d1 and d2 apart"
+    words = f"{samples:,} draws cannot refute {_words(point)} {told}"
     if enough > MAXIMUM_SAMPLES:
         return f"{words}, and no number of draws could"
     return f"{words}; at least {enough:,} could (--samples)"
+
+
+def kept_too_few(certificate: Certificate) -> str | None:
+    """Return the same of the recorded draws that the exact test had."""
+    fixed, point = certificate.fixed, certificate.point
+    if certificate.refuted or fixed.draws >= draws_to_refute(*_both(point), fixed.alpha):
+        return None
+    return (
+        f"the {fixed.draws:,} recorded draws that were kept for the exact test cannot refute "
+        f"{_words(point)} even if every one tells d1 and d2 apart; record more"
+    )
+
+
+def guessed_too_few(seen: Guesses, claim: PrivacyClaim, confidence: float) -> str | None:
+    """Return that so many guesses about canaries cannot refute a claim; None when they can."""
+    best = Guesses(seen.canaries, seen.guesses, seen.guesses)
+    point = claim.point()
+    if one_run.p_value(best, *_both(point)) <= 1 - confidence:
+        return None
+    return (
+        f"{seen.guesses:,} guesses cannot refute {_words(point)} even if all of them are right; "
+        "guess about more canaries"
+    )
+
+
+def _both(point: ProfilePoint) -> tuple[float, float]:
+    return point.epsilon, point.delta
 
 
 def _can_refute(point: ProfilePoint, samples: int, alpha: float) -> bool:

@@ -7,6 +7,8 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
+import click
+
 from dpaudit.auditing.result import AuditResult, Progress, Verdict
 from dpaudit.auditing.spec import AuditSpec
 from dpaudit.cli import exit_codes, watching
@@ -52,6 +54,7 @@ def run_one(
     """Return the result of one audit, its progress shown meanwhile. Raises what the engine does."""
     from dpaudit.auditing.engine import run_audit
 
+    _warn_of_what_cannot_fail(spec)
     display = make_display(spec, place, quiet=quiet)
     start = time.monotonic()
     watching.say_audit(f"{spec.name} ({place})" if place else spec.name)
@@ -66,6 +69,15 @@ def run_one(
     finally:
         watching.say_audit("")
         display.close()
+
+
+def _warn_of_what_cannot_fail(spec: AuditSpec) -> None:
+    """Say it before anything is drawn, which may take hours."""
+    from dpaudit.auditing.underpowered import foreseen
+
+    reason = None if spec.allow_underpowered else foreseen(spec)
+    if reason is not None:
+        click.echo(f"warning: {spec.name}: under-powered: {reason}", err=True)
 
 
 def _notified(display: Display, requests: Requests) -> Callable[[Progress], None]:

@@ -55,7 +55,7 @@ def cli(ctx: click.Context) -> int:
 
     Exit codes: 0 nothing found, or every expectation met; 1 violation, or an
     expectation not met; 2 usage or configuration; 3 error of the mechanism or of
-    dpaudit; 5 nothing matched; 130 interrupted; 143 terminated.
+    dpaudit; 4 under-powered; 5 nothing matched; 130 interrupted; 143 terminated.
     """
     if os.environ.get("NO_COLOR"):
         ctx.color = False

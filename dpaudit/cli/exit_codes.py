@@ -14,6 +14,7 @@ NOTHING_FOUND = 0
 VIOLATION = 1
 USAGE = UsageError.exit_code
 FAILURE = DpauditError.exit_code
+UNDERPOWERED = 4
 NOTHING_MATCHED = 5
 # Plus the number of the signal.
 SIGNALLED = 128
@@ -22,7 +23,7 @@ INTERRUPTED = 130
 BROKEN_PIPE = 141
 
 # The first of these that occurs is the code of the whole.
-_PRECEDENCE = (USAGE, FAILURE, VIOLATION, NOTHING_MATCHED, NOTHING_FOUND)
+_PRECEDENCE = (USAGE, FAILURE, VIOLATION, UNDERPOWERED, NOTHING_MATCHED, NOTHING_FOUND)
 
 
 def of_result(result: AuditResult) -> int:
@@ -32,7 +33,10 @@ def of_result(result: AuditResult) -> int:
 
     if result.verdict is Verdict.ERROR:
         return FAILURE
-    return NOTHING_FOUND if result.meets_expectation else VIOLATION
+    if not result.meets_expectation:
+        return VIOLATION
+    # Nothing found by an audit that could not have found anything is no pass.
+    return NOTHING_FOUND if result.underpowered is None else UNDERPOWERED
 
 
 def worst(codes: Iterable[int]) -> int:

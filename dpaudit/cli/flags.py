@@ -334,6 +334,14 @@ _FLAGS: tuple[tuple[tuple[str, ...], dict[str, Any]], ...] = (
         },
     ),
     (("--full",), {"is_flag": True, "help": "Go on after a refutation, to tighten the bound."}),
+    (
+        ("--allow-underpowered",),
+        {
+            "is_flag": True,
+            "help": "Exit 0, not 4, for an audit that could not have refuted its claim, whatever "
+            "the mechanism does (too few draws for so large an ε, equal inputs).",
+        },
+    ),
 )
 
 

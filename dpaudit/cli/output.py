@@ -8,7 +8,7 @@ from typing import TextIO
 import click
 
 from dpaudit.auditing.result import AuditResult, Verdict
-from dpaudit.reports.text import render, render_line, render_summary
+from dpaudit.reports.text import render, render_line, render_summary, render_warnings
 
 _COLOURS = {
     Verdict.VIOLATION: "red",
@@ -31,6 +31,8 @@ class Printer:
         """Print one audit."""
         if self.quiet:
             self._echo(_coloured(render_line(result), result.verdict))
+            for text in render_warnings(result):
+                self._echo(text)
             return
         if not self._is_first:
             self._echo("")

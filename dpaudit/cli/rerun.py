@@ -9,11 +9,12 @@ from typing import Any
 
 from dpaudit.auditing.result import AuditResult, Certificate
 from dpaudit.cli.batch import run_one
+from dpaudit.cli.interruption import heeded
 from dpaudit.config.building import located_spec
 from dpaudit.errors import UsageError
 
 # What differs from run to run: how long it took, and whose versions it ran with.
-_ANOTHERS = ("seconds", "versions", "request", "warnings", "expect")
+_ANOTHERS = ("seconds", "versions", "request", "warnings", "expect", "resumed")
 
 
 def differences(recorded: AuditResult, *, quiet: bool) -> list[str]:
@@ -24,7 +25,8 @@ def differences(recorded: AuditResult, *, quiet: bool) -> list[str]:
     settings, folder = _request(recorded)
     named = {"name": recorded.name, "seed": recorded.seed, **settings}
     spec = located_spec(named, lambda path: f"{recorded.name}: ", folder)
-    again = run_one(spec, quiet=quiet)
+    with heeded() as requests:
+        again = run_one(spec, requests, quiet=quiet)
     found = list(_compared(recorded, again))
     if found and recorded.versions != again.versions:
         found.append(

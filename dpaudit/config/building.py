@@ -224,6 +224,7 @@ def _options(given: AuditSettings) -> dict[str, Any]:
         "executor": given.executor,
         "bound": given.bound,
         "full": given.full,
+        "allow_underpowered": given.allow_underpowered,
         "on_error": given.on_error,
         "exact": given.exact,
         "floating_point": given.floating_point,

@@ -170,6 +170,10 @@ class AuditSettings(TargetSettings, kw_only=True, forbid_unknown_fields=True, re
         bool | UnsetType,
         Meta(description="true or false: whether to go on after a refutation"),
     ] = UNSET
+    allow_underpowered: Annotated[
+        bool | UnsetType,
+        Meta(description="true or false: whether an audit that cannot fail may pass"),
+    ] = UNSET
     on_error: Annotated[
         Literal["outcome", "fail"] | UnsetType,
         Meta(description="outcome or fail: what an exception of the mechanism is"),

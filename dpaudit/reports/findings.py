@@ -75,8 +75,10 @@ def detectable(certificate: Certificate) -> str:
     if not fixed.events:
         return "No ε would have been detected: no event looked worth testing."
     if math.isinf(fixed.detectable_epsilon):
+        guesses = numbers.count(fixed.correct + fixed.wrong)
         return (
-            "No ε would have been detected: the event is too rare for this many draws "
+            f"No ε would have been detected: {guesses} guesses cannot refute ε = "
+            f"{numbers.plain(certificate.point.epsilon)}, even if all of them are right "
             "(more draws help)."
         )
     return caught(fixed.detectable_epsilon, certificate.point, "visible to this event")
@@ -86,8 +88,8 @@ def caught(epsilon: float, point: ProfilePoint, where: str) -> str:
     """Return that a leak of so large an ε would have been caught."""
     at = f" (at δ = {numbers.plain(point.delta)})" if point.delta else ""
     return (
-        f"A leak of ε ≥ {numbers.at_most(epsilon)}{at} {where} would have been caught 9 times in "
-        "10."
+        f"A leak of ε ≥ {numbers.at_most(epsilon)}{at} {where} would have been caught about 9 "
+        "times in 10."
     )
 
 

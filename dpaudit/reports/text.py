@@ -50,6 +50,11 @@ def render_line(result: AuditResult) -> str:
     return unglued(headline(result))
 
 
+def render_warnings(result: AuditResult) -> list[str]:
+    """Return the warnings of one audit, each in one line."""
+    return [unglued(f"warning: {result.name}: {text}") for text in warnings_of(result)]
+
+
 def headline(result: AuditResult) -> str:
     """Return the verdict, the name and the reason, as one sentence."""
     if result.verdict is Verdict.ERROR:
@@ -66,6 +71,8 @@ def headline(result: AuditResult) -> str:
     else:
         draws = numbers.count(result.draws)
         said = f"{draws} draws do not refute {claim} at {numbers.level(result.confidence)}"
+    if result.underpowered is not None:
+        said = f"under-powered: {result.underpowered}"
     return f"{result.verdict.value}  {result.name}: {said}{_foreseen(result)}"
 
 
@@ -326,6 +333,8 @@ def _run(result: AuditResult, verbose: int) -> list[str]:
 
 def _time(result: AuditResult, verbose: int) -> list[str]:
     lines = row("time", numbers.duration(result.seconds))
+    if result.resumed:
+        lines += row("runs", f"{result.resumed + 1}: this audit was resumed from its journal")
     if verbose:
         versions = ", ".join(f"{name} {version}" for name, version in result.versions.items())
         lines += row("versions", versions)
@@ -333,8 +342,13 @@ def _time(result: AuditResult, verbose: int) -> list[str]:
 
 
 def _warnings(result: AuditResult) -> list[str]:
+    return [line for text in warnings_of(result) for line in row("warning", text)]
+
+
+def warnings_of(result: AuditResult) -> list[str]:
+    """Return every warning of an audit once."""
     every = [*result.warnings, *(text for one in result.by_pair for text in one.warnings)]
-    return [line for text in dict.fromkeys(every) for line in row("warning", text)]
+    return list(dict.fromkeys(every))
 
 
 def _ignored(certificate: Certificate) -> str:

@@ -62,8 +62,8 @@ def draws_to_refute(epsilon: float, delta: float, alpha: float) -> float:
     """Return the fewest draws that can refute (ε, δ) at all: all of them guessed right.
 
     Under the claim a rule that never abstains is right with a probability of at most
-    (e^ε + δ) / (1 + e^ε), so that m right guesses have p = ((e^ε + δ) / (1 + e^ε))^m. inf for a claim
-    that everything meets (δ ≥ 1).
+    (e^ε + δ) / (1 + e^ε); m right guesses have p = ((e^ε + δ) / (1 + e^ε))^m. inf for a claim that
+    everything meets (δ ≥ 1).
     """
     if delta >= 1:
         return math.inf

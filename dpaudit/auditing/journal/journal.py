@@ -16,6 +16,7 @@ from functools import partial
 from typing import Any
 
 from dpaudit.auditing.journal.chunks import arrays_of, coded, drawn_of, words_of
+from dpaudit.auditing.journal.history import BEGUN, CLOSED, MARKS, SESSION, History
 from dpaudit.auditing.journal.records import Content, Record, Records
 from dpaudit.auditing.journal.unkept import Unkept
 from dpaudit.auditing.moment import Moment
@@ -24,8 +25,6 @@ from dpaudit.errors import JournalError
 from dpaudit.sampling.executors import Draws
 from dpaudit.sampling.sampler import Chunk, Drawn
 
-# What is no chunk: the first record, and one for every process that has written.
-HEADER, SESSION = "journal", "session"
 _END = "end"
 # Seconds between two writes.
 _BETWEEN = 0.1
@@ -41,13 +40,14 @@ class Journal(Unkept):
     """A journal that this process alone writes.
 
     spec: what is audited, with the seed that the journal was begun with.
+    history: how the runs before this one ended.
     changed: in words, what versions have changed since it was begun; the empty text when none has.
     Its methods raise JournalError when what is computed anew is not what it was.
     """
 
-    def __init__(self, spec: AuditSpec, records: Records, changed: str) -> None:
+    def __init__(self, spec: AuditSpec, records: Records, history: History, changed: str) -> None:
         super().__init__(spec)
-        self._records, self._changed = records, changed
+        self._records, self._history, self._changed = records, history, changed
         self._past = records.read()
         self._at = 0.0
         self._said: list[float] = []
@@ -67,7 +67,11 @@ class Journal(Unkept):
             "computed anew agreed with what was recorded"
         )
         said = {versions: self._changed, _NEW_DRAWS: len(self._drew) > 1 and not self._repeats}
-        return tuple(text for text, is_so in said.items() if is_so)
+        return (*self._history.warnings, *(text for text, is_so in said.items() if is_so))
+
+    @property
+    def resumed(self) -> int:
+        return self._history.runs
 
     def now(self) -> float:
         """Return the seconds that all runs of the audit have taken together."""
@@ -126,6 +130,8 @@ class Journal(Unkept):
 
         def asking() -> Iterator[Chunk]:
             for chunk in source:
+                if not self.spec.draws_ahead:
+                    self._begins(chunk)
                 asked.append(chunk)
                 yield chunk
 
@@ -139,6 +145,11 @@ class Journal(Unkept):
             close = getattr(coming, "close", None)
             if close is not None:
                 close()
+
+    def _begins(self, chunk: Chunk) -> None:
+        """Say at once that this process draws a block, which may be the last that it does."""
+        self._history.check(chunk.key)
+        self._records.append({BEGUN: list(chunk.key)})
 
     def _noted(self, drawn: Drawn) -> Drawn:
         """Return a chunk, having noted whether the seed decides what is drawn."""
@@ -162,8 +173,9 @@ class Journal(Unkept):
         self._written = time.monotonic()
 
     def close(self) -> None:
-        """Write all that is kept, onto the disk."""
+        """Write all that is kept, and that this process ends in order, onto the disk."""
         self._write()
+        self._records.append({CLOSED: True})
         self._records.sync()
 
     def _step(self) -> None:
@@ -178,7 +190,7 @@ class Journal(Unkept):
         """Yield records of chunks, and count the processes that wrote before them."""
         for one in self._past:
             self._session += SESSION in one.words
-            if not {HEADER, SESSION} & one.words.keys():
+            if not MARKS & one.words.keys():
                 yield one
 
     def _check(self, record: Record) -> None:

@@ -15,7 +15,8 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
-from dpaudit.auditing.journal.journal import HEADER, SESSION, Journal
+from dpaudit.auditing.journal.history import HEADER, SESSION, History
+from dpaudit.auditing.journal.journal import Journal
 from dpaudit.auditing.journal.records import Records, failing
 from dpaudit.auditing.journal.requests import differences, request
 from dpaudit.auditing.spec import AuditSpec, DrawnSeed
@@ -24,7 +25,7 @@ from dpaudit.version import __version__
 
 Folder = str | os.PathLike[str]
 
-_FORMAT = 1
+_FORMAT = 2
 _SUFFIX = ".journal"
 _LONGEST_NAME = 80
 # What the numbers depend on beside dpaudit itself.
@@ -83,7 +84,8 @@ def journal_path(folder: Folder, name: str) -> Path:
 
 
 def _opened(spec: AuditSpec, records: Records) -> Journal:
-    there = [one.words for one in records.read() if {HEADER, SESSION} & one.words.keys()]
+    every = [one.words for one in records.read()]
+    there = [words for words in every if {HEADER, SESSION} & words.keys()]
     if not there:
         records.append(_header(spec))
     else:
@@ -92,7 +94,7 @@ def _opened(spec: AuditSpec, records: Records) -> Journal:
     records.append({SESSION: _session(versions)})
     records.sync()
     sessions = [words[SESSION]["versions"] for words in there if SESSION in words]
-    return Journal(spec, records, _changes([*sessions, versions]))
+    return Journal(spec, records, History.of(every), _changes([*sessions, versions]))
 
 
 def _header(spec: AuditSpec) -> dict[str, Any]:

@@ -21,6 +21,11 @@ class Unkept:
         """What is to be said of the journal in the result."""
         return ()
 
+    @property
+    def resumed(self) -> int:
+        """How many runs the audit has had before this one."""
+        return 0
+
     def now(self) -> float:
         """Return the seconds that the audit has taken."""
         return time.perf_counter() - self._start

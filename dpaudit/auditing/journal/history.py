@@ -1,0 +1,69 @@
+"""How the runs before this one ended, as far as their journal tells."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from dpaudit.errors import MechanismError
+
+# Records that are no chunks: the first one, one for every process that has written, a block that a
+# process begins to draw itself, and the orderly end of a process.
+HEADER, SESSION, BEGUN, CLOSED = "journal", "session", "begun", "closed"
+MARKS = {HEADER, SESSION, BEGUN, CLOSED}
+
+# A block in which so many processes ended is not begun again.
+_DEATHS = 3
+
+Key = tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class History:
+    """runs: processes that have written.  broken: those that ended in the middle of a block,
+    without a word.  deaths: the same by block."""
+
+    runs: int
+    broken: int
+    deaths: Mapping[Key, int]
+
+    @classmethod
+    def of(cls, records: Iterable[Mapping[str, Any]]) -> History:
+        """Return what the words of all records tell."""
+        runs, under_way, deaths = 0, None, Counter[Key]()
+        for words in records:
+            if SESSION in words:
+                runs += 1
+                deaths += Counter([under_way] if under_way is not None else [])
+                under_way = None
+            elif BEGUN in words:
+                under_way = tuple(words[BEGUN])
+            elif CLOSED in words or tuple(words.get("chunk", ())) == under_way:
+                under_way = None
+        if under_way is not None:
+            deaths[under_way] += 1
+        return cls(runs, deaths.total(), deaths)
+
+    def check(self, key: Key) -> None:
+        """Raise MechanismError for a block in which process after process has ended."""
+        if self.deaths.get(key, 0) >= _DEATHS:
+            raise MechanismError(
+                f"{self.deaths[key]} runs ended in the middle of the same block of draws, without "
+                "a word: killed, out of memory, or ended by the mechanism itself. With isolate: "
+                "true (--isolate) such an end of the mechanism is an outcome; begin anew, in "
+                "another folder"
+            )
+
+    @property
+    def warnings(self) -> list[str]:
+        """What a reader of the result must know."""
+        if not self.broken:
+            return []
+        return [
+            f"{self.broken} of the {self.runs + 1} runs of this audit ended in the middle of a "
+            "block of draws, without a word (killed, out of memory, or ended by the mechanism "
+            "itself). If it was the mechanism, its ends are missing among the outcomes, and "
+            "isolate: true counts them"
+        ]
