@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from dpaudit.auditing.result import AuditResult, Certificate
-from dpaudit.cli.batch import run_one
+from dpaudit.cli.batch import auditing, run_one
 from dpaudit.config.building import located_spec
 from dpaudit.errors import UsageError
 
@@ -24,7 +24,8 @@ def differences(recorded: AuditResult, *, quiet: bool) -> list[str]:
     settings, folder = _request(recorded)
     named = {"name": recorded.name, "seed": recorded.seed, **settings}
     spec = located_spec(named, lambda path: f"{recorded.name}: ", folder)
-    again = run_one(spec, quiet=quiet)
+    with auditing() as requests:
+        again = run_one(spec, requests, quiet=quiet)
     found = list(_compared(recorded, again))
     if found and recorded.versions != again.versions:
         found.append(
