@@ -5,7 +5,9 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
+from importlib import import_module
 
 import click
 
@@ -13,7 +15,7 @@ from dpaudit.auditing.result import AuditResult, Progress, Verdict
 from dpaudit.auditing.spec import AuditSpec
 from dpaudit.cli import exit_codes, watching
 from dpaudit.cli.group import describe_error, exit_code, print_traceback
-from dpaudit.cli.interruption import Requests
+from dpaudit.cli.interruption import Requests, heeded
 from dpaudit.cli.leaving import kept_from_leaving
 from dpaudit.cli.progress import Display, make_display
 from dpaudit.errors import MechanismError
@@ -25,6 +27,16 @@ class Outcome:
 
     result: AuditResult
     code: int
+
+
+@contextmanager
+def auditing() -> Iterator[Requests]:
+    """Heed requests to end while audits run."""
+    # Imported before requests to end are exceptions: what one does to an import nobody knows.
+    import_module("dpaudit.auditing.engine")
+    watching.end_with_parent()
+    with heeded() as requests:
+        yield requests
 
 
 def run_batch(

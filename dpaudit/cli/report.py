@@ -12,6 +12,7 @@ from dpaudit.auditing.result import AuditResult, Verdict
 from dpaudit.cli import exit_codes
 from dpaudit.cli.group import debug_option
 from dpaudit.cli.output import Printer
+from dpaudit.cli.streams import set_apart
 from dpaudit.errors import DpauditError, UsageError
 from dpaudit.reports.json import from_json
 from dpaudit.reports.layout import wrap
@@ -54,7 +55,8 @@ def report(file: Path, rerun: bool, quiet: bool, verbose: int) -> int:
         printer.show(result)
     printer.summarise(results)
     if rerun and not disagreements:
-        disagreements = _rerun(results, quiet=quiet)
+        with set_apart():
+            disagreements = _rerun(results, quiet=quiet)
     for text in disagreements:
         click.echo(f"error: {file}: {text}", err=True)
     if disagreements:

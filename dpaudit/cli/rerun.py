@@ -8,8 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from dpaudit.auditing.result import AuditResult, Certificate
-from dpaudit.cli.batch import run_one
-from dpaudit.cli.interruption import heeded
+from dpaudit.cli.batch import auditing, run_one
 from dpaudit.config.building import located_spec
 from dpaudit.errors import UsageError
 
@@ -25,7 +24,7 @@ def differences(recorded: AuditResult, *, quiet: bool) -> list[str]:
     settings, folder = _request(recorded)
     named = {"name": recorded.name, "seed": recorded.seed, **settings}
     spec = located_spec(named, lambda path: f"{recorded.name}: ", folder)
-    with heeded() as requests:
+    with auditing() as requests:
         again = run_one(spec, requests, quiet=quiet)
     found = list(_compared(recorded, again))
     if found and recorded.versions != again.versions:

@@ -6,19 +6,18 @@ import shlex
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 import click
 
 from dpaudit.auditing.spec import AuditSpec, DrawnSeed
-from dpaudit.cli import exit_codes, watching
-from dpaudit.cli.batch import Outcome, run_batch, run_one
+from dpaudit.cli import exit_codes
+from dpaudit.cli.batch import Outcome, auditing, run_batch, run_one
 from dpaudit.cli.files import check_writable
 from dpaudit.cli.flags import audit_flags, given_settings, missing_parameters
 from dpaudit.cli.group import DEBUG, debug_option
-from dpaudit.cli.interruption import Requests, heeded
+from dpaudit.cli.interruption import Requests
 from dpaudit.cli.output import Printer
 from dpaudit.cli.saving import STDOUT, Results
 from dpaudit.cli.streams import OutputError, set_apart
@@ -107,10 +106,7 @@ class _Session:
     is_single: bool
 
     def run(self, *, debug: bool) -> int:
-        # Imported before requests to end are exceptions: what one does to an import nobody knows.
-        import_module("dpaudit.auditing.engine")
-        watching.end_with_parent()
-        with heeded() as requests:
+        with auditing() as requests:
             return self._run(requests, debug)
 
     def _run(self, requests: Requests, debug: bool) -> int:

@@ -104,3 +104,11 @@ def test_a_line_without_end_is_cut_and_not_kept() -> None:
         assert chatter.heard(b"." * 1000) == b""
     shown = chatter.heard(b"\n")
     assert shown == b"." * 500 + "…\n".encode()
+
+
+def test_a_rerun_keeps_what_is_printed_apart_too(tmp_path: Path) -> None:
+    assert run(tmp_path, "prints", "--json", "results.json", "--quiet").returncode == 0
+    program = [sys.executable, "-m", "dpaudit", "report", "--rerun", "--quiet", "results.json"]
+    ended = subprocess.run(program, cwd=tmp_path, capture_output=True, text=True, timeout=120)
+    assert (ended.returncode, len(ended.stdout.splitlines())) == (0, 1)
+    assert ended.stderr.splitlines().count("a word") == 1
