@@ -226,7 +226,6 @@ def test_a_changed_input_is_reported() -> None:
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (("--d1", "1", "--d2", "1"), "d1 and d2 are equal"),
         (("--d1", "0", "--d2", "1", "--adjacency", "add-remove"), "adjacency add-remove unchecked"),
     ],
 )

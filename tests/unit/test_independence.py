@@ -138,7 +138,6 @@ def test_independent_draws_are_not_warned_about(law: str) -> None:
         laplace.laplace_scalar,
         laplace.wrong_density,
         randomized_response.randomized_response,
-        lambda x: 7.0,
     ],
 )
 def test_correct_and_broken_mechanisms_are_not_warned_about(mechanism: Any) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import random
 from collections.abc import Callable
 from dataclasses import replace
@@ -21,6 +22,7 @@ from dpaudit.auditing.spec import AuditSpec, DrawnSeed
 from dpaudit.errors import JournalError, UsageError
 from dpaudit.pairs import NeighbouringPair
 from dpaudit.reports.json import to_json
+from dpaudit.reports.text import render
 from dpaudit.targets.target import CallableTarget, IsolatedTarget, repeated
 from mechanisms.pdp import counterexample
 
@@ -112,7 +114,8 @@ def whole(spec: AuditSpec) -> str:
 
 
 def as_text(result: AuditResult) -> str:
-    return to_json([replace(result, seconds=0.0)])
+    # How often it was cut short is told, too, and the rest is the same.
+    return to_json([replace(result, seconds=0.0, resumed=0, warnings=())])
 
 
 def cut_after(spec: AuditSpec, blocks: int, folder: Path) -> AuditResult:
@@ -370,8 +373,8 @@ def test_another_release_and_another_format_are_named(
     monkeypatch.setattr("dpaudit.auditing.journal.opening.__version__", "99.0")
     with pytest.raises(JournalError, match=r"begun by dpaudit .*, this is 99\.0"):
         run_audit(spec)
-    monkeypatch.setattr("dpaudit.auditing.journal.opening._FORMAT", 2)
-    with pytest.raises(JournalError, match=r"has the format 1, this dpaudit 99\.0 knows 2"):
+    monkeypatch.setattr("dpaudit.auditing.journal.opening._FORMAT", 3)
+    with pytest.raises(JournalError, match=r"has the format 2, this dpaudit 99\.0 knows 3"):
         run_audit(spec)
 
 
@@ -391,3 +394,54 @@ def test_files_are_called_after_audits_and_never_alike() -> None:
     assert all(len(path.name) < 110 for path in paths)
     assert paths[0] == Path("folder/laplace.journal")
     assert not any(path.name.startswith(".") for path in paths)
+
+
+def test_runs_that_are_cut_short_are_counted(tmp_path: Path) -> None:
+    spec = spec_of(batch, samples=2_000)
+    assert run_audit(spec).resumed == 0
+    for place in (3, 6):
+        with pytest.raises(Cut):
+            cut_after(spec, place, tmp_path)
+    result = cut_after(spec, 1_000, tmp_path)
+    assert result.resumed == 2
+    assert result.warnings == ()  # they ended in order
+    assert "3: this audit was resumed" in render(result)
+
+
+def test_a_block_in_which_the_process_ends_again_and_again_is_an_error(tmp_path: Path) -> None:
+    """Ends of the process are not to vanish from what is counted."""
+    spec = replace(spec_of(ending, samples=2_000), journal=tmp_path, resume=True)
+    for _ in range(3):
+        assert ended_by_itself(spec)
+    result = run_audit(spec)
+    assert result.verdict is Verdict.ERROR
+    assert "3 runs ended in the middle of the same block" in str(result.error)
+    assert "isolate: true" in str(result.error)
+
+
+def test_ends_without_a_word_are_told_of(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    spec = replace(spec_of(ending, samples=2_000), journal=tmp_path, resume=True)
+    assert ended_by_itself(spec)
+    monkeypatch.setitem(ENDS, "now", False)
+    result = run_audit(spec)
+    assert "1 of the 2 runs of this audit ended in the middle of a block" in result.warnings[0]
+
+
+ENDS = {"now": True}
+
+
+def ending(x: float, rng: np.random.Generator) -> float:
+    if ENDS["now"] and x == 0 and rng.random() < 0.05:
+        os._exit(7)
+    return float(x + rng.laplace())
+
+
+def ended_by_itself(spec: AuditSpec) -> bool:
+    """Run an audit in a process of its own; return whether the mechanism ended it."""
+    process = os.fork()
+    if process == 0:
+        try:
+            run_audit(spec)
+        finally:
+            os._exit(0)
+    return os.waitstatus_to_exitcode(os.waitpid(process, 0)[1]) == 7

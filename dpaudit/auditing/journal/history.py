@@ -22,8 +22,8 @@ Key = tuple[int, ...]
 
 @dataclass(frozen=True, slots=True)
 class History:
-    """runs: processes that have written.  broken: those that ended in the middle of a block,
-    without a word.  deaths: the same by block."""
+    """runs: processes that have drawn.  broken: those that ended in the middle of a block without
+    a word.  deaths: the same by block."""
 
     runs: int
     broken: int
@@ -32,19 +32,21 @@ class History:
     @classmethod
     def of(cls, records: Iterable[Mapping[str, Any]]) -> History:
         """Return what the words of all records tell."""
-        runs, under_way, deaths = 0, None, Counter[Key]()
-        for words in records:
+        session, drew = 0, set[int]()
+        under_way: Key | None = None
+        deaths = Counter[Key]()
+        for words in (*records, {SESSION: None}):
             if SESSION in words:
-                runs += 1
-                deaths += Counter([under_way] if under_way is not None else [])
+                session += 1
+                deaths.update([] if under_way is None else [under_way])
                 under_way = None
             elif BEGUN in words:
                 under_way = tuple(words[BEGUN])
             elif CLOSED in words or tuple(words.get("chunk", ())) == under_way:
                 under_way = None
-        if under_way is not None:
-            deaths[under_way] += 1
-        return cls(runs, deaths.total(), deaths)
+            if {BEGUN, "chunk"} & words.keys():
+                drew.add(session)
+        return cls(len(drew), deaths.total(), deaths)
 
     def check(self, key: Key) -> None:
         """Raise MechanismError for a block in which process after process has ended."""
@@ -56,13 +58,12 @@ class History:
                 "another folder"
             )
 
-    @property
-    def warnings(self) -> list[str]:
-        """What a reader of the result must know."""
+    def warnings(self, runs: int) -> list[str]:
+        """Return what a reader of the result must know. runs: all that have drawn."""
         if not self.broken:
             return []
         return [
-            f"{self.broken} of the {self.runs + 1} runs of this audit ended in the middle of a "
+            f"{self.broken} of the {runs} runs of this audit ended in the middle of a "
             "block of draws, without a word (killed, out of memory, or ended by the mechanism "
             "itself). If it was the mechanism, its ends are missing among the outcomes, and "
             "isolate: true counts them"

@@ -58,6 +58,7 @@ class Journal(Unkept):
         self._next: Record | None = None
         # Which of the processes that wrote have drawn, and whether the seed decided what.
         self._session, self._drew, self._repeats = 0, set[int](), True
+        self._draws_now = False
         self._step()
 
     @property
@@ -67,11 +68,19 @@ class Journal(Unkept):
             "computed anew agreed with what was recorded"
         )
         said = {versions: self._changed, _NEW_DRAWS: len(self._drew) > 1 and not self._repeats}
-        return (*self._history.warnings, *(text for text, is_so in said.items() if is_so))
+        return (
+            *self._history.warnings(self._runs),
+            *(text for text, is_so in said.items() if is_so),
+        )
 
     @property
     def resumed(self) -> int:
-        return self._history.runs
+        return max(0, self._runs - 1)
+
+    @property
+    def _runs(self) -> int:
+        """How many processes have drawn."""
+        return self._history.runs + self._draws_now
 
     def now(self) -> float:
         """Return the seconds that all runs of the audit have taken together."""
@@ -130,8 +139,7 @@ class Journal(Unkept):
 
         def asking() -> Iterator[Chunk]:
             for chunk in source:
-                if not self.spec.draws_ahead:
-                    self._begins(chunk)
+                self._begins(chunk)
                 asked.append(chunk)
                 yield chunk
 
@@ -147,9 +155,12 @@ class Journal(Unkept):
                 close()
 
     def _begins(self, chunk: Chunk) -> None:
-        """Say at once that this process draws a block, which may be the last that it does."""
-        self._history.check(chunk.key)
-        self._records.append({BEGUN: list(chunk.key)})
+        """Say at once, where it is this process that draws, that it begins a block: it may be the
+        last thing that it does."""
+        self._draws_now = True
+        if not self.spec.draws_ahead:
+            self._history.check(chunk.key)
+            self._records.append({BEGUN: list(chunk.key)})
 
     def _noted(self, drawn: Drawn) -> Drawn:
         """Return a chunk, having noted whether the seed decides what is drawn."""

@@ -1,0 +1,113 @@
+"""A green run that is empty is not green, and -q tells what matters."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+MECHANISMS = """
+import math
+
+def laplace(x, size, rng): return x + rng.laplace(size=size)
+def count(x): return len(x)
+def forgot(x, rng): rng.laplace()
+def nan(x): return math.nan
+def inf(x): return [math.inf, -math.inf]
+def seven(x): return 7.0
+def empty(x): return []
+"""
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    (tmp_path / "m.py").write_text(MECHANISMS)
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def words(text: str) -> str:
+    return " ".join(text.split())
+
+
+TOO_FEW = ("run", "m.py:count", "--d1", "[1]", "--d2", "[]", "--epsilon", "12", "--samples", "5000")
+
+
+def test_too_few_draws_exit_4_and_say_so_before_drawing(dpaudit: Any) -> None:
+    result = dpaudit(*TOO_FEW)
+    assert result.exit_code == 4
+    reason = "5,000 draws cannot refute ε = 12 even if every draw tells d1 and d2 apart"
+    assert f"NO VIOLATION FOUND count: under-powered: {reason}" in words(result.stdout)
+    assert "at least 896,338 could (--samples)" in words(result.stdout)
+    assert result.stderr.startswith(f"warning: count: under-powered: {reason}")
+    # The full report comes all the same, and does not call an event rare that is not.
+    assert "99 % Clopper–Pearson" in result.stdout
+    assert "4,000 guesses cannot refute ε = 12" in words(result.stdout)
+    assert "rare" not in result.stdout.replace("a rarer event", "")
+
+
+def test_it_can_be_allowed(dpaudit: Any, folder: Path) -> None:
+    result = dpaudit(*TOO_FEW, "--allow-underpowered")
+    assert (result.exit_code, result.stderr) == (0, "")
+    assert "warning 5,000 draws cannot refute" in words(result.stdout)
+    (folder / "a.yaml").write_text(
+        "version: 1\naudits:\n  - {name: a, mechanism: m.py:count, d1: [1], d2: [],\n"
+        "     claim: {epsilon: 12}, samples: 5000, allow_underpowered: true}\n"
+    )
+    assert dpaudit("run", "a.yaml").exit_code == 0
+
+
+def test_equal_inputs_exit_4(dpaudit: Any) -> None:
+    result = dpaudit("run", "m.py:laplace", "--d1", "1", "--d2", "1", "--epsilon", "1", "-q")
+    assert result.exit_code == 4
+    assert "under-powered: d1 and d2 are equal" in result.stdout
+
+
+def test_it_is_in_the_json_and_in_its_report(dpaudit: Any) -> None:
+    assert dpaudit(*TOO_FEW, "--json", "r.json").exit_code == 4
+    (audit,) = json.loads(Path("r.json").read_text())["audits"]
+    assert audit["underpowered"].startswith("5,000 draws cannot refute")
+    report = dpaudit("report", "r.json")
+    assert report.exit_code == 0
+    assert "under-powered" in report.stdout
+
+
+def test_a_batch_is_as_its_worst(dpaudit: Any, folder: Path) -> None:
+    (folder / "a.yaml").write_text(
+        "version: 1\ndefaults: {samples: 5000, d1: [1], d2: []}\naudits:\n"
+        "  - {name: few, mechanism: m.py:count, claim: {epsilon: 12}}\n"
+        "  - {name: leak, mechanism: m.py:count, claim: {epsilon: 1}, expect: EXPECT}\n"
+    )
+    text = (folder / "a.yaml").read_text()
+    for expect, code in (("violation", 4), ("pass", 1)):
+        (folder / "a.yaml").write_text(text.replace("EXPECT", expect))
+        assert dpaudit("run", "a.yaml", "-q").exit_code == code
+
+
+@pytest.mark.parametrize(
+    ("mechanism", "message"),
+    [
+        ("forgot", "every output was None: did the function forget to return?"),
+        ("nan", "every output was NaN: an overflow, a division by zero"),
+        ("inf", "every output was (inf, -inf): an overflow"),
+    ],
+)
+def test_outputs_that_are_nothing_are_an_error(dpaudit: Any, mechanism: str, message: str) -> None:
+    result = dpaudit("run", f"m.py:{mechanism}", "--d1", "0", "--d2", "1", "--epsilon", "1")
+    assert result.exit_code == 3
+    assert message in words(result.stdout)
+
+
+@pytest.mark.parametrize("flags", [(), ("-q",)])
+@pytest.mark.parametrize("mechanism", ["seven", "empty"])
+def test_one_output_for_everything_is_a_warning(
+    dpaudit: Any, mechanism: str, flags: tuple[str, ...]
+) -> None:
+    given = ("--d1", "0", "--d2", "1", "--epsilon", "1", "--samples", "5000")
+    result = dpaudit("run", f"m.py:{mechanism}", *given, *flags)
+    assert result.exit_code == 0
+    assert "all 1,000 outputs that were looked at are" in words(result.stdout)
+    # log(100) / 480: the larger of what could hide in the draws of either input.
+    assert "may still have a probability of up to 0.0093 for one input" in words(result.stdout)
