@@ -20,9 +20,8 @@ from dpaudit.config.problems import Locate, Path, PlacedError, about, problem, r
 from dpaudit.config.schema import (
     AuditSettings,
     PairSettings,
-    check_keys,
+    check_audit_keys,
     check_types,
-    key_names,
 )
 from dpaudit.config.targets import Folder, target_of
 from dpaudit.errors import UsageError
@@ -70,7 +69,7 @@ def located_spec(settings: Mapping[str, Any], locate: Locate, base: Folder = Non
     base: where relative files are looked for after the working directory.
     """
     with reported(locate):
-        check_keys(settings, key_names(AuditSettings))
+        check_audit_keys(settings)
         spec = _spec(check_types(_given(settings)), base)
         return replace(spec, request=_request(settings, base))
 

@@ -31,6 +31,7 @@ from dpaudit.reports.records import (
     expect_list,
     expect_mapping,
 )
+from dpaudit.targets.json_values import DuplicateKey, parse_json
 
 VERSION = 2
 
@@ -141,7 +142,9 @@ def _is_deep(value: Any) -> bool:
 
 def _audits(text: str) -> list[Any]:
     try:
-        document = json.loads(text)
+        document = parse_json(text)
+    except DuplicateKey as error:
+        raise UsageError(f"the results are damaged: {error}") from None
     except ValueError as error:
         raise UsageError(f"not a JSON document: {error}") from None
     except RecursionError:

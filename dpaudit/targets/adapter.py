@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from dpaudit.errors import MechanismError, TargetError
 from dpaudit.outcomes import Raised
-from dpaudit.targets.construction import build
+from dpaudit.targets.construction import build, is_made
 from dpaudit.targets.import_path import resolve
 from dpaudit.targets.parameters import NONE, Calling, calling, check_post_process
 from dpaudit.targets.target import (
@@ -168,7 +168,8 @@ def load_mechanism(target: AnyTarget) -> Mechanism:
     if isinstance(target, IsolatedTarget | CommandTarget):
         return _process(target)
     function, post_process = functions(target)
-    how, params = calling(function, target), resolved(target.params)
+    how = calling(function, target, is_made=is_made(target))
+    params = resolved(target.params)
     if how.batch is None:
         return SingleDraws(target.name, function, how, params, post_process)
     return Batches(target.name, function, how, how.batch, params, post_process)

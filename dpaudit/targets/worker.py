@@ -159,7 +159,7 @@ def _signature(function: Any) -> Any:
     """Return names, kinds and defaults of parameters; None where they cannot be read."""
     inspect: Any = importlib.import_module("inspect")
     if inspect.iscoroutinefunction(function) or inspect.isgeneratorfunction(function):
-        raise Refused(f"{function!r} is an async or a generator function; give a plain one")
+        raise Refused(f"{function!r} is an async or a generator function; return all at once")
     try:
         parameters = inspect.signature(function).parameters.values()
     except (TypeError, ValueError):
