@@ -14,12 +14,13 @@ from click.core import ParameterSource
 from dpaudit.auditing.spec import MINIMUM_SAMPLES, AuditSpec, DrawnSeed
 from dpaudit.claims import DEFINITIONS, implied_definition, required
 from dpaudit.cli.options import option
-from dpaudit.errors import UsageError
+from dpaudit.errors import DatasetError, UsageError
 from dpaudit.targets.datasets import FORMS, check_no_file, parse_dataset
 
 Command = Callable[..., Any]
 
 _DIGITS = 100
+_CLOSING = {"[": "]", "{": "}"}
 _CLAIM = (
     "epsilon",
     "delta",
@@ -401,7 +402,12 @@ def missing_parameters(claim: dict[str, Any]) -> list[str]:
 
 def _parsed(text: str, param: click.Parameter) -> Any:
     with _about(param):
-        return parse_dataset(text)
+        try:
+            return parse_dataset(text)
+        except DatasetError as error:
+            if text[:1] in _CLOSING and text[-1] != _CLOSING[text[:1]]:
+                raise DatasetError(f"{error}; put quotes around a value with spaces") from error
+            raise
 
 
 @contextmanager

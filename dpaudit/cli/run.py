@@ -151,13 +151,19 @@ def _requested(targets: Sequence[str], settings: dict[str, Any]) -> list[AuditSp
     if len(targets) > 1:
         raise UsageError(
             f"one import path at a time, not {len(targets)} ({', '.join(targets)}); "
-            "list them in a configuration file, or quote a value that has spaces"
+            f"list them in a configuration file, or quote a value that has spaces{_joined(targets)}"
         )
     if targets:
         split(targets[0])  # what names no function is told so before what else is missing
     _check_complete(targets[0] if targets else "--command …", settings)
     named = {"mechanism": targets[0]} if targets else {}
     return [build_spec({**named, **settings})]
+
+
+def _joined(targets: Sequence[str]) -> str:
+    """Return a remedy for a file and its function, given as two words."""
+    is_pair = len(targets) == 2 and targets[0].endswith(".py") and targets[1].isidentifier()
+    return f". Did you mean '{targets[0]}:{targets[1]}'?" if is_pair else ""
 
 
 def _are_files(targets: Sequence[str]) -> bool:

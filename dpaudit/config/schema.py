@@ -31,6 +31,7 @@ AdjacencyValue = str | dict[str, Number]
 
 # What a claim is made of. An audit has its `name` beside, too.
 _PARAMETERS = {field.name for one in DEFINITIONS.values() for field in fields(one)}
+_OF_THE_RUN = ("json", "journal", "resume", "quiet", "verbose", "debug")
 CLAIM_KEYS = frozenset(_PARAMETERS - {"name"} | {"sigma", "definition", "group", "curve"})
 
 
@@ -271,6 +272,12 @@ def check_audit_keys(settings: Mapping[str, Any], path: Path = ()) -> None:
         if key in CLAIM_KEYS:
             written = _short(value) if isinstance(value, str) else json.dumps(value, default=str)
             raise problem((*path, key), f"{key!r} belongs in claim: {{{key}: {written}}}")
+        if key in _OF_THE_RUN:
+            raise problem((*path, key), f"{key!r} is said of a run, not of an audit: --{key}")
+    claim = settings.get("claim")
+    for key in claim if isinstance(claim, Mapping) else ():
+        if key != "name" and key in key_names(AuditSettings):
+            raise problem((*path, "claim", key), f"{key!r} belongs beside claim, not in it")
     check_keys(settings, key_names(AuditSettings), path)
 
 

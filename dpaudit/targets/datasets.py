@@ -87,9 +87,10 @@ def _dereferenced(value: Any, base: Path | None, readers: Mapping[str, Reader]) 
 def _read(name: str, base: Path | None, readers: Mapping[str, Reader]) -> Any:
     reader = readers.get(Path(name).suffix.lower())
     if reader is None:
+        near = "" if Path(name).suffix else near_file(Path(name))
         raise DatasetError(
             f"dataset @{name}: files of type {Path(name).suffix or 'unknown'!r} are not read; "
-            f"known: {', '.join(readers)}.{did_you_mean(Path(name).suffix, readers)}"
+            f"known: {', '.join(readers)}.{near or did_you_mean(Path(name).suffix, readers)}"
         )
     file = find_file(name, base)
     if file is None:

@@ -42,6 +42,9 @@ def split(path: str) -> tuple[str, str]:
         raise TargetError(_without_colon(path))
     if "::" in path:
         raise TargetError(f"target {path!r}: write one colon, {_with_one_colon(path)}")
+    if module_name and "(" in attribute:
+        named = f"{module_name}:{attribute.partition('(')[0]}"
+        raise TargetError(f"target {path!r}: name the function alone, without a call, {named}")
     if not module_name or not all(part.isidentifier() for part in attribute.split(".")):
         raise TargetError(f"target {path!r} is not an import path; write package.module:function")
     return module_name, attribute
@@ -96,8 +99,16 @@ def _without_colon(path: str) -> str:
     head, _, tail = path.rpartition(".")
     if head and _is_package(head) and not hasattr(_named_module(head), tail):
         return _no_such_module(path, path)
-    example = f"{head}:{tail}" if head and tail else f"{path}:NAME"
+    example = _in_file(path) or (f"{head}:{tail}" if head and tail else f"{path}:NAME")
     return f"target {path!r} has no ':' between module and function; write {example}"
+
+
+def _in_file(path: str) -> str:
+    """Return what `folder/file/function` is meant to be, or `folder/file`, if there is the file."""
+    head, _, tail = path.rpartition("/")
+    if Path(f"{path}.py").is_file():
+        return f"{path}.py:NAME"
+    return f"{head}.py:{tail}" if head and Path(f"{head}.py").is_file() else ""
 
 
 def _is_module(name: str) -> bool:

@@ -48,6 +48,8 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A working directory that holds mechanisms and data."""
     (tmp_path / "m.py").write_text(MECHANISMS)
     (tmp_path / "people.csv").write_text("1\n2\n")
+    for name in ("audits.yaml", "AUDIT.yml"):
+        (tmp_path / name).touch()
     monkeypatch.chdir(tmp_path)
     return tmp_path
 
@@ -98,6 +100,19 @@ REFUSED: dict[str, tuple[tuple[str, ...], str]] = {
     "a file": (
         ("m.py:laplace", "--d1", "people.csv", "--d2", "1", "--epsilon", "1"),
         "--d1: 'people.csv' is the name of a file; did you mean @people.csv?",
+    ),
+    "two words": (("m.py", "laplace", *ASKED), "Did you mean 'm.py:laplace'?"),
+    "a call": (("m.py:laplace()", *ASKED), "name the function alone, without a call, m.py:laplace"),
+    "a slash": (("m/laplace", *ASKED), "write m.py:laplace"),
+    "no ending": (("./m", *ASKED), "write ./m.py:NAME"),
+    "another case": (("AUDITS.yaml",), "'AUDITS.yaml'. Did you mean 'audits.yaml'?"),
+    "no quotes": (
+        ("m.py:laplace", "--d1", "[1,", "2]", "--d2", "1", "--epsilon", "1"),
+        "put quotes around a value with spaces",
+    ),
+    "a file without its ending": (
+        ("m.py:laplace", "--d1", "@people", "--d2", "1", "--epsilon", "1"),
+        "Did you mean 'people.csv'?",
     ),
     "a folder for a program": (
         ("m.py:laplace", *ASKED, "--python", "/tmp"),
@@ -275,3 +290,23 @@ def test_a_long_label_is_set_off() -> None:
 
     assert row("D_2 at least", "0.605") == ["  D_2 at least 0.605"]
     assert row("ε at least", "0.605") == ["  ε at least  0.605"]
+
+
+@pytest.mark.parametrize(
+    ("key", "said"),
+    [
+        ("claim: {epsilon: 1, confidence: 0.9}", "'confidence' belongs beside claim, not in it"),
+        ("claim: {epsilon: 1}, json: r.json", "'json' is said of a run, not of an audit: --json"),
+    ],
+)
+def test_keys_in_another_place(dpaudit: Any, folder: Path, key: str, said: str) -> None:
+    audit = f"mechanism: 'm.py:laplace', d1: 0, d2: 1, {key}"
+    (folder / "b.yaml").write_text(f"version: 1\naudits:\n  - {{{audit}}}\n")
+    result = dpaudit("run", "b.yaml")
+    assert (result.exit_code, result.stderr) == (2, f"error: b.yaml:3: {said}\n")
+
+
+def test_audits_are_no_results(dpaudit: Any) -> None:
+    result = dpaudit("report", "audits.yaml")
+    assert result.exit_code == 2
+    assert "dpaudit run audits.yaml --json FILE writes their results" in result.stderr
