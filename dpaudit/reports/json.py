@@ -10,7 +10,8 @@ History of the format (`version`):
     The numbers that JSON does not have are the strings `Infinity`, `-Infinity` and `NaN`.
 2   `count` and `digest`: how many audits there are, and SHA-256 over all of them, so that one that
     was lost or changed by accident is noticed. Certificates have a `schedule`, from which the sizes
-    of their blocks follow, and audits a `request`, from which they can be run again.
+    of their blocks follow, the `adjacency` of their inputs, `notes` about it, and the
+    `first_failures` of each kind; audits have a `request`, from which they can be run again.
 """
 
 from __future__ import annotations
