@@ -48,5 +48,7 @@ class AttackError(MechanismError):
 
 def did_you_mean(wrong: str, known: Iterable[str]) -> str:
     """Return `" Did you mean 'x'?"` for the nearest known name, or `""`."""
-    near = difflib.get_close_matches(wrong, list(known), n=1, cutoff=0.6)
+    names = list(known)
+    near = [one for one in names if one.lower() == wrong.lower()]
+    near = near or difflib.get_close_matches(wrong, names, n=1, cutoff=0.6)
     return f" Did you mean {near[0]!r}?" if near else ""

@@ -16,9 +16,16 @@ import numpy as np
 
 from dpaudit.errors import DatasetError, did_you_mean
 
+NOT_STATED = "not stated"
+REPLACED = (
+    "one record is replaced, which is one removed and one added; a claim for add/remove needs "
+    "--group 2 (claim: {group: 2}), or state --adjacency replace"
+)
 DISTANCES: Mapping[str, float] = {"l1": 1, "l2": 2, "linf": math.inf}
 ADJACENCY_KINDS = ("add-remove", "replace", *DISTANCES)
 
+# Larger datasets are not looked through for what is only a note.
+_MOST_VALUES = 100_000
 # A distance of exactly the allowed size may come out a few units in the last place above it.
 _ROUNDING = 1e-9
 
@@ -80,20 +87,56 @@ def parse_adjacency(value: Any) -> Adjacency | None:
 
 def describe_pair(d1: Any, d2: Any) -> str:
     """Return a pair in a few words, e.g. `d1 = 0, d2 = 1`."""
-    return f"d1 = {_short(d1)}, d2 = {_short(d2)}"
+    return f"d1 = {short(d1)}, d2 = {short(d2)}"
 
 
-def check_pair(pair: NeighbouringPair) -> tuple[str, ...]:
+def check_pair(pair: NeighbouringPair, group: int = 1) -> tuple[str, ...]:
     """Return warnings: d1 equal to d2, or an adjacency that cannot be checked, and why.
 
+    group: in how many records the inputs may differ, or how many times the distance.
     Raises DatasetError when the declared adjacency is contradicted by the datasets.
     """
     if are_equal(pair.d1, pair.d2):
         return ("d1 and d2 are equal: no mechanism can tell them apart, so nothing can be found",)
     if pair.adjacency is None:
         return ()
-    reason = _contradiction_or_doubt(pair.d1, pair.d2, pair.adjacency)
+    reason = _contradiction_or_doubt(pair.d1, pair.d2, pair.adjacency, group)
     return () if reason is None else (f"adjacency {pair.adjacency.describe()} unchecked: {reason}",)
+
+
+def stated(pair: NeighbouringPair) -> str:
+    """Return the adjacency of a pair in words, also where none was declared."""
+    return NOT_STATED if pair.adjacency is None else pair.adjacency.describe()
+
+
+def notes(pair: NeighbouringPair, group: int = 1) -> tuple[str, ...]:
+    """Return what the pair says about an adjacency that was not declared, and is easily missed."""
+    is_open = pair.adjacency is None and group == 1
+    return (REPLACED,) if is_open and _is_replacement(pair.d1, pair.d2) else ()
+
+
+def _is_replacement(d1: Any, d2: Any) -> bool:
+    """Whether two datasets differ by one record that has another one in its place."""
+    if not (_has_records(d1) and _has_records(d2)) or len(d1) != len(d2):
+        return False
+    first, second = (_rows(sorted(one, key=repr) if _is_set(one) else one) for one in (d1, d2))
+    if first is None or second is None:
+        return False
+    changed = sum(one != other for one, other in zip(first, second, strict=True))
+    return changed == 1 or (changed > 1 and _exchanged(first, second) == (1, 1))
+
+
+def _has_records(dataset: Any) -> bool:
+    """Whether a dataset is several records: a number is none, and a mapping may be a single one."""
+    if isinstance(dataset, np.ndarray):
+        return dataset.ndim > 0 and dataset.size <= _MOST_VALUES
+    if _as_pandas(dataset) is not None:
+        return bool(dataset.size <= _MOST_VALUES)
+    return (isinstance(dataset, list | tuple) or _is_set(dataset)) and len(dataset) <= _MOST_VALUES
+
+
+def _is_set(dataset: Any) -> bool:
+    return isinstance(dataset, set | frozenset)
 
 
 def fingerprint(dataset: Any) -> str | None:
@@ -124,44 +167,54 @@ def _adjacency(kind: Any, distance: Any) -> Adjacency:
         raise DatasetError(f"adjacency {kind} distance={distance!r} must be a number") from None
 
 
-def _contradiction_or_doubt(d1: Any, d2: Any, adjacency: Adjacency) -> str | None:
+def _contradiction_or_doubt(d1: Any, d2: Any, adjacency: Adjacency, group: int) -> str | None:
     """Return why the adjacency cannot be checked, None when it holds; raise when it does not."""
     if adjacency.kind in DISTANCES:
-        return _check_distance(d1, d2, adjacency)
+        return _check_distance(d1, d2, adjacency, group)
     if adjacency.kind == "replace" and _is_scalar(d1) and _is_scalar(d2):
         return None  # one record, changed
     first, second = _rows(d1), _rows(d2)
     if first is None or second is None:
         return f"{_without_rows(d1, d2, first is None)} has no rows to compare"
     if adjacency.kind == "replace":
-        return _check_replace(first, second)
-    return _check_add_remove(first, second)
+        return _check_replace(first, second, group)
+    return _check_add_remove(first, second, group)
 
 
 def _without_rows(d1: Any, d2: Any, is_first: bool) -> str:
     return f"d1 ({type(d1).__name__})" if is_first else f"d2 ({type(d2).__name__})"
 
 
-def _check_replace(first: Sequence[Hashable], second: Sequence[Hashable]) -> str | None:
+def _check_replace(first: Sequence[Hashable], second: Sequence[Hashable], group: int) -> str | None:
     if len(first) != len(second):
         raise DatasetError(
             f"d1 has {_rows_word(len(first))} and d2 {len(second)}; replace keeps the number of "
             "rows (adjacency: add-remove allows one more or less)"
         )
     changed = sum(one != other for one, other in zip(first, second, strict=True))
-    if changed > 1 and _exchanged(first, second) != (1, 1):
-        raise DatasetError(f"d1 and d2 differ in {changed} rows; replace means exactly one")
+    if changed > group and _exchanged(first, second)[0] > group:
+        most = "exactly one" if group == 1 else f"in a group of {group} at most {group}"
+        raise DatasetError(f"d1 and d2 differ in {changed} rows; replace means {most}")
     return None
 
 
-def _check_add_remove(first: Sequence[Hashable], second: Sequence[Hashable]) -> str | None:
+def _check_add_remove(
+    first: Sequence[Hashable], second: Sequence[Hashable], group: int
+) -> str | None:
     only_first, only_second = _exchanged(first, second)
-    if only_first + only_second > 1:
+    if only_first + only_second > group:
+        most = "one row" if group == 1 else f"in a group of {group} at most {group} rows"
         raise DatasetError(
             f"d1 has {_rows_word(only_first)} that d2 has not, and d2 {only_second} that d1 has "
-            "not; add-remove means one row more or less"
+            f"not; add-remove means {most} more or less{_if_replaced(only_first, only_second)}"
         )
     return None if only_first + only_second else "d1 and d2 hold the same rows in another order"
+
+
+def _if_replaced(only_first: int, only_second: int) -> str:
+    if (only_first, only_second) != (1, 1):
+        return ""
+    return " (a row that is replaced is one of both: state replace, or claim for --group 2)"
 
 
 def _rows_word(count: int) -> str:
@@ -174,7 +227,7 @@ def _exchanged(first: Sequence[Hashable], second: Sequence[Hashable]) -> tuple[i
     return (ours - theirs).total(), (theirs - ours).total()
 
 
-def _check_distance(d1: Any, d2: Any, adjacency: Adjacency) -> str | None:
+def _check_distance(d1: Any, d2: Any, adjacency: Adjacency, group: int) -> str | None:
     first, second = _numeric(d1), _numeric(d2)
     if first is None or second is None:
         name, value = ("d1", d1) if first is None else ("d2", d2)
@@ -185,10 +238,12 @@ def _check_distance(d1: Any, d2: Any, adjacency: Adjacency) -> str | None:
             f"adjacency {adjacency.describe()} compares vectors of one shape"
         )
     distance = float(np.linalg.norm((first - second).ravel(), ord=DISTANCES[adjacency.kind]))
-    if distance > adjacency.distance * (1 + _ROUNDING):
+    allowed = group * adjacency.distance
+    if distance > allowed * (1 + _ROUNDING):
+        times = "" if group == 1 else f" in a group of {group}"
         raise DatasetError(
             f"the {adjacency.kind} distance of d1 and d2 is {distance:g}; "
-            f"adjacency {adjacency.describe()} allows at most {adjacency.distance:g}"
+            f"adjacency {adjacency.describe()} allows at most {allowed:g}{times}"
         )
     return None
 
@@ -267,7 +322,8 @@ def _digestible(dataset: Any) -> list[bytes]:
     return [pickle.dumps(dataset, protocol=5)]
 
 
-def _short(value: Any, width: int = 30) -> str:
+def short(value: Any, width: int = 30) -> str:
+    """Return a dataset in a few words."""
     text = value if isinstance(value, str) and value.startswith(("@", "import:")) else repr(value)
     if isinstance(value, np.ndarray) and value.size > 6:
         text = f"array of shape {value.shape}"

@@ -15,6 +15,7 @@ from dpaudit.auditing.exact_audit import exact_certificates
 from dpaudit.auditing.exact_certificate import ExactCertificate
 from dpaudit.auditing.journal.unkept import Unkept
 from dpaudit.auditing.moment import Moment
+from dpaudit.auditing.raised import doubtful_inputs
 from dpaudit.auditing.result import AuditResult, Certificate, Progress, Repeated, Verdict
 from dpaudit.auditing.rounds import PROBING, PairAudit
 from dpaudit.auditing.schedule import Plan, limits_for
@@ -22,7 +23,7 @@ from dpaudit.auditing.spec import AuditSpec
 from dpaudit.auditing.underpowered import foreseen, too_few
 from dpaudit.claims import ComputationalDP
 from dpaudit.errors import MechanismError
-from dpaudit.pairs import check_pair
+from dpaudit.pairs import check_pair, notes, stated
 from dpaudit.sampling.executors import Draws, Setup, drawing
 from dpaudit.sampling.independence import check_uncached
 from dpaudit.sampling.sampler import Chunk, Probe, Sampler
@@ -151,7 +152,7 @@ class _Run:
         if self._spec.exact:
             self.exact = exact_certificates(self._spec)
             return
-        warnings = [check_pair(pair) for pair in self._spec.pairs]
+        warnings = [check_pair(pair, self._spec.group) for pair in self._spec.pairs]
         self._users = _users_attacks(self._spec)
         # An executor stays here: it cannot be sent to the workers that it has.
         make = partial(_make_sampler, replace(self._spec, executor=None))
@@ -170,8 +171,18 @@ class _Run:
                 kept_between = _kept(state, sampler) if certificate.refuted else []
                 unrepeatable = [] if certificate.reproducible else [_UNREPEATABLE]
                 every = (*warned, *timed, *kept_between, *unrepeatable, *certificate.warnings)
-                self.certificates.append(replace(certificate, warnings=every))
+                self.certificates.append(self._about(number, replace(certificate, warnings=every)))
             self._journal.ends()
+
+    def _about(self, number: int, certificate: Certificate) -> Certificate:
+        """Return the certificate with what is to be said of its inputs."""
+        pair = self._spec.pairs[number]
+        return replace(
+            certificate,
+            warnings=(*certificate.warnings, *doubtful_inputs(pair, certificate)),
+            adjacency=stated(pair),
+            notes=notes(pair, self._spec.group),
+        )
 
     @contextmanager
     def _draws(self, sampler: Sampler, make: Callable[[], Sampler]) -> Iterator[Draws]:

@@ -13,7 +13,7 @@ from dpaudit.auditing.exact_certificate import ExactCertificate, ExactEvent
 from dpaudit.auditing.spec import AuditSpec
 from dpaudit.claims import ComputationalDP, PrivacyClaim, ProbabilisticDP, ProfilePoint
 from dpaudit.errors import UsageError
-from dpaudit.pairs import NeighbouringPair, check_pair
+from dpaudit.pairs import NeighbouringPair, check_pair, notes, stated
 from dpaudit.stats import exact
 from dpaudit.stats.exact import Law
 from dpaudit.targets.adapter import load_mechanism
@@ -51,7 +51,12 @@ def certify(claim: PrivacyClaim, pair: str, table: Sequence[LawRow]) -> ExactCer
 def _audited(spec: AuditSpec, pair: NeighbouringPair) -> ExactCertificate:
     table = law_table(spec.target, pair.d1, pair.d2, _answers(spec))
     certificate = certify(spec.tested, pair.label, table)
-    return replace(certificate, warnings=tuple(check_pair(pair)))
+    return replace(
+        certificate,
+        warnings=check_pair(pair, spec.group),
+        adjacency=stated(pair),
+        notes=notes(pair, spec.group),
+    )
 
 
 def _is_refuted(claim: PrivacyClaim, point: ProfilePoint, p: Law, q: Law) -> bool:

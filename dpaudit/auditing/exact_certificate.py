@@ -32,6 +32,7 @@ class ExactCertificate:
         the point.  (By these names since they are lower bounds too, which happen to be attained.)
     probabilistic_delta: the smallest δ of probabilistic DP at the ε of the point.
     event: one that decides; None when the laws are equal.
+    adjacency, notes: as in `Certificate`.
     law: every outcome in words, its probability for d1 and its probability for d2.
     """
 
@@ -45,3 +46,5 @@ class ExactCertificate:
     event: ExactEvent | None
     law: tuple[tuple[str, float, float], ...] = field(repr=False)
     warnings: tuple[str, ...] = ()
+    adjacency: str | None = None
+    notes: tuple[str, ...] = ()

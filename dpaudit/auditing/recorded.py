@@ -54,6 +54,8 @@ _LEAST_OF_ONE = 100
 # of few draws depends most on the event (a third is near the best from 1,000 to 20,000 draws).
 _LEARNED = 1 / 3
 _SHUFFLING = 20_231
+# Draws that tell most samples apart.
+_GLANCE = 64
 # Coins that look less fair than so are not taken for coins.
 _IMPLAUSIBLE = 1e-6
 # From this ratio of the numbers of draws on, the textbook bound may gain more by using all draws of
@@ -136,14 +138,30 @@ def _is_empty(column: Column) -> bool:
 def recorded_audit(outcomes_d1: Raw, outcomes_d2: Raw, **given: Any) -> RecordedAudit:
     """Return the audit of two samples; `given` are further fields of RecordedAudit.
 
-    Raises UsageError for outcomes of a type that is not read.
+    Raises UsageError for outcomes of a type that is not read, and for one sample given twice.
     """
     tables = [_read(raw, arm) for raw, arm in ((outcomes_d1, "d1"), (outcomes_d2, "d2"))]
+    if _are_copies(*tables):
+        raise UsageError(
+            f"the draws of d1 and of d2 are the same, one after the other ({given['pair']}), which "
+            "draws of two inputs never are; give a recording of each"
+        )
     is_d1 = np.repeat([True, False], [table.size for table in tables])
     # Two samples do not say in what order coins picked them: in any.
     order = np.random.default_rng(_SHUFFLING).permutation(len(is_d1))
     outcomes = concatenate(tables).take(order)
     return RecordedAudit(outcomes=outcomes, is_d1=is_d1[order], **given)
+
+
+def _are_copies(one: Outcomes, other: Outcomes) -> bool:
+    """Whether two samples are equal throughout. Where all outcomes are, they may well be."""
+    if one.size != other.size:
+        return False
+    for rows in (slice(_GLANCE), slice(None)):
+        keys = one.take(rows).keys()
+        if not np.array_equal(keys, other.take(rows).keys()):
+            return False
+    return len(np.unique(keys)) > 1
 
 
 def coin_flipped_audit(outcomes: Raw, is_d1: NDArray[np.bool_], **given: Any) -> RecordedAudit:

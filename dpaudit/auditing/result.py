@@ -122,6 +122,15 @@ class EpsilonInterval:
 
 
 @dataclass(frozen=True, slots=True)
+class FirstFailure:
+    """The first exception of a kind: its message, and where it was raised, as `mine.py:12`, or
+    nothing where that is not known (a crash, or a program in another language)."""
+
+    message: str
+    where: str
+
+
+@dataclass(frozen=True, slots=True)
 class Recording:
     """Draws that were made elsewhere: how many of each input there were, and whether fair coins
     had picked the input of every draw, or the numbers were fixed."""
@@ -147,7 +156,10 @@ class Certificate:
         valid at 1 - alpha.
     delta_lower: lower bound for δ at the ε of the point.
     p_value: of the claim, over betting and the fixed test together.
-    failures: outcomes that were exceptions: kind -> (draws of d1, draws of d2).
+    failures: outcomes that were exceptions: kind -> (draws of d1, draws of d2). first_failures:
+        the first one of each kind.
+    adjacency: the relation of the inputs that was stated, `not stated`, or None for draws that were
+        made elsewhere. notes: what is worth knowing about the pair, and no reason for doubt.
     interval: for ε, where the range of outputs was declared and the run came to its planned end.
     ignored: what outputs had that no attack looked at, and how to have it looked at.
     attacks: those that were considered for the exact test, and what they promised. scores: how the
@@ -186,6 +198,9 @@ class Certificate:
     attacks: tuple[Tried, ...] = field(default=(), repr=False)
     scores: ScoreDistributions | None = field(default=None, repr=False)
     schedule: Schedule | None = None
+    first_failures: Mapping[str, FirstFailure] = field(default_factory=dict)
+    adjacency: str | None = None
+    notes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

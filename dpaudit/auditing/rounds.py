@@ -15,6 +15,7 @@ from dpaudit.attacks.selection import Aim, accuse, attacks_for, has_atoms, learn
 from dpaudit.auditing.exact_test import Setting, accused, atoms_test, game_test, pair_test
 from dpaudit.auditing.finite_range import STOPPED, FiniteRange
 from dpaudit.auditing.moment import Moment
+from dpaudit.auditing.raised import first_failures
 from dpaudit.auditing.replay import replay
 from dpaudit.auditing.replay import tally as replay_tally
 from dpaudit.auditing.result import Block, Certificate, EpsilonInterval, FixedTest, Schedule, Stage
@@ -36,7 +37,7 @@ from dpaudit.auditing.wealth import Wealth
 from dpaudit.claims import ProbabilisticDP
 from dpaudit.draws import FreshDraws, SelectionDraws, pool
 from dpaudit.errors import MechanismError
-from dpaudit.outcomes import Outcomes, Raised, narrowed
+from dpaudit.outcomes import Outcomes, narrowed
 from dpaudit.sampling.executors import Draws
 from dpaudit.sampling.homogeneity import check_blocks, check_calls
 from dpaudit.sampling.independence import CHECKS, WARNED, check_heads, check_independence
@@ -48,7 +49,6 @@ from dpaudit.sampling.sampler import (
     Head,
     Measure,
     failures_by_arm,
-    raised_words,
 )
 from dpaudit.stats.betting import Beliefs
 from dpaudit.tally import AtomTally, RangeTally, Tally
@@ -137,7 +137,7 @@ class PairAudit:
             self._plan.gets(drawn.fresh.size)
             released = self._take(drawn.fresh, learned)
             self._failures += Failures(
-                failures_by_arm(released.outcomes, released.is_d1), drawn.failures.messages
+                failures_by_arm(released.outcomes, released.is_d1), drawn.failures.first
             )
             self._check_alive()
             self._plan.learned(self._spent, ahead=self._spec.draws_ahead)
@@ -326,7 +326,7 @@ class PairAudit:
         if self._failures.total < drawn:
             return
         if drawn >= min(_HOPELESS, self._plan.freeze_at):
-            first = raised_words(Raised(*next(iter(self._failures.messages.items()))))
+            first = next(iter(self._failures.first.values())).words
             raise MechanismError(
                 f"the mechanism raised an exception on every draw of both inputs, {drawn} in all, "
                 f"the first one {first}; an audit needs outputs"
@@ -376,6 +376,7 @@ class PairAudit:
             p_value=min(1.0, p_betting, fixed.p_value / share),
             fixed=fixed,
             failures=self._failures.counts,
+            first_failures=first_failures(self._failures),
             reproducible=True,
             rounds=tuple(_recorded(beliefs) for beliefs in self._rounds),
             blocks=tuple(self._blocks),

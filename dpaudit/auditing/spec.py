@@ -64,6 +64,7 @@ class AuditSpec:
     distinguisher: a function, or its import path, from an output to a score; all that is looked at
         are then its scores.
     expect: the verdict that the author of a configuration file foresees.
+    group: in how many records the inputs may differ; the claim is for as many already.
     journal: the folder for a file that keeps what was drawn (docs/journal.md); resume: go on with
         the one that is there.
     request: the settings that all this was built from, as a result keeps them.
@@ -92,6 +93,7 @@ class AuditSpec:
     attacks: tuple[Any, ...] = ()
     distinguisher: Callable[[Any], Any] | str | None = None
     expect: Expectation | None = None
+    group: int = 1
     journal: str | os.PathLike[str] | None = None
     resume: bool = False
     request: Mapping[str, Any] | None = None

@@ -15,6 +15,7 @@ from dpaudit.cli import exit_codes
 from dpaudit.cli.files import check_writable
 from dpaudit.cli.flags import given_settings, missing_parameters, some_flags
 from dpaudit.cli.group import debug_option
+from dpaudit.cli.options import option
 from dpaudit.cli.output import Printer
 from dpaudit.cli.saving import STDOUT, Results
 from dpaudit.cli.streams import set_apart
@@ -28,16 +29,14 @@ _GUESSES = "dpaudit bound --guesses 1000 100 75 --epsilon 1"
 
 @click.command(short_help="Audit draws that were made elsewhere.")
 @click.argument("files", nargs=-1, required=True, metavar="D1 D2|FILE|N R V")
-@click.option(
+@option(
     "--arm",
     metavar="COLUMN",
     help="One file holds the draws of both inputs; this column says which a row is of, 1 or 2, as "
     "a fair coin picked it.",
 )
-@click.option(
-    "--scores", is_flag=True, help="A row is the score of an attack: try only thresholds."
-)
-@click.option(
+@option("--scores", is_flag=True, help="A row is the score of an attack: try only thresholds.")
+@option(
     "--guesses",
     is_flag=True,
     help="Not draws, but one run with canaries: how many there were, how many were guessed to be "
@@ -47,21 +46,21 @@ _GUESSES = "dpaudit bound --guesses 1000 100 75 --epsilon 1"
     "--epsilon", "--delta", "--mu", "--sigma", "--rho", "--order", "--tradeoff", "--group",
     "--definition", "--confidence",
 )  # fmt: skip
-@click.option(
+@option(
     "--bound",
     type=click.Choice(["game", "clopper-pearson"]),
     help="How counts become a bound. Default: the more powerful of those that are valid.",
 )
 @some_flags("--seed", "--expect")
-@click.option(
+@option(
     "--json",
     "json_file",
     metavar="FILE",
     help="Write the result here, complete enough to be rechecked by dpaudit report; '-': standard "
     "output, the report to stderr.",
 )
-@click.option("-q", "--quiet", is_flag=True, help="One line.")
-@click.option("-v", "--verbose", count=True, help="How the result came about.")
+@option("-q", "--quiet", is_flag=True, help="One line.")
+@option("-v", "--verbose", count=True, help="How the result came about.")
 @debug_option
 @click.pass_context
 def bound(

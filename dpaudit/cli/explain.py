@@ -12,6 +12,7 @@ from dpaudit.claims import PrivacyClaim, PureDP, make_claim, posterior_bounds
 from dpaudit.claims.curves import tradeoff
 from dpaudit.cli.files import check_writable, write_bytes
 from dpaudit.cli.group import SuggestingGroup, debug_option
+from dpaudit.cli.options import option
 from dpaudit.errors import UsageError
 from dpaudit.reports import numbers
 from dpaudit.reports.figures import Line, Picture, check_format, drawn
@@ -33,7 +34,7 @@ def explain() -> None:
 
 
 def _figure_option(command: Command) -> Command:
-    return click.option(
+    return option(
         "--figure",
         type=click.Path(path_type=Path),
         metavar="FILE",
@@ -51,13 +52,13 @@ def _claim_options(command: Command) -> Command:
         ("--rho", {"multiple": True, "help": "The ρ of a zCDP claim. Repeatable."}),
     )
     for name, extra in reversed(options):
-        command = click.option(name, type=float, **extra)(command)
+        command = option(name, type=float, **extra)(command)
     return command
 
 
 @explain.command(short_help="What an attacker may believe after an output.")
-@click.option("--epsilon", type=float, multiple=True, required=True, help="An ε. Repeatable.")
-@click.option("--prior", type=float, help="How likely d1 was before, in [0, 1].")
+@option("--epsilon", type=float, multiple=True, required=True, help="An ε. Repeatable.")
+@option("--prior", type=float, help="How likely d1 was before, in [0, 1].")
 @_figure_option
 @debug_option
 def posterior(epsilon: tuple[float, ...], prior: float | None, figure: Path | None) -> None:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from decimal import Decimal
 from typing import Any
 
@@ -12,12 +13,14 @@ from click.core import ParameterSource
 
 from dpaudit.auditing.spec import MINIMUM_SAMPLES, AuditSpec, DrawnSeed
 from dpaudit.claims import DEFINITIONS, implied_definition, required
-from dpaudit.errors import UsageError
-from dpaudit.targets.datasets import FORMS, parse_dataset
+from dpaudit.cli.options import option
+from dpaudit.errors import DatasetError, UsageError
+from dpaudit.targets.datasets import FORMS, check_no_file, parse_dataset
 
 Command = Callable[..., Any]
 
 _DIGITS = 100
+_CLOSING = {"[": "]", "{": "}"}
 _CLAIM = (
     "epsilon",
     "delta",
@@ -37,17 +40,29 @@ def _value(_: click.Context, param: click.Parameter, text: str | None) -> Any:
     return None if text is None else _parsed(text, param)
 
 
+def _input(ctx: click.Context, param: click.Parameter, text: str | None) -> Any:
+    """Read a dataset: a value, or a reference to one."""
+    if text is not None:
+        with _about(param):
+            check_no_file(text)
+    return _value(ctx, param, text)
+
+
 def _named_values(
     _: click.Context, param: click.Parameter, texts: tuple[str, ...]
 ) -> dict[str, Any]:
     """Read every `name=value`, the value in JSON or YAML."""
     values: dict[str, Any] = {}
+    texts_of: dict[str, str] = {}
     for text in texts:
         name, equals, value = text.partition("=")
         if not equals or not name.isidentifier():
             raise UsageError(f"--param {text!r} must be name=value, e.g. --param epsilon=0.5")
-        if name in values:
-            raise UsageError(f"--param {name} is given more than once")
+        if texts_of.setdefault(name, value) != value:
+            raise UsageError(
+                f"--param {name} is given more than once, as {texts_of[name]} and {value}; "
+                "give one of them"
+            )
         values[name] = _parsed(value, param)
     return values
 
@@ -95,7 +110,7 @@ _FLAGS: tuple[tuple[tuple[str, ...], dict[str, Any]], ...] = (
     (
         ("--d1",),
         {
-            "callback": _value,
+            "callback": _input,
             "metavar": "VALUE",
             "help": "One input: any JSON or YAML value, {tuple: [0, 1]}, @file (.json, .yaml, "
             ".csv, .npy), or import:module:name.",
@@ -103,7 +118,7 @@ _FLAGS: tuple[tuple[tuple[str, ...], dict[str, Any]], ...] = (
     ),
     (
         ("--d2",),
-        {"callback": _value, "metavar": "VALUE", "help": "Its neighbour, in the same way."},
+        {"callback": _input, "metavar": "VALUE", "help": "Its neighbour, in the same way."},
     ),
     (("--epsilon",), {"type": float, "help": "The ε of the claim."}),
     (("--delta",), {"type": float, "help": "The δ of the claim."}),
@@ -356,7 +371,7 @@ def some_flags(*wanted: str) -> Callable[[Command], Command]:
 
     def decorate(command: Command) -> Command:
         for names, extra in reversed(chosen):
-            command = click.option(*names, **extra)(command)
+            command = option(*names, **extra)(command)
         return command
 
     return decorate
@@ -386,8 +401,19 @@ def missing_parameters(claim: dict[str, Any]) -> list[str]:
 
 
 def _parsed(text: str, param: click.Parameter) -> Any:
+    with _about(param):
+        try:
+            return parse_dataset(text)
+        except DatasetError as error:
+            if text[:1] in _CLOSING and text[-1] != _CLOSING[text[:1]]:
+                raise DatasetError(f"{error}; put quotes around a value with spaces") from error
+            raise
+
+
+@contextmanager
+def _about(param: click.Parameter) -> Iterator[None]:
     try:
-        return parse_dataset(text)
+        yield
     except UsageError as error:
         raise UsageError(f"{_flag(param)}: {error}") from error
 

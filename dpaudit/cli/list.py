@@ -10,6 +10,7 @@ import sys
 from collections.abc import Callable, Iterator
 from dataclasses import fields
 from importlib import import_module
+from pathlib import Path
 from types import ModuleType
 from typing import Any
 
@@ -22,6 +23,7 @@ from dpaudit.claims import DEFINITIONS, required
 from dpaudit.cli import exit_codes
 from dpaudit.cli.group import SuggestingGroup, debug_option
 from dpaudit.errors import TargetError, did_you_mean
+from dpaudit.targets.import_path import file_module, is_file, make_importable, modules_on_path
 
 _COLUMN = 38
 
@@ -61,11 +63,20 @@ def attacks() -> None:
 @click.argument("package", default="mechanisms")
 @debug_option
 def mechanisms(package: str) -> int:
-    """List the public functions of PACKAGE (default: mechanisms), as targets of dpaudit run."""
-    modules = list(_modules(package))
-    found = [(_target(function), _summary(function)) for function in _functions(modules)]
+    """List the public functions of PACKAGE (default: mechanisms), as targets of dpaudit run.
+
+    PACKAGE: a package or a module, by name or path, or a Python file.
+    """
+    if ":" in package:
+        name = package.partition(":")[0]
+        raise TargetError(f"{package!r} names a function; give what it is in, {name}")
+    modules = {module.__name__: (name, module) for name, module in _modules(package)}
+    functions = _functions([module for _, module in modules.values()])
+    found = [
+        (f"{modules[one.__module__][0]}:{one.__qualname__}", _summary(one)) for one in functions
+    ]
     if not found:
-        click.echo(f"there is no public function in the package {package!r}", err=True)
+        click.echo(f"there is no public function in {package!r}", err=True)
         return exit_codes.NOTHING_MATCHED
     width = min(_COLUMN, max(len(target) for target, _ in found))
     for target, summary in found:
@@ -73,19 +84,38 @@ def mechanisms(package: str) -> int:
     return exit_codes.NOTHING_FOUND
 
 
-def _modules(name: str) -> Iterator[ModuleType]:
-    """Yield a package and the modules in it; those that cannot be imported are named and left."""
-    if os.getcwd() not in sys.path and "" not in sys.path:
-        sys.path.insert(0, os.getcwd())  # as under `python -m`, and as dpaudit run does
+def _modules(name: str) -> Iterator[tuple[str, ModuleType]]:
+    """Yield a package and the modules in it, or files, by the names that dpaudit run takes; those
+    that cannot be imported are named and left out."""
+    make_importable(os.getcwd())  # as under `python -m`, and as dpaudit run does
+    if is_file(name) and not Path(name).is_dir():
+        yield name, file_module(name)
+        return
+    name = _package_name(name)
     package = _package(name)
-    yield package
+    yield name, package
     for module in pkgutil.walk_packages(getattr(package, "__path__", []), f"{name}.", _skipped):
         if module.name.rpartition(".")[2].startswith("_"):
             continue
         try:
-            yield import_module(module.name)
+            yield module.name, import_module(module.name)
         except (Exception, SystemExit) as error:  # noqa: BLE001  # foreign code, run by importing
             click.echo(f"left out {module.name}: {type(error).__name__}: {error}", err=True)
+
+
+def _package_name(name: str) -> str:
+    """Return the name of a package that is given by its path."""
+    folder = Path(name)
+    if not folder.is_dir() or name.isidentifier():
+        return name
+    if not (folder / "__init__.py").is_file() or not all(map(str.isidentifier, folder.parts)):
+        # To run all files in a folder might do anything.
+        file = next(map(str, sorted(folder.glob("[!_]*.py"))), f"{folder / 'NAME'}.py")
+        raise TargetError(
+            f"{name!r} is a folder, but no package that can be imported from here; give a Python "
+            f"file, e.g. {file}"
+        )
+    return ".".join(folder.parts)
 
 
 def _package(name: str) -> ModuleType:
@@ -94,10 +124,9 @@ def _package(name: str) -> ModuleType:
     except ModuleNotFoundError as error:
         if not f"{name}.".startswith(f"{error.name}."):
             raise TargetError(f"the package {name!r} cannot be imported: {error}") from error
-        known = [one.name for one in pkgutil.iter_modules() if not one.name.startswith("_")]
         raise TargetError(
             f"there is no package {name!r} in {os.getcwd()} or on sys.path."
-            + did_you_mean(name, known)
+            + did_you_mean(name, modules_on_path())
         ) from None
     except (Exception, SystemExit) as error:
         raise TargetError(
@@ -131,10 +160,6 @@ def _own_functions(module: ModuleType) -> Iterator[Callable[..., Any]]:
         is_own = inspect.isfunction(value) and value.__module__ == module.__name__
         if is_own and not name.startswith("_") and inspect.signature(value).parameters:
             yield value
-
-
-def _target(function: Callable[..., Any]) -> str:
-    return f"{function.__module__}:{function.__qualname__}"
 
 
 def _summary(function: Callable[..., Any]) -> str:

@@ -100,6 +100,10 @@ def _follows(results: Sequence[AuditResult]) -> str:
 def _read(file: Path) -> list[AuditResult]:
     if file == Path("-") and sys.stdin is None:
         raise UsageError("standard input is closed; name a file of results, or pipe one")
+    if file.suffix in (".yaml", ".yml"):
+        raise UsageError(
+            f"{file} is a file of audits; dpaudit run {file} --json FILE writes their results"
+        )
     try:
         with click.open_file(str(file), encoding="utf-8") as stream:
             return from_json(stream.read())

@@ -12,8 +12,10 @@ from dpaudit.cli.batch import auditing, run_one
 from dpaudit.config.building import located_spec
 from dpaudit.errors import UsageError
 
-# What differs from run to run: how long it took, and whose versions it ran with.
-_ANOTHERS = ("seconds", "versions", "request", "warnings", "expect", "resumed")
+# What differs from run to run: how long it took, whose versions it ran with, and what is said of it
+# (lines of code are named as seen from the working directory).
+_SAID = ("warnings", "first_failures", "adjacency", "notes")
+_ANOTHERS = ("seconds", "versions", "request", "expect", "resumed", *_SAID)
 
 
 def differences(recorded: AuditResult, *, quiet: bool) -> list[str]:

@@ -18,6 +18,7 @@ from dpaudit.cli.files import check_writable
 from dpaudit.cli.flags import audit_flags, given_settings, missing_parameters
 from dpaudit.cli.group import DEBUG, debug_option
 from dpaudit.cli.interruption import Requests
+from dpaudit.cli.options import option
 from dpaudit.cli.output import Printer
 from dpaudit.cli.saving import STDOUT, Results
 from dpaudit.cli.streams import OutputError, set_apart
@@ -31,32 +32,30 @@ _CONFIGURATIONS = (".yaml", ".yml")
 @click.command(short_help="Audit a mechanism, or all audits of configuration files.")
 @click.argument("targets", nargs=-1, metavar="TARGET|FILE.yaml...")
 @audit_flags
-@click.option(
+@option(
     "-k",
     "pattern",
     metavar="PATTERN",
     help="Only audits whose name contains this; 'not PATTERN': all others.",
 )
-@click.option(
+@option(
     "--json",
     "json_file",
     metavar="FILE",
     help="Write the results here, complete enough "
     "to be rechecked by dpaudit report; '-': standard output, the report to stderr.",
 )
-@click.option(
+@option(
     "--journal",
     metavar="DIR",
     help="Keep here, in a file for each audit, all that is drawn, so that a run that is cut short "
     "can go on.",
 )
-@click.option(
+@option(
     "--resume", is_flag=True, is_eager=True, help="Go on with the journals that are in --journal."
 )
-@click.option("-q", "--quiet", is_flag=True, help="One line for each audit, no progress.")
-@click.option(
-    "-v", "--verbose", count=True, help="Every pair of inputs, and how the result came about."
-)
+@option("-q", "--quiet", is_flag=True, help="One line for each audit, no progress.")
+@option("-v", "--verbose", count=True, help="Every pair of inputs, and how the result came about.")
 @debug_option
 @click.pass_context
 def run(
@@ -145,19 +144,26 @@ def _requested(targets: Sequence[str], settings: dict[str, Any]) -> list[AuditSp
     if _are_files(targets):
         return _from_files([Path(target) for target in targets], settings)
     _check_no_folder(targets)
+    _check_no_other_file(targets)
     files = [target for target in targets if target.endswith(_CONFIGURATIONS)]
     if files:
         raise UsageError(f"give configuration files or one import path, not both: {files[0]!r}")
     if len(targets) > 1:
         raise UsageError(
             f"one import path at a time, not {len(targets)} ({', '.join(targets)}); "
-            "list them in a configuration file, or quote a value that has spaces"
+            f"list them in a configuration file, or quote a value that has spaces{_joined(targets)}"
         )
     if targets:
         split(targets[0])  # what names no function is told so before what else is missing
     _check_complete(targets[0] if targets else "--command …", settings)
     named = {"mechanism": targets[0]} if targets else {}
     return [build_spec({**named, **settings})]
+
+
+def _joined(targets: Sequence[str]) -> str:
+    """Return a remedy for a file and its function, given as two words."""
+    is_pair = len(targets) == 2 and targets[0].endswith(".py") and targets[1].isidentifier()
+    return f". Did you mean '{targets[0]}:{targets[1]}'?" if is_pair else ""
 
 
 def _are_files(targets: Sequence[str]) -> bool:
@@ -176,6 +182,20 @@ def _check_no_folder(targets: Sequence[str]) -> None:
                 "import path of a mechanism, package.module:function"
             )
         raise UsageError(f"{target!r} is a folder; name a file in it, e.g. {file}")
+
+
+def _check_no_other_file(targets: Sequence[str]) -> None:
+    """Raise for files of settings or results, which are no import paths either."""
+    for target in targets:
+        suffix = Path(target).suffix.lower()
+        if suffix == ".json":
+            raise UsageError(
+                f"{target!r}: configurations are YAML, so a file of audits is named "
+                f"{Path(target).with_suffix('.yaml')} (all JSON is YAML); the results of --json "
+                f"are shown by dpaudit report {target}"
+            )
+        if suffix in (".toml", ".ini", ".cfg"):
+            raise UsageError(f"{target!r}: configurations are YAML, docs/configuration.md")
 
 
 def _configurations(folder: Path) -> Iterator[Path]:

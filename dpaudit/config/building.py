@@ -20,9 +20,8 @@ from dpaudit.config.problems import Locate, Path, PlacedError, about, problem, r
 from dpaudit.config.schema import (
     AuditSettings,
     PairSettings,
-    check_keys,
+    check_audit_keys,
     check_types,
-    key_names,
 )
 from dpaudit.config.targets import Folder, target_of
 from dpaudit.errors import UsageError
@@ -70,7 +69,7 @@ def located_spec(settings: Mapping[str, Any], locate: Locate, base: Folder = Non
     base: where relative files are looked for after the working directory.
     """
     with reported(locate):
-        check_keys(settings, key_names(AuditSettings))
+        check_audit_keys(settings)
         spec = _spec(check_types(_given(settings)), base)
         return replace(spec, request=_request(settings, base))
 
@@ -110,7 +109,7 @@ def _given(settings: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _spec(given: AuditSettings, base: Folder) -> AuditSpec:
-    options = {**_options(given), **_own_attacks(given, base)}
+    options = {**_options(given), **_own_attacks(given, base), "group": _group(given)}
     target, claim = _repeated(given, base), _claim(given, base)
     pairs = _pairs(given, base)
     name = _or_none(given.name) or _name(target)
@@ -152,10 +151,16 @@ def _claim(given: AuditSettings, base: Folder) -> PrivacyClaim:
     definition = parameters.pop("definition", None)
     if definition is not None and not isinstance(definition, str):
         raise problem(("claim", "definition"), f"definition={definition!r} must be a name")
-    size = parameters.pop("group", 1)
+    parameters.pop("group", None)
+    size = _group(given)
     with about("claim"):
         claim = make_claim(_with_functions(parameters, base), definition)
         return claim if size == 1 else group(claim, size)
+
+
+def _group(given: AuditSettings) -> Any:
+    """Return in how many records the inputs differ, as it was given."""
+    return 1 if isinstance(given.claim, UnsetType) else given.claim.get("group", 1)
 
 
 def _with_functions(parameters: dict[str, Any], base: Folder) -> dict[str, Any]:
@@ -194,7 +199,7 @@ def _pair(one: PairSettings, given: AuditSettings, base: Folder, path: Path) -> 
     label = _or_none(one.name) or describe_pair(written(one.d1, base), written(one.d2, base))
     pair = NeighbouringPair(d1, d2, _adjacency(one, given, path), label)
     with about(*path, "d2"):
-        check_pair(pair)
+        check_pair(pair, _group(given))
     return pair
 
 

@@ -16,10 +16,10 @@ from dpaudit.config.matrix import expand
 from dpaudit.config.problems import Path, problem, reported
 from dpaudit.config.schema import (
     VERSION,
-    AuditSettings,
     ConfigurationFile,
     PairSettings,
     TargetSettings,
+    check_audit_keys,
     check_keys,
     key_names,
 )
@@ -167,7 +167,7 @@ def _check_sections(content: Mapping[str, Any]) -> None:
 def _check_audit(settings: Any, path: Path) -> None:
     if not isinstance(settings, Mapping):
         raise problem(path, f"{settings!r} must be a mapping with keys such as mechanism and claim")
-    check_keys(settings, key_names(AuditSettings), path)
+    check_audit_keys(settings, path)
     for key, kind in _ENTRIES.items():
         entries = settings.get(key)
         for index, entry in enumerate(entries if isinstance(entries, list) else []):

@@ -6,6 +6,7 @@ the JSON schema and as the end of the message for a wrong value.
 
 from __future__ import annotations
 
+import json
 import typing
 from collections.abc import Iterable, Mapping
 from dataclasses import fields
@@ -27,6 +28,11 @@ Whole = int | float | Reference
 Number = int | float | Reference
 Words = Annotated[str, Meta(min_length=1)]
 AdjacencyValue = str | dict[str, Number]
+
+# What a claim is made of. An audit has its `name` beside, too.
+_PARAMETERS = {field.name for one in DEFINITIONS.values() for field in fields(one)}
+_OF_THE_RUN = ("json", "journal", "resume", "quiet", "verbose", "debug")
+CLAIM_KEYS = frozenset(_PARAMETERS - {"name"} | {"sigma", "definition", "group", "curve"})
 
 
 class PairSettings(Struct, kw_only=True, forbid_unknown_fields=True):
@@ -260,6 +266,21 @@ def description(struct: type[Struct], key: str) -> str:
     return next((meta.description for meta in metas if meta.description), "valid")
 
 
+def check_audit_keys(settings: Mapping[str, Any], path: Path = ()) -> None:
+    """Raise a PlacedError for the first key that an audit does not have."""
+    for key, value in settings.items():
+        if key in CLAIM_KEYS:
+            written = _short(value) if isinstance(value, str) else json.dumps(value, default=str)
+            raise problem((*path, key), f"{key!r} belongs in claim: {{{key}: {written}}}")
+        if key in _OF_THE_RUN:
+            raise problem((*path, key), f"{key!r} is said of a run, not of an audit: --{key}")
+    claim = settings.get("claim")
+    for key in claim if isinstance(claim, Mapping) else ():
+        if key != "name" and key in key_names(AuditSettings):
+            raise problem((*path, "claim", key), f"{key!r} belongs beside claim, not in it")
+    check_keys(settings, key_names(AuditSettings), path)
+
+
 def check_keys(given: Iterable[Any], known: Iterable[str], path: Path = ()) -> None:
     """Raise a PlacedError for the first key that is not known."""
     known = list(known)
@@ -306,7 +327,7 @@ def _short(value: Any, width: int = 60) -> str:
 
 def _claim_schema() -> dict[str, Any]:
     number = {"anyOf": [{"type": "number"}, {"type": "string", "pattern": f"^{REFERENCE}$"}]}
-    names = {field.name for one in DEFINITIONS.values() for field in fields(one)} | {"sigma"}
+    names = _PARAMETERS | {"sigma"}
     table = {"type": "array", "items": {"type": "array", "items": number}}
     parameters: dict[str, Any] = {
         **dict.fromkeys(sorted(names), number),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -24,10 +24,21 @@ KIND = "kind of "
 
 @dataclass(frozen=True, slots=True)
 class Raised:
-    """An exception of the mechanism, which is an outcome like any other; `kind` is its type."""
+    """An exception of the mechanism, which is an outcome like any other; `kind` is its type.
+
+    where: the line that raised it, as `mine.py:12`, or nothing; it has no part in the outcome.
+    """
 
     kind: str
     message: str
+    where: str = field(default="", compare=False)
+
+    @property
+    def words(self) -> str:
+        """The exception in one line."""
+        message = " ".join(self.message.split())
+        text = f"{self.kind}: {message}" if message else self.kind
+        return f"{text} ({self.where})" if self.where else text
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -54,9 +54,15 @@ def reader_of(kind: type, path: Path) -> Read:
         raise MechanismError(
             f"the mechanism returns {name} objects{place}; supported outputs are numbers, strings, "
             "bytes, Booleans, None, dates, and lists, sets, dicts, arrays, dataclasses and pandas "
-            "objects of these: give post_process a function that turns an output into one"
+            f"objects of these: {_remedy(kind)}"
         )
     return read
+
+
+def _remedy(kind: type) -> str:
+    if issubclass(kind, abc.Iterator):
+        return "let it return list(…) of all, or give --post-process builtins:list (post_process)"
+    return "give post_process a function that turns an output into one"
 
 
 def _by_base(kind: type) -> Read | None:

@@ -8,7 +8,7 @@ from dpaudit.auditing.exact_certificate import ExactCertificate, ExactEvent
 from dpaudit.auditing.result import AuditResult
 from dpaudit.claims import PrivacyClaim, ProbabilisticDP
 from dpaudit.reports import numbers
-from dpaudit.reports.findings import other, quoted
+from dpaudit.reports.findings import adjacency, other, quoted
 from dpaudit.reports.layout import paragraph, row, table
 from dpaudit.reports.numbers import GLUE
 
@@ -80,6 +80,7 @@ def _pair(one: ExactCertificate, claim: PrivacyClaim) -> list[str]:
         *row("δ of PDP", f"{mass} at ε = {claimed}{f' (claimed: {delta})' if by_mass else ''}"),
         *_own(one, claim),
         *row("inputs", one.pair),
+        *adjacency(one),
         *_event(one.event),
         *row("outcomes", f"{numbers.count(len(one.law))} possible ones; nothing was drawn"),
     ]

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import math
 
+from dpaudit.auditing.exact_certificate import ExactCertificate
 from dpaudit.auditing.result import AuditResult, Certificate, EventCount, FixedTest
 from dpaudit.claims import ProfilePoint
 from dpaudit.reports import numbers
+from dpaudit.reports.layout import row
 from dpaudit.reports.numbers import GLUE
 
 _LONGEST_QUOTE = 60
@@ -51,6 +53,11 @@ def attacker(result: AuditResult) -> str:
     )
     sure = numbers.sure(result.epsilon_lower)
     return f"{even} can become at least {sure} sure which one it was, from one output{limit}."
+
+
+def adjacency(certificate: Certificate | ExactCertificate) -> list[str]:
+    """Return the row of the relation between the inputs; none for draws made elsewhere."""
+    return [] if certificate.adjacency is None else row("adjacency", certificate.adjacency)
 
 
 def tried(certificate: Certificate) -> str:

@@ -10,7 +10,8 @@ History of the format (`version`):
     The numbers that JSON does not have are the strings `Infinity`, `-Infinity` and `NaN`.
 2   `count` and `digest`: how many audits there are, and SHA-256 over all of them, so that one that
     was lost or changed by accident is noticed. Certificates have a `schedule`, from which the sizes
-    of their blocks follow, and audits a `request`, from which they can be run again.
+    of their blocks follow, the `adjacency` of their inputs, `notes` about it, and the
+    `first_failures` of each kind; audits have a `request`, from which they can be run again.
 """
 
 from __future__ import annotations
@@ -31,6 +32,7 @@ from dpaudit.reports.records import (
     expect_list,
     expect_mapping,
 )
+from dpaudit.targets.json_values import DuplicateKey, parse_json
 
 VERSION = 2
 
@@ -141,7 +143,9 @@ def _is_deep(value: Any) -> bool:
 
 def _audits(text: str) -> list[Any]:
     try:
-        document = json.loads(text)
+        document = parse_json(text)
+    except DuplicateKey as error:
+        raise UsageError(f"the results are damaged: {error}") from None
     except ValueError as error:
         raise UsageError(f"not a JSON document: {error}") from None
     except RecursionError:

@@ -15,7 +15,7 @@ _MARGIN = "  "
 
 def row(label: str, text: str) -> list[str]:
     """Return `  label   text`, its further lines below the text."""
-    return wrap(text, f"{_MARGIN}{label:<{LABEL - len(_MARGIN)}}", " " * LABEL)
+    return wrap(text, f"{_MARGIN}{f'{label} ':<{LABEL - len(_MARGIN)}}", " " * LABEL)
 
 
 def paragraph(text: str) -> list[str]:

@@ -11,12 +11,14 @@ from dpaudit.auditing.result import (
     Certificate,
     EpsilonInterval,
     EventCount,
+    FirstFailure,
     FixedTest,
     Recording,
     Verdict,
 )
 from dpaudit.claims import PrivacyClaim
 from dpaudit.reports import exact, findings, numbers, one_run
+from dpaudit.reports.findings import adjacency
 from dpaudit.reports.layout import glued, paragraph, row, table, wrap
 from dpaudit.reports.numbers import unglued
 
@@ -196,7 +198,7 @@ def _p_value(result: AuditResult) -> str:
 
 
 def _pair(certificate: Certificate, result: AuditResult, verbose: int) -> list[str]:
-    lines = row("inputs", certificate.pair)
+    lines = [*row("inputs", certificate.pair), *adjacency(certificate)]
     if len(result.certificates) > 1:
         lines = ["", *lines, *row("", _own(certificate))] if verbose else lines
     lines += _events(certificate, result.confidence, verbose)
@@ -204,6 +206,7 @@ def _pair(certificate: Certificate, result: AuditResult, verbose: int) -> list[s
     lines += _interval(certificate)
     for kind, (d1, d2) in certificate.failures.items():
         lines += row("exceptions", _failure(kind, d1, d2))
+        lines += _first_failure(certificate.first_failures.get(kind))
     return lines + (_workings(certificate) if verbose else [])
 
 
@@ -289,6 +292,14 @@ def _failure(kind: str, d1: int, d2: int) -> str:
     return f"{kind}: {_plural(d1, 'draw')} of d1, {_plural(d2, 'draw')} of d2"
 
 
+def _first_failure(first: FirstFailure | None) -> list[str]:
+    """Return what the first exception of a kind said, and where."""
+    if first is None or not (first.message or first.where):
+        return []
+    said = " ".join(first.message.split()) or "without a message"
+    return row("", f"the first: {said}" + (f" ({first.where})" if first.where else ""))
+
+
 def _workings(certificate: Certificate) -> list[str]:
     fixed = certificate.fixed
     exact = f"ε ≥ {numbers.at_least(fixed.epsilon_lower)}, p {numbers.p_at_most(fixed.p_value)}"
@@ -342,7 +353,9 @@ def _time(result: AuditResult, verbose: int) -> list[str]:
 
 
 def _warnings(result: AuditResult) -> list[str]:
-    return [line for text in warnings_of(result) for line in row("warning", text)]
+    noted = dict.fromkeys(text for one in result.by_pair for text in getattr(one, "notes", ()))
+    said = [("warning", text) for text in warnings_of(result)] + [("note", text) for text in noted]
+    return [line for label, text in said for line in row(label, text)]
 
 
 def warnings_of(result: AuditResult) -> list[str]:

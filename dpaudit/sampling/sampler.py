@@ -69,10 +69,10 @@ class Chunk:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Failures:
-    """Draws that were exceptions: kind -> (draws of d1, draws of d2), and a message of each."""
+    """Draws that were exceptions: kind -> (draws of d1, draws of d2), and the first of each."""
 
     counts: Mapping[str, tuple[int, int]] = field(default_factory=dict)
-    messages: Mapping[str, str] = field(default_factory=dict)
+    first: Mapping[str, Raised] = field(default_factory=dict)
 
     def __add__(self, other: Failures) -> Failures:
         kinds = [*self.counts, *(kind for kind in other.counts if kind not in self.counts)]
@@ -84,7 +84,7 @@ class Failures:
             )
             for kind in kinds
         }
-        return Failures(counts, {**self.messages, **other.messages, **self.messages})
+        return Failures(counts, {**self.first, **other.first, **self.first})
 
     @property
     def total(self) -> int:
@@ -305,16 +305,14 @@ class Sampler:
         raised = [(entry, one) for entry, one in both if isinstance(entry, Raised)]
         if self._fail_on_error:
             raise MechanismError(
-                f"the mechanism raised {raised_words(raised[0][0])} (on_error: fail); with "
+                f"the mechanism raised {raised[0][0].words} (on_error: fail); with "
                 "on_error: outcome an exception is an outcome like any other"
             )
         counts = Counter((entry.kind, one) for entry, one in raised)
-        messages: dict[str, str] = {}
+        first: dict[str, Raised] = {}
         for entry, _ in raised:
-            messages.setdefault(entry.kind, entry.message)
-        return Failures(
-            {kind: (counts[kind, True], counts[kind, False]) for kind in messages}, messages
-        )
+            first.setdefault(entry.kind, entry)
+        return Failures({kind: (counts[kind, True], counts[kind, False]) for kind in first}, first)
 
     def _check_kept(self, chunk: Chunk) -> None:
         """Raise when a later call changes what an earlier one returned."""
@@ -351,12 +349,6 @@ def failures_by_arm(outcomes: Outcomes, is_d1: NDArray[np.bool_]) -> dict[str, t
     """Return how many outcomes of d1 and of d2 were exceptions, by kind."""
     d1, d2 = (failures(outcomes.take(arm)) for arm in (is_d1, ~is_d1))
     return {kind: (d1.get(kind, 0), d2.get(kind, 0)) for kind in {**d1, **d2}}
-
-
-def raised_words(raised: Raised) -> str:
-    """Return an exception in one line."""
-    message = " ".join(raised.message.split())
-    return f"{raised.kind}: {message}" if message else raised.kind
 
 
 def atom_tally(measure: Measure, outcomes: Outcomes, is_d1: NDArray[np.bool_]) -> AtomTally | None:

@@ -17,8 +17,9 @@ from numpy.typing import NDArray
 
 from dpaudit.errors import MechanismError, TargetError
 from dpaudit.outcomes import Raised
-from dpaudit.targets.construction import build
+from dpaudit.targets.construction import build, is_made
 from dpaudit.targets.import_path import resolve
+from dpaudit.targets.origin import origin
 from dpaudit.targets.parameters import NONE, Calling, calling, check_post_process
 from dpaudit.targets.target import (
     AnyTarget,
@@ -32,6 +33,9 @@ from dpaudit.targets.target import (
 from dpaudit.targets.values import resolved
 
 Function = Callable[..., Any]
+
+# So many exceptions of a batch of draws that differ are looked up in the code.
+_MOST_PLACES = 64
 
 # What a draw may raise and still be an outcome; Ctrl-C is not one.
 FAILURES = (Exception, SystemExit)
@@ -153,7 +157,8 @@ class Batches:
         try:
             return self.function(*by_position, **arguments)
         except FAILURES as error:
-            raise batch_failed(self.name, self.batch, size, f"raised {_words(error)}") from error
+            what = f"raised {raised(error).words}"
+            raise batch_failed(self.name, self.batch, size, what) from error
 
 
 def load_mechanism(target: AnyTarget) -> Mechanism:
@@ -168,7 +173,8 @@ def load_mechanism(target: AnyTarget) -> Mechanism:
     if isinstance(target, IsolatedTarget | CommandTarget):
         return _process(target)
     function, post_process = functions(target)
-    how, params = calling(function, target), resolved(target.params)
+    how = calling(function, target, is_made=is_made(target))
+    params = resolved(target.params)
     if how.batch is None:
         return SingleDraws(target.name, function, how, params, post_process)
     return Batches(target.name, function, how, how.batch, params, post_process)
@@ -257,6 +263,7 @@ def collected(draws: Iterator[Any], size: int) -> list[Any]:
     `extend` keeps what came before an exception, and the iterator goes on after it.
     """
     outputs: list[Any] = []
+    seen: dict[tuple[str, str], Raised] = {}
     while len(outputs) < size:
         try:
             outputs.extend(draws)
@@ -264,7 +271,7 @@ def collected(draws: Iterator[Any], size: int) -> list[Any]:
             if len(outputs) < size:
                 outputs.append(raised(StopIteration()))
         except FAILURES as error:
-            outputs.append(raised(error))
+            outputs.append(_seen(error, seen))
     return outputs
 
 
@@ -274,18 +281,26 @@ def _composed(outer: Function, inner: Function) -> Function:
 
 def raised(error: BaseException) -> Raised:
     """Return an exception as an outcome."""
-    return Raised(type(error).__name__, _message(error))
+    return Raised(type(error).__name__, _message(error), origin(error))
+
+
+def _seen(error: BaseException, seen: dict[tuple[str, str], Raised]) -> Raised:
+    """Return `raised`, looking for the line only of the first exceptions that differ: it takes a
+    microsecond, and is shown for the first of a kind."""
+    kind, message = type(error).__name__, _message(error)
+    found = seen.get((kind, message))
+    if found is not None:
+        return found
+    if len(seen) == _MOST_PLACES:
+        return Raised(kind, message)
+    seen[kind, message] = Raised(kind, message, origin(error))
+    return seen[kind, message]
 
 
 def _message(error: BaseException) -> str:
     with suppress(Exception):  # an exception whose own __str__ fails is still an outcome
         return str(error)[:200]
     return ""
-
-
-def _words(error: BaseException) -> str:
-    message = " ".join(_message(error).split())
-    return f"{type(error).__name__}: {message}" if message else type(error).__name__
 
 
 def _as_batch(outputs: Any, name: str, batch: str, size: int) -> list[Any] | NDArray[Any]:

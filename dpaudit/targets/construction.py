@@ -8,7 +8,8 @@ from typing import Any
 
 from dpaudit.errors import TargetError, did_you_mean
 from dpaudit.targets.import_path import listing, public_callables, resolve
-from dpaudit.targets.target import ImportedTarget
+from dpaudit.targets.parameters import init_words
+from dpaudit.targets.target import AnyTarget, ImportedTarget
 from dpaudit.targets.values import resolved
 
 Init = Sequence[Any] | Mapping[str, Any] | None
@@ -30,6 +31,32 @@ def build(target: ImportedTarget) -> Callable[..., Any]:
     return _method(found, target)
 
 
+def is_made(target: AnyTarget) -> bool:
+    """Return whether a constructor or a factory makes what draws, with arguments of its own."""
+    if not isinstance(target, ImportedTarget):
+        return False
+    return target.factory or inspect.isclass(resolve(target.path))
+
+
+def needs_init(target: ImportedTarget) -> str:
+    """Return how to give arguments to what makes a mechanism, for the end of a message."""
+    if not target.params:
+        return "; give its arguments with --init '[…]' (YAML: init: […])"
+    return f"; params are for calls of what it makes, so give it {init_words(target.params)}"
+
+
+def _lacks_arguments(maker: Callable[..., Any], target: ImportedTarget) -> bool:
+    if target.init is not None:
+        return False
+    try:
+        inspect.signature(maker).bind()
+    except TypeError:
+        return True
+    except ValueError:  # a compiled one, without a signature
+        pass
+    return False
+
+
 def _made(maker: Callable[..., Any], target: ImportedTarget) -> Any:
     init = resolved(target.init)
     try:
@@ -39,6 +66,7 @@ def _made(maker: Callable[..., Any], target: ImportedTarget) -> Any:
         reason = " ".join(str(error).split())[:300]
         raise TargetError(
             f"{target.path} cannot be made with {given}: {type(error).__name__}: {reason}"
+            f"{needs_init(target) if _lacks_arguments(maker, target) else ''}"
         ) from error
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -13,6 +12,7 @@ from dpaudit.errors import DatasetError, DpauditError, did_you_mean
 from dpaudit.targets.csv_files import read_columns, read_rows
 from dpaudit.targets.files import TOO_DEEP, near_file, read_npy
 from dpaudit.targets.frames import LIBRARIES, frame
+from dpaudit.targets.json_values import DuplicateKey, parse_json
 from dpaudit.targets.values import IMPORT, resolved, written
 
 Reader = Callable[[Path], Any]
@@ -32,11 +32,22 @@ def parse_dataset(text: str) -> Any:
     if not text.strip():
         raise DatasetError("the dataset is empty; write null if None is meant, '\"\"' for no text")
     try:
-        return json.loads(text)
+        return parse_json(text)
+    except DuplicateKey as error:
+        raise DatasetError(f"dataset {_short(text)!r}: {error}") from None
     except ValueError:
         return _parse_yaml(text, f"dataset {_short(text)!r}")
     except RecursionError:
         raise DatasetError(f"dataset {_short(text)!r} is {TOO_DEEP}") from None
+
+
+def check_no_file(text: str) -> None:
+    """Raise DatasetError for the name of a file that is there; in quotes it is a mere text."""
+    if Path(text).suffix.lower() in READERS and Path(text).is_file():
+        raise DatasetError(
+            f"{_short(text)!r} is the name of a file; did you mean @{text}? (For the text itself, "
+            f"write '\"{text}\"'.)"
+        )
 
 
 def load_dataset(
@@ -76,9 +87,10 @@ def _dereferenced(value: Any, base: Path | None, readers: Mapping[str, Reader]) 
 def _read(name: str, base: Path | None, readers: Mapping[str, Reader]) -> Any:
     reader = readers.get(Path(name).suffix.lower())
     if reader is None:
+        near = "" if Path(name).suffix else near_file(Path(name))
         raise DatasetError(
             f"dataset @{name}: files of type {Path(name).suffix or 'unknown'!r} are not read; "
-            f"known: {', '.join(readers)}.{did_you_mean(Path(name).suffix, readers)}"
+            f"known: {', '.join(readers)}.{near or did_you_mean(Path(name).suffix, readers)}"
         )
     file = find_file(name, base)
     if file is None:
@@ -99,7 +111,9 @@ def _near(name: str, base: Path | None) -> str:
 
 def _read_json(file: Path) -> Any:
     try:
-        return json.loads(file.read_text("utf-8-sig"))
+        return parse_json(file.read_text("utf-8-sig"))
+    except DuplicateKey as error:
+        raise DatasetError(str(error)) from None
     except ValueError as error:
         raise DatasetError(f"not valid JSON: {error}") from None
     except RecursionError:

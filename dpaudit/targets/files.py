@@ -18,8 +18,10 @@ TOO_DEEP = "nested too deeply, lists in lists hundreds of times over; make it fl
 def near_file(missing: Path) -> str:
     """Return `" Did you mean 'x'?"` for the name beside a missing file that is nearest, or `""`.
 
-    Where its folder is missing, too, for the folder.
+    Where its folder is missing, too, for the folder. What is there and is a folder is called one.
     """
+    if missing.is_dir():
+        return " That is a folder; name a file."
     while not missing.parent.is_dir() and missing != missing.parent:
         missing = missing.parent
     names: list[str] = []

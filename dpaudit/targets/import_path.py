@@ -27,8 +27,8 @@ def resolve(path: str) -> Any:
     `path/to/file.py:attr`; `attr` may be dotted. Raises TargetError, which lists what is there.
     """
     module_name, attribute = split(path)
-    _make_importable(os.getcwd())
-    module = _file_module(module_name) if is_file(module_name) else _named_module(module_name)
+    make_importable(os.getcwd())
+    module = file_module(module_name) if is_file(module_name) else _named_module(module_name)
     found: Any = module
     for name in attribute.split("."):
         found = _attribute(found, name, path)
@@ -40,6 +40,11 @@ def split(path: str) -> tuple[str, str]:
     module_name, colon, attribute = path.rpartition(":")
     if not colon:
         raise TargetError(_without_colon(path))
+    if "::" in path:
+        raise TargetError(f"target {path!r}: write one colon, {_with_one_colon(path)}")
+    if module_name and "(" in attribute:
+        named = f"{module_name}:{attribute.partition('(')[0]}"
+        raise TargetError(f"target {path!r}: name the function alone, without a call, {named}")
     if not module_name or not all(part.isidentifier() for part in attribute.split(".")):
         raise TargetError(f"target {path!r} is not an import path; write package.module:function")
     return module_name, attribute
@@ -80,6 +85,12 @@ def listing(names: Iterable[str]) -> str:
     return ", ".join(names[:LISTED]) + more
 
 
+def _with_one_colon(path: str) -> str:
+    """Return what `file.py::Class::method`, as pytest has it, is to dpaudit."""
+    module_name, _, attribute = path.partition("::")
+    return f"{module_name}:{attribute.replace('::', '.').replace(':', '.')}"
+
+
 def _without_colon(path: str) -> str:
     if path.endswith(".py"):
         return f"target {path!r} names a file only; add the function: {path}:NAME"
@@ -88,12 +99,20 @@ def _without_colon(path: str) -> str:
     head, _, tail = path.rpartition(".")
     if head and _is_package(head) and not hasattr(_named_module(head), tail):
         return _no_such_module(path, path)
-    example = f"{head}:{tail}" if head and tail else f"{path}:NAME"
+    example = _in_file(path) or (f"{head}:{tail}" if head and tail else f"{path}:NAME")
     return f"target {path!r} has no ':' between module and function; write {example}"
 
 
+def _in_file(path: str) -> str:
+    """Return what `folder/file/function` is meant to be, or `folder/file`, if there is the file."""
+    head, _, tail = path.rpartition("/")
+    if Path(f"{path}.py").is_file():
+        return f"{path}.py:NAME"
+    return f"{head}.py:{tail}" if head and Path(f"{head}.py").is_file() else ""
+
+
 def _is_module(name: str) -> bool:
-    _make_importable(os.getcwd())
+    make_importable(os.getcwd())
     with suppress(Exception, SystemExit):  # of the code of the packages that it is in
         return importlib.util.find_spec(name) is not None
     return False
@@ -146,7 +165,8 @@ def _named_module(name: str) -> ModuleType:
         raise _broken(name, error) from error
 
 
-def _make_importable(folder: str) -> None:
+def make_importable(folder: str) -> None:
+    """Let modules in a folder be imported, as those in the working directory under `python -m`."""
     if folder not in sys.path and "" not in sys.path:
         sys.path.insert(0, folder)
 
@@ -163,15 +183,25 @@ def _no_such_module(name: str, missing: str) -> str:
 
 def _siblings(parent: str) -> Iterator[str]:
     """Yield the public modules in a package; of the whole path for the empty name."""
-    folders = getattr(sys.modules.get(parent), "__path__", []) if parent else None
-    found = pkgutil.iter_modules(folders)
-    return (module.name for module in found if not module.name.startswith("_"))
+    if not parent:
+        yield from modules_on_path()
+        return
+    for module in pkgutil.iter_modules(getattr(sys.modules.get(parent), "__path__", [])):
+        if not module.name.startswith("_"):
+            yield module.name
+
+
+def modules_on_path() -> list[str]:
+    """Return the public modules that a user may have meant: those of Python itself never are."""
+    names = (module.name for module in pkgutil.iter_modules())
+    return [one for one in names if one[0] != "_" and one not in sys.stdlib_module_names]
 
 
 _FILE_PREFIX = "dpaudit_file_"
 
 
-def _file_module(name: str) -> ModuleType:
+def file_module(name: str) -> ModuleType:
+    """Return the module of a Python file, which is run the first time. Raises TargetError."""
     file = Path(name).resolve()
     if not file.is_file():
         raise TargetError(_no_such_file(name, file))

@@ -23,6 +23,7 @@ from dpaudit.errors import MechanismError, TargetError, UsageError
 from dpaudit.targets import worker
 from dpaudit.targets.adapter import batch_failed, batch_wrong, plain
 from dpaudit.targets.child import GLANCE, Child, Ended, TimedOut
+from dpaudit.targets.construction import needs_init
 from dpaudit.targets.exchange import array, parsed, pickled, request
 from dpaudit.targets.parameters import Calling, calling, check_post_process
 from dpaudit.targets.succession import Succession
@@ -84,7 +85,7 @@ class Worker:
             ) from None
         except MechanismError as error:
             doubts = target.limits.doubts() if _LACKS.search(str(error)) else ""
-            raise TargetError(f"{error}{doubts}") from None
+            raise TargetError(f"{error}{doubts}{_remedy(str(error), target.target)}") from None
         return reply
 
     def take(self, number: int, dataset: Any) -> None:
@@ -309,6 +310,11 @@ class _Patience:
         return self._seconds - (now - self._since)
 
 
+def _remedy(message: str, target: ImportedTarget | CallableTarget) -> str:
+    lacks = "cannot be made with no init: TypeError" in message
+    return needs_init(target) if lacks and isinstance(target, ImportedTarget) else ""
+
+
 def _until(end: float) -> float:
     return end - time.monotonic()
 
@@ -346,7 +352,8 @@ def _calling(reply: Any, target: ImportedTarget | CallableTarget) -> Calling:
     """Return how to call a mechanism elsewhere, by what is replied of its parameters."""
     if target.post_process is not None:
         check_post_process(_stub(reply["process"]), f"of {target.name}")
-    return calling(_stub(reply["parameters"]), target)
+    made = isinstance(target, ImportedTarget) and (target.factory or target.call is not None)
+    return calling(_stub(reply["parameters"]), target, is_made=made)
 
 
 def _stub(parameters: Sequence[Any] | None) -> Any:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from inspect import Parameter
@@ -18,6 +19,12 @@ NONE = "none"
 _POSITIONAL = (Parameter.POSITIONAL_ONLY, Parameter.POSITIONAL_OR_KEYWORD)
 _BY_NAME = (Parameter.POSITIONAL_OR_KEYWORD, Parameter.KEYWORD_ONLY)
 _VARIABLE = (Parameter.VAR_POSITIONAL, Parameter.VAR_KEYWORD)
+# What a parameter is called that takes how many outputs are wanted.
+_COUNT = re.compile(
+    r"[nkm]|((n|num|number)_?(of_)?)?(batch|count|draws|reps|samples|shots|size|times|trials)"
+    r"|num|number|\w+_(count|size)",
+    re.IGNORECASE,
+)
 
 
 # What generators of random numbers are called elsewhere.
@@ -51,11 +58,17 @@ class Calling:
     data: str | None = None
 
 
-def calling(function: Callable[..., Any], target: ImportedTarget | CallableTarget) -> Calling:
+def calling(
+    function: Callable[..., Any],
+    target: ImportedTarget | CallableTarget,
+    *,
+    is_made: bool = False,
+) -> Calling:
     """Return how to call the `function` of a target. Raises TargetError when it cannot be called as
     asked.
 
-    A callable without a readable signature (compiled ones) is taken at the user's word.
+    is_made: something made it, which takes arguments of its own (init). A callable without a
+    readable signature (compiled ones) is taken at the user's word.
     """
     name, params, naming = target.name, target.params, Naming.of(target)
     _check_kind(function, name)
@@ -66,14 +79,21 @@ def calling(function: Callable[..., Any], target: ImportedTarget | CallableTarge
         return Calling(batch, rng, naming.data)
     parameters = dict(signature.parameters)
     first = _dataset_parameter(parameters, name, naming)
+    _check_bound(first, name)
     dataset = parameters.pop(first, None)  # ** may take it
     batch = _batch_parameter(parameters, name, params, naming.batch)
     rng = _rng_parameter(parameters, name, params, naming.rng)
-    _check_params(parameters, name, params, first)
+    _check_params(parameters, name, params, first, is_made=is_made)
     _check_complete(parameters, name, first, {*params, batch, rng})
     is_first = first == next(iter(signature.parameters))
     by_name = dataset is None or dataset.kind is Parameter.KEYWORD_ONLY or not is_first
     return Calling(batch, rng, first if by_name else None)
+
+
+def init_words(arguments: Mapping[str, Any]) -> str:
+    """Return how arguments are given to what makes a mechanism."""
+    listed = ", ".join(f"{name}: {value!r}" for name, value in arguments.items())
+    return f"--init '{{{listed}}}' (YAML: init: {{{listed}}})"
 
 
 def check_post_process(function: Any, name: str, role: str = "post_process") -> None:
@@ -100,7 +120,8 @@ def _check_kind(function: Callable[..., Any], name: str) -> None:
         if inspect.isgeneratorfunction(one):
             raise TargetError(
                 f"{name} is a generator function, which yields instead of returning one output; "
-                "give a plain function, e.g. def draw(dataset): return next(mechanism(dataset))"
+                "give a plain function of all that it yields, "
+                "e.g. def draw(dataset): return list(mechanism(dataset))"
             )
 
 
@@ -168,6 +189,20 @@ def _check_no_generator(
     )
 
 
+def _check_bound(dataset: str, name: str) -> None:
+    """Raise for a method that was found in its class, where no object comes with it."""
+    module, colon, attribute = name.rpartition(":")
+    owner, _, method = attribute.rpartition(".")
+    if dataset != "self" or not owner:
+        return
+    found = f"{module}{colon}{owner}"
+    remedy = f"use {found} --call {method} (YAML: mechanism: {found}, call: {method})"
+    raise TargetError(
+        f"{name} is a method, which needs an object of its class; "
+        + (remedy if colon else f"give that of an object, {owner}(…).{method}")
+    )
+
+
 def _named(parameters: Mapping[str, Parameter]) -> list[str]:
     return [name for name, one in parameters.items() if one.kind in _BY_NAME]
 
@@ -213,17 +248,23 @@ def _asked_for(parameters: Mapping[str, Parameter], name: str, asked: str, what:
 
 
 def _check_params(
-    parameters: Mapping[str, Parameter], name: str, params: Mapping[str, Any], dataset: str
+    parameters: Mapping[str, Parameter],
+    name: str,
+    params: Mapping[str, Any],
+    dataset: str,
+    *,
+    is_made: bool,
 ) -> None:
     if _takes_any_name(parameters):
         return
     names = _named(parameters)
-    for given in params:
+    for given, value in params.items():
         if given == dataset:
             raise TargetError(f"params: {given!r} is the dataset of {name}; give it as d1 and d2")
         if given not in names:
             raise TargetError(
                 f"{name} has no parameter {given!r}.{did_you_mean(given, names)}{_takes(names)}"
+                + (f" For what makes it, give {init_words({given: value})}" if is_made else "")
             )
 
 
@@ -257,6 +298,12 @@ def _needed(missing: str, dataset: str) -> str:
             f"--data-arg {missing} (YAML: rng_arg: {dataset}, data_arg: {missing}), else {given}"
         )
     return (
-        f"{missing!r}, which has no default; give {given}, or --data-arg {missing} "
-        f"(YAML: data_arg: {missing}) if it takes the dataset"
+        f"{missing!r}, which has no default; give {given}{_or_batch(missing)}, or "
+        f"--data-arg {missing} (YAML: data_arg: {missing}) if it takes the dataset"
     )
+
+
+def _or_batch(name: str) -> str:
+    if _COUNT.fullmatch(name) is None:
+        return ""
+    return f", or --batch-arg {name} (batch_arg: {name}) if it is how many outputs are wanted"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -14,6 +13,7 @@ from numpy.typing import NDArray
 from dpaudit.errors import DatasetError, did_you_mean
 from dpaudit.stats.one_run import Guesses
 from dpaudit.targets.files import TOO_DEEP, near_file, read_npy
+from dpaudit.targets.json_values import DuplicateKey, parse_json
 
 Raw = list[Any] | NDArray[Any]
 # Of one column: its values. Named columns of equal length are a table.
@@ -162,7 +162,9 @@ def _read_jsonl(file: Path) -> list[Any]:
 
 def _json(number: int, line: str) -> Any:
     try:
-        return json.loads(line)
+        return parse_json(line)
+    except DuplicateKey as error:
+        raise DatasetError(f"line {number}: {error}") from None
     except ValueError as error:
         raise DatasetError(f"line {number} is not valid JSON: {error}") from None
     except RecursionError:

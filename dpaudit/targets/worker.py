@@ -1,9 +1,10 @@
-"""Draws for dpaudit in a process of its own: a script for Python 3.8 and later, alone.
+"""Draws for dpaudit in a process of its own: a script for Python 3.8 and later.
 
-It uses the standard library, and NumPy only where the mechanism does. dpaudit starts it, sends
-pickles of requests to its standard input and reads the replies, a line of JSON each. The outcome of
-a single draw is put into memory that both share as soon as it is made, and counted there: whatever
-ends this process, no draw that it made is lost, and it is known which one was under way.
+It uses origin.py beside it, the standard library, and NumPy only where the mechanism does. dpaudit
+starts it, sends pickles of requests to its standard input and reads the replies, a line of JSON
+each. The outcome of a single draw is put into memory that both share as soon as it is made, and
+counted there: whatever ends this process, no draw that it made is lost, and it is known which one
+was under way.
 """
 
 from __future__ import annotations
@@ -26,6 +27,13 @@ TYPE_CHECKING = False  # spares the import of typing
 if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
+
+if __name__ == "__main__":  # the file beside this one, which must not hide a module of the user's
+    from origin import raised, words  # type: ignore[import-not-found]  # a script beside a script
+
+    del sys.modules["origin"]
+else:
+    from dpaudit.targets.origin import raised, words
 
 # Draws of a request at most, and bytes for outcomes that are not plain numbers.
 SLOTS = 8192
@@ -123,21 +131,6 @@ _FORMS: dict[tuple[str, str], Callable[[Any], Any]] = {
 }
 
 
-def raised(error: BaseException) -> Any:
-    """Return an exception as JSON has it."""
-    kind = "out of memory" if isinstance(error, MemoryError) else type(error).__name__
-    try:
-        return {"$raised": [kind, str(error)[:200]]}
-    except Exception:  # noqa: BLE001  # an exception whose own __str__ fails is still an outcome
-        return {"$raised": [kind, ""]}
-
-
-def words(error: BaseException) -> str:
-    """Return an exception in one line, without the advice that NumPy puts in front."""
-    message = " ".join(str(error).rpartition("Original error was: ")[2].split())[:300]
-    return f"{type(error).__name__}: {message}" if message else type(error).__name__
-
-
 def _built(asked: dict[str, Any]) -> Callable[..., Any]:
     found, init, path = _resolved(asked["path"]), asked["init"], asked["path"]
     if asked["factory"] or isinstance(found, type):
@@ -159,7 +152,7 @@ def _signature(function: Any) -> Any:
     """Return names, kinds and defaults of parameters; None where they cannot be read."""
     inspect: Any = importlib.import_module("inspect")
     if inspect.iscoroutinefunction(function) or inspect.isgeneratorfunction(function):
-        raise Refused(f"{function!r} is an async or a generator function; give a plain one")
+        raise Refused(f"{function!r} is an async or a generator function; return all at once")
     try:
         parameters = inspect.signature(function).parameters.values()
     except (TypeError, ValueError):

@@ -137,3 +137,29 @@ def test_one_message_with_the_remedy(
     assert result.stdout == ""
     assert result.stderr.count("\n") == 1
     assert re.search(message, result.stderr), result.stderr
+
+
+def test_a_copy_of_the_first_file_is_no_second_sample(dpaudit: Any, files: list[str]) -> None:
+    draws = np.load(files[0])
+    copy, texts = Path(files[1]), [Path(one).with_suffix(".csv") for one in files]
+    copy.write_bytes(Path(files[0]).read_bytes())
+    for text, form in zip(texts, ("{!r}", " {:.20e}"), strict=True):
+        text.write_text("\n".join(["output", *map(form.format, draws.tolist())]))
+    for d1, d2 in ((files[0], copy), texts):
+        result = dpaudit("bound", d1, d2, "--epsilon", "1")
+        assert (result.exit_code, result.stdout) == (2, "")
+        assert f"the same, one after the other (d1 = {d1}, d2 = {d2})" in result.stderr
+        assert result.stderr.count("\n") == 1
+
+
+def test_equal_samples_of_one_value_and_of_another_order_are_samples(
+    dpaudit: Any, tmp_path: Path
+) -> None:
+    d1, d2 = tmp_path / "d1.npy", tmp_path / "d2.npy"
+    np.save(d1, np.zeros(1_000))
+    np.save(d2, np.zeros(1_000))
+    assert dpaudit("bound", d1, d2, "--epsilon", "1").exit_code == 0
+    bits = np.random.default_rng(0).integers(2, size=1_000)
+    np.save(d1, bits)
+    np.save(d2, bits[::-1])
+    assert dpaudit("bound", d1, d2, "--epsilon", "1").exit_code == 0

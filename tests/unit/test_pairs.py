@@ -16,6 +16,7 @@ from dpaudit.pairs import (
     check_pair,
     describe_pair,
     fingerprint,
+    notes,
     parse_adjacency,
 )
 
@@ -199,3 +200,71 @@ def test_describe_pair_is_short() -> None:
     assert describe_pair("@rows.csv", "a") == "d1 = @rows.csv, d2 = 'a'"
     assert "array of shape (100,)" in describe_pair(np.zeros(100), 0)
     assert len(describe_pair(list(range(100)), 0)) < 60
+
+
+def noted(d1: Any, d2: Any, group: int = 1, adjacency: Any = None) -> bool:
+    pair = NeighbouringPair(d1, d2, parse_adjacency(adjacency))
+    return bool(notes(pair, group))
+
+
+@pytest.mark.parametrize(
+    ("d1", "d2"),
+    [
+        ([1, 2, 3], [1, 4, 3]),
+        ([1, 2, 3], [3, 2, 4]),
+        ((1,), (2,)),
+        ([{"age": 1}, {"age": 2}], [{"age": 1}, {"age": 3}]),
+        ([[1, 2], [3, 4]], [[1, 2], [3, 5]]),
+        (np.array([1, 2]), np.array([1, 3])),
+        (np.zeros((3, 2)), np.eye(3, 2, k=-2)),
+        ({1, 2}, {1, 3}),
+        (frozenset("ab"), frozenset("ac")),
+    ],
+)
+def test_one_record_in_the_place_of_another(d1: Any, d2: Any) -> None:
+    assert noted(d1, d2)
+    assert not noted(d1, d2, group=2)
+    assert not noted(d1, d2, adjacency="replace")
+
+
+@pytest.mark.parametrize(
+    ("d1", "d2"),
+    [
+        (0, 1),
+        (0.5, None),
+        ("abc", "abd"),
+        (b"abc", b"abd"),
+        (np.array(1), np.array(2)),
+        (np.float64(1), np.float64(2)),
+        ({"age": 1}, {"age": 2}),
+        ([], []),
+        ([1, 2], [1, 2]),
+        ([1, 2], [2, 1]),
+        ([1, 2], [1]),
+        ([1, 2], [3, 4]),
+        ({1, 2}, {1}),
+        ([1], 1),
+        (np.zeros(200_000), np.arange(200_000) == 0),
+    ],
+)
+def test_what_is_no_replacement_or_has_no_records(d1: Any, d2: Any) -> None:
+    assert not noted(d1, d2)
+
+
+def test_one_row_of_a_frame_in_the_place_of_another() -> None:
+    pandas = pytest.importorskip("pandas")
+    frame, other = (pandas.DataFrame({"a": [1, 2], "b": ["x", one]}) for one in "yz")
+    assert noted(frame, other)
+    assert noted(frame["b"], other["b"])
+    assert not noted(frame, frame.iloc[:1])
+
+
+def test_a_group_may_differ_in_more() -> None:
+    pair = NeighbouringPair([1, 2, 3], [4, 5, 3], parse_adjacency("replace"))
+    assert check_pair(pair, 2) == ()
+    with pytest.raises(DatasetError, match="in a group of 3 at most 3 rows"):
+        check_pair(NeighbouringPair([1, 2], [4, 5], parse_adjacency("add-remove")), 3)
+    assert check_pair(NeighbouringPair([1, 2], [1, 3], parse_adjacency("add-remove")), 2) == ()
+    assert check_pair(NeighbouringPair([0, 0], [1, 1], parse_adjacency("l1:1")), 2) == ()
+    with pytest.raises(DatasetError, match="allows at most 2 in a group of 2"):
+        check_pair(NeighbouringPair([0, 0], [1, 2], parse_adjacency("l1:1")), 2)

@@ -17,7 +17,7 @@ import pytest
 
 from dpaudit.errors import MechanismError, TargetError
 from dpaudit.outcomes import Raised, from_raw
-from dpaudit.targets import worker
+from dpaudit.targets import origin, worker
 from dpaudit.targets.adapter import load_mechanism
 from dpaudit.targets.target import (
     ComposedTarget,
@@ -43,15 +43,16 @@ def interpreters() -> Iterator[str]:
 PYTHONS = list(interpreters())
 
 
-def test_the_worker_is_written_for_python_3_8() -> None:
-    source = Path(worker.__file__).read_text(encoding="utf-8")
+@pytest.mark.parametrize("script", [worker, origin])
+def test_the_worker_is_written_for_python_3_8(script: Any) -> None:
+    source = Path(script.__file__).read_text(encoding="utf-8")
     tree = ast.parse(source, feature_version=(3, OLDEST))
     imported = {
         (one.names[0].name if isinstance(one, ast.Import) else str(one.module)).partition(".")[0]
         for one in ast.walk(tree)
         if isinstance(one, ast.Import | ast.ImportFrom)
     }
-    assert imported <= sys.stdlib_module_names
+    assert imported <= {*sys.stdlib_module_names, "origin", "dpaudit"}
 
 
 @pytest.mark.parametrize("python", PYTHONS)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -11,11 +12,13 @@ from numpy.typing import NDArray
 
 from dpaudit.auditing.journal.records import Record
 from dpaudit.draws import FreshDraws
+from dpaudit.outcomes import Raised
 from dpaudit.outcomes.packing import pack, unpack
 from dpaudit.sampling.sampler import Drawn, Failures, Head, Probe
 from dpaudit.tally import AtomTally, RangeTally, Tally
 
 _IS_D1 = "is_d1"
+_NOWHERE: Mapping[str, str] = MappingProxyType({})
 
 
 def words_of(drawn: Drawn) -> dict[str, Any]:
@@ -28,7 +31,12 @@ def words_of(drawn: Drawn) -> dict[str, Any]:
     if drawn.declared is not None:
         words["declared"] = [_atoms_words(drawn.declared.atoms), drawn.declared.undeclared]
     if drawn.failures.counts:
-        words["failures"] = [dict(drawn.failures.counts), dict(drawn.failures.messages)]
+        first = drawn.failures.first.values()
+        words["failures"] = [
+            dict(drawn.failures.counts),
+            {one.kind: one.message for one in first},
+            {one.kind: one.where for one in first},
+        ]
     if drawn.head is not None:
         words["head"] = [coded(drawn.head.keys), coded(drawn.head.is_d1)]
     if drawn.probe is not None:
@@ -85,8 +93,14 @@ def _declared(atoms: list[Any], undeclared: str | None) -> RangeTally:
     return RangeTally(_atoms(atoms), undeclared)
 
 
-def _failures(counts: Mapping[str, list[int]], messages: Mapping[str, str]) -> Failures:
-    return Failures({kind: (d1, d2) for kind, (d1, d2) in counts.items()}, messages)
+def _failures(
+    counts: Mapping[str, list[int]],
+    messages: Mapping[str, str],
+    places: Mapping[str, str] = _NOWHERE,
+) -> Failures:
+    """Return failures; older journals do not say where they were raised."""
+    first = {kind: Raised(kind, one, places.get(kind, "")) for kind, one in messages.items()}
+    return Failures({kind: (d1, d2) for kind, (d1, d2) in counts.items()}, first)
 
 
 def _head(keys: str, is_d1: str) -> Head:

@@ -34,7 +34,7 @@ from dpaudit.targets.values import references
 Request = dict[str, list[str]]
 
 # What neither the draws nor what is made of them depend on.
-_FREE = ("name", "workers", "executor", "expect", "journal", "resume", "request")
+_FREE = ("name", "workers", "executor", "expect", "group", "journal", "resume", "request")
 _CODE = "the code of "
 _LONGEST = 80
 _FIXED = (

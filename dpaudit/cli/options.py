@@ -1,0 +1,42 @@
+"""Options that a command line may give once: a second value is refused, not silently the last."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import partial
+from typing import Any
+
+import click
+from click.core import ParameterSource
+
+
+class SingleOption(click.Option):
+    """An option that says one thing, however often it says it. Flags, and those that repeat, are
+    what they are everywhere."""
+
+    def add_to_parser(self, parser: Any, ctx: click.Context) -> None:
+        """Let the parser keep every value that is given."""
+        if self.multiple or self.count or self.is_flag:
+            super().add_to_parser(parser, ctx)
+        else:
+            parser.add_option(
+                obj=self, opts=self.opts, dest=self.name, action="append", nargs=self.nargs
+            )
+
+    def consume_value(
+        self, ctx: click.Context, opts: Mapping[str, Any]
+    ) -> tuple[Any, ParameterSource]:
+        """Return the value. Raises UsageError for two that differ."""
+        given = opts.get(self.name or "")
+        if not isinstance(given, list) or self.multiple:
+            return super().consume_value(ctx, opts)
+        for other in given:
+            if other != given[0]:
+                name = self.opts[0]
+                raise click.UsageError(
+                    f"{name} is given twice, as {given[0]} and {other}; give one of them", ctx
+                )
+        return super().consume_value(ctx, {**opts, self.name or "": given[0]})
+
+
+option = partial(click.option, cls=SingleOption)

@@ -1,0 +1,61 @@
+"""What an exception says, and where it was raised: the line that its author can change.
+
+For Python 3.8 and without dpaudit, since worker.py uses it in a process of its own.
+"""
+
+from __future__ import annotations
+
+import os
+from functools import lru_cache
+
+_OURS = __file__.rpartition(os.sep)[0].rpartition(os.sep)[0] + os.sep
+_PYTHONS = os.__file__.rpartition(os.sep)[0] + os.sep
+_INSTALLED = tuple(f"{os.sep}{kind}-packages{os.sep}" for kind in ("site", "dist"))
+_OWN, _FOREIGN, _NOT_SHOWN = range(3)
+
+
+def raised(error: BaseException) -> dict[str, list[str]]:
+    """Return an exception as JSON has it."""
+    kind = "out of memory" if isinstance(error, MemoryError) else type(error).__name__
+    try:
+        message = str(error)[:200]
+    except Exception:  # noqa: BLE001  # an exception whose own __str__ fails is still an outcome
+        message = ""
+    return {"$raised": [kind, message, origin(error)]}
+
+
+def words(error: BaseException) -> str:
+    """Return an exception in one line, without the advice that NumPy puts in front."""
+    message = " ".join(str(error).rpartition("Original error was: ")[2].split())[:300]
+    return f"{type(error).__name__}: {message}" if message else type(error).__name__
+
+
+def origin(error: BaseException) -> str:
+    """Return the file and line that raised an error, `mine.py:12`; nothing where none is known.
+
+    The innermost line in a file of the user's own, else the innermost of all but ours: which call
+    made a library raise helps more than where it did.
+    """
+    step, found, best = error.__traceback__, None, _FOREIGN
+    while step is not None:
+        rank = _rank(step.tb_frame.f_code.co_filename)
+        if rank <= best:
+            found, best = step, rank
+        step = step.tb_next
+    return "" if found is None else _place(found.tb_frame.f_code.co_filename, found.tb_lineno)
+
+
+@lru_cache(maxsize=1024)
+def _rank(file: str) -> int:
+    # What is made of a text, such as the calls that the adapter writes, has no file to look into.
+    if file.startswith((_OURS, "<")):
+        return _NOT_SHOWN
+    is_foreign = file.startswith(_PYTHONS) or any(map(file.__contains__, _INSTALLED))
+    return _FOREIGN if is_foreign else _OWN
+
+
+@lru_cache(maxsize=1024)
+def _place(file: str, line: int) -> str:
+    here = os.getcwd() + os.sep
+    inside = file[len(here) :] if file.startswith(here) else file  # noqa: FURB188  # since 3.9
+    return f"{inside}:{line}"

@@ -1,0 +1,312 @@
+"""Requests that are nearly right: the message says what was meant, in words that work."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dpaudit.cli.main import cli
+
+MECHANISMS = """
+import numpy as np
+
+def laplace(x, rng):
+    return x + rng.laplace()
+
+def generator(x):
+    yield x
+
+def iterator(x):
+    return map(float, [x, x])
+
+def counted(x, n):
+    return [x] * n
+
+def scaled(x, epsilon):
+    return x
+
+def make(scale):
+    return lambda x, rng: x + rng.laplace(scale=scale)
+
+def make_default(scale=1):
+    return lambda x, rng: x + rng.laplace(scale=scale)
+
+class GaussCount:
+    def __init__(self, scale=1.0):
+        self.scale = scale
+
+    def release(self, rows, rng):
+        return rows + rng.normal(scale=self.scale)
+"""
+ASKED = ("--d1", "0", "--d2", "1", "--epsilon", "1", "--samples", "2000")
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A working directory that holds mechanisms and data."""
+    (tmp_path / "m.py").write_text(MECHANISMS)
+    (tmp_path / "people.csv").write_text("1\n2\n")
+    for name in ("audits.yaml", "AUDIT.yml"):
+        (tmp_path / name).touch()
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+REFUSED: dict[str, tuple[tuple[str, ...], str]] = {
+    "a generator": (("m.py:generator", *ASKED), "return list(mechanism(dataset))"),
+    "a method": (
+        ("m.py:GaussCount.release", *ASKED),
+        "use m.py:GaussCount --call release (YAML: mechanism: m.py:GaussCount, call: release)",
+    ),
+    "a method, isolated": (
+        ("m.py:GaussCount.release", *ASKED, "--isolate"),
+        "use m.py:GaussCount --call release",
+    ),
+    "a batch parameter": (
+        ("m.py:counted", *ASKED),
+        "--param n=VALUE (YAML: params: {n: VALUE}), or --batch-arg n (batch_arg: n) if it is",
+    ),
+    "a factory's parameter": (
+        ("m.py:make", *ASKED, "--factory", "--param", "scale=2"),
+        "missing 1 required positional argument: 'scale'; params are for calls of what it makes, "
+        "so give it --init '{scale: 2}' (YAML: init: {scale: 2})",
+    ),
+    "a factory's parameter, isolated": (
+        ("m.py:make", *ASKED, "--factory", "--param", "scale=2", "--isolate"),
+        "so give it --init '{scale: 2}'",
+    ),
+    "a factory's optional parameter": (
+        ("m.py:make_default", *ASKED, "--factory", "--param", "scale=2"),
+        "has no parameter 'scale'. Besides the dataset it takes: rng. For what makes it, give "
+        "--init '{scale: 2}'",
+    ),
+    "a constructor's parameter": (
+        ("m.py:GaussCount", *ASKED, "--call", "release", "--param", "scale=2"),
+        "For what makes it, give --init '{scale: 2}'",
+    ),
+    "a factory without arguments": (
+        ("m.py:make", *ASKED, "--factory"),
+        "give its arguments with --init '[…]' (YAML: init: […])",
+    ),
+    "two colons": (("m.py::laplace", *ASKED), "write one colon, m.py:laplace"),
+    "a test's name": (
+        ("m.py::GaussCount::release", *ASKED),
+        "write one colon, m.py:GaussCount.release",
+    ),
+    "JSON": (("batch.json",), "configurations are YAML, so a file of audits is named batch.yaml"),
+    "TOML": (("batch.toml",), "configurations are YAML"),
+    "a file": (
+        ("m.py:laplace", "--d1", "people.csv", "--d2", "1", "--epsilon", "1"),
+        "--d1: 'people.csv' is the name of a file; did you mean @people.csv?",
+    ),
+    "two words": (("m.py", "laplace", *ASKED), "Did you mean 'm.py:laplace'?"),
+    "a call": (("m.py:laplace()", *ASKED), "name the function alone, without a call, m.py:laplace"),
+    "a slash": (("m/laplace", *ASKED), "write m.py:laplace"),
+    "no ending": (("./m", *ASKED), "write ./m.py:NAME"),
+    "another case": (("AUDITS.yaml",), "'AUDITS.yaml'. Did you mean 'audits.yaml'?"),
+    "no quotes": (
+        ("m.py:laplace", "--d1", "[1,", "2]", "--d2", "1", "--epsilon", "1"),
+        "put quotes around a value with spaces",
+    ),
+    "a file without its ending": (
+        ("m.py:laplace", "--d1", "@people", "--d2", "1", "--epsilon", "1"),
+        "Did you mean 'people.csv'?",
+    ),
+    "a folder for a program": (
+        ("m.py:laplace", *ASKED, "--python", "/tmp"),
+        "there is no program '/tmp'. That is a folder; name a file.",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_what_was_meant(dpaudit: Any, name: str) -> None:
+    words, said = REFUSED[name]
+    result = dpaudit("run", *words)
+    assert result.exit_code == 2, result.output
+    assert result.stderr.count("\n") == 1
+    assert said in result.stderr
+
+
+def test_what_the_messages_say_works(dpaudit: Any) -> None:
+    for words in (
+        ("m.py:GaussCount", "--call", "release"),
+        ("m.py:GaussCount", "--call", "release", "--init", "{scale: 2}"),
+        ("m.py:counted", "--batch-arg", "n"),
+        ("m.py:make", "--factory", "--init", "{scale: 2}"),
+        ("m.py:iterator", "--post-process", "builtins:list"),
+    ):
+        assert dpaudit("run", *words, *ASKED).exit_code in (0, 1)
+
+
+def test_no_batch_is_offered_for_what_is_no_number_of_outputs(dpaudit: Any) -> None:
+    assert "--batch-arg" not in dpaudit("run", "m.py:scaled", *ASKED).stderr
+
+
+def test_an_iterator_is_to_be_made_a_list(dpaudit: Any) -> None:
+    result = dpaudit("run", "m.py:iterator", *ASKED)
+    assert result.exit_code == 3
+    assert "give --post-process builtins:list" in " ".join(result.stdout.split())
+
+
+def test_a_text_that_is_also_a_file_can_still_be_meant(dpaudit: Any, asked: Any) -> None:
+    words = ("m.py:laplace", "--d1", '"people.csv"', "--d2", "1", "--epsilon", "1")
+    assert dpaudit("run", *words).exit_code == 0
+    assert asked[0].pairs[0].d1 == "people.csv"
+    more = ("--param", "where=people.csv")  # no dataset, and @ has no meaning there
+    assert dpaudit("run", *words, *more).exit_code == 0
+    assert asked[1].target.params == {"where": "people.csv"}
+
+
+def test_a_module_of_python_is_never_proposed(dpaudit: Any) -> None:
+    for words in (("run", "difflab.laplace:f", *ASKED), ("list", "mechanisms", "difflab")):
+        assert "Did you mean" not in dpaudit(*words).stderr
+    assert "Did you mean 'mechanisms'?" in dpaudit("list", "mechanisms", "mechanism").stderr
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "said"),
+    [
+        ("epsilon", "1", "'epsilon' belongs in claim: {epsilon: 1}"),
+        ("mu", "0.5", "'mu' belongs in claim: {mu: 0.5}"),
+        ("group", "2", "'group' belongs in claim: {group: 2}"),
+        ("tradeoff", "m.py:f", "'tradeoff' belongs in claim: {tradeoff: 'm.py:f'}"),
+    ],
+)
+@pytest.mark.parametrize("section", ["defaults", "audits"])
+def test_a_parameter_of_the_claim_beside_it(
+    dpaudit: Any, folder: Path, section: str, key: str, value: str, said: str
+) -> None:
+    own, shared = (f", {key}: {value}", "") if section == "audits" else ("", f", {key}: {value}")
+    (folder / "a.yaml").write_text(
+        f"version: 1\ndefaults: {{d1: 0, d2: 1{shared}}}\n"
+        f"audits:\n  - {{mechanism: 'm.py:laplace'{own}}}\n"
+    )
+    result = dpaudit("run", "a.yaml")
+    assert result.exit_code == 2
+    assert result.stderr == f"error: a.yaml:{2 if section == 'defaults' else 4}: {said}\n"
+
+
+def test_a_flag_with_two_values(dpaudit: Any, asked: Any) -> None:
+    words = ("run", "m.py:laplace", *ASKED)
+    for flags, said in (
+        (("--epsilon", "2"), "--epsilon is given twice, as 1 and 2; give one of them"),
+        (("--d1", "3"), "--d1 is given twice, as 0 and 3"),
+        (("-k", "a", "-k", "b"), "-k is given twice, as a and b"),
+        (("--param", "a=1", "--param", "a=2"), "--param a is given more than once, as 1 and 2"),
+    ):
+        result = dpaudit(*words, *flags)
+        assert (result.exit_code, asked) == (2, [])
+        assert said in result.stderr
+        assert result.stderr.count("\n") == 1
+
+
+def test_a_flag_that_says_the_same_twice_and_one_that_repeats(dpaudit: Any, asked: Any) -> None:
+    same = ("--epsilon", "1", "--full", "--full", "--param", "a=1", "--param", "a=1")
+    more = ("--param", "b=2", "--attack", "x:a", "--attack", "x:b")
+    assert dpaudit("run", "m.py:laplace", *ASKED, *same, *more).exit_code == 0
+    assert asked[0].claim.epsilon == 1
+    assert asked[0].target.params == {"a": 1, "b": 2}
+    assert asked[0].attacks == ("x:a", "x:b")
+
+
+def test_every_option_of_every_command_says_one_thing() -> None:
+    from dpaudit.cli.options import SingleOption
+
+    for command in _commands(cli):
+        for one in command.params:
+            takes_one = one.param_type_name == "option" and not one.multiple
+            if takes_one and not one.is_flag and not one.count:
+                assert isinstance(one, SingleOption), (command.name, one.opts)
+
+
+def _commands(group: Any) -> list[Any]:
+    context = group.make_context("dpaudit", ["--help"], resilient_parsing=True)
+    found = []
+    for name in group.list_commands(context):
+        command = group.get_command(context, name)
+        found += _commands(command) if hasattr(command, "list_commands") else [command]
+    return found
+
+
+DUPLICATE = '{"rows": [1], "rows": [2]}'
+
+
+def test_a_key_that_is_given_twice(dpaudit: Any, folder: Path) -> None:
+    (folder / "rows.json").write_text(DUPLICATE)
+    (folder / "rows.yaml").write_text(DUPLICATE)
+    (folder / "draws.jsonl").write_text('{"a": 1, "a": 2}\n')
+    (folder / "result.json").write_text('{"version": 1, "version": 1, "audits": []}')
+    start = ("run", "m.py:laplace", "--d2", "1", "--epsilon", "1", "--d1")
+    for words, said in (
+        ((*start, "@rows.json"), "@rows.json: the key 'rows' is given twice"),
+        ((*start, "@rows.yaml"), "the key 'rows' is given twice"),
+        ((*start, DUPLICATE), "the key 'rows' is given twice"),
+        ((*start, "{rows: 1, rows: 2}"), "the key 'rows' is given twice"),
+        (("report", "result.json"), "result.json: the results are damaged: the key 'version' is"),
+        (("bound", "draws.jsonl", "m.jsonl", "--epsilon", "1"), "line 1: the key 'a' is given twi"),
+    ):
+        result = dpaudit(*words)
+        assert result.exit_code == 2, result.output
+        assert said in result.stderr
+        assert result.stderr.count("\n") == 1
+
+
+def test_what_a_path_holds_is_listed_as_targets(dpaudit: Any, folder: Path) -> None:
+    result = dpaudit("list", "mechanisms", "m.py")
+    assert "m.py:laplace\n" in result.stdout
+    package = folder / "specimens_by_path"
+    package.mkdir()
+    (package / "__init__.py").touch()
+    (package / "noise.py").write_text("def add(x): return x\n")
+    for name in ("specimens_by_path", "specimens_by_path/", "./specimens_by_path"):
+        assert dpaudit("list", "mechanisms", name).stdout == "specimens_by_path.noise:add\n"
+    name = "specimens_by_path/noise.py"
+    assert dpaudit("list", "mechanisms", name).stdout == f"{name}:add\n"
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("n.py", "there is no file 'n.py'. Did you mean 'm.py'?"),
+        ("m.py:laplace", "'m.py:laplace' names a function; give what it is in, m.py"),
+        (
+            "data/",
+            "'data/' is a folder, but no package that can be imported from here; give a Pyth",
+        ),
+    ],
+)
+def test_a_path_that_holds_no_functions(dpaudit: Any, folder: Path, name: str, said: str) -> None:
+    (folder / "data").mkdir(exist_ok=True)
+    result = dpaudit("list", "mechanisms", name)
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert said in result.stderr
+
+
+def test_a_long_label_is_set_off() -> None:
+    from dpaudit.reports.layout import row
+
+    assert row("D_2 at least", "0.605") == ["  D_2 at least 0.605"]
+    assert row("ε at least", "0.605") == ["  ε at least  0.605"]
+
+
+@pytest.mark.parametrize(
+    ("key", "said"),
+    [
+        ("claim: {epsilon: 1, confidence: 0.9}", "'confidence' belongs beside claim, not in it"),
+        ("claim: {epsilon: 1}, json: r.json", "'json' is said of a run, not of an audit: --json"),
+    ],
+)
+def test_keys_in_another_place(dpaudit: Any, folder: Path, key: str, said: str) -> None:
+    audit = f"mechanism: 'm.py:laplace', d1: 0, d2: 1, {key}"
+    (folder / "b.yaml").write_text(f"version: 1\naudits:\n  - {{{audit}}}\n")
+    result = dpaudit("run", "b.yaml")
+    assert (result.exit_code, result.stderr) == (2, f"error: b.yaml:3: {said}\n")
+
+
+def test_audits_are_no_results(dpaudit: Any) -> None:
+    result = dpaudit("report", "audits.yaml")
+    assert result.exit_code == 2
+    assert "dpaudit run audits.yaml --json FILE writes their results" in result.stderr

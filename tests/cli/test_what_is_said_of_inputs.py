@@ -1,0 +1,143 @@
+"""What a report says of the inputs: their adjacency, and exceptions as evidence."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dpaudit.auditing.engine import run_audit
+from dpaudit.config import build_spec
+
+MECHANISMS = """
+import random
+
+def count(rows, rng):
+    return len(rows) + rng.laplace()
+
+def number(x, rng):
+    return float(x) + rng.laplace()
+
+def sometimes(x, rng):
+    if rng.random() < (0.2 if x else 0.6):
+        raise ValueError("budget\\nspent")
+    return 0
+
+def day(x, rng):
+    return x + rng.laplace()
+
+def law(x):
+    return random.random() < 0.5
+
+law.pmf = lambda x: {True: 0.5, False: 0.5}
+"""
+REPLACED = "note one record is replaced, which is one removed and one added; a claim for add/remove"
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    (tmp_path / "m.py").write_text(MECHANISMS)
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def shown(dpaudit: Any, *words: str, code: int = 0) -> str:
+    result = dpaudit("run", *words, "--samples", "2000")
+    assert result.exit_code == code, result.output
+    return " ".join(result.stdout.split())
+
+
+def pair(d1: str, d2: str, *more: str, epsilon: str = "1") -> tuple[str, ...]:
+    return ("m.py:count", "--d1", d1, "--d2", d2, "--epsilon", epsilon, *more)
+
+
+def test_the_adjacency_is_always_shown(dpaudit: Any, folder: Path) -> None:
+    assert "adjacency not stated event" in shown(dpaudit, *pair("[1, 2]", "[1]"))
+    stated = ("--adjacency", "add-remove", "--json", "r.json")
+    assert "adjacency add-remove event" in shown(dpaudit, *pair("[1, 2]", "[1]", *stated))
+    (audit,) = json.loads((folder / "r.json").read_text())["audits"]
+    assert audit["certificates"][0]["adjacency"] == "add-remove"
+    assert "adjacency   add-remove\n" in dpaudit("report", "r.json").stdout
+    exact = ("m.py:law", "--d1", "0", "--d2", "1", "--epsilon", "1", "--exact")
+    assert "adjacency not stated" in shown(dpaudit, *exact)
+
+
+def test_a_result_from_before_says_nothing_of_it(dpaudit: Any, folder: Path) -> None:
+    shown(dpaudit, *pair("[1, 2]", "[1]", "--json", "r.json"))
+    document = json.loads((folder / "r.json").read_text())
+    document["version"] = 1
+    for name in ("adjacency", "notes", "first_failures", "schedule"):
+        del document["audits"][0]["certificates"][0][name]
+    (folder / "old.json").write_text(json.dumps(document))
+    result = dpaudit("report", "old.json")
+    assert result.exit_code == 0
+    assert "adjacency" not in result.stdout
+
+
+def test_a_replaced_record_is_pointed_out_and_only_then(dpaudit: Any, folder: Path) -> None:
+    replaced = ("[1, 2]", "[1, 3]")
+    text = shown(dpaudit, *pair(*replaced, "--json", "r.json"))
+    assert f"{REPLACED} needs --group 2 (claim: {{group: 2}}), or state --adjacency re" in text
+    (audit,) = json.loads((folder / "r.json").read_text())["audits"]
+    assert len(audit["certificates"][0]["notes"]) == 1
+    for more in (("--adjacency", "replace"), ("--group", "2")):
+        assert "note" not in shown(dpaudit, *pair(*replaced, *more))
+    for other in (("[1, 2]", "[1]"), ("[1, 2]", "[3, 4]")):
+        assert "note" not in shown(dpaudit, *pair(*other))
+    number = ("m.py:number", "--d1", "0", "--d2", "1", "--epsilon", "1")
+    assert "note" not in shown(dpaudit, *number)
+
+
+def test_the_advice_about_groups_can_be_taken(dpaudit: Any) -> None:
+    more = ("--group", "2", "--adjacency", "add-remove")
+    assert "adjacency add-remove" in shown(dpaudit, *pair("[1, 2]", "[1, 3]", *more))
+    result = dpaudit("run", *pair("[1, 2]", "[1, 3]", "--adjacency", "add-remove"))
+    assert result.exit_code == 2
+    assert "state replace, or claim for --group 2" in result.stderr
+    result = dpaudit("run", *pair("[1, 2]", "[3, 4]", *more))
+    assert "add-remove means in a group of 2 at most 2 rows more or less" in result.stderr
+
+
+def test_the_first_exception_of_a_kind_is_shown(dpaudit: Any, folder: Path) -> None:
+    words = ("m.py:sometimes", "--d1", "0", "--d2", "1", "--epsilon", "0.1", "--json", "r.json")
+    text = shown(dpaudit, *words, code=1)
+    assert "draws of d2 the first: budget spent (m.py:12) seed" in text
+    assert "is meant" not in text
+    (audit,) = json.loads((folder / "r.json").read_text())["audits"]
+    said = {"ValueError": {"message": "budget\nspent", "where": "m.py:12"}}
+    assert audit["certificates"][0]["first_failures"] == said
+    assert "the first: budget spent (m.py:12)" in dpaudit("report", "r.json").stdout
+
+
+@pytest.mark.parametrize("inputs", [("text", "1"), ("1", "text")])
+def test_an_input_that_always_raises_is_asked_about(dpaudit: Any, inputs: tuple[str, str]) -> None:
+    d1, d2 = inputs
+    text = shown(dpaudit, "m.py:day", "--d1", d1, "--d2", d2, "--epsilon", "1", code=1)
+    arm = "d1" if d1 == "text" else "d2"
+    assert f"warning every draw of {arm} (" in text
+    assert "raised an exception: is 'text', of type str, the input that is meant?" in text
+    assert text.count("is meant?") == 1
+
+
+def test_equal_seeds_give_equal_lines_with_any_workers() -> None:
+    def certificate(workers: int, *, isolate: bool = False) -> Any:
+        spec = build_spec(
+            {
+                "mechanism": "m.py:sometimes",
+                "d1": 0,
+                "d2": 1,
+                "claim": {"epsilon": 5},
+                "samples": 20_000,
+                "workers": workers,
+                "isolate": isolate,
+            }
+        )
+        (found,) = run_audit(spec).certificates
+        return found
+
+    alone, several = certificate(1), certificate(2)
+    assert alone.first_failures["ValueError"].where == "m.py:12"
+    assert (alone.failures, alone.first_failures) == (several.failures, several.first_failures)
+    assert certificate(1, isolate=True).first_failures == alone.first_failures
