@@ -94,7 +94,9 @@ def _follows(results: Sequence[AuditResult]) -> str:
     if exact and not any(result.certificates for result in results):
         return "the numbers follow from the recorded laws"
     laws = ", and exact numbers from the laws" if exact else ""
-    return f"wealth, bounds, p-values and the blocks follow from the recorded draws{laws}"
+    scheduled = any(one.schedule for result in results for one in result.certificates)
+    blocks = ", and their blocks from the schedule" if scheduled else ""
+    return f"wealth, bounds and p-values follow from the recorded draws{blocks}{laws}"
 
 
 def _read(file: Path) -> list[AuditResult]:

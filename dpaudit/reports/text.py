@@ -23,6 +23,10 @@ from dpaudit.reports.layout import glued, paragraph, row, table, wrap
 from dpaudit.reports.numbers import unglued
 
 _EVENTS_SHOWN = 4
+_SHARED = (
+    "Audits with the same seed share their random numbers, so that false alarms come together; a "
+    "rerun with that seed is no further evidence."
+)
 
 
 def render(result: AuditResult, *, verbose: int = 0) -> str:
@@ -89,6 +93,7 @@ def render_summary(results: Sequence[AuditResult]) -> str:
     lines = wrap(f"{_plural(len(results), 'audit')}: {', '.join(counts)}.")
     lines += _unmet(results)
     lines += wrap(_false_alarms(results)) if any(map(_by_chance, results)) else []
+    lines += wrap(_SHARED) if _share_a_seed(results) else []
     return unglued("\n".join(lines))
 
 
@@ -115,6 +120,16 @@ def _false_alarms(results: Sequence[AuditResult]) -> str:
     each = "its own chance" if len(set(alphas)) > 1 else "a chance"
     most = "" if len(set(alphas)) > 1 else f" of at most {numbers.error_level(alphas[0])}"
     return f"Each audit has {each}{most} of a false alarm, together at most {together}."
+
+
+def _share_a_seed(results: Sequence[AuditResult]) -> bool:
+    seeds = Counter(one.seed for one in results if one.certificates and _was_drawn(one))
+    return any(count > 1 for count in seeds.values())
+
+
+def _was_drawn(result: AuditResult) -> bool:
+    """Whether a seed decided what the mechanism drew, and not somebody else."""
+    return all(one.recording is None for one in result.certificates)
 
 
 def _by_chance(result: AuditResult) -> bool:

@@ -42,7 +42,7 @@ def test_it_shows_what_the_run_showed(dpaudit: Any, rechecked: Any, file: Path) 
     assert rechecked == [VIOLATION, PASS, ERROR]
     for one in rechecked:
         assert render(one) in result.stdout
-    assert "Rechecked: wealth, bounds, p-values and the blocks follow" in result.stdout
+    assert "Rechecked: wealth, bounds and p-values follow" in result.stdout
     assert "A record cannot show" in result.stdout
 
 
