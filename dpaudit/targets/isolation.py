@@ -109,6 +109,11 @@ class Worker:
             glance = min(GLANCE, self._timeout / 4)
         self._ask("draw", left, glance, count=len(arms), seed=seed, how=self._how)
 
+    @property
+    def has_begun(self) -> bool:
+        """Whether the first draw that was asked for last has begun."""
+        return bool(self._layout.counters[0] != worker.NOT_BEGUN)
+
     def outcomes(self, most: int) -> Outputs:
         """Return what the last draws gave, in order, also when not all came to an end."""
         done, used = self._layout.counters
@@ -269,7 +274,7 @@ class Isolated:
         # One that ended after its last draw took none with it.
         if end is None or len(outcomes) == len(arms):
             return outcomes
-        return [*plain(outcomes), self._processes.died(end)]
+        return [*plain(outcomes), self._processes.died(end, has_begun=process.has_begun)]
 
     def _numbered(self, inputs: list[Any]) -> bytes:
         """Return a number for each dataset, which stays the same as long as it is kept."""
