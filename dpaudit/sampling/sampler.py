@@ -23,6 +23,7 @@ from dpaudit.sampling.streams import ChunkStreams, chunk_streams, prepare
 from dpaudit.tally import AtomTally, RangeTally, Tally
 from dpaudit.targets.adapter import Mechanism, load_mechanism
 from dpaudit.targets.adversary import DISTINGUISHER, attacked
+from dpaudit.targets.missing import check_found
 from dpaudit.targets.randomness import carried_generators
 from dpaudit.targets.target import AnyTarget
 from dpaudit.targets.timing import check_timeable, sample_timed
@@ -175,7 +176,7 @@ class Sampler:
         self.mechanism: Mechanism = attacked(seen, distinguisher, DISTINGUISHER)
         if timing:
             check_timeable(self.mechanism)
-        self._timing = timing
+        self._target, self._timing = target, timing
         self.carried = carried_generators(*self.mechanism.parts)
         self._pairs = pairs
         self._seed = seed
@@ -209,7 +210,9 @@ class Sampler:
 
     def probe(self, chunk: Chunk) -> Probe:
         """Draw the chunk twice, to see what the mechanism is like; the draws count for nothing."""
-        first, second = (self.draw(chunk).fresh for _ in range(2))
+        drawn = self.draw(chunk)
+        check_found(drawn.failures.messages, self._target)
+        first, second = drawn.fresh, self.draw(chunk).fresh
         if first is None or second is None:
             raise RuntimeError("a chunk without a measure came without its draws")
         one, other = first.release().outcomes, second.release().outcomes

@@ -257,6 +257,7 @@ class Service:
         rng, data = how
         if rng is not None and "numpy" not in sys.modules and importlib.util.find_spec("numpy"):
             importlib.import_module("numpy")
+        numpy: Any = sys.modules.get("numpy")
         if self._requests < 2:  # the mechanism may make one when it is called first
             self._generators = generators()
         self._requests += 1

@@ -190,7 +190,7 @@ class NoSeedBits(np.random.PCG64):
 
 
 class NoStateBits(np.random.PCG64):
-    @property
+    @property  # type: ignore[misc]  # it could be set
     def state(self) -> Any:
         raise NotImplementedError("no state")
 
