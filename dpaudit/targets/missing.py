@@ -12,6 +12,7 @@ import sys
 from collections.abc import Mapping
 
 from dpaudit.errors import TargetError
+from dpaudit.outcomes import Raised
 from dpaudit.targets.target import (
     AnyTarget,
     CommandTarget,
@@ -24,10 +25,10 @@ _KINDS = ("ModuleNotFoundError", "ImportError")
 _NAME = re.compile(r"No module named '([^']+)'")
 
 
-def check_found(raised: Mapping[str, str], target: AnyTarget) -> None:
-    """Raise TargetError for an import that failed. raised: exceptions by type, with messages."""
+def check_found(raised: Mapping[str, Raised], target: AnyTarget) -> None:
+    """Raise TargetError for an import that failed. raised: exceptions by type."""
     for kind in (kind for kind in _KINDS if kind in raised):
-        raise not_found(f"{kind}: {raised[kind]}", target.name, _where(target))
+        raise not_found(raised[kind].words, target.name, _where(target))
 
 
 def not_found(words: str, name: str, where: str = sys.executable) -> TargetError:

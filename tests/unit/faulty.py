@@ -104,6 +104,12 @@ async def waits(dataset: Any) -> Any:
     return dataset
 
 
+def waits_for(dataset: Any, file: str) -> Any:
+    while not os.path.exists(file):  # noqa: PTH110
+        time.sleep(0.01)
+    return dataset
+
+
 class Counted:
     """Appends a line to a file whenever one is made."""
 
