@@ -12,18 +12,22 @@ from dpaudit.errors import MechanismError
 
 # Entries of an output at most; so many characters, or bytes, count as one.
 MOST, _CHARACTERS = 100_000, 8
+# Levels beyond those that are read.
+_DEEP = 100
 
 
 def checked_length(output: Any) -> int:
     """Return how many entries an output has, at all depths. Raises MechanismError for too many."""
-    total, stack = 0, [output]
+    total, stack = 0, [(output, 0)]
     while stack:
-        value = stack.pop()
+        value, depth = stack.pop()
         own, parts = _own(value)
         total += own + len(parts)
         if total > MOST:
             raise _too_long(output)
-        stack.extend(parts)
+        if depth > _DEEP:  # perhaps it contains itself: whoever reads it says so
+            break
+        stack.extend((part, depth + 1) for part in parts)
     return max(1, total)
 
 
@@ -53,7 +57,6 @@ def _too_long(output: Any) -> MechanismError:
     what = f" (a {kind} of {len(output):,})" if with_length else f" (a {kind})"
     return MechanismError(
         f"the mechanism returns an output that is too long{what}: up to {MOST:,} entries, or "
-        f"{MOST * _CHARACTERS:,} characters, can be audited, and none that contains itself; give "
-        "post_process a function that makes it shorter, e.g. its sum, or the places where d1 and "
-        "d2 differ"
+        f"{MOST * _CHARACTERS:,} characters, can be audited; give post_process a function that "
+        "makes it shorter, e.g. its sum, or the places where d1 and d2 differ"
     )

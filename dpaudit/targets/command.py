@@ -96,8 +96,8 @@ class Program:
             what = f"wrote no line within {_GREETING:g} s"
         except (ValueError, msgspec.DecodeError) as error:
             self.child.kill()
-            began = f"with the line {_short(line)}" if line is not None else "with something else"
-            what = f"began {began} ({error})"
+            began = "" if line is None else f", the line {_short(line)}"
+            what = f"began with something else ({error}){began}"
         raise TargetError(f"the program {self._name} {what}; {wanted}")
 
     def answer(self, requests: list[tuple[Request, int]], outcomes: list[Any]) -> None:

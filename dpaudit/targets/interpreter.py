@@ -22,7 +22,7 @@ def check_python(python: str) -> None:
         line = child.wait(partial(child.line, _LONGEST), lambda: end - time.monotonic())
         found = f"wrote {line.decode(errors='replace')[:60]!r}"
     except Ended as error:
-        line, found = b"", f"ended ({error})"
+        line, found = b"", f"ended: {error}"
     except (TimedOut, ValueError):
         line, found = b"", "did not answer"
     finally:

@@ -45,7 +45,7 @@ class Watch:
         start = time.monotonic()
         with _watched(_Calls(self, name, (), self._seconds(size))):
             yield
-        self._slowest = max(self._slowest, (time.monotonic() - start) / size)
+        self._slowest = max(self._slowest, (time.monotonic() - start) / max(1, size))
 
     def waiting(self, name: str, counter: Sequence[int] = (0,), size: int = 1) -> Waiting:
         """Return what is asked while an output, or a batch, of another process is waited for.
