@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import platform
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
@@ -18,8 +19,8 @@ from dpaudit.auditing.moment import Moment
 from dpaudit.auditing.raised import doubtful_inputs
 from dpaudit.auditing.result import AuditResult, Certificate, Progress, Repeated, Verdict
 from dpaudit.auditing.rounds import PROBING, PairAudit
-from dpaudit.auditing.schedule import Plan, limits_for
-from dpaudit.auditing.spec import AuditSpec
+from dpaudit.auditing.schedule import Plan, late_words, limits_for
+from dpaudit.auditing.spec import MINIMUM_SAMPLES, AuditSpec
 from dpaudit.auditing.underpowered import foreseen, too_few
 from dpaudit.claims import ComputationalDP
 from dpaudit.errors import MechanismError
@@ -47,6 +48,8 @@ _UNREPEATABLE = (
     "reaches (the operating system or a native library), or keeps state between calls; another "
     "run will differ"
 )
+
+_log = logging.getLogger(__name__)
 
 Notify = Callable[[Progress], None]
 
@@ -94,7 +97,7 @@ def _audited(journal: Unkept, on_progress: Notify | None) -> AuditResult:
         seconds=journal.now(),
         versions=versions(run.certificates),
         expect=spec.expect,
-        warnings=(*journal.warnings, *allowed),
+        warnings=(*journal.warnings, *run.notices, *allowed),
         error=error,
         exact=run.exact,
         repeated=Repeated(spec.runs, spec.claim) if spec.runs > 1 else None,
@@ -145,6 +148,7 @@ class _Run:
     def __init__(self, journal: Unkept, on_progress: Notify | None) -> None:
         self.certificates: list[Certificate] = []
         self.exact: tuple[ExactCertificate, ...] = ()
+        self.notices: tuple[str, ...] = ()
         self._spec, self._journal, self._on_progress = journal.spec, journal, on_progress
         self._users: tuple[Attack, ...] = ()
 
@@ -191,9 +195,14 @@ class _Run:
             yield draws
 
     def _audit(self, number: int, sampler: Sampler, draws: Draws) -> Certificate:
-        probe = _probe(number, draws)
-        limits = limits_for(probe.columns, single_draws=sampler.mechanism.interleaved)
-        plan = Plan(self._spec.samples, self._seconds(number), limits, self._journal.clock)
+        single_draws = sampler.mechanism.interleaved
+        first = _probe(Chunk((number, PROBING, 1), 4, first=True), draws)
+        if single_draws and self._spec.executor in (None, "serial", "processes"):
+            self._late(number, self._spec.workers / max(first.seconds, 1e-9), -4 * _PROBE)
+        probe = _probe(Chunk((number, PROBING, 0), _PROBE, probes=True), draws)
+        limits = limits_for(max(first.columns, probe.columns), single_draws=single_draws)
+        late = partial(self._late, number)
+        plan = Plan(self._spec.samples, self._seconds(number), limits, self._journal.clock, late)
         notify = partial(self._notify, number, self._journal.now())
         certificate = PairAudit(self._spec, number, plan, draws, notify, self._users).run()
         return replace(certificate, reproducible=probe.reproducible)
@@ -204,6 +213,20 @@ class _Run:
             return None
         left = self._spec.time - self._journal.clock()
         return max(0.0, left) / (len(self._spec.pairs) - number)
+
+    def _late(self, number: int, rate: float, spent: int) -> None:
+        """Say, once, that even the fewest draws will take longer than they may.
+
+        rate: draws a second.  spent: draws of the pair so far; below 0: those to make besides.
+        """
+        if self._spec.time is None or self.notices:
+            return
+        pairs = len(self._spec.pairs)
+        coming = (pairs - number) * MINIMUM_SAMPLES - spent
+        takes = self._journal.clock() + coming / rate
+        if takes > self._spec.time:
+            self.notices = (late_words(self._spec.time, rate, pairs, takes),)
+            _log.warning("%s: %s", self._spec.name, self.notices[0])
 
     def _notify(self, number: int, start: float, moment: Moment) -> None:
         self._journal.sees(moment)
@@ -245,9 +268,9 @@ def _kept(before: State, sampler: Sampler) -> list[str]:
     ]
 
 
-def _probe(number: int, draws: Draws) -> Probe:
+def _probe(chunk: Chunk, draws: Draws) -> Probe:
     """Look at the mechanism where it will draw: one that dies must not take this process along."""
-    (drawn,) = draws([Chunk((number, PROBING, 0), _PROBE, probes=True)])
+    (drawn,) = draws([chunk])
     if drawn.probe is None:
         raise RuntimeError("a probing chunk came without what it found")
     return drawn.probe

@@ -47,7 +47,8 @@ class Limits:
 
 def limits_for(columns: int, *, single_draws: bool) -> Limits:
     """Return limits for outcomes of so many columns."""
-    rows = max(_LEAST_ROWS, _MOST_ENTRIES // max(1, columns))
+    fewest = min(_LEAST_ROWS, 10 * _MOST_ENTRIES // max(1, columns))
+    rows = max(fewest, _MOST_ENTRIES // max(1, columns))
     block = _LARGEST_OF_SINGLE_DRAWS if single_draws else _LARGEST
     return Limits(min(_MOST_LEARNED, rows), min(block, rows))
 
@@ -67,11 +68,13 @@ class Plan:
         seconds: float | None,
         limits: Limits = _USUAL,
         clock: Callable[[], float] = time.perf_counter,
+        late: Callable[[float, int], None] = lambda rate, spent: None,
     ) -> None:
+        """late: told the draws a second, and those made, when the time will not be enough."""
         self._limits = limits
         self._budget = samples if seconds is None else None
         self._seconds, self._clock, self._start = seconds, clock, clock()
-        self._asked = self._start
+        self._asked, self._late = self._start, late
         self._blocks: list[tuple[int, float, float]] = []
 
     @property
@@ -117,6 +120,8 @@ class Plan:
             return
         rate = self._rate_ahead() if ahead else self._rate()
         coming = int(rate * max(0.0, _MARGIN * self._seconds - elapsed))
+        if spent + coming < MINIMUM_SAMPLES:
+            self._late(rate, spent)
         # Out of time or not, without draws to certify with all the others would be for nothing.
         self._budget = max(MINIMUM_SAMPLES, spent + max(coming, spent // 8))
 
@@ -178,3 +183,16 @@ def settles_at(freeze_at: int) -> int:
 def look_stride(size: int) -> int:
     """Return how many draws apart the looks within a shuffled block are."""
     return max(16, size // 24)
+
+
+def late_words(seconds: float, rate: float, pairs: int, takes: float) -> str:
+    """Return that the time given is not enough, and how long the fewest draws take."""
+    each = "an audit needs" if pairs == 1 else f"each of {pairs} pairs needs"
+    return (
+        f"{_short(seconds)} s allow some {_short(rate * seconds)} draws at {_short(rate)} a "
+        f"second, and {each} {MINIMUM_SAMPLES:,}: this will take about {_short(takes)} s"
+    )
+
+
+def _short(number: float) -> str:
+    return f"{number:,.0f}" if number >= 10 else f"{number:.2g}"

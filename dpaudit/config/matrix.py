@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 import re
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -12,6 +13,9 @@ from dpaudit.config.schema import REFERENCE
 from dpaudit.errors import did_you_mean
 
 Values = Mapping[str, Any]
+
+# Combinations at most: each is an audit.
+_MOST = 5_000
 
 _REFERENCE = re.compile(r"\$" + REFERENCE + "|" + REFERENCE)
 
@@ -84,6 +88,19 @@ def _check(matrix: Any, plain: Mapping[str, Any]) -> None:
                 f"matrix: {name!r} is never used; refer to it as ${{{name}}}, "
                 f"e.g. claim: {{epsilon: ${{{name}}}}}",
             )
+    _check_count([len(axis) for axis in matrix.values()])
+
+
+def _check_count(lengths: list[int]) -> None:
+    count = math.prod(lengths)
+    if count > _MOST:
+        product = " × ".join(f"{length:,}" for length in lengths)
+        how = f" ({product})" if len(lengths) > 1 else ""
+        raise problem(
+            ("matrix",),
+            f"matrix: {count:,} combinations{how} are {count:,} audits, and a matrix may have "
+            f"{_MOST:,}; leave values out, or write several audits that vary fewer of them",
+        )
 
 
 def _references(value: Any) -> Iterator[str]:

@@ -19,10 +19,12 @@ from dpaudit.draws import FreshDraws
 from dpaudit.errors import MechanismError
 from dpaudit.outcomes import KeyArray, Outcomes, Raised, concatenate, failures, from_raw, timed
 from dpaudit.pairs import NeighbouringPair, fingerprint
+from dpaudit.sampling.first import first_calls
 from dpaudit.sampling.streams import ChunkStreams, chunk_streams, prepare
 from dpaudit.tally import AtomTally, RangeTally, Tally
 from dpaudit.targets.adapter import Mechanism, load_mechanism
 from dpaudit.targets.adversary import DISTINGUISHER, attacked
+from dpaudit.targets.missing import check_found
 from dpaudit.targets.randomness import carried_generators
 from dpaudit.targets.target import AnyTarget
 from dpaudit.targets.timing import check_timeable, sample_timed
@@ -51,7 +53,8 @@ class Chunk:
     """A unit of sampling: `key` names its random streams; the pair comes first in it.
 
     at_once: draws to hold the outcomes of at a time, where they are only tallied.
-    probes: the draws are made only to see what the mechanism is like. heads: whether to keep what
+    probes: the draws are made only to see what the mechanism is like; first: so, but one by one,
+    before any others. heads: whether to keep what
     the first draws were.
     """
 
@@ -59,6 +62,7 @@ class Chunk:
     size: int
     measure: Measure | None = None
     probes: bool = False
+    first: bool = False
     at_once: int = 131_072
     heads: bool = True
 
@@ -93,10 +97,11 @@ class Failures:
 
 @dataclass(frozen=True, slots=True)
 class Probe:
-    """reproducible: whether equal seeds gave equal outcomes. columns: of an outcome."""
+    """reproducible: whether equal seeds gave equal outcomes. columns: of one. seconds: a call's."""
 
     reproducible: bool
     columns: int
+    seconds: float = 0.0
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -175,7 +180,7 @@ class Sampler:
         self.mechanism: Mechanism = attacked(seen, distinguisher, DISTINGUISHER)
         if timing:
             check_timeable(self.mechanism)
-        self._timing = timing
+        self._target, self._timing = target, timing
         self.carried = carried_generators(*self.mechanism.parts)
         self._pairs = pairs
         self._seed = seed
@@ -184,6 +189,8 @@ class Sampler:
 
     def draw(self, chunk: Chunk) -> Drawn:
         """Draw one chunk. Raises MechanismError when that makes the audit meaningless."""
+        if chunk.first:
+            return Drawn(None, None, None, Failures(), self._first(chunk))
         if chunk.probes:
             return Drawn(None, None, None, Failures(), self.probe(replace(chunk, probes=False)))
         streams = chunk_streams(self._seed, chunk.key)
@@ -209,12 +216,21 @@ class Sampler:
 
     def probe(self, chunk: Chunk) -> Probe:
         """Draw the chunk twice, to see what the mechanism is like; the draws count for nothing."""
-        first, second = (self.draw(chunk).fresh for _ in range(2))
+        drawn = self.draw(chunk)
+        check_found(drawn.failures.first, self._target)
+        first, second = drawn.fresh, self.draw(chunk).fresh
         if first is None or second is None:
             raise RuntimeError("a chunk without a measure came without its draws")
         one, other = first.release().outcomes, second.release().outcomes
         self._check_kept(chunk)
         return Probe(bool(np.array_equal(one.keys(), other.keys())), len(one.columns))
+
+    def _first(self, chunk: Chunk) -> Probe:
+        streams = chunk_streams(self._seed, chunk.key)
+        prepare(streams, self.carried)
+        pair = self._pairs[chunk.pair]
+        length, seconds = first_calls(self.mechanism, pair, streams.mechanism)
+        return Probe(True, length, seconds)
 
     def _draw_in_turns(self, chunk: Chunk, pair: NeighbouringPair, streams: ChunkStreams) -> Drawn:
         """One call a draw: every coin picks the input of the next call."""

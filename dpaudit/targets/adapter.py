@@ -6,7 +6,7 @@ import inspect
 import keyword
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import suppress
+from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import repeat, takewhile
@@ -19,6 +19,7 @@ from dpaudit.errors import MechanismError, TargetError
 from dpaudit.outcomes import Raised
 from dpaudit.targets.construction import build, is_made
 from dpaudit.targets.import_path import resolve
+from dpaudit.targets.missing import not_found
 from dpaudit.targets.origin import origin
 from dpaudit.targets.parameters import NONE, Calling, calling, check_post_process
 from dpaudit.targets.target import (
@@ -31,6 +32,7 @@ from dpaudit.targets.target import (
     RepeatedTarget,
 )
 from dpaudit.targets.values import resolved
+from dpaudit.targets.watching import Watch
 
 Function = Callable[..., Any]
 
@@ -84,6 +86,7 @@ class SingleDraws:
     params: Mapping[str, Any] = field(default_factory=dict)
     post_process: Function | None = None
     interleaved: bool = True
+    watch: Watch = field(default_factory=Watch, repr=False, compare=False)
 
     @property
     def takes_rng(self) -> bool:
@@ -101,7 +104,7 @@ class SingleDraws:
         draws = calls(self.function, self._arguments(rng), inputs, self.how.data)
         if self.post_process is not None:
             draws = map(_composed(self.post_process, self.bound(rng)), inputs)
-        return collected(draws, len(inputs))
+        return collected(draws, len(inputs), partial(self.watch.calls, self.name))
 
     def bound(self, rng: np.random.Generator) -> Function:
         """Return the function of the dataset alone."""
@@ -125,6 +128,7 @@ class Batches:
     params: Mapping[str, Any] = field(default_factory=dict)
     post_process: Function | None = None
     interleaved: bool = False
+    watch: Watch = field(default_factory=Watch, repr=False, compare=False)
 
     @property
     def takes_rng(self) -> bool:
@@ -155,7 +159,10 @@ class Batches:
         if self.how.data is not None:
             arguments[self.how.data] = dataset
         try:
-            return self.function(*by_position, **arguments)
+            with self.watch.batch(self.name, size):
+                return self.function(*by_position, **arguments)
+        except ImportError as error:
+            raise not_found(raised(error).words, self.name) from error
         except FAILURES as error:
             what = f"raised {raised(error).words}"
             raise batch_failed(self.name, self.batch, size, what) from error
@@ -257,21 +264,27 @@ def _is_name(text: str) -> bool:
     return text.isidentifier() and not keyword.iskeyword(text)
 
 
-def collected(draws: Iterator[Any], size: int) -> list[Any]:
+def collected(
+    draws: Iterator[Any],
+    size: int,
+    watched: Callable[[list[Any]], AbstractContextManager[Any]] = nullcontext,
+) -> list[Any]:
     """Return `size` outputs, exceptions as `Raised`; the loop that every draw goes through.
 
     `extend` keeps what came before an exception, and the iterator goes on after it.
+    watched: the context in which it runs, given the outputs, which grow draw by draw.
     """
     outputs: list[Any] = []
     seen: dict[tuple[str, str], Raised] = {}
-    while len(outputs) < size:
-        try:
-            outputs.extend(draws)
-            # A mechanism that raises StopIteration only seems to have come to the end.
-            if len(outputs) < size:
-                outputs.append(raised(StopIteration()))
-        except FAILURES as error:
-            outputs.append(_seen(error, seen))
+    with watched(outputs):
+        while len(outputs) < size:
+            try:
+                outputs.extend(draws)
+                # A mechanism that raises StopIteration only seems to have come to the end.
+                if len(outputs) < size:
+                    outputs.append(raised(StopIteration()))
+            except FAILURES as error:
+                outputs.append(_seen(error, seen))
     return outputs
 
 

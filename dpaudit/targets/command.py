@@ -20,6 +20,7 @@ from dpaudit.targets.adapter import Function, batch_failed, collected, imported_
 from dpaudit.targets.child import GLANCE, Child, Ended, TimedOut
 from dpaudit.targets.succession import Succession
 from dpaudit.targets.target import CommandTarget
+from dpaudit.targets.watching import ELSEWHERE, Watch
 
 Outputs = list[Any] | NDArray[Any]
 
@@ -77,6 +78,7 @@ class Program:
 
     def __init__(self, target: CommandTarget) -> None:
         self._name, self._timeout = target.name, target.limits.timeout
+        self._watch = Watch(ELSEWHERE)
         self.child = Child(target.words, memory=target.limits.memory)
         self.hello = self._greeted(target.limits.doubts())
         self._has_answered = False
@@ -84,6 +86,7 @@ class Program:
     def _greeted(self, doubts: str) -> Hello:
         wanted = f'its first line must be {{"dpaudit": {VERSION}}}, written out at once (flushed)'
         left = _Clock(_GREETING).left
+        line: bytes | None = None
         try:
             line = self.child.wait(partial(self.child.line, LONGEST), left)
             return msgspec.json.decode(line, type=Hello)
@@ -93,7 +96,8 @@ class Program:
             what = f"wrote no line within {_GREETING:g} s"
         except (ValueError, msgspec.DecodeError) as error:
             self.child.kill()
-            what = f"began with something else ({error})"
+            began = "" if line is None else f", the line {_short(line)}"
+            what = f"began with something else ({error}){began}"
         raise TargetError(f"the program {self._name} {what}; {wanted}")
 
     def answer(self, requests: list[tuple[Request, int]], outcomes: list[Any]) -> None:
@@ -139,7 +143,7 @@ class Program:
 
     def _wait(self, ready: Callable[[], Any], size: int) -> Any:
         if self._timeout is None:
-            return self.child.wait(ready)
+            return self.child.wait(ready, self._watch.waiting(self._name, size=size).left)
         return self.child.wait(
             ready, _Clock(self._timeout * size).left, min(GLANCE, self._timeout / 4)
         )

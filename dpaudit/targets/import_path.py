@@ -251,7 +251,9 @@ def _broken(name: str, error: BaseException) -> TargetError:
     message = f"{name!r} was found, but importing it failed: {type(error).__name__}: {error}"
     if isinstance(error, ImportError) and "relative import" in str(error):
         message += " (name it as package.module:function to use relative imports)"
-    return TargetError(" ".join(message.split()) + _place(error))
+    missing = isinstance(error, ModuleNotFoundError)
+    remedy = f"; install it where {sys.executable} finds it" if missing else ""
+    return TargetError(" ".join(message.split()) + _place(error) + remedy)
 
 
 def _place(error: BaseException) -> str:

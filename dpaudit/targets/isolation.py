@@ -25,9 +25,12 @@ from dpaudit.targets.adapter import batch_failed, batch_wrong, plain
 from dpaudit.targets.child import GLANCE, Child, Ended, TimedOut
 from dpaudit.targets.construction import needs_init
 from dpaudit.targets.exchange import array, parsed, pickled, request
+from dpaudit.targets.interpreter import check_python
+from dpaudit.targets.missing import is_missing, lacks, not_found
 from dpaudit.targets.parameters import Calling, calling, check_post_process
 from dpaudit.targets.succession import Succession
 from dpaudit.targets.target import CallableTarget, ImportedTarget, IsolatedTarget
+from dpaudit.targets.watching import ELSEWHERE, Watch
 
 Outputs = list[Any] | NDArray[Any]
 
@@ -52,13 +55,17 @@ class Worker:
         """known: how to call it, as an earlier process has found out."""
         _check_path(target.target)
         self._name, self._timeout = target.name, target.limits.timeout
+        self._python = target.python or sys.executable
+        if target.python is not None and known is None:
+            check_python(target.python)
         self.taken: set[int] = set()
+        self._watch = Watch(ELSEWHERE)
         with _shared_file() as file:
             file.truncate(worker.MEMORY)
             self._memory = mmap.mmap(file.fileno(), worker.MEMORY)
             self._layout = worker.Layout(self._memory)
             self.child = Child(
-                [target.python or sys.executable, str(Path(worker.__file__).resolve())],
+                [self._python, str(Path(worker.__file__).resolve())],
                 memory=target.limits.memory,
                 environment={_INSIDE: "1"},
                 keep=(file.fileno(),),
@@ -84,9 +91,17 @@ class Worker:
                 f"{target.limits.doubts()}"
             ) from None
         except MechanismError as error:
+            self._check_found(str(error), target)
             doubts = target.limits.doubts() if _LACKS.search(str(error)) else ""
             raise TargetError(f"{error}{doubts}{_remedy(str(error), target.target)}") from None
         return reply
+
+    def _check_found(self, words: str, target: IsolatedTarget) -> None:
+        """Raise for what lacks a package, other than the one that holds the mechanism itself."""
+        package, path = lacks(words), getattr(target.target, "path", "")
+        module = path.partition(":")[0]
+        if package is not None and not f"{module}.".startswith(f"{package}."):
+            raise not_found(words, self._name, self._python)
 
     def take(self, number: int, dataset: Any) -> None:
         """Hand a dataset over, once."""
@@ -103,11 +118,16 @@ class Worker:
         self._layout.arms[: len(arms)] = arms
         for number in set(arms):
             self.take(number, datasets[number])
-        left, glance = None, GLANCE
+        left, glance = self._watch.waiting(self._name, self._layout.counters).left, GLANCE
         if self._timeout is not None:
             left = _Patience(self._timeout, self._layout.counters, len(arms)).left
             glance = min(GLANCE, self._timeout / 4)
         self._ask("draw", left, glance, count=len(arms), seed=seed, how=self._how)
+
+    @property
+    def has_begun(self) -> bool:
+        """Whether the first draw that was asked for last has begun."""
+        return bool(self._layout.counters[0] != worker.NOT_BEGUN)
 
     def outcomes(self, most: int) -> Outputs:
         """Return what the last draws gave, in order, also when not all came to an end."""
@@ -146,7 +166,8 @@ class Worker:
 
     def draw_batch(self, number: int, size: int, seed: int) -> Outputs:
         """Make many draws in one call. Raises Ended, TimedOut or MechanismError."""
-        left, batch = None, str(self.calling.batch)
+        batch = str(self.calling.batch)
+        left = self._watch.waiting(self._name, size=size).left
         if self._timeout is not None:
             end = time.monotonic() + self._timeout * size + _TO_PREPARE
             left = partial(_until, end)
@@ -154,6 +175,8 @@ class Worker:
             "draw_batch", left, number=number, size=size, seed=seed, batch=batch, how=self._how
         )
         if "failed" in reply:
+            if is_missing(reply["failed"]):
+                raise not_found(reply["failed"], self._name, self._python)
             raise batch_failed(self._name, batch, size, f"raised {reply['failed']}")
         if "got" in reply:
             raise batch_wrong(self._name, batch, size, reply["got"])
@@ -269,7 +292,7 @@ class Isolated:
         # One that ended after its last draw took none with it.
         if end is None or len(outcomes) == len(arms):
             return outcomes
-        return [*plain(outcomes), self._processes.died(end)]
+        return [*plain(outcomes), self._processes.died(end, has_begun=process.has_begun)]
 
     def _numbered(self, inputs: list[Any]) -> bytes:
         """Return a number for each dataset, which stays the same as long as it is kept."""

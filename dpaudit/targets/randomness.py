@@ -32,7 +32,8 @@ def carried_generators(*parts: Any) -> tuple[RandomSource, ...]:
 
     Looked at: attributes of the object it is bound to (up to four levels deep), closures, default
     arguments, functools.partial, and the module globals that its code and the code that it calls
-    in its own package name. The global generators of `random` and `numpy.random` are left out.
+    in its own package name. The global generators of `random` and `numpy.random` are left out, and
+    what cannot be seeded, such as `random.SystemRandom`: a seed does not reach it.
     """
     return _Search(parts).run()
 
@@ -68,6 +69,17 @@ def preserved(generators: Sequence[RandomSource] = ()) -> Iterator[None]:
         np.random.set_state(legacy)
         for generator, state in zip(generators, states, strict=True):
             _restore(generator, state)
+
+
+def _takes_seeds(generator: RandomSource) -> bool:
+    """Return whether a generator can be seeded and restored; leave it as it was."""
+    try:
+        state = _state(generator)
+        reseed([generator], np.random.SeedSequence(0))
+        _restore(generator, state)
+    except Exception:  # noqa: BLE001  # whatever a subclass raises, or a source without a state
+        return False
+    return True
 
 
 def _state(generator: RandomSource) -> Any:
@@ -116,11 +128,10 @@ class _Search:
         return tuple(self.found)
 
     def _visit(self, value: Any, depth: int) -> None:
-        if isinstance(value, random.SystemRandom):
+        if id(value) in self._globals:
             return
-        if isinstance(value, RandomSource):
-            if id(value) not in self._globals:
-                self.found.append(value)
+        if isinstance(value, RandomSource) and _takes_seeds(value):
+            self.found.append(value)
             return
         # Code is followed however long the chain of calls; data only to a certain depth.
         self._queue.extend((part, 0) for part in self._code(value))

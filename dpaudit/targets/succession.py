@@ -12,6 +12,8 @@ from dpaudit.targets.child import Child, Ended, TimedOut
 CRASH, TIMEOUT = "crash", "timeout"
 # So many processes in a row that did not come to the end of one draw end an audit.
 HOPELESS = 50
+# And so many that ended alike before a draw began, which then says nothing about its input.
+_UNBEGUN = 3
 
 
 class HasChild(Protocol):
@@ -36,6 +38,7 @@ class Succession(Generic[Process]):
         self._name, self._start, self._timeout = name, start, timeout
         self._process: Process | None = first
         self._deaths = 0
+        self._unbegun: list[str] = []
 
     def living(self) -> Process:
         """Return the process, or a new one in its place; no draw is under way then.
@@ -59,12 +62,22 @@ class Succession(Generic[Process]):
     def lives(self) -> None:
         """Take notice that a draw came to its end."""
         self._deaths = 0
+        self._unbegun = []
 
-    def died(self, end: Ended | TimedOut) -> Raised:
-        """Return what the draw under way is. Raises MechanismError when that happens every time."""
+    def died(self, end: Ended | TimedOut, *, has_begun: bool = True) -> Raised:
+        """Return what the draw under way is. Raises MechanismError when that happens every time.
+
+        has_begun: whether it is under way indeed; False: what comes before it failed.
+        """
         self.close()
         self._deaths += 1
         failure = Raised(TIMEOUT if isinstance(end, TimedOut) else CRASH, self.words(end))
+        self._unbegun = [] if has_begun else [*self._unbegun, failure.message]
+        if self._unbegun[-_UNBEGUN:] == [failure.message] * _UNBEGUN:
+            raise MechanismError(
+                f"the process of {self._name} ended {_UNBEGUN} times in a row before a draw began, "
+                f"each time by: {failure.message}"
+            )
         if self._deaths >= HOPELESS:
             raise MechanismError(
                 f"{self._name} ended its process {HOPELESS} times in a row without coming to the "

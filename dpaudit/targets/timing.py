@@ -71,16 +71,17 @@ def _sample_each(
     draw, clock = mechanism.bound(rng), time.perf_counter_ns
     outputs: list[Any] = []
     elapsed: list[int] = []
-    for dataset in inputs:
-        start = clock()
-        try:
-            output = draw(dataset)
-        except FAILURES as error:
-            elapsed.append(clock() - start)
-            output = raised(error)
-        else:
-            elapsed.append(clock() - start)
-        outputs.append(output)
+    with mechanism.watch.calls(mechanism.name, outputs):
+        for dataset in inputs:
+            start = clock()
+            try:
+                output = draw(dataset)
+            except FAILURES as error:
+                elapsed.append(clock() - start)
+                output = raised(error)
+            else:
+                elapsed.append(clock() - start)
+            outputs.append(output)
     if mechanism.post_process is not None:
         post_processed = map(partial(processed, mechanism.post_process), outputs)
         outputs = collected(post_processed, len(outputs))

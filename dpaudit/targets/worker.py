@@ -112,8 +112,7 @@ def _described(value: Any) -> Any:
         return encode(base(value))
     raise Refused(
         f"the mechanism returns {kind.__module__}.{name} objects, which cannot be handed over by "
-        "another process; give post_process a function that turns an output into numbers, strings, "
-        "bytes, or lists, sets and dicts of these"
+        "another process; give post_process a function that makes it plain values, or lists of them"
     )
 
 
@@ -191,23 +190,27 @@ def _attribute(owner: Any, name: str, path: str) -> Any:
 
 
 def generators() -> list[Any]:
-    """Return all generators of this process: any of them may be the mechanism's."""
+    """Return all generators of this process that take a seed: any may be the mechanism's."""
     gc.collect()  # puts all in one order, by age
     numpy: Any = sys.modules.get("numpy")
-    names = ("Generator", "RandomState") if numpy else ()
-    kinds = (random.Random, *(getattr(numpy.random, one) for one in names))
-    return [one for one in gc.get_objects() if issubclass(type(one), kinds)]
+    theirs = (numpy.random.Generator, numpy.random.RandomState) if numpy else ()
+    found = [one for one in gc.get_objects() if issubclass(type(one), (random.Random, *theirs))]
+    return [one for one in found if _reseed(one, 0, "to see whether it can be")]
 
 
-def _reseed(generator: Any, seed: int, purpose: str) -> None:
+def _reseed(generator: Any, seed: int, purpose: str) -> bool:
     number = child_seed(seed, purpose)
-    if hasattr(generator, "bit_generator"):
-        bits = generator.bit_generator
-        bits.state = type(bits)(number).state
-    elif isinstance(generator, random.Random):
-        generator.seed(number)
-    else:
-        generator.seed([number >> (32 * word) & 0xFFFFFFFF for word in range(8)])
+    try:
+        if hasattr(generator, "bit_generator"):
+            bits = generator.bit_generator
+            bits.state = type(bits)(number).state
+        elif isinstance(generator, random.Random):
+            generator.seed(number)
+        else:
+            generator.seed([number >> (32 * word) & 0xFFFFFFFF for word in range(8)])
+    except Exception:  # noqa: BLE001  # of a source without a seed or a state, whatever it is
+        return False
+    return True
 
 
 def child_seed(seed: int, purpose: str) -> int:
@@ -293,7 +296,9 @@ class Service:
                     text = _text(raised(error))
             if text is not None:
                 if len(text) > HEAP:
-                    raise Refused(f"the mechanism returns an output of more than {HEAP:,} bytes")
+                    raise Refused(
+                        f"an output of more than {HEAP:,} bytes; shorten it by post_process"
+                    )
                 if used + len(text) > HEAP:  # waits for the next request
                     self._left_over = text
                     break
@@ -326,10 +331,9 @@ class Service:
 
     def _processed(self, output: Any) -> Any:
         try:
-            output = output if self._process is None else self._process(output)
+            return encode(output if self._process is None else self._process(output))
         except FAILURES as error:
             return raised(error)
-        return encode(output)
 
     def _check_unchanged(self) -> None:
         for number, digest in self._digests.items():
@@ -371,8 +375,7 @@ def _loaded(data: bytes, what: str) -> Any:
 
 def main() -> None:
     """Serve requests until standard input ends."""
-    here = __file__.rpartition(os.sep)[0]
-    sys.path[:] = [os.getcwd(), *(one for one in sys.path if one != here)]
+    sys.path[:] = [os.getcwd(), *(one for one in sys.path if one != __file__.rpartition(os.sep)[0])]
     # What the mechanism prints, or reads, must not come between requests and replies.
     requests, replies = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb")
     os.dup2(os.open(os.devnull, os.O_RDONLY), 0)

@@ -20,6 +20,9 @@ PLAIN_TAGS = frozenset(
 DEEPEST = 200
 _INDENTED = re.compile(rf"^[ ?:-]{{{DEEPEST // 2}}}", re.MULTILINE)
 
+# Values and characters that aliases may add to a document: a few lines could stand for billions.
+_MOST_REPEATED = 10_000_000
+
 _Base: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
@@ -103,10 +106,12 @@ def compose(text: str) -> Any:
     loader = PlainLoader(text)
     try:
         node = loader.get_single_node()
-        for one in _all_nodes(node) if node is not None else ():
+        nodes = list(_all_nodes(node)) if node is not None else []
+        for one in nodes:
             _check_tag(one)
             _check_digits(one)
             _check_keys(one)
+        _check_repeated(nodes)
         return node
     except yaml.MarkedYAMLError as error:
         raise _marked(error) from None
@@ -183,6 +188,38 @@ def _children(node: Any) -> list[Any]:
     if isinstance(node, yaml.MappingNode):
         return [part for pair in node.value for part in pair]
     return list(node.value) if isinstance(node, yaml.SequenceNode) else []
+
+
+def _check_repeated(nodes: list[Any]) -> None:
+    """Raise when aliases make a document much larger than it is written. nodes: the root first."""
+    sizes: dict[int, int] = {}
+    for root in nodes[:1]:
+        _measure(root, sizes)
+        repeated = sizes[id(root)] - sum(map(_own_size, nodes))
+        if repeated > _MOST_REPEATED:
+            raise YamlError(
+                f"aliases (*name) repeat {repeated:,} values and characters, {_MOST_REPEATED:,} "
+                "may be; let a function make the dataset (import:package.module:name)",
+                line_of(root),
+            )
+
+
+def _measure(root: Any, sizes: dict[int, int]) -> None:
+    """Note how large every node is with all that is in it, aliases written out."""
+    stack = [root]
+    while stack:
+        node = stack[-1]
+        children = _children(node)
+        new = [child for child in children if id(child) not in sizes]
+        if new:
+            stack.extend(new)
+            continue
+        sizes[id(node)] = _own_size(node) + sum(sizes[id(child)] for child in children)
+        stack.pop()
+
+
+def _own_size(node: Any) -> int:
+    return 1 + len(node.value) if isinstance(node, yaml.ScalarNode) else 1
 
 
 def _check_tag(node: Any) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -154,3 +155,86 @@ def wait_for(condition: object) -> None:
     while not condition():
         assert time.monotonic() < deadline
         time.sleep(0.02)
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        ((f"{FAULTY}:plain", "--python", shutil.which("ls")), "ls is not a Python interpreter"),
+        ((f"{FAULTY}:plain", "--python", shutil.which("echo")), 'it wrote "-c print('),
+        (("--command", "echo hi"), "), the line 'hi'"),
+        (("--command", "echo"), "), the line ''"),
+    ],
+)
+def test_a_program_that_is_another_one_is_told_so(
+    dpaudit: Invoke, words: tuple[str, ...], message: str
+) -> None:
+    result = dpaudit("run", *words, *INPUTS, "--epsilon", "1")
+    assert result.exit_code == 2, result.output
+    assert message in result.output
+
+
+LAZY = """
+import random
+def single(x):
+    import not_installed.anywhere
+def batch(x, size):
+    import not_installed
+def on_one_input(x):
+    if x:
+        import not_installed
+    return x
+def another(x):
+    from math import no_such_name
+def lately(x):
+    lately.calls += 1
+    if lately.calls > 200 and random.random() < 0.1:
+        import not_installed
+    return random.randrange(7)
+lately.calls = 0
+"""
+
+
+@pytest.mark.parametrize("attribute", ["single", "batch", "on_one_input"])
+@pytest.mark.parametrize("more", [(), ("--isolate",), ("--python", sys.executable)])
+def test_a_missing_package_is_a_matter_of_set_up(
+    dpaudit: Invoke, tmp_path: Path, attribute: str, more: tuple[str, ...]
+) -> None:
+    file = tmp_path / "lazy.py"
+    file.write_text(LAZY)
+    result = dpaudit("run", f"{file}:{attribute}", *more, *INPUTS, "--epsilon", "1")
+    assert result.exit_code == 2, result.output
+    assert (
+        f"needs the package 'not_installed', which is not installed in {sys.executable}; install "
+        "it there" in result.output
+    )
+
+
+def test_a_package_that_a_module_needs_is_named_with_the_interpreter(
+    dpaudit: Invoke, tmp_path: Path
+) -> None:
+    file = tmp_path / "lazy.py"
+    file.write_text("import not_installed\ndef draw(x):\n    return x\n")
+    result = dpaudit("run", f"{file}:draw", *INPUTS, "--epsilon", "1")
+    assert f"install it where {sys.executable} finds it" in result.output
+    result = dpaudit("run", f"{file}:draw", "--isolate", *INPUTS, "--epsilon", "1")
+    assert f"'not_installed', which is not installed in {sys.executable}" in result.output
+
+
+def test_an_import_that_fails_otherwise_is_quoted(dpaudit: Invoke, tmp_path: Path) -> None:
+    file = tmp_path / "lazy.py"
+    file.write_text(LAZY)
+    result = dpaudit("run", f"{file}:another", *INPUTS, "--epsilon", "1")
+    assert result.exit_code == 2, result.output
+    assert "(ImportError: cannot import name 'no_such_name'" in result.output
+
+
+def test_an_import_that_fails_after_the_first_calls_is_an_outcome(
+    dpaudit: Invoke, tmp_path: Path
+) -> None:
+    file = tmp_path / "lazy.py"
+    file.write_text(LAZY)
+    words = (f"{file}:lately", *INPUTS, "--epsilon", "1", "--samples", "1000")
+    result = dpaudit("run", *words)
+    assert result.exit_code == 0, result.output
+    assert "ModuleNotFoundError" in result.output

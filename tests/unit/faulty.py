@@ -104,6 +104,12 @@ async def waits(dataset: Any) -> Any:
     return dataset
 
 
+def waits_for(dataset: Any, file: str) -> Any:
+    while not os.path.exists(file):  # noqa: PTH110
+        time.sleep(0.01)
+    return dataset
+
+
 class Counted:
     """Appends a line to a file whenever one is made."""
 
@@ -157,3 +163,31 @@ def cyclic(dataset: Any) -> Any:
     inside: list[Any] = []
     inside.append(inside)
     return inside
+
+
+class NoSeed(random.Random):
+    """A source that says so when it is seeded; what it draws from the system says nothing here."""
+
+    def __init__(self) -> None:
+        """Do not seed, as `random.Random` would."""
+
+    def random(self) -> float:
+        return random.SystemRandom().random()
+
+    def seed(self, *_: Any) -> None:
+        raise NotImplementedError("a secure source has no seed")
+
+
+SECURE = NoSeed()
+
+
+def secure(dataset: float) -> float:
+    return dataset + SECURE.random()
+
+
+class Unset(Counted):
+    """Cannot be prepared for a draw, by what it does to the module that seeds it."""
+
+    def __init__(self, log: str) -> None:
+        super().__init__(log)
+        random.Random.getrandbits = None  # type: ignore[assignment,method-assign]

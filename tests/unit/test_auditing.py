@@ -324,7 +324,9 @@ def test_wide_outcomes_are_kept_in_smaller_numbers() -> None:
     assert limits_for(1, single_draws=False).learned == 100_000
     wide = limits_for(1_000, single_draws=False)
     assert (wide.learned, wide.block) == (4_000, 4_000)
-    assert limits_for(10**6, single_draws=True) == Limits(2_000, 2_000)
+    assert limits_for(20_000, single_draws=True) == Limits(2_000, 2_000)
+    # The longest outputs that are taken: in hundreds of megabytes, no more.
+    assert limits_for(100_000, single_draws=True) == Limits(400, 400)
 
 
 def test_a_plan_by_the_clock_is_made_once() -> None:

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -19,6 +20,7 @@ from dpaudit.errors import (
 )
 from dpaudit.pairs import Adjacency
 from dpaudit.targets.target import ImportedTarget
+from dpaudit.targets.yaml_values import YamlError, parse_yaml
 
 AUDIT = """version: 1
 audits:
@@ -375,3 +377,37 @@ def test_a_claim_may_be_for_a_group() -> None:
     assert build_spec({**audit, "claim": {"epsilon": 0.5, "group": 3}}).claim == PureDP(1.5)
     with pytest.raises(UsageError, match="group=0 must be a whole number"):
         build_spec({**audit, "claim": {"epsilon": 0.5, "group": 0}})
+
+
+def bomb(levels: int, indent: str = "") -> str:
+    """Lines of which each repeats the one before ten times."""
+    lines = [f"{indent}a0: &a0 [0, 1]"]
+    lines += [
+        f"{indent}a{i}: &a{i} [{', '.join([f'*a{i - 1}'] * 10)}]" for i in range(1, levels + 1)
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def test_aliases_that_stand_for_billions_are_refused(refused: Any) -> None:
+    audit = AUDIT.replace("    d1: 0\n", "    d1:\n" + bomb(9, "      "))
+    message = refused(audit)
+    assert re.search(r"aliases \(\*name\) repeat \d,\d{3},\d{3},\d{3} values", message)
+    assert "let a function make the dataset" in message
+
+
+def test_a_long_text_that_aliases_repeat_is_refused() -> None:
+    text = f"a: &a {'x' * 100_000}\nb: [{', '.join(['*a'] * 1000)}]\n"
+    with pytest.raises(YamlError, match=r"aliases .* repeat 100,001,000 values and characters"):
+        parse_yaml(text)
+
+
+def test_some_aliases_are_what_yaml_has_them_for() -> None:
+    rows = ", ".join(map(str, range(10_000)))
+    value = parse_yaml(f"rows: &rows [{rows}]\nagain: [{', '.join(['*rows'] * 20)}]\n")
+    assert value["again"] == [list(range(10_000))] * 20
+    assert parse_yaml(bomb(3))["a3"][9][9][9] == [0, 1]
+
+
+def test_a_long_document_without_aliases_is_read() -> None:
+    text = "x" * 11_000_000
+    assert parse_yaml(text) == text

@@ -113,3 +113,17 @@ def test_dollar_dollar_stands_for_the_text() -> None:
     assert substitute("$${e} costs $3 or ${e}", {"e": 4}) == "${e} costs $3 or 4"
     assert substitute("$${e}", {"e": 4}) == "${e}"
     assert substitute(["${e}", {"k": "${e}"}], {"e": [1]}) == [[1], {"k": [1]}]
+
+
+def test_a_matrix_of_too_many_combinations_is_counted_not_expanded(load: Any) -> None:
+    axis = list(range(1000))
+    message = refused(
+        load,
+        "  - name: laplace\n"
+        f"    matrix: {{epsilon: {axis}, a: {axis}, b: {axis}}}\n"
+        "    params: {a: '${a}', b: '${b}'}\n"
+        "    claim: {epsilon: '${epsilon}'}\n",
+    )
+    assert "1,000,000,000 combinations (1,000 × 1,000 × 1,000)" in message
+    assert "may have 5,000; leave values out" in message
+    assert message.startswith("5: matrix")

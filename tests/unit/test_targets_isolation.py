@@ -218,8 +218,11 @@ def test_many_datasets_are_told_apart() -> None:
 def test_a_process_that_ends_on_its_way_to_a_draw_has_made_none() -> None:
     with isolated("echo") as mechanism:
         assert list(mechanism.sample(7, 5, rng())) == [7] * 5
-        drawn = mechanism.sample(Deadly(), 3, rng())
-        assert drawn == [Raised("crash", "exit code 3")] * 3
+        drawn = mechanism.sample(Deadly(), 2, rng())
+        assert drawn == [Raised("crash", "exit code 3")] * 2
+        # Whichever input comes next: nothing is known of it.
+        with pytest.raises(MechanismError, match=r"3 times in a row before a draw .*exit code 3"):
+            mechanism.sample(Deadly(), 3, rng())
 
 
 class Deadly:
@@ -304,3 +307,22 @@ def test_a_draw_after_the_end_starts_again() -> None:
     mechanism.close()
     assert np.array_equal(first, mechanism.sample(0, 10, rng()))
     mechanism.close()
+
+
+def test_a_source_that_raises_when_it_is_seeded_draws() -> None:
+    with isolated("secure") as mechanism:
+        drawn = mechanism.sample(0, 100, rng())
+        again = mechanism.sample(0, 100, rng())
+    assert not kinds(drawn)
+    assert len({*drawn, *again}) == 200
+
+
+def test_a_worker_that_fails_alike_before_it_draws_is_started_three_times(tmp_path: Path) -> None:
+    log = tmp_path / "log"
+    with (
+        isolated("Unset", init=[str(log)], call="draw") as mechanism,
+        pytest.raises(MechanismError, match="'NoneType' object is not callable") as caught,
+    ):
+        mechanism.sample(0, 100, rng())
+    assert "3 times in a row before a draw began" in str(caught.value)
+    assert lines(log) == ["made"] * 3

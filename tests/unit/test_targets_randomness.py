@@ -1,10 +1,12 @@
 from __future__ import annotations
 
+import copy
 import random
 from functools import partial
 from typing import Any
 
 import numpy as np
+import pytest
 
 from dpaudit.targets.adapter import load_mechanism
 from dpaudit.targets.randomness import (
@@ -155,3 +157,73 @@ def test_globals_are_reseeded_and_restored() -> None:
         reseed_globals(np.random.SeedSequence(3))
         assert (random.random(), np.random.random()) == first
     assert (random.random(), np.random.random()) == expected
+
+
+class NoSeed(random.Random):
+    """Draws from the operating system, as libraries have it; `random.SystemRandom` is silent."""
+
+    def __init__(self) -> None:
+        """Do not seed, as `random.Random` would."""
+
+    def random(self) -> float:
+        return random.SystemRandom().random()
+
+    def seed(self, *_: Any) -> None:
+        raise NotImplementedError("a secure source has no seed")
+
+
+class NoState(random.Random):
+    def getstate(self) -> Any:
+        raise NotImplementedError("no state")
+
+
+class NotRestored(random.Random):
+    def setstate(self, state: Any) -> None:
+        raise NotImplementedError("no state")
+
+
+class NoSeedBits(np.random.PCG64):
+    """As the BitGenerator of a hardware source: none is made from a seed."""
+
+    def __init__(self) -> None:
+        super().__init__()
+
+
+class NoStateBits(np.random.PCG64):
+    @property  # type: ignore[misc]  # it could be set
+    def state(self) -> Any:
+        raise NotImplementedError("no state")
+
+
+UNSEEDED: list[Any] = [
+    NoSeed(),
+    NoState(),
+    NotRestored(),
+    np.random.Generator(NoSeedBits()),
+    np.random.Generator(NoStateBits()),
+    np.random.RandomState(np.random.PCG64(1)),
+    random.SystemRandom(),
+]
+
+
+@pytest.mark.parametrize("source", UNSEEDED, ids=lambda one: type(one).__name__)
+def test_what_cannot_be_seeded_is_no_generator_to_seed(source: Any) -> None:
+    assert carried_generators(lambda x: x + source.random()) == ()
+    # What stands beside it is found all the same.
+    assert carried_generators(lambda x: x + source.random() + SHARED.random()) == (SHARED,)
+
+
+def test_what_stands_behind_a_source_that_cannot_be_seeded_is_found() -> None:
+    own = random.Random(1)
+
+    class Front(NoSeed):
+        inner = own
+
+    assert carried_generators(Front().random) == (own,)
+
+
+def test_looking_whether_it_can_be_seeded_leaves_a_generator_as_it_is() -> None:
+    for one in (random.Random(1), np.random.default_rng(1), np.random.RandomState(1)):
+        twin: Any = copy.deepcopy(one)
+        assert carried_generators(lambda x, one=one: x + one.random()) == (one,)
+        assert one.random() == twin.random()

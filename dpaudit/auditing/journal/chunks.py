@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import dataclasses
 from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any
@@ -40,7 +41,7 @@ def words_of(drawn: Drawn) -> dict[str, Any]:
     if drawn.head is not None:
         words["head"] = [coded(drawn.head.keys), coded(drawn.head.is_d1)]
     if drawn.probe is not None:
-        words["probe"] = [drawn.probe.reproducible, drawn.probe.columns]
+        words["probe"] = list(dataclasses.astuple(drawn.probe))
     return words
 
 

@@ -14,6 +14,7 @@ from contextlib import contextmanager, suppress
 from functools import partial
 from multiprocessing import connection
 from multiprocessing.context import SpawnContext, SpawnProcess
+from multiprocessing.synchronize import Lock
 from typing import Any
 
 from dpaudit.errors import MechanismError
@@ -21,6 +22,7 @@ from dpaudit.sampling.executors import Draws, Setup
 from dpaudit.sampling.executors.ordered import AHEAD, in_order
 from dpaudit.sampling.executors.worker import Done, Recipe, draw
 from dpaudit.sampling.sampler import Chunk
+from dpaudit.targets.watching import Watch
 
 # Signals that come from somewhere else: the system that is short of memory, a scheduler, a person.
 # Of all others the mechanism is the cause.
@@ -97,7 +99,7 @@ class _Pool:
             self._workers,
             mp_context=self._context,
             initializer=_start_worker,
-            initargs=(self._recipe,),
+            initargs=(self._recipe, self._context.Lock()),
         )
 
     def _replace(self) -> None:
@@ -203,9 +205,11 @@ class _Process(SpawnProcess):
 _recipe: Recipe | None = None
 
 
-def _start_worker(recipe: Recipe) -> None:
+def _start_worker(recipe: Recipe, told: Lock) -> None:
+    """told: whoever acquires it, which nobody gives back, is the one to say what all would say."""
     global _recipe
     _recipe = recipe
+    Watch.may_tell = staticmethod(partial(told.acquire, False))
     os.setpgid(0, 0)  # what the mechanism starts belongs to it, and ends with it
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})

@@ -1,0 +1,154 @@
+"""What the first calls of a mechanism tell: outputs that are too long, draws that are too slow."""
+
+from __future__ import annotations
+
+import dataclasses
+import logging
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import dpaudit
+from dpaudit import PureDP, Verdict
+from dpaudit.auditing.schedule import Plan, late_words
+from dpaudit.errors import MechanismError
+from dpaudit.outcomes import from_raw
+from dpaudit.outcomes.lengths import MOST, checked_length
+
+
+@dataclasses.dataclass
+class Record:
+    first: Any
+    second: Any
+
+
+@pytest.mark.parametrize(
+    ("output", "length"),
+    [
+        (0.5, 1),
+        (None, 1),
+        ("x" * 800, 100),
+        (b"x" * 80, 10),
+        ([1, [2, 3]], 4),
+        ({"a": 1, "b": (1, 2)}, 6),
+        ({1, 2, 3}, 3),
+        (np.zeros((20, 30)), 600),
+        (np.array([[1, 2], "x" * 80], dtype=object), 14),
+        (pd.DataFrame({"a": [1, 2], "b": [3, 4]}), 4),
+        (Record(1, [2, 3]), 4),
+        ([0] * MOST, MOST),
+    ],
+)
+def test_entries_are_counted_at_all_depths(output: Any, length: int) -> None:
+    assert checked_length(output) == length
+
+
+def test_what_contains_itself_is_left_to_the_reader() -> None:
+    inside: list[Any] = [0]
+    inside.append(inside)
+    assert checked_length(inside) > 100
+    with pytest.raises(MechanismError, match="contain themselves"):
+        from_raw([inside])
+
+
+@pytest.mark.parametrize(
+    ("output", "words"),
+    [
+        ([0] * 1_000_000, r"\(a list of 1,000,000\)"),
+        (np.zeros(1_000_000), r"\(a ndarray of 1,000,000\)"),
+        ("x" * 10**7, r"\(a str of 10,000,000\)"),
+        ([[0] * 1_000] * 1_000, r"\(a list of 1,000\)"),
+        (range(10**12), r"\(a range of 1,000,000,000,000\)"),
+        (dict.fromkeys(range(60_000), 0), r"\(a dict of 60,000\)"),
+    ],
+    ids=lambda one: type(one).__name__,
+)
+def test_what_is_too_long_is_refused_with_the_remedy(output: Any, words: str) -> None:
+    with pytest.raises(MechanismError, match=f"{words}.*") as caught:
+        checked_length(output)
+    assert "give post_process a function that makes it shorter" in str(caught.value)
+
+
+def test_an_audit_of_long_outputs_ends_after_the_first_one() -> None:
+    calls: list[int] = []
+
+    def long(dataset: int) -> list[int]:
+        calls.append(dataset)
+        return [dataset] * 1_000_000
+
+    result = dpaudit.audit(long, 0, 1, PureDP(1.0))
+    assert result.verdict is Verdict.ERROR
+    assert "too long (a list of 1,000,000)" in str(result.error)
+    assert calls == [0]
+
+
+def test_words_say_how_long_it_takes() -> None:
+    assert late_words(30.0, 14.0, 1, 81.4) == (
+        "30 s allow some 420 draws at 14 a second, and an audit needs 1,000: this will take about "
+        "81 s"
+    )
+    assert "each of 3 pairs needs 1,000" in late_words(0.5, 0.25, 3, 9.0)
+
+
+class Slow:
+    """A clock, and a mechanism that advances it."""
+
+    def __init__(self, seconds: float) -> None:
+        self.now, self.seconds = 0.0, seconds
+
+    def clock(self) -> float:
+        return self.now
+
+    def draw(self, dataset: float) -> float:
+        self.now += self.seconds
+        return dataset + float(np.random.laplace())
+
+
+def audited(monkeypatch: pytest.MonkeyPatch, seconds: float, **more: Any) -> dpaudit.AuditResult:
+    slow = Slow(seconds)
+    monkeypatch.setattr("time.perf_counter", slow.clock)
+    return dpaudit.audit(slow.draw, 0.0, 0.1, PureDP(1.0), time=30.0, **more)
+
+
+def test_time_that_is_not_enough_is_told_before_it_is_used(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    told: list[float] = []
+    slow = Slow(1 / 14)
+    monkeypatch.setattr("time.perf_counter", slow.clock)
+
+    def handled(record: logging.LogRecord) -> bool:
+        told.append(slow.now)
+        return True
+
+    monkeypatch.setattr(caplog.handler, "filter", handled)
+    result = dpaudit.audit(slow.draw, 0.0, 0.1, PureDP(1.0), time=30.0)
+    assert sum(one.draws for one in result.certificates) == 1_000
+    (notice,) = result.warnings
+    assert notice.startswith("30 s allow some 420 draws at 14 a second, and an audit needs 1,000")
+    assert caplog.messages == [f"{result.name}: {notice}"]
+    # After the first four calls, and it was so: within a tenth.
+    assert max(told) < 1
+    foreseen = float(notice.rpartition("about ")[2].removesuffix(" s"))
+    assert abs(foreseen - slow.now) < 0.1 * slow.now
+
+
+def test_time_that_is_enough_is_not_spoken_of(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    result = audited(monkeypatch, 1 / 1_000)
+    assert result.warnings == ()
+    assert not caplog.messages
+
+
+def test_a_plan_tells_when_it_learns_that_it_will_be_late() -> None:
+    now, told = [0.0], list[tuple[float, int]]()
+    plan = Plan(0, 10.0, clock=lambda: now[0], late=lambda rate, spent: told.append((rate, spent)))
+    plan.asks()
+    now[0] = 5.0
+    plan.gets(100)
+    plan.learned(100)
+    assert told == [(20.0, 100)]
+    assert plan.budget == 1_000
