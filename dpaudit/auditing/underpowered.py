@@ -13,7 +13,7 @@ from dpaudit.auditing.spec import (
     AuditSpec,
 )
 from dpaudit.claims import PrivacyClaim, ProfilePoint
-from dpaudit.pairs import are_equal
+from dpaudit.pairs import NeighbouringPair, are_equal
 from dpaudit.stats import one_run
 from dpaudit.stats.one_run import Guesses
 from dpaudit.stats.power import draws_to_refute
@@ -24,9 +24,14 @@ def foreseen(spec: AuditSpec) -> str | None:
 
     Draws that the clock will plan are not known yet: see `too_few`.
     """
-    if any(not are_equal(pair.d1, pair.d2) for pair in spec.pairs):
+    if not all(map(_are_the_same, spec.pairs)):
         return None if spec.exact or spec.time is not None else too_few(spec, spec.samples)
     return "d1 and d2 are equal, so that nothing can tell them apart; give two neighbouring inputs"
+
+
+def _are_the_same(pair: NeighbouringPair) -> bool:
+    """Whether nothing can tell two inputs apart: 1 and True are equal, and not the same."""
+    return are_equal(pair.d1, pair.d2) and repr(pair.d1) == repr(pair.d2)
 
 
 def too_few(spec: AuditSpec, samples: int) -> str | None:

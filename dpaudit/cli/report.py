@@ -84,9 +84,16 @@ def _said(results: Sequence[AuditResult], *, rerun: bool) -> str:
     if not drawn:
         return checked
     if rerun:
-        return f"{checked} Run again with their seeds, the audits gave the same draws."
+        return f"{checked} {_repeated(results)}"
     unscheduled = "" if all(one.schedule or one.recording for one in drawn) else _UNSCHEDULED
     return f"{checked}{unscheduled} {_UNSEEN}"
+
+
+def _repeated(results: Sequence[AuditResult]) -> str:
+    again = sum(result.verdict is not Verdict.ERROR for result in results)
+    said = "Run again with their seeds, the audits gave the same draws."
+    errors = len(results) - again
+    return f"{said} Not run again: {errors} that ended with an ERROR." if errors else said
 
 
 def _follows(results: Sequence[AuditResult]) -> str:

@@ -48,13 +48,20 @@ def _own(value: Any) -> tuple[int, abc.Collection[Any]]:
 
 
 def _too_many(value: abc.Collection[Any]) -> tuple[int, abc.Collection[Any]] | None:
-    return (len(value), ()) if len(value) > MOST else None
+    try:
+        return (len(value), ()) if len(value) > MOST else None
+    except OverflowError:  # longer than any index
+        return MOST + 1, ()
 
 
 def _too_long(output: Any) -> MechanismError:
-    with_length = isinstance(output, abc.Sized)
     kind = type(output).__name__
-    what = f" (a {kind} of {len(output):,})" if with_length else f" (a {kind})"
+    try:
+        what = (
+            f" (a {kind} of {len(output):,})" if isinstance(output, abc.Sized) else f" (a {kind})"
+        )
+    except OverflowError:
+        what = f" (a {kind})"
     return MechanismError(
         f"the mechanism returns an output that is too long{what}: up to {MOST:,} entries, or "
         f"{MOST * _CHARACTERS:,} characters, can be audited; give post_process a function that "

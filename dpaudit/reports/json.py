@@ -72,7 +72,9 @@ def document(entries: Sequence[Entry]) -> str:
     }
     head = "".join(f'  "{name}": {json.dumps(value)},\n' for name, value in fields.items())
     audits = f"[\n{lines}\n  ]" if entries else "[]"
-    return f'{{\n{head}  "audits": {audits}\n}}\n'
+    text = f'{{\n{head}  "audits": {audits}\n}}\n'
+    # A lone surrogate, as in what an exception says, has no UTF-8; its escape is JSON.
+    return text.encode("utf-8", "backslashreplace").decode("utf-8")
 
 
 def from_json(text: str) -> list[AuditResult]:

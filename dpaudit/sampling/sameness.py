@@ -8,6 +8,7 @@ from dpaudit.draws import SelectionDraws
 from dpaudit.errors import MechanismError
 from dpaudit.outcomes import Column
 from dpaudit.stats.binomial import clopper_pearson_upper
+from dpaudit.tally import Tally
 
 # What comes out of a computation that gave nothing.
 _EMPTY = {"None", "NaN"}
@@ -17,22 +18,34 @@ def check_varied(draws: SelectionDraws, level: float) -> list[str]:
     """Return a warning when all draws of both inputs gave the same output.
 
     level: error probability of the bound for what was never seen.
-    Raises MechanismError when that output is None, NaN or infinite: nothing was computed.
     """
-    keys = draws.outcomes.keys()
-    if draws.size == 0 or (keys != keys[0]).any():
+    if not _are_alike(draws):
         return []
-    word = draws.outcomes.word(0)
-    columns = draws.outcomes.columns
-    if columns and all(map(_is_empty, columns)):
-        raise MechanismError(f"every output was {word}: {_cause(word)}")
     fewest = min(int(draws.is_d1.sum()), int((~draws.is_d1).sum()))
     hidden = clopper_pearson_upper(0, fewest, level)
     return [
-        f"all {draws.size:,} outputs that were looked at are {word}, for d1 and d2 alike; is that "
-        f"meant? An output that never came up may still have a probability of up to {hidden:.2g} "
-        "for one input alone"
+        f"all {draws.size:,} outputs that were looked at are {draws.outcomes.word(0)}, for d1 and "
+        "d2 alike; is that meant? An output that never came up may still have a probability of up "
+        f"to {hidden:.2g} for one input alone"
     ]
+
+
+def check_computed(draws: SelectionDraws, later: Tally) -> None:
+    """Raise MechanismError when every output was None, NaN or infinite: nothing was computed.
+
+    later: the draws after those, by level. A mechanism may return None nearly always, and what it
+    returns otherwise be what matters; so all draws count.
+    """
+    columns = draws.outcomes.columns
+    levels = int((later.counts.sum(axis=1) > 0).sum())
+    if levels <= 1 and _are_alike(draws) and columns and all(map(_is_empty, columns)):
+        word = draws.outcomes.word(0)
+        raise MechanismError(f"every output was {word}: {_cause(word)}")
+
+
+def _are_alike(draws: SelectionDraws) -> bool:
+    keys = draws.outcomes.keys()
+    return draws.size > 0 and bool((keys == keys[0]).all())
 
 
 def _cause(word: str) -> str:

@@ -68,7 +68,10 @@ def draws_to_refute(epsilon: float, delta: float, alpha: float) -> float:
     if delta >= 1:
         return math.inf
     wrong = (1 - delta) / (1 + math.exp(min(epsilon, 700.0)))  # the least probability of an error
-    return math.ceil(math.log(alpha) / math.log1p(-wrong)) if wrong < 1 else 1
+    if wrong >= 1:
+        return 1
+    fewest = math.log(alpha) / math.log1p(-wrong) if wrong > 0 else math.inf
+    return math.ceil(fewest) if math.isfinite(fewest) else math.inf
 
 
 def _critical_value(trials: int, share: float, alpha: float) -> int | None:

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from dpaudit.errors import MechanismError, TargetError
 from dpaudit.outcomes import Raised
 from dpaudit.targets.construction import build, is_made
+from dpaudit.targets.forks import end_if_forked
 from dpaudit.targets.import_path import resolve
 from dpaudit.targets.missing import not_found
 from dpaudit.targets.origin import origin
@@ -158,12 +159,14 @@ class Batches:
         by_position = (dataset,) if self.how.data is None else ()
         if self.how.data is not None:
             arguments[self.how.data] = dataset
+        owner = os.getpid()
         try:
             with self.watch.batch(self.name, size):
                 return self.function(*by_position, **arguments)
         except ImportError as error:
             raise not_found(raised(error).words, self.name) from error
         except FAILURES as error:
+            end_if_forked(owner, error)
             what = f"raised {raised(error).words}"
             raise batch_failed(self.name, self.batch, size, what) from error
 
@@ -276,6 +279,7 @@ def collected(
     """
     outputs: list[Any] = []
     seen: dict[tuple[str, str], Raised] = {}
+    owner = os.getpid()
     with watched(outputs):
         while len(outputs) < size:
             try:
@@ -284,7 +288,9 @@ def collected(
                 if len(outputs) < size:
                     outputs.append(raised(StopIteration()))
             except FAILURES as error:
+                end_if_forked(owner, error)
                 outputs.append(_seen(error, seen))
+    end_if_forked(owner)
     return outputs
 
 

@@ -56,6 +56,9 @@ def _rank(file: str) -> int:
 
 @lru_cache(maxsize=1024)
 def _place(file: str, line: int) -> str:
-    here = os.getcwd() + os.sep
+    try:
+        here = os.getcwd() + os.sep
+    except OSError:  # the folder is gone
+        return f"{file}:{line}"
     inside = file[len(here) :] if file.startswith(here) else file  # noqa: FURB188  # since 3.9
     return f"{inside}:{line}"

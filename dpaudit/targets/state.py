@@ -103,6 +103,15 @@ def _attributes(value: Any) -> Mapping[str, Any]:
 
 
 def _digest(value: Any) -> bytes:
+    """Return a digest of a variable; a fixed one where its own code fails, as a length that does not
+    fit may: a variable of the user's must not end the audit."""
+    try:
+        return _digested(value)
+    except Exception:  # noqa: BLE001  # whatever the user's classes raise
+        return b""
+
+
+def _digested(value: Any) -> bytes:
     digest = hashlib.blake2b(digest_size=16)
     entries: deque[tuple[Any, int]] = deque([(value, 0)])
     seen = dict[int, Any]()
@@ -119,6 +128,8 @@ def _mark(value: Any) -> bytes:
     """Return what distinguishes a value by itself, without its parts."""
     if isinstance(value, np.ndarray) and value.dtype != object:
         return value.ravel()[: _BYTES // max(1, value.itemsize)].tobytes()
+    if isinstance(value, int) and not isinstance(value, bool):
+        return f"int:{value:x};".encode()  # decimals have a limit of digits
     if isinstance(value, _PLAIN):
         return f"{type(value).__name__}:{value!r};".encode(errors="backslashreplace")
     size = len(value) if isinstance(value, Sequence | Mapping | set | frozenset) else 0

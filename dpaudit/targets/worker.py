@@ -43,6 +43,8 @@ MEMORY = 16 + 10 * SLOTS + HEAP
 TEXT, FLOAT, INTEGER, BOOLEAN = range(4)
 NOT_BEGUN = (1 << 64) - 1  # for the number of draws that have ended, before the first begins
 FAILURES = (Exception, SystemExit)
+# The process that dpaudit has started, and not one that the mechanism forks.
+_OWNER = os.getpid()
 
 
 class Refused(BaseException):
@@ -293,6 +295,7 @@ class Service:
                         is_short = kind is str and len(value) < 64
                         text = _label(value) if is_short else _text(encode(value))
                 except FAILURES as error:
+                    _end_if_forked(error)
                     text = _text(raised(error))
             if text is not None:
                 if len(text) > HEAP:
@@ -315,6 +318,7 @@ class Service:
         try:
             outputs = draw(self._datasets[number])
         except FAILURES as error:
+            _end_if_forked(error)
             return {"failed": words(error)}
         self._check_unchanged()
         if not isinstance(outputs, (list, tuple)) and hasattr(outputs, "__array__"):
@@ -339,6 +343,13 @@ class Service:
         for number, digest in self._digests.items():
             if digest and _digest(self._datasets[number]) != digest:
                 raise Refused("the mechanism changes its input; let it work on a copy")
+
+
+def _end_if_forked(error: BaseException) -> None:
+    """End a process that the mechanism forked, as Python would: here it would go on drawing."""
+    if os.getpid() != _OWNER:
+        code = error.code if isinstance(error, SystemExit) else 1
+        os._exit(code if isinstance(code, int) else int(code is not None))
 
 
 def _text(node: Any) -> bytes:

@@ -154,3 +154,42 @@ def test_what_keeps_nothing_but_a_generator_has_not_changed() -> None:
 
 def test_what_has_no_variables() -> None:
     assert kept_state(len, None) == {}
+
+
+def test_variables_that_have_no_digest_do_not_end_the_audit() -> None:
+    class Unruly:
+        def __len__(self) -> int:
+            raise RuntimeError("no length")
+
+    big, long, unruly = 1 << 20_000, range(10**30), Unruly()
+
+    def mechanism(x: float, rng: np.random.Generator) -> float:
+        return float(x + rng.laplace()) if x in long or big or unruly else 0.0
+
+    assert dpaudit.audit(mechanism, 0, 1, dpaudit.PureDP(1.5), samples=1_000).error is None
+
+
+def test_none_nearly_always_is_no_error_when_something_else_comes_up() -> None:
+    def thresholded(x: float, rng: np.random.Generator) -> float | None:
+        return x if rng.random() < 1e-3 else None
+
+    claim = dpaudit.ApproximateDP(1.0, 0.01)
+    result = dpaudit.audit(thresholded, 0.0, 1.0, claim, samples=20_000)
+    assert result.verdict is Verdict.NO_VIOLATION_FOUND
+
+
+def test_times_are_not_compared(tmp_path: Any) -> None:
+    """Draws that time out follow the load of the machine."""
+    (tmp_path / "m.py").write_text(
+        "calls = 0\n"
+        "def slow(x, rng):\n"
+        "    global calls\n"
+        "    calls += 1\n"
+        "    share = 0.9 if calls // 500 % 2 else 0.1\n"
+        "    return 'slow' if rng.random() < share else 'quick'\n"
+    )
+    name, claim = f"{tmp_path}/m.py:slow", dpaudit.PureDP(1.0)
+    plain = dpaudit.audit(name, 0, 1, claim, samples=3_000)
+    assert "differ from call to call" in str(plain.error)
+    timed = dpaudit.audit(name, 0, 1, claim, samples=3_000, isolate=True, timeout=30)
+    assert timed.verdict is Verdict.NO_VIOLATION_FOUND

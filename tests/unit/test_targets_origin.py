@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import pickle
 from collections.abc import Callable
 from pathlib import Path
@@ -11,11 +12,13 @@ from typing import Any
 import numpy as np
 import pytest
 
+import dpaudit
 from dpaudit.auditing.journal.chunks import drawn_of, words_of
 from dpaudit.auditing.journal.records import Record
 from dpaudit.errors import MechanismError
 from dpaudit.outcomes import Raised, from_raw
 from dpaudit.pairs import NeighbouringPair
+from dpaudit.reports.json import from_json, to_json
 from dpaudit.sampling.sampler import Chunk, Drawn, Failures, Sampler
 from dpaudit.targets.adapter import load_mechanism
 from dpaudit.targets.origin import origin
@@ -166,3 +169,32 @@ def test_journals_keep_it_and_old_ones_do_without(sampler: Any) -> None:
     words["failures"] = words["failures"][:2]
     old = drawn_of(Record(words, b"")).failures.first["KeyError"]
     assert (old.kind, old.message, old.where) == ("KeyError", "1", "")
+
+
+def test_a_folder_that_is_gone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+
+    def leaves(x: int, rng: np.random.Generator) -> int:
+        folder = tmp_path / "gone"
+        folder.mkdir(exist_ok=True)
+        os.chdir(folder)
+        folder.rmdir()
+        raise ValueError(x)
+
+    def sometimes(x: int, rng: np.random.Generator) -> int:
+        return leaves(x, rng) if rng.random() < 0.01 else x
+
+    result = dpaudit.audit(sometimes, 0, 1, dpaudit.PureDP(1.0), samples=1_000)
+    assert result.verdict is dpaudit.Verdict.VIOLATION
+
+
+def test_messages_that_have_no_utf_8_are_written_all_the_same(tmp_path: Path) -> None:
+    def odd(x: int, rng: np.random.Generator) -> int:
+        if rng.random() < 0.5:
+            raise ValueError("\udcff")
+        return x
+
+    text = to_json([dpaudit.audit(odd, 0, 1, dpaudit.PureDP(1.0), samples=1_000)])
+    (tmp_path / "r.json").write_text(text, encoding="utf-8")
+    (result,) = from_json((tmp_path / "r.json").read_text(encoding="utf-8"))
+    assert result.certificates[0].first_failures["ValueError"].message == "\udcff"

@@ -125,3 +125,14 @@ def test_recorded_draws_and_guesses() -> None:
     assert guessed.underpowered is not None
     assert "20 guesses cannot refute ε = 4" in guessed.underpowered
     assert dpaudit.bound_guesses(100, 20, 10, PureDP(1.0)).underpowered is None
+
+
+def test_claims_that_no_draws_can_refute() -> None:
+    assert draws_to_refute(700.0, 0.9999, 0.0075) == math.inf
+    result = dpaudit.audit(identity, 0, 1, ApproximateDP(720.0, 0.999999), samples=1_000)
+    assert "no number of draws could" in str(result.underpowered)
+
+
+def test_equal_and_yet_not_the_same() -> None:
+    assert foreseen(spec_of(PureDP(1.0), 5_000, pairs=((0.0, -0.0),))) is None
+    assert foreseen(spec_of(PureDP(1.0), 5_000, pairs=((1, True),))) is None

@@ -1,0 +1,45 @@
+"""Processes that a mechanism forks end, and do not go on with the audit."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import psutil
+import pytest
+
+import dpaudit
+
+MECHANISMS = """
+import os, sys
+
+def fork():
+    child = os.fork()
+    if child == 0:
+        ENDING
+    os.waitpid(child, 0)
+
+def single(x, rng):
+    if rng.random() < 0.01:
+        fork()
+    return x + rng.laplace()
+
+def many(x, size, rng):
+    fork()
+    return x + rng.laplace(size=size)
+"""
+
+
+@pytest.mark.parametrize("ending", ["sys.exit(0)", "sys.exit('no')", "raise ValueError('no')"])
+@pytest.mark.parametrize("isolate", [False, True])
+@pytest.mark.parametrize("function", ["single", "many"])
+def test_children_that_raise_end(tmp_path: Path, ending: str, isolate: bool, function: str) -> None:
+    file = tmp_path / "forking.py"
+    file.write_text(MECHANISMS.replace("ENDING", ending))
+    before = psutil.Process().children(recursive=True)
+    result = dpaudit.audit(
+        f"{file}:{function}", 0, 1, dpaudit.PureDP(1.5), samples=1_000, isolate=isolate
+    )
+    assert result.verdict is dpaudit.Verdict.NO_VIOLATION_FOUND, result.error
+    (certificate,) = result.certificates
+    assert (certificate.draws, certificate.failures) == (1_000, {})
+    assert psutil.Process().children(recursive=True) == before
