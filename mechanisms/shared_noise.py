@@ -18,7 +18,7 @@ FloatArray = NDArray[np.float64]
 
 _OWN = 0.3
 _RENEWED = 50
-_kept: dict[Any, float] = {}
+_kept: dict[Any, Any] = {}
 
 
 def forget() -> None:
@@ -55,7 +55,8 @@ def alternating(dataset: float, size: int, rng: np.random.Generator) -> FloatArr
 def drifting(dataset: float, size: int, rng: np.random.Generator) -> FloatArray:
     """Noise whose middle wanders from call to call, as that of a smoothed estimate does."""
     _kept["middle"] = 0.9 * _kept.get("middle", 0.0) + rng.laplace(scale=0.5)
-    return dataset + _kept["middle"] + rng.normal(0, _OWN, size)
+    middle = float(_kept["middle"])
+    return dataset + middle + rng.normal(0, _OWN, size)
 
 
 @satisfies("none")
@@ -63,7 +64,7 @@ def stale(dataset: float, rng: np.random.Generator) -> float:
     """One call a draw; the noise is renewed every fifty calls."""
     if _calls() % _RENEWED == 1:
         _kept["noise"] = rng.laplace()
-    return dataset + _kept["noise"] + rng.normal(0, _OWN)
+    return float(dataset + _kept["noise"] + rng.normal(0, _OWN))
 
 
 @satisfies("none")
@@ -71,15 +72,15 @@ def remembered(dataset: float, rng: np.random.Generator) -> float:
     """One call a draw; noise is drawn once for each dataset, and a little more every time."""
     if dataset not in _kept:
         _kept[dataset] = rng.laplace()
-    return dataset + _kept[dataset] + rng.normal(0, _OWN)
+    return float(dataset + _kept[dataset] + rng.normal(0, _OWN))
 
 
 @satisfies("none")
 def by_generator(dataset: float, rng: np.random.Generator) -> float:
     """One call a draw; noise is drawn once for each generator that is handed over."""
-    if _kept.get("generator") != id(rng):
-        _kept.update(generator=id(rng), noise=rng.laplace())
-    return dataset + _kept["noise"] + rng.normal(0, _OWN)
+    if _kept.get("generator") is not rng:
+        _kept.update(generator=rng, noise=rng.laplace())
+    return float(dataset + _kept["noise"] + rng.normal(0, _OWN))
 
 
 @satisfies("none")

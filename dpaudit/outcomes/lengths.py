@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections import abc
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -56,12 +57,9 @@ def _too_many(value: abc.Collection[Any]) -> tuple[int, abc.Collection[Any]] | N
 
 def _too_long(output: Any) -> MechanismError:
     kind = type(output).__name__
-    try:
-        what = (
-            f" (a {kind} of {len(output):,})" if isinstance(output, abc.Sized) else f" (a {kind})"
-        )
-    except OverflowError:
-        what = f" (a {kind})"
+    what = f" (a {kind})"
+    with suppress(TypeError, OverflowError):  # it has no length, or one beyond any index
+        what = f" (a {kind} of {len(output):,})"
     return MechanismError(
         f"the mechanism returns an output that is too long{what}: up to {MOST:,} entries, or "
         f"{MOST * _CHARACTERS:,} characters, can be audited; give post_process a function that "

@@ -103,8 +103,8 @@ def _attributes(value: Any) -> Mapping[str, Any]:
 
 
 def _digest(value: Any) -> bytes:
-    """Return a digest of a variable; a fixed one where its own code fails, as a length that does not
-    fit may: a variable of the user's must not end the audit."""
+    """Return a digest of a variable; a fixed one where the code of its class fails, as a length
+    beyond any index does: a variable of the user's must not end the audit."""
     try:
         return _digested(value)
     except Exception:  # noqa: BLE001  # whatever the user's classes raise

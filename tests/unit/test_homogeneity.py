@@ -185,7 +185,7 @@ def test_times_are_not_compared(tmp_path: Any) -> None:
         "def slow(x, rng):\n"
         "    global calls\n"
         "    calls += 1\n"
-        "    share = 0.9 if calls // 500 % 2 else 0.1\n"
+        "    share = 0.7 if calls // 500 % 2 else 0.3\n"
         "    return 'slow' if rng.random() < share else 'quick'\n"
     )
     name, claim = f"{tmp_path}/m.py:slow", dpaudit.PureDP(1.0)
