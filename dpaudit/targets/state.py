@@ -27,8 +27,9 @@ State = dict[str, bytes]
 def kept_state(*parts: Any) -> State:
     """Return a digest of every variable that callables can reach, by the name that messages use.
 
-    Looked at are module globals, closures, attributes of the object that a method is bound to and
-    of the functions themselves. Generators are left out: to go on is what they are for.
+    Looked at are module globals, closures, caches of functools, attributes of the object that a
+    method is bound to, of its class and of the functions themselves. Generators are left out: to
+    go on is what they are for.
     """
     state: State = {}
     home = set().union(*map(home_of, parts))
@@ -64,9 +65,18 @@ def _variables(value: Any, home: set[str]) -> Iterator[tuple[str, Any]]:
         yield from _closed_over(value)
         yield from ((f"{value.__name__}.{name}", one) for name, one in vars(value).items())
         yield f"the defaults of {value.__name__}", (value.__defaults__, value.__kwdefaults__)
-    elif not isinstance(value, MethodType | partial | type | ModuleType):
-        owner = type(value).__name__
-        yield from ((f"{owner}.{name}", one) for name, one in _attributes(value).items())
+    elif isinstance(value, type):
+        yield from _of_class(value)
+    elif not isinstance(value, MethodType | partial | ModuleType):
+        owner = type(value)
+        yield from ((f"{owner.__name__}.{name}", one) for name, one in _attributes(value).items())
+        if is_home(owner, home):
+            yield from _of_class(owner)
+
+
+def _of_class(value: type) -> Iterator[tuple[str, Any]]:
+    data = ((name, one) for name, one in vars(value).items() if not name.startswith("__"))
+    yield from ((f"{value.__name__}.{name}", one) for name, one in data if _is_data(one))
 
 
 def _closed_over(function: FunctionType) -> Iterator[tuple[str, Any]]:
@@ -91,6 +101,11 @@ def _behind(value: Any) -> Iterator[Any]:
             function = getattr(one, "__func__", one)
             if isinstance(function, FunctionType):
                 yield function
+
+
+def _is_data(attribute: Any) -> bool:
+    """Whether an attribute of a class is a variable: no method, property or slot."""
+    return not hasattr(type(attribute), "__get__") and not _is_code(attribute)
 
 
 def _is_code(value: Any) -> bool:
@@ -132,6 +147,8 @@ def _mark(value: Any) -> bytes:
         return f"int:{value:x};".encode()  # decimals have a limit of digits
     if isinstance(value, _PLAIN):
         return f"{type(value).__name__}:{value!r};".encode(errors="backslashreplace")
+    if callable(getattr(value, "cache_info", None)):  # functools.cache: how often it was used
+        return f"{value.cache_info()};".encode()
     size = len(value) if isinstance(value, Sequence | Mapping | set | frozenset) else 0
     return f"{type(value).__name__}:{size};".encode()
 

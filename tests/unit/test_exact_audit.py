@@ -26,6 +26,7 @@ from dpaudit.pairs import NeighbouringPair
 from dpaudit.reports.json import ContradictoryFile, from_json, to_json
 from dpaudit.reports.text import render, render_line, render_summary
 from dpaudit.targets.target import AnyTarget, ComposedTarget, ImportedTarget
+from tests.forging import forged
 
 K = ImportedTarget(path="mechanisms.pdp:counterexample")
 MERGED = ImportedTarget(path="mechanisms.pdp:counterexample", post_process="mechanisms.pdp:merge")
@@ -168,14 +169,14 @@ def test_a_changed_file_is_found_out() -> None:
     result = audit(RESPONSE, PureDP(1))
     document = json.loads(to_json([result]))
     document["audits"][0]["exact"][0]["law"][0][1] = 0.5
-    (changed,) = from_json(json.dumps(document))
+    (changed,) = from_json(forged(document))
     assert any("sum of the law of d1" in text for text in recheck(changed))
     document["audits"][0]["exact"][0]["law"][1][1] = 0.5
-    (changed,) = from_json(json.dumps(document))
+    (changed,) = from_json(forged(document))
     assert any("epsilon" in text for text in recheck(changed))
     document["audits"][0]["verdict"] = "NO VIOLATION FOUND"
     with pytest.raises(ContradictoryFile):
-        from_json(json.dumps(document))
+        from_json(forged(document))
     exact = (replace(result.exact[0], refuted=False),)
     assert any("refuted" in text for text in recheck(replace(result, exact=exact)))
 

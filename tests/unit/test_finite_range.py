@@ -18,6 +18,7 @@ from dpaudit.outcomes import Raised, from_raw
 from dpaudit.reports.json import from_json, to_json
 from dpaudit.reports.text import render
 from dpaudit.tally import AtomTally, RangeTally
+from tests.forging import forged
 
 EPSILON = math.log(3)
 
@@ -135,10 +136,10 @@ def test_full_goes_on_to_an_interval() -> None:
 def test_a_changed_interval_is_found_out() -> None:
     document = json.loads(to_json([audit()]))
     document["audits"][0]["certificates"][0]["interval"]["upper"] = 1.0
-    (changed,) = from_json(json.dumps(document))
+    (changed,) = from_json(forged(document))
     assert any("upper end" in text for text in recheck(changed))
     document["audits"][0]["certificates"][0]["interval"]["atoms"][0][1] += 1
-    (changed,) = from_json(json.dumps(document))
+    (changed,) = from_json(forged(document))
     assert any("draws of the declared range" in text for text in recheck(changed))
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
+from functools import cache, partial
 from typing import Any
 
 import numpy as np
@@ -124,6 +124,22 @@ def counted() -> Callable[[float], float]:
     return mechanism
 
 
+class Remembering:
+    noise: dict[float, float] = {}  # noqa: RUF012  # the mistake that is to be found
+
+    def __call__(self, x: float) -> float:
+        return x + self.noise.setdefault(x, 0.5)
+
+
+@cache
+def _noise(x: float) -> float:
+    return x / 3
+
+
+def of_a_cache(x: float) -> float:
+    return x + _noise(x)
+
+
 def of_itself(x: float) -> float:
     of_itself.last = x  # type: ignore[attr-defined]
     return x
@@ -137,6 +153,8 @@ def of_itself(x: float) -> float:
         (partial(Counter()), "Counter.calls"),
         (counted(), "calls"),
         (of_itself, "of_itself.last"),
+        (Remembering(), "Remembering.noise"),
+        (of_a_cache, "_noise"),
     ],
 )
 def test_variables_that_calls_change_are_named(mechanism: Any, name: str) -> None:

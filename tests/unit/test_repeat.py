@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 from typing import Any
 
@@ -24,6 +25,7 @@ from dpaudit.reports.json import from_json, to_json
 from dpaudit.targets.adapter import load_mechanism
 from dpaudit.targets.repetition import Repetition
 from dpaudit.targets.target import CallableTarget, ComposedTarget, ImportedTarget, repeated
+from tests.forging import forged
 
 Rng = np.random.Generator
 RESPONSE = "mechanisms.randomized_response:randomized_response"
@@ -123,8 +125,8 @@ def test_runs_are_refuted_when_one_is_too_leaky() -> None:
 
 def test_a_changed_record_is_found_out() -> None:
     result = audited(RESPONSE, dpaudit.PureDP(1.125), 2, samples=2_000)
-    forged = to_json([result]).replace('"times": 2', '"times": 3')
-    assert any("claim for all runs" in one for one in recheck(from_json(forged)[0]))
+    document = json.loads(to_json([result]).replace('"times": 2', '"times": 3'))
+    assert any("claim for all runs" in one for one in recheck(from_json(forged(document))[0]))
 
 
 @pytest.mark.parametrize(
