@@ -314,6 +314,12 @@ class PairAudit:
             self._warnings += check_calls(selection, sizes, share * WARNED / CHECKS)
 
     @property
+    def _are_answers(self) -> bool:
+        """Whether outcomes are what somebody says of outputs, who says None when unsure."""
+        adversary = getattr(self._spec.claim, "adversary", None)
+        return adversary is not None or self._spec.distinguisher is not None
+
+    @property
     def _is_timed(self) -> bool:
         """Whether outcomes depend on how busy the machine is, which changes from block to block."""
         limits = getattr(self._spec.target, "limits", None)
@@ -342,7 +348,8 @@ class PairAudit:
     def _test(
         self, stage: Stage, measure: Measure, tally: Tally, atoms: AtomTally | None
     ) -> FixedTest:
-        check_computed(self._selection(), tally)
+        if not self._are_answers:
+            check_computed(self._selection(), tally)
         check_heads(self._selection(), self._heads)
         self._check_blocks(measure.distinguisher)
         certifying = stage == "certification"

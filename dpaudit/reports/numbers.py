@@ -80,7 +80,10 @@ def plain(value: float) -> str:
 
 def level(confidence: float) -> str:
     """Return a confidence as a percentage: `99 %`."""
-    return f"{plain(100 * confidence)}{GLUE}%"
+    text = plain(100 * confidence)
+    if confidence < 1 and text == "100":  # which no confidence is
+        text = f"{Decimal(100) * Decimal(repr(confidence)):f}".rstrip("0")
+    return f"{text}{GLUE}%"
 
 
 def error_level(alpha: float) -> str:

@@ -98,7 +98,7 @@ def render_summary(results: Sequence[AuditResult]) -> str:
 
 
 def _foreseen(result: AuditResult) -> str:
-    if result.expect is None:
+    if result.expect is None or (result.underpowered is not None and result.meets_expectation):
         return ""
     return " (as expected)" if result.meets_expectation else f" (expected: {result.expect})"
 

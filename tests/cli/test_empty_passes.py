@@ -111,3 +111,22 @@ def test_one_output_for_everything_is_a_warning(
     assert "all 1,000 outputs that were looked at are" in words(result.stdout)
     # log(100) / 480: the larger of what could hide in the draws of either input.
     assert "may still have a probability of up to 0.0093 for one input" in words(result.stdout)
+
+
+def test_what_could_not_fail_is_not_as_expected(dpaudit: Any) -> None:
+    Path("a.yaml").write_text(
+        "version: 1\naudits:\n  - {name: a, mechanism: m.py:count, d1: [1], d2: [],\n"
+        "     claim: {epsilon: 12}, samples: 5000, expect: pass}\n"
+    )
+    result = dpaudit("run", "a.yaml", "-q")
+    assert result.exit_code == 4
+    assert "as expected" not in result.stdout
+
+
+@pytest.mark.parametrize("confidence", ["0.99999999", "0.999999999999"])
+def test_no_confidence_is_a_hundred_percent(dpaudit: Any, confidence: str) -> None:
+    given = ("--d1", "0", "--d2", "1", "--epsilon", "1", "--samples", "2000")
+    result = dpaudit("run", "m.py:laplace", *given, "--confidence", confidence)
+    assert result.exit_code == 0
+    assert "100 %" not in result.stdout.replace("\N{NO-BREAK SPACE}", " ")
+    assert f"{confidence.replace('0.99', '99.')} %" in words(result.stdout)

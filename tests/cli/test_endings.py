@@ -249,9 +249,9 @@ def test_what_is_nested_too_deeply(folder: Path, name: str) -> None:
     assert len(ended.stderr.splitlines()) == 1
 
 
-@pytest.mark.parametrize("words", [("run", "endless.yaml"), ("report", "endless.yaml")])
+@pytest.mark.parametrize("words", [("run", "endless.yaml"), ("report", "endless.json")])
 def test_endless_input_ends_with_the_memory(folder: Path, words: tuple[str, ...]) -> None:
-    (folder / "endless.yaml").symlink_to("/dev/zero")
+    (folder / words[1]).symlink_to("/dev/zero")
     limits = (LIMIT, LIMIT)
     ended = dpaudit(*words, preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_AS, limits))
     assert ended.returncode in (2, 3)

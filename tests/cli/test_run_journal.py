@@ -87,7 +87,8 @@ def test_another_scikit_learn_is_said(
 
 def test_more_samples_are_no_way_to_go_on(dpaudit: Any, tmp_path: Path) -> None:
     assert dpaudit(*SHORT, "--journal", tmp_path).exit_code == 0
-    result = dpaudit(*SHORT, "--journal", tmp_path, "--resume", "--samples", "6000")
+    more = (*TARGET, "--samples", "6000", "-q")
+    result = dpaudit(*more, "--journal", tmp_path, "--resume")
     assert result.exit_code == 2
     assert "samples was 5,000, is 6,000 (how many draws there are to be is fixed" in result.stderr
 

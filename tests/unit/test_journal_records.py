@@ -168,3 +168,12 @@ def test_a_full_disk_is_named(path: Path) -> None:
                 records.append({"n": 0}, {"numbers": np.zeros(1_000)})
         finally:
             resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+
+
+@pytest.mark.parametrize("content", ["1\n2\n3\n", "name,age\n", "\n", "deadbeef 12 [1]\n"])
+def test_somebody_elses_file_is_left_alone(tmp_path: Path, content: str) -> None:
+    path = tmp_path / "audit.journal"
+    path.write_text(content)
+    with pytest.raises(JournalError, match="is not a journal of dpaudit"):
+        Records(path)
+    assert path.read_text() == content

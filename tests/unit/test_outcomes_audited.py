@@ -108,7 +108,7 @@ def test_a_claim_that_is_kept_stays_unrefuted(mechanism: Callable[..., Any]) -> 
     assert result.verdict is Verdict.NO_VIOLATION_FOUND
 
 
-@pytest.mark.parametrize("value", [{"a": 1}, {}, [], [float("nan")], None, b"", {float("nan")}])
+@pytest.mark.parametrize("value", [{"a": 1}, {}, [], b"", {float("nan")}])
 def test_an_output_that_is_always_the_same_is_no_violation(value: Any) -> None:
     result = dpaudit.audit(lambda x: value, 0, 1, dpaudit.PureDP(1.0), samples=2_000)
     assert result.verdict is Verdict.NO_VIOLATION_FOUND

@@ -30,6 +30,8 @@ from dpaudit.errors import JournalError
 Content = tuple[Mapping[str, Any], Mapping[str, NDArray[Any]]]
 
 _LINE = re.compile(rb"([0-9a-f]{8}) (([0-9]{1,12}) (\{.*\})\n)")
+# The first line of a journal, or what was written of it.
+_TORN = re.compile(rb"[0-9a-f]{0,8}|[0-9a-f]{8} [0-9]{0,12}|[0-9a-f]{8} [0-9]{1,12} (\{.*\n?)?")
 _START = re.compile(rb"[0-9a-f]{8} [0-9]{1,12} \{")
 # Seconds between two syncs, at least: what is lost with the power is only drawn again. And so many
 # times what the last one took, so that a slow disk holds up nobody.
@@ -139,6 +141,15 @@ def _lock(file: FileIO, path: Path) -> None:
         ) from None
 
 
+def _check_ours(path: Path) -> None:
+    """Raise JournalError for a file that is somebody else's: its content is not to be lost."""
+    with path.open("rb") as file:
+        if _TORN.fullmatch(file.readline()) is None:
+            raise JournalError(
+                f"{path} is not a journal of dpaudit; name another folder, or move the file away"
+            )
+
+
 def _checked(path: Path) -> int:
     """Return where the last whole record ends. Raises JournalError where others follow a broken
     one: that is no end that was not written, and what was recorded there is lost."""
@@ -150,6 +161,8 @@ def _checked(path: Path) -> int:
             file.seek(end)
             if _is_followed(file):
                 raise _damaged(path, end)
+            if end == 0:
+                _check_ours(path)
             return end
 
 
