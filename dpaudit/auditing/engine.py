@@ -12,6 +12,7 @@ from functools import partial
 import numpy as np
 
 from dpaudit.attacks.levels import Attack
+from dpaudit.auditing.checks import DrawAfresh
 from dpaudit.auditing.exact_audit import exact_certificates
 from dpaudit.auditing.exact_certificate import ExactCertificate
 from dpaudit.auditing.journal.unkept import Unkept
@@ -25,11 +26,12 @@ from dpaudit.auditing.underpowered import foreseen, too_few
 from dpaudit.claims import ComputationalDP
 from dpaudit.errors import MechanismError
 from dpaudit.pairs import check_pair, notes, stated
-from dpaudit.sampling.executors import Draws, Setup, drawing
+from dpaudit.sampling.executors import Draws, Setup, drawing, is_serial
 from dpaudit.sampling.independence import check_uncached
-from dpaudit.sampling.sampler import Chunk, Probe, Sampler
+from dpaudit.sampling.sampler import Chunk, Drawn, Probe, Sampler
 from dpaudit.targets.randomness import preserved
 from dpaudit.targets.state import State, changed, kept_state
+from dpaudit.targets.target import is_elsewhere
 from dpaudit.version import __version__
 
 # Draws made twice from one seed, to see whether the seed decides them; they count for nothing.
@@ -204,7 +206,9 @@ class _Run:
         late = partial(self._late, number)
         plan = Plan(self._spec.samples, self._seconds(number), limits, self._journal.clock, late)
         notify = partial(self._notify, number, self._journal.now())
-        certificate = PairAudit(self._spec, number, plan, draws, notify, self._users).run()
+        afresh = _afresh(self._spec, sampler)
+        audit = PairAudit(self._spec, number, plan, draws, notify, self._users, afresh)
+        certificate = audit.run()
         return replace(certificate, reproducible=probe.reproducible)
 
     def _seconds(self, number: int) -> float | None:
@@ -266,6 +270,19 @@ def _kept(before: State, sampler: Sampler) -> list[str]:
         f"the mechanism keeps state between calls ({listed} changed while it was called); if its "
         "outputs depend on that state they are not independent, and this verdict proves nothing"
     ]
+
+
+def _afresh(spec: AuditSpec, sampler: Sampler) -> DrawAfresh | None:
+    """Return what draws a chunk in a process that has drawn nothing else, or for a mechanism that
+    is drawn from in workers, in this one; None for one that is drawn from here."""
+    if is_serial(spec.executor, spec.workers) and not is_elsewhere(spec.target):
+        return None
+
+    def drawn(chunk: Chunk) -> Drawn:
+        sampler.close()
+        return sampler.draw(chunk)
+
+    return drawn
 
 
 def _probe(chunk: Chunk, draws: Draws) -> Probe:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from typing import TypeVar
 
 import numpy as np
@@ -12,12 +13,12 @@ from dpaudit.attacks.bits import has_fractions
 from dpaudit.attacks.distinguisher import Distinguisher, Learned
 from dpaudit.attacks.levels import Attack
 from dpaudit.attacks.selection import Aim, accuse, attacks_for, has_atoms, learn, most_telling
+from dpaudit.auditing.checks import DrawAfresh, DrawChecks
 from dpaudit.auditing.exact_test import Setting, accused, atoms_test, game_test, pair_test
 from dpaudit.auditing.finite_range import STOPPED, FiniteRange
 from dpaudit.auditing.moment import Moment
 from dpaudit.auditing.raised import first_failures
 from dpaudit.auditing.replay import replay
-from dpaudit.auditing.replay import tally as replay_tally
 from dpaudit.auditing.result import Block, Certificate, EpsilonInterval, FixedTest, Schedule, Stage
 from dpaudit.auditing.schedule import (
     Plan,
@@ -39,9 +40,6 @@ from dpaudit.draws import FreshDraws, SelectionDraws, pool
 from dpaudit.errors import MechanismError
 from dpaudit.outcomes import Outcomes, narrowed
 from dpaudit.sampling.executors import Draws
-from dpaudit.sampling.homogeneity import check_blocks, check_calls
-from dpaudit.sampling.independence import CHECKS, WARNED, check_heads, check_independence
-from dpaudit.sampling.sameness import check_computed, check_varied
 from dpaudit.sampling.sampler import (
     Chunk,
     Drawn,
@@ -56,7 +54,7 @@ from dpaudit.tally import AtomTally, RangeTally, Tally
 Counted = TypeVar("Counted", AtomTally, RangeTally)
 
 # What names the random streams of a stage, after the number of the pair.
-LEARNING, CERTIFYING, CONFIRMING, PROBING = range(4)
+LEARNING, CERTIFYING, CONFIRMING, PROBING, AFRESH = range(5)
 
 # So many draws that are all exceptions end an audit while it still learns.
 _HOPELESS = 500
@@ -77,7 +75,10 @@ class PairAudit:
         draws: Draws,
         notify: Callable[[Moment], None],
         users: tuple[Attack, ...] = (),
+        afresh: DrawAfresh | None = None,
     ) -> None:
+        """afresh: draws in a new process; None where draws are made in this one."""
+        self._checks = DrawChecks(spec, afresh)
         self._spec, self._number, self._plan = spec, number, plan
         self._draws, self._notify = draws, notify
         self._claim = spec.tested
@@ -108,8 +109,17 @@ class PairAudit:
         if learned is None:
             # Refuted while learning: everything drawn may decide what the fresh block confirms.
             measure = self._measure(self._fit().distinguisher)
-            return self._certificate(*self._confirm(measure))
-        return self._certificate(*self._certify(learned))
+            test = self._confirm(measure)
+        else:
+            self._believe(learned)
+            measure = self._measure(learned.distinguisher)
+            test = self._certify(measure)
+        certificate = self._certificate(test, measure.distinguisher)
+        if not certificate.refuted:
+            return certificate
+        stream = self._number, AFRESH
+        warned = self._checks.refuted(stream, self._blocks, measure)
+        return replace(certificate, warnings=(*certificate.warnings, *warned))
 
     @property
     def _may_bet(self) -> bool:
@@ -142,7 +152,7 @@ class PairAudit:
             self._check_alive()
             self._plan.learned(self._spent, ahead=self._spec.draws_ahead)
             if self._may_stop:
-                self._check_independent()
+                self._check_learned()
                 return None
             if self._spent >= self._plan.freeze_at:
                 break
@@ -150,7 +160,7 @@ class PairAudit:
                 learned = self._fit()
                 self._believe(learned)
             self._plan.asks()
-        self._check_independent()
+        self._check_learned()
         return self._fit(thorough=True)
 
     def _take(self, fresh: FreshDraws, learned: Learned | None) -> SelectionDraws:
@@ -183,10 +193,8 @@ class PairAudit:
         room = self._plan.budget - self._spent - coming
         return not self._spec.full and room >= MINIMUM_SAMPLES
 
-    def _certify(self, learned: Learned) -> tuple[FixedTest, Distinguisher]:
+    def _certify(self, measure: Measure) -> FixedTest:
         """Tally the rest of the budget with one frozen rule, still betting at every block's end."""
-        self._believe(learned)
-        measure = self._measure(learned.distinguisher)
         total, atoms = Tally.empty(measure.distinguisher.levels), _no_atoms(measure)
         declared: RangeTally | None = None
         sizes = self._plan.certifying_sizes(self._spent)
@@ -206,7 +214,7 @@ class PairAudit:
             if self._may_stop:
                 return self._confirm(measure)
         self._bound(declared)
-        return self._test("certification", measure, total, atoms), measure.distinguisher
+        return self._test("certification", measure, total, atoms)
 
     def _bound(self, declared: RangeTally | None) -> None:
         """Turn the draws of a declared range into an interval, or a warning that says why not."""
@@ -218,7 +226,7 @@ class PairAudit:
         else:
             self._interval = found
 
-    def _confirm(self, measure: Measure) -> tuple[FixedTest, Distinguisher]:
+    def _confirm(self, measure: Measure) -> FixedTest:
         """Spend the exact test on a fresh block, as large as all that came before it."""
         if self._range is not None:
             self._warnings.append(STOPPED)
@@ -235,7 +243,7 @@ class PairAudit:
             atoms = _added(atoms, drawn.atoms)
             self._record("confirmation", None, tally)
             self._heads += filter(None, [drawn.head])
-        return self._test("confirmation", measure, total, atoms), measure.distinguisher
+        return self._test("confirmation", measure, total, atoms)
 
     def _sampled(self, chunks: Iterator[Chunk]) -> Iterator[Drawn]:
         """Yield what was drawn; closing it discards draws made ahead."""
@@ -303,35 +311,8 @@ class PairAudit:
         )
         self._notify(moment)
 
-    def _check_independent(self) -> None:
-        """Raise for learning draws that cannot be independent; warn of unlikely ones."""
-        sizes = [block.draws for block in self._blocks]
-        share = 1 / len(self._spec.pairs)
-        selection = self._selection()
-        self._warnings += check_varied(selection, self._spec.alpha)
-        self._warnings += check_independence(selection, sizes, self._point, share)
-        if not self._is_timed:
-            self._warnings += check_calls(selection, sizes, share * WARNED / CHECKS)
-
-    @property
-    def _are_answers(self) -> bool:
-        """Whether outcomes are what somebody says of outputs, who says None when unsure."""
-        adversary = getattr(self._spec.claim, "adversary", None)
-        return adversary is not None or self._spec.distinguisher is not None
-
-    @property
-    def _is_timed(self) -> bool:
-        """Whether outcomes depend on how busy the machine is, which changes from block to block."""
-        limits = getattr(self._spec.target, "limits", None)
-        return self._spec.timing or getattr(limits, "timeout", None) is not None
-
-    def _check_blocks(self, rule: Distinguisher) -> None:
-        """Hold the blocks that one rule has counted against each other."""
-        if self._is_timed:
-            return
-        counted = [replay_tally(one) for one in self._blocks if one.stage != "learning"]
-        level = WARNED / CHECKS / len(self._spec.pairs)
-        self._warnings += check_blocks(counted, rule.guesses, level)
+    def _check_learned(self) -> None:
+        self._warnings += self._checks.learned(self._selection(), self._blocks, self._point)
 
     def _check_alive(self) -> None:
         """Raise when nothing but exceptions came out, which says nothing about privacy."""
@@ -348,10 +329,9 @@ class PairAudit:
     def _test(
         self, stage: Stage, measure: Measure, tally: Tally, atoms: AtomTally | None
     ) -> FixedTest:
-        if not self._are_answers:
-            check_computed(self._selection(), tally)
-        check_heads(self._selection(), self._heads)
-        self._check_blocks(measure.distinguisher)
+        self._warnings += self._checks.counted(
+            self._selection(), self._blocks, self._heads, measure.distinguisher
+        )
         certifying = stage == "certification"
         share = CERTIFICATION_SHARE if certifying else CONFIRMATION_SHARE
         setting = Setting(

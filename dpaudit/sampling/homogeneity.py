@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,6 +34,32 @@ _REMEDY = (
 )
 
 
+@dataclass(frozen=True, slots=True)
+class Between:
+    """What draws are compared between, and what it means that they differ.
+
+    groups: as in "from call to call".  cause: of a difference, with the remedy.  question: whether
+    that is the cause.
+    """
+
+    groups: str
+    cause: str
+    question: str
+
+
+CALLS = Between(
+    "from call to call",
+    "one noise value is shared by many outputs, or a state changes from call to call; " + _REMEDY,
+    "is noise shared by the outputs of a call, or a state kept between calls?",
+)
+PROCESSES = Between(
+    "from process to process",
+    "every process of the mechanism keeps something, such as noise that it draws once; draw fresh "
+    "noise for every output and keep nothing between calls",
+    "does a process of the mechanism keep something, such as noise that it draws once?",
+)
+
+
 def check_calls(draws: SelectionDraws, blocks: Sequence[int], level: float) -> list[str]:
     """Return a warning about learning draws that differ from call to call more than chance allows.
 
@@ -51,14 +78,16 @@ def check_calls(draws: SelectionDraws, blocks: Sequence[int], level: float) -> l
             (log_evidence(np.bincount(runs, weights=inside[arm]).astype(np.int64), sizes), name)
             for inside in events
         ]
-    return _judged(found, level)
+    return _judged(found, level, CALLS)
 
 
-def check_blocks(tallies: Sequence[Tally], guesses: IntArray, level: float) -> list[str]:
+def check_blocks(
+    tallies: Sequence[Tally], guesses: IntArray, level: float, between: Between = CALLS
+) -> list[str]:
     """Return a warning about certification draws that differ from block to block more than chance
     allows, as `check_calls` does of learning draws.
 
-    tallies: of the blocks, in order; every one has calls of its own for each input.
+    tallies: of the blocks, in order; every one has calls, or a process, of its own for each input.
     """
     counts = np.stack([tally.counts for tally in tallies])  # (blocks, levels, arms)
     found: list[tuple[float, str]] = []
@@ -68,10 +97,10 @@ def check_blocks(tallies: Sequence[Tally], guesses: IntArray, level: float) -> l
             (log_evidence(by_block[:, chosen].sum(axis=1), by_block.sum(axis=1)), name)
             for chosen in _level_sets(by_block.sum(axis=0), guesses)
         ]
-    return _judged(found, level)
+    return _judged(found, level, between)
 
 
-def _judged(found: Sequence[tuple[float, str]], level: float) -> list[str]:
+def _judged(found: Sequence[tuple[float, str]], level: float, between: Between) -> list[str]:
     """Return what to say of e-values, of one event and one input each, whose mean is one again."""
     evidence = log_mean(one for one, _ in found)
     if evidence < -math.log(level):
@@ -79,14 +108,12 @@ def _judged(found: Sequence[tuple[float, str]], level: float) -> list[str]:
     name = max(found)[1]
     if evidence >= -math.log(IMPOSSIBLE):
         raise MechanismError(
-            f"outputs for {name} differ from call to call more than independent draws can (p < "
-            f"{IMPOSSIBLE:g}): one noise value is shared by many outputs, or a state changes from "
-            f"call to call; {_REMEDY}"
+            f"outputs for {name} differ {between.groups} more than independent draws can (p < "
+            f"{IMPOSSIBLE:g}): {between.cause}"
         )
     return [
-        f"outputs for {name} differ from call to call more than independent draws should (p < "
-        f"{math.exp(-evidence):.1e}), but every bound is for independent draws; is noise shared by "
-        "the outputs of a call, or a state kept between calls?"
+        f"outputs for {name} differ {between.groups} more than independent draws should (p < "
+        f"{math.exp(-evidence):.1e}), but every bound is for independent draws; {between.question}"
     ]
 
 

@@ -209,3 +209,12 @@ def _short(value: Any, width: int = 40) -> str:
 
 SingleTarget = ImportedTarget | CallableTarget | IsolatedTarget | CommandTarget
 AnyTarget = SingleTarget | ComposedTarget | RepeatedTarget
+
+
+def is_elsewhere(target: AnyTarget) -> bool:
+    """Return whether a mechanism, or a part of it, draws in a process of its own."""
+    if isinstance(target, ComposedTarget):
+        return any(map(is_elsewhere, target.parts))
+    if isinstance(target, RepeatedTarget):
+        return is_elsewhere(target.target)
+    return isinstance(target, IsolatedTarget | CommandTarget)

@@ -62,6 +62,32 @@ def test_noise_kept_for_each_dataset_is_named(samples: int, seed: int) -> None:
         assert "keeps state between calls (_kept changed" in warned(result)
 
 
+@pytest.mark.parametrize("seed", SEEDS)
+@pytest.mark.parametrize("where", [{"isolate": True}, {"workers": 2}])
+def test_noise_kept_by_another_process_is_found(where: dict[str, Any], seed: int) -> None:
+    """Nobody sees its variables, but a new process draws other noise."""
+    name = "mechanisms.shared_noise:remembered"
+    result = audited(name, samples=2_000, seed=seed, **where)
+    assert result.verdict is not Verdict.VIOLATION
+    if result.verdict is Verdict.ERROR:
+        assert result.error is not None
+        assert "differ from process to process" in result.error
+
+
+@pytest.mark.parametrize("where", [{"isolate": True}, {"workers": 2}])
+def test_a_broken_mechanism_in_other_processes_is_not_warned_about(where: dict[str, Any]) -> None:
+    for seed in SEEDS:
+        result = audited("mechanisms.laplace:wrong_density", samples=5_000, seed=seed, **where)
+        assert result.verdict is Verdict.VIOLATION
+        assert warned(result) == ""
+
+
+def test_the_environment_is_state(monkeypatch: pytest.MonkeyPatch) -> None:
+    before = kept_state(len)
+    monkeypatch.setenv("NOISE", "0.3")
+    assert changed(before, kept_state(len)) == ("os.environ",)
+
+
 def test_noise_kept_for_each_dataset_does_look_like_a_leak() -> None:
     """Else the test above would show nothing."""
     verdicts = [audited(shared_noise.remembered, seed=seed).verdict for seed in SEEDS]
@@ -171,7 +197,7 @@ def test_what_keeps_nothing_but_a_generator_has_not_changed() -> None:
 
 
 def test_what_has_no_variables() -> None:
-    assert kept_state(len, None) == {}
+    assert set(kept_state(len, None)) == {"os.environ"}
 
 
 def test_variables_that_have_no_digest_do_not_end_the_audit() -> None:

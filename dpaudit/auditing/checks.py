@@ -1,0 +1,100 @@
+"""What is checked of an audit's draws: that they are independent, and that they say something
+(docs/method.md §11)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from dpaudit.attacks.distinguisher import Distinguisher
+from dpaudit.auditing.replay import tally as replay_tally
+from dpaudit.auditing.result import Block
+from dpaudit.auditing.spec import AuditSpec
+from dpaudit.claims import ProfilePoint
+from dpaudit.draws import SelectionDraws
+from dpaudit.sampling.homogeneity import PROCESSES, check_blocks, check_calls
+from dpaudit.sampling.independence import CHECKS, WARNED, check_heads, check_independence
+from dpaudit.sampling.sameness import check_computed, check_varied
+from dpaudit.sampling.sampler import Chunk, Drawn, Head, Measure
+from dpaudit.tally import Tally
+
+# Draws one chunk in a process that has made none before.
+DrawAfresh = Callable[[Chunk], Drawn]
+
+# Chunks that are drawn afresh after a refutation: a share of the draws that were made, within
+# limits, each.
+_AFRESH, _SHARE = 8, 32
+_FEWEST, _MOST = 16, 250
+
+
+class DrawChecks:
+    """The checks of one pair. Each returns warnings, and raises MechanismError for what
+    independent draws cannot do."""
+
+    def __init__(self, spec: AuditSpec, afresh: DrawAfresh | None) -> None:
+        """afresh: None where the draws are made in this process."""
+        self._spec, self._afresh = spec, afresh
+        self._share = 1 / len(spec.pairs)
+
+    def learned(
+        self, draws: SelectionDraws, blocks: Sequence[Block], point: ProfilePoint
+    ) -> list[str]:
+        """Check learning draws, which were made in these blocks."""
+        sizes = [block.draws for block in blocks]
+        warnings = check_varied(draws, self._spec.alpha)
+        warnings += check_independence(draws, sizes, point, self._share)
+        if not self._is_timed:
+            warnings += check_calls(draws, sizes, self._level)
+        return warnings
+
+    def counted(
+        self,
+        selection: SelectionDraws,
+        blocks: Sequence[Block],
+        heads: Sequence[Head],
+        rule: Distinguisher,
+    ) -> list[str]:
+        """Check draws that one rule has counted, beside those that it was learned from."""
+        counted = _counted(blocks)
+        if not self._are_answers:
+            check_computed(selection, sum(counted, Tally.empty(rule.levels)))
+        check_heads(selection, heads)
+        return [] if self._is_timed else check_blocks(counted, rule.guesses, self._level)
+
+    def refuted(
+        self, stream: tuple[int, int], blocks: Sequence[Block], measure: Measure
+    ) -> list[str]:
+        """Check, after a refutation, that new processes of the mechanism draw as the first did.
+
+        What a process keeps for as long as it lives is alike in all draws that it made.
+        stream: pair and stage that name the random streams.
+        """
+        if self._afresh is None or self._is_timed:
+            return []
+        size = min(max(_FEWEST, sum(block.draws for block in blocks) // _SHARE), _MOST)
+        chunks = (Chunk((*stream, number), size, measure) for number in range(_AFRESH))
+        rule = measure.distinguisher
+        before = sum(_counted(blocks), Tally.empty(rule.levels))
+        tallies = [before, *(drawn.tally for drawn in map(self._afresh, chunks) if drawn.tally)]
+        return check_blocks(tallies, rule.guesses, self._level, PROCESSES)
+
+    @property
+    def _level(self) -> float:
+        """How likely a warning of one check may be."""
+        return self._share * WARNED / CHECKS
+
+    @property
+    def _are_answers(self) -> bool:
+        """Whether outcomes are what somebody says of outputs, who says None when unsure."""
+        adversary = getattr(self._spec.claim, "adversary", None)
+        return adversary is not None or self._spec.distinguisher is not None
+
+    @property
+    def _is_timed(self) -> bool:
+        """Whether outcomes depend on how busy the machine is, which changes from block to block."""
+        limits = getattr(self._spec.target, "limits", None)
+        return self._spec.timing or getattr(limits, "timeout", None) is not None
+
+
+def _counted(blocks: Sequence[Block]) -> list[Tally]:
+    """Return the tallies of the blocks that one rule has counted."""
+    return [replay_tally(one) for one in blocks if one.stage != "learning"]
