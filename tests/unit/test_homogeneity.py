@@ -62,7 +62,7 @@ def test_noise_kept_for_each_dataset_is_named(samples: int, seed: int) -> None:
         assert "keeps state between calls (_kept changed" in warned(result)
 
 
-@pytest.mark.parametrize("seed", SEEDS)
+@pytest.mark.parametrize("seed", [0, 1])
 @pytest.mark.parametrize("where", [{"isolate": True}, {"workers": 2}])
 def test_noise_kept_by_another_process_is_found(where: dict[str, Any], seed: int) -> None:
     """Nobody sees its variables, but a new process draws other noise."""
@@ -76,7 +76,7 @@ def test_noise_kept_by_another_process_is_found(where: dict[str, Any], seed: int
 
 @pytest.mark.parametrize("where", [{"isolate": True}, {"workers": 2}])
 def test_a_broken_mechanism_in_other_processes_is_not_warned_about(where: dict[str, Any]) -> None:
-    for seed in SEEDS:
+    for seed in (0, 1):
         result = audited("mechanisms.laplace:wrong_density", samples=5_000, seed=seed, **where)
         assert result.verdict is Verdict.VIOLATION
         assert warned(result) == ""
