@@ -19,8 +19,8 @@ from numpy.typing import NDArray
 import dpaudit
 from dpaudit.attacks.additive import additive
 from dpaudit.attacks.atoms import atoms
+from dpaudit.attacks.candidate import Attack
 from dpaudit.attacks.innovations import innovations
-from dpaudit.attacks.levels import Attack
 from dpaudit.attacks.logistic import logistic
 from dpaudit.attacks.mean_differences import mean_differences
 from dpaudit.attacks.one_dimensional import one_dimensional

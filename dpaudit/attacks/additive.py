@@ -14,9 +14,10 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtri
 
+from dpaudit.attacks.candidate import Candidate, by_score
 from dpaudit.attacks.cells import Cells, make_cells
 from dpaudit.attacks.isotonic import pooled_counts
-from dpaudit.attacks.levels import FOLDS, Candidate, FloatArray, IntArray, folds, log_ratio
+from dpaudit.attacks.levels import FOLDS, FloatArray, IntArray, folds, log_ratio
 from dpaudit.attacks.one_dimensional import larger_for_d1
 from dpaudit.attacks.ramps import log_odds
 from dpaudit.attacks.scores import Scored, aligned, most, shares
@@ -50,7 +51,7 @@ def additive(selection: SelectionDraws) -> list[Candidate]:
     tables, spread, held_out, halves = total.settle()
     freeze = partial(Additive, tables, shares([one.name for one in columns], spread))
     scored = Scored("sum over coordinates", held_out, freeze, halves)
-    return [scored.candidate(selection)]
+    return [by_score(scored, selection)]
 
 
 @dataclass(frozen=True, slots=True, eq=False)

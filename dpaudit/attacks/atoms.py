@@ -8,13 +8,13 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
+from dpaudit.attacks.candidate import Candidate
 from dpaudit.attacks.cells import either, shortened
 from dpaudit.attacks.levels import (
     FEW_CELLS,
     FOLDS,
     PENALTY,
     PENALTY_ANY_ORDER,
-    Candidate,
     IntArray,
     LevelMap,
     cut_by_mass,

@@ -16,7 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpaudit.attacks.additive import additive
-from dpaudit.attacks.levels import Candidate, IntArray, LevelMap, in_pieces
+from dpaudit.attacks.candidate import Candidate, by_score
+from dpaudit.attacks.levels import IntArray, LevelMap, in_pieces
 from dpaudit.attacks.one_dimensional import orders_of
 from dpaudit.attacks.scores import Score, Scored
 from dpaudit.attacks.single_columns import ONE_COLUMN, single_columns
@@ -142,7 +143,7 @@ def _of_bits(found: Candidate, selection: SelectionDraws) -> Candidate:
     if found.scored is None:
         return replace(found, attack=attack, freeze=partial(_levels, found.freeze))
     freeze = partial(_score, found.scored.freeze)
-    return Scored(attack, found.scored.held_out, freeze, found.scored.halves).candidate(selection)
+    return by_score(Scored(attack, found.scored.held_out, freeze, found.scored.halves), selection)
 
 
 def _levels(freeze: Callable[[], LevelMap]) -> BitLevels:

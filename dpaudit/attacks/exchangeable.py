@@ -14,8 +14,9 @@ from functools import partial
 import numpy as np
 
 from dpaudit.attacks.additive import Total
+from dpaudit.attacks.candidate import Candidate, by_score
 from dpaudit.attacks.cells import Cells, make_cells
-from dpaudit.attacks.levels import Candidate, FloatArray
+from dpaudit.attacks.levels import FloatArray
 from dpaudit.attacks.scores import Scored, most, shares
 from dpaudit.draws import SelectionDraws
 from dpaudit.outcomes import Column, Outcomes
@@ -42,7 +43,7 @@ def exchangeable(selection: SelectionDraws) -> list[Candidate]:
     freeze = partial(
         Exchangeable, tuple(zip(tables, names, strict=True)), shares(list(groups), spread)
     )
-    return [Scored("sum over runs", held_out, freeze, halves).candidate(selection)]
+    return [by_score(Scored("sum over runs", held_out, freeze, halves), selection)]
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -14,9 +14,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpaudit.attacks.additive import Total
+from dpaudit.attacks.candidate import Candidate, by_score
 from dpaudit.attacks.cells import Cells, make_cells
 from dpaudit.attacks.features import Number, matrix, on_scale
-from dpaudit.attacks.levels import Candidate, FloatArray
+from dpaudit.attacks.levels import FloatArray
 from dpaudit.attacks.products import gram
 from dpaudit.attacks.scores import Scored, most, shares
 from dpaudit.draws import SelectionDraws
@@ -55,7 +56,7 @@ def innovations(selection: SelectionDraws) -> list[Candidate]:
     tables, spread, held_out, halves = total.settle()
     importance = shares([features[one.place].column for one in steps], spread)
     freeze = partial(Innovations, features, steps, tables, importance)
-    return [Scored(NAME, held_out, freeze, halves, _LUCK).candidate(selection)]
+    return [by_score(Scored(NAME, held_out, freeze, halves, _LUCK), selection)]
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,9 +8,10 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
+from dpaudit.attacks.candidate import Candidate
 from dpaudit.attacks.cells import make_cells
 from dpaudit.attacks.isotonic import pooled_counts
-from dpaudit.attacks.levels import Candidate, FloatArray
+from dpaudit.attacks.levels import FloatArray
 from dpaudit.draws import SelectionDraws
 from dpaudit.outcomes import Column
 

@@ -3,19 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
-from functools import cached_property
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dpaudit.attacks.ramps import LEVELS, Smoothed, smoothed
-from dpaudit.draws import LevelArray, SelectionDraws
+from dpaudit.attacks.ramps import LEVELS
+from dpaudit.draws import LevelArray
 from dpaudit.outcomes import Outcomes
-
-if TYPE_CHECKING:
-    from dpaudit.attacks.scores import Scored
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
@@ -63,42 +58,6 @@ class LevelMap(Protocol):
 
     def words(self, chosen: NDArray[np.bool_]) -> str:
         """Return in words the event that the level is one of those chosen: (levels,) of bool."""
-        ...
-
-
-@dataclass(frozen=True, eq=False)
-class Candidate:
-    """One way of ordering outcomes, and how it fared on draws that it was not fitted to.
-
-    held_out: (levels, 2), selection draws by level and arm, each levelled by a fit to the other
-        folds. penalty: standard errors by which a prediction from it is lowered, more for orders
-        with more freedom. freeze: makes the map, fitted to all of them. luck: how much of its
-        promise may be luck, as a share, when it rests on one draw (of n draws, √n times less); 0
-        for orders that can be read off an outcome. scored: the score, if the order is by one.
-    is_smooth: whether log-ratios can be expected to change by little from level to level, as
-        those of intervals do. position: (levels - 1,), the mean number or score of each level.
-    """
-
-    attack: str
-    held_out: IntArray
-    penalty: float
-    freeze: Callable[[], LevelMap]
-    luck: float = 0.0
-    scored: Scored | None = None
-    is_smooth: bool = False
-    position: FloatArray | None = None
-
-    @cached_property
-    def smoothed(self) -> Smoothed:
-        """The counts of what was seen, smoothed."""
-        return smoothed(self.held_out[:-1], self.position)
-
-
-class Attack(Protocol):
-    """Proposes orders of outcomes by an estimate of their likelihood ratio."""
-
-    def __call__(self, selection: SelectionDraws) -> list[Candidate]:
-        """Return candidates; none when the attack does not apply to such outcomes."""
         ...
 
 

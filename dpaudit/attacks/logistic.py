@@ -11,8 +11,9 @@ from functools import partial
 
 import numpy as np
 
+from dpaudit.attacks.candidate import Candidate, by_score
 from dpaudit.attacks.features import Feature, matrix, scaled_features, with_sides
-from dpaudit.attacks.levels import FOLDS, Candidate, FloatArray, folds
+from dpaudit.attacks.levels import FOLDS, FloatArray, folds
 from dpaudit.attacks.linear import MOST_FEATURES, Linear, filled
 from dpaudit.attacks.products import gram, solved, summed, times
 from dpaudit.attacks.scores import Scored
@@ -46,7 +47,7 @@ def logistic(selection: SelectionDraws) -> list[Candidate]:
     if len(features) < len(sides) <= _MOST_WITH_SIDES:
         other, lower = _fitted(sides, selection)
         found = other if lower < loss - _LEAST_GAIN else found
-    return [found.candidate(selection)]
+    return [by_score(found, selection)]
 
 
 def _fitted(features: Sequence[Feature], selection: SelectionDraws) -> tuple[Scored, float]:

@@ -12,8 +12,9 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
+from dpaudit.attacks.candidate import Candidate, by_score
 from dpaudit.attacks.features import matrix, scaled_features
-from dpaudit.attacks.levels import FOLDS, Candidate, FloatArray, folds
+from dpaudit.attacks.levels import FOLDS, FloatArray, folds
 from dpaudit.attacks.linear import MOST_FEATURES, Linear, filled
 from dpaudit.attacks.products import summed, times
 from dpaudit.attacks.scores import Scored
@@ -43,7 +44,7 @@ def mean_differences(selection: SelectionDraws) -> list[Candidate]:
     both = [_sums(design[half::2], is_d1[half::2]) for half in (0, 1)]
     halves = np.stack([times(design, _weights(half, variance)) for half in both])
     freeze = partial(Linear.of, features, weights, design)
-    return [Scored("difference of means", held_out, freeze, halves).candidate(selection)]
+    return [by_score(Scored("difference of means", held_out, freeze, halves), selection)]
 
 
 def _sums(design: FloatArray, is_d1: NDArray[np.bool_]) -> FloatArray:

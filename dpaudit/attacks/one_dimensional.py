@@ -9,6 +9,7 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
+from dpaudit.attacks.candidate import Candidate
 from dpaudit.attacks.cells import Cells, make_cells
 from dpaudit.attacks.features import on_scale
 from dpaudit.attacks.isotonic import pooled_counts
@@ -17,7 +18,6 @@ from dpaudit.attacks.levels import (
     FOLDS,
     PENALTY,
     PENALTY_ANY_ORDER,
-    Candidate,
     FloatArray,
     IntArray,
     LevelMap,

@@ -4,23 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from functools import partial
 from typing import Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dpaudit.attacks.digitiser import Digitiser
-from dpaudit.attacks.levels import (
-    PENALTY,
-    Candidate,
-    FloatArray,
-    IntArray,
-    LevelMap,
-    tail_refined,
-)
+from dpaudit.attacks.levels import FloatArray, IntArray, LevelMap, tail_refined
 from dpaudit.attacks.ramps import LEVELS
-from dpaudit.draws import LevelArray, SelectionDraws
+from dpaudit.draws import LevelArray
 from dpaudit.outcomes import KIND, Outcomes
 
 COLUMNS_NAMED = 4
@@ -81,22 +73,12 @@ class Scored:
         level = np.searchsorted(self.edges, self.held_out, side="right")
         return np.where(np.isnan(self.held_out), len(self.edges) + 1, level)
 
-    def candidate(self, selection: SelectionDraws) -> Candidate:
-        """Return the order by this score."""
-        levels, cells = self.levels, len(self.edges) + 2
-        table = np.bincount(levels * 2 + ~selection.is_d1, minlength=2 * cells).reshape(-1, 2)
-        return Candidate(
-            self.attack,
-            table,
-            PENALTY,
-            partial(_frozen, self.freeze, self.edges),
-            self.luck,
-            self,
-            is_smooth=True,
-            position=self._position(table.sum(axis=1)),
-        )
+    def freeze_levels(self) -> ScoreLevels:
+        """Return the levels of the score that was fitted to all draws."""
+        places = np.arange(len(self.edges) + 1, dtype=np.intp)
+        return ScoreLevels(self.freeze(), Digitiser(self.edges, places))
 
-    def _position(self, draws: IntArray) -> FloatArray | None:
+    def position(self, draws: IntArray) -> FloatArray | None:
         """Return the score to expect at every level but the last: (levels - 1,).
 
         What one half of the draws makes of a score and the other half does not is noise. So what
@@ -215,10 +197,6 @@ def _means(levels: IntArray, scores: FloatArray, draws: IntArray) -> FloatArray:
     total = np.bincount(levels, weights=known, minlength=len(draws))
     seen = np.flatnonzero(draws)
     return np.interp(np.arange(len(draws)), seen, total[seen] / draws[seen])
-
-
-def _frozen(freeze: Callable[[], Score], edges: FloatArray) -> ScoreLevels:
-    return ScoreLevels(freeze(), Digitiser(edges, np.arange(len(edges) + 1, dtype=np.intp)))
 
 
 def _edges(scores: FloatArray) -> FloatArray:

@@ -15,6 +15,7 @@ from dpaudit.attacks.account import ScoreDistributions, Tried
 from dpaudit.attacks.additive import additive
 from dpaudit.attacks.atoms import AtomCounts, atoms, count_atoms
 from dpaudit.attacks.bits import bits
+from dpaudit.attacks.candidate import Attack, Candidate
 from dpaudit.attacks.distinguisher import AccusedAtoms, Distinguisher, Learned
 from dpaudit.attacks.exchangeable import exchangeable
 from dpaudit.attacks.innovations import innovations
@@ -23,8 +24,6 @@ from dpaudit.attacks.levels import (
     PENALTY_FOLLOWING,
     PENALTY_RAMPED,
     PENALTY_WITHOUT_DELTA,
-    Attack,
-    Candidate,
     FloatArray,
     IntArray,
     LevelMap,

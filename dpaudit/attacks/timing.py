@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from dpaudit.attacks.levels import Candidate
+from dpaudit.attacks.candidate import Candidate
 from dpaudit.attacks.one_dimensional import orders_of
 from dpaudit.draws import SelectionDraws
 from dpaudit.outcomes.units import ELAPSED

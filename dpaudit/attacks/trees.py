@@ -15,8 +15,9 @@ from typing import Any
 
 import numpy as np
 
+from dpaudit.attacks.candidate import Candidate, by_score
 from dpaudit.attacks.features import Category, Feature, matrix, raw_features
-from dpaudit.attacks.levels import Candidate, FloatArray, IntArray
+from dpaudit.attacks.levels import FloatArray, IntArray
 from dpaudit.attacks.scores import Score, Scored, cross_fitted, most, shares
 from dpaudit.draws import SelectionDraws
 from dpaudit.outcomes import KIND, Outcomes
@@ -59,7 +60,7 @@ def trees(selection: SelectionDraws, scores: Sequence[Scored]) -> list[Candidate
         selection.size, _MOST_ROWS, fit, lambda one, rows: _odds(one, table[rows])
     )
     freeze = partial(_frozen, features, scores, model, table[-_SHUFFLED_ROWS:])
-    return [Scored(NAME, held_out, freeze, halves, _LUCK).candidate(selection)]
+    return [by_score(Scored(NAME, held_out, freeze, halves, _LUCK), selection)]
 
 
 @dataclass(frozen=True, slots=True, eq=False)

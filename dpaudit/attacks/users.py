@@ -16,7 +16,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from dpaudit.attacks.levels import Candidate, FloatArray, IntArray
+from dpaudit.attacks.candidate import Candidate, by_score
+from dpaudit.attacks.levels import FloatArray, IntArray
 from dpaudit.attacks.one_dimensional import larger_for_d1
 from dpaudit.attacks.scores import Scored, cross_fitted
 from dpaudit.draws import SelectionDraws
@@ -58,13 +59,13 @@ class UsersAttack:
         kept.check(selection.outcomes)
         if self.travels:
             pickle.dumps(kept)
-        found = Scored(self.name, held_out, partial(_given, kept), halves).candidate(selection)
+        found = by_score(Scored(self.name, held_out, partial(_given, kept), halves), selection)
         if larger_for_d1(found.held_out[:-1]):
             return [found]
         turned = partial(_given, replace(kept, sign=-1.0))
         return [
-            Scored(self.name, -held_out, turned, None if halves is None else -halves).candidate(
-                selection
+            by_score(
+                Scored(self.name, -held_out, turned, None if halves is None else -halves), selection
             )
         ]
 

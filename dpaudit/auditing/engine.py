@@ -11,7 +11,7 @@ from functools import partial
 
 import numpy as np
 
-from dpaudit.attacks.levels import Attack
+from dpaudit.attacks.candidate import Attack
 from dpaudit.auditing.checks import DrawAfresh
 from dpaudit.auditing.exact_audit import exact_certificates
 from dpaudit.auditing.exact_certificate import ExactCertificate

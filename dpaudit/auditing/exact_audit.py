@@ -16,9 +16,9 @@ from dpaudit.errors import UsageError
 from dpaudit.pairs import NeighbouringPair, check_pair, notes, stated
 from dpaudit.stats import exact
 from dpaudit.stats.exact import Law
-from dpaudit.targets.adapter import load_mechanism
 from dpaudit.targets.adversary import Attacked, attacked
 from dpaudit.targets.laws import LawRow, law_table
+from dpaudit.targets.loading import load_mechanism
 
 
 def exact_certificates(spec: AuditSpec) -> tuple[ExactCertificate, ...]:

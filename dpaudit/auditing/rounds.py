@@ -10,8 +10,8 @@ from typing import TypeVar
 import numpy as np
 
 from dpaudit.attacks.bits import has_fractions
+from dpaudit.attacks.candidate import Attack
 from dpaudit.attacks.distinguisher import Distinguisher, Learned
-from dpaudit.attacks.levels import Attack
 from dpaudit.attacks.selection import Aim, accuse, attacks_for, has_atoms, learn, most_telling
 from dpaudit.auditing.checks import DrawAfresh, DrawChecks
 from dpaudit.auditing.exact_test import Setting, accused, atoms_test, game_test, pair_test

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from dpaudit.outcomes.paths import Path
+from dpaudit.outcomes.reader import Reader, Rows, Values
 from dpaudit.outcomes.scalars import of_labels
 from dpaudit.outcomes.wholes import key_word_at, read_keys
-
-if TYPE_CHECKING:
-    from dpaudit.outcomes.reading import Reader, Rows, Values
 
 
 def read_frames(reader: Reader, path: Path, rows: Rows, values: Values) -> None:

@@ -5,9 +5,7 @@ from __future__ import annotations
 import dataclasses
 import sys
 from collections import abc
-from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -16,6 +14,7 @@ from dpaudit.outcomes.columns import RAISED, Raised
 from dpaudit.outcomes.frames import read_frames, read_series
 from dpaudit.outcomes.long_table import at
 from dpaudit.outcomes.paths import Path
+from dpaudit.outcomes.reader import Read, Reader, Rows, Values
 from dpaudit.outcomes.scalars import (
     LARGEST_EXACT,
     LONG,
@@ -35,11 +34,6 @@ from dpaudit.outcomes.wholes import (
     read_records,
     read_sets,
 )
-
-if TYPE_CHECKING:
-    from dpaudit.outcomes.reading import Reader, Rows, Values
-
-Read = Callable[["Reader", Path, "Rows", "Values"], None]
 
 # Bytes have a column each, as far as these go.
 _BYTES = 32

@@ -5,19 +5,17 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Iterable, Mapping, Sequence
 from operator import itemgetter
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from dpaudit.errors import MechanismError
 from dpaudit.outcomes.long_table import at
 from dpaudit.outcomes.paths import Path
+from dpaudit.outcomes.reader import Reader, Rows, Values
 from dpaudit.outcomes.scalars import values_of
 from dpaudit.outcomes.special import key_word
 from dpaudit.outcomes.words import DICT, LIST, PRESENT, SET
-
-if TYPE_CHECKING:
-    from dpaudit.outcomes.reading import Reader, Rows, Values
 
 _DEEPEST = 50
 # Deep enough to be rare; further up the first outcome is looked at, before what contains itself a

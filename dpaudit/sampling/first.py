@@ -8,7 +8,7 @@ import numpy as np
 
 from dpaudit.outcomes.lengths import checked_length
 from dpaudit.pairs import NeighbouringPair
-from dpaudit.targets.adapter import Mechanism
+from dpaudit.targets.mechanism import Mechanism
 
 
 def first_calls(

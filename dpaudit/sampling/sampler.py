@@ -22,8 +22,9 @@ from dpaudit.pairs import NeighbouringPair, fingerprint
 from dpaudit.sampling.first import first_calls
 from dpaudit.sampling.streams import ChunkStreams, chunk_streams, prepare
 from dpaudit.tally import AtomTally, RangeTally, Tally
-from dpaudit.targets.adapter import Mechanism, load_mechanism
 from dpaudit.targets.adversary import DISTINGUISHER, attacked
+from dpaudit.targets.loading import load_mechanism
+from dpaudit.targets.mechanism import Mechanism
 from dpaudit.targets.missing import check_found
 from dpaudit.targets.randomness import carried_generators
 from dpaudit.targets.target import AnyTarget

@@ -16,9 +16,10 @@ from numpy.typing import NDArray
 
 from dpaudit.errors import MechanismError, TargetError
 from dpaudit.outcomes import Raised
-from dpaudit.targets.adapter import FAILURES, Mechanism, imported_function, plain
+from dpaudit.targets.calls import FAILURES, plain
+from dpaudit.targets.construction import imported_function
+from dpaudit.targets.mechanism import Mechanism, Wrapping
 from dpaudit.targets.parameters import check_post_process
-from dpaudit.targets.wrapping import Wrapping
 
 _ANSWERS = (1, 2, None)
 # So many outputs of every batch are shown twice.

@@ -16,8 +16,9 @@ from numpy.typing import NDArray
 
 from dpaudit.errors import DatasetError, MechanismError, TargetError
 from dpaudit.outcomes import Raised
-from dpaudit.targets.adapter import Function, batch_failed, collected, imported_function
+from dpaudit.targets.calls import Function, batch_failed, collected
 from dpaudit.targets.child import GLANCE, Child, Ended, TimedOut
+from dpaudit.targets.construction import imported_function
 from dpaudit.targets.succession import Succession
 from dpaudit.targets.target import CommandTarget
 from dpaudit.targets.watching import ELSEWHERE, Watch

@@ -11,7 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpaudit.outcomes import Raised
-from dpaudit.targets.adapter import Batches, Function, Mechanism, collected, plain
+from dpaudit.targets.calls import Batches, Function, collected, plain
+from dpaudit.targets.mechanism import Mechanism
 
 Outputs = list[Any] | NDArray[Any]
 

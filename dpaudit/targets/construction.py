@@ -8,11 +8,41 @@ from typing import Any
 
 from dpaudit.errors import TargetError, did_you_mean
 from dpaudit.targets.import_path import listing, public_callables, resolve
-from dpaudit.targets.parameters import init_words
-from dpaudit.targets.target import AnyTarget, ImportedTarget
+from dpaudit.targets.parameters import check_post_process, init_words
+from dpaudit.targets.target import AnyTarget, CallableTarget, ImportedTarget
 from dpaudit.targets.values import resolved
 
+Function = Callable[..., Any]
 Init = Sequence[Any] | Mapping[str, Any] | None
+
+
+def functions(target: ImportedTarget | CallableTarget) -> tuple[Function, Function | None]:
+    """Return what draws and what is applied to every output. Raises TargetError."""
+    if isinstance(target, ImportedTarget):
+        return build(target), imported_function(target.post_process)
+    post_process = target.post_process
+    if post_process is not None:
+        check_post_process(post_process, getattr(post_process, "__qualname__", repr(post_process)))
+    return _checked(target.function), post_process
+
+
+def imported_function(path: str | None, role: str = "post_process") -> Function | None:
+    """Return the function that a path names, to be applied to outputs. Raises TargetError."""
+    if path is None:
+        return None
+    function: Function = resolve(path)
+    check_post_process(function, path, role)
+    return function
+
+
+def _checked(function: Any) -> Function:
+    if inspect.isclass(function):
+        raise TargetError(f"{function.__qualname__} is a class; give an instance or its method")
+    if not callable(function):
+        raise TargetError(
+            f"mechanism={function!r} is of type {type(function).__name__}, not callable"
+        )
+    return function  # type: ignore[no-any-return]  # `callable` narrows Any to Any
 
 
 def build(target: ImportedTarget) -> Callable[..., Any]:

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from dpaudit.errors import MechanismError, TargetError, UsageError
 from dpaudit.targets import worker
-from dpaudit.targets.adapter import batch_failed, batch_wrong, plain
+from dpaudit.targets.calls import batch_failed, batch_wrong, plain
 from dpaudit.targets.child import GLANCE, Child, Ended, TimedOut
 from dpaudit.targets.construction import needs_init
 from dpaudit.targets.exchange import array, parsed, pickled, request

@@ -10,8 +10,9 @@ from typing import Any
 
 from dpaudit.errors import TargetError
 from dpaudit.outcomes import from_raw
-from dpaudit.targets.adapter import Function, collected, functions, imported_function
+from dpaudit.targets.calls import Function, collected
 from dpaudit.targets.composition import together
+from dpaudit.targets.construction import functions, imported_function
 from dpaudit.targets.target import (
     AnyTarget,
     CallableTarget,

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from dpaudit.outcomes import Raised
 from dpaudit.targets.composition import together
-from dpaudit.targets.wrapping import Wrapping
+from dpaudit.targets.mechanism import Wrapping
 
 Outputs = list[Any] | NDArray[Any]
 

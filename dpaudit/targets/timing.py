@@ -11,8 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpaudit.errors import UsageError
-from dpaudit.targets.adapter import FAILURES, Batches, Mechanism, SingleDraws, collected, raised
+from dpaudit.targets.calls import FAILURES, Batches, SingleDraws, collected, raised
 from dpaudit.targets.composition import Composition, processed
+from dpaudit.targets.mechanism import Mechanism
 from dpaudit.targets.repetition import Repetition
 
 Nanoseconds = NDArray[np.int64]

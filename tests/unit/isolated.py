@@ -11,7 +11,8 @@ from typing import Any
 import numpy as np
 
 from dpaudit.outcomes import Raised
-from dpaudit.targets.adapter import Mechanism, load_mechanism
+from dpaudit.targets.loading import load_mechanism
+from dpaudit.targets.mechanism import Mechanism
 from dpaudit.targets.target import CallableTarget, ImportedTarget, IsolatedTarget, Limits
 
 FAULTY = str(Path(__file__).with_name("faulty.py"))

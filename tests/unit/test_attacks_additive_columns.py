@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from dpaudit.attacks.additive import Additive, additive
-from dpaudit.attacks.levels import Candidate
+from dpaudit.attacks.candidate import Candidate
 from dpaudit.attacks.scores import ScoreLevels
 from dpaudit.draws import SelectionDraws
 from dpaudit.outcomes import from_raw

@@ -17,9 +17,10 @@ from numpy.typing import NDArray
 import dpaudit
 from dpaudit.attacks import interplay
 from dpaudit.attacks.additive import additive
+from dpaudit.attacks.candidate import Attack, Candidate
 from dpaudit.attacks.innovations import NAME as NEWS
 from dpaudit.attacks.innovations import _steps, innovations
-from dpaudit.attacks.levels import FOLDS, Attack, Candidate, folds
+from dpaudit.attacks.levels import FOLDS, folds
 from dpaudit.attacks.linear import filled
 from dpaudit.attacks.logistic import NAME as LOGISTIC
 from dpaudit.attacks.logistic import _cross_fitted, _fit, logistic

@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dpaudit.attacks.levels import PENALTY, Candidate
+from dpaudit.attacks.candidate import Candidate, by_score
+from dpaudit.attacks.levels import PENALTY
 from dpaudit.attacks.scores import Scored
 from dpaudit.attacks.selection import Aim, _best, _promise
 from dpaudit.claims import ProfilePoint
@@ -25,7 +26,7 @@ def never_frozen() -> Any:
 def position_of(scores: np.ndarray, halves: np.ndarray) -> np.ndarray:
     is_d1 = np.arange(DRAWS) % 2 == 0
     selection = SelectionDraws(from_raw(scores), is_d1)
-    found = Scored("any", scores, never_frozen, halves).candidate(selection).position
+    found = by_score(Scored("any", scores, never_frozen, halves), selection).position
     assert found is not None
     return found
 

@@ -20,7 +20,7 @@ from dpaudit.draws import SelectionDraws
 from dpaudit.errors import UsageError
 from dpaudit.outcomes import concatenate, from_raw, timed
 from dpaudit.outcomes.units import ELAPSED, duration_word
-from dpaudit.targets.adapter import load_mechanism
+from dpaudit.targets.loading import load_mechanism
 from dpaudit.targets.target import CallableTarget, ComposedTarget, IsolatedTarget, repeated
 from dpaudit.targets.timing import check_timeable, sample_timed
 

@@ -11,8 +11,8 @@ import pytest
 
 import dpaudit
 from dpaudit.attacks.additive import additive
+from dpaudit.attacks.candidate import Candidate
 from dpaudit.attacks.exchangeable import exchangeable
-from dpaudit.attacks.levels import Candidate
 from dpaudit.auditing.recheck import recheck
 from dpaudit.auditing.result import AuditResult, Repeated, Verdict
 from dpaudit.claims import compose
@@ -22,7 +22,7 @@ from dpaudit.errors import ClaimError, ConfigurationError, TargetError, UsageErr
 from dpaudit.outcomes import Raised, from_raw
 from dpaudit.reports import text
 from dpaudit.reports.json import from_json, to_json
-from dpaudit.targets.adapter import load_mechanism
+from dpaudit.targets.loading import load_mechanism
 from dpaudit.targets.repetition import Repetition
 from dpaudit.targets.target import CallableTarget, ComposedTarget, ImportedTarget, repeated
 from tests.forging import forged

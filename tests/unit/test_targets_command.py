@@ -14,7 +14,8 @@ import pytest
 
 from dpaudit.errors import DatasetError, MechanismError, TargetError
 from dpaudit.outcomes import Raised
-from dpaudit.targets.adapter import Mechanism, load_mechanism
+from dpaudit.targets.loading import load_mechanism
+from dpaudit.targets.mechanism import Mechanism
 from dpaudit.targets.target import CommandTarget, ComposedTarget, Limits
 
 C_SOURCE = Path(__file__).parents[2] / "docs" / "examples" / "laplace.c"

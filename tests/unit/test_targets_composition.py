@@ -13,7 +13,7 @@ from dpaudit.auditing.spec import AuditSpec
 from dpaudit.errors import TargetError
 from dpaudit.outcomes import Raised
 from dpaudit.pairs import NeighbouringPair
-from dpaudit.targets.adapter import load_mechanism
+from dpaudit.targets.loading import load_mechanism
 from dpaudit.targets.target import CallableTarget, ComposedTarget, ImportedTarget
 
 RESPONSE = ImportedTarget(path="mechanisms.randomized_response:randomized_response")

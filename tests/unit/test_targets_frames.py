@@ -18,9 +18,9 @@ from dpaudit.auditing.result import Verdict
 from dpaudit.config import build_spec, load_config
 from dpaudit.errors import DatasetError, DpauditError
 from dpaudit.pairs import NeighbouringPair, check_pair, parse_adjacency
-from dpaudit.targets.adapter import load_mechanism
 from dpaudit.targets.datasets import load_dataset
 from dpaudit.targets.frames import Rows
+from dpaudit.targets.loading import load_mechanism
 
 CSV = """name, age, score, member, day, zip, gap
 Ada, 36, 1.5, true, 2024-01-01, x1, 1

@@ -18,7 +18,7 @@ import pytest
 from dpaudit.errors import MechanismError, TargetError
 from dpaudit.outcomes import Raised, from_raw
 from dpaudit.targets import origin, worker
-from dpaudit.targets.adapter import load_mechanism
+from dpaudit.targets.loading import load_mechanism
 from dpaudit.targets.target import (
     ComposedTarget,
     ImportedTarget,

@@ -20,7 +20,7 @@ from dpaudit.outcomes import Raised, from_raw
 from dpaudit.pairs import NeighbouringPair
 from dpaudit.reports.json import from_json, to_json
 from dpaudit.sampling.sampler import Chunk, Drawn, Failures, Sampler
-from dpaudit.targets.adapter import load_mechanism
+from dpaudit.targets.loading import load_mechanism
 from dpaudit.targets.origin import origin
 from dpaudit.targets.target import (
     CallableTarget,

@@ -12,7 +12,8 @@ import pytest
 import dpaudit
 from dpaudit.config import build_spec
 from dpaudit.errors import DpauditError, UsageError
-from dpaudit.targets.adapter import Mechanism, load_mechanism
+from dpaudit.targets.loading import load_mechanism
+from dpaudit.targets.mechanism import Mechanism
 from dpaudit.targets.target import CallableTarget, ImportedTarget, IsolatedTarget
 from dpaudit.targets.timing import sample_timed
 

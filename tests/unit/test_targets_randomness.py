@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dpaudit.targets.adapter import load_mechanism
+from dpaudit.targets.loading import load_mechanism
 from dpaudit.targets.randomness import (
     carried_generators,
     preserved,

@@ -15,8 +15,8 @@ from dpaudit.auditing.engine import run_audit
 from dpaudit.auditing.result import Verdict
 from dpaudit.config import build_spec, load_config
 from dpaudit.errors import DatasetError, DpauditError
-from dpaudit.targets.adapter import load_mechanism
 from dpaudit.targets.datasets import load_dataset, parse_dataset
+from dpaudit.targets.loading import load_mechanism
 from dpaudit.targets.target import ImportedTarget
 from dpaudit.targets.values import Reference, resolved, written
 

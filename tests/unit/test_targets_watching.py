@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from dpaudit.targets import watching
-from dpaudit.targets.adapter import load_mechanism
+from dpaudit.targets.loading import load_mechanism
 from dpaudit.targets.target import CallableTarget, CommandTarget
 from dpaudit.targets.timing import sample_timed
 from dpaudit.targets.watching import Standstill, Watch

@@ -1,4 +1,4 @@
-"""Any callable as a `Mechanism`: outputs for a dataset, one call a draw or a batch at a time."""
+"""Any callable as a `Mechanism` in this process: one call a draw, or a batch at a time."""
 
 from __future__ import annotations
 
@@ -10,29 +10,17 @@ from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import repeat, takewhile
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dpaudit.errors import MechanismError, TargetError
+from dpaudit.errors import MechanismError
 from dpaudit.outcomes import Raised
-from dpaudit.targets.construction import build, is_made
 from dpaudit.targets.forks import end_if_forked
-from dpaudit.targets.import_path import resolve
 from dpaudit.targets.missing import not_found
 from dpaudit.targets.origin import origin
-from dpaudit.targets.parameters import NONE, Calling, calling, check_post_process
-from dpaudit.targets.target import (
-    AnyTarget,
-    CallableTarget,
-    CommandTarget,
-    ComposedTarget,
-    ImportedTarget,
-    IsolatedTarget,
-    RepeatedTarget,
-)
-from dpaudit.targets.values import resolved
+from dpaudit.targets.parameters import NONE, Calling
 from dpaudit.targets.watching import Watch
 
 Function = Callable[..., Any]
@@ -42,39 +30,6 @@ _MOST_PLACES = 64
 
 # What a draw may raise and still be an outcome; Ctrl-C is not one.
 FAILURES = (Exception, SystemExit)
-
-
-class Mechanism(Protocol):
-    """What the sampler draws from.
-
-    name: how messages call it.
-    interleaved: one call a draw, so that the arms can take turns: use `sample_each`.
-    takes_rng: whether the generator handed over reaches the mechanism.
-    parts: the user's own objects, where generators may hide (`randomness.carried_generators`).
-    """
-
-    @property
-    def name(self) -> str: ...
-    @property
-    def interleaved(self) -> bool: ...
-    @property
-    def takes_rng(self) -> bool: ...
-    @property
-    def parts(self) -> tuple[Any, ...]: ...
-
-    def sample(self, dataset: Any, size: int, rng: np.random.Generator) -> list[Any] | NDArray[Any]:
-        """Return `size` outputs for `dataset`, an exception among them as `Raised`."""
-        ...
-
-    def sample_each(
-        self, datasets: Iterable[Any], rng: np.random.Generator
-    ) -> list[Any] | NDArray[Any]:
-        """Return one output for each dataset, in order."""
-        ...
-
-    def close(self) -> None:
-        """End what was started to draw; another draw starts it again."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,50 +124,6 @@ class Batches:
             end_if_forked(owner, error)
             what = f"raised {raised(error).words}"
             raise batch_failed(self.name, self.batch, size, what) from error
-
-
-def load_mechanism(target: AnyTarget) -> Mechanism:
-    """Return the mechanism that a target names, ready to draw.
-
-    Raises TargetError (exit code 2) when it cannot be found, built or called as asked.
-    """
-    if isinstance(target, RepeatedTarget):
-        return _repetition(target)
-    if isinstance(target, ComposedTarget):
-        return _composition(target)
-    if isinstance(target, IsolatedTarget | CommandTarget):
-        return _process(target)
-    function, post_process = functions(target)
-    how = calling(function, target, is_made=is_made(target))
-    params = resolved(target.params)
-    if how.batch is None:
-        return SingleDraws(target.name, function, how, params, post_process)
-    return Batches(target.name, function, how, how.batch, params, post_process)
-
-
-def _repetition(target: RepeatedTarget) -> Mechanism:
-    # Repeats what this module loads, so it cannot be imported any sooner.
-    from dpaudit.targets.repetition import Repetition
-
-    return Repetition(load_mechanism(target.target), target.times)
-
-
-def _composition(target: ComposedTarget) -> Mechanism:
-    # Composes what this module loads, so it cannot be imported any sooner.
-    from dpaudit.targets.composition import Composition
-
-    components = tuple(map(load_mechanism, target.parts))
-    return Composition(target.name, components, imported_function(target.post_process))
-
-
-def _process(target: IsolatedTarget | CommandTarget) -> Mechanism:
-    if not hasattr(os, "fork"):
-        raise TargetError(f"{target.name}: a process of its own needs Linux or macOS")
-    # Builds on this module too; and most audits do without.
-    from dpaudit.targets.command import Command
-    from dpaudit.targets.isolation import Isolated
-
-    return Isolated(target) if isinstance(target, IsolatedTarget) else Command(target)
 
 
 def calls(
@@ -366,32 +277,3 @@ def _listed(outputs: Any) -> list[Any] | NDArray[Any]:
 def plain(outputs: list[Any] | NDArray[Any]) -> Iterable[Any]:
     """Return outputs as Python's own scalars, as single draws give them; vectors stay arrays."""
     return outputs.tolist() if isinstance(outputs, np.ndarray) and outputs.ndim == 1 else outputs
-
-
-def functions(target: ImportedTarget | CallableTarget) -> tuple[Function, Function | None]:
-    """Return what draws and what is applied to every output. Raises TargetError."""
-    if isinstance(target, ImportedTarget):
-        return build(target), imported_function(target.post_process)
-    post_process = target.post_process
-    if post_process is not None:
-        check_post_process(post_process, getattr(post_process, "__qualname__", repr(post_process)))
-    return _checked(target.function), post_process
-
-
-def imported_function(path: str | None, role: str = "post_process") -> Function | None:
-    """Return the function that a path names, to be applied to outputs. Raises TargetError."""
-    if path is None:
-        return None
-    function: Function = resolve(path)
-    check_post_process(function, path, role)
-    return function
-
-
-def _checked(function: Any) -> Function:
-    if inspect.isclass(function):
-        raise TargetError(f"{function.__qualname__} is a class; give an instance or its method")
-    if not callable(function):
-        raise TargetError(
-            f"mechanism={function!r} is of type {type(function).__name__}, not callable"
-        )
-    return function  # type: ignore[no-any-return]  # `callable` narrows Any to Any

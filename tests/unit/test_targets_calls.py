@@ -11,7 +11,9 @@ import pytest
 
 from dpaudit.errors import MechanismError, TargetError
 from dpaudit.outcomes import Raised
-from dpaudit.targets.adapter import Mechanism, bind, load_mechanism
+from dpaudit.targets.calls import bind
+from dpaudit.targets.loading import load_mechanism
+from dpaudit.targets.mechanism import Mechanism
 from dpaudit.targets.target import CallableTarget, ImportedTarget
 
 SPECIMENS = """

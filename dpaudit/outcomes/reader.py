@@ -1,0 +1,132 @@
+"""Collects the entries of all outcomes at once, place by place, and makes them a table."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpaudit.outcomes.columns import Column, recoded
+from dpaudit.outcomes.long_table import Part, RowArray, at, long_table
+from dpaudit.outcomes.paths import Path
+from dpaudit.outcomes.scalars import (
+    LARGEST_EXACT,
+    Entries,
+    of_booleans,
+    of_floats,
+    values_of,
+)
+from dpaudit.outcomes.tables import Outcomes, Table
+from dpaudit.outcomes.words import DICT, LIST
+
+Rows = RowArray | None
+Values = Sequence[Any]
+Read = Callable[["Reader", Path, Rows, Values], None]
+
+
+class Reader:
+    """Collects entries by place; `rows` of None stands for all rows."""
+
+    def __init__(self, size: int, reader_of: Callable[[type, Path], Read]) -> None:
+        """reader_of: returns what reads the values of a type that stand at a place."""
+        self.size = size
+        self._reader_of = reader_of
+        self._parts: list[Part] = []
+        self._fixed: list[tuple[Path, str | float]] = []
+
+    def read(self, path: Path, rows: Rows, values: Values) -> None:
+        """Read the values at one place, a value a row."""
+        by_kind = {kind: self._reader_of(kind, path) for kind in set(map(type, values))}
+        readers = dict.fromkeys(by_kind.values())
+        if len(readers) == 1:
+            next(iter(readers))(self, path, rows, values)
+            return
+        for read in readers:
+            place = [i for i, value in enumerate(values) if by_kind[type(value)] is read]
+            read(self, path, at(rows, place), [values[i] for i in place])
+
+    def read_array(self, path: Path, rows: Rows, array: NDArray[Any]) -> None:
+        """Read an array, a value a row; a structured one as a dict, further dimensions as lists."""
+        kind = array.dtype.kind
+        if array.dtype.names:
+            self.constant(path, rows, DICT)
+            self.constant(path.about("length"), rows, float(len(array.dtype.names)))
+            for name in array.dtype.names:
+                self.read_array(path.key(name), rows, array[name])
+        elif array.ndim > 1:
+            self.constant(path, rows, LIST)
+            self.constant(path.about("length"), rows, float(array.shape[1]))
+            for i in range(array.shape[1]):
+                self.read_array(path.item(i), rows, array[:, i])
+        elif kind == "f" and array.itemsize <= 8:
+            self.add(path, rows, of_floats(array))
+        elif kind in "iu" and _exact(array):
+            self.add(path, rows, Entries(array.astype(np.float64)))
+        elif kind == "b":
+            self.add(path, rows, of_booleans(array))
+        else:
+            self.read(path, rows, values_of(array))
+
+    def add(self, path: Path, rows: Rows, entries: Entries) -> None:
+        """Keep entries of one place."""
+        self._parts.append(Part(path, rows, entries.numbers, entries.codes, entries.labels))
+
+    def constant(self, path: Path, rows: Rows, entry: str | float) -> None:
+        """Keep an entry that all these rows have: what a whole is called, and its length."""
+        if rows is None:
+            self._fixed.append((path, entry))
+        else:
+            self._parts.append(_constant_part(path, rows, entry, len(rows)))
+
+    def lengths(self, path: Path, rows: Rows, lengths: NDArray[np.int64]) -> None:
+        """Keep how long the values at one place are."""
+        about = path.about("length")
+        if (lengths == lengths[0]).all():
+            self.constant(about, rows, float(lengths[0]))
+        else:
+            self.add(about, rows, Entries(lengths.astype(np.float64)))
+
+    def table(self) -> Outcomes:
+        """Return all that was read."""
+        totals: dict[str, int] = {}
+        for part in self._parts:
+            totals[part.path.name] = totals.get(part.path.name, 0) + len(part.numbers)
+        if any(total != self.size for total in totals.values()):
+            fixed = [_constant_part(path, None, entry, self.size) for path, entry in self._fixed]
+            return long_table([*fixed, *self._parts], self.size)
+        if not self._parts:
+            path, entry = self._fixed[0]
+            column = Column.constant(path.name, entry, self.size)
+            return Table((column,), self.size, (path,), tuple(self._fixed[1:]))
+        by_path: dict[str, list[Part]] = {name: [] for name in totals}
+        for part in self._parts:
+            by_path[part.path.name].append(part)
+        columns = tuple(_whole(parts, self.size) for parts in by_path.values())
+        paths = tuple(parts[0].path for parts in by_path.values())
+        return Table(columns, self.size, paths, tuple(self._fixed))
+
+
+def _exact(values: NDArray[Any]) -> bool:
+    return len(values) == 0 or bool(
+        values.max() <= LARGEST_EXACT and values.min() >= -LARGEST_EXACT
+    )
+
+
+def _constant_part(path: Path, rows: Rows, entry: str | float, size: int) -> Part:
+    one = Column.constant(path.name, entry, size)
+    return Part(path, rows, one.numbers, one.codes, one.labels)
+
+
+def _whole(parts: list[Part], size: int) -> Column:
+    """Return parts that make up a column as one."""
+    first = parts[0]
+    if first.rows is None:
+        return Column(first.path.name, first.numbers, first.codes, first.labels)
+    numbers, codes = np.full(size, np.nan), np.zeros(size, dtype=np.int32)
+    known: dict[str, int] = {}
+    for part in parts:
+        numbers[part.rows] = part.numbers
+        codes[part.rows] = recoded(known, part.labels, part.codes, len(part.numbers))
+    return Column(first.path.name, numbers, codes if known else None, tuple(known))

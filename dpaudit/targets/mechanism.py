@@ -1,0 +1,72 @@
+"""What draws come from: the interface of every mechanism, whatever is behind it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+
+class Mechanism(Protocol):
+    """What the sampler draws from.
+
+    name: how messages call it.
+    interleaved: one call a draw, so that the arms can take turns: use `sample_each`.
+    takes_rng: whether the generator handed over reaches the mechanism.
+    parts: the user's own objects, where generators may hide (`randomness.carried_generators`).
+    """
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def interleaved(self) -> bool: ...
+    @property
+    def takes_rng(self) -> bool: ...
+    @property
+    def parts(self) -> tuple[Any, ...]: ...
+
+    def sample(self, dataset: Any, size: int, rng: np.random.Generator) -> list[Any] | NDArray[Any]:
+        """Return `size` outputs for `dataset`, an exception among them as `Raised`."""
+        ...
+
+    def sample_each(
+        self, datasets: Iterable[Any], rng: np.random.Generator
+    ) -> list[Any] | NDArray[Any]:
+        """Return one output for each dataset, in order."""
+        ...
+
+    def close(self) -> None:
+        """End what was started to draw; another draw starts it again."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Wrapping:
+    """What a mechanism that changes the outputs of another one has from that one.
+
+    Subclasses are mechanisms: they add `sample` and `sample_each`.
+    """
+
+    mechanism: Mechanism
+
+    @property
+    def name(self) -> str:
+        return self.mechanism.name
+
+    @property
+    def interleaved(self) -> bool:
+        return self.mechanism.interleaved
+
+    @property
+    def takes_rng(self) -> bool:
+        return self.mechanism.takes_rng
+
+    @property
+    def parts(self) -> tuple[Any, ...]:
+        return self.mechanism.parts
+
+    def close(self) -> None:
+        self.mechanism.close()
