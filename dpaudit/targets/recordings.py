@@ -30,6 +30,7 @@ def read_pair(first: Path, second: Path) -> tuple[Raw, Raw]:
     one, other = _read(first), _read(second)
     _check_alike(first, second, one, other)
     if isinstance(one, dict) and isinstance(other, dict):
+        _check_names(first, one)
         return _rows(one), _rows({name: other[name] for name in one})
     return _outcomes(one), _outcomes(other)
 
@@ -44,6 +45,7 @@ def read_arms(file: Path, column: str) -> tuple[Raw, NDArray[np.bool_]]:
     rest = {name: values for name, values in table.items() if name != column}
     if not rest:
         raise DatasetError(f"{file} has the column {column!r} only; add one with the outcomes")
+    _check_names(file, rest)
     is_d1 = [_arm(file, column, value) for value in _plain(arms)]
     return _rows(rest), np.array(is_d1, dtype=bool)
 
@@ -229,6 +231,16 @@ def _shape(found: Raw | Columns) -> str:
     if isinstance(found, np.ndarray) and found.ndim > 1:
         return f"arrays of shape {found.shape[1:]}".replace(",)", ")")
     return "JSON values" if isinstance(found, list) else "single values"
+
+
+def _check_names(file: Path, table: Columns) -> None:
+    """Raise for a column of outcomes that has no name, as the index that pandas writes."""
+    if len(table) > 1 and "" in table:
+        place = list(table).index("") + 1
+        raise DatasetError(
+            f"{file}: column {place} has no name; leave it out if it only numbers the rows "
+            "(pandas: to_csv(..., index=False)), else name it in the first line"
+        )
 
 
 def _named(file: Path, found: Raw | Columns) -> Columns:

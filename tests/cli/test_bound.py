@@ -163,3 +163,13 @@ def test_equal_samples_of_one_value_and_of_another_order_are_samples(
     np.save(d1, bits)
     np.save(d2, bits[::-1])
     assert dpaudit("bound", d1, d2, "--epsilon", "1").exit_code == 0
+
+
+def test_an_unnamed_column_beside_an_arm(dpaudit: Any, tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    file = tmp_path / "draws.csv"
+    rows = "".join(f"{i},{arm},{i % 7}\n" for i, arm in enumerate(rng.integers(1, 3, 2_000)))
+    file.write_text(f",input,x\n{rows}")
+    result = dpaudit("bound", file, "--arm", "input", "--epsilon", "1")
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert "draws.csv: column 1 has no name" in result.stderr
