@@ -176,7 +176,8 @@ def bound(
     """Look for statistical proof in draws that were made elsewhere, such as training runs.
 
     outcomes_d1, outcomes_d2: independent outputs for two neighbouring inputs, an entry each (of an
-        array: a row); at least 1,000 in all, and 100 of each.
+        array: a row), in the order in which they were made, which is looked at; at least 1,000 in
+        all, and 100 of each.
     claim: as for `audit`.
     coin_flipped: a fair coin picked the input of every draw, so that the two numbers of draws are
         chance. Otherwise they are taken as fixed, and a bound that is valid then is used.

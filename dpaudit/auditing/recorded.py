@@ -41,6 +41,7 @@ from dpaudit.claims import ComputationalDP, PrivacyClaim, ProbabilisticDP, Profi
 from dpaudit.draws import FreshDraws, SelectionDraws
 from dpaudit.errors import MechanismError, UsageError
 from dpaudit.outcomes import Column, Outcomes, concatenate, from_raw, narrowed
+from dpaudit.sampling.row_order import Sorted, check_guesses, check_rows, sorted_inputs
 from dpaudit.sampling.sampler import Measure, atom_tally, failures_by_arm
 from dpaudit.stats.thinning import TOSSED_AGAIN, coin_flips, looks_tossed
 from dpaudit.tally import Tally
@@ -79,6 +80,7 @@ class RecordedAudit:
 
     outcomes: (rows,), one draw each; is_d1: (rows,), by which input. Draws of one input are taken
         to be independent, and alike in law.
+    place: (rows,), where every row stood in its recording; None: they are in that order.
     coin_flipped: a fair coin of its own picked the input of every row.
     scores_only: outcomes are scores of an attack; only thresholds are tried.
     bound: how counts become a bound; None: the more powerful of those that are valid.
@@ -93,6 +95,7 @@ class RecordedAudit:
     outcomes: Outcomes
     is_d1: NDArray[np.bool_]
     claim: PrivacyClaim
+    place: Rows | None = None
     coin_flipped: bool = False
     scores_only: bool = False
     bound: BoundMethod | None = None
@@ -150,7 +153,7 @@ def recorded_audit(outcomes_d1: Raw, outcomes_d2: Raw, **given: Any) -> Recorded
     # Two samples do not say in what order coins picked them: in any.
     order = np.random.default_rng(_SHUFFLING).permutation(len(is_d1))
     outcomes = concatenate(tables).take(order)
-    return RecordedAudit(outcomes=outcomes, is_d1=is_d1[order], **given)
+    return RecordedAudit(outcomes=outcomes, is_d1=is_d1[order], place=order, **given)
 
 
 def _are_copies(one: Outcomes, other: Outcomes) -> bool:
@@ -177,22 +180,35 @@ def _read(raw: Raw, arm: str) -> Outcomes:
 
 
 def audit_recorded(audit: RecordedAudit) -> AuditResult:
-    """Return what the draws show."""
+    """Return what the draws show; the verdict is ERROR when they cannot be independent."""
     start = time.perf_counter()
-    certificate = _Recorded(audit).certificate()
+    certificates: tuple[Certificate, ...] = ()
+    error: str | None = None
+    try:
+        certificates = (_Recorded(audit).certificate(),)
+    except MechanismError as failure:
+        error = str(failure)
     return AuditResult(
         name=audit.name,
-        verdict=Verdict.VIOLATION if certificate.refuted else Verdict.NO_VIOLATION_FOUND,
+        verdict=_verdict(certificates, error),
         claim=audit.claim,
         target=audit.source,
         confidence=audit.confidence,
         seed=audit.seed,
-        certificates=(certificate,),
+        certificates=certificates,
         seconds=time.perf_counter() - start,
-        versions=versions((certificate,)),
+        versions=versions(certificates),
         expect=audit.expect,
-        underpowered=kept_too_few(certificate),
+        error=error,
+        underpowered=next(map(kept_too_few, certificates), None),
     )
+
+
+def _verdict(certificates: Sequence[Certificate], error: str | None) -> Verdict:
+    if error is not None:
+        return Verdict.ERROR
+    refuted = any(one.refuted for one in certificates)
+    return Verdict.VIOLATION if refuted else Verdict.NO_VIOLATION_FOUND
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -211,10 +227,13 @@ class _Recorded:
         self._audit = audit
         self._rng = np.random.default_rng(audit.seed)
         self._warnings: list[str] = []
+        self._sorted: Sorted = {}
         self._is_tossed = audit.coin_flipped and self._looks_tossed()
         self._attacks = (thresholds,) if audit.scores_only else ATTACKS
 
     def certificate(self) -> Certificate:
+        """Return the certificate. Raises MechanismError for rows that cannot be independent."""
+        self._sorted = self._check_rows()
         split = self._split()
         selection = self._fresh(split.selection).release()
         self._warnings += filter(None, [narrowed(selection.outcomes)])
@@ -224,6 +243,24 @@ class _Recorded:
         learned = learn(selection, aim, self._attacks)
         fixed, tally = self._certify(learned.distinguisher, point, selection, split)
         return self._result(learned, point, selection, fixed, tally)
+
+    def _check_rows(self) -> Sorted:
+        """Warn of rows that do not look independent; return what inputs are sorted, and by what."""
+        audit = self._audit
+        order = slice(None) if audit.place is None else np.argsort(audit.place)
+        outcomes, is_d1 = audit.outcomes.take(order), audit.is_d1[order]
+        found = sorted_inputs(outcomes, is_d1)
+        # Two samples were recorded each by itself.
+        in_turns = audit.place is None
+        self._warnings += check_rows(outcomes, is_d1, found, in_turns=in_turns)
+        return found
+
+    def _check_guesses(self, rule: Distinguisher, rows: Rows) -> None:
+        """Warn of certifying rows that the frozen rule finds different along the recording."""
+        place = self._audit.place
+        rows = rows[np.argsort(rows if place is None else place[rows])]
+        levels = rule(self._audit.outcomes.take(rows)).astype(np.int64)
+        self._warnings += check_guesses(levels, self._audit.is_d1[rows], rule.guesses, self._sorted)
 
     def _split(self) -> _Split:
         """Split the rows by the seed and by their inputs alone, never by what is in them."""
@@ -283,6 +320,7 @@ class _Recorded:
         use_pair = not atoms and self._prefers_pair(rule, point, selection, split)
         rows = split.pair if use_pair else split.game
         self._say_how(use_pair)
+        self._check_guesses(rule, rows)
         (tally,) = self._fresh(rows).looks(rule, rule.levels, len(rows))
         setting = self._setting(point, thinned=not (self._is_tossed or use_pair))
         if atoms:

@@ -95,7 +95,7 @@ def check_blocks(
         by_block = counts[:, :, arm]
         found += [
             (log_evidence(by_block[:, chosen].sum(axis=1), by_block.sum(axis=1)), name)
-            for chosen in _level_sets(by_block.sum(axis=0), guesses)
+            for chosen in level_sets(by_block.sum(axis=0), guesses)
         ]
     return _judged(found, level, between)
 
@@ -137,7 +137,7 @@ def _events(draws: SelectionDraws) -> Iterator[BoolArray]:
         yield from (values <= cut for cut in cuts)
 
 
-def _level_sets(counts: IntArray, guesses: IntArray) -> list[BoolArray]:
+def level_sets(counts: IntArray, guesses: IntArray) -> list[BoolArray]:
     """Return sets of levels: those that speak for d1, for d2, and the lower half."""
     half = np.cumsum(counts) <= counts.sum() / 2
     return [guesses > 0, guesses < 0, half]

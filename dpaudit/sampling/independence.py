@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from dpaudit.claims import ProfilePoint
 from dpaudit.draws import SelectionDraws
 from dpaudit.errors import MechanismError
-from dpaudit.outcomes import Column, KeyArray
+from dpaudit.outcomes import Column, KeyArray, Outcomes
 from dpaudit.outcomes.units import ELAPSED
 from dpaudit.sampling.sampler import Head
 from dpaudit.stats.dependence import coincidence, ljung_box, mid_ranks, repeats
@@ -44,7 +44,7 @@ _REMEDY = "let every call draw from a generator that goes on, or take rng as a p
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class _Series:
+class Series:
     """Draws in an order in which they should be independent: of one input, or in turns."""
 
     words: str
@@ -112,13 +112,13 @@ def beginning(draws: SelectionDraws) -> SelectionDraws:
     return SelectionDraws(draws.outcomes.take(first), draws.is_d1[first])
 
 
-def _series(keys: KeyArray, is_d1: NDArray[np.bool_]) -> Iterator[_Series]:
+def _series(keys: KeyArray, is_d1: NDArray[np.bool_]) -> Iterator[Series]:
     """Yield draws in turns, equal only when their inputs are, and those of each input."""
     apart = np.where(is_d1, keys, ~keys)
-    yield _Series("draws", apart, np.arange(len(keys)))
+    yield Series("draws", apart, np.arange(len(keys)))
     for name, arm in (("d1", is_d1), ("d2", ~is_d1)):
         rows = np.flatnonzero(arm)
-        yield _Series(f"draws of {name}", keys[rows], rows)
+        yield Series(f"draws of {name}", keys[rows], rows)
 
 
 def _check_blocks(keys: KeyArray, is_d1: NDArray[np.bool_], blocks: Sequence[int]) -> None:
@@ -163,7 +163,7 @@ def _begin_alike(one: KeyArray, other: KeyArray) -> bool:
     return np.array_equal(one[:few], other[:few]) and np.array_equal(one[:size], other[:size])
 
 
-def _check_repeats(series: _Series) -> None:
+def _check_repeats(series: Series) -> None:
     """Raise when draws repeat those some way before them: a generator has come round."""
     chance, lag = repeats(series.keys)
     if chance < IMPOSSIBLE:
@@ -194,27 +194,42 @@ def _constant(
     )
 
 
-def _serial(draws: SelectionDraws, every: Sequence[_Series], share: float) -> str | None:
+def _serial(draws: SelectionDraws, every: Sequence[Series], share: float) -> str | None:
     """Warn of draws that depend on those before them."""
-    columns = list(filter(is_telling, draws.outcomes.columns[:_COLUMNS]))
+    found = least_serial(draws.outcomes, draws.is_d1, every)
+    if found.p > share * WARNED / CHECKS:
+        return None
+    return (
+        f"{found.words}, but every bound is for independent draws; a state kept between calls, or "
+        "a sequence in place of a generator?"
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Serial:
+    """The most telling of several Ljung–Box tests: its p-value, corrected for their number, and
+    what depends on what, in words."""
+
+    p: float
+    words: str
+
+
+def least_serial(outcomes: Outcomes, is_d1: NDArray[np.bool_], every: Sequence[Series]) -> Serial:
+    """Return how likely independent draws are to depend so much on those just before them."""
+    columns = list(filter(is_telling, outcomes.columns[:_COLUMNS]))
     tests = [
-        (ljung_box(_scores(column, draws.is_d1)[series.rows], _LAGS), series, column)
+        (ljung_box(_scores(column, is_d1)[series.rows], _LAGS), series, column)
         for column in columns
         for series in every
         if len(series.rows) >= _LEAST
     ]
     if not tests:
-        return None
+        return Serial(1.0, "")
     p, series, column = min(tests, key=lambda test: test[0])
     p = min(1.0, _HEAVIER * len(tests) * p)
-    if p > share * WARNED / CHECKS:
-        return None
     words = f"= {p:.1e}" if p >= 1e-300 else "< 1e-300"
-    return (
-        f"{series.words} depend on those just before them ({column.name}: Ljung–Box p {words}), "
-        "but every bound is for independent draws; a state kept between calls, or a sequence in "
-        "place of a generator?"
-    )
+    before = f"depend on those just before them ({column.name}: Ljung–Box p {words})"
+    return Serial(p, f"{series.words} {before}")
 
 
 def is_telling(column: Column) -> bool:

@@ -165,6 +165,69 @@ def test_equal_samples_of_one_value_and_of_another_order_are_samples(
     assert dpaudit("bound", d1, d2, "--epsilon", "1").exit_code == 0
 
 
+@pytest.fixture
+def series(tmp_path: Path) -> list[str]:
+    """Two stretches of one law, every value close to the one before it."""
+    rng = np.random.default_rng(0)
+    paths = [tmp_path / name for name in ("d1.npy", "d2.npy")]
+    for path in paths:
+        np.save(path, rng.normal(size=2_000).cumsum())
+    return list(map(str, paths))
+
+
+def test_rows_that_hang_together_are_no_verdict(
+    dpaudit: Any, series: list[str], tmp_path: Path
+) -> None:
+    file = tmp_path / "result.json"
+    result = dpaudit("bound", *series, "--epsilon", "0.4", "--json", file)
+    assert result.exit_code == 3, result.output
+    assert result.stdout.startswith("ERROR  ")
+    assert "record one row for each run" in " ".join(result.stdout.split())
+    (audit,) = json.loads(file.read_text())["audits"]
+    assert (audit["verdict"], audit["certificates"]) == ("ERROR", [])
+    assert "differ along the recording" in audit["error"]
+    again = dpaudit("report", file)
+    assert again.stdout.startswith(result.stdout)
+    quiet = dpaudit("bound", *series, "--epsilon", "0.4", "-q", "--expect", "violation")
+    assert (quiet.exit_code, quiet.stdout.count("\n")) == (3, 1)
+    assert "differ along the recording" in quiet.stdout
+
+
+def test_rows_that_were_sorted_are_a_warning(
+    dpaudit: Any, files: list[str], tmp_path: Path
+) -> None:
+    np.save(files[0], np.sort(np.load(files[0])))
+    file = tmp_path / "result.json"
+    result = dpaudit("bound", *files, "--epsilon", "0.4", "--json", file)
+    assert result.exit_code == 1, result.output
+    words = "rows of d1 are sorted by output, so that nothing can show whether they are independent"
+    assert f"warning {words}" in " ".join(result.stdout.split())
+    (audit,) = json.loads(file.read_text())["audits"]
+    assert any(text.startswith(words) for text in audit["certificates"][0]["warnings"])
+    quiet = dpaudit("bound", *files, "--epsilon", "0.4", "-q")
+    assert f"warning: {files[0]}, {files[1]}: {words}" in quiet.output
+
+
+@pytest.mark.parametrize(
+    ("column", "code", "message"),
+    [
+        ("", 2, "d1.csv: column 1 has no name; leave it out if it only numbers the rows"),
+        ("run", 3, "numbers the rows and is no output of a mechanism; leave that column out"),
+    ],
+)
+def test_the_index_that_pandas_writes_is_no_output(
+    dpaudit: Any, tmp_path: Path, column: str, code: int, message: str
+) -> None:
+    rng = np.random.default_rng(0)
+    for name, size in (("d1", 1_500), ("d2", 1_200)):
+        rows = "".join(f"{place},{one}\n" for place, one in enumerate(rng.normal(size=size)))
+        (tmp_path / f"{name}.csv").write_text(f"{column},x\n{rows}")
+    paths = [tmp_path / name for name in ("d1.csv", "d2.csv")]
+    result = dpaudit("bound", *paths, "--epsilon", "1")
+    assert result.exit_code == code, result.output
+    assert message in " ".join(result.output.split())
+
+
 def test_an_unnamed_column_beside_an_arm(dpaudit: Any, tmp_path: Path) -> None:
     rng = np.random.default_rng(0)
     file = tmp_path / "draws.csv"
@@ -173,3 +236,13 @@ def test_an_unnamed_column_beside_an_arm(dpaudit: Any, tmp_path: Path) -> None:
     result = dpaudit("bound", file, "--arm", "input", "--epsilon", "1")
     assert (result.exit_code, result.stdout) == (2, "")
     assert "draws.csv: column 1 has no name" in result.stderr
+
+
+def test_one_file_with_an_arm_whose_rows_hang_together(dpaudit: Any, tmp_path: Path) -> None:
+    rng = np.random.default_rng(1)
+    pairs = zip(rng.integers(1, 3, 2_000), rng.normal(size=2_000).cumsum(), strict=True)
+    file = tmp_path / "draws.csv"
+    file.write_text("input,x\n" + "".join(f"{arm},{one}\n" for arm, one in pairs))
+    result = dpaudit("bound", file, "--arm", "input", "--epsilon", "0.4")
+    assert result.exit_code == 3, result.output
+    assert "differ along the recording" in " ".join(result.stdout.split())

@@ -1,0 +1,253 @@
+"""Whether recorded rows can be independent of each other, as their order shows
+(docs/method.md §11).
+
+Every row is looked at, those that certify too: what is found here decides no event. It ends the
+audit, or adds a warning.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import gammaln
+
+from dpaudit.errors import MechanismError
+from dpaudit.outcomes import Column, Outcomes
+from dpaudit.sampling.homogeneity import level_sets
+from dpaudit.sampling.independence import (
+    CHECKS,
+    IMPOSSIBLE,
+    WARNED,
+    Series,
+    least_serial,
+    numbers,
+)
+from dpaudit.stats.dependence import repeats
+from dpaudit.stats.homogeneity import log_evidence, log_mean
+
+BoolArray = NDArray[np.bool_]
+IntArray = NDArray[np.int64]
+FloatArray = NDArray[np.float64]
+# Of a sorted input: by what.
+Sorted = Mapping[str, str]
+# The logarithm of an e-value, and what it is about.
+Evidence = tuple[float, str]
+
+INPUTS = ("d1", "d2")
+# The rows of an input are compared in so many segments: few show a slow change, many show rows that
+# hang together with their neighbours.
+_SEGMENTS = (16, 128, 1024, 8192)
+# Columns that are compared.
+_COLUMNS = 8
+# Rows that tell most columns from a sorted one.
+_GLANCE = 64
+_BY_COUNT = "how often they occur"
+_REMEDY = (
+    "every bound is for independent rows: record one row for each run, each run with fresh "
+    "randomness, in the order in which they were made (shuffling hides this and cures nothing)"
+)
+
+
+def sorted_inputs(outcomes: Outcomes, is_d1: BoolArray, level: float = WARNED) -> dict[str, str]:
+    """Return the inputs whose rows are sorted, and by what.
+
+    outcomes, is_d1: in the order recorded.  level: how likely rows in the order drawn may be taken
+    for sorted ones, by all checks together.
+    """
+    found = ((name, _sorted_by(table, level)) for name, table in _tables(outcomes, is_d1))
+    return {name: column for name, column in found if column is not None}
+
+
+def check_rows(
+    outcomes: Outcomes,
+    is_d1: BoolArray,
+    is_sorted: Sorted,
+    *,
+    in_turns: bool,
+    level: float = WARNED,
+) -> list[str]:
+    """Return warnings about rows that do not look independent, or cannot be looked at.
+
+    outcomes, is_d1: in the order recorded.  is_sorted: of these.  in_turns: whether rows of both
+    inputs were recorded in one order.  level: how likely a warning may be for independent rows, by
+    all checks together.
+    Raises MechanismError for what independent rows cannot do.
+    """
+    tables = _tables(outcomes, is_d1)
+    _check_numbered([*tables, ("d1 and d2", outcomes)] if in_turns else tables)
+    warnings = [_said_of_sorted(is_sorted)] if is_sorted else []
+    every = list(_series(outcomes, is_d1, is_sorted, in_turns=in_turns))
+    for series in every:
+        _check_repeats(series)
+    found = [
+        (evidence, f"{name} ({column.name})")
+        for name, table in tables
+        if name not in is_sorted
+        for column in table.columns[:_COLUMNS]
+        for event in _events(numbers(column))
+        for evidence in _by_segments(event)
+    ]
+    warnings += _judged(found, level / CHECKS)
+    serial = least_serial(outcomes, is_d1, every)
+    if serial.p <= level / CHECKS:
+        warnings.append(f"{serial.words}, but {_REMEDY}")
+    return warnings
+
+
+def check_guesses(
+    levels: IntArray,
+    is_d1: BoolArray,
+    guesses: IntArray,
+    is_sorted: Sorted,
+    level: float = WARNED,
+) -> list[str]:
+    """Return a warning about certifying rows that a frozen rule finds different in different parts
+    of the recording, as `check_rows` does of entries.
+
+    levels, is_d1: of these rows, in the order recorded.  guesses: of the rule, by level.
+    """
+    found: list[Evidence] = []
+    for name, arm in zip(INPUTS, (is_d1, ~is_d1), strict=True):
+        if name in is_sorted:
+            continue
+        counts = np.bincount(levels[arm], minlength=len(guesses))
+        for chosen in level_sets(counts, guesses):
+            evidence = _by_segments(chosen[levels[arm]])
+            found += [(one, f"{name} (what the event is made of)") for one in evidence]
+    return _judged(found, level / CHECKS)
+
+
+def _tables(outcomes: Outcomes, is_d1: BoolArray) -> list[tuple[str, Outcomes]]:
+    arms = zip(INPUTS, (is_d1, ~is_d1), strict=True)
+    return [(name, outcomes.take(_places(arm))) for name, arm in arms]
+
+
+def _places(arm: BoolArray) -> NDArray[np.intp] | slice:
+    """Return where the rows of an input are: a slice, which copies nothing, where it can be."""
+    rows = np.flatnonzero(arm)
+    together = len(rows) == rows[-1] + 1 - rows[0]
+    return slice(rows[0], rows[-1] + 1) if together else rows
+
+
+def _series(
+    outcomes: Outcomes, is_d1: BoolArray, is_sorted: Sorted, *, in_turns: bool
+) -> Iterator[Series]:
+    keys = outcomes.keys()
+    if in_turns and not is_sorted:  # equal only when the inputs are
+        yield Series("rows", np.where(is_d1, keys, ~keys), np.arange(len(keys)))
+    for name, arm in zip(INPUTS, (is_d1, ~is_d1), strict=True):
+        if name not in is_sorted:
+            rows = np.flatnonzero(arm)
+            yield Series(f"rows of {name}", keys[rows], rows)
+
+
+def _check_numbered(tables: Sequence[tuple[str, Outcomes]]) -> None:
+    """Raise for a column that numbers the rows: it tells two files of other lengths apart."""
+    for name, table in tables:
+        for column in table.columns:
+            if _is_numbering(column):
+                raise MechanismError(
+                    f"{column.name} goes up or down by the same step from row to row of {name}: it "
+                    "numbers the rows and is no output of a mechanism; leave that column out "
+                    "(pandas: to_csv(..., index=False))"
+                )
+
+
+def _is_numbering(column: Column) -> bool:
+    if column.codes is not None and column.codes.any():
+        return False
+    values = column.numbers
+    for part in (values[:_GLANCE], values):
+        with np.errstate(invalid="ignore"):  # infinities
+            steps = np.diff(part)
+        if not (len(steps) and steps[0] != 0 and (steps == steps[0]).all()):
+            return False
+    return bool(np.isfinite(steps[0]))
+
+
+def _check_repeats(series: Series) -> None:
+    """Raise when rows repeat those some way before them."""
+    chance, lag = repeats(series.keys)
+    if chance < IMPOSSIBLE:
+        where = "the row before them" if lag == 1 else f"those {lag:,} rows before them"
+        raise MechanismError(
+            f"{series.words} repeat {where} far more often than independent rows of the same law "
+            f"do: a run that was recorded several times, a file that was put together from parts "
+            f"of itself, a fixed seed; {_REMEDY}"
+        )
+
+
+def _sorted_by(table: Outcomes, level: float) -> str | None:
+    """Return what the rows are sorted by: a column, or the number of equal rows (a histogram that
+    was unrolled). None where independent rows may come in such an order, as of few values."""
+    columns = table.columns
+    limit = math.log(level / CHECKS / len(INPUTS) / (len(columns) + 1))
+    for column in columns:
+        if _is_sorted(numbers(column), limit):
+            return column.name
+    _, place, counts = np.unique(table.keys(), return_inverse=True, return_counts=True)
+    return _BY_COUNT if _is_sorted(counts[place].astype(np.float64), limit) else None
+
+
+def _is_sorted(values: FloatArray, limit: float) -> bool:
+    """Whether values rise or fall throughout, and the log of the chance of that is below `limit`.
+
+    Of n!/Π c! orders of values that occur c times each, all equally likely, two are sorted.
+    """
+    for part in (values[:_GLANCE], values):
+        rises, falls = part[1:] >= part[:-1], part[1:] <= part[:-1]
+        if not (rises.all() or falls.all()):
+            return False
+    counts = np.unique(values, return_counts=True)[1]
+    log_orders = gammaln(len(values) + 1.0) - gammaln(counts + 1.0).sum()
+    return bool(math.log(2) - log_orders < limit)
+
+
+def _said_of_sorted(is_sorted: Sorted) -> str:
+    by_what = dict.fromkeys(is_sorted.values())
+    return (
+        f"rows of {' and '.join(is_sorted)} are sorted by {' and '.join(by_what)}, so that nothing "
+        "can show whether they are independent, as every bound needs; to have that checked, record "
+        "them in the order in which they were drawn"
+    )
+
+
+def _events(values: FloatArray) -> Iterator[BoolArray]:
+    """Yield events whose frequency may tell parts of a recording apart: entries up to a quartile,
+    and the most frequent one."""
+    ordered = np.sort(values)
+    places = [len(values) * quarter // 4 for quarter in (1, 2, 3)]
+    yield from (values <= cut for cut in np.unique(ordered[places]))
+    starts = np.flatnonzero(np.append(True, ordered[1:] != ordered[:-1]))
+    sizes = np.diff(np.append(starts, len(ordered)))
+    if sizes.max() > 1:
+        yield values == ordered[starts[sizes.argmax()]]
+
+
+def _by_segments(event: BoolArray) -> Iterator[float]:
+    """Yield the logs of e-values against "every order of these rows is equally likely"."""
+    for segments in sorted({min(most, len(event) // 2) for most in _SEGMENTS} - {0, 1}):
+        ends = np.arange(segments + 1) * len(event) // segments
+        inside = np.diff(np.append(0, np.cumsum(event))[ends])
+        yield log_evidence(inside, np.diff(ends))
+
+
+def _judged(found: Sequence[Evidence], level: float) -> list[str]:
+    """Return what to say of e-values, whose mean is one again."""
+    evidence = log_mean(one for one, _ in found)
+    if evidence < -math.log(level):
+        return []
+    name = max(found)[1]
+    if evidence >= -math.log(IMPOSSIBLE):
+        raise MechanismError(
+            f"rows of {name} differ along the recording more than independent rows can (p < "
+            f"{IMPOSSIBLE:g}): runs that go on from those before them, one run in many rows, a "
+            f"setting that was changed, or rows that were put in order; {_REMEDY}"
+        )
+    return [
+        f"rows of {name} differ along the recording more than independent rows should (p < "
+        f"{math.exp(-evidence):.1e}), but {_REMEDY}"
+    ]

@@ -1,0 +1,327 @@
+"""Recorded rows that depend on each other are noticed, and independent ones never are."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import replace
+from itertools import permutations
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy.signal import lfilter
+
+import dpaudit
+from benchmarks.dependence import LAWS as SHARED_LAWS
+from dpaudit.auditing import recorded
+from dpaudit.auditing.recorded import audit_recorded, coin_flipped_audit
+from dpaudit.auditing.result import AuditResult, Certificate, Verdict
+from dpaudit.claims import PureDP
+from dpaudit.errors import MechanismError
+from dpaudit.outcomes import from_raw
+from dpaudit.sampling import row_order
+from dpaudit.sampling.row_order import check_guesses, check_rows, sorted_inputs
+
+SIZE = 2_000
+SEEDS = range(30)
+CLAIM = PureDP(0.1)
+Rng = np.random.Generator
+FIXED = "the numbers of draws of d1 and of d2 were fixed"
+
+
+def autoregressive(rng: Rng, size: int = SIZE, rho: float = 0.99) -> Any:
+    noise = rng.normal(size=size) * np.sqrt(1 - rho**2)
+    noise[0] = rng.normal()
+    return lfilter([1.0], [1.0, -rho], noise)
+
+
+def halved(rng: Rng) -> Any:
+    return rng.laplace(size=SIZE) + np.repeat([0.0, 1.0], SIZE // 2)
+
+
+def wandering(rng: Rng) -> Any:
+    return rng.laplace(size=SIZE) + rng.normal(size=SIZE).cumsum() / 20
+
+
+def repeated(rng: Rng) -> Any:
+    return np.repeat(rng.normal(size=10), 1_000)
+
+
+def in_rounds(rng: Rng) -> Any:
+    return np.tile(rng.normal(size=10), 1_000)
+
+
+def doubled(rng: Rng) -> Any:
+    return np.tile(rng.normal(size=SIZE), 2)
+
+
+def stuck(rng: Rng) -> Any:
+    """A Markov chain that stays where it is, four times of five."""
+    return rng.normal(size=SIZE)[np.cumsum(rng.random(SIZE) < 0.2)]
+
+
+DEPENDENT: list[Callable[[Rng], Any]] = [
+    autoregressive, halved, wandering, repeated, in_rounds, doubled, stuck,
+]  # fmt: skip
+
+
+def audited(d1: Any, d2: Any, **more: Any) -> AuditResult:
+    return dpaudit.bound(d1, d2, CLAIM, **more)
+
+
+def with_arm(outcomes: Any, is_d1: Any) -> AuditResult:
+    names: dict[str, Any] = {"name": "n", "source": "s", "pair": "p"}
+    return audit_recorded(coin_flipped_audit(outcomes, is_d1, claim=CLAIM, **names))
+
+
+def warnings(result: AuditResult) -> list[str]:
+    every = [text for one in result.certificates for text in one.warnings]
+    return [text for text in every if not text.startswith(FIXED)]
+
+
+def one(result: AuditResult) -> Certificate:
+    (certificate,) = result.certificates
+    return certificate
+
+
+@pytest.fixture
+def unchecked(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Leave the order of the rows alone, as it was before it was looked at."""
+    monkeypatch.setattr(recorded._Recorded, "_check_rows", lambda _: {})
+    monkeypatch.setattr(recorded._Recorded, "_check_guesses", lambda *_: None)
+
+
+@pytest.mark.parametrize("law", DEPENDENT)
+def test_rows_that_depend_on_each_other_are_no_silent_violation(law: Callable[[Rng], Any]) -> None:
+    for seed in SEEDS:
+        rng = np.random.default_rng(seed)
+        result = audited(law(rng), law(rng))
+        assert result.verdict is Verdict.ERROR or warnings(result), seed
+
+
+@pytest.mark.usefixtures("unchecked")
+def test_they_do_look_like_a_leak() -> None:
+    """Else the test above would show nothing."""
+    rngs = map(np.random.default_rng, SEEDS)
+    results = [audited(autoregressive(rng), autoregressive(rng)) for rng in rngs]
+    assert sum(one.verdict is Verdict.VIOLATION for one in results) > len(results) / 2
+
+
+@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("size", [500, 5_000])
+def test_an_autoregressive_series_is_an_error(size: int, seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    result = audited(*(autoregressive(rng, size) for _ in range(2)))
+    assert result.verdict is Verdict.ERROR
+    assert result.error is not None
+    assert "(output) differ along the recording more than independent rows can" in result.error
+    assert "record one row for each run" in result.error
+    assert "shuffling hides this and cures nothing" in result.error
+    assert result.certificates == ()
+
+
+@pytest.mark.parametrize("name", ["d1", "d2"])
+def test_one_input_is_enough(name: str) -> None:
+    rng = np.random.default_rng(0)
+    draws = {"d1": rng.laplace(size=SIZE), "d2": rng.laplace(size=SIZE), name: halved(rng)}
+    assert f"rows of {name} (output) differ" in str(audited(draws["d1"], draws["d2"]).error)
+
+
+def test_rows_that_come_again_are_an_error() -> None:
+    rng = np.random.default_rng(0)
+    for draws, lag in ((in_rounds(rng), "10"), (doubled(rng), "2,000")):
+        result = audited(draws, rng.laplace(size=SIZE))
+        assert f"rows of d1 repeat those {lag} rows before them" in str(result.error)
+
+
+def test_what_exact_evidence_does_not_cover_is_a_warning() -> None:
+    """Neighbours that repel each other make segments more alike, not less."""
+    rng = np.random.default_rng(0)
+    result = audited(autoregressive(rng, rho=-0.5), rng.normal(size=SIZE))
+    (text,) = warnings(result)
+    assert text.startswith("rows of d1 depend on those just before them (output: Ljung–Box p")
+    assert "every bound is for independent rows" in text
+
+
+def test_what_is_unlikely_is_a_warning() -> None:
+    rng = np.random.default_rng(0)
+    draws = rng.normal(size=SIZE)
+    draws[:200] += 0.8
+    result = audited(draws, rng.normal(size=SIZE))
+    words = "rows of d1 (output) differ along the recording more than independent rows should (p <"
+    assert any(text.startswith(words) for text in warnings(result))
+
+
+def test_inputs_in_turns_that_share_their_noise() -> None:
+    """Each input by itself is independent; together the rows are not."""
+    rng = np.random.default_rng(1)
+    arms = np.tile([True, False, False, True], SIZE // 4)
+    noise = np.repeat(rng.normal(size=SIZE // 2), 2)
+    (text, *_) = warnings(with_arm(noise + 1e-6 * rng.normal(size=SIZE), arms))
+    assert text.startswith("rows depend on those just before them")
+
+
+def test_columns_that_are_not_compared_by_themselves() -> None:
+    """What the frozen rule makes of the rows is compared, too."""
+    rng = np.random.default_rng(0)
+    d1, d2 = (rng.normal(size=(SIZE, 20)) for _ in range(2))
+    d1[:, 12] += np.repeat([0.0, 6.0], SIZE // 2)
+    assert "rows of d1 (what the event is made of) differ" in str(audited(d1, d2).error)
+
+
+LAWS: dict[str, Callable[[Rng, int], Any]] = {
+    **SHARED_LAWS,
+    "None": lambda rng, size: [None if one < 0.3 else one for one in rng.random(size).tolist()],
+    "lists": lambda rng, size: [["ab"[one], two] for one, two in rng.integers(0, 2, (size, 2))],
+}
+
+
+@pytest.mark.parametrize("law", LAWS)
+def test_independent_rows_are_not_warned_about(law: str) -> None:
+    for seed in range(10):
+        rng = np.random.default_rng(seed)
+        size = (300, SIZE)[seed % 2]
+        outcomes, is_d1 = from_raw(LAWS[law](rng, size)), rng.random(size) < 0.5
+        assert sorted_inputs(outcomes, is_d1) == {}
+        assert check_rows(outcomes, is_d1, {}, in_turns=True) == []
+        levels = rng.integers(0, 6, size)
+        assert check_guesses(levels, is_d1, np.array([1, 1, 0, 0, -1, -1]), {}) == []
+
+
+def test_the_level_is_kept() -> None:
+    """At a level of 0.2, of which a quarter goes to the guesses, which are left out here."""
+    level, alarms, recordings = 0.2, 0, 0
+    for seed in range(5):
+        for law in LAWS.values():
+            rng = np.random.default_rng([seed, 7])
+            outcomes, is_d1 = from_raw(law(rng, 300)), rng.random(300) < 0.5
+            found = sorted_inputs(outcomes, is_d1, level)
+            alarms += bool(check_rows(outcomes, is_d1, found, in_turns=True, level=level))
+            recordings += 1
+    assert alarms <= 0.75 * level * recordings
+
+
+def test_the_evidence_has_a_mean_of_at_most_one_over_all_orders() -> None:
+    events = np.array(list(permutations([True] * 3 + [False] * 5)))
+    found = np.exp([[*row_order._by_segments(event)] for event in np.unique(events, axis=0)])
+    assert found.shape == (56, 1)  # four segments of two rows
+    assert found.mean() <= 1 + 1e-9
+    assert found.max() > 1
+
+
+@pytest.mark.parametrize("values", [[0, 0, 1, 1, 2], [0, 0, 0, 0, 1], [0, 1, 2, 3, 4], [0] * 5])
+def test_the_chance_of_a_sorted_order_is_exact(values: list[int]) -> None:
+    orders = [np.array(order, dtype=float) for order in permutations(values)]
+    for log_limit in np.log([0.009, 0.02, 0.05, 0.1, 0.3, 0.5, 0.9]):
+        share = np.mean([row_order._is_sorted(order, log_limit) for order in orders])
+        assert share <= np.exp(log_limit)
+    distinct = len({tuple(order) for order in orders})
+    ordered = np.sort(np.array(values, dtype=float))
+    assert row_order._is_sorted(ordered, np.log(2 / distinct) + 1e-9)
+    assert not row_order._is_sorted(ordered, np.log(2 / distinct) - 1e-9)
+
+
+def unrolled(values: Any) -> list[int]:
+    return [one for one, times in Counter(values.tolist()).most_common() for _ in range(times)]
+
+
+@pytest.mark.parametrize(
+    ("order", "words"),
+    [
+        (np.sort, "sorted by output,"),
+        (lambda values: np.sort(values)[::-1], "sorted by output,"),
+        (unrolled, "sorted by how often they occur,"),
+        (lambda values: sorted(map(str, values)), "sorted by output,"),
+    ],
+)
+def test_sorted_rows_cannot_be_checked_which_is_a_warning(order: Any, words: str) -> None:
+    rng = np.random.default_rng(0)
+    result = audited(*(order(rng.poisson(4, SIZE)) for _ in range(2)))
+    assert result.verdict is Verdict.NO_VIOLATION_FOUND
+    (text,) = warnings(result)
+    assert text.startswith(f"rows of d1 and d2 are {words} so that nothing can show whether")
+
+
+def test_rows_that_one_of_several_columns_sorts() -> None:
+    rng = np.random.default_rng(0)
+    d1 = rng.normal(size=(SIZE, 12))
+    d1[:, 1] += d1[:, 10]
+    result = audited(d1[np.argsort(d1[:, 10])], rng.normal(size=(SIZE, 12)), seed=1)
+    assert result.error is None
+    assert any("rows of d1 are sorted by output[10]" in text for text in warnings(result))
+
+
+def test_the_input_that_is_not_sorted_is_checked() -> None:
+    rng = np.random.default_rng(0)
+    assert "rows of d2 (output) differ" in str(
+        audited(np.sort(rng.laplace(size=SIZE)), halved(rng)).error
+    )
+
+
+def test_one_file_that_is_sorted() -> None:
+    rng = np.random.default_rng(0)
+    arms, values = rng.random(SIZE) < 0.5, np.sort(rng.laplace(size=SIZE))
+    (text,) = warnings(with_arm(values, arms))
+    assert text.startswith("rows of d1 and d2 are sorted by output")
+
+
+def test_few_values_may_be_in_order_by_chance() -> None:
+    rare = np.zeros(SIZE)
+    rare[-1] = 1
+    assert warnings(audited(rare, np.zeros(SIZE))) == []
+
+
+def test_a_column_that_numbers_the_rows_is_an_error() -> None:
+    """Files of other lengths, or that go on counting, could be told apart by it alone."""
+    rng = np.random.default_rng(0)
+    values, places = rng.normal(size=SIZE), np.arange(SIZE)
+    numbered = np.column_stack([places, values])
+    result = audited(numbered, np.column_stack([places + SIZE, values[::-1]]))
+    assert "output[0] goes up or down by the same step from row to row of d1" in str(result.error)
+    assert "leave that column out (pandas: to_csv(..., index=False))" in str(result.error)
+    arms = rng.random(SIZE) < 0.5
+    assert "from row to row of d1 and d2" in str(with_arm(numbered, arms).error)
+
+
+@pytest.mark.parametrize("draws", [np.ones, np.zeros])
+def test_constants_number_nothing(draws: Any) -> None:
+    assert warnings(audited(draws(SIZE), draws(SIZE))) == []
+
+
+@pytest.mark.parametrize("order", [np.sort, np.asarray])
+@pytest.mark.parametrize("sizes", [(SIZE, SIZE), (300, 8_000)])
+def test_nothing_but_warnings_changes(
+    order: Any, sizes: tuple[int, int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rng = np.random.default_rng(0)
+    draws = [order(shift + rng.laplace(size=size)) for shift, size in enumerate(sizes)]
+    checked = one(audited(*draws))
+    unchecked.__wrapped__(monkeypatch)  # type: ignore[attr-defined]
+    plain = one(audited(*draws))
+    assert replace(checked, warnings=()) == replace(plain, warnings=())
+    assert set(plain.warnings) <= set(checked.warnings)
+
+
+def test_the_split_takes_rows_from_everywhere() -> None:
+    """Learning and certifying rows of a sorted file are of one law: the seed picks them."""
+    rng = np.random.default_rng(0)
+    d1, d2, both = (np.sort(rng.random(size)) for size in (SIZE, SIZE, 2 * SIZE))
+    given: dict[str, Any] = {"claim": CLAIM, "name": "n", "source": "s", "pair": "p"}
+    for audit in (
+        recorded.recorded_audit(d1, d2, **given),
+        coin_flipped_audit(both, rng.random(2 * SIZE) < 0.5, **given),
+    ):
+        split = recorded._Recorded(audit)._split()
+        for rows in (split.selection, split.game, split.pair):
+            for arm in (audit.is_d1, ~audit.is_d1):
+                taken = np.sort(audit.outcomes.columns[0].numbers[rows[arm[rows]]])
+                assert np.abs(taken - np.linspace(0, 1, len(taken))).max() < 0.1
+
+
+def test_guesses_of_a_sorted_input_are_not_compared() -> None:
+    levels, is_d1 = np.repeat([0, 1], 500), np.tile([True, False], 500)
+    guesses = np.array([1, -1])
+    assert check_guesses(levels, is_d1, guesses, {"d1": "output", "d2": "output"}) == []
+    with pytest.raises(MechanismError, match="differ along the recording"):
+        check_guesses(levels, is_d1, guesses, {"d1": "output"})
