@@ -19,12 +19,12 @@ from numpy.typing import NDArray
 import dpaudit
 from dpaudit.attacks.additive import additive
 from dpaudit.attacks.atoms import atoms
-from dpaudit.attacks.candidate import Attack
 from dpaudit.attacks.innovations import innovations
-from dpaudit.attacks.logistic import logistic
-from dpaudit.attacks.mean_differences import mean_differences
+from dpaudit.attacks.linear.logistic import logistic
+from dpaudit.attacks.linear.mean_differences import mean_differences
 from dpaudit.attacks.one_dimensional import one_dimensional
 from dpaudit.attacks.single_columns import single_columns
+from dpaudit.levels.candidate import Attack
 
 Rng = np.random.Generator
 Batch = NDArray[np.float64]
@@ -95,7 +95,7 @@ CASES: tuple[tuple[str, Mechanism, float | None], ...] = (
 def only(attacks: tuple[Attack, ...], *, trees: bool) -> Iterator[None]:
     """Audit with these attacks, and trees or none."""
     with (
-        patch("dpaudit.auditing.rounds.attacks_for", lambda **_: attacks),
+        patch("dpaudit.auditing.pair_audit.attacks_for", lambda **_: attacks),
         patch("dpaudit.attacks.trees.is_installed", lambda: trees),
     ):
         yield

@@ -10,7 +10,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from dpaudit.auditing.result import AuditResult, Verdict
+from dpaudit.certificates.result import AuditResult, Verdict
 from dpaudit.reports import numbers
 from dpaudit.reports.json import from_json
 

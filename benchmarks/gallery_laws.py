@@ -15,8 +15,8 @@ from typing import Any
 import numpy as np
 from scipy import stats
 
+from dpaudit.adapters.isolation import Isolated
 from dpaudit.config import load_config
-from dpaudit.targets.isolation import Isolated
 from dpaudit.targets.target import ImportedTarget, IsolatedTarget
 from mechanisms.gallery import laws
 from mechanisms.truth import truth_of

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks.processes import ROOT
-from dpaudit.targets.loading import load_mechanism
+from dpaudit.adapters.loading import load_mechanism
 from dpaudit.targets.target import AnyTarget, CommandTarget, ImportedTarget, IsolatedTarget, Limits
 
 SINGLE = 32_768 * 20

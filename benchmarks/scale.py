@@ -23,7 +23,7 @@ from dpaudit.auditing.engine import run_audit
 from dpaudit.auditing.schedule import Plan, limits_for
 from dpaudit.auditing.spec import AuditSpec
 from dpaudit.claims import PureDP
-from dpaudit.pairs import NeighbouringPair
+from dpaudit.inputs.pairs import NeighbouringPair
 from dpaudit.sampling.executors.worker import Done
 from dpaudit.sampling.sampler import Chunk, Drawn, Measure, Sampler
 from dpaudit.targets.target import ImportedTarget

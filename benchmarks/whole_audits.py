@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 
 from benchmarks.definitions import gaussian, merged, reveal_or_randomize
 from dpaudit.auditing.engine import run_audit
-from dpaudit.auditing.result import AuditResult, Verdict
 from dpaudit.auditing.spec import AuditSpec, BoundMethod
+from dpaudit.certificates.result import AuditResult, Verdict
 from dpaudit.claims import (
     ApproximateDP,
     FunctionalDP,
@@ -25,8 +25,8 @@ from dpaudit.claims import (
     RenyiDP,
 )
 from dpaudit.draws import SelectionDraws
+from dpaudit.inputs.pairs import NeighbouringPair
 from dpaudit.outcomes import Outcomes
-from dpaudit.pairs import NeighbouringPair
 from dpaudit.targets.target import CallableTarget, repeated
 
 EPSILON, DELTA = 1.0, 0.05

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from dpaudit.api import audit, bound, bound_guesses
-    from dpaudit.auditing.result import AuditResult, Certificate, Progress, Verdict
+    from dpaudit.certificates.result import AuditResult, Certificate, Progress, Verdict
     from dpaudit.claims import (
         ApproximateDP,
         ComputationalDP,
@@ -57,7 +57,7 @@ __all__ = [
 
 _HOMES = {
     "dpaudit.api": ("audit", "bound", "bound_guesses"),
-    "dpaudit.auditing.result": ("AuditResult", "Certificate", "Progress", "Verdict"),
+    "dpaudit.certificates.result": ("AuditResult", "Certificate", "Progress", "Verdict"),
     "dpaudit.claims": (
         "ApproximateDP",
         "ComputationalDP",

@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Any
 from numpy.typing import NDArray
 
 from dpaudit.auditing.engine import run_audit
-from dpaudit.auditing.result import AuditResult, Progress
 from dpaudit.auditing.spec import AuditSpec, BoundMethod, OnError
+from dpaudit.certificates.result import AuditResult, Progress
 from dpaudit.claims import PrivacyClaim
 from dpaudit.errors import UsageError
-from dpaudit.pairs import Adjacency, NeighbouringPair, describe_pair, parse_adjacency
+from dpaudit.inputs.pairs import Adjacency, NeighbouringPair, describe_pair, parse_adjacency
 from dpaudit.targets.target import (
     CallableTarget,
     CommandTarget,
@@ -236,7 +236,7 @@ def bound_guesses(
     >>> result.verdict, round(result.epsilon_lower, 3)
     (<Verdict.VIOLATION: 'VIOLATION'>, 0.53)
     """
-    from dpaudit.auditing.one_run import audit_guesses
+    from dpaudit.auditing.canaries import audit_guesses
     from dpaudit.stats.one_run import Guesses
 
     try:

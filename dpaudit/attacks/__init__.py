@@ -1,1 +1,1 @@
-"""Attacks: learn from selection draws what tells the two inputs apart."""
+"""One file per attack, and what chooses among them."""

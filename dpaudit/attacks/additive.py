@@ -14,14 +14,14 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtri
 
-from dpaudit.attacks.candidate import Candidate, by_score
-from dpaudit.attacks.cells import Cells, make_cells
-from dpaudit.attacks.isotonic import pooled_counts
-from dpaudit.attacks.levels import FOLDS, FloatArray, IntArray, folds, log_ratio
 from dpaudit.attacks.one_dimensional import larger_for_d1
-from dpaudit.attacks.ramps import log_odds
-from dpaudit.attacks.scores import Scored, aligned, most, shares
 from dpaudit.draws import SelectionDraws
+from dpaudit.levels.candidate import Candidate, by_score
+from dpaudit.levels.cells import Cells, make_cells
+from dpaudit.levels.isotonic import pooled_counts
+from dpaudit.levels.level_map import FOLDS, FloatArray, IntArray, folds, log_ratio
+from dpaudit.levels.ramps import log_odds
+from dpaudit.levels.scores import Scored, aligned, most, shares
 from dpaudit.outcomes import ABSENT, KIND, Outcomes
 
 _CELLS = 32

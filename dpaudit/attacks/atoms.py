@@ -8,9 +8,10 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
-from dpaudit.attacks.candidate import Candidate
-from dpaudit.attacks.cells import either, shortened
-from dpaudit.attacks.levels import (
+from dpaudit.draws import LevelArray, SelectionDraws
+from dpaudit.levels.candidate import Candidate
+from dpaudit.levels.cells import either, shortened
+from dpaudit.levels.level_map import (
     FEW_CELLS,
     FOLDS,
     PENALTY,
@@ -22,7 +23,6 @@ from dpaudit.attacks.levels import (
     held_out_tally,
     log_ratio,
 )
-from dpaudit.draws import LevelArray, SelectionDraws
 from dpaudit.outcomes import RAISED, KeyArray, Outcomes
 
 _LEAST = 2

@@ -16,12 +16,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpaudit.attacks.additive import additive
-from dpaudit.attacks.candidate import Candidate, by_score
-from dpaudit.attacks.levels import IntArray, LevelMap, in_pieces
 from dpaudit.attacks.one_dimensional import orders_of
-from dpaudit.attacks.scores import Score, Scored
 from dpaudit.attacks.single_columns import ONE_COLUMN, single_columns
 from dpaudit.draws import LevelArray, SelectionDraws
+from dpaudit.levels.candidate import Candidate, by_score
+from dpaudit.levels.level_map import IntArray, LevelMap, in_pieces
+from dpaudit.levels.scores import Score, Scored
 from dpaudit.outcomes import Column, FloatArray, KeyArray, NamedColumns, Outcomes
 from dpaudit.outcomes.scalars import Entries
 from dpaudit.outcomes.units import ELAPSED, HIGHEST_BIT, LOWEST_BIT

@@ -14,11 +14,11 @@ from functools import partial
 import numpy as np
 
 from dpaudit.attacks.additive import Total
-from dpaudit.attacks.candidate import Candidate, by_score
-from dpaudit.attacks.cells import Cells, make_cells
-from dpaudit.attacks.levels import FloatArray
-from dpaudit.attacks.scores import Scored, most, shares
 from dpaudit.draws import SelectionDraws
+from dpaudit.levels.candidate import Candidate, by_score
+from dpaudit.levels.cells import Cells, make_cells
+from dpaudit.levels.level_map import FloatArray
+from dpaudit.levels.scores import Scored, most, shares
 from dpaudit.outcomes import Column, Outcomes
 from dpaudit.outcomes.columns import join
 

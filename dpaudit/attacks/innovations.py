@@ -14,13 +14,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpaudit.attacks.additive import Total
-from dpaudit.attacks.candidate import Candidate, by_score
-from dpaudit.attacks.cells import Cells, make_cells
-from dpaudit.attacks.features import Number, matrix, on_scale
-from dpaudit.attacks.levels import FloatArray
-from dpaudit.attacks.products import gram
-from dpaudit.attacks.scores import Scored, most, shares
+from dpaudit.attacks.linear.features import Number, matrix, on_scale
+from dpaudit.attacks.linear.products import gram
 from dpaudit.draws import SelectionDraws
+from dpaudit.levels.candidate import Candidate, by_score
+from dpaudit.levels.cells import Cells, make_cells
+from dpaudit.levels.level_map import FloatArray
+from dpaudit.levels.scores import Scored, most, shares
 from dpaudit.outcomes import Column, Outcomes
 
 NAME = "sum over what is new in each coordinate"

@@ -8,11 +8,11 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from dpaudit.attacks.candidate import Candidate
-from dpaudit.attacks.cells import make_cells
-from dpaudit.attacks.isotonic import pooled_counts
-from dpaudit.attacks.levels import FloatArray
 from dpaudit.draws import SelectionDraws
+from dpaudit.levels.candidate import Candidate
+from dpaudit.levels.cells import make_cells
+from dpaudit.levels.isotonic import pooled_counts
+from dpaudit.levels.level_map import FloatArray
 from dpaudit.outcomes import Column
 
 _GROUPS = 8

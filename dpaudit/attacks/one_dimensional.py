@@ -9,11 +9,12 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
-from dpaudit.attacks.candidate import Candidate
-from dpaudit.attacks.cells import Cells, make_cells
-from dpaudit.attacks.features import on_scale
-from dpaudit.attacks.isotonic import pooled_counts
-from dpaudit.attacks.levels import (
+from dpaudit.attacks.linear.features import on_scale
+from dpaudit.draws import LevelArray, SelectionDraws
+from dpaudit.levels.candidate import Candidate
+from dpaudit.levels.cells import Cells, make_cells
+from dpaudit.levels.isotonic import pooled_counts
+from dpaudit.levels.level_map import (
     FEW_CELLS,
     FOLDS,
     PENALTY,
@@ -27,7 +28,6 @@ from dpaudit.attacks.levels import (
     is_continuous,
     log_ratio,
 )
-from dpaudit.draws import LevelArray, SelectionDraws
 from dpaudit.outcomes import Column, Outcomes
 
 # Widths, in cells, of the windows that smooth the counts; 0: every cell by itself.

@@ -11,15 +11,21 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from dpaudit.attacks.account import ScoreDistributions, Tried
 from dpaudit.attacks.additive import additive
 from dpaudit.attacks.atoms import AtomCounts, atoms, count_atoms
 from dpaudit.attacks.bits import bits
-from dpaudit.attacks.candidate import Attack, Candidate
-from dpaudit.attacks.distinguisher import AccusedAtoms, Distinguisher, Learned
 from dpaudit.attacks.exchangeable import exchangeable
 from dpaudit.attacks.innovations import innovations
-from dpaudit.attacks.levels import (
+from dpaudit.attacks.linear.logistic import logistic
+from dpaudit.attacks.linear.mean_differences import mean_differences
+from dpaudit.attacks.one_dimensional import one_dimensional
+from dpaudit.attacks.single_columns import single_columns
+from dpaudit.attacks.timing import elapsed
+from dpaudit.claims import PrivacyClaim, ProfilePoint
+from dpaudit.draws import SelectionDraws
+from dpaudit.levels.candidate import Attack, Candidate
+from dpaudit.levels.distinguisher import AccusedAtoms, Distinguisher, Learned
+from dpaudit.levels.level_map import (
     PENALTY,
     PENALTY_FOLLOWING,
     PENALTY_RAMPED,
@@ -29,21 +35,15 @@ from dpaudit.attacks.levels import (
     LevelMap,
     log_ratio,
 )
-from dpaudit.attacks.logistic import logistic
-from dpaudit.attacks.mean_differences import mean_differences
-from dpaudit.attacks.one_dimensional import one_dimensional
-from dpaudit.attacks.rules import (
+from dpaudit.levels.rules import (
     RuleTable,
     never_abstaining,
     predicted_delta,
     predicted_epsilon,
     predicted_growth,
 )
-from dpaudit.attacks.scores import ScoreLevels
-from dpaudit.attacks.single_columns import single_columns
-from dpaudit.attacks.timing import elapsed
-from dpaudit.claims import PrivacyClaim, ProfilePoint
-from dpaudit.draws import SelectionDraws
+from dpaudit.levels.scores import ScoreLevels
+from dpaudit.levels.tried import ScoreDistributions, Tried
 from dpaudit.outcomes import RAISED
 from dpaudit.stats.betting import Beliefs
 

@@ -10,10 +10,10 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from dpaudit.attacks.candidate import Candidate
-from dpaudit.attacks.cells import make_cells
 from dpaudit.attacks.one_dimensional import orders_of
 from dpaudit.draws import SelectionDraws
+from dpaudit.levels.candidate import Candidate
+from dpaudit.levels.cells import make_cells
 from dpaudit.outcomes import Column
 
 IntArray = NDArray[np.intp]

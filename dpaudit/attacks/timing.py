@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from dpaudit.attacks.candidate import Candidate
 from dpaudit.attacks.one_dimensional import orders_of
 from dpaudit.draws import SelectionDraws
+from dpaudit.levels.candidate import Candidate
 from dpaudit.outcomes.units import ELAPSED
 
 

@@ -15,11 +15,11 @@ from typing import Any
 
 import numpy as np
 
-from dpaudit.attacks.candidate import Candidate, by_score
-from dpaudit.attacks.features import Category, Feature, matrix, raw_features
-from dpaudit.attacks.levels import FloatArray, IntArray
-from dpaudit.attacks.scores import Score, Scored, cross_fitted, most, shares
+from dpaudit.attacks.linear.features import Category, Feature, matrix, raw_features
 from dpaudit.draws import SelectionDraws
+from dpaudit.levels.candidate import Candidate, by_score
+from dpaudit.levels.level_map import FloatArray, IntArray
+from dpaudit.levels.scores import Score, Scored, cross_fitted, most, shares
 from dpaudit.outcomes import KIND, Outcomes
 
 NAME = "gradient-boosted trees"

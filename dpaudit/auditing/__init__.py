@@ -1,0 +1,1 @@
+"""Runs audits: of mechanisms, of recorded draws, of stated laws, of canaries."""

@@ -5,12 +5,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from dpaudit.attacks.distinguisher import Distinguisher
-from dpaudit.auditing.replay import tally as replay_tally
-from dpaudit.auditing.result import Block
 from dpaudit.auditing.spec import AuditSpec
+from dpaudit.certificates.replay import tally as replay_tally
+from dpaudit.certificates.result import Block
 from dpaudit.claims import ProfilePoint
 from dpaudit.draws import SelectionDraws
+from dpaudit.levels.distinguisher import Distinguisher
 from dpaudit.sampling.homogeneity import PROCESSES, check_blocks, check_calls
 from dpaudit.sampling.independence import CHECKS, WARNED, check_heads, check_independence
 from dpaudit.sampling.sameness import check_computed, check_varied

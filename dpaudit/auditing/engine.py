@@ -11,26 +11,26 @@ from functools import partial
 
 import numpy as np
 
-from dpaudit.attacks.candidate import Attack
 from dpaudit.auditing.checks import DrawAfresh
-from dpaudit.auditing.exact_audit import exact_certificates
-from dpaudit.auditing.exact_certificate import ExactCertificate
+from dpaudit.auditing.failures import doubtful_inputs
 from dpaudit.auditing.journal.unkept import Unkept
 from dpaudit.auditing.moment import Moment
-from dpaudit.auditing.raised import doubtful_inputs
-from dpaudit.auditing.result import AuditResult, Certificate, Progress, Repeated, Verdict
-from dpaudit.auditing.rounds import PROBING, PairAudit
+from dpaudit.auditing.pair_audit import PROBING, PairAudit
 from dpaudit.auditing.schedule import Plan, late_words, limits_for
 from dpaudit.auditing.spec import MINIMUM_SAMPLES, AuditSpec
+from dpaudit.auditing.stated_laws import exact_certificates
 from dpaudit.auditing.underpowered import foreseen, too_few
+from dpaudit.certificates.exact_certificate import ExactCertificate
+from dpaudit.certificates.result import AuditResult, Certificate, Progress, Repeated, Verdict
 from dpaudit.claims import ComputationalDP
 from dpaudit.errors import MechanismError
-from dpaudit.pairs import check_pair, notes, stated
+from dpaudit.inputs.pairs import check_pair, notes, stated
+from dpaudit.levels.candidate import Attack
 from dpaudit.sampling.executors import Draws, Setup, drawing, is_serial
+from dpaudit.sampling.generators import preserved
 from dpaudit.sampling.independence import check_uncached
 from dpaudit.sampling.sampler import Chunk, Drawn, Probe, Sampler
-from dpaudit.targets.randomness import preserved
-from dpaudit.targets.state import State, changed, kept_state
+from dpaudit.sampling.state import State, changed, kept_state
 from dpaudit.targets.target import is_elsewhere
 from dpaudit.version import __version__
 
@@ -255,7 +255,7 @@ class _Run:
 def _users_attacks(spec: AuditSpec) -> tuple[Attack, ...]:
     if not spec.attacks:
         return ()
-    from dpaudit.auditing.users_attacks import load_attacks
+    from dpaudit.attacks.loading import load_attacks
 
     return load_attacks(spec.attacks, travels=spec.draws_ahead)
 

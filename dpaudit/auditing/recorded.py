@@ -14,20 +14,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpaudit.attacks.distinguisher import Distinguisher, Learned
 from dpaudit.attacks.one_dimensional import thresholds
 from dpaudit.attacks.selection import ATTACKS, Aim, accuse, has_atoms, learn, most_telling
 from dpaudit.auditing.engine import versions
-from dpaudit.auditing.exact_test import Setting, accused, atoms_test, game_test, pair_test
-from dpaudit.auditing.result import (
-    AuditResult,
-    Block,
-    Certificate,
-    FixedTest,
-    Recording,
-    Verdict,
-)
-from dpaudit.auditing.rounds import CONTINUOUS, low_bits
+from dpaudit.auditing.pair_audit import CONTINUOUS, low_bits
 from dpaudit.auditing.schedule import limits_for
 from dpaudit.auditing.spec import (
     MINIMUM_SAMPLES,
@@ -37,9 +27,19 @@ from dpaudit.auditing.spec import (
     check_seed,
 )
 from dpaudit.auditing.underpowered import kept_too_few
+from dpaudit.certificates.fixed_test import Setting, accused, atoms_test, game_test, pair_test
+from dpaudit.certificates.result import (
+    AuditResult,
+    Block,
+    Certificate,
+    FixedTest,
+    Recording,
+    Verdict,
+)
 from dpaudit.claims import ComputationalDP, PrivacyClaim, ProbabilisticDP, ProfilePoint
 from dpaudit.draws import FreshDraws, SelectionDraws
 from dpaudit.errors import MechanismError, UsageError
+from dpaudit.levels.distinguisher import Distinguisher, Learned
 from dpaudit.outcomes import Column, Outcomes, concatenate, from_raw, narrowed
 from dpaudit.sampling.row_order import Sorted, check_guesses, check_rows, sorted_inputs
 from dpaudit.sampling.sampler import Measure, atom_tally, failures_by_arm

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from dpaudit.claims import PrivacyClaim, ProbabilisticDP, compose
 from dpaudit.errors import ClaimError, UsageError, did_you_mean
-from dpaudit.pairs import NeighbouringPair
+from dpaudit.inputs.pairs import NeighbouringPair
 from dpaudit.sampling.executors import check_executor, is_serial
 from dpaudit.targets.target import AnyTarget, RepeatedTarget
 

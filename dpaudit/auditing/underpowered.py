@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 
-from dpaudit.auditing.result import Certificate
 from dpaudit.auditing.schedule import Limits, Plan
 from dpaudit.auditing.spec import (
     BETTING_SHARE,
@@ -12,8 +11,9 @@ from dpaudit.auditing.spec import (
     MAXIMUM_SAMPLES,
     AuditSpec,
 )
+from dpaudit.certificates.result import Certificate
 from dpaudit.claims import PrivacyClaim, ProfilePoint
-from dpaudit.pairs import NeighbouringPair, are_equal
+from dpaudit.inputs.pairs import NeighbouringPair, are_equal
 from dpaudit.stats import one_run
 from dpaudit.stats.one_run import Guesses
 from dpaudit.stats.power import draws_to_refute

@@ -11,12 +11,13 @@ from importlib import import_module
 
 import click
 
-from dpaudit.auditing.result import AuditResult, Progress, Verdict
 from dpaudit.auditing.spec import AuditSpec
-from dpaudit.cli import exit_codes, watching
+from dpaudit.certificates.result import AuditResult, Progress, Verdict
+from dpaudit.cli import exit_codes
 from dpaudit.cli.group import describe_error, exit_code, print_traceback
-from dpaudit.cli.interruption import Requests, heeded
-from dpaudit.cli.leaving import kept_from_leaving
+from dpaudit.cli.process import parent as watching
+from dpaudit.cli.process.interruption import Requests, heeded
+from dpaudit.cli.process.leaving import kept_from_leaving
 from dpaudit.cli.progress import Display, make_display
 from dpaudit.errors import MechanismError
 

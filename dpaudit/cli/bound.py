@@ -9,7 +9,7 @@ from typing import Any
 
 import click
 
-from dpaudit.auditing.result import AuditResult
+from dpaudit.certificates.result import AuditResult
 from dpaudit.claims import PrivacyClaim
 from dpaudit.cli import exit_codes
 from dpaudit.cli.files import check_writable
@@ -17,8 +17,8 @@ from dpaudit.cli.flags import given_settings, missing_parameters, some_flags
 from dpaudit.cli.group import debug_option
 from dpaudit.cli.options import option
 from dpaudit.cli.output import Printer
+from dpaudit.cli.process.streams import set_apart
 from dpaudit.cli.saving import STDOUT, Results
-from dpaudit.cli.streams import set_apart
 from dpaudit.config import build_claim
 from dpaudit.errors import UsageError
 from dpaudit.stats.one_run import Guesses
@@ -117,7 +117,7 @@ def _claim(parameters: dict[str, Any]) -> PrivacyClaim:
 
 def _of_draws(files: Sequence[str], arm: str | None, given: dict[str, Any]) -> AuditResult:
     from dpaudit.auditing.recorded import audit_recorded, coin_flipped_audit, recorded_audit
-    from dpaudit.targets.recordings import read_arms, read_pair
+    from dpaudit.inputs.recordings import read_arms, read_pair
 
     wanted = 1 if arm else 2
     if len(files) != wanted:
@@ -155,7 +155,7 @@ def _check_two(first: str, second: str) -> None:
 
 
 def _of_guesses(files: Sequence[str], claim: PrivacyClaim, settings: dict[str, Any]) -> AuditResult:
-    from dpaudit.auditing.one_run import audit_guesses
+    from dpaudit.auditing.canaries import audit_guesses
 
     seen = _guesses(files)
     source = f"guesses recorded in {files[0]}" if len(files) == 1 else "guesses about canaries"
@@ -165,7 +165,7 @@ def _of_guesses(files: Sequence[str], claim: PrivacyClaim, settings: dict[str, A
 
 def _guesses(files: Sequence[str]) -> Guesses:
     if len(files) == 1 and not files[0].isdecimal():
-        from dpaudit.targets.recordings import read_guesses
+        from dpaudit.inputs.recordings import read_guesses
 
         return read_guesses(Path(files[0]))
     numbers = [word.replace("_", "").replace(",", "") for word in files]

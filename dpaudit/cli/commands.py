@@ -7,8 +7,10 @@ import sys
 
 import click
 
-from dpaudit.cli import exit_codes, streams, watching
+from dpaudit.cli import exit_codes
 from dpaudit.cli.group import RootGroup, guarded
+from dpaudit.cli.process import parent as watching
+from dpaudit.cli.process import streams
 from dpaudit.version import __version__
 
 COMMANDS = {

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from dpaudit.errors import DpauditError, UsageError
 
 if TYPE_CHECKING:
-    from dpaudit.auditing.result import AuditResult
+    from dpaudit.certificates.result import AuditResult
 
 NOTHING_FOUND = 0
 VIOLATION = 1
@@ -29,7 +29,7 @@ _PRECEDENCE = (USAGE, FAILURE, VIOLATION, UNDERPOWERED, NOTHING_MATCHED, NOTHING
 def of_result(result: AuditResult) -> int:
     """Return the code that one audit earns by itself."""
     # Here, since every command imports this module.
-    from dpaudit.auditing.result import Verdict
+    from dpaudit.certificates.result import Verdict
 
     if result.verdict is Verdict.ERROR:
         return FAILURE

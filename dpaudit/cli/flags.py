@@ -15,7 +15,7 @@ from dpaudit.auditing.spec import MINIMUM_SAMPLES, AuditSpec, DrawnSeed
 from dpaudit.claims import DEFINITIONS, implied_definition, required
 from dpaudit.cli.options import option
 from dpaudit.errors import DatasetError, UsageError
-from dpaudit.targets.datasets import FORMS, check_no_file, parse_dataset
+from dpaudit.inputs.datasets import FORMS, check_no_file, parse_dataset
 
 Command = Callable[..., Any]
 

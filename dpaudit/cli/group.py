@@ -14,7 +14,7 @@ from typing import Any
 import click
 
 from dpaudit.cli import exit_codes
-from dpaudit.cli.streams import OutputError, abandon_output
+from dpaudit.cli.process.streams import OutputError, abandon_output
 from dpaudit.errors import DpauditError, UsageError, did_you_mean
 
 DEBUG = "dpaudit.debug"

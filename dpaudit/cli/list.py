@@ -16,14 +16,14 @@ from typing import Any
 
 import click
 
+from dpaudit.attacks.loading import installed_attacks
 from dpaudit.attacks.selection import attacks_for
 from dpaudit.attacks.trees import trees
-from dpaudit.auditing.users_attacks import installed_attacks
 from dpaudit.claims import DEFINITIONS, required
 from dpaudit.cli import exit_codes
 from dpaudit.cli.group import SuggestingGroup, debug_option
 from dpaudit.errors import TargetError, did_you_mean
-from dpaudit.targets.import_path import file_module, is_file, make_importable, modules_on_path
+from dpaudit.import_path import file_module, is_file, make_importable, modules_on_path
 
 _COLUMN = 38
 

@@ -18,7 +18,7 @@ def main() -> None:
     if heeds:
         signal.signal(signal.SIGINT, _end)
     _open_what_is_closed()
-    from dpaudit.cli import watching
+    from dpaudit.cli.process import parent as watching
 
     if heeds:
         signal.signal(signal.SIGINT, watching.end_at_once)

@@ -7,7 +7,7 @@ from typing import TextIO
 
 import click
 
-from dpaudit.auditing.result import AuditResult, Verdict
+from dpaudit.certificates.result import AuditResult, Verdict
 from dpaudit.reports.text import render, render_line, render_summary, render_warnings
 
 _COLOURS = {

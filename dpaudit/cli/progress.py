@@ -10,8 +10,8 @@ from typing import Any, Protocol
 
 import click
 
-from dpaudit.auditing.result import Progress
 from dpaudit.auditing.spec import BETTING_SHARE, AuditSpec
+from dpaudit.certificates.result import Progress
 from dpaudit.reports import numbers
 from dpaudit.reports.numbers import unglued
 

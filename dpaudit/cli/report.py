@@ -8,15 +8,15 @@ from pathlib import Path
 
 import click
 
-from dpaudit.auditing.result import AuditResult, Verdict
+from dpaudit.certificates.result import AuditResult, Verdict
 from dpaudit.cli import exit_codes
 from dpaudit.cli.group import debug_option
 from dpaudit.cli.output import Printer
-from dpaudit.cli.streams import set_apart
+from dpaudit.cli.process.streams import set_apart
 from dpaudit.errors import DpauditError, UsageError
+from dpaudit.inputs.files import near_file
 from dpaudit.reports.json import from_json
 from dpaudit.reports.layout import wrap
-from dpaudit.targets.files import near_file
 
 _UNSCHEDULED = (
     " The file is of an older format, without the schedule, so that a record that was cut short is "
@@ -125,7 +125,7 @@ def _read(file: Path) -> list[AuditResult]:
 
 
 def _recheck(file: Path, result: AuditResult) -> list[str]:
-    from dpaudit.auditing.recheck import recheck
+    from dpaudit.auditing.recheck.record import recheck
 
     try:
         return recheck(result)

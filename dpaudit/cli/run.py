@@ -17,14 +17,14 @@ from dpaudit.cli.batch import Outcome, auditing, run_batch, run_one
 from dpaudit.cli.files import check_writable
 from dpaudit.cli.flags import audit_flags, given_settings, missing_parameters
 from dpaudit.cli.group import DEBUG, debug_option
-from dpaudit.cli.interruption import Requests
 from dpaudit.cli.options import option
 from dpaudit.cli.output import Printer
+from dpaudit.cli.process.interruption import Requests
+from dpaudit.cli.process.streams import OutputError, set_apart
 from dpaudit.cli.saving import STDOUT, Results
-from dpaudit.cli.streams import OutputError, set_apart
 from dpaudit.config import build_spec, load_config
 from dpaudit.errors import ConfigurationError, UsageError
-from dpaudit.targets.import_path import split
+from dpaudit.import_path import split
 
 _CONFIGURATIONS = (".yaml", ".yml")
 

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, TextIO
 
 import click
 
-from dpaudit.auditing.result import AuditResult
-from dpaudit.cli import watching
+from dpaudit.certificates.result import AuditResult
 from dpaudit.cli.files import write_whole
+from dpaudit.cli.process import parent as watching
 from dpaudit.errors import DpauditError
 
 if TYPE_CHECKING:

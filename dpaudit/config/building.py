@@ -25,16 +25,17 @@ from dpaudit.config.schema import (
 )
 from dpaudit.config.targets import Folder, target_of
 from dpaudit.errors import UsageError
-from dpaudit.pairs import (
+from dpaudit.import_path import located, resolve
+from dpaudit.inputs.datasets import load_dataset
+from dpaudit.inputs.frames import LIBRARIES
+from dpaudit.inputs.pairs import (
     Adjacency,
     NeighbouringPair,
     check_pair,
     describe_pair,
     parse_adjacency,
 )
-from dpaudit.targets.datasets import load_dataset
-from dpaudit.targets.frames import LIBRARIES
-from dpaudit.targets.import_path import located, resolve
+from dpaudit.inputs.values import with_tuples, written
 from dpaudit.targets.target import (
     AnyTarget,
     CommandTarget,
@@ -42,7 +43,6 @@ from dpaudit.targets.target import (
     RepeatedTarget,
     repeated,
 )
-from dpaudit.targets.values import with_tuples, written
 
 # What a result keeps in a place of its own, or does not depend on.
 _NOT_REPEATED = ("name", "seed", "workers", "executor", "expect")

@@ -25,8 +25,8 @@ from dpaudit.config.schema import (
 )
 from dpaudit.config.targets import PROCESS, PYTHONIC, SINGLE_TARGET
 from dpaudit.errors import ConfigurationError
-from dpaudit.targets.files import near_file
-from dpaudit.targets.yaml_values import YamlError, compose, construct, line_of
+from dpaudit.inputs.files import near_file
+from dpaudit.inputs.yaml_values import YamlError, compose, construct, line_of
 
 # Keys that flags add to instead of replacing: `--epsilon 2` keeps the file's δ.
 _MERGED = ("claim", "params")

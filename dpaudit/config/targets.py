@@ -16,8 +16,9 @@ from dpaudit.config.durations import parse_duration
 from dpaudit.config.problems import Path, about, problem
 from dpaudit.config.schema import AuditSettings, TargetSettings
 from dpaudit.errors import ConfigurationError
-from dpaudit.targets.files import near_file
-from dpaudit.targets.import_path import located
+from dpaudit.import_path import located
+from dpaudit.inputs.files import near_file
+from dpaudit.inputs.values import written
 from dpaudit.targets.target import (
     CommandTarget,
     ComposedTarget,
@@ -26,7 +27,6 @@ from dpaudit.targets.target import (
     Limits,
     SingleTarget,
 )
-from dpaudit.targets.values import written
 
 Folder = pathlib.Path | None
 

@@ -25,7 +25,7 @@ from dpaudit.outcomes.columns import (
     number_word,
 )
 from dpaudit.outcomes.long_table import NamedColumns, joined, lengthened
-from dpaudit.outcomes.reading import from_raw
+from dpaudit.outcomes.reading.raw import from_raw
 from dpaudit.outcomes.tables import Outcomes, Table, are_alike, failures, narrowed, stacked
 from dpaudit.outcomes.timed import TimedOutcomes, timed
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 
-from dpaudit.auditing.exact_certificate import ExactCertificate, ExactEvent
-from dpaudit.auditing.result import AuditResult
+from dpaudit.certificates.exact_certificate import ExactCertificate, ExactEvent
+from dpaudit.certificates.result import AuditResult
 from dpaudit.claims import PrivacyClaim, ProbabilisticDP
 from dpaudit.reports import numbers
 from dpaudit.reports.findings import adjacency, other, quoted

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 
-from dpaudit.auditing.exact_certificate import ExactCertificate
-from dpaudit.auditing.result import AuditResult, Certificate, EventCount, FixedTest
+from dpaudit.certificates.exact_certificate import ExactCertificate
+from dpaudit.certificates.result import AuditResult, Certificate, EventCount, FixedTest
 from dpaudit.claims import ProfilePoint
 from dpaudit.reports import numbers
 from dpaudit.reports.layout import row

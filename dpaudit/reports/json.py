@@ -22,8 +22,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from dpaudit.auditing.result import AuditResult, Verdict
+from dpaudit.certificates.result import AuditResult, Verdict
 from dpaudit.errors import DpauditError, UsageError
+from dpaudit.inputs.json_values import DuplicateKey, parse_json
 from dpaudit.reports.findings import leading_event
 from dpaudit.reports.records import (
     DamagedRecord,
@@ -32,7 +33,6 @@ from dpaudit.reports.records import (
     expect_list,
     expect_mapping,
 )
-from dpaudit.targets.json_values import DuplicateKey, parse_json
 
 VERSION = 2
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 
-from dpaudit.auditing.one_run_certificate import OneRunCertificate
-from dpaudit.auditing.result import AuditResult, Verdict
+from dpaudit.certificates.one_run_certificate import OneRunCertificate
+from dpaudit.certificates.result import AuditResult, Verdict
 from dpaudit.reports import numbers
 from dpaudit.reports.findings import caught
 from dpaudit.reports.layout import paragraph, row

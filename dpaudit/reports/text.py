@@ -6,7 +6,7 @@ import math
 from collections import Counter
 from collections.abc import Sequence
 
-from dpaudit.auditing.result import (
+from dpaudit.certificates.result import (
     AuditResult,
     Certificate,
     EpsilonInterval,

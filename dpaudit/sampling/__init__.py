@@ -1,1 +1,1 @@
-"""Sampling: the same draws for the same seed, whoever makes them."""
+"""Draws: streams, chunks, who draws them, and whether they look independent."""

@@ -6,9 +6,9 @@ import time
 
 import numpy as np
 
-from dpaudit.outcomes.lengths import checked_length
-from dpaudit.pairs import NeighbouringPair
-from dpaudit.targets.mechanism import Mechanism
+from dpaudit.adapters.mechanism import Mechanism
+from dpaudit.inputs.pairs import NeighbouringPair
+from dpaudit.outcomes.reading.lengths import checked_length
 
 
 def first_calls(

@@ -12,23 +12,23 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dpaudit.adapters.adversary import DISTINGUISHER, attacked
+from dpaudit.adapters.loading import load_mechanism
+from dpaudit.adapters.mechanism import Mechanism
+from dpaudit.adapters.timing import check_timeable, sample_timed
 from dpaudit.attacks.atoms import find
-from dpaudit.attacks.distinguisher import AccusedAtoms, Distinguisher
 from dpaudit.claims.computational import Adversary
 from dpaudit.draws import FreshDraws
 from dpaudit.errors import MechanismError
+from dpaudit.inputs.pairs import NeighbouringPair, fingerprint
+from dpaudit.levels.distinguisher import AccusedAtoms, Distinguisher
 from dpaudit.outcomes import KeyArray, Outcomes, Raised, concatenate, failures, from_raw, timed
-from dpaudit.pairs import NeighbouringPair, fingerprint
 from dpaudit.sampling.first import first_calls
+from dpaudit.sampling.generators import carried_generators
 from dpaudit.sampling.streams import ChunkStreams, chunk_streams, prepare
 from dpaudit.tally import AtomTally, RangeTally, Tally
-from dpaudit.targets.adversary import DISTINGUISHER, attacked
-from dpaudit.targets.loading import load_mechanism
-from dpaudit.targets.mechanism import Mechanism
 from dpaudit.targets.missing import check_found
-from dpaudit.targets.randomness import carried_generators
 from dpaudit.targets.target import AnyTarget
-from dpaudit.targets.timing import check_timeable, sample_timed
 
 Key = tuple[int, ...]
 

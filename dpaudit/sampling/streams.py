@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dpaudit.targets.randomness import RandomSource, reseed, reseed_globals
+from dpaudit.sampling.generators import RandomSource, reseed, reseed_globals
 
 
 @dataclass(frozen=True, slots=True)

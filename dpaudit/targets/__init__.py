@@ -1,0 +1,1 @@
+"""What to call: named, imported, built, and by which parameters."""

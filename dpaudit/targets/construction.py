@@ -7,10 +7,10 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from dpaudit.errors import TargetError, did_you_mean
-from dpaudit.targets.import_path import listing, public_callables, resolve
+from dpaudit.import_path import listing, public_callables, resolve
+from dpaudit.inputs.values import resolved
 from dpaudit.targets.parameters import check_post_process, init_words
 from dpaudit.targets.target import AnyTarget, CallableTarget, ImportedTarget
-from dpaudit.targets.values import resolved
 
 Function = Callable[..., Any]
 Init = Sequence[Any] | Mapping[str, Any] | None

@@ -8,7 +8,8 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-from dpaudit.auditing.result import (
+from dpaudit.auditing.spec import AuditSpec
+from dpaudit.certificates.result import (
     AuditResult,
     Block,
     Certificate,
@@ -17,7 +18,6 @@ from dpaudit.auditing.result import (
     Progress,
     Verdict,
 )
-from dpaudit.auditing.spec import AuditSpec
 from dpaudit.claims import PureDP
 
 Engine = Callable[[AuditSpec, Callable[[Progress], None] | None], AuditResult]

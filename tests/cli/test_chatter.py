@@ -11,7 +11,7 @@ import pytest
 
 import dpaudit
 from dpaudit.claims import PureDP
-from dpaudit.cli.chatter import Chatter
+from dpaudit.cli.process.chatter import Chatter
 
 PRINTS = """
 import os, sys

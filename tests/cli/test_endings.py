@@ -201,7 +201,7 @@ def test_nothing_is_open() -> None:
 
 
 @pytest.mark.parametrize("command", ["run", "list"])
-@pytest.mark.parametrize("module", ["click", "dpaudit.cli.watching", "numpy", "scipy"])
+@pytest.mark.parametrize("module", ["click", "dpaudit.cli.process.parent", "numpy", "scipy"])
 def test_ctrl_c_while_the_program_starts(module: str, command: str) -> None:
     setup = (
         "import os, signal, sys\nclass Interrupts:\n    def find_spec(self, name, *more):\n"

@@ -10,11 +10,11 @@ from typing import Any
 
 import pytest
 
-from dpaudit.auditing.result import Progress
 from dpaudit.auditing.spec import BETTING_SHARE, AuditSpec
+from dpaudit.certificates.result import Progress
 from dpaudit.claims import PureDP
 from dpaudit.cli.progress import make_display, status
-from dpaudit.pairs import NeighbouringPair
+from dpaudit.inputs.pairs import NeighbouringPair
 from dpaudit.targets.target import CallableTarget
 from tests.cli.made_results import answer
 

@@ -76,7 +76,7 @@ def test_another_python_runs_it(dpaudit: Invoke) -> None:
 def test_what_cannot_be_done_is_said_at_once(
     dpaudit: Invoke, words: tuple[str, ...], message: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("dpaudit.targets.command._GREETING", 0.3)
+    monkeypatch.setattr("dpaudit.adapters.command._GREETING", 0.3)
     result = dpaudit("run", *words, *INPUTS, "--epsilon", "1")
     assert result.exit_code == 2, result.output
     assert message in " ".join(result.output.split())

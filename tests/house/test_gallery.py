@@ -17,8 +17,8 @@ import pytest
 from click.testing import CliRunner
 
 from benchmarks import gallery
-from dpaudit.auditing.result import AuditResult
 from dpaudit.auditing.spec import AuditSpec
+from dpaudit.certificates.result import AuditResult
 from dpaudit.cli.main import cli
 from dpaudit.config import load_config
 from dpaudit.reports.json import from_json

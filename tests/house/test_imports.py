@@ -41,8 +41,8 @@ def test_importing_has_no_side_effect(module: str, tmp_path: Path) -> None:
     ("modules", "unwanted"),
     [
         # What a worker imports it imports once for every worker.
-        ("dpaudit.sampling.executors.worker, dpaudit.attacks.scores", "scipy click yaml pandas"),
-        ("dpaudit.targets.loading, dpaudit.targets.datasets", "yaml scipy pandas statsmodels"),
+        ("dpaudit.sampling.executors.worker, dpaudit.levels.scores", "scipy click yaml pandas"),
+        ("dpaudit.adapters.loading, dpaudit.inputs.datasets", "yaml scipy pandas statsmodels"),
     ],
 )
 def test_importing_takes_no_more_than_it_needs(modules: str, unwanted: str) -> None:

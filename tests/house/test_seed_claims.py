@@ -9,7 +9,7 @@ import pytest
 
 from dpaudit.auditing.spec import AuditSpec
 from dpaudit.config import load_config
-from dpaudit.targets.import_path import resolve
+from dpaudit.import_path import resolve
 from dpaudit.targets.target import ImportedTarget
 from mechanisms.truth import Truth, truth_of
 

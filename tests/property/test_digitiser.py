@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from dpaudit.attacks.cells import make_cells
-from dpaudit.attacks.digitiser import Digitiser
+from dpaudit.levels.cells import make_cells
+from dpaudit.levels.digitiser import Digitiser
 from dpaudit.outcomes import from_raw
 
 FLOATS = st.floats(allow_nan=False)

@@ -9,7 +9,7 @@ import pytest
 
 from benchmarks import whole_audits
 from benchmarks.false_alarms import AUDITS, CASES, Case, Outcome, main, play, play_all, table
-from dpaudit.attacks import logistic, mean_differences
+from dpaudit.attacks.linear import logistic, mean_differences
 from dpaudit.claims import GaussianDP
 from dpaudit.draws import SelectionDraws
 from dpaudit.outcomes import from_raw

@@ -11,7 +11,7 @@ import pytest
 
 from dpaudit.auditing import recorded
 from dpaudit.auditing.recorded import audit_recorded, recorded_audit
-from dpaudit.auditing.result import Verdict
+from dpaudit.certificates.result import Verdict
 from dpaudit.claims import ApproximateDP, PrivacyClaim, PureDP
 from dpaudit.stats import one_run
 from dpaudit.stats.one_run import Guesses

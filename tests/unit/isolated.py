@@ -10,9 +10,9 @@ from typing import Any
 
 import numpy as np
 
+from dpaudit.adapters.loading import load_mechanism
+from dpaudit.adapters.mechanism import Mechanism
 from dpaudit.outcomes import Raised
-from dpaudit.targets.loading import load_mechanism
-from dpaudit.targets.mechanism import Mechanism
 from dpaudit.targets.target import CallableTarget, ImportedTarget, IsolatedTarget, Limits
 
 FAULTY = str(Path(__file__).with_name("faulty.py"))

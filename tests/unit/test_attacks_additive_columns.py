@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from dpaudit.attacks.additive import Additive, additive
-from dpaudit.attacks.candidate import Candidate
-from dpaudit.attacks.scores import ScoreLevels
 from dpaudit.draws import SelectionDraws
+from dpaudit.levels.candidate import Candidate
+from dpaudit.levels.scores import ScoreLevels
 from dpaudit.outcomes import from_raw
 
 DRAWS, COLUMNS = 20_000, 60

@@ -7,7 +7,8 @@ import math
 import numpy as np
 import pytest
 
-from dpaudit.attacks.features import (
+from dpaudit.attacks.innovations import _decorrelated
+from dpaudit.attacks.linear.features import (
     Above,
     Category,
     Indicator,
@@ -16,9 +17,8 @@ from dpaudit.attacks.features import (
     scaled_features,
     with_sides,
 )
-from dpaudit.attacks.innovations import _decorrelated
-from dpaudit.attacks.products import gram, solved, summed, times
-from dpaudit.attacks.scores import most, shares
+from dpaudit.attacks.linear.products import gram, solved, summed, times
+from dpaudit.levels.scores import most, shares
 from dpaudit.outcomes import from_raw
 
 

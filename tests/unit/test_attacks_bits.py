@@ -12,7 +12,7 @@ import pytest
 
 import dpaudit
 from dpaudit.attacks.bits import BitView, bits, has_fractions
-from dpaudit.auditing.result import AuditResult, Verdict
+from dpaudit.certificates.result import AuditResult, Verdict
 from dpaudit.draws import SelectionDraws
 from dpaudit.errors import UsageError
 from dpaudit.outcomes import from_raw

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import dpaudit
-from dpaudit.auditing.result import AuditResult, Verdict
+from dpaudit.certificates.result import AuditResult, Verdict
 from dpaudit.reports import text
 
 Rng = np.random.Generator

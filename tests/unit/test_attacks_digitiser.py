@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from dpaudit.attacks.cells import Cells, either, make_cells
-from dpaudit.attacks.digitiser import Digitiser
+from dpaudit.levels.cells import Cells, either, make_cells
+from dpaudit.levels.digitiser import Digitiser
 from dpaudit.outcomes import Column, Raised, from_raw
 
 RNG = np.random.default_rng(0)

@@ -17,21 +17,21 @@ from numpy.typing import NDArray
 import dpaudit
 from dpaudit.attacks import interplay
 from dpaudit.attacks.additive import additive
-from dpaudit.attacks.candidate import Attack, Candidate
 from dpaudit.attacks.innovations import NAME as NEWS
 from dpaudit.attacks.innovations import _steps, innovations
-from dpaudit.attacks.levels import FOLDS, folds
-from dpaudit.attacks.linear import filled
-from dpaudit.attacks.logistic import NAME as LOGISTIC
-from dpaudit.attacks.logistic import _cross_fitted, _fit, logistic
-from dpaudit.attacks.mean_differences import mean_differences
-from dpaudit.attacks.rules import RuleTable, predicted_epsilon
-from dpaudit.attacks.scores import cross_fitted
+from dpaudit.attacks.linear.logistic import NAME as LOGISTIC
+from dpaudit.attacks.linear.logistic import _cross_fitted, _fit, logistic
+from dpaudit.attacks.linear.mean_differences import mean_differences
+from dpaudit.attacks.linear.weighted import filled
 from dpaudit.attacks.selection import Aim, learn
 from dpaudit.attacks.trees import NAME as TREES
 from dpaudit.attacks.trees import trees
 from dpaudit.claims import ProfilePoint
 from dpaudit.draws import SelectionDraws
+from dpaudit.levels.candidate import Attack, Candidate
+from dpaudit.levels.level_map import FOLDS, folds
+from dpaudit.levels.rules import RuleTable, predicted_epsilon
+from dpaudit.levels.scores import cross_fitted
 from dpaudit.outcomes import from_raw
 from dpaudit.reports import text
 from dpaudit.reports.json import from_json, to_json

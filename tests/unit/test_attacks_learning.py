@@ -12,13 +12,13 @@ from numpy.typing import NDArray
 
 from dpaudit.attacks.additive import additive
 from dpaudit.attacks.atoms import atoms, find
-from dpaudit.attacks.isotonic import pooled_counts
-from dpaudit.attacks.levels import cut_by_mass, held_out_tally, tail_refined
 from dpaudit.attacks.one_dimensional import one_dimensional
-from dpaudit.attacks.rules import RuleTable, never_abstaining, predicted_epsilon, predicted_growth
 from dpaudit.attacks.selection import Aim, accuse, has_atoms, learn
 from dpaudit.claims import ProfilePoint
 from dpaudit.draws import FreshDraws, SelectionDraws
+from dpaudit.levels.isotonic import pooled_counts
+from dpaudit.levels.level_map import cut_by_mass, held_out_tally, tail_refined
+from dpaudit.levels.rules import RuleTable, never_abstaining, predicted_epsilon, predicted_growth
 from dpaudit.outcomes import Raised, from_raw
 from dpaudit.stats.game import Game
 

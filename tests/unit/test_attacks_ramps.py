@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import dpaudit
-from dpaudit.attacks.ramps import log_odds, smoothed
-from dpaudit.attacks.rules import RuleTable, predicted_epsilon
+from dpaudit.levels.ramps import log_odds, smoothed
+from dpaudit.levels.rules import RuleTable, predicted_epsilon
 
 LEVELS, DRAWS = 60, 100_000
 

@@ -8,12 +8,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dpaudit.attacks.candidate import Candidate, by_score
-from dpaudit.attacks.levels import PENALTY
-from dpaudit.attacks.scores import Scored
 from dpaudit.attacks.selection import Aim, _best, _promise
 from dpaudit.claims import ProfilePoint
 from dpaudit.draws import SelectionDraws
+from dpaudit.levels.candidate import Candidate, by_score
+from dpaudit.levels.level_map import PENALTY
+from dpaudit.levels.scores import Scored
 from dpaudit.outcomes import from_raw
 
 DRAWS = 40_000

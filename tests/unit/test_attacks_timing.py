@@ -13,16 +13,16 @@ import numpy as np
 import pytest
 
 import dpaudit
+from dpaudit.adapters.loading import load_mechanism
+from dpaudit.adapters.timing import check_timeable, sample_timed
 from dpaudit.attacks.bits import BitView
 from dpaudit.attacks.timing import elapsed
-from dpaudit.auditing.result import AuditResult, Verdict
+from dpaudit.certificates.result import AuditResult, Verdict
 from dpaudit.draws import SelectionDraws
 from dpaudit.errors import UsageError
 from dpaudit.outcomes import concatenate, from_raw, timed
 from dpaudit.outcomes.units import ELAPSED, duration_word
-from dpaudit.targets.loading import load_mechanism
 from dpaudit.targets.target import CallableTarget, ComposedTarget, IsolatedTarget, repeated
-from dpaudit.targets.timing import check_timeable, sample_timed
 
 Rng = np.random.Generator
 

@@ -15,8 +15,8 @@ from click.testing import CliRunner, Result
 from numpy.typing import NDArray
 
 import dpaudit
-from dpaudit.auditing import users_attacks
-from dpaudit.auditing.users_attacks import load_attacks
+from dpaudit.attacks import loading as users_attacks
+from dpaudit.attacks.loading import load_attacks
 from dpaudit.cli.main import cli
 from dpaudit.draws import SelectionDraws
 from dpaudit.errors import UsageError

@@ -14,14 +14,14 @@ import pytest
 import dpaudit
 from dpaudit import ApproximateDP, AuditResult, ProbabilisticDP, PureDP, Verdict
 from dpaudit.attacks import selection
-from dpaudit.auditing import rounds
+from dpaudit.auditing import pair_audit as rounds
 from dpaudit.auditing.engine import run_audit
-from dpaudit.auditing.recheck import recheck
-from dpaudit.auditing.result import Certificate, Progress
+from dpaudit.auditing.recheck.record import recheck
 from dpaudit.auditing.schedule import Limits, Plan, limits_for, look_stride, wants_refit
 from dpaudit.auditing.spec import AuditSpec
+from dpaudit.certificates.result import Certificate, Progress
 from dpaudit.errors import UsageError
-from dpaudit.pairs import NeighbouringPair
+from dpaudit.inputs.pairs import NeighbouringPair
 from dpaudit.reports.json import from_json, to_json
 from dpaudit.targets.target import CallableTarget
 from mechanisms.pdp import counterexample

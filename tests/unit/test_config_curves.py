@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from dpaudit.auditing.engine import run_audit
-from dpaudit.auditing.result import Verdict
+from dpaudit.certificates.result import Verdict
 from dpaudit.claims import ApproximateDP, ComputationalDP, FunctionalDP, GaussianDP
 from dpaudit.config import load_config
 from dpaudit.errors import DpauditError

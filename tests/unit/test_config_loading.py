@@ -18,9 +18,9 @@ from dpaudit.errors import (
     DpauditError,
     UsageError,
 )
-from dpaudit.pairs import Adjacency
+from dpaudit.inputs.pairs import Adjacency
+from dpaudit.inputs.yaml_values import YamlError, parse_yaml
 from dpaudit.targets.target import ImportedTarget
-from dpaudit.targets.yaml_values import YamlError, parse_yaml
 
 AUDIT = """version: 1
 audits:

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from dpaudit.errors import DatasetError, TargetError
-from dpaudit.targets.datasets import load_dataset, parse_dataset
+from dpaudit.inputs.datasets import load_dataset, parse_dataset
 
 
 @pytest.fixture

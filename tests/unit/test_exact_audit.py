@@ -9,9 +9,9 @@ import pytest
 
 import dpaudit
 from dpaudit.auditing.engine import run_audit
-from dpaudit.auditing.recheck import recheck
-from dpaudit.auditing.result import AuditResult, Verdict
+from dpaudit.auditing.recheck.record import recheck
 from dpaudit.auditing.spec import AuditSpec
+from dpaudit.certificates.result import AuditResult, Verdict
 from dpaudit.claims import (
     ApproximateDP,
     ComputationalDP,
@@ -22,7 +22,7 @@ from dpaudit.claims import (
     TotalVariation,
 )
 from dpaudit.errors import UsageError
-from dpaudit.pairs import NeighbouringPair
+from dpaudit.inputs.pairs import NeighbouringPair
 from dpaudit.reports.json import ContradictoryFile, from_json, to_json
 from dpaudit.reports.text import render, render_line, render_summary
 from dpaudit.targets.target import AnyTarget, ComposedTarget, ImportedTarget

@@ -21,7 +21,7 @@ import dpaudit
 from dpaudit.attacks.selection import Aim, learn
 from dpaudit.claims import ProfilePoint, PureDP
 from dpaudit.errors import MechanismError, UsageError
-from dpaudit.pairs import NeighbouringPair
+from dpaudit.inputs.pairs import NeighbouringPair
 from dpaudit.sampling.executors import Setup, drawing, worker
 from dpaudit.sampling.executors.ordered import in_order
 from dpaudit.sampling.executors.worker import Done, Recipe

@@ -15,7 +15,7 @@ import distributed
 import pytest
 
 import dpaudit
-from dpaudit.auditing.result import Progress
+from dpaudit.certificates.result import Progress
 from dpaudit.claims import PureDP
 from dpaudit.errors import UsageError
 

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 import dpaudit
-from dpaudit.auditing.finite_range import FiniteRange
-from dpaudit.auditing.recheck import recheck
-from dpaudit.auditing.result import AuditResult, Verdict
+from dpaudit.auditing.recheck.record import recheck
+from dpaudit.certificates.interval import FiniteRange
+from dpaudit.certificates.result import AuditResult, Verdict
 from dpaudit.claims import ApproximateDP, ProbabilisticDP, PureDP
 from dpaudit.errors import UsageError
 from dpaudit.outcomes import Raised, from_raw

@@ -15,7 +15,7 @@ from dpaudit import PureDP, Verdict
 from dpaudit.auditing.schedule import Plan, late_words
 from dpaudit.errors import MechanismError
 from dpaudit.outcomes import from_raw
-from dpaudit.outcomes.lengths import MOST, checked_length
+from dpaudit.outcomes.reading.lengths import MOST, checked_length
 
 
 @dataclasses.dataclass

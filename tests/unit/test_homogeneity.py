@@ -11,13 +11,13 @@ import pytest
 
 import dpaudit
 from benchmarks.dependence import BLOCKS, LAWS, SIZE
-from dpaudit.auditing.result import AuditResult, Verdict
+from dpaudit.certificates.result import AuditResult, Verdict
 from dpaudit.draws import SelectionDraws
 from dpaudit.errors import MechanismError
 from dpaudit.outcomes import from_raw
 from dpaudit.sampling.homogeneity import check_blocks, check_calls
+from dpaudit.sampling.state import changed, kept_state
 from dpaudit.tally import Tally
-from dpaudit.targets.state import changed, kept_state
 from mechanisms import laplace, shared_noise
 
 LEVEL = 1e-4

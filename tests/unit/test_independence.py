@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import dpaudit
-from dpaudit.auditing.result import AuditResult, Verdict
+from dpaudit.certificates.result import AuditResult, Verdict
 from dpaudit.claims import ProfilePoint, PureDP
 from dpaudit.draws import SelectionDraws
 from dpaudit.errors import MechanismError

@@ -17,10 +17,10 @@ from dpaudit import ApproximateDP, AuditResult, GaussianDP, ProbabilisticDP, Pur
 from dpaudit.auditing.engine import run_audit
 from dpaudit.auditing.journal.opening import journal_path
 from dpaudit.auditing.journal.records import Records
-from dpaudit.auditing.result import Progress
 from dpaudit.auditing.spec import AuditSpec, DrawnSeed
+from dpaudit.certificates.result import Progress
 from dpaudit.errors import JournalError, UsageError
-from dpaudit.pairs import NeighbouringPair
+from dpaudit.inputs.pairs import NeighbouringPair
 from dpaudit.reports.json import to_json
 from dpaudit.reports.text import render
 from dpaudit.targets.target import CallableTarget, IsolatedTarget, repeated
@@ -287,7 +287,7 @@ def test_other_versions_are_named_where_they_matter_or_not(
     )
     (warning,) = run_audit(spec).warnings
     assert f"numpy {np.__version__}, then 9.9" in warning
-    monkeypatch.setattr("dpaudit.auditing.rounds.wants_refit", lambda *_: False)
+    monkeypatch.setattr("dpaudit.auditing.pair_audit.wants_refit", lambda *_: False)
     with pytest.raises(JournalError, match=r"other versions \(.*numpy .*, then 9.9"):
         run_audit(spec)
 

@@ -15,7 +15,7 @@ import pytest
 from dpaudit import ApproximateDP, ComputationalDP, PureDP
 from dpaudit.auditing.journal.requests import differences, digest, request
 from dpaudit.auditing.spec import AuditSpec, DrawnSeed
-from dpaudit.pairs import NeighbouringPair
+from dpaudit.inputs.pairs import NeighbouringPair
 from dpaudit.targets.target import (
     CallableTarget,
     CommandTarget,

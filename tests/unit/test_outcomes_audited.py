@@ -11,7 +11,7 @@ import pandas as pd
 import pytest
 
 import dpaudit
-from dpaudit.auditing.result import Verdict
+from dpaudit.certificates.result import Verdict
 
 Rng = np.random.Generator
 

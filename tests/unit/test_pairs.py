@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dpaudit.errors import DatasetError
-from dpaudit.pairs import (
+from dpaudit.inputs.pairs import (
     Adjacency,
     NeighbouringPair,
     check_pair,

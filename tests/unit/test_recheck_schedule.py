@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 
 import dpaudit
-from dpaudit.auditing.recheck import _beliefs, _fixed, recheck
-from dpaudit.auditing.replay import replay
-from dpaudit.auditing.result import AuditResult, Certificate, Schedule, Verdict
+from dpaudit.auditing.recheck.record import _beliefs, _fixed, recheck
 from dpaudit.auditing.spec import BETTING_SHARE
+from dpaudit.certificates.replay import replay
+from dpaudit.certificates.result import AuditResult, Certificate, Schedule, Verdict
 from mechanisms import laplace
 
 

@@ -14,14 +14,14 @@ import pytest
 
 import dpaudit
 from dpaudit.attacks.trees import NAME as TREES
-from dpaudit.auditing.one_run import audit_guesses
-from dpaudit.auditing.recheck import recheck
+from dpaudit.auditing.canaries import audit_guesses
+from dpaudit.auditing.recheck.record import recheck
 from dpaudit.auditing.recorded import (
     audit_recorded,
     coin_flipped_audit,
     recorded_audit,
 )
-from dpaudit.auditing.result import AuditResult, Certificate, Verdict
+from dpaudit.certificates.result import AuditResult, Certificate, Verdict
 from dpaudit.claims import (
     ApproximateDP,
     ComputationalDP,

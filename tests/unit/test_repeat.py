@@ -10,20 +10,20 @@ import numpy as np
 import pytest
 
 import dpaudit
+from dpaudit.adapters.loading import load_mechanism
+from dpaudit.adapters.repetition import Repetition
 from dpaudit.attacks.additive import additive
-from dpaudit.attacks.candidate import Candidate
 from dpaudit.attacks.exchangeable import exchangeable
-from dpaudit.auditing.recheck import recheck
-from dpaudit.auditing.result import AuditResult, Repeated, Verdict
+from dpaudit.auditing.recheck.record import recheck
+from dpaudit.certificates.result import AuditResult, Repeated, Verdict
 from dpaudit.claims import compose
 from dpaudit.config import build_spec
 from dpaudit.draws import SelectionDraws
 from dpaudit.errors import ClaimError, ConfigurationError, TargetError, UsageError
+from dpaudit.levels.candidate import Candidate
 from dpaudit.outcomes import Raised, from_raw
 from dpaudit.reports import text
 from dpaudit.reports.json import from_json, to_json
-from dpaudit.targets.loading import load_mechanism
-from dpaudit.targets.repetition import Repetition
 from dpaudit.targets.target import CallableTarget, ComposedTarget, ImportedTarget, repeated
 from tests.forging import forged
 

@@ -14,7 +14,7 @@ from dpaudit.attacks.selection import Aim, learn
 from dpaudit.claims import ProfilePoint
 from dpaudit.draws import pool
 from dpaudit.errors import MechanismError
-from dpaudit.pairs import NeighbouringPair
+from dpaudit.inputs.pairs import NeighbouringPair
 from dpaudit.sampling.sampler import Chunk, Drawn, Measure, Sampler
 from dpaudit.targets.target import CallableTarget
 

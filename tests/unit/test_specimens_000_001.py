@@ -15,8 +15,8 @@ from scipy import integrate
 from dpaudit.auditing.spec import AuditSpec
 from dpaudit.claims import ProbabilisticDP, gaussian_delta
 from dpaudit.config import load_config
-from dpaudit.pairs import NeighbouringPair
-from dpaudit.targets.import_path import resolve
+from dpaudit.import_path import resolve
+from dpaudit.inputs.pairs import NeighbouringPair
 from dpaudit.targets.target import ImportedTarget
 from mechanisms import poll, survey
 from mechanisms.encryption import fresh_key, unpadded

@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 import pytest
 
+from dpaudit.adapters.calls import bind
+from dpaudit.adapters.loading import load_mechanism
+from dpaudit.adapters.mechanism import Mechanism
 from dpaudit.errors import MechanismError, TargetError
 from dpaudit.outcomes import Raised
-from dpaudit.targets.calls import bind
-from dpaudit.targets.loading import load_mechanism
-from dpaudit.targets.mechanism import Mechanism
 from dpaudit.targets.target import CallableTarget, ImportedTarget
 
 SPECIMENS = """

@@ -12,10 +12,10 @@ from typing import Any
 import numpy as np
 import pytest
 
+from dpaudit.adapters.loading import load_mechanism
+from dpaudit.adapters.mechanism import Mechanism
 from dpaudit.errors import DatasetError, MechanismError, TargetError
 from dpaudit.outcomes import Raised
-from dpaudit.targets.loading import load_mechanism
-from dpaudit.targets.mechanism import Mechanism
 from dpaudit.targets.target import CommandTarget, ComposedTarget, Limits
 
 C_SOURCE = Path(__file__).parents[2] / "docs" / "examples" / "laplace.c"

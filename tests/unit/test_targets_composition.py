@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 
 import dpaudit
+from dpaudit.adapters.loading import load_mechanism
 from dpaudit.auditing.engine import run_audit
 from dpaudit.auditing.spec import AuditSpec
 from dpaudit.errors import TargetError
+from dpaudit.inputs.pairs import NeighbouringPair
 from dpaudit.outcomes import Raised
-from dpaudit.pairs import NeighbouringPair
-from dpaudit.targets.loading import load_mechanism
 from dpaudit.targets.target import CallableTarget, ComposedTarget, ImportedTarget
 
 RESPONSE = ImportedTarget(path="mechanisms.randomized_response:randomized_response")

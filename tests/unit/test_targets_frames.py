@@ -12,15 +12,15 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from dpaudit.adapters.loading import load_mechanism
 from dpaudit.auditing.engine import run_audit
 from dpaudit.auditing.journal.requests import digest
-from dpaudit.auditing.result import Verdict
+from dpaudit.certificates.result import Verdict
 from dpaudit.config import build_spec, load_config
 from dpaudit.errors import DatasetError, DpauditError
-from dpaudit.pairs import NeighbouringPair, check_pair, parse_adjacency
-from dpaudit.targets.datasets import load_dataset
-from dpaudit.targets.frames import Rows
-from dpaudit.targets.loading import load_mechanism
+from dpaudit.inputs.datasets import load_dataset
+from dpaudit.inputs.frames import Rows
+from dpaudit.inputs.pairs import NeighbouringPair, check_pair, parse_adjacency
 
 CSV = """name, age, score, member, day, zip, gap
 Ada, 36, 1.5, true, 2024-01-01, x1, 1
@@ -134,7 +134,7 @@ def test_the_rows_of_polars_are_compared(monkeypatch: pytest.MonkeyPatch) -> Non
 
 def test_pandas_is_imported_only_for_a_frame() -> None:
     code = (
-        "import sys; from dpaudit.targets.datasets import load_dataset; "
+        "import sys; from dpaudit.inputs.datasets import load_dataset; "
         "load_dataset([{'a': 1}], form='pandas', elsewhere=True); "
         "sys.exit('pandas' in sys.modules)"
     )

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from dpaudit.errors import TargetError
-from dpaudit.targets.import_path import located, resolve
+from dpaudit.import_path import located, resolve
 
 
 def write(path: Path, text: str) -> Path:

@@ -15,10 +15,10 @@ from typing import Any
 import numpy as np
 import pytest
 
+from dpaudit.adapters.loading import load_mechanism
 from dpaudit.errors import MechanismError, TargetError
 from dpaudit.outcomes import Raised, from_raw
-from dpaudit.targets import origin, worker
-from dpaudit.targets.loading import load_mechanism
+from dpaudit.processes import origin, worker
 from dpaudit.targets.target import (
     ComposedTarget,
     ImportedTarget,

@@ -21,10 +21,10 @@ from typing import Any
 import numpy as np
 import pytest
 
+from dpaudit.adapters.loading import load_mechanism
+from dpaudit.adapters.mechanism import Mechanism
 from dpaudit.errors import MechanismError, TargetError
 from dpaudit.outcomes import from_raw
-from dpaudit.targets.loading import load_mechanism
-from dpaudit.targets.mechanism import Mechanism
 from dpaudit.targets.target import CallableTarget, IsolatedTarget
 from tests.unit import faulty
 from tests.unit.isolated import kinds, lines, mechanism_of, rng
@@ -126,7 +126,7 @@ HANGS = """
 import sys
 import numpy as np
 from tests.unit.isolated import target
-from dpaudit.targets.loading import load_mechanism
+from dpaudit.adapters.loading import load_mechanism
 mechanism = load_mechanism(target("shows_process", params={"file": sys.argv[1]}))
 mechanism.sample(0, 10, np.random.default_rng(0))
 """

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from dpaudit.adapters.laws import MOST_OUTCOMES, law_table
 from dpaudit.errors import TargetError
-from dpaudit.targets.laws import MOST_OUTCOMES, law_table
 from dpaudit.targets.target import AnyTarget, CallableTarget, ComposedTarget, ImportedTarget
 
 RESPONSE = ImportedTarget(path="mechanisms.randomized_response:randomized_response")

@@ -13,15 +13,15 @@ import numpy as np
 import pytest
 
 import dpaudit
+from dpaudit.adapters.loading import load_mechanism
 from dpaudit.auditing.journal.chunks import drawn_of, words_of
 from dpaudit.auditing.journal.records import Record
 from dpaudit.errors import MechanismError
+from dpaudit.inputs.pairs import NeighbouringPair
 from dpaudit.outcomes import Raised, from_raw
-from dpaudit.pairs import NeighbouringPair
+from dpaudit.processes.origin import origin
 from dpaudit.reports.json import from_json, to_json
 from dpaudit.sampling.sampler import Chunk, Drawn, Failures, Sampler
-from dpaudit.targets.loading import load_mechanism
-from dpaudit.targets.origin import origin
 from dpaudit.targets.target import (
     CallableTarget,
     ComposedTarget,

@@ -10,12 +10,12 @@ import numpy as np
 import pytest
 
 import dpaudit
+from dpaudit.adapters.loading import load_mechanism
+from dpaudit.adapters.mechanism import Mechanism
+from dpaudit.adapters.timing import sample_timed
 from dpaudit.config import build_spec
 from dpaudit.errors import DpauditError, UsageError
-from dpaudit.targets.loading import load_mechanism
-from dpaudit.targets.mechanism import Mechanism
 from dpaudit.targets.target import CallableTarget, ImportedTarget, IsolatedTarget
-from dpaudit.targets.timing import sample_timed
 
 SOURCE = """
 import functools

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dpaudit.targets.loading import load_mechanism
-from dpaudit.targets.randomness import (
+from dpaudit.adapters.loading import load_mechanism
+from dpaudit.sampling.generators import (
     carried_generators,
     preserved,
     reseed,

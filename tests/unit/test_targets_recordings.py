@@ -11,9 +11,9 @@ import pytest
 from pyarrow import parquet
 
 from dpaudit.errors import DatasetError
+from dpaudit.inputs.recordings import read_arms, read_guesses, read_pair
 from dpaudit.outcomes import from_raw
 from dpaudit.stats.one_run import Guesses
-from dpaudit.targets.recordings import read_arms, read_guesses, read_pair
 
 
 def csv(folder: Path, text: str, name: str = "draws.csv") -> Path:

@@ -11,14 +11,14 @@ from typing import Any
 import numpy as np
 import pytest
 
+from dpaudit.adapters.loading import load_mechanism
 from dpaudit.auditing.engine import run_audit
-from dpaudit.auditing.result import Verdict
+from dpaudit.certificates.result import Verdict
 from dpaudit.config import build_spec, load_config
 from dpaudit.errors import DatasetError, DpauditError
-from dpaudit.targets.datasets import load_dataset, parse_dataset
-from dpaudit.targets.loading import load_mechanism
+from dpaudit.inputs.datasets import load_dataset, parse_dataset
+from dpaudit.inputs.values import Reference, resolved, written
 from dpaudit.targets.target import ImportedTarget
-from dpaudit.targets.values import Reference, resolved, written
 
 SOURCE = """
 BOUNDS = (0, 1)

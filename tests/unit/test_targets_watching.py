@@ -12,11 +12,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dpaudit.targets import watching
-from dpaudit.targets.loading import load_mechanism
+from dpaudit.adapters.loading import load_mechanism
+from dpaudit.adapters.timing import sample_timed
+from dpaudit.processes import watching
+from dpaudit.processes.watching import Standstill, Watch
 from dpaudit.targets.target import CallableTarget, CommandTarget
-from dpaudit.targets.timing import sample_timed
-from dpaudit.targets.watching import Standstill, Watch
 from tests.unit.isolated import isolated, rng
 
 TOLD = "has not returned for"

@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 
 import dpaudit
-from dpaudit.auditing.result import Verdict
 from dpaudit.auditing.spec import AuditSpec
 from dpaudit.auditing.underpowered import foreseen, too_few
+from dpaudit.certificates.result import Verdict
 from dpaudit.claims import ApproximateDP, PrivacyClaim, PureDP, RenyiDP, TotalVariation
-from dpaudit.pairs import NeighbouringPair
+from dpaudit.inputs.pairs import NeighbouringPair
 from dpaudit.stats.game import Game, p_value
 from dpaudit.stats.power import draws_to_refute
 from dpaudit.targets.target import CallableTarget

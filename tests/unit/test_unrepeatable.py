@@ -14,9 +14,9 @@ import pytest
 
 from dpaudit import AuditResult, PureDP
 from dpaudit.auditing.engine import run_audit
-from dpaudit.auditing.result import Progress
 from dpaudit.auditing.spec import AuditSpec
-from dpaudit.pairs import NeighbouringPair
+from dpaudit.certificates.result import Progress
+from dpaudit.inputs.pairs import NeighbouringPair
 from dpaudit.reports.json import to_json
 from dpaudit.reports.text import render
 from dpaudit.targets.target import CallableTarget

@@ -17,9 +17,10 @@ import numpy as np
 
 from dpaudit.auditing.spec import AuditSpec
 from dpaudit.errors import DpauditError
-from dpaudit.pairs import fingerprint
-from dpaudit.targets.frames import Rows
-from dpaudit.targets.import_path import is_file, resolve
+from dpaudit.import_path import is_file, resolve
+from dpaudit.inputs.frames import Rows
+from dpaudit.inputs.pairs import fingerprint
+from dpaudit.inputs.values import references
 from dpaudit.targets.target import (
     CallableTarget,
     CommandTarget,
@@ -28,7 +29,6 @@ from dpaudit.targets.target import (
     IsolatedTarget,
     RepeatedTarget,
 )
-from dpaudit.targets.values import references
 
 # By name of what was asked for: in words, and as a digest of all of it.
 Request = dict[str, list[str]]

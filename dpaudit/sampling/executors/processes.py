@@ -18,11 +18,11 @@ from multiprocessing.synchronize import Lock
 from typing import Any
 
 from dpaudit.errors import MechanismError
+from dpaudit.processes.watching import Watch
 from dpaudit.sampling.executors import Draws, Setup
 from dpaudit.sampling.executors.ordered import AHEAD, in_order
 from dpaudit.sampling.executors.worker import Done, Recipe, draw
 from dpaudit.sampling.sampler import Chunk
-from dpaudit.targets.watching import Watch
 
 # Signals that come from somewhere else: the system that is short of memory, a scheduler, a person.
 # Of all others the mechanism is the cause.

@@ -16,8 +16,8 @@ import numpy as np
 
 from dpaudit.errors import UsageError
 from dpaudit.sampling.executors import THREADS
+from dpaudit.sampling.generators import preserved
 from dpaudit.sampling.sampler import Chunk, Drawn, Sampler
-from dpaudit.targets.randomness import preserved
 from dpaudit.version import __version__
 
 # Audits whose samplers a worker keeps; several programs may use it by turns.

@@ -1,0 +1,313 @@
+"""A program in any language that speaks the protocol of docs/protocol.md."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from functools import partial
+from itertools import repeat
+from typing import Annotated, Any, Literal
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from dpaudit.adapters.calls import Function, batch_failed, collected
+from dpaudit.errors import DatasetError, MechanismError, TargetError
+from dpaudit.outcomes import Raised
+from dpaudit.processes.child import GLANCE, Child, Ended, TimedOut
+from dpaudit.processes.succession import Succession
+from dpaudit.processes.watching import ELSEWHERE, Watch
+from dpaudit.targets.construction import imported_function
+from dpaudit.targets.target import CommandTarget
+
+Outputs = list[Any] | NDArray[Any]
+
+VERSION = 1
+# Bytes of a line at most.
+LONGEST = 1 << 24
+# Seconds until the first line must be there.
+_GREETING = 60.0
+# Requests that may wait to be read, and their bytes: a program need not wait for the next one.
+_AHEAD, _AHEAD_BYTES = 64, 1 << 15
+_RAISED = "$raised"
+
+
+class Hello(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The first line of a program: the version of the protocol, and how it answers.
+
+    batch: whether it likes to be asked for many outcomes at once.
+    frames: outcomes are bytes, not lines: `columns` numbers of this type for each.
+    """
+
+    dpaudit: Literal[1]
+    batch: bool = False
+    frames: Literal["float64", "int64"] | None = None
+    columns: Annotated[int, msgspec.Meta(ge=1)] | None = None
+
+    def __post_init__(self) -> None:
+        if self.columns is not None and self.frames is None:
+            raise ValueError("columns without frames")
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """What stands before and after the size and the seed never changes for a dataset."""
+
+    start: bytes
+
+    @classmethod
+    def of(cls, dataset: Any) -> Request:
+        """Raises DatasetError for a dataset that JSON has no form for."""
+        try:
+            text = json.dumps(dataset, default=_plain)
+        except (TypeError, ValueError) as error:
+            raise DatasetError(
+                f"a dataset cannot be written as JSON for the program: {error}"
+            ) from None
+        return cls(f'{{"dataset": {text}, "size": '.encode())
+
+    def line(self, size: int, seed: int) -> bytes:
+        """Return the request for so many outcomes."""
+        return b'%b%d, "seed": %d}\n' % (self.start, size, seed)
+
+
+class Program:
+    """A program that runs. Raises TargetError when it cannot be started, or says no hello."""
+
+    def __init__(self, target: CommandTarget) -> None:
+        self._name, self._timeout = target.name, target.limits.timeout
+        self._watch = Watch(ELSEWHERE)
+        self.child = Child(target.words, memory=target.limits.memory)
+        self.hello = self._greeted(target.limits.doubts())
+        self._has_answered = False
+
+    def _greeted(self, doubts: str) -> Hello:
+        wanted = f'its first line must be {{"dpaudit": {VERSION}}}, written out at once (flushed)'
+        left = _Clock(_GREETING).left
+        line: bytes | None = None
+        try:
+            line = self.child.wait(partial(self.child.line, LONGEST), left)
+            return msgspec.json.decode(line, type=Hello)
+        except Ended as end:
+            what = f"ended ({end}){doubts}"
+        except TimedOut:
+            what = f"wrote no line within {_GREETING:g} s"
+        except (ValueError, msgspec.DecodeError) as error:
+            self.child.kill()
+            began = "" if line is None else f", the line {_short(line)}"
+            what = f"began with something else ({error}){began}"
+        raise TargetError(f"the program {self._name} {what}; {wanted}")
+
+    def answer(self, requests: list[tuple[Request, int]], outcomes: list[Any]) -> None:
+        """Ask for single outcomes, some ahead, and append them until there are as many.
+
+        Raises Ended or TimedOut; the request of the first outcome that lacks is the one under way.
+        """
+        self._check_quiet()
+        sent, size = len(outcomes), len(requests)
+        while len(outcomes) < size:
+            # Whoever does not write out every answer at once is found by the first one.
+            ahead = _ahead(requests[len(outcomes)][0]) if self._has_answered else 1
+            until = min(size, len(outcomes) + ahead)
+            if until > sent:
+                lines = [request.line(1, seed) for request, seed in requests[sent:until]]
+                self.child.send(b"".join(lines))
+                sent = until
+            outcomes += self._wait(self._answers, 1)
+            self._has_answered = True
+            if len(outcomes) > sent:
+                raise self._too_much()
+        self._check_done()
+
+    def batch(self, request: Request, size: int, seed: int) -> Outputs:
+        """Ask for many outcomes at once. Raises Ended or TimedOut."""
+        self._check_quiet()
+        self.child.send(request.line(size, seed))
+        if self.hello.frames is not None:
+            data = self._wait(partial(self.child.taken, size * self._width), size)
+            outcomes: Outputs = self._numbers(data)
+        else:
+            outcomes = self._lines(size)
+        self._check_done()
+        return outcomes
+
+    def _lines(self, size: int) -> list[Any]:
+        outcomes: list[Any] = []
+        while len(outcomes) < size:
+            outcomes += self._wait(self._answers, size)
+        if len(outcomes) > size:
+            raise self._too_much()
+        return outcomes
+
+    def _wait(self, ready: Callable[[], Any], size: int) -> Any:
+        if self._timeout is None:
+            return self.child.wait(ready, self._watch.waiting(self._name, size=size).left)
+        return self.child.wait(
+            ready, _Clock(self._timeout * size).left, min(GLANCE, self._timeout / 4)
+        )
+
+    def _answers(self) -> list[Any] | None:
+        """Take the outcomes that have come, at least one."""
+        if self.hello.frames is not None:
+            whole = len(self.child.received) // self._width
+            data = self.child.taken(whole * self._width) if whole else None
+            return None if data is None else list(self._numbers(data))
+        try:
+            lines = self.child.lines(LONGEST)
+        except ValueError as error:
+            raise MechanismError(f"the program {self._name} wrote {error}") from None
+        return None if lines is None else list(map(self._outcome, lines))
+
+    def _outcome(self, line: bytes) -> Any:
+        try:
+            outcome = json.loads(line)
+        except (ValueError, RecursionError):
+            raise MechanismError(
+                f"the program {self._name} wrote {_short(line)}, which is not an outcome; each "
+                "must be one line of JSON"
+            ) from None
+        return _failure(outcome) if type(outcome) is dict and _RAISED in outcome else outcome
+
+    @property
+    def _width(self) -> int:
+        """Bytes of an outcome in a frame."""
+        return 8 * (self.hello.columns or 1)
+
+    def _numbers(self, data: bytes) -> NDArray[Any]:
+        numbers = np.frombuffer(data, "<f8" if self.hello.frames == "float64" else "<i8")
+        return numbers if self.hello.columns is None else numbers.reshape(-1, self.hello.columns)
+
+    def _check_quiet(self) -> None:
+        if self.child.hears_more():
+            raise self._too_much()
+
+    def _check_done(self) -> None:
+        # What was written before its request was read is no answer to it, and may be the only sign
+        # of a program that writes unasked: the rest need not have come yet.
+        if not self.child.has_read_all():
+            raise self._too_much()
+        self._check_quiet()
+
+    def _too_much(self) -> MechanismError:
+        self.child.kill()
+        return MechanismError(
+            f"the program {self._name} wrote more than it was asked for; each request wants as "
+            "many outcomes as its size, once it is read"
+        )
+
+
+class Command:
+    """A program that draws (a `Mechanism`), in a process that is replaced when it ends.
+
+    It is asked for one outcome at a time, so that the inputs take turns and the draw under way when
+    it ends is known: it is the outcome `crash` or `timeout`, and the next one begins after it. A
+    program that is asked for many at once must not end: that is a MechanismError.
+    """
+
+    interleaved: bool
+    takes_rng = True  # as the seed of every request
+    parts = ()
+
+    def __init__(self, target: CommandTarget) -> None:
+        self.name = target.name
+        self._post_process = imported_function(target.post_process)
+        first = Program(target)
+        hello = first.hello
+        is_batch = hello.batch or hello.frames is not None
+        self.interleaved = not (is_batch if target.is_batch is None else target.is_batch)
+        start = partial(_same_again, target, hello)
+        self._programs = Succession(self.name, first, start, target.limits.timeout)
+        self._requests: dict[int, tuple[Any, Request]] = {}
+
+    def sample(self, dataset: Any, size: int, rng: np.random.Generator) -> Outputs:
+        if self.interleaved:
+            return self.sample_each(repeat(dataset, size), rng)
+        program, seed = self._programs.living(), int(rng.integers(2**63))
+        try:
+            outcomes = program.batch(self._request(dataset), size, seed)
+        except (Ended, TimedOut) as end:
+            self.close()
+            what = f"ended ({self._programs.words(end)})"
+            raise batch_failed(f"the program {self.name}", "size", size, what) from None
+        return self._processed(outcomes)
+
+    def sample_each(self, datasets: Iterable[Any], rng: np.random.Generator) -> list[Any]:
+        asked = list(map(self._request, datasets))
+        seeds = rng.integers(2**63, size=len(asked)).tolist()
+        requests, outcomes = list(zip(asked, seeds, strict=True)), list[Any]()
+        while len(outcomes) < len(requests):
+            before = len(outcomes)
+            try:
+                self._programs.living().answer(requests, outcomes)
+            except (Ended, TimedOut) as end:
+                if len(outcomes) > before:
+                    self._programs.lives()
+                outcomes.append(self._programs.died(end))
+        self._programs.lives()
+        return list(self._processed(outcomes))
+
+    def close(self) -> None:
+        """End the program; the next draw starts it again."""
+        self._programs.close()
+
+    def _request(self, dataset: Any) -> Request:
+        """Return the request for a dataset, which is kept, so that its id is its own."""
+        found = self._requests.get(id(dataset))
+        if found is None:
+            if len(self._requests) >= _AHEAD:
+                self._requests.clear()
+            found = self._requests[id(dataset)] = (dataset, Request.of(dataset))
+        return found[1]
+
+    def _processed(self, outcomes: Outputs) -> Outputs:
+        if self._post_process is None:
+            return outcomes
+        listed = outcomes.tolist() if isinstance(outcomes, np.ndarray) else outcomes
+        return collected(map(partial(_applied, self._post_process), listed), len(listed))
+
+
+def _same_again(target: CommandTarget, hello: Hello) -> Program:
+    program = Program(target)
+    if program.hello != hello:
+        program.child.kill()
+        raise TargetError(f"the program {target.name} began with another line than the first time")
+    return program
+
+
+def _applied(function: Function, outcome: Any) -> Any:
+    return outcome if isinstance(outcome, Raised) else function(outcome)
+
+
+def _failure(outcome: dict[str, Any]) -> Raised:
+    return Raised(str(outcome[_RAISED])[:200], str(outcome.get("message", ""))[:200])
+
+
+def _ahead(request: Request) -> int:
+    return max(1, min(_AHEAD, _AHEAD_BYTES // len(request.start)))
+
+
+def _plain(value: Any) -> Any:
+    """Return what JSON has a form for."""
+    if isinstance(value, np.ndarray | np.generic):
+        return value.tolist()
+    if isinstance(value, set | frozenset):
+        return sorted(value)
+    raise TypeError(f"{type(value).__name__} has no form there")
+
+
+def _short(line: bytes, width: int = 60) -> str:
+    text = repr(line.decode(errors="replace"))
+    return text if len(text) <= width else f"{text[: width - 1]}…"
+
+
+class _Clock:
+    """Counts down from now."""
+
+    def __init__(self, seconds: float) -> None:
+        self._end = time.monotonic() + seconds
+
+    def left(self) -> float:
+        return self._end - time.monotonic()

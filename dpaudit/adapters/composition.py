@@ -1,0 +1,99 @@
+"""Several mechanisms released on the same input as one output."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpaudit.adapters.calls import Batches, Function, collected, plain
+from dpaudit.adapters.mechanism import Mechanism
+from dpaudit.outcomes import Raised
+
+Outputs = list[Any] | NDArray[Any]
+
+# Integers up to here are floats without loss, so that they may stand beside floats.
+_LARGEST_EXACT = 2**53
+
+
+@dataclass(frozen=True, slots=True)
+class Composition:
+    """The outputs of `components` on one input, as a tuple with an entry for each.
+
+    All draw from the generator handed over, one component after the other, so that their noise is
+    independent. An exception of any of them, the first in order, is the outcome of the whole draw.
+    Components that all draw by the batch stay fast: arrays of numbers are put side by side, a
+    column (of vectors: as many as they are long) for each.
+    post_process: applied to the tuple.
+    """
+
+    name: str
+    components: tuple[Mechanism, ...]
+    post_process: Function | None = None
+
+    @property
+    def interleaved(self) -> bool:
+        return not all(isinstance(one, Batches) for one in self.components)
+
+    @property
+    def takes_rng(self) -> bool:
+        return any(one.takes_rng for one in self.components)
+
+    @property
+    def parts(self) -> tuple[Any, ...]:
+        return (*(part for one in self.components for part in one.parts), self.post_process)
+
+    def sample(self, dataset: Any, size: int, rng: np.random.Generator) -> Outputs:
+        drawn = [one.sample(dataset, size, rng) for one in self.components]
+        table = _side_by_side(drawn) if self.post_process is None else None
+        return self.released(drawn) if table is None else table
+
+    def sample_each(self, datasets: Iterable[Any], rng: np.random.Generator) -> list[Any]:
+        inputs = list(datasets)
+        return self.released([one.sample_each(inputs, rng) for one in self.components])
+
+    def close(self) -> None:
+        for one in self.components:
+            one.close()
+
+    def released(self, drawn: Sequence[Outputs]) -> list[Any]:
+        """Return the outputs of all components, those of one draw together."""
+        columns = [plain(one) for one in drawn]
+        tuples: list[Any] = list(zip(*columns, strict=True))
+        if any(Raised in set(map(type, column)) for column in columns):
+            tuples = list(map(together, tuples))
+        if self.post_process is None:
+            return tuples
+        return collected(map(partial(processed, self.post_process), tuples), len(tuples))
+
+
+def together(entries: tuple[Any, ...]) -> Any:
+    """Return the outcome of several on one input: the first exception, else all as a tuple."""
+    return next((entry for entry in entries if isinstance(entry, Raised)), entries)
+
+
+def processed(function: Function, output: Any) -> Any:
+    """Return what post-processing makes of an output; an exception stays what it is."""
+    return output if isinstance(output, Raised) else function(output)
+
+
+def _side_by_side(drawn: Sequence[Outputs]) -> NDArray[Any] | None:
+    """Return arrays of numbers as columns of one; None where that would change a value."""
+    arrays = [one for one in drawn if isinstance(one, np.ndarray) and one.ndim in (1, 2)]
+    if len(arrays) < len(drawn):
+        return None
+    if len({one.dtype for one in arrays}) > 1 and not all(map(_fits_float, arrays)):
+        return None
+    return np.column_stack(arrays) if all(one.dtype.kind in "iufbU" for one in arrays) else None
+
+
+def _fits_float(array: NDArray[Any]) -> bool:
+    if array.dtype.kind == "f":
+        return array.dtype.itemsize <= 8
+    if array.dtype.kind not in "iu":
+        return False
+    return array.size == 0 or max(int(array.max()), -int(array.min())) <= _LARGEST_EXACT

@@ -1,0 +1,397 @@
+"""A mechanism in a process of its own, under this Python or another one."""
+
+from __future__ import annotations
+
+import inspect
+import json
+import mmap
+import os
+import re
+import sys
+import tempfile
+import time
+from collections.abc import Iterable, Sequence
+from functools import partial
+from itertools import repeat
+from pathlib import Path
+from typing import IO, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpaudit.adapters.calls import batch_failed, batch_wrong, plain
+from dpaudit.errors import MechanismError, TargetError, UsageError
+from dpaudit.processes import worker
+from dpaudit.processes.child import GLANCE, Child, Ended, TimedOut
+from dpaudit.processes.exchange import array, parsed, pickled, request
+from dpaudit.processes.interpreter import check_python
+from dpaudit.processes.succession import Succession
+from dpaudit.processes.watching import ELSEWHERE, Watch
+from dpaudit.targets.construction import needs_init
+from dpaudit.targets.missing import is_missing, lacks, not_found
+from dpaudit.targets.parameters import Calling, calling, check_post_process
+from dpaudit.targets.target import CallableTarget, ImportedTarget, IsolatedTarget
+
+Outputs = list[Any] | NDArray[Any]
+
+# Datasets that a process keeps; a number for each fits in a byte.
+_KEPT = 200
+_LONGEST_REPLY = 1 << 16
+# Seconds beyond those of its draws that a batch may take: NumPy may have to be imported first.
+_TO_PREPARE = 5.0
+# What an import, or making the mechanism, raises for want of memory.
+_LACKS = re.compile(r": (ImportError|MemoryError|OSError|RuntimeError|SystemError)\b")
+# Set in every worker, where a script that audits at its top level would start the next one.
+_INSIDE = "DPAUDIT_WORKER"
+
+
+class Worker:
+    """A process that has made the mechanism.
+
+    Raises TargetError when that fails, and when it is not a mechanism that can be called as asked.
+    """
+
+    def __init__(self, target: IsolatedTarget, known: Calling | None = None) -> None:
+        """known: how to call it, as an earlier process has found out."""
+        _check_path(target.target)
+        self._name, self._timeout = target.name, target.limits.timeout
+        self._python = target.python or sys.executable
+        if target.python is not None and known is None:
+            check_python(target.python)
+        self.taken: set[int] = set()
+        self._watch = Watch(ELSEWHERE)
+        with _shared_file() as file:
+            file.truncate(worker.MEMORY)
+            self._memory = mmap.mmap(file.fileno(), worker.MEMORY)
+            self._layout = worker.Layout(self._memory)
+            self.child = Child(
+                [self._python, str(Path(worker.__file__).resolve())],
+                memory=target.limits.memory,
+                environment={_INSIDE: "1"},
+                keep=(file.fileno(),),
+            )
+            reply = self._set_up(target, file.fileno(), is_first=known is None)
+        self.calling = known or _calling(reply, target.target)
+        self._how = (self.calling.rng, self.calling.data)
+
+    def _set_up(self, target: IsolatedTarget, memory: int, *, is_first: bool) -> Any:
+        asked = pickled(_asked(target.target), target.name)
+        arguments: dict[str, Any] = {
+            "target": asked,
+            "memory": memory,
+            "path": sys.path if target.python is None else [],
+            "main": _main(asked),
+            "is_first": is_first,
+        }
+        try:
+            reply, _ = self._ask("set_up", **arguments)
+        except Ended as end:
+            raise TargetError(
+                f"{target.name} cannot be set up in a process of its own, which ended: {end}"
+                f"{target.limits.doubts()}"
+            ) from None
+        except MechanismError as error:
+            self._check_found(str(error), target)
+            doubts = target.limits.doubts() if _LACKS.search(str(error)) else ""
+            raise TargetError(f"{error}{doubts}{_remedy(str(error), target.target)}") from None
+        return reply
+
+    def _check_found(self, words: str, target: IsolatedTarget) -> None:
+        """Raise for what lacks a package, other than the one that holds the mechanism itself."""
+        package, path = lacks(words), getattr(target.target, "path", "")
+        module = path.partition(":")[0]
+        if package is not None and not f"{module}.".startswith(f"{package}."):
+            raise not_found(words, self._name, self._python)
+
+    def take(self, number: int, dataset: Any) -> None:
+        """Hand a dataset over, once."""
+        if number not in self.taken:
+            self._ask("take", number=number, dataset=pickled(dataset, "a dataset"))
+            self.taken.add(number)
+
+    def draw(self, arms: bytes, datasets: Sequence[Any], seed: int) -> None:
+        """Make a draw for each of the datasets of these numbers; `outcomes` has what came of it.
+
+        Raises Ended or TimedOut.
+        """
+        self._layout.counters[0], self._layout.counters[1] = worker.NOT_BEGUN, 0
+        self._layout.arms[: len(arms)] = arms
+        for number in set(arms):
+            self.take(number, datasets[number])
+        left, glance = self._watch.waiting(self._name, self._layout.counters).left, GLANCE
+        if self._timeout is not None:
+            left = _Patience(self._timeout, self._layout.counters, len(arms)).left
+            glance = min(GLANCE, self._timeout / 4)
+        self._ask("draw", left, glance, count=len(arms), seed=seed, how=self._how)
+
+    @property
+    def has_begun(self) -> bool:
+        """Whether the first draw that was asked for last has begun."""
+        return bool(self._layout.counters[0] != worker.NOT_BEGUN)
+
+    def outcomes(self, most: int) -> Outputs:
+        """Return what the last draws gave, in order, also when not all came to an end."""
+        done, used = self._layout.counters
+        done = 0 if done == worker.NOT_BEGUN else done
+        if done > most or used > worker.HEAP:
+            raise MechanismError(f"{self._name} wrote into memory that is not its own")
+        kinds = np.frombuffer(self._layout.kinds, np.uint8, done)
+        floats: NDArray[np.float64] = np.asarray(self._layout.floats)[:done]
+        if (kinds == worker.FLOAT).all():
+            return floats.copy()
+        integers: NDArray[np.int64] = np.asarray(self._layout.integers)[:done]
+        if (kinds == worker.INTEGER).all():
+            return integers.copy()
+        return self._mixed(kinds, floats, integers, bytes(self._layout.heap[:used]))
+
+    def _mixed(
+        self,
+        kinds: NDArray[np.uint8],
+        floats: NDArray[np.float64],
+        integers: NDArray[np.int64],
+        heap: bytes,
+    ) -> list[Any]:
+        is_text = kinds == worker.TEXT
+        texts = heap.split(b"\n")[: int(is_text.sum())]
+        values_of = {text: self._parsed(text) for text in set(texts)}
+        values = map(values_of.__getitem__, texts)
+        if len(texts) == len(kinds):
+            return list(values)
+        outcomes = np.empty(len(kinds), dtype=object)
+        outcomes[is_text] = np.fromiter(values, dtype=object, count=len(texts))
+        for kind, numbers in ((worker.FLOAT, floats), (worker.INTEGER, integers)):
+            outcomes[kinds == kind] = numbers[kinds == kind].tolist()
+        outcomes[kinds == worker.BOOLEAN] = (integers[kinds == worker.BOOLEAN] != 0).tolist()
+        return outcomes.tolist()
+
+    def draw_batch(self, number: int, size: int, seed: int) -> Outputs:
+        """Make many draws in one call. Raises Ended, TimedOut or MechanismError."""
+        batch = str(self.calling.batch)
+        left = self._watch.waiting(self._name, size=size).left
+        if self._timeout is not None:
+            end = time.monotonic() + self._timeout * size + _TO_PREPARE
+            left = partial(_until, end)
+        reply, data = self._ask(
+            "draw_batch", left, number=number, size=size, seed=seed, batch=batch, how=self._how
+        )
+        if "failed" in reply:
+            if is_missing(reply["failed"]):
+                raise not_found(reply["failed"], self._name, self._python)
+            raise batch_failed(self._name, batch, size, f"raised {reply['failed']}")
+        if "got" in reply:
+            raise batch_wrong(self._name, batch, size, reply["got"])
+        if reply["array"] is None:
+            return list(self._parsed(data))
+        dtype, shape = reply["array"]
+        return array(dtype, shape, data)
+
+    def _parsed(self, text: bytes) -> Any:
+        try:
+            return parsed(text)
+        except ValueError as error:
+            raise MechanismError(f"the process of {self._name} returned {error}") from None
+
+    def _ask(
+        self, name: str, left: Any = None, glance: float = GLANCE, **arguments: Any
+    ) -> tuple[Any, bytes]:
+        """Return the reply to a request, with the data that come with it."""
+        self.child.send(request(name, arguments))
+        try:
+            line = self.child.wait(partial(self.child.line, _LONGEST_REPLY), left, glance)
+            reply = json.loads(line)
+            size = int(reply["bytes"])
+        except (ValueError, LookupError, TypeError) as error:
+            self.child.kill()
+            raise MechanismError(f"the process of {self._name} replied nonsense: {error}") from None
+        data = self.child.wait(partial(self.child.taken, size), left, glance)
+        if "refused" in reply:
+            raise MechanismError(reply["refused"])
+        return reply, data
+
+
+class Isolated:
+    """A mechanism that draws in a process of its own (a `Mechanism`).
+
+    A process that ends, or is killed since a draw takes longer than it may, is replaced by a new
+    one. Its draw under way is the outcome `crash` or `timeout`: to make it again would condition on
+    survival. The draws that it had made count, and those that it had not begun are made by the next
+    one, from a new seed. A batch whose process ends is a MechanismError: which of its draws was
+    under way, nobody knows.
+    """
+
+    def __init__(self, target: IsolatedTarget) -> None:
+        if os.environ.get(_INSIDE):
+            raise UsageError(
+                "a process that draws was asked to start another audit; put the call of "
+                "dpaudit.audit under `if __name__ == '__main__':`"
+            )
+        self.name = target.name
+        first = Worker(target)
+        self._calling = first.calling
+        start = partial(Worker, target, first.calling)
+        self._processes = Succession(self.name, first, start, target.limits.timeout)
+        self._datasets: list[Any] = []
+        self._numbers: dict[int, int] = {}
+
+    @property
+    def interleaved(self) -> bool:
+        return self._calling.batch is None
+
+    @property
+    def takes_rng(self) -> bool:
+        return self._calling.rng is not None
+
+    @property
+    def parts(self) -> tuple[Any, ...]:
+        """Nothing: the generators of another process are re-seeded there."""
+        return ()
+
+    def sample(self, dataset: Any, size: int, rng: np.random.Generator) -> Outputs:
+        if self.interleaved:
+            return self.sample_each(repeat(dataset, size), rng)
+        number = self._numbered([dataset])[0]
+        process = self._processes.living()
+        try:
+            process.take(number, dataset)
+            return process.draw_batch(number, size, _seed(rng))
+        except (Ended, TimedOut) as end:
+            self.close()
+            what = f"ended its process ({self._processes.words(end)})"
+            raise batch_failed(self.name, str(self._calling.batch), size, what) from None
+
+    def sample_each(self, datasets: Iterable[Any], rng: np.random.Generator) -> Outputs:
+        if not self.interleaved:
+            return [self.sample(dataset, 1, rng)[0] for dataset in datasets]
+        inputs = list(datasets)
+        if len(set(map(id, inputs))) > _KEPT:
+            starts = range(0, len(inputs), _KEPT)
+            return _together([self.sample_each(inputs[at : at + _KEPT], rng) for at in starts])
+        arms = self._numbered(inputs)
+        pieces: list[Outputs] = []
+        begun = 0
+        while begun < len(arms):
+            pieces.append(self._drawn(arms[begun : begun + worker.SLOTS], _seed(rng)))
+            begun += len(pieces[-1])
+        return _together(pieces)
+
+    def close(self) -> None:
+        """End the process; the next draw starts another one."""
+        self._processes.close()
+
+    def _drawn(self, arms: bytes, seed: int) -> Outputs:
+        """Return at least one outcome, and at most one for each of the datasets."""
+        process = self._processes.living()
+        end: Ended | TimedOut | None = None
+        try:
+            process.draw(arms, self._datasets, seed)
+        except (Ended, TimedOut) as error:
+            end = error
+        outcomes = process.outcomes(len(arms))
+        if len(outcomes):
+            self._processes.lives()
+        # One that ended after its last draw took none with it.
+        if end is None or len(outcomes) == len(arms):
+            return outcomes
+        return [*plain(outcomes), self._processes.died(end, has_begun=process.has_begun)]
+
+    def _numbered(self, inputs: list[Any]) -> bytes:
+        """Return a number for each dataset, which stays the same as long as it is kept."""
+        new = {id(one): one for one in inputs if id(one) not in self._numbers}
+        if len(self._datasets) + len(new) > _KEPT:
+            new = {id(one): one for one in inputs}
+            self._numbers, self._datasets = {}, []
+            self.close()
+        for place, one in new.items():
+            self._numbers[place] = len(self._datasets)
+            self._datasets.append(one)
+        return bytes(map(self._numbers.__getitem__, map(id, inputs)))
+
+
+def _seed(rng: np.random.Generator) -> int:
+    return int.from_bytes(rng.bytes(16), "little")
+
+
+def _together(pieces: Sequence[Outputs]) -> Outputs:
+    arrays = [one for one in pieces if isinstance(one, np.ndarray)]
+    if len(arrays) == len(pieces) and len({one.dtype for one in arrays}) == 1:
+        return np.concatenate(arrays)
+    return [outcome for piece in pieces for outcome in plain(piece)]
+
+
+class _Patience:
+    """How long the draw under way may still take, by what is seen of the draws that have ended."""
+
+    def __init__(self, seconds: float, counters: memoryview, count: int) -> None:
+        self._seconds, self._counters, self._count = seconds, counters, count
+        self._seen, self._since = worker.NOT_BEGUN, time.monotonic()
+
+    def left(self) -> float:
+        """Return seconds; what comes before the first draw and after the last is not timed."""
+        now, done = time.monotonic(), self._counters[0]
+        if done != self._seen or done in (worker.NOT_BEGUN, self._count):
+            self._seen, self._since = done, now
+        return self._seconds - (now - self._since)
+
+
+def _remedy(message: str, target: ImportedTarget | CallableTarget) -> str:
+    lacks = "cannot be made with no init: TypeError" in message
+    return needs_init(target) if lacks and isinstance(target, ImportedTarget) else ""
+
+
+def _until(end: float) -> float:
+    return end - time.monotonic()
+
+
+def _shared_file() -> IO[bytes]:
+    """Return a file without a name, for memory that two processes share."""
+    if sys.platform == "linux":
+        return os.fdopen(os.memfd_create("dpaudit"), "r+b")
+    return tempfile.TemporaryFile()
+
+
+def _check_path(target: ImportedTarget | CallableTarget) -> None:
+    if isinstance(target, ImportedTarget) and ":" not in target.path:
+        raise TargetError(
+            f"target {target.path!r} has no ':' between module and function; "
+            f"write {target.path}:NAME"
+        )
+
+
+def _asked(target: ImportedTarget | CallableTarget) -> dict[str, Any]:
+    """Return what a worker needs to make the mechanism."""
+    asked = {"params": dict(target.params), "post_process": target.post_process, "function": None}
+    if isinstance(target, CallableTarget):
+        return {**asked, "function": target.function}
+    made = {"path": target.path, "init": target.init, "call": target.call}
+    return {**asked, **made, "factory": target.factory}
+
+
+def _main(asked: bytes) -> str | None:
+    """Return the script that is running, if what is asked for is part of it."""
+    return getattr(sys.modules["__main__"], "__file__", None) if b"__main__" in asked else None
+
+
+def _calling(reply: Any, target: ImportedTarget | CallableTarget) -> Calling:
+    """Return how to call a mechanism elsewhere, by what is replied of its parameters."""
+    if target.post_process is not None:
+        check_post_process(_stub(reply["process"]), f"of {target.name}")
+    made = isinstance(target, ImportedTarget) and (target.factory or target.call is not None)
+    return calling(_stub(reply["parameters"]), target, is_made=made)
+
+
+def _stub(parameters: Sequence[Any] | None) -> Any:
+    """Return a function that has the parameters of one elsewhere."""
+
+    def stub() -> None: ...
+
+    if parameters is None:  # its signature cannot be read there, nor is this one here
+        signature: Any = "unknown"
+    else:
+        signature = inspect.Signature([_parameter(*one) for one in parameters])
+    stub.__signature__ = signature  # type: ignore[attr-defined]  # functions take any attribute
+    return stub
+
+
+def _parameter(name: str, kind: int, is_needed: bool) -> inspect.Parameter:
+    default = inspect.Parameter.empty if is_needed else None
+    return inspect.Parameter(name, inspect._ParameterKind(kind), default=default)

@@ -1,0 +1,152 @@
+"""The exact law of a mechanism's output, where the mechanism states it as `pmf`."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Callable, Mapping
+from numbers import Real
+from typing import Any
+
+from dpaudit.adapters.calls import Function, collected
+from dpaudit.adapters.composition import together
+from dpaudit.errors import TargetError
+from dpaudit.inputs.values import resolved
+from dpaudit.outcomes import from_raw
+from dpaudit.targets.construction import functions, imported_function
+from dpaudit.targets.target import (
+    AnyTarget,
+    CallableTarget,
+    CommandTarget,
+    ComposedTarget,
+    ImportedTarget,
+    IsolatedTarget,
+    RepeatedTarget,
+)
+
+# Outcomes with their probabilities; an exception of post-processing is an outcome, too.
+Weighted = list[tuple[Any, float]]
+
+# An outcome in words, its probability for d1 and its probability for d2.
+LawRow = tuple[str, float, float]
+
+MOST_OUTCOMES = 1_000_000
+_SUM_TOLERANCE = 1e-9
+
+
+def law_table(
+    target: AnyTarget, d1: Any, d2: Any, then: Callable[[list[Any]], list[Any]] | None = None
+) -> tuple[LawRow, ...]:
+    """Return the exact laws of the output on two datasets, side by side.
+
+    The mechanism states them: it, or the object whose method it is, has an attribute
+    `pmf(dataset, **params)` that returns a mapping from outcomes to probabilities. Post-processing
+    is applied to the outcomes; the law of a composition is the product of the laws of its parts.
+    then: applied to the list of all outcomes in the end.  Raises TargetError where there is no
+    pmf, or one that is no law.
+    """
+    laws = [weighted(target, dataset, label) for dataset, label in ((d1, "d1"), (d2, "d2"))]
+    raw = [[outcome for outcome, _ in law] for law in laws]
+    outcomes = from_raw([one for each in raw for one in (each if then is None else then(each))])
+    parts: dict[int, tuple[list[float], list[float]]] = {}
+    first: dict[int, int] = {}
+    weights = ((arm, weight) for arm, law in enumerate(laws) for _, weight in law)
+    for place, (key, (arm, weight)) in enumerate(
+        zip(outcomes.keys().tolist(), weights, strict=True)
+    ):
+        first.setdefault(key, place)
+        parts.setdefault(key, ([], []))[arm].append(weight)
+    return tuple(
+        (outcomes.word(first[key]), math.fsum(p), math.fsum(q)) for key, (p, q) in parts.items()
+    )
+
+
+def weighted(target: AnyTarget, dataset: Any, label: str) -> Weighted:
+    """Return the outcomes on a dataset that have a probability above 0, with it."""
+    if isinstance(target, ComposedTarget):
+        law = _product([weighted(part, dataset, label) for part in target.parts], target.name)
+        return _processed(law, imported_function(target.post_process))
+    if isinstance(target, RepeatedTarget):
+        return _product([weighted(target.target, dataset, label)] * target.times, target.name)
+    if isinstance(target, IsolatedTarget | CommandTarget):
+        raise TargetError(
+            f"{target.name} draws in another process, and an exact audit reads a pmf in this one; "
+            "leave out exact, or what starts the process"
+        )
+    function, post_process = functions(target)
+    return _processed(_stated(function, target, dataset, label), post_process)
+
+
+def _product(laws: list[Weighted], name: str) -> Weighted:
+    size = math.prod(map(len, laws))
+    if size > MOST_OUTCOMES:
+        raise TargetError(
+            f"{name} has {size:,} outcomes, more than the {MOST_OUTCOMES:,} that an exact audit "
+            "goes through; compose fewer, or audit it by sampling"
+        )
+    return [
+        (together(outcomes), math.prod(weights))
+        for outcomes, weights in (zip(*each, strict=True) for each in itertools.product(*laws))
+    ]
+
+
+def _processed(law: Weighted, post_process: Function | None) -> Weighted:
+    if post_process is None:
+        return law
+    outcomes = collected(map(post_process, [outcome for outcome, _ in law]), len(law))
+    return list(zip(outcomes, (weight for _, weight in law), strict=True))
+
+
+def _stated(
+    function: Function, target: ImportedTarget | CallableTarget, dataset: Any, label: str
+) -> Weighted:
+    pmf, params = _pmf(function, target.name), resolved(target.params)
+    try:
+        law = pmf(dataset, **params)
+    except Exception as error:
+        reason = " ".join(str(error).split())[:200]
+        raise TargetError(
+            f"the pmf of {target.name} raised {type(error).__name__} for {label}: {reason}"
+        ) from error
+    return _checked(law, f"the pmf of {target.name} for {label}")
+
+
+def _pmf(function: Function, name: str) -> Function:
+    for owner in (function, getattr(function, "__self__", None)):
+        pmf = getattr(owner, "pmf", None)
+        if callable(pmf):
+            found: Function = pmf
+            return found
+    raise TargetError(
+        f"{name} has no pmf, so its exact law is not known; give it an attribute or method "
+        "pmf(dataset, **params) that returns {outcome: probability}, or leave out exact"
+    )
+
+
+def _checked(law: Any, name: str) -> Weighted:
+    if not isinstance(law, Mapping):
+        raise TargetError(
+            f"{name} is of type {type(law).__name__}; it must be a mapping from every outcome to "
+            "its probability"
+        )
+    if len(law) > MOST_OUTCOMES:
+        raise TargetError(
+            f"{name} has {len(law):,} outcomes, more than the {MOST_OUTCOMES:,} that an exact "
+            "audit goes through; audit the mechanism by sampling"
+        )
+    weights = [(outcome, _probability(outcome, one, name)) for outcome, one in law.items()]
+    total = math.fsum(weight for _, weight in weights)
+    if abs(total - 1) > _SUM_TOLERANCE:
+        raise TargetError(
+            f"{name} adds up to {total!r}, not to 1 within {_SUM_TOLERANCE:g}; state all outcomes "
+            "and their exact probabilities"
+        )
+    return [(outcome, weight) for outcome, weight in weights if weight > 0]
+
+
+def _probability(outcome: Any, value: Any, name: str) -> float:
+    if isinstance(value, Real) and not isinstance(value, bool):
+        number = float(value)
+        if 0 <= number <= 1 + _SUM_TOLERANCE:
+            return number
+    raise TargetError(f"{name} gives {outcome!r} the probability {value!r}; it must lie in [0, 1]")

@@ -1,0 +1,59 @@
+"""From a target to the mechanism that it names."""
+
+from __future__ import annotations
+
+import os
+
+from dpaudit.adapters.calls import Batches, SingleDraws
+from dpaudit.adapters.composition import Composition
+from dpaudit.adapters.mechanism import Mechanism
+from dpaudit.adapters.repetition import Repetition
+from dpaudit.errors import TargetError
+from dpaudit.inputs.values import resolved
+from dpaudit.targets.construction import functions, imported_function, is_made
+from dpaudit.targets.parameters import calling
+from dpaudit.targets.target import (
+    AnyTarget,
+    CommandTarget,
+    ComposedTarget,
+    IsolatedTarget,
+    RepeatedTarget,
+)
+
+
+def load_mechanism(target: AnyTarget) -> Mechanism:
+    """Return the mechanism that a target names, ready to draw.
+
+    Raises TargetError (exit code 2) when it cannot be found, built or called as asked.
+    """
+    if isinstance(target, RepeatedTarget):
+        return _repetition(target)
+    if isinstance(target, ComposedTarget):
+        return _composition(target)
+    if isinstance(target, IsolatedTarget | CommandTarget):
+        return _process(target)
+    function, post_process = functions(target)
+    how = calling(function, target, is_made=is_made(target))
+    params = resolved(target.params)
+    if how.batch is None:
+        return SingleDraws(target.name, function, how, params, post_process)
+    return Batches(target.name, function, how, how.batch, params, post_process)
+
+
+def _repetition(target: RepeatedTarget) -> Mechanism:
+    return Repetition(load_mechanism(target.target), target.times)
+
+
+def _composition(target: ComposedTarget) -> Mechanism:
+    components = tuple(map(load_mechanism, target.parts))
+    return Composition(target.name, components, imported_function(target.post_process))
+
+
+def _process(target: IsolatedTarget | CommandTarget) -> Mechanism:
+    if not hasattr(os, "fork"):
+        raise TargetError(f"{target.name}: a process of its own needs Linux or macOS")
+    # Most audits do without.
+    from dpaudit.adapters.command import Command
+    from dpaudit.adapters.isolation import Isolated
+
+    return Isolated(target) if isinstance(target, IsolatedTarget) else Command(target)

@@ -1,0 +1,1 @@
+"""Attacks by weighted sums of columns."""

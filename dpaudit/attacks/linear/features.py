@@ -1,0 +1,191 @@
+"""Columns as the numbers that learners take. Made without looking at the inputs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from dpaudit.levels.level_map import FloatArray
+from dpaudit.outcomes import Column, Outcomes
+
+# A number so many times the usual spread away says no more than one at that distance.
+_FARTHEST = 10.0
+_QUARTILES_OF_NORMAL = 1.349
+# Columns with so few different numbers are taken for categories.
+_FEW_VALUES = 8
+_MOST_LABELS = 32
+_LEAST_DRAWS = 20
+# So many draws are enough to see what a column is like.
+_LOOKED_AT = 20_000
+
+
+@dataclass(frozen=True, slots=True)
+class Number:
+    """The number of an entry, from `centre` in units of `scale`; NaN for a label.
+
+    With a scale of 0 the number as it is.
+    """
+
+    column: str
+    centre: float = 0.0
+    scale: float = 0.0
+
+    def __call__(self, column: Column) -> FloatArray:
+        if self.scale == 0:
+            return column.numbers
+        with np.errstate(invalid="ignore", over="ignore"):
+            return np.clip((column.numbers - self.centre) / self.scale, -_FARTHEST, _FARTHEST)
+
+
+@dataclass(frozen=True, slots=True)
+class Category:
+    """Which of some labels an entry is: its place, from 1 on; 0 for a number, NaN for others."""
+
+    column: str
+    labels: tuple[str, ...]
+
+    def __call__(self, column: Column) -> FloatArray:
+        if column.codes is None:
+            return np.zeros(len(column.numbers))
+        return by_code(column, 0.0, known_labels(self.labels, np.arange(1.0, len(self.labels) + 1)))
+
+
+@dataclass(frozen=True, slots=True)
+class Indicator:
+    """1 where an entry is this number or label, else 0."""
+
+    column: str
+    entry: float | str
+
+    def __call__(self, column: Column) -> FloatArray:
+        if isinstance(self.entry, str):
+            if column.codes is None:
+                return np.zeros(len(column.numbers))
+            return by_code(column, 0.0, known_labels((self.entry,), [1.0]), other=0.0)
+        return np.asarray(column.numbers == self.entry, dtype=np.float64)
+
+
+@dataclass(frozen=True, slots=True)
+class Above:
+    """1 where a number is above `bound`, -1 where it is below, 0 for a label or the bound itself.
+
+    With Laplace noise, all that a number far away says is on which side it is.
+    """
+
+    column: str
+    bound: float
+
+    def __call__(self, column: Column) -> FloatArray:
+        return np.nan_to_num(np.sign(column.numbers - self.bound))
+
+
+Feature = Number | Category | Indicator | Above
+
+
+def raw_features(columns: Iterable[Column]) -> list[Feature]:
+    """Return the features for trees: numbers as they are, labels as categories."""
+    found: list[Feature] = []
+    for column in columns:
+        labels = _labels(column)
+        if len(np.unique(_numbers(column))) > 1:
+            found.append(Number(column.name))
+        if labels:
+            found.append(Category(column.name, labels))
+    return found
+
+
+def scaled_features(columns: Iterable[Column]) -> list[Feature]:
+    """Return the features for linear models: numbers on one scale, categories one by one."""
+    return [one for column in columns for one in _scaled(column)]
+
+
+def with_sides(features: Iterable[Feature]) -> list[Feature]:
+    """Return the features, and for every number on which side of its median it is."""
+    found: list[Feature] = []
+    for one in features:
+        found.append(one)
+        if isinstance(one, Number):
+            found.append(Above(one.column, one.centre))
+    return found
+
+
+def matrix(features: Sequence[Feature], outcomes: Outcomes) -> FloatArray:
+    """Return the features of all outcomes: (size, features), by column in memory."""
+    found = np.empty((outcomes.size, len(features)), order="F")
+    for place, (feature, column) in enumerate(with_columns(features, outcomes)):
+        found[:, place] = feature(column)
+    return found
+
+
+def with_columns(
+    features: Sequence[Feature], outcomes: Outcomes
+) -> Iterator[tuple[Feature, Column]]:
+    """Yield every feature with its column; those of one column follow each other."""
+    names = list(dict.fromkeys(one.column for one in features))
+    columns = zip(names, outcomes.named(names), strict=True)
+    name, column = next(columns, ("", None))
+    for feature in features:
+        while feature.column != name:
+            name, column = next(columns)
+        if column is not None:
+            yield feature, column
+
+
+def by_code(
+    column: Column, number: float, known: dict[str, float], other: float = np.nan
+) -> FloatArray:
+    """Return for every entry what its label is given, `number` for a number."""
+    values = np.array([number, *(known.get(label, other) for label in column.labels)])
+    codes = column.codes if column.codes is not None else np.zeros(len(column.numbers), np.int32)
+    return values[codes]
+
+
+def known_labels(labels: Sequence[str], values: Iterable[float]) -> dict[str, float]:
+    """Return what each label is given."""
+    return dict(zip(labels, map(float, values), strict=True))
+
+
+def _scaled(column: Column) -> Iterator[Feature]:
+    numbers, labels = _numbers(column), _labels(column)
+    values, counts = np.unique(numbers, return_counts=True)
+    kinds = len(labels) + bool(len(numbers))
+    if 1 < len(values) <= _FEW_VALUES:
+        often = values[counts >= _LEAST_DRAWS]
+        # Of two categories one says all, of any others all but the most frequent.
+        rest = np.delete(often, np.argmax(counts[counts >= _LEAST_DRAWS])) if len(often) else often
+        yield from (Indicator(column.name, float(value)) for value in rest)
+    elif len(values) > 1:
+        yield on_scale(column)
+    if kinds > 1:
+        # Frequent labels come first; what is left is said by the absence of all others.
+        left_out = 0 if len(numbers) else 1
+        yield from (Indicator(column.name, label) for label in labels[left_out:])
+
+
+def on_scale(column: Column) -> Number:
+    """Return the numbers of a column from their median, in units of their usual spread."""
+    numbers, name = _numbers(column), column.name
+    finite = numbers[np.isfinite(numbers)]
+    if len(finite) == 0:
+        return Number(name, 0.0, 1.0)
+    low, centre, high = np.quantile(finite, [0.25, 0.5, 0.75]).tolist()
+    scale = (high - low) / _QUARTILES_OF_NORMAL
+    if not 0 < scale < np.inf:
+        scale = max(float(np.abs(finite - centre).mean()), 1e-300)
+    return Number(name, centre, scale if np.isfinite(scale) else 1e300)
+
+
+def _numbers(column: Column) -> FloatArray:
+    numbers = column.numbers[:_LOOKED_AT]
+    return numbers if column.codes is None else numbers[column.codes[:_LOOKED_AT] == 0]
+
+
+def _labels(column: Column) -> tuple[str, ...]:
+    """Return the labels seen often enough to learn from, the most frequent first."""
+    if column.codes is None:
+        return ()
+    counts = np.bincount(column.codes[:_LOOKED_AT], minlength=len(column.labels) + 1)[1:]
+    order = np.argsort(-counts, kind="stable")[:_MOST_LABELS]
+    return tuple(column.labels[i] for i in order if counts[i] >= _LEAST_DRAWS)

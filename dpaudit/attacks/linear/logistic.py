@@ -1,0 +1,152 @@
+"""Logistic regression: the best weighted sum of the columns.
+
+What columns that hang together say only together: the difference of two prefix sums, where each
+alone says next to nothing. Fitted by Newton's method with a ridge (the columns are on one scale).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+
+import numpy as np
+
+from dpaudit.attacks.linear.features import Feature, matrix, scaled_features, with_sides
+from dpaudit.attacks.linear.products import gram, solved, summed, times
+from dpaudit.attacks.linear.weighted import MOST_FEATURES, Linear, filled
+from dpaudit.draws import SelectionDraws
+from dpaudit.levels.candidate import Candidate, by_score
+from dpaudit.levels.level_map import FOLDS, FloatArray, folds
+from dpaudit.levels.scores import Scored
+
+NAME = "logistic regression"
+
+_LEAST_DRAWS = 300
+_MOST_WITH_SIDES = 128
+# Nats that features must help to tell the inputs apart by.
+_LEAST_GAIN = 2.0
+# Draws times features that one fit looks at.
+_MOST_ENTRIES = 5_000_000
+_RIDGE = 1.0
+_NEWTON_STEPS = 20
+_HALVINGS = 8
+_CLOSE = 1e-6
+_CORRECTIONS = 3
+
+
+def logistic(selection: SelectionDraws) -> list[Candidate]:
+    """Order outcomes by the linear log-odds of d1."""
+    columns = selection.outcomes.columns
+    if len(columns) < 2 or selection.size < _LEAST_DRAWS or len(columns) > MOST_FEATURES:
+        return []
+    features = scaled_features(columns)
+    if not 1 < len(features) <= MOST_FEATURES:
+        return []
+    found, loss = _fitted(features, selection)
+    sides = with_sides(features)
+    if len(features) < len(sides) <= _MOST_WITH_SIDES:
+        other, lower = _fitted(sides, selection)
+        found = other if lower < loss - _LEAST_GAIN else found
+    return [by_score(found, selection)]
+
+
+def _fitted(features: Sequence[Feature], selection: SelectionDraws) -> tuple[Scored, float]:
+    """Return the score by these features, and its loss on held-out draws, in nats."""
+    design = filled(matrix(features, selection.outcomes))
+    target = selection.is_d1.astype(np.float64)
+    fitted = min(selection.size, _MOST_ENTRIES // design.shape[1])
+    held_out, weights, halves = _cross_fitted(design, target, fitted)
+    freeze = partial(Linear.of, features, weights, design)
+    loss = float(np.sum(np.logaddexp(0.0, held_out) - target * held_out))
+    return Scored(NAME, held_out, freeze, halves), loss
+
+
+def _cross_fitted(
+    design: FloatArray, is_d1: FloatArray, rows: int
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Return the log-odds of every draw by weights that it had no part in; the weights of the first
+    `rows` draws; and the log-odds by those of two halves of them, (2, draws)."""
+    seen, target = design[:rows], is_d1[:rows]
+    weights = _fit(seen, target)
+    fold = folds(rows)
+    rates = _probabilities(times(seen, weights))
+    parts = [_information(seen[fold == one], rates[fold == one]) for one in range(FOLDS)]
+    total = np.sum(parts, axis=0)
+    held_out = times(design, weights)
+    for one, part in enumerate(parts):
+        without = _corrected(seen[fold != one], target[fold != one], weights, total - part)
+        inside = np.flatnonzero(fold == one)
+        held_out[inside] = times(seen[inside], without)
+    halves = [
+        times(design, _corrected(seen[half::2], target[half::2], weights, total / 2))
+        for half in (0, 1)
+    ]
+    return held_out, weights, np.stack(halves)
+
+
+def _fit(design: FloatArray, target: FloatArray) -> FloatArray:
+    """Return the weights of the largest penalised likelihood, by Newton's method."""
+    weights: FloatArray = np.zeros(design.shape[1])
+    loss = _loss(design, target, weights)
+    for _ in range(_NEWTON_STEPS):
+        rates = _probabilities(times(design, weights))
+        step = _solved(_information(design, rates), _slope(design, target, rates, weights))
+        moved, lower = _shortened(design, target, weights, step, loss)
+        if lower > loss - _CLOSE * len(target):
+            return weights if lower > loss else moved
+        weights, loss = moved, lower
+    return weights
+
+
+def _shortened(
+    design: FloatArray, target: FloatArray, weights: FloatArray, step: FloatArray, loss: float
+) -> tuple[FloatArray, float]:
+    """Return where the step leads and the loss there; halved while that would be larger."""
+    for halving in range(_HALVINGS):
+        moved = weights + step / 2**halving
+        lower = _loss(design, target, moved)
+        if lower <= loss:
+            break
+    return moved, lower
+
+
+def _corrected(
+    design: FloatArray, target: FloatArray, weights: FloatArray, information: FloatArray
+) -> FloatArray:
+    """Return the weights without a fold, from those with it: Newton steps whose matrix, that of the
+    rest of the draws, is kept."""
+    for _ in range(_CORRECTIONS):
+        rates = _probabilities(times(design, weights))
+        weights = weights + _solved(information, _slope(design, target, rates, weights))
+    return weights
+
+
+def _information(design: FloatArray, rates: FloatArray) -> FloatArray:
+    return gram(design * (rates * (1 - rates))[:, None], design)
+
+
+def _slope(
+    design: FloatArray, target: FloatArray, rates: FloatArray, weights: FloatArray
+) -> FloatArray:
+    return summed(design, target - rates) - _ridge(len(weights)) * weights
+
+
+def _solved(information: FloatArray, slope: FloatArray) -> FloatArray:
+    return solved(information + np.diag(_ridge(len(slope)) + 1e-9), slope)
+
+
+def _ridge(width: int) -> FloatArray:
+    """Return the penalty by weight; none on the constant."""
+    penalty = np.full(width, _RIDGE)
+    penalty[0] = 0.0
+    return penalty
+
+
+def _loss(design: FloatArray, target: FloatArray, weights: FloatArray) -> float:
+    odds = times(design, weights)
+    penalty = float(_ridge(len(weights)) @ weights**2) / 2
+    return float(np.sum(np.logaddexp(0.0, odds) - target * odds)) + penalty
+
+
+def _probabilities(odds: FloatArray) -> FloatArray:
+    return np.asarray(1 / (1 + np.exp(-np.clip(odds, -40.0, 40.0))))

@@ -1,0 +1,65 @@
+"""Weighted sums of the columns."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from dpaudit.attacks.linear.features import Feature, Number, with_columns
+from dpaudit.levels.level_map import FloatArray
+from dpaudit.levels.scores import most, shares
+from dpaudit.outcomes import KIND, Outcomes
+
+# Of more features the weights cannot be found together: that takes too long.
+MOST_FEATURES = 512
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Linear:
+    """The log-odds of d1. weights: of 1, then by feature."""
+
+    features: tuple[Feature, ...]
+    weights: tuple[float, ...]
+    columns: tuple[tuple[str, float], ...]
+
+    @classmethod
+    def of(cls, features: Sequence[Feature], weights: FloatArray, design: FloatArray) -> Linear:
+        """Return the score with these weights. design: (draws, 1 + features), to see from by how
+        much each feature moves it."""
+        spread = np.abs(weights[1:]) * design[:, 1:].std(axis=0)
+        importance = shares([one.column for one in features], spread.tolist())
+        return cls(tuple(features), tuple(weights.tolist()), importance)
+
+    def __call__(self, outcomes: Outcomes) -> FloatArray:
+        total = np.full(outcomes.size, self.weights[0])
+        # Added up, not multiplied as a matrix: equal for an outcome whatever stands beside it.
+        every = zip(with_columns(self.features, outcomes), self.weights[1:], strict=True)
+        for (feature, column), weight in every:
+            total += weight * np.nan_to_num(feature(column))
+        return total
+
+    def words(self) -> str:
+        count = len({one.column.removeprefix(KIND) for one in self.features})
+        named = [self._term(name) for name in most(self.columns)]
+        what = f"is a weighted sum of {count:,} coordinates"
+        return f"{what}, most of all {_joined(named)}" if named else what
+
+    def _term(self, name: str) -> str:
+        """Return a column with its weight, where it has just one."""
+        both = zip(self.features, self.weights[1:], strict=True)
+        own = [(one, weight) for one, weight in both if one.column.removeprefix(KIND) == name]
+        feature, weight = own[0]
+        if len(own) > 1 or not isinstance(feature, Number):
+            return name
+        return f"{weight / (feature.scale or 1.0):.3g} × {name}"
+
+
+def filled(features: FloatArray) -> FloatArray:
+    """Return the design: a column of ones, and the features with 0 where they have no number."""
+    return np.column_stack([np.ones(len(features)), np.nan_to_num(features)])
+
+
+def _joined(words: Sequence[str]) -> str:
+    return " and ".join([", ".join(words[:-1]), words[-1]] if len(words) > 1 else list(words))

@@ -1,0 +1,82 @@
+"""Audits of one run: from guesses about canaries to a result."""
+
+from __future__ import annotations
+
+import time
+
+from dpaudit.auditing.engine import versions
+from dpaudit.auditing.spec import Expectation, check_confidence
+from dpaudit.auditing.underpowered import guessed_too_few
+from dpaudit.certificates.one_run_certificate import OneRunCertificate
+from dpaudit.certificates.result import AuditResult, Verdict
+from dpaudit.claims import ComputationalDP, PrivacyClaim, ProbabilisticDP
+from dpaudit.errors import UsageError
+from dpaudit.stats import one_run
+from dpaudit.stats.one_run import Guesses
+
+_PAIR = "each canary in or out, by its own fair coin"
+_ONE_POINT = (
+    "a claim that is a whole curve is tested at one point of it, since one run leaves no draws to "
+    "choose a better one from"
+)
+
+
+def audit_guesses(
+    seen: Guesses,
+    claim: PrivacyClaim,
+    *,
+    confidence: float = 0.99,
+    name: str = "one run",
+    source: str = "guesses about canaries",
+    expect: Expectation | None = None,
+) -> AuditResult:
+    """Return what guesses about the canaries of one run show. Raises UsageError."""
+    start = time.perf_counter()
+    check_confidence(confidence)
+    _check_claim(claim)
+    certificate = certify_guesses(seen, claim, 1 - confidence)
+    return AuditResult(
+        name=name,
+        verdict=Verdict.VIOLATION if certificate.refuted else Verdict.NO_VIOLATION_FOUND,
+        claim=claim,
+        target=source,
+        confidence=confidence,
+        seed=0,
+        certificates=(),
+        seconds=time.perf_counter() - start,
+        versions=versions(),
+        expect=expect,
+        one_run=certificate,
+        underpowered=guessed_too_few(seen, claim, confidence),
+    )
+
+
+def certify_guesses(seen: Guesses, claim: PrivacyClaim, alpha: float) -> OneRunCertificate:
+    """Return the certificate that follows from the counts."""
+    point = claim.point()
+    p = one_run.p_value(seen, point.epsilon, point.delta)
+    several = len(claim.points()) > 1
+    return OneRunCertificate(
+        pair=_PAIR,
+        point=point,
+        refuted=p <= alpha,
+        canaries=seen.canaries,
+        guesses=seen.guesses,
+        correct=seen.correct,
+        alpha=alpha,
+        epsilon_lower=one_run.epsilon_lower(seen, point.delta, alpha),
+        delta_lower=one_run.delta_lower(seen, point.epsilon, alpha),
+        p_value=p,
+        detectable_epsilon=one_run.smallest_detectable(seen, point.epsilon, point.delta, alpha),
+        warnings=(_ONE_POINT,) if several else (),
+    )
+
+
+def _check_claim(claim: PrivacyClaim) -> None:
+    if isinstance(claim, ProbabilisticDP):
+        raise UsageError(
+            "guesses say nothing of single outputs, which the probabilistic definition is about; "
+            "claim the approximate one, which it implies"
+        )
+    if isinstance(claim, ComputationalDP) and claim.adversary is not None:
+        raise UsageError("guesses are the adversary's answers already; claim without adversary")

@@ -1,0 +1,427 @@
+"""The audit of one pair: learn and bet, freeze, certify; or stop early and confirm."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from typing import TypeVar
+
+import numpy as np
+
+from dpaudit.attacks.bits import has_fractions
+from dpaudit.attacks.selection import Aim, accuse, attacks_for, has_atoms, learn, most_telling
+from dpaudit.auditing.checks import DrawAfresh, DrawChecks
+from dpaudit.auditing.failures import first_failures
+from dpaudit.auditing.moment import Moment
+from dpaudit.auditing.schedule import (
+    Plan,
+    confirmation_size,
+    look_stride,
+    settles_at,
+    wants_refit,
+)
+from dpaudit.auditing.spec import (
+    BETTING_SHARE,
+    CERTIFICATION_SHARE,
+    CONFIRMATION_SHARE,
+    MINIMUM_SAMPLES,
+    AuditSpec,
+)
+from dpaudit.certificates.fixed_test import Setting, accused, atoms_test, game_test, pair_test
+from dpaudit.certificates.interval import STOPPED, FiniteRange
+from dpaudit.certificates.replay import replay
+from dpaudit.certificates.result import (
+    Block,
+    Certificate,
+    EpsilonInterval,
+    FixedTest,
+    Schedule,
+    Stage,
+)
+from dpaudit.certificates.wealth import Wealth
+from dpaudit.claims import ProbabilisticDP
+from dpaudit.draws import FreshDraws, SelectionDraws, pool
+from dpaudit.errors import MechanismError
+from dpaudit.levels.candidate import Attack
+from dpaudit.levels.distinguisher import Distinguisher, Learned
+from dpaudit.outcomes import Outcomes, narrowed
+from dpaudit.sampling.executors import Draws
+from dpaudit.sampling.sampler import (
+    Chunk,
+    Drawn,
+    Failures,
+    Head,
+    Measure,
+    failures_by_arm,
+)
+from dpaudit.stats.betting import Beliefs
+from dpaudit.tally import AtomTally, RangeTally, Tally
+
+Counted = TypeVar("Counted", AtomTally, RangeTally)
+
+# What names the random streams of a stage, after the number of the pair.
+LEARNING, CERTIFYING, CONFIRMING, PROBING, AFRESH = range(5)
+
+# So many draws that are all exceptions end an audit while it still learns.
+_HOPELESS = 500
+CONTINUOUS = (
+    "outputs hardly ever repeat, so single outputs cannot be counted: tested is the approximate "
+    "definition, which the probabilistic one implies"
+)
+
+
+class PairAudit:
+    """Audits one pair; `run` once."""
+
+    def __init__(
+        self,
+        spec: AuditSpec,
+        number: int,
+        plan: Plan,
+        draws: Draws,
+        notify: Callable[[Moment], None],
+        users: tuple[Attack, ...] = (),
+        afresh: DrawAfresh | None = None,
+    ) -> None:
+        """afresh: draws in a new process; None where draws are made in this one."""
+        self._checks = DrawChecks(spec, afresh)
+        self._spec, self._number, self._plan = spec, number, plan
+        self._draws, self._notify = draws, notify
+        self._claim = spec.tested
+        self._attacks = attacks_for(
+            floating_point=spec.floating_point, timing=spec.timing, repeated=spec.runs > 1
+        )
+        self._users = users
+        self._learned: Learned | None = None
+        self._point = self._claim.point()
+        self._is_settled = len(self._claim.points()) == 1
+        self._wealth = Wealth(self._point, BETTING_SHARE * spec.alpha)
+        self._parts: list[SelectionDraws] = []
+        self._learned_from = 0
+        self._rounds: list[Beliefs] = []
+        self._blocks: list[Block] = []
+        self._spent = 0
+        self._failures = Failures()
+        self._refuted_after: int | None = None
+        self._warnings: list[str] = []
+        self._ignored: list[str] = []
+        self._heads: list[Head] = []
+        self._range = None if spec.range is None else FiniteRange.of(spec.range)
+        self._interval: EpsilonInterval | None = None
+
+    def run(self) -> Certificate:
+        """Return the certificate. Raises MechanismError when there is nothing to certify."""
+        learned = self._learn()
+        if learned is None:
+            # Refuted while learning: everything drawn may decide what the fresh block confirms.
+            measure = self._measure(self._fit().distinguisher)
+            test = self._confirm(measure)
+        else:
+            self._believe(learned)
+            measure = self._measure(learned.distinguisher)
+            test = self._certify(measure)
+        certificate = self._certificate(test, measure.distinguisher)
+        if not certificate.refuted:
+            return certificate
+        stream = self._number, AFRESH
+        warned = self._checks.refuted(stream, self._blocks, measure)
+        return replace(certificate, warnings=(*certificate.warnings, *warned))
+
+    @property
+    def _may_bet(self) -> bool:
+        """Whether it is settled, or now may be, which of the claim's points is tested."""
+        return self._is_settled or self._spent >= settles_at(self._plan.freeze_at)
+
+    @property
+    def _may_stop(self) -> bool:
+        """Whether a refutation ends the run: asked for, and enough budget left to confirm it."""
+        room = self._plan.budget - self._spent
+        return self._refuted_after is not None and not self._spec.full and room >= MINIMUM_SAMPLES
+
+    def _learn(self) -> Learned | None:
+        """Bet on each block with what was learned before it, then learn from it.
+
+        Returns what is frozen for the exact bound; None when the claim was refuted before.
+        """
+        learned: Learned | None = None
+        sizes = self._plan.learning_sizes()
+        chunks = (Chunk((self._number, LEARNING, index), size) for index, size in enumerate(sizes))
+        self._plan.asks()
+        for drawn in self._sampled(chunks):
+            if drawn.fresh is None:
+                raise RuntimeError("a learning block came without its draws")
+            self._plan.gets(drawn.fresh.size)
+            released = self._take(drawn.fresh, learned)
+            self._failures += Failures(
+                failures_by_arm(released.outcomes, released.is_d1), drawn.failures.first
+            )
+            self._check_alive()
+            self._plan.learned(self._spent, ahead=self._spec.draws_ahead)
+            if self._may_stop:
+                self._check_learned()
+                return None
+            if self._spent >= self._plan.freeze_at:
+                break
+            if self._may_bet and wants_refit(self._learned_from, self._spent, self._plan.freeze_at):
+                learned = self._fit()
+                self._believe(learned)
+            self._plan.asks()
+        self._check_learned()
+        return self._fit(thorough=True)
+
+    def _take(self, fresh: FreshDraws, learned: Learned | None) -> SelectionDraws:
+        """Bet on a learning block, record it as far as the first refutation, release it."""
+        if learned is None:
+            released = fresh.release()
+            d1 = int(released.is_d1.sum())
+            self._record("learning", None, Tally(np.array([[d1, released.size - d1]])))
+        else:
+            looks, stride = self._looks(fresh, learned.distinguisher)
+            released = fresh.release(len(looks) * stride)
+            self._wealth.record([_total(looks)])
+            self._record("learning", len(self._rounds) - 1, _total(looks))
+        self._parts.append(released)
+        return released
+
+    def _looks(self, fresh: FreshDraws, distinguisher: Distinguisher) -> tuple[list[Tally], int]:
+        """Return the looks that count: all, or those up to the first that refutes."""
+        stride = look_stride(fresh.size)
+        looks = list(fresh.looks(distinguisher, distinguisher.levels, stride))
+        if self._refuted_after is None:
+            first = self._wealth.first_refuting(looks)
+            if first is not None:
+                drawn = sum(look.draws for look in looks[: first + 1])
+                if self._can_confirm(drawn):
+                    looks = looks[: first + 1]
+        return looks, stride
+
+    def _can_confirm(self, coming: int) -> bool:
+        room = self._plan.budget - self._spent - coming
+        return not self._spec.full and room >= MINIMUM_SAMPLES
+
+    def _certify(self, measure: Measure) -> FixedTest:
+        """Tally the rest of the budget with one frozen rule, still betting at every block's end."""
+        total, atoms = Tally.empty(measure.distinguisher.levels), _no_atoms(measure)
+        declared: RangeTally | None = None
+        sizes = self._plan.certifying_sizes(self._spent)
+        chunks = (
+            Chunk((self._number, CERTIFYING, index), size, measure, at_once=self._plan.at_once)
+            for index, size in enumerate(sizes)
+        )
+        for drawn in self._sampled(chunks):
+            tally = _tally_of(drawn)
+            self._failures += drawn.failures
+            total += tally
+            atoms = _added(atoms, drawn.atoms)
+            declared = drawn.declared if declared is None else _added(declared, drawn.declared)
+            self._wealth.record([tally])
+            self._record("certification", len(self._rounds) - 1, tally)
+            self._heads += filter(None, [drawn.head])
+            if self._may_stop:
+                return self._confirm(measure)
+        self._bound(declared)
+        return self._test("certification", measure, total, atoms)
+
+    def _bound(self, declared: RangeTally | None) -> None:
+        """Turn the draws of a declared range into an interval, or a warning that says why not."""
+        if self._range is None or declared is None:
+            return
+        found = self._range.interval(declared, self._spec.alpha)
+        if isinstance(found, str):
+            self._warnings.append(found)
+        else:
+            self._interval = found
+
+    def _confirm(self, measure: Measure) -> FixedTest:
+        """Spend the exact test on a fresh block, as large as all that came before it."""
+        if self._range is not None:
+            self._warnings.append(STOPPED)
+        size = confirmation_size(self._spent, self._plan.budget)
+        chunks = (
+            Chunk((self._number, CONFIRMING, index), block, measure, at_once=self._plan.at_once)
+            for index, block in enumerate(self._plan.confirming_sizes(size))
+        )
+        total, atoms = Tally.empty(measure.distinguisher.levels), _no_atoms(measure)
+        for drawn in self._sampled(chunks):
+            tally = _tally_of(drawn)
+            self._failures += drawn.failures
+            total += tally
+            atoms = _added(atoms, drawn.atoms)
+            self._record("confirmation", None, tally)
+            self._heads += filter(None, [drawn.head])
+        return self._test("confirmation", measure, total, atoms)
+
+    def _sampled(self, chunks: Iterator[Chunk]) -> Iterator[Drawn]:
+        """Yield what was drawn; closing it discards draws made ahead."""
+        drawn = self._draws(chunks)
+        try:
+            yield from drawn
+        finally:
+            close = getattr(drawn, "close", None)
+            if close is not None:
+                close()
+
+    def _fit(self, *, thorough: bool = False) -> Learned:
+        selection = self._selection()
+        if not self._is_settled:
+            self._settle(selection)
+        self._learned_from = selection.size
+        coming = max(self._plan.budget - selection.size, MINIMUM_SAMPLES)
+        several = len(self._claim.points()) > 1
+        aim = Aim(self._point, coming, for_delta=several)
+        self._learned = learn(selection, aim, self._attacks, users=self._users, thorough=thorough)
+        return self._learned
+
+    def _settle(self, selection: SelectionDraws) -> None:
+        """Fix the point to test, by draws that certify nothing and before anything is bet."""
+        coming = max(self._plan.budget - selection.size, MINIMUM_SAMPLES)
+        self._point = most_telling(selection, self._claim, coming, self._attacks)
+        self._wealth = Wealth(self._point, BETTING_SHARE * self._spec.alpha)
+        self._is_settled = True
+
+    def _selection(self) -> SelectionDraws:
+        self._parts = [pool(self._parts)]
+        return self._parts[0]
+
+    def _believe(self, learned: Learned) -> None:
+        self._rounds.append(learned.beliefs)
+        self._wealth.believe(learned.beliefs)
+
+    def _measure(self, distinguisher: Distinguisher) -> Measure:
+        selection = self._selection()
+        self._warnings += filter(None, [narrowed(selection.outcomes)])
+        if not self._spec.floating_point:
+            self._ignored += low_bits(selection.outcomes, "--floating-point")
+        declared = None if self._range is None else self._range.keys
+        if not isinstance(self._claim, ProbabilisticDP):
+            return Measure(distinguisher, declared=declared)
+        if not has_atoms(selection):
+            self._warnings.append(CONTINUOUS)
+            return Measure(distinguisher, declared=declared)
+        return Measure(distinguisher, accuse(selection, self._point), declared)
+
+    def _record(self, stage: Stage, place: int | None, tally: Tally) -> None:
+        counts = tuple(map(tuple, tally.counts.tolist()))
+        self._blocks.append(Block(stage, place, tally.draws, counts))
+        self._spent += tally.draws
+        if self._refuted_after is None and self._wealth.refuted:
+            self._refuted_after = self._spent
+        moment = Moment(
+            draws=self._spent,
+            budget=self._plan.budget,
+            wealth=math.exp(min(self._wealth.log_largest, 700.0)),
+            epsilon_lower=self._wealth.epsilon_lower,
+            point=self._point,
+            rounds=len(self._rounds),
+            gains=self._wealth.gains,
+        )
+        self._notify(moment)
+
+    def _check_learned(self) -> None:
+        self._warnings += self._checks.learned(self._selection(), self._blocks, self._point)
+
+    def _check_alive(self) -> None:
+        """Raise when nothing but exceptions came out, which says nothing about privacy."""
+        drawn = sum(part.size for part in self._parts)
+        if self._failures.total < drawn:
+            return
+        if drawn >= min(_HOPELESS, self._plan.freeze_at):
+            first = next(iter(self._failures.first.values())).words
+            raise MechanismError(
+                f"the mechanism raised an exception on every draw of both inputs, {drawn} in all, "
+                f"the first one {first}; an audit needs outputs"
+            )
+
+    def _test(
+        self, stage: Stage, measure: Measure, tally: Tally, atoms: AtomTally | None
+    ) -> FixedTest:
+        self._warnings += self._checks.counted(
+            self._selection(), self._blocks, self._heads, measure.distinguisher
+        )
+        certifying = stage == "certification"
+        share = CERTIFICATION_SHARE if certifying else CONFIRMATION_SHARE
+        setting = Setting(
+            "certification" if certifying else "confirmation",
+            self._point,
+            share * self._spec.alpha,
+            self._spec.confidence,
+        )
+        if measure.atoms is not None and atoms is not None:
+            return atoms_test(setting, accused(measure.atoms, atoms), tally.arms)
+        rule = measure.distinguisher
+        test = pair_test if self._spec.bound == "clopper-pearson" else game_test
+        return test(setting, tally, rule.guesses, (rule.words(1), rule.words(-1)))
+
+    def _certificate(self, fixed: FixedTest, rule: Distinguisher) -> Certificate:
+        spec = self._spec
+        alpha_betting = BETTING_SHARE * spec.alpha
+        bets = self._wealth
+        if bets.refuted:  # only then does the bound reach beyond the claim
+            bets = replay(self._point, alpha_betting, self._rounds, self._blocks)
+        share = fixed.alpha / spec.alpha
+        p_betting = math.exp(-max(0.0, bets.log_largest)) / BETTING_SHARE
+        return Certificate(
+            pair=spec.pairs[self._number].label,
+            point=self._point,
+            refuted=bets.refuted or fixed.p_value <= fixed.alpha,
+            attack="single outputs" if fixed.method == "probabilistic" else rule.attack,
+            draws=self._spent,
+            budget=self._plan.budget,
+            refuted_after=self._refuted_after,
+            alpha=spec.alpha,
+            alpha_betting=alpha_betting,
+            wealth=math.exp(min(bets.log_largest, 700.0)),
+            epsilon_betting=bets.epsilon_lower,
+            epsilon_lower=max(bets.epsilon_lower, fixed.epsilon_lower),
+            delta_lower=fixed.delta_lower,
+            p_value=min(1.0, p_betting, fixed.p_value / share),
+            fixed=fixed,
+            failures=self._failures.counts,
+            first_failures=first_failures(self._failures),
+            reproducible=True,
+            rounds=tuple(_recorded(beliefs) for beliefs in self._rounds),
+            blocks=tuple(self._blocks),
+            guesses=tuple(rule.guesses.tolist()),
+            warnings=tuple(self._warnings),
+            interval=self._interval,
+            ignored=tuple(self._ignored),
+            attacks=() if self._learned is None else self._learned.tried,
+            scores=None if self._learned is None else self._learned.scores,
+            schedule=Schedule(
+                learned=self._plan.limits.learned,
+                block=self._plan.limits.block,
+                by_clock=spec.time is not None,
+                full=spec.full,
+            ),
+        )
+
+
+def low_bits(outcomes: Outcomes, remedy: str) -> list[str]:
+    """Return, for what looks at no low-order bits, that there are some, and the remedy."""
+    return [f"low-order bits of floats ({remedy})"] if has_fractions(outcomes) else []
+
+
+def _recorded(beliefs: Beliefs) -> dict[str, tuple[tuple[float, ...], ...]]:
+    tables = {"posteriors": beliefs.posteriors, "rules": beliefs.rules}
+    return {name: tuple(map(tuple, table.tolist())) for name, table in tables.items()}
+
+
+def _total(tallies: list[Tally]) -> Tally:
+    return Tally(np.sum([tally.counts for tally in tallies], axis=0))
+
+
+def _tally_of(drawn: Drawn) -> Tally:
+    if drawn.tally is None:
+        raise RuntimeError("a measured block came without its tally")
+    return drawn.tally
+
+
+def _no_atoms(measure: Measure) -> AtomTally | None:
+    if measure.atoms is None:
+        return None
+    return AtomTally(np.zeros((len(measure.atoms.keys), 2), dtype=np.int64), (0, 0))
+
+
+def _added(total: Counted | None, part: Counted | None) -> Counted | None:
+    return None if total is None or part is None else total + part

@@ -1,0 +1,1 @@
+"""A result, recomputed from what it records."""

@@ -1,0 +1,94 @@
+"""Audits without sampling, for a mechanism that states the law of its output."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from dpaudit.adapters.adversary import Attacked, attacked
+from dpaudit.adapters.laws import LawRow, law_table
+from dpaudit.adapters.loading import load_mechanism
+from dpaudit.attacks.atoms import AtomLevels
+from dpaudit.auditing.spec import AuditSpec
+from dpaudit.certificates.exact_certificate import ExactCertificate, ExactEvent
+from dpaudit.claims import ComputationalDP, PrivacyClaim, ProbabilisticDP, ProfilePoint
+from dpaudit.errors import UsageError
+from dpaudit.inputs.pairs import NeighbouringPair, check_pair, notes, stated
+from dpaudit.stats import exact
+from dpaudit.stats.exact import Law
+
+
+def exact_certificates(spec: AuditSpec) -> tuple[ExactCertificate, ...]:
+    """Return a certificate for every pair. Raises TargetError where a law is missing or none."""
+    return tuple(_audited(spec, pair) for pair in spec.pairs)
+
+
+def certify(claim: PrivacyClaim, pair: str, table: Sequence[LawRow]) -> ExactCertificate:
+    """Return what the laws of two outputs, side by side, say about a claim."""
+    p = {place: one for place, (_, one, _) in enumerate(table)}
+    q = {place: other for place, (_, _, other) in enumerate(table)}
+    point = max(claim.points(), key=lambda one: exact.delta(p, q, one.epsilon) - one.delta)
+    at_delta = exact.epsilon(p, q, point.delta)
+    violating = exact.violating(p, q, point.epsilon)
+    is_probabilistic = isinstance(claim, ProbabilisticDP)
+    by_mass = is_probabilistic and violating.outcomes
+    return ExactCertificate(
+        pair=pair,
+        point=point,
+        refuted=_is_refuted(claim, point, p, q),
+        epsilon=exact.epsilon(p, q).epsilon,
+        epsilon_lower=at_delta.epsilon,
+        delta_lower=exact.delta(p, q, point.epsilon),
+        probabilistic_delta=violating.ahead,
+        event=_event(violating if by_mass else at_delta.event, table),
+        law=tuple(table),
+    )
+
+
+def _audited(spec: AuditSpec, pair: NeighbouringPair) -> ExactCertificate:
+    table = law_table(spec.target, pair.d1, pair.d2, _answers(spec))
+    certificate = certify(spec.tested, pair.label, table)
+    return replace(
+        certificate,
+        warnings=check_pair(pair, spec.group),
+        adjacency=stated(pair),
+        notes=notes(pair, spec.group),
+    )
+
+
+def _is_refuted(claim: PrivacyClaim, point: ProfilePoint, p: Law, q: Law) -> bool:
+    if isinstance(claim, ProbabilisticDP):
+        return exact.exceeds(exact.violating(p, q, point.epsilon).ahead, point.delta)
+    return any(exact.exceeds_point(p, q, one.epsilon, one.delta) for one in claim.points())
+
+
+def _answers(spec: AuditSpec) -> Callable[[list[Any]], list[Any]] | None:
+    """Return what the adversary of a computational claim makes of outputs."""
+    claim = spec.tested
+    if not isinstance(claim, ComputationalDP):
+        return None
+    seen = attacked(load_mechanism(spec.target), claim.adversary)
+    if isinstance(seen, Attacked):
+        return seen.answers
+    raise UsageError(
+        "exact says nothing of a computational claim without an adversary, since exact laws are "
+        "what an unlimited one sees; give adversary, or leave out exact"
+    )
+
+
+def _event(event: exact.Event, table: Sequence[LawRow]) -> ExactEvent | None:
+    if not event.outcomes or event.ahead == event.behind:
+        return None
+    both = (event.ahead, event.behind)
+    d1, d2 = both if event.guess == "d1" else reversed(both)
+    return ExactEvent(_words([table[place][0] for place in event.outcomes]), event.guess, d1, d2)
+
+
+def _words(names: Sequence[str]) -> str:
+    """Return a set of outcomes in the words of the attack on single outputs."""
+    level = np.array([0] * len(names) + [1], dtype=np.intp)
+    atoms = AtomLevels(np.zeros(len(names), dtype=np.uint64), level, tuple(names))
+    return atoms.words(np.array([True, False]))

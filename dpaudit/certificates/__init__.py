@@ -1,0 +1,1 @@
+"""From counts to the numbers of a certificate, and what holds them."""

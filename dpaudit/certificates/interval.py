@@ -1,0 +1,89 @@
+"""A range of outputs that the user declares to be all there are: an interval for ε."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpaudit.certificates.result import EpsilonInterval
+from dpaudit.errors import MechanismError, UsageError
+from dpaudit.outcomes import KeyArray, Outcomes, Raised, from_raw
+from dpaudit.stats.finite import epsilon_interval
+from dpaudit.tally import RangeTally
+
+STOPPED = (
+    "range: no interval for ε, since the run stopped at the refutation, before its planned end; "
+    "full: true goes on to it"
+)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class FiniteRange:
+    """The declared outputs. A text may be an output or the name of an exception, so it has two
+    keys, of which one at most may come up.
+
+    keys: rising.  words: by key.  entry: by key, the place of what was declared in the list.
+    """
+
+    keys: KeyArray
+    words: tuple[str, ...]
+    entry: NDArray[np.intp]
+
+    @classmethod
+    def of(cls, declared: Sequence[Any]) -> FiniteRange:
+        """Return the range. Raises UsageError for an output that is listed twice."""
+        texts = [(place, one) for place, one in enumerate(declared) if isinstance(one, str)]
+        others = [(place, one) for place, one in enumerate(declared) if not isinstance(one, str)]
+        raised = [(place, Raised(one, "")) for place, one in texts]
+        keys: list[int] = []
+        words: list[str] = []
+        for group in (texts, [*others, *raised]):
+            outcomes = _table([one for _, one in group])
+            keys += outcomes.keys().tolist() if group else []
+            words += [outcomes.word(row) for row in range(len(group))]
+        order = np.argsort(np.array(keys, dtype=np.uint64), kind="stable")
+        entries = [place for place, _ in (*texts, *others, *raised)]
+        found = cls(
+            np.array(keys, dtype=np.uint64)[order],
+            tuple(words[i] for i in order),
+            np.array(entries, dtype=np.intp)[order],
+        )
+        found._check_distinct()
+        return found
+
+    def interval(self, tally: RangeTally, alpha: float) -> EpsilonInterval | str:
+        """Return the interval at 1 - alpha, or why there is none.
+
+        tally: the draws kept for certification, of a run that reached its planned end.
+        """
+        if tally.undeclared is not None:
+            return f"range: no interval for ε, since {tally.undeclared} came up, which is not in it"
+        chosen: dict[int, int] = {}
+        for row in np.argsort(-tally.atoms.counts.sum(axis=1), kind="stable").tolist():
+            place = int(self.entry[row])
+            if place not in chosen:
+                chosen[place] = row
+            elif tally.atoms.counts[row].any():
+                both = f"{self.words[chosen[place]]} and {self.words[row]}"
+                return f"range: no interval for ε, since {both} both came up, as one declared text"
+        rows = [chosen[place] for place in sorted(chosen)]
+        counts = [(int(d1), int(d2)) for d1, d2 in tally.atoms.counts[rows]]
+        lower, upper = epsilon_interval(counts, alpha)
+        atoms = tuple((self.words[row], *count) for row, count in zip(rows, counts, strict=True))
+        return EpsilonInterval(lower, upper, atoms)
+
+    def _check_distinct(self) -> None:
+        twice = np.flatnonzero(self.keys[1:] == self.keys[:-1])
+        if len(twice):
+            raise UsageError(f"range lists the output {self.words[twice[0]]} twice")
+
+
+def _table(outputs: list[Any]) -> Outcomes:
+    try:
+        return from_raw(outputs)
+    except MechanismError as error:
+        raise UsageError(f"range={outputs!r} cannot be outputs: {error}") from error

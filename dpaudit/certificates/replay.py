@@ -1,0 +1,60 @@
+"""Wealth, recomputed from what a certificate records: for the bound, and to check a file."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import groupby
+
+import numpy as np
+
+from dpaudit.certificates.result import Block
+from dpaudit.certificates.wealth import Wealth
+from dpaudit.claims import ProfilePoint
+from dpaudit.stats.betting import Beliefs
+from dpaudit.tally import Tally
+
+
+def replay(
+    point: ProfilePoint, alpha: float, rounds: Sequence[Beliefs], blocks: Sequence[Block]
+) -> Wealth:
+    """Return the wealth after all blocks that were bet on, each with the beliefs of its round.
+
+    The values of ε above the claimed one are followed only when the claim was refuted, since the
+    bound reaches them only then.
+    """
+    at_claim = _replayed(Wealth(point, alpha), rounds, blocks)
+    if not at_claim.refuted:
+        return at_claim
+    return _replayed(Wealth(point, alpha, beyond_claim=True), rounds, blocks)
+
+
+def first_refuted(
+    point: ProfilePoint, alpha: float, rounds: Sequence[Beliefs], blocks: Sequence[Block]
+) -> int | None:
+    """Return after how many draws, at the end of a block, betting had refuted the claim."""
+    wealth, believed, spent = Wealth(point, alpha), None, 0
+    for block in blocks:
+        spent += block.draws
+        if block.round is None:
+            continue
+        if block.round != believed:
+            believed = block.round
+            wealth.believe(rounds[believed])
+        wealth.record([tally(block)])
+        if wealth.refuted:
+            return spent
+    return None
+
+
+def tally(block: Block) -> Tally:
+    """Return a block's tally as an array."""
+    return Tally(np.array(block.tally, dtype=np.int64))
+
+
+def _replayed(wealth: Wealth, rounds: Sequence[Beliefs], blocks: Sequence[Block]) -> Wealth:
+    bets = [block for block in blocks if block.round is not None]
+    for place, group in groupby(bets, key=lambda block: block.round):
+        if place is not None:
+            wealth.believe(rounds[place])
+            wealth.record([tally(block) for block in group])
+    return wealth

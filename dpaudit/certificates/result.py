@@ -1,0 +1,330 @@
+"""What came out of an audit: frozen values, complete enough to be checked by somebody else."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import Any, Literal
+
+from dpaudit.certificates.exact_certificate import ExactCertificate
+from dpaudit.certificates.one_run_certificate import OneRunCertificate
+from dpaudit.claims import PrivacyClaim, ProfilePoint
+from dpaudit.levels.tried import ScoreDistributions, Tried
+
+Guess = Literal["d1", "d2"]
+Stage = Literal["learning", "certification", "confirmation", "recorded"]
+
+
+class Verdict(Enum):
+    """The only three things that an audit says. None of them says that something is private."""
+
+    VIOLATION = "VIOLATION"
+    NO_VIOLATION_FOUND = "NO VIOLATION FOUND"
+    ERROR = "ERROR"
+
+
+@dataclass(frozen=True, slots=True)
+class EventCount:
+    """How often one fixed event happened on draws that had no part in choosing it.
+
+    words: the event, e.g. `output ≤ 0.13`.  guess: the input that the event speaks for.
+    count_d1, count_d2: draws in the event, by arm, of draws_d1 and draws_d2.
+    interval_d1, interval_d2: two-sided Clopper-Pearson intervals of P(E) and Q(E), each at the
+        confidence of the audit.
+    """
+
+    words: str
+    guess: Guess
+    count_d1: int
+    count_d2: int
+    draws_d1: int
+    draws_d2: int
+    interval_d1: tuple[float, float]
+    interval_d2: tuple[float, float]
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """Draws between two looks: `tally[level] = (draws of d1, draws of d2)`.
+
+    round: the index into `Certificate.rounds` of what was bet on this block (None: nothing was,
+    the block came before anything had been learned or after the betting had ended).
+    """
+
+    stage: Stage
+    round: int | None
+    draws: int
+    tally: tuple[tuple[int, int], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Schedule:
+    """What the sizes of blocks follow from, beside the budget and the tallies.
+
+    learned: draws to learn from, at most.  block: draws of which a worker holds the outcomes.
+    by_clock: whether the budget was planned by the clock while learning.  full: whether the run was
+    to go on to its planned end after a refutation.
+    """
+
+    learned: int
+    block: int
+    by_clock: bool
+    full: bool
+
+
+@dataclass(frozen=True, slots=True)
+class FixedTest:
+    """The exact bound on one fixed event, from draws that nothing had looked at before.
+
+    stage: `certification` (all draws kept for it, up to the planned end), `confirmation` (a
+        fresh block after an early refutation) or `recorded` (a random part of draws made
+        elsewhere).
+    alpha: the share of the error probability that this test spends.
+    method: `game`, `clopper-pearson` or `probabilistic`.
+    draws: certification draws.  correct, wrong: guesses of the game (docs/method.md §2).
+    two_guesses: whether the rule can guess both inputs (h = 1) or only one (h = ½).
+    events: one or two events; for the probabilistic definition, the certified atoms.
+    accused: for the probabilistic definition, every atom that was to be certified: its words, the
+        input it speaks for, and its draws of d1 and of d2.
+    epsilon_lower: lower bound for ε at the claimed δ, at 1 - alpha; delta_lower: for δ at the
+        claimed ε.  p_value: of the claim, this test alone.
+    detectable_epsilon: the smallest true ε that this test would have refuted with probability
+        0.9, had the leak been visible to its event; inf when no ε would.
+    """
+
+    stage: Literal["certification", "confirmation", "recorded"]
+    method: str
+    alpha: float
+    draws: int
+    correct: int
+    wrong: int
+    two_guesses: bool
+    events: tuple[EventCount, ...]
+    epsilon_lower: float
+    delta_lower: float
+    p_value: float
+    detectable_epsilon: float
+    accused: tuple[tuple[str, Guess, int, int], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class EpsilonInterval:
+    """For a declared finite range: an interval for the pair's smallest ε at δ = 0, both ends
+    together valid at 1 - `Certificate.alpha`; `upper` is inf when nothing bounds it.
+
+    atoms: every declared output in words, and its certification draws of d1 and of d2.
+    """
+
+    lower: float
+    upper: float
+    atoms: tuple[tuple[str, int, int], ...] = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class FirstFailure:
+    """The first exception of a kind: its message, and where it was raised, as `mine.py:12`, or
+    nothing where that is not known (a crash, or a program in another language)."""
+
+    message: str
+    where: str
+
+
+@dataclass(frozen=True, slots=True)
+class Recording:
+    """Draws that were made elsewhere: how many of each input there were, and whether fair coins
+    had picked the input of every draw, or the numbers were fixed."""
+
+    draws_d1: int
+    draws_d2: int
+    coin_flipped: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Certificate:
+    """The outcome for one pair of inputs.
+
+    pair: the pair in words.  attack: what found the event, in words.
+    point: the inequality that was tested, one of those that the claim implies.
+    draws: all draws made, both arms.  budget: all draws allowed.
+    refuted_after: draws when betting refuted the claim, or None.
+    alpha: error probability of this pair; alpha_betting: the share of betting.
+    wealth: against the claim and every smaller ε of the grid the largest wealth at a recorded
+        look, and of these the smallest (betting refutes when it is ≥ 1 / alpha_betting).
+    epsilon_betting: the bound that betting gives at alpha_betting.
+    epsilon_lower: the better of epsilon_betting and fixed.epsilon_lower, for the δ of the point;
+        valid at 1 - alpha.
+    delta_lower: lower bound for δ at the ε of the point.
+    p_value: of the claim, over betting and the fixed test together.
+    failures: outcomes that were exceptions: kind -> (draws of d1, draws of d2). first_failures:
+        the first one of each kind.
+    adjacency: the relation of the inputs that was stated, `not stated`, or None for draws that were
+        made elsewhere. notes: what is worth knowing about the pair, and no reason for doubt.
+    interval: for ε, where the range of outputs was declared and the run came to its planned end.
+    ignored: what outputs had that no attack looked at, and how to have it looked at.
+    attacks: those that were considered for the exact test, and what they promised. scores: how the
+        score that it is about fell on selection draws, if it is about one.
+    recording: for draws made elsewhere, on which nothing is bet (alpha_betting is 0, wealth 1).
+    schedule: what the blocks must follow (None: recorded draws, or a file of an older format).
+    reproducible: whether equal seeds gave equal outcomes; `warnings` says so when they did not.
+    rounds: what the bettors believed, one entry for each time they learned: `posteriors` and
+        `rules`, by bettor and level. guesses: the rule of the exact test, by level.
+    """
+
+    pair: str
+    point: ProfilePoint
+    refuted: bool
+    attack: str
+    draws: int
+    budget: int
+    refuted_after: int | None
+    alpha: float
+    alpha_betting: float
+    wealth: float
+    epsilon_betting: float
+    epsilon_lower: float
+    delta_lower: float
+    p_value: float
+    fixed: FixedTest
+    failures: Mapping[str, tuple[int, int]]
+    reproducible: bool
+    rounds: tuple[Mapping[str, Any], ...] = field(repr=False)
+    blocks: tuple[Block, ...] = field(repr=False)
+    guesses: tuple[int, ...] = field(repr=False)
+    warnings: tuple[str, ...] = ()
+    interval: EpsilonInterval | None = None
+    recording: Recording | None = None
+    ignored: tuple[str, ...] = ()
+    attacks: tuple[Tried, ...] = field(default=(), repr=False)
+    scores: ScoreDistributions | None = field(default=None, repr=False)
+    schedule: Schedule | None = None
+    first_failures: Mapping[str, FirstFailure] = field(default_factory=dict)
+    adjacency: str | None = None
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Repeated:
+    """Independent runs on the same input that make up one output.
+
+    times: how many. claim: for one of them; `AuditResult.claim` is what follows for all.
+    """
+
+    times: int
+    claim: PrivacyClaim
+
+
+AnyCertificate = Certificate | ExactCertificate | OneRunCertificate
+
+
+@dataclass(frozen=True, slots=True)
+class AuditResult:
+    """One audit, ended.
+
+    error: the message when the verdict is ERROR; certificates then holds the pairs that were
+    finished before.  seconds: wall time.  versions: of dpaudit, numpy, scipy and Python, and of
+        scikit-learn where it may have been used.
+    exact: in place of certificates, one for every pair, where nothing was drawn.
+    one_run: likewise, for guesses about the canaries of one run.
+    repeated: where an output is several runs; `claim` is then for all of them.
+    resumed: how many runs with the same journal there were before the one that ended it.
+    underpowered: why the audit could not have refuted its claim, whatever the mechanism does, and
+        the remedy; None when it could, or where that is allowed.
+    request: the settings that the audit was built from, and the folder that relative files are
+        looked for in, so that it can be run again; None where they are not plain values.
+    """
+
+    name: str
+    verdict: Verdict
+    claim: PrivacyClaim
+    target: str
+    confidence: float
+    seed: int
+    certificates: tuple[Certificate, ...]
+    seconds: float
+    versions: Mapping[str, str]
+    expect: Literal["violation", "pass"] | None = None
+    warnings: tuple[str, ...] = ()
+    error: str | None = None
+    exact: tuple[ExactCertificate, ...] = ()
+    one_run: OneRunCertificate | None = None
+    repeated: Repeated | None = None
+    request: Mapping[str, Any] | None = field(default=None, repr=False)
+    underpowered: str | None = None
+    resumed: int = 0
+
+    @property
+    def decisive(self) -> Certificate | None:
+        """The certificate with the smallest p-value; None when no pair was finished."""
+        return min(self.certificates, key=lambda one: one.p_value, default=None)
+
+    @property
+    def decisive_exact(self) -> ExactCertificate | None:
+        """The same of an exact audit: the pair that is refuted, or has the largest ε."""
+        return max(self.exact, key=lambda one: (one.refuted, one.epsilon_lower), default=None)
+
+    @property
+    def point(self) -> ProfilePoint:
+        """The inequality that the decisive pair tested; the claim's own before there is one."""
+        deciding = self.decisive or self.decisive_exact or self.one_run
+        return self.claim.point() if deciding is None else deciding.point
+
+    @property
+    def by_pair(self) -> tuple[AnyCertificate, ...]:
+        """The certificates, of whichever kind they are."""
+        one_run = () if self.one_run is None else (self.one_run,)
+        return self.certificates or self.exact or one_run
+
+    @property
+    def _comparable(self) -> list[AnyCertificate]:
+        """The pairs that tested the same inequality as the decisive one, usually all."""
+        return [one for one in self.by_pair if one.point == self.point]
+
+    @property
+    def p_value(self) -> float:
+        """Of the claim on all pairs (Bonferroni); 1 when no pair was finished. Of an exact audit,
+        where chance has no part, 0 when the claim fails and 1 when it does not."""
+        if self.one_run is not None:
+            return self.one_run.p_value
+        if self.decisive is None:
+            return 0.0 if any(one.refuted for one in self.exact) else 1.0
+        return min(1.0, len(self.certificates) * self.decisive.p_value)
+
+    @property
+    def epsilon_lower(self) -> float:
+        """The best lower bound over the pairs for ε at the δ of `point`, valid at `confidence`."""
+        return max((one.epsilon_lower for one in self._comparable), default=0.0)
+
+    @property
+    def delta_lower(self) -> float:
+        """The best lower bound over the pairs for δ at the ε of `point`, valid at `confidence`."""
+        return max((one.delta_lower for one in self._comparable), default=0.0)
+
+    @property
+    def draws(self) -> int:
+        """Draws made over all pairs, both arms."""
+        return sum(one.draws for one in self.certificates)
+
+    @property
+    def meets_expectation(self) -> bool:
+        """Whether `expect` was met; True when nothing was expected and no violation found."""
+        wanted = Verdict.VIOLATION if self.expect == "violation" else Verdict.NO_VIOLATION_FOUND
+        return self.verdict is wanted
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """A moment of a running audit, for a progress display.
+
+    draws of budget; rate in draws a second; wealth and epsilon_lower as they stand (the bound is
+    valid at every moment, docs/method.md §4); remaining: seconds left at this rate.
+    """
+
+    name: str
+    pair: str
+    draws: int
+    budget: int
+    rate: float
+    wealth: float
+    epsilon_lower: float
+    remaining: float

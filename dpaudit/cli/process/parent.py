@@ -1,0 +1,263 @@
+"""A second process that watches over the one that audits: however that one ends, its exit code says
+a verdict only where dpaudit reached one.
+
+The first process forks before it imports much, so that it is small and takes a millisecond. The
+child is the program; the parent passes signals on, shows what mechanisms print, and exits with the
+code that the child has left in memory that both share.
+"""
+
+from __future__ import annotations
+
+import mmap
+import os
+import select
+import signal
+import sys
+from contextlib import suppress
+from types import FrameType
+
+from dpaudit.cli.process.chatter import Chatter
+
+FAILURE = 3
+# Signals that ask the program to end, for which the child saves what it has.
+REQUESTS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+_PIECE = 1 << 16
+_SHOW_CURSOR = b"\x1b[?25h"
+
+
+class _Shared:
+    """What the child leaves for the parent: its exit code, which audit is under way, and the file
+    that holds what would have gone to standard output in the end."""
+
+    _TEXT = 2048
+
+    def __init__(self) -> None:
+        self._memory = mmap.mmap(-1, 1 + 2 * self._TEXT)
+
+    @property
+    def code(self) -> int | None:
+        """The exit code; None while the child has not come to its end."""
+        return self._memory[0] - 1 if self._memory[0] else None
+
+    @code.setter
+    def code(self, code: int) -> None:
+        self._memory[0] = code + 1
+
+    def text(self, number: int) -> str:
+        start = 1 + number * self._TEXT
+        kept: bytes = self._memory[start : start + self._TEXT]
+        return kept.rstrip(b"\0").decode(errors="replace")
+
+    def put(self, number: int, text: str) -> None:
+        start = 1 + number * self._TEXT
+        data = text.encode(errors="replace")[: self._TEXT]
+        self._memory[start : start + self._TEXT] = data.ljust(self._TEXT, b"\0")
+
+
+class _Link:
+    """The child's side."""
+
+    def __init__(self, shared: _Shared, chatter: int) -> None:
+        self.owner, self.shared, self.chatter = os.getpid(), shared, chatter
+
+
+_AUDIT, _FILE = 0, 1
+_link: _Link | None = None
+
+
+def begin() -> None:
+    """Fork: return in the child, which goes on with the program; the parent never returns.
+
+    Where no process can be had, return in the only one.
+    """
+    if not hasattr(os, "fork"):
+        return
+    shared = _Shared()
+    reading, writing = os.pipe()
+    # No signal may come between the fork and the moment at which both know what to do with it.
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {*REQUESTS, signal.SIGCHLD})
+    try:
+        child = os.fork()
+    except OSError:  # too many processes
+        child = -1
+    if child > 0:
+        os.close(writing)
+        os._exit(_Watch(child, reading, shared).until_the_end(before))
+    os.close(reading)
+    if child == 0:
+        _set_link(_Link(shared, writing))
+    else:
+        os.close(writing)
+    signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+def end_with_parent() -> None:
+    """Have the system kill this process when the one that watches it is killed, where it can."""
+    link = _own_link()
+    if link is None or sys.platform != "linux":
+        return
+    # Later than the fork, when the program has imported it anyway.
+    import ctypes
+
+    parent = os.getppid()
+    ctypes.CDLL(None).prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG
+    if os.getppid() != parent:
+        os._exit(FAILURE)
+
+
+def leave(code: int) -> None:
+    """Say that the program ends with this exit code, whatever happens to the process after that."""
+    link = _own_link()
+    if link is not None:
+        link.shared.code = code
+
+
+def say_audit(words: str) -> None:
+    """Say what is under way, for the message about a process that ended."""
+    link = _own_link()
+    if link is not None:
+        link.shared.put(_AUDIT, words)
+
+
+def say_file(path: str) -> None:
+    """Name the file that is to be shown and removed if the program does not come to its end."""
+    link = _own_link()
+    if link is not None:
+        link.shared.put(_FILE, path)
+
+
+def is_watched() -> bool:
+    """Return whether there is somebody to say it to."""
+    return _own_link() is not None
+
+
+def chatter() -> int:
+    """Return the descriptor for what mechanisms print: the parent's, or standard error."""
+    link = _own_link()
+    return 2 if link is None else link.chatter
+
+
+def end_at_once(number: int, _: FrameType | None) -> None:
+    """End this process: there is nothing yet, or nothing any more, that must be saved."""
+    _show(b"interrupted\n")
+    leave(128 + number)
+    os._exit(128 + number)
+
+
+def _set_link(link: _Link) -> None:
+    global _link
+    _link = link
+
+
+def _own_link() -> _Link | None:
+    """Return the link, but not in processes that a mechanism has forked."""
+    return _link if _link is not None and _link.owner == os.getpid() else None
+
+
+class _Watch:
+    """The parent's side."""
+
+    def __init__(self, child: int, reading: int, shared: _Shared) -> None:
+        self._child, self._reading, self._shared = child, reading, shared
+        self._asked: int | None = None
+        self._chatter = Chatter()
+
+    def until_the_end(self, mask: set[signal.Signals] | set[int]) -> int:
+        """Wait for the child; return the exit code of the program."""
+        awake, waking = os.pipe()
+        os.set_blocking(waking, False)
+        signal.set_wakeup_fd(waking, warn_on_full_buffer=False)
+        for number in REQUESTS:
+            if signal.getsignal(number) is not signal.SIG_IGN:
+                signal.signal(number, self._pass_on)
+        signal.signal(signal.SIGCHLD, lambda *_: None)
+        signal.pthread_sigmask(signal.SIG_SETMASK, mask)
+        status = self._ended(awake)
+        os.set_blocking(self._reading, False)
+        while self._relay():
+            pass
+        _show(self._chatter.summary())
+        return self._code(os.waitstatus_to_exitcode(status))
+
+    def _pass_on(self, number: int, _: FrameType | None) -> None:
+        # The child may have it already, from a terminal that sends it to both; it counts once.
+        self._asked = number
+        with suppress(ProcessLookupError):
+            os.kill(self._child, number)
+
+    def _ended(self, awake: int) -> int:
+        poll = select.poll()
+        poll.register(awake, select.POLLIN)
+        poll.register(self._reading, select.POLLIN)
+        while True:
+            ended, status = os.waitpid(self._child, os.WNOHANG)
+            if ended:
+                return status
+            for ready, _ in poll.poll():
+                if ready == awake:
+                    os.read(awake, _PIECE)
+                elif not self._relay():
+                    poll.unregister(self._reading)
+
+    def _relay(self) -> bool:
+        """Show what the mechanism prints; return whether more may come."""
+        try:
+            data = os.read(self._reading, _PIECE)
+        except BlockingIOError:
+            return False
+        _show(self._chatter.heard(data))
+        return bool(data)
+
+    def _code(self, status: int) -> int:
+        code = self._shared.code
+        if code is not None:
+            return code
+        asked = self._asked if -status not in REQUESTS else -status
+        if asked is not None:
+            return 128 + asked
+        self._show_what_was_kept()
+        if os.isatty(2):
+            _show(_SHOW_CURSOR)  # the progress display had hidden it
+        _show(f"error: {self._words(status)}\n".encode())
+        return FAILURE
+
+    def _show_what_was_kept(self) -> None:
+        path = self._shared.text(_FILE)
+        if not path:
+            return
+        try:
+            with open(path, "rb") as file:  # noqa: PTH123  # pathlib is more than all this process has
+                data = file.read()
+            os.unlink(path)  # noqa: PTH108
+            while data:
+                data = data[os.write(1, data) :]
+        except OSError as error:
+            _show(f"error: what was finished cannot be shown: {error.strerror}\n".encode())
+
+    def _words(self, status: int) -> str:
+        audit = self._shared.text(_AUDIT)
+        how = _how(status)
+        if not audit:
+            return f"the process of dpaudit ended before it was done ({how})"
+        return (
+            f"{audit}: the process that audits ended without a verdict ({how}); the mechanism, or "
+            "a library that it uses, has ended it, or somebody else: with isolate: true "
+            "(--isolate) such an end of the mechanism is an outcome"
+        )
+
+
+def _how(status: int) -> str:
+    if status >= 0:
+        return f"exit code {status}"
+    try:
+        name = signal.Signals(-status).name
+    except ValueError:
+        return f"signal {-status}"
+    wants_memory = ", which the system also sends when memory is short"
+    return name + (wants_memory if -status == signal.SIGKILL else "")
+
+
+def _show(data: bytes) -> None:
+    with suppress(OSError):  # nobody can be told
+        while data:
+            data = data[os.write(2, data) :]

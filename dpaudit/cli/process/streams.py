@@ -1,0 +1,105 @@
+"""Standard output is for results, standard error for the rest: what becomes of what cannot be
+written, and of what mechanisms print."""
+
+from __future__ import annotations
+
+import errno
+import io
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager, redirect_stdout, suppress
+from typing import Any, TextIO
+
+from dpaudit.cli.process import parent as watching
+from dpaudit.errors import DpauditError, UsageError
+
+
+class OutputError(DpauditError):
+    """Standard output takes no more: whatever came out, it was not told."""
+
+
+class _Output(io.FileIO):
+    """Says what is wrong in words; for a reader that has gone there is a BrokenPipeError."""
+
+    def write(self, data: Any) -> int:
+        try:
+            return super().write(data)
+        except BrokenPipeError:
+            raise
+        except OSError as error:
+            raise OutputError(f"cannot write to standard output: {_reason(error)}") from error
+
+
+class _Messages(io.FileIO):
+    """Loses what cannot be written: a verdict does not depend on who reads its messages."""
+
+    def write(self, data: Any) -> int:
+        with suppress(OSError):
+            # None stands for a stream that would have to be waited for.
+            return super().write(data) or len(data)
+        return len(data)
+
+
+def _reason(error: OSError) -> str:
+    return "it is closed" if error.errno == errno.EBADF else str(error.strerror)
+
+
+def prepare() -> None:
+    """Make the standard streams of this process those of the program."""
+    sys.stdout = _text(_Output(1, "w", closefd=False), sys.stdout, line_buffering=False)
+    sys.stderr = _text(_Messages(2, "w", closefd=False), sys.stderr, line_buffering=True)
+
+
+def check_open() -> None:
+    """Raise UsageError when standard output is closed, before any work is done for it."""
+    try:
+        os.write(sys.stdout.fileno(), b"")
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        raise UsageError(
+            f"cannot write to standard output: {_reason(error)}; for the exit code alone, give "
+            "> /dev/null"
+        ) from error
+
+
+def abandon_output() -> None:
+    """Let go of what could not be written: Python would complain once more on its way out."""
+    with suppress(OSError, ValueError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+@contextmanager
+def set_apart() -> Iterator[TextIO]:
+    """Yield standard output, for results alone: meanwhile what anything else prints there, in
+    Python or not, in this process or those that it starts, goes to standard error."""
+    own = sys.stdout
+    try:
+        number = own.fileno()
+    except (OSError, ValueError):  # not a file, such as in a test
+        with redirect_stdout(sys.stderr):
+            yield own
+        return
+    own.flush()
+    kept = os.dup(number)
+    results = _text(_Output(kept, "w"), own, line_buffering=False)
+    os.dup2(watching.chatter(), number)
+    try:
+        yield results
+    finally:
+        for stream in (results, own):  # whoever has something to complain of has done so
+            with suppress(OSError, ValueError, OutputError):
+                stream.flush()
+        with suppress(OSError):
+            os.dup2(kept, number)
+        with suppress(OSError, ValueError, OutputError):
+            results.close()
+
+
+def _text(raw: io.FileIO, like: TextIO | None, *, line_buffering: bool) -> TextIO:
+    # A terminal that lacks ε shows a question mark, instead of an error and no verdict.
+    encoding = getattr(like, "encoding", None) or "utf-8"
+    line_buffering = line_buffering or raw.isatty()
+    buffered = io.BufferedWriter(raw)
+    return io.TextIOWrapper(buffered, encoding, errors="replace", line_buffering=line_buffering)

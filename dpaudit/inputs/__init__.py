@@ -1,0 +1,1 @@
+"""What users write and files hold, as Python values."""

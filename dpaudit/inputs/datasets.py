@@ -1,0 +1,162 @@
+"""Datasets: values, files (`@rows.csv`) and objects (`import:my.data:frame`)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from dpaudit.errors import DatasetError, DpauditError, did_you_mean
+from dpaudit.inputs.csv_files import read_columns, read_rows
+from dpaudit.inputs.files import TOO_DEEP, near_file, read_npy
+from dpaudit.inputs.frames import LIBRARIES, frame
+from dpaudit.inputs.json_values import DuplicateKey, parse_json
+from dpaudit.inputs.values import IMPORT, resolved, written
+
+Reader = Callable[[Path], Any]
+
+FILE = "@"
+ARRAYS = ("array", "numpy")
+FORMS = (*ARRAYS, *LIBRARIES)
+
+
+def parse_dataset(text: str) -> Any:
+    """Return the value of a command-line argument: JSON, else YAML, `@file` or `import:path`.
+
+    References stay text, for `load_dataset`. Raises DatasetError when it is neither.
+    """
+    if text.startswith((FILE, IMPORT)):
+        return text
+    if not text.strip():
+        raise DatasetError("the dataset is empty; write null if None is meant, '\"\"' for no text")
+    try:
+        return parse_json(text)
+    except DuplicateKey as error:
+        raise DatasetError(f"dataset {_short(text)!r}: {error}") from None
+    except ValueError:
+        return _parse_yaml(text, f"dataset {_short(text)!r}")
+    except RecursionError:
+        raise DatasetError(f"dataset {_short(text)!r} is {TOO_DEEP}") from None
+
+
+def check_no_file(text: str) -> None:
+    """Raise DatasetError for the name of a file that is there; in quotes it is a mere text."""
+    if Path(text).suffix.lower() in READERS and Path(text).is_file():
+        raise DatasetError(
+            f"{_short(text)!r} is the name of a file; did you mean @{text}? (For the text itself, "
+            f"write '\"{text}\"'.)"
+        )
+
+
+def load_dataset(
+    value: Any, *, form: str | None = None, base: Path | None = None, elsewhere: bool = False
+) -> Any:
+    """Return the dataset that a parsed value stands for.
+
+    value: `@file` is read (.json, .yaml, .csv, .npy; relative to the working directory, then to
+    `base`) and is what the file holds; `@@text` is the string `@text`. Anything else is the dataset
+    itself, but for tuples and import paths in it, as `values.written` has them; a function that is
+    imported is called.
+    form: `array` (or `numpy`), `pandas` or `polars`; None: as it is.  elsewhere: leave it to the
+    process that the mechanism is in to make a data frame.
+    Raises DatasetError, or TargetError for a wrong import.
+    """
+    if form is not None and form in LIBRARIES:
+        found = _dereferenced(value, base, {".csv": read_columns})
+        return frame(found, form, repr(_short(value)), elsewhere=elsewhere)
+    dataset = _dereferenced(value, base, {})
+    return _array(dataset, value) if form in ARRAYS else dataset
+
+
+def find_file(name: str, base: Path | None) -> Path | None:
+    """Return the file of that name in the working directory, else in `base`; None for neither."""
+    places = [Path(name)] if base is None else [Path(name), base / name]
+    return next((place for place in places if place.is_file()), None)
+
+
+def _dereferenced(value: Any, base: Path | None, readers: Mapping[str, Reader]) -> Any:
+    if isinstance(value, str) and value.startswith(FILE + FILE):
+        return value[1:]
+    if isinstance(value, str) and value.startswith(FILE):
+        return _read(value[1:], base, {**READERS, **readers})
+    return resolved(written(value, base), calls=True)
+
+
+def _read(name: str, base: Path | None, readers: Mapping[str, Reader]) -> Any:
+    reader = readers.get(Path(name).suffix.lower())
+    if reader is None:
+        near = "" if Path(name).suffix else near_file(Path(name))
+        raise DatasetError(
+            f"dataset @{name}: files of type {Path(name).suffix or 'unknown'!r} are not read; "
+            f"known: {', '.join(readers)}.{near or did_you_mean(Path(name).suffix, readers)}"
+        )
+    file = find_file(name, base)
+    if file is None:
+        raise DatasetError(f"dataset @{name}: there is no such file{_near(name, base)}")
+    try:
+        return reader(file)
+    except DpauditError as error:
+        raise DatasetError(f"dataset @{name}: {error}") from error
+    except (OSError, UnicodeDecodeError) as error:
+        raise DatasetError(f"dataset @{name} cannot be read: {error}") from error
+
+
+def _near(name: str, base: Path | None) -> str:
+    places = [Path(name)] if base is None else [Path(name), base / name]
+    where = " or ".join(dict.fromkeys(str(place.parent.resolve()) for place in places))
+    return f" in {where}.{next(filter(None, map(near_file, places)), '')}"
+
+
+def _read_json(file: Path) -> Any:
+    try:
+        return parse_json(file.read_text("utf-8-sig"))
+    except DuplicateKey as error:
+        raise DatasetError(str(error)) from None
+    except ValueError as error:
+        raise DatasetError(f"not valid JSON: {error}") from None
+    except RecursionError:
+        raise DatasetError(f"it is {TOO_DEEP}") from None
+
+
+def _read_yaml(file: Path) -> Any:
+    return _parse_yaml(file.read_text("utf-8-sig"), "the file")
+
+
+def _parse_yaml(text: str, name: str) -> Any:
+    # YAML takes 20 ms to import, which a plain number on the command line need not pay.
+    from dpaudit.inputs.yaml_values import YamlError, parse_yaml
+
+    try:
+        return parse_yaml(text)
+    except YamlError as error:
+        line = "" if error.line is None else f" (line {error.line})"
+        raise DatasetError(f"{name} is neither JSON nor plain YAML: {error}{line}") from None
+
+
+READERS: Mapping[str, Reader] = {
+    ".json": _read_json,
+    ".yaml": _read_yaml,
+    ".yml": _read_yaml,
+    ".csv": read_rows,
+    ".npy": read_npy,
+}
+
+
+def _array(dataset: Any, value: Any) -> Any:
+    try:
+        array = np.asarray(dataset)
+    except ValueError as error:
+        raise DatasetError(f"dataset {_short(value)!r} is no array: {error}") from None
+    if array.dtype == object:
+        raise DatasetError(
+            f"dataset {_short(value)!r} is no array of numbers (as: array); "
+            f"it holds {type(array.ravel()[0]).__name__ if array.size else 'nothing'} values"
+        )
+    return array
+
+
+def _short(value: Any, width: int = 60) -> str:
+    text = value if isinstance(value, str) else repr(value)
+    return text if len(text) <= width else f"{text[: width - 1]}…"

@@ -1,0 +1,321 @@
+"""Files of draws made elsewhere: NumPy arrays, CSV, JSON lines and Parquet, one draw a row."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpaudit.errors import DatasetError, did_you_mean
+from dpaudit.inputs.files import TOO_DEEP, near_file, read_npy
+from dpaudit.inputs.json_values import DuplicateKey, parse_json
+from dpaudit.stats.one_run import Guesses
+
+Raw = list[Any] | NDArray[Any]
+# Of one column: its values. Named columns of equal length are a table.
+Columns = dict[str, Raw]
+
+_ARMS: Mapping[Any, bool] = {1: True, 2: False, "1": True, "2": False, "d1": True, "d2": False}
+_IN, _OUT, _ABSTAINED = (1, "1", True), (0, -1, "0", "-1", False), (None, "")
+INCLUDED, GUESS = "included", "guess"
+_SHOWN = 60
+
+
+def read_pair(first: Path, second: Path) -> tuple[Raw, Raw]:
+    """Return the draws of d1 and of d2, from a file of each. Raises DatasetError."""
+    one, other = _read(first), _read(second)
+    _check_alike(first, second, one, other)
+    if isinstance(one, dict) and isinstance(other, dict):
+        _check_names(first, one)
+        return _rows(one), _rows({name: other[name] for name in one})
+    return _outcomes(one), _outcomes(other)
+
+
+def read_arms(file: Path, column: str) -> tuple[Raw, NDArray[np.bool_]]:
+    """Return all draws of one file in order, and which are of d1, as one of its columns says.
+
+    The column holds 1 for d1 and 2 for d2. Raises DatasetError.
+    """
+    table = _named(file, _read(file))
+    arms = _column(file, table, column)
+    rest = {name: values for name, values in table.items() if name != column}
+    if not rest:
+        raise DatasetError(f"{file} has the column {column!r} only; add one with the outcomes")
+    _check_names(file, rest)
+    is_d1 = [_arm(file, column, value) for value in _plain(arms)]
+    return _rows(rest), np.array(is_d1, dtype=bool)
+
+
+def read_guesses(file: Path) -> Guesses:
+    """Return how many canaries, guesses and right guesses a file holds, a canary a row.
+
+    Column `included`: 1 or 0; column `guess`: 1, 0, or empty where nothing was guessed.
+    """
+    table = _named(file, _read(file))
+    included = [_choice(file, INCLUDED, one) for one in _plain(_column(file, table, INCLUDED))]
+    guesses = [
+        None if one in _ABSTAINED or one != one else _choice(file, GUESS, one)
+        for one in _plain(_column(file, table, GUESS))
+    ]
+    made = [(one, guess) for one, guess in zip(included, guesses, strict=True) if guess is not None]
+    return Guesses(len(included), len(made), sum(one is guess for one, guess in made))
+
+
+def _read(file: Path) -> Raw | Columns:
+    reader = _READERS.get(file.suffix.lower())
+    if reader is None:
+        raise DatasetError(
+            f"{file}: files of type {file.suffix or 'unknown'!r} are not read; known: "
+            f"{', '.join(_READERS)}.{did_you_mean(file.suffix, _READERS)}"
+        )
+    try:
+        found = reader(file)
+    except FileNotFoundError:
+        raise DatasetError(f"there is no file {str(file)!r}.{near_file(file)}") from None
+    except DatasetError as error:
+        raise DatasetError(f"{file}: {error}") from error.__cause__
+    except (OSError, UnicodeDecodeError) as error:
+        raise DatasetError(f"{file} cannot be read: {error}") from error
+    if _size(found) == 0:
+        raise DatasetError(f"{file} is empty; it must hold one draw a row")
+    return found
+
+
+def _size(found: Raw | Columns) -> int:
+    return len(next(iter(found.values()), [])) if isinstance(found, dict) else len(found)
+
+
+def _read_npy(file: Path) -> Raw | Columns:
+    array = read_npy(file)
+    if array.ndim == 0:
+        raise DatasetError("the array has no rows; give one outcome a row")
+    if array.dtype.names:
+        return {name: array[name] for name in array.dtype.names}
+    return array
+
+
+def _read_csv(file: Path) -> Columns:
+    delimiter = "\t" if file.suffix.lower() == ".tsv" else ","
+    with file.open(encoding="utf-8-sig", newline="") as stream:
+        rows = csv.reader(stream, delimiter=delimiter)
+        header = _header(next(rows, []))
+        body = list(_checked(rows, header))
+    columns = zip(*body, strict=True) if body else ([] for _ in header)
+    return {name: _values(column) for name, column in zip(header, columns, strict=True)}
+
+
+def _header(cells: list[str]) -> list[str]:
+    names = [cell.strip() for cell in cells]
+    if names and all(map(_is_number, names)):
+        raise DatasetError(
+            f"the first line holds numbers ({_short(','.join(names))}), not the names of the "
+            "columns; put a line with names in front"
+        )
+    for name in names:
+        if names.count(name) > 1:
+            raise DatasetError(f"the column {name!r} is there twice; give each its own name")
+    return names
+
+
+def _checked(rows: Iterator[list[str]], header: list[str]) -> Iterator[list[str]]:
+    for number, row in enumerate(rows, start=2):
+        if not row:
+            continue
+        if len(row) != len(header):
+            raise DatasetError(
+                f"line {number} has {len(row)} cells, the header has {len(header)}; "
+                "every row must have a cell for each column"
+            )
+        yield row
+
+
+def _values(column: Sequence[str]) -> Raw:
+    """Return cells as numbers if all are, else as numbers, text and None for the empty ones."""
+    if not any("_" in cell for cell in column):  # Python would read 1_000 as a number
+        try:
+            return np.array(column, dtype=np.float64)
+        except ValueError:
+            pass
+    return [_cell(cell.strip()) for cell in column]
+
+
+def _cell(text: str) -> Any:
+    if _is_number(text):
+        return float(text)
+    return text or None
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return "_" not in text
+
+
+def _read_jsonl(file: Path) -> list[Any]:
+    with file.open(encoding="utf-8-sig") as stream:
+        return [_json(number, line) for number, line in enumerate(stream, start=1) if line.strip()]
+
+
+def _json(number: int, line: str) -> Any:
+    try:
+        return parse_json(line)
+    except DuplicateKey as error:
+        raise DatasetError(f"line {number}: {error}") from None
+    except ValueError as error:
+        raise DatasetError(f"line {number} is not valid JSON: {error}") from None
+    except RecursionError:
+        raise DatasetError(f"line {number} is {TOO_DEEP}") from None
+
+
+def _read_parquet(file: Path) -> Columns:
+    if not file.is_file():
+        raise FileNotFoundError(file)
+    try:
+        import pyarrow
+        from pyarrow import parquet
+    except ImportError:
+        raise DatasetError(
+            "Parquet needs pyarrow: pip install pyarrow, or save the outcomes as .npy"
+        ) from None
+    try:
+        table = parquet.read_table(file)
+    except pyarrow.ArrowException as error:
+        raise DatasetError(f"not a Parquet file: {error}") from error
+    return {name: _arrow(table.column(name)) for name in table.column_names}
+
+
+def _arrow(column: Any) -> Raw:
+    """Return a column as an array where it is of plain numbers, else as Python's own values."""
+    if column.null_count == 0 and str(column.type) in _ARROW_NUMBERS:
+        return np.asarray(column.to_numpy())
+    values: list[Any] = column.to_pylist()
+    return values
+
+
+_ARROW_NUMBERS = (
+    "bool",
+    "float",
+    "double",
+    *(f"{u}int{n}" for u in ("", "u") for n in (8, 16, 32)),
+)
+_READERS: Mapping[str, Callable[[Path], Raw | Columns]] = {
+    ".npy": _read_npy,
+    ".csv": _read_csv,
+    ".tsv": _read_csv,
+    ".jsonl": _read_jsonl,
+    ".ndjson": _read_jsonl,
+    ".parquet": _read_parquet,
+}
+
+
+def _check_alike(first: Path, second: Path, one: Raw | Columns, other: Raw | Columns) -> None:
+    """Raise when two files cannot hold draws of the same mechanism."""
+    shapes = [_shape(one), _shape(other)]
+    if shapes[0] != shapes[1]:
+        raise DatasetError(
+            f"{first} holds {shapes[0]} and {second} {shapes[1]}; "
+            "both must hold outcomes of the same mechanism"
+        )
+
+
+def _shape(found: Raw | Columns) -> str:
+    """Return in words what a row is."""
+    if isinstance(found, dict):
+        return f"the columns {', '.join(sorted(found))}"
+    if isinstance(found, np.ndarray) and found.ndim > 1:
+        return f"arrays of shape {found.shape[1:]}".replace(",)", ")")
+    return "JSON values" if isinstance(found, list) else "single values"
+
+
+def _check_names(file: Path, table: Columns) -> None:
+    """Raise for a column of outcomes that has no name, as the index that pandas writes."""
+    if len(table) > 1 and "" in table:
+        place = list(table).index("") + 1
+        raise DatasetError(
+            f"{file}: column {place} has no name; leave it out if it only numbers the rows "
+            "(pandas: to_csv(..., index=False)), else name it in the first line"
+        )
+
+
+def _named(file: Path, found: Raw | Columns) -> Columns:
+    """Return a table with named columns."""
+    if isinstance(found, dict):
+        return found
+    if isinstance(found, list) and all(isinstance(row, dict) for row in found):
+        names = dict.fromkeys(name for row in found for name in row)
+        return {name: [row.get(name) for row in found] for name in names}
+    raise DatasetError(
+        f"{file} has no named columns; give .csv, .parquet, .jsonl with an object a line, or .npy "
+        "of a structured array"
+    )
+
+
+def _column(file: Path, table: Columns, name: str) -> Raw:
+    if name not in table:
+        raise DatasetError(
+            f"{file} has no column {name!r}; it has {', '.join(table)}.{did_you_mean(name, table)}"
+        )
+    return table[name]
+
+
+def _outcomes(found: Raw | Columns) -> Raw:
+    return _rows(found) if isinstance(found, dict) else found
+
+
+def _rows(table: Columns) -> Raw:
+    """Return a table as outcomes: the values of its only column, else a structured array."""
+    columns = list(table.values())
+    if len(columns) == 1:
+        return columns[0]
+    kinds = [
+        (name, values.dtype if isinstance(values, np.ndarray) else object, _inner(values))
+        for name, values in table.items()
+    ]
+    rows = np.empty(len(columns[0]), dtype=kinds)
+    for name, values in table.items():
+        rows[name] = values if isinstance(values, np.ndarray) else _objects(values)
+    return rows
+
+
+def _inner(values: Raw) -> tuple[int, ...]:
+    return values.shape[1:] if isinstance(values, np.ndarray) else ()
+
+
+def _objects(values: list[Any]) -> NDArray[Any]:
+    array = np.empty(len(values), dtype=object)
+    array[:] = values
+    return array
+
+
+def _plain(values: Raw) -> list[Any]:
+    return values.tolist() if isinstance(values, np.ndarray) else values
+
+
+def _arm(file: Path, column: str, value: Any) -> bool:
+    found = _ARMS.get(value) if isinstance(value, str | int | float) else None
+    if found is None or isinstance(value, bool):
+        raise DatasetError(
+            f"{file}: the column {column!r} holds {_short(repr(value))}; "
+            "it must hold 1 for draws of d1 and 2 for draws of d2"
+        )
+    return found
+
+
+def _choice(file: Path, column: str, value: Any) -> bool:
+    if isinstance(value, str | int | float) and value in (*_IN, *_OUT):
+        return value in _IN
+    empty = ", or empty where nothing was guessed" if column == GUESS else ""
+    raise DatasetError(
+        f"{file}: the column {column!r} holds {_short(repr(value))}; it must hold 1 (in) or 0 "
+        f"(out){empty}"
+    )
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= _SHOWN else f"{text[: _SHOWN - 1]}…"

@@ -1,0 +1,1 @@
+"""Outcomes in ordered levels: how they are cut, and the frozen rule on them."""

@@ -1,0 +1,222 @@
+"""A finite partition of one column: intervals of numbers, then labels. Made without the inputs.
+
+Which input a draw came from is not looked at, so that cells cannot overfit.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpaudit.levels.digitiser import Digitiser
+from dpaudit.outcomes import ABSENT, KIND, RAISED, Column, number_word
+from dpaudit.outcomes.units import number_writer
+
+FloatArray = NDArray[np.float64]
+
+LARGEST = 256
+_DRAWS_PER_CELL = 24
+_TAIL = 0.02
+_WORDS = 6
+_LONGEST_WORD = 60
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Cells:
+    """Intervals `[edge, next edge)` of the numbers in rising order, then one cell a label, then one
+    for every label that was not seen.
+
+    values: what a number is given, by interval (its own index, or a level); label_values: the
+    same for labels, with a last entry for unseen ones.
+    """
+
+    name: str
+    edges: FloatArray
+    labels: tuple[str, ...]
+    values: NDArray[Any]
+    label_values: NDArray[Any]
+    digitise: Digitiser = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "digitise", Digitiser(self.edges, self.values))
+
+    @property
+    def intervals(self) -> int:
+        return len(self.edges) + 1
+
+    def __call__(self, column: Column) -> NDArray[Any]:
+        """Return the value of every entry."""
+        if column.codes is None:
+            return self.digitise(column.numbers)
+        found = self.digitise(np.where(column.codes > 0, 0.0, column.numbers))
+        unseen = self.label_values[-1]
+        known = dict(zip(self.labels, self.label_values[:-1], strict=True))
+        by_code = np.array(
+            [0, *(known.get(label, unseen) for label in column.labels)], dtype=found.dtype
+        )
+        return np.where(column.codes > 0, by_code[column.codes], found)
+
+    def with_values(self, values: NDArray[Any]) -> Cells:
+        """Return the partition with other values: (intervals + labels + 1,); equal neighbours
+        become one interval."""
+        numeric, labels = values[: self.intervals], values[self.intervals :]
+        kept = numeric[1:] != numeric[:-1]
+        merged = np.concatenate([numeric[:1], numeric[1:][kept]])
+        return Cells(self.name, self.edges[kept], self.labels, merged, labels)
+
+    def words(self, chosen: NDArray[np.bool_]) -> str:
+        """Return in words the event that the value of an entry is chosen, e.g. `output ≤ 0.13`.
+
+        chosen: by value.
+        """
+        unseen = self.label_values[-1]
+        name = self.name.removeprefix(KIND)
+        # Numbers that count as unseen are among "anything else".
+        numeric = chosen[self.values] & (self.values != unseen)
+        found = chosen[self.label_values[:-1]]
+        if self._is_all_but_the_gap(numeric | (self.values == unseen), found):
+            return f"{name} is present"
+        parts = [_interval_words(name, low, high) for low, high in self._runs(numeric)]
+        every = [label for label, one in zip(self.labels, found, strict=True) if one]
+        raised = [label for label in every if label.startswith(RAISED)]
+        labels = [label for label in every if label not in raised]
+        parts += [f"{label.removeprefix(RAISED)} is raised" for label in raised]
+        if chosen[unseen]:
+            parts.append("anything else")
+        return _joined(name, parts, [shortened(label) for label in labels])
+
+    def _is_all_but_the_gap(self, numeric: NDArray[np.bool_], found: NDArray[np.bool_]) -> bool:
+        """Return whether what is chosen is that there is an entry, whatever it is."""
+        there = np.array([label != ABSENT for label in self.labels], dtype=bool)
+        return not there.all() and bool(numeric.all() and (found == there).all())
+
+    def _runs(self, numeric: NDArray[np.bool_]) -> list[tuple[float, float]]:
+        bounds = np.concatenate([[-np.inf], self.edges, [np.inf]])
+        padded = np.concatenate([[False], numeric, [False]])
+        starts = np.flatnonzero(padded[1:] & ~padded[:-1])
+        ends = np.flatnonzero(~padded[1:] & padded[:-1])
+        return [(float(bounds[i]), float(bounds[j])) for i, j in zip(starts, ends, strict=True)]
+
+
+def make_cells(column: Column, limit: int = LARGEST) -> Cells:
+    """Return cells for a column of selection draws: one a value when there are few, else quantiles
+    refined in both tails, in which frequent values stand alone."""
+    numbers = column.numbers if column.codes is None else column.numbers[column.codes == 0]
+    edges = _edges(np.sort(numbers), limit) if len(numbers) else np.empty(0)
+    labels = _frequent_labels(column)
+    intervals = len(edges) + 1
+    values = np.arange(intervals, dtype=np.intp)
+    label_values = np.arange(intervals, intervals + len(labels) + 1, dtype=np.intp)
+    return Cells(column.name, edges, labels, values, label_values)
+
+
+def _frequent_labels(column: Column, limit: int = 4096) -> tuple[str, ...]:
+    """Return the labels seen at least twice, the most frequent first."""
+    if column.codes is None:
+        return ()
+    counts = np.bincount(column.codes, minlength=len(column.labels) + 1)[1:]
+    order = np.argsort(-counts, kind="stable")[:limit]
+    return tuple(column.labels[i] for i in order if counts[i] >= 2)
+
+
+def _edges(ordered: FloatArray, limit: int) -> FloatArray:
+    starts = np.flatnonzero(np.concatenate([[True], ordered[1:] != ordered[:-1]]))
+    distinct, counts = ordered[starts], np.diff(np.append(starts, len(ordered)))
+    if len(distinct) <= min(limit // 2, max(2, len(ordered) // 2)):
+        return _around(distinct)
+    bins = int(np.clip(len(ordered) // _DRAWS_PER_CELL, 8, limit))
+    frequent = distinct[counts >= max(4, len(ordered) / bins)]
+    places = np.floor(_quantiles(bins, len(ordered)) * len(ordered)).astype(np.int64)
+    edges = _shortened(ordered, places)
+    return np.unique(np.concatenate([edges, _around(frequent)]))
+
+
+def _around(values: FloatArray) -> FloatArray:
+    """Return edges that give each value an interval of its own."""
+    with np.errstate(over="ignore"):
+        both = np.concatenate([values, np.nextafter(values, np.inf)])
+    return np.unique(both[both > -np.inf])
+
+
+def _quantiles(bins: int, draws: int) -> FloatArray:
+    """Return inner quantiles: geometrically spaced in both tails, evenly between them."""
+    first, tail = 4 / draws, bins // 8
+    if first >= _TAIL / 2 or tail < 2:
+        return np.linspace(0, 1, bins + 1)[1:-1]
+    low = np.geomspace(first, _TAIL, tail)
+    middle = np.linspace(_TAIL, 1 - _TAIL, bins - 2 * tail + 1)[1:-1]
+    return np.concatenate([low, middle, 1 - low[::-1]])
+
+
+def _shortened(ordered: FloatArray, places: NDArray[np.int64]) -> FloatArray:
+    """Return edges near the given order statistics, as short decimals that a reader can take in."""
+    places = np.unique(np.clip(places, 1, len(ordered) - 1))
+    edges = np.unique(ordered[places])
+    edges = edges[np.isfinite(edges)]
+    if len(edges) < 2:
+        return edges
+    gaps = np.diff(edges)
+    room = np.minimum(np.append(gaps, np.inf), np.insert(gaps, 0, np.inf))
+    short = [_short(float(edge), float(gap)) for edge, gap in zip(edges, room, strict=True)]
+    return np.unique(np.array(short))
+
+
+def _short(edge: float, room: float) -> float:
+    """Return the edge rounded to a tenth or less of the room around it."""
+    digits = 1 - math.floor(math.log10(room)) if room > 0 else 17
+    return round(edge, digits) if digits < 300 else edge
+
+
+def _interval_words(name: str, low: float, high: float) -> str:
+    (below, is_above), (above, is_upto) = _bound(low), _bound(high)
+    word, at_most = number_writer(name), "≤" if is_upto else "<"
+    if low == -math.inf:
+        return f"{name} is a number" if high == math.inf else f"{name} {at_most} {word(above)}"
+    if high == math.inf:
+        return f"{name} {'>' if is_above else '≥'} {word(below)}"
+    if math.nextafter(low, math.inf) == high:
+        return f"{name} is {word(low)}"
+    return f"{word(below)} {'<' if is_above else '≤'} {name} {at_most} {word(above)}"
+
+
+def _bound(edge: float) -> tuple[float, bool]:
+    """Return the number to write for an edge, and whether the edge is the next one after it."""
+    if math.isfinite(edge):
+        before = math.nextafter(edge, -math.inf)
+        if len(number_word(before)) < len(number_word(edge)):
+            return before, True
+    return edge, False
+
+
+def _joined(name: str, parts: Sequence[str], labels: Sequence[str]) -> str:
+    words = _alternatives(name, [*parts, *(f"{name} is {label}" for label in labels)])
+    return words or f"{name} is never as it was seen before"
+
+
+def _alternatives(name: str, parts: Sequence[str]) -> str:
+    """Join alternatives: `output is 1, 4 or output > 7`."""
+    points = [part.removeprefix(f"{name} is ") for part in parts if part.startswith(f"{name} is ")]
+    ranges = [part for part in parts if not part.startswith(f"{name} is ")]
+    if len(points) > _WORDS:
+        points = [*points[:_WORDS], f"{len(points) - _WORDS} more values"]
+    listed = [f"{name} is {points[0]}", *points[1:]] if points else []
+    if len(ranges) > _WORDS:
+        ranges = [*ranges[:_WORDS], f"{len(ranges) - _WORDS} more intervals"]
+    return either([*ranges, *listed])
+
+
+def shortened(word: str) -> str:
+    """Return a word of at most some sixty characters, for an output that is a long text."""
+    return word if len(word) <= _LONGEST_WORD else f"{word[: _LONGEST_WORD - 1]}…"
+
+
+def either(parts: Sequence[str]) -> str:
+    """Join alternatives: `1, 2 or 3`."""
+    if len(parts) < 2:
+        return "".join(parts)
+    return f"{', '.join(parts[:-1])} or {parts[-1]}"

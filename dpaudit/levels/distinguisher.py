@@ -1,0 +1,73 @@
+"""What was learned, frozen: a map from outcome to level, and a guess for every level."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpaudit.draws import LevelArray
+from dpaudit.levels.level_map import IntArray, LevelMap
+from dpaudit.levels.tried import ScoreDistributions, Tried
+from dpaudit.outcomes import KeyArray, Outcomes
+
+if TYPE_CHECKING:  # a worker needs no SciPy, which takes as long to import as all else
+    from dpaudit.stats.betting import Beliefs
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Distinguisher:
+    """The rule of the game: level the outcome, then guess 1, guess 2 or abstain.
+
+    attack: what found it, in words. guesses: (levels,) of 1 (d1), -1 (d2), 0 (abstain).
+    """
+
+    attack: str
+    level: LevelMap
+    guesses: IntArray
+
+    @property
+    def levels(self) -> int:
+        return self.level.levels
+
+    def __call__(self, outcomes: Outcomes) -> LevelArray:
+        """Return the level of every outcome."""
+        return self.level(outcomes)
+
+    def counts(self, outcomes: Outcomes) -> IntArray:
+        """Return how many outcomes are at each level."""
+        return self.level.counts(outcomes)
+
+    def words(self, guess: Literal[1, -1]) -> str | None:
+        """Return the event of one guess in words; None when the rule never makes it."""
+        chosen = np.asarray(self.guesses == guess)
+        return self.level.words(chosen) if chosen.any() else None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Learned:
+    """All that a round of learning leaves: the rule for the bound, and what the bettors believe.
+
+    tried: the attacks that were considered.  scores: of the one that was used, if it is a score.
+    """
+
+    distinguisher: Distinguisher
+    beliefs: Beliefs
+    tried: tuple[Tried, ...] = ()
+    scores: ScoreDistributions | None = None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class AccusedAtoms:
+    """Raw outputs to certify one by one, for the probabilistic definition.
+
+    keys: (atoms,), rising; words: by atom. for_d1, for_d2: (atoms,), whether P(s) > e^ε Q(s), or
+    Q(s) > e^ε P(s), is suspected.
+    """
+
+    keys: KeyArray
+    words: tuple[str, ...]
+    for_d1: NDArray[np.bool_]
+    for_d2: NDArray[np.bool_]

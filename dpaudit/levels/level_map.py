@@ -1,0 +1,148 @@
+"""Levels: outcomes in at most 64 groups, ordered from "surely d2" to "surely d1"."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpaudit.draws import LevelArray
+from dpaudit.levels.ramps import LEVELS
+from dpaudit.outcomes import Outcomes
+
+FloatArray = NDArray[np.float64]
+IntArray = NDArray[np.int64]
+
+FOLDS = 5
+_TAIL_LEVELS = 16
+# Draws that are levelled at a time; of many more, what lies between leaves the cache.
+PIECE = 16_384
+
+# Standard errors that a prediction from selection draws is lowered by. Picking by the raw point
+# estimate overfits, a larger penalty misses small events (docs/method.md §5).
+PENALTY = 3.5
+PENALTY_ANY_ORDER = 4.5
+# With δ = 0 by so many more: a larger event costs little then, and of all those that differ in
+# nothing but their draws the luckiest promises most.
+PENALTY_WITHOUT_DELTA = 1.0
+# By so many alone where counts were smoothed by ramps, which leaves little room for luck.
+PENALTY_RAMPED = 1.5
+# By less where the log-ratio goes along with a number or a score: two heights, known from all
+# draws, then foretell the rare outputs on which the bound depends.
+PENALTY_FOLLOWING = 0.5
+_LOOKED_AT = 2_000
+# So few cells have hardly more orders than a threshold has places.
+FEW_CELLS = 16
+
+
+class LevelMap(Protocol):
+    """Outcome to level; frozen and picklable.
+
+    levels: how many there are. The last one is for outcomes of a kind that selection never saw; it
+    stands beside the order.
+    """
+
+    @property
+    def levels(self) -> int: ...
+
+    def __call__(self, outcomes: Outcomes) -> LevelArray:
+        """Return the level of every outcome."""
+        ...
+
+    def counts(self, outcomes: Outcomes) -> IntArray:
+        """Return how many outcomes are at each level."""
+        levels = self.levels
+        return in_pieces(lambda part: np.bincount(self(part), minlength=levels), outcomes, levels)
+
+    def words(self, chosen: NDArray[np.bool_]) -> str:
+        """Return in words the event that the level is one of those chosen: (levels,) of bool."""
+        ...
+
+
+def is_continuous(numbers: FloatArray) -> bool:
+    """Return whether numbers hardly ever repeat, as far as the first few thousand tell."""
+    some = numbers[:_LOOKED_AT]
+    return len(np.unique(some)) > len(some) / 2
+
+
+def folds(size: int) -> IntArray:
+    """Return the fold of every selection draw; the draws come in no order that matters."""
+    return np.arange(size) % FOLDS
+
+
+def in_pieces(count: Callable[[Outcomes], IntArray], outcomes: Outcomes, levels: int) -> IntArray:
+    """Return the counts of all outcomes, (levels,), made in pieces that stay in the cache."""
+    counts = np.zeros(levels, dtype=np.int64)
+    for start in range(0, outcomes.size, PIECE):
+        counts += count(outcomes.take(slice(start, start + PIECE)))
+    return counts
+
+
+def log_ratio(counts: NDArray[np.floating | np.integer], arms: IntArray | FloatArray) -> FloatArray:
+    """Return the smoothed log-ratio of (…, 2) counts, given the draws of both arms."""
+    log_counts = np.log(counts + 0.5)
+    return np.asarray(
+        log_counts[..., 0] - log_counts[..., 1] - np.log((arms[0] + 1) / (arms[1] + 1)), dtype=float
+    )
+
+
+def tail_refined(smallest: float) -> FloatArray:
+    """Return at most 63 inner quantiles: geometrically spaced in the tails, from `smallest` on."""
+    middle = LEVELS - 2 * _TAIL_LEVELS
+    smallest = min(smallest, 0.04)
+    low = np.geomspace(smallest, 0.05, _TAIL_LEVELS)
+    inner = np.linspace(0.05, 0.95, middle + 1)[1:-1]
+    return np.concatenate([low, inner, 1 - low[::-1]])
+
+
+def cut_by_mass(scores: FloatArray, masses: FloatArray) -> tuple[IntArray, int]:
+    """Return the level of every cell under every fit, (fits, cells), and the number of levels.
+
+    scores: (fits, cells); the last fit decides where levels are cut. masses: (cells,), the draws
+    of each, which may all be 0. Cells of equal score stay together, a heavy one stands alone. The
+    other fits are cut at the same shares of the mass: what is compared across fits is the rank,
+    not the score.
+    """
+    starts, ends = _mass_ranges(scores, masses)
+    middles = (starts + ends) / 2
+    fine = np.searchsorted(tail_refined(4 / max(8.0, masses.sum())), middles[-1])
+    order = np.argsort(middles[-1], kind="stable")
+    last = np.flatnonzero(np.diff(fine[order]))
+    cuts = ends[-1][order[last]]
+    return np.searchsorted(cuts, middles).astype(np.int64), len(cuts) + 1
+
+
+def held_out_tally(level: IntArray, counts: IntArray, levels: int) -> IntArray:
+    """Return (levels + 1, 2) draws by level and arm, the last row for unseen.
+
+    level: (folds, cells); counts: (folds, cells + 1, 2), the last cell for unseen.
+    """
+    place = np.append(level, np.full((len(level), 1), levels), axis=1).ravel()
+    both = [
+        np.bincount(place, weights=counts[:, :, arm].ravel(), minlength=levels + 1)
+        for arm in (0, 1)
+    ]
+    return np.stack(both, axis=1).astype(np.int64)
+
+
+def _mass_ranges(scores: FloatArray, masses: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Return the shares of mass below, and up to, all cells of a cell's score: (fits, cells)."""
+    order = np.argsort(scores, axis=1, kind="stable")
+    ordered = np.take_along_axis(scores, order, axis=1)
+    upto = np.cumsum(masses[order], axis=1)
+    upto /= np.maximum(upto[:, -1:], 1.0)
+    below = np.concatenate([np.zeros((len(upto), 1)), upto[:, :-1]], axis=1)
+    tied = ordered[:, 1:] == ordered[:, :-1]
+    edge = np.zeros((len(upto), 1), dtype=bool)
+    # Masses are ≥ 0, so that the first of some tied cells has the least below it.
+    first = np.maximum.accumulate(
+        np.where(np.concatenate([edge, tied], axis=1), 0.0, below), axis=1
+    )
+    last = np.where(np.concatenate([tied, edge], axis=1), 1.0, upto)
+    last = np.minimum.accumulate(last[:, ::-1], axis=1)[:, ::-1]
+    starts, ends = np.empty_like(first), np.empty_like(last)
+    np.put_along_axis(starts, order, first, axis=1)
+    np.put_along_axis(ends, order, last, axis=1)
+    return starts, ends

@@ -1,0 +1,144 @@
+"""Cut-offs: from a held-out tally by level to the rules of the game worth playing.
+
+Every rule guesses d2 below level l and d1 from level u on, l ≤ u. The pairs (l, u) are tabled at
+once; a value of the table is what a rule is predicted to certify.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpaudit.claims import ProfilePoint
+from dpaudit.levels.isotonic import pooled_counts
+from dpaudit.levels.level_map import FloatArray, IntArray
+from dpaudit.levels.ramps import Smoothed
+
+# One-sided 99 %: about what the bound on the draws to come will lose.
+CERTIFICATION_PENALTY = 2.4
+
+_NEARLY_1 = 1 - 1e-12
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class RuleTable:
+    """Correct and wrong guesses of every rule (l, u), both (levels + 1, levels + 1); h by rule."""
+
+    correct: FloatArray
+    wrong: FloatArray
+    h: FloatArray
+    valid: NDArray[np.bool_]
+    draws: int
+
+    @classmethod
+    def of(cls, held_out: IntArray) -> RuleTable:
+        """Table the rules for ordered levels; the last row (unseen) is left out."""
+        return cls._tabled(_risen(held_out[:-1]), int(held_out.sum()))
+
+    @classmethod
+    def smoothed(cls, fit: Smoothed, draws: int) -> RuleTable:
+        """Table the rules for counts that were smoothed; `draws` with those that are unseen."""
+        return cls._tabled(fit.draws, draws)
+
+    @classmethod
+    def _tabled(cls, ordered: FloatArray, draws: int) -> RuleTable:
+        below = np.concatenate([np.zeros((1, 2)), np.cumsum(ordered, axis=0)])
+        above = below[-1] - below
+        place = np.arange(len(below))
+        low, high = place[:, None], place[None, :]
+        h = np.where((low > 0) & (high < len(ordered)), 1.0, 0.5)
+        return cls(
+            correct=below[:, None, 1] + above[None, :, 0],
+            wrong=below[:, None, 0] + above[None, :, 1],
+            h=h,
+            valid=low <= high,
+            draws=draws,
+        )
+
+    def guesses(self, place: int, levels: int, unseen: int = 0) -> IntArray:
+        """Return the rule at a flat place of the table: (levels,), the last one for unseen."""
+        low, high = divmod(place, self.correct.shape[1])
+        rule = np.zeros(levels, dtype=np.int64)
+        rule[:low] = -1
+        rule[high : levels - 1] = 1
+        rule[levels - 1] = unseen
+        return rule
+
+
+def predicted_epsilon(table: RuleTable, delta: float, coming: int, penalty: float) -> FloatArray:
+    """Return the ε that every rule is predicted to certify at δ on `coming` draws; may be < 0.
+
+    Wilson's lower bound with the noise of the selection (`penalty` standard errors) and of the
+    certification added up; guesses that δ excuses are set aside first.
+    """
+    ratio = table.draws / max(1, coming)
+    excused = table.h * delta * table.draws
+    noise = math.sqrt(penalty**2 + CERTIFICATION_PENALTY**2 * ratio)
+    correct = table.correct - excused - noise * np.sqrt(excused)
+    return np.where(table.valid, _logit(_wilson_lower(correct, table.wrong, noise)), -np.inf)
+
+
+def predicted_growth(table: RuleTable, point: ProfilePoint) -> FloatArray:
+    """Return how much log wealth every rule is predicted to earn in as many draws; 0 for none."""
+    if point.delta == 0:
+        claimed = min(1 / (1 + math.exp(-point.epsilon)), _NEARLY_1)
+        guesses = table.correct + table.wrong
+        share = np.maximum(_wilson_lower(table.correct, table.wrong, 0.5), claimed)
+        growth = guesses * _divergence(share, claimed)
+    else:
+        odds = math.exp(min(point.epsilon, 300.0))
+        spared = table.h * point.delta * table.draws
+        excess = table.correct - odds * table.wrong - spared
+        variance = table.correct + odds**2 * (table.wrong + 1)
+        growth = np.maximum(excess - 0.5 * np.sqrt(variance), 0.0) ** 2 / (2 * variance)
+    return np.where(table.valid, growth, -np.inf)
+
+
+def predicted_delta(table: RuleTable, epsilon: float, coming: int, penalty: float) -> FloatArray:
+    """Return the δ at ε that every rule is predicted to certify on `coming` draws; may be < 0.
+
+    The noise of selection and certification is taken off as in `predicted_epsilon`.
+    """
+    odds = math.exp(min(epsilon, 300.0))
+    noise = math.sqrt(penalty**2 + CERTIFICATION_PENALTY**2 * table.draws / max(1, coming))
+    # A few wrong guesses may have been many fewer than expected: their Poisson upper bound.
+    missed = noise**2 / 2 + noise * np.sqrt(table.wrong + noise**2 / 4)
+    error = np.sqrt(noise**2 * table.correct + (odds * missed) ** 2)
+    lower = table.correct - odds * table.wrong - error
+    return np.where(table.valid, lower / (table.h * table.draws), -np.inf)
+
+
+def never_abstaining(table: RuleTable) -> FloatArray:
+    """Return the correct guesses of the rules that guess at every level; -inf for the others."""
+    return np.where(np.eye(len(table.correct), dtype=bool), table.correct, -np.inf)
+
+
+def _risen(ordered: IntArray) -> FloatArray:
+    """Return counts of the same levels whose share of d1 rises, as it does but for noise."""
+    pooled = pooled_counts(ordered)
+    masses = ordered.sum(axis=1, keepdims=True)
+    return np.asarray(masses * pooled / np.maximum(1.0, pooled.sum(axis=1, keepdims=True)))
+
+
+def _wilson_lower(correct: FloatArray, wrong: FloatArray, z: float) -> FloatArray:
+    """Return Wilson's lower bound of the share of correct guesses; 0 when none are."""
+    total = np.maximum(correct + wrong, 1e-9)
+    share = np.clip(correct / total, 0.0, 1.0)
+    spread = z * np.sqrt(share * (1 - share) / total + (z / (2 * total)) ** 2)
+    lower = (share + z**2 / (2 * total) - spread) / (1 + z**2 / total)
+    return np.where(correct > 0, lower, 0.0)
+
+
+def _logit(share: FloatArray) -> FloatArray:
+    with np.errstate(divide="ignore"):
+        return np.asarray(np.log(share) - np.log1p(-np.minimum(share, _NEARLY_1)))
+
+
+def _divergence(share: FloatArray, claimed: float) -> FloatArray:
+    """Return kl(share ‖ claimed) of Bernoulli laws, share in [claimed, 1)."""
+    share = np.minimum(share, _NEARLY_1)
+    right = share * np.log(share / claimed)
+    return np.asarray(right + (1 - share) * np.log((1 - share) / (1 - claimed)))

@@ -1,0 +1,209 @@
+"""Scores: one number for every outcome, the larger the more it speaks for d1, cut into levels."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Protocol, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpaudit.draws import LevelArray
+from dpaudit.levels.digitiser import Digitiser
+from dpaudit.levels.level_map import FloatArray, IntArray, LevelMap, tail_refined
+from dpaudit.levels.ramps import LEVELS
+from dpaudit.outcomes import KIND, Outcomes
+
+COLUMNS_NAMED = 4
+_LEAST_SHARE = 0.25
+# Columns that move a score by less than this, all together, are not worth naming.
+_LEAST_TOGETHER = 0.1
+# A sum of columns must promise more than one column that is read off, of 10,000 draws 2 % more.
+LUCK = 2.0
+_PARTS = 3
+_ENOUGH_FOR_RANKS = 2_000
+# Scores may be infinite.
+_FARTHEST = 1e3
+
+Fit = TypeVar("Fit")
+
+
+class Score(Protocol):
+    """A score, frozen and picklable.
+
+    columns: what it depends on most, with shares that add up to at most 1.
+    """
+
+    @property
+    def columns(self) -> tuple[tuple[str, float], ...]: ...
+
+    def __call__(self, outcomes: Outcomes) -> FloatArray:
+        """Return the score of every outcome, each by itself; NaN has no place in the order."""
+        ...
+
+    def words(self) -> str:
+        """Return what the score is, e.g. `adds up 5 coordinates`."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Scored:
+    """What an attack makes of the selection draws.
+
+    held_out: (size,), the score of every draw by a fit that had not seen it. freeze: makes the
+        score that was fitted to all of them. luck: as of a candidate. edges: where levels part.
+    halves: (2, size), the score of every draw by fits to two halves of the draws; None where it is
+        not known what is noise in a score.
+    """
+
+    attack: str
+    held_out: FloatArray
+    freeze: Callable[[], Score]
+    halves: FloatArray | None
+    luck: float = LUCK
+    edges: FloatArray = field(init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "edges", _edges(self.held_out))
+
+    @property
+    def levels(self) -> IntArray:
+        """The level of every draw; that of NaN is the last one, len(edges) + 1."""
+        level = np.searchsorted(self.edges, self.held_out, side="right")
+        return np.where(np.isnan(self.held_out), len(self.edges) + 1, level)
+
+    def freeze_levels(self) -> ScoreLevels:
+        """Return the levels of the score that was fitted to all draws."""
+        places = np.arange(len(self.edges) + 1, dtype=np.intp)
+        return ScoreLevels(self.freeze(), Digitiser(self.edges, places))
+
+    def position(self, draws: IntArray) -> FloatArray | None:
+        """Return the score to expect at every level but the last: (levels - 1,).
+
+        What one half of the draws makes of a score and the other half does not is noise. So what
+        the other half says is asked where the first one ranks a draw: a score that goes on rising
+        by noise alone, among draws that are all alike, is flat then.
+        """
+        if self.halves is None:
+            return None
+        place = np.repeat(np.arange(len(draws)), draws)
+        first, second = (np.argsort(one, kind="stable") for one in self.halves)
+        both = [
+            _means(place, half[order], draws)
+            for order, half in ((first, self.halves[1]), (second, self.halves[0]))
+        ]
+        return np.asarray(np.mean(both, axis=0))[:-1]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ScoreLevels(LevelMap):
+    """The level of an outcome's score; the last one for those without a score."""
+
+    score: Score
+    digitise: Digitiser
+
+    @property
+    def levels(self) -> int:
+        return len(self.digitise.edges) + 2
+
+    def __call__(self, outcomes: Outcomes) -> LevelArray:
+        score = self.score(outcomes)
+        gaps = np.isnan(score)
+        if not gaps.any():
+            return np.asarray(self.digitise(score), dtype=np.intp)
+        found = self.digitise(np.where(gaps, 0.0, score))
+        return np.where(gaps, self.levels - 1, found).astype(np.intp)
+
+    def words(self, chosen: NDArray[np.bool_]) -> str:
+        edges = [-np.inf, *self.digitise.edges.tolist(), np.inf]
+        inside = np.flatnonzero(chosen[:-1])
+        if len(inside) == 0:
+            return "score is never as it was seen before"
+        low, high = edges[inside[0]], edges[inside[-1] + 1]
+        bounds = f"≥ {low:.4g}" if high == np.inf else f"< {high:.4g}"
+        if low == -np.inf and high == np.inf:
+            bounds = "is any number"
+        return f"score {bounds}, where the score {self.score.words()}"
+
+
+def shares(names: Sequence[str], weights: Sequence[float]) -> tuple[tuple[str, float], ...]:
+    """Return by column, the largest first, its share of the weights; columns of kinds count for
+    what they are the kinds of, and those that weigh nothing are left out."""
+    total: dict[str, float] = {}
+    for name, weight in zip(names, weights, strict=True):
+        plain = name.removeprefix(KIND)
+        total[plain] = total.get(plain, 0.0) + float(weight)
+    every = max(sum(total.values()), 1e-300)
+    found = [(name, weight / every) for name, weight in total.items() if weight > 0]
+    return tuple(sorted(found, key=lambda one: -one[1]))
+
+
+def most(columns: Sequence[tuple[str, float]]) -> tuple[str, ...]:
+    """Return the names of the columns that move a score most, without those that hardly do; none
+    where it is all of many that move it."""
+    largest = columns[0][1] if columns else 0.0
+    named = [one for one in columns[:COLUMNS_NAMED] if one[1] > _LEAST_SHARE * largest]
+    together = sum(share for _, share in named)
+    return tuple(name for name, _ in named) if together > _LEAST_TOGETHER else ()
+
+
+def aligned(held_out: FloatArray, fold: IntArray, kept: FloatArray) -> FloatArray:
+    """Return held-out scores on the scale of the score that is kept, fitted to all draws.
+
+    The fit for every fold has a scale of its own, so that one value of the score kept may be five;
+    each is replaced by what stands at the same rank of the scores kept. Which input a draw came
+    from plays no part. Of few draws ranks say too little, and scores are left as they are.
+    """
+    if len(held_out) < _ENOUGH_FOR_RANKS:
+        return held_out
+    scale, found = np.sort(kept), np.empty_like(held_out)
+    for one in range(int(fold.max()) + 1):
+        inside = fold == one
+        own = held_out[inside]
+        ordered = np.sort(own)
+        ranks = np.searchsorted(ordered, own) + np.searchsorted(ordered, own, side="right")
+        place = (ranks / (2 * len(own)) * len(scale)).astype(np.intp)
+        found[inside] = scale[np.minimum(place, len(scale) - 1)]
+    return found
+
+
+def cross_fitted(
+    size: int,
+    most_rows: int,
+    fit: Callable[[IntArray], Fit],
+    score: Callable[[Fit, IntArray], FloatArray],
+) -> tuple[FloatArray, Fit, FloatArray | None]:
+    """Return the scores of all draws by fits that had not seen them, the fit to keep, and the
+    scores of all draws by two fits that share none, (2, size), if there are two.
+
+    fit: of the draws at some places, at most `most_rows`. Of many draws two fits are enough, each
+    of which scores what the other one saw; of few, all but every third draw is fitted to at a time.
+    """
+    every = np.arange(size)
+    if size >= 2 * most_rows:
+        kept, other = fit(every[:most_rows]), fit(every[most_rows : 2 * most_rows])
+        halves = np.stack([score(kept, every), score(other, every)])
+        return np.where(every < most_rows, halves[1], halves[0]), kept, halves
+    held_out = np.empty(size)
+    for part in range(_PARTS):
+        inside = every % _PARTS == part
+        held_out[inside] = score(fit(every[~inside][:most_rows]), every[inside])
+    return held_out, fit(every[:most_rows]), None
+
+
+def _means(levels: IntArray, scores: FloatArray, draws: IntArray) -> FloatArray:
+    known = np.nan_to_num(np.clip(scores, -_FARTHEST, _FARTHEST))
+    total = np.bincount(levels, weights=known, minlength=len(draws))
+    seen = np.flatnonzero(draws)
+    return np.interp(np.arange(len(draws)), seen, total[seen] / draws[seen])
+
+
+def _edges(scores: FloatArray) -> FloatArray:
+    known = scores[~np.isnan(scores)]
+    if len(known) == 0:
+        return np.empty(0)
+    edges = np.quantile(known, tail_refined(4 / len(known)), method="lower")
+    # The least that a sum can be is a level of its own, as the most is.
+    edges = np.unique(np.append(edges, np.nextafter(known.min(), np.inf)))[-(LEVELS - 1) :]
+    return np.asarray(edges[(edges > known.min()) & (edges <= known.max())], dtype=np.float64)

@@ -1,0 +1,1 @@
+"""From what a mechanism returned to a table of columns."""

@@ -1,0 +1,172 @@
+"""Which function reads values of a type; those for single values."""
+
+from __future__ import annotations
+
+import dataclasses
+import sys
+from collections import abc
+from functools import partial
+
+import numpy as np
+
+from dpaudit.errors import MechanismError
+from dpaudit.outcomes.columns import RAISED, Raised
+from dpaudit.outcomes.long_table import at
+from dpaudit.outcomes.paths import Path
+from dpaudit.outcomes.reading.frames import read_frames, read_series
+from dpaudit.outcomes.reading.reader import Read, Reader, Rows, Values
+from dpaudit.outcomes.reading.wholes import (
+    read_arrays,
+    read_dicts,
+    read_lists,
+    read_records,
+    read_sets,
+)
+from dpaudit.outcomes.scalars import (
+    LARGEST_EXACT,
+    LONG,
+    Entries,
+    bytes_label,
+    of_booleans,
+    of_floats,
+    of_labels,
+    of_mixed,
+    of_texts,
+)
+from dpaudit.outcomes.special import Describe, describe_duration, describer, exact_integer
+
+# Bytes have a column each, as far as these go.
+_BYTES = 32
+
+
+def reader_of(kind: type, path: Path) -> Read:
+    """Return what reads values of a type. Raises MechanismError when nothing does."""
+    read = _EXACTLY.get(kind) or _by_base(kind)
+    if read is None:
+        name = f"{kind.__module__}.{kind.__qualname__}".removeprefix("builtins.")
+        place = "" if path.parent is None else f" (as {path.name})"
+        raise MechanismError(
+            f"the mechanism returns {name} objects{place}; supported outputs are numbers, strings, "
+            "bytes, Booleans, None, dates, and lists, sets, dicts, arrays, dataclasses and pandas "
+            f"objects of these: {_remedy(kind)}"
+        )
+    return read
+
+
+def _remedy(kind: type) -> str:
+    if issubclass(kind, abc.Iterator):
+        return "let it return list(…) of all, or give --post-process builtins:list (post_process)"
+    return "give post_process a function that turns an output into one"
+
+
+def _by_base(kind: type) -> Read | None:
+    for bases, read in _BY_BASE:
+        if issubclass(kind, bases):
+            return read
+    if dataclasses.is_dataclass(kind) or (issubclass(kind, tuple) and hasattr(kind, "_fields")):
+        return read_records
+    pandas = sys.modules.get("pandas")
+    if pandas is not None and issubclass(kind, pandas.DataFrame):
+        return read_frames
+    if pandas is not None and issubclass(kind, (pandas.Series, pandas.Index)):
+        return read_series
+    describe = describer(kind)
+    if describe is not None:
+        return _special_reader(describe)
+    if hasattr(kind, "__array__"):
+        return read_arrays
+    return next((read for base, read in _BY_PROTOCOL if issubclass(kind, base)), None)
+
+
+def _read_floats(reader: Reader, path: Path, rows: Rows, values: Values) -> None:
+    reader.add(path, rows, of_floats(np.array(values, dtype=np.float64)))
+
+
+def _read_integers(reader: Reader, path: Path, rows: Rows, values: Values) -> None:
+    if min(values) >= -LARGEST_EXACT and max(values) <= LARGEST_EXACT:
+        reader.add(path, rows, Entries(np.array(values, dtype=np.float64)))
+    else:
+        _read_special(exact_integer, reader, path, rows, values)
+
+
+def _read_booleans(reader: Reader, path: Path, rows: Rows, values: Values) -> None:
+    reader.add(path, rows, of_booleans(np.array(values, dtype=np.bool_)))
+
+
+def _read_nothing(reader: Reader, path: Path, rows: Rows, values: Values) -> None:
+    reader.add(path, rows, of_labels(map(str, values)))
+
+
+def _read_raised(reader: Reader, path: Path, rows: Rows, values: Values) -> None:
+    reader.add(path, rows, of_labels([RAISED + one.kind for one in values]))
+
+
+def _read_texts(reader: Reader, path: Path, rows: Rows, values: Values) -> None:
+    reader.add(path, rows, of_texts(values))
+    long = [i for i, length in enumerate(map(len, values)) if length > LONG]
+    if long:
+        lengths = np.array([len(values[i]) for i in long], dtype=np.float64)
+        reader.add(path.about("length"), at(rows, long), Entries(lengths))
+
+
+def _read_bytes(reader: Reader, path: Path, rows: Rows, values: Values) -> None:
+    data = list(map(bytes, values))
+    reader.add(path, rows, of_labels(map(bytes_label, data)))
+    lengths = np.fromiter(map(len, data), dtype=np.int64, count=len(data))
+    reader.lengths(path, rows, lengths)
+    for length in np.unique(lengths):
+        place = np.flatnonzero(lengths == length)
+        inside = rows if len(place) == len(data) else at(rows, place)
+        every = np.frombuffer(b"".join([data[i] for i in place]), dtype=np.uint8)
+        table = every.reshape(len(place), length).astype(np.float64)
+        for i in range(min(int(length), _BYTES)):
+            reader.add(path.item(i), inside, Entries(np.ascontiguousarray(table[:, i])))
+
+
+def _special_reader(describe: Describe) -> Read:
+    return partial(_read_special, describe)
+
+
+def _read_special(
+    describe: Describe, reader: Reader, path: Path, rows: Rows, values: Values
+) -> None:
+    described = list(map(describe, values))
+    reader.add(path, rows, of_mixed([one.entry for one in described]))
+    for aspect in dict.fromkeys(word for one in described for word in one.beside):
+        place = [i for i, one in enumerate(described) if aspect in one.beside]
+        inside = rows if len(place) == len(described) else at(rows, place)
+        entries = of_mixed([described[i].beside[aspect] for i in place])
+        reader.add(path.about(aspect), inside, entries)
+
+
+_EXACTLY: dict[type, Read] = {
+    float: _read_floats,
+    int: _read_integers,
+    str: _read_texts,
+    bool: _read_booleans,
+    dict: read_dicts,
+    list: read_lists,
+    tuple: read_lists,
+    set: read_sets,
+    frozenset: read_sets,
+    np.ndarray: read_arrays,
+    np.float64: _read_floats,
+    Raised: _read_raised,
+    type(None): _read_nothing,
+}
+_Bases = tuple[type | tuple[type, ...], Read]
+_BY_BASE: tuple[_Bases, ...] = (
+    (np.timedelta64, _special_reader(describe_duration)),  # to NumPy it is an integer too
+    ((float, np.float16, np.float32), _read_floats),
+    ((int, np.integer), _read_integers),
+    (str, _read_texts),
+    (np.bool_, _read_booleans),
+    ((bytes, bytearray, memoryview), _read_bytes),
+    ((np.ndarray, np.void), read_arrays),
+)
+_BY_PROTOCOL: tuple[_Bases, ...] = (
+    (abc.Mapping, read_dicts),
+    (abc.Set, read_sets),
+    (tuple, read_lists),
+    (abc.Sequence, read_lists),
+)

@@ -1,0 +1,236 @@
+"""How lists, arrays, dicts, sets and objects are read: part by part, for all outcomes at once."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterable, Mapping, Sequence
+from operator import itemgetter
+from typing import Any
+
+import numpy as np
+
+from dpaudit.errors import MechanismError
+from dpaudit.outcomes.long_table import at
+from dpaudit.outcomes.paths import Path
+from dpaudit.outcomes.reading.reader import Reader, Rows, Values
+from dpaudit.outcomes.scalars import values_of
+from dpaudit.outcomes.special import key_word
+from dpaudit.outcomes.words import DICT, LIST, PRESENT, SET
+
+_DEEPEST = 50
+# Deep enough to be rare; further up the first outcome is looked at, before what contains itself a
+# thousand times has a billion places.
+_LOOKS_FOR_CYCLES_AT = 3
+
+
+def read_lists(reader: Reader, path: Path, rows: Rows, values: Values) -> None:
+    """Read sequences of any length; tuples and lists of the same entries are the same."""
+    _check_depth(path, values)
+    reader.constant(path, rows, LIST)
+    lengths = np.fromiter(map(len, values), dtype=np.int64, count=len(values))
+    reader.lengths(path, rows, lengths)
+    shortest, longest = int(lengths.min()), int(lengths.max())
+    if shortest == longest:
+        for i, column in enumerate(zip(*values, strict=True)):
+            reader.read(path.item(i), rows, column)
+        return
+    order = np.argsort(-lengths, kind="stable")
+    ordered = [values[i] for i in order]
+    there = np.searchsorted(-lengths[order], -np.arange(longest), side="left")
+    for i, count in enumerate(there.tolist()):
+        reader.read(path.item(i), at(rows, order[:count]), [one[i] for one in ordered[:count]])
+
+
+def read_arrays(reader: Reader, path: Path, rows: Rows, values: Values) -> None:
+    """Read arrays, and what knows how to be one."""
+    arrays = list(map(_array, values))
+    if len({(one.dtype, one.shape) for one in arrays}) == 1 and _stacks(arrays[0]):
+        stack = np.concatenate if arrays[0].ndim == 1 else np.stack
+        together = stack(arrays).reshape(len(arrays), *arrays[0].shape)
+        reader.read_array(path, rows, together)
+        return
+    _check_depth(path, values)
+    records = {one.dtype: one for one in arrays if one.ndim == 0 and one.dtype.kind == "V"}
+    for dtype in records:
+        place = [i for i, one in enumerate(arrays) if one.ndim == 0 and one.dtype == dtype]
+        reader.read_array(path, at(rows, place), np.stack([arrays[i] for i in place]))
+    place = [i for i, one in enumerate(arrays) if one.ndim or one.dtype not in records]
+    if place:
+        reader.read(path, at(rows, place), [_unpacked(arrays[i]) for i in place])
+
+
+def _stacks(array: np.ndarray[Any, Any]) -> bool:
+    return array.dtype.names is not None or not array.dtype.hasobject
+
+
+def read_dicts(reader: Reader, path: Path, rows: Rows, values: Values) -> None:
+    """Read mappings; the order of their keys does not matter."""
+    _check_depth(path, values)
+    reader.constant(path, rows, DICT)
+    read_keys(reader, path, rows, values)
+
+
+def read_keys(reader: Reader, path: Path, rows: Rows, values: Values) -> None:
+    """Read what is in mappings, and how many keys they have."""
+    lengths = np.fromiter(map(len, values), dtype=np.int64, count=len(values))
+    reader.lengths(path, rows, lengths)
+    keys = list(values[0])
+    if keys and set(map(type, keys)) == {str} and _share(values, keys):
+        for key, column in zip(keys, _columns(values, keys), strict=True):
+            reader.read(path.key(key), rows, column)
+        return
+    for word, (place, parts) in _by_word(path, values).items():
+        reader.read(path.then("key", word), at(rows, place), parts)
+
+
+def _share(values: Values, keys: Sequence[str]) -> bool:
+    """Return whether all mappings have just these keys."""
+    expected = dict.fromkeys(keys).keys()
+    return all(one.keys() == expected for one in values)
+
+
+def _columns(values: Values, keys: Sequence[str]) -> Iterable[Sequence[Any]]:
+    if len(keys) == 1:
+        return [list(map(itemgetter(*keys), values))]
+    return zip(*map(itemgetter(*keys), values), strict=True)
+
+
+def _by_word(path: Path, values: Values) -> dict[str, tuple[list[int], list[Any]]]:
+    """Return by key, as it is written, where it is there and what it has."""
+    found: dict[str, tuple[list[int], list[Any]]] = {}
+    for key, place in _places(values):
+        parts = [values[i][key] for i in place]
+        word = key_word_at(key, path)
+        before = found.setdefault(word, (place, parts))
+        if before[0] is not place:
+            _check_apart(before[0], place, word, path)
+            before[0].extend(place)
+            before[1].extend(parts)
+    return found
+
+
+def read_sets(reader: Reader, path: Path, rows: Rows, values: Values) -> None:
+    """Read sets; every element is a place, where there is something or not."""
+    reader.constant(path, rows, SET)
+    lengths = np.fromiter(map(len, values), dtype=np.int64, count=len(values))
+    reader.lengths(path, rows, lengths)
+    found: dict[str, list[int]] = {}
+    for element, place in _places(values):
+        word = key_word_at(element, path)
+        before = found.setdefault(word, place)
+        if before is not place:
+            _check_apart(before, place, word, path)
+            before.extend(place)
+    for word, place in found.items():
+        reader.constant(path.then("element", word), at(rows, place), PRESENT)
+
+
+def _places(values: Values) -> list[tuple[Any, list[int]]]:
+    """Return every key, or element, with which of the values have it."""
+    found: dict[Any, list[int]] = {}
+    for place, value in enumerate(values):
+        for key in value:
+            if key in found:
+                found[key].append(place)
+            else:
+                found[key] = [place]
+    if all(type(key) is str for key in found):
+        return list(found.items())
+    return _places_by_type(values)
+
+
+def _places_by_type(values: Values) -> list[tuple[Any, list[int]]]:
+    """Return the same where 1 and True, which are the same key, are told apart."""
+    found: dict[tuple[type, Any], list[int]] = {}
+    for place, value in enumerate(values):
+        for key in value:
+            found.setdefault((type(key), key), []).append(place)
+    return [(key, places) for (_, key), places in found.items()]
+
+
+def read_records(reader: Reader, path: Path, rows: Rows, values: Values) -> None:
+    """Read dataclasses and named tuples."""
+    _check_depth(path, values)
+    for kind in dict.fromkeys(map(type, values)):
+        place = [i for i, one in enumerate(values) if type(one) is kind]
+        inside = rows if len(place) == len(values) else at(rows, place)
+        reader.constant(path, inside, f"a {kind.__qualname__}")
+        for name in _attributes(kind):
+            parts = [getattr(values[i], name) for i in place]
+            reader.read(path.then("attribute", name), inside, parts)
+
+
+def _attributes(kind: Any) -> tuple[str, ...]:
+    if dataclasses.is_dataclass(kind):
+        return tuple(field.name for field in dataclasses.fields(kind))
+    return tuple(kind._fields)
+
+
+def _array(value: Any) -> np.ndarray[Any, Any]:
+    # A masked entry is None, not what lies under the mask.
+    filled = hasattr(value, "filled")
+    return np.array(value.tolist(), dtype=object) if filled else np.asarray(value)
+
+
+def _unpacked(array: np.ndarray[Any, Any]) -> Any:
+    return array[()] if array.ndim == 0 else values_of(array)
+
+
+def key_word_at(key: Any, path: Path) -> str:
+    """Return a key or an element as it is written. Raises MechanismError for one that cannot be."""
+    word = key_word(key)
+    if word is None:
+        raise MechanismError(
+            f"the mechanism returns keys or elements of type {type(key).__qualname__} in "
+            f"{path.name}; supported are strings, numbers, and tuples of these: give post_process "
+            "a function that turns an output into one with such keys"
+        )
+    return word
+
+
+def _check_apart(first: Sequence[int], second: Sequence[int], word: str, path: Path) -> None:
+    if not set(first).isdisjoint(second):
+        raise MechanismError(
+            f"the mechanism returns two keys or elements of {path.name} that are both written "
+            f"{word}; give post_process a function that turns an output into one where keys differ"
+        )
+
+
+def _check_depth(path: Path, values: Values) -> None:
+    looked_at: Values = ()
+    if 0 < path.depth <= _LOOKS_FOR_CYCLES_AT:
+        looked_at = values if path.depth == _LOOKS_FOR_CYCLES_AT else values[:1]
+    if path.depth > _DEEPEST or any(map(_contains_itself, looked_at)):
+        raise MechanismError(
+            f"the mechanism returns outputs that contain themselves, or have more than {_DEEPEST} "
+            "levels; give post_process a function that turns an output into a flat one"
+        )
+
+
+def _contains_itself(value: Any) -> bool:
+    try:
+        return _is_cyclic(value, set(), set())
+    except RecursionError:
+        return True
+
+
+def _is_cyclic(value: Any, above: set[int], done: set[int]) -> bool:
+    if id(value) in above:
+        return True
+    if id(value) in done:
+        return False
+    above.add(id(value))
+    found = any(_is_cyclic(part, above, done) for part in _parts_of(value))
+    above.remove(id(value))
+    done.add(id(value))
+    return found
+
+
+def _parts_of(value: Any) -> Iterable[Any]:
+    if isinstance(value, Mapping):
+        return value.values()
+    if dataclasses.is_dataclass(value):
+        return [getattr(value, name) for name in _attributes(type(value))]
+    if isinstance(value, np.ndarray):
+        return value.ravel().tolist() if value.dtype.hasobject else ()
+    return value if isinstance(value, list | tuple) else ()

@@ -1,0 +1,1 @@
+"""Processes that draw: how they are started, spoken to, watched and replaced."""

@@ -1,0 +1,93 @@
+"""One process after the other: what ends is replaced, and its draw under way is an outcome."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Generic, Protocol, TypeVar
+
+from dpaudit.errors import DpauditError, MechanismError
+from dpaudit.outcomes import Raised
+from dpaudit.processes.child import Child, Ended, TimedOut
+
+CRASH, TIMEOUT = "crash", "timeout"
+# So many processes in a row that did not come to the end of one draw end an audit.
+HOPELESS = 50
+# And so many that ended alike before a draw began, which then says nothing about its input.
+_UNBEGUN = 3
+
+
+class HasChild(Protocol):
+    """What draws in a process."""
+
+    @property
+    def child(self) -> Child: ...
+
+
+Process = TypeVar("Process", bound=HasChild)
+
+
+class Succession(Generic[Process]):
+    """Processes that draw, of which one runs at a time.
+
+    first: the one that runs.  start: returns another one.  timeout: seconds of a draw, for words.
+    """
+
+    def __init__(
+        self, name: str, first: Process, start: Callable[[], Process], timeout: float | None
+    ) -> None:
+        self._name, self._start, self._timeout = name, start, timeout
+        self._process: Process | None = first
+        self._deaths = 0
+        self._unbegun: list[str] = []
+
+    def living(self) -> Process:
+        """Return the process, or a new one in its place; no draw is under way then.
+
+        Raises MechanismError when a new one cannot be started as the first one was.
+        """
+        if self._process is None or not self._process.child.is_alive:
+            self.close()
+            try:
+                self._process = self._start()
+            except DpauditError as error:
+                raise MechanismError(f"a process that ended cannot be replaced: {error}") from None
+        return self._process
+
+    def close(self) -> None:
+        """End the process; the next draw starts another one."""
+        if self._process is not None:
+            self._process.child.close()
+            self._process = None
+
+    def lives(self) -> None:
+        """Take notice that a draw came to its end."""
+        self._deaths = 0
+        self._unbegun = []
+
+    def died(self, end: Ended | TimedOut, *, has_begun: bool = True) -> Raised:
+        """Return what the draw under way is. Raises MechanismError when that happens every time.
+
+        has_begun: whether it is under way indeed; False: what comes before it failed.
+        """
+        self.close()
+        self._deaths += 1
+        failure = Raised(TIMEOUT if isinstance(end, TimedOut) else CRASH, self.words(end))
+        self._unbegun = [] if has_begun else [*self._unbegun, failure.message]
+        if self._unbegun[-_UNBEGUN:] == [failure.message] * _UNBEGUN:
+            raise MechanismError(
+                f"the process of {self._name} ended {_UNBEGUN} times in a row before a draw began, "
+                f"each time by: {failure.message}"
+            )
+        if self._deaths >= HOPELESS:
+            raise MechanismError(
+                f"{self._name} ended its process {HOPELESS} times in a row without coming to the "
+                f"end of one draw, at last by a {failure.kind} ({failure.message}); an audit needs "
+                "outputs"
+            )
+        return failure
+
+    def words(self, end: Ended | TimedOut) -> str:
+        """Return how a process ended."""
+        if isinstance(end, Ended):
+            return str(end)
+        return "no outcome in time" if self._timeout is None else f"over {self._timeout:g} s"

@@ -1,0 +1,407 @@
+"""Draws for dpaudit in a process of its own: a script for Python 3.8 and later.
+
+It uses origin.py beside it, the standard library, and NumPy only where the mechanism does. dpaudit
+starts it, sends pickles of requests to its standard input and reads the replies, a line of JSON
+each. The outcome of a single draw is put into memory that both share as soon as it is made, and
+counted there: whatever ends this process, no draw that it made is lost, and it is known which one
+was under way.
+"""
+
+from __future__ import annotations
+
+# Little, since whatever crashes is started again: all this takes some 10 ms.
+import binascii
+import functools
+import gc
+import importlib.util
+import io
+import json
+import mmap
+import os
+import pickle
+import random
+import sys
+import types
+
+TYPE_CHECKING = False  # spares the import of typing
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
+if __name__ == "__main__":  # the file beside this one, which must not hide a module of the user's
+    from origin import raised, words  # type: ignore[import-not-found]  # a script beside a script
+
+    del sys.modules["origin"]
+else:
+    from dpaudit.processes.origin import raised, words
+
+# Draws of a request at most, and bytes for outcomes that are not plain numbers.
+SLOTS = 8192
+HEAP = 1 << 24
+MEMORY = 16 + 10 * SLOTS + HEAP
+# What a slot holds: nothing (its outcome is the next text on the heap), or one of these.
+TEXT, FLOAT, INTEGER, BOOLEAN = range(4)
+NOT_BEGUN = (1 << 64) - 1  # for the number of draws that have ended, before the first begins
+FAILURES = (Exception, SystemExit)
+# The process that dpaudit has started, and not one that the mechanism forks.
+_OWNER = os.getpid()
+
+
+class Refused(BaseException):
+    """What is wrong with the mechanism, or with what is asked of it: not an outcome of a draw."""
+
+
+class Layout:
+    """The shared memory: counters of the draws that have ended and of bytes of text; for each draw
+    the kind of its outcome, which dataset it is for, and a number; then texts, a line each."""
+
+    def __init__(self, memory: mmap.mmap) -> None:
+        view = memoryview(memory)
+        numbers = view[16 + 2 * SLOTS : 16 + 10 * SLOTS]
+        self.counters = view[:16].cast("Q")
+        self.kinds = view[16 : 16 + SLOTS]
+        self.arms = view[16 + SLOTS : 16 + 2 * SLOTS]
+        self.floats, self.integers = numbers.cast("d"), numbers.cast("q")
+        self.heap = view[16 + 10 * SLOTS :]
+
+
+def encode(value: Any) -> Any:
+    """Return an outcome as JSON has it: what that has no form for is a mapping with one key, which
+    starts with a dollar sign. Raises Refused when it cannot be handed over."""
+    kind = type(value)
+    if kind in (float, str, bool, type(None)):
+        return value
+    if kind is int:
+        return value if value.bit_length() < 64 else {"$int": hex(value)}
+    if kind is dict:
+        if all(type(key) is str and key[:1] != "$" for key in value):
+            return {key: encode(one) for key, one in value.items()}
+        return {"$dict": [[encode(key), encode(one)] for key, one in value.items()]}
+    if kind in (list, tuple, set, frozenset):
+        parts = [encode(one) for one in value]
+        return parts if kind is list else {"$" + kind.__name__: parts}
+    form = _FORMS.get((kind.__module__, kind.__name__))
+    if form is not None:
+        return {"$" + kind.__name__: form(value)}
+    numpy = sys.modules.get("numpy")
+    if numpy is not None and isinstance(value, (numpy.ndarray, numpy.generic)):
+        return _encoded_array(value)
+    return _described(value)
+
+
+def _encoded_array(value: Any) -> Any:
+    kind, names, masked = value.dtype.kind, value.dtype.names, hasattr(value, "filled")
+    if names:
+        return encode({name: value[name] for name in names})
+    if kind == "O" or masked:
+        return encode(value.tolist())
+    if value.ndim == 0 and (kind in "biuSU" or (kind == "f" and value.dtype.itemsize <= 8)):
+        return encode(value.item())
+    return {"$array": [value.dtype.str, list(value.shape), _base64(value.tobytes())]}
+
+
+def _described(value: Any) -> Any:
+    """Return an outcome of another type by its parts, or as the plain type that it derives from."""
+    kind, name = type(value), type(value).__qualname__
+    if "enum" in sys.modules and isinstance(value, sys.modules["enum"].Enum):
+        return {"$enum": [name, value.name or repr(value.value)]}
+    fields = getattr(kind, "__dataclass_fields__", None) or getattr(kind, "_fields", None)
+    if fields:
+        names = [one for one in fields if hasattr(value, one)]
+        return {"$record": [name, names, [encode(getattr(value, one)) for one in names]]}
+    bases: tuple[Any, ...] = (str, int, float, bytes, dict, list, tuple, set, frozenset)
+    for base in (one for one in bases if isinstance(value, one)):
+        return encode(base(value))
+    raise Refused(
+        f"the mechanism returns {kind.__module__}.{name} objects, which cannot be handed over by "
+        "another process; give post_process a function that makes it plain values, or lists of them"
+    )
+
+
+def _base64(data: Any) -> str:
+    return binascii.b2a_base64(data, newline=False).decode()
+
+
+# By name, so that nothing is imported that the mechanism does without.
+_FORMS: dict[tuple[str, str], Callable[[Any], Any]] = {
+    **dict.fromkeys([("builtins", "bytes"), ("builtins", "bytearray")], _base64),
+    **dict.fromkeys([("decimal", "Decimal"), ("fractions", "Fraction"), ("uuid", "UUID")], str),
+    **dict.fromkeys([("datetime", one) for one in ("datetime", "date", "time")], str),
+    ("datetime", "timedelta"): lambda one: [one.days, one.seconds, one.microseconds],
+    ("builtins", "complex"): lambda one: [one.real, one.imag],
+}
+
+
+def _built(asked: dict[str, Any]) -> Callable[..., Any]:
+    found, init, path = _resolved(asked["path"]), asked["init"], asked["path"]
+    if asked["factory"] or isinstance(found, type):
+        try:
+            found = found(**init) if isinstance(init, dict) else found(*(init or ()))
+        except FAILURES as error:
+            given = "no init" if init is None else f"init={init!r}"
+            raise Refused(f"{path} cannot be made with {given}: {words(error)}") from None
+    elif init is not None:
+        raise Refused(f"{path} is not a class, so init has no use; set factory: true to call it")
+    if asked["call"]:
+        found = _attribute(found, asked["call"], path)
+    if not callable(found):
+        raise Refused(f"{path} cannot be called; name the method that draws with call")
+    return found  # type: ignore[no-any-return]  # `callable` narrows Any to Any
+
+
+def _signature(function: Any) -> Any:
+    """Return names, kinds and defaults of parameters; None where they cannot be read."""
+    inspect: Any = importlib.import_module("inspect")
+    if inspect.iscoroutinefunction(function) or inspect.isgeneratorfunction(function):
+        raise Refused(f"{function!r} is an async or a generator function; return all at once")
+    try:
+        parameters = inspect.signature(function).parameters.values()
+    except (TypeError, ValueError):
+        return None
+    return [[one.name, int(one.kind), one.default is one.empty] for one in parameters]
+
+
+def _resolved(path: str) -> Any:
+    module, _, attribute = path.rpartition(":")
+    is_file = module.endswith(".py") or os.sep in module
+    try:
+        found = _file(module) if is_file else importlib.import_module(module)
+    except FAILURES as error:
+        raise Refused(f"{module!r} cannot be imported: {words(error)}") from None
+    for name in attribute.split("."):
+        found = _attribute(found, name, path)
+    return found
+
+
+def _file(path: str) -> Any:
+    file = importlib.import_module("pathlib").Path(path).resolve()
+    name = "dpaudit_file_" + "".join(one if one.isalnum() else "_" for one in str(file))
+    if name not in sys.modules:
+        sys.path.append(str(file.parent))
+        spec: Any = importlib.util.spec_from_file_location(name, file)
+        sys.modules[name] = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(sys.modules[name])
+    return sys.modules[name]
+
+
+def _attribute(owner: Any, name: str, path: str) -> Any:
+    try:
+        return getattr(owner, name)
+    except AttributeError:
+        raise Refused(f"target {path!r}: {owner!r} has no {name!r}") from None
+
+
+def generators() -> list[Any]:
+    """Return all generators of this process that take a seed: any may be the mechanism's."""
+    gc.collect()  # puts all in one order, by age
+    numpy: Any = sys.modules.get("numpy")
+    theirs = (numpy.random.Generator, numpy.random.RandomState) if numpy else ()
+    found = [one for one in gc.get_objects() if issubclass(type(one), (random.Random, *theirs))]
+    return [one for one in found if _reseed(one, 0, "to see whether it can be")]
+
+
+def _reseed(generator: Any, seed: int, purpose: str) -> bool:
+    number = child_seed(seed, purpose)
+    try:
+        if hasattr(generator, "bit_generator"):
+            bits = generator.bit_generator
+            bits.state = type(bits)(number).state
+        elif isinstance(generator, random.Random):
+            generator.seed(number)
+        else:
+            generator.seed([number >> (32 * word) & 0xFFFFFFFF for word in range(8)])
+    except Exception:  # noqa: BLE001  # of a source without a seed or a state, whatever it is
+        return False
+    return True
+
+
+def child_seed(seed: int, purpose: str) -> int:
+    """Return 256 bits that are different for every purpose."""
+    return random.Random(f"{seed} {purpose}").getrandbits(256)  # by SHA-512
+
+
+class Service:
+    """What is asked of this process, by name; every method returns what is replied."""
+
+    def __init__(self) -> None:
+        self._datasets: dict[int, Any] = {}
+        self._digests: dict[int, int] = {}
+        self._left_over: bytes | None = None
+        self._requests = 0
+
+    def set_up(
+        self, target: bytes, memory: int, path: list[str], main: str | None, is_first: bool
+    ) -> Any:
+        """Make the mechanism, once. main: the script that pickles of its objects refer to."""
+        sys.path[:0] = [one for one in path if one not in sys.path]
+        if main is not None:
+            module = types.ModuleType("__mp_main__")
+            run_path = importlib.import_module("runpy").run_path
+            vars(module).update(run_path(main, run_name="__mp_main__"))
+            sys.modules["__main__"] = sys.modules["__mp_main__"] = module
+        self._layout = Layout(mmap.mmap(memory, MEMORY))
+        asked = _loaded(target, "the mechanism")
+        self._params, process = asked["params"], asked["post_process"]
+        self._function = asked["function"] or _built(asked)
+        self._process = _resolved(process) if isinstance(process, str) else process
+        parts = {"parameters": self._function, "process": self._process}
+        return {name: _signature(one) for name, one in parts.items() if is_first}
+
+    def take(self, number: int, dataset: bytes) -> Any:
+        """Keep a dataset."""
+        self._datasets[number] = _loaded(dataset, "a dataset")
+        self._digests[number] = _digest(self._datasets[number])
+        return {}
+
+    def _prepared(self, seed: int, how: Any, /, **more: Any) -> Callable[..., Any]:
+        """Seed every generator, and return what draws, given a dataset. how: the parameters that
+        take a generator (NumPy's, or without NumPy a `random.Random`) and the dataset, or None."""
+        rng, data = how
+        if rng is not None and "numpy" not in sys.modules and importlib.util.find_spec("numpy"):
+            importlib.import_module("numpy")
+        numpy: Any = sys.modules.get("numpy")
+        if self._requests < 2:  # the mechanism may make one when it is called first
+            self._generators = generators()
+        self._requests += 1
+        for place, one in enumerate(self._generators):
+            _reseed(one, seed, f"generator {place}")
+        if rng is not None:
+            make = numpy.random.default_rng if numpy else random.Random
+            more[rng] = make(child_seed(seed, "rng"))
+        draw = functools.partial(self._function, **self._params, **more)
+        return draw if data is None else lambda dataset: draw(**{data: dataset})
+
+    def draw(self, count: int, seed: int, how: Any) -> Any:
+        """Make single draws, for the datasets that the shared memory says."""
+        layout, draw, process = self._layout, self._prepared(seed, how), self._process
+        datasets, counters = self._datasets, layout.counters
+        kinds, floats, integers = layout.kinds, layout.floats, layout.integers
+        counters[0] = used = 0
+        for place, arm in enumerate(bytes(layout.arms[:count])):
+            text, self._left_over = self._left_over, None
+            if text is None:
+                try:
+                    value = draw(datasets[arm])
+                    if process is not None:
+                        value = process(value)
+                    kind = type(value)
+                    if kind is float:
+                        floats[place], kinds[place] = value, FLOAT
+                    elif kind is int and value.bit_length() < 64:
+                        integers[place], kinds[place] = value, INTEGER
+                    elif kind is bool:
+                        integers[place], kinds[place] = value, BOOLEAN
+                    else:
+                        is_short = kind is str and len(value) < 64
+                        text = _label(value) if is_short else _text(encode(value))
+                except FAILURES as error:
+                    _end_if_forked(error)
+                    text = _text(raised(error))
+            if text is not None:
+                if len(text) > HEAP:
+                    raise Refused(
+                        f"an output of more than {HEAP:,} bytes; shorten it by post_process"
+                    )
+                if used + len(text) > HEAP:  # waits for the next request
+                    self._left_over = text
+                    break
+                layout.heap[used : used + len(text)] = text
+                used += len(text)
+                counters[1], kinds[place] = used, TEXT
+            counters[0] = place + 1
+        self._check_unchanged()
+        return {}
+
+    def draw_batch(self, number: int, size: int, seed: int, batch: str, how: Any) -> Any:
+        """Make many draws in one call; reply with an array, else with a list."""
+        draw = self._prepared(seed, how, **{batch: size})
+        try:
+            outputs = draw(self._datasets[number])
+        except FAILURES as error:
+            _end_if_forked(error)
+            return {"failed": words(error)}
+        self._check_unchanged()
+        if not isinstance(outputs, (list, tuple)) and hasattr(outputs, "__array__"):
+            outputs = importlib.import_module("numpy").asarray(outputs)
+        is_one = isinstance(outputs, (str, bytes, dict, set, frozenset))
+        count = len(outputs) if hasattr(outputs, "__len__") and not is_one else None
+        if count != size:
+            return {"got": type(outputs).__name__ if count is None else f"{count} outputs"}
+        is_array = hasattr(outputs, "dtype")
+        if is_array and outputs.dtype.kind in "biufcSU" and self._process is None:
+            return {"array": [outputs.dtype.str, list(outputs.shape)]}, outputs.tobytes()
+        listed = outputs.tolist() if is_array and outputs.ndim == 1 else outputs
+        return {"array": None}, _text([self._processed(one) for one in listed])
+
+    def _processed(self, output: Any) -> Any:
+        try:
+            return encode(output if self._process is None else self._process(output))
+        except FAILURES as error:
+            return raised(error)
+
+    def _check_unchanged(self) -> None:
+        for number, digest in self._digests.items():
+            if digest and _digest(self._datasets[number]) != digest:
+                raise Refused("the mechanism changes its input; let it work on a copy")
+
+
+def _end_if_forked(error: BaseException) -> None:
+    """End a process that the mechanism forked, as Python would: here it would go on drawing."""
+    if os.getpid() != _OWNER:
+        code = error.code if isinstance(error, SystemExit) else 1
+        os._exit(code if isinstance(code, int) else int(code is not None))
+
+
+def _text(node: Any) -> bytes:
+    return json.dumps(node).encode() + b"\n"
+
+
+_label = functools.lru_cache(maxsize=1024)(_text)
+
+
+def _digest(dataset: Any) -> int:
+    try:
+        return hash(pickle.dumps(dataset))
+    except Exception:  # noqa: BLE001  # what cannot be pickled has no digest
+        return 0
+
+
+class _Unpickler(pickle.Unpickler):
+    def persistent_load(self, parts: Any) -> Any:
+        """Return what is imported or made here; NumPy's pickles are not read by every version."""
+        kind, what, more = parts
+        if kind == "import":
+            return _resolved(what)() if more else _resolved(what)
+        if kind in ("pandas", "polars"):
+            return importlib.import_module(kind).DataFrame(what, **more)
+        return importlib.import_module("numpy").frombuffer(more, kind).reshape(what).copy()[()]
+
+
+def _loaded(data: bytes, what: str) -> Any:
+    try:
+        return _Unpickler(io.BytesIO(data)).load()
+    except FAILURES as error:
+        raise Refused(f"{what} cannot be read by {sys.executable}: {words(error)}") from None
+
+
+def main() -> None:
+    """Serve requests until standard input ends."""
+    sys.path[:] = [os.getcwd(), *(one for one in sys.path if one != __file__.rpartition(os.sep)[0])]
+    # What the mechanism prints, or reads, must not come between requests and replies.
+    requests, replies = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb")
+    os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
+    os.dup2(2, 1)
+    service = Service()
+    while len(size := requests.read(8)) == 8:
+        name, arguments = pickle.loads(requests.read(int.from_bytes(size, "little")))
+        try:
+            reply = getattr(service, name)(**arguments)
+        except Refused as error:
+            reply = {"refused": str(error)}
+        header, data = reply if isinstance(reply, tuple) else (reply, b"")
+        replies.write(_text({**header, "bytes": len(data)}) + data)
+        replies.flush()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,163 @@
+"""What a mechanism keeps between calls: its own variables, as a digest of each by name.
+
+A counter, a cache or noise that is drawn once makes draws depend on each other without any trace in
+the draws themselves; that a variable has changed while they were made is such a trace.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections import deque
+from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
+from types import FunctionType, MethodType, ModuleType
+from typing import Any
+
+import numpy as np
+
+from dpaudit.sampling.generators import RandomSource, code_names, home_of, is_home
+
+# Entries of one variable that are looked at, levels deep; bytes of an array; functions followed.
+_ENTRIES, _DEPTH, _BYTES, _FUNCTIONS = 2_000, 4, 1 << 20, 500
+_PLAIN = (int, float, complex, str, bytes, bool, type(None), np.generic)
+
+State = dict[str, bytes]
+
+
+def kept_state(*parts: Any) -> State:
+    """Return a digest of every variable that callables can reach, by the name that messages use.
+
+    Looked at are the environment, module globals, closures, caches of functools, attributes of the
+    object that a method is bound to, of its class and of the functions themselves. Generators are
+    left out: to go on is what they are for.
+    """
+    state: State = {"os.environ": _digest(dict(os.environ))}
+    home = set().union(*map(home_of, parts))
+    # Kept alive, so that no two objects share an id.
+    queue, seen = deque(parts), dict[int, Any]()
+    while queue and len(seen) < _FUNCTIONS:
+        value = queue.popleft()
+        if value is None or id(value) in seen:
+            continue
+        seen[id(value)] = value
+        for name, variable in _variables(value, home):
+            if _is_code(variable):
+                queue.append(variable)
+            elif not isinstance(variable, ModuleType | RandomSource):
+                state[name] = _digest(variable)
+        queue.extend(_behind(value))
+    return state
+
+
+def changed(before: State, after: State) -> tuple[str, ...]:
+    """Return the names of the variables that are not what they were."""
+    every = {**before, **after}
+    return tuple(sorted(name for name in every if before.get(name) != after.get(name)))
+
+
+def _variables(value: Any, home: set[str]) -> Iterator[tuple[str, Any]]:
+    """Yield what a function, a method's object or a callable object keeps, with its name."""
+    if isinstance(value, FunctionType):
+        scope = value.__globals__
+        for name in sorted(set(code_names(value.__code__)) & scope.keys()):
+            if not _is_code(scope[name]) or is_home(scope[name], home):
+                yield name, scope[name]
+        yield from _closed_over(value)
+        yield from ((f"{value.__name__}.{name}", one) for name, one in vars(value).items())
+        yield f"the defaults of {value.__name__}", (value.__defaults__, value.__kwdefaults__)
+    elif isinstance(value, type):
+        yield from _of_class(value)
+    elif not isinstance(value, MethodType | partial | ModuleType):
+        owner = type(value)
+        yield from ((f"{owner.__name__}.{name}", one) for name, one in _attributes(value).items())
+        if is_home(owner, home):
+            yield from _of_class(owner)
+
+
+def _of_class(value: type) -> Iterator[tuple[str, Any]]:
+    data = ((name, one) for name, one in vars(value).items() if not name.startswith("__"))
+    yield from ((f"{value.__name__}.{name}", one) for name, one in data if _is_data(one))
+
+
+def _closed_over(function: FunctionType) -> Iterator[tuple[str, Any]]:
+    cells = zip(function.__code__.co_freevars, function.__closure__ or (), strict=True)
+    for name, cell in cells:
+        try:
+            yield name, cell.cell_contents
+        except ValueError:  # a variable that has not been assigned yet
+            continue
+
+
+def _behind(value: Any) -> Iterator[Any]:
+    """Yield the functions and objects that a callable stands for."""
+    if isinstance(value, MethodType):
+        yield from (value.__self__, value.__func__)
+    elif isinstance(value, partial):
+        yield value.func
+    elif isinstance(value, FunctionType):
+        yield from filter(None, [getattr(value, "__wrapped__", None)])
+    else:
+        for one in vars(value if isinstance(value, type) else type(value)).values():
+            function = getattr(one, "__func__", one)
+            if isinstance(function, FunctionType):
+                yield function
+
+
+def _is_data(attribute: Any) -> bool:
+    """Whether an attribute of a class is a variable: no method, property or slot."""
+    return not hasattr(type(attribute), "__get__") and not _is_code(attribute)
+
+
+def _is_code(value: Any) -> bool:
+    return isinstance(value, FunctionType | MethodType | partial | type)
+
+
+def _attributes(value: Any) -> Mapping[str, Any]:
+    found = getattr(value, "__dict__", None)
+    return found if isinstance(found, Mapping) else {}
+
+
+def _digest(value: Any) -> bytes:
+    """Return a digest of a variable; a fixed one where the code of its class fails, as a length
+    beyond any index does: a variable of the user's must not end the audit."""
+    try:
+        return _digested(value)
+    except Exception:  # noqa: BLE001  # whatever the user's classes raise
+        return b""
+
+
+def _digested(value: Any) -> bytes:
+    digest = hashlib.blake2b(digest_size=16)
+    entries: deque[tuple[Any, int]] = deque([(value, 0)])
+    seen = dict[int, Any]()
+    while entries and len(seen) < _ENTRIES:
+        one, depth = entries.popleft()
+        digest.update(_mark(one))
+        if depth < _DEPTH and id(one) not in seen and not isinstance(one, _PLAIN):
+            seen[id(one)] = one
+            entries.extend((part, depth + 1) for part in _parts(one))
+    return digest.digest()
+
+
+def _mark(value: Any) -> bytes:
+    """Return what distinguishes a value by itself, without its parts."""
+    if isinstance(value, np.ndarray) and value.dtype != object:
+        return value.ravel()[: _BYTES // max(1, value.itemsize)].tobytes()
+    if isinstance(value, int) and not isinstance(value, bool):
+        return f"int:{value:x};".encode()  # decimals have a limit of digits
+    if isinstance(value, _PLAIN):
+        return f"{type(value).__name__}:{value!r};".encode(errors="backslashreplace")
+    if callable(getattr(value, "cache_info", None)):  # functools.cache: how often it was used
+        return f"{value.cache_info()};".encode()
+    size = len(value) if isinstance(value, Sequence | Mapping | set | frozenset) else 0
+    return f"{type(value).__name__}:{size};".encode()
+
+
+def _parts(value: Any) -> Iterator[Any]:
+    if isinstance(value, Mapping):
+        yield from (part for pair in list(value.items()) for part in pair)
+    elif isinstance(value, list | tuple | deque):
+        yield from value
+    elif not isinstance(value, RandomSource | ModuleType) and not _is_code(value):
+        yield from _attributes(value).values()
