@@ -50,7 +50,6 @@ _QUICK_CONFIGS = (
     "000-pdp",
     "001-gaussian",
     "002-laplace",
-    "003-indistinguishability",
 )
 _NEEDS = {
     "000-encryption": ("cryptography",),
