@@ -24,7 +24,7 @@ import numpy as np
 import dpaudit
 from benchmarks.oracle import Oracle, Rule, information_limit
 from benchmarks.specimens import Specimen, specimens
-from dpaudit.auditing.spec import BETTING_SHARE
+from dpaudit.certificates.evidence import BETTING_SHARE
 
 ALPHA = 0.01
 MANY, FEW = 1_000_000, 10_000

@@ -21,21 +21,16 @@ from dpaudit.auditing.schedule import (
     settles_at,
     wants_refit,
 )
-from dpaudit.auditing.spec import (
-    BETTING_SHARE,
-    CERTIFICATION_SHARE,
-    CONFIRMATION_SHARE,
-    MINIMUM_SAMPLES,
-    AuditSpec,
-)
-from dpaudit.certificates.fixed_test import Setting, accused, atoms_test, game_test, pair_test
+from dpaudit.auditing.spec import MINIMUM_SAMPLES, AuditSpec
+from dpaudit.certificates.evidence import BETTING_SHARE, Evidence, certificate, numbers
+from dpaudit.certificates.fixed_test import accused
 from dpaudit.certificates.interval import STOPPED, FiniteRange
-from dpaudit.certificates.replay import replay
+from dpaudit.certificates.replay import round_of
 from dpaudit.certificates.result import (
     Block,
     Certificate,
     EpsilonInterval,
-    FixedTest,
+    FixedStage,
     Schedule,
     Stage,
 )
@@ -116,17 +111,16 @@ class PairAudit:
         if learned is None:
             # Refuted while learning: everything drawn may decide what the fresh block confirms.
             measure = self._measure(self._fit().distinguisher)
-            test = self._confirm(measure)
+            evidence = self._confirm(measure)
         else:
             self._believe(learned)
             measure = self._measure(learned.distinguisher)
-            test = self._certify(measure)
-        certificate = self._certificate(test, measure.distinguisher)
-        if not certificate.refuted:
-            return certificate
-        stream = self._number, AFRESH
-        warned = self._checks.refuted(stream, self._blocks, measure)
-        return replace(certificate, warnings=(*certificate.warnings, *warned))
+            evidence = self._certify(measure)
+        found = self._certificate(evidence, measure.distinguisher)
+        if not found.refuted:
+            return found
+        warned = self._checks.refuted((self._number, AFRESH), self._blocks, measure)
+        return replace(found, warnings=(*found.warnings, *warned))
 
     @property
     def _may_bet(self) -> bool:
@@ -200,9 +194,9 @@ class PairAudit:
         room = self._plan.budget - self._spent - coming
         return not self._spec.full and room >= MINIMUM_SAMPLES
 
-    def _certify(self, measure: Measure) -> FixedTest:
+    def _certify(self, measure: Measure) -> Evidence:
         """Tally the rest of the budget with one frozen rule, still betting at every block's end."""
-        total, atoms = Tally.empty(measure.distinguisher.levels), _no_atoms(measure)
+        atoms = _no_atoms(measure)
         declared: RangeTally | None = None
         sizes = self._plan.certifying_sizes(self._spent)
         chunks = (
@@ -212,7 +206,6 @@ class PairAudit:
         for drawn in self._sampled(chunks):
             tally = _tally_of(drawn)
             self._failures += drawn.failures
-            total += tally
             atoms = _added(atoms, drawn.atoms)
             declared = drawn.declared if declared is None else _added(declared, drawn.declared)
             self._wealth.record([tally])
@@ -221,7 +214,7 @@ class PairAudit:
             if self._may_stop:
                 return self._confirm(measure)
         self._bound(declared)
-        return self._test("certification", measure, total, atoms)
+        return self._evidence("certification", measure, atoms)
 
     def _bound(self, declared: RangeTally | None) -> None:
         """Turn the draws of a declared range into an interval, or a warning that says why not."""
@@ -233,7 +226,7 @@ class PairAudit:
         else:
             self._interval = found
 
-    def _confirm(self, measure: Measure) -> FixedTest:
+    def _confirm(self, measure: Measure) -> Evidence:
         """Spend the exact test on a fresh block, as large as all that came before it."""
         if self._range is not None:
             self._warnings.append(STOPPED)
@@ -242,15 +235,14 @@ class PairAudit:
             Chunk((self._number, CONFIRMING, index), block, measure, at_once=self._plan.at_once)
             for index, block in enumerate(self._plan.confirming_sizes(size))
         )
-        total, atoms = Tally.empty(measure.distinguisher.levels), _no_atoms(measure)
+        atoms = _no_atoms(measure)
         for drawn in self._sampled(chunks):
             tally = _tally_of(drawn)
             self._failures += drawn.failures
-            total += tally
             atoms = _added(atoms, drawn.atoms)
             self._record("confirmation", None, tally)
             self._heads += filter(None, [drawn.head])
-        return self._test("confirmation", measure, total, atoms)
+        return self._evidence("confirmation", measure, atoms)
 
     def _sampled(self, chunks: Iterator[Chunk]) -> Iterator[Drawn]:
         """Yield what was drawn; closing it discards draws made ahead."""
@@ -333,56 +325,35 @@ class PairAudit:
                 f"the first one {first}; an audit needs outputs"
             )
 
-    def _test(
-        self, stage: Stage, measure: Measure, tally: Tally, atoms: AtomTally | None
-    ) -> FixedTest:
-        self._warnings += self._checks.counted(
-            self._selection(), self._blocks, self._heads, measure.distinguisher
-        )
-        certifying = stage == "certification"
-        share = CERTIFICATION_SHARE if certifying else CONFIRMATION_SHARE
-        setting = Setting(
-            "certification" if certifying else "confirmation",
-            self._point,
-            share * self._spec.alpha,
-            self._spec.confidence,
-        )
-        if measure.atoms is not None and atoms is not None:
-            return atoms_test(setting, accused(measure.atoms, atoms), tally.arms)
+    def _evidence(self, stage: FixedStage, measure: Measure, atoms: AtomTally | None) -> Evidence:
+        """Check the draws of the exact test; return what the certificate is to follow from."""
         rule = measure.distinguisher
-        test = pair_test if self._spec.bound == "clopper-pearson" else game_test
-        return test(setting, tally, rule.guesses, (rule.words(1), rule.words(-1)))
-
-    def _certificate(self, fixed: FixedTest, rule: Distinguisher) -> Certificate:
-        spec = self._spec
-        alpha_betting = BETTING_SHARE * spec.alpha
-        bets = self._wealth
-        if bets.refuted:  # only then does the bound reach beyond the claim
-            bets = replay(self._point, alpha_betting, self._rounds, self._blocks)
-        share = fixed.alpha / spec.alpha
-        p_betting = math.exp(-max(0.0, bets.log_largest)) / BETTING_SHARE
-        return Certificate(
-            pair=spec.pairs[self._number].label,
+        self._warnings += self._checks.counted(self._selection(), self._blocks, self._heads, rule)
+        found = () if measure.atoms is None or atoms is None else accused(measure.atoms, atoms)
+        return Evidence(
             point=self._point,
-            refuted=bets.refuted or fixed.p_value <= fixed.alpha,
-            attack="single outputs" if fixed.method == "probabilistic" else rule.attack,
-            draws=self._spent,
+            alpha=self._spec.alpha,
+            confidence=self._spec.confidence,
+            blocks=tuple(self._blocks),
+            stage=stage,
+            method=self._spec.bound if measure.atoms is None else "probabilistic",
+            guesses=tuple(rule.guesses.tolist()),
+            words=(rule.words(1), rule.words(-1)),
+            rounds=tuple(map(round_of, self._rounds)),
+            accused=found,
+        )
+
+    def _certificate(self, evidence: Evidence, rule: Distinguisher) -> Certificate:
+        return certificate(
+            evidence,
+            numbers(evidence, self._wealth),
+            pair=self._spec.pairs[self._number].label,
+            attack=rule.attack,
             budget=self._plan.budget,
             refuted_after=self._refuted_after,
-            alpha=spec.alpha,
-            alpha_betting=alpha_betting,
-            wealth=math.exp(min(bets.log_largest, 700.0)),
-            epsilon_betting=bets.epsilon_lower,
-            epsilon_lower=max(bets.epsilon_lower, fixed.epsilon_lower),
-            delta_lower=fixed.delta_lower,
-            p_value=min(1.0, p_betting, fixed.p_value / share),
-            fixed=fixed,
             failures=self._failures.counts,
             first_failures=first_failures(self._failures),
             reproducible=True,
-            rounds=tuple(_recorded(beliefs) for beliefs in self._rounds),
-            blocks=tuple(self._blocks),
-            guesses=tuple(rule.guesses.tolist()),
             warnings=tuple(self._warnings),
             interval=self._interval,
             ignored=tuple(self._ignored),
@@ -391,8 +362,8 @@ class PairAudit:
             schedule=Schedule(
                 learned=self._plan.limits.learned,
                 block=self._plan.limits.block,
-                by_clock=spec.time is not None,
-                full=spec.full,
+                by_clock=self._spec.time is not None,
+                full=self._spec.full,
             ),
         )
 
@@ -400,11 +371,6 @@ class PairAudit:
 def low_bits(outcomes: Outcomes, remedy: str) -> list[str]:
     """Return, for what looks at no low-order bits, that there are some, and the remedy."""
     return [f"low-order bits of floats ({remedy})"] if has_fractions(outcomes) else []
-
-
-def _recorded(beliefs: Beliefs) -> dict[str, tuple[tuple[float, ...], ...]]:
-    tables = {"posteriors": beliefs.posteriors, "rules": beliefs.rules}
-    return {name: tuple(map(tuple, table.tolist())) for name, table in tables.items()}
 
 
 def _total(tallies: list[Tally]) -> Tally:

@@ -27,23 +27,25 @@ from dpaudit.auditing.spec import (
     check_seed,
 )
 from dpaudit.auditing.underpowered import kept_too_few
-from dpaudit.certificates.fixed_test import Setting, accused, atoms_test, game_test, pair_test
+from dpaudit.certificates.evidence import Evidence, certificate, numbers
+from dpaudit.certificates.fixed_test import Accused, Setting, accused, game_test, pair_test
 from dpaudit.certificates.result import (
     AuditResult,
     Block,
     Certificate,
     FixedTest,
+    Method,
     Recording,
     Verdict,
 )
 from dpaudit.claims import ComputationalDP, PrivacyClaim, ProbabilisticDP, ProfilePoint
 from dpaudit.draws import FreshDraws, SelectionDraws
 from dpaudit.errors import MechanismError, UsageError
-from dpaudit.levels.distinguisher import Distinguisher, Learned
+from dpaudit.levels.distinguisher import Distinguisher
 from dpaudit.outcomes import Column, Outcomes, concatenate, from_raw, narrowed
 from dpaudit.sampling.row_order import Sorted, check_guesses, check_rows, sorted_inputs
 from dpaudit.sampling.sampler import Measure, atom_tally, failures_by_arm
-from dpaudit.stats.thinning import TOSSED_AGAIN, coin_flips, looks_tossed
+from dpaudit.stats.thinning import coin_flips, looks_tossed
 from dpaudit.tally import Tally
 
 Rows = NDArray[np.intp]
@@ -241,8 +243,23 @@ class _Recorded:
         several = len(self._audit.claim.points()) > 1
         aim = Aim(point, len(split.game), for_delta=several)
         learned = learn(selection, aim, self._attacks)
-        fixed, tally = self._certify(learned.distinguisher, point, selection, split)
-        return self._result(learned, point, selection, fixed, tally)
+        evidence = self._evidence(learned.distinguisher, point, selection, split)
+        audit = self._audit
+        return certificate(
+            evidence,
+            numbers(evidence),
+            attack=learned.distinguisher.attack,
+            pair=audit.pair,
+            budget=len(audit.is_d1),
+            refuted_after=None,
+            failures=failures_by_arm(audit.outcomes, audit.is_d1),
+            reproducible=True,
+            warnings=tuple(self._warnings),
+            recording=Recording(*audit.arms, self._is_tossed),
+            ignored=tuple(low_bits(selection.outcomes, _ONLY_DRAWN)),
+            attacks=learned.tried,
+            scores=learned.scores,
+        )
 
     def _check_rows(self) -> Sorted:
         """Warn of rows that do not look independent; return what inputs are sorted, and by what."""
@@ -312,31 +329,43 @@ class _Recorded:
             return claim.point()
         return most_telling(selection, claim, coming, self._attacks)
 
-    def _certify(
+    def _evidence(
         self, rule: Distinguisher, point: ProfilePoint, selection: SelectionDraws, split: _Split
-    ) -> tuple[FixedTest, Tally]:
-        words = (rule.words(1), rule.words(-1))
+    ) -> Evidence:
+        """Count the rows kept for it; return what the certificate is to follow from."""
         atoms = self._accuses(selection)
         use_pair = not atoms and self._prefers_pair(rule, point, selection, split)
         rows = split.pair if use_pair else split.game
         self._say_how(use_pair)
         self._check_guesses(rule, rows)
         (tally,) = self._fresh(rows).looks(rule, rule.levels, len(rows))
-        setting = self._setting(point, thinned=not (self._is_tossed or use_pair))
-        if atoms:
-            suspects = accuse(selection, point)
-            draws = self._audit.outcomes.take(rows), self._audit.is_d1[rows]
-            counts = atom_tally(Measure(rule, suspects), *draws)
-            if counts is None:
-                raise RuntimeError("accused atoms were not counted")
-            return atoms_test(setting, accused(suspects, counts), tally.arms), tally
-        test = pair_test if use_pair else game_test
-        return test(setting, tally, rule.guesses, words), tally
+        d1 = int(selection.is_d1.sum())
+        learning = Block("learning", None, selection.size, ((d1, selection.size - d1),))
+        counts = tuple((int(one), int(other)) for one, other in tally.counts)
+        by_counts: Method = "clopper-pearson" if use_pair else "game"
+        return Evidence(
+            point=point,
+            alpha=1 - self._audit.confidence,
+            confidence=self._audit.confidence,
+            blocks=(learning, Block("recorded", None, tally.draws, counts)),
+            stage="recorded",
+            method="probabilistic" if atoms else by_counts,
+            guesses=tuple(rule.guesses.tolist()),
+            words=(rule.words(1), rule.words(-1)),
+            accused=self._accused(rule, selection, point, rows) if atoms else (),
+            thinned=not (self._is_tossed or use_pair),
+        )
 
-    def _setting(self, point: ProfilePoint, *, thinned: bool) -> Setting:
-        alpha = 1 - self._audit.confidence
-        share = 1 - TOSSED_AGAIN if thinned else 1.0
-        return Setting("recorded", point, share * alpha, self._audit.confidence)
+    def _accused(
+        self, rule: Distinguisher, selection: SelectionDraws, point: ProfilePoint, rows: Rows
+    ) -> Accused:
+        """Return the single outputs to certify, with how often they came up in these rows."""
+        suspects = accuse(selection, point)
+        draws = self._audit.outcomes.take(rows), self._audit.is_d1[rows]
+        counts = atom_tally(Measure(rule, suspects), *draws)
+        if counts is None:
+            raise RuntimeError("accused atoms were not counted")
+        return accused(suspects, counts)
 
     def _accuses(self, selection: SelectionDraws) -> bool:
         """Whether single outputs are certified, as the probabilistic definition wants it."""
@@ -359,7 +388,7 @@ class _Recorded:
         words = (rule.words(1), rule.words(-1))
         pair_arms = self._arms(split.pair)
         game_arms = (len(split.game) // 2,) * 2
-        setting = self._setting(point, thinned=False)
+        setting = Setting("recorded", point, 1 - self._audit.confidence, self._audit.confidence)
         by_pair = pair_test(setting, _scaled(seen, pair_arms), rule.guesses, words)
         by_game = game_test(setting, _scaled(seen, game_arms), rule.guesses, words)
         return _promise(by_pair) > _promise(by_game)
@@ -372,46 +401,6 @@ class _Recorded:
         if not self._is_tossed:
             how = _PAIRED if use_pair else _THINNED
             self._warnings.append(_FIXED_ARMS.format(how=how))
-
-    def _result(
-        self,
-        learned: Learned,
-        point: ProfilePoint,
-        selection: SelectionDraws,
-        fixed: FixedTest,
-        tally: Tally,
-    ) -> Certificate:
-        audit, alpha, rule = self._audit, 1 - self._audit.confidence, learned.distinguisher
-        d1 = int(selection.is_d1.sum())
-        learning = Block("learning", None, selection.size, ((d1, selection.size - d1),))
-        counts = tuple((int(one), int(other)) for one, other in tally.counts)
-        return Certificate(
-            pair=audit.pair,
-            point=point,
-            refuted=fixed.p_value <= fixed.alpha,
-            attack="single outputs" if fixed.method == "probabilistic" else rule.attack,
-            draws=selection.size + tally.draws,
-            budget=len(audit.is_d1),
-            refuted_after=None,
-            alpha=alpha,
-            alpha_betting=0.0,
-            wealth=1.0,
-            epsilon_betting=0.0,
-            epsilon_lower=fixed.epsilon_lower,
-            delta_lower=fixed.delta_lower,
-            p_value=min(1.0, fixed.p_value * alpha / fixed.alpha),
-            fixed=fixed,
-            failures=failures_by_arm(audit.outcomes, audit.is_d1),
-            reproducible=True,
-            rounds=(),
-            blocks=(learning, Block("recorded", None, tally.draws, counts)),
-            guesses=tuple(rule.guesses.tolist()),
-            warnings=tuple(self._warnings),
-            recording=Recording(*audit.arms, self._is_tossed),
-            ignored=tuple(low_bits(selection.outcomes, _ONLY_DRAWN)),
-            attacks=learned.tried,
-            scores=learned.scores,
-        )
 
 
 def _seen(rule: Distinguisher, selection: SelectionDraws) -> Tally:

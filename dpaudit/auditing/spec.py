@@ -27,13 +27,6 @@ MINIMUM_SAMPLES = 1_000
 # Counts of so many are still exact as floats, in which the bounds are computed.
 MAXIMUM_SAMPLES = 10**15
 
-# How a pair's error probability is shared out (docs/method.md §4): betting, the exact test at the
-# planned end, and the one on a confirmation block after an early stop. They add up to 1, so that
-# the union bound holds whichever of the two exact tests a run comes to.
-BETTING_SHARE = 0.2
-CERTIFICATION_SHARE = 0.75
-CONFIRMATION_SHARE = 0.05
-
 
 class DrawnSeed(int):
     """A seed that was drawn at random, as any other might have been: a journal keeps its own."""

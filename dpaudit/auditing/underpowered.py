@@ -5,12 +5,8 @@ from __future__ import annotations
 import math
 
 from dpaudit.auditing.schedule import Limits, Plan
-from dpaudit.auditing.spec import (
-    BETTING_SHARE,
-    CERTIFICATION_SHARE,
-    MAXIMUM_SAMPLES,
-    AuditSpec,
-)
+from dpaudit.auditing.spec import MAXIMUM_SAMPLES, AuditSpec
+from dpaudit.certificates.evidence import BETTING_SHARE, CERTIFICATION_SHARE
 from dpaudit.certificates.result import Certificate
 from dpaudit.claims import PrivacyClaim, ProfilePoint
 from dpaudit.inputs.pairs import NeighbouringPair, are_equal

@@ -5,12 +5,11 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dpaudit.certificates.result import EventCount, FixedTest, Guess
+from dpaudit.certificates.result import EventCount, FixedStage, FixedTest, Guess
 from dpaudit.claims import ProfilePoint
 from dpaudit.levels.distinguisher import AccusedAtoms
 from dpaudit.stats import game as games
@@ -23,7 +22,6 @@ from dpaudit.stats.binomial import (
 )
 from dpaudit.tally import AtomTally, Tally
 
-Stage = Literal["certification", "confirmation", "recorded"]
 AccusedAtom = tuple[str, Guess, int, int]
 Accused = tuple[AccusedAtom, ...]
 Words = Sequence[str | None]
@@ -36,7 +34,7 @@ class Setting:
     """What a test is about: its stage, the point of the claim, its share of the error probability,
     and the confidence of the intervals that are shown beside it."""
 
-    stage: Stage
+    stage: FixedStage
     point: ProfilePoint
     alpha: float
     confidence: float

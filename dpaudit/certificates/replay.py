@@ -7,7 +7,7 @@ from itertools import groupby
 
 import numpy as np
 
-from dpaudit.certificates.result import Block
+from dpaudit.certificates.result import Block, Round
 from dpaudit.certificates.wealth import Wealth
 from dpaudit.claims import ProfilePoint
 from dpaudit.stats.betting import Beliefs
@@ -44,6 +44,24 @@ def first_refuted(
         if wealth.refuted:
             return spent
     return None
+
+
+def round_of(beliefs: Beliefs) -> Round:
+    """Return beliefs as a certificate records them."""
+    tables = beliefs.posteriors.tolist(), beliefs.rules.tolist()
+    return Round(*(tuple(map(tuple, table)) for table in tables))
+
+
+def beliefs_of(recorded: Round) -> Beliefs:
+    """Return recorded beliefs. Raises ValueError for what no bettor may believe."""
+    beliefs = Beliefs(
+        np.array(recorded.posteriors, dtype=np.float64), np.array(recorded.rules, dtype=np.int64)
+    )
+    if not ((beliefs.posteriors > 0) & (beliefs.posteriors < 1)).all():
+        raise ValueError("a believed probability is not in (0, 1)")
+    if not np.isin(beliefs.rules, (-1, 0, 1)).all():
+        raise ValueError("a guess is none of -1, 0, 1")
+    return beliefs
 
 
 def tally(block: Block) -> Tally:

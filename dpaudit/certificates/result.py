@@ -14,6 +14,8 @@ from dpaudit.levels.tried import ScoreDistributions, Tried
 
 Guess = Literal["d1", "d2"]
 Stage = Literal["learning", "certification", "confirmation", "recorded"]
+FixedStage = Literal["certification", "confirmation", "recorded"]
+Method = Literal["game", "clopper-pearson", "probabilistic"]
 
 
 class Verdict(Enum):
@@ -59,6 +61,18 @@ class Block:
 
 
 @dataclass(frozen=True, slots=True)
+class Round:
+    """What the bettors believed from one time they learned to the next.
+
+    posteriors: by bettor and level, estimated Pr[d1 | level].  rules: by rule and level, a guess of
+    d1 (1) or d2 (-1), or none (0).
+    """
+
+    posteriors: tuple[tuple[float, ...], ...]
+    rules: tuple[tuple[int, ...], ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Schedule:
     """What the sizes of blocks follow from, beside the budget and the tallies.
 
@@ -93,8 +107,8 @@ class FixedTest:
         0.9, had the leak been visible to its event; inf when no ε would.
     """
 
-    stage: Literal["certification", "confirmation", "recorded"]
-    method: str
+    stage: FixedStage
+    method: Method
     alpha: float
     draws: int
     correct: int
@@ -140,14 +154,11 @@ class Recording:
     coin_flipped: bool
 
 
-@dataclass(frozen=True, slots=True)
-class Certificate:
-    """The outcome for one pair of inputs.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Numbers:
+    """What follows from the evidence of one pair (`certificates.evidence`).
 
-    pair: the pair in words.  attack: what found the event, in words.
-    point: the inequality that was tested, one of those that the claim implies.
-    draws: all draws made, both arms.  budget: all draws allowed.
-    refuted_after: draws when betting refuted the claim, or None.
+    draws: all draws made, for both inputs.
     alpha: error probability of this pair; alpha_betting: the share of betting.
     wealth: against the claim and every smaller ε of the grid the largest wealth at a recorded
         look, and of these the smallest (betting refutes when it is ≥ 1 / alpha_betting).
@@ -156,6 +167,28 @@ class Certificate:
         valid at 1 - alpha.
     delta_lower: lower bound for δ at the ε of the point.
     p_value: of the claim, over betting and the fixed test together.
+    """
+
+    refuted: bool
+    draws: int
+    alpha: float
+    alpha_betting: float
+    wealth: float
+    epsilon_betting: float
+    epsilon_lower: float
+    delta_lower: float
+    p_value: float
+    fixed: FixedTest
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Certificate(Numbers):
+    """The outcome for one pair of inputs: the numbers, what they follow from, and remarks.
+
+    pair: the pair in words.  attack: what found the event, in words.
+    point: the inequality that was tested, one of those that the claim implies.
+    budget: all draws allowed.
+    refuted_after: draws when betting refuted the claim, or None.
     failures: outcomes that were exceptions: kind -> (draws of d1, draws of d2). first_failures:
         the first one of each kind.
     adjacency: the relation of the inputs that was stated, `not stated`, or None for draws that were
@@ -167,28 +200,18 @@ class Certificate:
     recording: for draws made elsewhere, on which nothing is bet (alpha_betting is 0, wealth 1).
     schedule: what the blocks must follow (None: recorded draws, or a file of an older format).
     reproducible: whether equal seeds gave equal outcomes; `warnings` says so when they did not.
-    rounds: what the bettors believed, one entry for each time they learned: `posteriors` and
-        `rules`, by bettor and level. guesses: the rule of the exact test, by level.
+    rounds: what the bettors believed, one entry for each time they learned. guesses: the rule of
+        the exact test, by level.
     """
 
     pair: str
     point: ProfilePoint
-    refuted: bool
     attack: str
-    draws: int
     budget: int
     refuted_after: int | None
-    alpha: float
-    alpha_betting: float
-    wealth: float
-    epsilon_betting: float
-    epsilon_lower: float
-    delta_lower: float
-    p_value: float
-    fixed: FixedTest
     failures: Mapping[str, tuple[int, int]]
     reproducible: bool
-    rounds: tuple[Mapping[str, Any], ...] = field(repr=False)
+    rounds: tuple[Round, ...] = field(repr=False)
     blocks: tuple[Block, ...] = field(repr=False)
     guesses: tuple[int, ...] = field(repr=False)
     warnings: tuple[str, ...] = ()

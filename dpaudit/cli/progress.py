@@ -10,7 +10,8 @@ from typing import Any, Protocol
 
 import click
 
-from dpaudit.auditing.spec import BETTING_SHARE, AuditSpec
+from dpaudit.auditing.spec import AuditSpec
+from dpaudit.certificates.evidence import BETTING_SHARE
 from dpaudit.certificates.result import Progress
 from dpaudit.reports import numbers
 from dpaudit.reports.numbers import unglued

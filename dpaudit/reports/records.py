@@ -1,7 +1,7 @@
 """Result dataclasses to plain JSON values and back, exactly, driven by their type hints.
 
 JSON has no infinity and no NaN: they are the strings `Infinity`, `-Infinity` and `NaN`. In values
-of no declared type (what the bettors believed), a text that reads like one of them is escaped by
+of no declared type (the settings of a request), a text that reads like one of them is escaped by
 an apostrophe, and sequences come back as tuples.
 """
 
@@ -116,7 +116,7 @@ def expect_list(value: Any, path: str) -> list[Any]:
 
 
 def _encode_field(field: Field[Any], value: Any) -> Any:
-    # `rounds` is the one field whose entries have no declared type.
+    # `request` is the one field whose entries have no declared type.
     return encode_untyped(value) if "Any" in str(field.type) else encode(value)
 
 

@@ -16,6 +16,7 @@ from dpaudit.certificates.result import (
     EventCount,
     FixedTest,
     Progress,
+    Round,
     Verdict,
 )
 from dpaudit.claims import PureDP
@@ -56,7 +57,7 @@ CERTIFICATE = Certificate(
     fixed=FIXED,
     failures={},
     reproducible=True,
-    rounds=({"posteriors": ((0.25, 0.75),), "rules": ((-1, 1),)},),
+    rounds=(Round(((0.25, 0.75),), ((-1, 1),)),),
     blocks=(
         Block("learning", None, 100, ((20, 30), (30, 20))),
         Block("learning", 0, 165, ((30, 52), (55, 28))),

@@ -10,7 +10,8 @@ from typing import Any
 
 import pytest
 
-from dpaudit.auditing.spec import BETTING_SHARE, AuditSpec
+from dpaudit.auditing.spec import AuditSpec
+from dpaudit.certificates.evidence import BETTING_SHARE
 from dpaudit.certificates.result import Progress
 from dpaudit.claims import PureDP
 from dpaudit.cli.progress import make_display, status

@@ -19,7 +19,7 @@ from dpaudit.auditing.engine import run_audit
 from dpaudit.auditing.recheck.record import recheck
 from dpaudit.auditing.schedule import Limits, Plan, limits_for, look_stride, wants_refit
 from dpaudit.auditing.spec import AuditSpec
-from dpaudit.certificates.result import Certificate, Progress
+from dpaudit.certificates.result import Certificate, Progress, Round
 from dpaudit.errors import UsageError
 from dpaudit.inputs.pairs import NeighbouringPair
 from dpaudit.reports.json import from_json, to_json
@@ -138,9 +138,10 @@ def _another_tally(one: Certificate) -> Certificate:
 
 
 def _another_belief(one: Certificate) -> Certificate:
-    first = dict(one.rounds[0])
-    first["posteriors"] = [[0.5] * len(row) for row in first["posteriors"]]
-    first["rules"] = [[0] * len(row) for row in first["rules"]]
+    first = Round(
+        tuple((0.5,) * len(row) for row in one.rounds[0].posteriors),
+        tuple((0,) * len(row) for row in one.rounds[0].rules),
+    )
     return replace(one, rounds=(first, *one.rounds[1:]))
 
 

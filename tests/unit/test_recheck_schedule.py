@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import math
-from dataclasses import replace
+from dataclasses import fields, replace
 from typing import Any
 
 import pytest
 
 import dpaudit
-from dpaudit.auditing.recheck.record import _beliefs, _fixed, recheck
-from dpaudit.auditing.spec import BETTING_SHARE
-from dpaudit.certificates.replay import replay
+from dpaudit.auditing.recheck.record import _evidence, recheck
+from dpaudit.certificates.evidence import numbers
 from dpaudit.certificates.result import AuditResult, Certificate, Schedule, Verdict
 from mechanisms import laplace
 
@@ -23,22 +21,9 @@ def audited(mechanism: Any = laplace.laplace, epsilon: float = 1.0, **more: Any)
 
 def recomputed(result: AuditResult, one: Certificate) -> AuditResult:
     """Return a result whose every derived number follows from the blocks, as a forger would."""
-    one = replace(one, draws=sum(block.draws for block in one.blocks))
-    one = replace(one, fixed=_fixed(result, one))
-    rounds = [_beliefs(entry["posteriors"], entry["rules"]) for entry in one.rounds]
-    bets = replay(one.point, one.alpha_betting, rounds, one.blocks)
-    p = math.exp(-max(0.0, bets.log_largest)) / BETTING_SHARE
-    refuted = bets.refuted or one.fixed.p_value <= one.fixed.alpha
-    one = replace(
-        one,
-        wealth=math.exp(min(bets.log_largest, 700.0)),
-        epsilon_betting=bets.epsilon_lower,
-        epsilon_lower=max(bets.epsilon_lower, one.fixed.epsilon_lower),
-        delta_lower=one.fixed.delta_lower,
-        p_value=min(1.0, p, one.fixed.p_value * one.alpha / one.fixed.alpha),
-        refuted=refuted,
-    )
-    verdict = Verdict.VIOLATION if refuted else Verdict.NO_VIOLATION_FOUND
+    found = numbers(_evidence(result, one))
+    one = replace(one, **{field.name: getattr(found, field.name) for field in fields(found)})
+    verdict = Verdict.VIOLATION if one.refuted else Verdict.NO_VIOLATION_FOUND
     return replace(result, certificates=(one,), verdict=verdict)
 
 

@@ -3,30 +3,45 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
+from dataclasses import fields
 from typing import Any
 
 import numpy as np
 
 from dpaudit.auditing.canaries import certify_guesses
 from dpaudit.auditing.recheck.schedule import follow_schedule
-from dpaudit.auditing.spec import BETTING_SHARE, CERTIFICATION_SHARE, CONFIRMATION_SHARE
 from dpaudit.auditing.stated_laws import certify
+from dpaudit.certificates.evidence import Evidence, numbers
 from dpaudit.certificates.exact_certificate import ExactCertificate
-from dpaudit.certificates.fixed_test import Setting, atoms_test, game_test, pair_test
-from dpaudit.certificates.replay import replay, tally
-from dpaudit.certificates.result import AuditResult, Certificate, EventCount, FixedTest, Verdict
+from dpaudit.certificates.replay import beliefs_of, tally
+from dpaudit.certificates.result import (
+    AuditResult,
+    Certificate,
+    EventCount,
+    FixedTest,
+    Numbers,
+    Verdict,
+)
 from dpaudit.claims import PrivacyClaim, ProbabilisticDP, ProfilePoint, compose
-from dpaudit.stats.betting import Beliefs
 from dpaudit.stats.finite import epsilon_interval
 from dpaudit.stats.one_run import Guesses
-from dpaudit.stats.thinning import TOSSED_AGAIN
-from dpaudit.tally import Tally
 
 # Other versions of the libraries may round differently in the last places.
 _RELATIVE = 1e-6
 
-_TESTS = {"game": game_test, "clopper-pearson": pair_test}
+# How findings name the numbers.
+_NAMES = {
+    "refuted": "refuted",
+    "draws": "draws",
+    "alpha": "share of the error probability",
+    "alpha_betting": "share for betting",
+    "wealth": "wealth",
+    "epsilon_betting": "ε by betting",
+    "epsilon_lower": "ε at least",
+    "delta_lower": "δ at least",
+    "p_value": "p-value",
+}
 _STAGES = ("learning", "certification", "confirmation", "recorded")
 
 _NOT_BET_ON = ("confirmation", "recorded")
@@ -61,13 +76,12 @@ def recheck(result: AuditResult) -> list[str]:
 def _certificate(result: AuditResult, one: Certificate) -> Iterator[Finding]:
     try:
         yield "the point tested is one of the claim's", True, _is_implied(result.claim, one.point)
-        yield from _shares(result, one)
         yield from _draws(one)
-        fixed = _fixed(result, one)
-        yield from _fields(one.fixed, fixed)
-        yield from _verdict(result, one, fixed)
+        computed = numbers(_evidence(result, one))
+        yield from _fields(one.fixed, computed.fixed)
+        yield from _numbers(one, computed)
         if one.schedule is not None:
-            rounds = [_beliefs(entry["posteriors"], entry["rules"]) for entry in one.rounds]
+            rounds = list(map(beliefs_of, one.rounds))
             yield from follow_schedule(result.claim, one, one.schedule, rounds)
         yield from _interval(one)
     except (ValueError, ArithmeticError, LookupError, TypeError, RuntimeError) as error:
@@ -122,32 +136,9 @@ def _is_implied(claim: PrivacyClaim, point: ProfilePoint) -> bool:
     return claim.profile(point.epsilon) <= point.delta * (1 + _RELATIVE)
 
 
-def _shares(result: AuditResult, one: Certificate) -> Iterator[Finding]:
-    alpha = (1 - result.confidence) / max(1, len(result.certificates))
-    if one.fixed.stage == "recorded":
-        yield "share of the error probability", one.alpha, alpha
-        yield "share for betting", one.alpha_betting, 0.0
-        yield "share for the exact test", one.fixed.alpha, alpha * _recorded_share(one)
-        return
-    certifying = one.fixed.stage == "certification"
-    share = CERTIFICATION_SHARE if certifying else CONFIRMATION_SHARE
-    yield "share of the error probability", one.alpha, alpha
-    yield "share for betting", one.alpha_betting, BETTING_SHARE * alpha
-    yield "share for the exact test", one.fixed.alpha, share * alpha
-
-
-def _recorded_share(one: Certificate) -> float:
-    """Return the share of the level that is left where coins may have been tossed again."""
-    if one.recording is None:
-        raise ValueError("the numbers of recorded draws are missing")
-    thinned = not one.recording.coin_flipped and one.fixed.method != "clopper-pearson"
-    return 1 - TOSSED_AGAIN if thinned else 1.0
-
-
 def _draws(one: Certificate) -> Iterator[Finding]:
     for place, block in enumerate(one.blocks):
         yield f"draws of block {place}", block.draws, tally(block).draws
-    yield "draws", one.draws, sum(block.draws for block in one.blocks)
     yield "draws within the budget", True, one.draws <= one.budget
     ends = np.cumsum([block.draws for block in one.blocks]).tolist()
     yield "refuted after a block", True, one.refuted_after is None or one.refuted_after in ends
@@ -165,18 +156,33 @@ def _are_in_order(one: Certificate) -> bool:
     return in_order and certified == last and confirmed <= {None} and one.blocks[0].round is None
 
 
-def _fixed(result: AuditResult, one: Certificate) -> FixedTest:
+def _evidence(result: AuditResult, one: Certificate) -> Evidence:
+    """Return what the numbers must follow from."""
     fixed = one.fixed
-    counts = [tally(block).counts for block in one.blocks if block.stage == fixed.stage]
-    total = Tally(sum(counts, start=Tally.empty(len(one.guesses)).counts))
-    setting = Setting(fixed.stage, one.point, fixed.alpha, result.confidence)
-    if fixed.method == "probabilistic":
-        if not isinstance(result.claim, ProbabilisticDP):
-            raise ValueError("the probabilistic test belongs to the probabilistic definition")
-        return atoms_test(setting, fixed.accused, total.arms)
-    test = _TESTS[fixed.method]
-    words = tuple(_words(fixed, guess) for guess in ("d1", "d2"))
-    return test(setting, total, np.array(one.guesses, dtype=np.int64), words)
+    if fixed.method == "probabilistic" and not isinstance(result.claim, ProbabilisticDP):
+        raise ValueError("the probabilistic test belongs to the probabilistic definition")
+    return Evidence(
+        point=one.point,
+        alpha=(1 - result.confidence) / max(1, len(result.certificates)),
+        confidence=result.confidence,
+        blocks=one.blocks,
+        stage=fixed.stage,
+        method=fixed.method,
+        guesses=one.guesses,
+        words=(_words(fixed, "d1"), _words(fixed, "d2")),
+        rounds=one.rounds,
+        accused=fixed.accused,
+        thinned=_is_thinned(one),
+    )
+
+
+def _is_thinned(one: Certificate) -> bool:
+    """Whether the draws of the exact test are a random part of fixed numbers of draws."""
+    if one.fixed.stage != "recorded":
+        return False
+    if one.recording is None:
+        raise ValueError("the numbers of recorded draws are missing")
+    return not one.recording.coin_flipped and one.fixed.method != "clopper-pearson"
 
 
 def _words(fixed: FixedTest, guess: str) -> str | None:
@@ -185,6 +191,7 @@ def _words(fixed: FixedTest, guess: str) -> str | None:
 
 def _fields(recorded: FixedTest, computed: FixedTest) -> Iterator[Finding]:
     for name in (
+        "alpha",
         "draws",
         "correct",
         "wrong",
@@ -212,27 +219,12 @@ def _bounds(event: EventCount) -> list[float]:
     return [*event.interval_d1, *event.interval_d2]
 
 
-def _verdict(result: AuditResult, one: Certificate, fixed: FixedTest) -> Iterator[Finding]:
-    p_fixed = fixed.p_value * one.alpha / fixed.alpha
-    if fixed.stage == "recorded":
-        yield "wealth without bets", one.wealth, 1.0
-        yield "ε without bets", one.epsilon_betting, 0.0
-        yield "ε at least", one.epsilon_lower, fixed.epsilon_lower
-        yield "δ at least", one.delta_lower, fixed.delta_lower
-        yield "p-value", one.p_value, min(1.0, p_fixed)
-        yield "refuted by betting", one.refuted_after, None
-        yield "refuted", one.refuted, fixed.p_value <= fixed.alpha
-        return
-    rounds = [_beliefs(entry["posteriors"], entry["rules"]) for entry in one.rounds]
-    bets = replay(one.point, one.alpha_betting, rounds, one.blocks)
-    p_betting = math.exp(-max(0.0, bets.log_largest)) / BETTING_SHARE
-    yield "wealth", one.wealth, math.exp(min(bets.log_largest, 700.0))
-    yield "ε by betting", one.epsilon_betting, bets.epsilon_lower
-    yield "ε at least", one.epsilon_lower, max(bets.epsilon_lower, fixed.epsilon_lower)
-    yield "δ at least", one.delta_lower, fixed.delta_lower
-    yield "p-value", one.p_value, min(1.0, p_betting, p_fixed)
-    yield "refuted by betting", one.refuted_after is not None, bets.refuted
-    yield "refuted", one.refuted, bets.refuted or fixed.p_value <= fixed.alpha
+def _numbers(one: Certificate, computed: Numbers) -> Iterator[Finding]:
+    for field in fields(computed):
+        if field.name != "fixed":
+            yield _NAMES[field.name], getattr(one, field.name), getattr(computed, field.name)
+    bets_refute = computed.wealth * computed.alpha_betting >= 1
+    yield "refuted by betting", one.refuted_after is not None, bets_refute
 
 
 def _interval(one: Certificate) -> Iterator[Finding]:
@@ -247,16 +239,6 @@ def _interval(one: Certificate) -> Iterator[Finding]:
     lower, upper = epsilon_interval(counts, one.alpha)
     yield "lower end of the interval", interval.lower, lower
     yield "upper end of the interval", interval.upper, upper
-
-
-def _beliefs(posteriors: Sequence[Any], rules: Sequence[Any]) -> Beliefs:
-    beliefs = Beliefs(np.array(posteriors, dtype=np.float64), np.array(rules, dtype=np.int64))
-    # Only bets on these can be expected to win nothing under the claim.
-    if not ((beliefs.posteriors > 0) & (beliefs.posteriors < 1)).all():
-        raise ValueError("a believed probability is not in (0, 1)")
-    if not np.isin(beliefs.rules, (-1, 0, 1)).all():
-        raise ValueError("a guess is none of -1, 0, 1")
-    return beliefs
 
 
 def _agree(recorded: Any, computed: Any) -> bool:

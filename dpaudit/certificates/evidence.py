@@ -1,0 +1,148 @@
+"""From evidence to the numbers of a certificate: here, and nowhere else (docs/method.md §4).
+
+An audit, `dpaudit bound` and the recheck of a file all derive their numbers by `numbers`.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, fields
+from typing import Any
+
+import numpy as np
+
+from dpaudit.certificates.fixed_test import (
+    Accused,
+    Setting,
+    Words,
+    atoms_test,
+    game_test,
+    pair_test,
+)
+from dpaudit.certificates.replay import beliefs_of, replay, tally
+from dpaudit.certificates.result import (
+    Block,
+    Certificate,
+    FixedStage,
+    FixedTest,
+    Method,
+    Numbers,
+    Round,
+)
+from dpaudit.certificates.wealth import Wealth
+from dpaudit.claims import ProfilePoint
+from dpaudit.stats.thinning import TOSSED_AGAIN
+from dpaudit.tally import Tally
+
+# How a pair's error probability is shared out: betting, the exact test at the planned end, and the
+# one on a confirmation block after an early stop. They add up to 1, so that the union bound holds
+# whichever of the two exact tests a run comes to.
+BETTING_SHARE = 0.2
+CERTIFICATION_SHARE = 0.75
+CONFIRMATION_SHARE = 0.05
+
+# Beyond this the exponential would be infinite.
+_LARGEST_LOG = 700.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Evidence:
+    """What the numbers of one pair follow from.
+
+    point: the inequality that is tested.  alpha: the pair's error probability.  confidence: of the
+    intervals that are shown.
+    blocks: all draws, in order; those of `stage` are for the exact test, by `method`.
+    rounds: what was bet on; none where nothing was.
+    guesses: the rule of the exact test, by level; words: its events, for d1 and for d2.
+    accused: single outputs with their counts, for the probabilistic definition.
+    thinned: whether the draws of the exact test are a random part of fixed numbers of draws.
+    """
+
+    point: ProfilePoint
+    alpha: float
+    confidence: float
+    blocks: tuple[Block, ...]
+    stage: FixedStage
+    method: Method
+    guesses: tuple[int, ...]
+    words: Words = (None, None)
+    rounds: tuple[Round, ...] = ()
+    accused: Accused = ()
+    thinned: bool = False
+
+    @property
+    def betting_share(self) -> float:
+        """The share of alpha that betting spends."""
+        return 0.0 if self.stage == "recorded" else BETTING_SHARE
+
+    @property
+    def fixed_share(self) -> float:
+        """The share of alpha that the exact test spends."""
+        if self.stage == "recorded":
+            return 1 - TOSSED_AGAIN if self.thinned else 1.0
+        return CERTIFICATION_SHARE if self.stage == "certification" else CONFIRMATION_SHARE
+
+
+def numbers(evidence: Evidence, followed: Wealth | None = None) -> Numbers:
+    """Return the numbers that follow from evidence.
+
+    followed: the wealth as it was followed while drawing, to spare working it out again.
+    Raises ValueError for beliefs that nobody may bet on.
+    """
+    fixed = fixed_test(evidence)
+    p_values = [1.0, fixed.p_value * evidence.alpha / fixed.alpha]
+    log_wealth, epsilon_betting, is_refuted = 0.0, 0.0, fixed.p_value <= fixed.alpha
+    if evidence.betting_share:
+        bets = _bets(evidence, followed)
+        log_wealth, epsilon_betting = bets.log_largest, bets.epsilon_lower
+        p_values.append(math.exp(-max(0.0, log_wealth)) / evidence.betting_share)
+        is_refuted |= bets.refuted
+    return Numbers(
+        refuted=is_refuted,
+        draws=sum(block.draws for block in evidence.blocks),
+        alpha=evidence.alpha,
+        alpha_betting=evidence.betting_share * evidence.alpha,
+        wealth=math.exp(min(log_wealth, _LARGEST_LOG)),
+        epsilon_betting=epsilon_betting,
+        epsilon_lower=max(epsilon_betting, fixed.epsilon_lower),
+        delta_lower=fixed.delta_lower,
+        p_value=min(p_values),
+        fixed=fixed,
+    )
+
+
+def certificate(evidence: Evidence, found: Numbers, *, attack: str, **about: Any) -> Certificate:
+    """Return the certificate of evidence and its numbers.
+
+    attack: what found the event.  about: the further fields of `Certificate`.
+    """
+    return Certificate(
+        **{one.name: getattr(found, one.name) for one in fields(found)},
+        point=evidence.point,
+        attack="single outputs" if evidence.method == "probabilistic" else attack,
+        rounds=evidence.rounds,
+        blocks=evidence.blocks,
+        guesses=evidence.guesses,
+        **about,
+    )
+
+
+def fixed_test(evidence: Evidence) -> FixedTest:
+    """Return the exact test of evidence."""
+    counts = (tally(block) for block in evidence.blocks if block.stage == evidence.stage)
+    total = sum(counts, Tally.empty(len(evidence.guesses)))
+    alpha = evidence.fixed_share * evidence.alpha
+    setting = Setting(evidence.stage, evidence.point, alpha, evidence.confidence)
+    if evidence.method == "probabilistic":
+        return atoms_test(setting, evidence.accused, total.arms)
+    test = pair_test if evidence.method == "clopper-pearson" else game_test
+    return test(setting, total, np.array(evidence.guesses, dtype=np.int64), evidence.words)
+
+
+def _bets(evidence: Evidence, followed: Wealth | None) -> Wealth:
+    # The bound reaches beyond the claim only when the claim is refuted.
+    if followed is not None and not followed.refuted:
+        return followed
+    beliefs = list(map(beliefs_of, evidence.rounds))
+    alpha = evidence.betting_share * evidence.alpha
+    return replay(evidence.point, alpha, beliefs, evidence.blocks)
