@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import math
 import os
 import platform
 import re
@@ -36,6 +37,8 @@ from typing import Any
 
 from benchmarks.frozen_set import CUTS, FOLDER, JSON, MATERIAL, RECORDED, ROOT, Run, every_run
 
+# What two formulas that are equal may differ in: one took the place of two for p-values.
+LAST_PLACE = 4e-16
 # Places in what was kept, keys joined by dots, that are not compared, each with the reason.
 IGNORED = {
     "result.version": "the number of the format, which a renamed field may raise",
@@ -118,8 +121,16 @@ def _differences(
             yield Difference(path, f"{len(kept)} entries", f"{len(present)} entries")
         for index, (one, other) in enumerate(zip(kept, present, strict=False)):
             yield from _differences(one, other, f"{path}[{index}]", place, ignored)
-    elif type(kept) is not type(present) or kept != present:
+    elif not _is_same(kept, present):
         yield Difference(path, _short(kept), _short(present))
+
+
+def _is_same(kept: Any, present: Any) -> bool:
+    if type(kept) is not type(present):
+        return False
+    if isinstance(kept, float):
+        return math.isclose(kept, present, rel_tol=LAST_PLACE, abs_tol=0.0)
+    return bool(kept == present)
 
 
 class _Named(str):

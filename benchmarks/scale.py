@@ -24,8 +24,9 @@ from dpaudit.auditing.schedule import Plan, limits_for
 from dpaudit.auditing.spec import AuditSpec
 from dpaudit.claims import PureDP
 from dpaudit.inputs.pairs import NeighbouringPair
+from dpaudit.sampling.chunks import Chunk, Counted, Measure, ToCount
 from dpaudit.sampling.executors.worker import Done
-from dpaudit.sampling.sampler import Chunk, Drawn, Measure, Sampler
+from dpaudit.sampling.sampler import Sampler
 from dpaudit.targets.target import ImportedTarget
 
 # Name -> (import path, whether it is called for one draw at a time, how many fewer draws it makes).
@@ -73,7 +74,7 @@ class Canned(Executor):
 
     def __init__(self, path: str) -> None:
         self.sampler = sampler(path)
-        self.known: dict[int, Drawn] = {}
+        self.known: dict[int, Counted] = {}
         self.blocks = 0
         self.drawing = 0.0
         self.measure: Measure | None = None
@@ -84,8 +85,8 @@ class Canned(Executor):
         future.set_result(Done([self._drawn(chunk) for chunk in args[1]], 1e-6))
         return future
 
-    def _drawn(self, chunk: Chunk) -> Drawn:
-        if chunk.measure is None:
+    def _drawn(self, chunk: Chunk[Any]) -> Any:
+        if not isinstance(chunk, ToCount):
             return self.sampler.draw(chunk)
         self.measure = chunk.measure
         self.blocks += 1
@@ -177,7 +178,7 @@ def overhead(path: str, measure: Measure, times: int) -> float:
     source = sampler(path)
     sizes = (100, 1_100)
     small, large = (
-        median(_seconds(source, Chunk((0, 1, 0), size, measure)) for _ in range(20 * times))
+        median(_seconds(source, ToCount((0, 1, 0), size, measure)) for _ in range(20 * times))
         for size in sizes
     )
     return max(0.0, small - (large - small) / 10)
@@ -214,7 +215,7 @@ def sampler(path: str) -> Sampler:
     return Sampler(ImportedTarget(path=path), (PAIR,), 0)
 
 
-def _seconds(source: Sampler, chunk: Chunk) -> float:
+def _seconds(source: Sampler, chunk: Chunk[Any]) -> float:
     begun = time.process_time()
     source.draw(chunk)
     return time.process_time() - begun

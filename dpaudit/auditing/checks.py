@@ -11,14 +11,14 @@ from dpaudit.certificates.result import Block
 from dpaudit.claims import ProfilePoint
 from dpaudit.draws import SelectionDraws
 from dpaudit.levels.distinguisher import Distinguisher
+from dpaudit.sampling.chunks import Counted, Head, Measure, ToCount
 from dpaudit.sampling.homogeneity import PROCESSES, check_blocks, check_calls
 from dpaudit.sampling.independence import CHECKS, WARNED, check_heads, check_independence
 from dpaudit.sampling.sameness import check_computed, check_varied
-from dpaudit.sampling.sampler import Chunk, Drawn, Head, Measure
 from dpaudit.tally import Tally
 
 # Draws one chunk in a process that has made none before.
-DrawAfresh = Callable[[Chunk], Drawn]
+DrawAfresh = Callable[[ToCount], Counted]
 
 # Chunks that are drawn afresh after a refutation: a share of the draws that were made, within
 # limits, each.
@@ -71,10 +71,10 @@ class DrawChecks:
         if self._afresh is None or self._is_timed:
             return []
         size = min(max(_FEWEST, sum(block.draws for block in blocks) // _SHARE), _MOST)
-        chunks = (Chunk((*stream, number), size, measure) for number in range(_AFRESH))
+        chunks = (ToCount((*stream, number), size, measure) for number in range(_AFRESH))
         rule = measure.distinguisher
         before = sum(_counted(blocks), Tally.empty(rule.levels))
-        tallies = [before, *(drawn.tally for drawn in map(self._afresh, chunks) if drawn.tally)]
+        tallies = [before, *(drawn.tally for drawn in map(self._afresh, chunks))]
         return check_blocks(tallies, rule.guesses, self._level, PROCESSES)
 
     @property

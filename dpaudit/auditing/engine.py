@@ -26,10 +26,11 @@ from dpaudit.claims import ComputationalDP
 from dpaudit.errors import MechanismError
 from dpaudit.inputs.pairs import check_pair, notes, stated
 from dpaudit.levels.candidate import Attack
+from dpaudit.sampling.chunks import Chunk, Counted, FirstCalls, Probe, ToCount, ToProbe
 from dpaudit.sampling.executors import Draws, Setup, drawing, is_serial
 from dpaudit.sampling.generators import preserved
 from dpaudit.sampling.independence import check_uncached
-from dpaudit.sampling.sampler import Chunk, Drawn, Probe, Sampler
+from dpaudit.sampling.sampler import Sampler
 from dpaudit.sampling.state import State, changed, kept_state
 from dpaudit.targets.target import is_elsewhere
 from dpaudit.version import __version__
@@ -198,10 +199,10 @@ class _Run:
 
     def _audit(self, number: int, sampler: Sampler, draws: Draws) -> Certificate:
         single_draws = sampler.mechanism.interleaved
-        first = _probe(Chunk((number, PROBING, 1), 4, first=True), draws)
+        first = _probe(FirstCalls((number, PROBING, 1), 4), draws)
         if single_draws and self._spec.executor in (None, "serial", "processes"):
             self._late(number, self._spec.workers / max(first.seconds, 1e-9), -4 * _PROBE)
-        probe = _probe(Chunk((number, PROBING, 0), _PROBE, probes=True), draws)
+        probe = _probe(ToProbe((number, PROBING, 0), _PROBE), draws)
         limits = limits_for(max(first.columns, probe.columns), single_draws=single_draws)
         late = partial(self._late, number)
         plan = Plan(self._spec.samples, self._seconds(number), limits, self._journal.clock, late)
@@ -278,19 +279,17 @@ def _afresh(spec: AuditSpec, sampler: Sampler) -> DrawAfresh | None:
     if is_serial(spec.executor, spec.workers) and not is_elsewhere(spec.target):
         return None
 
-    def drawn(chunk: Chunk) -> Drawn:
+    def drawn(chunk: ToCount) -> Counted:
         sampler.close()
-        return sampler.draw(chunk)
+        return sampler.count(chunk)
 
     return drawn
 
 
-def _probe(chunk: Chunk, draws: Draws) -> Probe:
+def _probe(chunk: Chunk[Probe], draws: Draws) -> Probe:
     """Look at the mechanism where it will draw: one that dies must not take this process along."""
-    (drawn,) = draws([chunk])
-    if drawn.probe is None:
-        raise RuntimeError("a probing chunk came without what it found")
-    return drawn.probe
+    (probe,) = draws([chunk])
+    return probe
 
 
 def _make_sampler(spec: AuditSpec) -> Sampler:

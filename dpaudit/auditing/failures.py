@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dpaudit.certificates.result import Certificate, FirstFailure
 from dpaudit.inputs.pairs import NeighbouringPair, short
-from dpaudit.sampling.sampler import Failures
+from dpaudit.sampling.chunks import Failures
 
 
 def doubtful_inputs(pair: NeighbouringPair, certificate: Certificate) -> tuple[str, ...]:

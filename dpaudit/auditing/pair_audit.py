@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
-from typing import TypeVar
 
 import numpy as np
 
@@ -23,7 +22,7 @@ from dpaudit.auditing.schedule import (
 )
 from dpaudit.auditing.spec import MINIMUM_SAMPLES, AuditSpec
 from dpaudit.certificates.evidence import BETTING_SHARE, Evidence, certificate, numbers
-from dpaudit.certificates.fixed_test import accused
+from dpaudit.certificates.fixed_test import Accused, accused
 from dpaudit.certificates.interval import STOPPED, FiniteRange
 from dpaudit.certificates.replay import round_of
 from dpaudit.certificates.result import (
@@ -41,19 +40,11 @@ from dpaudit.errors import MechanismError
 from dpaudit.levels.candidate import Attack
 from dpaudit.levels.distinguisher import Distinguisher, Learned
 from dpaudit.outcomes import Outcomes, narrowed
+from dpaudit.sampling.chunks import Chunk, Counted, Failures, Found, Head, Measure, ToCount, ToLearn
 from dpaudit.sampling.executors import Draws
-from dpaudit.sampling.sampler import (
-    Chunk,
-    Drawn,
-    Failures,
-    Head,
-    Measure,
-    failures_by_arm,
-)
+from dpaudit.sampling.sampler import failures_by_arm
 from dpaudit.stats.betting import Beliefs
-from dpaudit.tally import AtomTally, RangeTally, Tally
-
-Counted = TypeVar("Counted", AtomTally, RangeTally)
+from dpaudit.tally import RangeTally, Tally
 
 # What names the random streams of a stage, after the number of the pair.
 LEARNING, CERTIFYING, CONFIRMING, PROBING, AFRESH = range(5)
@@ -140,11 +131,9 @@ class PairAudit:
         """
         learned: Learned | None = None
         sizes = self._plan.learning_sizes()
-        chunks = (Chunk((self._number, LEARNING, index), size) for index, size in enumerate(sizes))
+        chunks = (ToLearn((self._number, LEARNING, n), size) for n, size in enumerate(sizes))
         self._plan.asks()
         for drawn in self._sampled(chunks):
-            if drawn.fresh is None:
-                raise RuntimeError("a learning block came without its draws")
             self._plan.gets(drawn.fresh.size)
             released = self._take(drawn.fresh, learned)
             self._failures += Failures(
@@ -195,26 +184,18 @@ class PairAudit:
         return not self._spec.full and room >= MINIMUM_SAMPLES
 
     def _certify(self, measure: Measure) -> Evidence:
-        """Tally the rest of the budget with one frozen rule, still betting at every block's end."""
-        atoms = _no_atoms(measure)
-        declared: RangeTally | None = None
-        sizes = self._plan.certifying_sizes(self._spent)
-        chunks = (
-            Chunk((self._number, CERTIFYING, index), size, measure, at_once=self._plan.at_once)
-            for index, size in enumerate(sizes)
-        )
-        for drawn in self._sampled(chunks):
-            tally = _tally_of(drawn)
-            self._failures += drawn.failures
-            atoms = _added(atoms, drawn.atoms)
-            declared = drawn.declared if declared is None else _added(declared, drawn.declared)
-            self._wealth.record([tally])
-            self._record("certification", len(self._rounds) - 1, tally)
-            self._heads += filter(None, [drawn.head])
+        """Count the rest of the budget with one frozen rule, still betting at every block's end."""
+        total: Counted | None = None
+        for counted in self._counted(CERTIFYING, self._plan.certifying_sizes(self._spent), measure):
+            total = counted if total is None else total + counted
+            self._wealth.record([counted.tally])
+            self._record("certification", len(self._rounds) - 1, counted.tally)
             if self._may_stop:
                 return self._confirm(measure)
-        self._bound(declared)
-        return self._evidence("certification", measure, atoms)
+        if total is None:
+            raise RuntimeError("no draws were left to certify with")
+        self._bound(total.declared)
+        return self._evidence("certification", measure, total)
 
     def _bound(self, declared: RangeTally | None) -> None:
         """Turn the draws of a declared range into an interval, or a warning that says why not."""
@@ -230,21 +211,27 @@ class PairAudit:
         """Spend the exact test on a fresh block, as large as all that came before it."""
         if self._range is not None:
             self._warnings.append(STOPPED)
-        size = confirmation_size(self._spent, self._plan.budget)
-        chunks = (
-            Chunk((self._number, CONFIRMING, index), block, measure, at_once=self._plan.at_once)
-            for index, block in enumerate(self._plan.confirming_sizes(size))
-        )
-        atoms = _no_atoms(measure)
-        for drawn in self._sampled(chunks):
-            tally = _tally_of(drawn)
-            self._failures += drawn.failures
-            atoms = _added(atoms, drawn.atoms)
-            self._record("confirmation", None, tally)
-            self._heads += filter(None, [drawn.head])
-        return self._evidence("confirmation", measure, atoms)
+        sizes = self._plan.confirming_sizes(confirmation_size(self._spent, self._plan.budget))
+        total: Counted | None = None
+        for counted in self._counted(CONFIRMING, sizes, measure):
+            total = counted if total is None else total + counted
+            self._record("confirmation", None, counted.tally)
+        if total is None:
+            raise RuntimeError("no draws were left to confirm with")
+        return self._evidence("confirmation", measure, total)
 
-    def _sampled(self, chunks: Iterator[Chunk]) -> Iterator[Drawn]:
+    def _counted(self, stage: int, sizes: Iterable[int], measure: Measure) -> Iterator[Counted]:
+        """Yield what one rule counts, block by block."""
+        chunks = (
+            ToCount((self._number, stage, index), size, measure, at_once=self._plan.at_once)
+            for index, size in enumerate(sizes)
+        )
+        for counted in self._sampled(chunks):
+            self._failures += counted.failures
+            self._heads += counted.heads
+            yield counted
+
+    def _sampled(self, chunks: Iterator[Chunk[Found]]) -> Iterator[Found]:
         """Yield what was drawn; closing it discards draws made ahead."""
         drawn = self._draws(chunks)
         try:
@@ -325,11 +312,13 @@ class PairAudit:
                 f"the first one {first}; an audit needs outputs"
             )
 
-    def _evidence(self, stage: FixedStage, measure: Measure, atoms: AtomTally | None) -> Evidence:
+    def _evidence(self, stage: FixedStage, measure: Measure, total: Counted) -> Evidence:
         """Check the draws of the exact test; return what the certificate is to follow from."""
         rule = measure.distinguisher
         self._warnings += self._checks.counted(self._selection(), self._blocks, self._heads, rule)
-        found = () if measure.atoms is None or atoms is None else accused(measure.atoms, atoms)
+        found: Accused = ()
+        if measure.atoms is not None and total.atoms is not None:
+            found = accused(measure.atoms, total.atoms)
         return Evidence(
             point=self._point,
             alpha=self._spec.alpha,
@@ -375,19 +364,3 @@ def low_bits(outcomes: Outcomes, remedy: str) -> list[str]:
 
 def _total(tallies: list[Tally]) -> Tally:
     return Tally(np.sum([tally.counts for tally in tallies], axis=0))
-
-
-def _tally_of(drawn: Drawn) -> Tally:
-    if drawn.tally is None:
-        raise RuntimeError("a measured block came without its tally")
-    return drawn.tally
-
-
-def _no_atoms(measure: Measure) -> AtomTally | None:
-    if measure.atoms is None:
-        return None
-    return AtomTally(np.zeros((len(measure.atoms.keys), 2), dtype=np.int64), (0, 0))
-
-
-def _added(total: Counted | None, part: Counted | None) -> Counted | None:
-    return None if total is None or part is None else total + part

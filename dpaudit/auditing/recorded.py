@@ -43,8 +43,9 @@ from dpaudit.draws import FreshDraws, SelectionDraws
 from dpaudit.errors import MechanismError, UsageError
 from dpaudit.levels.distinguisher import Distinguisher
 from dpaudit.outcomes import Column, Outcomes, concatenate, from_raw, narrowed
+from dpaudit.sampling.chunks import Measure
 from dpaudit.sampling.row_order import Sorted, check_guesses, check_rows, sorted_inputs
-from dpaudit.sampling.sampler import Measure, atom_tally, failures_by_arm
+from dpaudit.sampling.sampler import atom_tally, failures_by_arm
 from dpaudit.stats.thinning import coin_flips, looks_tossed
 from dpaudit.tally import Tally
 

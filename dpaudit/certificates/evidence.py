@@ -90,7 +90,7 @@ def numbers(evidence: Evidence, followed: Wealth | None = None) -> Numbers:
     Raises ValueError for beliefs that nobody may bet on.
     """
     fixed = fixed_test(evidence)
-    p_values = [1.0, fixed.p_value * evidence.alpha / fixed.alpha]
+    p_values = [1.0, fixed.p_value / (fixed.alpha / evidence.alpha)]
     log_wealth, epsilon_betting, is_refuted = 0.0, 0.0, fixed.p_value <= fixed.alpha
     if evidence.betting_share:
         bets = _bets(evidence, followed)

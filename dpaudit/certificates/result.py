@@ -181,9 +181,9 @@ class Numbers:
     fixed: FixedTest
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Certificate(Numbers):
-    """The outcome for one pair of inputs: the numbers, what they follow from, and remarks.
+@dataclass(frozen=True, slots=True)
+class Certificate:
+    """The outcome for one pair of inputs: its `Numbers`, what they follow from, and remarks.
 
     pair: the pair in words.  attack: what found the event, in words.
     point: the inequality that was tested, one of those that the claim implies.
@@ -206,9 +206,19 @@ class Certificate(Numbers):
 
     pair: str
     point: ProfilePoint
+    refuted: bool
     attack: str
+    draws: int
     budget: int
     refuted_after: int | None
+    alpha: float
+    alpha_betting: float
+    wealth: float
+    epsilon_betting: float
+    epsilon_lower: float
+    delta_lower: float
+    p_value: float
+    fixed: FixedTest
     failures: Mapping[str, tuple[int, int]]
     reproducible: bool
     rounds: tuple[Round, ...] = field(repr=False)

@@ -20,7 +20,7 @@ from dpaudit.draws import SelectionDraws
 from dpaudit.errors import MechanismError
 from dpaudit.outcomes import Column, KeyArray, Outcomes
 from dpaudit.outcomes.units import ELAPSED
-from dpaudit.sampling.sampler import Head
+from dpaudit.sampling.chunks import Head
 from dpaudit.stats.dependence import coincidence, ljung_box, mid_ranks, repeats
 from dpaudit.stats.game import Game, p_value
 

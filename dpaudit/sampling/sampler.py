@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import operator
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import reduce
 from itertools import chain
 from typing import Any
@@ -21,8 +22,22 @@ from dpaudit.claims.computational import Adversary
 from dpaudit.draws import FreshDraws
 from dpaudit.errors import MechanismError
 from dpaudit.inputs.pairs import NeighbouringPair, fingerprint
-from dpaudit.levels.distinguisher import AccusedAtoms, Distinguisher
-from dpaudit.outcomes import KeyArray, Outcomes, Raised, concatenate, failures, from_raw, timed
+from dpaudit.outcomes import Outcomes, Raised, concatenate, failures, from_raw, timed
+from dpaudit.sampling.chunks import (
+    HEAD,
+    Chunk,
+    Counted,
+    Failures,
+    FirstCalls,
+    Found,
+    Head,
+    Learning,
+    Measure,
+    Probe,
+    ToCount,
+    ToLearn,
+    ToProbe,
+)
 from dpaudit.sampling.first import first_calls
 from dpaudit.sampling.generators import carried_generators
 from dpaudit.sampling.streams import ChunkStreams, chunk_streams, prepare
@@ -30,134 +45,9 @@ from dpaudit.tally import AtomTally, RangeTally, Tally
 from dpaudit.targets.missing import check_found
 from dpaudit.targets.target import AnyTarget
 
-Key = tuple[int, ...]
-
-# Draws that are kept of a measured chunk.
-_HEAD = 64
 # A mechanism that makes many draws a call is called so many times for each input of a small block:
 # what the draws of one call share would otherwise look like the input's own law.
 _CALLS, _SMALL = 4, 1_000
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Measure:
-    """What certification keeps of a draw: its level, for accused atoms which one it is, and which
-    of the outputs that were declared to be all there are (by their keys, rising)."""
-
-    distinguisher: Distinguisher
-    atoms: AccusedAtoms | None = None
-    declared: KeyArray | None = None
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Chunk:
-    """A unit of sampling: `key` names its random streams; the pair comes first in it.
-
-    at_once: draws to hold the outcomes of at a time, where they are only tallied.
-    probes: the draws are made only to see what the mechanism is like; first: so, but one by one,
-    before any others. heads: whether to keep what
-    the first draws were.
-    """
-
-    key: Key
-    size: int
-    measure: Measure | None = None
-    probes: bool = False
-    first: bool = False
-    at_once: int = 131_072
-    heads: bool = True
-
-    @property
-    def pair(self) -> int:
-        return self.key[0]
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Failures:
-    """Draws that were exceptions: kind -> (draws of d1, draws of d2), and the first of each."""
-
-    counts: Mapping[str, tuple[int, int]] = field(default_factory=dict)
-    first: Mapping[str, Raised] = field(default_factory=dict)
-
-    def __add__(self, other: Failures) -> Failures:
-        kinds = [*self.counts, *(kind for kind in other.counts if kind not in self.counts)]
-        none = (0, 0)
-        counts = {
-            kind: (
-                self.counts.get(kind, none)[0] + other.counts.get(kind, none)[0],
-                self.counts.get(kind, none)[1] + other.counts.get(kind, none)[1],
-            )
-            for kind in kinds
-        }
-        return Failures(counts, {**self.first, **other.first, **self.first})
-
-    @property
-    def total(self) -> int:
-        return sum(map(sum, self.counts.values()))
-
-
-@dataclass(frozen=True, slots=True)
-class Probe:
-    """reproducible: whether equal seeds gave equal outcomes. columns: of one. seconds: a call's."""
-
-    reproducible: bool
-    columns: int
-    seconds: float = 0.0
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Head:
-    """Keys of the first draws of a measured chunk, in order, and whether they are of d1: kept only
-    to see whether another chunk repeats them."""
-
-    keys: KeyArray
-    is_d1: NDArray[np.bool_]
-
-    @classmethod
-    def of(cls, outcomes: Outcomes, is_d1: NDArray[np.bool_]) -> Head:
-        return cls(outcomes.take(slice(_HEAD)).keys(), is_d1[:_HEAD])
-
-    @classmethod
-    def mixed(cls, d1: Outcomes, d2: Outcomes, coins: np.random.Generator) -> Head:
-        """Return the first draws of both inputs in the order that coins give them, as when in
-        turns."""
-        parts = [one.keys() for one in (d1, d2)]
-        is_d1 = coins.permutation(np.repeat([True, False], [len(part) for part in parts]))
-        keys = np.empty(len(is_d1), dtype=np.uint64)
-        keys[is_d1], keys[~is_d1] = parts
-        return cls(keys, is_d1)
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Drawn:
-    """A chunk, drawn: fresh draws, or when it was measured only their tallies.
-
-    probe: what a chunk that probes found out.
-    """
-
-    fresh: FreshDraws | None
-    tally: Tally | None
-    atoms: AtomTally | None
-    failures: Failures
-    probe: Probe | None = None
-    declared: RangeTally | None = None
-    head: Head | None = None
-
-
-def added(one: Drawn, other: Drawn) -> Drawn:
-    """Return what two parts of a measured chunk come to; its head is that of the first."""
-    if one.tally is None or other.tally is None:
-        raise RuntimeError("parts of a chunk that is not measured cannot be added")
-    return Drawn(
-        None,
-        one.tally + other.tally,
-        None if one.atoms is None or other.atoms is None else one.atoms + other.atoms,
-        one.failures + other.failures,
-        declared=None
-        if one.declared is None or other.declared is None
-        else one.declared + other.declared,
-        head=one.head,
-    )
 
 
 class Sampler:
@@ -188,52 +78,60 @@ class Sampler:
         self._fail_on_error = fail_on_error
         self._digests = [(fingerprint(pair.d1), fingerprint(pair.d2)) for pair in pairs]
 
-    def draw(self, chunk: Chunk) -> Drawn:
+    def draw(self, chunk: Chunk[Found]) -> Found:
         """Draw one chunk. Raises MechanismError when that makes the audit meaningless."""
-        if chunk.first:
-            return Drawn(None, None, None, Failures(), self._first(chunk))
-        if chunk.probes:
-            return Drawn(None, None, None, Failures(), self.probe(replace(chunk, probes=False)))
+        return chunk.drawn_by(self)
+
+    def learn(self, chunk: ToLearn) -> Learning:
+        streams = self._prepared(chunk)
+        learn = self._learn_in_turns if self.mechanism.interleaved else self._learn_by_arm
+        learning = learn(chunk, self._pairs[chunk.pair], streams)
+        self._check_unchanged(chunk.pair)
+        return learning
+
+    def count(self, chunk: ToCount) -> Counted:
+        streams = self._prepared(chunk)
+        count = self._count_in_turns if self.mechanism.interleaved else self._count_by_arm
+        pair = self._pairs[chunk.pair]
+        sizes = (min(chunk.at_once, left) for left in range(chunk.size, 0, -chunk.at_once))
+        parts = (replace(chunk, size=n, heads=chunk.heads and not i) for i, n in enumerate(sizes))
+        counted = reduce(operator.add, (count(part, pair, streams) for part in parts))
+        self._check_unchanged(chunk.pair)
+        return counted
+
+    def _prepared(self, chunk: Chunk[Any]) -> ChunkStreams:
         streams = chunk_streams(self._seed, chunk.key)
         prepare(streams, self.carried)
-        if chunk.measure is None or chunk.size <= chunk.at_once:
-            drawn = self._drawn(chunk, streams)
-        else:
-            sizes = (min(chunk.at_once, left) for left in range(chunk.size, 0, -chunk.at_once))
-            parts = (replace(chunk, size=n, heads=not i) for i, n in enumerate(sizes))
-            drawn = reduce(added, (self._drawn(part, streams) for part in parts))
-        self._check_unchanged(chunk.pair)
-        return drawn
-
-    def _drawn(self, chunk: Chunk, streams: ChunkStreams) -> Drawn:
-        pair = self._pairs[chunk.pair]
-        if self.mechanism.interleaved:
-            return self._draw_in_turns(chunk, pair, streams)
-        return self._draw_by_arm(chunk, pair, streams)
+        return streams
 
     def close(self) -> None:
         """End what the mechanism started to draw; drawing again starts it again."""
         self.mechanism.close()
 
-    def probe(self, chunk: Chunk) -> Probe:
+    def probe(self, chunk: ToProbe) -> Probe:
         """Draw the chunk twice, to see what the mechanism is like; the draws count for nothing."""
-        drawn = self.draw(chunk)
+        learning = ToLearn(chunk.key, chunk.size)
+        drawn = self.learn(learning)
         check_found(drawn.failures.first, self._target)
-        first, second = drawn.fresh, self.draw(chunk).fresh
-        if first is None or second is None:
-            raise RuntimeError("a chunk without a measure came without its draws")
-        one, other = first.release().outcomes, second.release().outcomes
+        one, other = (each.fresh.release().outcomes for each in (drawn, self.learn(learning)))
         self._check_kept(chunk)
         return Probe(bool(np.array_equal(one.keys(), other.keys())), len(one.columns))
 
-    def _first(self, chunk: Chunk) -> Probe:
-        streams = chunk_streams(self._seed, chunk.key)
-        prepare(streams, self.carried)
+    def first(self, chunk: FirstCalls) -> Probe:
+        streams = self._prepared(chunk)
         pair = self._pairs[chunk.pair]
         length, seconds = first_calls(self.mechanism, pair, streams.mechanism)
         return Probe(True, length, seconds)
 
-    def _draw_in_turns(self, chunk: Chunk, pair: NeighbouringPair, streams: ChunkStreams) -> Drawn:
+    def _learn_in_turns(
+        self, chunk: ToLearn, pair: NeighbouringPair, streams: ChunkStreams
+    ) -> Learning:
+        raw, outcomes, is_d1 = self._in_turns(chunk, pair, streams)
+        return Learning(FreshDraws(outcomes, is_d1), self._failures(outcomes, raw, is_d1))
+
+    def _in_turns(
+        self, chunk: Chunk[Any], pair: NeighbouringPair, streams: ChunkStreams
+    ) -> tuple[Sequence[Any], Outcomes, NDArray[np.bool_]]:
         """One call a draw: every coin picks the input of the next call."""
         is_d1 = streams.coins.random(chunk.size) < 0.5
         # Taken from an array of both, a draw's input costs a few nanoseconds.
@@ -241,17 +139,23 @@ class Sampler:
         both[0], both[1] = pair.d2, pair.d1
         inputs = both.take(is_d1.astype(np.intp)).tolist()
         raw, outcomes = self._each(inputs, streams)
-        failed = self._failures(outcomes, raw, is_d1)
-        if chunk.measure is None:
-            return Drawn(FreshDraws(outcomes, is_d1), None, None, failed)
+        return raw, outcomes, is_d1
+
+    def _count_in_turns(
+        self, chunk: ToCount, pair: NeighbouringPair, streams: ChunkStreams
+    ) -> Counted:
+        raw, outcomes, is_d1 = self._in_turns(chunk, pair, streams)
         level = chunk.measure.distinguisher(outcomes)
         levels = chunk.measure.distinguisher.levels
         cell = level.astype(np.intp) * 2 + ~is_d1
         counts = np.bincount(cell, minlength=2 * levels).reshape(levels, 2)
-        atoms = atom_tally(chunk.measure, outcomes, is_d1)
-        declared = _range_tally(chunk.measure, outcomes, is_d1)
-        head = Head.of(outcomes, is_d1) if chunk.heads else None
-        return Drawn(None, Tally(counts), atoms, failed, declared=declared, head=head)
+        return Counted(
+            Tally(counts),
+            atom_tally(chunk.measure, outcomes, is_d1),
+            _range_tally(chunk.measure, outcomes, is_d1),
+            self._failures(outcomes, raw, is_d1),
+            (Head.of(outcomes, is_d1),) if chunk.heads else (),
+        )
 
     def _each(self, inputs: list[Any], streams: ChunkStreams) -> tuple[Any, Outcomes]:
         if not self._timing:
@@ -260,10 +164,10 @@ class Sampler:
         raw, nanoseconds = sample_timed(self.mechanism, inputs, streams.mechanism)
         return raw, timed(from_raw(raw), nanoseconds)
 
-    def _draw_by_arm(self, chunk: Chunk, pair: NeighbouringPair, streams: ChunkStreams) -> Drawn:
+    def _learn_by_arm(
+        self, chunk: ToLearn, pair: NeighbouringPair, streams: ChunkStreams
+    ) -> Learning:
         """A few calls for many draws each; as many of d1 as coins would have picked."""
-        if chunk.measure is not None:
-            return self._tally_by_arm(chunk, chunk.measure, pair, streams)
         is_d1 = streams.coins.random(chunk.size) < 0.5
         size = int(is_d1.sum())
         sizes = _calls(size, chunk.size), _calls(chunk.size - size, chunk.size)
@@ -277,38 +181,43 @@ class Sampler:
         place[is_d1] = np.arange(size)
         place[~is_d1] = np.arange(size, chunk.size)
         outcomes = concatenate([from_raw(one) for one in raw]).take(place)
-        arms = np.arange(chunk.size) < size
         in_order = list(chain.from_iterable(raw)) if failures(outcomes) else ()
-        failed = self._failures(outcomes, in_order, arms)
-        return Drawn(FreshDraws(outcomes, is_d1), None, None, failed)
+        failed = self._failures(outcomes, in_order, np.arange(chunk.size) < size)
+        return Learning(FreshDraws(outcomes, is_d1), failed)
 
-    def _tally_by_arm(
-        self, chunk: Chunk, measure: Measure, pair: NeighbouringPair, streams: ChunkStreams
-    ) -> Drawn:
+    def _count_by_arm(
+        self, chunk: ToCount, pair: NeighbouringPair, streams: ChunkStreams
+    ) -> Counted:
         size = int(streams.coins.binomial(chunk.size, 0.5))
-        levels, failed = measure.distinguisher.levels, Failures()
-        counts = np.zeros((levels, 2), dtype=np.int64)
-        atoms: AtomTally | None = None
-        declared: RangeTally | None = None
-        first: dict[int, Outcomes] = {}
         arms = ((pair.d1, size), (pair.d2, chunk.size - size))
+        parts: list[Counted] = []
+        first: dict[int, Outcomes] = {}
         # One input after the other, so that what was drawn is still in the cache when it is read; a
         # coin says which comes first.
         for arm in streams.coins.permutation(2).tolist():
             dataset, draws = arms[arm]
             raw = self._batch(dataset, draws, streams)
             outcomes = from_raw(raw)
-            counts[:, arm] = measure.distinguisher.counts(outcomes)
-            is_d1 = np.full(outcomes.size, arm == 0)
-            part = atom_tally(measure, outcomes, is_d1)
-            atoms = part if atoms is None or part is None else atoms + part
-            counted = _range_tally(measure, outcomes, is_d1)
-            declared = counted if declared is None or counted is None else declared + counted
-            failed += self._failures(outcomes, raw, is_d1)
+            parts.append(self._counted_arm(chunk.measure, outcomes, raw, arm))
             if chunk.heads:
-                first[arm] = outcomes.take(slice(_HEAD))
-        head = Head.mixed(first[0], first[1], streams.coins) if chunk.heads else None
-        return Drawn(None, Tally(counts), atoms, failed, declared=declared, head=head)
+                first[arm] = outcomes.take(slice(HEAD))
+        both = parts[0] + parts[1]
+        if not chunk.heads:
+            return both
+        return replace(both, heads=(Head.mixed(first[0], first[1], streams.coins),))
+
+    def _counted_arm(
+        self, measure: Measure, outcomes: Outcomes, raw: Sequence[Any], arm: int
+    ) -> Counted:
+        is_d1 = np.full(outcomes.size, arm == 0)
+        counts = np.zeros((measure.distinguisher.levels, 2), dtype=np.int64)
+        counts[:, arm] = measure.distinguisher.counts(outcomes)
+        return Counted(
+            Tally(counts),
+            atom_tally(measure, outcomes, is_d1),
+            _range_tally(measure, outcomes, is_d1),
+            self._failures(outcomes, raw, is_d1),
+        )
 
     def _batch(self, dataset: Any, size: int, streams: ChunkStreams) -> Any:
         return self.mechanism.sample(dataset, size, streams.mechanism) if size else []
@@ -331,7 +240,7 @@ class Sampler:
             first.setdefault(entry.kind, entry)
         return Failures({kind: (counts[kind, True], counts[kind, False]) for kind in first}, first)
 
-    def _check_kept(self, chunk: Chunk) -> None:
+    def _check_kept(self, chunk: Chunk[Any]) -> None:
         """Raise when a later call changes what an earlier one returned."""
         streams = chunk_streams(self._seed, chunk.key)
         prepare(streams, self.carried)

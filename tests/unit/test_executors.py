@@ -22,10 +22,11 @@ from dpaudit.attacks.selection import Aim, learn
 from dpaudit.claims import ProfilePoint, PureDP
 from dpaudit.errors import MechanismError, UsageError
 from dpaudit.inputs.pairs import NeighbouringPair
+from dpaudit.sampling.chunks import Chunk, Learning, Measure, Probe, ToCount, ToLearn
 from dpaudit.sampling.executors import Setup, drawing, worker
 from dpaudit.sampling.executors.ordered import in_order
 from dpaudit.sampling.executors.worker import Done, Recipe
-from dpaudit.sampling.sampler import Chunk, Drawn, Failures, Measure, Sampler
+from dpaudit.sampling.sampler import Sampler
 from dpaudit.targets.target import CallableTarget
 
 PAIR = NeighbouringPair(0.0, 1.0)
@@ -88,23 +89,23 @@ def setup(function: Callable[..., Any], workers: int = 1, **more: Any) -> Setup:
     return Setup(make(), make, workers)
 
 
-def chunks() -> list[Chunk]:
-    return [Chunk((0, 0, index), size) for index, size in enumerate(SIZES)]
+def chunks() -> list[Chunk[Any]]:
+    return [ToLearn((0, 0, index), size) for index, size in enumerate(SIZES)]
 
 
-def numbers(drawn: Drawn) -> list[float]:
+def numbers(drawn: Learning) -> list[float]:
     assert drawn.fresh is not None
     return drawn.fresh.release().outcomes.columns[0].numbers.tolist()  # type: ignore[no-any-return]  # of floats
 
 
-def measured(count: int) -> list[Chunk]:
-    fresh = sampler(batch).draw(Chunk((0, 0, 0), 4_000)).fresh
+def measured(count: int) -> list[Chunk[Any]]:
+    fresh = sampler(batch).draw(ToLearn((0, 0, 0), 4_000)).fresh
     assert fresh is not None
     rule = learn(fresh.release(), Aim(ProfilePoint(0.5, 0.0), 10_000)).distinguisher
-    return [Chunk((0, 1, index), 100 + index, Measure(rule)) for index in range(count)]
+    return [ToCount((0, 1, index), 100 + index, Measure(rule)) for index in range(count)]
 
 
-def tallies(drawn: Iterator[Drawn]) -> list[Any]:
+def tallies(drawn: Iterator[Any]) -> list[Any]:
     return [one.tally.counts.tolist() for one in drawn if one.tally is not None]
 
 
@@ -203,10 +204,10 @@ def test_what_is_no_executor_is_refused(executor: Any, workers: int, said: str) 
 def test_only_some_chunks_are_drawn_ahead() -> None:
     asked: list[int] = []
 
-    def endless() -> Iterator[Chunk]:
+    def endless() -> Iterator[Chunk[Any]]:
         for index in itertools.count():
             asked.append(index)
-            yield Chunk((0, 0, index), 10)
+            yield ToLearn((0, 0, index), 10)
 
     with drawing("processes", setup(with_rng, 2)) as draws:
         drawn = draws(endless())
@@ -219,8 +220,8 @@ def test_only_some_chunks_are_drawn_ahead() -> None:
 class Here:
     """A bundle that takes as long as it is told to."""
 
-    def __init__(self, given: list[Chunk], seconds: float) -> None:
-        self.done = Done([Drawn(None, None, None, Failures()) for _ in given], seconds)
+    def __init__(self, given: list[Chunk[Any]], seconds: float) -> None:
+        self.done = Done([Probe(True, 1) for _ in given], seconds)
 
     def result(self) -> Done:
         return self.done
@@ -271,7 +272,7 @@ def test_an_error_in_a_worker_reaches_the_caller(executor: Any) -> None:
     given = setup(mutates, 2, pair=NeighbouringPair([1], [2]))
     wanted = pytest.raises(MechanismError, match="changes its input d1")
     with drawing(executor, given) as draws, wanted:
-        list(draws([Chunk((0, 0, 0), 50)]))
+        list(draws([ToLearn((0, 0, 0), 50)]))
 
 
 @pytest.mark.parametrize(
@@ -286,7 +287,7 @@ def test_a_mechanism_that_ends_its_process_is_not_drawn_again(
 ) -> None:
     wanted = pytest.raises(MechanismError, match=said)
     with drawing("processes", setup(function, 2)) as draws, wanted:
-        list(draws([Chunk((0, 0, 0), 50)]))
+        list(draws([ToLearn((0, 0, 0), 50)]))
 
 
 def test_a_process_that_is_always_killed_is_an_error_in_the_end() -> None:
@@ -315,7 +316,7 @@ def hangs(x: float, size: int) -> Any:
 def test_nobody_waits_for_a_draw_that_nobody_wants() -> None:
     start = time.monotonic()
     with drawing("processes", setup(hangs, 2)) as draws:
-        drawn = draws([Chunk((0, 0, 0), 10), Chunk((0, 0, 1), 10_000)])
+        drawn = draws([ToLearn((0, 0, 0), 10), ToLearn((0, 0, 1), 10_000)])
         next(drawn)
         drawn.close()  # type: ignore[attr-defined]  # it is a generator
     assert time.monotonic() - start < 30

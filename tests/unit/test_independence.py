@@ -15,8 +15,8 @@ from dpaudit.claims import ProfilePoint, PureDP
 from dpaudit.draws import SelectionDraws
 from dpaudit.errors import MechanismError
 from dpaudit.outcomes import from_raw
+from dpaudit.sampling.chunks import Head
 from dpaudit.sampling.independence import check_heads, check_independence, check_uncached
-from dpaudit.sampling.sampler import Head
 from mechanisms import dependence, laplace, randomized_response
 
 POINT = ProfilePoint(1.0, 0.0)

@@ -15,7 +15,8 @@ from dpaudit.claims import ProfilePoint
 from dpaudit.draws import pool
 from dpaudit.errors import MechanismError
 from dpaudit.inputs.pairs import NeighbouringPair
-from dpaudit.sampling.sampler import Chunk, Drawn, Measure, Sampler
+from dpaudit.sampling.chunks import Learning, Measure, ToCount, ToLearn, ToProbe
+from dpaudit.sampling.sampler import Sampler
 from dpaudit.targets.target import CallableTarget
 
 PAIR = NeighbouringPair(0.0, 1.0)
@@ -59,7 +60,7 @@ def sampler(function: Callable[..., Any], pair: NeighbouringPair = PAIR, **more:
     return Sampler(CallableTarget(function=function), (pair,), 0, **more)
 
 
-def numbers(drawn: Drawn) -> list[float]:
+def numbers(drawn: Learning) -> list[float]:
     assert drawn.fresh is not None
     return numbers_of(drawn.fresh.release())
 
@@ -67,29 +68,26 @@ def numbers(drawn: Drawn) -> list[float]:
 @pytest.mark.parametrize("function", SEEDED)
 def test_a_key_decides_the_draws(function: Callable[..., Any]) -> None:
     one = sampler(function)
-    first = numbers(one.draw(Chunk((0, 0, 1), 200)))
-    other = numbers(one.draw(Chunk((0, 0, 2), 200)))
-    assert first == numbers(one.draw(Chunk((0, 0, 1), 200)))
-    assert first == numbers(sampler(function).draw(Chunk((0, 0, 1), 200)))
+    first = numbers(one.draw(ToLearn((0, 0, 1), 200)))
+    other = numbers(one.draw(ToLearn((0, 0, 2), 200)))
+    assert first == numbers(one.draw(ToLearn((0, 0, 1), 200)))
+    assert first == numbers(sampler(function).draw(ToLearn((0, 0, 1), 200)))
     assert not set(first) & set(other)
 
 
 @pytest.mark.parametrize("function", SEEDED)
 def test_the_arms_never_share_their_noise(function: Callable[..., Any]) -> None:
     same = NeighbouringPair(0.0, 0.0)
-    drawn = numbers(sampler(function, same).draw(Chunk((0, 0, 0), 2_000)))
+    drawn = numbers(sampler(function, same).draw(ToLearn((0, 0, 0), 2_000)))
     assert len(set(drawn)) == 2_000
 
 
 @pytest.mark.parametrize("function", [with_rng, batch])
 def test_a_measured_chunk_is_tallied_with_coins_of_its_own(function: Callable[..., Any]) -> None:
     one = sampler(function)
-    fresh = one.draw(Chunk((0, 0, 0), 4_000)).fresh
-    assert fresh is not None
+    fresh = one.draw(ToLearn((0, 0, 0), 4_000)).fresh
     rule = learn(fresh.release(), Aim(ProfilePoint(0.5, 0.0), 10_000)).distinguisher
-    drawn = one.draw(Chunk((0, 1, 0), 10_000, Measure(rule)))
-    assert drawn.fresh is None
-    assert drawn.tally is not None
+    drawn = one.draw(ToCount((0, 1, 0), 10_000, Measure(rule)))
     assert drawn.tally.draws == 10_000
     d1, d2 = drawn.tally.arms
     assert abs(d1 - d2) < 500
@@ -112,7 +110,7 @@ def _mutates_array(rows: Any) -> float:
 )
 def test_changed_inputs_are_noticed(function: Callable[..., Any], d1: Any, d2: Any) -> None:
     with pytest.raises(MechanismError, match=r"changes its input d1.*work on a copy"):
-        sampler(function, NeighbouringPair(d1, d2)).draw(Chunk((0, 0, 0), 50))
+        sampler(function, NeighbouringPair(d1, d2)).draw(ToLearn((0, 0, 0), 50))
 
 
 def _fails_for_d2(x: float) -> float:
@@ -129,7 +127,7 @@ def _ends(x: float) -> float:
     ("function", "kind"), [(_fails_for_d2, "KeyError"), (_ends, "StopIteration")]
 )
 def test_exceptions_are_outcomes_and_counted(function: Callable[..., Any], kind: str) -> None:
-    drawn = sampler(function).draw(Chunk((0, 0, 0), 300))
+    drawn = sampler(function).draw(ToLearn((0, 0, 0), 300))
     assert drawn.fresh is not None
     is_d1 = drawn.fresh.release().is_d1
     expected = (0 if function is _fails_for_d2 else int(is_d1.sum()), int((~is_d1).sum()))
@@ -140,30 +138,26 @@ def test_exceptions_are_outcomes_and_counted(function: Callable[..., Any], kind:
 @pytest.mark.parametrize("function", [with_rng, batch, _fails_for_d2])
 def test_a_large_chunk_is_drawn_in_parts(function: Callable[..., Any]) -> None:
     one = sampler(function)
-    fresh = one.draw(Chunk((0, 0, 0), 2_000)).fresh
-    assert fresh is not None
+    fresh = one.draw(ToLearn((0, 0, 0), 2_000)).fresh
     rule = learn(fresh.release(), Aim(ProfilePoint(0.5, 0.0), 10_000)).distinguisher
-    parts = Chunk((0, 1, 0), 10_000, Measure(rule), at_once=3_000)
-    drawn, whole = one.draw(parts), one.draw(Chunk((0, 1, 0), 3_000, Measure(rule)))
-    assert drawn.tally is not None
-    assert whole.tally is not None
-    assert drawn.head is not None
-    assert whole.head is not None
+    parts = ToCount((0, 1, 0), 10_000, Measure(rule), at_once=3_000)
+    drawn, whole = one.draw(parts), one.draw(ToCount((0, 1, 0), 3_000, Measure(rule)))
+    assert len(drawn.heads) == 1
     assert drawn.tally.draws == 10_000
     assert (drawn.tally.counts >= whole.tally.counts).all()
-    assert drawn.head.keys.tolist() == whole.head.keys.tolist()
+    assert drawn.heads[0].keys.tolist() == whole.heads[0].keys.tolist()
     assert drawn.failures.total == (drawn.tally.arms[1] if function is _fails_for_d2 else 0)
 
 
 def test_an_exception_may_end_the_audit() -> None:
     said = r"raised KeyError: 'gone' \(.*test_sampling.py:\d+\) \(on_error: fail\)"
     with pytest.raises(MechanismError, match=said):
-        sampler(_fails_for_d2, fail_on_error=True).draw(Chunk((0, 0, 0), 300))
+        sampler(_fails_for_d2, fail_on_error=True).draw(ToLearn((0, 0, 0), 300))
 
 
 def test_failures_add_up() -> None:
-    one = sampler(_fails_for_d2).draw(Chunk((0, 0, 0), 100)).failures
-    both = one + sampler(_ends).draw(Chunk((0, 0, 1), 50)).failures
+    one = sampler(_fails_for_d2).draw(ToLearn((0, 0, 0), 100)).failures
+    both = one + sampler(_ends).draw(ToLearn((0, 0, 1), 50)).failures
     assert both.total == one.total + 50
     said = {kind: one.message for kind, one in both.first.items()}
     assert said == {"KeyError": "'gone'", "StopIteration": ""}
@@ -185,13 +179,12 @@ class Counts:
     [*((one, True) for one in SEEDED), (from_the_system, False), (Counts(), False)],
 )
 def test_a_probe_sees_what_a_seed_reaches(function: Callable[..., Any], reproducible: bool) -> None:
-    probe = sampler(function).probe(Chunk((0, 3, 0), 32))
+    probe = sampler(function).probe(ToProbe((0, 3, 0), 32))
     assert (probe.reproducible, probe.columns) == (reproducible, 1)
 
 
 def test_fresh_draws_are_given_up_to_be_learned_from() -> None:
-    fresh = sampler(with_rng).draw(Chunk((0, 0, 0), 100)).fresh
-    assert fresh is not None
+    fresh = sampler(with_rng).draw(ToLearn((0, 0, 0), 100)).fresh
     with pytest.raises(AttributeError):
         learn(fresh, Aim(ProfilePoint(1.0, 0.0), 100))  # type: ignore[arg-type]  # refused by the types
     first, all_of_it = fresh.release(30), fresh.release()
@@ -206,8 +199,7 @@ def numbers_of(draws: Any) -> list[float]:
 
 
 def test_looks_divide_a_block_in_the_order_of_its_draws() -> None:
-    fresh = sampler(with_rng).draw(Chunk((0, 0, 0), 105)).fresh
-    assert fresh is not None
+    fresh = sampler(with_rng).draw(ToLearn((0, 0, 0), 105)).fresh
     looks = fresh.looks(lambda outcomes: (outcomes.columns[0].numbers > 0).astype(np.intp), 2, 25)
     assert [look.draws for look in looks] == [25, 25, 25, 25, 5]
     released = fresh.release(25)

@@ -21,7 +21,9 @@ from dpaudit.inputs.pairs import NeighbouringPair
 from dpaudit.outcomes import Raised, from_raw
 from dpaudit.processes.origin import origin
 from dpaudit.reports.json import from_json, to_json
-from dpaudit.sampling.sampler import Chunk, Drawn, Failures, Sampler
+from dpaudit.sampling.chunks import Counted, Failures, ToLearn
+from dpaudit.sampling.sampler import Sampler
+from dpaudit.tally import Tally
 from dpaudit.targets.target import (
     CallableTarget,
     ComposedTarget,
@@ -148,7 +150,7 @@ def sampler(file: Path) -> Callable[..., Sampler]:
 
 
 def test_chunks_keep_the_first_of_each_kind(sampler: Any) -> None:
-    drawn = sampler().draw(Chunk((0, 0, 0), 40))
+    drawn = sampler().draw(ToLearn((0, 0, 0), 40))
     other = Failures({"KeyError": (0, 1)}, {"KeyError": Raised("KeyError", "later", "b.py:9")})
     kept = (drawn.failures + other).first["KeyError"]
     assert (kept.message, kept.where) == ("1", "raises_somewhere.py:21")
@@ -157,17 +159,20 @@ def test_chunks_keep_the_first_of_each_kind(sampler: Any) -> None:
 
 def test_on_error_fail_says_where(sampler: Any) -> None:
     with pytest.raises(MechanismError, match=r"raised KeyError: 1 \(raises_somewhere.py:21\)"):
-        sampler(fail_on_error=True).draw(Chunk((0, 0, 0), 40))
+        sampler(fail_on_error=True).draw(ToLearn((0, 0, 0), 40))
 
 
 def test_journals_keep_it_and_old_ones_do_without(sampler: Any) -> None:
-    drawn: Drawn = sampler().draw(Chunk((0, 0, 0), 40))
-    words = json.loads(json.dumps(words_of(drawn)))
-    again = drawn_of(Record(words, b"")).failures
-    assert again.counts == drawn.failures.counts
-    assert again.first["KeyError"].where == "raises_somewhere.py:21"
+    failures = sampler().draw(ToLearn((0, 0, 0), 40)).failures
+    words = json.loads(json.dumps(words_of(Counted(Tally.empty(1), None, None, failures))))
+    again = drawn_of(Record(words, b""))
+    assert isinstance(again, Counted)
+    assert again.failures.counts == failures.counts
+    assert again.failures.first["KeyError"].where == "raises_somewhere.py:21"
     words["failures"] = words["failures"][:2]
-    old = drawn_of(Record(words, b"")).failures.first["KeyError"]
+    older = drawn_of(Record(words, b""))
+    assert isinstance(older, Counted)
+    old = older.failures.first["KeyError"]
     assert (old.kind, old.message, old.where) == ("KeyError", "1", "")
 
 

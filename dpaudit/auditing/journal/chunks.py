@@ -15,7 +15,7 @@ from dpaudit.auditing.journal.records import Record
 from dpaudit.draws import FreshDraws
 from dpaudit.outcomes import Raised
 from dpaudit.outcomes.packing import pack, unpack
-from dpaudit.sampling.sampler import Drawn, Failures, Head, Probe
+from dpaudit.sampling.chunks import Counted, Drawn, Failures, Head, Learning, Probe
 from dpaudit.tally import AtomTally, RangeTally, Tally
 
 _IS_D1 = "is_d1"
@@ -24,13 +24,9 @@ _NOWHERE: Mapping[str, str] = MappingProxyType({})
 
 def words_of(drawn: Drawn) -> dict[str, Any]:
     """Return all of a chunk but its fresh draws."""
-    words: dict[str, Any] = {}
-    if drawn.tally is not None:
-        words["tally"] = drawn.tally.counts.tolist()
-    if drawn.atoms is not None:
-        words["atoms"] = _atoms_words(drawn.atoms)
-    if drawn.declared is not None:
-        words["declared"] = [_atoms_words(drawn.declared.atoms), drawn.declared.undeclared]
+    if isinstance(drawn, Probe):
+        return {"probe": list(dataclasses.astuple(drawn))}
+    words = _counted_words(drawn) if isinstance(drawn, Counted) else {}
     if drawn.failures.counts:
         first = drawn.failures.first.values()
         words["failures"] = [
@@ -38,16 +34,23 @@ def words_of(drawn: Drawn) -> dict[str, Any]:
             {one.kind: one.message for one in first},
             {one.kind: one.where for one in first},
         ]
-    if drawn.head is not None:
-        words["head"] = [coded(drawn.head.keys), coded(drawn.head.is_d1)]
-    if drawn.probe is not None:
-        words["probe"] = list(dataclasses.astuple(drawn.probe))
+    return words
+
+
+def _counted_words(counted: Counted) -> dict[str, Any]:
+    words: dict[str, Any] = {"tally": counted.tally.counts.tolist()}
+    if counted.atoms is not None:
+        words["atoms"] = _atoms_words(counted.atoms)
+    if counted.declared is not None:
+        words["declared"] = [_atoms_words(counted.declared.atoms), counted.declared.undeclared]
+    for head in counted.heads:
+        words["head"] = [coded(head.keys), coded(head.is_d1)]
     return words
 
 
 def arrays_of(drawn: Drawn) -> dict[str, NDArray[Any]]:
     """Return the columns of fresh draws. To write them down is to look at nothing."""
-    if drawn.fresh is None:
+    if not isinstance(drawn, Learning):
         return {}
     draws = drawn.fresh.release()
     return {**pack(draws.outcomes), _IS_D1: draws.is_d1}
@@ -56,14 +59,17 @@ def arrays_of(drawn: Drawn) -> dict[str, NDArray[Any]]:
 def drawn_of(record: Record) -> Drawn:
     """Return the chunk of a record, its draws as fresh as they were."""
     words = record.words
-    return Drawn(
-        fresh=_fresh(record.arrays()) if record.payload else None,
-        tally=Tally(_counts(words["tally"])) if "tally" in words else None,
+    if "probe" in words:
+        return Probe(*words["probe"])
+    failures = _failures(*words.get("failures", ({}, {})))
+    if "tally" not in words:
+        return Learning(_fresh(record.arrays()), failures)
+    return Counted(
+        tally=Tally(_counts(words["tally"])),
         atoms=_atoms(words["atoms"]) if "atoms" in words else None,
-        failures=_failures(*words.get("failures", ({}, {}))),
-        probe=Probe(*words["probe"]) if "probe" in words else None,
         declared=_declared(*words["declared"]) if "declared" in words else None,
-        head=_head(*words["head"]) if "head" in words else None,
+        failures=failures,
+        heads=(_head(*words["head"]),) if "head" in words else (),
     )
 
 

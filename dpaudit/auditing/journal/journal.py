@@ -22,8 +22,8 @@ from dpaudit.auditing.journal.unkept import Unkept
 from dpaudit.auditing.moment import Moment
 from dpaudit.auditing.spec import AuditSpec
 from dpaudit.errors import JournalError
+from dpaudit.sampling.chunks import Chunk, Drawn, Probe, ToCount
 from dpaudit.sampling.executors import Draws
-from dpaudit.sampling.sampler import Chunk, Drawn
 
 _END = "end"
 # Seconds between two writes.
@@ -110,7 +110,7 @@ class Journal(Unkept):
             raise self._disagreement()
         self._at = float(self._next.words["at"])
 
-    def _drawn(self, draws: Draws, chunks: Iterable[Chunk]) -> Iterator[Drawn]:
+    def _drawn(self, draws: Draws, chunks: Iterable[Chunk[Any]]) -> Iterator[Any]:
         """Yield what is recorded, then what is drawn."""
         source = iter(chunks)
         while self._next is not None:
@@ -120,7 +120,7 @@ class Journal(Unkept):
             yield self._again(self._next, chunk)
         yield from self._anew(draws, source)
 
-    def _again(self, record: Record, chunk: Chunk) -> Drawn:
+    def _again(self, record: Record, chunk: Chunk[Any]) -> Drawn:
         """Return a chunk from its record."""
         self._check(record)
         # By the clock, the size of a block depends on how far ahead it was asked for.
@@ -134,10 +134,10 @@ class Journal(Unkept):
         self._step()
         return self._noted(drawn_of(record))
 
-    def _anew(self, draws: Draws, source: Iterator[Chunk]) -> Iterator[Drawn]:
-        asked: deque[Chunk] = deque()
+    def _anew(self, draws: Draws, source: Iterator[Chunk[Any]]) -> Iterator[Any]:
+        asked: deque[Chunk[Any]] = deque()
 
-        def asking() -> Iterator[Chunk]:
+        def asking() -> Iterator[Chunk[Any]]:
             for chunk in source:
                 self._begins(chunk)
                 asked.append(chunk)
@@ -154,7 +154,7 @@ class Journal(Unkept):
             if close is not None:
                 close()
 
-    def _begins(self, chunk: Chunk) -> None:
+    def _begins(self, chunk: Chunk[Any]) -> None:
         """Say at once, where it is this process that draws, that it begins a block: it may be the
         last thing that it does."""
         self._draws_now = True
@@ -164,11 +164,11 @@ class Journal(Unkept):
 
     def _noted(self, drawn: Drawn) -> Drawn:
         """Return a chunk, having noted whether the seed decides what is drawn."""
-        if drawn.probe is not None:
-            self._repeats &= drawn.probe.reproducible
+        if isinstance(drawn, Probe):
+            self._repeats &= drawn.reproducible
         return drawn
 
-    def _keep(self, chunk: Chunk | None, drawn: Drawn | None) -> None:
+    def _keep(self, chunk: Chunk[Any] | None, drawn: Drawn | None) -> None:
         """Keep what has happened since the last chunk, and this one."""
         self._unwritten.append(_Entry(chunk, drawn, self.now(), self._said, self._moment))
         self._said = []
@@ -223,7 +223,7 @@ class _Entry:
     """A chunk (None: all pairs have ended), the seconds that were gone, what the clock had said
     since the chunk before, and how far the pair was."""
 
-    chunk: Chunk | None
+    chunk: Chunk[Any] | None
     drawn: Drawn | None
     at: float
     said: list[float]
@@ -256,9 +256,9 @@ def _state(moment: Moment | None) -> dict[str, Any] | None:
     }
 
 
-def _event(chunk: Chunk) -> dict[str, Any] | None:
+def _event(chunk: Chunk[Any]) -> dict[str, Any] | None:
     """Return what the first chunk of a stage is counted by, once and for all."""
-    if chunk.measure is None or chunk.key[-1] > 0:
+    if not isinstance(chunk, ToCount) or chunk.key[-1] > 0:
         return None
     rule = chunk.measure.distinguisher
     accused = () if chunk.measure.atoms is None else chunk.measure.atoms.words

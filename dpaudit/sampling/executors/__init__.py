@@ -9,18 +9,25 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib import import_module
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from dpaudit.errors import UsageError, did_you_mean
 
 if TYPE_CHECKING:
     from concurrent.futures import Executor
 
-    from dpaudit.sampling.sampler import Chunk, Drawn, Sampler
+    from dpaudit.sampling.chunks import Chunk, Found
+    from dpaudit.sampling.sampler import Sampler
 
-# Yields what was drawn, in the order of the chunks. Chunks are asked for as they are needed, some
-# ahead; closing the iterator discards what is under way.
-Draws = Callable[["Iterable[Chunk]"], "Iterator[Drawn]"]
+
+class Draws(Protocol):
+    """Draws chunks."""
+
+    def __call__(self, chunks: Iterable[Chunk[Found]], /) -> Iterator[Found]:
+        """Yield what was drawn, in the order of the chunks. Chunks are asked for as they are
+        needed, some ahead; closing the iterator discards what is under way."""
+        ...
+
 
 # Name -> module:function, loaded when it is asked for.
 EXECUTORS = {

@@ -13,10 +13,10 @@ from pathlib import Path
 from typing import Any
 
 from dpaudit.errors import MechanismError, UsageError
+from dpaudit.sampling.chunks import Chunk
 from dpaudit.sampling.executors import Draws, Setup
 from dpaudit.sampling.executors.ordered import AHEAD, in_order
 from dpaudit.sampling.executors.worker import Done, Recipe, draw, forget
-from dpaudit.sampling.sampler import Chunk
 
 _TO_CONNECT = "10 s"
 # Seconds that a bundle should take: Dask spends some ten milliseconds of CPU on a task.
@@ -68,7 +68,7 @@ class _Run:
         self._recipe = client.submit(_same, recipe, pure=False, key=f"{self._name}-recipe")
         self._workers, self._asked = 0, -_COUNTED
 
-    def submit(self, chunks: Sequence[Chunk]) -> _Task:
+    def submit(self, chunks: Sequence[Chunk[Any]]) -> _Task:
         self._number += 1
         key = f"{self._name}-{self._number}"
         future = self._client.submit(draw, self._recipe, list(chunks), pure=False, key=key)

@@ -7,12 +7,13 @@ from concurrent.futures import BrokenExecutor, CancelledError, Future
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
+from typing import Any
 
 from dpaudit.errors import MechanismError
+from dpaudit.sampling.chunks import Chunk
 from dpaudit.sampling.executors import Draws, Setup
 from dpaudit.sampling.executors.ordered import AHEAD, in_order
 from dpaudit.sampling.executors.worker import Done, Recipe, draw
-from dpaudit.sampling.sampler import Chunk
 
 
 @contextmanager
@@ -26,7 +27,7 @@ def with_executor(setup: Setup) -> Iterator[Draws]:
         raise RuntimeError("an executor of the caller's own was not handed over")
     recipe = Recipe.of(setup.make)
 
-    def submit(chunks: Sequence[Chunk]) -> _Task:
+    def submit(chunks: Sequence[Chunk[Any]]) -> _Task:
         return _Task(executor.submit(draw, recipe, chunks))
 
     yield partial(in_order, submit, lambda: AHEAD * setup.workers)

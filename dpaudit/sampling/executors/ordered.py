@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Protocol
+from typing import Any, Protocol
 
+from dpaudit.sampling.chunks import Chunk, Found, ToCount
 from dpaudit.sampling.executors.worker import Done
-from dpaudit.sampling.sampler import Chunk, Drawn
 
 # Bundles under way for each worker: one that it draws, one that waits.
 AHEAD = 2
@@ -32,15 +32,15 @@ class Pending(Protocol):
         ...
 
 
-Submit = Callable[[Sequence[Chunk]], Pending]
+Submit = Callable[[Sequence[Chunk[Any]]], Pending]
 
 
 def in_order(
     submit: Submit,
     ahead: Callable[[], int],
-    chunks: Iterable[Chunk],
+    chunks: Iterable[Chunk[Found]],
     seconds: float = _SECONDS,
-) -> Iterator[Drawn]:
+) -> Iterator[Found]:
     """Yield what was drawn in the order of the chunks.
 
     ahead: how many bundles are to be under way now.  seconds: how long one should take, at least.
@@ -67,16 +67,16 @@ class _Bundles:
     """Chunks by as many as take a worker some time; learning blocks, which are waited for one by
     one, by themselves."""
 
-    def __init__(self, chunks: Iterable[Chunk]) -> None:
+    def __init__(self, chunks: Iterable[Chunk[Any]]) -> None:
         self._source = iter(chunks)
         self._wanted = 1
 
-    def next(self) -> list[Chunk]:
+    def next(self) -> list[Chunk[Any]]:
         """Return the next chunks, none when there are no more."""
-        bundle: list[Chunk] = []
+        bundle: list[Chunk[Any]] = []
         for chunk in self._source:
             bundle.append(chunk)
-            if chunk.measure is None or len(bundle) >= self._wanted:
+            if not isinstance(chunk, ToCount) or len(bundle) >= self._wanted:
                 break
         return bundle
 

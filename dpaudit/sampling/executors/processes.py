@@ -19,10 +19,10 @@ from typing import Any
 
 from dpaudit.errors import MechanismError
 from dpaudit.processes.watching import Watch
+from dpaudit.sampling.chunks import Chunk
 from dpaudit.sampling.executors import Draws, Setup
 from dpaudit.sampling.executors.ordered import AHEAD, in_order
 from dpaudit.sampling.executors.worker import Done, Recipe, draw
-from dpaudit.sampling.sampler import Chunk
 
 # Signals that come from somewhere else: the system that is short of memory, a scheduler, a person.
 # Of all others the mechanism is the cause.
@@ -58,7 +58,7 @@ class _Pool:
         self._breaks = 0
         self._open()
 
-    def submit(self, chunks: Sequence[Chunk]) -> _Task:
+    def submit(self, chunks: Sequence[Chunk[Any]]) -> _Task:
         task = _Task(self, chunks)
         try:
             task.future = self._executor.submit(_draw, chunks)
@@ -125,7 +125,7 @@ class _Pool:
 class _Task:
     """Chunks on their way, for whichever process is there to draw them."""
 
-    def __init__(self, pool: _Pool, chunks: Sequence[Chunk]) -> None:
+    def __init__(self, pool: _Pool, chunks: Sequence[Chunk[Any]]) -> None:
         self._pool, self.chunks = pool, chunks
         self.future: Future[Done] = Future()
 
@@ -224,7 +224,7 @@ def _end_with_parent() -> None:
         os.killpg(0, signal.SIGKILL)
 
 
-def _draw(chunks: Sequence[Chunk]) -> Done:
+def _draw(chunks: Sequence[Chunk[Any]]) -> Done:
     if _recipe is None:
         raise RuntimeError("a worker was given a chunk before it was started")
     return draw(_recipe, chunks)

@@ -11,13 +11,15 @@ import time
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from dpaudit.errors import UsageError
+from dpaudit.sampling.chunks import Chunk
 from dpaudit.sampling.executors import THREADS
 from dpaudit.sampling.generators import preserved
-from dpaudit.sampling.sampler import Chunk, Drawn, Sampler
+from dpaudit.sampling.sampler import Sampler
 from dpaudit.version import __version__
 
 # Audits whose samplers a worker keeps; several programs may use it by turns.
@@ -59,7 +61,7 @@ class Recipe:
 class Done:
     """What was drawn, chunk by chunk, and the seconds that it took."""
 
-    drawn: list[Drawn]
+    drawn: list[Any]
     seconds: float
 
 
@@ -67,7 +69,7 @@ _lock = threading.Lock()
 _samplers: OrderedDict[str, Sampler] = OrderedDict()
 
 
-def draw(recipe: Recipe, chunks: Sequence[Chunk]) -> Done:
+def draw(recipe: Recipe, chunks: Sequence[Chunk[Any]]) -> Done:
     """Draw chunks one after the other, in a process that may do other work before and after.
 
     One thread of a process draws at a time: they share the global generators.

@@ -1,0 +1,188 @@
+"""Units of sampling, one type for each kind, and what each gives."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Generic, Protocol, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpaudit.draws import FreshDraws
+from dpaudit.levels.distinguisher import AccusedAtoms, Distinguisher
+from dpaudit.outcomes import KeyArray, Outcomes, Raised
+from dpaudit.tally import AtomTally, RangeTally, Tally
+
+Key = tuple[int, ...]
+
+# Draws that are kept of a counted chunk.
+HEAD = 64
+
+
+@dataclass(frozen=True, slots=True)
+class Probe:
+    """reproducible: whether equal seeds gave equal outcomes. columns: of one. seconds: a call's."""
+
+    reproducible: bool
+    columns: int
+    seconds: float = 0.0
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Failures:
+    """Draws that were exceptions: kind -> (draws of d1, draws of d2), and the first of each."""
+
+    counts: Mapping[str, tuple[int, int]] = field(default_factory=dict)
+    first: Mapping[str, Raised] = field(default_factory=dict)
+
+    def __add__(self, other: Failures) -> Failures:
+        kinds = [*self.counts, *(kind for kind in other.counts if kind not in self.counts)]
+        none = (0, 0)
+        counts = {
+            kind: (
+                self.counts.get(kind, none)[0] + other.counts.get(kind, none)[0],
+                self.counts.get(kind, none)[1] + other.counts.get(kind, none)[1],
+            )
+            for kind in kinds
+        }
+        return Failures(counts, {**self.first, **other.first, **self.first})
+
+    @property
+    def total(self) -> int:
+        return sum(map(sum, self.counts.values()))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Head:
+    """Keys of the first draws of a measured chunk, in order, and whether they are of d1: kept only
+    to see whether another chunk repeats them."""
+
+    keys: KeyArray
+    is_d1: NDArray[np.bool_]
+
+    @classmethod
+    def of(cls, outcomes: Outcomes, is_d1: NDArray[np.bool_]) -> Head:
+        return cls(outcomes.take(slice(HEAD)).keys(), is_d1[:HEAD])
+
+    @classmethod
+    def mixed(cls, d1: Outcomes, d2: Outcomes, coins: np.random.Generator) -> Head:
+        """Return the first draws of both inputs in the order that coins give them, as when in
+        turns."""
+        parts = [one.keys() for one in (d1, d2)]
+        is_d1 = coins.permutation(np.repeat([True, False], [len(part) for part in parts]))
+        keys = np.empty(len(is_d1), dtype=np.uint64)
+        keys[is_d1], keys[~is_d1] = parts
+        return cls(keys, is_d1)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Learning:
+    """Draws to learn from, once they have been bet on."""
+
+    fresh: FreshDraws
+    failures: Failures
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Counted:
+    """All that is kept of draws that one rule has counted; parts add up.
+
+    heads: the first draws of the chunks that were to keep them.
+    """
+
+    tally: Tally
+    atoms: AtomTally | None
+    declared: RangeTally | None
+    failures: Failures
+    heads: tuple[Head, ...] = ()
+
+    def __add__(self, other: Counted) -> Counted:
+        return Counted(
+            self.tally + other.tally,
+            None if self.atoms is None or other.atoms is None else self.atoms + other.atoms,
+            None
+            if self.declared is None or other.declared is None
+            else self.declared + other.declared,
+            self.failures + other.failures,
+            self.heads + other.heads,
+        )
+
+
+Drawn = Learning | Counted | Probe
+Found = TypeVar("Found", Learning, Counted, Probe)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Measure:
+    """What certification keeps of a draw: its level, for accused atoms which one it is, and which
+    of the outputs that were declared to be all there are (by their keys, rising)."""
+
+    distinguisher: Distinguisher
+    atoms: AccusedAtoms | None = None
+    declared: KeyArray | None = None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Chunk(ABC, Generic[Found]):
+    """A unit of sampling: `key` names its random streams; the pair comes first in it."""
+
+    key: Key
+    size: int
+
+    @property
+    def pair(self) -> int:
+        return self.key[0]
+
+    @abstractmethod
+    def drawn_by(self, source: Source) -> Found:
+        """Return what the source draws."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ToLearn(Chunk[Learning]):
+    """Draws whose outcomes are wanted."""
+
+    def drawn_by(self, source: Source) -> Learning:
+        return source.learn(self)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ToCount(Chunk[Counted]):
+    """Draws that are only counted.
+
+    at_once: draws to hold the outcomes of at a time.  heads: whether to keep what the first were.
+    """
+
+    measure: Measure
+    at_once: int = 131_072
+    heads: bool = True
+
+    def drawn_by(self, source: Source) -> Counted:
+        return source.count(self)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ToProbe(Chunk[Probe]):
+    """Draws that are made twice, only to see what the mechanism is like."""
+
+    def drawn_by(self, source: Source) -> Probe:
+        return source.probe(self)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class FirstCalls(Chunk[Probe]):
+    """Draws one by one, before any others, only to see what the mechanism is like."""
+
+    def drawn_by(self, source: Source) -> Probe:
+        return source.first(self)
+
+
+class Source(Protocol):
+    """What chunks are drawn by."""
+
+    def learn(self, chunk: ToLearn) -> Learning: ...
+    def count(self, chunk: ToCount) -> Counted: ...
+    def probe(self, chunk: ToProbe) -> Probe: ...
+    def first(self, chunk: FirstCalls) -> Probe: ...
