@@ -51,8 +51,8 @@ def test_equal_records_do_not_differ() -> None:
         ("exit_code", 1, "exit_code: kept 0, is 1"),
         (
             "result/audits/1/epsilon_lower",
-            0.25000000000000006,
-            'result.audits."second".epsilon_lower: kept 0.25, is 0.25000000000000006',
+            0.2500000000000003,
+            'result.audits."second".epsilon_lower: kept 0.25, is 0.2500000000000003',
         ),
         (
             "result/audits/0/certificates/0/fixed/correct",
