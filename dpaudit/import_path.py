@@ -16,6 +16,7 @@ from types import ModuleType
 from typing import Any
 
 from dpaudit.errors import TargetError, did_you_mean
+from dpaudit.wording import what_is_there
 
 LISTED = 10
 
@@ -213,6 +214,9 @@ def file_module(name: str) -> ModuleType:
 
 
 def _no_such_file(name: str, file: Path) -> str:
+    kind = what_is_there(file)
+    if kind:
+        return f"{name!r} is {kind}, not a Python file"
     near = [other.name for other in sorted(file.parent.glob("*.py"))]
     there = f" There is: {listing(near)}." if near else ""
     return f"there is no file {name!r}.{did_you_mean(file.name, near)}{there}"

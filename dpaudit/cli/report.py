@@ -14,7 +14,7 @@ from dpaudit.cli.group import debug_option
 from dpaudit.cli.output import Printer
 from dpaudit.cli.process.streams import set_apart
 from dpaudit.errors import DpauditError, UsageError
-from dpaudit.inputs.files import near_file
+from dpaudit.inputs.files import near_file, piped, read_text
 from dpaudit.reports.json import from_json
 from dpaudit.reports.layout import wrap
 
@@ -114,8 +114,9 @@ def _read(file: Path) -> list[AuditResult]:
             f"{file} is a file of audits; dpaudit run {file} --json FILE writes their results"
         )
     try:
-        with click.open_file(str(file), encoding="utf-8") as stream:
-            return from_json(stream.read())
+        is_piped = file == Path("-")
+        text = piped(sys.stdin.buffer).decode("utf-8-sig") if is_piped else read_text(file)
+        return from_json(text)
     except FileNotFoundError:
         raise UsageError(f"there is no file {str(file)!r}.{near_file(file)}") from None
     except (OSError, UnicodeDecodeError) as error:

@@ -24,8 +24,8 @@ from dpaudit.config.schema import (
     key_names,
 )
 from dpaudit.config.targets import PROCESS, PYTHONIC, SINGLE_TARGET
-from dpaudit.errors import ConfigurationError
-from dpaudit.inputs.files import near_file
+from dpaudit.errors import ConfigurationError, DatasetError
+from dpaudit.inputs.files import near_file, read_text
 from dpaudit.inputs.yaml_values import YamlError, compose, construct, line_of
 
 # Keys that flags add to instead of replacing: `--epsilon 2` keeps the file's δ.
@@ -114,7 +114,7 @@ class _Document:
 
 def _read(path: pathlib.Path) -> str:
     try:
-        return path.read_text("utf-8-sig")
+        return read_text(path)
     except FileNotFoundError:
         raise ConfigurationError(
             f"there is no configuration file {str(path)!r}.{near_file(path)}"
@@ -123,6 +123,8 @@ def _read(path: pathlib.Path) -> str:
         raise ConfigurationError(f"{path}: cannot be read: {error}") from None
     except MemoryError:
         raise ConfigurationError(f"{path}: cannot be read: out of memory") from None
+    except DatasetError as error:
+        raise ConfigurationError(f"{path}: cannot be read: {error}") from None
 
 
 def _lines(node: Any, path: Path = ()) -> Iterator[tuple[Path, int]]:

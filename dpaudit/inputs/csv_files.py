@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import csv
+import io
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 from dpaudit.errors import DatasetError
+from dpaudit.inputs.files import opened
 
 Rows = list[list[str]]
 _TRUTH: Mapping[str, bool] = {"true": True, "false": False}
@@ -38,7 +40,7 @@ def read_columns(file: Path) -> dict[str, list[Any]] | list[list[Any]]:
 
 
 def _rows(file: Path) -> Rows:
-    with file.open(encoding="utf-8-sig", newline="") as stream:
+    with opened(file) as data, io.TextIOWrapper(data, "utf-8-sig", newline="") as stream:
         rows = [row for row in csv.reader(stream) if row]
     if not rows:
         raise DatasetError("the file has no rows")

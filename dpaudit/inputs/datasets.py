@@ -10,7 +10,7 @@ import numpy as np
 
 from dpaudit.errors import DatasetError, DpauditError, did_you_mean
 from dpaudit.inputs.csv_files import read_columns, read_rows
-from dpaudit.inputs.files import TOO_DEEP, near_file, read_npy
+from dpaudit.inputs.files import TOO_DEEP, near_file, read_npy, read_text
 from dpaudit.inputs.frames import LIBRARIES, frame
 from dpaudit.inputs.json_values import DuplicateKey, parse_json
 from dpaudit.inputs.values import IMPORT, resolved, written
@@ -71,9 +71,12 @@ def load_dataset(
 
 
 def find_file(name: str, base: Path | None) -> Path | None:
-    """Return the file of that name in the working directory, else in `base`; None for neither."""
+    """Return the file of that name in the working directory, else in `base`; None for neither.
+
+    It may be no regular file, which whoever reads it says; a folder is no file.
+    """
     places = [Path(name)] if base is None else [Path(name), base / name]
-    return next((place for place in places if place.is_file()), None)
+    return next((one for one in places if one.exists() and not one.is_dir()), None)
 
 
 def _dereferenced(value: Any, base: Path | None, readers: Mapping[str, Reader]) -> Any:
@@ -111,7 +114,7 @@ def _near(name: str, base: Path | None) -> str:
 
 def _read_json(file: Path) -> Any:
     try:
-        return parse_json(file.read_text("utf-8-sig"))
+        return parse_json(read_text(file))
     except DuplicateKey as error:
         raise DatasetError(str(error)) from None
     except ValueError as error:
@@ -121,7 +124,7 @@ def _read_json(file: Path) -> Any:
 
 
 def _read_yaml(file: Path) -> Any:
-    return _parse_yaml(file.read_text("utf-8-sig"), "the file")
+    return _parse_yaml(read_text(file), "the file")
 
 
 def _parse_yaml(text: str, name: str) -> Any:

@@ -1,27 +1,74 @@
-"""Files that are missing, or not what their name says."""
+"""Files that are missing, or not what their name says; what has no end is not read to it."""
 
 from __future__ import annotations
 
+import io
+import os
+import stat
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dpaudit.errors import DatasetError, did_you_mean
+from dpaudit.wording import kind_of, what_is_there
 
 # Of a text that Python's own reader of JSON, or what comes after it, gives up on.
 TOO_DEEP = "nested too deeply, lists in lists hundreds of times over; make it flatter"
 
 
+# Bytes that come out of a pipe at most, since it need not end.
+MOST_PIPED = 1 << 28
+
+
+def opened(file: Path) -> BinaryIO:
+    """Return a regular file, or all that comes out of a pipe, as `<(…)` of a shell is one.
+
+    Raises DatasetError for what is neither, and for a pipe without a writer or an end; OSError.
+    """
+    mode = file.stat().st_mode
+    if not stat.S_ISREG(mode) and not stat.S_ISFIFO(mode):
+        raise DatasetError(f"it is {kind_of(mode)}, not a file; name a file")
+    # A pipe that nobody writes to would be waited for.
+    number = os.open(file, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    os.set_blocking(number, True)
+    stream = os.fdopen(number, "rb")
+    if stat.S_ISREG(mode):
+        return stream
+    with stream:
+        return io.BytesIO(piped(stream))
+
+
+def piped(stream: BinaryIO) -> bytes:
+    """Return all that comes out of a pipe. Raises DatasetError for nothing, or too much."""
+    content = stream.read(MOST_PIPED + 1)
+    if not content:
+        raise DatasetError("nothing comes out of this pipe; name a file, or write to it first")
+    if len(content) > MOST_PIPED:
+        raise DatasetError(
+            f"more than {MOST_PIPED:,} bytes come out of this pipe; write them to a file, and name "
+            "that"
+        )
+    return content
+
+
+def read_text(file: Path) -> str:
+    """Return the text of a file, as `opened` finds it. Raises UnicodeDecodeError, too."""
+    with opened(file) as stream, io.TextIOWrapper(stream, "utf-8-sig") as text:
+        return text.read()
+
+
 def near_file(missing: Path) -> str:
     """Return `" Did you mean 'x'?"` for the name beside a missing file that is nearest, or `""`.
 
-    Where its folder is missing, too, for the folder. What is there and is a folder is called one.
+    Where its folder is missing, too, for the folder. What is there and is no file is called what it
+    is.
     """
-    if missing.is_dir():
-        return " That is a folder; name a file."
+    there = what_is_there(missing)
+    if there:
+        return f" That is {there}; name a file."
     while not missing.parent.is_dir() and missing != missing.parent:
         missing = missing.parent
     names: list[str] = []
@@ -36,7 +83,7 @@ def read_npy(file: Path) -> NDArray[Any]:
     Pickled objects are never loaded.
     """
     try:
-        with file.open("rb") as stream:
+        with opened(file) as stream:
             return np.lib.format.read_array(stream, allow_pickle=False)
     except (ValueError, EOFError):
         raise DatasetError(

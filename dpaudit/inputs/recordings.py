@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import io
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -11,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpaudit.errors import DatasetError, did_you_mean
-from dpaudit.inputs.files import TOO_DEEP, near_file, read_npy
+from dpaudit.inputs.files import TOO_DEEP, near_file, opened, read_npy
 from dpaudit.inputs.json_values import DuplicateKey, parse_json
 from dpaudit.stats.one_run import Guesses
 
@@ -100,7 +101,7 @@ def _read_npy(file: Path) -> Raw | Columns:
 
 def _read_csv(file: Path) -> Columns:
     delimiter = "\t" if file.suffix.lower() == ".tsv" else ","
-    with file.open(encoding="utf-8-sig", newline="") as stream:
+    with opened(file) as data, io.TextIOWrapper(data, "utf-8-sig", newline="") as stream:
         rows = csv.reader(stream, delimiter=delimiter)
         header = _header(next(rows, []))
         body = list(_checked(rows, header))
@@ -158,7 +159,7 @@ def _is_number(text: str) -> bool:
 
 
 def _read_jsonl(file: Path) -> list[Any]:
-    with file.open(encoding="utf-8-sig") as stream:
+    with opened(file) as data, io.TextIOWrapper(data, "utf-8-sig") as stream:
         return [_json(number, line) for number, line in enumerate(stream, start=1) if line.strip()]
 
 
@@ -174,8 +175,6 @@ def _json(number: int, line: str) -> Any:
 
 
 def _read_parquet(file: Path) -> Columns:
-    if not file.is_file():
-        raise FileNotFoundError(file)
     try:
         import pyarrow
         from pyarrow import parquet
@@ -184,7 +183,8 @@ def _read_parquet(file: Path) -> Columns:
             "Parquet needs pyarrow: pip install pyarrow, or save the outcomes as .npy"
         ) from None
     try:
-        table = parquet.read_table(file)
+        with opened(file) as stream:
+            table = parquet.read_table(stream)
     except pyarrow.ArrowException as error:
         raise DatasetError(f"not a Parquet file: {error}") from error
     return {name: _arrow(table.column(name)) for name in table.column_names}

@@ -54,7 +54,6 @@ def has_children(x, rng):
     return x + rng.laplace()
 """
 INPUTS = ("--d1", "0", "--d2", "1", "--epsilon", "1", "--samples", "2000", "--quiet")
-LIMIT = 1_500_000_000
 
 
 @pytest.fixture(autouse=True)
@@ -249,14 +248,72 @@ def test_what_is_nested_too_deeply(folder: Path, name: str) -> None:
     assert len(ended.stderr.splitlines()) == 1
 
 
-@pytest.mark.parametrize("words", [("run", "endless.yaml"), ("report", "endless.json")])
-def test_endless_input_ends_with_the_memory(folder: Path, words: tuple[str, ...]) -> None:
-    (folder / words[1]).symlink_to("/dev/zero")
-    limits = (LIMIT, LIMIT)
-    ended = dpaudit(*words, preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_AS, limits))
-    assert ended.returncode in (2, 3)
-    assert "out of memory" in ended.stderr
+READS = {
+    "a result": ("report", "in.json"),
+    "audits": ("run", "in.yaml"),
+    "a dataset": ("run", "m.py:laplace", "--d1", "@in.json", *INPUTS[2:]),
+    "a mechanism": ("run", "in.py:laplace", *INPUTS),
+    "draws": ("bound", "in.csv", "m.csv", "--epsilon", "1"),
+    "an array": ("bound", "in.npy", "m.csv", "--epsilon", "1"),
+    "JSON lines": ("bound", "in.jsonl", "m.csv", "--epsilon", "1"),
+    "a program": ("run", "m.py:laplace", *INPUTS, "--python", "./in.py"),
+    "a journal": ("run", "m.py:laplace", *INPUTS, "--journal", "in.json"),
+}
+
+
+@pytest.mark.parametrize("kind", ["device", "pipe"])
+@pytest.mark.parametrize("name", READS)
+def test_what_is_no_file_is_not_waited_for(folder: Path, name: str, kind: str) -> None:
+    for suffix in ("json", "yaml", "py", "csv", "npy", "jsonl"):
+        if kind == "pipe":
+            os.mkfifo(folder / f"in.{suffix}")
+        else:
+            (folder / f"in.{suffix}").symlink_to("/dev/zero")
+    ended = dpaudit(*READS[name])
+    assert (ended.returncode, ended.stdout) == (2, "")
     assert len(ended.stderr.splitlines()) == 1
+    assert "Did you mean" not in ended.stderr
+    assert kind in ended.stderr or name == "a journal"
+
+
+def test_a_journal_in_a_pipe(folder: Path) -> None:
+    (folder / "kept").mkdir()
+    os.mkfifo(folder / "kept" / "laplace.journal")
+    ended = audit("laplace", "--journal", "kept")
+    assert (ended.returncode, ended.stdout) == (2, "")
+    assert "kept/laplace.journal is not a regular file; name another folder" in ended.stderr
+
+
+def test_a_link_that_leads_nowhere(folder: Path) -> None:
+    (folder / "a.json").symlink_to("b.json")
+    for words in (READS["a result"], READS["a dataset"]):
+        ended = dpaudit(*[word.replace("in.json", "a.json") for word in words])
+        assert ended.returncode == 2
+        assert "a symbolic link to 'b.json', which is not there" in ended.stderr
+
+
+def _fed(script: str) -> subprocess.CompletedProcess[str]:
+    """Run `dpaudit report`, with what a shell feeds it."""
+    report = f"{sys.executable} -m dpaudit report --quiet"
+    words = ["bash", "-c", script.replace("REPORT", report)]
+    return subprocess.run(words, text=True, capture_output=True, timeout=120)
+
+
+def test_pipes_that_end_are_read() -> None:
+    audit("laplace", "--json", "r.json")
+    feeds = ("REPORT <(sleep 0.2; cat r.json)", "cat r.json | REPORT -", "REPORT - < r.json")
+    named = "mkfifo p; cat r.json > p & REPORT p"
+    for feed in (*feeds, "cat r.json | REPORT /dev/stdin", named):
+        ended = _fed(feed)
+        assert (ended.returncode, ended.stderr) == (0, ""), feed
+        assert ended.stdout.startswith("NO VIOLATION FOUND")
+
+
+@pytest.mark.parametrize("feed", ["REPORT <(yes)", "REPORT - < /dev/zero", "yes | REPORT -"])
+def test_pipes_that_do_not_end(feed: str) -> None:
+    ended = _fed(feed)
+    assert (ended.returncode, ended.stdout) == (2, "")
+    assert "more than 268,435,456 bytes come out of this pipe; write them to a file" in ended.stderr
 
 
 def test_an_argument_that_is_no_text() -> None:

@@ -114,6 +114,8 @@ def _opened(path: Path) -> FileIO:
     with failing(path):
         path.parent.mkdir(parents=True, exist_ok=True)
         is_new = not path.exists()
+        if not is_new and not path.is_file():  # to open a pipe would wait for a reader
+            raise JournalError(f"the journal {path} is not a regular file; name another folder")
         file = path.open("ab", buffering=0)
         if is_new:
             _sync_folder(path.parent)
