@@ -245,7 +245,8 @@ class Command:
             except (Ended, TimedOut) as end:
                 if len(outcomes) > before:
                     self._programs.lives()
-                outcomes.append(self._programs.died(end))
+                request, _ = requests[len(outcomes)]
+                outcomes.append(self._programs.died(end, request))
         self._programs.lives()
         return list(self._processed(outcomes))
 

@@ -292,7 +292,8 @@ class Isolated:
         # One that ended after its last draw took none with it.
         if end is None or len(outcomes) == len(arms):
             return outcomes
-        return [*plain(outcomes), self._processes.died(end, has_begun=process.has_begun)]
+        under_way, has_begun = arms[len(outcomes)], process.has_begun
+        return [*plain(outcomes), self._processes.died(end, under_way, has_begun=has_begun)]
 
     def _numbered(self, inputs: list[Any]) -> bytes:
         """Return a number for each dataset, which stays the same as long as it is kept."""

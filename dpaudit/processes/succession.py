@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Hashable
 from typing import Generic, Protocol, TypeVar
 
 from dpaudit.errors import DpauditError, MechanismError
@@ -12,8 +13,10 @@ from dpaudit.processes.child import Child, Ended, TimedOut
 CRASH, TIMEOUT = "crash", "timeout"
 # So many processes in a row that did not come to the end of one draw end an audit.
 HOPELESS = 50
-# And so many that ended alike before a draw began, which then says nothing about its input.
-_UNBEGUN = 3
+# And so many that ended alike before a draw began, which then says nothing about its input; or, as
+# long as no draw at all came to its end, so many draws of every input, of which there are at least
+# two: a crash on one input alone is what an audit looks for.
+_ALIKE = 3
 
 
 class HasChild(Protocol):
@@ -39,6 +42,10 @@ class Succession(Generic[Process]):
         self._process: Process | None = first
         self._deaths = 0
         self._unbegun: list[str] = []
+        # Of draws, for as long as none has come to its end, or ended in another way.
+        self._varies = False
+        self._first: Raised | None = None
+        self._alike: Counter[Hashable] = Counter()
 
     def living(self) -> Process:
         """Return the process, or a new one in its place; no draw is under way then.
@@ -63,20 +70,28 @@ class Succession(Generic[Process]):
         """Take notice that a draw came to its end."""
         self._deaths = 0
         self._unbegun = []
+        self._varies = True
 
-    def died(self, end: Ended | TimedOut, *, has_begun: bool = True) -> Raised:
+    def died(self, end: Ended | TimedOut, dataset: Hashable, *, has_begun: bool = True) -> Raised:
         """Return what the draw under way is. Raises MechanismError when that happens every time.
 
+        dataset: stands for the one that is drawn from.
         has_begun: whether it is under way indeed; False: what comes before it failed.
         """
         self.close()
         self._deaths += 1
         failure = Raised(TIMEOUT if isinstance(end, TimedOut) else CRASH, self.words(end))
         self._unbegun = [] if has_begun else [*self._unbegun, failure.message]
-        if self._unbegun[-_UNBEGUN:] == [failure.message] * _UNBEGUN:
+        if self._unbegun[-_ALIKE:] == [failure.message] * _ALIKE:
             raise MechanismError(
-                f"the process of {self._name} ended {_UNBEGUN} times in a row before a draw began, "
+                f"the process of {self._name} ended {_ALIKE} times in a row before a draw began, "
                 f"each time by: {failure.message}"
+            )
+        if self._is_always(failure, dataset):
+            raise MechanismError(
+                f"{self._name} ended its process in each of its first {self._alike.total()} draws, "
+                f"of every input alike, by a {failure.kind} ({failure.message}); an audit needs "
+                "outputs"
             )
         if self._deaths >= HOPELESS:
             raise MechanismError(
@@ -85,6 +100,15 @@ class Succession(Generic[Process]):
                 "outputs"
             )
         return failure
+
+    def _is_always(self, failure: Raised, dataset: Hashable) -> bool:
+        """Return whether no draw has ended in another way than this one, often enough."""
+        self._first = self._first or failure
+        if self._varies or failure != self._first:
+            self._varies = True
+            return False
+        self._alike[dataset] += 1
+        return len(self._alike) > 1 and min(self._alike.values()) >= _ALIKE
 
     def words(self, end: Ended | TimedOut) -> str:
         """Return how a process ended."""

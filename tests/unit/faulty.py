@@ -80,6 +80,23 @@ def always(dataset: Any, how: str) -> Any:
     return fail(how)
 
 
+def complaining(dataset: Any) -> None:
+    sys.stderr.write("no license")
+    sys.stderr.flush()
+    os._exit(7)
+
+
+def complaining_of_1(dataset: Any, log: str) -> Any:
+    return complaining(dataset) if dataset else 0.0
+
+
+def counting_its_deaths(dataset: Any, log: str) -> None:
+    with open(log, "a+") as file:  # noqa: PTH123
+        file.write("!")
+        file.seek(0)
+        os._exit(1 + len(file.read()))
+
+
 def talks(dataset: Any) -> Any:
     print("x" * 50_000)  # noqa: T201  # what is tested
     os.write(1, b"y" * 50_000)

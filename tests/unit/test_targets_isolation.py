@@ -167,6 +167,27 @@ def test_what_crashes_every_time_ends_with_an_error(how: str) -> None:
         mechanism.sample(0, 1_000, rng())
 
 
+def test_what_crashes_alike_on_all_inputs_ends_soon() -> None:
+    with (
+        isolated("complaining") as mechanism,
+        pytest.raises(MechanismError, match=r"in each of its first 6 draws, .* no license\)"),
+    ):
+        mechanism.sample_each([0, 1] * 100, rng())
+
+
+@pytest.mark.parametrize(
+    ("attribute", "inputs"),
+    [("complaining_of_1", [1] * 20 + [0, 1]), ("counting_its_deaths", [0, 1] * 10)],
+)
+def test_what_crashes_on_one_input_or_in_other_ways_goes_on(
+    attribute: str, inputs: list[int], tmp_path: Path
+) -> None:
+    with isolated(attribute, params={"log": str(tmp_path / "log")}) as mechanism:
+        drawn = mechanism.sample_each(inputs, rng())
+    crashes = inputs.count(1) if attribute == "complaining_of_1" else len(inputs)
+    assert kinds(drawn) == {"crash": crashes}
+
+
 def test_output_of_the_mechanism_disturbs_nothing() -> None:
     with isolated("talks") as mechanism:
         assert list(mechanism.sample(7, 40, rng())) == [7] * 40
