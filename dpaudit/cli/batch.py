@@ -20,6 +20,7 @@ from dpaudit.cli.process.interruption import Requests, heeded
 from dpaudit.cli.process.leaving import kept_from_leaving
 from dpaudit.cli.progress import Display, make_display
 from dpaudit.errors import MechanismError
+from dpaudit.processes.origin import words
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,9 +77,11 @@ def run_one(
             return run_audit(spec, _notified(display, requests))
     except MechanismError as error:
         return _not_run(spec, error, time.monotonic() - start).result
-    except Exception:
+    except BaseException as error:
         requests.check()  # it may be what became of a request to end
-        raise
+        if isinstance(error, Exception) or requests.explain(error):
+            raise
+        return _not_run(spec, _of_the_mechanism(error), time.monotonic() - start).result
     finally:
         watching.say_audit("")
         display.close()
@@ -99,6 +102,16 @@ def _notified(display: Display, requests: Requests) -> Callable[[Progress], None
         display.update(progress)
 
     return update
+
+
+def _of_the_mechanism(error: BaseException) -> MechanismError:
+    """Return the error of what ends a program, and came out of a mechanism."""
+    nobody = "; nobody pressed Ctrl-C" if isinstance(error, KeyboardInterrupt) else ""
+    return MechanismError(
+        f"the mechanism raised {words(error)}, which ends a program, as it is no Exception"
+        f"{nobody}; raise an Exception, which is an outcome, or give isolate: true (--isolate), "
+        "with which the end of its process is one"
+    )
 
 
 def _not_run(spec: AuditSpec, error: Exception, seconds: float) -> Outcome:

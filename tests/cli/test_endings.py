@@ -46,6 +46,22 @@ def is_killed(x):
 def becomes_another(x):
     os.execv(sys.executable, [sys.executable, "-c", ""])
 
+def raises_interrupt(x):
+    raise KeyboardInterrupt("mine")
+
+class Odd(BaseException):
+    pass
+
+def raises_odd(x):
+    raise Odd("of its own")
+
+def presses_ctrl_c(x):
+    os.kill(os.getpid(), signal.SIGINT)
+
+def takes_ctrl_c(x):
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    os.kill(os.getpid(), signal.SIGINT)
+
 def has_children(x, rng):
     child = os.fork()
     if child == 0:
@@ -110,6 +126,34 @@ def test_children_of_a_mechanism_may_leave() -> None:
     ended = audit("has_children")
     assert (ended.returncode, ended.stderr) == (0, "")
     assert ended.stdout.startswith("NO VIOLATION FOUND")
+
+
+@pytest.mark.parametrize("workers", ["1", "2"])
+@pytest.mark.parametrize(
+    ("function", "what"),
+    [
+        ("raises_interrupt", "KeyboardInterrupt: mine, which"),
+        ("raises_odd", "Odd: of its own, which"),
+    ],
+)
+def test_what_ends_a_program_does_not_end_the_others(
+    folder: Path, function: str, what: str, workers: str
+) -> None:
+    file = batch(folder, function, "laplace")
+    ended = dpaudit("run", file, "--quiet", "--workers", workers)
+    assert (ended.returncode, ended.stderr) == (3, "")
+    first, second = ended.stdout.splitlines()
+    assert f"ERROR  {function}: the mechanism raised {what}" in first
+    assert ("nobody pressed Ctrl-C" in first) is (function == "raises_interrupt")
+    assert "isolate: true (--isolate)" in first
+    assert second.startswith("NO VIOLATION FOUND")
+
+
+@pytest.mark.parametrize("function", ["presses_ctrl_c", "takes_ctrl_c"])
+def test_ctrl_c_in_a_mechanism_is_still_ctrl_c(folder: Path, function: str) -> None:
+    ended = dpaudit("run", batch(folder, function, "laplace"), "--quiet")
+    assert (ended.returncode, ended.stdout) == (130, "")
+    assert "0 of 2 audits ended" in ended.stderr
 
 
 @pytest.mark.parametrize("function", ["leaves", "exits_in_c", "aborts"])

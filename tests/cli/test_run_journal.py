@@ -179,7 +179,7 @@ def test_ctrl_c_just_after_a_write_writes_nothing_twice(
     def interrupted(records: Records, content: Any) -> None:
         extend(records, content)
         if records.path.stat().st_size > 20_000:
-            raise KeyboardInterrupt
+            signal.raise_signal(signal.SIGINT)
 
     with monkeypatch.context() as patch:
         patch.setattr("dpaudit.auditing.journal.journal._BETWEEN", 0.0)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 from pathlib import Path
 from typing import Any
 
@@ -110,7 +111,7 @@ def test_an_interruption_keeps_what_was_finished(
 ) -> None:
     def run_audit(spec: AuditSpec, on_progress: Any = None) -> Any:
         if spec.name == "second":
-            raise KeyboardInterrupt
+            signal.raise_signal(signal.SIGINT)
         return answer(spec)
 
     install_engine(run_audit)
@@ -125,7 +126,7 @@ def test_nothing_is_written_when_nothing_ended(
     dpaudit: Any, install_engine: Any, tmp_path: Path
 ) -> None:
     def run_audit(spec: AuditSpec, on_progress: Any = None) -> Any:
-        raise KeyboardInterrupt
+        signal.raise_signal(signal.SIGINT)
 
     install_engine(run_audit)
     assert dpaudit(*TARGET, "--json", tmp_path / "results.json").exit_code == 130

@@ -42,6 +42,14 @@ class Requests:
         if self._number is not None:
             raise EndRequested(self._number)
 
+    def explain(self, error: BaseException) -> bool:
+        """Return whether an exception may come from somebody who wants the program to end, and not
+        from the mechanism: of Ctrl-C this process hears as an EndRequested and in no other way,
+        unless somebody has taken the signal from it."""
+        is_heeded = signal.getsignal(signal.SIGINT) in (self.heed, signal.SIG_IGN)
+        is_ours = isinstance(error, KeyboardInterrupt) and not is_heeded
+        return self.came or isinstance(error, EndRequested) or is_ours
+
     def heed(self, number: int, frame: FrameType | None) -> None:
         """Take notice of a signal."""
         now = time.monotonic()
