@@ -46,9 +46,22 @@ class AttackError(MechanismError):
     """A user's own attack failed: not a verdict either."""
 
 
+# How alike two names must be, from 0 to 1, for one to be a slip of the other; what only shares its
+# length or its ending with another is not.
+_NEAR = 0.66
+
+
 def did_you_mean(wrong: str, known: Iterable[str]) -> str:
     """Return `" Did you mean 'x'?"` for the nearest known name, or `""`."""
+    near = nearest(wrong, known)
+    return f" Did you mean {near!r}?" if near is not None else ""
+
+
+def nearest(wrong: str, known: Iterable[str]) -> str | None:
+    """Return the known name that a wrong one is in another case, begins, or nearly is."""
     names = list(known)
     near = [one for one in names if one.lower() == wrong.lower()]
-    near = near or difflib.get_close_matches(wrong, names, n=1, cutoff=0.6)
-    return f" Did you mean {near[0]!r}?" if near else ""
+    if len(wrong) > 2:
+        near = near or sorted((one for one in names if one.startswith(wrong)), key=len)
+    near = near or difflib.get_close_matches(wrong, names, n=1, cutoff=_NEAR)
+    return near[0] if near else None

@@ -79,6 +79,12 @@ def vars_of(owner: Any) -> list[str]:
     return list(vars(owner)) if isinstance(owner, ModuleType) else dir(owner)
 
 
+def there_is(names: Iterable[str]) -> str:
+    """Return `" There is: x, y."`, or `""` for no names."""
+    listed = listing(names)
+    return f" There is: {listed}." if listed else ""
+
+
 def listing(names: Iterable[str]) -> str:
     """Return at most ten names, separated by commas, and how many more there are."""
     names = list(names)
@@ -95,6 +101,12 @@ def _with_one_colon(path: str) -> str:
 def _without_colon(path: str) -> str:
     if path.endswith(".py"):
         return f"target {path!r} names a file only; add the function: {path}:NAME"
+    if Path(path).is_file():
+        return (
+            f"target {path!r} is a file, neither of Python nor of YAML; a mechanism is named "
+            "package.module:function or path/to/file.py:function, and a file of audits ends in "
+            ".yaml"
+        )
     if _is_module(path):
         return f"target {path!r} is a {_inside(_named_module(path))}"
     head, _, tail = path.rpartition(".")
@@ -128,10 +140,9 @@ def _inside(module: ModuleType) -> str:
     name, callables = module.__name__, public_callables(module)
     modules = list(_siblings(name))
     if modules and not callables:
-        there = f"{name}.MODULE:NAME. There is: {listing(modules)}."
+        there = f"{name}.MODULE:NAME.{there_is(modules)}"
         return f"package; name what is in one of its modules: {there}"
-    there = f" There is: {listing(callables)}." if callables else ""
-    return f"module; name what is in it: {name}:NAME.{there}"
+    return f"module; name what is in it: {name}:NAME.{there_is(callables)}"
 
 
 def _attribute(owner: Any, name: str, path: str) -> Any:
@@ -140,7 +151,7 @@ def _attribute(owner: Any, name: str, path: str) -> Any:
     except AttributeError:
         pass
     known = public_callables(owner)
-    there = f" There is: {listing(known)}." if known else " Nothing public is callable there."
+    there = there_is(known) or " Nothing public is callable there."
     label = owner.__name__ if isinstance(owner, ModuleType) else repr(owner)
     if isinstance(owner, ModuleType) and label.startswith(_FILE_PREFIX):
         label = str(owner.__file__)
@@ -178,8 +189,8 @@ def _no_such_module(name: str, missing: str) -> str:
     suggestion = did_you_mean(child, siblings)
     if not parent:
         return f"there is no module {missing!r} in {os.getcwd()} or on sys.path.{suggestion}"
-    there = f" There is: {listing(siblings)}." if siblings else ""
-    return f"there is no module {child!r} in the package {parent!r}.{suggestion}{there}"
+    where = f"in the package {parent!r}"
+    return f"there is no module {child!r} {where}.{suggestion}{there_is(siblings)}"
 
 
 def _siblings(parent: str) -> Iterator[str]:
@@ -218,8 +229,7 @@ def _no_such_file(name: str, file: Path) -> str:
     if kind:
         return f"{name!r} is {kind}, not a Python file"
     near = [other.name for other in sorted(file.parent.glob("*.py"))]
-    there = f" There is: {listing(near)}." if near else ""
-    return f"there is no file {name!r}.{did_you_mean(file.name, near)}{there}"
+    return f"there is no file {name!r}.{did_you_mean(file.name, near)}{there_is(near)}"
 
 
 def _executed(unique: str, file: Path, name: str) -> ModuleType:

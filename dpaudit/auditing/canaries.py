@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from decimal import Decimal
 
 from dpaudit.auditing.engine import versions
 from dpaudit.auditing.spec import Expectation, check_confidence
@@ -33,6 +34,7 @@ def audit_guesses(
     """Return what guesses about the canaries of one run show. Raises UsageError."""
     start = time.perf_counter()
     check_confidence(confidence)
+    _check_counts(seen)
     _check_claim(claim)
     certificate = certify_guesses(seen, claim, 1 - confidence)
     return AuditResult(
@@ -70,6 +72,24 @@ def certify_guesses(seen: Guesses, claim: PrivacyClaim, alpha: float) -> OneRunC
         detectable_epsilon=one_run.smallest_detectable(seen, point.epsilon, point.delta, alpha),
         warnings=(_ONE_POINT,) if several else (),
     )
+
+
+def _check_counts(seen: Guesses) -> None:
+    if seen.guesses > one_run.MOST_GUESSES:
+        raise UsageError(
+            f"{_about(seen.guesses)} guesses are more than can be counted exactly; give at most "
+            f"{one_run.MOST_GUESSES:,}, those about canaries that were chosen without looking at "
+            "the guesses"
+        )
+    if seen.canaries > one_run.MOST_CANARIES:
+        raise UsageError(
+            f"{_about(seen.canaries)} canaries are more than can be counted exactly; give at most "
+            f"{one_run.MOST_CANARIES:,}"
+        )
+
+
+def _about(count: int) -> str:
+    return f"{count:,}" if count < 10**18 else f"{Decimal(count):.3g}"
 
 
 def _check_claim(claim: PrivacyClaim) -> None:

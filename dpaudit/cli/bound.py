@@ -27,7 +27,24 @@ _EXAMPLE = "dpaudit bound d1.npy d2.npy --epsilon 1"
 _GUESSES = "dpaudit bound --guesses 1000 100 75 --epsilon 1"
 
 
-@click.command(short_help="Audit draws that were made elsewhere.")
+class _Bound(click.Command):
+    """Knows a number below 0 from an option."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        given = tuple(args)
+        try:
+            return super().parse_args(ctx, args)
+        except click.NoSuchOption as error:
+            if not error.option_name[1:2].isdigit():
+                raise
+            word = next(one for one in given if one.startswith(error.option_name))
+            raise click.UsageError(
+                f"{word} is below 0; --guesses takes three numbers of at least 0, as in {_GUESSES}",
+                ctx,
+            ) from None
+
+
+@click.command(cls=_Bound, short_help="Audit draws that were made elsewhere.")
 @click.argument("files", nargs=-1, required=True, metavar="D1 D2|FILE|N R V")
 @option(
     "--arm",
@@ -89,15 +106,16 @@ def bound(
     settings = given_settings(ctx, flags)
     claim = _claim(settings.pop("claim", {}))
     if json_file is not None and json_file != STDOUT:
-        check_writable(Path(json_file), files)
+        check_writable(json_file, files)
+    report = sys.stderr if json_file == STDOUT else stdout
+    printer = Printer(quiet=quiet, verbose=verbose, to=report)
     if guesses:
         _check_lone(arm=arm, scores=scores, bound=bound, seed=settings.get("seed"))
         result = _of_guesses(files, claim, settings)
     else:
         more = {**settings, "bound": bound, "scores_only": scores}
         result = _of_draws(files, arm, {**more, "claim": claim})
-    report = sys.stderr if json_file == STDOUT else stdout
-    Printer(quiet=quiet, verbose=verbose, to=report).show(result)
+    printer.show(result)
     results = Results(json_file, stdout)
     results.add(result)
     results.finish()

@@ -13,8 +13,15 @@ from dpaudit.errors import UsageError
 Found = TypeVar("Found")
 
 
-def check_writable(path: Path, inputs: Iterable[str] = ()) -> None:
-    """Raise UsageError when a file cannot be put at `path`, or would replace an input."""
+def check_writable(path: Path | str, inputs: Iterable[str] = ()) -> None:
+    """Raise UsageError when a file cannot be put at `path`, or would replace an input.
+
+    path: as it was given, since a Path does not know of a slash at its end.
+    """
+    if str(path).endswith(("/", os.sep)):
+        example = Path(path) / "results.json"
+        raise UsageError(f"cannot write {path}: that names a folder; name a file, e.g. {example}")
+    path = Path(path)
     _located(_check_place, path, inputs)
     probe = _located(_beside, path)
     try:

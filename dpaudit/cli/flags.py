@@ -244,7 +244,7 @@ _FLAGS: tuple[tuple[tuple[str, ...], dict[str, Any]], ...] = (
     ),
     (
         ("--time",),
-        {"metavar": "DURATION", "help": "30s, 2m, 1h: draw as long as this, instead of --samples."},
+        {"metavar": "DURATION", "help": "30s, 2m, 1h: draw as long as this, not beside --samples."},
     ),
     (
         ("--confidence",),

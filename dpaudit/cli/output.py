@@ -8,6 +8,7 @@ from typing import TextIO
 import click
 
 from dpaudit.certificates.result import AuditResult, Verdict
+from dpaudit.errors import UsageError
 from dpaudit.reports.text import render, render_line, render_summary, render_warnings
 
 _COLOURS = {
@@ -21,7 +22,11 @@ class Printer:
     """Prints audits as they end, a blank line between them, and a summary of several."""
 
     def __init__(self, *, quiet: bool = False, verbose: int = 0, to: TextIO | None = None) -> None:
-        """to: in place of standard output."""
+        """to: in place of standard output. Raises UsageError for both less and more."""
+        if quiet and verbose:
+            raise UsageError(
+                "-q (--quiet) asks for less, -v (--verbose) for more; give one of them"
+            )
         self.quiet = quiet
         self._verbose = verbose
         self._to = to

@@ -84,7 +84,7 @@ def run(
     specs = _selected(_requested(targets, settings), pattern)
     specs = _journaled(specs, journal, resume, settings.get("seed"))
     if json_file is not None and json_file != STDOUT:
-        check_writable(Path(json_file), targets)
+        check_writable(json_file, targets)
     if not specs:
         click.echo(f"no audit's name matches -k {pattern!r}", err=True)
         return exit_codes.NOTHING_MATCHED

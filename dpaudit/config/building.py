@@ -220,6 +220,12 @@ def _adjacency(one: PairSettings, given: AuditSettings, path: Path) -> Adjacency
 
 def _options(given: AuditSettings) -> dict[str, Any]:
     """Return the fields of an AuditSpec that were given; it knows the defaults of the others."""
+    if given.samples is not UNSET and given.time is not UNSET:
+        raise problem(
+            ("time",),
+            "give either samples or time, not both: one says how many draws there are, the other "
+            "how long they take",
+        )
     options = {
         "samples": _whole("samples", given.samples),
         "time": _time(given.time),

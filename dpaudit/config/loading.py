@@ -43,6 +43,8 @@ _ALTERNATIVES = (
     (("compose",), SINGLE_TARGET),
     (("mechanism",), ("compose", "command")),
     (("command",), ("compose", *PYTHONIC, *PROCESS)),
+    (("samples",), ("time",)),
+    (("time",), ("samples",)),
 )
 
 

@@ -26,6 +26,8 @@ from dpaudit.stats.power import detectable_epsilon
 # No bound for ε is sought above.
 _LARGEST = 50.0
 _STEPS = 60
+# Guesses at most, some of which take an array of as many floats; and canaries, far below 2^53.
+MOST_GUESSES, MOST_CANARIES = 10_000_000, 10**15
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from dpaudit.errors import TargetError, did_you_mean
-from dpaudit.import_path import listing, public_callables, resolve
+from dpaudit.import_path import public_callables, resolve, there_is
 from dpaudit.inputs.values import resolved
 from dpaudit.targets.parameters import check_post_process, init_words
 from dpaudit.targets.target import AnyTarget, CallableTarget, ImportedTarget
@@ -116,10 +116,12 @@ def _method(made: Any, target: ImportedTarget) -> Callable[..., Any]:
         return _callable(made, target.path)
     known = public_callables(made)
     method = getattr(made, target.call, None)
+    if method is None and inspect.isroutine(made):
+        raise TargetError(f"{target.path} is a function, which has no methods; leave out call")
     if method is None:
         raise TargetError(
             f"{target.path} has no method {target.call!r}."
-            f"{did_you_mean(target.call, known)} There is: {listing(known)}."
+            f"{did_you_mean(target.call, known)}{there_is(known)}"
         )
     return _callable(method, f"{target.path}.{target.call}")
 
@@ -128,8 +130,8 @@ def _check_usable(found: type, target: ImportedTarget) -> None:
     if target.call is not None or has_call(found):
         return
     raise TargetError(
-        f"{target.path} is a class without __call__; name the method that draws with call. "
-        f"There is: {listing(public_callables(found))}."
+        f"{target.path} is a class without __call__; name the method that draws with call."
+        f"{there_is(public_callables(found))}"
     )
 
 

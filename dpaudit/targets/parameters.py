@@ -78,6 +78,7 @@ def calling(
         batch, rng = (None if one == NONE else one for one in (naming.batch, naming.rng))
         return Calling(batch, rng, naming.data)
     parameters = dict(signature.parameters)
+    _check_generator_given(parameters, name, params, naming)
     first = _dataset_parameter(parameters, name, naming)
     _check_bound(first, name)
     dataset = parameters.pop(first, None)  # ** may take it
@@ -123,6 +124,20 @@ def _check_kind(function: Callable[..., Any], name: str) -> None:
                 "give a plain function of all that it yields, "
                 "e.g. def draw(dataset): return list(mechanism(dataset))"
             )
+
+
+def _check_generator_given(
+    parameters: Mapping[str, Parameter], name: str, params: Mapping[str, Any], naming: Naming
+) -> None:
+    """Raise for a number or a text in the place of the generator: as the seed of every draw it
+    would make all of them alike."""
+    value = params.get(RNG)
+    if naming.rng is None and RNG in _named(parameters) and isinstance(value, int | float | str):
+        raise TargetError(
+            f"params: {RNG}={value!r} stands where {name} takes a numpy.random.Generator, which "
+            f"dpaudit hands over itself, from --seed; leave it out, or give --rng-arg {NONE} "
+            f"(YAML: rng_arg: {NONE}) if it means something else there"
+        )
 
 
 def _signature(function: Callable[..., Any]) -> inspect.Signature | None:

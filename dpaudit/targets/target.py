@@ -10,6 +10,7 @@ from numbers import Integral
 from typing import Any
 
 from dpaudit.errors import TargetError
+from dpaudit.outcomes.reading.lengths import MOST as MOST_RUNS
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -163,7 +164,7 @@ class CommandTarget:
 class RepeatedTarget:
     """Independent runs of one mechanism on the same input, released as one output, a tuple.
 
-    times: of runs, at least 2. Raises TargetError for another number.
+    times: of runs, from 2 to 100,000. Raises TargetError for another number.
     """
 
     target: SingleTarget | ComposedTarget
@@ -172,6 +173,11 @@ class RepeatedTarget:
     def __post_init__(self) -> None:
         if not _is_whole(self.times) or self.times < 2:
             raise TargetError(f"repeat={self.times!r} must be a whole number of runs, at least 1")
+        if self.times > MOST_RUNS:
+            raise TargetError(
+                f"repeat={self.times:,} is too many: an output may have {MOST_RUNS:,} entries, and "
+                f"each run is one; give at most {MOST_RUNS:,}"
+            )
 
     @property
     def name(self) -> str:

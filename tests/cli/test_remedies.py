@@ -33,6 +33,9 @@ def make(scale):
 def make_default(scale=1):
     return lambda x, rng: x + rng.laplace(scale=scale)
 
+class Empty:
+    pass
+
 class GaussCount:
     def __init__(self, scale=1.0):
         self.scale = scale
@@ -48,7 +51,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A working directory that holds mechanisms and data."""
     (tmp_path / "m.py").write_text(MECHANISMS)
     (tmp_path / "people.csv").write_text("1\n2\n")
-    for name in ("audits.yaml", "AUDIT.yml"):
+    for name in ("audits.yaml", "AUDIT.yml", "notes.md"):
         (tmp_path / name).touch()
     monkeypatch.chdir(tmp_path)
     return tmp_path
@@ -114,6 +117,41 @@ REFUSED: dict[str, tuple[tuple[str, ...], str]] = {
         ("m.py:laplace", "--d1", "@people", "--d2", "1", "--epsilon", "1"),
         "Did you mean 'people.csv'?",
     ),
+    "a file of text": (
+        ("notes.md",),
+        "'notes.md' is a file, neither of Python nor of YAML; a mech",
+    ),
+    "a method of a function": (
+        ("m.py:laplace", *ASKED, "--call", "foo"),
+        "m.py:laplace is a function, which has no methods; leave out call",
+    ),
+    "a method of a class without any": (
+        ("m.py:Empty", *ASKED, "--call", "foo"),
+        "m.py:Empty has no method 'foo'.\n",
+    ),
+    "a seed for the generator": (
+        ("m.py:laplace", *ASKED, "--param", "rng=3"),
+        "leave it out, or give --rng-arg none (YAML: rng_arg: none) if it means something else",
+    ),
+    "samples and time": (
+        ("m.py:laplace", *ASKED, "--time", "1s"),
+        "give either samples or time, not both",
+    ),
+    "many runs": (
+        ("m.py:laplace", *ASKED, "--repeat", "200000"),
+        "repeat=200,000 is too many: an output may have 100,000 entries, and each run is one",
+    ),
+    "less and more": (("m.py:laplace", *ASKED, "-q", "-v"), "-q (--quiet) asks for less, -v"),
+    "a folder for the results": (
+        ("m.py:laplace", *ASKED, "--json", "out/"),
+        "cannot write out/: that names a folder; name a file, e.g. out/results.json",
+    ),
+    "an unknown option": (("m.py:laplace", "--foo"), "there is no option '--foo'. (see"),
+    "a slip in an option": (
+        ("m.py:laplace", "--epsilom", "1"),
+        "there is no option '--epsilom'. Did you mean '--epsilon'? (see",
+    ),
+    "the start of an option": (("m.py:laplace", "--eps", "1"), "Did you mean '--epsilon'? (see"),
     "a folder for a program": (
         ("m.py:laplace", *ASKED, "--python", "/tmp"),
         "there is no program '/tmp'. That is a folder; name a file.",
@@ -139,6 +177,33 @@ def test_what_the_messages_say_works(dpaudit: Any) -> None:
         ("m.py:iterator", "--post-process", "builtins:list"),
     ):
         assert dpaudit("run", *words, *ASKED).exit_code in (0, 1)
+
+
+def test_the_number_of_draws_may_be_said_in_another_way_than_in_the_file(
+    dpaudit: Any, folder: Path, asked: Any
+) -> None:
+    audit = "{mechanism: 'm.py:laplace', d1: 0, d2: 1, claim: {epsilon: 1}"
+    for more, flags, samples, time in (
+        ("samples: 5000", ("--time", "2s"), 1_000_000, 2.0),
+        ("time: 1s", ("--samples", "5000"), 5000, None),
+    ):
+        (folder / "b.yaml").write_text(f"version: 1\naudits:\n  - {audit}, {more}}}\n")
+        assert dpaudit("run", "b.yaml", *flags).exit_code == 0
+        assert (asked[-1].samples, asked[-1].time) == (samples, time)
+    (folder / "b.yaml").write_text(
+        f"version: 1\ndefaults: {{samples: 5000}}\naudits:\n  - {audit}, time: 1s}}\n"
+    )
+    assert dpaudit("run", "b.yaml").exit_code == 0
+    (folder / "b.yaml").write_text(f"version: 1\naudits:\n  - {audit}, time: 1s, samples: 5000}}\n")
+    result = dpaudit("run", "b.yaml")
+    assert result.exit_code == 2
+    assert result.stderr.startswith("error: b.yaml:3: give either samples or time, not both")
+
+
+def test_a_parameter_named_rng_that_takes_something_else(dpaudit: Any, asked: Any) -> None:
+    words = ("m.py:laplace", *ASKED, "--param", "rng=3", "--rng-arg", "none")
+    assert dpaudit("run", *words).exit_code == 0
+    assert asked[0].target.params == {"rng": 3}
 
 
 def test_no_batch_is_offered_for_what_is_no_number_of_outputs(dpaudit: Any) -> None:

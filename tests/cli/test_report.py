@@ -49,6 +49,7 @@ def test_it_shows_what_the_run_showed(dpaudit: Any, rechecked: Any, file: Path) 
 def test_quiet_and_verbose(dpaudit: Any, rechecked: Any, file: Path) -> None:
     assert len(dpaudit("report", file, "-q").stdout.splitlines()) == 3
     assert "found by" in dpaudit("report", file, "-v").stdout
+    assert "give one of them" in dpaudit("report", file, "-q", "-v").stderr
 
 
 def test_a_disagreement_exits_3(dpaudit: Any, install_recheck: Any, file: Path) -> None:

@@ -88,7 +88,6 @@ audits:
       - {d1: [0, 1], d2: [0, 2]}
       - {d1: [0], d2: [4], adjacency: {linf: 4}, name: far}
     claim: {definition: probabilistic, epsilon: 1, delta: 1e-5}
-    samples: 1e5
     time: 2m
     confidence: 0.95
     seed: 7
@@ -112,7 +111,7 @@ audits:
     assert [pair.label for pair in spec.pairs] == ["d1 = [0, 1], d2 = [0, 2]", "far"]
     assert all(isinstance(pair.d1, np.ndarray) for pair in spec.pairs)
     assert spec.claim == ProbabilisticDP(1.0, 1e-5)
-    assert (spec.samples, spec.time, spec.confidence, spec.seed) == (100_000, 120.0, 0.95, 7)
+    assert (spec.time, spec.confidence, spec.seed) == (120.0, 0.95, 7)
     assert (spec.workers, spec.bound, spec.full) == (2, "clopper-pearson", True)
     assert (spec.on_error, spec.expect) == ("fail", "violation")
 
