@@ -1,4 +1,4 @@
-"""What messages say of places, in the same words everywhere."""
+"""What messages say of numbers and places, in the same words everywhere."""
 
 from __future__ import annotations
 
@@ -26,3 +26,14 @@ def what_is_there(path: Path) -> str:
 def kind_of(mode: int) -> str:
     """Return what is no regular file, by the mode that the system says; else `""`."""
     return next((name for is_one, name in _KINDS if is_one(mode)), "")
+
+
+def counted(number: int, noun: str) -> str:
+    """Return a number with its noun, in the plural but for one.
+
+    >>> counted(1, "draw"), counted(2000, "draw"), counted(2, "guess")
+    ('1 draw', '2,000 draws', '2 guesses')
+    """
+    if number == 1:
+        return f"1 {noun}"
+    return f"{number:,} {noun}{'es' if noun.endswith('s') else 's'}"

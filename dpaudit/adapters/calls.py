@@ -18,10 +18,11 @@ from numpy.typing import NDArray
 from dpaudit.errors import MechanismError
 from dpaudit.outcomes import Raised
 from dpaudit.processes.forks import end_if_forked
-from dpaudit.processes.origin import origin
+from dpaudit.processes.origin import origin, post_processed
 from dpaudit.processes.watching import Watch
 from dpaudit.targets.missing import not_found
 from dpaudit.targets.parameters import NONE, Calling
+from dpaudit.wording import counted
 
 Function = Callable[..., Any]
 
@@ -99,7 +100,7 @@ class Batches:
         if self.post_process is None:
             return outputs
         # Python's own scalars, as the function would get from single draws.
-        return collected(map(self.post_process, plain(outputs)), size)
+        return collected(map(partial(post_processed, self.post_process), plain(outputs)), size)
 
     def sample_each(self, datasets: Iterable[Any], rng: np.random.Generator) -> list[Any]:
         return [self.sample(dataset, 1, rng)[0] for dataset in datasets]
@@ -206,7 +207,7 @@ def collected(
 
 
 def _composed(outer: Function, inner: Function) -> Function:
-    return lambda dataset: outer(inner(dataset))
+    return lambda dataset: post_processed(outer, inner(dataset))
 
 
 def raised(error: BaseException) -> Raised:
@@ -240,7 +241,7 @@ def _as_batch(outputs: Any, name: str, batch: str, size: int) -> list[Any] | NDA
         count = _length(outputs)
     if count == size:
         return outputs if isinstance(outputs, np.ndarray) else _listed(outputs)
-    got = type(outputs).__name__ if count is None else f"{count} outputs"
+    got = type(outputs).__name__ if count is None else counted(count, "output")
     raise batch_wrong(name, batch, size, got)
 
 
@@ -254,8 +255,9 @@ def batch_failed(name: str, batch: str, size: int, what: str) -> MechanismError:
 
 def batch_wrong(name: str, batch: str, size: int, got: str) -> MechanismError:
     """Return the error of a batch of another size."""
+    wanted = counted(size, "output")
     return MechanismError(
-        f"{name} returned {got} for {batch}={size}, which asks for {size} outputs at once; "
+        f"{name} returned {got} for {batch}={size}, which asks for {wanted} at once; "
         f"return that many, or give --batch-arg {NONE} if {batch!r} means something else"
     )
 

@@ -18,6 +18,7 @@ from dpaudit.adapters.calls import Function, batch_failed, collected
 from dpaudit.errors import DatasetError, MechanismError, TargetError
 from dpaudit.outcomes import Raised
 from dpaudit.processes.child import GLANCE, Child, Ended, TimedOut
+from dpaudit.processes.origin import post_processed
 from dpaudit.processes.succession import Succession
 from dpaudit.processes.watching import ELSEWHERE, Watch
 from dpaudit.targets.construction import imported_function
@@ -33,6 +34,7 @@ _GREETING = 60.0
 # Requests that may wait to be read, and their bytes: a program need not wait for the next one.
 _AHEAD, _AHEAD_BYTES = 64, 1 << 15
 _RAISED = "$raised"
+_GREETS = f'{{"dpaudit": {VERSION}}}, with "batch", "frames" and "columns" if need be'
 
 
 class Hello(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -74,6 +76,18 @@ class Request:
         return b'%b%d, "seed": %d}\n' % (self.start, size, seed)
 
 
+def _hello(line: bytes) -> Hello:
+    """Return what the first line says. Raises ValueError, which says what is wrong with it."""
+    try:
+        json.loads(line)
+    except (ValueError, RecursionError):
+        raise ValueError("which is not JSON") from None
+    try:
+        return msgspec.json.decode(line, type=Hello)
+    except msgspec.DecodeError as error:
+        raise ValueError(f"which is not that ({error})") from None
+
+
 class Program:
     """A program that runs. Raises TargetError when it cannot be started, or says no hello."""
 
@@ -85,20 +99,20 @@ class Program:
         self._has_answered = False
 
     def _greeted(self, doubts: str) -> Hello:
-        wanted = f'its first line must be {{"dpaudit": {VERSION}}}, written out at once (flushed)'
+        wanted = f"its first line must be {_GREETS}, written out at once (flushed)"
         left = _Clock(_GREETING).left
         line: bytes | None = None
         try:
             line = self.child.wait(partial(self.child.line, LONGEST), left)
-            return msgspec.json.decode(line, type=Hello)
+            return _hello(line)
         except Ended as end:
             what = f"ended ({end}){doubts}"
         except TimedOut:
             what = f"wrote no line within {_GREETING:g} s"
-        except (ValueError, msgspec.DecodeError) as error:
+        except ValueError as error:
             self.child.kill()
-            began = "" if line is None else f", the line {_short(line)}"
-            what = f"began with something else ({error}){began}"
+            began = str(error) if line is None else f"the line {_short(line)}, {error}"
+            what = f"began with {began}"
         raise TargetError(f"the program {self._name} {what}; {wanted}")
 
     def answer(self, requests: list[tuple[Request, int]], outcomes: list[Any]) -> None:
@@ -274,12 +288,19 @@ def _same_again(target: CommandTarget, hello: Hello) -> Program:
     program = Program(target)
     if program.hello != hello:
         program.child.kill()
-        raise TargetError(f"the program {target.name} began with another line than the first time")
+        raise TargetError(
+            f"the program {target.name} began with another line than the first time, "
+            f"{_said(program.hello)} and not {_said(hello)}"
+        )
     return program
 
 
+def _said(hello: Hello) -> str:
+    return msgspec.json.encode(hello).decode()
+
+
 def _applied(function: Function, outcome: Any) -> Any:
-    return outcome if isinstance(outcome, Raised) else function(outcome)
+    return outcome if isinstance(outcome, Raised) else post_processed(function, outcome)
 
 
 def _failure(outcome: dict[str, Any]) -> Raised:
@@ -300,7 +321,10 @@ def _plain(value: Any) -> Any:
 
 
 def _short(line: bytes, width: int = 60) -> str:
-    text = repr(line.decode(errors="replace"))
+    try:
+        text = repr(line.decode())
+    except UnicodeDecodeError:  # bytes as such: no reader could know them from question marks
+        text = repr(line)
     return text if len(text) <= width else f"{text[: width - 1]}…"
 
 

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from dpaudit.adapters.calls import Batches, Function, collected, plain
 from dpaudit.adapters.mechanism import Mechanism
 from dpaudit.outcomes import Raised
+from dpaudit.processes.origin import post_processed
 
 Outputs = list[Any] | NDArray[Any]
 
@@ -78,7 +79,7 @@ def together(entries: tuple[Any, ...]) -> Any:
 
 def processed(function: Function, output: Any) -> Any:
     """Return what post-processing makes of an output; an exception stays what it is."""
-    return output if isinstance(output, Raised) else function(output)
+    return output if isinstance(output, Raised) else post_processed(function, output)
 
 
 def _side_by_side(drawn: Sequence[Outputs]) -> NDArray[Any] | None:

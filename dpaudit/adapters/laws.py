@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Callable, Mapping
+from functools import partial
 from numbers import Real
 from typing import Any
 
@@ -13,6 +14,7 @@ from dpaudit.adapters.composition import together
 from dpaudit.errors import TargetError
 from dpaudit.inputs.values import resolved
 from dpaudit.outcomes import from_raw
+from dpaudit.processes.origin import post_processed
 from dpaudit.targets.construction import functions, imported_function
 from dpaudit.targets.target import (
     AnyTarget,
@@ -93,7 +95,9 @@ def _product(laws: list[Weighted], name: str) -> Weighted:
 def _processed(law: Weighted, post_process: Function | None) -> Weighted:
     if post_process is None:
         return law
-    outcomes = collected(map(post_process, [outcome for outcome, _ in law]), len(law))
+    outcomes = collected(
+        map(partial(post_processed, post_process), [outcome for outcome, _ in law]), len(law)
+    )
     return list(zip(outcomes, (weight for _, weight in law), strict=True))
 
 

@@ -308,8 +308,8 @@ class PairAudit:
         if drawn >= min(_HOPELESS, self._plan.freeze_at):
             first = next(iter(self._failures.first.values())).words
             raise MechanismError(
-                f"the mechanism raised an exception on every draw of both inputs, {drawn} in all, "
-                f"the first one {first}; an audit needs outputs"
+                f"every draw of both inputs raised an exception, {drawn} in all, the first one "
+                f"{first}; an audit needs outputs"
             )
 
     def _evidence(self, stage: FixedStage, measure: Measure, total: Counted) -> Evidence:

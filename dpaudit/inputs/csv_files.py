@@ -11,6 +11,7 @@ from typing import Any
 
 from dpaudit.errors import DatasetError
 from dpaudit.inputs.files import opened
+from dpaudit.wording import counted
 
 Rows = list[list[str]]
 _TRUTH: Mapping[str, bool] = {"true": True, "false": False}
@@ -47,7 +48,7 @@ def _rows(file: Path) -> Rows:
     for number, row in enumerate(rows, start=1):
         if len(row) != len(rows[0]):
             raise DatasetError(
-                f"row {number} has {len(row)} cells, the first one has {len(rows[0])}"
+                f"row {number} has {counted(len(row), 'cell')}, the first one has {len(rows[0])}"
             )
     return rows
 

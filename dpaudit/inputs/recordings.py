@@ -15,6 +15,7 @@ from dpaudit.errors import DatasetError, did_you_mean
 from dpaudit.inputs.files import TOO_DEEP, near_file, opened, read_npy
 from dpaudit.inputs.json_values import DuplicateKey, parse_json
 from dpaudit.stats.one_run import Guesses
+from dpaudit.wording import counted
 
 Raw = list[Any] | NDArray[Any]
 # Of one column: its values. Named columns of equal length are a table.
@@ -128,7 +129,7 @@ def _checked(rows: Iterator[list[str]], header: list[str]) -> Iterator[list[str]
             continue
         if len(row) != len(header):
             raise DatasetError(
-                f"line {number} has {len(row)} cells, the header has {len(header)}; "
+                f"line {number} has {counted(len(row), 'cell')}, the header has {len(header)}; "
                 "every row must have a cell for each column"
             )
         yield row

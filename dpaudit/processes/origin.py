@@ -8,6 +8,11 @@ from __future__ import annotations
 import os
 from functools import lru_cache
 
+TYPE_CHECKING = False  # spares the import of typing
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
 _OURS = __file__.rpartition(os.sep)[0].rpartition(os.sep)[0] + os.sep
 _PYTHONS = os.__file__.rpartition(os.sep)[0] + os.sep
 _INSTALLED = tuple(f"{os.sep}{kind}-packages{os.sep}" for kind in ("site", "dist"))
@@ -30,19 +35,30 @@ def words(error: BaseException) -> str:
     return f"{type(error).__name__}: {message}" if message else type(error).__name__
 
 
+def post_processed(function: Callable[[Any], Any], output: Any) -> Any:
+    """Return what post-processing makes of an output. It has a function of its own, so that
+    `origin` knows what it raises from what the mechanism does."""
+    return function(output)
+
+
 def origin(error: BaseException) -> str:
     """Return the file and line that raised an error, `mine.py:12`; nothing where none is known.
 
     The innermost line in a file of the user's own, else the innermost of all but ours: which call
-    made a library raise helps more than where it did.
+    made a library raise helps more than where it did. Post-processing that raised it is named.
     """
-    step, found, best = error.__traceback__, None, _FOREIGN
+    step, found, best, parts = error.__traceback__, None, _FOREIGN, []
     while step is not None:
+        if step.tb_frame.f_code is post_processed.__code__:
+            function = step.tb_frame.f_locals["function"]
+            parts = ["post_process " + getattr(function, "__qualname__", type(function).__name__)]
         rank = _rank(step.tb_frame.f_code.co_filename)
         if rank <= best:
             found, best = step, rank
         step = step.tb_next
-    return "" if found is None else _place(found.tb_frame.f_code.co_filename, found.tb_lineno)
+    if found is not None:
+        parts.append(_place(found.tb_frame.f_code.co_filename, found.tb_lineno))
+    return ", ".join(parts)
 
 
 @lru_cache(maxsize=1024)

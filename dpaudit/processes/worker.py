@@ -29,11 +29,11 @@ if TYPE_CHECKING:
     from typing import Any
 
 if __name__ == "__main__":  # the file beside this one, which must not hide a module of the user's
-    from origin import raised, words  # type: ignore[import-not-found]  # a script beside a script
+    from origin import post_processed, raised, words  # type: ignore[import-not-found]  # a script beside a script
 
     del sys.modules["origin"]
 else:
-    from dpaudit.processes.origin import raised, words
+    from dpaudit.processes.origin import post_processed, raised, words
 
 # Draws of a request at most, and bytes for outcomes that are not plain numbers.
 SLOTS = 8192
@@ -283,7 +283,7 @@ class Service:
                 try:
                     value = draw(datasets[arm])
                     if process is not None:
-                        value = process(value)
+                        value = post_processed(process, value)
                     kind = type(value)
                     if kind is float:
                         floats[place], kinds[place] = value, FLOAT
@@ -326,7 +326,8 @@ class Service:
         is_one = isinstance(outputs, (str, bytes, dict, set, frozenset))
         count = len(outputs) if hasattr(outputs, "__len__") and not is_one else None
         if count != size:
-            return {"got": type(outputs).__name__ if count is None else f"{count} outputs"}
+            some = "1 output" if count == 1 else f"{count} outputs"
+            return {"got": type(outputs).__name__ if count is None else some}
         is_array = hasattr(outputs, "dtype")
         if is_array and outputs.dtype.kind in "biufcSU" and self._process is None:
             return {"array": [outputs.dtype.str, list(outputs.shape)]}, outputs.tobytes()
@@ -335,7 +336,8 @@ class Service:
 
     def _processed(self, output: Any) -> Any:
         try:
-            return encode(output if self._process is None else self._process(output))
+            process = self._process
+            return encode(output if process is None else post_processed(process, output))
         except FAILURES as error:
             return raised(error)
 

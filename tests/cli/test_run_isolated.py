@@ -162,8 +162,8 @@ def wait_for(condition: object) -> None:
     [
         ((f"{FAULTY}:plain", "--python", shutil.which("ls")), "ls is not a Python interpreter"),
         ((f"{FAULTY}:plain", "--python", shutil.which("echo")), 'it wrote "-c print('),
-        (("--command", "echo hi"), "), the line 'hi'"),
-        (("--command", "echo"), "), the line ''"),
+        (("--command", "echo hi"), "began with the line 'hi', which is not JSON"),
+        (("--command", "echo"), "began with the line '', which is not JSON"),
     ],
 )
 def test_a_program_that_is_another_one_is_told_so(

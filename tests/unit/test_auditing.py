@@ -238,7 +238,7 @@ def test_nothing_but_exceptions_is_an_error_with_the_message() -> None:
     result = audit(PureDP(0.5), fails)
     assert result.verdict is Verdict.ERROR
     assert result.error is not None
-    assert "on every draw" in result.error
+    assert "every draw of both inputs raised" in result.error
     assert "ValueError: needs a list" in result.error
     assert result.certificates == ()
     assert recheck(result) == []

@@ -251,11 +251,20 @@ def test_a_batch_whose_program_dies_is_an_error(program: Write) -> None:
     [
         (("no-such-program",), "'no-such-program' cannot be started: No such file"),
         (("true",), r"ended \(exit code 0\); its first line must be"),
-        (("echo", "hello"), "began with something else"),
-        (("echo", '{"dpaudit": 2}'), "began with something else"),
-        (("echo", '{"dpaudit": 1, "frame": 8}'), "began with something else .*`frame`"),
+        (("echo", "hello"), "began with the line 'hello', which is not JSON; its first line must"),
+        (("printf", r"\377\000GIF\n"), r"the line b'\\xff\\x00GIF', which is not JSON; .*dpaudit"),
+        (("echo", ""), "began with the line '', which is not JSON"),
+        (
+            ("echo", "[1]"),
+            r"the line '\[1\]', which is not that \(Expected `object`, got `arr",
+        ),
+        (
+            ("echo", '{"dpaudit": 2}'),
+            r"""'{"dpaudit": 2}', .*; its first line must be {"dpaudit": 1}""",
+        ),
+        (("echo", '{"dpaudit": 1, "frame": 8}'), "which is not that .*`frame`"),
         (("echo", '{"dpaudit": 1, "columns": 2}'), "columns without frames"),
-        (("echo", '{"dpaudit": 1, "frames": "int64", "columns": 0}'), "began with something else"),
+        (("echo", '{"dpaudit": 1, "frames": "int64", "columns": 0}'), "which is not that .*>= 1"),
         (("sh", "-c", "echo broken >&2; exit 7"), r"ended \(exit code 7: broken\)"),
     ],
 )

@@ -267,7 +267,7 @@ def test_batches() -> None:
 @pytest.mark.parametrize(
     ("attribute", "words"),
     [
-        ("too_few", "returned 1 outputs for size=5, which asks for 5 outputs at once"),
+        ("too_few", "returned 1 output for size=5, which asks for 5 outputs at once"),
         (
             "dies_in_a_batch",
             r"ended its process \(signal 6 .*for a batch of size=5.*batch-arg none",

@@ -6,6 +6,7 @@ import json
 import os
 import pickle
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -105,7 +106,15 @@ def test_a_file_elsewhere_is_named_by_its_whole_path(
 def test_post_processing_compositions_and_repetitions(file: Path) -> None:
     raising = ImportedTarget(path=f"{file}:calls")
     fine = ImportedTarget(path=f"{file}:every_other", post_process=f"{file}:post")
-    assert first(fine).where == f"{file.name}:31"
+    for target in (fine, IsolatedTarget(target=fine)):
+        assert first(target).where == f"post_process post, {file.name}:31"
+    composed = ComposedTarget(
+        parts=(replace(fine, post_process=None),), post_process=f"{file}:post"
+    )
+    assert first(composed).where == f"post_process post, {file.name}:31"
+    of_the_mechanism = replace(raising, post_process=f"{file}:post")
+    for target in (of_the_mechanism, IsolatedTarget(target=of_the_mechanism)):
+        assert first(target).where == f"{file.name}:5"
     assert first(ComposedTarget(parts=(raising, raising))).where == f"{file.name}:5"
     assert first(RepeatedTarget(target=raising, times=3)).where == f"{file.name}:5"
 
