@@ -48,6 +48,7 @@ from dpaudit.sampling.row_order import Sorted, check_guesses, check_rows, sorted
 from dpaudit.sampling.sampler import atom_tally, failures_by_arm
 from dpaudit.stats.thinning import coin_flips, looks_tossed
 from dpaudit.tally import Tally
+from dpaudit.wording import counted
 
 Rows = NDArray[np.intp]
 Raw = Sequence[Any] | NDArray[Any]
@@ -116,13 +117,14 @@ class RecordedAudit:
             )
         if len(self.is_d1) < MINIMUM_SAMPLES:
             raise UsageError(
-                f"{len(self.is_d1):,} draws are too few to certify anything; "
+                f"{counted(len(self.is_d1), 'draw')} cannot certify anything; "
                 f"give at least {MINIMUM_SAMPLES:,} in all"
             )
         for arm, draws in zip(("d1", "d2"), self.arms, strict=True):
             if draws < _LEAST_OF_ONE:
                 raise UsageError(
-                    f"{draws:,} draws of {arm} are too few; give at least {_LEAST_OF_ONE} of each"
+                    f"{counted(draws, 'draw')} of {arm} cannot certify anything; "
+                    f"give at least {_LEAST_OF_ONE} of each"
                 )
         if all(map(_is_empty, self.outcomes.columns)):
             raise UsageError("every outcome is NaN; record what the mechanism returned")

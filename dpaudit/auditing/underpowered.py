@@ -13,6 +13,7 @@ from dpaudit.inputs.pairs import NeighbouringPair, are_equal
 from dpaudit.stats import one_run
 from dpaudit.stats.one_run import Guesses
 from dpaudit.stats.power import draws_to_refute
+from dpaudit.wording import counted
 
 
 def foreseen(spec: AuditSpec) -> str | None:
@@ -39,7 +40,7 @@ def too_few(spec: AuditSpec, samples: int) -> str | None:
     point = min(points, key=lambda one: _enough(one, spec.alpha))
     enough = _enough(point, spec.alpha)
     told = "even if every draw tells d1 and d2 apart"
-    words = f"{samples:,} draws cannot refute {_words(point)} {told}"
+    words = f"{counted(samples, 'draw')} cannot refute {_words(point)} {told}"
     if enough > MAXIMUM_SAMPLES:
         return f"{words}, and no number of draws could"
     return f"{words}; at least {enough:,} could (--samples)"
@@ -63,7 +64,7 @@ def guessed_too_few(seen: Guesses, claim: PrivacyClaim, confidence: float) -> st
     if one_run.p_value(best, *_both(point)) <= 1 - confidence:
         return None
     return (
-        f"{seen.guesses:,} guesses cannot refute {_words(point)} even if all of them are right; "
+        f"{counted(seen.guesses, 'guess')} cannot refute {_words(point)} even if all are right; "
         "guess about more canaries"
     )
 

@@ -11,6 +11,7 @@ from dpaudit.certificates.result import AuditResult, Certificate
 from dpaudit.cli.batch import auditing, run_one
 from dpaudit.config.building import located_spec
 from dpaudit.errors import UsageError
+from dpaudit.wording import counted
 
 # What differs from run to run: how long it took, whose versions it ran with, and what is said of it
 # (lines of code are named as seen from the working directory).
@@ -72,7 +73,8 @@ def _compared(recorded: AuditResult, again: AuditResult) -> Iterator[str]:
         if name not in (*_ANOTHERS, "certificates"):
             yield from _difference("", name, recorded, again)
     if len(recorded.certificates) != len(again.certificates):
-        yield f"{len(recorded.certificates)} pairs recorded, {len(again.certificates)} run again"
+        pairs = counted(len(recorded.certificates), "pair")
+        yield f"{pairs} recorded, {len(again.certificates)} run again"
         return
     for one, other in zip(recorded.certificates, again.certificates, strict=True):
         for name in _names(one):

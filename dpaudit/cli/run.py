@@ -25,6 +25,7 @@ from dpaudit.cli.saving import STDOUT, Results
 from dpaudit.config import build_spec, load_config
 from dpaudit.errors import ConfigurationError, UsageError
 from dpaudit.import_path import split
+from dpaudit.wording import counted
 
 _CONFIGURATIONS = (".yaml", ".yml")
 
@@ -119,7 +120,7 @@ class _Session:
                 self.printer.show(outcome.result)
         except KeyboardInterrupt:
             self.results.finish()
-            click.echo(f"\n{len(outcomes)} of {len(self.specs)} audits ended", err=True)
+            click.echo(f"\n{len(outcomes)} of {counted(len(self.specs), 'audit')} ended", err=True)
             if self.specs[0].journal is not None:
                 click.echo(f"continue with: {_to_go_on()}", err=True)
             raise

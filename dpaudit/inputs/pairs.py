@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from dpaudit.errors import DatasetError, did_you_mean
+from dpaudit.wording import counted
 
 NOT_STATED = "not stated"
 REPLACED = (
@@ -188,13 +189,13 @@ def _without_rows(d1: Any, d2: Any, is_first: bool) -> str:
 def _check_replace(first: Sequence[Hashable], second: Sequence[Hashable], group: int) -> str | None:
     if len(first) != len(second):
         raise DatasetError(
-            f"d1 has {_rows_word(len(first))} and d2 {len(second)}; replace keeps the number of "
-            "rows (adjacency: add-remove allows one more or less)"
+            f"d1 has {counted(len(first), 'row')} and d2 {len(second)}; replace keeps the number "
+            "of rows (adjacency: add-remove allows one more or less)"
         )
     changed = sum(one != other for one, other in zip(first, second, strict=True))
     if changed > group and _exchanged(first, second)[0] > group:
         most = "exactly one" if group == 1 else f"in a group of {group} at most {group}"
-        raise DatasetError(f"d1 and d2 differ in {changed} rows; replace means {most}")
+        raise DatasetError(f"d1 and d2 differ in {counted(changed, 'row')}; replace means {most}")
     return None
 
 
@@ -205,8 +206,8 @@ def _check_add_remove(
     if only_first + only_second > group:
         most = "one row" if group == 1 else f"in a group of {group} at most {group} rows"
         raise DatasetError(
-            f"d1 has {_rows_word(only_first)} that d2 has not, and d2 {only_second} that d1 has "
-            f"not; add-remove means {most} more or less{_if_replaced(only_first, only_second)}"
+            f"d1 has {counted(only_first, 'row')} that d2 has not, and d2 {only_second} that d1 "
+            f"has not; add-remove means {most} more or less{_if_replaced(only_first, only_second)}"
         )
     return None if only_first + only_second else "d1 and d2 hold the same rows in another order"
 
@@ -215,10 +216,6 @@ def _if_replaced(only_first: int, only_second: int) -> str:
     if (only_first, only_second) != (1, 1):
         return ""
     return " (a row that is replaced is one of both: state replace, or claim for --group 2)"
-
-
-def _rows_word(count: int) -> str:
-    return f"{count} row" if count == 1 else f"{count} rows"
 
 
 def _exchanged(first: Sequence[Hashable], second: Sequence[Hashable]) -> tuple[int, int]:

@@ -10,6 +10,7 @@ from dpaudit.claims import ProfilePoint
 from dpaudit.reports import numbers
 from dpaudit.reports.layout import row
 from dpaudit.reports.numbers import GLUE
+from dpaudit.wording import counted
 
 _LONGEST_QUOTE = 60
 _ATTACKS_SHOWN = 4
@@ -82,9 +83,9 @@ def detectable(certificate: Certificate) -> str:
     if not fixed.events:
         return "No ε would have been detected: no event looked worth testing."
     if math.isinf(fixed.detectable_epsilon):
-        guesses = numbers.count(fixed.correct + fixed.wrong)
+        guesses = counted(fixed.correct + fixed.wrong, "guess")
         return (
-            f"No ε would have been detected: {guesses} guesses cannot refute ε = "
+            f"No ε would have been detected: {guesses} cannot refute ε = "
             f"{numbers.plain(certificate.point.epsilon)}, even if all of them are right "
             "(more draws help)."
         )

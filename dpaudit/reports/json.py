@@ -174,8 +174,8 @@ def _check_whole(document: dict[str, Any], audits: list[Any]) -> None:
     """Raise ContradictoryFile unless all audits are there, as they were written."""
     if document.get("count") != len(audits):
         raise ContradictoryFile(
-            f"{document.get('count')!r} audits were written to it, and {len(audits)} are in it; "
-            "the file was changed"
+            f"its count of audits is {document.get('count')!r}, and it holds {len(audits)}; the "
+            "file was changed"
         )
     if document.get("digest") != _digest(list(map(_canonical, audits))):
         raise ContradictoryFile(

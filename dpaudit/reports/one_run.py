@@ -10,6 +10,7 @@ from dpaudit.reports import numbers
 from dpaudit.reports.findings import caught
 from dpaudit.reports.layout import paragraph, row
 from dpaudit.reports.numbers import GLUE
+from dpaudit.wording import counted
 
 _ASSUMED = (
     "This holds if a fair coin of its own put every canary in or left it out, and the guesses were "
@@ -24,21 +25,25 @@ _UNPROVEN = (
 def said(result: AuditResult, one: OneRunCertificate) -> str:
     """Return what the headline says after the name."""
     level = numbers.level(result.confidence)
-    right = f"{numbers.count(one.correct)} of {numbers.count(one.guesses)} guesses were right"
+    verb = "was" if one.correct == 1 else "were"
+    right = f"{one.correct:,} of {counted(one.guesses, 'guess')} {verb} right"
     if not one.refuted:
         return f"{right}, which does not refute {result.claim.describe()} at {level}"
     p = f"p {numbers.p_at_most(one.p_value)}"
-    return f"refuted at {level}: {right} about {numbers.count(one.canaries)} canaries ({p})"
+    return f"refuted at {level}: {right} about {_canaries(one)} ({p})"
+
+
+def _canaries(one: OneRunCertificate) -> str:
+    return "1 canary" if one.canaries == 1 else f"{one.canaries:,} canaries"
 
 
 def found(one: OneRunCertificate) -> list[str]:
     """Return the rows of the guesses."""
     share = f" ({numbers.share(one.correct / one.guesses)})" if one.guesses else ""
     right = f"{numbers.count(one.correct)} right{share}"
-    canaries = numbers.count(one.canaries)
     return [
         *row("inputs", one.pair),
-        *row("guesses", f"{numbers.count(one.guesses)} about {canaries} canaries, {right}"),
+        *row("guesses", f"{numbers.count(one.guesses)} about {_canaries(one)}, {right}"),
     ]
 
 

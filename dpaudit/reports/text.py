@@ -21,6 +21,7 @@ from dpaudit.reports import exact, findings, numbers, one_run
 from dpaudit.reports.findings import adjacency
 from dpaudit.reports.layout import glued, paragraph, row, table, wrap
 from dpaudit.reports.numbers import unglued
+from dpaudit.wording import counted
 
 _EVENTS_SHOWN = 4
 _SHARED = (
@@ -75,8 +76,8 @@ def headline(result: AuditResult) -> str:
         why = findings.refutation(certificate)
         said = f"refuted at {numbers.level(result.confidence)}: {why}"
     else:
-        draws = numbers.count(result.draws)
-        said = f"{draws} draws do not refute {claim} at {numbers.level(result.confidence)}"
+        level = numbers.level(result.confidence)
+        said = f"{counted(result.draws, 'draw')} do not refute {claim} at {level}"
     if result.underpowered is not None:
         said = f"under-powered: {result.underpowered}"
     return f"{result.verdict.value}  {result.name}: {said}{_foreseen(result)}"
@@ -86,11 +87,11 @@ def render_summary(results: Sequence[AuditResult]) -> str:
     """Return counts over several audits, unmet expectations and the batch's false-alarm risk."""
     tally = Counter(result.verdict for result in results)
     counts = [
-        _plural(tally[Verdict.VIOLATION], "violation"),
+        counted(tally[Verdict.VIOLATION], "violation"),
         f"{tally[Verdict.NO_VIOLATION_FOUND]} with no violation found",
-        *([_plural(tally[Verdict.ERROR], "error")] if tally[Verdict.ERROR] else []),
+        *([counted(tally[Verdict.ERROR], "error")] if tally[Verdict.ERROR] else []),
     ]
-    lines = wrap(f"{_plural(len(results), 'audit')}: {', '.join(counts)}.")
+    lines = wrap(f"{counted(len(results), 'audit')}: {', '.join(counts)}.")
     lines += _unmet(results)
     lines += wrap(_false_alarms(results)) if any(map(_by_chance, results)) else []
     lines += wrap(_SHARED) if _share_a_seed(results) else []
@@ -135,10 +136,6 @@ def _was_drawn(result: AuditResult) -> bool:
 def _by_chance(result: AuditResult) -> bool:
     """Whether chance had a part in what an audit found."""
     return bool(result.certificates) or result.one_run is not None
-
-
-def _plural(number: int, noun: str) -> str:
-    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
 
 
 def _asked(result: AuditResult) -> list[str]:
@@ -241,7 +238,7 @@ def _events(certificate: Certificate, confidence: float, verbose: int) -> list[s
     for name, event in zip(names, shown, strict=True):
         lines += row(f"event {name}", f"{event.words}  (speaks for {event.guess})")
     lines += table(_cells(names, shown, confidence), left=(0, 1, 4))
-    hidden = _plural(len(every) - len(shown), "event")
+    hidden = counted(len(every) - len(shown), "event")
     return lines + (row("", f"and {hidden} more (-v shows all)") if len(every) > len(shown) else [])
 
 
@@ -304,7 +301,7 @@ def _unseen(interval: EpsilonInterval) -> str:
 
 
 def _failure(kind: str, d1: int, d2: int) -> str:
-    return f"{kind}: {_plural(d1, 'draw')} of d1, {_plural(d2, 'draw')} of d2"
+    return f"{kind}: {counted(d1, 'draw')} of d1, {counted(d2, 'draw')} of d2"
 
 
 def _first_failure(first: FirstFailure | None) -> list[str]:
@@ -328,7 +325,7 @@ def _workings(certificate: Certificate) -> list[str]:
     wealth = numbers.at_least(certificate.wealth)
     needed = numbers.about(1 / certificate.alpha_betting)
     spent = [numbers.error_level(one) for one in (certificate.alpha_betting, fixed.alpha)]
-    recorded = _plural(len(certificate.blocks), "block"), _plural(len(certificate.rounds), "round")
+    recorded = counted(len(certificate.blocks), "block"), counted(len(certificate.rounds), "round")
     return [
         *row("found by", certificate.attack),
         *_tried(certificate),

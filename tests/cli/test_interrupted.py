@@ -106,7 +106,7 @@ def test_sigterm_ends_as_ctrl_c_does(
         wait_until(lambda: not any(map(runs, family)), 10)
     assert (process.returncode, out) == (143, "")
     lines = [line for line in said.splitlines() if line]
-    assert lines[0] == "0 of 1 audits ended"
+    assert lines[0] == "0 of 1 audit ended"
     assert lines[1].startswith("continue with: dpaudit run mine.py:hangs --d1 0 --d2 1 ")
     assert lines[1].endswith(" --journal kept --resume")
     assert lines[2:] == ["terminated"]

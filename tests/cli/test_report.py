@@ -143,7 +143,7 @@ def test_an_audit_that_was_taken_out_exits_3(dpaudit: Any, rechecked: Any, file:
     file.write_text(json.dumps(document))
     result = dpaudit("report", file)
     assert (result.exit_code, result.stdout) == (3, "")
-    assert "3 audits were written to it, and 2 are in it; the file was changed" in result.stderr
+    assert "its count of audits is 3, and it holds 2; the file was changed" in result.stderr
 
 
 def test_an_audit_that_was_changed_exits_3(dpaudit: Any, rechecked: Any, file: Path) -> None:

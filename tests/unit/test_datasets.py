@@ -113,7 +113,7 @@ def test_missing_and_unknown_files(folder: Path) -> None:
         ("x.yaml", "!!python/object/apply:os.getcwd []", "never build Python objects"),
         ("x.yaml", "&a [*a]", "refers to the value it is part of"),
         ("x.csv", "", "no rows"),
-        ("x.csv", "a,b\n1\n", "row 2 has 1 cells, the first one has 2"),
+        ("x.csv", "a,b\n1\n", "row 2 has 1 cell, the first one has 2"),
         ("x.csv", "a,a\n1,2\n", "the column 'a' is there twice"),
         ("x.npy", "text", "not an array of numbers or text"),
     ],

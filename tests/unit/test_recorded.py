@@ -165,8 +165,14 @@ def test_scores_are_cut_by_thresholds_only() -> None:
 @pytest.mark.parametrize(
     ("outcomes", "match"),
     [
-        (([1.0] * 400, [1.0] * 400), "800 draws are too few .* at least 1,000 in all"),
-        (([1.0] * 5_000, [1.0] * 20), "20 draws of d2 are too few; give at least 100 of each"),
+        (
+            ([1.0] * 400, [1.0] * 400),
+            "800 draws cannot certify anything; give at least 1,000 in all",
+        ),
+        (
+            ([1.0] * 5_000, [1.0] * 20),
+            "20 draws of d2 cannot certify anything; give at least 100 of each",
+        ),
         ((np.full(900, np.nan), np.full(900, np.nan)), "every outcome is NaN"),
         ((np.full((900, 2), np.nan), np.full((900, 2), np.nan)), "every outcome is NaN"),
         (([object()] * 900, [1.0] * 900), "the outcomes of d1: .*object"),
