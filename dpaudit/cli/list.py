@@ -24,8 +24,11 @@ from dpaudit.cli import exit_codes
 from dpaudit.cli.group import SuggestingGroup, debug_option
 from dpaudit.errors import TargetError, did_you_mean
 from dpaudit.import_path import file_module, is_file, make_importable, modules_on_path
+from dpaudit.reports.layout import padded, width_of, wrap
+from dpaudit.reports.numbers import unglued
 
-_COLUMN = 38
+_COLUMN, _NAMES = 38, 18
+_SPECIMENS = "mechanisms"
 
 
 @click.group("list", cls=SuggestingGroup)
@@ -41,8 +44,8 @@ def definitions() -> None:
         needed = required(key)
         named = [one.name for one in fields(definition) if one.name != "name"]
         flags = " ".join(f"--{one}" if one in needed else f"[--{one}]" for one in named)
-        click.echo(f"{key:<17}{definition.title} ({flags})")
-        click.echo(f"{'':<17}{definition.formula}")
+        _show(key, f"{definition.title} ({flags})")
+        _show("", definition.formula)
 
 
 @list_.command(short_help="What is tried to tell the inputs apart.")
@@ -54,19 +57,25 @@ def attacks() -> None:
     built_in = [(one.__name__, _summary(one)) for one in every if inspect.isfunction(one)]
     for name, summary in [*built_in, ("trees", _summary(trees))]:
         flag = f" ({asked[name]})" if name in asked else ""
-        click.echo(_cut(f"{name:<18}{summary}{flag}"))
+        _show(name, f"{summary}{flag}")
     for name, offered in installed_attacks().items():
-        click.echo(_cut(f"{name:<18}installed: {offered.value} (--attack {name})"))
+        _show(name, f"installed: {offered.value} (--attack {name})")
+
+
+def _show(name: str, text: str) -> None:
+    lines = wrap(text, padded(f"{name} ", _NAMES), " " * _NAMES)
+    click.echo(unglued("\n".join(lines)))
 
 
 @list_.command(short_help="What can be audited: the functions of a package.")
-@click.argument("package", default="mechanisms")
+@click.argument("package", default=None, required=False)
 @debug_option
-def mechanisms(package: str) -> int:
+def mechanisms(package: str | None) -> int:
     """List the public functions of PACKAGE (default: mechanisms), as targets of dpaudit run.
 
     PACKAGE: a package or a module, by name or path, or a Python file.
     """
+    package = _SPECIMENS if package is None else package
     if ":" in package:
         name = package.partition(":")[0]
         raise TargetError(f"{package!r} names a function; give what it is in, {name}")
@@ -78,9 +87,9 @@ def mechanisms(package: str) -> int:
     if not found:
         click.echo(f"there is no public function in {package!r}", err=True)
         return exit_codes.NOTHING_MATCHED
-    width = min(_COLUMN, max(len(target) for target, _ in found))
+    width = min(_COLUMN, max(width_of(target) for target, _ in found))
     for target, summary in found:
-        click.echo(_cut(f"{target:<{width}}  {summary}".rstrip()))
+        click.echo(_cut(f"{padded(target, width)}  {summary}".rstrip()))
     return exit_codes.NOTHING_FOUND
 
 
@@ -124,6 +133,12 @@ def _package(name: str) -> ModuleType:
     except ModuleNotFoundError as error:
         if not f"{name}.".startswith(f"{error.name}."):
             raise TargetError(f"the package {name!r} cannot be imported: {error}") from error
+        if name == _SPECIMENS:
+            raise TargetError(
+                f"there is no package {name!r} here: the specimens of dpaudit are in its source "
+                "and not installed with it; name a package, a module or a file of your own, e.g. "
+                "dpaudit list mechanisms my/file.py"
+            ) from None
         raise TargetError(
             f"there is no package {name!r} in {os.getcwd()} or on sys.path."
             + did_you_mean(name, modules_on_path())
@@ -170,6 +185,8 @@ def _summary(function: Callable[..., Any]) -> str:
 def _cut(line: str) -> str:
     """Cut a line to the width of the terminal; a pipe gets it whole."""
     width = shutil.get_terminal_size().columns
-    if len(line) <= width or not sys.stdout.isatty():
+    if width_of(line) <= width or not sys.stdout.isatty():
         return line
-    return f"{line[: width - 1]}…"
+    while width_of(line) >= width:
+        line = line[:-1]
+    return f"{line}…"

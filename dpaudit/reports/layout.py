@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import textwrap
+import unicodedata
 from collections.abc import Iterable, Sequence
 
 from dpaudit.reports.numbers import GLUE
@@ -42,6 +43,23 @@ def glued(text: str) -> str:
 def glued_relations(text: str) -> str:
     """Return text in which `ε ≥ 1` and its like stay on one line."""
     return re.sub(r"\b([εδp]) ([≥=<]) ", rf"\1{GLUE}\2{GLUE}", text)
+
+
+def width_of(text: str) -> int:
+    """Return how many columns of a terminal a text takes: two for each wide character, such as a
+    Chinese one, and none for one that is put onto the one before."""
+    return sum(map(_columns_of, text))
+
+
+def _columns_of(character: str) -> int:
+    if unicodedata.combining(character):
+        return 0
+    return 2 if unicodedata.east_asian_width(character) in "WF" else 1
+
+
+def padded(text: str, width: int) -> str:
+    """Return a text with spaces up to so many columns."""
+    return text + " " * (width - width_of(text))
 
 
 def table(cells: Sequence[Sequence[str]], left: Iterable[int] = ()) -> list[str]:

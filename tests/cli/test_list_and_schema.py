@@ -5,12 +5,14 @@ from __future__ import annotations
 import json
 import sys
 from importlib import invalidate_caches
+from importlib.machinery import PathFinder
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from dpaudit.claims import DEFINITIONS
+from dpaudit.reports.layout import width_of
 
 
 @pytest.fixture
@@ -38,6 +40,35 @@ def test_every_definition_is_listed_with_its_formula(dpaudit: Any) -> None:
     for key, definition in DEFINITIONS.items():
         assert f"\n{key} " in f"\n{result.stdout}"
         assert definition.formula in result.stdout
+
+
+@pytest.mark.parametrize("what", ["definitions", "attacks"])
+def test_no_line_is_longer_than_a_terminal_is_wide(dpaudit: Any, what: str) -> None:
+    lines = dpaudit("list", what).stdout.splitlines()
+    assert max(map(len, lines)) <= 80
+
+
+def test_specimens_that_are_not_there(
+    dpaudit: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in [one for one in sys.modules if one.partition(".")[0] == "mechanisms"]:
+        monkeypatch.delitem(sys.modules, name)
+    elsewhere = [one for one in sys.path if one and not (Path(one) / "mechanisms").is_dir()]
+    monkeypatch.setattr(sys, "path", elsewhere)
+    monkeypatch.setattr(sys, "meta_path", [PathFinder])
+    monkeypatch.chdir(tmp_path)
+    result = dpaudit("list", "mechanisms")
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert "the specimens of dpaudit are in its source and not installed with it" in result.stderr
+    assert "e.g. dpaudit list mechanisms my/file.py" in result.stderr
+
+
+def test_wide_characters_are_aligned(dpaudit: Any, package: Path) -> None:
+    (package / "wide.py").write_text('def 計算(x): "One."\ndef calculate(x): "Two."\n')
+    invalidate_caches()
+    lines = dpaudit("list", "mechanisms", f"{package.name}.wide").stdout.splitlines()
+    assert [width_of(line.partition("  ")[0]) for line in lines] == [30, 35]
+    assert len({width_of(line) for line in lines}) == 1
 
 
 def test_specimens_are_listed_and_the_tools_beside_them_are_not(dpaudit: Any) -> None:
