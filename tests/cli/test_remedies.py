@@ -51,6 +51,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A working directory that holds mechanisms and data."""
     (tmp_path / "m.py").write_text(MECHANISMS)
     (tmp_path / "people.csv").write_text("1\n2\n")
+    (tmp_path / "data").mkdir()
     for name in ("audits.yaml", "AUDIT.yml", "notes.md"):
         (tmp_path / name).touch()
     monkeypatch.chdir(tmp_path)
@@ -159,11 +160,35 @@ REFUSED: dict[str, tuple[tuple[str, ...], str]] = {
 }
 
 
-@pytest.mark.parametrize("name", REFUSED)
+ELSEWHERE: dict[str, tuple[tuple[str, ...], str]] = {
+    "audits for results": (
+        ("report", "audits.yaml"),
+        "dpaudit run audits.yaml --json FILE writes their results",
+    ),
+    "a list of another file": (
+        ("list", "mechanisms", "n.py"),
+        "there is no file 'n.py'. Did you mean 'm.py'?",
+    ),
+    "a list of a function": (
+        ("list", "mechanisms", "m.py:laplace"),
+        "'m.py:laplace' names a function; give what it is in, m.py",
+    ),
+    "a list of a folder": (
+        ("list", "mechanisms", "data/"),
+        "'data/' is a folder, but no package that can be imported from here; give a Pyth",
+    ),
+}
+COMMANDS = {
+    **{name: (("run", *words), said) for name, (words, said) in REFUSED.items()},
+    **ELSEWHERE,
+}
+
+
+@pytest.mark.parametrize("name", COMMANDS)
 def test_what_was_meant(dpaudit: Any, name: str) -> None:
-    words, said = REFUSED[name]
-    result = dpaudit("run", *words)
-    assert result.exit_code == 2, result.output
+    words, said = COMMANDS[name]
+    result = dpaudit(*words)
+    assert (result.exit_code, result.stdout) == (2, ""), result.output
     assert result.stderr.count("\n") == 1
     assert said in result.stderr
 
@@ -238,10 +263,16 @@ def test_a_module_of_python_is_never_proposed(dpaudit: Any) -> None:
         ("mu", "0.5", "'mu' belongs in claim: {mu: 0.5}"),
         ("group", "2", "'group' belongs in claim: {group: 2}"),
         ("tradeoff", "m.py:f", "'tradeoff' belongs in claim: {tradeoff: 'm.py:f'}"),
+        ("json", "r.json", "'json' is said of a run, not of an audit: --json"),
+        (
+            "claim",
+            "{epsilon: 1, confidence: 0.9}",
+            "'confidence' belongs beside claim, not in it",
+        ),
     ],
 )
 @pytest.mark.parametrize("section", ["defaults", "audits"])
-def test_a_parameter_of_the_claim_beside_it(
+def test_keys_in_another_place(
     dpaudit: Any, folder: Path, section: str, key: str, value: str, said: str
 ) -> None:
     own, shared = (f", {key}: {value}", "") if section == "audits" else ("", f", {key}: {value}")
@@ -332,46 +363,8 @@ def test_what_a_path_holds_is_listed_as_targets(dpaudit: Any, folder: Path) -> N
     assert dpaudit("list", "mechanisms", name).stdout == f"{name}:add\n"
 
 
-@pytest.mark.parametrize(
-    ("name", "said"),
-    [
-        ("n.py", "there is no file 'n.py'. Did you mean 'm.py'?"),
-        ("m.py:laplace", "'m.py:laplace' names a function; give what it is in, m.py"),
-        (
-            "data/",
-            "'data/' is a folder, but no package that can be imported from here; give a Pyth",
-        ),
-    ],
-)
-def test_a_path_that_holds_no_functions(dpaudit: Any, folder: Path, name: str, said: str) -> None:
-    (folder / "data").mkdir(exist_ok=True)
-    result = dpaudit("list", "mechanisms", name)
-    assert (result.exit_code, result.stdout) == (2, "")
-    assert said in result.stderr
-
-
 def test_a_long_label_is_set_off() -> None:
     from dpaudit.reports.layout import row
 
     assert row("D_2 at least", "0.605") == ["  D_2 at least 0.605"]
     assert row("ε at least", "0.605") == ["  ε at least  0.605"]
-
-
-@pytest.mark.parametrize(
-    ("key", "said"),
-    [
-        ("claim: {epsilon: 1, confidence: 0.9}", "'confidence' belongs beside claim, not in it"),
-        ("claim: {epsilon: 1}, json: r.json", "'json' is said of a run, not of an audit: --json"),
-    ],
-)
-def test_keys_in_another_place(dpaudit: Any, folder: Path, key: str, said: str) -> None:
-    audit = f"mechanism: 'm.py:laplace', d1: 0, d2: 1, {key}"
-    (folder / "b.yaml").write_text(f"version: 1\naudits:\n  - {{{audit}}}\n")
-    result = dpaudit("run", "b.yaml")
-    assert (result.exit_code, result.stderr) == (2, f"error: b.yaml:3: {said}\n")
-
-
-def test_audits_are_no_results(dpaudit: Any) -> None:
-    result = dpaudit("report", "audits.yaml")
-    assert result.exit_code == 2
-    assert "dpaudit run audits.yaml --json FILE writes their results" in result.stderr

@@ -183,7 +183,8 @@ def cyclic(dataset: Any) -> Any:
 
 
 class NoSeed(random.Random):
-    """A source that says so when it is seeded; what it draws from the system says nothing here."""
+    """Draws from the operating system, as libraries have it, and says so when it is seeded;
+    `random.SystemRandom` is silent."""
 
     def __init__(self) -> None:
         """Do not seed, as `random.Random` would."""

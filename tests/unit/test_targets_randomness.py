@@ -16,6 +16,7 @@ from dpaudit.sampling.generators import (
     reseed_globals,
 )
 from dpaudit.targets.target import CallableTarget
+from tests.unit.faulty import NoSeed
 
 SHARED = np.random.default_rng(1)
 LEGACY = np.random.RandomState(1)
@@ -157,19 +158,6 @@ def test_globals_are_reseeded_and_restored() -> None:
         reseed_globals(np.random.SeedSequence(3))
         assert (random.random(), np.random.random()) == first
     assert (random.random(), np.random.random()) == expected
-
-
-class NoSeed(random.Random):
-    """Draws from the operating system, as libraries have it; `random.SystemRandom` is silent."""
-
-    def __init__(self) -> None:
-        """Do not seed, as `random.Random` would."""
-
-    def random(self) -> float:
-        return random.SystemRandom().random()
-
-    def seed(self, *_: Any) -> None:
-        raise NotImplementedError("a secure source has no seed")
 
 
 class NoState(random.Random):
