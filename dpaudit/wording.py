@@ -37,3 +37,14 @@ def counted(number: int, noun: str) -> str:
     if number == 1:
         return f"1 {noun}"
     return f"{number:,} {noun}{'es' if noun.endswith('s') else 's'}"
+
+
+def shortened(text: str, width: int = 60) -> str:
+    """Return a text on one line, cut to so many characters."""
+    line = " ".join(text.split())
+    return line if len(line) <= width else f"{line[: width - 1]}…"
+
+
+def shown(value: object, width: int = 60) -> str:
+    """Return a value as Python writes it, on one line, cut to so many characters."""
+    return shortened(repr(value), width)

@@ -23,6 +23,7 @@ from dpaudit.levels.candidate import Candidate, by_score
 from dpaudit.levels.level_map import FloatArray, IntArray
 from dpaudit.levels.scores import Scored, cross_fitted
 from dpaudit.outcomes import Outcomes
+from dpaudit.wording import shown
 
 Scorer = Callable[[Outcomes], ArrayLike]
 
@@ -81,7 +82,7 @@ class UsersAttack:
             ) from error
         if not callable(scorer):
             raise AttackError(
-                f"the attack {self.name} returned {_short(scorer)} from fit; it must return a "
+                f"the attack {self.name} returned {shown(scorer)} from fit; it must return a "
                 "function from outcomes to scores"
             )
         return UsersScore(self.name, scorer, self.source)
@@ -170,8 +171,3 @@ def _taken(selection: SelectionDraws, rows: IntArray) -> SelectionDraws:
 def _words(error: BaseException) -> str:
     message = " ".join(str(error).split())[:200]
     return f"{type(error).__name__}: {message}" if message else type(error).__name__
-
-
-def _short(value: Any, width: int = 60) -> str:
-    text = " ".join(repr(value).split())
-    return text if len(text) <= width else f"{text[: width - 1]}…"

@@ -11,7 +11,7 @@ from dpaudit.certificates.result import AuditResult, Certificate
 from dpaudit.cli.batch import auditing, run_one
 from dpaudit.config.building import located_spec
 from dpaudit.errors import UsageError
-from dpaudit.wording import counted
+from dpaudit.wording import counted, shown
 
 # What differs from run to run: how long it took, whose versions it ran with, and what is said of it
 # (lines of code are named as seen from the working directory).
@@ -93,9 +93,4 @@ def _names(record: AuditResult | Certificate) -> list[str]:
 def _difference(where: str, name: str, one: Any, other: Any) -> Iterator[str]:
     before, after = getattr(one, name), getattr(other, name)
     if before != after:
-        yield f"{where}{name}: recorded {_short(before)}, run again {_short(after)}"
-
-
-def _short(value: Any) -> str:
-    text = " ".join(repr(value).split())
-    return text if len(text) <= 60 else f"{text[:59]}…"
+        yield f"{where}{name}: recorded {shown(before)}, run again {shown(after)}"

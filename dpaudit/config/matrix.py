@@ -11,6 +11,7 @@ from typing import Any
 from dpaudit.config.problems import Path, problem
 from dpaudit.config.schema import REFERENCE
 from dpaudit.errors import did_you_mean
+from dpaudit.wording import shortened
 
 Values = Mapping[str, Any]
 
@@ -117,10 +118,5 @@ def _names_axes(plain: Mapping[str, Any], matrix: Values) -> bool:
 
 
 def _labelled(name: str, values: Values) -> str:
-    label = ",".join(f"{key}={_short(value)}" for key, value in values.items())
+    label = ",".join(f"{key}={shortened(str(value), 20)}" for key, value in values.items())
     return f"{name}[{label}]" if label else name
-
-
-def _short(value: Any) -> str:
-    text = str(value)
-    return text if len(text) <= 20 else f"{text[:19]}…"

@@ -14,6 +14,7 @@ from dpaudit.inputs.files import TOO_DEEP, near_file, read_npy, read_text
 from dpaudit.inputs.frames import LIBRARIES, frame
 from dpaudit.inputs.json_values import DuplicateKey, parse_json
 from dpaudit.inputs.values import IMPORT, resolved, written
+from dpaudit.wording import shortened
 
 Reader = Callable[[Path], Any]
 
@@ -34,18 +35,18 @@ def parse_dataset(text: str) -> Any:
     try:
         return parse_json(text)
     except DuplicateKey as error:
-        raise DatasetError(f"dataset {_short(text)!r}: {error}") from None
+        raise DatasetError(f"dataset {_shown(text)!r}: {error}") from None
     except ValueError:
-        return _parse_yaml(text, f"dataset {_short(text)!r}")
+        return _parse_yaml(text, f"dataset {_shown(text)!r}")
     except RecursionError:
-        raise DatasetError(f"dataset {_short(text)!r} is {TOO_DEEP}") from None
+        raise DatasetError(f"dataset {_shown(text)!r} is {TOO_DEEP}") from None
 
 
 def check_no_file(text: str) -> None:
     """Raise DatasetError for the name of a file that is there; in quotes it is a mere text."""
     if Path(text).suffix.lower() in READERS and Path(text).is_file():
         raise DatasetError(
-            f"{_short(text)!r} is the name of a file; did you mean @{text}? (For the text itself, "
+            f"{_shown(text)!r} is the name of a file; did you mean @{text}? (For the text itself, "
             f"write '\"{text}\"'.)"
         )
 
@@ -65,7 +66,7 @@ def load_dataset(
     """
     if form is not None and form in LIBRARIES:
         found = _dereferenced(value, base, {".csv": read_columns})
-        return frame(found, form, repr(_short(value)), elsewhere=elsewhere)
+        return frame(found, form, repr(_shown(value)), elsewhere=elsewhere)
     dataset = _dereferenced(value, base, {})
     return _array(dataset, value) if form in ARRAYS else dataset
 
@@ -151,15 +152,14 @@ def _array(dataset: Any, value: Any) -> Any:
     try:
         array = np.asarray(dataset)
     except ValueError as error:
-        raise DatasetError(f"dataset {_short(value)!r} is no array: {error}") from None
+        raise DatasetError(f"dataset {_shown(value)!r} is no array: {error}") from None
     if array.dtype == object:
         raise DatasetError(
-            f"dataset {_short(value)!r} is no array of numbers (as: array); "
+            f"dataset {_shown(value)!r} is no array of numbers (as: array); "
             f"it holds {type(array.ravel()[0]).__name__ if array.size else 'nothing'} values"
         )
     return array
 
 
-def _short(value: Any, width: int = 60) -> str:
-    text = value if isinstance(value, str) else repr(value)
-    return text if len(text) <= width else f"{text[: width - 1]}…"
+def _shown(value: Any) -> str:
+    return shortened(value if isinstance(value, str) else repr(value))

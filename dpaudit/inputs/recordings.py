@@ -15,7 +15,7 @@ from dpaudit.errors import DatasetError, did_you_mean
 from dpaudit.inputs.files import TOO_DEEP, near_file, opened, read_npy
 from dpaudit.inputs.json_values import DuplicateKey, parse_json
 from dpaudit.stats.one_run import Guesses
-from dpaudit.wording import counted
+from dpaudit.wording import counted, shortened, shown
 
 Raw = list[Any] | NDArray[Any]
 # Of one column: its values. Named columns of equal length are a table.
@@ -114,8 +114,8 @@ def _header(cells: list[str]) -> list[str]:
     names = [cell.strip() for cell in cells]
     if names and all(map(_is_number, names)):
         raise DatasetError(
-            f"the first line holds numbers ({_short(','.join(names))}), not the names of the "
-            "columns; put a line with names in front"
+            f"the first line holds numbers ({shortened(','.join(names), _SHOWN)}), not the names "
+            "of the columns; put a line with names in front"
         )
     for name in names:
         if names.count(name) > 1:
@@ -302,7 +302,7 @@ def _arm(file: Path, column: str, value: Any) -> bool:
     found = _ARMS.get(value) if isinstance(value, str | int | float) else None
     if found is None or isinstance(value, bool):
         raise DatasetError(
-            f"{file}: the column {column!r} holds {_short(repr(value))}; "
+            f"{file}: the column {column!r} holds {shown(value, _SHOWN)}; "
             "it must hold 1 for draws of d1 and 2 for draws of d2"
         )
     return found
@@ -313,10 +313,6 @@ def _choice(file: Path, column: str, value: Any) -> bool:
         return value in _IN
     empty = ", or empty where nothing was guessed" if column == GUESS else ""
     raise DatasetError(
-        f"{file}: the column {column!r} holds {_short(repr(value))}; it must hold 1 (in) or 0 "
+        f"{file}: the column {column!r} holds {shown(value, _SHOWN)}; it must hold 1 (in) or 0 "
         f"(out){empty}"
     )
-
-
-def _short(text: str) -> str:
-    return text if len(text) <= _SHOWN else f"{text[: _SHOWN - 1]}…"

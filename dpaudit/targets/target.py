@@ -11,6 +11,7 @@ from typing import Any
 
 from dpaudit.errors import TargetError
 from dpaudit.outcomes.reading.lengths import MOST as MOST_RUNS
+from dpaudit.wording import shown
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -204,13 +205,12 @@ def _name(function: Callable[..., Any]) -> str:
 
 def _arguments(values: Sequence[Any] | Mapping[str, Any]) -> str:
     if isinstance(values, Mapping):
-        return ", ".join(f"{name}={_short(value)}" for name, value in values.items())
-    return ", ".join(map(_short, values))
+        return ", ".join(f"{name}={_argument(value)}" for name, value in values.items())
+    return ", ".join(map(_argument, values))
 
 
-def _short(value: Any, width: int = 40) -> str:
-    text = " ".join(repr(value).split())
-    return text if len(text) <= width else f"{text[: width - 1]}…"
+def _argument(value: Any) -> str:
+    return shown(value, 40)
 
 
 SingleTarget = ImportedTarget | CallableTarget | IsolatedTarget | CommandTarget
