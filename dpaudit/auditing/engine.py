@@ -13,7 +13,7 @@ import numpy as np
 
 from dpaudit.auditing.checks import DrawAfresh
 from dpaudit.auditing.failures import doubtful_inputs
-from dpaudit.auditing.journal.unkept import Unkept
+from dpaudit.auditing.journal.interface import Journal, NoJournal
 from dpaudit.auditing.moment import Moment
 from dpaudit.auditing.pair_audit import PROBING, PairAudit
 from dpaudit.auditing.schedule import Plan, late_words, limits_for
@@ -68,9 +68,9 @@ def run_audit(spec: AuditSpec, on_progress: Notify | None = None) -> AuditResult
 
 
 @contextmanager
-def _journal(spec: AuditSpec) -> Iterator[Unkept]:
+def _journal(spec: AuditSpec) -> Iterator[Journal]:
     if spec.journal is None or spec.exact:
-        yield Unkept(spec)
+        yield NoJournal(spec)
         return
     # Imported here, since most runs keep none.
     from dpaudit.auditing.journal.opening import kept
@@ -79,7 +79,7 @@ def _journal(spec: AuditSpec) -> Iterator[Unkept]:
         yield journal
 
 
-def _audited(journal: Unkept, on_progress: Notify | None) -> AuditResult:
+def _audited(journal: Journal, on_progress: Notify | None) -> AuditResult:
     spec = journal.spec
     run = _Run(journal, on_progress)
     error: str | None = None
@@ -148,7 +148,7 @@ def _learner(certificates: Iterable[Certificate]) -> dict[str, str]:
 class _Run:
     """One audit under way; `certificates` holds the pairs that have ended."""
 
-    def __init__(self, journal: Unkept, on_progress: Notify | None) -> None:
+    def __init__(self, journal: Journal, on_progress: Notify | None) -> None:
         self.certificates: list[Certificate] = []
         self.exact: tuple[ExactCertificate, ...] = ()
         self.notices: tuple[str, ...] = ()
@@ -171,7 +171,7 @@ class _Run:
             preserved(sampler.carried),
             self._draws(sampler, make) as draws,
         ):
-            kept = self._journal.draws(draws)
+            kept = self._journal.recording(draws)
             for number, warned in enumerate(warnings):
                 certificate = self._audit(number, sampler, kept)
                 timed = [_TIMED] if self._spec.timing else []

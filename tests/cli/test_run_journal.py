@@ -182,7 +182,7 @@ def test_ctrl_c_just_after_a_write_writes_nothing_twice(
             signal.raise_signal(signal.SIGINT)
 
     with monkeypatch.context() as patch:
-        patch.setattr("dpaudit.auditing.journal.journal._BETWEEN", 0.0)
+        patch.setattr("dpaudit.auditing.journal.file_journal._BETWEEN", 0.0)
         patch.setattr(Records, "extend", interrupted)
         assert dpaudit(*SHORT, *keeping).exit_code == 130
     assert dpaudit(*SHORT, *keeping).exit_code == 0

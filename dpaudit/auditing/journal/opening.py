@@ -15,8 +15,8 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
+from dpaudit.auditing.journal.file_journal import FileJournal
 from dpaudit.auditing.journal.history import HEADER, SESSION, History
-from dpaudit.auditing.journal.journal import Journal
 from dpaudit.auditing.journal.records import Records, failing
 from dpaudit.auditing.journal.requests import differences, request
 from dpaudit.auditing.spec import AuditSpec, DrawnSeed
@@ -33,7 +33,7 @@ _LIBRARIES = ("numpy", "scipy", "scikit-learn")
 
 
 @contextmanager
-def kept(spec: AuditSpec, folder: Folder) -> Iterator[Journal]:
+def kept(spec: AuditSpec, folder: Folder) -> Iterator[FileJournal]:
     """Open the journal of an audit.
 
     Raises JournalError for one that is there already and not to be continued, that was begun for
@@ -83,7 +83,7 @@ def journal_path(folder: Folder, name: str) -> Path:
     return Path(folder) / f"{plain}{_SUFFIX}"
 
 
-def _opened(spec: AuditSpec, records: Records) -> Journal:
+def _opened(spec: AuditSpec, records: Records) -> FileJournal:
     every = [one.words for one in records.read()]
     there = [words for words in every if {HEADER, SESSION} & words.keys()]
     if not there:
@@ -94,7 +94,7 @@ def _opened(spec: AuditSpec, records: Records) -> Journal:
     records.append({SESSION: _session(versions)})
     records.sync()
     sessions = [words[SESSION]["versions"] for words in there if SESSION in words]
-    return Journal(spec, records, History.of(every), _changes([*sessions, versions]))
+    return FileJournal(spec, records, History.of(every), _changes([*sessions, versions]))
 
 
 def _header(spec: AuditSpec) -> dict[str, Any]:

@@ -18,7 +18,6 @@ from typing import Any
 from dpaudit.auditing.journal.chunks import arrays_of, coded, drawn_of, words_of
 from dpaudit.auditing.journal.history import BEGUN, CLOSED, MARKS, SESSION, History
 from dpaudit.auditing.journal.records import Content, Record, Records
-from dpaudit.auditing.journal.unkept import Unkept
 from dpaudit.auditing.moment import Moment
 from dpaudit.auditing.spec import AuditSpec
 from dpaudit.errors import JournalError
@@ -36,8 +35,8 @@ _NEW_DRAWS = (
 )
 
 
-class Journal(Unkept):
-    """A journal that this process alone writes.
+class FileJournal:
+    """A journal in a file that this process alone writes.
 
     spec: what is audited, with the seed that the journal was begun with.
     history: how the runs before this one ended.
@@ -46,7 +45,7 @@ class Journal(Unkept):
     """
 
     def __init__(self, spec: AuditSpec, records: Records, history: History, changed: str) -> None:
-        super().__init__(spec)
+        self.spec, self._start = spec, time.perf_counter()
         self._records, self._history, self._changed = records, history, changed
         self._past = records.read()
         self._at = 0.0
@@ -94,7 +93,7 @@ class Journal(Unkept):
             raise self._disagreement()
         return self._due.popleft()
 
-    def draws(self, draws: Draws) -> Draws:
+    def recording(self, draws: Draws) -> Draws:
         return partial(self._drawn, draws)
 
     def sees(self, moment: Moment) -> None:
