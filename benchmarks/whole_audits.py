@@ -13,7 +13,8 @@ from numpy.typing import NDArray
 
 from benchmarks.definitions import gaussian, merged, reveal_or_randomize
 from dpaudit.auditing.engine import run_audit
-from dpaudit.auditing.spec import AuditSpec, BoundMethod
+from dpaudit.auditing.options import BoundMethod
+from dpaudit.auditing.spec import AuditSpec
 from dpaudit.certificates.result import AuditResult, Verdict
 from dpaudit.claims import (
     ApproximateDP,

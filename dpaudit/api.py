@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypedDict, Unpack
 
 from numpy.typing import NDArray
 
 from dpaudit.auditing.engine import run_audit
-from dpaudit.auditing.spec import AuditSpec, BoundMethod, OnError
+from dpaudit.auditing.options import DEFAULTS, BoundMethod, OnError, owned
+from dpaudit.auditing.spec import AuditSpec
 from dpaudit.certificates.result import AuditResult, Progress
 from dpaudit.claims import PrivacyClaim
-from dpaudit.errors import UsageError
+from dpaudit.errors import UsageError, did_you_mean
 from dpaudit.inputs.pairs import Adjacency, NeighbouringPair, describe_pair, parse_adjacency
 from dpaudit.targets.target import (
     CallableTarget,
@@ -29,6 +29,35 @@ if TYPE_CHECKING:
     from concurrent.futures import Executor
 
 
+class MoreOptions(TypedDict, total=False):
+    """Keywords of `audit` beside the usual ones, as docs/options.md describes them."""
+
+    name: str | None
+    batch_arg: str | None
+    data_arg: str | None
+    rng_arg: str | None
+    post_process: Callable[[Any], Any] | None
+    adjacency: Adjacency | str | None
+    repeat: int
+    on_error: OnError
+    range: Sequence[Any] | None
+    exact: bool
+    bound: BoundMethod
+    full: bool
+    allow_underpowered: bool
+    isolate: bool
+    python: str | None
+    timeout: float | None
+    memory_limit: int | None
+    executor: Executor | str | None
+    floating_point: bool
+    timing: bool
+    attacks: Sequence[Any]
+    distinguisher: Callable[[Any], Any] | str | None
+    journal: str | os.PathLike[str] | None
+    resume: bool
+
+
 def audit(
     mechanism: Callable[..., Any] | str | list[str],
     d1: Any,
@@ -36,87 +65,62 @@ def audit(
     claim: PrivacyClaim,
     *,
     params: Mapping[str, Any] | None = None,
-    batch_arg: str | None = None,
-    data_arg: str | None = None,
-    rng_arg: str | None = None,
-    post_process: Callable[[Any], Any] | None = None,
-    adjacency: Adjacency | str | None = None,
-    samples: int = 1_000_000,
-    time: float | None = None,
-    confidence: float = 0.99,
-    seed: int = 0,
-    workers: int = 1,
-    executor: Executor | str | None = None,
-    bound: BoundMethod = "game",
-    full: bool = False,
-    allow_underpowered: bool = False,
-    on_error: OnError = "outcome",
-    range: Sequence[Any] | None = None,  # noqa: A002  # the key of configuration files
-    exact: bool = False,
-    repeat: int = 1,
-    floating_point: bool = False,
-    timing: bool = False,
-    attacks: Sequence[Any] = (),
-    distinguisher: Callable[[Any], Any] | str | None = None,
-    isolate: bool = False,
-    python: str | None = None,
-    timeout: float | None = None,
-    memory_limit: int | None = None,
-    name: str | None = None,
-    journal: str | os.PathLike[str] | None = None,
-    resume: bool = False,
+    samples: int = DEFAULTS["samples"],
+    time: float | None = DEFAULTS["time"],
+    confidence: float = DEFAULTS["confidence"],
+    seed: int = DEFAULTS["seed"],
+    workers: int = DEFAULTS["workers"],
     on_progress: Callable[[Progress], None] | None = None,
+    **more: Unpack[MoreOptions],
 ) -> AuditResult:
     """Look for statistical proof that `mechanism` leaks more than `claim` allows on (d1, d2).
 
-    mechanism: any callable of the dataset (lambdas and closures too), or an import path
+    Parameters
+    ----------
+    mechanism
+        Any callable of the dataset (lambdas and closures too), or an import path
         `package.module:attr`. The first parameter, or `data_arg`, takes the dataset. With a
         parameter `rng`, or `rng_arg`, it gets a `numpy.random.Generator`; with `size`, or
         `batch_arg`, it returns that many outputs at once (`"none"` for either: never). Or a list of
         words: a program that speaks the protocol of docs/protocol.md.
-    d1, d2: neighbouring inputs, handed over as they are and never changed.
-    claim: `PureDP(1.0)`, `ApproximateDP(1.0, 1e-5)` or `ProbabilisticDP(1.0, 1e-5)`.
-    params: keyword arguments of every call.  post_process: applied to every output.
-    adjacency: `add-remove`, `replace` or a distance such as `l1:1`; checked where it can be.
-    samples: draws of both inputs together, from 1,000 to 10¹⁵; time: seconds, which plan the draws
-        from the speed of the mechanism instead.
-    confidence: in (0, 1). The verdict is VIOLATION for a mechanism that keeps the claim with
-        probability at most 1 - confidence.
-    seed: equal seeds give equal results, whatever `workers` (more than one need a mechanism that
-        can be pickled or imported).
-    executor: who the workers are: `serial`, `processes`, `dask` (a cluster on this machine),
-        `dask://host:8786`, or a `concurrent.futures.Executor` with so many processes, which is left
-        open (docs/scale.md). Default: `serial` with one worker, else `processes`.
-    bound: `game`, or the weaker textbook `clopper-pearson`.
-    full: draw all samples even after a refutation, for a tighter bound.
-    allow_underpowered: leave `AuditResult.underpowered` empty for an audit that could not have
-        refuted its claim; it is a warning then.
-    on_error: an exception of the mechanism is an outcome, or with `fail` ends the audit (ERROR).
-    range: all outputs that there are, exceptions by name; gives an interval for ε, not only a lower
-        bound.
-    exact: draw nothing; compute from `mechanism.pmf(dataset, **params)`, a mapping from outcomes to
-        probabilities.
-    repeat: so many independent runs on one input are one output, a tuple; `claim` is for one run,
-        and what composition makes of it is tested. `post_process` is applied to every run.
-    floating_point: look at the low-order bits and decimals of numbers, too; timing: at how long
-        every call takes, of a mechanism that is called for one draw at a time.
-    attacks: further attacks, beside the built-in ones: classes with `fit`, instances, functions,
-        import paths of such, or names of installed ones (docs/attacks.md).
-    distinguisher: a function of an output that returns a number, the larger the more the output
-        speaks for d1; only these numbers are looked at, and where to cut them is found out.
-    isolate: draw in a process of its own, so that a crash is an outcome, of a mechanism that can be
-        pickled or imported; python: the path of the interpreter for it, where dpaudit need not be.
-    timeout: seconds of a draw; memory_limit: bytes of address space; both of such a process.
-    journal: a folder, for a file named after `name` (the mechanism's own) that keeps all that is
-        drawn; resume: go on with the one that is there, or begin it (docs/journal.md).
-    on_progress: called after every block of draws.
+    d1, d2
+        Neighbouring inputs, handed over as they are and never changed.
+    claim
+        Such as `PureDP(1.0)` or `ApproximateDP(1.0, 1e-5)`.
+    params
+        Keyword arguments of every call.
+    samples
+        Draws of both inputs together, from 1,000 to 10¹⁵.
+    time
+        Seconds, which plan the draws from the speed of the mechanism instead.
+    confidence
+        In (0, 1). The verdict is VIOLATION for a mechanism that keeps the claim with probability at
+        most 1 - confidence.
+    seed
+        Equal seeds give equal results, whatever `workers`.
+    workers
+        Processes that draw; more than one need a mechanism that can be pickled or imported.
+    on_progress
+        Called after every block of draws.
+    **more
+        The options of docs/options.md, as typed in `MoreOptions`. Functions may be given as such
+        where the command line takes import paths, and of `executor` a `concurrent.futures.Executor`
+        with so many processes, which is left open (docs/scale.md).
 
-    Returns an AuditResult: `verdict`, `epsilon_lower`, `delta_lower`, `p_value`, `certificates`.
-    NO_VIOLATION_FOUND proves nothing about other inputs, rarer events or more draws.
+    Returns
+    -------
+    AuditResult
+        `verdict`, `epsilon_lower`, `delta_lower`, `p_value`, `certificates`. NO_VIOLATION_FOUND
+        proves nothing about other inputs, rarer events or more draws.
 
-    Raises UsageError for a request that cannot be carried out. What goes wrong with the mechanism
-    itself is the verdict ERROR, with a message.
+    Raises
+    ------
+    UsageError
+        For a request that cannot be carried out. What goes wrong with the mechanism itself is the
+        verdict ERROR, with a message.
 
+    Examples
+    --------
     >>> import dpaudit
     >>> def laplace(x, size, rng):
     ...     return x + rng.laplace(size=size)
@@ -126,17 +130,19 @@ def audit(
     >>> result.epsilon_lower > 0.5
     True
     """
-    limits = Limits(timeout=timeout, memory=memory_limit)
-    names: dict[str, Any] = {"batch_arg": batch_arg, "data_arg": data_arg, "rng_arg": rng_arg}
-    if isinstance(mechanism, list):
-        target: SingleTarget = _command(mechanism, limits, params, names, post_process)
-    else:
-        called = replace(_target(mechanism, params or {}, post_process), **names)
-        target = _placed(called, limits, python, isolate=isolate)
-    relation = parse_adjacency(adjacency)
+    for option in more:
+        if option not in MoreOptions.__annotations__:
+            near = did_you_mean(option, [*audit.__annotations__, *MoreOptions.__annotations__])
+            raise TypeError(f"audit() got an unexpected keyword argument {option!r}.{near}")
+    said: dict[str, Any] = {**DEFAULTS, **more}
+    target = _target(mechanism, params or {}, said)
+    relation = parse_adjacency(said["adjacency"])
+    options = {one.name: said[one.name] for one in owned("audit") if one.name in more}
+    for listed in {"range", "attacks"} & {name for name in options if said[name] is not None}:
+        options[listed] = tuple(said[listed])
     spec = AuditSpec(
-        name=name or target.name,
-        target=repeated(target, repeat),
+        name=said["name"] or target.name,
+        target=repeated(target, said["repeat"]),
         pairs=(NeighbouringPair(d1, d2, relation, describe_pair(d1, d2)),),
         claim=claim,
         samples=samples,
@@ -144,19 +150,9 @@ def audit(
         confidence=confidence,
         seed=seed,
         workers=workers,
-        executor=executor,
-        bound=bound,
-        full=full,
-        allow_underpowered=allow_underpowered,
-        on_error=on_error,
-        range=None if range is None else tuple(range),
-        exact=exact,
-        floating_point=floating_point,
-        timing=timing,
-        attacks=tuple(attacks),
-        distinguisher=distinguisher,
-        journal=journal,
-        resume=resume,
+        journal=said["journal"],
+        resume=said["resume"],
+        **options,
     )
     return run_audit(spec, on_progress)
 
@@ -168,8 +164,8 @@ def bound(
     *,
     coin_flipped: bool = False,
     scores: bool = False,
-    confidence: float = 0.99,
-    seed: int = 0,
+    confidence: float = DEFAULTS["confidence"],
+    seed: int = DEFAULTS["seed"],
     bound: BoundMethod | None = None,
     name: str = "recorded outputs",
 ) -> AuditResult:
@@ -219,7 +215,7 @@ def bound_guesses(
     correct: int,
     claim: PrivacyClaim,
     *,
-    confidence: float = 0.99,
+    confidence: float = DEFAULTS["confidence"],
     name: str = "guesses",
 ) -> AuditResult:
     """Look for statistical proof in one run with many canaries (Steinke, Nasr & Jagielski 2023).
@@ -247,48 +243,45 @@ def bound_guesses(
 
 
 def _target(
-    mechanism: Callable[..., Any] | str,
+    mechanism: Callable[..., Any] | str | list[str],
     params: Mapping[str, Any],
-    post_process: Callable[[Any], Any] | None,
-) -> CallableTarget | ImportedTarget:
+    said: Mapping[str, Any],
+) -> SingleTarget:
+    limits = Limits(timeout=said["timeout"], memory=said["memory_limit"])
+    if isinstance(mechanism, list):
+        return _command(mechanism, limits, params, said)
+    names: dict[str, Any] = {key: said[key] for key in ("batch_arg", "data_arg", "rng_arg")}
+    after = said["post_process"]
+    target: CallableTarget | ImportedTarget
     if not isinstance(mechanism, str):
-        return CallableTarget(function=mechanism, params=params, post_process=post_process)
-    if post_process is not None:
+        target = CallableTarget(function=mechanism, params=params, post_process=after, **names)
+    elif after is None:
+        target = ImportedTarget(path=mechanism, params=params, **names)
+    else:
         raise UsageError(
             f"post_process with the import path {mechanism!r}: give both as callables, or both "
             "in a configuration file"
         )
-    return ImportedTarget(path=mechanism, params=params)
-
-
-def _placed(
-    target: CallableTarget | ImportedTarget, limits: Limits, python: str | None, *, isolate: bool
-) -> SingleTarget:
-    """Return the target, in a process of its own if that is asked for."""
-    if isolate or python is not None:
-        return IsolatedTarget(target=target, python=python, limits=limits)
+    if said["isolate"] or said["python"] is not None:
+        return IsolatedTarget(target=target, python=said["python"], limits=limits)
     if limits != Limits():
         raise UsageError("timeout and memory_limit are for a process of its own; add isolate=True")
     return target
 
 
 def _command(
-    words: list[str],
-    limits: Limits,
-    params: Mapping[str, Any] | None,
-    names: Mapping[str, str | None],
-    post_process: Callable[[Any], Any] | None,
+    words: list[str], limits: Limits, params: Mapping[str, Any], said: Mapping[str, Any]
 ) -> CommandTarget:
     if not words or not all(isinstance(word, str) for word in words):
         raise UsageError(f"mechanism={words!r} must be the words of a command line")
-    if params or post_process is not None:
+    if params or said["post_process"] is not None:
         raise UsageError("a program takes no params and no post_process; let it do both")
     for key in ("data_arg", "rng_arg"):
-        if names[key] is not None:
+        if said[key] is not None:
             raise UsageError(
                 f"a program takes no {key}: the protocol says what it gets; leave it out"
             )
-    batch_arg = names["batch_arg"]
+    batch_arg = said["batch_arg"]
     if batch_arg not in (None, "none", "size"):
         raise UsageError(f"batch_arg={batch_arg!r} must be 'size' or 'none' for a program")
     is_batch = None if batch_arg is None else batch_arg == "size"

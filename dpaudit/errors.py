@@ -3,13 +3,30 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+
+
+class Name(str):
+    """An option's name in a message: a keyword, until somebody knows that it was a flag."""
+
+    __slots__ = ()
 
 
 class DpauditError(Exception):
-    """Root of every error that dpaudit raises on purpose; says nothing about privacy."""
+    """Root of every error that dpaudit raises on purpose; says nothing about privacy.
+
+    parts: of the message; those that name an option are `Name`s.
+    """
 
     exit_code = 3
+
+    def __init__(self, *parts: str) -> None:
+        super().__init__("".join(parts))
+        self.parts = parts
+
+    def spelled(self, spell: Callable[[Name], str]) -> tuple[str, ...]:
+        """Return the parts of the message, with the names of options as `spell` has them."""
+        return tuple(spell(part) if isinstance(part, Name) else part for part in self.parts)
 
 
 class UsageError(DpauditError):

@@ -6,7 +6,7 @@ import time
 from decimal import Decimal
 
 from dpaudit.auditing.engine import versions
-from dpaudit.auditing.spec import Expectation, check_confidence
+from dpaudit.auditing.options import DEFAULTS, OPTIONS, Expectation
 from dpaudit.auditing.underpowered import guessed_too_few
 from dpaudit.certificates.one_run_certificate import OneRunCertificate
 from dpaudit.certificates.result import AuditResult, Verdict
@@ -26,14 +26,14 @@ def audit_guesses(
     seen: Guesses,
     claim: PrivacyClaim,
     *,
-    confidence: float = 0.99,
+    confidence: float = DEFAULTS["confidence"],
     name: str = "one run",
     source: str = "guesses about canaries",
     expect: Expectation | None = None,
 ) -> AuditResult:
     """Return what guesses about the canaries of one run show. Raises UsageError."""
     start = time.perf_counter()
-    check_confidence(confidence)
+    OPTIONS["confidence"].verify(confidence)
     _check_counts(seen)
     _check_claim(claim)
     certificate = certify_guesses(seen, claim, 1 - confidence)

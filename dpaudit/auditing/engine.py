@@ -15,9 +15,10 @@ from dpaudit.auditing.checks import DrawAfresh
 from dpaudit.auditing.failures import doubtful_inputs
 from dpaudit.auditing.journal.interface import Journal, NoJournal
 from dpaudit.auditing.moment import Moment
+from dpaudit.auditing.options import MINIMUM_SAMPLES
 from dpaudit.auditing.pair_audit import PROBING, PairAudit
 from dpaudit.auditing.schedule import Plan, late_words, limits_for
-from dpaudit.auditing.spec import MINIMUM_SAMPLES, AuditSpec
+from dpaudit.auditing.spec import AuditSpec
 from dpaudit.auditing.stated_laws import exact_certificates
 from dpaudit.auditing.underpowered import foreseen, too_few
 from dpaudit.certificates.exact_certificate import ExactCertificate

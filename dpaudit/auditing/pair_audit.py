@@ -13,6 +13,7 @@ from dpaudit.attacks.selection import Aim, accuse, attacks_for, has_atoms, learn
 from dpaudit.auditing.checks import DrawAfresh, DrawChecks
 from dpaudit.auditing.failures import first_failures
 from dpaudit.auditing.moment import Moment
+from dpaudit.auditing.options import MINIMUM_SAMPLES
 from dpaudit.auditing.schedule import (
     Plan,
     confirmation_size,
@@ -20,7 +21,7 @@ from dpaudit.auditing.schedule import (
     settles_at,
     wants_refit,
 )
-from dpaudit.auditing.spec import MINIMUM_SAMPLES, AuditSpec
+from dpaudit.auditing.spec import AuditSpec
 from dpaudit.certificates.evidence import BETTING_SHARE, Evidence, certificate, numbers
 from dpaudit.certificates.fixed_test import Accused, accused
 from dpaudit.certificates.interval import STOPPED, FiniteRange

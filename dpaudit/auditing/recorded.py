@@ -17,15 +17,15 @@ from numpy.typing import NDArray
 from dpaudit.attacks.one_dimensional import thresholds
 from dpaudit.attacks.selection import ATTACKS, Aim, accuse, has_atoms, learn, most_telling
 from dpaudit.auditing.engine import versions
-from dpaudit.auditing.pair_audit import CONTINUOUS, low_bits
-from dpaudit.auditing.schedule import limits_for
-from dpaudit.auditing.spec import (
+from dpaudit.auditing.options import (
+    DEFAULTS,
     MINIMUM_SAMPLES,
+    OPTIONS,
     BoundMethod,
     Expectation,
-    check_confidence,
-    check_seed,
 )
+from dpaudit.auditing.pair_audit import CONTINUOUS, low_bits
+from dpaudit.auditing.schedule import limits_for
 from dpaudit.auditing.underpowered import kept_too_few
 from dpaudit.certificates.evidence import Evidence, certificate, numbers
 from dpaudit.certificates.fixed_test import Accused, Setting, accused, game_test, pair_test
@@ -103,13 +103,13 @@ class RecordedAudit:
     coin_flipped: bool = False
     scores_only: bool = False
     bound: BoundMethod | None = None
-    confidence: float = 0.99
-    seed: int = 0
+    confidence: float = DEFAULTS["confidence"]
+    seed: int = DEFAULTS["seed"]
     expect: Expectation | None = None
 
     def __post_init__(self) -> None:
-        check_confidence(self.confidence)
-        check_seed(self.seed)
+        OPTIONS["confidence"].verify(self.confidence)
+        OPTIONS["seed"].verify(self.seed)
         if isinstance(self.claim, ComputationalDP) and self.claim.adversary is not None:
             raise UsageError(
                 "recorded outputs are audited as they are, without an adversary; record its "

@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from dpaudit.auditing.spec import MINIMUM_SAMPLES
+from dpaudit.auditing.options import MINIMUM_SAMPLES
 
 FIRST_BLOCK = 100
 _GROWTH = 1.25

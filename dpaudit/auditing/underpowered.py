@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import math
 
+from dpaudit.auditing.options import MAXIMUM_SAMPLES
 from dpaudit.auditing.schedule import Limits, Plan
-from dpaudit.auditing.spec import MAXIMUM_SAMPLES, AuditSpec
+from dpaudit.auditing.spec import AuditSpec
 from dpaudit.certificates.evidence import BETTING_SHARE, CERTIFICATION_SHARE
 from dpaudit.certificates.result import Certificate
 from dpaudit.claims import PrivacyClaim, ProfilePoint

@@ -8,7 +8,7 @@ from dataclasses import dataclass, fields
 from numbers import Real
 from typing import Any, ClassVar
 
-from dpaudit.errors import ClaimError
+from dpaudit.errors import ClaimError, Name
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,18 +87,19 @@ class PointClaim(PrivacyClaim):
 def checked_number(name: str, value: Any) -> float:
     """Return a number given by a user or a library, NumPy's among them, as a float."""
     if isinstance(value, bool) or not isinstance(value, Real):
-        raise ClaimError(f"{name}={value!r} must be a number")
+        raise ClaimError(Name(name), f"={value!r} must be a number")
     try:
         return float(value)
     except OverflowError:
-        raise ClaimError(f"{name} must be a finite number, not one too large for a float") from None
+        why = " must be a finite number, not one too large for a float"
+        raise ClaimError(Name(name), why) from None
 
 
 def checked_epsilon(epsilon: Any, name: str = "epsilon") -> float:
     """Return a finite number, at least 0. Raises ClaimError for anything else."""
     number = checked_number(name, epsilon)
     if not (math.isfinite(number) and number >= 0):
-        raise ClaimError(f"{name}={number!r} must be a finite number, at least 0")
+        raise ClaimError(Name(name), f"={number!r} must be a finite number, at least 0")
     return number
 
 
@@ -106,7 +107,7 @@ def checked_delta(delta: Any) -> float:
     """Return a number in [0, 1). Raises ClaimError for anything else."""
     number = checked_number("delta", delta)
     if not 0 <= number < 1:
-        raise ClaimError(f"delta={number!r} must lie in [0, 1)")
+        raise ClaimError(Name("delta"), f"={number!r} must lie in [0, 1)")
     return number
 
 
@@ -115,7 +116,7 @@ def checked_positive(name: str, value: Any, most: float = math.inf) -> float:
     number = checked_number(name, value)
     if not (math.isfinite(number) and 0 < number <= most):
         limit = f"lie in (0, {most:g}]" if most < math.inf else "be a finite number above 0"
-        raise ClaimError(f"{name}={number!r} must {limit}")
+        raise ClaimError(Name(name), f"={number!r} must {limit}")
     return number
 
 

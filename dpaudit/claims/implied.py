@@ -21,7 +21,7 @@ from dpaudit.claims.gaussian import GaussianDP
 from dpaudit.claims.pure import PureDP
 from dpaudit.claims.renyi import RenyiDP, ZeroConcentratedDP
 from dpaudit.claims.total_variation import TotalVariation
-from dpaudit.errors import ClaimError
+from dpaudit.errors import ClaimError, Name
 
 
 def group(claim: PrivacyClaim, size: int) -> PrivacyClaim:
@@ -36,7 +36,7 @@ def group(claim: PrivacyClaim, size: int) -> PrivacyClaim:
     '1.5-DP'
     """
     if isinstance(size, bool) or not isinstance(size, Integral) or size < 1:
-        raise ClaimError(f"group={size!r} must be a whole number of records, at least 1")
+        raise ClaimError(Name("group"), f"={size!r} must be a whole number of records, at least 1")
     number = int(size)
     match claim:
         case PureDP():

@@ -14,8 +14,7 @@ from dpaudit.claims import PrivacyClaim
 from dpaudit.cli import exit_codes
 from dpaudit.cli.files import check_writable
 from dpaudit.cli.flags import given_settings, missing_parameters, some_flags
-from dpaudit.cli.group import debug_option
-from dpaudit.cli.options import option
+from dpaudit.cli.options import SectionedCommand, option
 from dpaudit.cli.output import Printer
 from dpaudit.cli.process.streams import set_apart
 from dpaudit.cli.saving import STDOUT, Results
@@ -27,7 +26,7 @@ _EXAMPLE = "dpaudit bound d1.npy d2.npy --epsilon 1"
 _GUESSES = "dpaudit bound --guesses 1000 100 75 --epsilon 1"
 
 
-class _Bound(click.Command):
+class _Bound(SectionedCommand):
     """Knows a number below 0 from an option."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
@@ -44,41 +43,41 @@ class _Bound(click.Command):
             ) from None
 
 
-@click.command(cls=_Bound, short_help="Audit draws that were made elsewhere.")
+@click.command(
+    cls=_Bound,
+    short_help="Audit draws that were made elsewhere.",
+    epilog="""\b
+Examples:
+  dpaudit bound d1.npy d2.npy --epsilon 1 --delta 1e-5
+  dpaudit bound draws.csv --arm input --epsilon 1
+  dpaudit bound --guesses 1000 100 75 --epsilon 1""",
+)
 @click.argument("files", nargs=-1, required=True, metavar="D1 D2|FILE|N R V")
 @option(
     "--arm",
+    section="What to audit",
     metavar="COLUMN",
     help="One file holds the draws of both inputs; this column says which a row is of, 1 or 2, as "
     "a fair coin picked it.",
 )
-@option("--scores", is_flag=True, help="A row is the score of an attack: try only thresholds.")
+@option(
+    "--scores",
+    section="What to audit",
+    is_flag=True,
+    help="A row is the score of an attack: try only thresholds.",
+)
 @option(
     "--guesses",
+    section="What to audit",
     is_flag=True,
     help="Not draws, but one run with canaries: how many there were, how many were guessed to be "
     "in or out, how many guesses were right; or a file with the columns included and guess.",
 )
 @some_flags(
-    "--epsilon", "--delta", "--mu", "--sigma", "--rho", "--order", "--tradeoff", "--group",
-    "--definition", "--confidence",
+    "epsilon", "delta", "mu", "sigma", "rho", "order", "tradeoff", "group", "definition",
+    "confidence", "seed", "expect", "json", "quiet", "verbose", "debug",
+    bound="How counts become a bound. Default: the more powerful of those that are valid.",
 )  # fmt: skip
-@option(
-    "--bound",
-    type=click.Choice(["game", "clopper-pearson"]),
-    help="How counts become a bound. Default: the more powerful of those that are valid.",
-)
-@some_flags("--seed", "--expect")
-@option(
-    "--json",
-    "json_file",
-    metavar="FILE",
-    help="Write the result here, complete enough to be rechecked by dpaudit report; '-': standard "
-    "output, the report to stderr.",
-)
-@option("-q", "--quiet", is_flag=True, help="One line.")
-@option("-v", "--verbose", count=True, help="How the result came about.")
-@debug_option
 @click.pass_context
 def bound(
     ctx: click.Context,
@@ -88,7 +87,7 @@ def bound(
     scores: bool,
     guesses: bool,
     bound: str | None,
-    json_file: str | None,
+    json: str | None,
     quiet: bool,
     verbose: int,
     **flags: Any,
@@ -96,18 +95,13 @@ def bound(
     """Audit recorded outputs: D1 and D2 hold those for two neighbouring inputs, one a row (.npy,
     .csv, .tsv, .jsonl, .parquet). The seed splits them into draws to learn from and draws to
     certify with.
-
-    \b
-    dpaudit bound d1.npy d2.npy --epsilon 1 --delta 1e-5
-    dpaudit bound draws.csv --arm input --epsilon 1
-    dpaudit bound --guesses 1000 100 75 --epsilon 1
     """
     stdout = ctx.with_resource(set_apart())
     settings = given_settings(ctx, flags)
     claim = _claim(settings.pop("claim", {}))
-    if json_file is not None and json_file != STDOUT:
-        check_writable(json_file, files)
-    report = sys.stderr if json_file == STDOUT else stdout
+    if json is not None and json != STDOUT:
+        check_writable(json, files)
+    report = sys.stderr if json == STDOUT else stdout
     printer = Printer(quiet=quiet, verbose=verbose, to=report)
     if guesses:
         _check_lone(arm=arm, scores=scores, bound=bound, seed=settings.get("seed"))
@@ -116,7 +110,7 @@ def bound(
         more = {**settings, "bound": bound, "scores_only": scores}
         result = _of_draws(files, arm, {**more, "claim": claim})
     printer.show(result)
-    results = Results(json_file, stdout)
+    results = Results(json, stdout)
     results.add(result)
     results.finish()
     return exit_codes.of_result(result)

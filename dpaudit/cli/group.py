@@ -15,7 +15,7 @@ import click
 
 from dpaudit.cli import exit_codes
 from dpaudit.cli.process.streams import OutputError, abandon_output
-from dpaudit.errors import DpauditError, UsageError, did_you_mean, nearest
+from dpaudit.errors import DpauditError, Name, UsageError, did_you_mean, nearest
 
 DEBUG = "dpaudit.debug"
 
@@ -177,9 +177,9 @@ def exit_code(error: Exception) -> int:
 
 def describe_error(error: Exception) -> str:
     """Return an error in one line: of the user's, of the machine, or a bug of the program."""
-    text = " ".join(str(error).split())
     if isinstance(error, DpauditError):
-        return f"error: {text}"
+        return f"error: {' '.join(_as_typed(error).split())}"
+    text = " ".join(str(error).split())
     if isinstance(error, FileNotFoundError) and _is_nowhere():
         return "error: the working directory is not there any more; change to one that is"
     if isinstance(error, OSError) and error.strerror:
@@ -194,6 +194,15 @@ def describe_error(error: Exception) -> str:
         return f"error: {reason} (is memory short, or the installation not whole?)"
     kind = type(error).__name__
     return f"internal error: {kind}: {text} (this is a bug in dpaudit; --debug shows the traceback)"
+
+
+def _as_typed(error: DpauditError) -> str:
+    """Return a message with options spelled as flags, where no file named them."""
+    if not any(isinstance(part, Name) for part in error.parts):
+        return str(error)
+    from dpaudit.auditing.options import flag_of
+
+    return "".join(error.spelled(flag_of))
 
 
 def _is_nowhere() -> bool:

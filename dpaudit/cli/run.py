@@ -16,8 +16,8 @@ from dpaudit.cli import exit_codes
 from dpaudit.cli.batch import Outcome, auditing, run_batch, run_one
 from dpaudit.cli.files import check_writable
 from dpaudit.cli.flags import audit_flags, given_settings, missing_parameters
-from dpaudit.cli.group import DEBUG, debug_option
-from dpaudit.cli.options import option
+from dpaudit.cli.group import DEBUG
+from dpaudit.cli.options import SectionedCommand
 from dpaudit.cli.output import Printer
 from dpaudit.cli.process.interruption import Requests
 from dpaudit.cli.process.streams import OutputError, set_apart
@@ -30,41 +30,25 @@ from dpaudit.wording import counted
 _CONFIGURATIONS = (".yaml", ".yml")
 
 
-@click.command(short_help="Audit a mechanism, or all audits of configuration files.")
+@click.command(
+    cls=SectionedCommand,
+    short_help="Audit a mechanism, or all audits of configuration files.",
+    epilog="""\b
+Examples:
+  dpaudit run mechanisms.laplace:laplace --d1 0 --d2 1 --epsilon 1
+  dpaudit run configs/quickstart.yaml --samples 1e5 -k laplace
+
+docs/options.md lists all options, as flags, keys of files and keywords of Python.""",
+)
 @click.argument("targets", nargs=-1, metavar="TARGET|FILE.yaml...")
 @audit_flags
-@option(
-    "-k",
-    "pattern",
-    metavar="PATTERN",
-    help="Only audits whose name contains this; 'not PATTERN': all others.",
-)
-@option(
-    "--json",
-    "json_file",
-    metavar="FILE",
-    help="Write the results here, complete enough "
-    "to be rechecked by dpaudit report; '-': standard output, the report to stderr.",
-)
-@option(
-    "--journal",
-    metavar="DIR",
-    help="Keep here, in a file for each audit, all that is drawn, so that a run that is cut short "
-    "can go on.",
-)
-@option(
-    "--resume", is_flag=True, is_eager=True, help="Go on with the journals that are in --journal."
-)
-@option("-q", "--quiet", is_flag=True, help="One line for each audit, no progress.")
-@option("-v", "--verbose", count=True, help="Every pair of inputs, and how the result came about.")
-@debug_option
 @click.pass_context
 def run(
     ctx: click.Context,
     /,
     targets: tuple[str, ...],
     pattern: str | None,
-    json_file: str | None,
+    json: str | None,
     journal: str | None,
     resume: bool,
     quiet: bool,
@@ -73,10 +57,6 @@ def run(
 ) -> int:
     """Audit a mechanism, named as package.module:function or path/to/file.py:function, or all
     audits of configuration files, whose values the flags override.
-
-    \b
-    dpaudit run mechanisms.laplace:laplace --d1 0 --d2 1 --epsilon 1
-    dpaudit run configs/quickstart.yaml --samples 1e5 -k laplace
     """
     stdout = ctx.with_resource(set_apart())
     settings = given_settings(ctx, flags)
@@ -84,14 +64,14 @@ def run(
         raise click.MissingParameter(ctx=ctx, param=ctx.command.params[0])
     specs = _selected(_requested(targets, settings), pattern)
     specs = _journaled(specs, journal, resume, settings.get("seed"))
-    if json_file is not None and json_file != STDOUT:
-        check_writable(json_file, targets)
+    if json is not None and json != STDOUT:
+        check_writable(json, targets)
     if not specs:
         click.echo(f"no audit's name matches -k {pattern!r}", err=True)
         return exit_codes.NOTHING_MATCHED
-    report = sys.stderr if json_file == STDOUT else stdout
+    report = sys.stderr if json == STDOUT else stdout
     printer = Printer(quiet=quiet, verbose=verbose, to=report)
-    results = Results(json_file, stdout)
+    results = Results(json, stdout)
     session = _Session(specs, printer, results, is_single=not _are_files(targets))
     return session.run(debug=ctx.meta.get(DEBUG, False))
 

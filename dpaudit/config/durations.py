@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from dpaudit.errors import ConfigurationError
+from dpaudit.errors import ConfigurationError, Name
 
 _UNITS = {"ms": 0.001, "": 1.0, "s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0}
 
@@ -15,5 +15,6 @@ def parse_duration(value: float | str, key: str = "time") -> float:
         return float(value)
     match = re.fullmatch(r"\s*(\d+\.?\d*|\.\d+)\s*([a-z]*)\s*", value)
     if match is None or match[2] not in _UNITS:
-        raise ConfigurationError(f"{key}={value!r} must be a duration such as 30s, 2m or 1h")
+        why = f"={value!r} must be a duration such as 30s, 2m or 1h"
+        raise ConfigurationError(Name(key), why)
     return float(match[1]) * _UNITS[match[2]]

@@ -7,21 +7,18 @@ from collections.abc import Collection, Iterator, Mapping
 from functools import partial
 from typing import Any
 
-from msgspec import Struct
-
 from dpaudit.auditing.spec import AuditSpec
 from dpaudit.config.building import default_name, located_spec
 from dpaudit.config.curves import with_curve
 from dpaudit.config.matrix import expand
 from dpaudit.config.problems import Path, problem, reported
 from dpaudit.config.schema import (
+    FILE_KEYS,
+    PAIR_KEYS,
+    TARGET_KEYS,
     VERSION,
-    ConfigurationFile,
-    PairSettings,
-    TargetSettings,
     check_audit_keys,
     check_keys,
-    key_names,
 )
 from dpaudit.config.targets import PROCESS, PYTHONIC, SINGLE_TARGET
 from dpaudit.errors import ConfigurationError, DatasetError
@@ -34,7 +31,7 @@ _MERGED = ("claim", "params")
 # The deepest path a message points at: audits, 0, pairs, 0, adjacency.
 _DEPTH = 6
 _LISTS = (("audits",), ("pairs",), ("compose",))
-_ENTRIES: Mapping[str, type[Struct]] = {"pairs": PairSettings, "compose": TargetSettings}
+_ENTRIES = {"pairs": PAIR_KEYS, "compose": TARGET_KEYS}
 
 # Two ways to say one thing: what is given for an audit displaces the other way among the defaults.
 _ALTERNATIVES = (
@@ -111,7 +108,8 @@ class _Document:
         locate = partial(self.locate_in, index, flags=overrides)
         with reported(locate):
             audits = list(with_curve(_overridden(settings, overrides)))
-        return [located_spec(one, locate, self.path.parent) for one in audits]
+        flags = {*overrides, *overrides.get("claim", ())}
+        return [located_spec(one, locate, self.path.parent, flags) for one in audits]
 
 
 def _read(path: pathlib.Path) -> str:
@@ -147,7 +145,7 @@ def _check_file(content: Any) -> None:
         raise problem((), "the file is empty; it needs version: 1 and audits:")
     if not isinstance(content, Mapping):
         raise problem((), "the file must be a mapping with version: 1 and audits:")
-    check_keys(content, key_names(ConfigurationFile))
+    check_keys(content, FILE_KEYS)
     if "version" not in content:
         raise problem((), f"the file has no version; start it with version: {VERSION}")
     if content["version"] != VERSION or isinstance(content["version"], bool):
@@ -172,11 +170,11 @@ def _check_audit(settings: Any, path: Path) -> None:
     if not isinstance(settings, Mapping):
         raise problem(path, f"{settings!r} must be a mapping with keys such as mechanism and claim")
     check_audit_keys(settings, path)
-    for key, kind in _ENTRIES.items():
+    for key, known in _ENTRIES.items():
         entries = settings.get(key)
         for index, entry in enumerate(entries if isinstance(entries, list) else []):
             if isinstance(entry, Mapping):
-                check_keys(entry, key_names(kind), (*path, key, index))
+                check_keys(entry, known, (*path, key, index))
 
 
 def _audits(document: _Document) -> Iterator[tuple[int, dict[str, Any]]]:

@@ -8,8 +8,8 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from dpaudit.auditing.options import REFERENCE
 from dpaudit.config.problems import Path, problem
-from dpaudit.config.schema import REFERENCE
 from dpaudit.errors import did_you_mean
 from dpaudit.wording import shortened
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 
-from dpaudit.errors import ConfigurationError, DpauditError
+from dpaudit.errors import ConfigurationError, DpauditError, Name
 
 # Keys and list indices from the audit down, e.g. ("claim", "epsilon").
 Path = tuple[str | int, ...]
@@ -21,9 +21,14 @@ class PlacedError(Exception):
         self.error = error
 
 
-def problem(path: Path, message: str) -> PlacedError:
+def problem(path: Path, *parts: str) -> PlacedError:
     """Return a ConfigurationError at a path."""
-    return PlacedError(path, ConfigurationError(message))
+    return PlacedError(path, ConfigurationError(*parts))
+
+
+def refusal(path: Path, why: str) -> PlacedError:
+    """Return a ConfigurationError whose message begins with the option that it is about."""
+    return problem(path, Name(path[-1]), why)
 
 
 @contextmanager
@@ -36,10 +41,13 @@ def about(*path: str | int) -> Iterator[None]:
 
 
 @contextmanager
-def reported(locate: Locate) -> Iterator[None]:
-    """Raise problems as plain errors of their own type, with their place in front."""
+def reported(locate: Locate, flags: Collection[str] = ()) -> Iterator[None]:
+    """Raise problems as plain errors of their own type, with their place in front.
+
+    flags: options that no file is to blame for; the command line spells them as it has them.
+    """
     try:
         yield
     except PlacedError as found:
-        error = type(found.error)(f"{locate(found.path)}{found.error}")
-        raise error from found.error.__cause__
+        parts = found.error.spelled(lambda name: name if name in flags else str(name))
+        raise type(found.error)(locate(found.path), *parts) from found.error.__cause__

@@ -7,15 +7,12 @@ import pathlib
 import re
 import shlex
 import shutil
+from collections.abc import Mapping
 from typing import Any
 
-import msgspec
-from msgspec import UNSET, UnsetType
-
 from dpaudit.config.durations import parse_duration
-from dpaudit.config.problems import Path, about, problem
-from dpaudit.config.schema import AuditSettings, TargetSettings
-from dpaudit.errors import ConfigurationError
+from dpaudit.config.problems import Path, about, problem, refusal
+from dpaudit.errors import ConfigurationError, Name
 from dpaudit.import_path import located
 from dpaudit.inputs.files import near_file
 from dpaudit.inputs.values import written
@@ -29,6 +26,7 @@ from dpaudit.targets.target import (
 )
 
 Folder = pathlib.Path | None
+Settings = Mapping[str, Any]
 
 # What a process of its own may take; and which one it is.
 _LIMITS = ("timeout", "memory_limit")
@@ -42,20 +40,21 @@ _SIZES = {"": 1, "B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12}
 _SIZES |= {"KIB": 2**10, "MIB": 2**20, "GIB": 2**30, "TIB": 2**40}
 
 
-def target_of(given: AuditSettings, base: Folder) -> SingleTarget | ComposedTarget:
+def target_of(given: Settings, base: Folder) -> SingleTarget | ComposedTarget:
     """Return what an audit's keys name. base: where files are looked for, after the working
     directory. Raises a PlacedError."""
-    if isinstance(given.compose, UnsetType):
+    if "compose" not in given:
         return _single(given, base, ())
     for key in SINGLE_TARGET:
-        if getattr(given, key) is not UNSET:
+        if key in given:
             remedy = "give one of them" if key == "mechanism" else "give it in the entries"
-            raise problem((key,), f"an audit with compose has no {key} of its own; {remedy}")
+            why = f" of its own; {remedy}"
+            raise problem((key,), "an audit with compose has no ", Name(key), why)
     parts = [
         _single(_entry(one, given), base, ("compose", place))
-        for place, one in enumerate(given.compose)
+        for place, one in enumerate(given["compose"])
     ]
-    return ComposedTarget(parts=tuple(parts), post_process=_function(given.post_process, base))
+    return ComposedTarget(parts=tuple(parts), post_process=_function(given, base))
 
 
 def parse_size(value: int | str) -> int:
@@ -65,39 +64,37 @@ def parse_size(value: int | str) -> int:
     match = re.fullmatch(r"\s*(\d+\.?\d*|\.\d+)\s*([a-zA-Z]*)\s*", value)
     unit = None if match is None else _SIZES.get(match[2].upper())
     if match is None or unit is None:
-        raise ConfigurationError(f"memory_limit={value!r} must be a size such as 512MB or 2GiB")
+        why = f"={value!r} must be a size such as 512MB or 2GiB"
+        raise ConfigurationError(Name("memory_limit"), why)
     return int(float(match[1]) * unit)
 
 
-def _entry(entry: TargetSettings | str, audit: AuditSettings) -> TargetSettings:
+def _entry(entry: Settings | str, audit: Settings) -> Settings:
     """Return an entry of compose; what it does not say of its process, the audit says."""
-    settings = TargetSettings(mechanism=entry) if isinstance(entry, str) else entry
-    inherited = _LIMITS if settings.command is not UNSET else (*PROCESS, *_LIMITS)
-    said = {key: getattr(audit, key) for key in inherited if getattr(settings, key) is UNSET}
-    return msgspec.structs.replace(settings, **said)
+    settings = {"mechanism": entry} if isinstance(entry, str) else entry
+    inherited = _LIMITS if "command" in settings else (*PROCESS, *_LIMITS)
+    return {**{key: audit[key] for key in inherited if key in audit}, **settings}
 
 
-def _single(given: TargetSettings, base: Folder, path: Path) -> SingleTarget:
+def _single(given: Settings, base: Folder, path: Path) -> SingleTarget:
     limits = _limits(given, path)
-    if not isinstance(given.command, UnsetType):
-        return _command(given, given.command, limits, base, path)
+    if "command" in given:
+        return _command(given, limits, base, path)
     target = _imported(given, base, path)
-    python = None if isinstance(given.python, UnsetType) else _python(given.python, base, path)
-    if python is not None and given.isolate is False:
+    python = _python(given["python"], base, path) if "python" in given else None
+    if python is not None and given.get("isolate") is False:
         raise problem((*path, "isolate"), "python runs in a process of its own; leave out isolate")
-    if python is not None or given.isolate is True:
+    if python is not None or given.get("isolate"):
         return IsolatedTarget(target=target, python=python, limits=limits)
     for key in _LIMITS:
-        if getattr(given, key) is not UNSET:
-            raise problem(
-                (*path, key),
-                f"{key} is for a process of its own; give isolate: true (--isolate) as well",
-            )
+        if key in given:
+            why = " is for a process of its own; give isolate: true (--isolate) as well"
+            raise refusal((*path, key), why)
     return target
 
 
-def _limits(given: TargetSettings, path: Path) -> Limits:
-    timeout, memory = _or_none(given.timeout), _or_none(given.memory_limit)
+def _limits(given: Settings, path: Path) -> Limits:
+    timeout, memory = given.get("timeout"), given.get("memory_limit")
     if timeout is not None:
         with about(*path, "timeout"):
             timeout = parse_duration(timeout, "timeout")
@@ -109,24 +106,20 @@ def _limits(given: TargetSettings, path: Path) -> Limits:
     return Limits(timeout=timeout, memory=memory)
 
 
-def _command(
-    given: TargetSettings, command: list[str] | str, limits: Limits, base: Folder, path: Path
-) -> CommandTarget:
+def _command(given: Settings, limits: Limits, base: Folder, path: Path) -> CommandTarget:
     for key in (*PYTHONIC, "python"):
-        if getattr(given, key) is not UNSET:
-            raise problem((*path, key), f"a command has no {key}; leave out one of them")
-    if given.isolate is False:
+        if key in given:
+            raise problem((*path, key), "a command has no ", Name(key), "; leave out one of them")
+    if given.get("isolate") is False:
         raise problem((*path, "isolate"), "a command is a process of its own; leave out isolate")
-    batch = _or_none(given.batch_arg)
+    batch = given.get("batch_arg")
     if batch not in (None, "none", "size"):
-        raise problem(
-            (*path, "batch_arg"),
-            f"batch_arg={batch!r} must be size or none for a command, whose requests have a size",
-        )
+        why = f"={batch!r} must be size or none for a command, whose requests have a size"
+        raise refusal((*path, "batch_arg"), why)
     return CommandTarget(
-        words=_words(command, base, path),
+        words=_words(given["command"], base, path),
         is_batch=None if batch is None else batch == "size",
-        post_process=_function(given.post_process, base),
+        post_process=_function(given, base),
         limits=limits,
     )
 
@@ -136,9 +129,10 @@ def _words(command: list[str] | str, base: Folder, path: Path) -> tuple[str, ...
         try:
             words = shlex.split(command) if isinstance(command, str) else command
         except ValueError as error:
-            raise ConfigurationError(f"command={command!r} cannot be read: {error}") from None
+            why = f"={command!r} cannot be read: {error}"
+            raise ConfigurationError(Name("command"), why) from None
         if not words or not words[0]:
-            raise ConfigurationError(f"command={command!r} names no program")
+            raise ConfigurationError(Name("command"), f"={command!r} names no program")
         return (_program(words[0], base, "command"), *words[1:])
 
 
@@ -167,20 +161,20 @@ def _program(name: str, base: Folder, key: str) -> str:
     return found
 
 
-def _imported(given: TargetSettings, base: Folder, path: Path) -> ImportedTarget:
-    if isinstance(given.mechanism, UnsetType):
+def _imported(given: Settings, base: Folder, path: Path) -> ImportedTarget:
+    if "mechanism" not in given:
         what = "an entry of compose" if path else "the audit"
         raise problem(path, f"{what} has no mechanism; give its import path, package.module:attr")
     return ImportedTarget(
-        path=located(given.mechanism, base),
-        init=_arguments("init", _or_none(given.init), base, path),
-        call=_or_none(given.call),
-        factory=bool(_or_none(given.factory)),
-        params=_arguments("params", _or_none(given.params) or {}, base, path),
-        batch_arg=_or_none(given.batch_arg),
-        data_arg=_or_none(given.data_arg),
-        rng_arg=_or_none(given.rng_arg),
-        post_process=_function(given.post_process, base),
+        path=located(given["mechanism"], base),
+        init=_arguments("init", given.get("init"), base, path),
+        call=given.get("call"),
+        factory=bool(given.get("factory")),
+        params=_arguments("params", given.get("params", {}), base, path),
+        batch_arg=given.get("batch_arg"),
+        data_arg=given.get("data_arg"),
+        rng_arg=given.get("rng_arg"),
+        post_process=_function(given, base),
     )
 
 
@@ -192,9 +186,5 @@ def _arguments(key: str, given: Any, base: Folder, path: Path) -> Any:
         return written(given, base)
 
 
-def _function(path: str | UnsetType, base: Folder) -> str | None:
-    return None if isinstance(path, UnsetType) else located(path, base)
-
-
-def _or_none(value: Any) -> Any:
-    return None if isinstance(value, UnsetType) else value
+def _function(given: Settings, base: Folder) -> str | None:
+    return located(given["post_process"], base) if "post_process" in given else None

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from dpaudit.errors import DatasetError, did_you_mean
+from dpaudit.errors import DatasetError, Name, did_you_mean
 from dpaudit.wording import counted
 
 NOT_STATED = "not stated"
@@ -45,8 +45,9 @@ class Adjacency:
     def __post_init__(self) -> None:
         if self.kind not in ADJACENCY_KINDS:
             raise DatasetError(
-                f"adjacency={self.kind!r} is not known; known: {', '.join(ADJACENCY_KINDS)}."
-                + did_you_mean(self.kind, ADJACENCY_KINDS)
+                Name("adjacency"),
+                f"={self.kind!r} is not known; known: {', '.join(ADJACENCY_KINDS)}."
+                + did_you_mean(self.kind, ADJACENCY_KINDS),
             )
         if not 0 < self.distance < math.inf:
             raise DatasetError(f"adjacency distance={self.distance!r} must be finite and above 0")
@@ -82,7 +83,8 @@ def parse_adjacency(value: Any) -> Adjacency | None:
     if isinstance(value, Mapping) and len(value) == 1:
         return _adjacency(*next(iter(value.items())))
     raise DatasetError(
-        f"adjacency={value!r} is not known; write add-remove, replace, or a distance as l1:1"
+        Name("adjacency"),
+        f"={value!r} is not known; write add-remove, replace, or a distance as l1:1",
     )
 
 
@@ -159,7 +161,7 @@ def _adjacency(kind: Any, distance: Any) -> Adjacency:
             raise DatasetError(f"adjacency {kind} takes no distance, not {distance!r}")
         return Adjacency(str(kind))
     if distance is None:
-        raise DatasetError(f"adjacency={kind!r} needs a distance; write {kind}:1")
+        raise DatasetError(Name("adjacency"), f"={kind!r} needs a distance; write {kind}:1")
     if isinstance(distance, bool):
         raise DatasetError(f"adjacency {kind} distance={distance!r} must be a number")
     try:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from numbers import Integral
 from typing import Any
 
-from dpaudit.errors import TargetError
+from dpaudit.errors import Name, TargetError
 from dpaudit.outcomes.reading.lengths import MOST as MOST_RUNS
 from dpaudit.wording import shown
 
@@ -105,9 +105,10 @@ class Limits:
 
     def __post_init__(self) -> None:
         if self.timeout is not None and not 0 < self.timeout < math.inf:
-            raise TargetError(f"timeout={self.timeout!r} must be above 0 seconds, and finite")
+            why = f"={self.timeout!r} must be above 0 seconds, and finite"
+            raise TargetError(Name("timeout"), why)
         if self.memory is not None and self.memory <= 0:
-            raise TargetError(f"memory_limit={self.memory!r} must be above 0 bytes")
+            raise TargetError(Name("memory_limit"), f"={self.memory!r} must be above 0 bytes")
 
     def doubts(self) -> str:
         """Return what to think of when a process does not start: of its memory, or of nothing."""
@@ -173,11 +174,13 @@ class RepeatedTarget:
 
     def __post_init__(self) -> None:
         if not _is_whole(self.times) or self.times < 2:
-            raise TargetError(f"repeat={self.times!r} must be a whole number of runs, at least 1")
+            why = f"={self.times!r} must be a whole number of runs, at least 1"
+            raise TargetError(Name("repeat"), why)
         if self.times > MOST_RUNS:
             raise TargetError(
-                f"repeat={self.times:,} is too many: an output may have {MOST_RUNS:,} entries, and "
-                f"each run is one; give at most {MOST_RUNS:,}"
+                Name("repeat"),
+                f"={self.times:,} is too many: an output may have {MOST_RUNS:,} entries, and "
+                f"each run is one; give at most {MOST_RUNS:,}",
             )
 
     @property

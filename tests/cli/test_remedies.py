@@ -136,7 +136,7 @@ REFUSED: dict[str, tuple[tuple[str, ...], str]] = {
     ),
     "samples and time": (
         ("m.py:laplace", *ASKED, "--time", "1s"),
-        "give either samples or time, not both",
+        "give either --samples or --time, not both",
     ),
     "many runs": (
         ("m.py:laplace", *ASKED, "--repeat", "200000"),

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from itertools import accumulate
 from typing import Any
 
+from dpaudit.auditing.options import MINIMUM_SAMPLES
 from dpaudit.auditing.schedule import (
     Limits,
     Plan,
@@ -14,7 +15,6 @@ from dpaudit.auditing.schedule import (
     settles_at,
     wants_refit,
 )
-from dpaudit.auditing.spec import MINIMUM_SAMPLES
 from dpaudit.certificates.replay import first_refuted
 from dpaudit.certificates.result import Block, Certificate, Schedule
 from dpaudit.claims import PrivacyClaim

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from importlib import import_module
 from typing import TYPE_CHECKING, Protocol
 
-from dpaudit.errors import UsageError, did_you_mean
+from dpaudit.errors import Name, UsageError, did_you_mean
 
 if TYPE_CHECKING:
     from concurrent.futures import Executor
@@ -66,12 +66,14 @@ def check_executor(executor: Executor | str | None, workers: int) -> None:
     name, separator, address = executor.partition("://")
     if name not in EXECUTORS:
         raise UsageError(
-            f"executor={executor!r} is not known; known: {', '.join(EXECUTORS)}, "
-            f"{_AFAR[0]}://host:8786.{did_you_mean(name, EXECUTORS)}"
+            Name("executor"),
+            f"={executor!r} is not known; known: {', '.join(EXECUTORS)}, "
+            f"{_AFAR[0]}://host:8786.{did_you_mean(name, EXECUTORS)}",
         )
     if separator and (name not in _AFAR or not address):
         example = f"{_AFAR[0]}://host:8786"
-        raise UsageError(f"executor={executor!r} has no place to be; give {name}, or {example}")
+        why = f"={executor!r} has no place to be; give {name}, or {example}"
+        raise UsageError(Name("executor"), why)
     _check_workers(executor, name, address, workers)
 
 
@@ -104,12 +106,19 @@ def drawing(executor: Executor | str | None, setup: Setup) -> Iterator[Draws]:
 def _check_workers(executor: str, name: str, address: str, workers: int) -> None:
     if name == "serial" and workers > 1:
         raise UsageError(
-            f"executor={executor!r} draws in this process; for workers={workers} give processes"
+            Name("executor"),
+            f"={executor!r} draws in this process; for ",
+            Name("workers"),
+            f"={workers} give processes",
         )
     if address and workers > 1:
         raise UsageError(
-            f"workers={workers} with executor={executor!r}: how many workers there are is decided "
-            "where they are started; leave workers out"
+            Name("workers"),
+            f"={workers} with ",
+            Name("executor"),
+            f"={executor!r}: how many workers there are is decided where they are started; leave ",
+            Name("workers"),
+            " out",
         )
 
 

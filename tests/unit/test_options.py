@@ -1,0 +1,120 @@
+"""One table of options: what comes of it agrees, and errors spell an option as it was written."""
+
+from __future__ import annotations
+
+import inspect
+from dataclasses import fields
+from pathlib import Path
+from typing import Any
+
+import click
+import pytest
+
+import dpaudit
+from dpaudit.api import MoreOptions
+from dpaudit.auditing.options import DEFAULTS, OPTIONS, flag_of, owned
+from dpaudit.auditing.spec import AuditSpec
+from dpaudit.cli.bound import bound
+from dpaudit.cli.run import run
+from dpaudit.config import build_spec, load_config
+from dpaudit.errors import UsageError
+
+SECTIONS = ["Usual", "What to audit", "Claim", "Budget", "Processes", "Attacks", "Output"]
+SETTINGS: dict[str, Any] = {"mechanism": "m:f", "d1": 0, "d2": 1, "claim": {"epsilon": 1}}
+
+
+def _help(command: click.Command) -> str:
+    context = click.Context(command, info_name="x", max_content_width=80, terminal_width=80)
+    return command.get_help(context)
+
+
+def test_every_flag_of_run_is_an_option_and_the_other_way_round() -> None:
+    flags = {one.opts[-1] for one in run.params if isinstance(one, click.Option)}
+    assert flags == {one.flag for one in OPTIONS.values() if one.flag}
+
+
+def test_fields_of_an_audit_have_the_defaults_of_the_table() -> None:
+    needed = ("name", "pairs", "claim")
+    found = {one.name: one.default for one in fields(AuditSpec) if one.name in DEFAULTS}
+    assert found == {name: found[name] if name in needed else DEFAULTS[name] for name in found}
+    assert {one.name for one in owned("audit")} <= set(found)
+
+
+def test_keywords_of_python_are_options() -> None:
+    parameters = inspect.signature(dpaudit.audit).parameters
+    spelled_out = {name: one.default for name, one in parameters.items() if name in DEFAULTS}
+    assert set(parameters) - set(spelled_out) == {"on_progress", "more"}
+    assert set(MoreOptions.__annotations__) <= set(OPTIONS)
+    assert not set(MoreOptions.__annotations__) & set(spelled_out)
+    for name in ("params", "samples", "time", "confidence", "seed", "workers"):
+        assert spelled_out[name] == DEFAULTS[name]
+    only_in_files = {"expect"}
+    assert {one.name for one in owned("audit")} - only_in_files <= {
+        *spelled_out,
+        *MoreOptions.__annotations__,
+    }
+
+
+@pytest.mark.parametrize("command", [run, bound])
+def test_help_has_sections_and_examples_at_the_end(command: click.Command) -> None:
+    text = _help(command)
+    titles = [line[:-1] for line in text.splitlines() if line.endswith(":") and line[0] != " "]
+    assert titles[0] == "Usual options"
+    assert [title for title in SECTIONS if title in titles] == titles[1:]
+    assert text.index("Examples:") > text.index("--debug")
+
+
+def test_the_ten_usual_options_come_first() -> None:
+    usual = _help(run).partition("Usual options:")[2].partition("What to audit:")[0]
+    flags = [line.split()[0] for line in usual.splitlines() if line.startswith("  --")]
+    assert flags == [
+        *("--d1", "--d2", "--param", "--epsilon", "--delta"),
+        *("--samples", "--time", "--confidence", "--seed", "--json"),
+    ]
+    assert "Default: 0." in usual
+
+
+def test_a_message_spells_an_option_as_it_was_written(tmp_path: Path) -> None:
+    file = tmp_path / "audits.yaml"
+    file.write_text("version: 1\naudits:\n  - {mechanism: m:f, d1: 0, d2: 1, claim: {epsilon: 1},\n"
+                    "     floating_point: true}\n")  # fmt: skip
+    with pytest.raises(UsageError) as from_flags:
+        build_spec({**SETTINGS, "floating_point": True, "exact": True})
+    with pytest.raises(UsageError) as from_both:
+        load_config(file, {"exact": True})
+    with pytest.raises(UsageError) as from_python:
+        dpaudit.audit(abs, 0, 1, dpaudit.PureDP(1), floating_point=True, exact=True)
+    ending = "makes none; give one of them"
+    flags, both, python = (
+        "".join(one.value.spelled(flag_of)) for one in (from_flags, from_both, from_python)
+    )
+    assert flags == f"--floating-point looks at draws, and --exact {ending}"
+    assert both == f"{file}:4: floating_point looks at draws, and --exact {ending}"
+    assert str(from_python.value) == f"floating_point looks at draws, and exact {ending}"
+    assert python == flags  # a keyword, until somebody knows that it was a flag
+
+
+def test_a_mistyped_keyword_is_refused() -> None:
+    mistyped: Any = {"sampels": 5_000}
+    with pytest.raises(TypeError, match=r"argument 'sampels'. Did you mean 'samples'\?"):
+        dpaudit.audit(abs, 0, 1, dpaudit.PureDP(1), **mistyped)
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "message"),
+    [
+        ("samples", 999, "samples=999 is too few to certify anything; give at least 1,000"),
+        ("samples", 10**30, "samples=1.00e+30 is more than can be counted exactly"),
+        ("samples", True, "samples=True must be an integer"),
+        ("time", 0, "time=0 must be above 0 seconds, and finite"),
+        ("confidence", 1, "confidence=1 must lie in (0, 1), e.g. 0.99"),
+        ("seed", -1, "seed=-1 must be an integer, at least 0"),
+        ("workers", 0, "workers=0 must be at least 1"),
+        ("bound", "gamme", "bound='gamme' is not known; known: game, clopper-pearson. Did you"),
+        ("range", (), "range=() must list at least two outputs"),
+    ],
+)
+def test_values_that_no_audit_can_have(name: str, value: Any, message: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        OPTIONS[name].verify(value)
+    assert str(caught.value).startswith(message)
