@@ -2,84 +2,58 @@
 
 `audit` is the one function most callers need; `bound` audits draws made elsewhere. Names are
 imported when they are first used, so that importing the package has no side effect and costs
-nothing.
+nothing. The definitions that can be claimed are public here by being registered.
 """
 
 from __future__ import annotations
 
 from importlib import import_module
 
-from dpaudit.version import __version__
+from dpaudit.version import __version__ as __version__
 
 TYPE_CHECKING = False  # spares the import of typing
 if TYPE_CHECKING:
     from typing import Any
 
-    from dpaudit.api import audit, bound, bound_guesses
-    from dpaudit.certificates.result import AuditResult, Certificate, Progress, Verdict
-    from dpaudit.claims import (
-        ApproximateDP,
-        ComputationalDP,
-        FunctionalDP,
-        GaussianDP,
-        PrivacyClaim,
-        ProbabilisticDP,
-        PureDP,
-        RenyiDP,
-        TotalVariation,
-        ZeroConcentratedDP,
-    )
-    from dpaudit.errors import DpauditError, MechanismError, UsageError
-
-__all__ = [
-    "ApproximateDP",
-    "AuditResult",
-    "Certificate",
-    "ComputationalDP",
-    "DpauditError",
-    "FunctionalDP",
-    "GaussianDP",
-    "MechanismError",
-    "PrivacyClaim",
-    "ProbabilisticDP",
-    "Progress",
-    "PureDP",
-    "RenyiDP",
-    "TotalVariation",
-    "UsageError",
-    "Verdict",
-    "ZeroConcentratedDP",
-    "__version__",
-    "audit",
-    "bound",
-    "bound_guesses",
-]
+    from dpaudit.api import audit as audit
+    from dpaudit.api import bound as bound
+    from dpaudit.api import bound_guesses as bound_guesses
+    from dpaudit.certificates.result import AuditResult as AuditResult
+    from dpaudit.certificates.result import Certificate as Certificate
+    from dpaudit.certificates.result import Progress as Progress
+    from dpaudit.certificates.result import Verdict as Verdict
+    from dpaudit.claims.base import PrivacyClaim as PrivacyClaim
+    from dpaudit.claims.definitions import *  # noqa: F403
+    from dpaudit.errors import DpauditError as DpauditError
+    from dpaudit.errors import MechanismError as MechanismError
+    from dpaudit.errors import UsageError as UsageError
 
 _HOMES = {
     "dpaudit.api": ("audit", "bound", "bound_guesses"),
     "dpaudit.certificates.result": ("AuditResult", "Certificate", "Progress", "Verdict"),
-    "dpaudit.claims": (
-        "ApproximateDP",
-        "ComputationalDP",
-        "FunctionalDP",
-        "GaussianDP",
-        "PrivacyClaim",
-        "ProbabilisticDP",
-        "PureDP",
-        "RenyiDP",
-        "TotalVariation",
-        "ZeroConcentratedDP",
-    ),
+    "dpaudit.claims.base": ("PrivacyClaim",),
     "dpaudit.errors": ("DpauditError", "MechanismError", "UsageError"),
 }
 
 
 def __getattr__(name: str) -> Any:
+    if name == "__all__":
+        others = [one for names in _HOMES.values() for one in names]
+        return sorted([*others, *_definitions(), "__version__"])
     for home, names in _HOMES.items():
         if name in names:
             return getattr(import_module(home), name)
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    # `from dpaudit import cli` asks here first; only classes can be definitions.
+    found = _definitions().get(name) if name[:1].isupper() else None
+    if found is None:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return found
 
 
 def __dir__() -> list[str]:
-    return sorted([*globals(), *__all__])
+    return sorted([*globals(), *__getattr__("__all__")])
+
+
+def _definitions() -> dict[str, Any]:
+    registry = import_module("dpaudit.claims.registry")
+    return {one.__name__: one for one in registry.DEFINITIONS.values()}

@@ -10,7 +10,7 @@ from dpaudit.auditing.options import DEFAULTS, OPTIONS, Expectation
 from dpaudit.auditing.underpowered import guessed_too_few
 from dpaudit.certificates.one_run_certificate import OneRunCertificate
 from dpaudit.certificates.result import AuditResult, Verdict
-from dpaudit.claims import ComputationalDP, PrivacyClaim, ProbabilisticDP
+from dpaudit.claims import PrivacyClaim
 from dpaudit.errors import UsageError
 from dpaudit.stats import one_run
 from dpaudit.stats.one_run import Guesses
@@ -93,10 +93,10 @@ def _about(count: int) -> str:
 
 
 def _check_claim(claim: PrivacyClaim) -> None:
-    if isinstance(claim, ProbabilisticDP):
+    if claim.counts_single_outputs:
         raise UsageError(
             "guesses say nothing of single outputs, which the probabilistic definition is about; "
             "claim the approximate one, which it implies"
         )
-    if isinstance(claim, ComputationalDP) and claim.adversary is not None:
+    if claim.adversary is not None:
         raise UsageError("guesses are the adversary's answers already; claim without adversary")

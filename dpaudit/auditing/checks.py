@@ -85,8 +85,7 @@ class DrawChecks:
     @property
     def _are_answers(self) -> bool:
         """Whether outcomes are what somebody says of outputs, who says None when unsure."""
-        adversary = getattr(self._spec.claim, "adversary", None)
-        return adversary is not None or self._spec.distinguisher is not None
+        return self._spec.claim.adversary is not None or self._spec.distinguisher is not None
 
     @property
     def _is_timed(self) -> bool:

@@ -23,7 +23,6 @@ from dpaudit.auditing.stated_laws import exact_certificates
 from dpaudit.auditing.underpowered import foreseen, too_few
 from dpaudit.certificates.exact_certificate import ExactCertificate
 from dpaudit.certificates.result import AuditResult, Certificate, Progress, Repeated, Verdict
-from dpaudit.claims import ComputationalDP
 from dpaudit.errors import MechanismError
 from dpaudit.inputs.pairs import check_pair, notes, stated
 from dpaudit.levels.candidate import Attack
@@ -299,7 +298,7 @@ def _make_sampler(spec: AuditSpec) -> Sampler:
         spec.pairs,
         spec.seed,
         fail_on_error=spec.on_error == "fail",
-        adversary=spec.claim.adversary if isinstance(spec.claim, ComputationalDP) else None,
+        adversary=spec.claim.adversary,
         distinguisher=spec.distinguisher,
         timing=spec.timing,
     )

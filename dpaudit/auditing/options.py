@@ -18,7 +18,7 @@ from typing import Annotated, Any, Literal, get_args
 
 from msgspec import Meta
 
-from dpaudit.claims import DEFINITIONS
+from dpaudit.claims import DEFINITIONS, parameters
 from dpaudit.errors import Name, UsageError, did_you_mean
 from dpaudit.inputs.datasets import FORMS
 
@@ -277,15 +277,11 @@ _TABLE = (
     _claimed("claim", Kind(dict[str, Any]),
         "A mapping such as {epsilon: 1, delta: 1e-5}: what is put to the test.", flag=None,
         unless="needed", more="configuration.md#claims"),
-    _parameter("epsilon", NUMBER, "The ε of the claim.", usual=True),
-    _parameter("delta", NUMBER, "The δ of the claim.", usual=True),
-    _parameter("mu", NUMBER, "The μ of a Gaussian claim."),
-    _parameter("sigma", NUMBER, "In place of μ: noise of this σ, sensitivity 1."),
-    _parameter("rho", NUMBER, "The ρ of a zCDP claim."),
-    _parameter("order", NUMBER, "The order of a Rényi claim."),
-    _parameter("tradeoff", PATH, "The f of an f-DP claim: the import path of a function."),
-    _parameter("adversary", PATH,
-        "For a computational claim: a function from an output to 1, 2 or None."),
+    *(
+        _parameter(one.name, NUMBER if one.type is float else PATH, one.help,
+            usual=one.name in ("epsilon", "delta"))
+        for one in parameters() if one.has_flag
+    ),
     _parameter("group", WHOLE, "The claim is for one record, the inputs differ in so many.",
         default=1),
     _parameter("definition", _choice(*DEFINITIONS), "What is claimed.",

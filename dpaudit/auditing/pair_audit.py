@@ -35,7 +35,6 @@ from dpaudit.certificates.result import (
     Stage,
 )
 from dpaudit.certificates.wealth import Wealth
-from dpaudit.claims import ProbabilisticDP
 from dpaudit.draws import FreshDraws, SelectionDraws, pool
 from dpaudit.errors import MechanismError
 from dpaudit.levels.candidate import Attack
@@ -274,7 +273,7 @@ class PairAudit:
         if not self._spec.floating_point:
             self._ignored += low_bits(selection.outcomes, "--floating-point")
         declared = None if self._range is None else self._range.keys
-        if not isinstance(self._claim, ProbabilisticDP):
+        if not self._claim.counts_single_outputs:
             return Measure(distinguisher, declared=declared)
         if not has_atoms(selection):
             self._warnings.append(CONTINUOUS)

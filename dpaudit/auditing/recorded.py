@@ -38,7 +38,7 @@ from dpaudit.certificates.result import (
     Recording,
     Verdict,
 )
-from dpaudit.claims import ComputationalDP, PrivacyClaim, ProbabilisticDP, ProfilePoint
+from dpaudit.claims import PrivacyClaim, ProfilePoint
 from dpaudit.draws import FreshDraws, SelectionDraws
 from dpaudit.errors import MechanismError, UsageError
 from dpaudit.levels.distinguisher import Distinguisher
@@ -110,7 +110,7 @@ class RecordedAudit:
     def __post_init__(self) -> None:
         OPTIONS["confidence"].verify(self.confidence)
         OPTIONS["seed"].verify(self.seed)
-        if isinstance(self.claim, ComputationalDP) and self.claim.adversary is not None:
+        if self.claim.adversary is not None:
             raise UsageError(
                 "recorded outputs are audited as they are, without an adversary; record its "
                 "answers (1, 2 or None) as the outputs"
@@ -372,7 +372,7 @@ class _Recorded:
 
     def _accuses(self, selection: SelectionDraws) -> bool:
         """Whether single outputs are certified, as the probabilistic definition wants it."""
-        if not isinstance(self._audit.claim, ProbabilisticDP):
+        if not self._audit.claim.counts_single_outputs:
             return False
         repeats = has_atoms(selection)
         self._warnings += [] if repeats else [CONTINUOUS]

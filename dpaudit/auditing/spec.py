@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from dpaudit.auditing.options import DEFAULTS, BoundMethod, Expectation, OnError, owned, refused
-from dpaudit.claims import PrivacyClaim, ProbabilisticDP, compose
+from dpaudit.claims import PrivacyClaim, compose
 from dpaudit.errors import ClaimError, Name, UsageError
 from dpaudit.inputs.pairs import NeighbouringPair
 from dpaudit.sampling.executors import check_executor, is_serial
@@ -91,8 +91,8 @@ class AuditSpec:
     def _check_distinguisher(self) -> None:
         """Raise for what is asked of the outputs themselves, of which only scores are seen."""
         others = {
-            "a probabilistic claim": isinstance(self.claim, ProbabilisticDP),
-            "an adversary": getattr(self.claim, "adversary", None),
+            "a probabilistic claim": self.claim.counts_single_outputs,
+            "an adversary": self.claim.adversary,
             Name("exact"): self.exact,
             Name("range"): self.range is not None,
         }

@@ -14,7 +14,7 @@ from dpaudit.adapters.loading import load_mechanism
 from dpaudit.attacks.atoms import AtomLevels
 from dpaudit.auditing.spec import AuditSpec
 from dpaudit.certificates.exact_certificate import ExactCertificate, ExactEvent
-from dpaudit.claims import ComputationalDP, PrivacyClaim, ProbabilisticDP, ProfilePoint
+from dpaudit.claims import PrivacyClaim, ProfilePoint
 from dpaudit.errors import UsageError
 from dpaudit.inputs.pairs import NeighbouringPair, check_pair, notes, stated
 from dpaudit.stats import exact
@@ -33,8 +33,7 @@ def certify(claim: PrivacyClaim, pair: str, table: Sequence[LawRow]) -> ExactCer
     point = max(claim.points(), key=lambda one: exact.delta(p, q, one.epsilon) - one.delta)
     at_delta = exact.epsilon(p, q, point.delta)
     violating = exact.violating(p, q, point.epsilon)
-    is_probabilistic = isinstance(claim, ProbabilisticDP)
-    by_mass = is_probabilistic and violating.outcomes
+    by_mass = claim.counts_single_outputs and violating.outcomes
     return ExactCertificate(
         pair=pair,
         point=point,
@@ -60,23 +59,23 @@ def _audited(spec: AuditSpec, pair: NeighbouringPair) -> ExactCertificate:
 
 
 def _is_refuted(claim: PrivacyClaim, point: ProfilePoint, p: Law, q: Law) -> bool:
-    if isinstance(claim, ProbabilisticDP):
+    if claim.counts_single_outputs:
         return exact.exceeds(exact.violating(p, q, point.epsilon).ahead, point.delta)
     return any(exact.exceeds_point(p, q, one.epsilon, one.delta) for one in claim.points())
 
 
 def _answers(spec: AuditSpec) -> Callable[[list[Any]], list[Any]] | None:
-    """Return what the adversary of a computational claim makes of outputs."""
+    """Return what the adversary of a claim makes of outputs; None: they are seen as they are."""
     claim = spec.tested
-    if not isinstance(claim, ComputationalDP):
+    if claim.adversary is None and claim.limits_adversaries:
+        raise UsageError(
+            "exact says nothing of a computational claim without an adversary, since exact laws "
+            "are what an unlimited one sees; give adversary, or leave out exact"
+        )
+    if claim.adversary is None:
         return None
     seen = attacked(load_mechanism(spec.target), claim.adversary)
-    if isinstance(seen, Attacked):
-        return seen.answers
-    raise UsageError(
-        "exact says nothing of a computational claim without an adversary, since exact laws are "
-        "what an unlimited one sees; give adversary, or leave out exact"
-    )
+    return seen.answers if isinstance(seen, Attacked) else None
 
 
 def _event(event: exact.Event, table: Sequence[LawRow]) -> ExactEvent | None:

@@ -4,38 +4,18 @@ A definition is the curve δ(ε) = sup_E P(E) - e^ε Q(E) that it allows (docs/m
 refuted by refuting one point of that curve, so a claim hands the statistics nothing but points.
 """
 
-from dpaudit.claims.approximate import ApproximateDP
-from dpaudit.claims.base import PrivacyClaim, ProfilePoint
-from dpaudit.claims.computational import ComputationalDP
-from dpaudit.claims.f_dp import FunctionalDP
-from dpaudit.claims.gaussian import GaussianDP, gaussian_delta
-from dpaudit.claims.implied import chain, compose, group, posterior_bounds, relax
-from dpaudit.claims.probabilistic import ProbabilisticDP
-from dpaudit.claims.pure import PureDP
-from dpaudit.claims.registry import DEFINITIONS, implied_definition, make_claim, required
-from dpaudit.claims.renyi import RenyiDP, ZeroConcentratedDP
-from dpaudit.claims.total_variation import TotalVariation
-
-__all__ = [
-    "DEFINITIONS",
-    "ApproximateDP",
-    "ComputationalDP",
-    "FunctionalDP",
-    "GaussianDP",
-    "PrivacyClaim",
-    "ProbabilisticDP",
-    "ProfilePoint",
-    "PureDP",
-    "RenyiDP",
-    "TotalVariation",
-    "ZeroConcentratedDP",
-    "chain",
-    "compose",
-    "gaussian_delta",
-    "group",
-    "implied_definition",
-    "make_claim",
-    "posterior_bounds",
-    "relax",
-    "required",
-]
+from dpaudit.claims.base import PrivacyClaim as PrivacyClaim
+from dpaudit.claims.base import ProfilePoint as ProfilePoint
+from dpaudit.claims.definitions import *  # noqa: F403  # what is registered there is public here
+from dpaudit.claims.gaussian import gaussian_delta as gaussian_delta
+from dpaudit.claims.implied import chain as chain
+from dpaudit.claims.implied import compose as compose
+from dpaudit.claims.implied import group as group
+from dpaudit.claims.implied import posterior_bounds as posterior_bounds
+from dpaudit.claims.implied import relax as relax
+from dpaudit.claims.registry import DEFINITIONS as DEFINITIONS
+from dpaudit.claims.registry import implied_definition as implied_definition
+from dpaudit.claims.registry import make_claim as make_claim
+from dpaudit.claims.registry import missing as missing
+from dpaudit.claims.registry import parameters as parameters
+from dpaudit.claims.registry import required as required

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from dpaudit.claims.base import PointClaim
+from dpaudit.claims.base import PointClaim, group_point
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,3 +21,6 @@ class ApproximateDP(PointClaim):
 
     def describe(self) -> str:
         return f"({self.epsilon:.12g}, {self.delta:.12g})-DP"
+
+    def for_group(self, size: int) -> ApproximateDP:
+        return ApproximateDP(*group_point(self.point(), size))

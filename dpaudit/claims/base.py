@@ -4,11 +4,54 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, fields
 from numbers import Real
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar, Literal
 
 from dpaudit.errors import ClaimError, Name
+
+# From an outcome to a guess: 1 for d1, 2 for d2, None for neither.
+Adversary = Callable[[Any], int | None]
+# What a user may write: a number; a text; the import path of a function, which stays a path, or of
+# one that the claim is built from (its constructor then takes a `name`, too); pairs of numbers.
+Form = Literal["number", "text", "path", "function", "table"]
+
+
+@dataclass(frozen=True, slots=True)
+class Instead:
+    """What may be given in place of a parameter. same: the equation between the two.
+
+    convert: from the value that is given to the parameter's. Raises ClaimError.
+    """
+
+    name: str
+    help: str
+    same: str
+    convert: Callable[[Any], float]
+
+
+@dataclass(frozen=True, slots=True)
+class Parameter:
+    """What is said of a field of a definition, as its annotation; flags and schemas come from it.
+
+    forms: which values may be written, the first one on a command line. metavar: how a help text
+    calls the value. is_telling: whether who gives it means this definition. has_curve: whether
+    `dpaudit explain` draws a curve for each value. has_flag: whether a command line takes it.
+    """
+
+    help: str
+    forms: tuple[Form, ...] = ("number",)
+    metavar: str | None = None
+    is_telling: bool = False
+    has_curve: bool = False
+    has_flag: bool = True
+    instead: Instead | None = None
+
+
+Epsilon = Annotated[float, Parameter("The ε of the claim.", has_curve=True)]
+Delta = Annotated[float, Parameter("The δ of the claim.")]
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,13 +66,18 @@ class ProfilePoint:
 class PrivacyClaim(ABC):
     """What a mechanism is said to satisfy; valid on construction.
 
-    Subclasses are frozen dataclasses of their parameters, one file each, registered in
-    `registry.py`.
+    Subclasses are frozen dataclasses of their parameters, each annotated with a `Parameter`, one
+    file each, registered in `definitions.py`. They say here all that sets them apart.
+
+    counts_single_outputs: whether it bounds the probability of outputs one by one, which no event
+    shows. limits_adversaries: whether only adversaries of limited means count.
     """
 
     key: ClassVar[str]
     title: ClassVar[str]
     formula: ClassVar[str]
+    counts_single_outputs: ClassVar[bool] = False
+    limits_adversaries: ClassVar[bool] = False
 
     @abstractmethod
     def profile(self, epsilon: float) -> float:
@@ -58,6 +106,28 @@ class PrivacyClaim(ABC):
         """
         return None
 
+    def for_group(self, size: int) -> PrivacyClaim | None:
+        """Return what the claim implies for inputs that differ in `size` ≥ 1 records; None: nothing
+        that is simple. Raises ClaimError where δ would reach 1."""
+        return None
+
+    def composed(self, claims: Sequence[Any]) -> PrivacyClaim | None:
+        """Return what claims of this definition, of independent releases, imply together; None: no
+        more than their points do. Raises ClaimError where δ would reach 1.
+
+        claims: at least one, this one the first of them.
+        """
+        return None
+
+    def own_tradeoff(self, alpha: float) -> float | None:
+        """Return the trade-off function f(α) in a form of its own; None: the profile says it."""
+        return None
+
+    @property
+    def adversary(self) -> Adversary | str | None:
+        """Whose answers are all that is looked at; None: whatever tells the inputs apart."""
+        return None
+
     def parameters(self) -> dict[str, Any]:
         """Return the parameters by name, in the order of the constructor."""
         return {field.name: getattr(self, field.name) for field in fields(self)}
@@ -70,8 +140,8 @@ class PointClaim(PrivacyClaim):
     epsilon: finite, ≥ 0. delta: 0 ≤ δ < 1. Raises ClaimError otherwise.
     """
 
-    epsilon: float
-    delta: float
+    epsilon: Epsilon
+    delta: Delta
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "epsilon", checked_epsilon(self.epsilon))
@@ -130,3 +200,29 @@ def at_most_epsilon(point: ProfilePoint, epsilon: float) -> float:
         return point.delta
     gap = -math.expm1(epsilon - point.epsilon) / (1 + math.exp(-point.epsilon))
     return min(1.0, (point.delta + (1 - point.delta) * gap) * (1 + 1e-15))
+
+
+def total(claims: Sequence[Any], name: str) -> float:
+    """Return the sum of a parameter over claims."""
+    return math.fsum(getattr(one, name) for one in claims)
+
+
+def meaningful(delta: float, what: str) -> float:
+    """Return a δ below 1. Raises ClaimError for one that says nothing, of `what`."""
+    if delta >= 1:
+        raise ClaimError(f"{what}: δ would be {delta:.3g}, and a δ of 1 or more says nothing")
+    return delta
+
+
+def group_point(point: ProfilePoint, size: int) -> tuple[float, float]:
+    """Return the ε and δ that (ε, δ)-DP implies for groups: kε and δ (e^{kε} - 1) / (e^ε - 1),
+    which is kδ at ε = 0 (Lalanne, Prop. 6)."""
+    delta = point.delta * _geometric_sum(point.epsilon, size) if point.delta else 0.0
+    return size * point.epsilon, meaningful(delta, f"group of {size}")
+
+
+def _geometric_sum(epsilon: float, terms: int) -> float:
+    """Return 1 + e^ε + … + e^{(terms - 1) ε}; inf when it is too large for a float."""
+    with suppress(OverflowError):
+        return math.expm1(terms * epsilon) / math.expm1(epsilon) if epsilon else float(terms)
+    return math.inf

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar, Self
 
-from dpaudit.claims.base import PointClaim
+from dpaudit.claims.base import (
+    Adversary,
+    Delta,
+    Parameter,
+    PointClaim,
+    group_point,
+    meaningful,
+    total,
+)
 from dpaudit.errors import ClaimError
-
-# From an outcome to a guess: 1 for d1, 2 for d2, None for neither.
-Adversary = Callable[[Any], int | None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,9 +34,18 @@ class ComputationalDP(PointClaim):
     key: ClassVar[str] = "computational"
     title: ClassVar[str] = "computational differential privacy"
     formula: ClassVar[str] = "P(A = 1) ≤ e^ε Q(A = 1) + δ for every feasible A"
+    limits_adversaries: ClassVar[bool] = True
 
-    delta: float = 0.0
-    adversary: Adversary | str | None = None
+    delta: Delta = 0.0
+    adversary: Annotated[
+        Adversary | str | None,
+        Parameter(
+            "For a computational claim: a function from an output to 1, 2 or None.",
+            forms=("path",),
+            metavar="PATH",
+            is_telling=True,
+        ),
+    ] = None
 
     def __post_init__(self) -> None:
         # Not super(), which a dataclass with slots does not find.
@@ -57,3 +71,13 @@ class ComputationalDP(PointClaim):
     def parameters(self) -> dict[str, Any]:
         given = {"epsilon": self.epsilon, "delta": self.delta}
         return {**given, "adversary": self.adversary_name} if self.adversary else given
+
+    def for_group(self, size: int) -> ComputationalDP:
+        return ComputationalDP(*group_point(self.point(), size), self.adversary)
+
+    def composed(self, claims: Sequence[Self]) -> ComputationalDP:
+        """Return the sums of all ε and δ, against who is named for every release."""
+        delta = meaningful(total(claims, "delta"), "composition")
+        common = all(one.adversary == self.adversary for one in claims)
+        adversary = self.adversary if common else None
+        return ComputationalDP(total(claims, "epsilon"), delta, adversary)

@@ -6,7 +6,6 @@ import math
 from functools import lru_cache
 
 from dpaudit.claims.base import PrivacyClaim
-from dpaudit.claims.gaussian import GaussianDP
 
 # The values of ε whose straight lines bound a trade-off function from below.
 _STEPS, _LARGEST = 200, 12.0
@@ -16,7 +15,7 @@ def tradeoff(claim: PrivacyClaim, alpha: float) -> float:
     """Return f(α): a test of d1 against d2 with a false alarm in a share α of cases misses at least
     so often, as far as the claim says.
 
-    G_μ(α) = Φ(Φ⁻¹(1 - α) - μ) for Gaussian claims; otherwise the largest of the f_{ε,δ(ε)}(α) =
+    The definition's own curve where it has one; otherwise the largest of the f_{ε,δ(ε)}(α) =
     max{0, 1 - δ - e^ε α, e^-ε (1 - δ - α)} on a grid of ε, a lower bound within 2 % of α (Dong,
     Roth & Su 2022, Prop. 2.5 and 2.13). alpha in [0, 1].
 
@@ -24,20 +23,15 @@ def tradeoff(claim: PrivacyClaim, alpha: float) -> float:
     >>> round(tradeoff(PureDP(math.log(3)), 0.25), 6)
     0.25
     """
-    if isinstance(claim, GaussianDP):
-        return _gaussian_tradeoff(claim.mu, alpha)
+    own = claim.own_tradeoff(alpha)
+    if own is not None:
+        return own
     return max(_lines(epsilon, delta, alpha) for epsilon, delta in _points(claim))
 
 
 def _lines(epsilon: float, delta: float, alpha: float) -> float:
     factor = math.exp(epsilon)
     return max(0.0, 1 - delta - factor * alpha, (1 - delta - alpha) / factor)
-
-
-def _gaussian_tradeoff(mu: float, alpha: float) -> float:
-    from scipy.special import ndtr, ndtri
-
-    return float(ndtr(ndtri(1 - alpha) - mu))
 
 
 @lru_cache(maxsize=32)

@@ -6,9 +6,9 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
-from dpaudit.claims.base import PrivacyClaim, ProfilePoint
+from dpaudit.claims.base import Parameter, PrivacyClaim, ProfilePoint
 from dpaudit.errors import ClaimError
 
 # From the probability α of a false alarm to the least probability of a miss, both in [0, 1].
@@ -41,8 +41,16 @@ class FunctionalDP(PrivacyClaim):
     title: ClassVar[str] = "f-differential privacy"
     formula: ClassVar[str] = "Q(E) ≥ f(1 - P(E)) for every E"
 
-    tradeoff: Knots | Sequence[Sequence[float]] | TradeOff
-    name: str = ""
+    tradeoff: Annotated[
+        Knots | Sequence[Sequence[float]] | TradeOff,
+        Parameter(
+            "The f of an f-DP claim: the import path of a function.",
+            forms=("function", "table"),
+            metavar="PATH",
+            is_telling=True,
+        ),
+    ]
+    name: Annotated[str, Parameter("How reports call f.", forms=("text",), has_flag=False)] = ""
 
     def __post_init__(self) -> None:
         name = self.name or getattr(self.tradeoff, "__qualname__", "the given table")

@@ -3,14 +3,27 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import ClassVar
+from typing import Annotated, ClassVar, Self
 
-from dpaudit.claims.base import PrivacyClaim, ProfilePoint, checked_positive
+from dpaudit.claims.base import (
+    Instead,
+    Parameter,
+    PrivacyClaim,
+    ProfilePoint,
+    checked_positive,
+)
 from dpaudit.claims.solving import largest_parameter
 
 _LARGEST_MU = 10.0
+_SIGMA = Instead(
+    "sigma",
+    "In place of μ: noise of this σ, sensitivity 1.",
+    "mu = 1/sigma",
+    lambda sigma: 1 / checked_positive("sigma", sigma),
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +38,10 @@ class GaussianDP(PrivacyClaim):
     title: ClassVar[str] = "Gaussian differential privacy"
     formula: ClassVar[str] = "δ(ε) ≤ Φ(-ε/μ + μ/2) - e^ε Φ(-ε/μ - μ/2)"
 
-    mu: float
+    mu: Annotated[
+        float,
+        Parameter("The μ of a Gaussian claim.", is_telling=True, has_curve=True, instead=_SIGMA),
+    ]
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "mu", checked_positive("mu", self.mu, _LARGEST_MU))
@@ -46,6 +62,20 @@ class GaussianDP(PrivacyClaim):
             lambda mu: gaussian_delta(mu, epsilon) if mu else 0.0, delta_lower, 4 * _LARGEST_MU
         )
         return "μ", lower
+
+    def for_group(self, size: int) -> GaussianDP:
+        """Return kμ-GDP (Dong, Roth & Su 2022, Thm. 2.9)."""
+        return GaussianDP(size * self.mu)
+
+    def composed(self, claims: Sequence[Self]) -> GaussianDP:
+        """Return the root of the sum of all μ² (Dong, Roth & Su 2022, Cor. 3.3)."""
+        return GaussianDP(math.hypot(*(one.mu for one in claims)))
+
+    def own_tradeoff(self, alpha: float) -> float:
+        """Return G_μ(α) = Φ(Φ⁻¹(1 - α) - μ)."""
+        from scipy.special import ndtr, ndtri
+
+        return float(ndtr(ndtri(1 - alpha) - self.mu))
 
 
 def gaussian_delta(mu: float, epsilon: float) -> float:

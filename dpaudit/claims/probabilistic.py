@@ -21,6 +21,7 @@ class ProbabilisticDP(PointClaim):
     key: ClassVar[str] = "probabilistic"
     title: ClassVar[str] = "probabilistic differential privacy"
     formula: ClassVar[str] = "P({s : P(s) > e^ε Q(s)}) ≤ δ"
+    counts_single_outputs: ClassVar[bool] = True
 
     def describe(self) -> str:
         return f"({self.epsilon:.12g}, {self.delta:.12g})-probabilistic DP"

@@ -2,10 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, Self
 
-from dpaudit.claims.base import PrivacyClaim, ProfilePoint, at_most_epsilon, checked_epsilon
+from dpaudit.claims.base import (
+    Epsilon,
+    PrivacyClaim,
+    ProfilePoint,
+    at_most_epsilon,
+    checked_epsilon,
+    total,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,7 +27,7 @@ class PureDP(PrivacyClaim):
     title: ClassVar[str] = "pure differential privacy"
     formula: ClassVar[str] = "P(E) ≤ e^ε Q(E)"
 
-    epsilon: float
+    epsilon: Epsilon
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "epsilon", checked_epsilon(self.epsilon))
@@ -32,3 +40,11 @@ class PureDP(PrivacyClaim):
 
     def describe(self) -> str:
         return f"{self.epsilon:.12g}-DP"
+
+    def for_group(self, size: int) -> PureDP:
+        """Return kε-DP (Lalanne, Prop. 1; Dwork & Roth 2014, Thm. 2.2)."""
+        return PureDP(size * self.epsilon)
+
+    def composed(self, claims: Sequence[Self]) -> PureDP:
+        """Return the sum of all ε (Lalanne, Prop. 3; Dwork & Roth 2014, Thm. 3.16)."""
+        return PureDP(total(claims, "epsilon"))

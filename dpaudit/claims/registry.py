@@ -1,49 +1,71 @@
-"""The definitions that can be claimed, by name."""
+"""The definitions that can be claimed, by name, and what is derived from all of them."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import MISSING, fields
-from typing import Any
+from dataclasses import MISSING, dataclass, fields, replace
+from typing import Any, get_type_hints
 
-from dpaudit.claims.approximate import ApproximateDP
-from dpaudit.claims.base import PrivacyClaim, checked_positive
-from dpaudit.claims.computational import ComputationalDP
-from dpaudit.claims.f_dp import FunctionalDP
-from dpaudit.claims.gaussian import GaussianDP
-from dpaudit.claims.probabilistic import ProbabilisticDP
-from dpaudit.claims.pure import PureDP
-from dpaudit.claims.renyi import RenyiDP, ZeroConcentratedDP
-from dpaudit.claims.total_variation import TotalVariation
+from dpaudit.claims import definitions
+from dpaudit.claims.base import Form, Parameter, PrivacyClaim
 from dpaudit.errors import ClaimError, did_you_mean
 
 DEFINITIONS: Mapping[str, type[PrivacyClaim]] = {
-    definition.key: definition
-    for definition in (
-        PureDP,
-        ApproximateDP,
-        ProbabilisticDP,
-        ComputationalDP,
-        TotalVariation,
-        FunctionalDP,
-        GaussianDP,
-        RenyiDP,
-        ZeroConcentratedDP,
-    )
+    one.key: one
+    for one in vars(definitions).values()
+    if isinstance(one, type) and issubclass(one, PrivacyClaim)  # a module has more than these
 }
 
 
-# Parameters that only one definition has.
-_TELLING = {
-    "mu": GaussianDP.key,
-    "sigma": GaussianDP.key,
-    "rho": ZeroConcentratedDP.key,
-    "order": RenyiDP.key,
-    "tradeoff": FunctionalDP.key,
-    "adversary": ComputationalDP.key,
-}
-# What may be given in place of a parameter.
-_INSTEAD = {"mu": "sigma"}
+@dataclass(frozen=True, slots=True)
+class ClaimParameter:
+    """A parameter as users meet it, in flags, files and lists.
+
+    definitions: the keys of those that take it. Everything else: see `claims.base.Parameter`.
+    """
+
+    name: str
+    help: str
+    forms: tuple[Form, ...]
+    metavar: str | None
+    has_flag: bool
+    has_curve: bool
+    definitions: tuple[str, ...]
+
+    @property
+    def type(self) -> type[float] | type[str]:
+        """What a command line reads."""
+        return float if self.forms[0] == "number" else str
+
+
+def described(definition: str) -> dict[str, Parameter]:
+    """Return what a definition says of its parameters, in the order of the constructor."""
+    hints = get_type_hints(DEFINITIONS[definition], include_extras=True)
+    return {one.name: hints[one.name].__metadata__[0] for one in fields(DEFINITIONS[definition])}
+
+
+_DESCRIBED = {key: described(key) for key in DEFINITIONS}
+
+
+def parameters() -> tuple[ClaimParameter, ...]:
+    """Return what definitions take, each once, in the order of the definitions; what may be given
+    in place of a parameter comes after it.
+
+    >>> [one.name for one in parameters()][:3]
+    ['epsilon', 'delta', 'adversary']
+    """
+    found: list[ClaimParameter] = []
+    for name in dict.fromkeys(name for about in _DESCRIBED.values() for name in about):
+        takers = tuple(key for key, about in _DESCRIBED.items() if name in about)
+        about = _DESCRIBED[takers[0]][name]
+        one = ClaimParameter(
+            name, about.help, about.forms, about.metavar, about.has_flag, about.has_curve, takers
+        )
+        found.append(one)
+        if about.instead is not None:
+            other = about.instead
+            found.append(replace(one, name=other.name, help=other.help))
+    return tuple(found)
 
 
 def make_claim(parameters: Mapping[str, Any], definition: str | None = None) -> PrivacyClaim:
@@ -63,20 +85,16 @@ def make_claim(parameters: Mapping[str, Any], definition: str | None = None) -> 
         )
     if definition == "pure" and given.get("delta") == 0:
         del given["delta"]
-    if definition == GaussianDP.key and "sigma" in given:
-        if "mu" in given:
-            raise ClaimError("mu and sigma say the same, mu = 1/sigma; give one of them")
-        given["mu"] = 1 / checked_positive("sigma", given.pop("sigma"))
-    return DEFINITIONS[definition](**_checked_names(given, definition))
+    return DEFINITIONS[definition](**_checked_names(_converted(given, definition), definition))
 
 
 def implied_definition(given: Mapping[str, Any]) -> str:
-    """Return the definition that parameters belong to: approximate with a δ > 0, else pure, unless
-    one of them has a definition of its own."""
-    for name, definition in _TELLING.items():
-        if name in given:
-            return definition
-    return "approximate" if given.get("delta") else "pure"
+    """Return the definition that parameters belong to: of those that one of them tells of, the one
+    that takes the most of them; else approximate with a δ > 0, else pure."""
+    telling = [key for key in DEFINITIONS if _spellings(key, telling=True) & given.keys()]
+    if not telling:
+        return "approximate" if given.get("delta") else "pure"
+    return max(telling, key=lambda key: len(_spellings(key) & given.keys()))
 
 
 def required(definition: str) -> list[str]:
@@ -84,20 +102,53 @@ def required(definition: str) -> list[str]:
     return [one.name for one in fields(DEFINITIONS[definition]) if one.default is MISSING]
 
 
+def missing(given: Mapping[str, Any], definition: str) -> list[str]:
+    """Return the parameters that a definition cannot do without and that were not given."""
+    stood_for = {
+        name
+        for name, one in _DESCRIBED[definition].items()
+        if one.instead is not None and one.instead.name in given
+    }
+    return [name for name in required(definition) if name not in given.keys() | stood_for]
+
+
+def _spellings(definition: str, *, telling: bool = False) -> set[str]:
+    """Return the parameters of a definition, or those that mean it, and what stands for them."""
+    about = {
+        name: one for name, one in _DESCRIBED[definition].items() if one.is_telling or not telling
+    }
+    return {*about, *(one.instead.name for one in about.values() if one.instead is not None)}
+
+
+def _converted(given: dict[str, Any], definition: str) -> dict[str, Any]:
+    """Replace what is given in place of a parameter by the parameter."""
+    found = dict(given)
+    for name, about in _DESCRIBED[definition].items():
+        other = about.instead
+        if other is None or other.name not in given:
+            continue
+        if name in given:
+            both = f"{name} and {other.name}"
+            raise ClaimError(f"{both} say the same, {other.same}; give one of them")
+        found[name] = other.convert(found.pop(other.name))
+    return found
+
+
 def _checked_names(given: dict[str, Any], definition: str) -> dict[str, Any]:
-    wanted = [field.name for field in fields(DEFINITIONS[definition])]
+    wanted = _DESCRIBED[definition]
     for name in given:
         if name not in wanted:
             raise ClaimError(
                 f"{name!r} is not a parameter of the {definition} definition; "
-                f"it takes {', '.join(map(_words, wanted))}." + did_you_mean(name, wanted)
+                f"it takes {', '.join(map(_words, wanted, wanted.values()))}."
+                + did_you_mean(name, wanted)
             )
-    missing = [name for name in required(definition) if name not in given]
-    if missing:
-        needed = " and ".join(map(_words, missing))
+    absent = missing(given, definition)
+    if absent:
+        needed = " and ".join(_words(name, wanted[name]) for name in absent)
         raise ClaimError(f"the {definition} definition needs {needed}")
     return given
 
 
-def _words(name: str) -> str:
-    return f"{name} or {_INSTEAD[name]}" if name in _INSTEAD else name
+def _words(name: str, about: Parameter) -> str:
+    return name if about.instead is None else f"{name} or {about.instead.name}"

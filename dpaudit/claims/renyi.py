@@ -9,17 +9,20 @@ conversion there is, since the largest P(E) - e^ε Q(E) is reached by one event.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import ClassVar
+from typing import Annotated, ClassVar, Self
 
 from dpaudit.claims.base import (
+    Epsilon,
+    Parameter,
     PrivacyClaim,
     ProfilePoint,
     checked_epsilon,
     checked_number,
     checked_positive,
+    total,
 )
 from dpaudit.claims.solving import crossing, largest_parameter, peak
 from dpaudit.errors import ClaimError
@@ -28,6 +31,7 @@ _LARGEST_ORDER = 1e4
 _LARGEST = 100.0
 # The points to attack are where the usual conversions to (ε, δ) put these δ.
 _DELTAS = (0.3, 0.1, 1e-2, 1e-3, 1e-5)
+Rho = Annotated[float, Parameter("The ρ of a zCDP claim.", is_telling=True, has_curve=True)]
 # How far from the peak golden-section search may end, in log q.
 _NEAR = 1e-7
 
@@ -43,8 +47,8 @@ class RenyiDP(PrivacyClaim):
     title: ClassVar[str] = "Rényi differential privacy"
     formula: ClassVar[str] = "log E_Q[(P/Q)^a] / (a - 1) ≤ ε"
 
-    order: float
-    epsilon: float
+    order: Annotated[float, Parameter("The order of a Rényi claim.", is_telling=True)]
+    epsilon: Epsilon
 
     def __post_init__(self) -> None:
         order = checked_number("order", self.order)
@@ -73,6 +77,12 @@ class RenyiDP(PrivacyClaim):
         )
         return f"D_{self.order:g}", lower
 
+    def composed(self, claims: Sequence[Self]) -> RenyiDP | None:
+        """Return the sum of all ε where all are of one order (Mironov 2017, Prop. 1)."""
+        if any(one.order != self.order for one in claims):
+            return None
+        return RenyiDP(self.order, total(claims, "epsilon"))
+
 
 @dataclass(frozen=True, slots=True)
 class ZeroConcentratedDP(PrivacyClaim):
@@ -86,7 +96,7 @@ class ZeroConcentratedDP(PrivacyClaim):
     title: ClassVar[str] = "zero-concentrated differential privacy"
     formula: ClassVar[str] = "D_a(P ‖ Q) ≤ ρ a for all a > 1"
 
-    rho: float
+    rho: Rho
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "rho", checked_positive("rho", self.rho, _LARGEST))
@@ -107,6 +117,14 @@ class ZeroConcentratedDP(PrivacyClaim):
             lambda rho: concentrated_delta(rho, epsilon) if rho else 0.0, delta_lower, _LARGEST
         )
         return "ρ", lower
+
+    def for_group(self, size: int) -> ZeroConcentratedDP:
+        """Return k²ρ-zCDP (Bun & Steinke 2016, Prop. 1.9)."""
+        return ZeroConcentratedDP(size**2 * self.rho)
+
+    def composed(self, claims: Sequence[Self]) -> ZeroConcentratedDP:
+        """Return the sum of all ρ (Bun & Steinke 2016, Lemma 1.7)."""
+        return ZeroConcentratedDP(total(claims, "rho"))
 
 
 @lru_cache(maxsize=4096)

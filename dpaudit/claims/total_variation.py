@@ -2,10 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, Self
 
-from dpaudit.claims.base import PrivacyClaim, ProfilePoint, checked_delta
+from dpaudit.claims.base import (
+    Delta,
+    PrivacyClaim,
+    ProfilePoint,
+    checked_delta,
+    meaningful,
+    total,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,7 +27,7 @@ class TotalVariation(PrivacyClaim):
     title: ClassVar[str] = "total variation distance"
     formula: ClassVar[str] = "|P(E) - Q(E)| ≤ δ"
 
-    delta: float
+    delta: Delta
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "delta", checked_delta(self.delta))
@@ -32,3 +40,11 @@ class TotalVariation(PrivacyClaim):
 
     def describe(self) -> str:
         return f"total variation of at most {self.delta:.12g}"
+
+    def for_group(self, size: int) -> TotalVariation:
+        """Return kδ, by the triangle inequality."""
+        return TotalVariation(meaningful(size * self.delta, f"group of {size}"))
+
+    def composed(self, claims: Sequence[Self]) -> TotalVariation:
+        """Return the sum of all δ (Lalanne, Prop. 8, at ε = 0)."""
+        return TotalVariation(meaningful(total(claims, "delta"), "composition"))

@@ -9,6 +9,7 @@ from typing import Any
 
 import click
 
+from dpaudit.auditing.options import owned
 from dpaudit.certificates.result import AuditResult
 from dpaudit.claims import PrivacyClaim
 from dpaudit.cli import exit_codes
@@ -73,8 +74,9 @@ Examples:
     help="Not draws, but one run with canaries: how many there were, how many were guessed to be "
     "in or out, how many guesses were right; or a file with the columns included and guess.",
 )
+# What an adversary would answer to recorded outputs is not asked.
 @some_flags(
-    "epsilon", "delta", "mu", "sigma", "rho", "order", "tradeoff", "group", "definition",
+    *(one.name for one in owned("claim") if one.name != "adversary"),
     "confidence", "seed", "expect", "json", "quiet", "verbose", "debug",
     bound="How counts become a bound. Default: the more powerful of those that are valid.",
 )  # fmt: skip

@@ -1,4 +1,4 @@
-"""`dpaudit explain`: what ε, δ, μ and ρ mean, as tables and figures; nothing is audited."""
+"""`dpaudit explain`: what ε, δ, μ and so on mean, as tables and figures; nothing is audited."""
 
 from __future__ import annotations
 
@@ -8,8 +8,9 @@ from typing import Any
 
 import click
 
-from dpaudit.claims import PrivacyClaim, PureDP, make_claim, posterior_bounds
+from dpaudit.claims import PrivacyClaim, make_claim, parameters, posterior_bounds
 from dpaudit.claims.curves import tradeoff
+from dpaudit.claims.registry import ClaimParameter
 from dpaudit.cli.files import check_writable, write_bytes
 from dpaudit.cli.group import SuggestingGroup, debug_option
 from dpaudit.cli.options import option
@@ -22,6 +23,7 @@ _PRIORS = (0.01, 0.05, 0.1, 0.25, 0.5, 0.75, 0.9, 0.95, 0.99)
 _ALPHAS = (0.001, 0.01, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.75)
 _EPSILONS = (0.0, 0.1, 0.25, 0.5, 1.0, 1.5, 2.0, 3.0, 4.0, 5.0)
 _STEPS = 200
+_NUMBERS = tuple(one for one in parameters() if one.type is float)
 # Below it a δ is not drawn.
 _SMALLEST = 1e-12
 
@@ -43,16 +45,10 @@ def _figure_option(command: Command) -> Command:
 
 
 def _claim_options(command: Command) -> Command:
-    """Give a command the parameters of claims; each of those that repeat is a curve."""
-    options: tuple[tuple[str, dict[str, Any]], ...] = (
-        ("--epsilon", {"multiple": True, "help": "An ε. Repeatable: a curve for each."}),
-        ("--delta", {"default": 0.0, "help": "The δ that goes with every ε."}),
-        ("--order", {"default": None, "help": "Take every ε as a Rényi ε of this order."}),
-        ("--mu", {"multiple": True, "help": "The μ of a Gaussian claim. Repeatable."}),
-        ("--rho", {"multiple": True, "help": "The ρ of a zCDP claim. Repeatable."}),
-    )
-    for name, extra in reversed(options):
-        command = option(name, type=float, **extra)(command)
+    """Give a command the numbers that claims are made of; of some, each value is a curve."""
+    for one in reversed(_NUMBERS):
+        words = f"{one.help} Repeatable: a curve for each." if one.has_curve else one.help
+        command = option(f"--{one.name}", type=float, multiple=one.has_curve, help=words)(command)
     return command
 
 
@@ -107,8 +103,7 @@ def profile(figure: Path | None, **given: Any) -> None:
     dpaudit explain profile --epsilon 1 --delta 1e-5 --mu 1
     """
     kind, claims = _checked(figure), _claims(**given)
-    own = {round(one.point().epsilon, 6) for one in claims if isinstance(one, PureDP)}
-    grid = sorted({*_EPSILONS, *own, *(value for value in given["epsilon"])})
+    grid = sorted({*_EPSILONS, *given["epsilon"]})
     head = ["ε", *(_label(one) for one in claims)]
     rows = [
         [numbers.plain(epsilon), *(numbers.at_most(one.profile(epsilon)) for one in claims)]
@@ -128,23 +123,37 @@ def _checked(figure: Path | None) -> str:
     return kind
 
 
-def _claims(
-    epsilon: Sequence[float],
-    delta: float,
-    order: float | None,
-    mu: Sequence[float],
-    rho: Sequence[float],
-) -> list[PrivacyClaim]:
-    if not (epsilon or mu or rho):
-        raise UsageError("nothing to explain; give --epsilon, --mu or --rho, e.g. --epsilon 1")
-    if order is not None:
-        if delta or not epsilon:
-            raise UsageError(f"--order {order:g} goes with --epsilon, and without --delta")
-        first = [make_claim({"order": order, "epsilon": one}, "renyi") for one in epsilon]
-    else:
-        first = [make_claim({"epsilon": one, "delta": delta}) for one in epsilon]
-    gaussian = [make_claim({"mu": one}, "gaussian") for one in mu]
-    return [*first, *gaussian, *(make_claim({"rho": one}, "zcdp") for one in rho)]
+def _claims(**given: Any) -> list[PrivacyClaim]:
+    """Return a claim for every value of a number that has curves. One that has none, such as δ,
+    goes with the first of these that a definition takes it with."""
+    curves = [one for one in _NUMBERS if one.has_curve and given[one.name]]
+    if not curves:
+        known = [f"--{one.name}" for one in _NUMBERS if one.has_curve]
+        raise UsageError(f"nothing to explain; give {_listed(known)}, e.g. --epsilon 1")
+    beside: dict[str, dict[str, float]] = {one.name: {} for one in curves}
+    for other in _NUMBERS:
+        value = given[other.name]
+        if other.has_curve or value is None:
+            continue
+        goes_with = [one for one in _NUMBERS if one.has_curve and _fit(one, other)]
+        first = next((one for one in goes_with if one in curves), None)
+        if first is None:
+            known = [f"--{one.name}" for one in goes_with]
+            raise UsageError(f"--{other.name} {value:g} goes with {_listed(known)}")
+        beside[first.name][other.name] = value
+    return [
+        make_claim({**beside[one.name], one.name: value})
+        for one in curves
+        for value in given[one.name]
+    ]
+
+
+def _fit(one: ClaimParameter, other: ClaimParameter) -> bool:
+    return not set(one.definitions).isdisjoint(other.definitions)
+
+
+def _listed(names: Sequence[str]) -> str:
+    return " or ".join(filter(None, (", ".join(names[:-1]), names[-1])))
 
 
 def _label(claim: PrivacyClaim) -> str:

@@ -28,7 +28,7 @@ from dpaudit.auditing.options import (
     owned,
 )
 from dpaudit.auditing.spec import DrawnSeed
-from dpaudit.claims import implied_definition, required
+from dpaudit.claims import implied_definition, missing
 from dpaudit.cli.group import debug_option
 from dpaudit.cli.options import USUAL, option
 from dpaudit.errors import DatasetError, UsageError
@@ -122,6 +122,9 @@ _READERS: Mapping[Kind, dict[str, Any]] = {
 _EAGER = ("resume",)
 
 
+CLAIM_FLAGS = tuple(f"--{name}" for name in _CLAIM)
+
+
 def audit_flags(command: Command) -> Command:
     """Give a command every flag of the table of options."""
     return some_flags(*(one.name for one in OPTIONS.values() if one.flag))(command)
@@ -173,10 +176,8 @@ def given_settings(ctx: click.Context, flags: dict[str, Any]) -> dict[str, Any]:
 
 def missing_parameters(claim: dict[str, Any]) -> list[str]:
     """Return the flags that a claim cannot do without and that were not given."""
-    wanted = required(claim.get("definition") or implied_definition(claim))
-    if "sigma" in claim:  # noise of this standard deviation stands for a μ
-        wanted = [name for name in wanted if name != "mu"]
-    return [f"--{name}" for name in wanted if name not in claim]
+    definition = claim.get("definition") or implied_definition(claim)
+    return [f"--{name}" for name in missing(claim, definition)]
 
 
 def _parsed(text: str, param: click.Parameter) -> Any:

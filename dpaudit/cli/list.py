@@ -8,7 +8,6 @@ import pkgutil
 import shutil
 import sys
 from collections.abc import Callable, Iterator
-from dataclasses import fields
 from importlib import import_module
 from pathlib import Path
 from types import ModuleType
@@ -20,6 +19,7 @@ from dpaudit.attacks.loading import installed_attacks
 from dpaudit.attacks.selection import attacks_for
 from dpaudit.attacks.trees import trees
 from dpaudit.claims import DEFINITIONS, required
+from dpaudit.claims.registry import described
 from dpaudit.cli import exit_codes
 from dpaudit.cli.group import SuggestingGroup, debug_option
 from dpaudit.errors import TargetError, did_you_mean
@@ -42,7 +42,7 @@ def definitions() -> None:
     """List the privacy definitions that --definition takes, with their formulas."""
     for key, definition in DEFINITIONS.items():
         needed = required(key)
-        named = [one.name for one in fields(definition) if one.name != "name"]
+        named = [name for name, one in described(key).items() if one.has_flag]
         flags = " ".join(f"--{one}" if one in needed else f"[--{one}]" for one in named)
         _show(key, f"{definition.title} ({flags})")
         _show("", definition.formula)

@@ -21,7 +21,7 @@ from dpaudit.auditing.options import (
     owned,
 )
 from dpaudit.auditing.spec import AuditSpec, DrawnSeed
-from dpaudit.claims import PrivacyClaim, group, make_claim
+from dpaudit.claims import PrivacyClaim, group, make_claim, parameters
 from dpaudit.config.durations import parse_duration
 from dpaudit.config.problems import (
     Locate,
@@ -185,16 +185,17 @@ def _group(given: Settings) -> Any:
     return given["claim"].get("group", default) if "claim" in given else default
 
 
-def _with_functions(parameters: dict[str, Any], base: Folder) -> dict[str, Any]:
-    """Find the functions that a claim names: the adversary by its path, which every worker loads
-    for itself; the trade-off function here, since the claim takes its values."""
-    found = dict(parameters)
-    if isinstance(found.get("adversary"), str):
-        found["adversary"] = located(found["adversary"], base)
-    if isinstance(found.get("tradeoff"), str):
-        path = found["tradeoff"]
-        found["tradeoff"] = resolve(located(path, base))
-        found.setdefault("name", path)
+def _with_functions(given: dict[str, Any], base: Folder) -> dict[str, Any]:
+    """Find the functions that a claim names: an adversary by its path, which every worker loads
+    for itself; a trade-off function here, since the claim takes its values."""
+    found = dict(given)
+    for one in parameters():
+        path = found.get(one.name)
+        if isinstance(path, str) and "path" in one.forms:
+            found[one.name] = located(path, base)
+        if isinstance(path, str) and "function" in one.forms:
+            found[one.name] = resolve(located(path, base))
+            found.setdefault("name", path)
     return found
 
 

@@ -12,7 +12,6 @@ import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
 from dpaudit.auditing.options import (
-    NUMBER,
     OPTIONS,
     REFERENCE,
     Option,
@@ -20,7 +19,8 @@ from dpaudit.auditing.options import (
     flag_of,
     owned,
 )
-from dpaudit.claims import DEFINITIONS
+from dpaudit.claims import DEFINITIONS, parameters
+from dpaudit.claims.base import Form
 from dpaudit.config.problems import Path, PlacedError, problem, refusal
 from dpaudit.errors import did_you_mean
 from dpaudit.wording import shown
@@ -141,24 +141,26 @@ def _wrong(key: str, value: Any) -> PlacedError:
 
 def _claim_schema() -> dict[str, Any]:
     number = {"anyOf": [{"type": "number"}, {"type": "string", "pattern": f"^{REFERENCE}$"}]}
+    text = {"type": "string"}
     table = {"type": "array", "items": {"type": "array", "items": number}}
-    parameters: dict[str, Any] = {
-        **{one.name: number for one in owned("claim") if one.kind is NUMBER},
-        "adversary": {"type": "string"},
-        "name": {"type": "string"},
-        "tradeoff": {"anyOf": [{"type": "string"}, table]},
+    of_form: dict[Form, Any] = {
+        "number": number, "text": text, "path": text, "function": text, "table": table
+    }  # fmt: skip
+    values = {
+        one.name: {"description": one.help, "anyOf": [of_form[form] for form in one.forms]}
+        for one in parameters()
     }
     curve = {
         "type": "object",
         "properties": {
-            **dict.fromkeys(DEFINITIONS, _object(parameters)),
+            **dict.fromkeys(DEFINITIONS, _object(values)),
             "expect": {"enum": list(OPTIONS["expect"].kind.choices)},
         },
         "additionalProperties": False,
     }
     definition = {"enum": list(DEFINITIONS)}
     groups = {"type": "integer", "minimum": 1}
-    return _object({"definition": definition, **parameters, "group": groups, "curve": curve})
+    return _object({"definition": definition, **values, "group": groups, "curve": curve})
 
 
 def _object(properties: dict[str, Any]) -> dict[str, Any]:

@@ -6,7 +6,7 @@ import math
 
 from dpaudit.certificates.exact_certificate import ExactCertificate, ExactEvent
 from dpaudit.certificates.result import AuditResult
-from dpaudit.claims import PrivacyClaim, ProbabilisticDP
+from dpaudit.claims import PrivacyClaim
 from dpaudit.reports import numbers
 from dpaudit.reports.findings import adjacency, other, quoted
 from dpaudit.reports.layout import paragraph, row, table
@@ -68,7 +68,7 @@ def _sure(epsilon: float) -> str:
 def _pair(one: ExactCertificate, claim: PrivacyClaim) -> list[str]:
     point = one.point
     claimed, delta = numbers.plain(point.epsilon), numbers.plain(point.delta)
-    by_mass = isinstance(claim, ProbabilisticDP)
+    by_mass = claim.counts_single_outputs
     epsilon = _exactly(one.epsilon_lower, point.epsilon, one.refuted and not by_mass)
     lower = _exactly(one.delta_lower, point.delta, one.refuted and not by_mass)
     mass = _exactly(one.probabilistic_delta, point.delta, one.refuted and by_mass)
@@ -117,7 +117,7 @@ def _refutation(one: ExactCertificate, claim: PrivacyClaim) -> str:
     ahead, behind = event.probability_d1, event.probability_d2
     if guess == "d2":
         ahead, behind = behind, ahead
-    if isinstance(claim, ProbabilisticDP):
+    if claim.counts_single_outputs:
         allowed, seen = numbers.shares_apart(point.delta, ahead)
         times = f"more than e^{numbers.plain(point.epsilon)} times as likely for {guess}"
         mass = f"have probability {seen}; the claim allows {allowed}"

@@ -28,7 +28,7 @@ class DamagedRecord(Exception):
 
 def encode(value: Any) -> Any:
     """Return a value as dicts, lists, strings, finite numbers, Booleans and None."""
-    if isinstance(value, PrivacyClaim):
+    if isinstance(value, PrivacyClaim):  # by its definition, since its class is in no file
         return {"definition": value.key, **value.parameters()}
     if is_dataclass(value) and not isinstance(value, type):
         return {one.name: _encode_field(one, getattr(value, one.name)) for one in fields(value)}

@@ -18,7 +18,7 @@ from dpaudit.adapters.loading import load_mechanism
 from dpaudit.adapters.mechanism import Mechanism
 from dpaudit.adapters.timing import check_timeable, sample_timed
 from dpaudit.attacks.atoms import find
-from dpaudit.claims.computational import Adversary
+from dpaudit.claims.base import Adversary
 from dpaudit.draws import FreshDraws
 from dpaudit.errors import MechanismError
 from dpaudit.inputs.pairs import NeighbouringPair, fingerprint

@@ -138,8 +138,7 @@ def _words(spec: AuditSpec, name: str) -> str:
 
 def _files(spec: AuditSpec) -> Iterator[tuple[str, Path]]:
     """Yield the files that what is named in a request is found in, as they are named."""
-    adversary = getattr(spec.claim, "adversary", None)
-    own = [*spec.attacks, spec.distinguisher, adversary]
+    own = [*spec.attacks, spec.distinguisher, spec.claim.adversary]
     for name in dict.fromkeys([*_named(spec.target), *own]):
         file = _file(name) if isinstance(name, str) else None
         if file is not None and file.is_file():

@@ -23,7 +23,7 @@ from dpaudit.certificates.result import (
     Numbers,
     Verdict,
 )
-from dpaudit.claims import PrivacyClaim, ProbabilisticDP, ProfilePoint, compose
+from dpaudit.claims import PrivacyClaim, ProfilePoint, compose
 from dpaudit.stats.finite import epsilon_interval
 from dpaudit.stats.one_run import Guesses
 
@@ -159,7 +159,7 @@ def _are_in_order(one: Certificate) -> bool:
 def _evidence(result: AuditResult, one: Certificate) -> Evidence:
     """Return what the numbers must follow from."""
     fixed = one.fixed
-    if fixed.method == "probabilistic" and not isinstance(result.claim, ProbabilisticDP):
+    if fixed.method == "probabilistic" and not result.claim.counts_single_outputs:
         raise ValueError("the probabilistic test belongs to the probabilistic definition")
     return Evidence(
         point=one.point,

@@ -1,0 +1,158 @@
+"""A new definition is one new file and one line of registration."""
+
+from __future__ import annotations
+
+import ast
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from dpaudit.claims import DEFINITIONS
+from dpaudit.claims.registry import described, parameters
+
+ROOT = Path(__file__).parents[2]
+
+NEW = '''\
+"""κ-Kullback-Leibler differential privacy."""
+
+import math
+from dataclasses import dataclass
+from typing import Annotated, ClassVar
+
+from dpaudit.claims.base import Parameter, PrivacyClaim, ProfilePoint, checked_positive
+
+
+@dataclass(frozen=True, slots=True)
+class KullbackLeiblerDP(PrivacyClaim):
+    """KL(P, Q) ≤ κ, so that P(E) - Q(E) ≤ √(κ/2) (Pinsker)."""
+
+    key: ClassVar[str] = "kl"
+    title: ClassVar[str] = "Kullback-Leibler differential privacy"
+    formula: ClassVar[str] = "KL(P, Q) ≤ κ"
+
+    kappa: Annotated[float, Parameter("The κ of a KL claim.", is_telling=True, has_curve=True)]
+
+    def __post_init__(self):
+        object.__setattr__(self, "kappa", checked_positive("kappa", self.kappa, 1.0))
+
+    def profile(self, epsilon):
+        return math.sqrt(self.kappa / 2)
+
+    def points(self):
+        return (ProfilePoint(0.0, self.profile(0.0)),)
+
+    def describe(self):
+        return f"{self.kappa:.12g}-KL DP"
+'''
+MECHANISM = """\
+def noisy(x, size, rng):
+    return x + rng.normal(size=size)
+"""
+AUDITS = """\
+version: 1
+defaults: {mechanism: "mine.py:noisy", d1: 0, d2: 1, samples: 20000}
+audits:
+  - {name: as it is, claim: {kappa: 0.5}, expect: pass}
+  - name: too strong
+    claim: {epsilon: 1, delta: 0.3, curve: {kl: {kappa: 0.1}, expect: violation}}
+"""
+
+
+@pytest.fixture(scope="module")
+def copy(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A copy of the package with one more file and one more line."""
+    folder = tmp_path_factory.mktemp("copy")
+    ignored = shutil.ignore_patterns("__pycache__")
+    shutil.copytree(ROOT / "dpaudit", folder / "dpaudit", ignore=ignored)
+    claims = folder / "dpaudit" / "claims"
+    (claims / "kullback_leibler.py").write_text(NEW)
+    line = "from dpaudit.claims.kullback_leibler import KullbackLeiblerDP as KullbackLeiblerDP\n"
+    with (claims / "definitions.py").open("a") as file:
+        file.write(line)
+    (folder / "mine.py").write_text(MECHANISM)
+    (folder / "audits.yaml").write_text(AUDITS)
+    return folder
+
+
+def run(copy: Path, *words: str) -> str:
+    done = subprocess.run(
+        [sys.executable, *words],
+        cwd=copy,
+        env={**os.environ, "PYTHONPATH": str(copy)},
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+@pytest.mark.parametrize(
+    ("words", "shown"),
+    [
+        ("list definitions", "Kullback-Leibler differential privacy (--kappa)"),
+        ("run --help", "The κ of a KL claim."),
+        ("bound --help", "--kappa FLOAT"),
+        ("explain profile --kappa 0.5 --mu 1", "0.5-KL DP"),
+        (
+            "run mine.py:noisy --d1 0 --d2 1 --kappa 0.02 --samples 20000 --expect violation",
+            "0.02-KL DP",
+        ),
+    ],
+)
+def test_commands_know_a_new_definition(copy: Path, words: str, shown: str) -> None:
+    assert shown in run(copy, "-m", "dpaudit", *words.split())
+
+
+def test_files_and_results_know_a_new_definition(copy: Path) -> None:
+    shown = run(copy, "-m", "dpaudit", "run", "audits.yaml", "--json", "kept.json")
+    assert "0.5-KL DP" in shown
+    assert "0.1-KL DP" in shown
+    assert "0.5-KL DP" in run(copy, "-m", "dpaudit", "report", "kept.json", "--quiet")
+    schema = json.loads(run(copy, "-m", "dpaudit", "schema"))
+    claim = schema["$defs"]["AuditSettings"]["properties"]["claim"]["properties"]
+    assert claim["kappa"]["description"] == "The κ of a KL claim."
+    assert "kl" in claim["definition"]["enum"]
+
+
+def test_python_knows_a_new_definition(copy: Path) -> None:
+    code = "import dpaudit; from dpaudit import *; print(KullbackLeiblerDP(0.5), dpaudit.__all__)"
+    shown = run(copy, "-c", code)
+    assert "KullbackLeiblerDP(kappa=0.5)" in shown
+    assert "'KullbackLeiblerDP'" in shown
+
+
+def test_nothing_outside_of_claims_names_a_definition() -> None:
+    """What differs between definitions is asked of the claim, not of its class."""
+    classes = {one.__name__ for one in DEFINITIONS.values()}
+    found = [
+        f"{path.relative_to(ROOT)}: {name}"
+        for path in sorted((ROOT / "dpaudit").rglob("*.py"))
+        if path.parent.name != "claims"
+        for node in ast.walk(ast.parse(path.read_text()))
+        for name in _names(node)
+        if name in classes
+    ]
+    assert found == []
+
+
+def _names(node: ast.AST) -> list[str]:
+    if isinstance(node, ast.ImportFrom):
+        return [one.name for one in node.names]
+    if isinstance(node, ast.Attribute):
+        return [node.attr]
+    return [node.id] if isinstance(node, ast.Name) else []
+
+
+def test_every_parameter_says_what_it_is() -> None:
+    for one in parameters():
+        assert one.help.endswith(".")
+        assert one.definitions
+    for name in {name for key in DEFINITIONS for name in described(key)}:
+        about = [described(key)[name] for key in DEFINITIONS if name in described(key)]
+        assert all(one == about[0] for one in about)  # a flag has one help text
