@@ -56,9 +56,11 @@ def peak(function: Function, low: float, high: float, tolerance: float) -> float
 def largest_parameter(delta_of: Function, delta_lower: float, high: float) -> float:
     """Return the largest parameter, rounded down, whose δ stays at or below a lower bound for δ.
 
-    delta_of: parameter > 0 -> δ, rising. Where even `high` stays below, it is `high`; where even
-    the smallest one exceeds the bound, 0. Within 10⁻⁶ of its size.
+    delta_of: parameter > 0 -> δ, rising and above 0. Where even `high` stays below, it is `high`;
+    where even the smallest one exceeds the bound, 0. Within 10⁻⁶ of its size.
     """
+    if delta_lower <= 0:  # which tiny δ do, too, once they are rounded to 0
+        return 0.0
     if delta_of(high) <= delta_lower:
         return high
     least = high * 1e-9

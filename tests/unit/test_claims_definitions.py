@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from typing import Any
+from unittest import mock
 
 import numpy as np
 import pytest
@@ -113,6 +114,17 @@ def test_points_give_the_parameter_back(claim: PrivacyClaim) -> None:
         less = claim.own_lower(point.epsilon, 0.8 * point.delta)
         assert less is not None
         assert less[1] < own
+
+
+@pytest.mark.parametrize(
+    "claim",
+    [RenyiDP(2, 0.5), ZeroConcentratedDP(0.3), GaussianDP(0.7)],
+    ids=lambda claim: claim.describe(),
+)
+def test_no_delta_shows_nothing_of_the_parameter(claim: PrivacyClaim) -> None:
+    """Its δ is too small for a float already at some parameters above 0."""
+    for epsilon in (0.0, 1.0, 5.0):
+        assert claim.own_lower(epsilon, 0.0) == (mock.ANY, 0.0)
 
 
 # f-DP ----------------------------------------------------------------------------------------
