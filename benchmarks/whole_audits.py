@@ -18,6 +18,7 @@ from dpaudit.auditing.spec import AuditSpec
 from dpaudit.certificates.result import AuditResult, Verdict
 from dpaudit.claims import (
     ApproximateDP,
+    ApproximateZCDP,
     FunctionalDP,
     GaussianDP,
     PrivacyClaim,
@@ -35,6 +36,8 @@ EPSILON, DELTA = 1.0, 0.05
 LONG = 520
 _TRUTH = 1 / (1 + math.exp(-EPSILON))
 _REVEALING = partial(reveal_or_randomize, delta=DELTA)
+# D_a / a of randomised response is largest at a = 1.
+_RHO = EPSILON * math.tanh(EPSILON / 2)
 # The trade-off function of randomised response: straight lines through the three points.
 _TRADE_OFF = ((0.0, 1.0), (1 - _TRUTH, 1 - _TRUTH), (1.0, 0.0))
 
@@ -122,7 +125,9 @@ class Setting:
     def is_wrong(self, result: AuditResult) -> bool:
         """Whether a true claim was refuted or a bound lies above the truth."""
         own = result.claim.own_lower(result.point.epsilon, result.delta_lower)
-        too_high = own is not None and own[1] > list(result.claim.parameters().values())[-1]
+        given = result.claim.parameters()
+        truth = next((given[name] for name in ("mu", "rho", "epsilon") if name in given), math.inf)
+        too_high = own is not None and own[1] > truth
         refuted = result.verdict is Verdict.VIOLATION
         return refuted or too_high or result.epsilon_lower > result.point.epsilon
 
@@ -139,6 +144,7 @@ SETTINGS = (
     ),
     Setting("reveal or randomise", _REVEALING, ApproximateDP(EPSILON, DELTA)),
     Setting("reveal or randomise, PDP", _REVEALING, ProbabilisticDP(EPSILON, DELTA)),
+    Setting("reveal or randomise, approximate zCDP", _REVEALING, ApproximateZCDP(_RHO, DELTA)),
     Setting("T∘K as approximate DP", partial(merged, delta=DELTA), ApproximateDP(EPSILON, DELTA)),
     Setting("Gaussian noise, μ", gaussian, GaussianDP(1.0)),
     Setting("randomised response, Rényi", randomized_response, RenyiDP(4.0, _divergence(4.0))),

@@ -14,3 +14,4 @@ from dpaudit.claims.f_dp import FunctionalDP as FunctionalDP
 from dpaudit.claims.gaussian import GaussianDP as GaussianDP
 from dpaudit.claims.renyi import RenyiDP as RenyiDP
 from dpaudit.claims.renyi import ZeroConcentratedDP as ZeroConcentratedDP
+from dpaudit.claims.approximate_zcdp import ApproximateZCDP as ApproximateZCDP

@@ -29,6 +29,7 @@ def files(tmp_path: Path) -> list[str]:
         (["--epsilon", "1", "--delta", "1e-5"], 0, "NO VIOLATION FOUND"),
         (["--mu", "0.3"], 1, "VIOLATION"),
         (["--sigma", "1"], 0, "NO VIOLATION FOUND"),
+        (["--rho", "0.5", "--delta", "0.01"], 0, "NO VIOLATION FOUND"),
         (["--epsilon", "0.4", "--scores", "--confidence", "0.9", "--seed", "3"], 1, "VIOLATION"),
         (["--epsilon", "0.2", "--bound", "clopper-pearson"], 1, "VIOLATION"),
     ],

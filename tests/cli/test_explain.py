@@ -76,6 +76,14 @@ def test_a_renyi_claim_has_an_order() -> None:
     assert "(2, 1)-Rényi DP" in result.stdout
 
 
+def test_delta_goes_with_epsilon_and_without_one_with_rho() -> None:
+    result = explain("profile", "--rho", "0.5", "--delta", "0.01", "--sigma", "2")
+    assert result.exit_code == 0, result.output
+    header = result.stdout.splitlines()[1]
+    assert "0.01-approximate 0.5-zCDP" in header
+    assert "0.5-Gaussian DP" in header
+
+
 @pytest.mark.parametrize("suffix", ["png", "svg", "pdf"])
 @pytest.mark.parametrize(
     "words",
@@ -108,6 +116,7 @@ def test_figures_are_written_and_repeat_themselves(
         (("posterior",), "--epsilon"),
         (("profile",), "nothing to explain"),
         (("tradeoff", "--order", "2", "--mu", "1"), "--order 2 goes with --epsilon"),
+        (("profile", "--delta", "0.1", "--mu", "1"), "--delta 0.1 goes with --epsilon or --rho"),
         (("profile", "--mu", "11"), "mu=11.0 must lie in (0, 10]"),
         (("profile", "--mu", "1", "--figure", "a.pgn"), "Did you mean 'png'?"),
         (("profile", "--mu", "1", "--figure", "nowhere/a.png"), "there is no folder"),

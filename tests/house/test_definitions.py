@@ -149,6 +149,11 @@ def _names(node: ast.AST) -> list[str]:
     return [node.id] if isinstance(node, ast.Name) else []
 
 
+def test_every_definition_is_in_the_documents() -> None:
+    table = (ROOT / "docs" / "configuration.md").read_text()
+    assert [key for key in DEFINITIONS if f"| `{key}` |" not in table] == []
+
+
 def test_every_parameter_says_what_it_is() -> None:
     for one in parameters():
         assert one.help.endswith(".")
