@@ -45,6 +45,9 @@ IGNORED = {
     "result.digest": "covers the times below",
     "result.audits.seconds": "how long it took",
     "result.audits.versions": "compared once for all runs, and told of",
+    "printed": "the text report is shorter now; its numbers are those of the JSON",
+    "result.audits.source": "new: file and line of the mechanism",
+    "result.audits.command": "new: the command line that repeats the audit",
 }
 # Parts of texts that are not compared, as regular expressions of whole lines; each with the reason.
 IGNORED_TEXTS = {
@@ -59,6 +62,11 @@ RENAMED: dict[str, tuple[str, str]] = {}
 # Words that were changed since, in texts and values: as kept, as they are now, and the reason.
 REWORDED: dict[str, tuple[str, str]] = {
     "μ at least  0.0706,": ("μ at least  0,", "a δ of 0 shows nothing of μ; 0.0706 was wrong"),
+    "the numbers of draws of d1 and of d2 were fixed, not tossed for": (
+        "sample sizes were fixed, not randomised",
+        "plain words",
+    ),
+    "the larger the more it speaks for d1": ("the larger the more evidence for d1", "plain words"),
 }
 
 # A continued audit says so, and is else what an undisturbed one is.

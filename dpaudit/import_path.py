@@ -36,6 +36,16 @@ def resolve(path: str) -> Any:
     return found
 
 
+def loaded(path: str) -> Any:
+    """Return what an import path names if its module is loaded and has it, else None."""
+    module_name, _, attribute = path.rpartition(":")
+    name = _unique(Path(module_name).resolve()) if is_file(module_name) else module_name
+    found: Any = sys.modules.get(name)
+    for part in attribute.split("."):
+        found = getattr(found, part, None)
+    return found
+
+
 def split(path: str) -> tuple[str, str]:
     """Return the module (or file) and the attribute. Raises TargetError when one is missing."""
     module_name, colon, attribute = path.rpartition(":")
@@ -217,11 +227,15 @@ def file_module(name: str) -> ModuleType:
     file = Path(name).resolve()
     if not file.is_file():
         raise TargetError(_no_such_file(name, file))
-    # The name depends on the path alone, so that a worker process that loads the same file can
-    # unpickle what another one has sent.
-    digest = hashlib.blake2b(str(file).encode(), digest_size=4).hexdigest()
-    unique = f"{_FILE_PREFIX}{file.stem}_{digest}"
+    unique = _unique(file)
     return sys.modules[unique] if unique in sys.modules else _executed(unique, file, name)
+
+
+def _unique(file: Path) -> str:
+    """Return the name of a file's module. It depends on the path alone, so that a worker process
+    that loads the same file can unpickle what another one has sent."""
+    digest = hashlib.blake2b(str(file).encode(), digest_size=4).hexdigest()
+    return f"{_FILE_PREFIX}{file.stem}_{digest}"
 
 
 def _no_such_file(name: str, file: Path) -> str:

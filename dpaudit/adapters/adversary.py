@@ -50,7 +50,9 @@ def _is_score(answer: Any) -> bool:
 
 ADVERSARY = Role("adversary", _is_guess, "1 (d1), 2 (d2) or None (neither)", tosses=True)
 DISTINGUISHER = Role(
-    "distinguisher", _is_score, "a number, the larger the more it speaks for d1, a word or None"
+    "distinguisher",
+    _is_score,
+    "a number, the larger the more evidence for d1, a word or None",
 )
 
 

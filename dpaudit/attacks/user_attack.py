@@ -38,7 +38,7 @@ class UsersAttack:
 
     name: as reports call it. attack: has a method `fit`, or is such a function: from selection
         draws to a score, which takes outcomes and returns a number for each, the larger the more it
-        speaks for one of the inputs; NaN abstains. source: imports the attack, where it was
+        is evidence for one of the inputs; NaN abstains. source: imports the attack, where it was
         imported; another process does so before it is sent a score. travels: whether it will be.
     """
 

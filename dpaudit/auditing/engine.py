@@ -32,6 +32,7 @@ from dpaudit.sampling.generators import preserved
 from dpaudit.sampling.independence import check_uncached
 from dpaudit.sampling.sampler import Sampler
 from dpaudit.sampling.state import State, changed, kept_state
+from dpaudit.targets.source import source_of
 from dpaudit.targets.target import is_elsewhere
 from dpaudit.version import __version__
 
@@ -107,6 +108,8 @@ def _audited(journal: Journal, on_progress: Notify | None) -> AuditResult:
         request=spec.request,
         underpowered=None if allowed else cannot_fail,
         resumed=journal.resumed,
+        source=source_of(spec.target),
+        command=spec.command,
     )
 
 

@@ -344,7 +344,11 @@ _TABLE = (
     _run("json", TEXT,
         "Write the results here, complete enough to be rechecked by dpaudit report; '-': standard "
         "output, the report to stderr.", metavar="FILE", usual=True),
-    _run("pattern", TEXT, "Only audits whose name contains this; 'not PATTERN': all others.",
+    _run("report", PATHS,
+        "Write the results in a format, text or json; '-': as for --json. Repeatable.",
+        metavar="FORMAT:FILE"),
+    _run("pattern", TEXT,
+        "Only audits whose name contains this; 'not PATTERN': all others; =NAME: just this one.",
         flag="-k", metavar="PATTERN"),
     _run("journal", TEXT,
         "Keep here, in a file for each audit, all that is drawn, so that a run that is cut short "

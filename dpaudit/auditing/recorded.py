@@ -66,9 +66,7 @@ _IMPLAUSIBLE = 1e-6
 # From this ratio of the numbers of draws on, the textbook bound may gain more by using all draws of
 # the more frequent input than it loses by being the weaker one.
 _UNEVEN = 2.0
-_FIXED_ARMS = (
-    "the numbers of draws of d1 and of d2 were fixed, not tossed for: {how} (docs/method.md §12)"
-)
+_FIXED_ARMS = "sample sizes were fixed, not randomised: {how} (docs/method.md §12)"
 _THINNED = "certified on a random part of the draws, as many of each as fair coins asked for"
 _PAIRED = "certified by a Clopper–Pearson bound for each input by itself"
 _ONLY_DRAWN = "dpaudit run --floating-point looks at them"

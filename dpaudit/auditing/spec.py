@@ -29,6 +29,7 @@ class AuditSpec:
     claim: for one run of the mechanism; what is tested follows from it and the runs of the target.
     group: in how many records the inputs may differ; the claim is for as many already.
     request: the settings that all this was built from, as a result keeps them.
+    command: the command line that asks for this audit alone.
     All others are options: dpaudit/auditing/options.py, docs/options.md.
 
     Raises UsageError for a value outside its range.
@@ -59,6 +60,7 @@ class AuditSpec:
     journal: str | os.PathLike[str] | None = DEFAULTS["journal"]
     resume: bool = DEFAULTS["resume"]
     request: Mapping[str, Any] | None = None
+    command: str | None = None
 
     def __post_init__(self) -> None:
         if not isinstance(self.claim, PrivacyClaim):

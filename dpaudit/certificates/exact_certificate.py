@@ -10,7 +10,7 @@ from dpaudit.claims import ProfilePoint
 
 @dataclass(frozen=True, slots=True)
 class ExactEvent:
-    """An event and its exact probabilities. guess: the input that it speaks for."""
+    """An event and its exact probabilities. guess: the input that it is evidence for."""
 
     words: str
     guess: Literal["d1", "d2"]

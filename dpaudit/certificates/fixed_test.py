@@ -183,7 +183,7 @@ def _event(
 
 
 def _ahead(event: EventCount) -> tuple[int, int, int, int]:
-    """Return count and draws of the input that the event speaks for, then of the other one."""
+    """Return count and draws of the input that the event is evidence for, then of the other one."""
     first, second = (event.count_d1, event.draws_d1), (event.count_d2, event.draws_d2)
     return (*first, *second) if event.guess == "d1" else (*second, *first)
 

@@ -30,7 +30,7 @@ class Verdict(Enum):
 class EventCount:
     """How often one fixed event happened on draws that had no part in choosing it.
 
-    words: the event, e.g. `output ≤ 0.13`.  guess: the input that the event speaks for.
+    words: the event, e.g. `output ≤ 0.13`.  guess: the input that the event is evidence for.
     count_d1, count_d2: draws in the event, by arm, of draws_d1 and draws_d2.
     interval_d1, interval_d2: two-sided Clopper-Pearson intervals of P(E) and Q(E), each at the
         confidence of the audit.
@@ -100,7 +100,7 @@ class FixedTest:
     two_guesses: whether the rule can guess both inputs (h = 1) or only one (h = ½).
     events: one or two events; for the probabilistic definition, the certified atoms.
     accused: for the probabilistic definition, every atom that was to be certified: its words, the
-        input it speaks for, and its draws of d1 and of d2.
+        input it is evidence for, and its draws of d1 and of d2.
     epsilon_lower: lower bound for ε at the claimed δ, at 1 - alpha; delta_lower: for δ at the
         claimed ε.  p_value: of the claim, this test alone.
     detectable_epsilon: the smallest true ε that this test would have refuted with probability
@@ -263,6 +263,8 @@ class AuditResult:
     resumed: how many runs with the same journal there were before the one that ended it.
     underpowered: why the audit could not have refuted its claim, whatever the mechanism does, and
         the remedy; None when it could, or where that is allowed.
+    source: file and line of the mechanism's code, as `mine.py:12`, where they are known.
+    command: the command line that runs the audit again, where it came from one.
     request: the settings that the audit was built from, and the folder that relative files are
         looked for in, so that it can be run again; None where they are not plain values.
     """
@@ -285,6 +287,8 @@ class AuditResult:
     request: Mapping[str, Any] | None = field(default=None, repr=False)
     underpowered: str | None = None
     resumed: int = 0
+    source: str | None = None
+    command: str | None = None
 
     @property
     def decisive(self) -> Certificate | None:

@@ -6,7 +6,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib import import_module
 
 import click
@@ -74,7 +74,7 @@ def run_one(
     watching.say_audit(f"{spec.name} ({place})" if place else spec.name)
     try:
         with kept_from_leaving():
-            return run_audit(spec, _notified(display, requests))
+            return _with_seed(run_audit(spec, _notified(display, requests)), spec)
     except MechanismError as error:
         return _not_run(spec, error, time.monotonic() - start).result
     except BaseException as error:
@@ -85,6 +85,14 @@ def run_one(
     finally:
         watching.say_audit("")
         display.close()
+
+
+def _with_seed(result: AuditResult, spec: AuditSpec) -> AuditResult:
+    """Return the result with the seed of its journal, if that has another one, in its command."""
+    if result.command is None or result.seed == spec.seed:
+        return result
+    command = result.command.replace(f"--seed {spec.seed}", f"--seed {result.seed}")
+    return replace(result, command=command)
 
 
 def _warn_of_what_cannot_fail(spec: AuditSpec) -> None:
@@ -128,5 +136,6 @@ def _not_run(spec: AuditSpec, error: Exception, seconds: float) -> Outcome:
         versions={"python": sys.version.split()[0]},
         expect=spec.expect,
         error=message,
+        command=spec.command,
     )
     return Outcome(result, exit_code(error))

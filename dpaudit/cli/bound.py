@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,12 +14,12 @@ from dpaudit.auditing.options import owned
 from dpaudit.certificates.result import AuditResult
 from dpaudit.claims import PrivacyClaim
 from dpaudit.cli import exit_codes
-from dpaudit.cli.files import check_writable
 from dpaudit.cli.flags import given_settings, missing_parameters, some_flags
-from dpaudit.cli.options import SectionedCommand, option
+from dpaudit.cli.options import option
 from dpaudit.cli.output import Printer
 from dpaudit.cli.process.streams import set_apart
-from dpaudit.cli.saving import STDOUT, Results
+from dpaudit.cli.repeating import RepeatableCommand, repeating
+from dpaudit.cli.saving import Results, destinations
 from dpaudit.config import build_claim
 from dpaudit.errors import UsageError
 from dpaudit.stats.one_run import Guesses
@@ -27,7 +28,7 @@ _EXAMPLE = "dpaudit bound d1.npy d2.npy --epsilon 1"
 _GUESSES = "dpaudit bound --guesses 1000 100 75 --epsilon 1"
 
 
-class _Bound(SectionedCommand):
+class _Bound(RepeatableCommand):
     """Knows a number below 0 from an option."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
@@ -77,7 +78,7 @@ Examples:
 # What an adversary would answer to recorded outputs is not asked.
 @some_flags(
     *(one.name for one in owned("claim") if one.name != "adversary"),
-    "confidence", "seed", "expect", "json", "quiet", "verbose", "debug",
+    "confidence", "seed", "expect", "json", "report", "quiet", "verbose", "debug",
     bound="How counts become a bound. Default: the more powerful of those that are valid.",
 )  # fmt: skip
 @click.pass_context
@@ -90,6 +91,7 @@ def bound(
     guesses: bool,
     bound: str | None,
     json: str | None,
+    report: list[str],
     quiet: bool,
     verbose: int,
     **flags: Any,
@@ -101,18 +103,16 @@ def bound(
     stdout = ctx.with_resource(set_apart())
     settings = given_settings(ctx, flags)
     claim = _claim(settings.pop("claim", {}))
-    if json is not None and json != STDOUT:
-        check_writable(json, files)
-    report = sys.stderr if json == STDOUT else stdout
-    printer = Printer(quiet=quiet, verbose=verbose, to=report)
+    results = Results(destinations(json, report, files), stdout)
     if guesses:
         _check_lone(arm=arm, scores=scores, bound=bound, seed=settings.get("seed"))
         result = _of_guesses(files, claim, settings)
     else:
         more = {**settings, "bound": bound, "scores_only": scores}
         result = _of_draws(files, arm, {**more, "claim": claim})
-    printer.show(result)
-    results = Results(json, stdout)
+    result = replace(result, command=repeating(ctx, files, result.seed))
+    shown = sys.stderr if results.takes_stdout else stdout
+    Printer([result.name], quiet=quiet, verbose=verbose, to=shown).show(result)
     results.add(result)
     results.finish()
     return exit_codes.of_result(result)

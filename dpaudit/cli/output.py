@@ -2,58 +2,79 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import TextIO
 
 import click
 
 from dpaudit.certificates.result import AuditResult, Verdict
 from dpaudit.errors import UsageError
-from dpaudit.reports.text import render, render_line, render_summary, render_warnings
-
-_COLOURS = {
-    Verdict.VIOLATION: "red",
-    Verdict.NO_VIOLATION_FOUND: "green",
-    Verdict.ERROR: "magenta",
-}
+from dpaudit.reports.batch import name_width, render_remarks, render_row, render_summary
+from dpaudit.reports.findings import is_expected
+from dpaudit.reports.text import render, render_line, render_warnings
 
 
 class Printer:
-    """Prints audits as they end, a blank line between them, and a summary of several."""
+    """Prints audits as they end: the report of a single one; of several a line for each, the report
+    only of what nobody expected, and at the end a summary."""
 
-    def __init__(self, *, quiet: bool = False, verbose: int = 0, to: TextIO | None = None) -> None:
-        """to: in place of standard output. Raises UsageError for both less and more."""
+    def __init__(
+        self,
+        names: Iterable[str],
+        *,
+        quiet: bool = False,
+        verbose: int = 0,
+        to: TextIO | None = None,
+    ) -> None:
+        """names: of all audits.  to: in place of standard output. Raises UsageError for both less
+        and more."""
         if quiet and verbose:
             raise UsageError(
                 "-q (--quiet) asks for less, -v (--verbose) for more; give one of them"
             )
+        every = list(names)
         self.quiet = quiet
         self._verbose = verbose
         self._to = to
-        self._is_first = True
+        self._width = name_width(every) if len(every) > 1 else None
+        self._needs_blank = False
 
     def show(self, result: AuditResult) -> None:
         """Print one audit."""
-        if self.quiet:
-            self._echo(_coloured(render_line(result), result.verdict))
-            for text in render_warnings(result):
-                self._echo(text)
+        if self._width is not None and not self._verbose:
+            self._line(_coloured(render_row(result, self._width), result))
+        elif self.quiet:
+            self._line(_coloured(render_line(result), result))
+        in_full = self._width is None or self._verbose or not is_expected(result)
+        if in_full and not self.quiet:
+            self._block(_coloured(render(result, verbose=self._verbose), result))
             return
-        if not self._is_first:
-            self._echo("")
-        self._is_first = False
-        self._echo(_coloured(render(result, verbose=self._verbose), result.verdict))
+        remarks = render_warnings if self._width is None else render_remarks
+        for text in remarks(result):
+            self._line(text)
 
     def summarise(self, results: Sequence[AuditResult]) -> None:
         """Print the summary of several audits."""
-        if len(results) > 1 and not self.quiet:
-            self._echo(f"\n{render_summary(results)}")
+        if self._width is not None:
+            self._needs_blank = True
+            self._block(render_summary(results, verbose=self._verbose))
 
-    def _echo(self, text: str) -> None:
-        click.echo(text, file=self._to)
+    def _line(self, text: str) -> None:
+        """Print one of the lines that stand together."""
+        click.echo(f"\n{text}" if self._needs_blank else text, file=self._to)
+        self._needs_blank = False
+
+    def _block(self, text: str) -> None:
+        """Print lines with a blank one before and after them, where there is something."""
+        if self._width is not None and not self._verbose:
+            self._needs_blank = True
+        self._line(text)
+        self._needs_blank = True
 
 
-def _coloured(text: str, verdict: Verdict) -> str:
+def _coloured(text: str, result: AuditResult) -> str:
     """Return a report with the verdict in bold colour, which click drops in pipes."""
-    head = verdict.value
-    return click.style(head, fg=_COLOURS[verdict], bold=True) + text.removeprefix(head)
+    head = result.verdict.value
+    unexpected = "magenta" if result.verdict is Verdict.ERROR else "red"
+    colour = "green" if is_expected(result) else unexpected
+    return click.style(head, fg=colour, bold=True) + text.removeprefix(head)

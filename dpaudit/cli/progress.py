@@ -125,22 +125,22 @@ def title(progress: Progress, place: str) -> str:
 
 
 def status(progress: Progress, spec: AuditSpec, *, with_share: bool = True) -> str:
-    """Return draws, speed, evidence, bound and, for a line by itself, share and time left."""
+    """Return draws, speed, wealth, bound and, for a line by itself, share and time left."""
     drawn, budget = numbers.count(progress.draws), numbers.count(progress.budget)
-    parts = [f"{drawn} of {budget} draws", speed(progress.rate), evidence(progress, spec)]
+    parts = [f"{drawn} of {budget} draws", speed(progress.rate), wealth(progress, spec)]
     parts.append(f"ε ≥ {numbers.at_least(progress.epsilon_lower)}")
     if with_share:
         parts.append(remaining(progress))
     return unglued(", ".join(part for part in parts if part))
 
 
-def evidence(progress: Progress, spec: AuditSpec) -> str:
+def wealth(progress: Progress, spec: AuditSpec) -> str:
     """Return the wealth beside what refutes the claim."""
     needed = 1 / (BETTING_SHARE * spec.alpha)
     if progress.wealth >= needed:
         return "refuted"
-    wealth = numbers.at_least(progress.wealth, digits=2)
-    return f"evidence {wealth} of {numbers.about(needed)} needed"
+    reached = numbers.at_least(progress.wealth, digits=2)
+    return f"betting wealth {reached} of {numbers.about(needed)}"
 
 
 def speed(rate: float) -> str:

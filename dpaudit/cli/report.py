@@ -47,8 +47,8 @@ def report(file: Path, rerun: bool, quiet: bool, verbose: int) -> int:
 
     Exits 0 when the numbers agree, whatever the verdicts; 3 when one does not.
     """
-    printer = Printer(quiet=quiet, verbose=verbose)
     results = _read(file)
+    printer = Printer([result.name for result in results], quiet=quiet, verbose=verbose)
     disagreements = []
     for result in results:
         disagreements += [f"{result.name}: {text}" for text in _recheck(file, result)]

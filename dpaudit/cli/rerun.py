@@ -11,12 +11,15 @@ from dpaudit.certificates.result import AuditResult, Certificate
 from dpaudit.cli.batch import auditing, run_one
 from dpaudit.config.building import located_spec
 from dpaudit.errors import UsageError
+from dpaudit.reports.records import as_lists
 from dpaudit.wording import counted, shown
 
 # What differs from run to run: how long it took, whose versions it ran with, and what is said of it
 # (lines of code are named as seen from the working directory).
 _SAID = ("warnings", "first_failures", "adjacency", "notes")
-_ANOTHERS = ("seconds", "versions", "request", "expect", "resumed", *_SAID)
+_ANOTHERS = (
+    "seconds", "versions", "request", "expect", "resumed", "source", "command", *_SAID,
+)  # fmt: skip
 
 
 def differences(recorded: AuditResult, *, quiet: bool) -> list[str]:
@@ -44,7 +47,7 @@ def _request(recorded: AuditResult) -> tuple[dict[str, Any], Path | None]:
         raise UsageError(f"{recorded.name} cannot be run again: {reason}")
     assert recorded.request is not None  # else there was a reason
     folder = recorded.request["folder"]
-    return _listed(recorded.request["settings"]), None if folder is None else Path(folder)
+    return as_lists(recorded.request["settings"]), None if folder is None else Path(folder)
 
 
 def _reason(recorded: AuditResult) -> str | None:
@@ -59,13 +62,6 @@ def _reason(recorded: AuditResult) -> str | None:
     if any(one.schedule and one.schedule.by_clock for one in recorded.certificates):
         return "its draws were planned by the clock (--time), which says something else today"
     return None
-
-
-def _listed(value: Any) -> Any:
-    """Return JSON values as they were written: a result file gives sequences back as tuples."""
-    if isinstance(value, dict):
-        return {key: _listed(part) for key, part in value.items()}
-    return [_listed(part) for part in value] if isinstance(value, list | tuple) else value
 
 
 def _compared(recorded: AuditResult, again: AuditResult) -> Iterator[str]:

@@ -14,14 +14,13 @@ import click
 from dpaudit.auditing.spec import AuditSpec, DrawnSeed
 from dpaudit.cli import exit_codes
 from dpaudit.cli.batch import Outcome, auditing, run_batch, run_one
-from dpaudit.cli.files import check_writable
 from dpaudit.cli.flags import audit_flags, given_settings, missing_parameters
 from dpaudit.cli.group import DEBUG
-from dpaudit.cli.options import SectionedCommand
 from dpaudit.cli.output import Printer
 from dpaudit.cli.process.interruption import Requests
 from dpaudit.cli.process.streams import OutputError, set_apart
-from dpaudit.cli.saving import STDOUT, Results
+from dpaudit.cli.repeating import RepeatableCommand, repeating
+from dpaudit.cli.saving import Results, destinations
 from dpaudit.config import build_spec, load_config
 from dpaudit.errors import ConfigurationError, UsageError
 from dpaudit.import_path import split
@@ -31,7 +30,7 @@ _CONFIGURATIONS = (".yaml", ".yml")
 
 
 @click.command(
-    cls=SectionedCommand,
+    cls=RepeatableCommand,
     short_help="Audit a mechanism, or all audits of configuration files.",
     epilog="""\b
 Examples:
@@ -49,6 +48,7 @@ def run(
     targets: tuple[str, ...],
     pattern: str | None,
     json: str | None,
+    report: list[str],
     journal: str | None,
     resume: bool,
     quiet: bool,
@@ -62,16 +62,15 @@ def run(
     settings = given_settings(ctx, flags)
     if not targets and "command" not in settings:
         raise click.MissingParameter(ctx=ctx, param=ctx.command.params[0])
-    specs = _selected(_requested(targets, settings), pattern)
+    specs = _selected(_requested(ctx, targets, settings), pattern)
     specs = _journaled(specs, journal, resume, settings.get("seed"))
-    if json is not None and json != STDOUT:
-        check_writable(json, targets)
+    results = Results(destinations(json, report, targets), stdout)
     if not specs:
         click.echo(f"no audit's name matches -k {pattern!r}", err=True)
         return exit_codes.NOTHING_MATCHED
-    report = sys.stderr if json == STDOUT else stdout
-    printer = Printer(quiet=quiet, verbose=verbose, to=report)
-    results = Results(json, stdout)
+    shown = sys.stderr if results.takes_stdout else stdout
+    names = [spec.name for spec in specs]
+    printer = Printer(names, quiet=quiet, verbose=verbose, to=shown)
     session = _Session(specs, printer, results, is_single=not _are_files(targets))
     return session.run(debug=ctx.meta.get(DEBUG, False))
 
@@ -120,10 +119,12 @@ class _Session:
         return [Outcome(result, exit_codes.of_result(result))]
 
 
-def _requested(targets: Sequence[str], settings: dict[str, Any]) -> list[AuditSpec]:
+def _requested(
+    ctx: click.Context, targets: Sequence[str], settings: dict[str, Any]
+) -> list[AuditSpec]:
     """Return the audits asked for, from files, all of which are read before anything runs."""
     if _are_files(targets):
-        return _from_files([Path(target) for target in targets], settings)
+        return _from_files(ctx, [Path(target) for target in targets], settings)
     _check_no_folder(targets)
     _check_no_other_file(targets)
     files = [target for target in targets if target.endswith(_CONFIGURATIONS)]
@@ -138,7 +139,8 @@ def _requested(targets: Sequence[str], settings: dict[str, Any]) -> list[AuditSp
         split(targets[0])  # what names no function is told so before what else is missing
     _check_complete(targets[0] if targets else "--command …", settings)
     named = {"mechanism": targets[0]} if targets else {}
-    return [build_spec({**named, **settings})]
+    spec = build_spec({**named, **settings})
+    return [replace(spec, command=repeating(ctx, targets, spec.seed))]
 
 
 def _joined(targets: Sequence[str]) -> str:
@@ -185,13 +187,15 @@ def _configurations(folder: Path) -> Iterator[Path]:
         yield from (one for one in sorted(folder.glob(pattern)) if one.suffix in _CONFIGURATIONS)
 
 
-def _from_files(paths: Sequence[Path], settings: dict[str, Any]) -> list[AuditSpec]:
+def _from_files(
+    ctx: click.Context, paths: Sequence[Path], settings: dict[str, Any]
+) -> list[AuditSpec]:
     seen: dict[Path, Path] = {}
     for path in paths:
         if path.resolve() in seen:
             raise ConfigurationError(f"the configuration file {str(path)!r} is given twice")
         seen[path.resolve()] = path
-    loaded = [(path, load_config(path, settings)) for path in paths]
+    loaded = [(path, _repeatable(ctx, path, load_config(path, settings))) for path in paths]
     names = [spec.name for _, specs in loaded for spec in specs]
     shared = {name for name in names if names.count(name) > 1}
     return [
@@ -199,6 +203,15 @@ def _from_files(paths: Sequence[Path], settings: dict[str, Any]) -> list[AuditSp
         for path, specs in loaded
         for spec in specs
     ]
+
+
+def _repeatable(ctx: click.Context, path: Path, specs: Sequence[AuditSpec]) -> list[AuditSpec]:
+    """Return the audits of a file, each with the command line that repeats it alone."""
+    found = []
+    for spec in specs:
+        name = spec.name if _selected(specs, spec.name) == [spec] else f"={spec.name}"
+        found.append(replace(spec, command=repeating(ctx, [str(path)], spec.seed, name)))
+    return found
 
 
 def _check_complete(target: str, settings: dict[str, Any]) -> None:
@@ -236,9 +249,12 @@ def _to_go_on() -> str:
 
 
 def _selected(specs: Sequence[AuditSpec], pattern: str | None) -> list[AuditSpec]:
-    """Return the audits whose name contains the pattern, in any case; `not x` turns it round."""
+    """Return the audits whose name contains the pattern, in any case; `not x` turns it round, `=x`
+    is the whole name."""
     if pattern is None:
         return list(specs)
+    if pattern.startswith("="):
+        return [spec for spec in specs if spec.name == pattern[1:]]
     text = pattern.strip().lower()
     wanted = not text.startswith("not ")
     text = text.removeprefix("not ").strip()

@@ -1,71 +1,88 @@
-"""What --json asks for: results on file as soon as they are there, or on standard output at the
-end."""
+"""Where results go, as --report and --json ask: to files as soon as they are there, or to standard
+output at the end."""
 
 from __future__ import annotations
 
 import os
 import tempfile
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, TextIO
+from typing import Any, TextIO
 
 import click
 
 from dpaudit.certificates.result import AuditResult
-from dpaudit.cli.files import write_whole
+from dpaudit.cli.files import check_writable, write_whole
 from dpaudit.cli.process import parent as watching
-from dpaudit.errors import DpauditError
-
-if TYPE_CHECKING:
-    from dpaudit.reports.json import Entry
+from dpaudit.errors import DpauditError, UsageError
+from dpaudit.reports.registry import FORMATS, Format, parse_report
 
 STDOUT = "-"
+Destination = tuple[Format, str]
+
+
+def destinations(
+    json: str | None, reports: Sequence[str], inputs: Iterable[str]
+) -> list[Destination]:
+    """Return where results are to be written, refused before the work. Raises UsageError.
+
+    inputs: files that must not be replaced.
+    """
+    found = [parse_report(text) for text in reports]
+    found += [] if json is None else [(FORMATS["json"], json)]
+    inputs, seen = list(inputs), set[str]()
+    for _, file in found:
+        if file in seen:
+            raise UsageError(f"two reports cannot be written to {file!r}; give each its own file")
+        seen.add(file)
+        if file != STDOUT:
+            check_writable(file, inputs)
+    return found
 
 
 class Results:
-    """Results to be written to a file, to standard output (`-`), or nowhere (None)."""
+    """Results to be written to files, or to standard output (`-`)."""
 
-    def __init__(self, where: str | None, stdout: TextIO) -> None:
-        self._where, self._stdout = where, stdout
-        self._entries: list[Entry] = []
+    def __init__(self, to: Iterable[Destination], stdout: TextIO) -> None:
+        self._reports = [_Report(form, file) for form, file in to]
+        self._stdout = stdout
         self._kept: Path | None = None
+
+    @property
+    def takes_stdout(self) -> bool:
+        """Whether standard output belongs to one of them."""
+        return any(one.file == STDOUT for one in self._reports)
 
     def add(self, result: AuditResult) -> None:
         """Take one more result."""
-        if self._where is not None:
-            from dpaudit.reports.json import entry
-
-            self._entries.append(entry(result))
+        for report in self._reports:
+            report.entries.append(report.form.entry(result))
 
     def keep(self) -> None:
         """Put down what there is, since what comes next may end this process."""
-        if not self._entries:
-            return
-        with suppress(DpauditError, OSError):  # in the end it is said why
-            if self._where != STDOUT:
-                write_whole(Path(str(self._where)), self._text(), lasting=False)
-            elif watching.is_watched():
-                write_whole(self._aside(), self._text(), lasting=False)
+        for report in self._reports:
+            with suppress(DpauditError, OSError):  # in the end it is said why
+                if report.file != STDOUT:
+                    write_whole(Path(report.file), report.text(), lasting=False)
+                elif watching.is_watched():
+                    write_whole(self._aside(), report.text(), lasting=False)
 
     def finish(self) -> None:
         """Write all results. Raises UsageError when that is not possible."""
-        if not self._entries:
-            return
-        if self._where == STDOUT:
-            click.echo(self._text(), nl=False, file=self._stdout)
-            self._forget()
-        else:
-            write_whole(Path(str(self._where)), self._text())
-
-    def _text(self) -> str:
-        from dpaudit.reports.json import document
-
-        return document(self._entries)
+        for report in self._reports:
+            if not report.entries:
+                continue
+            if report.file == STDOUT:
+                click.echo(report.text(), nl=False, file=self._stdout)
+                self._forget()
+            else:
+                write_whole(Path(report.file), report.text())
 
     def _aside(self) -> Path:
         """Return a file that the process which watches this one shows if need be."""
         if self._kept is None:
-            number, path = tempfile.mkstemp(prefix="dpaudit-", suffix=".json")
+            number, path = tempfile.mkstemp(prefix="dpaudit-")
             os.close(number)
             self._kept = Path(path)
             watching.say_file(path)
@@ -76,3 +93,14 @@ class Results:
             watching.say_file("")
             self._kept.unlink(missing_ok=True)
             self._kept = None
+
+
+class _Report:
+    """A report under way: what is kept of the audits that have ended."""
+
+    def __init__(self, form: Format, file: str) -> None:
+        self.form, self.file = form, file
+        self.entries: list[Any] = []
+
+    def text(self) -> str:
+        return self.form.document(self.entries)

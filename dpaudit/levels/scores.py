@@ -1,4 +1,4 @@
-"""Scores: one number for every outcome, the larger the more it speaks for d1, cut into levels."""
+"""Scores: a number for every outcome, the larger the more evidence for d1, cut into levels."""
 
 from __future__ import annotations
 

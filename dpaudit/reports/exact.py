@@ -8,12 +8,14 @@ from dpaudit.certificates.exact_certificate import ExactCertificate, ExactEvent
 from dpaudit.certificates.result import AuditResult
 from dpaudit.claims import PrivacyClaim
 from dpaudit.reports import numbers
-from dpaudit.reports.findings import adjacency, other, quoted
+from dpaudit.reports.findings import LONGEST, allowance, compared, inputs
 from dpaudit.reports.layout import paragraph, row, table
 from dpaudit.reports.numbers import GLUE
+from dpaudit.wording import shortened
 
 _DIGITS = 6
 _NEARLY_CERTAIN = 0.99
+_OF_PMF = "Computed from the mechanism's pmf; only an audit by sampling tests its code."
 _STATED = (
     "The probabilities are those that the mechanism's own pmf states. Whether its code draws from "
     "them only an audit by sampling can tell, and other inputs may differ."
@@ -27,29 +29,27 @@ def said(result: AuditResult, decisive: ExactCertificate) -> str:
     pairs = "this pair" if len(result.exact) == 1 else f"these {len(result.exact)} pairs"
     points = len(result.claim.points())
     what = result.claim.describe()
-    claimed = what if points == 1 else f"the {points} points looked at of {what}"
+    claimed = what if points == 1 else f"the {points} points tested of {what}"
     return f"exact: {claimed} {'holds' if points == 1 else 'hold'} for {pairs}"
 
 
 def found(result: AuditResult, decisive: ExactCertificate, verbose: int) -> list[str]:
     """Return the rows of the pair that decides, or with `verbose` of all."""
     shown = result.exact if verbose else (decisive,)
-    lines = [line for one in shown for line in _pair(one, result.claim)]
-    for one in result.exact:
-        if one not in shown:
-            epsilon = _exactly(one.epsilon_lower, one.point.epsilon, one.refuted)
-            lines += row("other pair", f"{one.pair}: ε = {epsilon}")
-    return lines
+    return [line for one in shown for line in _pair(one, result, verbose)]
 
 
-def meaning(decisive: ExactCertificate) -> list[str]:
-    """Return what it means for an attacker, and what was not looked at."""
+def meaning(decisive: ExactCertificate, verbose: int) -> list[str]:
+    """Return what it means for an attacker, and what was not tested."""
+    if not verbose:
+        return paragraph(_OF_PMF)
     even = f"An attacker who thinks d1 and d2 equally likely (50{GLUE}%)"
     if math.isinf(decisive.epsilon):
         share = numbers.share(_telling(decisive))
         learns = f"is certain after any output that only one can give: up to {share} of all"
     else:
-        learns = f"becomes up to {_sure(decisive.epsilon)} sure which one it was"
+        sure = _sure(decisive.epsilon)
+        learns = f"can tell the inputs apart with up to {sure} certainty, from one output"
     return [*paragraph(f"{even} {learns}."), *paragraph(_STATED)]
 
 
@@ -65,8 +65,8 @@ def _sure(epsilon: float) -> str:
     return numbers.share(sure) if sure < _NEARLY_CERTAIN else numbers.sure_at_most(epsilon)
 
 
-def _pair(one: ExactCertificate, claim: PrivacyClaim) -> list[str]:
-    point = one.point
+def _pair(one: ExactCertificate, result: AuditResult, verbose: int) -> list[str]:
+    claim, point = result.claim, one.point
     claimed, delta = numbers.plain(point.epsilon), numbers.plain(point.delta)
     by_mass = claim.counts_single_outputs
     epsilon = _exactly(one.epsilon_lower, point.epsilon, one.refuted and not by_mass)
@@ -74,14 +74,20 @@ def _pair(one: ExactCertificate, claim: PrivacyClaim) -> list[str]:
     mass = _exactly(one.probabilistic_delta, point.delta, one.refuted and by_mass)
     pure = f"; {numbers.about(one.epsilon, digits=_DIGITS)} at δ = 0" if point.delta else ""
     at_delta = f" at δ = {delta}" if point.delta else ""
+    own = _own(one, claim)
+    rows = list(own)
+    if verbose or not (own or by_mass):
+        rows += row("ε exactly", f"{epsilon}{at_delta} (claimed: {claimed}){pure}")
+    if verbose or (point.delta and not (own or by_mass)):
+        rows += row("δ exactly", f"{lower} at ε = {claimed} (claimed: {delta})")
+    if verbose or by_mass:
+        rows += row(
+            "δ of PDP", f"{mass} at ε = {claimed}{f' (claimed: {delta})' if by_mass else ''}"
+        )
     return [
-        *row("ε exactly", f"{epsilon}{at_delta} (claimed: {claimed}){pure}"),
-        *row("δ exactly", f"{lower} at ε = {claimed} (claimed: {delta})"),
-        *row("δ of PDP", f"{mass} at ε = {claimed}{f' (claimed: {delta})' if by_mass else ''}"),
-        *_own(one, claim),
-        *row("inputs", one.pair),
-        *adjacency(one),
-        *_event(one.event),
+        *rows,
+        *inputs(result, one, shown=verbose > 0 or len(result.exact) == 1),
+        *_event(one, verbose, by_mass),
         *row("outcomes", f"{numbers.count(len(one.law))} possible ones; nothing was drawn"),
     ]
 
@@ -92,20 +98,34 @@ def _own(one: ExactCertificate, claim: PrivacyClaim) -> list[str]:
     if own is None:
         return []
     symbol, lower = own
-    return row(f"{symbol} at least", f"{numbers.at_least(lower)}, from δ at this ε")
+    *_, claimed = claim.parameters().values()
+    least = numbers.at_least(lower, above=claimed)
+    point = numbers.plain(one.point.epsilon)
+    text = f"{least}, from δ at ε = {point} (claimed: {numbers.plain(claimed)})"
+    return row(f"{symbol} at least", text)
 
 
-def _event(event: ExactEvent | None) -> list[str]:
+def _event(one: ExactCertificate, verbose: int, by_mass: bool) -> list[str]:
+    event = one.event
     if event is None:
         return row("event", "none: both inputs give every output the same probability")
     cells = [
         ["P(E)", "d1", numbers.about(event.probability_d1, digits=_DIGITS)],
         ["Q(E)", "d2", numbers.about(event.probability_d2, digits=_DIGITS)],
     ]
+    words = event.words if verbose else shortened(event.words, LONGEST)
+    behind = _sides(event)[1]
     return [
-        *row("event E", f"{event.words}  (speaks for {event.guess})"),
+        *row("event E", f"{words}  (evidence for {event.guess})"),
         *table(cells, left=(0, 1, 2)),
+        *([] if by_mass else allowance("E", event.guess, behind, one.point)),
     ]
+
+
+def _sides(event: ExactEvent) -> tuple[float, float]:
+    """Return the probabilities for the input that the event is evidence for, and for the other."""
+    d1, d2 = event.probability_d1, event.probability_d2
+    return (d1, d2) if event.guess == "d1" else (d2, d1)
 
 
 def _refutation(one: ExactCertificate, claim: PrivacyClaim) -> str:
@@ -113,28 +133,12 @@ def _refutation(one: ExactCertificate, claim: PrivacyClaim) -> str:
     event, point = one.event, one.point
     if event is None:
         raise ValueError(f"{one.pair}: refuted without an event")
-    guess, against = event.guess, other(event.guess)
-    ahead, behind = event.probability_d1, event.probability_d2
-    if guess == "d2":
-        ahead, behind = behind, ahead
+    ahead, behind = _sides(event)
     if claim.counts_single_outputs:
         allowed, seen = numbers.shares_apart(point.delta, ahead)
-        times = f"more than e^{numbers.plain(point.epsilon)} times as likely for {guess}"
-        mass = f"have probability {seen}; the claim allows {allowed}"
-        return f"outputs {times} as for {against} {mass}"
-    if behind == 0:
-        share = numbers.share(ahead)
-        return f"{quoted(event.words)} has probability {share} for {guess}, none for {against}"
-    if point.delta == 0:
-        allowed, ratio = numbers.apart(math.exp(point.epsilon), ahead / behind, digits=2)
-        times = f"{quoted(event.words)} is {ratio} times as likely for {guess} as for {against}"
-        return f"{times}; the claim allows {allowed}"
-    most = math.exp(min(point.epsilon, 700.0)) * behind + point.delta
-    allowed, seen = numbers.shares_apart(most, ahead)
-    return (
-        f"{quoted(event.words)} has probability {seen} for {guess}, {numbers.share(behind)} for "
-        f"{against}; the claim allows {allowed} for {guess}"
-    )
+        times = f"more than e^{numbers.plain(point.epsilon)} times as likely for {event.guess}"
+        return f"outputs {times} have probability {seen}; the claim allows {allowed}"
+    return compared(event.words, event.guess, ahead, behind, point, of="outputs ")
 
 
 def _exactly(value: float, claimed: float, beyond: bool) -> str:

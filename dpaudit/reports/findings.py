@@ -3,21 +3,29 @@
 from __future__ import annotations
 
 import math
+import re
 
-from dpaudit.certificates.exact_certificate import ExactCertificate
-from dpaudit.certificates.result import AuditResult, Certificate, EventCount, FixedTest
+from dpaudit.certificates.result import (
+    AnyCertificate,
+    AuditResult,
+    Certificate,
+    EventCount,
+    FixedTest,
+)
 from dpaudit.claims import ProfilePoint
+from dpaudit.inputs.pairs import describe_pair
 from dpaudit.reports import numbers
 from dpaudit.reports.layout import row
 from dpaudit.reports.numbers import GLUE
-from dpaudit.wording import counted
+from dpaudit.reports.records import as_lists
+from dpaudit.wording import counted, shortened
 
-_LONGEST_QUOTE = 60
+# An event in a sentence, or in a report without details.
+LONGEST = 60
 _ATTACKS_SHOWN = 4
-UNPROVEN = (
-    "This proves nothing beyond that: other inputs, a rarer event or more draws may still refute "
-    "the claim."
-)
+# A plain event of the whole output, which a sentence can speak of in the plural.
+_OF_OUTPUT = re.compile(r"output (?=[<>≤≥])")
+UNPROVEN = "No proof: other inputs, rarer events or more draws may still refute the claim."
 
 
 def leading_event(certificate: Certificate) -> EventCount | None:
@@ -27,7 +35,7 @@ def leading_event(certificate: Certificate) -> EventCount | None:
 
 
 def shares(event: EventCount) -> tuple[float, float]:
-    """Return the observed shares of the event: of the input it speaks for, and of the other."""
+    """Return the observed shares of an event: of the input it is evidence for, and of the other."""
     d1 = event.count_d1 / event.draws_d1 if event.draws_d1 else 0.0
     d2 = event.count_d2 / event.draws_d2 if event.draws_d2 else 0.0
     return (d1, d2) if event.guess == "d1" else (d2, d1)
@@ -53,12 +61,54 @@ def attacker(result: AuditResult) -> str:
         f"; the claim allows {numbers.sure_at_most(allowed.epsilon)}" if allowed.delta == 0 else ""
     )
     sure = numbers.sure(result.epsilon_lower)
-    return f"{even} can become at least {sure} sure which one it was, from one output{limit}."
+    return (
+        f"{even} can tell the inputs apart with at least {sure} certainty, from one output{limit}."
+    )
 
 
-def adjacency(certificate: Certificate | ExactCertificate) -> list[str]:
-    """Return the row of the relation between the inputs; none for draws made elsewhere."""
-    return [] if certificate.adjacency is None else row("adjacency", certificate.adjacency)
+def inputs(result: AuditResult, one: AnyCertificate, *, shown: bool = True) -> list[str]:
+    """Return the row of two inputs, with their values where they have a name, and their relation.
+
+    shown: whether the other pairs of the audit are shown, too.
+    """
+    values, relation = _values(result, one.pair), getattr(one, "adjacency", None)
+    parts = [f"{one.pair}: {values}" if values else one.pair]
+    parts += [f"adjacency {relation}"] if relation else []
+    parts += [] if shown else [f"1 of {len(result.by_pair)} pairs (-v shows all)"]
+    return row("inputs", "; ".join(parts))
+
+
+def _values(result: AuditResult, name: str) -> str | None:
+    """Return the values of a pair that has a name, as they were written."""
+    settings = (result.request or {}).get("settings", {})
+    for pair in settings.get("pairs", ()):
+        if pair.get("name") == name:
+            return describe_pair(as_lists(pair.get("d1")), as_lists(pair.get("d2")))
+    return None
+
+
+def allowance(name: str, guess: str, behind: float, point: ProfilePoint) -> list[str]:
+    """Return the row of what the claim allows for an event.
+
+    name: of the event.  guess: the input that it is evidence for.  behind: its probability, or
+    share, for the other input.
+    """
+    ahead = "P" if guess == "d1" else "Q"
+    factor = f"e^{numbers.plain(point.epsilon)} · " if point.epsilon else ""
+    plus = f" + {numbers.plain(point.delta)}" if point.delta else ""
+    most = numbers.share(_most(behind, point))
+    return row("allowed", f"{ahead}({name}) ≤ {factor}{numbers.share(behind)}{plus} = {most}")
+
+
+def repeating(result: AuditResult) -> list[str]:
+    """Return the row of the command that repeats an audit, where one does."""
+    # As it is, since a line that was broken could not be pasted.
+    return [] if result.command is None else [f"  repeat      {result.command}"]
+
+
+def is_expected(result: AuditResult) -> bool:
+    """Return whether nobody has to look at an audit: it came out as foreseen, and could fail."""
+    return result.meets_expectation and result.underpowered is None
 
 
 def tried(certificate: Certificate) -> str:
@@ -81,11 +131,11 @@ def detectable(certificate: Certificate) -> str:
     """Return the smallest leak that this run would have caught, or why there is none."""
     fixed = certificate.fixed
     if not fixed.events:
-        return "No ε would have been detected: no event looked worth testing."
+        return "No leak would have been caught: no event looked worth testing."
     if math.isinf(fixed.detectable_epsilon):
         guesses = counted(fixed.correct + fixed.wrong, "guess")
         return (
-            f"No ε would have been detected: {guesses} cannot refute ε = "
+            f"No leak would have been caught: {guesses} cannot refute ε = "
             f"{numbers.plain(certificate.point.epsilon)}, even if all of them are right "
             "(more draws help)."
         )
@@ -95,53 +145,59 @@ def detectable(certificate: Certificate) -> str:
 def caught(epsilon: float, point: ProfilePoint, where: str) -> str:
     """Return that a leak of so large an ε would have been caught."""
     at = f" (at δ = {numbers.plain(point.delta)})" if point.delta else ""
-    return (
-        f"A leak of ε ≥ {numbers.at_most(epsilon)}{at} {where} would have been caught about 9 "
-        "times in 10."
-    )
+    return f"A leak of ε ≥ {numbers.at_most(epsilon)}{at} {where} would be caught 9 times in 10."
 
 
-def quoted(words: str) -> str:
-    """Return the words of an event in quotation marks, cut to fit a line."""
-    short = words if len(words) <= _LONGEST_QUOTE else f"{words[: _LONGEST_QUOTE - 1]}…"
-    return f"“{short}”"
+def _subject(words: str) -> tuple[str, str]:
+    """Return an event as the subject of a sentence, and the ending of its verb."""
+    short = shortened(words, LONGEST)
+    if _OF_OUTPUT.match(words) and " or " not in words and " and " not in words:
+        return _OF_OUTPUT.sub("outputs ", short, count=1), ""
+    return f"“{short}”", "s"
 
 
 def other(guess: str) -> str:
-    """Return the input that an event does not speak for."""
+    """Return the input that an event is no evidence for."""
     return "d2" if guess == "d1" else "d1"
 
 
-def _allowed(event: EventCount, point: ProfilePoint) -> float:
-    """Return the most that the claim allows for one input, given what was seen of the other."""
-    behind = shares(event)[1]
+def compared(
+    words: str, guess: str, ahead: float, behind: float, point: ProfilePoint, of: str = "draws "
+) -> str:
+    """Return how much likelier an event is for one input, beside what the claim allows.
+
+    ahead, behind: its probability, or share, for the input that it is evidence for and for the
+    other.  of: what the shares are of.
+    """
+    event, ending = _subject(words)
+    appear, against = f"{event} appear{ending}", other(guess)
+    share = f"in {numbers.share(ahead)} of {of}for {guess}"
+    if behind == 0:
+        limit = f"; the claim allows {numbers.share(point.delta)}" if point.delta else ""
+        return f"{appear} {share}, never for {against}{limit}"
+    if point.delta == 0:
+        limit, ratio = numbers.apart(math.exp(point.epsilon), ahead / behind, digits=2)
+        return f"{appear} {ratio} times as often for {guess}; the claim allows {limit}"
+    limit, seen = numbers.shares_apart(_most(behind, point), ahead)
+    share = f"in {seen} of {of}for {guess}, {numbers.share(behind)} for {against}"
+    return f"{appear} {share}; the claim allows {limit}"
+
+
+def _most(behind: float, point: ProfilePoint) -> float:
+    """Return the most that the claim allows for one input, by the probability for the other."""
     return min(1.0, math.exp(min(point.epsilon, 700.0)) * behind + point.delta)
 
 
 def _excess(event: EventCount, point: ProfilePoint) -> float:
-    return shares(event)[0] - _allowed(event, point)
+    ahead, behind = shares(event)
+    return ahead - _most(behind, point)
 
 
 def _excessive(event: EventCount, point: ProfilePoint) -> str | None:
     """Return the event's excess; None when its counts alone do not show one."""
     if _excess(event, point) <= 0:
         return None
-    ahead, behind = shares(event)
-    words, guess, against = quoted(event.words), event.guess, other(event.guess)
-    if behind == 0:
-        return (
-            f"{words} came up in {numbers.share(ahead)} of the draws for {guess}, "
-            f"never for {against}"
-        )
-    if point.delta == 0:
-        allowed, ratio = numbers.apart(math.exp(point.epsilon), ahead / behind, digits=2)
-        times = f"{words} is {ratio} times as frequent for {guess} as for {against}"
-        return f"{times}; the claim allows {allowed}"
-    allowed, seen = numbers.shares_apart(_allowed(event, point), ahead)
-    return (
-        f"{words} came up in {seen} of the draws for {guess}, "
-        f"{numbers.share(behind)} for {against}; the claim allows {allowed} for {guess}"
-    )
+    return compared(event.words, event.guess, *shares(event), point)
 
 
 def _violating_mass(fixed: FixedTest, point: ProfilePoint) -> str | None:
@@ -152,8 +208,8 @@ def _violating_mass(fixed: FixedTest, point: ProfilePoint) -> str | None:
         return None
     allowed, seen = numbers.shares_apart(point.delta, mass[guess])
     return (
-        f"outputs more than e^{numbers.plain(point.epsilon)} times as likely for {guess} as for "
-        f"{other(guess)} came up in {seen} of its draws; the claim allows {allowed}"
+        f"outputs more than e^{numbers.plain(point.epsilon)} times as likely for {guess} appear in "
+        f"{seen} of its draws; the claim allows {allowed}"
     )
 
 
@@ -165,7 +221,6 @@ def _evidence(certificate: Certificate) -> str:
     if certificate.wealth * certificate.alpha_betting >= 1:
         needed = numbers.about(1 / certificate.alpha_betting)
         return (
-            f"bets against the claim multiplied their stake by "
-            f"{numbers.at_least(certificate.wealth)}; {needed} refutes it"
+            f"betting wealth reached {numbers.at_least(certificate.wealth)} (violation at {needed})"
         )
     return f"p {numbers.p_at_most(certificate.p_value)}"

@@ -7,19 +7,17 @@ import math
 from dpaudit.certificates.one_run_certificate import OneRunCertificate
 from dpaudit.certificates.result import AuditResult, Verdict
 from dpaudit.reports import numbers
-from dpaudit.reports.findings import caught
+from dpaudit.reports.findings import caught, inputs
 from dpaudit.reports.layout import paragraph, row
 from dpaudit.reports.numbers import GLUE
 from dpaudit.wording import counted
 
+_IF = "Holds if fair coins chose the canaries, and no guess was made knowing them."
 _ASSUMED = (
     "This holds if a fair coin of its own put every canary in or left it out, and the guesses were "
     "made without knowing the coins; with a claimed δ above 0, their number had to be fixed before."
 )
-_UNPROVEN = (
-    "This proves nothing beyond that: other canaries, or a better attack, may still refute the "
-    "claim."
-)
+_UNPROVEN = "No proof: other canaries, or a better attack, may still refute the claim."
 
 
 def said(result: AuditResult, one: OneRunCertificate) -> str:
@@ -37,21 +35,21 @@ def _canaries(one: OneRunCertificate) -> str:
     return "1 canary" if one.canaries == 1 else f"{one.canaries:,} canaries"
 
 
-def found(one: OneRunCertificate) -> list[str]:
+def found(result: AuditResult, one: OneRunCertificate) -> list[str]:
     """Return the rows of the guesses."""
     share = f" ({numbers.share(one.correct / one.guesses)})" if one.guesses else ""
     right = f"{numbers.count(one.correct)} right{share}"
     return [
-        *row("inputs", one.pair),
+        *inputs(result, one),
         *row("guesses", f"{numbers.count(one.guesses)} about {_canaries(one)}, {right}"),
     ]
 
 
-def meaning(one: OneRunCertificate, verdict: Verdict) -> list[str]:
+def meaning(one: OneRunCertificate, verdict: Verdict, verbose: int) -> list[str]:
     """Return what it means for an attacker, and what was not shown."""
-    lines = paragraph(f"{_attacker(one)} {_ASSUMED}")
+    lines = paragraph(f"{_attacker(one)} {_ASSUMED}" if verbose else _IF)
     if verdict is Verdict.NO_VIOLATION_FOUND:
-        lines += paragraph(f"{_detectable(one)} {_UNPROVEN}")
+        lines += [*paragraph(_detectable(one)), *paragraph(_UNPROVEN)]
     return lines
 
 
@@ -59,10 +57,11 @@ def _attacker(one: OneRunCertificate) -> str:
     even = f"An attacker who thinks it even (50{GLUE}%) whether a canary was in"
     if one.epsilon_lower <= 0:
         return f"{even} was not shown to learn anything from the output."
-    return f"{even} can become at least {numbers.sure(one.epsilon_lower)} sure, from one output."
+    sure = numbers.sure(one.epsilon_lower)
+    return f"{even} can tell with at least {sure} certainty, from one output."
 
 
 def _detectable(one: OneRunCertificate) -> str:
     if math.isinf(one.detectable_epsilon):
-        return "No ε would have been detected with so few guesses (more canaries help)."
+        return "No leak would have been caught with so few guesses (more canaries help)."
     return caught(one.detectable_epsilon, one.point, "visible to these guesses")

@@ -85,6 +85,13 @@ def decode_untyped(value: Any) -> Any:
     return _SPECIAL.get(value, value) if isinstance(value, str) else value
 
 
+def as_lists(value: Any) -> Any:
+    """Return JSON values as they were written: a result file gives sequences back as tuples."""
+    if isinstance(value, Mapping):
+        return {key: as_lists(part) for key, part in value.items()}
+    return [as_lists(part) for part in value] if isinstance(value, list | tuple) else value
+
+
 def decode_record(kind: type[Any], value: Any, path: str) -> Any:
     """Return the dataclass that a mapping describes; keys it does not know are an error."""
     mapping = expect_mapping(value, path)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections import Counter
 from collections.abc import Sequence
 
 from dpaudit.certificates.result import (
@@ -18,38 +17,22 @@ from dpaudit.certificates.result import (
 )
 from dpaudit.claims import PrivacyClaim
 from dpaudit.reports import exact, findings, numbers, one_run
-from dpaudit.reports.findings import adjacency
+from dpaudit.reports.bounds import bounds
 from dpaudit.reports.layout import glued, paragraph, row, table, wrap
 from dpaudit.reports.numbers import unglued
-from dpaudit.wording import counted
-
-_EVENTS_SHOWN = 4
-_SHARED = (
-    "Audits with the same seed share their random numbers, so that false alarms come together; a "
-    "rerun with that seed is no further evidence."
-)
+from dpaudit.wording import counted, shortened
 
 
 def render(result: AuditResult, *, verbose: int = 0) -> str:
     """Return the report of one audit, without a final newline; its first word is the verdict.
 
-    verbose: 0 shows the pair that decides, with what it takes to judge it; 1 shows every pair, and
-    how the result came about.
+    verbose: 0 shows the verdict, the claim, the event that decides and the command that repeats the
+    audit; 1 shows every pair and event, how the result came about and what it does not show.
     """
-    lines = wrap(headline(result), further="  ")
-    if result.certificates:
-        lines += ["", *_found(result, verbose), *_warnings(result), "", *_meaning(result)]
-    elif result.one_run is not None:
-        lines += ["", *_asked(result), *_bounds(result), *one_run.found(result.one_run)]
-        lines += [*_time(result, verbose), *_warnings(result), ""]
-        lines += one_run.meaning(result.one_run, result.verdict)
-    elif result.decisive_exact is not None:
-        lines += ["", *_asked(result), *exact.found(result, result.decisive_exact, verbose)]
-        lines += [*_time(result, verbose), *_warnings(result)]
-        lines += ["", *exact.meaning(result.decisive_exact)]
-    else:
-        lines += ["", *_asked(result), *_warnings(result)]
-    return unglued("\n".join(lines))
+    lines = [*wrap(headline(result), further="  "), "", *_asked(result)]
+    lines += [*_found(result, verbose), *_warnings(result), *findings.repeating(result)]
+    meaning = _meaning(result, verbose)
+    return unglued("\n".join([*lines, *([""] if meaning else []), *meaning]))
 
 
 def render_line(result: AuditResult) -> str:
@@ -64,38 +47,24 @@ def render_warnings(result: AuditResult) -> list[str]:
 
 def headline(result: AuditResult) -> str:
     """Return the verdict, the name and the reason, as one sentence."""
+    foreseen = "" if result.verdict is Verdict.ERROR else _foreseen(result)
+    return f"{result.verdict.value}  {result.name}: {reason(result)}{foreseen}"
+
+
+def reason(result: AuditResult) -> str:
+    """Return why the verdict is what it is."""
+    level = numbers.level(result.confidence)
     if result.verdict is Verdict.ERROR:
-        return f"ERROR  {result.name}: {result.error or 'the audit did not end'}"
-    certificate = result.decisive
-    claim = result.claim.describe()
-    if result.decisive_exact is not None:
-        said = exact.said(result, result.decisive_exact)
-    elif result.one_run is not None:
-        said = one_run.said(result, result.one_run)
-    elif result.verdict is Verdict.VIOLATION and certificate is not None:
-        why = findings.refutation(certificate)
-        said = f"refuted at {numbers.level(result.confidence)}: {why}"
-    else:
-        level = numbers.level(result.confidence)
-        said = f"{counted(result.draws, 'draw')} do not refute {claim} at {level}"
+        return result.error or "the audit did not end"
     if result.underpowered is not None:
-        said = f"under-powered: {result.underpowered}"
-    return f"{result.verdict.value}  {result.name}: {said}{_foreseen(result)}"
-
-
-def render_summary(results: Sequence[AuditResult]) -> str:
-    """Return counts over several audits, unmet expectations and the batch's false-alarm risk."""
-    tally = Counter(result.verdict for result in results)
-    counts = [
-        counted(tally[Verdict.VIOLATION], "violation"),
-        f"{tally[Verdict.NO_VIOLATION_FOUND]} with no violation found",
-        *([counted(tally[Verdict.ERROR], "error")] if tally[Verdict.ERROR] else []),
-    ]
-    lines = wrap(f"{counted(len(results), 'audit')}: {', '.join(counts)}.")
-    lines += _unmet(results)
-    lines += wrap(_false_alarms(results)) if any(map(_by_chance, results)) else []
-    lines += wrap(_SHARED) if _share_a_seed(results) else []
-    return unglued("\n".join(lines))
+        return f"under-powered: {result.underpowered}"
+    if result.decisive_exact is not None:
+        return exact.said(result, result.decisive_exact)
+    if result.one_run is not None:
+        return one_run.said(result, result.one_run)
+    if result.verdict is Verdict.VIOLATION and result.decisive is not None:
+        return f"refuted at {level}: {findings.refutation(result.decisive)}"
+    return f"{counted(result.draws, 'draw')} do not refute {result.claim.describe()} at {level}"
 
 
 def _foreseen(result: AuditResult) -> str:
@@ -104,46 +73,13 @@ def _foreseen(result: AuditResult) -> str:
     return " (as expected)" if result.meets_expectation else f" (expected: {result.expect})"
 
 
-def _unmet(results: Sequence[AuditResult]) -> list[str]:
-    unmet = [
-        f"{result.name} (expected: {result.expect})"
-        for result in results
-        if result.expect and not result.meets_expectation
-    ]
-    return wrap(f"Not as expected: {', '.join(unmet)}.") if unmet else []
-
-
-def _false_alarms(results: Sequence[AuditResult]) -> str:
-    alphas = [1 - one.confidence for one in results if _by_chance(one)]
-    together = numbers.error_level(min(1.0, sum(alphas)))
-    if len(alphas) == 1:
-        return f"The chance of a false alarm is at most {together}."
-    each = "its own chance" if len(set(alphas)) > 1 else "a chance"
-    most = "" if len(set(alphas)) > 1 else f" of at most {numbers.error_level(alphas[0])}"
-    return f"Each audit has {each}{most} of a false alarm, together at most {together}."
-
-
-def _share_a_seed(results: Sequence[AuditResult]) -> bool:
-    seeds = Counter(one.seed for one in results if one.certificates and _was_drawn(one))
-    return any(count > 1 for count in seeds.values())
-
-
-def _was_drawn(result: AuditResult) -> bool:
-    """Whether a seed decided what the mechanism drew, and not somebody else."""
-    return all(one.recording is None for one in result.certificates)
-
-
-def _by_chance(result: AuditResult) -> bool:
-    """Whether chance had a part in what an audit found."""
-    return bool(result.certificates) or result.one_run is not None
-
-
 def _asked(result: AuditResult) -> list[str]:
     claim = result.claim
+    where = f" ({result.source})" if result.source else ""
     return [
         *row("claim", f"{claim.describe()}, {claim.title}: {glued(claim.formula)}"),
         *_runs(result, claim),
-        *row("mechanism", result.target),
+        *row("mechanism", f"{result.target}{where}"),
     ]
 
 
@@ -156,49 +92,19 @@ def _runs(result: AuditResult, claim: PrivacyClaim) -> list[str]:
 
 
 def _found(result: AuditResult, verbose: int) -> list[str]:
-    shown = _shown(result, verbose)
-    lines = [*_asked(result), *_bounds(result)]
-    for certificate in shown:
-        lines += _pair(certificate, result, verbose)
-    for certificate in result.certificates:
-        if certificate not in shown:
-            lines += row("other pair", f"{certificate.pair}: {_own(certificate)}")
-    return [*lines, *_run(result, verbose)]
-
-
-def _shown(result: AuditResult, verbose: int) -> tuple[Certificate, ...]:
-    if verbose or result.decisive is None:
-        return result.certificates
-    return (result.decisive,)
-
-
-def _bounds(result: AuditResult) -> list[str]:
-    point = result.point
-    claimed, delta = numbers.plain(point.epsilon), numbers.plain(point.delta)
-    at_delta = f" at δ = {delta}" if point.delta else ""
-    epsilon = numbers.at_least(result.epsilon_lower, above=point.epsilon)
-    if result.verdict is Verdict.VIOLATION and result.epsilon_lower == point.epsilon > 0:
-        epsilon = f"more than {epsilon}"  # that much was rejected, and no larger one
-    lower = numbers.at_least(result.delta_lower, above=point.delta)
-    confident = f"with {numbers.level(result.confidence)} confidence"
-    return [
-        *row("ε at least", f"{epsilon}{at_delta}, {confident} (claimed: {claimed})"),
-        *row("δ at least", f"{lower} at ε = {claimed}, {confident} (claimed: {delta})"),
-        *_own_bound(result),
-        *row("p-value", _p_value(result)),
-    ]
-
-
-def _own_bound(result: AuditResult) -> list[str]:
-    """Return the bound in the definition's own parameter, where it has one."""
-    own = result.claim.own_lower(result.point.epsilon, result.delta_lower)
-    if own is None:
+    if result.decisive_exact is not None:
+        lines = exact.found(result, result.decisive_exact, verbose)
+        return [*lines, *(_time(result) if verbose else [])]
+    lines = [line for one in bounds(result, every=verbose > 0) for line in one.row(result)]
+    lines += row("p-value", _p_value(result)) if result.by_pair else []
+    if result.one_run is not None:
+        lines += one_run.found(result, result.one_run)
+        return [*lines, *(_time(result) if verbose else [])]
+    if result.decisive is None:
         return []
-    symbol, lower = own
-    *_, claimed = result.claim.parameters().values()
-    bound = numbers.at_least(lower, above=claimed)
-    confident = f"with {numbers.level(result.confidence)} confidence"
-    return row(f"{symbol} at least", f"{bound}, {confident} (claimed: {numbers.plain(claimed)})")
+    for certificate in result.certificates if verbose else (result.decisive,):
+        lines += _pair(certificate, result, verbose)
+    return [*lines, *(_time(result) if verbose else [])]
 
 
 def _p_value(result: AuditResult) -> str:
@@ -206,15 +112,26 @@ def _p_value(result: AuditResult) -> str:
     alpha = numbers.plain(1 - result.confidence)
     pairs = len(result.certificates)
     corrected = f", corrected for {pairs} pairs" if pairs > 1 else ""
-    return f"{p} (refuted at {alpha} or less{corrected})"
+    return f"{p} (violation if ≤ {alpha}{corrected}){_drawn(result)}"
+
+
+def _drawn(result: AuditResult) -> str:
+    """Return what the p-value was computed from, unless that is no draws."""
+    if not result.certificates:
+        return ""
+    is_drawn = all(one.recording is None and one.reproducible for one in result.certificates)
+    seed = f", seed {result.seed}" if is_drawn else ""
+    return f", from {counted(result.draws, 'draw')}{seed}"
 
 
 def _pair(certificate: Certificate, result: AuditResult, verbose: int) -> list[str]:
-    lines = [*row("inputs", certificate.pair), *adjacency(certificate)]
-    if len(result.certificates) > 1:
-        lines = ["", *lines, *row("", _own(certificate))] if verbose else lines
+    several = len(result.certificates) > 1
+    lines = findings.inputs(result, certificate, shown=verbose > 0 or not several)
+    if several and verbose:
+        lines = ["", *lines, *row("", _own(certificate))]
     lines += _events(certificate, result.confidence, verbose)
-    lines += row("draws", _draws(certificate))
+    if verbose or certificate.recording is not None:
+        lines += row("draws", _draws(certificate))
     lines += _interval(certificate)
     for kind, (d1, d2) in certificate.failures.items():
         lines += row("exceptions", _failure(kind, d1, d2))
@@ -230,16 +147,22 @@ def _own(certificate: Certificate) -> str:
 
 def _events(certificate: Certificate, confidence: float, verbose: int) -> list[str]:
     every = certificate.fixed.events
-    if not every:
+    leading = findings.leading_event(certificate)
+    if leading is None:
         return row("event", "none: no output looked worth testing")
-    shown = every if verbose else every[:_EVENTS_SHOWN]
-    names = [f"E{place + 1}" for place in range(len(shown))] if len(every) > 1 else ["E"]
+    shown = every if verbose else (leading,)
+    names = [f"E{place + 1}" for place in range(len(shown))] if len(shown) > 1 else ["E"]
     lines: list[str] = []
     for name, event in zip(names, shown, strict=True):
-        lines += row(f"event {name}", f"{event.words}  (speaks for {event.guess})")
+        words = event.words if verbose else shortened(event.words, findings.LONGEST)
+        lines += row(f"event {name}", f"{words}  (evidence for {event.guess})")
     lines += table(_cells(names, shown, confidence), left=(0, 1, 4))
-    hidden = counted(len(every) - len(shown), "event")
-    return lines + (row("", f"and {hidden} more (-v shows all)") if len(every) > len(shown) else [])
+    if certificate.fixed.method == "probabilistic":
+        return lines
+    for name, event in zip(names, shown, strict=True):
+        behind = findings.shares(event)[1]
+        lines += findings.allowance(name, event.guess, behind, certificate.point)
+    return lines
 
 
 def _cells(
@@ -329,7 +252,7 @@ def _workings(certificate: Certificate) -> list[str]:
     return [
         *row("found by", certificate.attack),
         *_tried(certificate),
-        *row("betting", f"evidence {wealth} of {needed} needed; {betting}"),
+        *row("betting", f"wealth {wealth} (violation at {needed}); {betting}"),
         *row("exact test", f"{fixed.method}: {_guesses(fixed)}; {exact}"),
         *row("error split", f"{spent[0]} for betting, {spent[1]} for the exact test"),
         *row("record", f"{recorded[0]} of draws, {recorded[1]} of bets"),
@@ -347,21 +270,13 @@ def _guesses(fixed: FixedTest) -> str:
     return f"{right} right and {wrong} wrong guesses, at {rule}"
 
 
-def _run(result: AuditResult, verbose: int) -> list[str]:
-    lines = row("seed", str(result.seed))
-    if not all(one.reproducible for one in result.certificates):
-        lines = row("seed", f"{result.seed}, but equal seeds do not give equal outcomes")
-    return lines + _time(result, verbose)
-
-
-def _time(result: AuditResult, verbose: int) -> list[str]:
-    lines = row("time", numbers.duration(result.seconds))
+def _time(result: AuditResult) -> list[str]:
+    lines = row("seed", str(result.seed)) if result.certificates else []
+    lines += row("time", numbers.duration(result.seconds))
     if result.resumed:
         lines += row("runs", f"{result.resumed + 1}: this audit was resumed from its journal")
-    if verbose:
-        versions = ", ".join(f"{name} {version}" for name, version in result.versions.items())
-        lines += row("versions", versions)
-    return lines
+    versions = ", ".join(f"{name} {version}" for name, version in result.versions.items())
+    return lines + row("versions", versions)
 
 
 def _warnings(result: AuditResult) -> list[str]:
@@ -376,14 +291,18 @@ def warnings_of(result: AuditResult) -> list[str]:
     return list(dict.fromkeys(every))
 
 
-def _ignored(certificate: Certificate) -> str:
-    listed = " and ".join(certificate.ignored)
-    return f" Not looked at: {listed}." if listed else ""
-
-
-def _meaning(result: AuditResult) -> list[str]:
-    lines = paragraph(findings.attacker(result))
-    if result.verdict is Verdict.NO_VIOLATION_FOUND and result.decisive is not None:
-        caught = findings.detectable(result.decisive)
-        lines += paragraph(f"{caught} {findings.UNPROVEN}{_ignored(result.decisive)}")
+def _meaning(result: AuditResult, verbose: int) -> list[str]:
+    """Return what the result means for an attacker, and what it does not show."""
+    if result.decisive_exact is not None:
+        return exact.meaning(result.decisive_exact, verbose)
+    if result.one_run is not None:
+        return one_run.meaning(result.one_run, result.verdict, verbose)
+    if result.decisive is None:
+        return []
+    lines = paragraph(findings.attacker(result)) if verbose else []
+    if result.verdict is Verdict.NO_VIOLATION_FOUND:
+        lines += paragraph(findings.detectable(result.decisive))
+        lines += paragraph(findings.UNPROVEN)
+        listed = " and ".join(result.decisive.ignored)
+        lines += paragraph(f"Not tested: {listed}.") if listed and verbose else []
     return lines

@@ -83,8 +83,8 @@ def pair_epsilon_lower(
 ) -> float:
     """Return ε_lower = log((P_lower - δ) / Q_upper), alpha / 2 for each bound (≥ 0).
 
-    count of draws from the input that the event speaks for, other of other_draws from the other
-    one. The textbook bound: valid, but it needs some three times the draws of the game.
+    count of draws from the input that the event is evidence for, other of other_draws from the
+    other one. The textbook bound: valid, but it needs some three times the draws of the game.
     """
     lower = clopper_pearson_lower(count, draws, alpha / 2) - delta
     upper = clopper_pearson_upper(other, other_draws, alpha / 2)

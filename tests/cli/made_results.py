@@ -128,7 +128,7 @@ def answer(spec: AuditSpec, on_progress: Callable[[Progress], None] | None = Non
     made = VIOLATION if "wrong" in spec.name else ERROR if "broken" in spec.name else PASS
     return replace(
         made, name=spec.name, claim=spec.claim, seed=spec.seed, expect=spec.expect,
-        confidence=spec.confidence,
+        confidence=spec.confidence, command=spec.command,
     )  # fmt: skip
 
 

@@ -245,4 +245,4 @@ def test_one_audit_that_cannot_be_run_does_not_lose_the_others(folder: Path) -> 
     result = run("all.yaml", "--samples", "5000", "--quiet")
     assert result.exit_code == 2
     verdicts = [line.split("  ")[0] for line in result.stdout.splitlines()]
-    assert verdicts == ["VIOLATION", "ERROR", "ERROR", "NO VIOLATION FOUND"]
+    assert verdicts[:4] == ["VIOLATION", "ERROR", "ERROR", "NO VIOLATION FOUND"]

@@ -46,7 +46,7 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> list[float]:
 
 def test_a_moment_in_words() -> None:
     assert status(MOMENT, SPEC) == (
-        "450,000 of 1,000,000 draws, 1.2 M/s, evidence 37 of 500 needed, ε ≥ 0.412, 3 s left"
+        "450,000 of 1,000,000 draws, 1.2 M/s, betting wealth 37 of 500, ε ≥ 0.412, 3 s left"
     )
 
 
@@ -55,8 +55,8 @@ def test_a_moment_in_words() -> None:
     [
         ({"wealth": 500.0}, "refuted"),
         ({"wealth": math.inf}, "refuted"),
-        ({"wealth": 0.0}, "evidence 0 of 500 needed"),
-        ({"wealth": 499.9}, "evidence 490 of 500 needed"),
+        ({"wealth": 0.0}, "betting wealth 0 of 500"),
+        ({"wealth": 499.9}, "betting wealth 490 of 500"),
         ({"rate": 43_210.0}, "43,000/s"),
         ({"remaining": 0.0}, "1 s left"),
         ({"remaining": 200.0}, "3 min 20 s left"),
@@ -68,13 +68,13 @@ def test_moments_of_all_kinds(changes: dict[str, Any], words: str) -> None:
 
 def test_what_is_unknown_is_left_out() -> None:
     text = status(replace(MOMENT, rate=0.0, remaining=math.inf), SPEC)
-    assert text == "450,000 of 1,000,000 draws, evidence 37 of 500 needed, ε ≥ 0.412"
+    assert text == "450,000 of 1,000,000 draws, betting wealth 37 of 500, ε ≥ 0.412"
     assert "left" not in status(replace(MOMENT, remaining=math.nan), SPEC)
 
 
 def test_several_pairs_share_the_error_probability() -> None:
     spec = replace(SPEC, pairs=SPEC.pairs * 2)
-    assert "37 of 1,000 needed" in status(MOMENT, spec)
+    assert "37 of 1,000," in status(MOMENT, spec)
 
 
 def test_logs_get_a_line_every_five_seconds(
@@ -117,7 +117,7 @@ def test_a_terminal_gets_a_live_picture_that_fits(
     display.update(MOMENT)
     display.close()
     assert "ε ≥ 0.412" in stream.getvalue()
-    assert "evidence 37 of 500 needed" in stream.getvalue()
+    assert "betting wealth 37 of 500" in stream.getvalue()
 
 
 def test_the_display_ends_before_an_error_is_shown(

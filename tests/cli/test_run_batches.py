@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 from typing import Any
 
 import pytest
+from click.testing import CliRunner
 
 from dpaudit.auditing.spec import AuditSpec
+from dpaudit.cli.main import cli
 from dpaudit.errors import MechanismError, TargetError
 from tests.cli.made_results import answer
 
@@ -60,7 +63,7 @@ def test_two_beats_three_beats_one(
     install_engine(run_audit)
     result = dpaudit("run", config(*names))
     assert result.exit_code == code
-    assert f"{len(names)} audits: " in result.stdout
+    assert f"\n{len(names)} audits " in result.stdout
 
 
 @pytest.mark.parametrize(
@@ -83,7 +86,7 @@ def test_an_audit_that_cannot_run_does_not_lose_the_others(
     result = dpaudit("run", config("first", "second", "third"))
     assert result.exit_code == code
     assert f"ERROR  second: {message}" in " ".join(result.stdout.split("\n  "))
-    assert "NO VIOLATION FOUND  first" in result.stdout
+    assert "NO VIOLATION FOUND  first " in result.stdout
     assert "NO VIOLATION FOUND  third" in result.stdout
     assert "Traceback" not in result.output
 
@@ -169,10 +172,81 @@ def test_a_file_given_twice_is_refused(dpaudit: Any, asked: Any, config: Any) ->
     assert "is given twice" in result.stderr
 
 
-def test_quiet_is_one_line_for_each_audit(dpaudit: Any, asked: Any, config: Any) -> None:
-    result = dpaudit("run", config("a", "wrong", "broken"), "-q")
-    verdicts = [line.split("  ")[0] for line in result.output.splitlines()]
-    assert verdicts == ["NO VIOLATION FOUND", "VIOLATION", "ERROR"]
+def test_a_batch_is_a_line_for_each_audit_and_ends_with_what_nobody_expected(
+    dpaudit: Any, asked: Any, config: Any
+) -> None:
+    path = config("a", "wrong", "broken")
+    result = dpaudit("run", path, "-q", "--samples", "5000")
+    assert result.output.splitlines() == [
+        "NO VIOLATION FOUND  a       ε ≥ 0.983, claimed 0.5",
+        "VIOLATION           wrong   ε ≥ 1.21, claimed 0.5",
+        "ERROR               broken",
+        "",
+        "3 audits            as expected  not as expected",
+        "VIOLATION                     -                1",
+        "NO VIOLATION FOUND            1                -",
+        "ERROR                         -                1",
+        "",
+        "wrong: VIOLATION",
+        "  refuted at 99 %: outputs ≤ 0.13 appear 7.5 times as often for d1; the claim",
+        "  allows 1.7",
+        f"  dpaudit run {path} --samples 5000 -k wrong",
+        "",
+        "broken: ERROR",
+        "  the mechanism raises ValueError on every draw",
+        f"  dpaudit run {path} --samples 5000 -k broken",
+        "",
+        "Chance of a false alarm: at most 1 % for each audit, 2 % together.",
+    ]
+
+
+def test_details_are_shown_only_of_what_nobody_expected(
+    dpaudit: Any, asked: Any, config: Any
+) -> None:
+    met = dpaudit("run", config("wrong-1", "wrong-2", more=", expect: violation")).stdout
+    assert "event E" not in met
+    assert "as expected  not as expected\nVIOLATION                     2                -" in met
+    unmet = dpaudit("run", config("wrong-1", "a", more=", expect: pass")).stdout
+    assert unmet.count("event E") == 1
+    assert "VIOLATION           wrong-1  expected: pass\n\nVIOLATION  wrong-1: refuted" in unmet
+    assert "\n\nNO VIOLATION FOUND  a        ε ≥ 0.983, claimed 0.5\n" in unmet
+
+
+def test_an_expected_violation_is_not_red(config: Any, asked: Any) -> None:
+    path = str(config("wrong", "b", more=", expect: violation"))
+    shown = CliRunner().invoke(cli, ["run", path], color=True).stdout
+    green, red = "\x1b[32m\x1b[1m", "\x1b[31m\x1b[1m"
+    assert shown.startswith(f"{green}VIOLATION")
+    assert f"{red}NO VIOLATION FOUND" in shown
+
+
+@pytest.mark.parametrize(
+    ("name", "pattern"), [("b", "b"), ("a", "=a"), ("not c", "'=not c'"), ("ab", "ab")]
+)
+def test_the_command_repeats_one_audit_alone(
+    dpaudit: Any, asked: list[AuditSpec], config: Any, name: str, pattern: str
+) -> None:
+    path = config("a", "A a", "not c", "ab", "b") if name != "b" else config("a", "b", "c")
+    dpaudit("run", path, "-q", "--epsilon", "3")
+    (spec,) = (one for one in asked if one.name == name)
+    assert spec.command == f"dpaudit run {path} --epsilon 3 -k {pattern}"
+    asked.clear()
+    dpaudit(*shlex.split(spec.command)[1:])
+    assert [(one.name, one.claim) for one in asked] == [(name, spec.claim)]
+
+
+def test_the_command_has_the_flags_of_the_audit_and_a_seed_that_was_drawn(
+    dpaudit: Any, asked: list[AuditSpec], tmp_path: Path
+) -> None:
+    flags = ["--d1", "-1", "--d2", "[1, 2]", "--param", "x=1", "--param=y=2", "--epsilon=1"]
+    shown = ["-q", "--json", tmp_path / "r.json", "--report", f"text:{tmp_path}/r.txt"]
+    given = ["run", "my.module:f", *flags, "--seed", "random", "--full", *shown]
+    dpaudit(*given, "--journal", tmp_path / "j")
+    (spec,) = asked
+    assert spec.command == (
+        "dpaudit run my.module:f --d1 -1 --d2 '[1, 2]' --param x=1 --param y=2 --epsilon 1 --full "
+        f"--seed {spec.seed}"
+    )
 
 
 def test_verbose_says_how_the_result_came_about(dpaudit: Any, asked: Any) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import signal
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -136,4 +137,5 @@ def test_nothing_is_written_when_nothing_ended(
 def test_the_file_says_what_the_terminal_says(dpaudit: Any, asked: Any, tmp_path: Path) -> None:
     file = tmp_path / "results.json"
     dpaudit(*TARGET, "--json", file)
-    assert from_json(file.read_text("utf-8")) == [PASS]
+    command = f"dpaudit {' '.join(TARGET)}"
+    assert from_json(file.read_text("utf-8")) == [replace(PASS, command=command)]

@@ -217,7 +217,7 @@ def test_no_bettor_gains_against_a_tight_mechanism(
     honest = 1 / (1 + math.exp(-epsilon))
     right = delta + (1 - delta) * honest
     split = np.array(weights) / np.sum(weights)
-    # level 0 speaks for d1; levels 1 and 2 share the other answer
+    # level 0 is evidence for d1; levels 1 and 2 share the other answer
     first = np.array([right, (1 - right) * split[1], (1 - right) * split[2]])
     first[1:] *= (1 - right) / first[1:].sum() if right < 1 else 0
     second = np.array([1 - right, right * split[1], right * split[2]])

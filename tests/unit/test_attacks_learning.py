@@ -229,7 +229,7 @@ def test_a_rule_that_cannot_be_chosen_is_never_predicted_best() -> None:
 
 
 def leaky(rng: np.random.Generator, is_d1: Arms) -> object:
-    """`0` speaks for d1, `3` for d2, and d2 raises now and then."""
+    """`0` is evidence for d1, `3` for d2, and d2 raises now and then."""
     outcome = rng.choice(4, size=len(is_d1), p=[0.2, 0.4, 0.4, 0.0])
     other = rng.choice(4, size=len(is_d1), p=[0.0, 0.4, 0.4, 0.2])
     raised = ~is_d1 & (rng.random(len(is_d1)) < 0.1)

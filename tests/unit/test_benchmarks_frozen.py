@@ -27,7 +27,7 @@ def record() -> dict[str, Any]:
         for name in ("first", "second", "third")
     ]
     result = {"version": 2, "count": 3, "digest": "sha256:1", "audits": audits}
-    return {"command": ["run"], "exit_code": 0, "result": result, "printed": ["one"], "said": []}
+    return {"command": ["run"], "exit_code": 0, "result": result, "printed": [], "said": ["one"]}
 
 
 def changed(path: str, value: Any) -> list[str]:
@@ -67,8 +67,8 @@ def test_equal_records_do_not_differ() -> None:
         ("result/audits/0/draws", 1000.0, 'result.audits."first".draws: kept 1000, is 1000.0'),
         ("result/audits/0/draws", True, 'result.audits."first".draws: kept 1000, is true'),
         ("result/audits/0/new", 1, 'result.audits."first".new: kept missing, is 1'),
-        ("printed/0", "two", 'printed[0]: kept "one", is "two"'),
-        ("printed", ["one", "two"], "printed: kept 1 entries, is 2 entries"),
+        ("said/0", "two", 'said[0]: kept "one", is "two"'),
+        ("said", ["one", "two"], "said: kept 1 entries, is 2 entries"),
         ("result", None, None),
     ],
 )
@@ -127,7 +127,7 @@ def test_what_was_renamed_is_found_under_its_name_of_today(monkeypatch: pytest.M
     monkeypatch.setitem(frozen.RENAMED, place, ("right", "a plainer word"))
     monkeypatch.setitem(frozen.REWORDED, "one", ("uno", "another language"))
     present = record()
-    present["printed"] = ["uno"]
+    present["said"] = ["uno"]
     for audit in present["result"]["audits"]:
         audit["certificates"][0]["fixed"] = {"right": 90}
     assert differences(record(), present) == []

@@ -34,7 +34,17 @@ from dpaudit.targets.target import (
 Request = dict[str, list[str]]
 
 # What neither the draws nor what is made of them depend on.
-_FREE = ("name", "workers", "executor", "expect", "group", "journal", "resume", "request")
+_FREE = (
+    "name",
+    "workers",
+    "executor",
+    "expect",
+    "group",
+    "journal",
+    "resume",
+    "request",
+    "command",
+)
 _CODE = "the code of "
 _LONGEST = 80
 _FIXED = (

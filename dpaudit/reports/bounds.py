@@ -1,0 +1,74 @@
+"""The lower bounds of an audit: the claim's own parameter first, and those that say something."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from dpaudit.certificates.result import AuditResult, Verdict
+from dpaudit.reports import numbers
+from dpaudit.reports.layout import row
+
+
+@dataclass(frozen=True, slots=True)
+class Bound:
+    """A lower bound for one parameter of the claim.
+
+    claimed: what the claim says of it.  at: where on the profile, e.g. ` at δ = 0.1`.
+    """
+
+    symbol: str
+    lower: float
+    claimed: float
+    at: str = ""
+
+    def row(self, result: AuditResult) -> list[str]:
+        """Return the bound as a row of a report."""
+        implied, number = self._stated(result)
+        label = f"{self.symbol} {'above' if implied else 'at least'}"
+        sure = f"with {numbers.level(result.confidence)} confidence"
+        return row(label, f"{number}{self.at}, {sure} (claimed: {numbers.plain(self.claimed)})")
+
+    def brief(self, result: AuditResult) -> str:
+        """Return the bound for one line of a batch."""
+        implied, number = self._stated(result)
+        relation = "=" if result.exact else ">" if implied else "≥"
+        return f"{self.symbol} {relation} {number}, claimed {numbers.plain(self.claimed)}"
+
+    def _stated(self, result: AuditResult) -> tuple[bool, str]:
+        """Return whether all that is known is that a violation puts the parameter above the claim,
+        and the number to show."""
+        if result.verdict is Verdict.VIOLATION and self.lower <= self.claimed and not result.exact:
+            return True, numbers.plain(self.claimed)
+        return False, numbers.at_least(self.lower, above=self.claimed)
+
+
+def bounds(result: AuditResult, *, every: bool = False) -> list[Bound]:
+    """Return the bounds of an audit, the one that stands for the claim first.
+
+    every: those for ε and δ, too, where the claim has another parameter. Of a violation, bounds
+    that stay below the claim say nothing; where all do, the first one remains.
+    """
+    found = list(_bounds(result, every))
+    if result.verdict is not Verdict.VIOLATION:
+        return found
+    return [one for one in found if one.lower > one.claimed] or found[:1]
+
+
+def _bounds(result: AuditResult, every: bool) -> Iterator[Bound]:
+    claim, point = result.claim, result.point
+    own = claim.own_lower(point.epsilon, result.delta_lower)
+    if own is not None:
+        *_, claimed = claim.parameters().values()
+        yield Bound(*own, claimed)
+        if not every:
+            return
+    at = f" at δ = {numbers.plain(point.delta)}" if point.delta else ""
+    epsilon = Bound("ε", result.epsilon_lower, point.epsilon, at)
+    is_distance = list(claim.parameters()) == ["delta"]
+    at = "" if is_distance else f" at ε = {numbers.plain(point.epsilon)}"
+    delta = Bound("δ", result.delta_lower, point.delta, at)
+    if is_distance or (point.delta and not point.epsilon):  # where all that is claimed is δ
+        yield from (delta, epsilon) if every else (delta,)
+    else:
+        yield from (epsilon, delta) if every or point.delta else (epsilon,)

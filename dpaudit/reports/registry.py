@@ -1,0 +1,54 @@
+"""The formats that results are written in, by name: a new one is a file and a line here."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from dpaudit.certificates.result import AuditResult
+from dpaudit.errors import UsageError, did_you_mean
+from dpaudit.reports import batch, json
+
+
+@dataclass(frozen=True, slots=True)
+class Format:
+    """A format of reports.
+
+    suffix: how its files end.  entry: what is kept of one audit, as soon as it has ended.
+    document: the text of all that were kept, in order.
+    """
+
+    name: str
+    suffix: str
+    entry: Callable[[AuditResult], Any]
+    document: Callable[[Sequence[Any]], str]
+
+    def render(self, results: Sequence[AuditResult]) -> str:
+        """Return a report of audits as text."""
+        return self.document([self.entry(one) for one in results])
+
+
+def _itself(result: AuditResult) -> AuditResult:
+    return result
+
+
+FORMATS: Mapping[str, Format] = {
+    one.name: one
+    for one in (
+        Format("text", ".txt", _itself, batch.render_all),
+        Format("json", ".json", json.entry, json.document),
+    )
+}
+
+
+def parse_report(text: str) -> tuple[Format, str]:
+    """Return the format and the file of `FORMAT:FILE`. Raises UsageError."""
+    name, colon, file = text.partition(":")
+    if name in FORMATS and file:
+        return FORMATS[name], file
+    known = f"known formats: {', '.join(FORMATS)}"
+    if colon and file:
+        raise UsageError(f"--report {text!r}: {known}.{did_you_mean(name, FORMATS)}")
+    fitting = next((one for one in FORMATS.values() if text.endswith(one.suffix)), FORMATS["text"])
+    raise UsageError(f"--report {text!r} must be FORMAT:FILE, as {fitting.name}:{text}; {known}")

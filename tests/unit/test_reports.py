@@ -1,0 +1,177 @@
+"""What the text report says, and in how many lines; formats by name."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+import pytest
+
+import dpaudit
+from dpaudit import ApproximateDP, PureDP, TotalVariation, Verdict, ZeroConcentratedDP
+from dpaudit.certificates.result import AuditResult
+from dpaudit.errors import UsageError
+from dpaudit.reports.bounds import bounds
+from dpaudit.reports.json import from_json
+from dpaudit.reports.registry import FORMATS, parse_report
+from dpaudit.reports.text import render
+from dpaudit.targets.source import source_of
+from dpaudit.targets.target import CallableTarget, ImportedTarget
+from tests.cli.made_results import CERTIFICATE, ERROR, PASS, VIOLATION
+
+ASKED = replace(VIOLATION, command="dpaudit run a.yaml -k wrong", source="mechanisms/laplace.py:71")
+
+
+def shifted(x: float, size: int, rng: Any) -> Any:
+    return x + rng.normal(size=size)
+
+
+def at(claim: dpaudit.PrivacyClaim, **numbers: float) -> AuditResult:
+    """Return the violation of another claim, with other bounds."""
+    certificate = replace(CERTIFICATE, point=claim.point(), **numbers)  # type: ignore[arg-type]
+    return replace(VIOLATION, claim=claim, certificates=(certificate,))
+
+
+def test_a_violation_in_fifteen_lines() -> None:
+    assert render(ASKED).splitlines() == [
+        "VIOLATION  wrong-density: refuted at 99 %: outputs ≤ 0.13 appear 7.5 times as",
+        "  often for d1; the claim allows 1.7",
+        "",
+        "  claim       0.5-DP, pure differential privacy: P(E) ≤ e^ε Q(E)",
+        "  mechanism   mechanisms.laplace:wrong_density (mechanisms/laplace.py:71)",
+        "  ε at least  1.21, with 99 % confidence (claimed: 0.5)",
+        "  p-value     3.9e-120 (violation if ≤ 0.01), from 1,265 draws, seed 0",
+        "  inputs      d1 = 0, d2 = 1",
+        "  event E     output ≤ 0.13  (evidence for d1)",
+        "                           seen in   share  99 % Clopper–Pearson",
+        "              P(E)  d1  412 of 498  82.7 %  78.7 % to 86.3 %",
+        "              Q(E)  d2   55 of 502  11.0 %  8.20 % to 14.3 %",
+        "  allowed     P(E) ≤ e^0.5 · 11.0 % = 18.1 %",
+        "  repeat      dpaudit run a.yaml -k wrong",
+    ]
+
+
+def test_what_was_not_refuted_is_never_called_private() -> None:
+    text = render(PASS)
+    assert len(text.splitlines()) <= 17
+    assert "private" not in text
+    assert "A leak of ε ≥ 1.02 visible to this event would be caught 9 times in 10." in text
+    assert "No proof: other inputs, rarer events or more draws may still refute" in text
+
+
+def test_details_are_for_verbose_reports() -> None:
+    verbose, brief = (" ".join(render(ASKED, verbose=one).split()) for one in (1, 0))
+    for words in (
+        "event E2",
+        "found by",
+        "refuted after 265",
+        "wealth 812 (violation at 500)",
+        "versions",
+        "can tell the inputs apart with at least 77 % certainty, from one output; the claim allows",
+    ):
+        assert words in verbose
+        assert words not in brief
+
+
+@pytest.mark.parametrize("verbose", [0, 1])
+def test_an_error_names_the_command_that_repeats_it(verbose: int) -> None:
+    text = render(replace(ERROR, command="dpaudit run a.yaml -k broken"), verbose=verbose)
+    assert text.startswith("ERROR  broken: the mechanism raises ValueError on every draw\n")
+    assert "  repeat      dpaudit run a.yaml -k broken" in text
+
+
+def rows(result: AuditResult, *, every: bool = False) -> list[str]:
+    return [" ".join(" ".join(one.row(result)).split()) for one in bounds(result, every=every)]
+
+
+def test_bounds_of_a_violation_that_stay_below_the_claim_are_not_shown() -> None:
+    unseen = at(ApproximateDP(1.0, 0.1), epsilon_lower=1.0, delta_lower=0.09)
+    for every in (False, True):
+        assert rows(unseen, every=every) == [
+            "ε above 1 at δ = 0.1, with 99 % confidence (claimed: 1)"
+        ]
+    seen = at(ApproximateDP(1.0, 0.1), epsilon_lower=1.2, delta_lower=0.15)
+    assert [one.symbol for one in bounds(seen)] == ["ε", "δ"]
+    assert [one.symbol for one in bounds(at(PureDP(0.5), delta_lower=0.0), every=True)] == ["ε"]
+
+
+def test_the_parameter_of_the_claim_comes_first() -> None:
+    claim = ZeroConcentratedDP(0.1)
+    refuted = at(claim, delta_lower=0.6)
+    assert bounds(refuted)[0].symbol == "ρ"
+    assert len(bounds(refuted)) == 1
+    assert {one.symbol for one in bounds(refuted, every=True)} == {"ρ", "ε", "δ"}
+    nothing_seen = at(claim, delta_lower=0.0)
+    assert rows(nothing_seen) == ["ρ above 0.1, with 99 % confidence (claimed: 0.1)"]
+    distance = at(TotalVariation(0.1), delta_lower=0.2)
+    assert rows(distance) == ["δ at least 0.2, with 99 % confidence (claimed: 0.1)"]
+
+
+def test_what_the_claim_allows_with_a_delta() -> None:
+    assert "allowed     P(E) ≤ e^0.5 · 11.0 % + 0.1 = 28.1 %" in render(at(ApproximateDP(0.5, 0.1)))
+    assert "appear in 82.7 % of draws for d1, 11.0 % for d2; the claim allows 28.1 %" in " ".join(
+        render(at(ApproximateDP(0.5, 0.1))).split()
+    )
+
+
+def test_a_named_pair_has_its_values_and_says_how_many_there_are() -> None:
+    named = replace(CERTIFICATE, pair="two people", adjacency="add-remove")
+    pairs = [{"name": "two people", "d1": [1, 2], "d2": [1]}]
+    result = replace(
+        VIOLATION,
+        certificates=(named, replace(named, pair="other", p_value=1.0)),
+        request={"folder": None, "settings": {"pairs": pairs}},
+    )
+    for one in (result, *from_json(FORMATS["json"].render([result]))):
+        text = " ".join(render(one).split())
+        assert "two people: d1 = [1, 2], d2 = [1]; adjacency add-remove; 1 of 2 pairs" in text
+
+
+def test_where_the_code_of_a_mechanism_stands() -> None:
+    line = shifted.__code__.co_firstlineno
+    here = f"tests/unit/test_reports.py:{line}"
+    assert str(source_of(CallableTarget(function=shifted))).endswith(here)
+    assert str(source_of(CallableTarget(function=partial(shifted, size=1)))).endswith(here)
+    result = dpaudit.audit(shifted, 0.0, 0.0, PureDP(1.0), samples=1_000)
+    assert str(result.source).endswith(here)
+    assert result.verdict is Verdict.NO_VIOLATION_FOUND
+    assert source_of(CallableTarget(function=len)) is None
+    assert source_of(ImportedTarget(path="not_loaded:f")) is None
+    assert source_of(ImportedTarget(path="mechanisms.laplace:missing")) is None
+
+
+def test_old_results_have_neither_source_nor_command() -> None:
+    text = FORMATS["json"].render([replace(ASKED, source=None, command=None)])
+    document = text.replace(',\n      "source": null,\n      "command": null', "")
+    assert "command" not in document
+    audits = document.partition('"audits": ')[2]
+    (old,) = from_json(f'{{"version": 1, "audits": {audits}')
+    assert old == VIOLATION
+
+
+@pytest.mark.parametrize("name", FORMATS)
+def test_every_format_writes_audits_of_all_kinds(name: str) -> None:
+    text = FORMATS[name].render([VIOLATION, PASS, ERROR])
+    assert text.endswith("\n")
+    for result in (VIOLATION, PASS, ERROR):
+        assert result.name in text
+    assert FORMATS[name].suffix.startswith(".")
+
+
+def test_a_report_of_one_audit_as_text_is_its_report() -> None:
+    assert FORMATS["text"].render([PASS]) == f"{render(PASS)}\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("jsn:a.json", "Did you mean 'json'?"),
+        ("out.json", "must be FORMAT:FILE, as json:out.json"),
+        ("json:", "must be FORMAT:FILE"),
+    ],
+)
+def test_a_report_without_a_format_gets_a_remedy(text: str, message: str) -> None:
+    with pytest.raises(UsageError, match=r"known formats: text, json") as caught:
+        parse_report(text)
+    assert message in str(caught.value)
