@@ -345,7 +345,7 @@ _TABLE = (
         "Write the results here, complete enough to be rechecked by dpaudit report; '-': standard "
         "output, the report to stderr.", metavar="FILE", usual=True),
     _run("report", PATHS,
-        "Write the results in a format, text or json; '-': as for --json. Repeatable.",
+        "Write the results as text, json or junit; '-': as for --json. Repeatable.",
         metavar="FORMAT:FILE"),
     _run("pattern", TEXT,
         "Only audits whose name contains this; 'not PATTERN': all others; =NAME: just this one.",

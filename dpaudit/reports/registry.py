@@ -8,7 +8,7 @@ from typing import Any
 
 from dpaudit.certificates.result import AuditResult
 from dpaudit.errors import UsageError, did_you_mean
-from dpaudit.reports import batch, json
+from dpaudit.reports import batch, json, junit
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +38,7 @@ FORMATS: Mapping[str, Format] = {
     for one in (
         Format("text", ".txt", _itself, batch.render_all),
         Format("json", ".json", json.entry, json.document),
+        Format("junit", ".xml", junit.entry, junit.document),
     )
 }
 

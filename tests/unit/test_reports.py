@@ -169,9 +169,10 @@ def test_a_report_of_one_audit_as_text_is_its_report() -> None:
         ("jsn:a.json", "Did you mean 'json'?"),
         ("out.json", "must be FORMAT:FILE, as json:out.json"),
         ("json:", "must be FORMAT:FILE"),
+        ("tests.xml", "as junit:tests.xml"),
     ],
 )
 def test_a_report_without_a_format_gets_a_remedy(text: str, message: str) -> None:
-    with pytest.raises(UsageError, match=r"known formats: text, json") as caught:
+    with pytest.raises(UsageError, match=r"known formats: text, json, junit") as caught:
         parse_report(text)
     assert message in str(caught.value)

@@ -1,0 +1,71 @@
+"""`--report FORMAT:FILE`: several at once, kept up to date, refused before the work."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree as XML
+
+import pytest
+
+from dpaudit.auditing.spec import AuditSpec
+from dpaudit.reports.json import from_json
+from tests.cli.made_results import answer
+
+TARGET = ("run", "m:laplace", "--d1", "0", "--d2", "1", "--epsilon", "1")
+
+
+def test_several_reports_of_a_batch(dpaudit: Any, asked: Any, config: Any, tmp_path: Path) -> None:
+    text, xml, json = (tmp_path / name for name in ("r.txt", "r.xml", "r.json"))
+    reports = ("--report", f"text:{text}", "--report", f"junit:{xml}", "--json", json)
+    result = dpaudit("run", config("a", "wrong"), *reports)
+    assert text.read_text("utf-8").startswith("NO VIOLATION FOUND  a      ε ≥ 0.983")
+    assert [one.get("name") for one in XML.parse(xml).iter("testcase")] == ["a", "wrong"]
+    assert [one.name for one in from_json(json.read_text("utf-8"))] == ["a", "wrong"]
+    assert result.stdout.startswith("NO VIOLATION FOUND  a ")
+
+
+def test_a_report_on_standard_output_sends_the_words_to_stderr(dpaudit: Any, asked: Any) -> None:
+    result = dpaudit(*TARGET, "--report", "junit:-")
+    assert XML.fromstring(result.stdout.encode()).tag == "testsuites"
+    assert "NO VIOLATION FOUND  laplace" in result.stderr
+
+
+def test_reports_are_there_before_the_next_audit_begins(
+    dpaudit: Any, install_engine: Any, config: Any, tmp_path: Path
+) -> None:
+    xml = tmp_path / "r.xml"
+
+    def run_audit(spec: AuditSpec, on_progress: Any = None) -> Any:
+        if spec.name == "b":
+            assert [one.get("name") for one in XML.parse(xml).iter("testcase")] == ["a"]
+        return answer(spec)
+
+    install_engine(run_audit)
+    assert dpaudit("run", config("a", "b"), "--report", f"junit:{xml}").exit_code == 0
+
+
+@pytest.mark.parametrize(
+    ("flags", "message"),
+    [
+        (("--report", "r.xml"), "as junit:r.xml"),
+        (("--report", "junt:r.xml"), "Did you mean 'junit'?"),
+        (("--report", "text:-", "--json", "-"), "two reports cannot be written to '-'"),
+        (("--report", "text:no/where.txt"), "there is no folder 'no'"),
+    ],
+)
+def test_what_cannot_be_written_is_refused_before_the_work(
+    dpaudit: Any, asked: Any, flags: tuple[str, ...], message: str
+) -> None:
+    result = dpaudit(*TARGET, *flags)
+    assert (result.exit_code, result.stdout, asked) == (2, "", [])
+    assert message in result.stderr
+
+
+def test_guesses_have_reports_too(dpaudit: Any, tmp_path: Path) -> None:
+    xml = tmp_path / "r.xml"
+    words = ("bound", "--guesses", "1000", "100", "99", "--epsilon", "1")
+    assert dpaudit(*words, "--report", f"junit:{xml}").exit_code == 1
+    (failure,) = XML.parse(xml).iter("failure")
+    assert "99 of 100 guesses were right" in str(failure.get("message"))
+    assert "dpaudit bound 1000 100 99 --guesses --epsilon 1" in str(failure.text)
