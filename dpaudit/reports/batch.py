@@ -38,7 +38,8 @@ def render_row(result: AuditResult, width: int) -> str:
 
 def render_remarks(result: AuditResult) -> list[str]:
     """Return the warnings of an audit, each cut to a line below that of the audit."""
-    return [unglued(shortened(f"  warning: {text}", WIDTH)) for text in warnings_of(result)]
+    found = [shortened(f"warning: {text}", WIDTH - 2) for text in warnings_of(result)]
+    return [unglued(f"  {text}") for text in found]
 
 
 def render_summary(results: Sequence[AuditResult], *, verbose: int = 0) -> str:

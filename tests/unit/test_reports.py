@@ -12,6 +12,7 @@ import dpaudit
 from dpaudit import ApproximateDP, PureDP, TotalVariation, Verdict, ZeroConcentratedDP
 from dpaudit.certificates.result import AuditResult
 from dpaudit.errors import UsageError
+from dpaudit.reports.batch import render_remarks
 from dpaudit.reports.bounds import bounds
 from dpaudit.reports.json import from_json
 from dpaudit.reports.registry import FORMATS, parse_report
@@ -176,3 +177,9 @@ def test_a_report_without_a_format_gets_a_remedy(text: str, message: str) -> Non
     with pytest.raises(UsageError, match=r"known formats: text, json, junit") as caught:
         parse_report(text)
     assert message in str(caught.value)
+
+
+def test_warnings_of_a_batch_are_cut_to_a_line_below_their_audit() -> None:
+    (line,) = render_remarks(replace(PASS, warnings=("too long " * 20,)))
+    assert line.startswith("  warning: too long ")
+    assert len(line) == 80
