@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from dpaudit.certificates.result import AuditResult, Verdict
+from dpaudit.claims import PrivacyClaim
 from dpaudit.reports import numbers
 from dpaudit.reports.layout import row
 
@@ -55,12 +56,17 @@ def bounds(result: AuditResult, *, every: bool = False) -> list[Bound]:
     return [one for one in found if one.lower > one.claimed] or found[:1]
 
 
+def claimed_own(claim: PrivacyClaim, symbol: str) -> float:
+    """Return what a claim says of its own parameter, by the symbol that `own_lower` gives."""
+    name = {"μ": "mu", "ρ": "rho"}.get(symbol, "epsilon")  # else a divergence, D_2
+    return float(claim.parameters()[name])
+
+
 def _bounds(result: AuditResult, every: bool) -> Iterator[Bound]:
     claim, point = result.claim, result.point
     own = claim.own_lower(point.epsilon, result.delta_lower)
     if own is not None:
-        *_, claimed = claim.parameters().values()
-        yield Bound(*own, claimed)
+        yield Bound(*own, claimed_own(claim, own[0]))
         if not every:
             return
     at = f" at δ = {numbers.plain(point.delta)}" if point.delta else ""

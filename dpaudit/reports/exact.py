@@ -8,6 +8,7 @@ from dpaudit.certificates.exact_certificate import ExactCertificate, ExactEvent
 from dpaudit.certificates.result import AuditResult
 from dpaudit.claims import PrivacyClaim
 from dpaudit.reports import numbers
+from dpaudit.reports.bounds import claimed_own
 from dpaudit.reports.findings import LONGEST, allowance, compared, inputs
 from dpaudit.reports.layout import paragraph, row, table
 from dpaudit.reports.numbers import GLUE
@@ -98,7 +99,7 @@ def _own(one: ExactCertificate, claim: PrivacyClaim) -> list[str]:
     if own is None:
         return []
     symbol, lower = own
-    *_, claimed = claim.parameters().values()
+    claimed = claimed_own(claim, symbol)
     least = numbers.at_least(lower, above=claimed)
     point = numbers.plain(one.point.epsilon)
     text = f"{least}, from δ at ε = {point} (claimed: {numbers.plain(claimed)})"

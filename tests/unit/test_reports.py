@@ -11,6 +11,7 @@ import pytest
 import dpaudit
 from dpaudit import ApproximateDP, PureDP, TotalVariation, Verdict, ZeroConcentratedDP
 from dpaudit.certificates.result import AuditResult
+from dpaudit.claims.approximate_zcdp import ApproximateZCDP
 from dpaudit.errors import UsageError
 from dpaudit.reports.batch import render_remarks
 from dpaudit.reports.bounds import bounds
@@ -105,6 +106,8 @@ def test_the_parameter_of_the_claim_comes_first() -> None:
     assert {one.symbol for one in bounds(refuted, every=True)} == {"ρ", "ε", "δ"}
     nothing_seen = at(claim, delta_lower=0.0)
     assert rows(nothing_seen) == ["ρ above 0.1, with 99 % confidence (claimed: 0.1)"]
+    approximate = at(ApproximateZCDP(rho=0.1, delta=0.01), delta_lower=0.6)
+    assert [(one.symbol, one.claimed) for one in bounds(approximate)] == [("ρ", 0.1)]
     distance = at(TotalVariation(0.1), delta_lower=0.2)
     assert rows(distance) == ["δ at least 0.2, with 99 % confidence (claimed: 0.1)"]
 
