@@ -1,10 +1,13 @@
-"""Result files as a forger writes them: changed, with the digest that fits."""
+"""Results and result files as a forger makes them: changed, with the digest that fits."""
 
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import Any
 
+from dpaudit.certificates.exact_certificate import ExactCertificate
+from dpaudit.certificates.result import AuditResult, Exact
 from dpaudit.reports.json import _canonical, _digest
 
 
@@ -13,3 +16,15 @@ def forged(document: dict[str, Any]) -> str:
     audits = document["audits"]
     digest = _digest([_canonical(audit) for audit in audits])
     return json.dumps({**document, "count": len(audits), "digest": digest})
+
+
+def with_certificates(result: AuditResult, *certificates: Any) -> AuditResult:
+    """Return a result with other certificates; its verdict follows from them."""
+    ending: Any = result.ending
+    return replace(result, ending=replace(ending, certificates=certificates))
+
+
+def laws_of(result: AuditResult) -> tuple[ExactCertificate, ...]:
+    """Return the certificates of an exact audit."""
+    assert isinstance(result.ending, Exact)
+    return result.ending.certificates

@@ -9,7 +9,7 @@ from dpaudit.auditing.engine import versions
 from dpaudit.auditing.options import DEFAULTS, OPTIONS, Expectation
 from dpaudit.auditing.underpowered import guessed_too_few
 from dpaudit.certificates.one_run_certificate import OneRunCertificate
-from dpaudit.certificates.result import AuditResult, Verdict
+from dpaudit.certificates.result import AuditResult, Canaries
 from dpaudit.claims import PrivacyClaim
 from dpaudit.errors import UsageError
 from dpaudit.stats import one_run
@@ -39,16 +39,14 @@ def audit_guesses(
     certificate = certify_guesses(seen, claim, 1 - confidence)
     return AuditResult(
         name=name,
-        verdict=Verdict.VIOLATION if certificate.refuted else Verdict.NO_VIOLATION_FOUND,
         claim=claim,
         target=source,
         confidence=confidence,
         seed=0,
-        certificates=(),
+        ending=Canaries((certificate,)),
         seconds=time.perf_counter() - start,
         versions=versions(),
         expect=expect,
-        one_run=certificate,
         underpowered=guessed_too_few(seen, claim, confidence),
     )
 

@@ -22,7 +22,16 @@ from dpaudit.auditing.spec import AuditSpec
 from dpaudit.auditing.stated_laws import exact_certificates
 from dpaudit.auditing.underpowered import foreseen, too_few
 from dpaudit.certificates.exact_certificate import ExactCertificate
-from dpaudit.certificates.result import AuditResult, Certificate, Progress, Repeated, Verdict
+from dpaudit.certificates.result import (
+    AuditResult,
+    Certificate,
+    Ending,
+    Exact,
+    Failed,
+    Progress,
+    Repeated,
+    Sampled,
+)
 from dpaudit.errors import MechanismError
 from dpaudit.inputs.pairs import check_pair, notes, stated
 from dpaudit.levels.candidate import Attack
@@ -92,18 +101,15 @@ def _audited(journal: Journal, on_progress: Notify | None) -> AuditResult:
     allowed = [cannot_fail] if cannot_fail and spec.allow_underpowered else []
     return AuditResult(
         name=spec.name,
-        verdict=_verdict((*run.certificates, *run.exact), error),
         claim=spec.tested,
         target=spec.describe_target(),
         confidence=spec.confidence,
         seed=spec.seed,
-        certificates=tuple(run.certificates),
+        ending=_ending(run, error),
         seconds=journal.now(),
         versions=versions(run.certificates),
         expect=spec.expect,
         warnings=(*journal.warnings, *run.notices, *allowed),
-        error=error,
-        exact=run.exact,
         repeated=Repeated(spec.runs, spec.claim) if spec.runs > 1 else None,
         request=spec.request,
         underpowered=None if allowed else cannot_fail,
@@ -111,6 +117,12 @@ def _audited(journal: Journal, on_progress: Notify | None) -> AuditResult:
         source=source_of(spec.target),
         command=spec.command,
     )
+
+
+def _ending(run: _Run, error: str | None) -> Ending:
+    if error is not None:
+        return Failed(error, tuple(run.certificates))
+    return Exact(run.exact) if run.exact else Sampled(tuple(run.certificates))
 
 
 def _underpowered(spec: AuditSpec, certificates: Sequence[Certificate]) -> str | None:
@@ -305,11 +317,3 @@ def _make_sampler(spec: AuditSpec) -> Sampler:
         distinguisher=spec.distinguisher,
         timing=spec.timing,
     )
-
-
-def _verdict(certificates: Sequence[Certificate | ExactCertificate], error: str | None) -> Verdict:
-    if error is not None:
-        return Verdict.ERROR
-    if any(certificate.refuted for certificate in certificates):
-        return Verdict.VIOLATION
-    return Verdict.NO_VIOLATION_FOUND

@@ -33,10 +33,11 @@ from dpaudit.certificates.result import (
     AuditResult,
     Block,
     Certificate,
+    Failed,
     FixedTest,
     Method,
+    Recorded,
     Recording,
-    Verdict,
 )
 from dpaudit.claims import PrivacyClaim, ProfilePoint
 from dpaudit.draws import FreshDraws, SelectionDraws
@@ -185,33 +186,23 @@ def _read(raw: Raw, arm: str) -> Outcomes:
 def audit_recorded(audit: RecordedAudit) -> AuditResult:
     """Return what the draws show; the verdict is ERROR when they cannot be independent."""
     start = time.perf_counter()
-    certificates: tuple[Certificate, ...] = ()
-    error: str | None = None
+    ending: Recorded | Failed
     try:
-        certificates = (_Recorded(audit).certificate(),)
+        ending = Recorded((_Recorded(audit).certificate(),))
     except MechanismError as failure:
-        error = str(failure)
+        ending = Failed(str(failure))
     return AuditResult(
         name=audit.name,
-        verdict=_verdict(certificates, error),
         claim=audit.claim,
         target=audit.source,
         confidence=audit.confidence,
         seed=audit.seed,
-        certificates=certificates,
+        ending=ending,
         seconds=time.perf_counter() - start,
-        versions=versions(certificates),
+        versions=versions(ending.certificates),
         expect=audit.expect,
-        error=error,
-        underpowered=next(map(kept_too_few, certificates), None),
+        underpowered=next(map(kept_too_few, ending.certificates), None),
     )
-
-
-def _verdict(certificates: Sequence[Certificate], error: str | None) -> Verdict:
-    if error is not None:
-        return Verdict.ERROR
-    refuted = any(one.refuted for one in certificates)
-    return Verdict.VIOLATION if refuted else Verdict.NO_VIOLATION_FOUND
 
 
 @dataclass(frozen=True, slots=True, eq=False)

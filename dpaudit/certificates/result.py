@@ -251,14 +251,90 @@ AnyCertificate = Certificate | ExactCertificate | OneRunCertificate
 
 
 @dataclass(frozen=True, slots=True)
+class Sampled:
+    """An audit that drew from a mechanism: a certificate for each pair."""
+
+    certificates: tuple[Certificate, ...]
+
+    @property
+    def deciding(self) -> Certificate:
+        """The certificate with the smallest p-value."""
+        return min(self.certificates, key=lambda one: one.p_value)
+
+    @property
+    def p_value(self) -> float:
+        """Of the claim on all pairs (Bonferroni)."""
+        return min(1.0, len(self.certificates) * self.deciding.p_value)
+
+
+@dataclass(frozen=True, slots=True)
+class Recorded(Sampled):
+    """An audit of recorded outputs: one certificate."""
+
+
+@dataclass(frozen=True, slots=True)
+class Exact:
+    """An audit of stated laws, which draws nothing: a certificate for each pair."""
+
+    certificates: tuple[ExactCertificate, ...]
+
+    @property
+    def deciding(self) -> ExactCertificate:
+        """The pair that is refuted, or has the largest ε."""
+        return max(self.certificates, key=lambda one: (one.refuted, one.epsilon_lower))
+
+    @property
+    def p_value(self) -> float:
+        """0 when the claim fails and 1 when it does not: chance has no part in it."""
+        return 0.0 if self.deciding.refuted else 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class Canaries:
+    """An audit of guesses about the canaries of one run: one certificate."""
+
+    certificates: tuple[OneRunCertificate]
+
+    @property
+    def deciding(self) -> OneRunCertificate:
+        return self.certificates[0]
+
+    @property
+    def p_value(self) -> float:
+        return self.deciding.p_value
+
+
+@dataclass(frozen=True, slots=True)
+class Failed:
+    """An audit that did not come to its end.
+
+    error: why.  certificates: of the pairs that were finished before.
+    """
+
+    error: str
+    certificates: tuple[Certificate, ...] = ()
+
+    @property
+    def deciding(self) -> Certificate | None:
+        """The certificate with the smallest p-value; None when no pair was finished."""
+        return min(self.certificates, key=lambda one: one.p_value, default=None)
+
+    @property
+    def p_value(self) -> float:
+        return 1.0 if self.deciding is None else Sampled(self.certificates).p_value
+
+
+# What an audit can end in.
+Ending = Sampled | Recorded | Exact | Canaries | Failed
+
+
+@dataclass(frozen=True, slots=True)
 class AuditResult:
     """One audit, ended.
 
-    error: the message when the verdict is ERROR; certificates then holds the pairs that were
-    finished before.  seconds: wall time.  versions: of dpaudit, numpy, scipy and Python, and of
-        scikit-learn where it may have been used.
-    exact: in place of certificates, one for every pair, where nothing was drawn.
-    one_run: likewise, for guesses about the canaries of one run.
+    ending: what it ended in; verdict, bounds and p-value follow from it.
+    seconds: wall time.  versions: of dpaudit, numpy, scipy and Python, and of scikit-learn where it
+        may have been used.
     repeated: where an output is several runs; `claim` is then for all of them.
     resumed: how many runs with the same journal there were before the one that ended it.
     underpowered: why the audit could not have refuted its claim, whatever the mechanism does, and
@@ -270,19 +346,15 @@ class AuditResult:
     """
 
     name: str
-    verdict: Verdict
     claim: PrivacyClaim
     target: str
     confidence: float
     seed: int
-    certificates: tuple[Certificate, ...]
+    ending: Ending
     seconds: float
     versions: Mapping[str, str]
     expect: Literal["violation", "pass"] | None = None
     warnings: tuple[str, ...] = ()
-    error: str | None = None
-    exact: tuple[ExactCertificate, ...] = ()
-    one_run: OneRunCertificate | None = None
     repeated: Repeated | None = None
     request: Mapping[str, Any] | None = field(default=None, repr=False)
     underpowered: str | None = None
@@ -291,26 +363,37 @@ class AuditResult:
     command: str | None = None
 
     @property
-    def decisive(self) -> Certificate | None:
-        """The certificate with the smallest p-value; None when no pair was finished."""
-        return min(self.certificates, key=lambda one: one.p_value, default=None)
+    def verdict(self) -> Verdict:
+        """What the audit says."""
+        if isinstance(self.ending, Failed):
+            return Verdict.ERROR
+        refuted = any(one.refuted for one in self.ending.certificates)
+        return Verdict.VIOLATION if refuted else Verdict.NO_VIOLATION_FOUND
 
     @property
-    def decisive_exact(self) -> ExactCertificate | None:
-        """The same of an exact audit: the pair that is refuted, or has the largest ε."""
-        return max(self.exact, key=lambda one: (one.refuted, one.epsilon_lower), default=None)
+    def error(self) -> str | None:
+        """Why the verdict is ERROR; None when it is another one."""
+        return self.ending.error if isinstance(self.ending, Failed) else None
 
     @property
-    def point(self) -> ProfilePoint:
-        """The inequality that the decisive pair tested; the claim's own before there is one."""
-        deciding = self.decisive or self.decisive_exact or self.one_run
-        return self.claim.point() if deciding is None else deciding.point
+    def certificates(self) -> tuple[Certificate, ...]:
+        """Of every pair that was drawn for; none where nothing was drawn."""
+        return self.ending.certificates if isinstance(self.ending, Sampled | Failed) else ()
 
     @property
     def by_pair(self) -> tuple[AnyCertificate, ...]:
         """The certificates, of whichever kind they are."""
-        one_run = () if self.one_run is None else (self.one_run,)
-        return self.certificates or self.exact or one_run
+        return self.ending.certificates
+
+    @property
+    def decisive(self) -> AnyCertificate | None:
+        """The certificate that decides; None when no pair was finished."""
+        return self.ending.deciding
+
+    @property
+    def point(self) -> ProfilePoint:
+        """The inequality that the decisive pair tested; the claim's own before there is one."""
+        return self.claim.point() if self.decisive is None else self.decisive.point
 
     @property
     def _comparable(self) -> list[AnyCertificate]:
@@ -319,13 +402,8 @@ class AuditResult:
 
     @property
     def p_value(self) -> float:
-        """Of the claim on all pairs (Bonferroni); 1 when no pair was finished. Of an exact audit,
-        where chance has no part, 0 when the claim fails and 1 when it does not."""
-        if self.one_run is not None:
-            return self.one_run.p_value
-        if self.decisive is None:
-            return 0.0 if any(one.refuted for one in self.exact) else 1.0
-        return min(1.0, len(self.certificates) * self.decisive.p_value)
+        """Of the claim on all pairs; 1 when no pair was finished."""
+        return self.ending.p_value
 
     @property
     def epsilon_lower(self) -> float:

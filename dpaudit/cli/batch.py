@@ -12,7 +12,7 @@ from importlib import import_module
 import click
 
 from dpaudit.auditing.spec import AuditSpec
-from dpaudit.certificates.result import AuditResult, Progress, Verdict
+from dpaudit.certificates.result import AuditResult, Failed, Progress
 from dpaudit.cli import exit_codes
 from dpaudit.cli.group import describe_error, exit_code, print_traceback
 from dpaudit.cli.process import parent as watching
@@ -126,16 +126,14 @@ def _not_run(spec: AuditSpec, error: Exception, seconds: float) -> Outcome:
     message = describe_error(error).removeprefix("error: ")
     result = AuditResult(
         name=spec.name,
-        verdict=Verdict.ERROR,
         claim=spec.tested,
         target=spec.target.describe(),
         confidence=spec.confidence,
         seed=spec.seed,
-        certificates=(),
+        ending=Failed(message),
         seconds=seconds,
         versions={"python": sys.version.split()[0]},
         expect=spec.expect,
-        error=message,
         command=spec.command,
     )
     return Outcome(result, exit_code(error))

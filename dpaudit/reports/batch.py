@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Sequence
 
-from dpaudit.certificates.result import AuditResult, Verdict
+from dpaudit.certificates.result import AuditResult, Exact, Verdict
 from dpaudit.reports import numbers
 from dpaudit.reports.bounds import bounds
 from dpaudit.reports.findings import is_expected
@@ -87,7 +87,9 @@ def _table(results: Sequence[AuditResult]) -> list[str]:
 
 def _false_alarms(results: Sequence[AuditResult]) -> str:
     """Return the chance of a false alarm; nothing where chance had no part."""
-    alphas = [1 - one.confidence for one in results if one.certificates or one.one_run]
+    alphas = [
+        1 - one.confidence for one in results if one.by_pair and not isinstance(one.ending, Exact)
+    ]
     if not alphas:
         return ""
     together = numbers.error_level(min(1.0, sum(alphas)))

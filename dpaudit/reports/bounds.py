@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from dpaudit.certificates.result import AuditResult, Verdict
+from dpaudit.certificates.result import AuditResult, Exact, Verdict
 from dpaudit.claims import PrivacyClaim
 from dpaudit.reports import numbers
 from dpaudit.reports.layout import row
@@ -33,13 +33,17 @@ class Bound:
     def brief(self, result: AuditResult) -> str:
         """Return the bound for one line of a batch."""
         implied, number = self._stated(result)
-        relation = "=" if result.exact else ">" if implied else "≥"
+        relation = "=" if isinstance(result.ending, Exact) else ">" if implied else "≥"
         return f"{self.symbol} {relation} {number}, claimed {numbers.plain(self.claimed)}"
 
     def _stated(self, result: AuditResult) -> tuple[bool, str]:
         """Return whether all that is known is that a violation puts the parameter above the claim,
         and the number to show."""
-        if result.verdict is Verdict.VIOLATION and self.lower <= self.claimed and not result.exact:
+        if (
+            result.verdict is Verdict.VIOLATION
+            and self.lower <= self.claimed
+            and not isinstance(result.ending, Exact)
+        ):
             return True, numbers.plain(self.claimed)
         return False, numbers.at_least(self.lower, above=self.claimed)
 

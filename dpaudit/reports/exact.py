@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from dpaudit.certificates.exact_certificate import ExactCertificate, ExactEvent
-from dpaudit.certificates.result import AuditResult
+from dpaudit.certificates.result import AuditResult, Exact
 from dpaudit.claims import PrivacyClaim
 from dpaudit.reports import numbers
 from dpaudit.reports.bounds import claimed_own
@@ -23,20 +23,21 @@ _STATED = (
 )
 
 
-def said(result: AuditResult, decisive: ExactCertificate) -> str:
+def said(result: AuditResult, ending: Exact) -> str:
     """Return what the headline says after the name."""
+    decisive = ending.deciding
     if decisive.refuted:
         return f"exact: {_refutation(decisive, result.claim)}"
-    pairs = "this pair" if len(result.exact) == 1 else f"these {len(result.exact)} pairs"
+    pairs = "this pair" if len(result.by_pair) == 1 else f"these {len(result.by_pair)} pairs"
     points = len(result.claim.points())
     what = result.claim.describe()
     claimed = what if points == 1 else f"the {points} points tested of {what}"
     return f"exact: {claimed} {'holds' if points == 1 else 'hold'} for {pairs}"
 
 
-def found(result: AuditResult, decisive: ExactCertificate, verbose: int) -> list[str]:
+def found(result: AuditResult, ending: Exact, verbose: int) -> list[str]:
     """Return the rows of the pair that decides, or with `verbose` of all."""
-    shown = result.exact if verbose else (decisive,)
+    shown = ending.certificates if verbose else (ending.deciding,)
     return [line for one in shown for line in _pair(one, result, verbose)]
 
 
@@ -87,7 +88,7 @@ def _pair(one: ExactCertificate, result: AuditResult, verbose: int) -> list[str]
         )
     return [
         *rows,
-        *inputs(result, one, shown=verbose > 0 or len(result.exact) == 1),
+        *inputs(result, one, shown=verbose > 0 or len(result.by_pair) == 1),
         *_event(one, verbose, by_mass),
         *row("outcomes", f"{numbers.count(len(one.law))} possible ones; nothing was drawn"),
     ]

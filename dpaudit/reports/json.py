@@ -22,12 +22,26 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from dpaudit.certificates.result import AuditResult, Verdict
+from dpaudit.certificates.exact_certificate import ExactCertificate, ExactEvent
+from dpaudit.certificates.one_run_certificate import OneRunCertificate
+from dpaudit.certificates.result import (
+    AuditResult,
+    Canaries,
+    Certificate,
+    Ending,
+    EventCount,
+    Exact,
+    Failed,
+    Recorded,
+    Sampled,
+    Verdict,
+)
 from dpaudit.errors import DpauditError, UsageError
 from dpaudit.inputs.json_values import DuplicateKey, parse_json
 from dpaudit.reports.findings import leading_event
 from dpaudit.reports.records import (
     DamagedRecord,
+    decode,
     decode_record,
     encode,
     expect_list,
@@ -91,18 +105,58 @@ def from_json(text: str) -> list[AuditResult]:
 
 
 def _audit(result: AuditResult) -> dict[str, Any]:
-    fields = encode(result)
+    fields = _with_ending(result)
     for certificate in fields["certificates"]:
         del certificate["blocks"]
     first = {"name": result.name, "verdict": result.verdict.value, "claim": fields["claim"]}
     return {**first, **_derived(result), **fields, "blocks": list(_blocks(result))}
 
 
+def _with_ending(result: AuditResult) -> dict[str, Any]:
+    """Return the fields of an audit, and in place of the ending those that say which it is."""
+    fields: dict[str, Any] = {}
+    canaries = result.ending.deciding if isinstance(result.ending, Canaries) else None
+    for key, value in encode(result).items():
+        if key == "ending":
+            fields["certificates"] = encode(result.certificates)
+            continue
+        fields[key] = value
+        if key == "warnings":
+            fields["error"] = result.error
+            exact = isinstance(result.ending, Exact)
+            fields["exact"] = encode(result.ending.certificates) if exact else []
+            fields["one_run"] = encode(canaries)
+    return fields
+
+
+def _ending(fields: dict[str, Any], verdict: Verdict, path: str) -> Ending:
+    """Return what an audit ended in, taking it out of the fields."""
+    if "certificates" not in fields:
+        raise DamagedRecord(f"{path}: the key 'certificates' is missing")
+    drawn = decode(tuple[Certificate, ...], fields.pop("certificates"), f"{path}.certificates")
+    exact = decode(tuple[ExactCertificate, ...], fields.pop("exact", []), f"{path}.exact")
+    canaries = decode(OneRunCertificate | None, fields.pop("one_run", None), f"{path}.one_run")
+    error = decode(str | None, fields.pop("error", None), f"{path}.error")
+    if verdict is Verdict.ERROR:
+        return Failed(error or "the audit did not end", drawn)
+    if drawn:
+        is_recorded = drawn[0].recording is not None
+        return Recorded(drawn) if is_recorded else Sampled(drawn)
+    if exact:
+        return Exact(exact)
+    if canaries is not None:
+        return Canaries((canaries,))
+    raise DamagedRecord(f"{path}: there is no certificate in it")
+
+
 def _derived(result: AuditResult) -> dict[str, Any]:
     """Return what follows from the certificates and is in the file for whoever reads it."""
     decisive = result.decisive
-    exact = None if result.decisive_exact is None else result.decisive_exact.event
-    event = exact if decisive is None else leading_event(decisive)
+    event: EventCount | ExactEvent | None = None
+    if isinstance(decisive, Certificate):
+        event = leading_event(decisive)
+    elif isinstance(decisive, ExactCertificate):
+        event = decisive.event
     values = (
         result.epsilon_lower,
         result.delta_lower,
@@ -197,8 +251,12 @@ def _result(audit: Any, path: str) -> AuditResult:
     blocks = expect_list(fields.pop("blocks", None), f"{path}.blocks")
     fields["certificates"] = list(_with_blocks(fields.get("certificates"), blocks, path))
     derived = {key: fields.pop(key, None) for key in _DERIVED}
-    result: AuditResult = decode_record(AuditResult, fields, path)
-    _check(result, derived, path)
+    if "verdict" not in fields:
+        raise DamagedRecord(f"{path}: the key 'verdict' is missing")
+    verdict: Verdict = decode(Verdict, fields.pop("verdict"), f"{path}.verdict")
+    ending = _ending(fields, verdict, path)
+    result: AuditResult = decode_record(AuditResult, fields, path, ending=ending)
+    _check(result, verdict, derived, path)
     return result
 
 
@@ -214,7 +272,7 @@ def _with_blocks(certificates: Any, blocks: list[Any], path: str) -> Iterator[di
         yield {**expect_mapping(certificate, f"{path}.certificates[{place}]"), "blocks": mine}
 
 
-def _check(result: AuditResult, derived: dict[str, Any], path: str) -> None:
+def _check(result: AuditResult, verdict: Verdict, derived: dict[str, Any], path: str) -> None:
     """Raise ContradictoryFile unless the audit follows from its certificates."""
     for key, expected in _derived(result).items():
         if derived[key] != expected:
@@ -222,13 +280,8 @@ def _check(result: AuditResult, derived: dict[str, Any], path: str) -> None:
                 f"{path} ({result.name}): {key} is {derived[key]!r}, but its certificates give "
                 f"{expected!r}; the file was changed"
             )
-    if result.verdict is not Verdict.ERROR and result.verdict is not _verdict(result):
+    if result.verdict is not verdict:
         raise ContradictoryFile(
-            f"{path} ({result.name}): the verdict is {result.verdict.value}, but its certificates "
+            f"{path} ({result.name}): the verdict is {verdict.value}, but its certificates "
             "say otherwise; the file was changed"
         )
-
-
-def _verdict(result: AuditResult) -> Verdict:
-    refuted = any(one.refuted for one in result.by_pair)
-    return Verdict.VIOLATION if refuted else Verdict.NO_VIOLATION_FOUND

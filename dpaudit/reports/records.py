@@ -92,8 +92,11 @@ def as_lists(value: Any) -> Any:
     return [as_lists(part) for part in value] if isinstance(value, list | tuple) else value
 
 
-def decode_record(kind: type[Any], value: Any, path: str) -> Any:
-    """Return the dataclass that a mapping describes; keys it does not know are an error."""
+def decode_record(kind: type[Any], value: Any, path: str, **made: Any) -> Any:
+    """Return the dataclass that a mapping describes; keys it does not know are an error.
+
+    made: fields that are not in the mapping.
+    """
     mapping = expect_mapping(value, path)
     hints = typing.get_type_hints(kind)
     known = {one.name: one for one in fields(kind)}
@@ -102,10 +105,10 @@ def decode_record(kind: type[Any], value: Any, path: str) -> Any:
             raise DamagedRecord(f"{path}: unknown key {key!r}.{did_you_mean(key, known)}")
     needed = [name for name, one in known.items() if one.default is one.default_factory is MISSING]
     for name in needed:
-        if name not in mapping:
+        if name not in mapping and name not in made:
             raise DamagedRecord(f"{path}: the key {name!r} is missing")
     given = {key: decode(hints[key], part, f"{path}.{key}") for key, part in mapping.items()}
-    return kind(**given)
+    return kind(**given, **made)
 
 
 def expect_mapping(value: Any, path: str) -> dict[str, Any]:

@@ -7,9 +7,11 @@ from collections.abc import Sequence
 
 from dpaudit.certificates.result import (
     AuditResult,
+    Canaries,
     Certificate,
     EpsilonInterval,
     EventCount,
+    Exact,
     FirstFailure,
     FixedTest,
     Recording,
@@ -58,12 +60,12 @@ def reason(result: AuditResult) -> str:
         return result.error or "the audit did not end"
     if result.underpowered is not None:
         return f"under-powered: {result.underpowered}"
-    if result.decisive_exact is not None:
-        return exact.said(result, result.decisive_exact)
-    if result.one_run is not None:
-        return one_run.said(result, result.one_run)
-    if result.verdict is Verdict.VIOLATION and result.decisive is not None:
-        return f"refuted at {level}: {findings.refutation(result.decisive)}"
+    if isinstance(result.ending, Exact):
+        return exact.said(result, result.ending)
+    if isinstance(result.ending, Canaries):
+        return one_run.said(result, result.ending.deciding)
+    if result.verdict is Verdict.VIOLATION and result.ending.deciding is not None:
+        return f"refuted at {level}: {findings.refutation(result.ending.deciding)}"
     return f"{counted(result.draws, 'draw')} do not refute {result.claim.describe()} at {level}"
 
 
@@ -92,17 +94,18 @@ def _runs(result: AuditResult, claim: PrivacyClaim) -> list[str]:
 
 
 def _found(result: AuditResult, verbose: int) -> list[str]:
-    if result.decisive_exact is not None:
-        lines = exact.found(result, result.decisive_exact, verbose)
+    if isinstance(result.ending, Exact):
+        lines = exact.found(result, result.ending, verbose)
         return [*lines, *(_time(result) if verbose else [])]
     lines = [line for one in bounds(result, every=verbose > 0) for line in one.row(result)]
     lines += row("p-value", _p_value(result)) if result.by_pair else []
-    if result.one_run is not None:
-        lines += one_run.found(result, result.one_run)
+    if isinstance(result.ending, Canaries):
+        lines += one_run.found(result, result.ending.deciding)
         return [*lines, *(_time(result) if verbose else [])]
-    if result.decisive is None:
+    deciding = result.ending.deciding
+    if deciding is None:
         return []
-    for certificate in result.certificates if verbose else (result.decisive,):
+    for certificate in result.certificates if verbose else (deciding,):
         lines += _pair(certificate, result, verbose)
     return [*lines, *(_time(result) if verbose else [])]
 
@@ -293,16 +296,17 @@ def warnings_of(result: AuditResult) -> list[str]:
 
 def _meaning(result: AuditResult, verbose: int) -> list[str]:
     """Return what the result means for an attacker, and what it does not show."""
-    if result.decisive_exact is not None:
-        return exact.meaning(result.decisive_exact, verbose)
-    if result.one_run is not None:
-        return one_run.meaning(result.one_run, result.verdict, verbose)
-    if result.decisive is None:
+    if isinstance(result.ending, Exact):
+        return exact.meaning(result.ending.deciding, verbose)
+    if isinstance(result.ending, Canaries):
+        return one_run.meaning(result.ending.deciding, result.verdict, verbose)
+    deciding = result.ending.deciding
+    if deciding is None:
         return []
     lines = paragraph(findings.attacker(result)) if verbose else []
     if result.verdict is Verdict.NO_VIOLATION_FOUND:
-        lines += paragraph(findings.detectable(result.decisive))
+        lines += paragraph(findings.detectable(deciding))
         lines += paragraph(findings.UNPROVEN)
-        listed = " and ".join(result.decisive.ignored)
+        listed = " and ".join(deciding.ignored)
         lines += paragraph(f"Not tested: {listed}.") if listed and verbose else []
     return lines

@@ -14,10 +14,11 @@ from dpaudit.certificates.result import (
     Block,
     Certificate,
     EventCount,
+    Failed,
     FixedTest,
     Progress,
     Round,
-    Verdict,
+    Sampled,
 )
 from dpaudit.claims import PureDP
 
@@ -67,12 +68,11 @@ CERTIFICATE = Certificate(
 )
 VIOLATION = AuditResult(
     name="wrong-density",
-    verdict=Verdict.VIOLATION,
     claim=PureDP(0.5),
     target="mechanisms.laplace:wrong_density",
     confidence=0.99,
     seed=0,
-    certificates=(CERTIFICATE,),
+    ending=Sampled((CERTIFICATE,)),
     seconds=0.31,
     versions={"dpaudit": "0.1.0", "numpy": "2.3", "scipy": "1.16", "python": "3.12"},
 )
@@ -108,18 +108,15 @@ CLEARED = replace(
 PASS = replace(
     VIOLATION,
     name="laplace",
-    verdict=Verdict.NO_VIOLATION_FOUND,
     claim=PureDP(1.0),
-    certificates=(CLEARED,),
+    ending=Sampled((CLEARED,)),
     target="mechanisms.laplace:laplace",
     seconds=1.84,
 )
 ERROR = replace(
     VIOLATION,
     name="broken",
-    verdict=Verdict.ERROR,
-    certificates=(),
-    error="the mechanism raises ValueError on every draw",
+    ending=Failed("the mechanism raises ValueError on every draw"),
 )
 
 

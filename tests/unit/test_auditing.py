@@ -25,6 +25,7 @@ from dpaudit.inputs.pairs import NeighbouringPair
 from dpaudit.reports.json import from_json, to_json
 from dpaudit.targets.target import CallableTarget
 from mechanisms.pdp import counterexample
+from tests.forging import with_certificates
 
 
 def laplace(x: float, size: int, rng: np.random.Generator) -> Any:
@@ -128,7 +129,7 @@ def test_a_result_can_be_rechecked_from_its_file(name: str) -> None:
 def tampered(change: Callable[[Certificate], Certificate], **case: Any) -> list[str]:
     result = audit(**{"claim": PureDP(0.4), **case})
     assert recheck(result) == []
-    return recheck(replace(result, certificates=(change(only(result)),)))
+    return recheck(with_certificates(result, change(only(result))))
 
 
 def _another_tally(one: Certificate) -> Certificate:

@@ -27,7 +27,7 @@ from dpaudit.reports.batch import render_summary
 from dpaudit.reports.json import ContradictoryFile, from_json, to_json
 from dpaudit.reports.text import render, render_line
 from dpaudit.targets.target import AnyTarget, ComposedTarget, ImportedTarget
-from tests.forging import forged
+from tests.forging import forged, laws_of, with_certificates
 
 K = ImportedTarget(path="mechanisms.pdp:counterexample")
 MERGED = ImportedTarget(path="mechanisms.pdp:counterexample", post_process="mechanisms.pdp:merge")
@@ -76,7 +76,7 @@ def test_verdicts(target: AnyTarget, claim: PrivacyClaim, refuted: bool) -> None
 
 
 def test_numbers_of_the_counterexample() -> None:
-    (found,) = audit(MERGED, ProbabilisticDP(1, 0.1)).exact
+    (found,) = laws_of(audit(MERGED, ProbabilisticDP(1, 0.1)))
     assert found.epsilon == math.inf
     assert found.epsilon_lower == pytest.approx(1)
     assert found.delta_lower == pytest.approx(0.1)
@@ -91,7 +91,7 @@ def test_equal_laws_have_no_event() -> None:
     target = ImportedTarget(path=RESPONSE.path, params={"p": 0})
     result = audit(target, PureDP(0))
     assert result.verdict is Verdict.NO_VIOLATION_FOUND
-    assert result.exact[0].event is None
+    assert laws_of(result)[0].event is None
     assert "event       none" in render(result)
 
 
@@ -99,7 +99,7 @@ def test_several_pairs_and_the_one_that_decides() -> None:
     pairs = (NeighbouringPair(0, 0, None, "equal"), NeighbouringPair(0, 1, None, "0 and 1"))
     result = audit(RESPONSE, PureDP(1), pairs=pairs)
     assert result.verdict is Verdict.VIOLATION
-    assert result.decisive_exact is result.exact[1]
+    assert result.decisive is result.by_pair[1]
     assert result.epsilon_lower == pytest.approx(math.log(3))
     assert "1 of 2 pairs (-v shows all)" in render(result)
     assert "inputs      equal" in render(result, verbose=1)
@@ -107,7 +107,7 @@ def test_several_pairs_and_the_one_that_decides() -> None:
 
 def test_warnings_of_the_pair_are_kept() -> None:
     pairs = (NeighbouringPair(0, 0, None, "equal"),)
-    assert audit(RESPONSE, PureDP(1), pairs=pairs).exact[0].warnings != ()
+    assert laws_of(audit(RESPONSE, PureDP(1), pairs=pairs))[0].warnings != ()
 
 
 def test_an_adversary_is_all_that_counts() -> None:
@@ -177,8 +177,8 @@ def test_a_changed_file_is_found_out() -> None:
     document["audits"][0]["verdict"] = "NO VIOLATION FOUND"
     with pytest.raises(ContradictoryFile):
         from_json(forged(document))
-    exact = (replace(result.exact[0], refuted=False),)
-    assert any("refuted" in text for text in recheck(replace(result, exact=exact)))
+    changed = with_certificates(result, replace(laws_of(result)[0], refuted=False))
+    assert any("refuted" in text for text in recheck(changed))
 
 
 def test_from_python() -> None:

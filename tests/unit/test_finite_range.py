@@ -18,7 +18,7 @@ from dpaudit.outcomes import Raised, from_raw
 from dpaudit.reports.json import from_json, to_json
 from dpaudit.reports.text import render
 from dpaudit.tally import AtomTally, RangeTally
-from tests.forging import forged
+from tests.forging import forged, with_certificates
 
 EPSILON = math.log(3)
 
@@ -191,7 +191,7 @@ def test_a_range_of_one_is_none() -> None:
 def test_the_level_is_shared_by_the_pairs() -> None:
     certificate = audit().certificates[0]
     halved = replace(certificate, alpha=certificate.alpha / 2)
-    result = replace(audit(), certificates=(halved, halved))
+    result = with_certificates(audit(), halved, halved)
     assert "at 99.5 %" in " ".join(render(result).split())
 
 

@@ -10,8 +10,9 @@ import pytest
 import dpaudit
 from dpaudit.auditing.recheck.record import _evidence, recheck
 from dpaudit.certificates.evidence import numbers
-from dpaudit.certificates.result import AuditResult, Certificate, Schedule, Verdict
+from dpaudit.certificates.result import AuditResult, Certificate, Schedule
 from mechanisms import laplace
+from tests.forging import with_certificates
 
 
 def audited(mechanism: Any = laplace.laplace, epsilon: float = 1.0, **more: Any) -> AuditResult:
@@ -23,8 +24,7 @@ def recomputed(result: AuditResult, one: Certificate) -> AuditResult:
     """Return a result whose every derived number follows from the blocks, as a forger would."""
     found = numbers(_evidence(result, one))
     one = replace(one, **{field.name: getattr(found, field.name) for field in fields(found)})
-    verdict = Verdict.VIOLATION if one.refuted else Verdict.NO_VIOLATION_FOUND
-    return replace(result, certificates=(one,), verdict=verdict)
+    return with_certificates(result, one)
 
 
 def cut(result: AuditResult, blocks: int, **more: Any) -> AuditResult:
@@ -124,5 +124,5 @@ def test_a_refutation_at_another_block() -> None:
     (one,) = result.certificates
     assert one.refuted_after is not None
     later = replace(one, refuted_after=one.draws)
-    found = " ".join(recheck(replace(result, certificates=(later,))))
+    found = " ".join(recheck(with_certificates(result, later)))
     assert "draws to the refutation" in found

@@ -21,6 +21,7 @@ from dpaudit.auditing.recorded import (
     coin_flipped_audit,
     recorded_audit,
 )
+from dpaudit.certificates.one_run_certificate import OneRunCertificate
 from dpaudit.certificates.result import AuditResult, Certificate, Verdict
 from dpaudit.claims import (
     ApproximateDP,
@@ -35,6 +36,7 @@ from dpaudit.reports.json import from_json, to_json
 from dpaudit.reports.text import render
 from dpaudit.stats.one_run import Guesses
 from dpaudit.stats.thinning import TOSSED_AGAIN
+from tests.forging import with_certificates
 
 ROOT = Path(__file__).parents[2]
 NAMES: dict[str, Any] = {"name": "n", "source": "s", "pair": "p"}
@@ -271,7 +273,7 @@ def test_a_constant_output_shows_nothing() -> None:
 )
 def test_a_changed_record_is_found(change: dict[str, Any]) -> None:
     result = dpaudit.bound(*laplace(), PureDP(1.0))
-    changed = replace(result, certificates=(replace(one(result), **change),))
+    changed = with_certificates(result, replace(one(result), **change))
     assert recheck(changed) != []
 
 
@@ -280,8 +282,9 @@ def test_guesses_can_be_rechecked_and_read_back(claim: PrivacyClaim) -> None:
     result = dpaudit.bound_guesses(1_000, 200, 160, claim)
     assert recheck(result) == []
     assert from_json(to_json([result])) == [result]
-    assert result.one_run is not None
-    changed = replace(result, one_run=replace(result.one_run, correct=170))
+    (certificate,) = result.by_pair
+    assert isinstance(certificate, OneRunCertificate)
+    changed = with_certificates(result, replace(certificate, correct=170))
     assert recheck(changed) != []
 
 

@@ -25,7 +25,7 @@ from dpaudit.outcomes import Raised, from_raw
 from dpaudit.reports import text
 from dpaudit.reports.json import from_json, to_json
 from dpaudit.targets.target import CallableTarget, ComposedTarget, ImportedTarget, repeated
-from tests.forging import forged
+from tests.forging import forged, laws_of
 
 Rng = np.random.Generator
 RESPONSE = "mechanisms.randomized_response:randomized_response"
@@ -166,8 +166,8 @@ def test_an_adversary_sees_all_runs() -> None:
 
 def test_exact_laws_are_multiplied() -> None:
     result = audited(RESPONSE, dpaudit.PureDP(1.0), 3, exact=True)
-    assert result.exact[0].epsilon == pytest.approx(3 * LN3)
-    assert len(result.exact[0].law) == 8
+    assert laws_of(result)[0].epsilon == pytest.approx(3 * LN3)
+    assert len(laws_of(result)[0].law) == 8
 
 
 def test_a_set_of_impossible_runs() -> None:

@@ -21,6 +21,7 @@ from dpaudit.reports.text import render
 from dpaudit.targets.source import source_of
 from dpaudit.targets.target import CallableTarget, ImportedTarget
 from tests.cli.made_results import CERTIFICATE, ERROR, PASS, VIOLATION
+from tests.forging import with_certificates
 
 ASKED = replace(VIOLATION, command="dpaudit run a.yaml -k wrong", source="mechanisms/laplace.py:71")
 
@@ -32,7 +33,7 @@ def shifted(x: float, size: int, rng: Any) -> Any:
 def at(claim: dpaudit.PrivacyClaim, **numbers: float) -> AuditResult:
     """Return the violation of another claim, with other bounds."""
     certificate = replace(CERTIFICATE, point=claim.point(), **numbers)  # type: ignore[arg-type]
-    return replace(VIOLATION, claim=claim, certificates=(certificate,))
+    return replace(with_certificates(VIOLATION, certificate), claim=claim)
 
 
 def test_a_violation_in_fifteen_lines() -> None:
@@ -123,8 +124,7 @@ def test_a_named_pair_has_its_values_and_says_how_many_there_are() -> None:
     named = replace(CERTIFICATE, pair="two people", adjacency="add-remove")
     pairs = [{"name": "two people", "d1": [1, 2], "d2": [1]}]
     result = replace(
-        VIOLATION,
-        certificates=(named, replace(named, pair="other", p_value=1.0)),
+        with_certificates(VIOLATION, named, replace(named, pair="other", p_value=1.0)),
         request={"folder": None, "settings": {"pairs": pairs}},
     )
     for one in (result, *from_json(FORMATS["json"].render([result]))):

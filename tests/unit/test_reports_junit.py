@@ -7,7 +7,7 @@ from xml.etree import ElementTree as XML
 
 import pytest
 
-from dpaudit.certificates.result import AuditResult
+from dpaudit.certificates.result import AuditResult, Failed
 from dpaudit.reports.registry import FORMATS
 from dpaudit.reports.text import render
 from tests.cli.made_results import ERROR, PASS, VIOLATION
@@ -63,7 +63,9 @@ def test_the_report_and_the_figures_come_back() -> None:
     ],
 )
 def test_what_xml_has_no_form_for_is_escaped(said: str, read: str) -> None:
-    odd = replace(ERROR, name=said, target=said, error=said, warnings=(said,), command=said)
+    odd = replace(
+        ERROR, name=said, target=said, ending=Failed(said), warnings=(said,), command=said
+    )
     (case,) = suites([odd])[0]
     assert case.get("name") == read
     assert case.get("classname") == read

@@ -14,11 +14,14 @@ from dpaudit.auditing.recheck.schedule import follow_schedule
 from dpaudit.auditing.stated_laws import certify
 from dpaudit.certificates.evidence import Evidence, numbers
 from dpaudit.certificates.exact_certificate import ExactCertificate
+from dpaudit.certificates.one_run_certificate import OneRunCertificate
 from dpaudit.certificates.replay import beliefs_of, tally
 from dpaudit.certificates.result import (
     AuditResult,
+    Canaries,
     Certificate,
     EventCount,
+    Exact,
     FixedTest,
     Numbers,
     Verdict,
@@ -61,11 +64,11 @@ def recheck(result: AuditResult) -> list[str]:
         for one in result.certificates
         for name, recorded, computed in _certificate(result, one)
     ]
-    found += [finding for one in result.exact for finding in _exact(result, one)]
-    found += [*_one_run(result), *_repeated(result)]
-    refuted = any(one.refuted for one in result.by_pair)
-    violation = result.verdict is Verdict.VIOLATION
-    found.append(("verdict is a violation", violation, refuted))
+    if isinstance(result.ending, Exact):
+        found += [one for each in result.ending.certificates for one in _exact(result, each)]
+    if isinstance(result.ending, Canaries):
+        found += _guesses(result, result.ending.deciding)
+    found += _repeated(result)
     return [
         f"{name}: recorded {recorded!r}, recomputed {computed!r}"
         for name, recorded, computed in found
@@ -111,10 +114,7 @@ def _repeated(result: AuditResult) -> list[Finding]:
     return [("the claim for all runs", result.claim, claim)]
 
 
-def _one_run(result: AuditResult) -> list[Finding]:
-    one = result.one_run
-    if one is None:
-        return []
+def _guesses(result: AuditResult, one: OneRunCertificate) -> list[Finding]:
     seen = Guesses(one.canaries, one.guesses, one.correct)
     computed = certify_guesses(seen, result.claim, 1 - result.confidence)
     return [
