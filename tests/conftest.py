@@ -10,6 +10,10 @@ import signal
 for _variable in ("CLICOLOR_FORCE", "COLUMNS", "FORCE_COLOR", "NO_COLOR", "TTY_COMPATIBLE"):
     os.environ.pop(_variable, None)
 
+# The suite starts some hundreds of programs. Each would compile the package anew, half a second,
+# where this is set, as it is in many containers.
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+
 # A shell that runs the suite in the background has it ignore Ctrl-C, and so would every program
 # that a test starts and interrupts.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
