@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 
 import numpy as np
 import pytest
 
 from benchmarks import whole_audits
-from benchmarks.false_alarms import AUDITS, CASES, Case, Outcome, main, play, play_all, table
+from benchmarks.false_alarms import AUDITS, CASES, Case, Outcome, main, play_all, table
 from dpaudit.attacks.linear import logistic, mean_differences
 from dpaudit.claims import GaussianDP
 from dpaudit.draws import SelectionDraws
@@ -18,6 +18,7 @@ from dpaudit.tally import Tally
 
 NOMINAL, SEED = 0.1, 20_240
 Interval = Callable[[int, int], tuple[float, float]]
+IsAbove = Callable[[Iterable[bool], int, float], bool]
 
 VALID = [case for case in CASES if case.valid]
 # The others need all of the 20,000 runs of the benchmark to be told from a valid procedure.
@@ -33,20 +34,23 @@ PLAIN = [
 ]
 
 
-def alarms(case: Case, runs: int) -> int:
-    return play(case, runs, NOMINAL, np.random.SeedSequence([SEED, CASES.index(case)]))
+def alarms(case: Case, stream: int | None = None) -> Iterator[bool]:
+    """Yield whether a case refutes, run after run."""
+    rng = np.random.default_rng([SEED, CASES.index(case) if stream is None else stream])
+    while True:
+        yield case.run(NOMINAL, rng)
 
 
 @pytest.mark.parametrize("case", VALID, ids=lambda case: case.name)
-def test_a_valid_procedure_does_not_exceed_its_level(case: Case, share: Interval) -> None:
+def test_a_valid_procedure_does_not_exceed_its_level(case: Case, is_above: IsAbove) -> None:
     runs = 300 if "fixed bound, reveal" in case.name else 1_000
-    assert share(alarms(case, runs), runs)[0] <= NOMINAL
+    assert not is_above(alarms(case), runs, NOMINAL)
 
 
 @pytest.mark.parametrize("case", PLAIN, ids=lambda case: case.name)
-def test_its_invalid_twin_is_caught_by_the_same_check(case: Case, share: Interval) -> None:
+def test_its_invalid_twin_is_caught_by_the_same_check(case: Case, is_above: IsAbove) -> None:
     runs = 300 if "δ" in case.name or "h = ½" in case.name else 1_500
-    assert share(alarms(case, runs), runs)[0] > NOMINAL
+    assert is_above(alarms(case), runs, NOMINAL)
 
 
 # A long vector takes seconds an audit; below, a short one is taken for long.
@@ -55,23 +59,32 @@ QUICK = [case for case in AUDITS if "long vector" not in case.name]
 
 @pytest.mark.parametrize("case", QUICK, ids=lambda case: case.name)
 def test_a_whole_audit_of_a_true_claim_does_not_exceed_its_level(
-    case: Case, share: Interval
+    case: Case, is_above: IsAbove
 ) -> None:
-    runs = 40
-    refuted = play(case, runs, NOMINAL, np.random.SeedSequence([SEED, 1]))
-    assert share(refuted, runs)[0] <= NOMINAL
+    assert not is_above(alarms(case, stream=1), 40, NOMINAL)
 
 
 def test_a_whole_audit_by_the_difference_of_means_does_not_exceed_its_level(
-    monkeypatch: pytest.MonkeyPatch, share: Interval
+    monkeypatch: pytest.MonkeyPatch, is_above: IsAbove
 ) -> None:
     for attack in (mean_differences, logistic):
         monkeypatch.setattr(attack, "MOST_FEATURES", 4)
     monkeypatch.setattr(whole_audits, "LONG", 6)
     (case,) = set(AUDITS) - set(QUICK)
-    runs = 40
-    refuted = play(case, runs, NOMINAL, np.random.SeedSequence([SEED, 1]))
-    assert share(refuted, runs)[0] <= NOMINAL
+    assert not is_above(alarms(case, stream=1), 40, NOMINAL)
+
+
+@pytest.mark.parametrize(
+    ("count", "last", "asked"), [(14, 1, 26), (14, 0, 40), (15, 1, 40), (15, 0, 15)]
+)
+def test_what_is_decided_early_is_what_all_runs_would_say(
+    count: int, last: int, asked: int, share: Interval, is_above: IsAbove
+) -> None:
+    """last: whether the alarms come last; asked: after how many runs it is decided."""
+    every = [False] * (40 - count) + [True] * count
+    played = iter(every if last else every[::-1])
+    assert is_above(played, 40, NOMINAL) is (share(count, 40)[0] > NOMINAL) is (count == 15)
+    assert len(list(played)) == 40 - asked
 
 
 @pytest.mark.parametrize("fresh", [True, False])
