@@ -63,10 +63,13 @@ def takes_ctrl_c(x):
     os.kill(os.getpid(), signal.SIGINT)
 
 def has_children(x, rng):
-    child = os.fork()
-    if child == 0:
-        os._exit(7)
-    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 7
+    if rng.random() < 0.02:
+        child = os.fork()
+        if child == 0:
+            os._exit(7)
+        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 7
+        with open("children", "a") as file:
+            file.write("!")
     return x + rng.laplace()
 """
 INPUTS = ("--d1", "0", "--d2", "1", "--epsilon", "1", "--samples", "2000", "--quiet")
@@ -122,8 +125,9 @@ def test_a_mechanism_that_ends_the_process_gets_no_verdict(function: str, how: s
     assert "with isolate: true (--isolate)" in said
 
 
-def test_children_of_a_mechanism_may_leave() -> None:
+def test_children_of_a_mechanism_may_leave(folder: Path) -> None:
     ended = audit("has_children")
+    assert len((folder / "children").read_text()) > 10
     assert (ended.returncode, ended.stderr) == (0, "")
     assert ended.stdout.startswith("NO VIOLATION FOUND")
 

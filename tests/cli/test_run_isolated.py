@@ -33,7 +33,7 @@ def test_a_crash_that_leaks_is_found(dpaudit: Invoke, tmp_path: Path) -> None:
         "        os.abort()\n"
         "    print(0, flush=True)\n"
     )
-    words = (f"{sys.executable} {program}", *INPUTS, "--epsilon", "0.5", "--samples", "3000")
+    words = (f"{sys.executable} {program}", *INPUTS, "--epsilon", "0.5", "--samples", "1500")
     result = dpaudit("run", "--command", *words)
     assert result.exit_code == 1, result.output
     assert "crash is raised  (evidence for d2)" in " ".join(result.output.split("\n"))

@@ -141,10 +141,18 @@ def test_the_flags_reach_the_audit(dpaudit: Any, asked: list[AuditSpec], tmp_pat
     assert spec.resume
 
 
-def test_killed_six_times_the_result_is_that_of_a_run_that_was_not(tmp_path: Path) -> None:
-    plain, file = tmp_path / "plain.json", tmp_path / "result.json"
-    assert ended(start(*LONG, "--journal", tmp_path / "whole", "--json", plain))[0] == 0
-    whole = (tmp_path / "whole" / "laplace.journal").stat().st_size
+@pytest.fixture(scope="module")
+def uncut(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, int]:
+    """Return the result of a long run that nobody cut short, and the size of its journal."""
+    folder = tmp_path_factory.mktemp("uncut")
+    assert ended(start(*LONG, "--journal", folder, "--json", folder / "plain.json"))[0] == 0
+    return folder / "plain.json", (folder / "laplace.journal").stat().st_size
+
+
+def test_killed_six_times_the_result_is_that_of_a_run_that_was_not(
+    tmp_path: Path, uncut: tuple[Path, int]
+) -> None:
+    file, (plain, whole) = tmp_path / "result.json", uncut
     keeping = (*LONG, "--journal", tmp_path, "--resume", "--json", file, "--workers")
     for number, share in enumerate((0.0, 0.02, 0.1, 0.5, 0.7, 0.85)):
         process = start(*keeping, 1 + number % 2)
@@ -191,9 +199,8 @@ def test_ctrl_c_just_after_a_write_writes_nothing_twice(
     assert audits_in(file) == audits_in(plain)
 
 
-def test_ctrl_c_says_how_to_go_on(tmp_path: Path) -> None:
-    plain, file = tmp_path / "plain.json", tmp_path / "result.json"
-    assert ended(start(*LONG, "--json", plain))[0] == 0
+def test_ctrl_c_says_how_to_go_on(tmp_path: Path, uncut: tuple[Path, int]) -> None:
+    file, (plain, _) = tmp_path / "result.json", uncut
     process = start(*LONG, "--journal", tmp_path / "a folder", "--json", file)
     wait_for(tmp_path / "a folder" / "laplace.journal", 200_000, process)
     process.send_signal(signal.SIGINT)

@@ -126,7 +126,7 @@ def test_the_document_cites_the_threads_that_the_files_cite(file: Path) -> None:
 
 @pytest.mark.usefixtures("environments")
 def test_a_correct_release_runs_with_the_opendp_that_is_here() -> None:
-    asked = ["run", str(FOLDER / "opendp.yaml"), "-k", "0.16.0", "--samples", "20_000", "--quiet"]
+    asked = ["run", str(FOLDER / "opendp.yaml"), "-k", "0.16.0", "--samples", "5_000", "--quiet"]
     result = CliRunner().invoke(cli, asked)
     assert result.exit_code == 0, result.output
     assert "(as expected)" in result.output

@@ -134,7 +134,7 @@ class InThread(AtOnce):
         return future
 
 
-@pytest.mark.parametrize(("executor", "workers"), [("processes", 1), (None, 3)])
+@pytest.mark.parametrize(("executor", "workers"), [("processes", 1), (None, 2)])
 @pytest.mark.parametrize("function", SEEDED)
 def test_processes_draw_the_same(
     function: Callable[..., Any], executor: str | None, workers: int

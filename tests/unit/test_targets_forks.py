@@ -13,6 +13,8 @@ MECHANISMS = """
 import os, sys
 
 def fork():
+    with open(__file__ + ".forks", "a") as file:
+        file.write("!")
     child = os.fork()
     if child == 0:
         ENDING
@@ -24,7 +26,8 @@ def single(x, rng):
     return x + rng.laplace()
 
 def many(x, size, rng):
-    fork()
+    if rng.random() < 0.2:
+        fork()
     return x + rng.laplace(size=size)
 """
 
@@ -43,3 +46,4 @@ def test_children_that_raise_end(tmp_path: Path, ending: str, isolate: bool, fun
     (certificate,) = result.certificates
     assert (certificate.draws, certificate.failures) == (1_000, {})
     assert psutil.Process().children(recursive=True) == before
+    assert file.with_name("forking.py.forks").read_text()
