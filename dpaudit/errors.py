@@ -15,7 +15,17 @@ class Name(str):
 class DpauditError(Exception):
     """Root of every error that dpaudit raises on purpose; says nothing about privacy.
 
-    parts: of the message; those that name an option are `Name`s.
+    Parameters
+    ----------
+    *parts : str
+        The parts of the message; those that name an option are `Name`s.
+
+    Attributes
+    ----------
+    exit_code : int
+        What the command line returns for it: 3.
+    parts : tuple of str
+        As given.
     """
 
     exit_code = 3
@@ -25,12 +35,29 @@ class DpauditError(Exception):
         self.parts = parts
 
     def spelled(self, spell: Callable[[Name], str]) -> tuple[str, ...]:
-        """Return the parts of the message, with the names of options as `spell` has them."""
+        """Return the parts of the message, with the names of options as `spell` has them.
+
+        Parameters
+        ----------
+        spell : callable
+            From the name of an option to what stands for it.
+
+        Returns
+        -------
+        tuple of str
+            The parts, in order.
+        """
         return tuple(spell(part) if isinstance(part, Name) else part for part in self.parts)
 
 
 class UsageError(DpauditError):
-    """The request cannot be carried out as written; the message names the remedy."""
+    """The request cannot be carried out as written; the message names the remedy.
+
+    Attributes
+    ----------
+    exit_code : int
+        What the command line returns for it: 2.
+    """
 
     exit_code = 2
 
@@ -56,7 +83,13 @@ class JournalError(UsageError):
 
 
 class MechanismError(DpauditError):
-    """The mechanism behaved in a way that makes an audit meaningless: not a verdict."""
+    """The mechanism behaved in a way that makes an audit meaningless: not a verdict.
+
+    Attributes
+    ----------
+    exit_code : int
+        What the command line returns for it: 3.
+    """
 
 
 class AttackError(MechanismError):

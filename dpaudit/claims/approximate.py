@@ -10,9 +10,30 @@ from dpaudit.claims.base import PointClaim, group_point
 
 @dataclass(frozen=True, slots=True)
 class ApproximateDP(PointClaim):
-    """(ε, δ)-differential privacy: P(E) ≤ e^ε Q(E) + δ for every event (Dwork & Roth 2014).
+    """(ε, δ)-differential privacy: P(E) ≤ e^ε Q(E) + δ for every event E, in both directions.
 
-    epsilon: finite, ≥ 0. delta: 0 ≤ δ < 1. Raises ClaimError otherwise.
+    Parameters
+    ----------
+    epsilon : float
+        ε, in nats. Finite, at least 0.
+    delta : float
+        δ, in [0, 1).
+
+    Raises
+    ------
+    ClaimError
+        For any other value.
+
+    Notes
+    -----
+    P and Q are the laws of the output on d1 and d2. An audit tests the point (ε, δ) of the privacy
+    profile (docs/method.md §6). Source: Dwork & Roth 2014, Def. 2.4.
+
+    Examples
+    --------
+    >>> from dpaudit import ApproximateDP
+    >>> ApproximateDP(1.0, 1e-5).describe()
+    '(1, 1e-05)-DP'
     """
 
     key: ClassVar[str] = "approximate"

@@ -21,16 +21,33 @@ from dpaudit.errors import ClaimError
 
 @dataclass(frozen=True, slots=True)
 class ApproximateZCDP(PrivacyClaim):
-    """δ-approximate ρ-zCDP: some event E of a run on d1 and some event F of a run on d2, each of
-    probability at least 1 - δ, such that D_a(P|E ‖ Q|F) ≤ ρ a, and the other way round, for every
-    a > 1 (Bun & Steinke 2016, Def. 8.1, with ξ = 0).
+    """δ-approximate ρ-zCDP: ρ-zCDP within events of probability at least 1 - δ.
 
-    It implies (ε, δ + (1 - δ) δ₀(ε))-DP, with δ₀ the profile of ρ-zCDP. Proof: the law of a run is
-    P = (1 - δ) P₀ + δ P₁ with P₀ = P|E and some law P₁, into which goes what E has beyond 1 - δ;
-    and Q = (1 - δ) Q₀ + δ Q₁. So P(S) - e^ε Q(S) ≤ (1 - δ) (P₀(S) - e^ε Q₀(S)) + δ P₁(S), at
-    most (1 - δ) δ₀(ε) + δ. Where δ₀ is attained, so is this: P₁ and Q₁ may publish the input.
+    Parameters
+    ----------
+    rho : float
+        ρ, in nats for each unit of the order. In (0, 100].
+    delta : float
+        δ, in [0, 1).
 
-    rho: finite, > 0, at most 100. delta: 0 ≤ δ < 1. Raises ClaimError otherwise.
+    Raises
+    ------
+    ClaimError
+        For any other value, and for a δ so near 1 that nothing is claimed.
+
+    Notes
+    -----
+    P and Q are the laws of a run on d1 and d2. Some events E and F of probability P(E) ≥ 1 - δ and
+    Q(F) ≥ 1 - δ satisfy D_a(P|E ‖ Q|F) ≤ ρ a, and the other way round, for every a > 1. This
+    implies (ε, δ + (1 - δ) δ₀(ε))-DP, with δ₀ the profile of ρ-zCDP; docs/method.md §6 proves it.
+    Where δ₀ is attained, so is this: P and Q may publish the input outside of their events.
+    Source: Bun & Steinke 2016, Def. 8.1, with ξ = 0.
+
+    Examples
+    --------
+    >>> from dpaudit import ApproximateZCDP
+    >>> ApproximateZCDP(0.5, 1e-6).describe()
+    '1e-06-approximate 0.5-zCDP'
     """
 
     key: ClassVar[str] = "approximate-zcdp"

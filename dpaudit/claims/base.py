@@ -56,7 +56,15 @@ Delta = Annotated[float, Parameter("The δ of the claim.")]
 
 @dataclass(frozen=True, slots=True)
 class ProfilePoint:
-    """One inequality that a claim implies: P(E) ≤ e^epsilon · Q(E) + delta for every event E."""
+    """One inequality that a claim implies: P(E) ≤ e^ε Q(E) + δ for every event E.
+
+    Parameters
+    ----------
+    epsilon : float
+        ε, in nats.
+    delta : float
+        δ.
+    """
 
     epsilon: float
     delta: float
@@ -64,13 +72,27 @@ class ProfilePoint:
 
 @dataclass(frozen=True, slots=True)
 class PrivacyClaim(ABC):
-    """What a mechanism is said to satisfy; valid on construction.
+    """What a mechanism is said to satisfy: the base class of all definitions.
 
-    Subclasses are frozen dataclasses of their parameters, each annotated with a `Parameter`, one
-    file each, registered in `definitions.py`. They say here all that sets them apart.
+    Attributes
+    ----------
+    key : str
+        The name of the definition on the command line and in files.
+    title : str
+        The name in words.
+    formula : str
+        The inequality, in one line.
+    counts_single_outputs : bool
+        Whether the claim bounds the probability of outputs one by one, which no event shows.
+    limits_adversaries : bool
+        Whether only adversaries of limited means count.
 
-    counts_single_outputs: whether it bounds the probability of outputs one by one, which no event
-    shows. limits_adversaries: whether only adversaries of limited means count.
+    Notes
+    -----
+    A claim is valid on construction and does not change. An audit refutes it by refuting one point
+    of its privacy profile δ(ε) (docs/method.md §6). Subclasses are frozen dataclasses of their
+    parameters, each annotated with a `Parameter`, one file each, registered in `definitions.py`.
+    They say here all that sets them apart.
     """
 
     key: ClassVar[str]
@@ -81,15 +103,29 @@ class PrivacyClaim(ABC):
 
     @abstractmethod
     def profile(self, epsilon: float) -> float:
-        """Return δ(ε), the largest P(E) - e^ε Q(E) that the claim allows; rounded up.
+        """Return the privacy profile at ε.
 
-        epsilon: finite, ≥ 0.
+        Parameters
+        ----------
+        epsilon : float
+            ε, in nats. Finite, at least 0.
+
+        Returns
+        -------
+        float
+            δ(ε), the largest P(E) - e^ε Q(E) that the claim allows, rounded up.
         """
 
     @abstractmethod
     def points(self) -> tuple[ProfilePoint, ...]:
-        """Return the points of the profile that may be attacked; an audit picks one of them from
-        draws that certify nothing. The first one stands for the claim where one has to."""
+        """Return the points of the profile that may be attacked.
+
+        Returns
+        -------
+        tuple of ProfilePoint
+            The first one stands for the claim where one has to. An audit picks one of them from
+            draws that certify nothing.
+        """
 
     @abstractmethod
     def describe(self) -> str:
@@ -100,27 +136,75 @@ class PrivacyClaim(ABC):
         return self.points()[0]
 
     def own_lower(self, epsilon: float, delta_lower: float) -> tuple[str, float] | None:
-        """Return symbol and lower bound of the definition's own parameter, unless it is ε or δ.
+        """Return a lower bound for the definition's own parameter, unless that is ε or δ.
 
-        delta_lower: a lower bound for δ at `epsilon`, the ε of the point that was attacked.
+        Parameters
+        ----------
+        epsilon : float
+            The ε of the point that was attacked.
+        delta_lower : float
+            A lower bound for δ at this ε.
+
+        Returns
+        -------
+        tuple of str and float, or None
+            The symbol of the parameter, and the bound, rounded down.
         """
         return None
 
     def for_group(self, size: int) -> PrivacyClaim | None:
-        """Return what the claim implies for inputs that differ in `size` ≥ 1 records; None: nothing
-        that is simple. Raises ClaimError where δ would reach 1."""
+        """Return what the claim implies for inputs that differ in several records.
+
+        Parameters
+        ----------
+        size : int
+            How many records, at least 1.
+
+        Returns
+        -------
+        PrivacyClaim or None
+            None where nothing simple is implied.
+
+        Raises
+        ------
+        ClaimError
+            Where δ would reach 1.
+        """
         return None
 
     def composed(self, claims: Sequence[Any]) -> PrivacyClaim | None:
-        """Return what claims of this definition, of independent releases, imply together; None: no
-        more than their points do. Raises ClaimError where δ would reach 1.
+        """Return what claims of this definition, for independent releases, imply together.
 
-        claims: at least one, this one the first of them.
+        Parameters
+        ----------
+        claims : sequence of claims of this class
+            At least one, this one the first of them.
+
+        Returns
+        -------
+        PrivacyClaim or None
+            None where they imply no more than their points do.
+
+        Raises
+        ------
+        ClaimError
+            Where δ would reach 1.
         """
         return None
 
     def own_tradeoff(self, alpha: float) -> float | None:
-        """Return the trade-off function f(α) in a form of its own; None: the profile says it."""
+        """Return the trade-off function at α, where the definition has a form for it.
+
+        Parameters
+        ----------
+        alpha : float
+            The probability of a false alarm, in [0, 1].
+
+        Returns
+        -------
+        float or None
+            f(α), the least probability of a miss; None where the profile says it (`tradeoff`).
+        """
         return None
 
     @property

@@ -20,15 +20,37 @@ from dpaudit.errors import ClaimError
 
 @dataclass(frozen=True, slots=True)
 class ComputationalDP(PointClaim):
-    """(ε, δ)-computational differential privacy: no adversary of polynomial time finds an event
-    with P(E) > e^ε Q(E) + δ (Mironov, Pandey, Reingold & Vadhan 2009; Meiser 2018).
+    """(ε, δ)-computational differential privacy: no feasible adversary refutes (ε, δ)-DP.
 
-    An audit refutes it by an adversary that ran to its end. Without `adversary` these are the
-    attacks of this program; with one, its answers are all that is looked at.
+    Parameters
+    ----------
+    epsilon : float
+        ε, in nats. Finite, at least 0.
+    delta : float, default 0
+        δ, in [0, 1).
+    adversary : callable or str, optional
+        A function from an output to 1 (a guess of d1), 2 (d2) or None (no guess), or its import
+        path. Its answers are then all that an audit looks at. Without it, the attacks of dpaudit
+        are the adversaries.
 
-    epsilon: finite, ≥ 0. delta: 0 ≤ δ < 1.
-    adversary: a callable from an outcome to 1 (d1), 2 (d2) or None, or the import path of one.
-    Raises ClaimError for other values.
+    Raises
+    ------
+    ClaimError
+        For any other value.
+
+    Notes
+    -----
+    The claim: no adversary of polynomial time finds an event E with P(E) > e^ε Q(E) + δ, where P
+    and Q are the laws of the output on d1 and d2. An audit refutes it by an adversary that ran to
+    its end (docs/method.md §6). Source: Mironov, Pandey, Reingold & Vadhan 2009; Meiser 2018.
+
+    Examples
+    --------
+    >>> from dpaudit import ComputationalDP
+    >>> def parity(output):
+    ...     return 1 if output % 2 else 2
+    >>> ComputationalDP(1.0, 1e-6, parity).describe()
+    '(1, 1e-06)-computational DP against parity'
     """
 
     key: ClassVar[str] = "computational"

@@ -12,13 +12,28 @@ _STEPS, _LARGEST = 200, 12.0
 
 
 def tradeoff(claim: PrivacyClaim, alpha: float) -> float:
-    """Return f(α): a test of d1 against d2 with a false alarm in a share α of cases misses at least
-    so often, as far as the claim says.
+    """Return the trade-off function of a claim: the least probability of a miss.
 
-    The definition's own curve where it has one; otherwise the largest of the f_{ε,δ(ε)}(α) =
-    max{0, 1 - δ - e^ε α, e^-ε (1 - δ - α)} on a grid of ε, a lower bound within 2 % of α (Dong,
-    Roth & Su 2022, Prop. 2.5 and 2.13). alpha in [0, 1].
+    Parameters
+    ----------
+    claim : PrivacyClaim
+        The claim.
+    alpha : float
+        The probability of a false alarm, in [0, 1].
 
+    Returns
+    -------
+    float
+        f(α) in [0, 1]: a test of d1 against d2 misses at least so often, as far as the claim says.
+
+    Notes
+    -----
+    The definition's own curve where it has one. Otherwise the largest of the f_{ε,δ(ε)}(α) =
+    max{0, 1 - δ - e^ε α, e^-ε (1 - δ - α)} on a grid of ε, a lower bound within 2 % of α. Source:
+    Dong, Roth & Su 2022, Prop. 2.5 and 2.13.
+
+    Examples
+    --------
     >>> from dpaudit.claims.pure import PureDP
     >>> round(tradeoff(PureDP(math.log(3)), 0.25), 6)
     0.25

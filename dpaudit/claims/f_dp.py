@@ -25,16 +25,36 @@ _ROUNDING = 1e-9
 
 @dataclass(frozen=True, slots=True)
 class FunctionalDP(PrivacyClaim):
-    """f-differential privacy: a test of d1 against d2 whose probability of a false alarm is α
-    misses with probability f(α) or more, and of d2 against d1 (Dong, Roth & Su 2022, Def. 2.3).
+    """f-differential privacy: a test with false-alarm rate α misses with probability ≥ f(α).
 
-    tradeoff: f as a function from [0, 1] to itself, or as a list of pairs [α, f(α)] with straight
-        lines between them; convex, non-increasing, f(α) ≤ 1 - α. A function is replaced by lines
-        below it, so that a sound claim is never refuted; the δ tested is larger for it by less
-        than 1 %.
-    name: how reports call f.
-    Of an f that is not its own inverse, only what holds whichever direction it was meant for is
-    tested. Raises ClaimError for any other value.
+    Parameters
+    ----------
+    tradeoff : callable or sequence of pairs of float
+        f, as a function from [0, 1] to itself, or as pairs [α, f(α)] from α = 0 to [1, 0] with
+        straight lines between them. Convex, non-increasing, f(α) ≤ 1 - α.
+    name : str, optional
+        How reports call f. Default: the name of the function.
+
+    Raises
+    ------
+    ClaimError
+        For any other value, and for an f that claims nothing.
+
+    Notes
+    -----
+    The claim is about tests of d1 against d2, and of d2 against d1. A function is replaced by lines
+    below it, so that a claim that holds is never refuted for it; the δ tested is larger by less
+    than 1 %. Of an f that is not its own inverse, only what holds in either direction is tested
+    (docs/method.md §6). Source: Dong, Roth & Su 2022, Def. 2.3.
+
+    Examples
+    --------
+    >>> from dpaudit import FunctionalDP
+    >>> claim = FunctionalDP([[0, 0.9], [0.1, 0.6], [1, 0]], name="mine")
+    >>> claim.describe()
+    'f-DP with f = mine'
+    >>> round(claim.profile(0.0), 3)
+    0.3
     """
 
     key: ClassVar[str] = "f-dp"

@@ -28,10 +28,29 @@ _SIGMA = Instead(
 
 @dataclass(frozen=True, slots=True)
 class GaussianDP(PrivacyClaim):
-    """μ-Gaussian differential privacy: no test tells P from Q better than N(0, 1) from N(μ, 1)
-    (Dong, Roth & Su 2022).
+    """μ-Gaussian differential privacy: P and Q are as hard to tell apart as N(0, 1) and N(μ, 1).
 
-    mu: finite, > 0, at most 10. Raises ClaimError otherwise.
+    Parameters
+    ----------
+    mu : float
+        μ, the sensitivity in standard deviations of the noise. In (0, 10].
+
+    Raises
+    ------
+    ClaimError
+        For any other value.
+
+    Notes
+    -----
+    P and Q are the laws of the output on d1 and d2. The claim: δ(ε) ≤ Φ(-ε/μ + μ/2) -
+    e^ε Φ(-ε/μ - μ/2) for every ε. An audit tests one point of this curve, which it fixes before it
+    draws what certifies (docs/method.md §6). Source: Dong, Roth & Su 2022.
+
+    Examples
+    --------
+    >>> from dpaudit import GaussianDP
+    >>> round(GaussianDP(1.0).profile(1.0), 4)
+    0.1269
     """
 
     key: ClassVar[str] = "gaussian"
@@ -79,10 +98,26 @@ class GaussianDP(PrivacyClaim):
 
 
 def gaussian_delta(mu: float, epsilon: float) -> float:
-    """Return δ(ε) of N(0, 1) against N(μ, 1), rounded up, in [0, 1].
+    """Return the privacy profile δ(ε) of N(0, 1) against N(μ, 1).
 
-    Source: Balle & Wang 2018. mu > 0, epsilon ≥ 0.
+    Parameters
+    ----------
+    mu : float
+        μ, above 0.
+    epsilon : float
+        ε, in nats, at least 0.
 
+    Returns
+    -------
+    float
+        δ(ε) in [0, 1], rounded up.
+
+    Notes
+    -----
+    Source: Balle & Wang 2018; docs/method.md §6.
+
+    Examples
+    --------
     >>> round(gaussian_delta(1.0, 1.0), 4)
     0.1269
     """

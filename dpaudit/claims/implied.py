@@ -20,9 +20,29 @@ from dpaudit.errors import ClaimError, Name
 def group(claim: PrivacyClaim, size: int) -> PrivacyClaim:
     """Return what a claim for one record implies for inputs that differ in `size` records.
 
-    Each definition says it for itself (`for_group`). Raises ClaimError where nothing simple is
-    implied, and when δ would reach 1.
+    Parameters
+    ----------
+    claim : PrivacyClaim
+        The claim for one record.
+    size : int
+        How many records, at least 1.
 
+    Returns
+    -------
+    PrivacyClaim
+        The claim for the group.
+
+    Raises
+    ------
+    ClaimError
+        For another size, where nothing simple is implied, and where δ would reach 1.
+
+    Notes
+    -----
+    Each definition says it for itself (`PrivacyClaim.for_group`, docs/method.md §6).
+
+    Examples
+    --------
     >>> from dpaudit.claims.pure import PureDP
     >>> group(PureDP(0.5), 3).describe()
     '1.5-DP'
@@ -40,10 +60,29 @@ def group(claim: PrivacyClaim, size: int) -> PrivacyClaim:
 def compose(claims: Sequence[PrivacyClaim]) -> PrivacyClaim:
     """Return what the claims of independent releases imply for all of them together.
 
-    Within one definition by its own rule, where it has one (`composed`). Otherwise each counts as
-    the (ε, δ) of its point, which add up (Lalanne, Prop. 3 and 8; Dwork & Roth 2014, Thm. 3.16).
-    Raises ClaimError for no claims, and for δ from 1 on.
+    Parameters
+    ----------
+    claims : sequence of PrivacyClaim
+        One for each release, at least one.
 
+    Returns
+    -------
+    PrivacyClaim
+        The claim for all releases as one output.
+
+    Raises
+    ------
+    ClaimError
+        For no claims, and where δ would reach 1.
+
+    Notes
+    -----
+    Claims of one definition compose by its own rule, where it has one (`PrivacyClaim.composed`).
+    Otherwise each counts as the (ε, δ) of its point, and these add up. Source: Lalanne, Prop. 3 and
+    8; Dwork & Roth 2014, Thm. 3.16; docs/method.md §6.
+
+    Examples
+    --------
     >>> from dpaudit.claims.pure import PureDP
     >>> compose([PureDP(0.5), ApproximateDP(1, 1e-6)]).describe()
     '(1.5, 1e-06)-DP'
@@ -57,10 +96,32 @@ def compose(claims: Sequence[PrivacyClaim]) -> PrivacyClaim:
 def relax(claim: PrivacyClaim, epsilon: float, *, tight: bool = True) -> ApproximateDP:
     """Return the approximate claim at a smaller ε' that a claim implies.
 
-    tight: δ' from the claim's privacy profile, for (ε, δ)-DP δ + (1 - δ)(e^ε - e^ε') / (1 + e^ε)
-    (Kairouz et al. 2015); else the simpler δ' = δ + e^ε - e^ε' (Lalanne, Prop. 9), which is soon
-    vacuous. Raises ClaimError when ε' > ε and when δ' would reach 1.
+    Parameters
+    ----------
+    claim : PrivacyClaim
+        The claim, whose point is (ε, δ).
+    epsilon : float
+        ε', in nats, in [0, ε].
+    tight : bool, default True
+        Whether δ' is from the privacy profile; else it is δ + e^ε - e^ε', which is soon vacuous.
 
+    Returns
+    -------
+    ApproximateDP
+        The claim (ε', δ'), with δ' rounded up where it is tight.
+
+    Raises
+    ------
+    ClaimError
+        For another ε', and where δ' would reach 1.
+
+    Notes
+    -----
+    For (ε, δ)-DP the tight δ' is δ + (1 - δ)(e^ε - e^ε') / (1 + e^ε) (Kairouz, Oh & Viswanath
+    2015); the other one is Prop. 9 of Lalanne (docs/method.md §6).
+
+    Examples
+    --------
     >>> round(relax(ApproximateDP(1, 1e-5), 0.5).delta, 3)
     0.288
     """
@@ -76,13 +137,32 @@ def relax(claim: PrivacyClaim, epsilon: float, *, tight: bool = True) -> Approxi
 
 
 def chain(first: PrivacyClaim, second: PrivacyClaim) -> ApproximateDP:
-    """Return how far apart d1 and d3 may be, given d1 from d2 and d2 from d3: transitivity of
-    indistinguishability (docs/seeds.md, 003, Exercise 7.2).
+    """Return what a claim for d1 and d2 and one for d2 and d3 imply for d1 and d3.
 
+    Parameters
+    ----------
+    first : PrivacyClaim
+        The claim for d1 and d2; it counts as its point (ε₁, δ₁).
+    second : PrivacyClaim
+        The claim for d2 and d3; it counts as its point (ε₂, δ₂).
+
+    Returns
+    -------
+    ApproximateDP
+        The claim (ε₁ + ε₂, δ) for d1 and d3, δ the larger of δ₁ + e^ε₁ δ₂ and δ₂ + e^ε₂ δ₁.
+
+    Raises
+    ------
+    ClaimError
+        Where δ would reach 1.
+
+    Notes
+    -----
     p ≤ e^ε₁ q + δ₁ and q ≤ e^ε₂ r + δ₂ give p ≤ e^(ε₁+ε₂) r + δ₁ + e^ε₁ δ₂, and the other way round
-    δ₂ + e^ε₂ δ₁; the larger of the two is returned, since both directions are meant. Raises
-    ClaimError when δ would reach 1.
+    δ₂ + e^ε₂ δ₁; both directions must hold (docs/method.md §6; docs/seeds.md, 003, Exercise 7.2).
 
+    Examples
+    --------
     >>> from dpaudit.claims.pure import PureDP
     >>> chain(PureDP(1.0), PureDP(0.5)).epsilon
     1.5
@@ -97,8 +177,30 @@ def chain(first: PrivacyClaim, second: PrivacyClaim) -> ApproximateDP:
 def posterior_bounds(epsilon: float, prior: float) -> tuple[float, float]:
     """Return how far an output of an ε-DP mechanism may move a prior belief in one input.
 
-    prior in [0, 1]. By Bayes' rule the odds change by a factor of e^-ε to e^ε (Lalanne, eq. 5).
+    Parameters
+    ----------
+    epsilon : float
+        ε, in nats. Finite, at least 0.
+    prior : float
+        The probability of one of the two inputs before the output is seen, in [0, 1].
 
+    Returns
+    -------
+    tuple of float
+        The smallest and the largest probability of this input afterwards.
+
+    Raises
+    ------
+    ClaimError
+        For any other value.
+
+    Notes
+    -----
+    By Bayes' rule the odds change by a factor of e^-ε to e^ε. Source: Lalanne, eq. 5
+    (docs/seeds.md, 000).
+
+    Examples
+    --------
     >>> low, high = posterior_bounds(1.1, 0.5)
     >>> round(low, 2), round(high, 2)
     (0.25, 0.75)

@@ -10,12 +10,32 @@ from dpaudit.claims.base import PointClaim
 
 @dataclass(frozen=True, slots=True)
 class ProbabilisticDP(PointClaim):
-    """(ε, δ)-probabilistic differential privacy (Meiser 2018): outside a set of outputs of
-    probability at most δ, the pure inequality holds. For discrete outputs, exactly when
-    P({s : P(s) > e^ε Q(s)}) ≤ δ. Not closed under post-processing. It implies the approximate
-    claim with the same (ε, δ), whose profile it has.
+    """(ε, δ)-probabilistic differential privacy: ε-DP but for outputs of probability at most δ.
 
-    epsilon: finite, ≥ 0. delta: 0 ≤ δ < 1. Raises ClaimError otherwise.
+    Parameters
+    ----------
+    epsilon : float
+        ε, in nats. Finite, at least 0.
+    delta : float
+        δ, in [0, 1).
+
+    Raises
+    ------
+    ClaimError
+        For any other value.
+
+    Notes
+    -----
+    P and Q are the laws of the output on d1 and d2. For discrete outputs the claim holds exactly
+    when P({s : P(s) > e^ε Q(s)}) ≤ δ, in both directions. It is not closed under post-processing.
+    It implies the approximate claim with the same ε and δ, and has its profile. An audit counts
+    single outputs (docs/method.md §7). Source: Meiser 2018.
+
+    Examples
+    --------
+    >>> from dpaudit import ProbabilisticDP
+    >>> ProbabilisticDP(1.0, 0.01).describe()
+    '(1, 0.01)-probabilistic DP'
     """
 
     key: ClassVar[str] = "probabilistic"

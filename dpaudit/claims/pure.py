@@ -18,9 +18,30 @@ from dpaudit.claims.base import (
 
 @dataclass(frozen=True, slots=True)
 class PureDP(PrivacyClaim):
-    """ε-differential privacy: P(E) ≤ e^ε Q(E) for every event (Dwork & Roth 2014, Def. 2.4).
+    """ε-differential privacy: P(E) ≤ e^ε Q(E) for every event E, in both directions.
 
-    epsilon: finite, ≥ 0. Raises ClaimError otherwise.
+    Parameters
+    ----------
+    epsilon : float
+        ε, in nats. Finite, at least 0.
+
+    Raises
+    ------
+    ClaimError
+        For any other value.
+
+    Notes
+    -----
+    P and Q are the laws of the output on d1 and d2. An audit tests the point (ε, 0) of the privacy
+    profile (docs/method.md §6). Source: Dwork & Roth 2014, Def. 2.4.
+
+    Examples
+    --------
+    >>> from dpaudit import PureDP
+    >>> PureDP(1.0).describe()
+    '1-DP'
+    >>> round(PureDP(1.0).profile(0.5), 3)
+    0.288
     """
 
     key: ClassVar[str] = "pure"

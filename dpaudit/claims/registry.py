@@ -69,11 +69,37 @@ def parameters() -> tuple[ClaimParameter, ...]:
 
 
 def make_claim(parameters: Mapping[str, Any], definition: str | None = None) -> PrivacyClaim:
-    """Build a claim from named parameters, e.g. `{"epsilon": 1.0, "delta": 1e-5}`.
+    """Build a claim from named parameters.
 
-    Without `definition`, the one that the parameters belong to (`implied_definition`). A Gaussian
-    claim may be given as `sigma`, for noise of that standard deviation at sensitivity 1. Raises
-    ClaimError for an unknown definition, a missing, unknown or impossible parameter.
+    Parameters
+    ----------
+    parameters : mapping of str to Any
+        The parameters of the definition by name; None counts as not given. A Gaussian claim may be
+        given as `sigma`, the standard deviation of the noise at sensitivity 1.
+    definition : str, optional
+        A key of `DEFINITIONS`. Default: the definition that the parameters belong to
+        (`implied_definition`).
+
+    Returns
+    -------
+    PrivacyClaim
+        A claim of that definition.
+
+    Raises
+    ------
+    ClaimError
+        For an unknown definition, and for a missing, unknown or impossible parameter.
+
+    Notes
+    -----
+    docs/method.md §6 says what each definition means.
+
+    Examples
+    --------
+    >>> make_claim({"epsilon": 1.0, "delta": 1e-5}).describe()
+    '(1, 1e-05)-DP'
+    >>> make_claim({"sigma": 2.0}).describe()
+    '0.5-Gaussian DP'
     """
     given = {name: value for name, value in parameters.items() if value is not None}
     if definition is None:

@@ -38,9 +38,33 @@ _NEAR = 1e-7
 
 @dataclass(frozen=True, slots=True)
 class RenyiDP(PrivacyClaim):
-    """(a, ε)-Rényi differential privacy: D_a(P ‖ Q) ≤ ε, and the other way round (Mironov 2017).
+    """(a, ε)-Rényi differential privacy: D_a(P ‖ Q) ≤ ε and D_a(Q ‖ P) ≤ ε.
 
-    order: 1 < a ≤ 10,000. epsilon: finite, ≥ 0, at most 100. Raises ClaimError otherwise.
+    Parameters
+    ----------
+    order : float
+        a, the order of the divergence. In (1, 10,000].
+    epsilon : float
+        The largest divergence, in nats. In [0, 100].
+
+    Raises
+    ------
+    ClaimError
+        For any other value.
+
+    Notes
+    -----
+    P and Q are the laws of the output on d1 and d2. An audit tests one point of the profile that
+    the claim implies (`renyi_delta`), so that its bound for D_a is what one event shows
+    (docs/method.md §6). Source: Mironov 2017, Def. 4.
+
+    Examples
+    --------
+    >>> from dpaudit import RenyiDP
+    >>> RenyiDP(2.0, 0.5).describe()
+    '(2, 0.5)-Rényi DP'
+    >>> round(RenyiDP(2.0, 0.5).profile(1.0), 3)
+    0.09
     """
 
     key: ClassVar[str] = "renyi"
@@ -86,10 +110,29 @@ class RenyiDP(PrivacyClaim):
 
 @dataclass(frozen=True, slots=True)
 class ZeroConcentratedDP(PrivacyClaim):
-    """ρ-zero-concentrated differential privacy: D_a(P ‖ Q) ≤ ρ a for every a > 1 (Bun & Steinke
-    2016).
+    """ρ-zero-concentrated differential privacy: D_a(P ‖ Q) ≤ ρ a for every order a > 1.
 
-    rho: finite, > 0, at most 100. Raises ClaimError otherwise.
+    Parameters
+    ----------
+    rho : float
+        ρ, in nats for each unit of the order. In (0, 100].
+
+    Raises
+    ------
+    ClaimError
+        For any other value.
+
+    Notes
+    -----
+    P and Q are the laws of the output on d1 and d2; the claim holds in both directions. An audit
+    tests one point of the profile that the claim implies (`concentrated_delta`, docs/method.md §6).
+    Source: Bun & Steinke 2016, Def. 1.1.
+
+    Examples
+    --------
+    >>> from dpaudit import ZeroConcentratedDP
+    >>> ZeroConcentratedDP(0.5).describe()
+    '0.5-zCDP'
     """
 
     key: ClassVar[str] = "zcdp"
@@ -129,10 +172,28 @@ class ZeroConcentratedDP(PrivacyClaim):
 
 @lru_cache(maxsize=4096)
 def renyi_delta(order: float, divergence: float, epsilon: float) -> float:
-    """Return the largest p - e^ε q with D_a(p ‖ q) ≤ divergence in both directions, rounded up.
+    """Return the privacy profile δ(ε) of Rényi DP of one order.
 
-    order: a > 1. divergence, epsilon: ≥ 0, finite.
+    Parameters
+    ----------
+    order : float
+        a, above 1.
+    divergence : float
+        The largest D_a, in nats. Finite, at least 0.
+    epsilon : float
+        ε, in nats. Finite, at least 0.
 
+    Returns
+    -------
+    float
+        The largest p - e^ε q with D_a(p ‖ q) ≤ divergence in both directions, rounded up.
+
+    Notes
+    -----
+    No conversion from one order to (ε, δ)-DP is better (docs/method.md §6).
+
+    Examples
+    --------
     >>> round(renyi_delta(2.0, 0.5, 1.0), 3)
     0.09
     """
@@ -152,10 +213,30 @@ def renyi_delta(order: float, divergence: float, epsilon: float) -> float:
 
 @lru_cache(maxsize=4096)
 def concentrated_delta(rho: float, epsilon: float) -> float:
-    """Return a δ at ε that ρ-zCDP implies, rounded up: the least over orders of `renyi_delta`.
+    """Return a δ at ε that ρ-zCDP implies.
 
-    Every order gives a valid one. Tried are the best of the closed form of Canonne, Kamath &
-    Steinke 2020 (Prop. 12), some below it, and orders near 1, which are best at small ε.
+    Parameters
+    ----------
+    rho : float
+        ρ, above 0.
+    epsilon : float
+        ε, in nats. Finite, at least 0.
+
+    Returns
+    -------
+    float
+        The least `renyi_delta` over some orders, rounded up.
+
+    Notes
+    -----
+    Every order gives a valid δ (docs/method.md §6). Tried are the best order of the closed form of
+    Canonne, Kamath & Steinke 2020 (Prop. 12), some below it, and orders near 1, which are best at
+    small ε.
+
+    Examples
+    --------
+    >>> round(concentrated_delta(0.5, 1.0), 3)
+    0.215
     """
 
     def log_delta(log_excess: float) -> float:
@@ -169,10 +250,26 @@ def concentrated_delta(rho: float, epsilon: float) -> float:
 
 
 def binary_divergence(p: float, q: float, order: float) -> float:
-    """Return D_a of a coin of probability p from one of q, in nats; inf where q excludes p.
+    """Return the Rényi divergence of one coin from another.
 
-    p, q in [0, 1]; order > 1.
+    Parameters
+    ----------
+    p, q : float
+        The probabilities of heads, in [0, 1].
+    order : float
+        a, above 1.
 
+    Returns
+    -------
+    float
+        D_a(p ‖ q), in nats; inf where q excludes what p allows.
+
+    Notes
+    -----
+    Source: Mironov 2017, Def. 3.
+
+    Examples
+    --------
     >>> round(binary_divergence(0.75, 0.25, 2.0), 4)
     0.8473
     """

@@ -18,9 +18,28 @@ from dpaudit.claims.base import (
 
 @dataclass(frozen=True, slots=True)
 class TotalVariation(PrivacyClaim):
-    """Total variation distance of at most δ: |P(E) - Q(E)| ≤ δ for every event, (0, δ)-DP.
+    """Total variation distance of at most δ: |P(E) - Q(E)| ≤ δ for every event E.
 
-    delta: 0 ≤ δ < 1. Raises ClaimError otherwise.
+    Parameters
+    ----------
+    delta : float
+        δ, in [0, 1).
+
+    Raises
+    ------
+    ClaimError
+        For any other value.
+
+    Notes
+    -----
+    P and Q are the laws of the output on d1 and d2. The claim is (0, δ)-DP, and an audit tests the
+    point (0, δ) of the privacy profile (docs/method.md §6).
+
+    Examples
+    --------
+    >>> from dpaudit import TotalVariation
+    >>> TotalVariation(0.1).describe()
+    'total variation of at most 0.1'
     """
 
     key: ClassVar[str] = "total-variation"
