@@ -77,57 +77,73 @@ def audit(
 
     Parameters
     ----------
-    mechanism
+    mechanism : callable, str or list of str
         Any callable of the dataset (lambdas and closures too), or an import path
         `package.module:attr`. The first parameter, or `data_arg`, takes the dataset. With a
         parameter `rng`, or `rng_arg`, it gets a `numpy.random.Generator`; with `size`, or
         `batch_arg`, it returns that many outputs at once (`"none"` for either: never). Or a list of
         words: a program that speaks the protocol of docs/protocol.md.
-    d1, d2
+    d1, d2 : Any
         Neighbouring inputs, handed over as they are and never changed.
-    claim
-        Such as `PureDP(1.0)` or `ApproximateDP(1.0, 1e-5)`.
-    params
+    claim : PrivacyClaim
+        What is put to the test, such as `PureDP(1.0)` or `ApproximateDP(1.0, 1e-5)`.
+    params : mapping of str to Any, optional
         Keyword arguments of every call.
-    samples
+    samples : int, default 1,000,000
         Draws of both inputs together, from 1,000 to 10¹⁵.
-    time
-        Seconds, which plan the draws from the speed of the mechanism instead.
-    confidence
-        In (0, 1). The verdict is VIOLATION for a mechanism that keeps the claim with probability at
-        most 1 - confidence.
-    seed
-        Equal seeds give equal results, whatever `workers`.
-    workers
-        Processes that draw; more than one need a mechanism that can be pickled or imported.
-    on_progress
-        Called after every block of draws.
-    **more
-        The options of docs/options.md, as typed in `MoreOptions`. Functions may be given as such
-        where the command line takes import paths, and of `executor` a `concurrent.futures.Executor`
-        with so many processes, which is left open (docs/scale.md).
+    time : float, optional
+        Seconds, above 0, which plan the draws from the speed of the mechanism instead.
+    confidence : float, default 0.99
+        1 minus the probability of a false alarm, in (0, 1).
+    seed : int, default 0
+        Root of all randomness, at least 0. Equal seeds give equal results, whatever `workers`.
+    workers : int, default 1
+        Processes that draw. More than one need a mechanism that can be pickled or imported.
+    on_progress : callable, optional
+        Called with a `Progress` after every block of draws.
 
     Returns
     -------
     AuditResult
-        `verdict`, `epsilon_lower`, `delta_lower`, `p_value`, `certificates`. NO_VIOLATION_FOUND
-        proves nothing about other inputs, rarer events or more draws.
+        `verdict`, `epsilon_lower`, `delta_lower`, `p_value`, and a certificate for each pair.
+
+    Other Parameters
+    ----------------
+    batch_arg, data_arg, rng_arg, post_process, adjacency, repeat, on_error, range, exact
+        "What to audit" in docs/options.md. `post_process` is a callable, `range` a sequence.
+    bound, full
+        "Budget" in docs/options.md.
+    python, isolate, timeout, memory_limit, executor
+        "Processes" in docs/options.md. `timeout` is in seconds, `memory_limit` in bytes; `executor`
+        may be a `concurrent.futures.Executor` with `workers` processes, which is left open.
+    floating_point, timing, attacks, distinguisher
+        "Attacks" in docs/options.md. `attacks` may hold objects, `distinguisher` be a callable.
+    name, allow_underpowered, journal, resume
+        "Output" in docs/options.md.
 
     Raises
     ------
     UsageError
         For a request that cannot be carried out. What goes wrong with the mechanism itself is the
         verdict ERROR, with a message.
+    TypeError
+        For an unknown keyword.
+
+    Notes
+    -----
+    Of a mechanism that satisfies the claim, the verdict is VIOLATION with probability at most
+    1 - confidence. The bounds hold at the same confidence (docs/method.md §2 to §4).
+    NO_VIOLATION_FOUND proves nothing about other inputs, rarer events or more draws.
 
     Examples
     --------
     >>> import dpaudit
     >>> def laplace(x, size, rng):
     ...     return x + rng.laplace(size=size)
-    >>> result = dpaudit.audit(laplace, 0, 1, dpaudit.PureDP(0.5), samples=20_000)
+    >>> result = dpaudit.audit(laplace, 0, 1, dpaudit.PureDP(0.25), samples=2_000)
     >>> result.verdict
     <Verdict.VIOLATION: 'VIOLATION'>
-    >>> result.epsilon_lower > 0.5
+    >>> result.epsilon_lower > 0.25
     True
     """
     for option in more:
@@ -171,24 +187,49 @@ def bound(
 ) -> AuditResult:
     """Look for statistical proof in draws that were made elsewhere, such as training runs.
 
-    outcomes_d1, outcomes_d2: independent outputs for two neighbouring inputs, an entry each (of an
-        array: a row), in the order in which they were made, which is looked at; at least 1,000 in
-        all, and 100 of each.
-    claim: as for `audit`.
-    coin_flipped: a fair coin picked the input of every draw, so that the two numbers of draws are
+    Parameters
+    ----------
+    outcomes_d1, outcomes_d2 : sequence or ndarray
+        Independent outputs for two neighbouring inputs, an entry each (of an array: a row), in the
+        order in which they were made, which is looked at. At least 1,000 in all, and 100 of each.
+    claim : PrivacyClaim
+        What is put to the test.
+    coin_flipped : bool, default False
+        Whether a fair coin picked the input of every draw, so that the two numbers of draws are
         chance. Otherwise they are taken as fixed, and a bound that is valid then is used.
-    scores: the outcomes are scores of an attack; only thresholds are tried.
-    confidence: as for `audit`.  seed: splits the draws into those to learn from and the others.
-    bound: `game` or `clopper-pearson`; None: the more powerful of those that are valid.
+    scores : bool, default False
+        Whether the outcomes are scores of an attack; only thresholds are then tried.
+    confidence : float, default 0.99
+        1 minus the probability of a false alarm, in (0, 1).
+    seed : int, default 0
+        Splits the draws into those to learn from and the others.
+    bound : {'game', 'clopper-pearson'}, optional
+        How counts become a bound. Default: the more powerful of those that are valid.
+    name : str, default 'recorded outputs'
+        How reports call the audit.
 
-    Returns an AuditResult, as `audit` does. Raises UsageError for too few draws, or outcomes of a
-    type that is not read.
+    Returns
+    -------
+    AuditResult
+        As of `audit`, with one certificate.
 
+    Raises
+    ------
+    UsageError
+        For too few draws, outcomes of a type that is not read, and impossible settings.
+
+    Notes
+    -----
+    Of outputs that satisfy the claim, the verdict is VIOLATION with probability at most
+    1 - confidence, if they are independent (docs/method.md §12).
+
+    Examples
+    --------
     >>> import dpaudit
     >>> import numpy as np
     >>> rng = np.random.default_rng(0)
-    >>> d1, d2 = rng.laplace(0, 1, 5_000), rng.laplace(1, 1, 5_000)
-    >>> dpaudit.bound(d1, d2, dpaudit.PureDP(0.5)).verdict
+    >>> d1, d2 = rng.laplace(0, 1, 1_000), rng.laplace(1, 1, 1_000)
+    >>> dpaudit.bound(d1, d2, dpaudit.PureDP(0.25)).verdict
     <Verdict.VIOLATION: 'VIOLATION'>
     """
     from dpaudit.auditing.recorded import audit_recorded, recorded_audit
@@ -218,15 +259,41 @@ def bound_guesses(
     confidence: float = DEFAULTS["confidence"],
     name: str = "guesses",
 ) -> AuditResult:
-    """Look for statistical proof in one run with many canaries (Steinke, Nasr & Jagielski 2023).
+    """Look for statistical proof in one run with many canaries.
 
-    canaries: records that were each put in or left out by a fair coin of its own. guesses: how many
-    of them were guessed to be in or out, from the output of the one run; with a claimed δ > 0 fixed
-    before. correct: how many guesses were right.  claim: for one canary more or less.
+    Parameters
+    ----------
+    canaries : int
+        Records that were each put in or left out by a fair coin of its own, at least 1.
+    guesses : int
+        How many of them were guessed to be in or out, from the output of the one run. With a
+        claimed δ > 0 this number must have been fixed before.
+    correct : int
+        How many guesses were right.
+    claim : PrivacyClaim
+        What is put to the test, for one canary more or less.
+    confidence : float, default 0.99
+        1 minus the probability of a false alarm, in (0, 1).
+    name : str, default 'guesses'
+        How reports call the audit.
 
-    Returns an AuditResult with `one_run` in place of certificates. Raises UsageError for
-    impossible counts, and for claims that guesses say nothing about.
+    Returns
+    -------
+    AuditResult
+        As of `audit`, with one `OneRunCertificate` in `by_pair`.
 
+    Raises
+    ------
+    UsageError
+        For impossible counts, and for claims that guesses say nothing about.
+
+    Notes
+    -----
+    Of a mechanism that satisfies the claim, the verdict is VIOLATION with probability at most
+    1 - confidence (docs/method.md §12). Source: Steinke, Nasr & Jagielski 2023.
+
+    Examples
+    --------
     >>> import dpaudit
     >>> result = dpaudit.bound_guesses(1000, 100, 75, dpaudit.ApproximateDP(0.5, 1e-4))
     >>> result.verdict, round(result.epsilon_lower, 3)

@@ -10,7 +10,17 @@ from dpaudit.claims import ProfilePoint
 
 @dataclass(frozen=True, slots=True)
 class ExactEvent:
-    """An event and its exact probabilities. guess: the input that it is evidence for."""
+    """An event and its exact probabilities.
+
+    Attributes
+    ----------
+    words : str
+        The event.
+    guess : {'d1', 'd2'}
+        The input that it is evidence for.
+    probability_d1, probability_d2 : float
+        P(E) and Q(E).
+    """
 
     words: str
     guess: Literal["d1", "d2"]
@@ -22,18 +32,33 @@ class ExactEvent:
 class ExactCertificate:
     """The exact parameters of one pair, by the mechanism's own probability mass function.
 
-    Says what holds for this pair if the code draws from the law that it states, and nothing else.
+    Attributes
+    ----------
+    pair : str
+        The pair in words.
+    point : ProfilePoint
+        The inequality of the claim that comes nearest to being violated, or is violated most.
+    refuted : bool
+        Whether the claim fails on this pair, by more than rounding (`stats.exact.TOLERANCE`).
+    epsilon : float
+        The smallest ε that holds for the pair at δ = 0; inf when none does.
+    epsilon_lower : float
+        The smallest ε at the δ of the point: a lower bound that is attained.
+    delta_lower : float
+        The smallest δ at the ε of the point: a lower bound that is attained.
+    probabilistic_delta : float
+        The smallest δ of probabilistic DP at the ε of the point.
+    event : ExactEvent or None
+        An event that decides; None when the laws are equal.
+    law : tuple of tuples
+        Every outcome in words, its probability for d1 and its probability for d2.
+    warnings, adjacency, notes : tuple of str, str or None, tuple of str
+        As in `Certificate`.
 
-    pair: the pair in words.
-    point: the inequality of the claim that comes nearest to being violated, or is violated most.
-    refuted: whether the claim fails on this pair, by more than rounding (`stats.exact.TOLERANCE`).
-    epsilon: the smallest ε that holds for the pair at δ = 0; inf when none does.
-    epsilon_lower: the smallest one at the δ of the point.  delta_lower: the smallest δ at the ε of
-        the point.  (By these names since they are lower bounds too, which happen to be attained.)
-    probabilistic_delta: the smallest δ of probabilistic DP at the ε of the point.
-    event: one that decides; None when the laws are equal.
-    adjacency, notes: as in `Certificate`.
-    law: every outcome in words, its probability for d1 and its probability for d2.
+    Notes
+    -----
+    It says what holds for this pair if the code draws from the law that it states, and nothing else
+    (docs/method.md §10).
     """
 
     pair: str

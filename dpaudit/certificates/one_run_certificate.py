@@ -11,13 +11,34 @@ from dpaudit.claims import ProfilePoint
 class OneRunCertificate:
     """The outcome of one run with many canaries.
 
-    pair: which two inputs are meant, in words.  point: the inequality that was tested.
-    canaries, guesses, correct: how many canaries there were, how many of them were guessed to be
-        in or out, and how many of these guesses were right.
-    alpha: the error probability.  epsilon_lower: lower bound for ε at the δ of the point;
-    delta_lower: for δ at its ε; both valid at 1 - alpha.  p_value: of the claim.
-    detectable_epsilon: the smallest ε that would have been refuted with probability 0.9, had every
-        guess been right with probability e^ε / (1 + e^ε); inf when no ε would.
+    Attributes
+    ----------
+    pair : str
+        Which two inputs are meant, in words.
+    point : ProfilePoint
+        The inequality that was tested.
+    refuted : bool
+        Whether the claim was refuted.
+    canaries, guesses, correct : int
+        How many canaries there were, how many of them were guessed to be in or out, and how many of
+        these guesses were right.
+    alpha : float
+        The error probability.
+    epsilon_lower : float
+        Lower bound for ε at the δ of the point, valid at 1 - alpha.
+    delta_lower : float
+        Lower bound for δ at the ε of the point, valid at 1 - alpha.
+    p_value : float
+        Of the claim.
+    detectable_epsilon : float
+        The smallest ε that would have been refuted with probability 0.9, had every guess been right
+        with probability e^ε / (1 + e^ε); inf when no ε would.
+    warnings : tuple of str
+        Reasons for doubt.
+
+    Notes
+    -----
+    Source: Steinke, Nasr & Jagielski 2023, with the bound of docs/method.md §12.
     """
 
     pair: str

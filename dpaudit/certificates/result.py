@@ -19,7 +19,22 @@ Method = Literal["game", "clopper-pearson", "probabilistic"]
 
 
 class Verdict(Enum):
-    """The only three things that an audit says. None of them says that something is private."""
+    """What an audit says: one of three things, and none says that something is private.
+
+    Attributes
+    ----------
+    VIOLATION : Verdict
+        The claim is refuted on one of the pairs of inputs, at least.
+    NO_VIOLATION_FOUND : Verdict
+        The draws do not refute the claim. Rarer events, other inputs or more draws still may.
+    ERROR : Verdict
+        The audit did not come to an end that means anything. The message says why.
+
+    Notes
+    -----
+    A mechanism that satisfies the claim gets VIOLATION with probability at most 1 - confidence
+    (docs/method.md §1 and §4).
+    """
 
     VIOLATION = "VIOLATION"
     NO_VIOLATION_FOUND = "NO VIOLATION FOUND"
@@ -30,10 +45,18 @@ class Verdict(Enum):
 class EventCount:
     """How often one fixed event happened on draws that had no part in choosing it.
 
-    words: the event, e.g. `output ≤ 0.13`.  guess: the input that the event is evidence for.
-    count_d1, count_d2: draws in the event, by arm, of draws_d1 and draws_d2.
-    interval_d1, interval_d2: two-sided Clopper-Pearson intervals of P(E) and Q(E), each at the
-        confidence of the audit.
+    Attributes
+    ----------
+    words : str
+        The event, e.g. `output ≤ 0.13`.
+    guess : {'d1', 'd2'}
+        The input that the event is evidence for.
+    count_d1, count_d2 : int
+        Draws in the event, by input.
+    draws_d1, draws_d2 : int
+        All draws, by input.
+    interval_d1, interval_d2 : tuple of float
+        Two-sided Clopper-Pearson intervals of P(E) and Q(E), each at the confidence of the audit.
     """
 
     words: str
@@ -48,10 +71,19 @@ class EventCount:
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """Draws between two looks: `tally[level] = (draws of d1, draws of d2)`.
+    """Draws between two looks.
 
-    round: the index into `Certificate.rounds` of what was bet on this block (None: nothing was,
-    the block came before anything had been learned or after the betting had ended).
+    Attributes
+    ----------
+    stage : {'learning', 'certification', 'confirmation', 'recorded'}
+        What the draws were for.
+    round : int or None
+        The index into `Certificate.rounds` of what was bet on this block. None: nothing was bet,
+        since the block came before anything had been learned, or after the betting had ended.
+    draws : int
+        How many there are.
+    tally : tuple of pairs of int
+        Draws of d1 and of d2, by level.
     """
 
     stage: Stage
@@ -64,8 +96,12 @@ class Block:
 class Round:
     """What the bettors believed from one time they learned to the next.
 
-    posteriors: by bettor and level, estimated Pr[d1 | level].  rules: by rule and level, a guess of
-    d1 (1) or d2 (-1), or none (0).
+    Attributes
+    ----------
+    posteriors : tuple of tuples of float
+        Estimated Pr[d1 | level], by bettor and level.
+    rules : tuple of tuples of int
+        A guess of d1 (1), of d2 (-1), or none (0), by rule and level.
     """
 
     posteriors: tuple[tuple[float, ...], ...]
@@ -76,9 +112,16 @@ class Round:
 class Schedule:
     """What the sizes of blocks follow from, beside the budget and the tallies.
 
-    learned: draws to learn from, at most.  block: draws of which a worker holds the outcomes.
-    by_clock: whether the budget was planned by the clock while learning.  full: whether the run was
-    to go on to its planned end after a refutation.
+    Attributes
+    ----------
+    learned : int
+        Draws to learn from, at most.
+    block : int
+        Draws of which a worker holds the outcomes.
+    by_clock : bool
+        Whether the budget was planned by the clock while learning.
+    full : bool
+        Whether the run was to go on to its planned end after a refutation.
     """
 
     learned: int
@@ -91,20 +134,35 @@ class Schedule:
 class FixedTest:
     """The exact bound on one fixed event, from draws that nothing had looked at before.
 
-    stage: `certification` (all draws kept for it, up to the planned end), `confirmation` (a
-        fresh block after an early refutation) or `recorded` (a random part of draws made
-        elsewhere).
-    alpha: the share of the error probability that this test spends.
-    method: `game`, `clopper-pearson` or `probabilistic`.
-    draws: certification draws.  correct, wrong: guesses of the game (docs/method.md §2).
-    two_guesses: whether the rule can guess both inputs (h = 1) or only one (h = ½).
-    events: one or two events; for the probabilistic definition, the certified atoms.
-    accused: for the probabilistic definition, every atom that was to be certified: its words, the
-        input it is evidence for, and its draws of d1 and of d2.
-    epsilon_lower: lower bound for ε at the claimed δ, at 1 - alpha; delta_lower: for δ at the
-        claimed ε.  p_value: of the claim, this test alone.
-    detectable_epsilon: the smallest true ε that this test would have refuted with probability
-        0.9, had the leak been visible to its event; inf when no ε would.
+    Attributes
+    ----------
+    stage : {'certification', 'confirmation', 'recorded'}
+        All draws kept for the test, up to the planned end; a fresh block after an early refutation;
+        or a random part of draws made elsewhere.
+    method : {'game', 'clopper-pearson', 'probabilistic'}
+        How counts became a bound (docs/method.md §2 and §7).
+    alpha : float
+        The share of the error probability that this test spends.
+    draws : int
+        Certification draws, of both inputs.
+    correct, wrong : int
+        Guesses of the game.
+    two_guesses : bool
+        Whether the rule can guess both inputs (h = 1) or only one (h = ½).
+    events : tuple of EventCount
+        One or two events; for the probabilistic definition, the certified atoms.
+    epsilon_lower : float
+        Lower bound for ε at the claimed δ, valid at 1 - alpha.
+    delta_lower : float
+        Lower bound for δ at the claimed ε, valid at 1 - alpha.
+    p_value : float
+        Of the claim, by this test alone.
+    detectable_epsilon : float
+        The smallest true ε that this test would have refuted with probability 0.9, had the leak
+        been visible to its event; inf when no ε would (docs/method.md §8).
+    accused : tuple of tuples
+        For the probabilistic definition, every atom that was to be certified: its words, the input
+        it is evidence for, and its draws of d1 and of d2.
     """
 
     stage: FixedStage
@@ -124,10 +182,18 @@ class FixedTest:
 
 @dataclass(frozen=True, slots=True)
 class EpsilonInterval:
-    """For a declared finite range: an interval for the pair's smallest ε at δ = 0, both ends
-    together valid at 1 - `Certificate.alpha`; `upper` is inf when nothing bounds it.
+    """An interval for the pair's smallest ε at δ = 0, where all outputs were declared.
 
-    atoms: every declared output in words, and its certification draws of d1 and of d2.
+    Attributes
+    ----------
+    lower, upper : float
+        The ends, together valid at 1 - `Certificate.alpha`; upper is inf when nothing bounds ε.
+    atoms : tuple of tuples
+        Every declared output in words, and its certification draws of d1 and of d2.
+
+    Notes
+    -----
+    docs/method.md §10.
     """
 
     lower: float
@@ -137,8 +203,16 @@ class EpsilonInterval:
 
 @dataclass(frozen=True, slots=True)
 class FirstFailure:
-    """The first exception of a kind: its message, and where it was raised, as `mine.py:12`, or
-    nothing where that is not known (a crash, or a program in another language)."""
+    """The first exception of a kind.
+
+    Attributes
+    ----------
+    message : str
+        Its message.
+    where : str
+        Where it was raised, as `mine.py:12`; empty where that is not known (a crash, or a program
+        in another language).
+    """
 
     message: str
     where: str
@@ -146,8 +220,15 @@ class FirstFailure:
 
 @dataclass(frozen=True, slots=True)
 class Recording:
-    """Draws that were made elsewhere: how many of each input there were, and whether fair coins
-    had picked the input of every draw, or the numbers were fixed."""
+    """Draws that were made elsewhere.
+
+    Attributes
+    ----------
+    draws_d1, draws_d2 : int
+        How many there were, by input.
+    coin_flipped : bool
+        Whether fair coins had picked the input of every draw, or the numbers were fixed.
+    """
 
     draws_d1: int
     draws_d2: int
@@ -156,18 +237,8 @@ class Recording:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Numbers:
-    """What follows from the evidence of one pair (`certificates.evidence`).
-
-    draws: all draws made, for both inputs.
-    alpha: error probability of this pair; alpha_betting: the share of betting.
-    wealth: against the claim and every smaller ε of the grid the largest wealth at a recorded
-        look, and of these the smallest (betting refutes when it is ≥ 1 / alpha_betting).
-    epsilon_betting: the bound that betting gives at alpha_betting.
-    epsilon_lower: the better of epsilon_betting and fixed.epsilon_lower, for the δ of the point;
-        valid at 1 - alpha.
-    delta_lower: lower bound for δ at the ε of the point.
-    p_value: of the claim, over betting and the fixed test together.
-    """
+    """What follows from the evidence of one pair (`certificates.evidence`); the fields of
+    `Certificate` with the same names."""
 
     refuted: bool
     draws: int
@@ -183,25 +254,78 @@ class Numbers:
 
 @dataclass(frozen=True, slots=True)
 class Certificate:
-    """The outcome for one pair of inputs: its `Numbers`, what they follow from, and remarks.
+    """The outcome for one pair of inputs: the numbers, what they follow from, and remarks.
 
-    pair: the pair in words.  attack: what found the event, in words.
-    point: the inequality that was tested, one of those that the claim implies.
-    budget: all draws allowed.
-    refuted_after: draws when betting refuted the claim, or None.
-    failures: outcomes that were exceptions: kind -> (draws of d1, draws of d2). first_failures:
-        the first one of each kind.
-    adjacency: the relation of the inputs that was stated, `not stated`, or None for draws that were
-        made elsewhere. notes: what is worth knowing about the pair, and no reason for doubt.
-    interval: for ε, where the range of outputs was declared and the run came to its planned end.
-    ignored: what outputs had that no attack looked at, and how to have it looked at.
-    attacks: those that were considered for the exact test, and what they promised. scores: how the
-        score that it is about fell on selection draws, if it is about one.
-    recording: for draws made elsewhere, on which nothing is bet (alpha_betting is 0, wealth 1).
-    schedule: what the blocks must follow (None: recorded draws, or a file of an older format).
-    reproducible: whether equal seeds gave equal outcomes; `warnings` says so when they did not.
-    rounds: what the bettors believed, one entry for each time they learned. guesses: the rule of
-        the exact test, by level.
+    Attributes
+    ----------
+    pair : str
+        The pair in words.
+    point : ProfilePoint
+        The inequality that was tested, one of those that the claim implies.
+    refuted : bool
+        Whether the claim was refuted on this pair.
+    attack : str
+        What found the event, in words.
+    draws : int
+        All draws made, for both inputs.
+    budget : int
+        All draws allowed.
+    refuted_after : int or None
+        Draws when betting refuted the claim.
+    alpha : float
+        Error probability of this pair.
+    alpha_betting : float
+        The share of betting.
+    wealth : float
+        Against the claim and every smaller ε of the grid the largest wealth at a recorded look, and
+        of these the smallest. Betting refutes when it is at least 1 / alpha_betting.
+    epsilon_betting : float
+        Lower bound for ε that betting gives, valid at 1 - alpha_betting at every moment.
+    epsilon_lower : float
+        Lower bound for ε at the δ of the point, the better of epsilon_betting and
+        fixed.epsilon_lower; valid at 1 - alpha.
+    delta_lower : float
+        Lower bound for δ at the ε of the point, valid at 1 - alpha.
+    p_value : float
+        Of the claim, by betting and the exact test together.
+    fixed : FixedTest
+        The exact test.
+    failures : mapping of str to pair of int
+        Outcomes that were exceptions: draws of d1 and of d2, by kind.
+    reproducible : bool
+        Whether equal seeds gave equal outcomes; `warnings` says so when they did not.
+    rounds : tuple of Round
+        What the bettors believed, one entry for each time they learned.
+    blocks : tuple of Block
+        All draws, in order.
+    guesses : tuple of int
+        The rule of the exact test: a guess of d1 (1), of d2 (-1), or none (0), by level.
+    warnings : tuple of str
+        Reasons for doubt.
+    interval : EpsilonInterval or None
+        For ε, where the range of outputs was declared and the run came to its planned end.
+    recording : Recording or None
+        For draws made elsewhere, on which nothing is bet (alpha_betting is 0, wealth 1).
+    ignored : tuple of str
+        What outputs had that no attack looked at, and how to have it looked at.
+    attacks : tuple of Tried
+        The attacks that were considered for the exact test, and what they promised.
+    scores : ScoreDistributions or None
+        How the score that the exact test is about fell on selection draws, if it is about one.
+    schedule : Schedule or None
+        What the blocks must follow; None for recorded draws, and for a file of an older format.
+    first_failures : mapping of str to FirstFailure
+        The first exception of each kind.
+    adjacency : str or None
+        The relation of the inputs that was stated, `not stated`, or None for draws that were made
+        elsewhere.
+    notes : tuple of str
+        What is worth knowing about the pair, and no reason for doubt.
+
+    Notes
+    -----
+    The bounds and the p-value follow from `blocks`, `rounds` and `guesses`; `dpaudit report`
+    computes them again (docs/method.md §2 to §4).
     """
 
     pair: str
@@ -240,7 +364,12 @@ class Certificate:
 class Repeated:
     """Independent runs on the same input that make up one output.
 
-    times: how many. claim: for one of them; `AuditResult.claim` is what follows for all.
+    Attributes
+    ----------
+    times : int
+        How many.
+    claim : PrivacyClaim
+        The claim for one of them; `AuditResult.claim` is what follows for all.
     """
 
     times: int
@@ -252,7 +381,13 @@ AnyCertificate = Certificate | ExactCertificate | OneRunCertificate
 
 @dataclass(frozen=True, slots=True)
 class Sampled:
-    """An audit that drew from a mechanism: a certificate for each pair."""
+    """An audit that drew from a mechanism.
+
+    Attributes
+    ----------
+    certificates : tuple of Certificate
+        One for each pair, at least one.
+    """
 
     certificates: tuple[Certificate, ...]
 
@@ -269,12 +404,24 @@ class Sampled:
 
 @dataclass(frozen=True, slots=True)
 class Recorded(Sampled):
-    """An audit of recorded outputs: one certificate."""
+    """An audit of recorded outputs.
+
+    Attributes
+    ----------
+    certificates : tuple of Certificate
+        A single one.
+    """
 
 
 @dataclass(frozen=True, slots=True)
 class Exact:
-    """An audit of stated laws, which draws nothing: a certificate for each pair."""
+    """An audit of stated laws, which draws nothing.
+
+    Attributes
+    ----------
+    certificates : tuple of ExactCertificate
+        One for each pair, at least one.
+    """
 
     certificates: tuple[ExactCertificate, ...]
 
@@ -291,7 +438,13 @@ class Exact:
 
 @dataclass(frozen=True, slots=True)
 class Canaries:
-    """An audit of guesses about the canaries of one run: one certificate."""
+    """An audit of guesses about the canaries of one run.
+
+    Attributes
+    ----------
+    certificates : tuple of OneRunCertificate
+        A single one.
+    """
 
     certificates: tuple[OneRunCertificate]
 
@@ -308,7 +461,12 @@ class Canaries:
 class Failed:
     """An audit that did not come to its end.
 
-    error: why.  certificates: of the pairs that were finished before.
+    Attributes
+    ----------
+    error : str
+        Why.
+    certificates : tuple of Certificate
+        Of the pairs that were finished before.
     """
 
     error: str
@@ -330,19 +488,49 @@ Ending = Sampled | Recorded | Exact | Canaries | Failed
 
 @dataclass(frozen=True, slots=True)
 class AuditResult:
-    """One audit, ended.
+    """The result of one audit.
 
-    ending: what it ended in; verdict, bounds and p-value follow from it.
-    seconds: wall time.  versions: of dpaudit, numpy, scipy and Python, and of scikit-learn where it
-        may have been used.
-    repeated: where an output is several runs; `claim` is then for all of them.
-    resumed: how many runs with the same journal there were before the one that ended it.
-    underpowered: why the audit could not have refuted its claim, whatever the mechanism does, and
-        the remedy; None when it could, or where that is allowed.
-    source: file and line of the mechanism's code, as `mine.py:12`, where they are known.
-    command: the command line that runs the audit again, where it came from one.
-    request: the settings that the audit was built from, and the folder that relative files are
-        looked for in, so that it can be run again; None where they are not plain values.
+    Attributes
+    ----------
+    name : str
+        How reports call the audit.
+    claim : PrivacyClaim
+        What was put to the test.
+    target : str
+        What drew, in words.
+    confidence : float
+        1 minus the probability of a false alarm, in (0, 1).
+    seed : int
+        The root of all randomness.
+    ending : Sampled, Recorded, Exact, Canaries or Failed
+        What it ended in. Verdict, bounds and p-value follow from it.
+    seconds : float
+        Wall time.
+    versions : mapping of str to str
+        Of dpaudit, numpy, scipy and Python, and of scikit-learn where it may have been used.
+    expect : {'violation', 'pass'} or None
+        The verdict that was expected.
+    warnings : tuple of str
+        What is to be known about the run as a whole.
+    repeated : Repeated or None
+        Where an output is several runs; `claim` is then for all of them.
+    request : mapping of str to Any, or None
+        The settings that the audit was built from, and the folder that relative files are looked
+        for in, so that it can be run again; None where they are not plain values.
+    underpowered : str or None
+        Why the audit could not have refuted its claim, whatever the mechanism does, and the remedy;
+        None when it could, or where that is allowed.
+    resumed : int
+        How many runs with the same journal there were before the one that ended it.
+    source : str or None
+        File and line of the mechanism's code, as `mine.py:12`, where they are known.
+    command : str or None
+        The command line that runs the audit again, where it came from one.
+
+    Notes
+    -----
+    Of a mechanism that satisfies the claim on all pairs, the verdict is VIOLATION with probability
+    at most 1 - confidence (docs/method.md §4). Equal seeds are no further evidence (§9).
     """
 
     name: str
@@ -431,8 +619,28 @@ class AuditResult:
 class Progress:
     """A moment of a running audit, for a progress display.
 
-    draws of budget; rate in draws a second; wealth and epsilon_lower as they stand (the bound is
-    valid at every moment, docs/method.md §4); remaining: seconds left at this rate.
+    Attributes
+    ----------
+    name : str
+        How reports call the audit.
+    pair : str
+        The pair of inputs, in words.
+    draws : int
+        Draws made for this pair, of both inputs.
+    budget : int
+        All draws allowed for it.
+    rate : float
+        Draws a second.
+    wealth : float
+        The wealth of the bettors, as it stands.
+    epsilon_lower : float
+        The lower bound for ε that betting gives, as it stands.
+    remaining : float
+        Seconds left at this rate.
+
+    Notes
+    -----
+    The bound is valid at every moment (docs/method.md §4).
     """
 
     name: str
