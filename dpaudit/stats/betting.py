@@ -25,8 +25,15 @@ FRACTIONS = (0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 0.9)
 class Beliefs:
     """What the bettors of one round believe; fixed before the draws they are bet on.
 
-    posteriors: (bettors, levels), estimated Pr[arm 1 | level], in (0, 1).
-    rules: (rules, levels) of -1 (guess 2), 0 (abstain), 1 (guess 1).
+    Parameters
+    ----------
+    posteriors : ndarray of float, shape (bettors, levels)
+        Estimated Pr[arm 1 | level], in (0, 1).
+    rules : ndarray of int, shape (rules, levels)
+        -1 (guess 2), 0 (abstain), 1 (guess 1).
+
+    Notes
+    -----
     A bettor keeps its place, and so its stake, from round to round.
     """
 
@@ -34,10 +41,22 @@ class Beliefs:
     rules: IntArray
 
     def log_factors(self, epsilon: float, delta: float) -> FloatArray:
-        """Return the log of every bettor's factor: (bettors, levels, 2), arm 1 first.
+        """Return the log of what a draw multiplies the wealth of every bettor by.
 
-        Under (ε, δ)-DP each factor has expectation at most 1. The posterior bettors take part
-        only when δ = 0, since they bet on the likelihood ratio of single levels.
+        Parameters
+        ----------
+        epsilon, delta : float
+            The claim: ε ≥ 0 in nats, δ in [0, 1).
+
+        Returns
+        -------
+        ndarray of float, shape (bettors, levels, 2)
+            Arm 1 first.
+
+        Notes
+        -----
+        Under (ε, δ)-DP each factor has expectation at most 1. The posterior bettors take part only
+        when δ = 0, since they bet on the likelihood ratio of single levels (docs/method.md §4).
         """
         if delta > 0:
             return _stake_factors(self.rules, epsilon, delta)
@@ -47,9 +66,23 @@ class Beliefs:
 
 
 def stakes(beliefs: Beliefs, delta: float) -> FloatArray:
-    """Return the bettors' shares of the initial wealth; they add up to 1.
+    """Return the bettors' shares of the initial wealth.
 
-    For δ = 0, half for the posterior bettors and half for the guessing ones.
+    Parameters
+    ----------
+    beliefs : Beliefs
+        What says how many bettors there are.
+    delta : float
+        The δ of the claim, in [0, 1).
+
+    Returns
+    -------
+    ndarray of float, shape (bettors,)
+        Shares that add up to 1.
+
+    Notes
+    -----
+    For δ = 0, half for the posterior bettors and half for the guessing ones (docs/method.md §4).
     """
     rules = len(beliefs.rules)
     if delta > 0:
@@ -62,24 +95,74 @@ def stakes(beliefs: Beliefs, delta: float) -> FloatArray:
 
 
 def log_wealth(log_gains: FloatArray, shares: FloatArray) -> FloatArray:
-    """Return the log of Σ share · exp(gain) over the last axis: the wealth of all bettors."""
+    """Return the log of the wealth of all bettors.
+
+    Parameters
+    ----------
+    log_gains : ndarray of float, shape (..., bettors)
+        Logs of what each made of a unit.
+    shares : ndarray of float, shape (bettors,)
+        What each began with.
+
+    Returns
+    -------
+    ndarray of float, shape (...)
+        log Σ share · exp(gain).
+
+    Notes
+    -----
+    Under the claim wealth reaches 1/α at any look with probability at most α. Source: Ville 1939;
+    docs/method.md §4.
+    """
     top = np.max(log_gains, axis=-1, keepdims=True)
     total = np.sum(shares * np.exp(log_gains - top), axis=-1)
     return np.asarray(top[..., 0] + np.log(total), dtype=float)
 
 
 def bound_grid(epsilon: float) -> FloatArray:
-    """Return the values of ε that betting tests, in rising order; the claimed one is among them."""
+    """Return the values of ε that betting tests.
+
+    Parameters
+    ----------
+    epsilon : float
+        The claimed ε, in nats, at least 0.
+
+    Returns
+    -------
+    ndarray of float, one-dimensional
+        Values in rising order, the claimed one among them.
+
+    Notes
+    -----
+    docs/method.md §4.
+    """
     below = epsilon * np.linspace(0, 1, 11)[:-1] if epsilon > 0 else np.empty(0)
     above = epsilon + np.concatenate([[0.0], np.geomspace(0.01, 30.0, 60)])
     return np.concatenate([below, above])
 
 
 def epsilon_lower(grid: FloatArray, largest_log_wealth: FloatArray, alpha: float) -> float:
-    """Return the last grid point up to which every point was rejected at some look, or 0.
+    """Return the lower bound for ε that betting gives.
 
-    Valid at every moment at once, at 1 - alpha: were the bound above the true ε, the first grid
-    point at or above the true ε would have been rejected, and its wealth is a supermartingale.
+    Parameters
+    ----------
+    grid : ndarray of float, shape (points,)
+        Values of ε in rising order.
+    largest_log_wealth : ndarray of float, shape (points,)
+        The log of the largest wealth against each of them at any look.
+    alpha : float
+        The error probability, in (0, 1).
+
+    Returns
+    -------
+    float
+        The last grid point up to which every point was rejected at some look, or 0.
+
+    Notes
+    -----
+    Valid at every moment at once, with probability at least 1 - alpha: were the bound above the
+    true ε, the first grid point at or above the true ε would have been rejected, and its wealth is
+    a supermartingale (docs/method.md §4).
     """
     rejected = largest_log_wealth >= -math.log(alpha)
     until = len(grid) if rejected.all() else int(np.argmin(rejected))

@@ -20,9 +20,25 @@ _ULPS = 4 * 2.0**-53
 
 
 def upper_tail(successes: ArrayLike, trials: ArrayLike, probability: ArrayLike) -> FloatArray:
-    """Return Pr[Bin(trials, probability) ≥ successes], broadcast over arrays.
+    """Return Pr[Bin(trials, probability) ≥ successes].
 
-    successes: integers, any; trials: integers ≥ 0; probability in [0, 1].
+    Parameters
+    ----------
+    successes : array_like of int
+        Any integers.
+    trials : array_like of int
+        At least 0.
+    probability : array_like of float
+        In [0, 1].
+
+    Returns
+    -------
+    ndarray of float
+        The tails, in the shape to which the arguments are broadcast.
+
+    Notes
+    -----
+    Exact but for floats: the tail is an incomplete beta function.
     """
     k, n, p = np.broadcast_arrays(
         np.asarray(successes, float), np.asarray(trials, float), np.asarray(probability, float)
@@ -33,11 +49,31 @@ def upper_tail(successes: ArrayLike, trials: ArrayLike, probability: ArrayLike) 
 
 
 def clopper_pearson_lower(successes: int, trials: int, alpha: float) -> float:
-    """Return the one-sided lower bound for p at 1 - alpha: Pr[Bin(n, bound) ≥ k] ≤ alpha.
+    """Return the one-sided Clopper-Pearson lower bound for a probability.
 
-    0 ≤ successes ≤ trials; 0 < alpha < 1. Valid downwards: never above the exact bound.
-    Source: Clopper & Pearson 1934.
+    Parameters
+    ----------
+    successes, trials : int
+        Counts, 0 ≤ successes ≤ trials.
+    alpha : float
+        The error probability, in (0, 1).
 
+    Returns
+    -------
+    float
+        The largest p with Pr[Bin(trials, p) ≥ successes] ≤ alpha, rounded down.
+
+    Raises
+    ------
+    ValueError
+        For impossible counts, or an impossible alpha.
+
+    Notes
+    -----
+    Below the true probability with probability at least 1 - alpha. Source: Clopper & Pearson 1934.
+
+    Examples
+    --------
     >>> round(clopper_pearson_lower(0, 10, 0.05), 4), round(clopper_pearson_lower(10, 10, 0.05), 4)
     (0.0, 0.7411)
     """
@@ -50,7 +86,29 @@ def clopper_pearson_lower(successes: int, trials: int, alpha: float) -> float:
 
 
 def clopper_pearson_upper(successes: int, trials: int, alpha: float) -> float:
-    """Return the one-sided upper bound for p at 1 - alpha: the mirror of the lower one."""
+    """Return the one-sided Clopper-Pearson upper bound for a probability.
+
+    Parameters
+    ----------
+    successes, trials : int
+        Counts, 0 ≤ successes ≤ trials.
+    alpha : float
+        The error probability, in (0, 1).
+
+    Returns
+    -------
+    float
+        The smallest p with Pr[Bin(trials, p) ≤ successes] ≤ alpha, rounded up.
+
+    Raises
+    ------
+    ValueError
+        For impossible counts, or an impossible alpha.
+
+    Notes
+    -----
+    Above the true probability with probability at least 1 - alpha. Source: Clopper & Pearson 1934.
+    """
     _check(successes, trials, alpha)
     if successes == trials:
         return 1.0
@@ -59,7 +117,29 @@ def clopper_pearson_upper(successes: int, trials: int, alpha: float) -> float:
 
 
 def clopper_pearson_interval(successes: int, trials: int, alpha: float) -> tuple[float, float]:
-    """Return the two-sided interval at 1 - alpha, alpha / 2 at each end."""
+    """Return the two-sided Clopper-Pearson interval of a probability.
+
+    Parameters
+    ----------
+    successes, trials : int
+        Counts, 0 ≤ successes ≤ trials.
+    alpha : float
+        The error probability, in (0, 1).
+
+    Returns
+    -------
+    tuple of float
+        The lower and the upper bound, alpha / 2 for each, rounded outward.
+
+    Raises
+    ------
+    ValueError
+        For impossible counts, or an impossible alpha.
+
+    Notes
+    -----
+    Holds the true probability with probability at least 1 - alpha. Source: Clopper & Pearson 1934.
+    """
     return (
         clopper_pearson_lower(successes, trials, alpha / 2),
         clopper_pearson_upper(successes, trials, alpha / 2),
@@ -67,7 +147,26 @@ def clopper_pearson_interval(successes: int, trials: int, alpha: float) -> tuple
 
 
 def tail_quantile(gamma: float, trials: int, probability: float) -> int:
-    """Return the smallest f with Pr[Bin(trials, probability) > f] ≤ gamma."""
+    """Return the smallest f with Pr[Bin(trials, probability) > f] ≤ gamma.
+
+    Parameters
+    ----------
+    gamma : float
+        The probability of more than f, in (0, 1).
+    trials : int
+        At least 0.
+    probability : float
+        In [0, 1].
+
+    Returns
+    -------
+    int
+        f, in [0, trials].
+
+    Notes
+    -----
+    Exact, by bisection of `upper_tail`.
+    """
     low, high = -1, trials
     while high - low > 1:
         middle = (low + high) // 2
@@ -81,10 +180,28 @@ def tail_quantile(gamma: float, trials: int, probability: float) -> int:
 def pair_epsilon_lower(
     count: int, draws: int, other: int, other_draws: int, delta: float, alpha: float
 ) -> float:
-    """Return ε_lower = log((P_lower - δ) / Q_upper), alpha / 2 for each bound (≥ 0).
+    """Return a lower bound for ε from the frequencies of one event.
 
-    count of draws from the input that the event is evidence for, other of other_draws from the
-    other one. The textbook bound: valid, but it needs some three times the draws of the game.
+    Parameters
+    ----------
+    count, draws : int
+        Draws in the event, of all draws, of the input that the event is evidence for.
+    other, other_draws : int
+        The same of the other input.
+    delta : float
+        The δ of the claim, in [0, 1).
+    alpha : float
+        The error probability, in (0, 1), half of it for each frequency.
+
+    Returns
+    -------
+    float
+        log((P_lower - δ) / Q_upper), at least 0, from Clopper-Pearson bounds.
+
+    Notes
+    -----
+    Valid with probability at least 1 - alpha, for fixed numbers of draws too. It needs some three
+    times the draws of the game (docs/method.md §2).
     """
     lower = clopper_pearson_lower(count, draws, alpha / 2) - delta
     upper = clopper_pearson_upper(other, other_draws, alpha / 2)
@@ -94,7 +211,28 @@ def pair_epsilon_lower(
 def pair_delta_lower(
     count: int, draws: int, other: int, other_draws: int, epsilon: float, alpha: float
 ) -> float:
-    """Return δ_lower = P_lower - e^ε Q_upper, alpha / 2 for each bound (≥ 0)."""
+    """Return a lower bound for δ from the frequencies of one event.
+
+    Parameters
+    ----------
+    count, draws : int
+        Draws in the event, of all draws, of the input that the event is evidence for.
+    other, other_draws : int
+        The same of the other input.
+    epsilon : float
+        The ε of the claim, in nats, at least 0.
+    alpha : float
+        The error probability, in (0, 1), half of it for each frequency.
+
+    Returns
+    -------
+    float
+        P_lower - e^ε Q_upper, at least 0, from Clopper-Pearson bounds.
+
+    Notes
+    -----
+    Valid with probability at least 1 - alpha (docs/method.md §2).
+    """
     lower = clopper_pearson_lower(count, draws, alpha / 2)
     upper = clopper_pearson_upper(other, other_draws, alpha / 2)
     # e^700 times any upper bound is above 1, and e^epsilon may not fit in a float.
@@ -104,7 +242,26 @@ def pair_delta_lower(
 def pair_p_value(
     count: int, draws: int, other: int, other_draws: int, epsilon: float, delta: float
 ) -> float:
-    """Return the smallest alpha at which the pair of bounds refutes (ε, δ), rounded up."""
+    """Return the p-value of (ε, δ) from the frequencies of one event.
+
+    Parameters
+    ----------
+    count, draws : int
+        Draws in the event, of all draws, of the input that the event is evidence for.
+    other, other_draws : int
+        The same of the other input.
+    epsilon, delta : float
+        The claim.
+
+    Returns
+    -------
+    float
+        The smallest alpha at which `pair_delta_lower` exceeds δ, rounded up.
+
+    Notes
+    -----
+    Under the claim Pr[p ≤ u] ≤ u for every u (docs/method.md §2).
+    """
 
     def refuted(log_alpha: float) -> bool:
         alpha = math.exp(log_alpha)
@@ -114,7 +271,22 @@ def pair_p_value(
 
 
 def smallest_alpha(refuted: Callable[[float], bool]) -> float:
-    """Return the smallest alpha at which `refuted(log(alpha))` holds (monotone), rounded up."""
+    """Return the smallest error probability at which a test refutes.
+
+    Parameters
+    ----------
+    refuted : callable
+        From log(alpha) to whether the test refutes; where it does, it does at every larger alpha.
+
+    Returns
+    -------
+    float
+        The smallest alpha, rounded up; 1 where the test never refutes.
+
+    Notes
+    -----
+    The p-value of the test, by bisection down to e^-700.
+    """
     low, high = -700.0, 0.0
     if not refuted(-1e-9):
         return 1.0

@@ -9,14 +9,29 @@ from dpaudit.stats.binomial import clopper_pearson_lower
 
 
 def epsilon_interval(counts: Sequence[tuple[int, int]], alpha: float) -> tuple[float, float]:
-    """Return an interval that holds the pair's smallest ε (at δ = 0) at confidence 1 - alpha.
+    """Return an interval for the pair's smallest ε at δ = 0.
 
-    counts: for each of the K outputs there are, its draws of d1 and of d2, where a fair coin picked
-    the input of every draw. Of m draws of one output, those of d1 are Binomial(m, θ) with
-    logit θ = log P(s)/Q(s): Clopper-Pearson bounds at alpha / 2K on both sides hold all of these
-    log-ratios at once, and ε is the largest of them in size. The upper end is inf when an output
-    never came up for one of the inputs.
+    Parameters
+    ----------
+    counts : sequence of pairs of int, length K
+        For each of the K outputs that there are, its draws of d1 and of d2, where a fair coin
+        picked the input of every draw.
+    alpha : float
+        The error probability, in (0, 1).
 
+    Returns
+    -------
+    tuple of float
+        The ends, rounded outward; the upper one is inf when an output never came up for one input.
+
+    Notes
+    -----
+    Holds ε with probability at least 1 - alpha. Of m draws of one output, those of d1 are
+    Binomial(m, θ) with logit θ = log P(s)/Q(s): Clopper-Pearson bounds at alpha / 2K on both sides
+    hold all of these log-ratios at once, and ε is the largest of them in size (docs/method.md §10).
+
+    Examples
+    --------
     >>> low, high = epsilon_interval([(7_500, 2_500), (2_500, 7_500)], 0.01)
     >>> low < math.log(3) < high, round(high - low, 2)
     (True, 0.13)

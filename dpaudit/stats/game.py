@@ -27,10 +27,27 @@ _LARGEST = 50.0
 
 @dataclass(frozen=True, slots=True)
 class Game:
-    """The outcome of the game: `correct` and `wrong` guesses among `draws`.
+    """The outcome of the distinguishing game.
 
-    two_guesses and abstains are properties of the rule, never of the counts: whether it can guess
-    both inputs, and whether it can decline to guess.
+    Parameters
+    ----------
+    correct, wrong : int
+        Guesses that were right, and that were not.
+    draws : int
+        All draws, those without a guess among them.
+    two_guesses : bool
+        Whether the rule can guess both inputs: a property of the rule, never of the counts.
+    abstains : bool, default True
+        Whether the rule can decline to guess, likewise.
+
+    Raises
+    ------
+    ValueError
+        For impossible counts.
+
+    Notes
+    -----
+    docs/method.md §2.
     """
 
     correct: int
@@ -52,9 +69,27 @@ class Game:
 
 
 def p_value(game: Game, epsilon: float, delta: float, alpha: float) -> float:
-    """Return a valid p-value for the claim (ε, δ): Pr[p ≤ u] ≤ u under the claim, u ≥ alpha / 100.
+    """Return the p-value of the claim (ε, δ).
 
-    alpha: the level in force; only its hundredth is used, as the share of the nuisance interval.
+    Parameters
+    ----------
+    game : Game
+        The counts.
+    epsilon, delta : float
+        The claim: ε ≥ 0 in nats, δ in [0, 1).
+    alpha : float
+        The level in force, in (0, 1). Only its hundredth is used, as the share of the nuisance
+        interval.
+
+    Returns
+    -------
+    float
+        p, in [0, 1].
+
+    Notes
+    -----
+    Under the claim Pr[p ≤ u] ≤ u for every u ≥ alpha / 100. Binomial where δ = 0 or the rule never
+    abstains, else the score test of `trinomial` (docs/method.md §2).
     """
     guesses = game.correct + game.wrong
     if delta == 0:
@@ -67,9 +102,31 @@ def p_value(game: Game, epsilon: float, delta: float, alpha: float) -> float:
 
 
 def epsilon_lower(game: Game, delta: float, alpha: float) -> float:
-    """Return a lower bound for ε at the given δ, valid with probability 1 - alpha (≥ 0).
+    """Return a lower bound for ε at a given δ.
 
-    inf{ε : p(ε) > alpha}; for δ = 0, and for rules that never abstain, in closed form.
+    Parameters
+    ----------
+    game : Game
+        The counts.
+    delta : float
+        δ, in [0, 1).
+    alpha : float
+        The error probability, in (0, 1).
+
+    Returns
+    -------
+    float
+        inf{ε : p(ε) > alpha}, at least 0, rounded down.
+
+    Notes
+    -----
+    Valid with probability at least 1 - alpha. In closed form for δ = 0 and for rules that never
+    abstain (docs/method.md §2).
+
+    Examples
+    --------
+    >>> round(epsilon_lower(Game(750, 250, 1000, two_guesses=True), 0.0, 0.01), 3)
+    0.928
     """
     guesses = game.correct + game.wrong
     if guesses == 0:
@@ -81,10 +138,28 @@ def epsilon_lower(game: Game, delta: float, alpha: float) -> float:
 
 
 def delta_lower(game: Game, epsilon: float, delta: float, alpha: float) -> float:
-    """Return a lower bound for δ at the given ε, valid with probability 1 - alpha, in [0, 1].
+    """Return a lower bound for δ at a given ε.
 
-    For a claim with δ > 0 the exact test inverted, inf{δ : p(ε, δ) > alpha}; for δ = 0 in closed
-    form.
+    Parameters
+    ----------
+    game : Game
+        The counts.
+    epsilon : float
+        ε, in nats, at least 0.
+    delta : float
+        The δ of the claim, in [0, 1), which decides how the bound is found.
+    alpha : float
+        The error probability, in (0, 1).
+
+    Returns
+    -------
+    float
+        A bound in [0, 1], rounded down.
+
+    Notes
+    -----
+    Valid with probability at least 1 - alpha. For a claim with δ > 0 the exact test inverted,
+    inf{δ : p(ε, δ) > alpha}; for δ = 0 in closed form (docs/method.md §2).
     """
     if game.correct == 0:
         return 0.0
@@ -100,7 +175,26 @@ def delta_lower(game: Game, epsilon: float, delta: float, alpha: float) -> float
 
 
 def closed_form_delta_lower(game: Game, epsilon: float, alpha: float) -> float:
-    """Return the δ below which `closed_form_epsilon_lower`, alpha halved, still exceeds ε."""
+    """Return the closed-form lower bound for δ at a given ε.
+
+    Parameters
+    ----------
+    game : Game
+        The counts.
+    epsilon : float
+        ε, in nats, at least 0.
+    alpha : float
+        The error probability, in (0, 1).
+
+    Returns
+    -------
+    float
+        A bound in [0, 1]: below it, guesses that δ excuses leave enough to refute ε at alpha / 2.
+
+    Notes
+    -----
+    Valid with probability at least 1 - alpha; a little weaker than the exact test.
+    """
 
     def refuted(spared: int) -> bool:
         correct = game.correct - spared
@@ -120,9 +214,26 @@ def closed_form_delta_lower(game: Game, epsilon: float, alpha: float) -> float:
 
 
 def closed_form_epsilon_lower(game: Game, delta: float, alpha: float) -> float:
-    """Return the closed-form bound for δ > 0: always valid, a little weaker than the exact one.
+    """Return the closed-form lower bound for ε at a given δ.
 
-    At most f = isf(γ; Bin(N, hδ)) correct guesses come from the δ part; the rest is pure.
+    Parameters
+    ----------
+    game : Game
+        The counts.
+    delta : float
+        δ, in [0, 1).
+    alpha : float
+        The error probability, in (0, 1).
+
+    Returns
+    -------
+    float
+        A bound, at least 0.
+
+    Notes
+    -----
+    Valid with probability at least 1 - alpha; a little weaker than the exact test. At most
+    f = isf(γ; Bin(N, hδ)) correct guesses come from the δ part; the rest is pure.
     """
     gamma = _NUISANCE_SHARE * alpha
     spared = tail_quantile(gamma, game.draws, game.h * delta) if delta else 0

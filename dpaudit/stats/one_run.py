@@ -32,10 +32,26 @@ MOST_GUESSES, MOST_CANARIES = 10_000_000, 10**15
 
 @dataclass(frozen=True, slots=True)
 class Guesses:
-    """`guesses` about `canaries`, of which `correct` were right.
+    """Guesses about canaries.
 
-    For δ > 0 the number of guesses must have been fixed beforehand; for δ = 0 it may depend on
-    the output. Raises ValueError for counts that cannot be.
+    Parameters
+    ----------
+    canaries : int
+        Records that were each in or out by a fair coin, at least 1.
+    guesses : int
+        How many of them were guessed to be in or out.
+    correct : int
+        How many guesses were right.
+
+    Raises
+    ------
+    ValueError
+        For impossible counts.
+
+    Notes
+    -----
+    For δ > 0 the number of guesses must have been fixed beforehand; for δ = 0 it may depend on the
+    output (docs/method.md §12).
     """
 
     canaries: int
@@ -48,8 +64,26 @@ class Guesses:
 
 
 def p_value(seen: Guesses, epsilon: float, delta: float) -> float:
-    """Return the right side of (1): a valid p-value for the claim (ε, δ).
+    """Return the p-value of the claim (ε, δ): the right side of (1).
 
+    Parameters
+    ----------
+    seen : Guesses
+        The counts.
+    epsilon, delta : float
+        The claim: ε ≥ 0 in nats, δ in [0, 1).
+
+    Returns
+    -------
+    float
+        p, in [0, 1].
+
+    Notes
+    -----
+    Under the claim Pr[p ≤ u] ≤ u for every u (docs/method.md §12).
+
+    Examples
+    --------
     >>> round(p_value(Guesses(1000, 100, 75), 0.5, 0.0), 4)
     0.0048
     """
@@ -58,9 +92,31 @@ def p_value(seen: Guesses, epsilon: float, delta: float) -> float:
 
 
 def epsilon_lower(seen: Guesses, delta: float, alpha: float) -> float:
-    """Return sup{ε : p(ε) ≤ alpha}, a lower bound for ε valid with probability 1 - alpha (≥ 0).
+    """Return a lower bound for ε at a given δ.
 
-    p rises with ε, since what is (ε, δ)-DP is so for every larger ε, and (1) is attained.
+    Parameters
+    ----------
+    seen : Guesses
+        The counts.
+    delta : float
+        δ, in [0, 1).
+    alpha : float
+        The error probability, in (0, 1).
+
+    Returns
+    -------
+    float
+        sup{ε : p(ε) ≤ alpha}, at least 0, rounded down.
+
+    Notes
+    -----
+    Valid with probability at least 1 - alpha. p rises with ε, since what is (ε, δ)-DP is so for
+    every larger ε, and (1) is attained (docs/method.md §12).
+
+    Examples
+    --------
+    >>> round(epsilon_lower(Guesses(1000, 100, 75), 1e-4, 0.05), 3)
+    0.695
     """
     if delta == 0:
         share = clopper_pearson_lower(seen.correct, seen.guesses, alpha) if seen.guesses else 0.0
@@ -75,16 +131,52 @@ def epsilon_lower(seen: Guesses, delta: float, alpha: float) -> float:
 
 
 def delta_lower(seen: Guesses, epsilon: float, alpha: float) -> float:
-    """Return the δ up to which (1) is at most alpha: a lower bound for δ at ε, at 1 - alpha."""
+    """Return a lower bound for δ at a given ε.
+
+    Parameters
+    ----------
+    seen : Guesses
+        The counts.
+    epsilon : float
+        ε, in nats, at least 0.
+    alpha : float
+        The error probability, in (0, 1).
+
+    Returns
+    -------
+    float
+        The δ up to which (1) is at most alpha, in [0, 1].
+
+    Notes
+    -----
+    Valid with probability at least 1 - alpha (docs/method.md §12).
+    """
     left = alpha - _tail(seen, epsilon)
     slope = _slope(seen, epsilon) if left > 0 else 0.0
     return min(1.0, left / slope) if slope > 0 else 0.0
 
 
 def smallest_detectable(seen: Guesses, epsilon: float, delta: float, alpha: float) -> float:
-    """Return the smallest ε₁ > ε that so many guesses refute with probability 0.9.
+    """Return the smallest ε₁ > ε that so many guesses would have refuted.
 
-    Had each been right with probability e^ε₁ / (1 + e^ε₁); inf when no ε₁ would be refuted.
+    Parameters
+    ----------
+    seen : Guesses
+        The counts.
+    epsilon, delta : float
+        The claim.
+    alpha : float
+        The error probability, in (0, 1).
+
+    Returns
+    -------
+    float
+        ε₁, rounded up; inf when no ε₁ would be refuted.
+
+    Notes
+    -----
+    Refuted with probability 0.9, had each guess been right with probability e^ε₁ / (1 + e^ε₁)
+    (docs/method.md §8).
     """
     needed = _fewest(seen, epsilon, delta, alpha)
     if needed is None:

@@ -20,11 +20,35 @@ POWER = 0.9
 def detectable_epsilon(
     guesses: int, epsilon: float, alpha: float, *, draws: int = 0, spared: float = 0.0
 ) -> float:
-    """Return the smallest ε₁ > ε that the game refutes with probability 0.9 (rounded up).
+    """Return the smallest ε₁ > ε that the game refutes with probability 0.9.
 
-    guesses: guesses made (the event's share of the draws is taken as it was seen).
-    spared = hδ, with the `draws` it applies to: guesses that the δ of the claim excuses are set
-    aside before the pure test, as the closed-form bound does. inf when no ε₁ would be refuted.
+    Parameters
+    ----------
+    guesses : int
+        Guesses made; the event's share of the draws is taken as it was seen.
+    epsilon : float
+        The claimed ε, in nats, at least 0.
+    alpha : float
+        The error probability, in (0, 1).
+    draws : int, default 0
+        All draws, to which `spared` applies.
+    spared : float, default 0
+        hδ. Guesses that the δ of the claim excuses are set aside before the pure test, as the
+        closed-form bound does.
+
+    Returns
+    -------
+    float
+        ε₁, rounded up; inf when no ε₁ would be refuted.
+
+    Notes
+    -----
+    docs/method.md §8.
+
+    Examples
+    --------
+    >>> round(detectable_epsilon(1000, 1.0, 0.01), 2)
+    1.27
     """
     excused = 0
     if spared:
@@ -42,11 +66,40 @@ def detectable_epsilon(
 def draws_needed(
     epsilon: float, true_epsilon: float, alpha: float, guess_share: float, power: float = POWER
 ) -> int:
-    """Return certification draws that refute ε with the given power when the truth is larger.
+    """Return how many certification draws refute ε when the truth is larger.
 
-    guess_share: probability that the rule guesses, in (0, 1]. Normal approximation, δ = 0:
+    Parameters
+    ----------
+    epsilon : float
+        The claimed ε, in nats, at least 0.
+    true_epsilon : float
+        The true one, above it.
+    alpha : float
+        The error probability, in (0, 1).
+    guess_share : float
+        The probability that the rule guesses, in (0, 1].
+    power : float, default 0.9
+        The probability of a refutation, in (0, 1).
+
+    Returns
+    -------
+    int
+        Draws of both inputs together.
+
+    Raises
+    ------
+    ValueError
+        For another true_epsilon or guess_share.
+
+    Notes
+    -----
+    Normal approximation at δ = 0:
     N = (z_α √(q₀(1-q₀)) + z_β √(q₁(1-q₁)))² / ((q₁ - q₀)² Pr[guess]).
-    Raises ValueError unless true_epsilon > epsilon and guess_share is in (0, 1].
+
+    Examples
+    --------
+    >>> draws_needed(1.0, 1.5, 0.01, guess_share=0.5)
+    623
     """
     if not true_epsilon > epsilon:
         raise ValueError(f"true_epsilon={true_epsilon!r} must be above epsilon={epsilon!r}")
@@ -61,9 +114,22 @@ def draws_needed(
 def draws_to_refute(epsilon: float, delta: float, alpha: float) -> float:
     """Return the fewest draws that can refute (ε, δ) at all: all of them guessed right.
 
-    Under the claim a rule that never abstains is right with a probability of at most
-    (e^ε + δ) / (1 + e^ε); m right guesses have p = ((e^ε + δ) / (1 + e^ε))^m. inf for a claim that
-    everything meets (δ ≥ 1).
+    Parameters
+    ----------
+    epsilon, delta : float
+        The claim: ε ≥ 0 in nats, δ at least 0.
+    alpha : float
+        The error probability, in (0, 1).
+
+    Returns
+    -------
+    float
+        A whole number of draws; inf for a claim that everything meets (δ ≥ 1).
+
+    Notes
+    -----
+    Under the claim a rule that never abstains is right with probability at most
+    (e^ε + δ) / (1 + e^ε), so that m right guesses have p = ((e^ε + δ) / (1 + e^ε))^m.
     """
     if delta >= 1:
         return math.inf
@@ -97,10 +163,25 @@ def detectable_epsilon_pair(
     delta: float,
     alpha: float,
 ) -> float:
-    """Return the smallest ε₁ > ε that the pair of bounds refutes with probability 0.9 (rounded up).
+    """Return the smallest ε₁ > ε that the pair of bounds refutes with probability 0.9.
 
-    count of draws, other of other_draws: as for `pair_epsilon_lower`; the event's share of the
-    other input is taken as it was seen. Normal approximation of the counts; inf when there is none.
+    Parameters
+    ----------
+    count, draws, other, other_draws : int
+        As of `pair_epsilon_lower`; the event's share of the other input is taken as it was seen.
+    epsilon, delta : float
+        The claim: ε ≥ 0 in nats, δ in [0, 1).
+    alpha : float
+        The error probability, in (0, 1).
+
+    Returns
+    -------
+    float
+        ε₁, rounded up; inf when there is none.
+
+    Notes
+    -----
+    Normal approximation of the counts (docs/method.md §8).
     """
     behind = max(other, 1) / max(other_draws, 1)
 
@@ -134,8 +215,26 @@ def detectable_epsilon_atoms(
 ) -> float:
     """Return the smallest ε₁ at which enough atoms to outweigh δ would each be certified.
 
-    counts, others: (atoms,), as for `probabilistic.violating_mass`, whose shares of alpha are
-    taken. Each atom by itself with probability 0.9; inf when all atoms together do not outweigh δ.
+    Parameters
+    ----------
+    counts, others : ndarray of int, shape (atoms,)
+        Draws of the accused input and of the other one, by atom.
+    draws : int
+        All draws of the accused input.
+    epsilon, delta : float
+        The claim: ε ≥ 0 in nats, δ in [0, 1).
+    alpha : float
+        The error probability, in (0, 1).
+
+    Returns
+    -------
+    float
+        ε₁; inf when all atoms together do not outweigh δ.
+
+    Notes
+    -----
+    Each atom by itself with probability 0.9, at the shares of alpha that
+    `probabilistic.violating_mass` takes (docs/method.md §7 and §8).
     """
     if len(counts) == 0:
         return math.inf

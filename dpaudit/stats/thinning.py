@@ -10,8 +10,29 @@ TOSSED_AGAIN = 1e-3
 
 
 def coin_flips(first: int, second: int) -> int:
-    """Return the largest N such that N fair coins ask for more than `first` draws of d1, or more
-    than `second` of d2, with probability at most TOSSED_AGAIN."""
+    """Return for how many coin-flipped draws two samples of fixed sizes suffice.
+
+    Parameters
+    ----------
+    first, second : int
+        Draws of d1 and of d2 that there are, at least 0.
+
+    Returns
+    -------
+    int
+        The largest N such that N fair coins ask for more draws of an input than there are with
+        probability at most `TOSSED_AGAIN`.
+
+    Notes
+    -----
+    Coins that ask for too much are tossed again; a test of the thinned draws is valid at
+    (1 - TOSSED_AGAIN) of its level (docs/method.md §12).
+
+    Examples
+    --------
+    >>> coin_flips(1_000, 1_000)
+    1859
+    """
     low, high = 0, 2 * min(first, second) + 1
     while high - low > 1:
         middle = (low + high) // 2
@@ -25,8 +46,25 @@ def _excess(coins: int, first: int, second: int) -> bool:
 
 
 def looks_tossed(first: int, second: int, changes: int, level: float) -> bool:
-    """Return whether arms look like fair coins: how many there are of each, and how often a row's
-    arm is another than that of the row before. Fair coins look otherwise with probability ≤ level.
+    """Return whether the arms of rows look like fair coins.
+
+    Parameters
+    ----------
+    first, second : int
+        Rows of d1 and of d2.
+    changes : int
+        How many rows are of another arm than the row before.
+    level : float
+        The probability of a false alarm, in (0, 1).
+
+    Returns
+    -------
+    bool
+        Whether neither of these numbers is unlikely for fair coins.
+
+    Notes
+    -----
+    Fair coins look otherwise with probability at most `level`.
     """
     rows = first + second
     tails = upper_tail(

@@ -71,8 +71,21 @@ class _Grid:
 class ScoreTest:
     """Observed guesses, tested against any (ε, s); what does not depend on these is kept.
 
-    correct, wrong: guesses among `draws`; gamma: the share of the error probability that pays for
-    the interval of w, in (0, 1); terms: the most in a sum (fewer: quicker, and a larger p).
+    Parameters
+    ----------
+    correct, wrong : int
+        Guesses that were right, and that were not.
+    draws : int
+        All draws, those without a guess among them.
+    gamma : float
+        The share of the error probability that pays for the interval of w, in (0, 1).
+    terms : int
+        The most in a sum. Fewer are quicker, and make p larger.
+
+    Notes
+    -----
+    The null is c ≤ e^ε w + s. Source: Berger & Boos 1994, with the score statistic of
+    docs/method.md §2.
     """
 
     def __init__(
@@ -83,14 +96,43 @@ class ScoreTest:
         self._low, self._high = clopper_pearson_interval(wrong, draws, gamma)
 
     def score(self, epsilon: float, spared: float) -> float:
-        """Return z = (C - e^ε W - sN) / sd, which falls as ε or s rises."""
+        """Return z = (C - e^ε W - sN) / sd, which falls as ε or s rises.
+
+        Parameters
+        ----------
+        epsilon : float
+            ε, in nats, at least 0.
+        spared : float
+            s = hδ, in [0, 1).
+
+        Returns
+        -------
+        float
+            z.
+        """
         counts = np.array([self._correct]), np.array([self._wrong])
         return float(_score(*counts, self.draws, math.exp(epsilon), spared)[0])
 
     def p_value(self, epsilon: float, spared: float, enough: float = 1.0) -> float:
-        """Return γ + sup over w of Pr[score ≥ observed], c on the boundary; never below γ.
+        """Return the p-value of c ≤ e^ε w + s.
 
-        enough: a supremum above it is not sought further, since the claim stands anyway.
+        Parameters
+        ----------
+        epsilon : float
+            ε, in nats, at least 0.
+        spared : float
+            s = hδ, in [0, 1).
+        enough : float, default 1
+            A supremum above it is not sought further, since the claim stands anyway.
+
+        Returns
+        -------
+        float
+            γ + sup over w of Pr[score ≥ observed], c on the boundary; in [γ, 1], rounded up.
+
+        Notes
+        -----
+        Under the null Pr[p ≤ u] ≤ u for every u.
         """
         tail = self._tail(epsilon, spared)
         if tail is None:
