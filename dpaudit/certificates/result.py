@@ -28,7 +28,7 @@ class Verdict(Enum):
     NO_VIOLATION_FOUND : Verdict
         The draws do not refute the claim. Rarer events, other inputs or more draws still may.
     ERROR : Verdict
-        The audit did not come to an end that means anything. The message says why.
+        The audit could not be carried out, or its draws mean nothing; `AuditResult.error` says why.
 
     Notes
     -----
@@ -277,8 +277,8 @@ class Certificate:
     alpha_betting : float
         The share of betting.
     wealth : float
-        Against the claim and every smaller ε of the grid the largest wealth at a recorded look, and
-        of these the smallest. Betting refutes when it is at least 1 / alpha_betting.
+        The smallest, over the claimed ε and every smaller one of the grid, of the largest wealth at
+        a recorded look. Betting refutes when it is at least 1 / alpha_betting.
     epsilon_betting : float
         Lower bound for ε that betting gives, valid at 1 - alpha_betting at every moment.
     epsilon_lower : float
@@ -297,7 +297,7 @@ class Certificate:
     rounds : tuple of Round
         What the bettors believed, one entry for each time they learned.
     blocks : tuple of Block
-        All draws, in order.
+        The tallies of all draws, in order.
     guesses : tuple of int
         The rule of the exact test: a guess of d1 (1), of d2 (-1), or none (0), by level.
     warnings : tuple of str
@@ -324,8 +324,8 @@ class Certificate:
 
     Notes
     -----
-    The bounds and the p-value follow from `blocks`, `rounds` and `guesses`; `dpaudit report`
-    computes them again (docs/method.md §2 to §4).
+    The bounds and the p-value follow from what is recorded here; `dpaudit report` computes them
+    again (docs/method.md §2 to §4).
     """
 
     pair: str

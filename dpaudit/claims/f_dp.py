@@ -44,7 +44,7 @@ class FunctionalDP(PrivacyClaim):
     -----
     The claim is about tests of d1 against d2, and of d2 against d1. A function is replaced by lines
     below it, so that a claim that holds is never refuted for it; the δ tested is larger by less
-    than 1 %. Of an f that is not its own inverse, only what holds in either direction is tested
+    than 1 %. Of an f that is not its own inverse, the larger δ of the two directions is tested
     (docs/method.md §6). Source: Dong, Roth & Su 2022, Def. 2.3.
 
     Examples

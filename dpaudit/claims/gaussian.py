@@ -33,7 +33,7 @@ class GaussianDP(PrivacyClaim):
     Parameters
     ----------
     mu : float
-        μ, the sensitivity in standard deviations of the noise. In (0, 10].
+        μ, in (0, 10]; for Gaussian noise, the sensitivity over the standard deviation.
 
     Raises
     ------
