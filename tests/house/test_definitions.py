@@ -110,10 +110,10 @@ def test_commands_know_a_new_definition(copy: Path, words: str, shown: str) -> N
 
 
 def test_files_and_results_know_a_new_definition(copy: Path) -> None:
-    shown = run(copy, "-m", "dpaudit", "run", "audits.yaml", "--json", "kept.json")
+    shown = run(copy, "-m", "dpaudit", "run", "audits.yaml", "-v", "--json", "kept.json")
     assert "0.5-KL DP" in shown
     assert "0.1-KL DP" in shown
-    assert "0.5-KL DP" in run(copy, "-m", "dpaudit", "report", "kept.json", "--quiet")
+    assert "0.5-KL DP" in run(copy, "-m", "dpaudit", "report", "kept.json", "-v")
     schema = json.loads(run(copy, "-m", "dpaudit", "schema"))
     claim = schema["$defs"]["AuditSettings"]["properties"]["claim"]["properties"]
     assert claim["kappa"]["description"] == "The κ of a KL claim."
