@@ -19,10 +19,10 @@ from numpy.typing import NDArray
 import dpaudit
 from dpaudit.attacks.additive import additive
 from dpaudit.attacks.atoms import atoms
-from dpaudit.attacks.innovations import innovations
 from dpaudit.attacks.linear.logistic import logistic
 from dpaudit.attacks.linear.mean_differences import mean_differences
 from dpaudit.attacks.one_dimensional import one_dimensional
+from dpaudit.attacks.sequential import innovations
 from dpaudit.attacks.single_columns import single_columns
 from dpaudit.levels.candidate import Attack
 

@@ -19,7 +19,7 @@ from dpaudit.errors import DatasetError, MechanismError, TargetError
 from dpaudit.outcomes import Raised
 from dpaudit.processes.child import GLANCE, Child, Ended, TimedOut
 from dpaudit.processes.origin import post_processed
-from dpaudit.processes.succession import Succession
+from dpaudit.processes.restarting import Succession
 from dpaudit.processes.watching import ELSEWHERE, Watch
 from dpaudit.targets.construction import imported_function
 from dpaudit.targets.target import CommandTarget

@@ -25,7 +25,7 @@ from dpaudit.processes import worker
 from dpaudit.processes.child import GLANCE, Child, Ended, TimedOut
 from dpaudit.processes.exchange import array, parsed, pickled, request
 from dpaudit.processes.interpreter import check_python
-from dpaudit.processes.succession import Succession
+from dpaudit.processes.restarting import Succession
 from dpaudit.processes.watching import ELSEWHERE, Watch
 from dpaudit.targets.construction import needs_init
 from dpaudit.targets.missing import is_missing, lacks, not_found

@@ -14,11 +14,11 @@ from numpy.typing import NDArray
 from dpaudit.attacks.additive import additive
 from dpaudit.attacks.atoms import AtomCounts, atoms, count_atoms
 from dpaudit.attacks.bits import bits
-from dpaudit.attacks.exchangeable import exchangeable
-from dpaudit.attacks.innovations import innovations
 from dpaudit.attacks.linear.logistic import logistic
 from dpaudit.attacks.linear.mean_differences import mean_differences
 from dpaudit.attacks.one_dimensional import one_dimensional
+from dpaudit.attacks.repeated_runs import exchangeable
+from dpaudit.attacks.sequential import innovations
 from dpaudit.attacks.single_columns import single_columns
 from dpaudit.attacks.timing import elapsed
 from dpaudit.claims import PrivacyClaim, ProfilePoint
@@ -228,7 +228,7 @@ def _why_no_trees(
     selection: SelectionDraws, aim: Aim, candidates: list[Candidate], *, thorough: bool
 ) -> str | None:
     """Return why trees, which cost most, cannot win or are not needed; None when they may win."""
-    from dpaudit.attacks.interplay import has_interplay
+    from dpaudit.attacks.column_pairs import has_interplay
     from dpaudit.attacks.trees import is_installed
 
     columns = len(selection.outcomes.columns)

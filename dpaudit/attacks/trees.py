@@ -1,7 +1,7 @@
 """Gradient-boosted trees, for what columns tell only together: scikit-learn's histogram version.
 
 They start from what the cheaper scores make of an outcome, and are tried only when these leave
-something to be found (`interplay.py`), since importing scikit-learn alone takes a second.
+something to be found (`column_pairs.py`), since importing scikit-learn alone takes a second.
 """
 
 from __future__ import annotations

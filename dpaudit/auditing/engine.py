@@ -14,9 +14,9 @@ import numpy as np
 from dpaudit.auditing.checks import DrawAfresh
 from dpaudit.auditing.failures import doubtful_inputs
 from dpaudit.auditing.journal.interface import Journal, NoJournal
-from dpaudit.auditing.moment import Moment
 from dpaudit.auditing.options import MINIMUM_SAMPLES
 from dpaudit.auditing.pair_audit import PROBING, PairAudit
+from dpaudit.auditing.pair_progress import PairProgress
 from dpaudit.auditing.schedule import Plan, late_words, limits_for
 from dpaudit.auditing.spec import AuditSpec
 from dpaudit.auditing.stated_laws import exact_certificates
@@ -248,7 +248,7 @@ class _Run:
             self.notices = (late_words(self._spec.time, rate, pairs, takes),)
             _log.warning("%s: %s", self._spec.name, self.notices[0])
 
-    def _notify(self, number: int, start: float, moment: Moment) -> None:
+    def _notify(self, number: int, start: float, moment: PairProgress) -> None:
         self._journal.sees(moment)
         if self._on_progress is None:
             return

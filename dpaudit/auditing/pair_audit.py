@@ -12,8 +12,8 @@ from dpaudit.attacks.bits import has_fractions
 from dpaudit.attacks.selection import Aim, accuse, attacks_for, has_atoms, learn, most_telling
 from dpaudit.auditing.checks import DrawAfresh, DrawChecks
 from dpaudit.auditing.failures import first_failures
-from dpaudit.auditing.moment import Moment
 from dpaudit.auditing.options import MINIMUM_SAMPLES
+from dpaudit.auditing.pair_progress import PairProgress
 from dpaudit.auditing.schedule import (
     Plan,
     confirmation_size,
@@ -66,7 +66,7 @@ class PairAudit:
         number: int,
         plan: Plan,
         draws: Draws,
-        notify: Callable[[Moment], None],
+        notify: Callable[[PairProgress], None],
         users: tuple[Attack, ...] = (),
         afresh: DrawAfresh | None = None,
     ) -> None:
@@ -286,7 +286,7 @@ class PairAudit:
         self._spent += tally.draws
         if self._refuted_after is None and self._wealth.refuted:
             self._refuted_after = self._spent
-        moment = Moment(
+        moment = PairProgress(
             draws=self._spent,
             budget=self._plan.budget,
             wealth=math.exp(min(self._wealth.log_largest, 700.0)),

@@ -7,7 +7,6 @@ import math
 import numpy as np
 import pytest
 
-from dpaudit.attacks.innovations import _decorrelated
 from dpaudit.attacks.linear.features import (
     Above,
     Category,
@@ -18,6 +17,7 @@ from dpaudit.attacks.linear.features import (
     with_sides,
 )
 from dpaudit.attacks.linear.products import gram, solved, summed, times
+from dpaudit.attacks.sequential import _decorrelated
 from dpaudit.levels.scores import most, shares
 from dpaudit.outcomes import from_raw
 

@@ -15,15 +15,15 @@ import pytest
 from numpy.typing import NDArray
 
 import dpaudit
-from dpaudit.attacks import interplay
+from dpaudit.attacks import column_pairs as interplay
 from dpaudit.attacks.additive import additive
-from dpaudit.attacks.innovations import NAME as NEWS
-from dpaudit.attacks.innovations import _steps, innovations
 from dpaudit.attacks.linear.logistic import NAME as LOGISTIC
 from dpaudit.attacks.linear.logistic import _cross_fitted, _fit, logistic
 from dpaudit.attacks.linear.mean_differences import mean_differences
 from dpaudit.attacks.linear.weighted import filled
 from dpaudit.attacks.selection import Aim, learn
+from dpaudit.attacks.sequential import NAME as NEWS
+from dpaudit.attacks.sequential import _steps, innovations
 from dpaudit.attacks.trees import NAME as TREES
 from dpaudit.attacks.trees import trees
 from dpaudit.claims import ProfilePoint

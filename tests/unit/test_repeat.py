@@ -13,7 +13,7 @@ import dpaudit
 from dpaudit.adapters.loading import load_mechanism
 from dpaudit.adapters.repetition import Repetition
 from dpaudit.attacks.additive import additive
-from dpaudit.attacks.exchangeable import exchangeable
+from dpaudit.attacks.repeated_runs import exchangeable
 from dpaudit.auditing.recheck.record import recheck
 from dpaudit.certificates.result import AuditResult, Repeated, Verdict
 from dpaudit.claims import compose

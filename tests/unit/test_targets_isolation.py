@@ -163,7 +163,7 @@ def test_what_crashes_every_time_ends_with_an_error(
     how: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # A command crashes all fifty times.
-    monkeypatch.setattr("dpaudit.processes.succession.HOPELESS", 10)
+    monkeypatch.setattr("dpaudit.processes.restarting.HOPELESS", 10)
     with (
         isolated("always", params={"how": how}) as mechanism,
         pytest.raises(MechanismError, match=r" 10 times in a row .* a crash .*an audit needs"),

@@ -18,7 +18,7 @@ from typing import Any
 from dpaudit.auditing.journal.chunks import arrays_of, coded, drawn_of, words_of
 from dpaudit.auditing.journal.history import BEGUN, CLOSED, MARKS, SESSION, History
 from dpaudit.auditing.journal.records import Content, Record, Records
-from dpaudit.auditing.moment import Moment
+from dpaudit.auditing.pair_progress import PairProgress
 from dpaudit.auditing.spec import AuditSpec
 from dpaudit.errors import JournalError
 from dpaudit.sampling.chunks import Chunk, Drawn, Probe, ToCount
@@ -50,7 +50,7 @@ class FileJournal:
         self._past = records.read()
         self._at = 0.0
         self._said: list[float] = []
-        self._moment: Moment | None = None
+        self._moment: PairProgress | None = None
         self._unwritten: list[_Entry] = []
         self._written = time.monotonic()
         self._due: deque[float] = deque()
@@ -96,7 +96,7 @@ class FileJournal:
     def recording(self, draws: Draws) -> Draws:
         return partial(self._drawn, draws)
 
-    def sees(self, moment: Moment) -> None:
+    def sees(self, moment: PairProgress) -> None:
         self._moment = moment
 
     def ends(self) -> None:
@@ -226,7 +226,7 @@ class _Entry:
     drawn: Drawn | None
     at: float
     said: list[float]
-    moment: Moment | None
+    moment: PairProgress | None
 
 
 def _content(entry: _Entry) -> Content:
@@ -241,7 +241,7 @@ def _content(entry: _Entry) -> Content:
     return {**named, **words_of(entry.drawn), **words}, arrays_of(entry.drawn)
 
 
-def _state(moment: Moment | None) -> dict[str, Any] | None:
+def _state(moment: PairProgress | None) -> dict[str, Any] | None:
     """Return how the bettors stand."""
     if moment is None:
         return None

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from typing import Protocol
 
-from dpaudit.auditing.moment import Moment
+from dpaudit.auditing.pair_progress import PairProgress
 from dpaudit.auditing.spec import AuditSpec
 from dpaudit.sampling.executors import Draws
 
@@ -37,7 +37,7 @@ class Journal(Protocol):
         """Return what draws as `draws` does, and records it."""
         ...
 
-    def sees(self, moment: Moment) -> None:
+    def sees(self, moment: PairProgress) -> None:
         """Take notice of how far a pair is."""
         ...
 
@@ -65,7 +65,7 @@ class NoJournal:
     def recording(self, draws: Draws) -> Draws:
         return draws
 
-    def sees(self, moment: Moment) -> None:
+    def sees(self, moment: PairProgress) -> None:
         """Nobody goes on from here."""
 
     def ends(self) -> None:

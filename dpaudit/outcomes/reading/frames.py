@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from dpaudit.outcomes.paths import Path
+from dpaudit.outcomes.reading.containers import key_word_at, read_keys
 from dpaudit.outcomes.reading.reader import Reader, Rows, Values
-from dpaudit.outcomes.reading.wholes import key_word_at, read_keys
 from dpaudit.outcomes.scalars import of_labels
 
 

@@ -13,15 +13,15 @@ from dpaudit.errors import MechanismError
 from dpaudit.outcomes.columns import RAISED, Raised
 from dpaudit.outcomes.long_table import at
 from dpaudit.outcomes.paths import Path
-from dpaudit.outcomes.reading.frames import read_frames, read_series
-from dpaudit.outcomes.reading.reader import Read, Reader, Rows, Values
-from dpaudit.outcomes.reading.wholes import (
+from dpaudit.outcomes.reading.containers import (
     read_arrays,
     read_dicts,
     read_lists,
     read_records,
     read_sets,
 )
+from dpaudit.outcomes.reading.frames import read_frames, read_series
+from dpaudit.outcomes.reading.reader import Read, Reader, Rows, Values
 from dpaudit.outcomes.scalars import (
     LARGEST_EXACT,
     LONG,

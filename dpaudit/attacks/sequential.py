@@ -1,4 +1,5 @@
-"""The additive attack on coordinates that hang together: each less what those before it foretell.
+"""The additive attack on coordinates that depend on each other: each less what those before it
+predict.
 
 Optimal where every release adds independent noise to the ones before it: prefix sums, counters,
 random walks; and for Gaussian noise of any covariance.

@@ -11,7 +11,7 @@ from dpaudit.claims import ProfilePoint
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Moment:
+class PairProgress:
     """How far a pair is, after a block.
 
     draws of budget.  wealth, epsilon_lower: as they stand.  point: what is bet against.
