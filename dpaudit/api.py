@@ -332,7 +332,7 @@ def _target(
     if said["isolate"] or said["python"] is not None:
         return IsolatedTarget(target=target, python=said["python"], limits=limits)
     if limits != Limits():
-        raise UsageError("timeout and memory_limit are for a process of its own; add isolate=True")
+        raise UsageError("timeout and memory_limit need a separate process; add isolate=True")
     return target
 
 
@@ -342,11 +342,11 @@ def _command(
     if not words or not all(isinstance(word, str) for word in words):
         raise UsageError(f"mechanism={words!r} must be the words of a command line")
     if params or said["post_process"] is not None:
-        raise UsageError("a program takes no params and no post_process; let it do both")
+        raise UsageError("a program takes no params and no post_process; do both in the program")
     for key in ("data_arg", "rng_arg"):
         if said[key] is not None:
             raise UsageError(
-                f"a program takes no {key}: the protocol says what it gets; leave it out"
+                f"a program takes no {key}: the protocol defines its input; leave it out"
             )
     batch_arg = said["batch_arg"]
     if batch_arg not in (None, "none", "size"):

@@ -113,7 +113,7 @@ def _without_colon(path: str) -> str:
         return f"target {path!r} names a file only; add the function: {path}:NAME"
     if Path(path).is_file():
         return (
-            f"target {path!r} is a file, neither of Python nor of YAML; a mechanism is named "
+            f"target {path!r} is neither a Python nor a YAML file; a mechanism is named "
             "package.module:function or path/to/file.py:function, and a file of audits ends in "
             ".yaml"
         )

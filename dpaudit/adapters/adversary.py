@@ -52,7 +52,7 @@ ADVERSARY = Role("adversary", _is_guess, "1 (d1), 2 (d2) or None (neither)", tos
 DISTINGUISHER = Role(
     "distinguisher",
     _is_score,
-    "a number, the larger the more evidence for d1, a word or None",
+    "a number (larger means more evidence for d1), a text or None",
 )
 
 
@@ -88,8 +88,8 @@ class Attacked(Wrapping):
         for one, answer in zip(again, answers, strict=False):
             if not isinstance(one, Raised) and not _is_same(self._answer(one), answer):
                 raise MechanismError(
-                    f"the {self.role.key} {self.adversary_name} answers {answer!r} to an output, "
-                    "and something else when it is asked again; its answer must depend on the "
+                    f"the {self.role.key} {self.adversary_name} first answers {answer!r} to an "
+                    "output, then another value to the same output; its answer must depend on the "
                     "output alone"
                 )
         return answers
@@ -100,7 +100,7 @@ class Attacked(Wrapping):
         except FAILURES as error:
             raise MechanismError(
                 f"the {self.role.key} {self.adversary_name} raised {type(error).__name__}: "
-                f"{' '.join(str(error).split())[:200]}; let it answer None where it does not know"
+                f"{' '.join(str(error).split())[:200]}; return None where it does not know"
             ) from error
         if self.role.accepts(answer):
             return answer

@@ -248,8 +248,8 @@ def _as_batch(outputs: Any, name: str, batch: str, size: int) -> list[Any] | NDA
 def batch_failed(name: str, batch: str, size: int, what: str) -> MechanismError:
     """Return the error of a batch that failed as a whole. what: it did, a verb first."""
     return MechanismError(
-        f"{name} {what} for a batch of {batch}={size}, so the outcome of a single draw cannot be "
-        f"told; with --batch-arg {NONE} it is called once a draw, and that is then an outcome"
+        f"{name} {what} for a batch of {batch}={size}, which hides the outcome of each draw; with "
+        f"--batch-arg {NONE}, dpaudit calls it once for each draw, and this counts as an outcome"
     )
 
 
@@ -257,8 +257,8 @@ def batch_wrong(name: str, batch: str, size: int, got: str) -> MechanismError:
     """Return the error of a batch of another size."""
     wanted = counted(size, "output")
     return MechanismError(
-        f"{name} returned {got} for {batch}={size}, which asks for {wanted} at once; "
-        f"return that many, or give --batch-arg {NONE} if {batch!r} means something else"
+        f"{name} returned {got} for {batch}={size} and was asked for {wanted}; return that many, "
+        f"or give --batch-arg {NONE} if {batch!r} means something else"
     )
 
 

@@ -99,7 +99,7 @@ class Program:
         self._has_answered = False
 
     def _greeted(self, doubts: str) -> Hello:
-        wanted = f"its first line must be {_GREETS}, written out at once (flushed)"
+        wanted = f"its first line must be {_GREETS}, and flushed at once"
         left = _Clock(_GREETING).left
         line: bytes | None = None
         try:
@@ -208,8 +208,8 @@ class Program:
     def _too_much(self) -> MechanismError:
         self.child.kill()
         return MechanismError(
-            f"the program {self._name} wrote more than it was asked for; each request wants as "
-            "many outcomes as its size, once it is read"
+            f"the program {self._name} wrote more than dpaudit requested; read each request "
+            "first, then write as many outcomes as its size"
         )
 
 
@@ -289,8 +289,8 @@ def _same_again(target: CommandTarget, hello: Hello) -> Program:
     if program.hello != hello:
         program.child.kill()
         raise TargetError(
-            f"the program {target.name} began with another line than the first time, "
-            f"{_said(program.hello)} and not {_said(hello)}"
+            f"the program {target.name} began with {_said(program.hello)}, but the first time "
+            f"with {_said(hello)}; begin with the same line each time"
         )
     return program
 

@@ -87,8 +87,8 @@ class Worker:
             reply, _ = self._ask("set_up", **arguments)
         except Ended as end:
             raise TargetError(
-                f"{target.name} cannot be set up in a process of its own, which ended: {end}"
-                f"{target.limits.doubts()}"
+                f"{target.name} cannot be set up in a separate process, which ended: "
+                f"{end}{target.limits.doubts()}"
             ) from None
         except MechanismError as error:
             self._check_found(str(error), target)
@@ -134,7 +134,7 @@ class Worker:
         done, used = self._layout.counters
         done = 0 if done == worker.NOT_BEGUN else done
         if done > most or used > worker.HEAP:
-            raise MechanismError(f"{self._name} wrote into memory that is not its own")
+            raise MechanismError(f"{self._name} wrote into memory that belongs to dpaudit")
         kinds = np.frombuffer(self._layout.kinds, np.uint8, done)
         floats: NDArray[np.float64] = np.asarray(self._layout.floats)[:done]
         if (kinds == worker.FLOAT).all():
@@ -202,7 +202,9 @@ class Worker:
             size = int(reply["bytes"])
         except (ValueError, LookupError, TypeError) as error:
             self.child.kill()
-            raise MechanismError(f"the process of {self._name} replied nonsense: {error}") from None
+            raise MechanismError(
+                f"the process of {self._name} sent an invalid reply: {error}"
+            ) from None
         data = self.child.wait(partial(self.child.taken, size), left, glance)
         if "refused" in reply:
             raise MechanismError(reply["refused"])
@@ -222,7 +224,7 @@ class Isolated:
     def __init__(self, target: IsolatedTarget) -> None:
         if os.environ.get(_INSIDE):
             raise UsageError(
-                "a process that draws was asked to start another audit; put the call of "
+                "a drawing process was asked to start another audit; put the call of "
                 "dpaudit.audit under `if __name__ == '__main__':`"
             )
         self.name = target.name

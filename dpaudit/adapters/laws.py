@@ -72,8 +72,8 @@ def weighted(target: AnyTarget, dataset: Any, label: str) -> Weighted:
         return _product([weighted(target.target, dataset, label)] * target.times, target.name)
     if isinstance(target, IsolatedTarget | CommandTarget):
         raise TargetError(
-            f"{target.name} draws in another process, and an exact audit reads a pmf in this one; "
-            "leave out exact, or what starts the process"
+            f"{target.name} runs in another process, and an exact audit reads the pmf in this "
+            "one; leave out exact, or the option that starts the process"
         )
     function, post_process = functions(target)
     return _processed(_stated(function, target, dataset, label), post_process)
@@ -83,8 +83,8 @@ def _product(laws: list[Weighted], name: str) -> Weighted:
     size = math.prod(map(len, laws))
     if size > MOST_OUTCOMES:
         raise TargetError(
-            f"{name} has {size:,} outcomes, more than the {MOST_OUTCOMES:,} that an exact audit "
-            "goes through; compose fewer, or audit it by sampling"
+            f"{name} has {size:,} outcomes; an exact audit takes at most {MOST_OUTCOMES:,}; "
+            "compose fewer mechanisms, or audit without exact"
         )
     return [
         (together(outcomes), math.prod(weights))
@@ -122,7 +122,7 @@ def _pmf(function: Function, name: str) -> Function:
             found: Function = pmf
             return found
     raise TargetError(
-        f"{name} has no pmf, so its exact law is not known; give it an attribute or method "
+        f"{name} has no pmf, so its exact distribution is unknown; give it an attribute or method "
         "pmf(dataset, **params) that returns {outcome: probability}, or leave out exact"
     )
 
@@ -135,8 +135,8 @@ def _checked(law: Any, name: str) -> Weighted:
         )
     if len(law) > MOST_OUTCOMES:
         raise TargetError(
-            f"{name} has {len(law):,} outcomes, more than the {MOST_OUTCOMES:,} that an exact "
-            "audit goes through; audit the mechanism by sampling"
+            f"{name} has {len(law):,} outcomes; an exact audit takes at most {MOST_OUTCOMES:,}; "
+            "audit the mechanism without exact"
         )
     weights = [(outcome, _probability(outcome, one, name)) for outcome, one in law.items()]
     total = math.fsum(weight for _, weight in weights)

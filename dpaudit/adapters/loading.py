@@ -51,7 +51,7 @@ def _composition(target: ComposedTarget) -> Mechanism:
 
 def _process(target: IsolatedTarget | CommandTarget) -> Mechanism:
     if not hasattr(os, "fork"):
-        raise TargetError(f"{target.name}: a process of its own needs Linux or macOS")
+        raise TargetError(f"{target.name}: a separate process (isolate) needs Linux or macOS")
     # Most audits do without.
     from dpaudit.adapters.command import Command
     from dpaudit.adapters.isolation import Isolated

@@ -31,15 +31,15 @@ def check_timeable(mechanism: Mechanism) -> None:
             check_timeable(one)
         case Batches(name=name, batch=batch):
             raise UsageError(
-                f"timing: {name} makes many draws in one call ({batch}), which says nothing of the "
-                "time of each; with --batch-arg none (YAML: batch_arg: none) it is called for one "
-                "at a time"
+                f"timing: {name} makes many draws in one call ({batch}), so the time of one draw "
+                "is unknown; give --batch-arg none (YAML: batch_arg: none) to call it once for "
+                "each draw"
             )
         case _:
             raise UsageError(
-                f"timing: {mechanism.name} is not called in this process, or only its adversary's "
-                "answers count, so that its calls cannot be timed; leave out timing, isolate, "
-                "python, command and adversary"
+                f"timing: dpaudit cannot time the calls of {mechanism.name}, which runs in "
+                "another process or is seen only through an adversary; leave out timing, or else "
+                "isolate, python, command and adversary"
             )
 
 
@@ -63,7 +63,7 @@ def sample_timed(
             outputs, elapsed = sample_timed(one, mechanism.inputs(inputs), rng)
             return mechanism.released(outputs), elapsed.reshape(-1, times).sum(axis=1)
     check_timeable(mechanism)
-    raise RuntimeError(f"{mechanism.name} cannot be timed after all")
+    raise RuntimeError(f"{mechanism.name} cannot be timed")
 
 
 def _sample_each(

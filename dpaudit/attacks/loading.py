@@ -92,7 +92,7 @@ def _fitting(attack: Any, name: str, source: Any = None) -> UsersAttack:
     try:
         inspect.signature(fit).bind(None)
     except TypeError as error:
-        raise UsageError(f"attacks: {name} must fit to one argument, but: {error}") from None
+        raise UsageError(f"attacks: {name}: fit must take one argument, but: {error}") from None
     except ValueError:
         pass  # a built-in that has no signature to look at
     return UsersAttack(name, attack, source)

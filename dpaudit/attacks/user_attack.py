@@ -135,9 +135,9 @@ class UsersScore:
         apart = self(some.take(half))
         if not np.allclose(together[half], apart, rtol=_SAME, atol=_SAME, equal_nan=True):
             raise AttackError(
-                f"the attack {self.name} gives an outcome another score when others stand beside "
-                "it; a score must depend on its outcome alone, so let fit find what is to be known "
-                "of all, such as means"
+                f"the attack {self.name} gives the same outcome another score among other "
+                "outcomes; a score must depend on its outcome alone, so compute means and the "
+                "like in fit"
             )
 
     def __reduce__(self) -> tuple[Any, ...]:

@@ -17,8 +17,8 @@ from dpaudit.stats.one_run import Guesses
 
 _PAIR = "each canary in or out, by its own fair coin"
 _ONE_POINT = (
-    "a claim that is a whole curve is tested at one point of it, since one run leaves no draws to "
-    "choose a better one from"
+    "this claim is a curve, and only one point of it is tested: one run leaves no draws to choose "
+    "a better point with"
 )
 
 
@@ -76,8 +76,7 @@ def _check_counts(seen: Guesses) -> None:
     if seen.guesses > one_run.MOST_GUESSES:
         raise UsageError(
             f"{_about(seen.guesses)} guesses are more than can be counted exactly; give at most "
-            f"{one_run.MOST_GUESSES:,}, those about canaries that were chosen without looking at "
-            "the guesses"
+            f"{one_run.MOST_GUESSES:,}, and choose their canaries without looking at the guesses"
         )
     if seen.canaries > one_run.MOST_CANARIES:
         raise UsageError(
@@ -93,8 +92,10 @@ def _about(count: int) -> str:
 def _check_claim(claim: PrivacyClaim) -> None:
     if claim.counts_single_outputs:
         raise UsageError(
-            "guesses say nothing of single outputs, which the probabilistic definition is about; "
-            "claim the approximate one, which it implies"
+            "guesses say nothing about single outputs, but the probabilistic definition is about "
+            "these; claim the approximate definition, which it implies"
         )
     if claim.adversary is not None:
-        raise UsageError("guesses are the adversary's answers already; claim without adversary")
+        raise UsageError(
+            "guesses are already the adversary's answers; leave adversary out of the claim"
+        )

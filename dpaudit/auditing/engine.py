@@ -52,14 +52,14 @@ _PROBE = 32
 _NAMED = 3
 
 _TIMED = (
-    "elapsed times were looked at, which depend on the machine and on whatever else it does: no "
-    "seed repeats them, and nothing else that runs may favour an input (calls take turns at random)"
+    "the audit used elapsed times. They depend on the machine and its load: no seed repeats them, "
+    "and the verdict assumes that other programs favour neither input (calls alternate at random)"
 )
 
 _UNREPEATABLE = (
-    "equal seeds do not give equal outcomes: the mechanism draws from a source that no seed "
-    "reaches (the operating system or a native library), or keeps state between calls; another "
-    "run will differ"
+    "equal seeds do not give equal outcomes: the mechanism uses randomness that no seed controls "
+    "(from the operating system or a native library), or keeps state between calls; another run "
+    "will differ"
 )
 
 _log = logging.getLogger(__name__)
@@ -283,8 +283,8 @@ def _kept(before: State, sampler: Sampler) -> list[str]:
         return []
     listed = ", ".join(names[:_NAMED]) + (", …" if len(names) > _NAMED else "")
     return [
-        f"the mechanism keeps state between calls ({listed} changed while it was called); if its "
-        "outputs depend on that state they are not independent, and this verdict proves nothing"
+        f"the mechanism keeps state between calls (calls changed {listed}); if its outputs depend "
+        "on that state, they are not independent, and this verdict proves nothing"
     ]
 
 

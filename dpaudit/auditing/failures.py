@@ -20,7 +20,7 @@ def doubtful_inputs(pair: NeighbouringPair, certificate: Certificate) -> tuple[s
         if drawn and sum(count[arm] for count in counts) == drawn:
             found.append(
                 f"every draw of {name} ({drawn:,}) raised an exception: is {short(dataset)}, of "
-                f"type {type(dataset).__name__}, the input that is meant?"
+                f"type {type(dataset).__name__}, the right input?"
             )
     return tuple(found)
 

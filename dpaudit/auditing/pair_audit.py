@@ -52,8 +52,8 @@ LEARNING, CERTIFYING, CONFIRMING, PROBING, AFRESH = range(5)
 # So many draws that are all exceptions end an audit while it still learns.
 _HOPELESS = 500
 CONTINUOUS = (
-    "outputs hardly ever repeat, so single outputs cannot be counted: tested is the approximate "
-    "definition, which the probabilistic one implies"
+    "outputs hardly ever repeat, so single outputs cannot be counted: the audit tests the "
+    "approximate definition, which the probabilistic one implies"
 )
 
 
@@ -308,8 +308,8 @@ class PairAudit:
         if drawn >= min(_HOPELESS, self._plan.freeze_at):
             first = next(iter(self._failures.first.values())).words
             raise MechanismError(
-                f"every draw of both inputs raised an exception, {drawn} in all, the first one "
-                f"{first}; an audit needs outputs"
+                f"all {drawn} draws of both inputs raised an exception, the first one {first}; an "
+                "audit needs outputs"
             )
 
     def _evidence(self, stage: FixedStage, measure: Measure, total: Counted) -> Evidence:

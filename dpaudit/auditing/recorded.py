@@ -67,13 +67,13 @@ _IMPLAUSIBLE = 1e-6
 # From this ratio of the numbers of draws on, the textbook bound may gain more by using all draws of
 # the more frequent input than it loses by being the weaker one.
 _UNEVEN = 2.0
-_FIXED_ARMS = "sample sizes were fixed, not randomised: {how} (docs/method.md §12)"
-_THINNED = "certified on a random part of the draws, as many of each as fair coins asked for"
-_PAIRED = "certified by a Clopper–Pearson bound for each input by itself"
-_ONLY_DRAWN = "dpaudit run --floating-point looks at them"
+_FIXED_ARMS = "the sample sizes were fixed, not random: {how} (docs/method.md §12)"
+_THINNED = "certified on a random part of the draws, with as many of each input as fair coins chose"
+_PAIRED = "certified by a separate Clopper–Pearson bound for each input"
+_ONLY_DRAWN = "dpaudit run --floating-point searches them"
 _NO_COINS = (
-    "the arms do not look like tosses of a fair coin ({d1} of d1, {d2} of d2, {changes} changes "
-    "from one to the next), so they are taken as fixed"
+    "the inputs of the rows do not look like tosses of a fair coin ({d1} of d1, {d2} of d2, "
+    "{changes} changes from one to the next), so the audit treats them as fixed"
 )
 
 
@@ -111,8 +111,8 @@ class RecordedAudit:
         OPTIONS["seed"].verify(self.seed)
         if self.claim.adversary is not None:
             raise UsageError(
-                "recorded outputs are audited as they are, without an adversary; record its "
-                "answers (1, 2 or None) as the outputs"
+                "recorded outputs are audited without an adversary; record its answers (1, 2 or "
+                "None) as the outputs"
             )
         if len(self.is_d1) < MINIMUM_SAMPLES:
             raise UsageError(
@@ -150,8 +150,8 @@ def recorded_audit(outcomes_d1: Raw, outcomes_d2: Raw, **given: Any) -> Recorded
     tables = [_read(raw, arm) for raw, arm in ((outcomes_d1, "d1"), (outcomes_d2, "d2"))]
     if _are_copies(*tables):
         raise UsageError(
-            f"the draws of d1 and of d2 are the same, one after the other ({given['pair']}), which "
-            "draws of two inputs never are; give a recording of each"
+            f"the recordings of d1 and d2 are identical ({given['pair']}), which never happens "
+            "with two separate recordings; give one recording of each input"
         )
     is_d1 = np.repeat([True, False], [table.size for table in tables])
     # Two samples do not say in what order coins picked them: in any.

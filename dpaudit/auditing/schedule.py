@@ -189,8 +189,8 @@ def late_words(seconds: float, rate: float, pairs: int, takes: float) -> str:
     """Return that the time given is not enough, and how long the fewest draws take."""
     each = "an audit needs" if pairs == 1 else f"each of {pairs} pairs needs"
     return (
-        f"{_short(seconds)} s allow some {_short(rate * seconds)} draws at {_short(rate)} a "
-        f"second, and {each} {MINIMUM_SAMPLES:,}: this will take about {_short(takes)} s"
+        f"{_short(seconds)} s allow about {_short(rate * seconds)} draws at {_short(rate)} per "
+        f"second, but {each} {MINIMUM_SAMPLES:,}: this will take about {_short(takes)} s"
     )
 
 

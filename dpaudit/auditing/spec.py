@@ -72,7 +72,7 @@ class AuditSpec:
         check_executor(self.executor, self.workers)
         if self.resume and self.journal is None:
             journal = Name("journal")
-            why = " needs the journal to go on with; give "
+            why = " needs the journal to continue from; give "
             raise UsageError(Name("resume"), why, journal, " DIR as well")
         self._check_attacks()
 
@@ -82,8 +82,8 @@ class AuditSpec:
         for name in ("floating_point", "timing", "attacks"):
             if self.exact and getattr(self, name):
                 exact = Name("exact")
-                why = " makes none; give one of them"
-                raise UsageError(Name(name), " looks at draws, and ", exact, why)
+                why = " makes no draws; give one of them"
+                raise UsageError(Name(name), " needs draws, and ", exact, why)
         try:
             compose([self.claim] * self.runs)
         except ClaimError as error:
@@ -103,7 +103,7 @@ class AuditSpec:
                 Name("distinguisher"),
                 " and ",
                 other,
-                ": a distinguisher leaves nothing of outputs but scores, and ",
+                ": a distinguisher reduces outputs to scores, and ",
                 other,
                 " is about outputs; give one of them",
             )

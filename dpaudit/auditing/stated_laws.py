@@ -69,8 +69,9 @@ def _answers(spec: AuditSpec) -> Callable[[list[Any]], list[Any]] | None:
     claim = spec.tested
     if claim.adversary is None and claim.limits_adversaries:
         raise UsageError(
-            "exact says nothing of a computational claim without an adversary, since exact laws "
-            "are what an unlimited one sees; give adversary, or leave out exact"
+            "exact cannot test a computational claim without an adversary: it assumes an "
+            "unlimited adversary, and the claim is about limited ones; give adversary, or leave "
+            "out exact"
         )
     if claim.adversary is None:
         return None

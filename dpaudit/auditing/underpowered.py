@@ -24,7 +24,7 @@ def foreseen(spec: AuditSpec) -> str | None:
     """
     if not all(map(_are_the_same, spec.pairs)):
         return None if spec.exact or spec.time is not None else too_few(spec, spec.samples)
-    return "d1 and d2 are equal, so that nothing can tell them apart; give two neighbouring inputs"
+    return "d1 and d2 are equal, so nothing can tell them apart; give two neighbouring inputs"
 
 
 def _are_the_same(pair: NeighbouringPair) -> bool:
@@ -53,7 +53,7 @@ def kept_too_few(certificate: Certificate) -> str | None:
     if certificate.refuted or fixed.draws >= draws_to_refute(*_both(point), fixed.alpha):
         return None
     return (
-        f"the {fixed.draws:,} recorded draws that were kept for the exact test cannot refute "
+        f"the {fixed.draws:,} recorded outputs kept for the exact test cannot refute "
         f"{_words(point)} even if every one tells d1 and d2 apart; record more"
     )
 

@@ -16,8 +16,8 @@ from dpaudit.stats.finite import epsilon_interval
 from dpaudit.tally import RangeTally
 
 STOPPED = (
-    "range: no interval for ε, since the run stopped at the refutation, before its planned end; "
-    "full: true goes on to it"
+    "range: no interval for ε, because the run stopped at the refutation, before its planned end; "
+    "full: true continues to the end"
 )
 
 
@@ -61,7 +61,7 @@ class FiniteRange:
         tally: the draws kept for certification, of a run that reached its planned end.
         """
         if tally.undeclared is not None:
-            return f"range: no interval for ε, since {tally.undeclared} came up, which is not in it"
+            return f"range: no interval for ε, because {tally.undeclared} came up and is not in it"
         chosen: dict[int, int] = {}
         for row in np.argsort(-tally.atoms.counts.sum(axis=1), kind="stable").tolist():
             place = int(self.entry[row])
@@ -69,7 +69,7 @@ class FiniteRange:
                 chosen[place] = row
             elif tally.atoms.counts[row].any():
                 both = f"{self.words[chosen[place]]} and {self.words[row]}"
-                return f"range: no interval for ε, since {both} both came up, as one declared text"
+                return f"range: no interval for ε, because {both} came up as the same declared text"
         rows = [chosen[place] for place in sorted(chosen)]
         counts = [(int(d1), int(d2)) for d1, d2 in tally.atoms.counts[rows]]
         lower, upper = epsilon_interval(counts, alpha)

@@ -62,7 +62,7 @@ class ComputationalDP(PointClaim):
     adversary: Annotated[
         Adversary | str | None,
         Parameter(
-            "For a computational claim: a function from an output to 1, 2 or None.",
+            "The adversary of a computational claim: a function from an output to 1, 2 or None.",
             forms=("path",),
             metavar="PATH",
             is_telling=True,

@@ -70,7 +70,9 @@ class FunctionalDP(PrivacyClaim):
             is_telling=True,
         ),
     ]
-    name: Annotated[str, Parameter("How reports call f.", forms=("text",), has_flag=False)] = ""
+    name: Annotated[
+        str, Parameter("The name of f in reports.", forms=("text",), has_flag=False)
+    ] = ""
 
     def __post_init__(self) -> None:
         name = self.name or getattr(self.tradeoff, "__qualname__", "the given table")

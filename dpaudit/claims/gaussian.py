@@ -20,7 +20,7 @@ from dpaudit.claims.solving import largest_parameter
 _LARGEST_MU = 10.0
 _SIGMA = Instead(
     "sigma",
-    "In place of μ: noise of this σ, sensitivity 1.",
+    "In place of μ: Gaussian noise with this σ, at sensitivity 1.",
     "mu = 1/sigma",
     lambda sigma: 1 / checked_positive("sigma", sigma),
 )

@@ -52,7 +52,7 @@ def group(claim: PrivacyClaim, size: int) -> PrivacyClaim:
     implied = claim.for_group(int(size))
     if implied is None:
         raise ClaimError(
-            f"{claim.describe()} implies nothing simple for groups; claim approximate DP, or zCDP"
+            f"{claim.describe()} has no simple group bound; claim approximate DP, or zCDP"
         )
     return implied
 

@@ -114,11 +114,11 @@ def _notified(display: Display, requests: Requests) -> Callable[[Progress], None
 
 def _of_the_mechanism(error: BaseException) -> MechanismError:
     """Return the error of what ends a program, and came out of a mechanism."""
-    nobody = "; nobody pressed Ctrl-C" if isinstance(error, KeyboardInterrupt) else ""
+    source = " (this was not Ctrl-C)" if isinstance(error, KeyboardInterrupt) else ""
     return MechanismError(
-        f"the mechanism raised {words(error)}, which ends a program, as it is no Exception"
-        f"{nobody}; raise an Exception, which is an outcome, or give isolate: true (--isolate), "
-        "with which the end of its process is one"
+        f"the mechanism itself raised {words(error)}{source}, which is not an Exception and would "
+        "end the program; raise an Exception, which counts as an outcome, or give isolate: true "
+        "(--isolate): the end of the mechanism's process then counts as an outcome"
     )
 
 

@@ -1,4 +1,4 @@
-"""`dpaudit bound`: audit draws that were made elsewhere, or guesses about canaries."""
+"""`dpaudit bound`: audit recorded outputs, or guesses about canaries."""
 
 from __future__ import annotations
 
@@ -40,14 +40,15 @@ class _Bound(RepeatableCommand):
                 raise
             word = next(one for one in given if one.startswith(error.option_name))
             raise click.UsageError(
-                f"{word} is below 0; --guesses takes three numbers of at least 0, as in {_GUESSES}",
+                f"{word} is below 0; --guesses takes three numbers, each at least 0, as in "
+                f"{_GUESSES}",
                 ctx,
             ) from None
 
 
 @click.command(
     cls=_Bound,
-    short_help="Audit draws that were made elsewhere.",
+    short_help="Audit recorded outputs, or guesses about canaries.",
     epilog="""\b
 Examples:
   dpaudit bound d1.npy d2.npy --epsilon 1 --delta 1e-5
@@ -59,27 +60,28 @@ Examples:
     "--arm",
     section="What to audit",
     metavar="COLUMN",
-    help="One file holds the draws of both inputs; this column says which a row is of, 1 or 2, as "
-    "a fair coin picked it.",
+    help="One file holds the outputs of both inputs: this column says which input a row belongs "
+    "to, 1 or 2, chosen by a fair coin.",
 )
 @option(
     "--scores",
     section="What to audit",
     is_flag=True,
-    help="A row is the score of an attack: try only thresholds.",
+    help="Each row is the score of an attack: try only thresholds.",
 )
 @option(
     "--guesses",
     section="What to audit",
     is_flag=True,
-    help="Not draws, but one run with canaries: how many there were, how many were guessed to be "
-    "in or out, how many guesses were right; or a file with the columns included and guess.",
+    help="Audit one run with canaries, not recorded outputs. Give the numbers of canaries, of "
+    "guesses (in or out) and of correct guesses, or a file with the columns included and "
+    "guess.",
 )
 # What an adversary would answer to recorded outputs is not asked.
 @some_flags(
     *(one.name for one in owned("claim") if one.name != "adversary"),
     "confidence", "seed", "expect", "json", "report", "quiet", "verbose", "debug",
-    bound="How counts become a bound. Default: the more powerful of those that are valid.",
+    bound="The method that turns counts into a bound. Default: the most powerful valid one.",
 )  # fmt: skip
 @click.pass_context
 def bound(
@@ -96,9 +98,9 @@ def bound(
     verbose: int,
     **flags: Any,
 ) -> int:
-    """Audit recorded outputs: D1 and D2 hold those for two neighbouring inputs, one a row (.npy,
-    .csv, .tsv, .jsonl, .parquet). The seed splits them into draws to learn from and draws to
-    certify with.
+    """Audit recorded outputs. The files D1 and D2 hold the outputs of two neighbouring inputs, one
+    output per row (.npy, .csv, .tsv, .jsonl, .parquet). The seed splits them into rows to learn
+    from and rows to certify with.
     """
     stdout = ctx.with_resource(set_apart())
     settings = given_settings(ctx, flags)
@@ -149,7 +151,7 @@ def _of_draws(files: Sequence[str], arm: str | None, given: dict[str, Any]) -> A
 
 def _wrong_number(files: Sequence[str], arm: str | None) -> str:
     if arm is not None:
-        return f"--arm {arm} takes one file with the draws of both inputs, not {len(files)}"
+        return f"--arm {arm} takes one file with the outputs of both inputs, not {len(files)}"
     if len(files) == 1:
         return (
             f"two files are needed, the outputs of d1 and those of d2, as in {_EXAMPLE}; if "
@@ -185,14 +187,14 @@ def _guesses(files: Sequence[str]) -> Guesses:
     numbers = [word.replace("_", "").replace(",", "") for word in files]
     if len(files) != 3 or not all(word.isdecimal() for word in numbers):
         raise UsageError(
-            "--guesses takes three numbers, of canaries, of guesses and of right guesses, as in "
-            f"{_GUESSES}; or one file; not {' '.join(files)!r}"
+            "--guesses takes three numbers (canaries, guesses, correct guesses), as in "
+            f"{_GUESSES}, or one file; not {' '.join(files)!r}"
         )
     canaries, made, right = map(int, numbers)
     if canaries < 1 or not right <= made <= canaries:
         raise UsageError(
-            f"--guesses {' '.join(files)}: of {canaries:,} canaries {made:,} were guessed and "
-            f"{right:,} of these guesses right? Give canaries ≥ guesses ≥ right guesses"
+            f"--guesses {' '.join(files)}: {canaries:,} canaries, {made:,} guesses and {right:,} "
+            "correct guesses do not fit together; give canaries ≥ guesses ≥ correct guesses"
         )
     return Guesses(canaries, made, right)
 

@@ -15,9 +15,9 @@ from dpaudit.version import __version__
 
 COMMANDS = {
     "run": ("dpaudit.cli.run:run", "Audit a mechanism, or all audits of configuration files."),
-    "bound": ("dpaudit.cli.bound:bound", "Audit draws that were made elsewhere."),
+    "bound": ("dpaudit.cli.bound:bound", "Audit recorded outputs, or guesses about canaries."),
     "explain": ("dpaudit.cli.explain:explain", "Show what a privacy claim means."),
-    "report": ("dpaudit.cli.report:report", "Recheck and show the results of run --json."),
+    "report": ("dpaudit.cli.report:report", "Recheck and show results that run --json wrote."),
     "list": (
         "dpaudit.cli.list:list_",
         "List definitions, attacks, or the mechanisms of a package.",

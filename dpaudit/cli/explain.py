@@ -32,7 +32,7 @@ Command = Callable[..., Any]
 
 @click.group("explain", cls=SuggestingGroup, short_help="Show what a privacy claim means.")
 def explain() -> None:
-    """Show what a privacy claim means for somebody who attacks it. Nothing is audited."""
+    """Show what a privacy claim means for an attacker. Nothing is audited."""
 
 
 def _figure_option(command: Command) -> Command:
@@ -40,7 +40,7 @@ def _figure_option(command: Command) -> Command:
         "--figure",
         type=click.Path(path_type=Path),
         metavar="FILE",
-        help="Draw it too, as .png, .svg or .pdf (needs matplotlib).",
+        help="Also save a figure, as .png, .svg or .pdf (needs matplotlib).",
     )(command)
 
 
@@ -54,11 +54,11 @@ def _claim_options(command: Command) -> Command:
 
 @explain.command(short_help="What an attacker may believe after an output.")
 @option("--epsilon", type=float, multiple=True, required=True, help="An ε. Repeatable.")
-@option("--prior", type=float, help="How likely d1 was before, in [0, 1].")
+@option("--prior", type=float, help="The prior probability of d1, in [0, 1].")
 @_figure_option
 @debug_option
 def posterior(epsilon: tuple[float, ...], prior: float | None, figure: Path | None) -> None:
-    """Bound what an attacker may believe after seeing an output.
+    """Show what an attacker may believe at most after seeing an output.
 
     \b
     dpaudit explain posterior --epsilon 1.1 --prior 0.5
@@ -70,13 +70,13 @@ def posterior(epsilon: tuple[float, ...], prior: float | None, figure: Path | No
         write_bytes(figure, drawn(_posterior_picture(epsilon), kind))
 
 
-@explain.command("tradeoff", short_help="How often a test must miss, by its false alarms.")
+@explain.command("tradeoff", short_help="The least miss rate of a test, for each false-alarm rate.")
 @_claim_options
 @_figure_option
 @debug_option
 def tradeoff_(figure: Path | None, **given: Any) -> None:
-    """Bound how often a test of one input against the other must miss, by how often it may give a
-    false alarm: trade-off functions f(α).
+    """Show trade-off functions f(α): the least miss rate of a test between the two inputs, for
+    each false-alarm rate.
 
     \b
     dpaudit explain tradeoff --epsilon 1 --mu 1
@@ -87,7 +87,7 @@ def tradeoff_(figure: Path | None, **given: Any) -> None:
         [numbers.about(alpha), *(numbers.about(tradeoff(one, alpha), digits=4) for one in claims)]
         for alpha in _ALPHAS
     ]
-    click.echo("Misses, at least:\n" + "\n".join(columns([head, *rows])))
+    click.echo("Miss rate, at least:\n" + "\n".join(columns([head, *rows])))
     if figure is not None:
         write_bytes(figure, drawn(_tradeoff_picture(claims), kind))
 
@@ -129,7 +129,7 @@ def _claims(**given: Any) -> list[PrivacyClaim]:
     curves = [one for one in _NUMBERS if one.has_curve and given[one.name]]
     if not curves:
         known = [f"--{one.name}" for one in _NUMBERS if one.has_curve]
-        raise UsageError(f"nothing to explain; give {_listed(known)}, e.g. --epsilon 1")
+        raise UsageError(f"there is nothing to explain; give {_listed(known)}, e.g. --epsilon 1")
     beside: dict[str, dict[str, float]] = {one.name: {} for one in curves}
     for other in _NUMBERS:
         value = given[other.name]

@@ -20,7 +20,7 @@ def check_writable(path: Path | str, inputs: Iterable[str] = ()) -> None:
     """
     if str(path).endswith(("/", os.sep)):
         example = Path(path) / "results.json"
-        raise UsageError(f"cannot write {path}: that names a folder; name a file, e.g. {example}")
+        raise UsageError(f"cannot write {path}: this path is a folder; name a file, e.g. {example}")
     path = Path(path)
     _located(_check_place, path, inputs)
     probe = _located(_beside, path)
@@ -48,7 +48,7 @@ def _check_place(path: Path, inputs: Iterable[str]) -> None:
     if path.exists() and not path.is_file():
         raise UsageError(f"cannot write {path}: it is not a regular file (for a pipe, give '-')")
     if not path.absolute().parent.is_dir():
-        raise UsageError(f"cannot write {path}: there is no folder {str(path.parent)!r}; make it")
+        raise UsageError(f"cannot write {path}: there is no folder {str(path.parent)!r}; create it")
 
 
 def write_whole(path: Path, text: str, *, lasting: bool = True) -> None:

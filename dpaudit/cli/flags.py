@@ -149,7 +149,7 @@ def _flag_of(one: Option, other_help: str | None) -> Callable[[Command], Command
         extra["type"] = click.Choice(one.kind.choices)
     elif one.metavar or one.kind.metavar:
         extra["metavar"] = one.metavar or one.kind.metavar
-    default = f" Default: {one.default_words}." if one.default_words not in ("", "needed") else ""
+    default = f" Default: {one.default_words}." if one.default_words not in ("", "required") else ""
     names = [name for name in (one.short, one.flag, one.name) if name]
     section = USUAL if one.usual else one.section
     eager = one.name in _EAGER

@@ -181,7 +181,7 @@ def describe_error(error: Exception) -> str:
         return f"error: {' '.join(_as_typed(error).split())}"
     text = " ".join(str(error).split())
     if isinstance(error, FileNotFoundError) and _is_nowhere():
-        return "error: the working directory is not there any more; change to one that is"
+        return "error: the working directory does not exist any more; change to one that exists"
     if isinstance(error, OSError) and error.strerror:
         what = f"{str(error.filename)!r}: " if error.filename else ""
         return f"error: {what}{error.strerror} (--debug shows where)"
@@ -191,7 +191,7 @@ def describe_error(error: Exception) -> str:
         return "error: something is nested too deeply; make it flatter (--debug shows where)"
     if isinstance(error, ImportError):
         reason = text.rpartition("Original error was: ")[2]
-        return f"error: {reason} (is memory short, or the installation not whole?)"
+        return f"error: {reason} (not enough memory, or an incomplete installation?)"
     kind = type(error).__name__
     return f"internal error: {kind}: {text} (this is a bug in dpaudit; --debug shows the traceback)"
 

@@ -36,10 +36,10 @@ def list_() -> None:
     """List definitions, attacks, or the mechanisms of a package."""
 
 
-@list_.command(short_help="What can be claimed, with formulas.")
+@list_.command(short_help="The privacy definitions, with their formulas.")
 @debug_option
 def definitions() -> None:
-    """List the privacy definitions that --definition takes, with their formulas."""
+    """List the privacy definitions for --definition, with their formulas."""
     for key, definition in DEFINITIONS.items():
         needed = required(key)
         named = [name for name, one in described(key).items() if one.has_flag]
@@ -48,10 +48,10 @@ def definitions() -> None:
         _show("", definition.formula)
 
 
-@list_.command(short_help="What is tried to tell the inputs apart.")
+@list_.command(short_help="The attacks that try to tell the inputs apart.")
 @debug_option
 def attacks() -> None:
-    """List what is tried to tell the inputs apart, and installed attacks that --attack takes."""
+    """List the attacks that try to tell the inputs apart, and the installed ones for --attack."""
     asked = {"bits": "--floating-point", "elapsed": "--timing", "exchangeable": "--repeat"}
     every = attacks_for(floating_point=True, timing=True, repeated=True)
     built_in = [(one.__name__, _summary(one)) for one in every if inspect.isfunction(one)]
@@ -67,7 +67,7 @@ def _show(name: str, text: str) -> None:
     click.echo(unglued("\n".join(lines)))
 
 
-@list_.command(short_help="What can be audited: the functions of a package.")
+@list_.command(short_help="The functions of a package, as targets to audit.")
 @click.argument("package", default=None, required=False)
 @debug_option
 def mechanisms(package: str | None) -> int:
@@ -78,7 +78,7 @@ def mechanisms(package: str | None) -> int:
     package = _SPECIMENS if package is None else package
     if ":" in package:
         name = package.partition(":")[0]
-        raise TargetError(f"{package!r} names a function; give what it is in, {name}")
+        raise TargetError(f"{package!r} names a function; give its package, module or file: {name}")
     modules = {module.__name__: (name, module) for name, module in _modules(package)}
     functions = _functions([module for _, module in modules.values()])
     found = [
@@ -121,8 +121,8 @@ def _package_name(name: str) -> str:
         # To run all files in a folder might do anything.
         file = next(map(str, sorted(folder.glob("[!_]*.py"))), f"{folder / 'NAME'}.py")
         raise TargetError(
-            f"{name!r} is a folder, but no package that can be imported from here; give a Python "
-            f"file, e.g. {file}"
+            f"{name!r} is a folder, but not a package that can be imported from here; give a "
+            f"Python file, e.g. {file}"
         )
     return ".".join(folder.parts)
 
@@ -135,9 +135,9 @@ def _package(name: str) -> ModuleType:
             raise TargetError(f"the package {name!r} cannot be imported: {error}") from error
         if name == _SPECIMENS:
             raise TargetError(
-                f"there is no package {name!r} here: the specimens of dpaudit are in its source "
-                "and not installed with it; name a package, a module or a file of your own, e.g. "
-                "dpaudit list mechanisms my/file.py"
+                f"there is no package {name!r} here: the reference mechanisms are part of "
+                "dpaudit's source and are not installed with it; name a package, a module or a "
+                "file of your own, e.g. dpaudit list mechanisms my/file.py"
             ) from None
         raise TargetError(
             f"there is no package {name!r} in {os.getcwd()} or on sys.path."

@@ -19,13 +19,13 @@ from dpaudit.reports.json import from_json
 from dpaudit.reports.layout import wrap
 
 _UNSCHEDULED = (
-    " The file is of an older format, without the schedule, so that a record that was cut short is "
-    "not noticed."
+    " The file has an older format without the schedule, so the check cannot notice a truncated "
+    "record."
 )
 _UNSEEN = (
-    "A record cannot show that the mechanism was drawn from as it says, that nothing was left out "
-    "after its end, or that bets and events were fixed before the draws they are about: --rerun "
-    "repeats the draws, where the seed reaches them."
+    "A record cannot show that the draws really came from the mechanism, that nothing was left "
+    "out at its end, or that bets and events were fixed before their draws. --rerun repeats the "
+    "draws if the seed controls them."
 )
 
 
@@ -34,18 +34,21 @@ _UNSEEN = (
 @click.option(
     "--rerun",
     is_flag=True,
-    help="Repeat the audits with their seeds, too, and compare: what a record alone cannot show.",
+    help="Also repeat the audits with their seeds, and compare the results.",
 )
-@click.option("-q", "--quiet", is_flag=True, help="One line for each audit.")
+@click.option("-q", "--quiet", is_flag=True, help="Print one line for each audit.")
 @click.option(
-    "-v", "--verbose", count=True, help="Every pair of inputs, and how the result came about."
+    "-v",
+    "--verbose",
+    count=True,
+    help="Print every pair of inputs, and how the result was reached.",
 )
 @debug_option
 def report(file: Path, rerun: bool, quiet: bool, verbose: int) -> int:
-    """Recompute wealth, bounds and p-values of FILE from the draws recorded in it, and show the
-    audits as the run did.
+    """Recompute the wealth, bounds and p-values in FILE from the draws recorded there, and show
+    the audits as the run did.
 
-    Exits 0 when the numbers agree, whatever the verdicts; 3 when one does not.
+    Exit code 0 if all numbers agree, whatever the verdicts; 3 if one differs.
     """
     results = _read(file)
     printer = Printer([result.name for result in results], quiet=quiet, verbose=verbose)
@@ -91,9 +94,9 @@ def _said(results: Sequence[AuditResult], *, rerun: bool) -> str:
 
 def _repeated(results: Sequence[AuditResult]) -> str:
     again = sum(result.verdict is not Verdict.ERROR for result in results)
-    said = "Run again with their seeds, the audits gave the same draws."
+    said = "Repeated with their seeds, the audits gave the same draws."
     errors = len(results) - again
-    return f"{said} Not run again: {errors} that ended with an ERROR." if errors else said
+    return f"{said} Not repeated: {errors} that ended with an ERROR." if errors else said
 
 
 def _follows(results: Sequence[AuditResult]) -> str:

@@ -35,8 +35,8 @@ def differences(recorded: AuditResult, *, quiet: bool) -> list[str]:
     found = list(_compared(recorded, again))
     if found and recorded.versions != again.versions:
         found.append(
-            f"recorded with {_listed_versions(recorded)}, run again with "
-            f"{_listed_versions(again)}, which may be the cause"
+            f"recorded with {_listed_versions(recorded)}, repeated with "
+            f"{_listed_versions(again)}; this may be the cause"
         )
     return found
 
@@ -44,7 +44,7 @@ def differences(recorded: AuditResult, *, quiet: bool) -> list[str]:
 def _request(recorded: AuditResult) -> tuple[dict[str, Any], Path | None]:
     reason = _reason(recorded)
     if reason is not None:
-        raise UsageError(f"{recorded.name} cannot be run again: {reason}")
+        raise UsageError(f"{recorded.name} cannot be repeated: {reason}")
     assert recorded.request is not None  # else there was a reason
     folder = recorded.request["folder"]
     return as_lists(recorded.request["settings"]), None if folder is None else Path(folder)
@@ -54,13 +54,13 @@ def _reason(recorded: AuditResult) -> str | None:
     """Return why an audit cannot be run again, or a rerun would show nothing."""
     if recorded.request is None:
         return (
-            "the file does not hold what was asked for (it was made from Python, from recorded "
-            "draws, or by an older dpaudit)"
+            "the file does not hold the request of the audit (the audit was started from Python, "
+            "used recorded outputs, or ran under an older dpaudit)"
         )
     if not all(one.reproducible for one in recorded.certificates):
-        return "its seed does not reach the mechanism, so that a rerun has other draws"
+        return "its seed does not control the mechanism, so a rerun has other draws"
     if any(one.schedule and one.schedule.by_clock for one in recorded.certificates):
-        return "its draws were planned by the clock (--time), which says something else today"
+        return "the clock set its number of draws (--time), and a rerun may take another number"
     return None
 
 
@@ -70,7 +70,7 @@ def _compared(recorded: AuditResult, again: AuditResult) -> Iterator[str]:
             yield from _difference("", name, recorded, again)
     if len(recorded.certificates) != len(again.certificates):
         pairs = counted(len(recorded.certificates), "pair")
-        yield f"{pairs} recorded, {len(again.certificates)} run again"
+        yield f"{pairs} recorded, {len(again.certificates)} repeated"
         return
     for one, other in zip(recorded.certificates, again.certificates, strict=True):
         for name in _names(one):
@@ -89,4 +89,4 @@ def _names(record: AuditResult | Certificate) -> list[str]:
 def _difference(where: str, name: str, one: Any, other: Any) -> Iterator[str]:
     before, after = getattr(one, name), getattr(other, name)
     if before != after:
-        yield f"{where}{name}: recorded {shown(before)}, run again {shown(after)}"
+        yield f"{where}{name}: recorded {shown(before)}, repeated {shown(after)}"

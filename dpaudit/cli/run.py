@@ -55,8 +55,8 @@ def run(
     verbose: int,
     **flags: Any,
 ) -> int:
-    """Audit a mechanism, named as package.module:function or path/to/file.py:function, or all
-    audits of configuration files, whose values the flags override.
+    """Audit a mechanism, package.module:function or path/to/file.py:function, or all audits of
+    configuration files. Flags override the values in the files.
     """
     stdout = ctx.with_resource(set_apart())
     settings = given_settings(ctx, flags)
@@ -99,7 +99,9 @@ class _Session:
                 self.printer.show(outcome.result)
         except KeyboardInterrupt:
             self.results.finish()
-            click.echo(f"\n{len(outcomes)} of {counted(len(self.specs), 'audit')} ended", err=True)
+            click.echo(
+                f"\n{len(outcomes)} of {counted(len(self.specs), 'audit')} finished", err=True
+            )
             if self.specs[0].journal is not None:
                 click.echo(f"continue with: {_to_go_on()}", err=True)
             raise
@@ -161,7 +163,7 @@ def _check_no_folder(targets: Sequence[str]) -> None:
         file = next(_configurations(folder), None)
         if file is None:
             raise UsageError(
-                f"{target!r} is a folder, without configuration files; give a .yaml file, or the "
+                f"{target!r} is a folder without configuration files; give a .yaml file, or the "
                 "import path of a mechanism, package.module:function"
             )
         raise UsageError(f"{target!r} is a folder; name a file in it, e.g. {file}")
@@ -173,12 +175,12 @@ def _check_no_other_file(targets: Sequence[str]) -> None:
         suffix = Path(target).suffix.lower()
         if suffix == ".json":
             raise UsageError(
-                f"{target!r}: configurations are YAML, so a file of audits is named "
-                f"{Path(target).with_suffix('.yaml')} (all JSON is YAML); the results of --json "
-                f"are shown by dpaudit report {target}"
+                f"{target!r}: configuration files are YAML, so name a file of audits "
+                f"{Path(target).with_suffix('.yaml')} (all JSON is YAML); to see the results of "
+                f"--json, use dpaudit report {target}"
             )
         if suffix in (".toml", ".ini", ".cfg"):
-            raise UsageError(f"{target!r}: configurations are YAML, docs/configuration.md")
+            raise UsageError(f"{target!r}: configuration files are YAML, see docs/configuration.md")
 
 
 def _configurations(folder: Path) -> Iterator[Path]:

@@ -129,7 +129,7 @@ def _spec(given: Settings, base: Folder) -> AuditSpec:
         raise problem(
             ("time",),
             *("give either ", Name("samples"), " or ", Name("time"), ", not both: "),
-            "one says how many draws there are, the other how long they take",
+            "one sets the number of draws, the other their duration",
         )
     options = {
         one.name: _read(one, given[one.name], base) for one in owned("audit") if one.name in given

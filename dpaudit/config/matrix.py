@@ -99,8 +99,8 @@ def _check_count(lengths: list[int]) -> None:
         how = f" ({product})" if len(lengths) > 1 else ""
         raise problem(
             ("matrix",),
-            f"matrix: {count:,} combinations{how} are {count:,} audits, and a matrix may have "
-            f"{_MOST:,}; leave values out, or write several audits that vary fewer of them",
+            f"matrix: {count:,} combinations{how} are {count:,} audits, but a matrix may have at "
+            f"most {_MOST:,}; leave values out, or write several audits that vary fewer of them",
         )
 
 

@@ -76,7 +76,9 @@ def schema() -> dict[str, Any]:
         namespace={"__doc__": "One audit."},
     )
     all_audits = Annotated[list[audit], Meta(min_length=1, description="a list of audits")]
-    fallback = Meta(description="a mapping of keys for every audit that does not give its own")
+    fallback = Meta(
+        description="a mapping of default keys, for every audit that does not set its own"
+    )
     file = _defined(
         "ConfigurationFile",
         [
@@ -99,7 +101,7 @@ def check_audit_keys(settings: Mapping[str, Any], path: Path = ()) -> None:
             raise problem((*path, key), f"{key!r} belongs in claim: {{{key}: {written}}}")
         if key in _OF_THE_RUN:
             raise problem(
-                (*path, key), f"{key!r} is said of a run, not of an audit: {flag_of(key)}"
+                (*path, key), f"{key!r} belongs to a run, not to an audit: give {flag_of(key)}"
             )
     claim = settings.get("claim")
     for key in claim if isinstance(claim, Mapping) else ():

@@ -83,12 +83,14 @@ def _single(given: Settings, base: Folder, path: Path) -> SingleTarget:
     target = _imported(given, base, path)
     python = _python(given["python"], base, path) if "python" in given else None
     if python is not None and given.get("isolate") is False:
-        raise problem((*path, "isolate"), "python runs in a process of its own; leave out isolate")
+        raise problem(
+            (*path, "isolate"), "python already runs in a separate process; leave out isolate"
+        )
     if python is not None or given.get("isolate"):
         return IsolatedTarget(target=target, python=python, limits=limits)
     for key in _LIMITS:
         if key in given:
-            why = " is for a process of its own; give isolate: true (--isolate) as well"
+            why = " needs a separate process; give isolate: true (--isolate) as well"
             raise refusal((*path, key), why)
     return target
 
@@ -111,10 +113,12 @@ def _command(given: Settings, limits: Limits, base: Folder, path: Path) -> Comma
         if key in given:
             raise problem((*path, key), "a command has no ", Name(key), "; leave out one of them")
     if given.get("isolate") is False:
-        raise problem((*path, "isolate"), "a command is a process of its own; leave out isolate")
+        raise problem(
+            (*path, "isolate"), "a command already runs in a separate process; leave out isolate"
+        )
     batch = given.get("batch_arg")
     if batch not in (None, "none", "size"):
-        why = f"={batch!r} must be size or none for a command, whose requests have a size"
+        why = f"={batch!r} must be size or none for a command, because its requests have a size"
         raise refusal((*path, "batch_arg"), why)
     return CommandTarget(
         words=_words(given["command"], base, path),
@@ -157,7 +161,7 @@ def _program(name: str, base: Folder, key: str) -> str:
         near = next(filter(None, map(near_file, map(pathlib.Path, places))), "")
         raise ConfigurationError(f"{key}: there is no program {name!r}.{near}")
     if not os.access(found, os.X_OK):
-        raise ConfigurationError(f"{key}: {found!r} is not executable; chmod +x makes it so")
+        raise ConfigurationError(f"{key}: {found!r} is not executable; make it so with chmod +x")
     return found
 
 

@@ -61,7 +61,7 @@ def _header(names: list[str]) -> list[str]:
     names = [name.strip() for name in names]
     for name in names:
         if names.count(name) > 1:
-            raise DatasetError(f"the column {name!r} is there twice; give each its own name")
+            raise DatasetError(f"two columns have the name {name!r}; give each its own name")
     return names
 
 

@@ -152,11 +152,11 @@ def _array(dataset: Any, value: Any) -> Any:
     try:
         array = np.asarray(dataset)
     except ValueError as error:
-        raise DatasetError(f"dataset {_shown(value)!r} is no array: {error}") from None
+        raise DatasetError(f"dataset {_shown(value)!r} cannot become an array: {error}") from None
     if array.dtype == object:
         raise DatasetError(
-            f"dataset {_shown(value)!r} is no array of numbers (as: array); "
-            f"it holds {type(array.ravel()[0]).__name__ if array.size else 'nothing'} values"
+            f"dataset {_shown(value)!r} cannot become an array of numbers (as: array); it holds "
+            f"{type(array.ravel()[0]).__name__ if array.size else 'nothing'} values"
         )
     return array
 

@@ -16,7 +16,7 @@ from dpaudit.errors import DatasetError, did_you_mean
 from dpaudit.wording import kind_of, what_is_there
 
 # Of a text that Python's own reader of JSON, or what comes after it, gives up on.
-TOO_DEEP = "nested too deeply, lists in lists hundreds of times over; make it flatter"
+TOO_DEEP = "nested too deeply, with hundreds of levels of lists; make it flatter"
 
 
 # Bytes that come out of a pipe at most, since it need not end.
@@ -45,11 +45,11 @@ def piped(stream: BinaryIO) -> bytes:
     """Return all that comes out of a pipe. Raises DatasetError for nothing, or too much."""
     content = stream.read(MOST_PIPED + 1)
     if not content:
-        raise DatasetError("nothing comes out of this pipe; name a file, or write to it first")
+        raise DatasetError("this pipe is empty; name a file, or write to the pipe first")
     if len(content) > MOST_PIPED:
         raise DatasetError(
-            f"more than {MOST_PIPED:,} bytes come out of this pipe; write them to a file, and name "
-            "that"
+            f"this pipe holds more than {MOST_PIPED:,} bytes; write them to a file, and name the "
+            "file"
         )
     return content
 
@@ -87,6 +87,6 @@ def read_npy(file: Path) -> NDArray[Any]:
             return np.lib.format.read_array(stream, allow_pickle=False)
     except (ValueError, EOFError):
         raise DatasetError(
-            "not an array of numbers or text as numpy.save writes it, or not the whole of one "
-            "(pickled objects are refused); save it anew with numpy.save, as plain numbers"
+            "not a complete array of numbers or text as numpy.save writes it (pickled objects are "
+            "refused); save it again with numpy.save, as plain numbers"
         ) from None

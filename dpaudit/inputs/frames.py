@@ -85,7 +85,7 @@ def _data(dataset: Any, words: str, name: str) -> Any:
 
 def _remedy(dataset: Any) -> str:
     if isinstance(dataset, list) and not dataset:
-        return "without rows it has no columns either; give {age: []}"
+        return "without rows it has no columns; give {age: []}"
     return "give rows, as in [{age: 36}, {age: 41}]"
 
 

@@ -19,8 +19,8 @@ from dpaudit.wording import counted
 
 NOT_STATED = "not stated"
 REPLACED = (
-    "one record is replaced, which is one removed and one added; a claim for add/remove needs "
-    "--group 2 (claim: {group: 2}), or state --adjacency replace"
+    "replacing one record means one removed and one added; a claim for add/remove needs --group 2 "
+    "(claim: {group: 2}), or state --adjacency replace"
 )
 DISTANCES: Mapping[str, float] = {"l1": 1, "l2": 2, "linf": math.inf}
 ADJACENCY_KINDS = ("add-remove", "replace", *DISTANCES)
@@ -100,7 +100,9 @@ def check_pair(pair: NeighbouringPair, group: int = 1) -> tuple[str, ...]:
     Raises DatasetError when the declared adjacency is contradicted by the datasets.
     """
     if are_equal(pair.d1, pair.d2):
-        return ("d1 and d2 are equal: no mechanism can tell them apart, so nothing can be found",)
+        return (
+            "d1 and d2 are equal: no mechanism can tell them apart, so the audit can find nothing",
+        )
     if pair.adjacency is None:
         return ()
     reason = _contradiction_or_doubt(pair.d1, pair.d2, pair.adjacency, group)
@@ -208,8 +210,9 @@ def _check_add_remove(
     if only_first + only_second > group:
         most = "one row" if group == 1 else f"in a group of {group} at most {group} rows"
         raise DatasetError(
-            f"d1 has {counted(only_first, 'row')} that d2 has not, and d2 {only_second} that d1 "
-            f"has not; add-remove means {most} more or less{_if_replaced(only_first, only_second)}"
+            f"d1 has {counted(only_first, 'row')} that d2 does not have, and d2 has {only_second} "
+            f"that d1 does not have; add-remove means {most} more or "
+            f"less{_if_replaced(only_first, only_second)}"
         )
     return None if only_first + only_second else "d1 and d2 hold the same rows in another order"
 
@@ -217,7 +220,7 @@ def _check_add_remove(
 def _if_replaced(only_first: int, only_second: int) -> str:
     if (only_first, only_second) != (1, 1):
         return ""
-    return " (a row that is replaced is one of both: state replace, or claim for --group 2)"
+    return " (a replaced row is one removed and one added: state replace, or claim for --group 2)"
 
 
 def _exchanged(first: Sequence[Hashable], second: Sequence[Hashable]) -> tuple[int, int]:

@@ -83,7 +83,7 @@ def _read(file: Path) -> Raw | Columns:
     except (OSError, UnicodeDecodeError) as error:
         raise DatasetError(f"{file} cannot be read: {error}") from error
     if _size(found) == 0:
-        raise DatasetError(f"{file} is empty; it must hold one draw a row")
+        raise DatasetError(f"{file} is empty; it must hold one output per row")
     return found
 
 
@@ -94,7 +94,7 @@ def _size(found: Raw | Columns) -> int:
 def _read_npy(file: Path) -> Raw | Columns:
     array = read_npy(file)
     if array.ndim == 0:
-        raise DatasetError("the array has no rows; give one outcome a row")
+        raise DatasetError("the array has no rows; give one output per row")
     if array.dtype.names:
         return {name: array[name] for name in array.dtype.names}
     return array
@@ -115,11 +115,11 @@ def _header(cells: list[str]) -> list[str]:
     if names and all(map(_is_number, names)):
         raise DatasetError(
             f"the first line holds numbers ({shortened(','.join(names), _SHOWN)}), not the names "
-            "of the columns; put a line with names in front"
+            "of the columns; add a first line with names"
         )
     for name in names:
         if names.count(name) > 1:
-            raise DatasetError(f"the column {name!r} is there twice; give each its own name")
+            raise DatasetError(f"two columns have the name {name!r}; give each its own name")
     return names
 
 
@@ -252,8 +252,8 @@ def _named(file: Path, found: Raw | Columns) -> Columns:
         names = dict.fromkeys(name for row in found for name in row)
         return {name: [row.get(name) for row in found] for name in names}
     raise DatasetError(
-        f"{file} has no named columns; give .csv, .parquet, .jsonl with an object a line, or .npy "
-        "of a structured array"
+        f"{file} has no named columns; give .csv, .parquet, .jsonl with an object per line, or "
+        ".npy of a structured array"
     )
 
 
@@ -302,8 +302,8 @@ def _arm(file: Path, column: str, value: Any) -> bool:
     found = _ARMS.get(value) if isinstance(value, str | int | float) else None
     if found is None or isinstance(value, bool):
         raise DatasetError(
-            f"{file}: the column {column!r} holds {shown(value, _SHOWN)}; "
-            "it must hold 1 for draws of d1 and 2 for draws of d2"
+            f"{file}: the column {column!r} holds {shown(value, _SHOWN)}; it must hold 1 for "
+            "outputs of d1 and 2 for outputs of d2"
         )
     return found
 

@@ -180,7 +180,7 @@ def _all_nodes(root: Any) -> Iterator[Any]:
         open_nodes.add(id(node))
         children = _children(node)
         if any(id(child) in open_nodes for child in children):
-            raise YamlError("an alias (*name) refers to the value it is part of", line_of(node))
+            raise YamlError("an alias (*name) refers to a value that contains it", line_of(node))
         stack.extend(reversed(children))
 
 
@@ -198,8 +198,9 @@ def _check_repeated(nodes: list[Any]) -> None:
         repeated = sizes[id(root)] - sum(map(_own_size, nodes))
         if repeated > _MOST_REPEATED:
             raise YamlError(
-                f"aliases (*name) repeat {repeated:,} values and characters, {_MOST_REPEATED:,} "
-                "may be; let a function make the dataset (import:package.module:name)",
+                f"aliases (*name) repeat {repeated:,} values and characters, at most "
+                f"{_MOST_REPEATED:,} are allowed; use a function that makes the dataset "
+                "(import:package.module:name)",
                 line_of(root),
             )
 
@@ -237,8 +238,8 @@ def _check_digits(node: Any) -> None:
     most, digits = sys.get_int_max_str_digits(), len(node.value)
     if node.tag == "tag:yaml.org,2002:int" and 0 < most < digits:
         raise YamlError(
-            f"a number of {digits:,} digits cannot be read, one of {most:,} can; write it as 1e…, "
-            "or let a function make the dataset (import:package.module:name)",
+            f"a number of {digits:,} digits is too long, at most {most:,} are allowed; write it "
+            "as 1e…, or use a function that makes the dataset (import:package.module:name)",
             line_of(node),
         )
 

@@ -85,18 +85,18 @@ class Succession(Generic[Process]):
         if self._unbegun[-_ALIKE:] == [failure.message] * _ALIKE:
             raise MechanismError(
                 f"the process of {self._name} ended {_ALIKE} times in a row before a draw began, "
-                f"each time by: {failure.message}"
+                f"each time with: {failure.message}"
             )
         if self._is_always(failure, dataset):
             raise MechanismError(
-                f"{self._name} ended its process in each of its first {self._alike.total()} draws, "
-                f"of every input alike, by a {failure.kind} ({failure.message}); an audit needs "
+                f"{self._name} ended its process in each of its first {self._alike.total()} draws "
+                f"of both inputs, with a {failure.kind} ({failure.message}); an audit needs "
                 "outputs"
             )
         if self._deaths >= HOPELESS:
             raise MechanismError(
-                f"{self._name} ended its process {HOPELESS} times in a row without coming to the "
-                f"end of one draw, at last by a {failure.kind} ({failure.message}); an audit needs "
+                f"{self._name} ended its process {HOPELESS} times in a row without finishing a "
+                f"draw, the last time with a {failure.kind} ({failure.message}); an audit needs "
                 "outputs"
             )
         return failure

@@ -61,8 +61,8 @@ class Watch:
         self._has_told = True
         if Watch.may_tell():
             _log.warning(
-                "a call of %s has not returned for %.0f s; if it never does, end this with Ctrl-C: "
-                "with %s it is the outcome timeout",
+                "a call of %s has not returned for %.0f s; if it never returns, press Ctrl-C and "
+                "add %s: such a call then counts as the outcome timeout",
                 name,
                 seconds,
                 self._remedy,

@@ -113,8 +113,9 @@ def _described(value: Any) -> Any:
     for base in (one for one in bases if isinstance(value, one)):
         return encode(base(value))
     raise Refused(
-        f"the mechanism returns {kind.__module__}.{name} objects, which cannot be handed over by "
-        "another process; give post_process a function that makes it plain values, or lists of them"
+        f"the mechanism returns {kind.__module__}.{name} objects, which cannot be sent between "
+        "processes; give post_process a function that turns them into plain values, or lists of "
+        "these"
     )
 
 
@@ -153,7 +154,10 @@ def _signature(function: Any) -> Any:
     """Return names, kinds and defaults of parameters; None where they cannot be read."""
     inspect: Any = importlib.import_module("inspect")
     if inspect.iscoroutinefunction(function) or inspect.isgeneratorfunction(function):
-        raise Refused(f"{function!r} is an async or a generator function; return all at once")
+        raise Refused(
+            f"{function!r} is an async or a generator function; give a plain function that "
+            "returns all at once"
+        )
     try:
         parameters = inspect.signature(function).parameters.values()
     except (TypeError, ValueError):
@@ -300,7 +304,7 @@ class Service:
             if text is not None:
                 if len(text) > HEAP:
                     raise Refused(
-                        f"an output of more than {HEAP:,} bytes; shorten it by post_process"
+                        f"an output of more than {HEAP:,} bytes; shorten it with post_process"
                     )
                 if used + len(text) > HEAP:  # waits for the next request
                     self._left_over = text
@@ -344,7 +348,7 @@ class Service:
     def _check_unchanged(self) -> None:
         for number, digest in self._digests.items():
             if digest and _digest(self._datasets[number]) != digest:
-                raise Refused("the mechanism changes its input; let it work on a copy")
+                raise Refused("the mechanism changes its input; change a copy instead")
 
 
 def _end_if_forked(error: BaseException) -> None:

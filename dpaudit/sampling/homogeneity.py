@@ -29,8 +29,8 @@ _RUNS = 4
 _COLUMNS = 8
 _QUANTILES = (0.25, 0.5, 0.75)
 _REMEDY = (
-    "draw fresh noise for every output and keep nothing between calls; --batch-arg none calls a "
-    "function of a batch once for each output"
+    "draw fresh noise for every output and keep nothing between calls; with --batch-arg none, "
+    "dpaudit calls a batch function once for each output"
 )
 
 
@@ -49,8 +49,8 @@ class Between:
 
 CALLS = Between(
     "from call to call",
-    "one noise value is shared by many outputs, or a state changes from call to call; " + _REMEDY,
-    "is noise shared by the outputs of a call, or a state kept between calls?",
+    "many outputs share one noise value, or a state changes from call to call; " + _REMEDY,
+    "do the outputs of a call share noise, or does the mechanism keep state between calls?",
 )
 PROCESSES = Between(
     "from process to process",

@@ -40,7 +40,7 @@ _HEAVIER = 100.0
 # One value in so large a share of the draws leaves too few others for a test that is only
 # asymptotically exact.
 _NEARLY_ALL = 0.9
-_REMEDY = "let every call draw from a generator that goes on, or take rng as a parameter"
+_REMEDY = "use one generator for all calls and never reset it, or take rng as a parameter"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -66,8 +66,8 @@ def check_uncached(name: str, functions: Sequence[Any]) -> None:
     for function in functions:
         if hasattr(function, "cache_info") and hasattr(function, "cache_clear"):
             raise MechanismError(
-                f"{name} is wrapped by functools.cache or lru_cache, so that all draws but the "
-                "first repeat it; audit the function inside (its attribute __wrapped__)"
+                f"{name} is wrapped by functools.cache or lru_cache, so all draws repeat the "
+                "first; audit the function inside (its attribute __wrapped__)"
             )
 
 
@@ -135,9 +135,9 @@ def _check_blocks(keys: KeyArray, is_d1: NDArray[np.bool_], blocks: Sequence[int
     for (first, one), (second, other) in combinations(enumerate(parts, start=1), 2):
         if _log_chance_alike(one, other, log_chances) < limit:
             raise MechanismError(
-                f"block {second} of the draws repeats block {first}, which independent "
-                "draws do not: a fixed seed inside the mechanism, a cache, or a generator whose "
-                f"state was copied; {_REMEDY}"
+                f"block {second} of the draws repeats block {first}, which independent draws "
+                "never do. The cause may be a fixed seed inside the mechanism, a cache, or a "
+                f"copied generator state; {_REMEDY}"
             )
 
 
@@ -169,8 +169,9 @@ def _check_repeats(series: Series) -> None:
     if chance < IMPOSSIBLE:
         raise MechanismError(
             f"{series.words} repeat those {lag:,} before them far more often than independent "
-            "draws of the same law do: a generator of a short period or copied into several "
-            f"processes, noise that is used again, a seed that is set again; {_REMEDY}"
+            "draws of the same distribution do. The cause may be a generator with a short period, "
+            "a generator copied into several processes, reused noise, or a seed that is set "
+            f"again; {_REMEDY}"
         )
 
 
@@ -188,9 +189,9 @@ def _constant(
         return None
     one, other = draws.outcomes.words([int(d1[0]), int(d2[0])])
     return (
-        f"all {len(d1):,} draws of d1 that were learned from gave {one}, all {len(d2):,} of d2 "
-        f"gave {other}: nothing is random here, or the mechanism returns what it computed once (a "
-        "cache, a fixed seed), and then its draws say nothing"
+        f"all {len(d1):,} learning draws of d1 gave {one}, all {len(d2):,} of d2 gave {other}: "
+        "either the mechanism is not random, or it returns a stored result (a cache, a fixed "
+        "seed), and then its draws prove nothing"
     )
 
 
@@ -200,8 +201,8 @@ def _serial(draws: SelectionDraws, every: Sequence[Series], share: float) -> str
     if found.p > share * WARNED / CHECKS:
         return None
     return (
-        f"{found.words}, but every bound is for independent draws; a state kept between calls, or "
-        "a sequence in place of a generator?"
+        f"{found.words}, but every bound is for independent draws; does the mechanism keep state "
+        "between calls, or use a fixed sequence in place of a generator?"
     )
 
 
@@ -228,7 +229,7 @@ def least_serial(outcomes: Outcomes, is_d1: NDArray[np.bool_], every: Sequence[S
     p, series, column = min(tests, key=lambda test: test[0])
     p = min(1.0, _HEAVIER * len(tests) * p)
     words = f"= {p:.1e}" if p >= 1e-300 else "< 1e-300"
-    before = f"depend on those just before them ({column.name}: Ljung–Box p {words})"
+    before = f"depend on the ones just before them ({column.name}: Ljung–Box p {words})"
     return Serial(p, f"{series.words} {before}")
 
 

@@ -47,7 +47,7 @@ _GLANCE = 64
 _BY_COUNT = "how often they occur"
 _REMEDY = (
     "every bound is for independent rows: record one row for each run, each run with fresh "
-    "randomness, in the order in which they were made (shuffling hides this and cures nothing)"
+    "randomness, in the order of the runs (shuffling hides the problem and does not solve it)"
 )
 
 
@@ -116,7 +116,7 @@ def check_guesses(
         counts = np.bincount(levels[arm], minlength=len(guesses))
         for chosen in level_sets(counts, guesses):
             evidence = _by_segments(chosen[levels[arm]])
-            found += [(one, f"{name} (what the event is made of)") for one in evidence]
+            found += [(one, f"{name} (the event)") for one in evidence]
     return _judged(found, level / CHECKS)
 
 
@@ -150,8 +150,8 @@ def _check_numbered(tables: Sequence[tuple[str, Outcomes]]) -> None:
         for column in table.columns:
             if _is_numbering(column):
                 raise MechanismError(
-                    f"{column.name} goes up or down by the same step from row to row of {name}: it "
-                    "numbers the rows and is no output of a mechanism; leave that column out "
+                    f"{column.name} changes by the same step from row to row of {name}: it "
+                    "numbers the rows and is not an output of a mechanism; leave that column out "
                     "(pandas: to_csv(..., index=False))"
                 )
 
@@ -174,9 +174,9 @@ def _check_repeats(series: Series) -> None:
     if chance < IMPOSSIBLE:
         where = "the row before them" if lag == 1 else f"those {lag:,} rows before them"
         raise MechanismError(
-            f"{series.words} repeat {where} far more often than independent rows of the same law "
-            f"do: a run that was recorded several times, a file that was put together from parts "
-            f"of itself, a fixed seed; {_REMEDY}"
+            f"{series.words} repeat {where} far more often than independent rows of the same "
+            "distribution do. The cause may be a run that was recorded several times, a file that "
+            f"contains parts of itself twice, or a fixed seed; {_REMEDY}"
         )
 
 
@@ -209,9 +209,9 @@ def _is_sorted(values: FloatArray, limit: float) -> bool:
 def _said_of_sorted(is_sorted: Sorted) -> str:
     by_what = dict.fromkeys(is_sorted.values())
     return (
-        f"rows of {' and '.join(is_sorted)} are sorted by {' and '.join(by_what)}, so that nothing "
-        "can show whether they are independent, as every bound needs; to have that checked, record "
-        "them in the order in which they were drawn"
+        f"rows of {' and '.join(is_sorted)} are sorted by {' and '.join(by_what)}, so dpaudit "
+        "cannot check whether they are independent, which every bound needs; record them in the "
+        "order of the draws"
     )
 
 
@@ -244,8 +244,8 @@ def _judged(found: Sequence[Evidence], level: float) -> list[str]:
     if evidence >= -math.log(IMPOSSIBLE):
         raise MechanismError(
             f"rows of {name} differ along the recording more than independent rows can (p < "
-            f"{IMPOSSIBLE:g}): runs that go on from those before them, one run in many rows, a "
-            f"setting that was changed, or rows that were put in order; {_REMEDY}"
+            f"{IMPOSSIBLE:g}). The cause may be runs that continue earlier ones, one run in many "
+            f"rows, a changed setting, or rows that were put in order; {_REMEDY}"
         )
     return [
         f"rows of {name} differ along the recording more than independent rows should (p < "

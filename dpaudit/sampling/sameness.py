@@ -24,9 +24,9 @@ def check_varied(draws: SelectionDraws, level: float) -> list[str]:
     fewest = min(int(draws.is_d1.sum()), int((~draws.is_d1).sum()))
     hidden = clopper_pearson_upper(0, fewest, level)
     return [
-        f"all {draws.size:,} outputs that were looked at are {draws.outcomes.word(0)}, for d1 and "
-        "d2 alike; is that meant? An output that never came up may still have a probability of up "
-        f"to {hidden:.2g} for one input alone"
+        f"all {draws.size:,} learning draws are {draws.outcomes.word(0)}, for both d1 and d2; is "
+        "this intended? An output that never came up may still have a probability of up to "
+        f"{hidden:.2g} for one input alone"
     ]
 
 

@@ -231,8 +231,8 @@ class Sampler:
         raised = [(entry, one) for entry, one in both if isinstance(entry, Raised)]
         if self._fail_on_error:
             raise MechanismError(
-                f"the mechanism raised {raised[0][0].words} (on_error: fail); with "
-                "on_error: outcome an exception is an outcome like any other"
+                f"the mechanism raised {raised[0][0].words} (on_error: fail); with on_error: "
+                "outcome, an exception counts as an outcome"
             )
         counts = Counter((entry.kind, one) for entry, one in raised)
         first: dict[str, Raised] = {}
@@ -251,8 +251,8 @@ class Sampler:
             self.mechanism.sample(dataset, chunk.size, streams.mechanism)
         if not np.array_equal(from_raw(raw).keys(), before):
             raise MechanismError(
-                "the mechanism changes an output that it returned before, so that earlier draws "
-                "are lost; let it return a new object, or a copy"
+                "the mechanism changes an output after returning it, so earlier draws are lost; "
+                "return a new object or a copy from each call"
             )
 
     def _check_unchanged(self, number: int) -> None:
@@ -260,8 +260,8 @@ class Sampler:
         for name, dataset, digest in (("d1", pair.d1, digests[0]), ("d2", pair.d2, digests[1])):
             if digest is not None and fingerprint(dataset) != digest:
                 raise MechanismError(
-                    f"the mechanism changes its input {name}, so that its draws are not "
-                    "independent; let it work on a copy"
+                    f"the mechanism changes its input {name}, so its draws are not independent; "
+                    "change a copy instead"
                 )
 
 

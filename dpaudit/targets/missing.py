@@ -36,7 +36,8 @@ def not_found(words: str, name: str, where: str = sys.executable) -> TargetError
     found = _NAME.search(words)
     if found is None:
         return TargetError(
-            f"{name} cannot import what it needs in {where} ({words}); mend it there"
+            f"{name} cannot import what it needs in {where} ({words}); repair the installation "
+            "there"
         )
     return TargetError(
         f"{name} needs the package {found[1]!r}, which is not installed in {where}; install it "
@@ -62,6 +63,6 @@ def _where(target: AnyTarget) -> str:
     if isinstance(target, ComposedTarget):
         return " or ".join(dict.fromkeys(map(_where, target.parts)))
     if isinstance(target, CommandTarget):
-        return f"what runs {target.words[0]}"
+        return f"the environment of {target.words[0]}"
     python = target.python if isinstance(target, IsolatedTarget) else None
     return python or sys.executable

@@ -121,8 +121,8 @@ def _check_kind(function: Callable[..., Any], name: str) -> None:
         if inspect.isgeneratorfunction(one):
             raise TargetError(
                 f"{name} is a generator function, which yields instead of returning one output; "
-                "give a plain function of all that it yields, "
-                "e.g. def draw(dataset): return list(mechanism(dataset))"
+                "give a plain function that returns all it yields, e.g. def draw(dataset): return "
+                "list(mechanism(dataset))"
             )
 
 
@@ -134,9 +134,9 @@ def _check_generator_given(
     value = params.get(RNG)
     if naming.rng is None and RNG in _named(parameters) and isinstance(value, int | float | str):
         raise TargetError(
-            f"params: {RNG}={value!r} stands where {name} takes a numpy.random.Generator, which "
-            f"dpaudit hands over itself, from --seed; leave it out, or give --rng-arg {NONE} "
-            f"(YAML: rng_arg: {NONE}) if it means something else there"
+            f"params: {RNG}={value!r} replaces the numpy.random.Generator that dpaudit passes to "
+            f"{name}, from --seed; leave it out, or give --rng-arg {NONE} (YAML: rng_arg: {NONE}) "
+            f"if {RNG} means something else there"
         )
 
 
@@ -321,4 +321,4 @@ def _needed(missing: str, dataset: str) -> str:
 def _or_batch(name: str) -> str:
     if _COUNT.fullmatch(name) is None:
         return ""
-    return f", or --batch-arg {name} (batch_arg: {name}) if it is how many outputs are wanted"
+    return f", or --batch-arg {name} (batch_arg: {name}) if it sets the number of outputs"

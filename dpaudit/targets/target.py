@@ -135,7 +135,7 @@ class IsolatedTarget:
 
     def describe(self) -> str:
         """Return what is audited, as a reader would write it."""
-        where = "in a process of its own" if self.python is None else f"run by {self.python}"
+        where = "in a separate process" if self.python is None else f"run by {self.python}"
         return f"{self.target.describe()}, {where}"
 
 
@@ -179,8 +179,8 @@ class RepeatedTarget:
         if self.times > MOST_RUNS:
             raise TargetError(
                 Name("repeat"),
-                f"={self.times:,} is too many: an output may have {MOST_RUNS:,} entries, and "
-                f"each run is one; give at most {MOST_RUNS:,}",
+                f"={self.times:,} is too many: each run is one entry of an output, and an output "
+                f"has at most {MOST_RUNS:,}; give at most {MOST_RUNS:,}",
             )
 
     @property

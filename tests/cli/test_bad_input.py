@@ -143,7 +143,7 @@ def test_requests_that_cannot_be_carried_out(name: str) -> None:
 def test_a_folder_is_no_request(folder: Path) -> None:
     (folder / "batches").mkdir()
     remedy = "give a .yaml file, or the import path of a mechanism, package.module:function"
-    assert f"'batches' is a folder, without configuration files; {remedy}" in refused("batches")
+    assert f"'batches' is a folder without configuration files; {remedy}" in refused("batches")
     (folder / "batches" / "b.yaml").touch()
     assert "'batches' is a folder; name a file in it, e.g. batches/b.yaml" in refused("batches")
     assert "'.' is a folder; name a file in it, e.g. batches/b.yaml" in refused(".", "a.yaml")

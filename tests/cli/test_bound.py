@@ -52,7 +52,7 @@ def test_the_report_shows_it_again(dpaudit: Any, files: list[str], tmp_path: Pat
 
 def test_what_was_not_looked_at_is_said(dpaudit: Any, files: list[str], tmp_path: Path) -> None:
     said = dpaudit("bound", *files, "--epsilon", "1", "-v").stdout
-    remedy = "dpaudit run --floating-point looks at them"
+    remedy = "dpaudit run --floating-point searches them"
     assert f"Not tested: low-order bits of floats ({remedy})." in " ".join(said.split())
     whole = [tmp_path / name for name in ("n1.npy", "n2.npy")]
     for path in whole:
@@ -115,14 +115,20 @@ def test_guesses_in_a_file(dpaudit: Any, tmp_path: Path) -> None:
         ("{d1} nowhere.npy --epsilon 1", "there is no file 'nowhere.npy'"),
         ("{d1} {d1} --epsilon 1", "d1.npy' is given twice; give one file with the outputs of d1"),
         ("{d1} {twin} --epsilon 1", "twin.npy' is given twice, once as '.*d1.npy'; give one file"),
-        ("{d1} {text} --epsilon 1", "text.npy: not an array .* save it anew with numpy.save"),
+        (
+            "{d1} {text} --epsilon 1",
+            "text.npy: not a complete array .* save it again with numpy.save",
+        ),
         ("{d1} {d2} --epsilon 1 --confidence 2", "confidence=2.0 must lie in"),
         ("{d1} {d2} --epsilon -1", "epsilon"),
         ("{d1} {d2} --epsilon 1 --json nowhere/x.json", "cannot write nowhere/x.json"),
-        ("--guesses 10 20 5 --epsilon 1", "canaries ≥ guesses ≥ right guesses"),
+        ("--guesses 10 20 5 --epsilon 1", "canaries ≥ guesses ≥ correct guesses"),
         ("--guesses 10 5 --epsilon 1", "--guesses takes three numbers"),
         ("--guesses ten 5 2 --epsilon 1", "--guesses takes three numbers"),
-        ("--guesses 10 5 -2 --epsilon 1", "-2 is below 0; --guesses takes three numbers of at le"),
+        (
+            "--guesses 10 5 -2 --epsilon 1",
+            "-2 is below 0; --guesses takes three numbers, each at le",
+        ),
         ("--guesses 1000 100 -75 --epsilon 1", "-75 is below 0; --guesses takes three numbers"),
         ("--guesses 1000 100 75 --epsilom 1", "there is no option '--epsilom'. Did you mean"),
         ("--guesses 20000000 20000000 9 --epsilon 1", "20,000,000 guesses are more .* 10,000,000,"),
@@ -156,7 +162,7 @@ def test_a_copy_of_the_first_file_is_no_second_sample(dpaudit: Any, files: list[
     for d1, d2 in ((files[0], copy), texts):
         result = dpaudit("bound", d1, d2, "--epsilon", "1")
         assert (result.exit_code, result.stdout) == (2, "")
-        assert f"the same, one after the other (d1 = {d1}, d2 = {d2})" in result.stderr
+        assert f"identical (d1 = {d1}, d2 = {d2})" in result.stderr
         assert result.stderr.count("\n") == 1
 
 
@@ -208,7 +214,7 @@ def test_rows_that_were_sorted_are_a_warning(
     file = tmp_path / "result.json"
     result = dpaudit("bound", *files, "--epsilon", "0.4", "--json", file)
     assert result.exit_code == 1, result.output
-    words = "rows of d1 are sorted by output, so that nothing can show whether they are independent"
+    words = "rows of d1 are sorted by output, so dpaudit cannot check whether they are independent"
     assert f"warning {words}" in " ".join(result.stdout.split())
     (audit,) = json.loads(file.read_text())["audits"]
     assert any(text.startswith(words) for text in audit["certificates"][0]["warnings"])
@@ -220,7 +226,7 @@ def test_rows_that_were_sorted_are_a_warning(
     ("column", "code", "message"),
     [
         ("", 2, "d1.csv: column 1 has no name; leave it out if it only numbers the rows"),
-        ("run", 3, "numbers the rows and is no output of a mechanism; leave that column out"),
+        ("run", 3, "numbers the rows and is not an output of a mechanism; leave that column out"),
     ],
 )
 def test_the_index_that_pandas_writes_is_no_output(

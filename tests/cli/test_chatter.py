@@ -63,7 +63,7 @@ def test_lines_that_differ_do_not_flood_a_log(tmp_path: Path) -> None:
     assert len(ended.stdout.splitlines()) == 1
     lines = ended.stderr.splitlines()
     assert len(lines) == 21
-    assert lines[-1].endswith(" lines, of which 20 different ones are shown")
+    assert lines[-1].endswith(" lines, of which 20 different lines are shown")
 
 
 def test_a_mechanism_may_close_its_standard_output(tmp_path: Path) -> None:
@@ -94,7 +94,7 @@ def test_many_lines_are_only_counted() -> None:
     chatter = Chatter()
     lines = [b"%d\n" % number for number in range(1500)]
     assert b"".join(map(chatter.heard, lines)) == b"".join(lines[:20])
-    said = b"the mechanism printed 1,500 lines, of which 20 different ones are shown\n"
+    said = b"the mechanism printed 1,500 lines, of which 20 different lines are shown\n"
     assert chatter.summary() == said
 
 

@@ -111,7 +111,7 @@ def names(text: str) -> list[str]:
         ("leaves_in_a_thread", "exit code 0"),
         ("exits_in_c", "exit code"),
         ("aborts", "SIGABRT"),
-        ("is_killed", "SIGKILL, which the system also sends when memory is short"),
+        ("is_killed", "SIGKILL, which the system also sends when memory runs out"),
         ("becomes_another", "exit code 0"),
     ],
 )
@@ -136,7 +136,7 @@ def test_children_of_a_mechanism_may_leave(folder: Path) -> None:
 @pytest.mark.parametrize(
     ("function", "what"),
     [
-        ("raises_interrupt", "KeyboardInterrupt: mine, which"),
+        ("raises_interrupt", "KeyboardInterrupt: mine (this was not Ctrl-C), which"),
         ("raises_odd", "Odd: of its own, which"),
     ],
 )
@@ -147,8 +147,8 @@ def test_what_ends_a_program_does_not_end_the_others(
     ended = dpaudit("run", file, "--quiet", "--workers", workers)
     assert (ended.returncode, ended.stderr) == (3, "")
     first, second = ended.stdout.splitlines()
-    assert f"ERROR  {function}: the mechanism raised {what}" in first
-    assert ("nobody pressed Ctrl-C" in first) is (function == "raises_interrupt")
+    assert f"ERROR  {function}: the mechanism itself raised {what}" in first
+    assert ("(this was not Ctrl-C)" in first) is (function == "raises_interrupt")
     assert "isolate: true (--isolate)" in first
     assert second.startswith("NO VIOLATION FOUND")
 
@@ -157,7 +157,7 @@ def test_what_ends_a_program_does_not_end_the_others(
 def test_ctrl_c_in_a_mechanism_is_still_ctrl_c(folder: Path, function: str) -> None:
     ended = dpaudit("run", batch(folder, function, "laplace"), "--quiet")
     assert (ended.returncode, ended.stdout) == (130, "")
-    assert "0 of 2 audits ended" in ended.stderr
+    assert "0 of 2 audits finished" in ended.stderr
 
 
 @pytest.mark.parametrize("function", ["leaves", "exits_in_c", "aborts"])
@@ -165,7 +165,7 @@ def test_workers_that_end_are_no_verdict_either(function: str) -> None:
     ended = audit(function, "--workers", "2")
     assert ended.returncode == 3
     assert ended.stdout.startswith(f"ERROR  {function}: a worker process died")
-    assert "with isolate: true it is an outcome" in ended.stdout
+    assert "with isolate: true its crash counts as an outcome" in ended.stdout
 
 
 @pytest.mark.parametrize("to", ["results.json", "-"])
@@ -186,7 +186,7 @@ def test_what_was_finished_outlives_the_process(folder: Path, to: str) -> None:
     temporary.mkdir()
     ended = dpaudit("run", file, "--json", to, env={**os.environ, "TMPDIR": str(temporary)})
     assert ended.returncode == 3
-    assert "error: aborts (3 of 4): the process that audits ended" in ended.stderr
+    assert "error: aborts (3 of 4): the auditing process ended" in ended.stderr
     text = ended.stdout if to == "-" else Path(to).read_text()
     assert names(text) == ["laplace", "has_children"]
     assert dpaudit("report", "-", input=text).returncode == 0
@@ -361,7 +361,7 @@ def test_pipes_that_end_are_read() -> None:
 def test_pipes_that_do_not_end(feed: str) -> None:
     ended = _fed(feed)
     assert (ended.returncode, ended.stdout) == (2, "")
-    assert "more than 268,435,456 bytes come out of this pipe; write them to a file" in ended.stderr
+    assert "this pipe holds more than 268,435,456 bytes; write them to a file" in ended.stderr
 
 
 def test_an_argument_that_is_no_text() -> None:

@@ -106,7 +106,7 @@ def test_sigterm_ends_as_ctrl_c_does(
         wait_until(lambda: not any(map(runs, family)), 10)
     assert (process.returncode, out) == (143, "")
     lines = [line for line in said.splitlines() if line]
-    assert lines[0] == "0 of 1 audit ended"
+    assert lines[0] == "0 of 1 audit finished"
     assert lines[1].startswith("continue with: dpaudit run mine.py:hangs --d1 0 --d2 1 ")
     assert lines[1].endswith(" --journal kept --resume")
     assert lines[2:] == ["terminated"]
@@ -154,7 +154,7 @@ def test_what_is_finished_is_saved_whatever_the_mechanism_catches(
         out, said = process.communicate(timeout=60)
     assert process.returncode == code
     assert said.splitlines()[-1].startswith("the mechanism printed ")
-    assert f"\n1 of 2 audits ended\n\n{word}\n" in said
+    assert f"\n1 of 2 audits finished\n\n{word}\n" in said
     text = out if to == "-" else (tmp_path / to).read_text()
     assert [one["name"] for one in json.loads(text)["audits"]] == ["first"]
 

@@ -99,8 +99,8 @@ REFUSED: dict[str, tuple[tuple[str, ...], str]] = {
         ("m.py::GaussCount::release", *ASKED),
         "write one colon, m.py:GaussCount.release",
     ),
-    "JSON": (("batch.json",), "configurations are YAML, so a file of audits is named batch.yaml"),
-    "TOML": (("batch.toml",), "configurations are YAML"),
+    "JSON": (("batch.json",), "configuration files are YAML, so name a file of audits batch.yaml"),
+    "TOML": (("batch.toml",), "configuration files are YAML"),
     "a file": (
         ("m.py:laplace", "--d1", "people.csv", "--d2", "1", "--epsilon", "1"),
         "--d1: 'people.csv' is the name of a file; did you mean @people.csv?",
@@ -120,7 +120,7 @@ REFUSED: dict[str, tuple[tuple[str, ...], str]] = {
     ),
     "a file of text": (
         ("notes.md",),
-        "'notes.md' is a file, neither of Python nor of YAML; a mech",
+        "'notes.md' is neither a Python nor a YAML file; a mech",
     ),
     "a method of a function": (
         ("m.py:laplace", *ASKED, "--call", "foo"),
@@ -132,7 +132,7 @@ REFUSED: dict[str, tuple[tuple[str, ...], str]] = {
     ),
     "a seed for the generator": (
         ("m.py:laplace", *ASKED, "--param", "rng=3"),
-        "leave it out, or give --rng-arg none (YAML: rng_arg: none) if it means something else",
+        "leave it out, or give --rng-arg none (YAML: rng_arg: none) if rng means something else",
     ),
     "samples and time": (
         ("m.py:laplace", *ASKED, "--time", "1s"),
@@ -140,12 +140,12 @@ REFUSED: dict[str, tuple[tuple[str, ...], str]] = {
     ),
     "many runs": (
         ("m.py:laplace", *ASKED, "--repeat", "200000"),
-        "repeat=200,000 is too many: an output may have 100,000 entries, and each run is one",
+        "repeat=200,000 is too many: each run is one entry of an output, and an output has at most",
     ),
     "less and more": (("m.py:laplace", *ASKED, "-q", "-v"), "-q (--quiet) asks for less, -v"),
     "a folder for the results": (
         ("m.py:laplace", *ASKED, "--json", "out/"),
-        "cannot write out/: that names a folder; name a file, e.g. out/results.json",
+        "cannot write out/: this path is a folder; name a file, e.g. out/results.json",
     ),
     "an unknown option": (("m.py:laplace", "--foo"), "there is no option '--foo'. (see"),
     "a slip in an option": (
@@ -171,11 +171,11 @@ ELSEWHERE: dict[str, tuple[tuple[str, ...], str]] = {
     ),
     "a list of a function": (
         ("list", "mechanisms", "m.py:laplace"),
-        "'m.py:laplace' names a function; give what it is in, m.py",
+        "'m.py:laplace' names a function; give its package, module or file: m.py",
     ),
     "a list of a folder": (
         ("list", "mechanisms", "data/"),
-        "'data/' is a folder, but no package that can be imported from here; give a Pyth",
+        "'data/' is a folder, but not a package that can be imported from here; give a Pyth",
     ),
 }
 COMMANDS = {
@@ -263,7 +263,7 @@ def test_a_module_of_python_is_never_proposed(dpaudit: Any) -> None:
         ("mu", "0.5", "'mu' belongs in claim: {mu: 0.5}"),
         ("group", "2", "'group' belongs in claim: {group: 2}"),
         ("tradeoff", "m.py:f", "'tradeoff' belongs in claim: {tradeoff: 'm.py:f'}"),
-        ("json", "r.json", "'json' is said of a run, not of an audit: --json"),
+        ("json", "r.json", "'json' belongs to a run, not to an audit: give --json"),
         (
             "claim",
             "{epsilon: 1, confidence: 0.9}",

@@ -96,7 +96,7 @@ def test_callables() -> None:
         faulty.plain, 0, 0.5, dpaudit.PureDP(1.0), isolate=True, timeout=5.0, samples=2_000
     )
     assert result.verdict is Verdict.VIOLATION
-    assert result.target == "plain, in a process of its own"
+    assert result.target == "plain, in a separate process"
 
 
 def test_an_audit_in_a_script_without_a_guard(tmp_path: Path) -> None:

@@ -66,7 +66,7 @@ def test_a_journal_is_begun_refused_and_continued(dpaudit: Any, tmp_path: Path) 
     assert dpaudit(*SHORT, *keeping, "--json", first).exit_code == 0
     refused = dpaudit(*SHORT, *keeping)
     assert refused.exit_code == 2
-    assert "laplace.journal is there already; continue it with --resume" in refused.stderr
+    assert "laplace.journal exists already; continue it with --resume" in refused.stderr
     assert refused.stderr.count("\n") == 1
     assert dpaudit(*SHORT, *keeping, "--resume", "--json", second).exit_code == 0
     assert audits_in(plain) == audits_in(first) == audits_in(second)
@@ -83,7 +83,7 @@ def test_another_scikit_learn_is_said(
     )
     shown = " ".join(dpaudit(*words).stdout.split())
     change = f"(scikit-learn {there('scikit-learn')}, then 9.9)"
-    assert f"other versions than it was begun with {change}" in shown
+    assert f"other versions than it began with {change}" in shown
 
 
 def test_more_samples_are_no_way_to_go_on(dpaudit: Any, tmp_path: Path) -> None:
@@ -91,7 +91,7 @@ def test_more_samples_are_no_way_to_go_on(dpaudit: Any, tmp_path: Path) -> None:
     more = (*TARGET, "--samples", "6000", "-q")
     result = dpaudit(*more, "--journal", tmp_path, "--resume")
     assert result.exit_code == 2
-    assert "samples was 5,000, is 6,000 (how many draws there are to be is fixed" in result.stderr
+    assert "samples was 5,000, is 6,000 (the number of draws is fixed" in result.stderr
 
 
 def test_resume_alone_says_what_is_missing(dpaudit: Any) -> None:

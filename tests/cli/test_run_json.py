@@ -119,7 +119,7 @@ def test_an_interruption_keeps_what_was_finished(
     file = tmp_path / "results.json"
     result = dpaudit("run", config("first", "second"), "--json", file)
     assert result.exit_code == 130
-    assert "1 of 2 audits ended" in result.stderr
+    assert "1 of 2 audits finished" in result.stderr
     assert [one.name for one in from_json(file.read_text("utf-8"))] == ["first"]
 
 

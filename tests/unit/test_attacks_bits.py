@@ -224,5 +224,5 @@ def test_workers_and_files_change_nothing() -> None:
 
 
 def test_an_exact_audit_draws_nothing_to_look_at() -> None:
-    with pytest.raises(UsageError, match="floating_point looks at draws, and exact makes none"):
+    with pytest.raises(UsageError, match="floating_point needs draws, and exact makes no draws"):
         audited("mechanisms.randomized_response:randomized_response", exact=True)

@@ -170,7 +170,7 @@ def fails(scores: Callable[[Outcomes], Any]) -> Callable[[SelectionDraws], Any]:
         (lambda selection: None, "returned None from fit; it must return a function"),
         (
             fails(lambda outcomes: radius(outcomes) - radius(outcomes).mean()),
-            "gives an outcome another score when others stand beside it",
+            "gives the same outcome another score among other outcomes",
         ),
     ],
 )
@@ -206,7 +206,7 @@ class WithArguments:
     [
         (NoFit, "the class NoFit has no method fit"),
         (WithArguments, "the class WithArguments cannot be made without arguments: TypeError"),
-        (lambda one, other: None, "must fit to one argument, but: missing a required argument"),
+        (lambda one, other: None, "fit must take one argument, but: missing a required argument"),
         (3, "int is of type int; it must have a method fit"),
         ("nowhere:Attack", "there is no module 'nowhere'"),
         ("mechanisms.laplace:laplase", "attack 'mechanisms.laplace:laplase': .* Did you mean"),
@@ -273,7 +273,7 @@ def test_a_distinguisher_may_answer_in_words() -> None:
     ("distinguisher", "message"),
     [
         (lambda output: 1 / 0, "raised ZeroDivisionError: division by zero"),
-        (lambda output: [1.0], r"answered \[1\.0\]; it must answer a number, the larger the more"),
+        (lambda output: [1.0], r"answered \[1\.0\]; it must answer a number \\(larger means more"),
         (lambda: 0, "must take one output"),
     ],
 )
@@ -314,7 +314,7 @@ def test_scores_are_not_outputs(
 
 
 def test_attacks_look_at_draws_and_exact_makes_none() -> None:
-    with pytest.raises(UsageError, match="attacks looks at draws, and exact makes none"):
+    with pytest.raises(UsageError, match="attacks needs draws, and exact makes no draws"):
         audited(attacks=[Radius], exact=True)
 
 

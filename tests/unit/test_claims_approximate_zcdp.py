@@ -191,7 +191,7 @@ def test_one_release_or_none_that_fails_is_what_it_was() -> None:
 
 
 def test_nothing_is_implied_for_groups() -> None:
-    with pytest.raises(ClaimError, match="implies nothing simple for groups"):
+    with pytest.raises(ClaimError, match="has no simple group bound"):
         group(ApproximateZCDP(0.1, 1e-6), 2)
 
 

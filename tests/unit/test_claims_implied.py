@@ -82,7 +82,7 @@ def test_a_group_is_a_number_of_records(size: Any) -> None:
 
 
 def test_nothing_is_implied_for_groups_of_probabilistic_claims() -> None:
-    with pytest.raises(ClaimError, match="implies nothing simple for groups; claim approximate DP"):
+    with pytest.raises(ClaimError, match="has no simple group bound; claim approximate DP"):
         group(ProbabilisticDP(1.0, 0.1), 2)
 
 

@@ -205,7 +205,7 @@ def test_files_beside_the_configuration(
         ("version: 1\naudit: []", "2", "unknown key 'audit'. Did you mean 'audits'?"),
         ("version: 1\naudits: [", "3", "not valid YAML"),
         ("version: 1\nversion: 1", "2", "the key 'version' is given twice (first on line 1)"),
-        (f"version: 1\na: 1{'0' * 5000}", "2", "a number of 5,001 digits cannot be read"),
+        (f"version: 1\na: 1{'0' * 5000}", "2", "a number of 5,001 digits is too long"),
         (audit_with("sample: 3"), "8", "unknown key 'sample'. Did you mean 'samples'? Known: mech"),
         (audit_with("true: 3"), "3", "unknown key True"),
         (audit_with("samples: many"), "8", "samples='many' must be a whole number of draws"),
@@ -391,7 +391,7 @@ def test_aliases_that_stand_for_billions_are_refused(refused: Any) -> None:
     audit = AUDIT.replace("    d1: 0\n", "    d1:\n" + bomb(9, "      "))
     message = refused(audit)
     assert re.search(r"aliases \(\*name\) repeat \d,\d{3},\d{3},\d{3} values", message)
-    assert "let a function make the dataset" in message
+    assert "use a function that makes the dataset" in message
 
 
 def test_a_long_text_that_aliases_repeat_is_refused() -> None:

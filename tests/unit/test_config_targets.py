@@ -35,7 +35,7 @@ def test_isolate() -> None:
     assert target == IsolatedTarget(
         target=inside, python=None, limits=Limits(timeout=0.5, memory=512_000_000)
     )
-    assert target.describe() == "m:f, in a process of its own"
+    assert target.describe() == "m:f, in a separate process"
     assert spec(mechanism="m:f", isolate=False).target == inside
 
 
@@ -73,7 +73,7 @@ def test_entries_of_compose_are_where_the_audit_says() -> None:
         ({"mechanism": "m:f", "command": "python3"}, "a command has no mechanism"),
         ({"command": "python3", "params": {"a": 1}}, "a command has no params"),
         ({"command": "python3", "python": "python3"}, "a command has no python"),
-        ({"command": "python3", "isolate": False}, "a command is a process of its own"),
+        ({"command": "python3", "isolate": False}, "a command already runs in a separate process"),
         ({"command": "python3", "batch_arg": "n"}, "batch_arg='n' must be size or none"),
         ({"command": "'"}, "cannot be read: No closing quotation"),
         ({"command": []}, "must be a list of words, or a command line"),
@@ -82,8 +82,8 @@ def test_entries_of_compose_are_where_the_audit_says() -> None:
         ({"command": "./nosuch a"}, "no program './nosuch'"),
         ({"mechanism": "m:f", "python": "old/bin/python"}, "no program 'old/bin/python'"),
         ({"mechanism": "m:f", "python": "python3", "isolate": False}, "leave out isolate"),
-        ({"mechanism": "m:f", "timeout": 1}, "timeout is for a process of its own"),
-        ({"mechanism": "m:f", "memory_limit": 1}, "memory_limit is for a process of its own"),
+        ({"mechanism": "m:f", "timeout": 1}, "timeout needs a separate process"),
+        ({"mechanism": "m:f", "memory_limit": 1}, "memory_limit needs a separate process"),
         ({"mechanism": "m:f", "isolate": True, "timeout": "1 week"}, "timeout='1 week' must be"),
         ({"mechanism": "m:f", "isolate": True, "timeout": 0}, "must be above 0 seconds"),
         ({"mechanism": "m:f", "isolate": True, "memory_limit": "1 page"}, "must be a size such as"),
@@ -109,7 +109,9 @@ def test_a_program_beside_the_file(tmp_path: Path, monkeypatch: pytest.MonkeyPat
         "  - {name: beside, command: ['./draw', '1']}\n"
     )
     monkeypatch.chdir(tmp_path)
-    with pytest.raises(ConfigurationError, match=r":4: .*is not executable; chmod \+x"):
+    with pytest.raises(
+        ConfigurationError, match=r":4: .*is not executable; make it so with chmod \+x"
+    ):
         load_config(config)
     program.chmod(0o755)
     (one,) = load_config(config)

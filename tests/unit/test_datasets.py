@@ -111,11 +111,11 @@ def test_missing_and_unknown_files(folder: Path) -> None:
         ("x.json", "[1,", "not valid JSON"),
         ("x.yaml", "a: 1\na: 2\n", "given twice (first on line 1) (line 2)"),
         ("x.yaml", "!!python/object/apply:os.getcwd []", "never build Python objects"),
-        ("x.yaml", "&a [*a]", "refers to the value it is part of"),
+        ("x.yaml", "&a [*a]", "refers to a value that contains it"),
         ("x.csv", "", "no rows"),
         ("x.csv", "a,b\n1\n", "row 2 has 1 cell, the first one has 2"),
-        ("x.csv", "a,a\n1,2\n", "the column 'a' is there twice"),
-        ("x.npy", "text", "not an array of numbers or text"),
+        ("x.csv", "a,a\n1,2\n", "two columns have the name 'a'"),
+        ("x.npy", "text", "not a complete array of numbers or text"),
     ],
 )
 def test_bad_content(folder: Path, name: str, content: str, words: str) -> None:

@@ -190,7 +190,7 @@ def test_a_pool_of_the_callers_own_that_breaks_is_an_error() -> None:
     [
         ("proceses", 1, r"'proceses' is not known; known: serial, processes, dask, .*'processes'"),
         ("serial", 2, r"draws in this process; for workers=2 give processes"),
-        ("dask://", 1, r"'dask://' has no place to be; give dask, or dask://host:8786"),
+        ("dask://", 1, r"'dask://' takes no address; give dask, or dask://host:8786"),
         ("processes://here", 1, r"give processes, or dask://host:8786"),
         ("dask://here:8786", 2, r"workers=2 with executor='dask://here:8786'.*leave workers out"),
         (7, 1, r"executor=7 must be a name \(serial, processes, dask\) or a concurrent\.futures"),

@@ -148,7 +148,7 @@ def test_a_cluster_without_workers_is_said_and_waited_for_as_long_as_it_allows(
         # Waited for, too, is the file of a scheduler that is just starting.
         result = audited(executor=f"dask://{file}")
     assert "has no workers; waiting for one" in caplog.text
-    assert "no workers for as long as" in str(result.error)
+    assert "no workers for longer than" in str(result.error)
 
 
 def test_without_dask_the_remedy_is_said(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -86,8 +86,8 @@ def test_an_audit_of_long_outputs_ends_after_the_first_one() -> None:
 
 def test_words_say_how_long_it_takes() -> None:
     assert late_words(30.0, 14.0, 1, 81.4) == (
-        "30 s allow some 420 draws at 14 a second, and an audit needs 1,000: this will take about "
-        "81 s"
+        "30 s allow about 420 draws at 14 per second, but an audit needs 1,000: this will take "
+        "about 81 s"
     )
     assert "each of 3 pairs needs 1,000" in late_words(0.5, 0.25, 3, 9.0)
 
@@ -127,7 +127,9 @@ def test_time_that_is_not_enough_is_told_before_it_is_used(
     result = dpaudit.audit(slow.draw, 0.0, 0.1, PureDP(1.0), time=30.0)
     assert sum(one.draws for one in result.certificates) == 1_000
     (notice,) = result.warnings
-    assert notice.startswith("30 s allow some 420 draws at 14 a second, and an audit needs 1,000")
+    assert notice.startswith(
+        "30 s allow about 420 draws at 14 per second, but an audit needs 1,000"
+    )
     assert caplog.messages == [f"{result.name}: {notice}"]
     # After the first four calls, and it was so: within a tenth.
     assert max(told) < 1

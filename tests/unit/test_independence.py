@@ -58,8 +58,8 @@ def test_what_cannot_be_is_an_error(specimen: Any, message: str) -> None:
 @pytest.mark.parametrize(
     ("specimen", "message"),
     [
-        (dependence.counted, "depend on those just before them (output: Ljung–Box p"),
-        (dependence.computed_once, "nothing is random here, or the mechanism returns what it"),
+        (dependence.counted, "depend on the ones just before them (output: Ljung–Box p"),
+        (dependence.computed_once, "either the mechanism is not random, or it returns a stored"),
     ],
 )
 def test_what_is_unlikely_is_a_warning(specimen: Any, message: str) -> None:

@@ -302,7 +302,7 @@ OTHERS = {
     "confidence was 0.99, is 0.9": {"confidence": 0.9},
     "full was False, is True": {"full": True},
     "pairs was 0, 1, is 0, 2": {"pairs": (NeighbouringPair(0, 2, None, "0, 2"),)},
-    "pairs differs in content": {"pairs": (NeighbouringPair(0, 1.5, None, "0, 1"),)},
+    "the content of pairs differs": {"pairs": (NeighbouringPair(0, 1.5, None, "0, 1"),)},
     "target was batch, is single": {"target": CallableTarget(function=single)},
     "attacks was": {"attacks": (Fickle,)},
 }
@@ -315,7 +315,7 @@ def test_another_audit_is_refused_by_what_differs(
     spec = replace(spec_of(batch), journal=tmp_path)
     with pytest.raises(Cut):
         cut_after(spec, 10, tmp_path)
-    with pytest.raises(JournalError, match=f"is of another audit: {words}"):
+    with pytest.raises(JournalError, match=f"belongs to another audit: {words}"):
         run_audit(replace(spec, resume=True, **more))
 
 
@@ -340,14 +340,14 @@ def test_the_code_of_a_file_must_not_change(tmp_path: Path, monkeypatch: Any) ->
 def test_a_journal_is_not_begun_twice(tmp_path: Path) -> None:
     spec = replace(spec_of(batch), journal=tmp_path)
     run_audit(spec)
-    with pytest.raises(JournalError, match=r"is there already; continue it with --resume"):
+    with pytest.raises(JournalError, match=r"exists already; continue it with --resume"):
         run_audit(spec)
 
 
 def test_nor_used_by_two(tmp_path: Path) -> None:
     spec = replace(spec_of(batch), journal=tmp_path, resume=True)
     records = Records(journal_path(tmp_path, spec.name))
-    with pytest.raises(JournalError, match="written by another process"):
+    with pytest.raises(JournalError, match="another process is writing"):
         run_audit(spec)
     records.close()
 
@@ -373,10 +373,10 @@ def test_another_release_and_another_format_are_named(
     spec = replace(spec_of(batch), journal=tmp_path, resume=True)
     run_audit(spec)
     monkeypatch.setattr("dpaudit.auditing.journal.opening.__version__", "99.0")
-    with pytest.raises(JournalError, match=r"begun by dpaudit .*, this is 99\.0"):
+    with pytest.raises(JournalError, match=r"started by dpaudit .*, this is 99\.0"):
         run_audit(spec)
     monkeypatch.setattr("dpaudit.auditing.journal.opening._FORMAT", 3)
-    with pytest.raises(JournalError, match=r"has the format 2, this dpaudit 99\.0 knows 3"):
+    with pytest.raises(JournalError, match=r"has the format 2, but dpaudit 99\.0 knows 3"):
         run_audit(spec)
 
 

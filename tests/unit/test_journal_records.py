@@ -115,7 +115,7 @@ def test_damage_of_the_last_record_drops_it(path: Path) -> None:
 
 
 def test_one_process_writes_at_a_time(path: Path) -> None:
-    with opened(path), pytest.raises(JournalError, match="written by another process"):
+    with opened(path), pytest.raises(JournalError, match="another process is writing"):
         Records(path)
     assert words_in(path) == []
 

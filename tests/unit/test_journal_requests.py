@@ -119,7 +119,7 @@ def test_limits_are_part_of_a_request() -> None:
     one, other = (
         spec_of(IsolatedTarget(target=inner, limits=Limits(timeout=one))) for one in (1.0, 2.0)
     )
-    assert words(one, other) == "target differs in content"
+    assert words(one, other) == "the content of target differs"
 
 
 def test_the_draws_and_what_explains_why_they_stay() -> None:

@@ -84,13 +84,13 @@ def test_a_message_spells_an_option_as_it_was_written(tmp_path: Path) -> None:
         load_config(file, {"exact": True})
     with pytest.raises(UsageError) as from_python:
         dpaudit.audit(abs, 0, 1, dpaudit.PureDP(1), floating_point=True, exact=True)
-    ending = "makes none; give one of them"
+    ending = "makes no draws; give one of them"
     flags, both, python = (
         "".join(one.value.spelled(flag_of)) for one in (from_flags, from_both, from_python)
     )
-    assert flags == f"--floating-point looks at draws, and --exact {ending}"
-    assert both == f"{file}:4: floating_point looks at draws, and --exact {ending}"
-    assert str(from_python.value) == f"floating_point looks at draws, and exact {ending}"
+    assert flags == f"--floating-point needs draws, and --exact {ending}"
+    assert both == f"{file}:4: floating_point needs draws, and --exact {ending}"
+    assert str(from_python.value) == f"floating_point needs draws, and exact {ending}"
     assert python == flags  # a keyword, until somebody knows that it was a flag
 
 

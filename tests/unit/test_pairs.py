@@ -100,7 +100,7 @@ def test_add_remove_ignores_the_order(d1: Any, d2: Any) -> None:
 
 def test_add_remove_contradicted() -> None:
     text = contradicted([1, 2, 3], [1, 4], "add-remove")
-    assert "d1 has 2 rows that d2 has not, and d2 1 that d1 has not" in text
+    assert "d1 has 2 rows that d2 does not have, and d2 has 1 that d1 does not have" in text
     assert "add-remove means one row more or less" in text
     (warning,) = check([1, 2], [2, 1], "add-remove")
     assert "same rows in another order" in warning

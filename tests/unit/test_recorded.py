@@ -108,7 +108,7 @@ def test_the_whole_error_probability_goes_to_the_one_test() -> None:
 def test_fixed_arms_are_said_and_thinned() -> None:
     result = dpaudit.bound(*laplace(), PureDP(1.0))
     assert one(result).fixed.method == "game"
-    assert "as many of each as fair coins asked for" in said(result)
+    assert "as many of each input as fair coins chose" in said(result)
     d1, d2 = (sum(counts) for counts in zip(*one(result).blocks[-1].tally, strict=True))
     assert d1 != d2  # tossed for
     assert d1 + d2 < 4_000 * 2 / 3
@@ -124,7 +124,7 @@ def test_much_more_of_one_input_goes_to_the_textbook_bound() -> None:
     result = dpaudit.bound(*laplace(500, 100_000), PureDP(0.5))
     assert one(result).fixed.method == "clopper-pearson"
     assert one(result).fixed.alpha == pytest.approx(0.01)
-    assert "a Clopper–Pearson bound for each input" in said(result)
+    assert "a separate Clopper–Pearson bound for each input" in said(result)
 
 
 @pytest.mark.parametrize("bound", ["game", "clopper-pearson"])

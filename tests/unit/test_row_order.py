@@ -117,7 +117,7 @@ def test_an_autoregressive_series_is_an_error(size: int, seed: int) -> None:
     assert result.error is not None
     assert "(output) differ along the recording more than independent rows can" in result.error
     assert "record one row for each run" in result.error
-    assert "shuffling hides this and cures nothing" in result.error
+    assert "shuffling hides the problem and does not solve it" in result.error
     assert result.certificates == ()
 
 
@@ -140,7 +140,7 @@ def test_what_exact_evidence_does_not_cover_is_a_warning() -> None:
     rng = np.random.default_rng(0)
     result = audited(autoregressive(rng, rho=-0.5), rng.normal(size=SIZE))
     (text,) = warnings(result)
-    assert text.startswith("rows of d1 depend on those just before them (output: Ljung–Box p")
+    assert text.startswith("rows of d1 depend on the ones just before them (output: Ljung–Box p")
     assert "every bound is for independent rows" in text
 
 
@@ -159,7 +159,7 @@ def test_inputs_in_turns_that_share_their_noise() -> None:
     arms = np.tile([True, False, False, True], SIZE // 4)
     noise = np.repeat(rng.normal(size=SIZE // 2), 2)
     (text, *_) = warnings(with_arm(noise + 1e-6 * rng.normal(size=SIZE), arms))
-    assert text.startswith("rows depend on those just before them")
+    assert text.startswith("rows depend on the ones just before them")
 
 
 def test_columns_that_are_not_compared_by_themselves() -> None:
@@ -167,7 +167,7 @@ def test_columns_that_are_not_compared_by_themselves() -> None:
     rng = np.random.default_rng(0)
     d1, d2 = (rng.normal(size=(SIZE, 20)) for _ in range(2))
     d1[:, 12] += np.repeat([0.0, 6.0], SIZE // 2)
-    assert "rows of d1 (what the event is made of) differ" in str(audited(d1, d2).error)
+    assert "rows of d1 (the event) differ" in str(audited(d1, d2).error)
 
 
 LAWS: dict[str, Callable[[Rng, int], Any]] = {
@@ -240,7 +240,7 @@ def test_sorted_rows_cannot_be_checked_which_is_a_warning(order: Any, words: str
     result = audited(*(order(rng.poisson(4, SIZE)) for _ in range(2)))
     assert result.verdict is Verdict.NO_VIOLATION_FOUND
     (text,) = warnings(result)
-    assert text.startswith(f"rows of d1 and d2 are {words} so that nothing can show whether")
+    assert text.startswith(f"rows of d1 and d2 are {words} so dpaudit cannot check whether")
 
 
 def test_rows_that_one_of_several_columns_sorts() -> None:
@@ -278,7 +278,7 @@ def test_a_column_that_numbers_the_rows_is_an_error() -> None:
     values, places = rng.normal(size=SIZE), np.arange(SIZE)
     numbered = np.column_stack([places, values])
     result = audited(numbered, np.column_stack([places + SIZE, values[::-1]]))
-    assert "output[0] goes up or down by the same step from row to row of d1" in str(result.error)
+    assert "output[0] changes by the same step from row to row of d1" in str(result.error)
     assert "leave that column out (pandas: to_csv(..., index=False))" in str(result.error)
     arms = rng.random(SIZE) < 0.5
     assert "from row to row of d1 and d2" in str(with_arm(numbered, arms).error)

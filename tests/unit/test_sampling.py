@@ -109,7 +109,7 @@ def _mutates_array(rows: Any) -> float:
     [(_mutates, [1], [2]), (_mutates_array, np.zeros(3), np.ones(3))],
 )
 def test_changed_inputs_are_noticed(function: Callable[..., Any], d1: Any, d2: Any) -> None:
-    with pytest.raises(MechanismError, match=r"changes its input d1.*work on a copy"):
+    with pytest.raises(MechanismError, match=r"changes its input d1.*change a copy"):
         sampler(function, NeighbouringPair(d1, d2)).draw(ToLearn((0, 0, 0), 50))
 
 

@@ -200,14 +200,14 @@ def test_what_crashes_every_time_ends_with_an_error(program: Write) -> None:
     ("body", "words"),
     [
         ("print('nonsense', flush=True)", "wrote 'nonsense', which is not an outcome"),
-        ("print(1, flush=True); print(2, flush=True)", "wrote more than it was asked for"),
-        ("print(1); print(2); sys.stdout.flush()", "wrote more than it was asked for"),
+        ("print(1, flush=True); print(2, flush=True)", "wrote more than dpaudit requested"),
+        ("print(1); print(2); sys.stdout.flush()", "wrote more than dpaudit requested"),
         ("print('x' * (1 << 24) + 'yyy', flush=True)", "a line of more than 16,777,216 bytes"),
         ("while True: sys.stdout.write('x' * 100_000)", "a line of more than 16,777,216 bytes"),
-        ("while True: print(1)", "wrote more than it was asked for"),
+        ("while True: print(1)", "wrote more than dpaudit requested"),
         (
             "for _ in range(300): print(1, flush=True); time.sleep(1e-3)",
-            "wrote more than it was asked for",
+            "wrote more than dpaudit requested",
         ),
     ],
 )

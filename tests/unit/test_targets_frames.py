@@ -90,7 +90,7 @@ def test_matrices_become_frames(folder: Path) -> None:
         ([[1], [1, 2]], "give rows"),
         ([{"a": 1}, 5], "give rows"),
         ({"a": [1], "b": [1, 2]}, "give rows"),
-        ([], "without rows it has no columns either; give {age: []}"),
+        ([], "without rows it has no columns; give {age: []}"),
     ],
 )
 def test_what_has_no_rows_is_refused(value: Any, words: str) -> None:

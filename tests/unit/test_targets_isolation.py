@@ -226,7 +226,7 @@ def test_what_cannot_be_made_again_ends_with_an_error(tmp_path: Path) -> None:
 def test_an_input_that_changes_is_an_error() -> None:
     with (
         isolated("grows") as mechanism,
-        pytest.raises(MechanismError, match="changes its input; let it work on a copy"),
+        pytest.raises(MechanismError, match="changes its input; change a copy instead"),
     ):
         mechanism.sample([1, 2], 10, rng())
 
@@ -271,7 +271,7 @@ def test_batches() -> None:
 @pytest.mark.parametrize(
     ("attribute", "words"),
     [
-        ("too_few", "returned 1 output for size=5, which asks for 5 outputs at once"),
+        ("too_few", "returned 1 output for size=5 and was asked for 5 outputs"),
         (
             "dies_in_a_batch",
             r"ended its process \(signal 6 .*for a batch of size=5.*batch-arg none",

@@ -114,7 +114,7 @@ def test_guesses(tmp_path: Path) -> None:
         ("", "is empty"),
         ("x,y\n", "is empty"),
         ("1,2\n3,4\n", r"first line holds numbers \(1,2\), not the names"),
-        ("x,x\n1,2\n", "column 'x' is there twice"),
+        ("x,x\n1,2\n", "two columns have the name 'x'"),
         ("x,y\n1,2\n1,2,3\n", "line 3 has 3 cells, the header has 2"),
     ],
 )
@@ -127,7 +127,7 @@ def test_csv_that_is_none(tmp_path: Path, text: str, match: str) -> None:
 @pytest.mark.parametrize(
     ("name", "content", "match"),
     [
-        ("d.npy", b"abc", "not an array of numbers or text as numpy.save writes it"),
+        ("d.npy", b"abc", "not a complete array of numbers or text as numpy.save writes it"),
         ("d.jsonl", b"1\n{\n", "line 2 is not valid JSON"),
         ("d.parquet", b"abc", "not a Parquet file"),
         ("d.csv", b"x\n\xff\n", "cannot be read"),
@@ -148,7 +148,7 @@ def test_pickled_arrays_are_refused(tmp_path: Path) -> None:
     assert "pickle.load" not in str(refusal.value)
     with (tmp_path / "z.npy").open("wb") as stream:
         np.savez(stream, np.ones(3))
-    with pytest.raises(DatasetError, match=r"z\.npy: not an array"):
+    with pytest.raises(DatasetError, match=r"z\.npy: not a complete array"):
         read_pair(tmp_path / "z.npy", tmp_path / "z.npy")
     with pytest.raises(DatasetError, match="the array has no rows"):
         read_pair(tmp_path / "e.npy", tmp_path / "e.npy")
@@ -175,7 +175,7 @@ def test_files_of_different_columns(tmp_path: Path) -> None:
     ("text", "column", "match"),
     [
         ("arm,x\n1,2\n", "arms", "no column 'arms'; it has arm, x. Did you mean 'arm'"),
-        ("arm,x\n0,2\n", "arm", "column 'arm' holds 0.0; it must hold 1 for draws of d1"),
+        ("arm,x\n0,2\n", "arm", "column 'arm' holds 0.0; it must hold 1 for outputs of d1"),
         ("arm,x\n,2\n", "arm", "column 'arm' holds None"),
         ("arm\n1\n", "arm", "has the column 'arm' only"),
     ],

@@ -117,9 +117,7 @@ def test_draws_that_the_clock_plans_are_judged_afterwards() -> None:
 def test_recorded_draws_and_guesses() -> None:
     few = dpaudit.bound([0] * 1_000, [1] * 1_000, PureDP(9.0))
     assert few.underpowered is not None
-    assert "recorded draws that were kept for the exact test cannot refute ε = 9" in (
-        few.underpowered
-    )
+    assert "recorded outputs kept for the exact test cannot refute ε = 9" in (few.underpowered)
     assert dpaudit.bound([0] * 1_000, [1] * 1_000, PureDP(3.0)).underpowered is None
     guessed = dpaudit.bound_guesses(100, 20, 20, PureDP(4.0))
     assert guessed.underpowered is not None

@@ -89,7 +89,7 @@ def test_they_are_continued_with_new_draws_and_the_result_says_so(tmp_path: Path
     with pytest.raises(Cut):
         cut_after(spec, 3)
     (warning,) = run_audit(spec).warnings
-    assert "continued with new draws" in warning
+    assert "continued with other draws" in warning
     assert run_audit(spec).warnings == (warning,)  # read again, without a draw
 
 

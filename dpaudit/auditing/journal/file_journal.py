@@ -30,8 +30,8 @@ _BETWEEN = 0.1
 # This process, among those that drew.
 _NOW = -1
 _NEW_DRAWS = (
-    "continued with new draws, not with those that an undisturbed run would have made: equal seeds "
-    "do not give equal outcomes here; every draw, recorded or new, counts once"
+    "continued with other draws than an uninterrupted run would have made, because equal seeds do "
+    "not give equal outcomes here; every draw, recorded or new, counts once"
 )
 
 
@@ -63,8 +63,8 @@ class FileJournal:
     @property
     def warnings(self) -> tuple[str, ...]:
         versions = (
-            f"continued under other versions than it was begun with ({self._changed}); what was "
-            "computed anew agreed with what was recorded"
+            f"continued with other versions than it began with ({self._changed}); what was "
+            "recomputed agreed with the record"
         )
         said = {versions: self._changed, _NEW_DRAWS: len(self._drew) > 1 and not self._repeats}
         return (
@@ -211,9 +211,9 @@ class FileJournal:
     def _disagreement(self) -> JournalError:
         cause = f"other versions ({self._changed}), or " if self._changed else ""
         return JournalError(
-            f"the journal {self._records.path} cannot be continued: what is learned anew from the "
-            f"recorded draws is not what was learned then ({cause}an attack of your own that is "
-            "not deterministic); begin anew in another folder"
+            f"the journal {self._records.path} cannot be continued: learning again from the "
+            f"recorded draws gives another result than before ({cause}an attack of your own that "
+            "is not deterministic); start again in another folder"
         )
 
 

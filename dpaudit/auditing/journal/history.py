@@ -53,9 +53,9 @@ class History:
         if self.deaths.get(key, 0) >= _DEATHS:
             raise MechanismError(
                 f"{self.deaths[key]} runs ended in the middle of the same block of draws, without "
-                "a word: killed, out of memory, or ended by the mechanism itself. With isolate: "
-                "true (--isolate) such an end of the mechanism is an outcome; begin anew, in "
-                "another folder"
+                "any message: killed, out of memory, or ended by the mechanism itself. With "
+                "isolate: true (--isolate), an end that the mechanism causes counts as an "
+                "outcome; start again in another folder"
             )
 
     def warnings(self, runs: int) -> list[str]:
@@ -63,8 +63,8 @@ class History:
         if not self.broken:
             return []
         return [
-            f"{self.broken} of the {runs} runs of this audit ended in the middle of a "
-            "block of draws, without a word (killed, out of memory, or ended by the mechanism "
-            "itself). If it was the mechanism, its ends are missing among the outcomes, and "
-            "isolate: true counts them"
+            f"{self.broken} of the {runs} runs of this audit ended in the middle of a block of "
+            "draws, without any message (killed, out of memory, or ended by the mechanism "
+            "itself). If the mechanism caused this, these outcomes are missing; isolate: true "
+            "counts them"
         ]

@@ -56,7 +56,7 @@ def check_free(specs: Sequence[AuditSpec]) -> None:
         path = journal_path(spec.journal, spec.name)
         if path in taken:
             raise UsageError(
-                f"two audits are called {spec.name!r}; a journal needs names that differ"
+                f"two audits have the name {spec.name!r}; with a journal, give each its own name"
             )
         taken[path] = spec.name
         with failing(path):
@@ -113,29 +113,29 @@ def _continued(spec: AuditSpec, header: Mapping[str, Any], path: Path) -> AuditS
         raise _not_free(path)
     if header.get(HEADER) != _FORMAT:
         raise JournalError(
-            f"the journal {path} has the format {header.get(HEADER)!r}, this dpaudit {__version__} "
-            f"knows {_FORMAT}; begin anew in another folder"
+            f"the journal {path} has the format {header.get(HEADER)!r}, but dpaudit {__version__} "
+            f"knows {_FORMAT}; start again in another folder"
         )
     if header["dpaudit"] != __version__:
         raise JournalError(
-            f"the journal {path} was begun by dpaudit {header['dpaudit']}, this is {__version__}; "
-            "continue it with that release, or begin anew in another folder"
+            f"the journal {path} was started by dpaudit {header['dpaudit']}, this is "
+            f"{__version__}; continue it with that release, or start again in another folder"
         )
     if isinstance(spec.seed, DrawnSeed):
         spec = replace(spec, seed=header["seed"])
     found = differences(header["request"], request(spec))
     if found:
         raise JournalError(
-            f"the journal {path} is of another audit: {found}; ask for what it was begun for, or "
-            "name another folder"
+            f"the journal {path} belongs to another audit: {found}; give the same options as "
+            "before, or name another folder"
         )
     return spec
 
 
 def _not_free(path: Path) -> JournalError:
     return JournalError(
-        f"the journal {path} is there already; continue it with --resume (Python: resume=True), "
-        "or name another folder"
+        f"the journal {path} exists already; continue it with --resume (Python: resume=True), or "
+        "name another folder"
     )
 
 

@@ -138,8 +138,8 @@ def _lock(file: FileIO, path: Path) -> None:
             fcntl.flock(file.fileno(), fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
         raise JournalError(
-            f"the journal {path} is being written by another process; wait for it to end, or end "
-            "it, or name another folder"
+            f"another process is writing the journal {path}; wait for its end, end it, or name "
+            "another folder"
         ) from None
 
 
@@ -192,8 +192,8 @@ def _is_followed(file: BinaryIO) -> bool:
 
 def _damaged(path: Path, place: int) -> JournalError:
     return JournalError(
-        f"the journal {path} is damaged at byte {place:,}, and records follow that cannot be used "
-        "without those that are lost; restore the file, or begin anew in another folder"
+        f"the journal {path} is damaged at byte {place:,}, and the records after it need those "
+        "that are lost; restore the file, or start again in another folder"
     )
 
 

@@ -48,7 +48,7 @@ _FREE = (
 _CODE = "the code of "
 _LONGEST = 80
 _FIXED = (
-    "how many draws there are to be is fixed before the exact test and never changed after it, "
+    "the number of draws is fixed before the exact test and never changed after it, "
     "docs/method.md §4"
 )
 
@@ -82,7 +82,7 @@ def _differ(name: str, then: Mapping[str, Sequence[str]], now: Mapping[str, Sequ
 def _difference(name: str, then: Sequence[str] | None, now: Sequence[str] | None) -> str:
     before, after = (None if one is None else one[0] for one in (then, now))
     if before == after:
-        return f"{name} has changed" if name.startswith(_CODE) else f"{name} differs in content"
+        return f"{name} has changed" if name.startswith(_CODE) else f"the content of {name} differs"
     return f"{name} was {before}, is {after}"
 
 

@@ -27,7 +27,7 @@ class Chatter:
         self._begun = b""
         if self._others:
             total = self._others + sum(self._counts.values())
-            left_out = f"of which {len(self._counts)} different ones are shown"
+            left_out = f"of which {len(self._counts)} different lines are shown"
             return last + f"the mechanism printed {total:,} lines, {left_out}\n".encode()
         repeated = [
             b"the mechanism printed %s times: %s\n" % (f"{count:,}".encode(), line)

@@ -40,6 +40,7 @@ def kept_from_leaving() -> Iterator[None]:
         os._exit = leave
     if asked:  # also where a bare `except:` has kept it
         raise MechanismError(
-            f"the mechanism ends its process (os._exit({asked[0]})), which is that of the audit; "
-            "with isolate: true (--isolate) it has one of its own, and its end is an outcome"
+            f"the mechanism called os._exit({asked[0]}), which would end the process of the "
+            "audit; give isolate: true (--isolate): the mechanism then runs in a separate "
+            "process, whose end counts as an outcome"
         )

@@ -232,17 +232,17 @@ class _Watch:
             while data:
                 data = data[os.write(1, data) :]
         except OSError as error:
-            _show(f"error: what was finished cannot be shown: {error.strerror}\n".encode())
+            _show(f"error: cannot show the finished results: {error.strerror}\n".encode())
 
     def _words(self, status: int) -> str:
         audit = self._shared.text(_AUDIT)
         how = _how(status)
         if not audit:
-            return f"the process of dpaudit ended before it was done ({how})"
+            return f"the process of dpaudit ended too early ({how})"
         return (
-            f"{audit}: the process that audits ended without a verdict ({how}); the mechanism, or "
-            "a library that it uses, has ended it, or somebody else: with isolate: true "
-            "(--isolate) such an end of the mechanism is an outcome"
+            f"{audit}: the auditing process ended without a verdict ({how}); the mechanism, a "
+            "library that it uses, or another program ended it; with isolate: true (--isolate), "
+            "an end that the mechanism causes counts as an outcome"
         )
 
 
@@ -253,7 +253,7 @@ def _how(status: int) -> str:
         name = signal.Signals(-status).name
     except ValueError:
         return f"signal {-status}"
-    wants_memory = ", which the system also sends when memory is short"
+    wants_memory = ", which the system also sends when memory runs out"
     return name + (wants_memory if -status == signal.SIGKILL else "")
 
 

@@ -72,7 +72,7 @@ def check_executor(executor: Executor | str | None, workers: int) -> None:
         )
     if separator and (name not in _AFAR or not address):
         example = f"{_AFAR[0]}://host:8786"
-        why = f"={executor!r} has no place to be; give {name}, or {example}"
+        why = f"={executor!r} takes no address; give {name}, or {example}"
         raise UsageError(Name("executor"), why)
     _check_workers(executor, name, address, workers)
 
@@ -116,7 +116,7 @@ def _check_workers(executor: str, name: str, address: str, workers: int) -> None
             Name("workers"),
             f"={workers} with ",
             Name("executor"),
-            f"={executor!r}: how many workers there are is decided where they are started; leave ",
+            f"={executor!r}: the number of workers is set where they are started; leave ",
             Name("workers"),
             " out",
         )
@@ -135,6 +135,6 @@ def _check_given(executor: object) -> None:
 
 
 THREADS = (
-    "the executor runs its tasks in threads of the auditing process, which share its global random "
-    "generators, so that draws would depend on each other; give an executor that has processes"
+    "the executor runs its tasks in threads of the auditing process. Threads share global random "
+    "generators, so draws would depend on each other; give an executor that uses processes"
 )

@@ -92,21 +92,23 @@ class _Task:
         except self._distributed.scheduler.KilledWorker as error:
             raise MechanismError(
                 f"{error.allowed_failures + 1} Dask workers died while they drew the same chunk, "
-                f"the last one at {error.last_worker.address}; with isolate what the mechanism "
-                "does to its process is an outcome"
+                f"the last one at {error.last_worker.address}; with isolate, a crash of the "
+                "mechanism counts as an outcome"
             ) from None
         except self._distributed.client.FutureCancelledError as error:
-            raise MechanismError(f"the Dask scheduler is gone ({error}); start it again") from None
+            raise MechanismError(
+                f"the connection to the Dask scheduler is lost ({error}); start it again"
+            ) from None
         except ModuleNotFoundError as error:
             raise UsageError(
-                f"a Dask worker has no module {error.name!r}; install there what is installed "
-                "here, dpaudit included, and let its PYTHONPATH lead to the mechanism"
+                f"a Dask worker has no module {error.name!r}; install the same packages there as "
+                "here, dpaudit included, and add the mechanism's folder to its PYTHONPATH"
             ) from error
         except Exception as error:
             if type(error).__name__ not in _NOBODY:
                 raise
             raise MechanismError(
-                "the Dask cluster had no workers for as long as its setting "
+                "the Dask cluster had no workers for longer than "
                 "distributed.scheduler.no-workers-timeout allows; start some with `dask worker`"
             ) from None
         return done
@@ -202,5 +204,5 @@ def _await(file: Path) -> None:
     deadline = time.monotonic() + parse_timedelta(_TO_CONNECT)
     while not (file.exists() and file.read_bytes().rstrip().endswith(b"}")):
         if time.monotonic() > deadline:
-            raise FileNotFoundError(f"no such file, or not that of a scheduler, for {_TO_CONNECT}")
+            raise FileNotFoundError(f"no such scheduler file, for {_TO_CONNECT}")
         time.sleep(0.1)

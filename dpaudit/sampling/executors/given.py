@@ -24,7 +24,7 @@ def with_executor(setup: Setup) -> Iterator[Draws]:
     """
     executor = setup.given
     if executor is None:
-        raise RuntimeError("an executor of the caller's own was not handed over")
+        raise RuntimeError("the caller's executor was not passed on")
     recipe = Recipe.of(setup.make)
 
     def submit(chunks: Sequence[Chunk[Any]]) -> _Task:
@@ -43,8 +43,8 @@ class _Task:
         except (BrokenExecutor, CancelledError) as error:
             how = " ".join(str(error).split()) or type(error).__name__
             raise MechanismError(
-                f"the executor lost its workers, or what they were drawing ({how}); an executor "
-                "that replaces dead workers, such as processes or dask, would have gone on"
+                f"the executor lost its workers or their draws ({how}); use an executor that "
+                "replaces dead workers, such as processes or dask"
             ) from None
 
     def cancel(self) -> object:

@@ -112,9 +112,8 @@ class _Pool:
         if self._breaks > _REPLACED:
             raise MechanismError(
                 f"worker processes were killed {self._breaks} times in a row while they drew the "
-                f"same chunk ({_ended(max(codes))}); when memory is short, use fewer workers; with "
-                "isolate: true and memory_limit what the mechanism does to its process is an "
-                "outcome"
+                f"same chunk ({_ended(max(codes))}); if memory runs out, use fewer workers; with "
+                "isolate: true and memory_limit, a crash of the mechanism counts as an outcome"
             )
         self._open()
         for task in self._tasks:
@@ -148,9 +147,9 @@ def _check_from_outside(codes: Sequence[int]) -> None:
     if own:
         raise MechanismError(
             f"a worker process died while it was sampling ({_ended(own[0])}: a crash of native "
-            "code, an exit, or a script that asks for workers outside of "
-            "`if __name__ == '__main__':`); with one worker the mechanism's own message may be "
-            "seen, and with isolate: true it is an outcome"
+            "code, an exit, or a script that asks for workers outside of `if __name__ == "
+            "'__main__':`); with one worker you may see the mechanism's own message, and with "
+            "isolate: true its crash counts as an outcome"
         )
 
 

@@ -121,6 +121,6 @@ def _check_versions(recipe: Recipe) -> None:
     if different:
         here, there = ", ".join(_versions()), ", ".join(recipe.versions)
         raise UsageError(
-            f"the worker on {platform.node()} has {here}, the auditing process {there}: the same "
-            "seed need not give the same draws; give both the same versions"
+            f"the worker on {platform.node()} has {here}, the auditing process has {there}: the "
+            "same seed may give other draws; install the same versions in both"
         )
