@@ -27,7 +27,7 @@ SIZE = 2_000
 SEEDS = range(30)
 CLAIM = PureDP(0.1)
 Rng = np.random.Generator
-FIXED = "the numbers of draws of d1 and of d2 were fixed"
+FIXED = "the sample sizes were fixed"
 
 
 def autoregressive(rng: Rng, size: int = SIZE, rho: float = 0.99) -> Any:
