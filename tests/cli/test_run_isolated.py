@@ -14,11 +14,11 @@ import pytest
 
 import dpaudit
 from dpaudit import Verdict
+from tests import faulty
 from tests.cli.conftest import Invoke
-from tests.unit import faulty
 
 ROOT = Path(__file__).parents[2]
-FAULTY = ROOT / "tests" / "unit" / "faulty.py"
+FAULTY = ROOT / "tests" / "faulty.py"
 INPUTS = ("--d1", "0", "--d2", "1")
 
 

@@ -1,4 +1,4 @@
-"""Every specimen states its exact truth; tests/unit/test_mechanisms.py holds them to it."""
+"""Every specimen states its exact truth; tests/unit/mechanisms holds them to it."""
 
 from __future__ import annotations
 

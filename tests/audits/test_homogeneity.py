@@ -1,0 +1,124 @@
+"""Whole audits of draws that change from call to call."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import dpaudit
+from dpaudit.certificates.result import AuditResult, Verdict
+from mechanisms import laplace, shared_noise
+
+SEEDS = range(5)
+
+
+def audited(mechanism: Any, **more: Any) -> AuditResult:
+    shared_noise.forget()
+    return dpaudit.audit(mechanism, 0.0, 1.0, dpaudit.PureDP(1.0), **{"samples": 20_000, **more})
+
+
+def warned(result: AuditResult) -> str:
+    return " ".join(text for one in result.certificates for text in one.warnings)
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+@pytest.mark.parametrize(
+    "mechanism",
+    [
+        shared_noise.broadcast,
+        shared_noise.half_shared,
+        shared_noise.alternating,
+        shared_noise.drifting,
+        shared_noise.stale,
+        shared_noise.by_generator,
+        shared_noise.counting,
+    ],
+)
+def test_draws_that_hang_together_are_an_error(mechanism: Any, seed: int) -> None:
+    result = audited(mechanism, seed=seed)
+    assert result.verdict is Verdict.ERROR
+    assert result.error is not None
+    assert "differ from call to call" in result.error
+    assert "--batch-arg none" in result.error
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+@pytest.mark.parametrize("samples", [1_000, 50_000])
+def test_noise_kept_for_each_dataset_is_named(samples: int, seed: int) -> None:
+    result = audited(shared_noise.remembered, samples=samples, seed=seed)
+    if result.verdict is Verdict.VIOLATION:
+        assert "keeps state between calls (_kept changed" in warned(result)
+
+
+@pytest.mark.parametrize("seed", [0, 1])
+@pytest.mark.parametrize("where", [{"isolate": True}, {"workers": 2}])
+def test_noise_kept_by_another_process_is_found(where: dict[str, Any], seed: int) -> None:
+    """Nobody sees its variables, but a new process draws other noise."""
+    name = "mechanisms.shared_noise:remembered"
+    result = audited(name, samples=2_000, seed=seed, **where)
+    assert result.verdict is not Verdict.VIOLATION
+    if result.verdict is Verdict.ERROR:
+        assert result.error is not None
+        assert "differ from process to process" in result.error
+
+
+@pytest.mark.parametrize("where", [{"isolate": True}, {"workers": 2}])
+def test_a_broken_mechanism_in_other_processes_is_not_warned_about(where: dict[str, Any]) -> None:
+    for seed in (0, 1):
+        result = audited("mechanisms.laplace:wrong_density", samples=5_000, seed=seed, **where)
+        assert result.verdict is Verdict.VIOLATION
+        assert warned(result) == ""
+
+
+def test_noise_kept_for_each_dataset_does_look_like_a_leak() -> None:
+    """Else the test above would show nothing."""
+    verdicts = [audited(shared_noise.remembered, seed=seed).verdict for seed in SEEDS]
+    assert Verdict.VIOLATION in verdicts
+
+
+def test_a_broken_mechanism_without_state_is_not_warned_about() -> None:
+    for seed in range(20):
+        result = audited(laplace.wrong_density, seed=seed)
+        assert result.verdict is Verdict.VIOLATION
+        assert warned(result) == ""
+
+
+def test_variables_that_have_no_digest_do_not_end_the_audit() -> None:
+    class Unruly:
+        def __len__(self) -> int:
+            raise RuntimeError("no length")
+
+    big, long, unruly = 1 << 20_000, range(10**30), Unruly()
+
+    def mechanism(x: float, rng: np.random.Generator) -> float:
+        return float(x + rng.laplace()) if x in long or big or unruly else 0.0
+
+    assert dpaudit.audit(mechanism, 0, 1, dpaudit.PureDP(1.5), samples=1_000).error is None
+
+
+def test_none_nearly_always_is_no_error_when_something_else_comes_up() -> None:
+    def thresholded(x: float, rng: np.random.Generator) -> float | None:
+        return x if rng.random() < 1e-3 else None
+
+    claim = dpaudit.ApproximateDP(1.0, 0.01)
+    result = dpaudit.audit(thresholded, 0.0, 1.0, claim, samples=20_000)
+    assert result.verdict is Verdict.NO_VIOLATION_FOUND
+
+
+def test_times_are_not_compared(tmp_path: Any) -> None:
+    """Draws that time out follow the load of the machine."""
+    (tmp_path / "m.py").write_text(
+        "calls = 0\n"
+        "def slow(x, rng):\n"
+        "    global calls\n"
+        "    calls += 1\n"
+        "    share = 0.7 if calls // 500 % 2 else 0.3\n"
+        "    return 'slow' if rng.random() < share else 'quick'\n"
+    )
+    name, claim = f"{tmp_path}/m.py:slow", dpaudit.PureDP(1.0)
+    plain = dpaudit.audit(name, 0, 1, claim, samples=3_000)
+    assert "differ from call to call" in str(plain.error)
+    timed = dpaudit.audit(name, 0, 1, claim, samples=3_000, isolate=True, timeout=30)
+    assert timed.verdict is Verdict.NO_VIOLATION_FOUND

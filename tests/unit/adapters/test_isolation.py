@@ -1,0 +1,353 @@
+"""Draws in a process of its own: the same draws, and faults that are outcomes."""
+
+from __future__ import annotations
+
+import ast
+import os
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from dpaudit.adapters.loading import load_mechanism
+from dpaudit.errors import MechanismError, TargetError
+from dpaudit.outcomes import Raised, from_raw
+from dpaudit.processes import origin, worker
+from dpaudit.targets.target import (
+    ComposedTarget,
+    ImportedTarget,
+    IsolatedTarget,
+    Limits,
+)
+from tests import faulty
+from tests.isolated import isolated, kinds, lines, rng, target
+
+OLDEST, NEWEST = 8, 14
+
+
+def interpreters() -> Iterator[str]:
+    yield sys.executable
+    for minor in range(OLDEST, NEWEST + 1):
+        found = shutil.which(f"python3.{minor}")
+        # What is on the path may be a stand-in that finds no Python behind it.
+        if found and not subprocess.run([found, "-c", ""], capture_output=True).returncode:
+            yield found
+
+
+PYTHONS = list(interpreters())
+
+
+@pytest.mark.parametrize("script", [worker, origin])
+def test_the_worker_is_written_for_python_3_8(script: Any) -> None:
+    source = Path(script.__file__).read_text(encoding="utf-8")
+    tree = ast.parse(source, feature_version=(3, OLDEST))
+    imported = {
+        (one.names[0].name if isinstance(one, ast.Import) else str(one.module)).partition(".")[0]
+        for one in ast.walk(tree)
+        if isinstance(one, ast.Import | ast.ImportFrom)
+    }
+    assert imported <= {*sys.stdlib_module_names, "origin", "dpaudit"}
+
+
+@pytest.mark.parametrize("python", PYTHONS)
+def test_every_python_draws(python: str) -> None:
+    with isolated("plain", python=python) as mechanism:
+        assert mechanism.interleaved
+        drawn = mechanism.sample_each([0, 10] * 5_000, rng())
+        assert [int(one) for one in drawn] == [0, 10] * 5_000
+        assert len(set(drawn)) == 10_000
+        again = mechanism.sample_each([0, 10] * 5_000, rng())
+        assert np.array_equal(drawn, again)
+    # With the noise of the same generators, in every version.
+    with isolated("plain") as mechanism:
+        assert np.array_equal(drawn, mechanism.sample_each([0, 10] * 5_000, rng()))
+
+
+@pytest.mark.parametrize("python", PYTHONS)
+def test_every_python_hands_over_outcomes_of_any_shape(python: str) -> None:
+    values = [1, 2.5, None, True, "ä", b"\x00", (1, [2]), {"a": {1, 2}}, {1: "$"}, 2**70, 1 + 2j]
+    with isolated("echo", python=python) as mechanism:
+        assert mechanism.sample_each(values, rng()) == values
+    with isolated("point", python=python) as mechanism:
+        ours = from_raw([faulty.point(0.5)] * 2)
+        theirs = from_raw(mechanism.sample(0.5, 2, rng()))
+        assert np.array_equal(ours.keys(), theirs.keys())
+    with isolated("carried", python=python) as mechanism:
+        drawn = [one for one in mechanism.sample(0, 300, rng()) if not isinstance(one, Raised)]
+        assert len(set(drawn)) == len(drawn) < 300
+
+
+def test_a_generator_is_handed_over() -> None:
+    with isolated("with_rng") as mechanism:
+        assert mechanism.takes_rng
+        drawn = mechanism.sample(5, 100, rng())
+        assert len(set(drawn)) == 100
+        assert np.array_equal(drawn, mechanism.sample(5, 100, rng()))
+        assert not set(drawn) & set(mechanism.sample(5, 100, rng(1)))
+
+
+@pytest.mark.parametrize("how", ["abort", "exit", "segfault", "interrupt"])
+def test_the_draw_under_way_is_the_outcome_crash_and_no_other_is_lost(
+    how: str, tmp_path: Path
+) -> None:
+    log, inputs = tmp_path / "log", list(range(8)) * 40
+    with isolated("logged", params={"log": str(log), "how": how}) as mechanism:
+        drawn = mechanism.sample_each(inputs, rng())
+    assert kinds(drawn)["crash"] >= 1
+    assert set(kinds(drawn)) == {"crash"}
+    # Begun once each, in order: nothing was made again, nothing left out.
+    assert lines(log) == list(map(str, inputs))
+    assert all(
+        one == dataset or isinstance(one, Raised)
+        for one, dataset in zip(drawn, inputs, strict=True)
+    )
+
+
+def test_draws_with_crashes_are_those_of_the_seed(tmp_path: Path) -> None:
+    with isolated("logged", params={"log": str(tmp_path / "log")}) as mechanism:
+        first, second, other = (
+            mechanism.sample_each(list(range(9)) * 30, rng(seed)) for seed in (0, 0, 1)
+        )
+    assert first == second
+    assert first != other
+
+
+def test_a_generator_with_a_fixed_seed_does_not_begin_anew_after_a_crash() -> None:
+    with isolated("carried") as mechanism:
+        drawn = mechanism.sample(0, 500, rng())
+    numbers = [one for one in drawn if not isinstance(one, Raised)]
+    assert kinds(drawn)["crash"] >= 3
+    assert len(set(numbers)) == len(numbers)
+
+
+def test_a_draw_that_takes_too_long_is_an_outcome(tmp_path: Path) -> None:
+    log, inputs = tmp_path / "log", list(range(8)) * 20
+    params = {"log": str(log), "how": "hang"}
+    start = time.perf_counter()
+    with isolated("logged", params=params, limits=Limits(timeout=0.4)) as mechanism:
+        drawn = mechanism.sample_each(inputs, rng())
+    found = kinds(drawn)
+    assert set(found) == {"timeout"}
+    assert lines(log) == list(map(str, inputs))
+    assert 0.4 * found["timeout"] <= time.perf_counter() - start
+    assert next(one for one in drawn if isinstance(one, Raised)).message == "over 0.4 s"
+
+
+def test_time_is_for_one_draw_not_for_all() -> None:
+    with isolated("plain", limits=Limits(timeout=0.7)) as mechanism:
+        start = time.perf_counter()
+        while time.perf_counter() - start < 1.5:
+            assert not kinds(mechanism.sample(0, 1_000_000, rng()))
+
+
+def test_too_much_memory_is_an_outcome() -> None:
+    limits = Limits(memory=1_000_000_000)
+    with isolated("always", params={"how": "memory"}, limits=limits) as mechanism:
+        assert kinds(mechanism.sample(0, 20, rng())) == {"out of memory": 20}
+
+
+@pytest.mark.parametrize(("how", "kind"), [("sys.exit", "SystemExit"), ("x", "ValueError")])
+def test_an_exception_is_an_outcome_as_ever(how: str, kind: str) -> None:
+    with isolated("always", params={"how": how}) as mechanism:
+        assert kinds(mechanism.sample(0, 20, rng())) == {kind: 20}
+
+
+@pytest.mark.parametrize("how", ["abort", "exit"])
+def test_what_crashes_every_time_ends_with_an_error(
+    how: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # A command crashes all fifty times.
+    monkeypatch.setattr("dpaudit.processes.restarting.HOPELESS", 10)
+    with (
+        isolated("always", params={"how": how}) as mechanism,
+        pytest.raises(MechanismError, match=r" 10 times in a row .* a crash .*an audit needs"),
+    ):
+        mechanism.sample(0, 1_000, rng())
+
+
+def test_what_crashes_alike_on_all_inputs_ends_soon() -> None:
+    with (
+        isolated("complaining") as mechanism,
+        pytest.raises(MechanismError, match=r"in each of its first 6 draws, .* no license\)"),
+    ):
+        mechanism.sample_each([0, 1] * 100, rng())
+
+
+@pytest.mark.parametrize(
+    ("attribute", "inputs"),
+    [("complaining_of_1", [1] * 20 + [0, 1]), ("counting_its_deaths", [0, 1] * 10)],
+)
+def test_what_crashes_on_one_input_or_in_other_ways_goes_on(
+    attribute: str, inputs: list[int], tmp_path: Path
+) -> None:
+    with isolated(attribute, params={"log": str(tmp_path / "log")}) as mechanism:
+        drawn = mechanism.sample_each(inputs, rng())
+    crashes = inputs.count(1) if attribute == "complaining_of_1" else len(inputs)
+    assert kinds(drawn) == {"crash": crashes}
+
+
+def test_output_of_the_mechanism_disturbs_nothing() -> None:
+    with isolated("talks") as mechanism:
+        assert list(mechanism.sample(7, 40, rng())) == [7] * 40
+
+
+def test_long_outputs_wait_for_room_and_longer_ones_are_refused() -> None:
+    with isolated("long_text") as mechanism:
+        sizes = [3_000_000, 5, 7_000_000] * 6
+        assert list(map(len, mechanism.sample_each(sizes, rng()))) == sizes
+        with pytest.raises(MechanismError, match="an output of more than 16,777,216 bytes"):
+            mechanism.sample(20_000_000, 1, rng())
+
+
+def test_a_mechanism_is_made_once(tmp_path: Path) -> None:
+    log = tmp_path / "log"
+    with isolated("Counted", init=[str(log)], call="draw") as mechanism:
+        for _ in range(3):
+            mechanism.sample(0, 10, rng())
+    assert lines(log) == ["made"]
+
+
+def test_what_cannot_be_made_again_ends_with_an_error(tmp_path: Path) -> None:
+    log = str(tmp_path / "log")
+    more: dict[str, Any] = {"factory": True, "init": [log], "params": {"how": "abort"}}
+    with (
+        isolated("refuses", **more) as mechanism,
+        pytest.raises(MechanismError, match=r"cannot be replaced: .*RuntimeError: only once"),
+    ):
+        mechanism.sample(0, 10, rng())
+
+
+def test_an_input_that_changes_is_an_error() -> None:
+    with (
+        isolated("grows") as mechanism,
+        pytest.raises(MechanismError, match="changes its input; change a copy instead"),
+    ):
+        mechanism.sample([1, 2], 10, rng())
+
+
+def test_many_datasets_are_told_apart() -> None:
+    with isolated("echo") as mechanism:
+        for _ in range(3):
+            inputs = [f"dataset {number}" for number in range(150)]
+            assert mechanism.sample_each(inputs, rng()) == inputs
+        inputs = [f"dataset {number}" for number in range(500)]
+        assert mechanism.sample_each(inputs, rng()) == inputs
+
+
+def test_a_process_that_ends_on_its_way_to_a_draw_has_made_none() -> None:
+    with isolated("echo") as mechanism:
+        assert list(mechanism.sample(7, 5, rng())) == [7] * 5
+        drawn = mechanism.sample(Deadly(), 2, rng())
+        assert drawn == [Raised("crash", "exit code 3")] * 2
+        # Whichever input comes next: nothing is known of it.
+        with pytest.raises(MechanismError, match=r"3 times in a row before a draw .*exit code 3"):
+            mechanism.sample(Deadly(), 3, rng())
+
+
+class Deadly:
+    """Ends whoever reads it."""
+
+    def __reduce__(self) -> Any:
+        return os._exit, (3,)
+
+
+def test_batches() -> None:
+    with isolated("batch") as mechanism:
+        assert not mechanism.interleaved
+        drawn = mechanism.sample(3, 100_000, rng())
+        assert isinstance(drawn, np.ndarray)
+        assert drawn.shape == (100_000,)
+        assert np.array_equal(drawn, mechanism.sample(3, 100_000, rng()))
+    with isolated("listed") as mechanism:
+        assert mechanism.sample({"a": (1,)}, 3, rng()) == [{"a": (1,)}] * 3
+
+
+@pytest.mark.parametrize(
+    ("attribute", "words"),
+    [
+        ("too_few", "returned 1 output for size=5 and was asked for 5 outputs"),
+        (
+            "dies_in_a_batch",
+            r"ended its process \(signal 6 .*for a batch of size=5.*batch-arg none",
+        ),
+    ],
+)
+def test_a_batch_that_fails_is_an_error(attribute: str, words: str) -> None:
+    with isolated(attribute) as mechanism, pytest.raises(MechanismError, match=words):
+        mechanism.sample(0, 5, rng())
+
+
+@pytest.mark.parametrize(
+    ("attribute", "more", "words"),
+    [
+        ("plan", {}, "has no 'plan'"),
+        ("plain", {"params": {"sizes": 1}}, "has no parameter 'sizes'"),
+        ("always", {}, "needs 'how', which has no default"),
+        ("plain", {"init": [1]}, "is not a class, so init has no use"),
+        ("Counted", {"call": "draw"}, r"cannot be made with no init: TypeError"),
+        ("Counted", {"init": ["/"], "call": "draw"}, "cannot be made with init=.*IsADirectory"),
+        ("waits", {}, "is an async or a generator function"),
+        ("plain", {"post_process": "builtins:nope"}, "has no 'nope'"),
+        ("plain", {"limits": Limits(memory=1_000_000)}, "cannot be set up|cannot be started"),
+        ("plain", {"python": "no-such-python"}, "'no-such-python' cannot be started: No such"),
+        ("plain", {"python": "true"}, r"ended: exit code 0"),
+    ],
+)
+def test_what_cannot_be_set_up_is_the_users_to_know(attribute: str, more: Any, words: str) -> None:
+    with pytest.raises(TargetError, match=words):
+        load_mechanism(target(attribute, **more))
+
+
+@pytest.mark.parametrize(
+    ("path", "words"),
+    [
+        ("no.such:thing", r"'no.such' cannot be imported: ModuleNotFoundError"),
+        ("no", r"target 'no' has no ':' .* write no:NAME"),
+    ],
+)
+def test_a_path_that_leads_nowhere(path: str, words: str) -> None:
+    with pytest.raises(TargetError, match=words):
+        load_mechanism(IsolatedTarget(target=ImportedTarget(path=path)))
+
+
+def test_parts_of_a_composition_have_a_process_each(tmp_path: Path) -> None:
+    log = str(tmp_path / "log")
+    parts = (target("logged", params={"log": log, "share": 0.1}), target("echo"))
+    mechanism = load_mechanism(ComposedTarget(parts=parts))
+    drawn = mechanism.sample_each([1, 2] * 50, rng())
+    mechanism.close()
+    assert kinds(drawn)["crash"] >= 1
+    assert all(one in ((1, 1), (2, 2)) for one in drawn if not isinstance(one, Raised))
+
+
+def test_a_draw_after_the_end_starts_again() -> None:
+    mechanism = load_mechanism(target("plain"))
+    first = mechanism.sample(0, 10, rng())
+    mechanism.close()
+    assert np.array_equal(first, mechanism.sample(0, 10, rng()))
+    mechanism.close()
+
+
+def test_a_source_that_raises_when_it_is_seeded_draws() -> None:
+    with isolated("secure") as mechanism:
+        drawn = mechanism.sample(0, 100, rng())
+        again = mechanism.sample(0, 100, rng())
+    assert not kinds(drawn)
+    assert len({*drawn, *again}) == 200
+
+
+def test_a_worker_that_fails_alike_before_it_draws_is_started_three_times(tmp_path: Path) -> None:
+    log = tmp_path / "log"
+    with (
+        isolated("Unset", init=[str(log)], call="draw") as mechanism,
+        pytest.raises(MechanismError, match="'NoneType' object is not callable") as caught,
+    ):
+        mechanism.sample(0, 100, rng())
+    assert "3 times in a row before a draw began" in str(caught.value)
+    assert lines(log) == ["made"] * 3

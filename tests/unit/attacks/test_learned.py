@@ -1,0 +1,362 @@
+"""Learned scores: weighted sums, what is new in each coordinate, boosted trees."""
+
+from __future__ import annotations
+
+import math
+import pickle
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from dpaudit.attacks import column_pairs as interplay
+from dpaudit.attacks.additive import additive
+from dpaudit.attacks.linear.logistic import _cross_fitted, _fit, logistic
+from dpaudit.attacks.linear.mean_differences import mean_differences
+from dpaudit.attacks.linear.weighted import filled
+from dpaudit.attacks.selection import Aim, learn
+from dpaudit.attacks.sequential import _steps, innovations
+from dpaudit.attacks.trees import NAME as TREES
+from dpaudit.attacks.trees import trees
+from dpaudit.claims import ProfilePoint
+from dpaudit.draws import SelectionDraws
+from dpaudit.levels.candidate import Attack, Candidate
+from dpaudit.levels.level_map import FOLDS, folds
+from dpaudit.levels.rules import RuleTable, predicted_epsilon
+from dpaudit.levels.scores import cross_fitted
+from dpaudit.outcomes import from_raw
+
+Rng = np.random.Generator
+Batch = NDArray[np.float64]
+_ROOT = str(Path(__file__).parents[3])
+
+
+def prefix_sums(dataset: float, size: int, rng: Rng) -> Batch:
+    """Sums of the first 1, …, 6 answers; the input is the fourth."""
+    answers = rng.laplace(size=(size, 6))
+    answers[:, 3] += dataset
+    return np.cumsum(answers, axis=1)
+
+
+def correlated(dataset: float, size: int, rng: Rng) -> Batch:
+    """A small leak in ten columns under large noise that they share."""
+    leak = 0.1 * dataset * np.linspace(-1, 1, 10)
+    return 3 * rng.normal(size=(size, 1)) + rng.normal(size=(size, 10)) / 2 + leak
+
+
+def signs(dataset: float, size: int, rng: Rng) -> Batch:
+    """Whether the signs of two of three numbers agree says the input, with ε = 1."""
+    numbers = rng.normal(size=(size, 3))
+    agree = (rng.random(size) < 1 / (1 + math.exp(-1))) == bool(dataset)
+    numbers[:, 1] = np.abs(numbers[:, 1]) * np.sign(numbers[:, 0]) * np.where(agree, 1, -1)
+    return numbers
+
+
+def noise(dataset: float, size: int, rng: Rng) -> Batch:
+    return rng.normal(size=(size, 4))
+
+
+def gradient(dataset: float, size: int, rng: Rng) -> Batch:
+    """A long vector with normal noise; for one input it is longer by 3 in an unknown direction."""
+    return rng.normal(size=(size, 600)) + dataset * 3 / math.sqrt(600)
+
+
+def turned_by_word(dataset: float, size: int, rng: Rng) -> list[tuple[str, float | None]]:
+    """A number whose sign says the input, the other way round beside one of three words."""
+    truthful = (rng.random(size) < 0.75) == bool(dataset)
+    words = rng.choice(["a", "b", "c"], size)
+    numbers = np.abs(rng.normal(size=size)) * np.where(truthful == (words == "b"), 1, -1)
+    return [
+        (str(word), None if abs(number) > 2 else math.nan if abs(number) > 1.8 else float(number))
+        for word, number in zip(words, numbers, strict=True)
+    ]
+
+
+def drawn(mechanism: Callable[..., Any], size: int, seed: int = 0) -> SelectionDraws:
+    rng = np.random.default_rng(seed)
+    is_d1 = rng.random(size) < 0.5
+    both = [list(mechanism(one, size, rng)) for one in (0.0, 1.0)]
+    rows = [both[0][i] if first else both[1][i] for i, first in enumerate(is_d1)]
+    plain = isinstance(rows[0], np.ndarray)
+    return SelectionDraws(from_raw(np.array(rows) if plain else rows), is_d1)
+
+
+def promise(candidate: Candidate, coming: int = 1_000_000) -> float:
+    table = RuleTable.of(candidate.held_out)
+    return float(np.max(predicted_epsilon(table, 0.0, coming, candidate.penalty)))
+
+
+def promised(attack: Attack, draws: SelectionDraws) -> float:
+    return max(map(promise, attack(draws)))
+
+
+def aim(coming: int = 1_000_000, claimed: float = 1.0) -> Aim:
+    return Aim(ProfilePoint(claimed, 0.0), coming)
+
+
+def certified(draws: SelectionDraws, mechanism: Callable[..., Any], size: int = 60_000) -> float:
+    """Return the log-ratio of correct to wrong guesses of what was learned, on other draws."""
+    learned = learn(draws, aim()).distinguisher
+    other = drawn(mechanism, size, seed=99)
+    guesses = learned.guesses[learned(other.outcomes)]
+    right = int(np.sum(guesses * np.where(other.is_d1, 1, -1) > 0))
+    return math.log(right / (np.count_nonzero(guesses) - right))
+
+
+def test_what_columns_say_only_together_is_found_by_weighing_them() -> None:
+    draws = drawn(correlated, 20_000)
+    assert promised(additive, draws) < 0.1
+    assert promised(logistic, draws) > 0.7
+    assert certified(draws, correlated) > 0.8
+
+
+def test_prefix_sums_are_seen_through() -> None:
+    draws = drawn(prefix_sums, 10_000)
+    assert promised(additive, draws) < 0.7
+    assert promised(logistic, draws) > 0.85
+    assert promised(innovations, draws) > 0.85
+    assert certified(draws, prefix_sums) == pytest.approx(1.0, abs=0.04)
+
+
+def test_many_small_steps_are_added_up() -> None:
+    def walk(dataset: float, size: int, rng: Rng) -> Batch:
+        return np.cumsum(rng.laplace(size=(size, 10)) + dataset / 10, axis=1)
+
+    draws = drawn(walk, 30_000)
+    assert promised(innovations, draws) > 1.3 * promised(logistic, draws)
+
+
+def test_small_steps_of_many_columns_are_learned_from_few_draws() -> None:
+    def many(dataset: float, size: int, rng: Rng) -> Batch:
+        return rng.laplace(size=(size, 20)) + dataset / 20
+
+    # Which side each number is on is all there is to know; a table for each column has more cells
+    # than so few draws can tell apart.
+    assert certified(drawn(many, 20_000), many) > 0.25
+
+
+def test_what_a_long_vector_says_in_all_its_entries_is_added_up() -> None:
+    draws = drawn(gradient, 1_500)
+    assert not logistic(draws)
+    assert promised(mean_differences, draws) > 2 * promised(additive, draws)
+    assert learn(draws, aim()).distinguisher.attack == "difference of means"
+    # A test of the very direction is right with Φ(1.5), 2.6 in log-odds, and more far out.
+    assert certified(draws, gradient, 8_000) > 2.6
+
+
+def test_a_long_vector_may_have_words_and_gaps_in_it() -> None:
+    def mixed(dataset: float, size: int, rng: Rng) -> list[list[Any]]:
+        rows = gradient(dataset, size, rng).tolist()
+        says = rng.random(size) < 0.2 + 0.6 * dataset
+        return [
+            [*row, "yes" if one else None, math.nan] for row, one in zip(rows, says, strict=True)
+        ]
+
+    draws = drawn(mixed, 1_000)
+    (candidate,) = mean_differences(draws)
+    assert promise(candidate) > 2
+    level = candidate.freeze()
+    some = np.arange(300)[::-7]
+    assert np.array_equal(level(draws.outcomes)[some], level(draws.outcomes.take(some)))
+
+
+def test_interplay_is_found_by_trees_alone() -> None:
+    draws = drawn(signs, 6_000)
+    assert max(promised(one, draws) for one in (additive, logistic)) < 0.1
+    learned = learn(draws, aim())
+    assert learned.distinguisher.attack == TREES
+    assert certified(draws, signs) == pytest.approx(1.0, abs=0.05)
+    words = learned.distinguisher.words(1)
+    assert words is not None
+    assert "boosted trees over 3 coordinates, most of it from output[" in words
+    named = words.partition("most of it from ")[2]
+    assert {"output[0]", "output[1]"} == set(named.split(" and "))
+
+
+def test_trees_take_words_gaps_and_none() -> None:
+    draws = drawn(turned_by_word, 8_000)
+    # By itself the number is right in 7 of 12 draws.
+    assert promised(additive, draws) < math.log(7 / 5)
+    assert learn(draws, aim()).distinguisher.attack == TREES
+    assert certified(draws, turned_by_word) > 0.9 * math.log(3)
+
+
+def test_what_is_learned_is_the_same_again_and_elsewhere() -> None:
+    draws = drawn(signs, 4_000)
+    first, second = learn(draws, aim()), learn(draws, aim())
+    copied = pickle.loads(pickle.dumps(first.distinguisher))
+    level = first.distinguisher(draws.outcomes)
+    assert np.array_equal(level, second.distinguisher(draws.outcomes))
+    assert np.array_equal(level, copied(draws.outcomes))
+    some = draws.outcomes.take(np.arange(70)[::-7])
+    assert np.array_equal(first.distinguisher(some), level[np.arange(70)[::-7]])
+    assert len(copied(draws.outcomes.take(slice(0)))) == 0
+
+
+@pytest.mark.parametrize("attack", [logistic, innovations])
+def test_a_score_depends_on_its_outcome_alone(attack: Attack) -> None:
+    draws = drawn(prefix_sums, 3_000)
+    (candidate,) = attack(draws)
+    level = candidate.freeze()
+    some = np.arange(500)[::-3]
+    assert np.array_equal(level(draws.outcomes)[some], level(draws.outcomes.take(some)))
+    assert candidate.held_out.sum() == draws.size
+    assert pickle.loads(pickle.dumps(level))(draws.outcomes).max() < level.levels
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_long_noise_promises_nothing(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    draws = SelectionDraws(from_raw(rng.normal(size=(1_000, 600))), rng.random(1_000) < 0.5)
+    found = [*mean_differences(draws), *additive(draws)]
+    assert max(promise(one, 40_000) for one in found) < 0.1
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_noise_promises_nothing(seed: int) -> None:
+    draws = drawn(noise, 5_000, seed)
+    scores = [one.scored for one in logistic(draws) if one.scored is not None]
+    found = [*logistic(draws), *innovations(draws), *trees(draws, scores)]
+    assert max(promise(one, 40_000) for one in found) < 0.06
+    assert not interplay.has_interplay(draws, logistic(draws)[0])
+
+
+def test_outcomes_of_another_shape_are_scored_somehow() -> None:
+    rule = learn(drawn(prefix_sums, 3_000), aim()).distinguisher
+    strange = from_raw([1.0, "word", [1.0, 2.0], None, [math.inf] * 6, [math.nan] * 6])
+    level = rule(strange)
+    assert level.shape == (6,)
+    assert level.min() >= 0
+    assert level.max() < rule.levels
+    assert level[0] == rule.levels - 1
+
+
+def test_weights_are_those_of_another_library() -> None:
+    from sklearn.linear_model import LogisticRegression
+
+    rng = np.random.default_rng(3)
+    features = rng.normal(size=(400, 5)) @ rng.normal(size=(5, 5))
+    target = (rng.random(400) < 1 / (1 + np.exp(-features @ [2, 0, -1, 0, 0.5]))).astype(float)
+    weights = _fit(filled(features), target)
+    other = LogisticRegression(C=1.0, tol=1e-10, max_iter=10_000).fit(features, target)
+    assert weights[1:] == pytest.approx(other.coef_[0], abs=1e-3)
+    assert weights[0] == pytest.approx(other.intercept_[0], abs=1e-3)
+
+
+def test_columns_that_tell_all_do_not_break_the_fit() -> None:
+    sure = np.repeat([0.0, 1.0], 300)
+    weights = _fit(filled(sure[:, None] * 10), sure)
+    assert np.isfinite(weights).all()
+    assert weights[1] > 0.5
+
+
+def test_held_out_odds_are_those_of_a_fit_without_the_fold() -> None:
+    rng = np.random.default_rng(5)
+    design = filled(rng.normal(size=(250, 8)))
+    target = (rng.random(250) < 0.5).astype(float)
+    held_out, _, _ = _cross_fitted(design, target, 200)
+    fold = folds(200)
+    for one in range(FOLDS):
+        rest, inside = np.flatnonzero(fold != one), np.flatnonzero(fold == one)
+        wanted = design[inside] @ _fit(design[rest], target[rest])
+        assert held_out[inside] == pytest.approx(wanted, abs=0.02)
+    # Draws beyond those that are fitted have had no part in the weights that are kept.
+    assert held_out[200:] == pytest.approx(design[200:] @ _fit(design[:200], target[:200]))
+
+
+@pytest.mark.parametrize(("size", "fits"), [(90, 4), (199, 4), (200, 2), (1_000, 2)])
+def test_no_draw_is_scored_by_a_fit_that_saw_it(size: int, fits: int) -> None:
+    seen: list[set[int]] = []
+
+    def fit(rows: NDArray[np.int64]) -> set[int]:
+        assert len(rows) <= 100
+        seen.append(set(rows.tolist()))
+        return seen[-1]
+
+    def score(fitted: set[int], rows: NDArray[np.int64]) -> Batch:
+        return np.array([-1.0 if one in fitted else one for one in rows.tolist()])
+
+    held_out, kept, halves = cross_fitted(size, 100, fit, score)
+    assert (halves is not None) == (fits == 2)
+    assert held_out.tolist() == list(range(size))
+    assert len(seen) == fits
+    assert kept in seen
+
+
+@pytest.mark.parametrize(
+    ("mechanism", "size", "changes", "thorough", "reason"),
+    [
+        (prefix_sums, 4_000, {}, True, "no two columns tell more together than"),
+        (signs, 4_000, {"trees.is_installed": lambda: False}, True, "install 'dpaudit[learned]'"),
+        (
+            signs,
+            4_000,
+            {"selection._MOST_FOR_TREES": 2},
+            True,
+            "3 columns are too many, more than 2",
+        ),
+        (
+            signs,
+            4_000,
+            {"selection._most_possible": lambda *_: 0.0},
+            True,
+            "as so many draws can show",
+        ),
+        (prefix_sums, 4_000, {}, False, "is enough for a refutation"),
+    ],
+)
+def test_why_trees_are_left_out(
+    mechanism: Callable[..., Any],
+    size: int,
+    changes: dict[str, Any],
+    thorough: bool,
+    reason: str,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    for name, value in changes.items():
+        monkeypatch.setattr(f"dpaudit.attacks.{name}", value)
+    learned = learn(drawn(mechanism, size), aim(claimed=0.3), thorough=thorough)
+    skipped = [one for one in learned.tried if one.attack == TREES]
+    assert len(skipped) == 1
+    assert reason in skipped[0].skipped
+    assert skipped[0].predicted is None
+
+
+def test_trees_are_no_matter_for_single_columns_and_few_draws() -> None:
+    def number(dataset: float, size: int, rng: Rng) -> Batch:
+        return rng.laplace(size=size) + dataset
+
+    for draws in (drawn(number, 3_000), drawn(signs, 1_000)):
+        assert TREES not in [one.attack for one in learn(draws, aim()).tried]
+
+
+def test_a_single_column_never_imports_scikit_learn() -> None:
+    script = """
+import sys
+import numpy as np
+import dpaudit
+def number(x, size, rng): return rng.laplace(size=size) + x
+def vector(x, size, rng): return rng.laplace(size=(size, 3)) + x
+for mechanism, claimed in ((number, 1.0), (number, 0.3), (vector, 3.0)):
+    dpaudit.audit(mechanism, 0, 1, dpaudit.PureDP(claimed), samples=40_000, full=True)
+assert "sklearn" not in sys.modules
+"""
+    ran = subprocess.run(
+        [sys.executable, "-c", script], cwd=_ROOT, capture_output=True, text=True, timeout=300
+    )
+    assert ran.returncode == 0, ran.stderr
+
+
+def test_steps_of_prefix_sums_are_differences() -> None:
+    draws = drawn(prefix_sums, 5_000)
+    numbers = np.column_stack([one.numbers for one in draws.outcomes.columns])
+    # A total that follows from the others says nothing of its own.
+    steps = _steps(np.column_stack([numbers, numbers.sum(axis=1)]), draws.is_d1)
+    assert [one.place for one in steps] == list(range(6))
+    for step in steps[1:]:
+        assert dict(step.terms)[step.place - 1] == pytest.approx(-1.0, abs=0.05)

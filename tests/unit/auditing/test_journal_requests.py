@@ -1,0 +1,167 @@
+"""What counts as the same request, in another process and after an edit."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from dpaudit import ApproximateDP, ComputationalDP, PureDP
+from dpaudit.auditing.journal.requests import differences, digest, request
+from dpaudit.auditing.spec import AuditSpec, DrawnSeed
+from dpaudit.inputs.pairs import NeighbouringPair
+from dpaudit.targets.target import (
+    CallableTarget,
+    CommandTarget,
+    ComposedTarget,
+    ImportedTarget,
+    IsolatedTarget,
+    Limits,
+    RepeatedTarget,
+)
+
+ROOT = Path(__file__).parents[3]
+PAIR = NeighbouringPair(0, 1, None, "0, 1")
+VALUES = (
+    '[{"a", "b", "c"}, {"x": 1, "y": [2.5, None]}, np.arange(6).reshape(2, 3), "\\ud800", b"1",'
+    ' np.array(["a", None], dtype=object), 2**70, float("nan"), PureDP(1.0), frozenset({1, "1"}),'
+    ' pd.DataFrame({"a": [1, 2]})]'
+)
+SCRIPT = (
+    "import numpy as np, pandas as pd; from dpaudit import PureDP\n"
+    "from dpaudit.auditing.journal.requests import digest\n"
+    f"print(digest({VALUES}))"
+)
+
+
+def spec_of(target: Any, **more: Any) -> AuditSpec:
+    return AuditSpec(
+        **{"name": "a", "target": target, "pairs": (PAIR,), "claim": PureDP(1), **more}
+    )
+
+
+def words(one: AuditSpec, other: AuditSpec) -> str:
+    return differences(request(one), request(other))
+
+
+def test_a_digest_is_the_same_in_every_process() -> None:
+    found = {
+        subprocess.run(
+            [sys.executable, "-c", SCRIPT],
+            env={**os.environ, "PYTHONHASHSEED": seed},
+            cwd=ROOT,
+            capture_output=True,
+            text=True,
+            check=True,
+            timeout=60,
+        ).stdout
+        for seed in "123"
+    }
+    assert len(found) == 1
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        (1, 1.0),
+        (1, True),
+        (1, "1"),
+        ([1, [2]], [1, 2]),
+        ({"a": 1}, {"a": 2}),
+        (np.zeros(3), np.zeros((3, 1))),
+        (np.zeros(2), np.array([0.0, -0.0])),
+        (PureDP(1.0), PureDP(2.0)),
+        (PureDP(1.0), ApproximateDP(1.0, 0.0)),
+        (len, max),
+        (ImportedTarget(path="m:f"), ImportedTarget(path="m:f", params={"x": 1})),
+        (None, "None"),
+    ],
+)
+def test_other_values_have_other_digests(one: Any, other: Any) -> None:
+    assert digest(one) != digest(other)
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ((1, 2), [1, 2]),
+        ({"a": 1, "b": 2}, {"b": 2, "a": 1}),
+        ({3, 1, 2}, {1, 2, 3}),
+        (DrawnSeed(3), 3),
+        (np.float64(0.1), 0.1),
+        (np.random.default_rng(0).random, np.random.default_rng(1).random),
+        (partial(max, 1), partial(max, 1)),
+    ],
+)
+def test_equal_ones_do_not(one: Any, other: Any) -> None:
+    assert digest(one) == digest(other)
+
+
+def test_a_function_that_was_edited_is_another(tmp_path: Path) -> None:
+    made = []
+    for number in (1, 2):
+        file = tmp_path / f"made_{number}.py"
+        file.write_text(f"def draw(x):\n    return x + {number}\n")
+        space: dict[str, Any] = {"__name__": "made"}
+        exec(compile(file.read_text(), str(file), "exec"), space)
+        made.append(space["draw"])
+    assert digest(made[0]) != digest(made[1])
+
+
+def test_limits_are_part_of_a_request() -> None:
+    inner = CallableTarget(function=len)
+    one, other = (
+        spec_of(IsolatedTarget(target=inner, limits=Limits(timeout=one))) for one in (1.0, 2.0)
+    )
+    assert words(one, other) == "the content of target differs"
+
+
+def test_the_draws_and_what_explains_why_they_stay() -> None:
+    one, other = (spec_of(CallableTarget(function=len), samples=n) for n in (2_000, 3_000))
+    assert words(one, one) == ""
+    assert words(one, other).startswith("samples was 2,000, is 3,000 (how many draws")
+
+
+def test_by_the_clock_several_workers_are_planned_for_in_another_way() -> None:
+    one, two, three = (
+        spec_of(CallableTarget(function=len), time=5.0, workers=count) for count in (1, 2, 3)
+    )
+    assert words(one, two) == "several workers was False, is True"
+    assert words(two, three) == ""
+
+
+def test_several_differences_are_all_named() -> None:
+    one = spec_of(CallableTarget(function=len))
+    other = spec_of(CallableTarget(function=max), claim=ComputationalDP(1.0, 0.0), seed=4)
+    assert words(one, other) == (
+        "target was len, is max; claim was 1-DP, is (1, 0)-computational DP; seed was 0, is 4"
+    )
+
+
+def test_code_is_looked_for_wherever_something_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for name in ("mine", "other", "post"):
+        (tmp_path / f"{name}.py").write_text("def f(x):\n    return x\n")
+    (tmp_path / "program").write_text("#!/bin/sh\n")
+    parts = (
+        ImportedTarget(path="mine.py:f", post_process="post.py:f"),
+        IsolatedTarget(target=ImportedTarget(path="other.py:f"), python="somewhere/python"),
+        IsolatedTarget(target=ImportedTarget(path="only.there:f"), python="somewhere/python"),
+        CommandTarget(words=("./program", "--fast")),
+    )
+    target = RepeatedTarget(target=ComposedTarget(parts=parts), times=2)
+    spec = spec_of(target, attacks=("mechanisms.laplace:laplace",), distinguisher="post.py:f")
+    asked = request(spec)
+    code = {name.removeprefix("the code of ") for name in asked if name.startswith("the code")}
+    assert code == {"mine.py", "post.py", "other.py", "./program", "mechanisms.laplace"}
+    (tmp_path / "program").write_text("#!/bin/sh\nexit\n")
+    (tmp_path / "other.py").unlink()
+    assert differences(asked, request(spec)) == "the code of ./program has changed"

@@ -1,0 +1,268 @@
+"""Rényi, zero-concentrated, f- and computational DP: profiles, parameters, whole audits."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+from unittest import mock
+
+import numpy as np
+import pytest
+from scipy.special import ndtr, ndtri
+
+from dpaudit import ComputationalDP, FunctionalDP, RenyiDP, ZeroConcentratedDP
+from dpaudit.claims import (
+    ApproximateDP,
+    GaussianDP,
+    PrivacyClaim,
+    PureDP,
+    TotalVariation,
+    chain,
+    compose,
+    gaussian_delta,
+    group,
+    make_claim,
+)
+from dpaudit.claims.renyi import binary_divergence, concentrated_delta, renyi_delta
+from dpaudit.errors import ClaimError
+
+
+def gaussian_tradeoff(mu: float) -> Callable[[float], float]:
+    return lambda alpha: float(ndtr(ndtri(1 - alpha) - mu))
+
+
+def flat_tradeoff(epsilon: float, delta: float) -> Callable[[float], float]:
+    factor = math.exp(epsilon)
+    return lambda alpha: max(0.0, 1 - delta - factor * alpha, (1 - delta - alpha) / factor)
+
+
+# Rényi ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("order", [1.2, 2.0, 5.0, 40.0])
+@pytest.mark.parametrize("divergence", [0.05, 0.5, 2.0])
+@pytest.mark.parametrize("epsilon", [0.0, 0.4, 1.5])
+def test_the_renyi_profile_is_the_largest_excess_over_allowed_pairs(
+    order: float, divergence: float, epsilon: float
+) -> None:
+    def allowed(p: float, q: float) -> bool:
+        both = binary_divergence(p, q, order), binary_divergence(q, p, order)
+        return max(both) <= divergence
+
+    best = 0.0
+    for q in np.exp(np.linspace(-epsilon - 10, -epsilon, 2000)):
+        low, high = float(q), 1.0
+        for _ in range(30):
+            middle = (low + high) / 2
+            low, high = (middle, high) if allowed(middle, float(q)) else (low, middle)
+        best = max(best, low - math.exp(epsilon) * q)
+    found = renyi_delta(order, divergence, epsilon)
+    assert best <= found  # it is rounded up
+    assert found == pytest.approx(best, abs=2e-3)
+
+
+@pytest.mark.parametrize("order", [1.5, 2.0, 10.0])
+@pytest.mark.parametrize("keep", [0.6, 0.75, 0.99])
+def test_randomized_response_reaches_its_renyi_profile(order: float, keep: float) -> None:
+    """Two outcomes: the divergence says all, and the profile touches the truth at one ε."""
+    divergence = binary_divergence(keep, 1 - keep, order)
+    truth = [(e, max(0.0, keep - math.exp(e) * (1 - keep))) for e in np.linspace(0, 3, 61)]
+    excess = [renyi_delta(order, divergence, epsilon) - delta for epsilon, delta in truth]
+    assert min(excess) >= 0
+    assert min(excess) < 2e-3
+
+
+@pytest.mark.parametrize("mu", [0.3, 1.0, 2.0])
+@pytest.mark.parametrize("epsilon", [0.0, 0.5, 1.0, 3.0])
+def test_gaussian_noise_stays_below_what_its_divergences_allow(mu: float, epsilon: float) -> None:
+    exact = gaussian_delta(mu, epsilon)
+    assert exact <= concentrated_delta(mu**2 / 2, epsilon) + 1e-12
+    for order in (1.1, 2.0, 6.0):
+        assert exact <= renyi_delta(order, order * mu**2 / 2, epsilon) + 1e-12
+
+
+@pytest.mark.parametrize("rho", [0.02, 0.5, 3.0])
+def test_the_concentrated_profile_is_the_least_over_orders(rho: float) -> None:
+    for epsilon in (0.0, rho, rho + 2 * math.sqrt(rho)):
+        orders = 1 + np.exp(np.linspace(-6, 6, 121))
+        least = min(renyi_delta(float(a), rho * float(a), epsilon) for a in orders)
+        assert concentrated_delta(rho, epsilon) == pytest.approx(least, rel=0.02)
+
+
+@pytest.mark.parametrize(
+    "claim",
+    [RenyiDP(2, 0.5), RenyiDP(20, 1.0), ZeroConcentratedDP(0.3), GaussianDP(0.7)],
+    ids=lambda claim: claim.describe(),
+)
+def test_points_give_the_parameter_back(claim: PrivacyClaim) -> None:
+    *_, own = claim.parameters().values()
+    for point in claim.points()[:3]:
+        assert point.delta == claim.profile(point.epsilon)
+        found = claim.own_lower(point.epsilon, point.delta)
+        assert found is not None
+        assert found[1] == pytest.approx(own, rel=2e-5)
+        less = claim.own_lower(point.epsilon, 0.8 * point.delta)
+        assert less is not None
+        assert less[1] < own
+
+
+@pytest.mark.parametrize(
+    "claim",
+    [RenyiDP(2, 0.5), ZeroConcentratedDP(0.3), GaussianDP(0.7)],
+    ids=lambda claim: claim.describe(),
+)
+def test_no_delta_shows_nothing_of_the_parameter(claim: PrivacyClaim) -> None:
+    """Its δ is too small for a float already at some parameters above 0."""
+    for epsilon in (0.0, 1.0, 5.0):
+        assert claim.own_lower(epsilon, 0.0) == (mock.ANY, 0.0)
+
+
+# f-DP ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("mu", [0.1, 1.0, 3.0])
+def test_a_function_allows_hardly_more_than_its_profile(mu: float) -> None:
+    claim = FunctionalDP(gaussian_tradeoff(mu))
+    for point in claim.points():
+        exact = gaussian_delta(mu, point.epsilon)
+        assert exact - 1e-12 <= point.delta <= 1.01 * exact + 1e-9
+
+
+@pytest.mark.parametrize(("epsilon", "delta"), [(1.0, 0.0), (1.0, 0.01), (0.1, 0.3), (4.0, 1e-4)])
+def test_straight_lines_are_met_exactly(epsilon: float, delta: float) -> None:
+    claim = FunctionalDP(flat_tradeoff(epsilon, delta))
+    assert claim.profile(epsilon) == pytest.approx(delta, abs=1e-9)
+    assert claim.profile(epsilon) >= delta
+    keep = math.exp(epsilon) / (1 + math.exp(epsilon))
+    table = FunctionalDP([[0, 1], [1 - keep, 1 - keep], [1, 0]])
+    assert table.profile(epsilon) == pytest.approx(0.0, abs=1e-12)
+    assert table.profile(0.0) == pytest.approx(2 * keep - 1)
+
+
+def test_an_asymmetric_function_is_taken_for_one_direction_only() -> None:
+    table = ((0.0, 0.9), (0.5, 0.1), (1.0, 0.0))
+    mirrored = ((0.0, 1.0), (0.1, 0.5), (0.9, 0.0), (1.0, 0.0))
+    epsilons = np.linspace(0, 2, 9)
+    for epsilon in epsilons:
+        one = max(1 - b - math.exp(epsilon) * a for a, b in table)
+        other = max(1 - b - math.exp(epsilon) * a for a, b in mirrored)
+        assert FunctionalDP(table).profile(epsilon) == pytest.approx(max(0, one, other))
+
+
+@pytest.mark.parametrize(
+    ("tradeoff", "message"),
+    [
+        (lambda a: 1.0, "must lie between 0 and 1 - α"),
+        (lambda a: (1 - a) * (0.5 + 0.5 * a), "must be convex"),
+        (lambda a: "x", "cannot be evaluated at 0: ValueError"),
+        (lambda a: math.nan, "must lie between"),
+        (lambda a: 0.0, "claims nothing"),
+        ([[0, 1], [0.5, 0.2], [0.6, 0.3], [1, 0]], "must not rise"),
+        ([[0.1, 0.5], [1, 0]], "must go from α = 0"),
+        ([], "must go from α = 0"),
+        ([1, 2], "must be a function, its import path, or a list of pairs"),
+        (7, "must be a function"),
+    ],
+)
+def test_what_is_no_tradeoff_function_is_refused(tradeoff: Any, message: str) -> None:
+    with pytest.raises(ClaimError, match=message):
+        FunctionalDP(tradeoff)
+
+
+def test_a_claim_is_rebuilt_from_its_parameters() -> None:
+    claim = FunctionalDP(gaussian_tradeoff(1.0), "G1")
+    assert make_claim(claim.parameters(), "f-dp") == claim
+    assert claim.describe() == "f-DP with f = G1"
+
+
+# Parameters and what is implied --------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("definition", "parameters", "message"),
+    [
+        ("renyi", {"order": 1, "epsilon": 1}, "order=1.0 must lie in"),
+        ("renyi", {"order": math.inf, "epsilon": 1}, "the definition of infinite order is pure"),
+        ("renyi", {"order": 2, "epsilon": -1}, "epsilon=-1.0 must be"),
+        ("renyi", {"order": 2, "epsilon": 101}, "must be at most 100"),
+        ("renyi", {"epsilon": 1}, "needs order"),
+        ("zcdp", {"rho": 0}, "rho=0.0 must lie in"),
+        ("zcdp", {"rho": "1"}, "rho='1' must be a number"),
+        ("gaussian", {"sigma": 0}, "sigma=0.0 must be a finite number above 0"),
+        ("gaussian", {"sigma": 1, "mu": 1}, "mu and sigma say the same, mu = 1/sigma; give one"),
+        ("gaussian", {"mu": 1, "epsilon": 1}, "it takes mu or sigma"),
+        ("gaussian", {}, "the gaussian definition needs mu or sigma"),
+        ("computational", {"epsilon": 1, "adversary": 3}, "adversary=3 must be a function"),
+        ("f-dp", {}, "needs tradeoff"),
+    ],
+)
+def test_impossible_parameters_are_refused(
+    definition: str, parameters: dict[str, Any], message: str
+) -> None:
+    with pytest.raises(ClaimError, match=message):
+        make_claim(parameters, definition)
+
+
+@pytest.mark.parametrize(
+    ("parameters", "claim"),
+    [
+        ({"mu": 1}, GaussianDP(1)),
+        ({"sigma": 4}, GaussianDP(0.25)),
+        ({"rho": 0.1}, ZeroConcentratedDP(0.1)),
+        ({"order": 2, "epsilon": 1}, RenyiDP(2, 1)),
+        ({"epsilon": 1, "adversary": "m:f"}, ComputationalDP(1, 0, "m:f")),
+        ({"tradeoff": ((0, 0.5), (1, 0))}, FunctionalDP(((0, 0.5), (1, 0)))),
+        ({"epsilon": 1, "delta": 0}, PureDP(1)),
+        ({"epsilon": 1, "delta": 0.1}, ApproximateDP(1, 0.1)),
+    ],
+)
+def test_parameters_tell_the_definition(parameters: dict[str, Any], claim: PrivacyClaim) -> None:
+    assert make_claim(parameters) == claim
+
+
+def test_sigma_stands_for_mu() -> None:
+    assert make_claim({"sigma": 2}, "gaussian") == GaussianDP(0.5)
+
+
+def test_groups_and_compositions() -> None:
+    assert group(ZeroConcentratedDP(0.5), 3) == ZeroConcentratedDP(4.5)
+    assert compose([ZeroConcentratedDP(0.1), ZeroConcentratedDP(0.2)]).parameters()[
+        "rho"
+    ] == pytest.approx(0.3)
+    assert compose([RenyiDP(2, 0.5), RenyiDP(2, 0.25)]) == RenyiDP(2, 0.75)
+    assert isinstance(compose([RenyiDP(2, 0.5), RenyiDP(3, 0.5)]), ApproximateDP)
+    assert compose([ComputationalDP(1, 0.1), ComputationalDP(0.5)]) == ComputationalDP(1.5, 0.1)
+    assert group(ComputationalDP(0.5, 0.0, "m:f"), 2) == ComputationalDP(1.0, 0.0, "m:f")
+    with pytest.raises(ClaimError, match="has no simple group bound"):
+        group(RenyiDP(2, 0.5), 2)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_indistinguishability_is_transitive(seed: int) -> None:
+    """Exercise 7.2 of the seed 003, against three random laws on six outcomes."""
+    rng = np.random.default_rng(seed)
+    p, q, r = rng.dirichlet(np.full(6, 2.0), size=3)
+    epsilons = rng.uniform(0, 1, size=2)
+
+    def delta(one: Any, other: Any, epsilon: float) -> float:
+        both = (one - math.exp(epsilon) * other, other - math.exp(epsilon) * one)
+        return max(float(np.maximum(part, 0).sum()) for part in both)
+
+    links = [delta(p, q, epsilons[0]), delta(q, r, epsilons[1])]
+    claims = [ApproximateDP(*pair) for pair in zip(epsilons, links, strict=True)]
+    forwards = links[0] + math.exp(epsilons[0]) * links[1]
+    backwards = links[1] + math.exp(epsilons[1]) * links[0]
+    if max(forwards, backwards) >= 1:
+        with pytest.raises(ClaimError, match="chain"):
+            chain(*claims)
+        return
+    whole = chain(*claims)
+    assert delta(p, r, whole.epsilon) <= whole.delta + 1e-12
+
+
+def test_a_chain_of_total_variations_adds_up() -> None:
+    whole = chain(TotalVariation(0.1), TotalVariation(0.2))
+    assert whole.epsilon == 0
+    assert whole.delta == pytest.approx(0.3)
+    assert chain(PureDP(1), PureDP(2)) == ApproximateDP(3, 0)

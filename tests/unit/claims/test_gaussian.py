@@ -1,0 +1,75 @@
+"""Gaussian differential privacy: its profile, its point, its bound."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+from scipy.stats import norm
+
+from dpaudit import GaussianDP
+from dpaudit.claims import PureDP, compose, gaussian_delta, group, make_claim
+from dpaudit.cli.main import cli
+from dpaudit.errors import ClaimError
+
+
+@pytest.mark.parametrize("mu", [0.01, 0.5, 1.0, 3.0, 10.0])
+@pytest.mark.parametrize("epsilon", [0.0, 0.1, 1.0, 5.0])
+def test_the_profile_is_the_integral_of_the_excess_density(mu: float, epsilon: float) -> None:
+    # P(E) - e^ε Q(E) is largest on the outputs where the density is e^ε times the other one.
+    edge = epsilon / mu + mu / 2
+    exact = norm.sf(edge, loc=mu) - math.exp(epsilon) * norm.sf(edge)
+    delta = gaussian_delta(mu, epsilon)
+    assert delta == pytest.approx(exact, rel=1e-9, abs=1e-12)
+    assert delta >= exact - 1e-16
+
+
+@pytest.mark.parametrize("epsilon", [0.0, 0.6, 2.0])
+def test_a_larger_mu_allows_more(epsilon: float) -> None:
+    deltas = [gaussian_delta(mu, epsilon) for mu in np.linspace(0.05, 20, 200)]
+    assert deltas == sorted(deltas)
+    assert 0 <= deltas[0] <= deltas[-1] <= 1
+
+
+@pytest.mark.parametrize("mu", [0.001, 0.1, 1.0, 4.0, 10.0])
+def test_the_point_lies_on_the_profile_and_gives_mu_back(mu: float) -> None:
+    claim = GaussianDP(mu)
+    point = claim.point()
+    assert point.delta == gaussian_delta(mu, point.epsilon)
+    assert 0 < point.delta < 1
+    symbol, lower = claim.own_lower(point.epsilon, point.delta)
+    assert symbol == "μ"
+    assert lower == pytest.approx(mu, abs=2e-6)
+    assert claim.own_lower(point.epsilon, 0.0)[1] < mu
+    assert claim.own_lower(point.epsilon, 0.9 * point.delta)[1] < mu
+
+
+@pytest.mark.parametrize("mu", [0, -1, 10.5, math.nan, math.inf, "1"])
+def test_impossible_parameters_are_refused(mu: Any) -> None:
+    with pytest.raises(ClaimError, match="mu="):
+        GaussianDP(mu)
+
+
+def test_groups_and_compositions_of_gaussian_claims() -> None:
+    assert group(GaussianDP(0.5), 3) == GaussianDP(1.5)
+    together = compose([GaussianDP(0.3), GaussianDP(0.4)])
+    assert isinstance(together, GaussianDP)
+    assert together.mu == pytest.approx(0.5)
+    mixed = compose([GaussianDP(1.0), PureDP(1.0)]).point()
+    assert mixed.epsilon == pytest.approx(1 + GaussianDP(1.0).point().epsilon)
+    assert make_claim({"mu": 1}, "gaussian") == GaussianDP(1.0)
+
+
+def test_the_bound_for_mu_is_in_the_report(tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "m.py").write_text("def f(x, size, rng):\n    return x + rng.normal(size=size)\n")
+    words = ["run", "m.py:f", "--d1", "0", "--d2", "1", "--definition", "gaussian"]
+    result = CliRunner().invoke(cli, [*words, "--mu", "1", "--samples", "20000"])
+    assert result.exit_code == 0, result.output
+    assert "μ at least  0.9" in result.stdout
+    missing = CliRunner().invoke(cli, words)
+    assert missing.exit_code == 2
+    assert "--mu is missing" in missing.stderr

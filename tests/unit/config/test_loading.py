@@ -1,0 +1,412 @@
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from dpaudit.claims import ApproximateDP, ProbabilisticDP, PureDP
+from dpaudit.config import build_spec, load_config
+from dpaudit.errors import (
+    ClaimError,
+    ConfigurationError,
+    DatasetError,
+    DpauditError,
+    UsageError,
+)
+from dpaudit.inputs.pairs import Adjacency
+from dpaudit.inputs.yaml_values import YamlError, parse_yaml
+from dpaudit.targets.target import ImportedTarget
+
+AUDIT = """version: 1
+audits:
+  - name: one
+    mechanism: mechanisms.laplace:laplace
+    d1: 0
+    d2: 1
+    claim: {epsilon: 1}
+"""
+
+
+@pytest.fixture
+def load(tmp_path: Path) -> Any:
+    def loaded(text: str, **overrides: Any) -> Any:
+        path = tmp_path / "audits.yaml"
+        path.write_text(text)
+        return load_config(path, overrides)
+
+    return loaded
+
+
+@pytest.fixture
+def refused(load: Any) -> Any:
+    def message(text: str, kind: type[DpauditError] = ConfigurationError, **more: Any) -> str:
+        with pytest.raises(DpauditError) as caught:
+            load(text, **more)
+        assert type(caught.value) is kind
+        assert caught.value.exit_code == 2
+        assert "\n" not in str(caught.value)
+        return str(caught.value).partition("audits.yaml:")[2]
+
+    return message
+
+
+def audit_with(*lines: str) -> str:
+    return AUDIT + "".join(f"    {line}\n" for line in lines)
+
+
+def test_smallest_audit(load: Any) -> None:
+    (spec,) = load(AUDIT)
+    assert spec.name == "one"
+    assert spec.target == ImportedTarget(path="mechanisms.laplace:laplace")
+    assert (spec.pairs[0].d1, spec.pairs[0].d2) == (0, 1)
+    assert spec.pairs[0].label == "d1 = 0, d2 = 1"
+    assert spec.claim == PureDP(1.0)
+    assert (spec.samples, spec.confidence, spec.seed, spec.time) == (1_000_000, 0.99, 0, None)
+
+
+def test_every_key(load: Any) -> None:
+    (spec,) = load(
+        """
+version: 1
+audits:
+  - name: all
+    mechanism: my.noise:Noise
+    params: {shift: 2}
+    init: [1.0, 1e-3]
+    call: add
+    factory: true
+    batch_arg: count
+    post_process: my.noise:after
+    as: array
+    adjacency: l1:2
+    pairs:
+      - {d1: [0, 1], d2: [0, 2]}
+      - {d1: [0], d2: [4], adjacency: {linf: 4}, name: far}
+    claim: {definition: probabilistic, epsilon: 1, delta: 1e-5}
+    time: 2m
+    confidence: 0.95
+    seed: 7
+    workers: 2
+    bound: clopper-pearson
+    full: true
+    on_error: fail
+    expect: violation
+"""
+    )
+    assert spec.target == ImportedTarget(
+        path="my.noise:Noise",
+        params={"shift": 2},
+        init=[1.0, 0.001],
+        call="add",
+        factory=True,
+        batch_arg="count",
+        post_process="my.noise:after",
+    )
+    assert [pair.adjacency for pair in spec.pairs] == [Adjacency("l1", 2), Adjacency("linf", 4)]
+    assert [pair.label for pair in spec.pairs] == ["d1 = [0, 1], d2 = [0, 2]", "far"]
+    assert all(isinstance(pair.d1, np.ndarray) for pair in spec.pairs)
+    assert spec.claim == ProbabilisticDP(1.0, 1e-5)
+    assert (spec.time, spec.confidence, spec.seed) == (120.0, 0.95, 7)
+    assert (spec.workers, spec.bound, spec.full) == (2, "clopper-pearson", True)
+    assert (spec.on_error, spec.expect) == ("fail", "violation")
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"), [("30s", 30), ("2 m", 120), ("1h", 3600), ("500ms", 0.5), ("1.5", 1.5)]
+)
+def test_durations(load: Any, text: str, seconds: float) -> None:
+    assert load(audit_with(f"time: {text}"))[0].time == seconds
+
+
+def test_random_seed_is_drawn(load: Any) -> None:
+    seeds = {load(audit_with("seed: random"))[0].seed for _ in range(3)}
+    assert len(seeds) == 3
+
+
+def test_defaults_are_replaced_key_by_key(load: Any) -> None:
+    specs = load(
+        """
+version: 1
+defaults: {mechanism: "a.b:f", d1: 0, d2: 1, samples: 5000, claim: {epsilon: 1, delta: 0.1}}
+audits:
+  - name: x
+  - {name: y, claim: {epsilon: 2}, samples: 6000}
+  - {name: z, pairs: [{d1: 5, d2: 6}]}
+"""
+    )
+    assert [spec.claim for spec in specs] == [
+        ApproximateDP(1, 0.1),
+        PureDP(2),
+        ApproximateDP(1, 0.1),
+    ]
+    assert [spec.samples for spec in specs] == [5000, 6000, 5000]
+    assert [spec.pairs[0].d1 for spec in specs] == [0, 0, 5]
+
+
+def test_overrides_win_and_add_to_claim_and_params(load: Any) -> None:
+    text = audit_with("params: {epsilon: 1, shift: 2}").replace(
+        "{epsilon: 1}\n    params", "{epsilon: 1, delta: 0.2}\n    params"
+    )
+    (spec,) = load(text, claim={"epsilon": 3}, params={"shift": 9}, samples=2000, seed=5)
+    assert spec.claim == ApproximateDP(3, 0.2)
+    assert spec.target.params == {"epsilon": 1, "shift": 9}
+    assert (spec.samples, spec.seed) == (2000, 5)
+    pairs = AUDIT.replace("d1: 0", "pairs: [{d1: 0, d2: 1}]").replace("    d2: 1\n", "")
+    assert load(pairs, d1=8, d2=9)[0].pairs[0].d1 == 8
+
+
+def test_a_wrong_flag_is_not_blamed_on_a_line(load: Any) -> None:
+    with pytest.raises(ClaimError, match=r"audits\.yaml: epsilon=-1"):
+        load(AUDIT, claim={"epsilon": -1})
+
+
+def test_null_is_a_dataset_and_no_value_elsewhere(load: Any) -> None:
+    text = AUDIT.replace("d1: 0", "d1: null") + "    samples: null\n"
+    (spec,) = load(text)
+    assert spec.pairs[0].d1 is None
+    assert spec.samples == 1_000_000
+
+
+def test_name_is_that_of_the_mechanism_unless_given(load: Any) -> None:
+    assert load(AUDIT.replace("- name: one\n    mechanism", "- mechanism"))[0].name == "laplace"
+
+
+def test_files_beside_the_configuration(
+    load: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "rows.json").write_text("[1, 2]")
+    (tmp_path / "noise.py").write_text("def draw(x): return x")
+    text = AUDIT.replace("mechanisms.laplace:laplace", "noise.py:draw").replace(
+        "d1: 0", "d1: '@rows.json'"
+    )
+    (spec,) = load(text, post_process="noise.py:draw")
+    assert spec.pairs[0].d1 == [1, 2]
+    assert spec.pairs[0].label == "d1 = @rows.json, d2 = 1"
+    assert spec.target.path == spec.target.post_process == f"{tmp_path / 'noise.py'}:draw"
+    monkeypatch.chdir(tmp_path)
+    assert load(text)[0].target.path == "noise.py:draw"
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "words"),
+    [
+        ("", "", "the file is empty"),
+        ("- 1", "", "must be a mapping"),
+        ("audits: [{}]", "", "no version"),
+        ("version: 2\naudits: [{}]", "1", "version=2 is not known"),
+        ("version: 1", "", "audits must be a list"),
+        ("version: 1\naudits: []", "2", "audits must be a list"),
+        ("version: 1\naudits: [3]", "2", "3 must be a mapping"),
+        ("version: 1\naudit: []", "2", "unknown key 'audit'. Did you mean 'audits'?"),
+        ("version: 1\naudits: [", "3", "not valid YAML"),
+        ("version: 1\nversion: 1", "2", "the key 'version' is given twice (first on line 1)"),
+        (f"version: 1\na: 1{'0' * 5000}", "2", "a number of 5,001 digits is too long"),
+        (audit_with("sample: 3"), "8", "unknown key 'sample'. Did you mean 'samples'? Known: mech"),
+        (audit_with("true: 3"), "3", "unknown key True"),
+        (audit_with("samples: many"), "8", "samples='many' must be a whole number of draws"),
+        (audit_with("samples: 1000.5"), "8", "samples=1000.5 must be a whole number"),
+        (audit_with("samples: true"), "8", "samples=True must be a whole number"),
+        (audit_with("samples: .nan"), "8", "must be a whole number"),
+        (
+            audit_with("seed: soon"),
+            "8",
+            "seed='soon' must be a whole number, at least 0, or random",
+        ),
+        (audit_with("time: soon"), "8", "must be a duration"),
+        (audit_with("bound: exact"), "8", "bound='exact' must be game or clopper-pearson"),
+        (audit_with("expect: fail"), "8", "expect='fail' must be violation or pass"),
+        (audit_with("params: [1]"), "8", "params=[1] must be a mapping"),
+        (audit_with("pairs: [{d1: 0, d2: 1}]"), "8", "either pairs, or d1 and d2"),
+        (AUDIT.replace("    d2: 1\n", ""), "3", "no d2"),
+        (AUDIT.replace("    claim: {epsilon: 1}\n", ""), "3", "no claim"),
+        (AUDIT.replace("    mechanism: mechanisms.laplace:laplace\n", ""), "3", "no mechanism"),
+        (AUDIT.replace("d1: 0", "d1: !!python/object/apply:os.getcwd []"), "5", "is refused"),
+        (AUDIT.replace("d1: 0", "d1: !mine 3"), "5", "the tag !mine is refused"),
+        (AUDIT.replace("{epsilon: 1}", "1"), "7", "claim=1 must be a mapping"),
+        (AUDIT.replace("{epsilon: 1}", "{definition: 3}"), "7", "definition=3 must be a name"),
+        (
+            "version: 1\ndefaults:\n  samples: 1\n  smples: 3\naudits: [{}]",
+            "4",
+            "unknown key 'smples'",
+        ),
+    ],
+)
+def test_bad_files_name_line_and_remedy(refused: Any, text: str, line: str, words: str) -> None:
+    message = refused(text)
+    assert words in message
+    if line:
+        assert message.startswith(f"{line}: ")
+
+
+@pytest.mark.parametrize("value", ["-1", ".nan", ".inf", "one", "null"])
+def test_bad_epsilon(refused: Any, value: str) -> None:
+    text = AUDIT.replace("{epsilon: 1}", f"\n      epsilon: {value}")
+    assert refused(text, ClaimError).startswith(("7: ", "8: "))
+
+
+@pytest.mark.parametrize("delta", ["1", "-0.1", ".nan"])
+def test_bad_delta(refused: Any, delta: str) -> None:
+    text = AUDIT.replace("{epsilon: 1}", f"{{definition: approximate, epsilon: 1, delta: {delta}}}")
+    assert "must lie in [0, 1)" in refused(text, ClaimError)
+
+
+def test_claim_typos(refused: Any) -> None:
+    text = AUDIT.replace("{epsilon: 1}", "{epsilom: 1}")
+    assert "Did you mean 'epsilon'?" in refused(text, ClaimError)
+    text = AUDIT.replace("{epsilon: 1}", "{definition: pur, epsilon: 1}")
+    assert "Did you mean 'pure'?" in refused(text, ClaimError)
+
+
+@pytest.mark.parametrize(
+    ("line", "words"),
+    [
+        ("confidence: 1", "must lie in (0, 1)"),
+        ("confidence: .nan", "must lie in (0, 1)"),
+        ("samples: 999", "too few"),
+        ("workers: 0", "at least 1"),
+        ("seed: -1", "at least 0"),
+        ("time: 0s", "above 0"),
+    ],
+)
+def test_values_out_of_range(refused: Any, line: str, words: str) -> None:
+    message = refused(audit_with(line), UsageError)
+    assert message.startswith("8: ")
+    assert words in message
+
+
+def test_dataset_errors_have_their_line(refused: Any) -> None:
+    message = refused(AUDIT.replace("d2: 1", "d2: '@none.json'"), DatasetError)
+    assert message.startswith("6: dataset @none.json: there is no such file")
+    message = refused(audit_with("adjacency: l1:0.5"), DatasetError)
+    assert message.startswith("6: the l1 distance")
+    assert refused(audit_with("adjacency: near"), DatasetError).startswith("8: adjacency='near'")
+
+
+def test_pairs_errors_have_their_line(refused: Any) -> None:
+    text = AUDIT.replace("    d1: 0\n    d2: 1\n", "")
+    pairs = "    pairs:\n      - {d1: 0, d2: 1}\n      - {d1: 0"
+    assert "pair {'d1': 0} must be" in refused(f"{text}{pairs}}}\n")
+    message = refused(f"{text}{pairs}, d3: 1}}\n")
+    assert message.startswith("8: unknown key 'd3'. Known: d1, d2")
+    message = refused(f"{text}{pairs}, d2: '@none.json'}}\n", DatasetError)
+    assert message.startswith("8: ")
+
+
+def test_error_in_defaults_points_at_the_defaults(refused: Any) -> None:
+    text = AUDIT.replace("audits:", "defaults:\n  samples: many\naudits:")
+    assert refused(text).startswith("3: samples='many'")
+
+
+def test_duplicate_names(refused: Any) -> None:
+    again = "".join(AUDIT.splitlines(keepends=True)[2:])
+    message = refused(AUDIT + again)
+    assert message.startswith("8: the audit name 'one' is used twice (first on line 3)")
+
+
+def test_missing_and_unreadable_file(tmp_path: Path) -> None:
+    with pytest.raises(ConfigurationError, match="no configuration file"):
+        load_config(tmp_path / "none.yaml")
+    with pytest.raises(ConfigurationError, match="cannot be read"):
+        load_config(tmp_path)
+    (tmp_path / "binary.yaml").write_bytes(b"\xff\xfe\x00\x01")
+    with pytest.raises(ConfigurationError, match="cannot be read"):
+        load_config(tmp_path / "binary.yaml")
+
+
+def test_flags_use_the_same_keys() -> None:
+    spec = build_spec(
+        {
+            "mechanism": "mechanisms.laplace:laplace",
+            "d1": 0,
+            "d2": None,
+            "claim": {"epsilon": 1, "delta": None},
+            "time": "30s",
+            "samples": None,
+        }
+    )
+    assert spec.name == "laplace"
+    assert spec.time == 30
+    assert spec.pairs[0].d2 is None
+    with pytest.raises(ConfigurationError, match=r"^here: unknown key 'sample'"):
+        build_spec({"sample": 3}, where="here")
+    with pytest.raises(ConfigurationError, match=r"^the audit has no mechanism"):
+        build_spec({"d1": 0})
+
+
+def test_datasets_may_be_any_object() -> None:
+    class Frame:
+        pass
+
+    frame = Frame()
+    settings = {"mechanism": "a:f", "d1": frame, "d2": np.zeros(2), "claim": {"epsilon": 1}}
+    spec = build_spec(settings)
+    assert spec.pairs[0].d1 is frame
+    assert spec.pairs[0].d2 is settings["d2"]
+
+
+def test_flags_do_not_import_yaml() -> None:
+    code = (
+        "import sys; from dpaudit.config import build_spec;"
+        "build_spec({'mechanism': 'a:f', 'd1': 0, 'd2': 1, 'claim': {'epsilon': 1}});"
+        "print([m for m in ('yaml', 'scipy', 'pydantic', 'pandas') if m in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
+
+
+CONFIGS = Path(__file__).parents[3] / "configs"
+# Those of the gallery name interpreters that `make gallery` installs (tests/house/test_gallery.py).
+READABLE = sorted(path for path in CONFIGS.rglob("*.yaml") if path.parent.name != "gallery")
+
+
+@pytest.mark.parametrize("path", READABLE, ids=lambda path: path.stem)
+def test_configurations_of_the_project_can_be_read(path: Path) -> None:
+    specs = load_config(path)
+    assert specs
+    assert all(spec.expect for spec in specs)
+
+
+def test_a_claim_may_be_for_a_group() -> None:
+    audit = {"mechanism": "m:f", "d1": 0, "d2": 3}
+    assert build_spec({**audit, "claim": {"epsilon": 0.5, "group": 3}}).claim == PureDP(1.5)
+    with pytest.raises(UsageError, match="group=0 must be a whole number"):
+        build_spec({**audit, "claim": {"epsilon": 0.5, "group": 0}})
+
+
+def bomb(levels: int, indent: str = "") -> str:
+    """Lines of which each repeats the one before ten times."""
+    lines = [f"{indent}a0: &a0 [0, 1]"]
+    lines += [
+        f"{indent}a{i}: &a{i} [{', '.join([f'*a{i - 1}'] * 10)}]" for i in range(1, levels + 1)
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def test_aliases_that_stand_for_billions_are_refused(refused: Any) -> None:
+    audit = AUDIT.replace("    d1: 0\n", "    d1:\n" + bomb(9, "      "))
+    message = refused(audit)
+    assert re.search(r"aliases \(\*name\) repeat \d,\d{3},\d{3},\d{3} values", message)
+    assert "use a function that makes the dataset" in message
+
+
+def test_a_long_text_that_aliases_repeat_is_refused() -> None:
+    text = f"a: &a {'x' * 100_000}\nb: [{', '.join(['*a'] * 1000)}]\n"
+    with pytest.raises(YamlError, match=r"aliases .* repeat 100,001,000 values and characters"):
+        parse_yaml(text)
+
+
+def test_some_aliases_are_what_yaml_has_them_for() -> None:
+    rows = ", ".join(map(str, range(10_000)))
+    value = parse_yaml(f"rows: &rows [{rows}]\nagain: [{', '.join(['*rows'] * 20)}]\n")
+    assert value["again"] == [list(range(10_000))] * 20
+    assert parse_yaml(bomb(3))["a3"][9][9][9] == [0, 1]
+
+
+def test_a_long_document_without_aliases_is_read() -> None:
+    text = "x" * 11_000_000
+    assert parse_yaml(text) == text

@@ -1,0 +1,182 @@
+"""Where an exception was raised: in the user's own file, wherever it went from there."""
+
+from __future__ import annotations
+
+import json
+import pickle
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from dpaudit.adapters.loading import load_mechanism
+from dpaudit.auditing.journal.chunks import drawn_of, words_of
+from dpaudit.auditing.journal.records import Record
+from dpaudit.errors import MechanismError
+from dpaudit.inputs.pairs import NeighbouringPair
+from dpaudit.outcomes import Raised, from_raw
+from dpaudit.processes.origin import origin
+from dpaudit.sampling.chunks import Counted, Failures, ToLearn
+from dpaudit.sampling.sampler import Sampler
+from dpaudit.tally import Tally
+from dpaudit.targets.target import (
+    CallableTarget,
+    ComposedTarget,
+    ImportedTarget,
+    IsolatedTarget,
+    RepeatedTarget,
+)
+
+SOURCE = """\
+import json
+import numpy as np
+
+def own(x):
+    raise ValueError("own")
+
+def calls(x):
+    return own(x)
+
+def library(x):
+    return json.loads("{")
+
+def array(x):
+    return np.linalg.inv(np.zeros((2, 2)))
+
+def compiled(x):
+    return int("x")
+
+def every_other(x):
+    if x:
+        raise KeyError(x)
+    return 0
+
+def batch(x, size):
+    raise OSError("no entropy")
+
+def text(x):
+    return eval("1 / 0")
+
+def post(y):
+    raise TypeError("post")
+"""
+LINES = {"own": 5, "calls": 5, "library": 11, "array": 14, "compiled": 17, "text": 28}
+
+
+@pytest.fixture
+def file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    path = tmp_path / "raises_somewhere.py"
+    path.write_text(SOURCE)
+    return path
+
+
+def first(target: Any) -> Raised:
+    mechanism = load_mechanism(target)
+    try:
+        outcome = mechanism.sample(0, 2, np.random.default_rng(0))[0]
+    finally:
+        mechanism.close()
+    assert isinstance(outcome, Raised)
+    return outcome
+
+
+@pytest.mark.parametrize("name", LINES)
+@pytest.mark.parametrize("is_isolated", [False, True])
+def test_the_innermost_line_of_the_users_file(file: Path, name: str, is_isolated: bool) -> None:
+    target = ImportedTarget(path=f"{file}:{name}")
+    where = first(IsolatedTarget(target=target) if is_isolated else target).where
+    assert where == f"{file.name}:{LINES[name]}"
+
+
+def test_a_file_elsewhere_is_named_by_its_whole_path(
+    file: Path, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path_factory.mktemp("elsewhere"))
+    target = ImportedTarget(path=f"{file}:compiled", post_process=None)
+    assert first(target).where == f"{file}:17"
+
+
+def test_post_processing_compositions_and_repetitions(file: Path) -> None:
+    raising = ImportedTarget(path=f"{file}:calls")
+    fine = ImportedTarget(path=f"{file}:every_other", post_process=f"{file}:post")
+    for target in (fine, IsolatedTarget(target=fine)):
+        assert first(target).where == f"post_process post, {file.name}:31"
+    composed = ComposedTarget(
+        parts=(replace(fine, post_process=None),), post_process=f"{file}:post"
+    )
+    assert first(composed).where == f"post_process post, {file.name}:31"
+    of_the_mechanism = replace(raising, post_process=f"{file}:post")
+    for target in (of_the_mechanism, IsolatedTarget(target=of_the_mechanism)):
+        assert first(target).where == f"{file.name}:5"
+    assert first(ComposedTarget(parts=(raising, raising))).where == f"{file.name}:5"
+    assert first(RepeatedTarget(target=raising, times=3)).where == f"{file.name}:5"
+
+
+def test_a_library_that_nobody_of_the_users_called() -> None:
+    where = first(CallableTarget(function=json.loads)).where
+    assert where.rpartition(":")[0].endswith("json/__init__.py")
+
+
+def test_what_no_python_raised_has_no_line() -> None:
+    assert first(CallableTarget(function=len)).where == ""
+    assert origin(ValueError("never raised")) == ""
+
+
+def test_the_line_is_no_part_of_the_outcome() -> None:
+    one, other = Raised("KeyError", "'x'", "a.py:1"), Raised("KeyError", "'x'", "b.py:2")
+    assert one == other
+    assert hash(one) == hash(other)
+    assert len(set(from_raw([one, other, Raised("KeyError", "'x'")]).keys().tolist())) == 1
+
+
+def test_exceptions_that_all_differ_are_all_outcomes(file: Path) -> None:
+    mechanism = load_mechanism(ImportedTarget(path=f"{file}:every_other"))
+    outcomes = mechanism.sample_each(range(300), np.random.default_rng(0))
+    assert [one.message for one in outcomes[1:]] == [str(one) for one in range(1, 300)]
+    assert outcomes[1].where == outcomes[2].where == f"{file.name}:21"
+
+
+def test_a_batch_that_fails_says_where(file: Path) -> None:
+    mechanism = load_mechanism(ImportedTarget(path=f"{file}:batch"))
+    with pytest.raises(MechanismError, match=r"OSError: no entropy \(raises_somewhere.py:25\) for"):
+        mechanism.sample(0, 3, np.random.default_rng(0))
+
+
+@pytest.fixture
+def sampler(file: Path) -> Callable[..., Sampler]:
+    def made(**options: Any) -> Sampler:
+        target = ImportedTarget(path=f"{file}:every_other")
+        return Sampler(target, [NeighbouringPair(0, 1)], 3, **options)
+
+    return made
+
+
+def test_chunks_keep_the_first_of_each_kind(sampler: Any) -> None:
+    drawn = sampler().draw(ToLearn((0, 0, 0), 40))
+    other = Failures({"KeyError": (0, 1)}, {"KeyError": Raised("KeyError", "later", "b.py:9")})
+    kept = (drawn.failures + other).first["KeyError"]
+    assert (kept.message, kept.where) == ("1", "raises_somewhere.py:21")
+    assert pickle.loads(pickle.dumps(drawn.failures)).first["KeyError"].where == kept.where
+
+
+def test_on_error_fail_says_where(sampler: Any) -> None:
+    with pytest.raises(MechanismError, match=r"raised KeyError: 1 \(raises_somewhere.py:21\)"):
+        sampler(fail_on_error=True).draw(ToLearn((0, 0, 0), 40))
+
+
+def test_journals_keep_it_and_old_ones_do_without(sampler: Any) -> None:
+    failures = sampler().draw(ToLearn((0, 0, 0), 40)).failures
+    words = json.loads(json.dumps(words_of(Counted(Tally.empty(1), None, None, failures))))
+    again = drawn_of(Record(words, b""))
+    assert isinstance(again, Counted)
+    assert again.failures.counts == failures.counts
+    assert again.failures.first["KeyError"].where == "raises_somewhere.py:21"
+    words["failures"] = words["failures"][:2]
+    older = drawn_of(Record(words, b""))
+    assert isinstance(older, Counted)
+    old = older.failures.first["KeyError"]
+    assert (old.kind, old.message, old.where) == ("KeyError", "1", "")

@@ -1,0 +1,87 @@
+"""What the first calls of a mechanism tell: outputs that are too long, draws that are too slow."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from dpaudit.auditing.schedule import Plan, late_words
+from dpaudit.errors import MechanismError
+from dpaudit.outcomes import from_raw
+from dpaudit.outcomes.reading.lengths import MOST, checked_length
+
+
+@dataclasses.dataclass
+class Record:
+    first: Any
+    second: Any
+
+
+@pytest.mark.parametrize(
+    ("output", "length"),
+    [
+        (0.5, 1),
+        (None, 1),
+        ("x" * 800, 100),
+        (b"x" * 80, 10),
+        ([1, [2, 3]], 4),
+        ({"a": 1, "b": (1, 2)}, 6),
+        ({1, 2, 3}, 3),
+        (np.zeros((20, 30)), 600),
+        (np.array([[1, 2], "x" * 80], dtype=object), 14),
+        (pd.DataFrame({"a": [1, 2], "b": [3, 4]}), 4),
+        (Record(1, [2, 3]), 4),
+        ([0] * MOST, MOST),
+    ],
+)
+def test_entries_are_counted_at_all_depths(output: Any, length: int) -> None:
+    assert checked_length(output) == length
+
+
+def test_what_contains_itself_is_left_to_the_reader() -> None:
+    inside: list[Any] = [0]
+    inside.append(inside)
+    assert checked_length(inside) > 100
+    with pytest.raises(MechanismError, match="contain themselves"):
+        from_raw([inside])
+
+
+@pytest.mark.parametrize(
+    ("output", "words"),
+    [
+        ([0] * 1_000_000, r"\(a list of 1,000,000\)"),
+        (np.zeros(1_000_000), r"\(a ndarray of 1,000,000\)"),
+        ("x" * 10**7, r"\(a str of 10,000,000\)"),
+        ([[0] * 1_000] * 1_000, r"\(a list of 1,000\)"),
+        (range(10**12), r"\(a range of 1,000,000,000,000\)"),
+        (dict.fromkeys(range(60_000), 0), r"\(a dict of 60,000\)"),
+    ],
+    ids=lambda one: type(one).__name__,
+)
+def test_what_is_too_long_is_refused_with_the_remedy(output: Any, words: str) -> None:
+    with pytest.raises(MechanismError, match=f"{words}.*") as caught:
+        checked_length(output)
+    assert "give post_process a function that makes it shorter" in str(caught.value)
+
+
+def test_words_say_how_long_it_takes() -> None:
+    assert late_words(30.0, 14.0, 1, 81.4) == (
+        "30 s allow about 420 draws at 14 per second, but an audit needs 1,000: this will take "
+        "about 81 s"
+    )
+    assert "each of 3 pairs needs 1,000" in late_words(0.5, 0.25, 3, 9.0)
+
+
+def test_a_plan_tells_when_it_learns_that_it_will_be_late() -> None:
+    now, told = [0.0], list[tuple[float, int]]()
+    plan = Plan(0, 10.0, clock=lambda: now[0], late=lambda rate, spent: told.append((rate, spent)))
+    plan.asks()
+    now[0] = 5.0
+    plan.gets(100)
+    plan.learned(100)
+    assert told == [(20.0, 100)]
+    assert plan.budget == 1_000

@@ -1,0 +1,217 @@
+from __future__ import annotations
+
+import copy
+import random
+from functools import partial
+from typing import Any
+
+import numpy as np
+import pytest
+
+from dpaudit.adapters.loading import load_mechanism
+from dpaudit.sampling.generators import (
+    carried_generators,
+    preserved,
+    reseed,
+    reseed_globals,
+)
+from dpaudit.targets.target import CallableTarget
+from tests.faulty import NoSeed
+
+SHARED = np.random.default_rng(1)
+LEGACY = np.random.RandomState(1)
+
+
+def _inner(x: Any) -> float:
+    return float(x + SHARED.normal())
+
+
+def through_another_function(x: float) -> float:
+    return max(_inner(one) for one in (x, x))
+
+
+def through_a_nested_function(x: float) -> float:
+    def nested() -> float:
+        return x + float(LEGACY.normal())
+
+    return nested()
+
+
+def global_functions(x: float) -> float:
+    return x + random.gauss(0, 1) + np.random.normal()
+
+
+class Slotted:
+    __slots__ = ("generator", "unset")
+
+    def __init__(self) -> None:
+        self.generator = random.Random(1)
+
+
+class Noise:
+    def __init__(self) -> None:
+        self.parts: Any = [{"deep": (np.random.default_rng(2),)}, Slotted()]
+        self.me = self
+
+    def draw(self, x: float) -> float:
+        return self._noise(x)
+
+    def _noise(self, x: float) -> float:
+        return x + float(SHARED.normal())
+
+
+def types(*parts: Any) -> list[str]:
+    return sorted(type(one).__name__ for one in carried_generators(*parts))
+
+
+def test_module_globals_also_by_way_of_other_functions() -> None:
+    assert carried_generators(through_another_function) == (SHARED,)
+    assert carried_generators(through_a_nested_function) == (LEGACY,)
+
+
+def test_attributes_slots_and_other_methods_of_the_bound_object() -> None:
+    noise = Noise()
+    found = carried_generators(noise.draw)
+    assert noise.parts[0]["deep"][0] in found
+    assert noise.parts[1].generator in found
+    assert SHARED in found
+    assert len(found) == 3
+
+
+def test_closures_defaults_and_partial() -> None:
+    own = np.random.default_rng(3)
+
+    def with_default(x: float, rng: Any = own) -> float:
+        return x + float(rng.normal())
+
+    assert carried_generators(lambda x: x + own.normal()) == (own,)
+    assert carried_generators(with_default) == (own,)
+    assert carried_generators(partial(print, own)) == (own,)
+    assert carried_generators(partial(_inner, x=own)) == (own, SHARED)
+
+
+def test_method_of_a_generator_itself() -> None:
+    own = np.random.default_rng(3)
+    assert carried_generators(own.normal) == (own,)
+
+
+def test_the_global_generators_and_the_operating_system_are_left_out() -> None:
+    system = random.SystemRandom()
+    assert carried_generators(global_functions) == ()
+    assert carried_generators(random.gauss) == ()
+    assert carried_generators(np.random.laplace) == ()
+    assert carried_generators(lambda x: x + system.random()) == ()
+
+
+def test_every_generator_once_and_library_code_not_searched() -> None:
+    assert carried_generators(_inner, _inner, SHARED.normal) == (SHARED,)
+    assert carried_generators(print) == ()
+
+
+def test_parts_of_a_mechanism() -> None:
+    own = np.random.default_rng(3)
+    target = CallableTarget(function=lambda x, state: x, params={"state": own}, post_process=_inner)
+    assert types(*load_mechanism(target).parts) == ["Generator", "Generator"]
+
+
+def test_reseeding_is_deterministic_and_different_for_each() -> None:
+    generators = (
+        np.random.default_rng(1),
+        np.random.Generator(np.random.Philox(1)),
+        np.random.RandomState(1),
+        random.Random(1),
+        random.Random(1),
+    )
+
+    def draws(seed: int) -> list[float]:
+        reseed(generators, np.random.SeedSequence(seed))
+        return [one.random() for one in generators]
+
+    first = draws(5)
+    assert draws(5) == first
+    assert draws(6) != first
+    assert len(set(first)) == len(generators)
+
+
+def test_reseeding_forgets_a_cached_normal() -> None:
+    generators = (np.random.RandomState(1), random.Random(1))
+
+    def draws(waste: int) -> list[float]:
+        for _ in range(waste):
+            generators[0].normal()
+            generators[1].gauss(0, 1)
+        reseed(generators, np.random.SeedSequence(5))
+        return [generators[0].normal(), generators[1].gauss(0, 1)]
+
+    assert draws(0) == draws(1)
+
+
+def test_globals_are_reseeded_and_restored() -> None:
+    random.seed(1)
+    np.random.seed(1)
+    expected = (random.random(), np.random.random())
+    random.seed(1)
+    np.random.seed(1)
+    with preserved():
+        reseed_globals(np.random.SeedSequence(3))
+        first = (random.random(), np.random.random())
+        reseed_globals(np.random.SeedSequence(3))
+        assert (random.random(), np.random.random()) == first
+    assert (random.random(), np.random.random()) == expected
+
+
+class NoState(random.Random):
+    def getstate(self) -> Any:
+        raise NotImplementedError("no state")
+
+
+class NotRestored(random.Random):
+    def setstate(self, state: Any) -> None:
+        raise NotImplementedError("no state")
+
+
+class NoSeedBits(np.random.PCG64):
+    """As the BitGenerator of a hardware source: none is made from a seed."""
+
+    def __init__(self) -> None:
+        super().__init__()
+
+
+class NoStateBits(np.random.PCG64):
+    @property  # type: ignore[misc]  # it could be set
+    def state(self) -> Any:
+        raise NotImplementedError("no state")
+
+
+UNSEEDED: list[Any] = [
+    NoSeed(),
+    NoState(),
+    NotRestored(),
+    np.random.Generator(NoSeedBits()),
+    np.random.Generator(NoStateBits()),
+    np.random.RandomState(np.random.PCG64(1)),
+    random.SystemRandom(),
+]
+
+
+@pytest.mark.parametrize("source", UNSEEDED, ids=lambda one: type(one).__name__)
+def test_what_cannot_be_seeded_is_no_generator_to_seed(source: Any) -> None:
+    assert carried_generators(lambda x: x + source.random()) == ()
+    # What stands beside it is found all the same.
+    assert carried_generators(lambda x: x + source.random() + SHARED.random()) == (SHARED,)
+
+
+def test_what_stands_behind_a_source_that_cannot_be_seeded_is_found() -> None:
+    own = random.Random(1)
+
+    class Front(NoSeed):
+        inner = own
+
+    assert carried_generators(Front().random) == (own,)
+
+
+def test_looking_whether_it_can_be_seeded_leaves_a_generator_as_it_is() -> None:
+    for one in (random.Random(1), np.random.default_rng(1), np.random.RandomState(1)):
+        twin: Any = copy.deepcopy(one)
+        assert carried_generators(lambda x, one=one: x + one.random()) == (one,)
+        assert one.random() == twin.random()

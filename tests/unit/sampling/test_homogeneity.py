@@ -1,0 +1,126 @@
+"""Draws that differ from call to call are noticed, and those of independent draws never are."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cache, partial
+from typing import Any
+
+import numpy as np
+import pytest
+
+from benchmarks.dependence import BLOCKS, LAWS, SIZE
+from dpaudit.draws import SelectionDraws
+from dpaudit.errors import MechanismError
+from dpaudit.outcomes import from_raw
+from dpaudit.sampling.homogeneity import check_blocks, check_calls
+from dpaudit.sampling.state import changed, kept_state
+from dpaudit.tally import Tally
+from mechanisms import laplace
+
+LEVEL = 1e-4
+
+
+def test_the_environment_is_state(monkeypatch: pytest.MonkeyPatch) -> None:
+    before = kept_state(len)
+    monkeypatch.setenv("NOISE", "0.3")
+    assert changed(before, kept_state(len)) == ("os.environ",)
+
+
+@pytest.mark.parametrize("law", LAWS)
+def test_independent_draws_are_not_warned_about(law: str) -> None:
+    for seed in range(30):
+        rng = np.random.default_rng(seed)
+        draws = SelectionDraws(from_raw(LAWS[law](rng, SIZE)), rng.random(SIZE) < 0.5)
+        assert check_calls(draws, BLOCKS, LEVEL) == []
+
+
+def test_what_is_unlikely_is_a_warning() -> None:
+    rng = np.random.default_rng(0)
+    is_d1 = rng.random(SIZE) < 0.5
+    values = rng.normal(size=SIZE) + 1.2 * (np.arange(SIZE) < 200)
+    (text,) = check_calls(SelectionDraws(from_raw(values), is_d1), BLOCKS, LEVEL)
+    assert "differ from call to call more than independent draws should (p <" in text
+
+
+def test_blocks_that_one_rule_counts() -> None:
+    guesses = np.array([1, 0, -1])
+    rng = np.random.default_rng(0)
+    alike = [Tally(rng.multinomial(60, [1 / 6] * 6).reshape(3, 2)) for _ in range(16)]
+    assert check_blocks(alike, guesses, LEVEL) == []
+    apart = [Tally(np.array([[30, 30], [0, 0], [0, 0]][:: 1 - 2 * (i % 2)])) for i in range(16)]
+    with pytest.raises(MechanismError, match="differ from call to call"):
+        check_blocks(apart, guesses, LEVEL)
+
+
+class Counter:
+    def __init__(self) -> None:
+        self.calls = 0
+        self.rng = np.random.default_rng(0)
+
+    def __call__(self, x: float) -> float:
+        self.calls += 1
+        return x + self.rng.laplace()
+
+    def idle(self, x: float) -> float:
+        return x + self.rng.laplace()
+
+
+def counted() -> Callable[[float], float]:
+    calls = [0]
+
+    def mechanism(x: float) -> float:
+        calls[0] += 1
+        return x
+
+    return mechanism
+
+
+class Remembering:
+    noise: dict[float, float] = {}  # noqa: RUF012  # the mistake that is to be found
+
+    def __call__(self, x: float) -> float:
+        return x + self.noise.setdefault(x, 0.5)
+
+
+@cache
+def _noise(x: float) -> float:
+    return x / 3
+
+
+def of_a_cache(x: float) -> float:
+    return x + _noise(x)
+
+
+def of_itself(x: float) -> float:
+    of_itself.last = x  # type: ignore[attr-defined]
+    return x
+
+
+@pytest.mark.parametrize(
+    ("mechanism", "name"),
+    [
+        (Counter(), "Counter.calls"),
+        (Counter().__call__, "Counter.calls"),
+        (partial(Counter()), "Counter.calls"),
+        (counted(), "calls"),
+        (of_itself, "of_itself.last"),
+        (Remembering(), "Remembering.noise"),
+        (of_a_cache, "_noise"),
+    ],
+)
+def test_variables_that_calls_change_are_named(mechanism: Any, name: str) -> None:
+    before = kept_state(mechanism)
+    mechanism(1.0)
+    assert changed(before, kept_state(mechanism)) == (name,)
+
+
+def test_what_keeps_nothing_but_a_generator_has_not_changed() -> None:
+    for mechanism in (Counter().idle, partial(laplace.laplace_scalar, rng=np.random.default_rng())):
+        before = kept_state(mechanism)
+        assert mechanism(1.0) != mechanism(1.0)
+        assert changed(before, kept_state(mechanism)) == ()
+
+
+def test_what_has_no_variables() -> None:
+    assert set(kept_state(len, None)) == {"os.environ"}

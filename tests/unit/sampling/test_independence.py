@@ -1,0 +1,91 @@
+"""Draws that depend on each other are noticed, and those of correct mechanisms never are."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import numpy as np
+import pytest
+
+from dpaudit.claims import ProfilePoint
+from dpaudit.draws import SelectionDraws
+from dpaudit.errors import MechanismError
+from dpaudit.outcomes import from_raw
+from dpaudit.sampling.chunks import Head
+from dpaudit.sampling.independence import check_heads, check_independence, check_uncached
+
+POINT = ProfilePoint(1.0, 0.0)
+BLOCKS = [100, 125, 156, 195, 244, 305]
+SIZE = sum(BLOCKS)
+
+
+def drawn(values: Any, is_d1: Any = None, seed: int = 0) -> SelectionDraws:
+    outcomes = from_raw(values)
+    tossed = np.random.default_rng(seed).random(outcomes.size) < 0.5
+    return SelectionDraws(outcomes, tossed if is_d1 is None else is_d1)
+
+
+def test_a_copy_that_is_first_seen_when_certifying() -> None:
+    noise = np.random.default_rng(1).laplace(size=SIZE)
+    first, second = (np.random.default_rng(seed).random(SIZE) < 0.5 for seed in (3, 4))
+    learned = drawn(np.where(first, 0, 1) + noise, first)
+    assert check_independence(learned, BLOCKS, POINT) == []
+    later = from_raw(np.where(second, 0, 1) + noise)
+    heads = [
+        Head.of(later.take(slice(start, None)), second[start:]) for start in range(0, SIZE, 300)
+    ]
+    with pytest.raises(MechanismError, match="repeat those"):
+        check_heads(learned, heads)
+    check_heads(learned, [])
+
+
+def test_chunks_of_a_fixed_seed_are_alike_when_certifying_too() -> None:
+    noise = np.random.default_rng(1).laplace(size=64)
+    arms = np.arange(64) < 32
+    heads = [Head.of(from_raw(noise), arms) for _ in range(5)]
+    with pytest.raises(MechanismError, match="repeat those 64 before them"):
+        check_heads(drawn(np.random.default_rng(5).laplace(size=500)), heads)
+
+
+def test_one_seed_in_turns() -> None:
+    """Calls in turns, the generator restarted at every block: alike where the inputs are."""
+    noise = np.random.default_rng(1).laplace(size=max(BLOCKS))
+    coins = np.random.default_rng(2).random(SIZE) < 0.5
+    values = np.where(coins, 0, 1) + np.concatenate([noise[:size] for size in BLOCKS])
+    with pytest.raises(MechanismError, match="block 2 of the draws repeats block 1"):
+        check_independence(drawn(values, coins), BLOCKS, POINT)
+
+
+LAWS: dict[str, Callable[[np.random.Generator], Any]] = {
+    "continuous": lambda rng: rng.laplace(size=SIZE),
+    "constant": lambda _: np.ones(SIZE),
+    "bit": lambda rng: rng.integers(0, 2, SIZE),
+    "rare bit": lambda rng: rng.random(SIZE) < 0.003,
+    "few numbers": lambda rng: rng.geometric(0.3, SIZE),
+    "thousand": lambda rng: rng.integers(0, 1_000, SIZE),
+    "heavy tail": lambda rng: rng.standard_cauchy(SIZE),
+    "vectors": lambda rng: rng.integers(0, 2, (SIZE, 6)),
+    "words": lambda rng: rng.choice(["yes", "no", "perhaps"], SIZE).tolist(),
+    "distinct words": lambda rng: [f"{one:x}" for one in rng.integers(0, 2**60, SIZE)],
+    "some NaN": lambda rng: np.where(rng.random(SIZE) < 0.2, np.nan, rng.normal(size=SIZE)),
+}
+
+
+@pytest.mark.parametrize("law", LAWS)
+def test_independent_draws_are_not_warned_about(law: str) -> None:
+    for seed in range(40):
+        draws = drawn(LAWS[law](np.random.default_rng(seed)), seed=seed)
+        assert check_independence(draws, BLOCKS, POINT) == []
+
+
+def test_one_output_each_is_no_wonder_when_the_claim_allows_it() -> None:
+    arms = np.random.default_rng(0).random(200) < 0.5
+    sure = check_independence(drawn(arms * 1.0, arms), [200], ProfilePoint(1.0, 0.0))
+    assert len(sure) == 1
+    assert check_independence(drawn(arms * 1.0, arms), [200], ProfilePoint(6.0, 0.0)) == []
+
+
+def test_a_function_that_is_not_cached_passes() -> None:
+    check_uncached("f", [len, partial(len), None])

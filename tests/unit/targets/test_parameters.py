@@ -1,0 +1,168 @@
+"""Parameters under other names: which one takes the dataset, and which one the generator."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from dpaudit.adapters.loading import load_mechanism
+from dpaudit.adapters.mechanism import Mechanism
+from dpaudit.adapters.timing import sample_timed
+from dpaudit.config import build_spec
+from dpaudit.errors import DpauditError
+from dpaudit.targets.target import CallableTarget, ImportedTarget, IsolatedTarget
+
+SOURCE = """
+import functools
+def late(prng, queries, epsilon): return queries + epsilon + (prng.random() < 2)
+def batches(prng, queries, count): return [queries + (prng.random() < 2)] * count
+def keywords(*, queries, generator): return queries + (generator.random() < 2)
+def anything(**given): return given["data"] + (given["noise"].random() < 2)
+def generator_first(rng, x): return x + (rng.random() < 2)
+def only_generator(rng): return 1
+def by_position(prng, x, /): return x
+def rest(prng, *rows): return rows
+def needs_generator(x, prng): return x
+def needs_more(key, queries): return queries
+def two(x, y): return y - x
+def own_rng(x, rng=None): return rng
+class Noise:
+    def __init__(self, scale): self.scale = scale
+    def release(self, source, data): return data * self.scale + (source.random() < 2)
+def make(scale): return Noise(scale).release
+"""
+
+NAMED = {"data_arg": "queries", "rng_arg": "prng"}
+CASES: dict[str, dict[str, Any]] = {
+    "late": {**NAMED, "params": {"epsilon": 1}},
+    "batches": {**NAMED, "batch_arg": "count"},
+    "keywords": {"data_arg": "queries", "rng_arg": "generator"},
+    "anything": {"data_arg": "data", "rng_arg": "noise"},
+    "generator_first": {"data_arg": "x"},
+    "Noise": {"init": [2], "call": "release", "data_arg": "data", "rng_arg": "source"},
+    "make": {"init": [2], "factory": True, "data_arg": "data", "rng_arg": "source"},
+}
+EXPECTED = {"late": 7, "Noise": 11, "make": 11}
+
+
+@pytest.fixture(scope="module")
+def file(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("named") / "named.py"
+    path.write_text(SOURCE)
+    return path
+
+
+def rng() -> np.random.Generator:
+    return np.random.default_rng(0)
+
+
+def drawn(mechanism: Mechanism) -> list[int]:
+    try:
+        assert mechanism.takes_rng
+        return [
+            *map(int, mechanism.sample(5, 2, rng())),
+            *map(int, mechanism.sample_each([5, 5], rng())),
+        ]
+    finally:
+        mechanism.close()
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_named_parameters_take_the_dataset_and_the_generator(file: Path, name: str) -> None:
+    target = ImportedTarget(path=f"{file}:{name}", **CASES[name])
+    assert drawn(load_mechanism(target)) == [EXPECTED.get(name, 6)] * 4
+
+
+@pytest.mark.parametrize("python", [None, sys.executable])
+@pytest.mark.parametrize("name", CASES)
+def test_they_do_in_another_process_too(file: Path, name: str, python: str | None) -> None:
+    inner = ImportedTarget(path=f"{file}:{name}", **CASES[name])
+    assert (
+        drawn(load_mechanism(IsolatedTarget(target=inner, python=python)))
+        == [EXPECTED.get(name, 6)] * 4
+    )
+
+
+def test_where_the_generator_is_named_the_dataset_is_the_first_other_one(file: Path) -> None:
+    target = ImportedTarget(path=f"{file}:late", rng_arg="prng", params={"epsilon": 1})
+    assert drawn(load_mechanism(target)) == [7] * 4
+
+
+def test_a_generator_that_is_not_wanted_is_not_handed_over(file: Path) -> None:
+    mechanism = load_mechanism(ImportedTarget(path=f"{file}:own_rng", rng_arg="none"))
+    assert not mechanism.takes_rng
+    assert mechanism.sample(1, 1, rng()) == [None]
+
+
+def test_names_that_are_no_identifiers_and_what_has_no_signature(file: Path) -> None:
+    odd = ImportedTarget(path=f"{file}:anything", data_arg="data", rng_arg="noise")
+    odd_params = CallableTarget(
+        function=lambda **given: given["class"] + given["d"], data_arg="class", params={"d": 1}
+    )
+    assert drawn(load_mechanism(odd)) == [6] * 4
+    assert load_mechanism(odd_params).sample(5, 1, rng()) == [6]
+    compiled = CallableTarget(function=rng().normal, data_arg="loc", params={"scale": 0.0})
+    assert list(load_mechanism(compiled).sample(5, 2, rng())) == [5.0, 5.0]
+
+
+def test_calls_with_named_parameters_are_timed(file: Path) -> None:
+    target = ImportedTarget(path=f"{file}:late", **CASES["late"])
+    outputs, elapsed = sample_timed(load_mechanism(target), [5, 5], rng())
+    assert (list(map(int, outputs)), len(elapsed)) == ([7, 7], 2)
+
+
+def test_configurations_have_them() -> None:
+    settings = {"mechanism": "m:f", "d1": 0, "d2": 1, "claim": {"epsilon": 1}}
+    spec = build_spec({**settings, "data_arg": "a", "rng_arg": "b"})
+    assert spec.target == ImportedTarget(path="m:f", data_arg="a", rng_arg="b")
+    with pytest.raises(DpauditError, match="a command has no data_arg"):
+        build_spec({**settings, "mechanism": None, "command": "cat", "data_arg": "a"})
+
+
+@pytest.mark.parametrize(
+    ("name", "options", "words"),
+    [
+        ("late", {"params": {"epsilon": 1}}, ["--rng-arg prng --data-arg queries", "data_arg: q"]),
+        ("needs_more", {}, ["--rng-arg key --data-arg queries", "else --param queries=VALUE"]),
+        ("needs_generator", {}, ["--rng-arg prng (YAML: rng_arg: prng)", "--param prng=VALUE"]),
+        ("two", {}, ["--param y=VALUE", "or --data-arg y (YAML: data_arg: y) if it takes the"]),
+        ("generator_first", {}, ["first parameter", "is 'rng'", "--data-arg x"]),
+        ("only_generator", {}, ["first parameter", "--data-arg NAME"]),
+        ("keywords", {}, ["takes no dataset", "--data-arg"]),
+        ("rest", {"rng_arg": "prng"}, ["takes no dataset"]),
+        (
+            "late",
+            {"data_arg": "querys"},
+            ["to take the dataset (data_arg). Did you mean 'queries'"],
+        ),
+        ("by_position", {"data_arg": "x"}, ["no parameter 'x' to take the dataset"]),
+        ("needs_generator", {"rng_arg": "prgn"}, ["(rng_arg). Did you mean 'prng'?"]),
+        ("two", {"data_arg": "y", "params": {"y": 1}}, ["'y' is given as data_arg and in params"]),
+        ("two", {"data_arg": "y", "rng_arg": "y"}, ["'y' is given as data_arg and as rng_arg"]),
+        ("two", {"data_arg": "y"}, ["needs 'x'", "--param x=VALUE"]),
+    ],
+)
+def test_what_is_missing_or_wrong_comes_with_its_remedy(
+    file: Path, name: str, options: dict[str, Any], words: list[str]
+) -> None:
+    with pytest.raises(DpauditError) as caught:
+        load_mechanism(ImportedTarget(path=f"{file}:{name}", **options))
+    for word in words:
+        assert word in str(caught.value)
+
+
+def test_who_names_none_is_called_as_before() -> None:
+    """By position and without a wrapper, which is what makes a draw cheap."""
+    seen: list[str] = []
+
+    def mechanism(x: float, rng: np.random.Generator) -> int:
+        frame = sys._getframe(1)
+        seen.append(frame.f_code.co_name)
+        return 0
+
+    load_mechanism(CallableTarget(function=mechanism)).sample(0, 3, rng())
+    assert set(seen) == {"collected"}
