@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 from dpaudit.auditing.spec import AuditSpec
 from dpaudit.certificates.replay import tally as replay_tally
@@ -11,14 +11,12 @@ from dpaudit.certificates.result import Block
 from dpaudit.claims import ProfilePoint
 from dpaudit.draws import SelectionDraws
 from dpaudit.levels.distinguisher import Distinguisher
-from dpaudit.sampling.chunks import Counted, Head, Measure, ToCount
+from dpaudit.sampling.chunks import Head, Measure, ToCount
+from dpaudit.sampling.executors import Draws
 from dpaudit.sampling.homogeneity import PROCESSES, check_blocks, check_calls
 from dpaudit.sampling.independence import CHECKS, WARNED, check_heads, check_independence
 from dpaudit.sampling.sameness import check_computed, check_varied
 from dpaudit.tally import Tally
-
-# Draws one chunk in a process that has made none before.
-DrawAfresh = Callable[[ToCount], Counted]
 
 # Chunks that are drawn afresh after a refutation: a share of the draws that were made, within
 # limits, each.
@@ -30,8 +28,8 @@ class DrawChecks:
     """The checks of one pair. Each returns warnings, and raises MechanismError for what
     independent draws cannot do."""
 
-    def __init__(self, spec: AuditSpec, afresh: DrawAfresh | None) -> None:
-        """afresh: None where the draws are made in this process."""
+    def __init__(self, spec: AuditSpec, afresh: Draws | None) -> None:
+        """afresh: draws in processes that have drawn nothing else; None where there are none."""
         self._spec, self._afresh = spec, afresh
         self._share = 1 / len(spec.pairs)
 
@@ -74,7 +72,7 @@ class DrawChecks:
         chunks = (ToCount((*stream, number), size, measure) for number in range(_AFRESH))
         rule = measure.distinguisher
         before = sum(_counted(blocks), Tally.empty(rule.levels))
-        tallies = [before, *(drawn.tally for drawn in map(self._afresh, chunks))]
+        tallies = [before, *(drawn.tally for drawn in self._afresh(chunks))]
         return check_blocks(tallies, rule.guesses, self._level, PROCESSES)
 
     @property

@@ -8,10 +8,10 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
 from dataclasses import replace
 from functools import partial
+from itertools import islice
 
 import numpy as np
 
-from dpaudit.auditing.checks import DrawAfresh
 from dpaudit.auditing.failures import doubtful_inputs
 from dpaudit.auditing.journal.interface import Journal, NoJournal
 from dpaudit.auditing.options import MINIMUM_SAMPLES
@@ -35,7 +35,7 @@ from dpaudit.certificates.result import (
 from dpaudit.errors import MechanismError
 from dpaudit.inputs.pairs import check_pair, notes, stated
 from dpaudit.levels.candidate import Attack
-from dpaudit.sampling.chunks import Chunk, Counted, FirstCalls, Probe, ToCount, ToProbe
+from dpaudit.sampling.chunks import Chunk, FirstCalls, Found, Probe, ToProbe
 from dpaudit.sampling.executors import Draws, Setup, drawing, is_serial
 from dpaudit.sampling.generators import preserved
 from dpaudit.sampling.independence import check_uncached
@@ -47,6 +47,9 @@ from dpaudit.version import __version__
 
 # Draws made twice from one seed, to see whether the seed decides them; they count for nothing.
 _PROBE = 32
+
+# Chunks that a new worker draws after a refutation.
+_OF_A_WORKER = 4
 
 # Variables that a warning names.
 _NAMED = 3
@@ -169,6 +172,8 @@ class _Run:
         self.notices: tuple[str, ...] = ()
         self._spec, self._journal, self._on_progress = journal.spec, journal, on_progress
         self._users: tuple[Attack, ...] = ()
+        # An executor stays here: it cannot be sent to the workers that it has.
+        self._make = partial(_make_sampler, replace(self._spec, executor=None))
 
     def audit_all(self) -> None:
         if self._spec.exact:
@@ -176,8 +181,7 @@ class _Run:
             return
         warnings = [check_pair(pair, self._spec.group) for pair in self._spec.pairs]
         self._users = _users_attacks(self._spec)
-        # An executor stays here: it cannot be sent to the workers that it has.
-        make = partial(_make_sampler, replace(self._spec, executor=None))
+        make = self._make
         sampler = make()
         check_uncached(sampler.mechanism.name, sampler.mechanism.parts)
         state = kept_state(*sampler.mechanism.parts)
@@ -222,7 +226,7 @@ class _Run:
         late = partial(self._late, number)
         plan = Plan(self._spec.samples, self._seconds(number), limits, self._journal.clock, late)
         notify = partial(self._notify, number, self._journal.now())
-        afresh = _afresh(self._spec, sampler)
+        afresh = _afresh(self._spec, sampler, self._make, self._journal)
         audit = PairAudit(self._spec, number, plan, draws, notify, self._users, afresh)
         certificate = audit.run()
         return replace(certificate, reproducible=probe.reproducible)
@@ -288,17 +292,28 @@ def _kept(before: State, sampler: Sampler) -> list[str]:
     ]
 
 
-def _afresh(spec: AuditSpec, sampler: Sampler) -> DrawAfresh | None:
-    """Return what draws a chunk in a process that has drawn nothing else, or for a mechanism that
-    is drawn from in workers, in this one; None for one that is drawn from here."""
-    if is_serial(spec.executor, spec.workers) and not is_elsewhere(spec.target):
+def _afresh(
+    spec: AuditSpec, sampler: Sampler, make: Callable[[], Sampler], journal: Journal
+) -> Draws | None:
+    """Return what draws in processes that have drawn nothing else; None where the mechanism is
+    drawn from here, or where no such process can be had."""
+    if is_elsewhere(spec.target):
+        return journal.recording(partial(map, partial(_in_a_new_process, sampler)))
+    if is_serial(spec.executor, spec.workers) or spec.executor not in (None, "processes"):
         return None
+    return journal.recording(partial(_in_new_workers, Setup(sampler, make, 1)))
 
-    def drawn(chunk: ToCount) -> Counted:
-        sampler.close()
-        return sampler.count(chunk)
 
-    return drawn
+def _in_a_new_process(sampler: Sampler, chunk: Chunk[Found]) -> Found:
+    sampler.close()
+    return sampler.draw(chunk)
+
+
+def _in_new_workers(setup: Setup, chunks: Iterable[Chunk[Found]]) -> Iterator[Found]:
+    source = iter(chunks)
+    while some := list(islice(source, _OF_A_WORKER)):
+        with drawing("processes", setup) as draws:
+            yield from draws(some)
 
 
 def _probe(chunk: Chunk[Probe], draws: Draws) -> Probe:

@@ -142,7 +142,8 @@ class Option:
 def refused(name: str, value: Any, why: str) -> UsageError:
     """Return the error for the value of an option, such as `samples=7 is too few`."""
     is_long = isinstance(value, Integral) and abs(int(value)) > MAXIMUM_SAMPLES
-    shown = f"{Decimal(int(value)):.3g}" if is_long else repr(value)
+    is_number = OPTIONS[name].kind in (NUMBER, WHOLE, SEED) if name in OPTIONS else False
+    shown = f"{Decimal(int(value)):.3g}" if is_long and is_number else repr(value)
     return UsageError(Name(name), f"={shown} {why}")
 
 

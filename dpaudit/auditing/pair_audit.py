@@ -10,7 +10,7 @@ import numpy as np
 
 from dpaudit.attacks.bits import has_fractions
 from dpaudit.attacks.selection import Aim, accuse, attacks_for, has_atoms, learn, most_telling
-from dpaudit.auditing.checks import DrawAfresh, DrawChecks
+from dpaudit.auditing.checks import DrawChecks
 from dpaudit.auditing.failures import first_failures
 from dpaudit.auditing.options import MINIMUM_SAMPLES
 from dpaudit.auditing.pair_progress import PairProgress
@@ -68,7 +68,7 @@ class PairAudit:
         draws: Draws,
         notify: Callable[[PairProgress], None],
         users: tuple[Attack, ...] = (),
-        afresh: DrawAfresh | None = None,
+        afresh: Draws | None = None,
     ) -> None:
         """afresh: draws in a new process; None where draws are made in this one."""
         self._checks = DrawChecks(spec, afresh)

@@ -66,8 +66,12 @@ def _reason(recorded: AuditResult) -> str | None:
 
 def _compared(recorded: AuditResult, again: AuditResult) -> Iterator[str]:
     for name in _names(recorded):
-        if name not in (*_ANOTHERS, "certificates"):
+        if name not in (*_ANOTHERS, "ending"):
             yield from _difference("", name, recorded, again)
+    for name in ("verdict", "error"):
+        yield from _difference("", name, recorded, again)
+    if not recorded.certificates:
+        yield from _difference("", "by_pair", recorded, again)
     if len(recorded.certificates) != len(again.certificates):
         pairs = counted(len(recorded.certificates), "pair")
         yield f"{pairs} recorded, {len(again.certificates)} repeated"

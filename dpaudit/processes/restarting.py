@@ -13,10 +13,11 @@ from dpaudit.processes.child import Child, Ended, TimedOut
 CRASH, TIMEOUT = "crash", "timeout"
 # So many processes in a row that did not come to the end of one draw end an audit.
 HOPELESS = 50
-# And so many that ended alike before a draw began, which then says nothing about its input; or, as
-# long as no draw at all came to its end, so many draws of every input, of which there are at least
-# two: a crash on one input alone is what an audit looks for.
+# And so many that ended alike before a draw began, which then says nothing about its input.
 _ALIKE = 3
+# As long as no draw at all came to its end: so many draws of every input that end alike, of which
+# there are at least two. A crash on one input alone is what an audit looks for.
+_ALWAYS = 20
 
 
 class HasChild(Protocol):
@@ -108,7 +109,7 @@ class Succession(Generic[Process]):
             self._varies = True
             return False
         self._alike[dataset] += 1
-        return len(self._alike) > 1 and min(self._alike.values()) >= _ALIKE
+        return len(self._alike) > 1 and min(self._alike.values()) >= _ALWAYS
 
     def words(self, end: Ended | TimedOut) -> str:
         """Return how a process ended."""

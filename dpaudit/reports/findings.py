@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Mapping, Sequence
 
 from dpaudit.certificates.result import (
     AnyCertificate,
@@ -80,9 +81,10 @@ def inputs(result: AuditResult, one: AnyCertificate, *, shown: bool = True) -> l
 
 def _values(result: AuditResult, name: str) -> str | None:
     """Return the values of a pair that has a name, as they were written."""
-    settings = (result.request or {}).get("settings", {})
-    for pair in settings.get("pairs", ()):
-        if pair.get("name") == name:
+    settings = (result.request or {}).get("settings")
+    pairs = settings.get("pairs", ()) if isinstance(settings, Mapping) else ()
+    for pair in pairs if isinstance(pairs, Sequence) else ():
+        if isinstance(pair, Mapping) and pair.get("name") == name:
             return describe_pair(as_lists(pair.get("d1")), as_lists(pair.get("d2")))
     return None
 

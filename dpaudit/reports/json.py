@@ -12,6 +12,8 @@ History of the format (`version`):
     was lost or changed by accident is noticed. Certificates have a `schedule`, from which the sizes
     of their blocks follow, the `adjacency` of their inputs, `notes` about it, and the
     `first_failures` of each kind; audits have a `request`, from which they can be run again.
+3   `source` and `command`: the line of the mechanism's code, and the command that repeats the
+    audit.
 """
 
 from __future__ import annotations
@@ -48,7 +50,7 @@ from dpaudit.reports.records import (
     expect_mapping,
 )
 
-VERSION = 2
+VERSION = 3
 
 _DERIVED = ("epsilon_lower", "delta_lower", "p_value", "draws", "event")
 
@@ -137,16 +139,21 @@ def _ending(fields: dict[str, Any], verdict: Verdict, path: str) -> Ending:
     exact = decode(tuple[ExactCertificate, ...], fields.pop("exact", []), f"{path}.exact")
     canaries = decode(OneRunCertificate | None, fields.pop("one_run", None), f"{path}.one_run")
     error = decode(str | None, fields.pop("error", None), f"{path}.error")
-    if verdict is Verdict.ERROR:
-        return Failed(error or "the audit did not end", drawn)
-    if drawn:
-        is_recorded = drawn[0].recording is not None
-        return Recorded(drawn) if is_recorded else Sampled(drawn)
+    kinds = [bool(drawn), bool(exact), canaries is not None]
+    if (verdict is Verdict.ERROR) != (error is not None):
+        raise DamagedRecord(f"{path}: an error belongs to the verdict ERROR, and to no other")
+    if sum(kinds) > 1 or (error is None and not any(kinds)):
+        raise DamagedRecord(f"{path} must have certificates of one kind: drawn, exact or one_run")
+    recorded = {one.recording is not None for one in drawn}
+    if recorded != {one.fixed.stage == "recorded" for one in drawn} or len(recorded) > 1:
+        raise DamagedRecord(f"{path}: a recording belongs to the stage recorded, and to no other")
+    if error is not None:
+        return Failed(error, drawn)
     if exact:
         return Exact(exact)
     if canaries is not None:
         return Canaries((canaries,))
-    raise DamagedRecord(f"{path}: there is no certificate in it")
+    return Recorded(drawn) if recorded == {True} else Sampled(drawn)
 
 
 def _derived(result: AuditResult) -> dict[str, Any]:

@@ -99,13 +99,13 @@ def decode_record(kind: type[Any], value: Any, path: str, **made: Any) -> Any:
     """
     mapping = expect_mapping(value, path)
     hints = typing.get_type_hints(kind)
-    known = {one.name: one for one in fields(kind)}
+    known = {one.name: one for one in fields(kind) if one.name not in made}
     for key in mapping:
         if key not in known:
             raise DamagedRecord(f"{path}: unknown key {key!r}.{did_you_mean(key, known)}")
     needed = [name for name, one in known.items() if one.default is one.default_factory is MISSING]
     for name in needed:
-        if name not in mapping and name not in made:
+        if name not in mapping:
             raise DamagedRecord(f"{path}: the key {name!r} is missing")
     given = {key: decode(hints[key], part, f"{path}.{key}") for key, part in mapping.items()}
     return kind(**given, **made)
@@ -139,7 +139,7 @@ def _encode_float(value: float) -> float | str:
 def _decode_claim(value: Any, path: str) -> PrivacyClaim:
     parameters = dict(expect_mapping(value, path))
     definition = parameters.pop("definition", None)
-    if definition not in DEFINITIONS:
+    if not isinstance(definition, str) or definition not in DEFINITIONS:
         raise _wrong(f"{path}.definition", f"one of {', '.join(DEFINITIONS)}", definition)
     try:
         return make_claim(parameters, definition)

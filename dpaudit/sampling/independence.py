@@ -222,7 +222,7 @@ def least_serial(outcomes: Outcomes, is_d1: NDArray[np.bool_], every: Sequence[S
         (ljung_box(_scores(column, is_d1)[series.rows], _LAGS), series, column)
         for column in columns
         for series in every
-        if len(series.rows) >= _LEAST
+        if len(series.rows) >= _LEAST and _varies(numbers(column)[series.rows])
     ]
     if not tests:
         return Serial(1.0, "")
@@ -237,7 +237,12 @@ def is_telling(column: Column) -> bool:
     """Whether a column varies enough to show that draws hang together."""
     if column.name == ELAPSED:  # how busy the machine is lasts for more than a draw
         return False
-    counts = np.unique(numbers(column), return_counts=True)[1]
+    return _varies(numbers(column))
+
+
+def _varies(values: NDArray[np.float64]) -> bool:
+    """Whether no value is nearly all of them: the tests are for many values, not for rare ones."""
+    counts = np.unique(values, return_counts=True)[1]
     return bool(counts.max(initial=0) <= _NEARLY_ALL * counts.sum())
 
 

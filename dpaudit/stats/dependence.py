@@ -15,6 +15,8 @@ IntArray = NDArray[np.int64]
 Keys = NDArray[np.generic]
 
 # A sequence is cut until it has no more pairs of equal entries than this.
+# Series that vary by less, as a share of their largest entry, are constant.
+_ROUNDING = 1e-12
 _MOST_PAIRS = 100_000
 _COARSE = 2_000
 # Standard errors, and pairs, by which the probability of a coincidence is taken larger than seen.
@@ -30,6 +32,8 @@ def ljung_box(series: FloatArray, lags: int) -> float:
     Q = n (n + 2) Σ_k r_k² / (n - k), which is about chi-squared with `lags` degrees of freedom.
     Source: Ljung & Box 1978.
     """
+    if len(series) == 0 or np.ptp(series) <= _ROUNDING * np.abs(series).max():
+        return 1.0  # what rounding leaves of a mean is no variation
     n, centred = len(series), series - series.mean()
     power = _product(centred, centred)
     if power <= 0 or n <= lags:
