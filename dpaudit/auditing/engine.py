@@ -49,7 +49,7 @@ from dpaudit.version import __version__
 _PROBE = 32
 
 # Chunks that a new worker draws after a refutation.
-_OF_A_WORKER = 4
+_OF_A_WORKER = 2
 
 # Variables that a warning names.
 _NAMED = 3

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -16,7 +17,8 @@ SEEDS = range(5)
 
 def audited(mechanism: Any, **more: Any) -> AuditResult:
     shared_noise.forget()
-    return dpaudit.audit(mechanism, 0.0, 1.0, dpaudit.PureDP(1.0), **{"samples": 20_000, **more})
+    claim = dpaudit.PureDP(more.pop("epsilon", 1.0))
+    return dpaudit.audit(mechanism, 0.0, 1.0, claim, **{"samples": 20_000, **more})
 
 
 def warned(result: AuditResult) -> str:
@@ -49,7 +51,7 @@ def test_draws_that_hang_together_are_an_error(mechanism: Any, seed: int) -> Non
 def test_noise_kept_for_each_dataset_is_named(samples: int, seed: int) -> None:
     result = audited(shared_noise.remembered, samples=samples, seed=seed)
     if result.verdict is Verdict.VIOLATION:
-        assert "keeps state between calls (_kept changed" in warned(result)
+        assert "keeps state between calls (calls changed _kept)" in warned(result)
 
 
 @pytest.mark.parametrize("seed", [0, 1])
@@ -122,3 +124,34 @@ def test_times_are_not_compared(tmp_path: Any) -> None:
     assert "differ from call to call" in str(plain.error)
     timed = dpaudit.audit(name, 0, 1, claim, samples=3_000, isolate=True, timeout=30)
     assert timed.verdict is Verdict.NO_VIOLATION_FOUND
+
+
+def test_workers_draw_afresh_in_new_workers(tmp_path: Path) -> None:
+    """The auditing process need not be able to: it may lack what the workers have."""
+    (tmp_path / "m.py").write_text(
+        "import multiprocessing\n"
+        "def elsewhere(x, rng):\n"
+        "    if multiprocessing.parent_process() is None:\n"
+        "        raise RuntimeError('not here')\n"
+        "    return x + rng.laplace()\n"
+    )
+    name = f"{tmp_path}/m.py:elsewhere"
+    result = audited(name, epsilon=0.5, samples=5_000, workers=2)
+    assert result.verdict is Verdict.VIOLATION
+    assert warned(result) == ""
+
+
+def test_a_finished_audit_that_is_resumed_draws_nothing(tmp_path: Path) -> None:
+    log = tmp_path / "log"
+    (tmp_path / "m.py").write_text(
+        "def counted(x, rng):\n"
+        f"    open({str(log)!r}, 'ab').write(b'.')\n"
+        "    return x + rng.laplace()\n"
+    )
+    name, journal = f"{tmp_path}/m.py:counted", {"journal": tmp_path / "kept", "isolate": True}
+    first = audited(name, epsilon=0.5, samples=2_000, **journal)
+    calls = len(log.read_bytes())
+    again = audited(name, epsilon=0.5, samples=2_000, resume=True, **journal)
+    assert first.verdict is Verdict.VIOLATION
+    assert again.ending == first.ending
+    assert len(log.read_bytes()) == calls

@@ -15,6 +15,7 @@ from dpaudit.reports.batch import render_row
 from dpaudit.reports.json import from_json, to_json
 from dpaudit.reports.text import render
 from tests.cli.made_results import ERROR, PASS, VIOLATION
+from tests.forging import forged
 
 
 @pytest.fixture
@@ -78,7 +79,7 @@ def test_a_number_that_does_not_follow_exits_3(dpaudit: Any, rechecked: Any, fil
         ("", "not a JSON document"),
         ("{", "not a JSON document"),
         ("[]", "not a result of dpaudit run --json"),
-        ('{"version": 3, "audits": []}', "written by a newer dpaudit"),
+        ('{"version": 99, "audits": []}', "written by a newer dpaudit"),
         ('{"version": 1, "audits": []}', "there are no audits in it"),
         ('{"version": 1, "audits": [{}]}', "audits[0]"),
     ],
@@ -218,3 +219,49 @@ def test_results_made_from_python_are_not_run_again(dpaudit: Any, tmp_path: Path
     result = dpaudit("report", "--rerun", path)
     assert result.exit_code == 2
     assert "the file does not hold the request of the audit" in result.stderr
+
+
+def test_a_rerun_from_another_folder_finds_the_same(
+    dpaudit: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where exceptions are raised is said as seen from the folder."""
+    mechanism, kept = tmp_path / "mine.py", tmp_path / "results.json"
+    mechanism.write_text(
+        "def lap(d, rng):\n"
+        "    x = d + rng.laplace()\n"
+        "    if x > 3:\n"
+        "        raise ValueError('too large')\n"
+        "    return x\n"
+    )
+    (tmp_path / "folder").mkdir()
+    monkeypatch.chdir(tmp_path / "folder")
+    flags = ("--d1", "0", "--d2", "1", "--epsilon", "0.5", "--samples", "5000", "--json", str(kept))
+    dpaudit("run", f"{mechanism}:lap", *flags)
+    monkeypatch.chdir(tmp_path)
+    assert dpaudit("report", str(kept), "--rerun").exit_code == 0
+
+
+@pytest.mark.parametrize(
+    ("changed", "said"),
+    [
+        ({"exact": [{}]}, "audits[0].exact[0]"),
+        ({"error": "boom"}, "an error belongs to the verdict ERROR"),
+        ({"ending": 1}, "unknown key 'ending'"),
+        ({"certificates": [], "blocks": []}, "certificates of one kind"),
+        ({"claim": {"definition": {}}}, "claim.definition must be one of"),
+    ],
+)
+def test_records_that_are_not_of_one_kind_are_damaged(
+    dpaudit: Any, file: Path, changed: dict[str, Any], said: str
+) -> None:
+    document = json.loads(file.read_text())
+    document["audits"][0].update(changed)
+    file.write_text(forged(document))
+    result = dpaudit("report", str(file))
+    assert result.exit_code == 2
+    assert said in result.stderr
+
+
+def test_a_request_that_makes_no_sense_is_shown_no_values_of(dpaudit: Any, tmp_path: Path) -> None:
+    for settings in (5, {"pairs": 5}, {"pairs": [3]}):
+        assert render(replace(VIOLATION, request={"folder": None, "settings": settings}))

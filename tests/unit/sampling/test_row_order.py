@@ -325,3 +325,12 @@ def test_guesses_of_a_sorted_input_are_not_compared() -> None:
     assert check_guesses(levels, is_d1, guesses, {"d1": "output", "d2": "output"}) == []
     with pytest.raises(MechanismError, match="differ along the recording"):
         check_guesses(levels, is_d1, guesses, {"d1": "output"})
+
+
+@pytest.mark.parametrize("share", [0.0, 0.001, 0.01])
+def test_an_input_that_hardly_ever_varies_shows_no_dependence(share: float) -> None:
+    """What one input never gives and the other often does is the clearest leak there is."""
+    for seed in range(40):
+        rng = np.random.default_rng(seed)
+        rare, often = rng.random(SIZE) < share, rng.random(SIZE) < 0.5
+        assert warnings(audited(rare.astype(int), often.astype(int))) == []

@@ -33,6 +33,10 @@ def test_ljung_box_says_nothing_of_a_constant() -> None:
     assert ljung_box(np.ones(100), 10) == 1
 
 
+def test_what_rounding_leaves_of_a_constant_is_no_dependence() -> None:
+    assert ljung_box(np.full(1_000, 0.4995), 10) == 1.0
+
+
 def test_equal_values_share_their_rank() -> None:
     assert mid_ranks(np.array([3.0, 1.0, 3.0, 2.0])).tolist() == [2.5, 0, 2.5, 1]
 
