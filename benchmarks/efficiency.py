@@ -227,7 +227,7 @@ def main() -> None:
         f"99 %, medians of {LEAST_SEEDS} to {given.seeds} seeds; × is draws to refute ¾ ε / limit"
     )
     titles = f"{'at least':>9}{'oracle':>9}{'10⁶':>7}{'10⁴':>7}{'×':>9}{'limit':>12}{'CPU':>7}"
-    print(f"{'specimen':<48}{'ε':>7}{titles}  attack")
+    print(f"{'mechanism':<48}{'ε':>7}{titles}  attack")
     table = []
     with ProcessPoolExecutor(given.processes) as pool:
         measure = partial(measured, seeds=given.seeds, seconds=given.seconds)
