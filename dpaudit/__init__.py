@@ -1,6 +1,6 @@
 """dpaudit: a statistical auditor for differential privacy.
 
-`audit` is the one function most callers need; `bound` audits draws made elsewhere. Names are
+`audit` is the one function most callers need; `bound` audits recorded outputs. Names are
 imported when they are first used, so that importing the package has no side effect and costs
 nothing. The definitions that can be claimed are public here by being registered.
 """

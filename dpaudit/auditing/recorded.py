@@ -1,4 +1,4 @@
-"""Audits of draws made elsewhere: split at random, learned from, certified by one exact test.
+"""Audits of recorded outputs: split at random, learned from, certified by one exact test.
 
 Nothing is bet, since nothing is sequential about draws that are all there: the exact test gets the
 whole error probability. docs/method.md §12.

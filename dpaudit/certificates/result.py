@@ -138,7 +138,7 @@ class FixedTest:
     ----------
     stage : {'certification', 'confirmation', 'recorded'}
         All draws kept for the test, up to the planned end; a fresh block after an early refutation;
-        or a random part of draws made elsewhere.
+        or a random part of recorded outputs.
     method : {'game', 'clopper-pearson', 'probabilistic'}
         How counts became a bound (docs/method.md §2 and §7).
     alpha : float
@@ -305,7 +305,7 @@ class Certificate:
     interval : EpsilonInterval or None
         For ε, where the range of outputs was declared and the run came to its planned end.
     recording : Recording or None
-        For draws made elsewhere, on which nothing is bet (alpha_betting is 0, wealth 1).
+        For recorded outputs, on which nothing is bet (alpha_betting is 0, wealth 1).
     ignored : tuple of str
         What outputs had that no attack looked at, and how to have it looked at.
     attacks : tuple of Tried

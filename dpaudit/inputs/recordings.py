@@ -1,4 +1,4 @@
-"""Files of draws made elsewhere: NumPy arrays, CSV, JSON lines and Parquet, one draw a row."""
+"""Files of recorded outputs: NumPy arrays, CSV, JSON lines and Parquet, one output per row."""
 
 from __future__ import annotations
 

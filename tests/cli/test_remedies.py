@@ -70,7 +70,7 @@ REFUSED: dict[str, tuple[tuple[str, ...], str]] = {
     ),
     "a batch parameter": (
         ("m.py:counted", *ASKED),
-        "--param n=VALUE (YAML: params: {n: VALUE}), or --batch-arg n (batch_arg: n) if it is",
+        "--param n=VALUE (YAML: params: {n: VALUE}), or --batch-arg n (batch_arg: n) if it sets",
     ),
     "a factory's parameter": (
         ("m.py:make", *ASKED, "--factory", "--param", "scale=2"),

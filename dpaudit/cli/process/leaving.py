@@ -40,7 +40,7 @@ def kept_from_leaving() -> Iterator[None]:
         os._exit = leave
     if asked:  # also where a bare `except:` has kept it
         raise MechanismError(
-            f"the mechanism called os._exit({asked[0]}), which would end the process of the "
-            "audit; give isolate: true (--isolate): the mechanism then runs in a separate "
-            "process, whose end counts as an outcome"
+            f"the mechanism called os._exit({asked[0]}), which would end the auditing process; "
+            "with isolate: true (--isolate), the mechanism runs in a separate process, and its "
+            "end counts as an outcome"
         )

@@ -1,4 +1,4 @@
-"""Draws made elsewhere: how they are split, by what they are certified, what the result keeps."""
+"""Recorded outputs: how they are split, by what they are certified, what the result keeps."""
 
 from __future__ import annotations
 
