@@ -40,7 +40,7 @@ _HALF = FOLDS // 2
 
 
 def additive(selection: SelectionDraws) -> list[Candidate]:
-    """Order vectors by the sum of what each coordinate says by itself."""
+    """Order vectors by the sum of the evidence of each coordinate."""
     columns = selection.outcomes.columns
     if len(columns) < 2:
         return []

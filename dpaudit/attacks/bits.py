@@ -39,7 +39,7 @@ Codes = NDArray[np.int64]
 
 
 def bits(selection: SelectionDraws) -> list[Candidate]:
-    """Order outcomes by the bits and the decimals of their numbers, one by one and added up."""
+    """Order outcomes by the bits and decimals of their numbers, singly and summed."""
     view = BitView(selection.outcomes)
     columns = view.columns
     if len(columns) == 0:

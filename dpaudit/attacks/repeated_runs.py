@@ -30,7 +30,7 @@ Names = tuple[str, ...]
 
 
 def exchangeable(selection: SelectionDraws) -> list[Candidate]:
-    """Order lists of runs by the sum over the runs of what each says by itself."""
+    """Order lists of runs by the sum of the evidence of each run."""
     groups = _alike(selection.outcomes.columns)
     if not groups:
         return []

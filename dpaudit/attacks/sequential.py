@@ -38,7 +38,7 @@ _ROUNDING = 1e-9
 
 
 def innovations(selection: SelectionDraws) -> list[Candidate]:
-    """Order vectors of numbers by the sum of what each coordinate says beyond those before it."""
+    """Order vectors of numbers by the sum of what each coordinate adds to those before it."""
     columns = selection.outcomes.columns
     if not 1 < len(columns) <= _MOST_COLUMNS or selection.size < _LEAST_DRAWS:
         return []

@@ -29,7 +29,7 @@ _LEAST = 1.0
 
 
 def single_columns(selection: SelectionDraws) -> list[Candidate]:
-    """Order outcomes by each of the columns that tell most."""
+    """Order outcomes by one column, for each of the most telling columns."""
     columns = selection.outcomes.columns
     if len(columns) < 2:
         return []

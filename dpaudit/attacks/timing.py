@@ -11,6 +11,6 @@ from dpaudit.outcomes.units import ELAPSED
 
 
 def elapsed(selection: SelectionDraws) -> list[Candidate]:
-    """Order outcomes by how long their calls took."""
+    """Order outcomes by the duration of their calls."""
     durations = selection.outcomes.column(ELAPSED)
     return [replace(one, attack=f"time: {one.attack}") for one in orders_of(durations, selection)]

@@ -47,7 +47,7 @@ def is_installed() -> bool:
 
 
 def trees(selection: SelectionDraws, scores: Sequence[Scored]) -> list[Candidate]:
-    """Order outcomes by boosted trees of their columns and of the scores at hand."""
+    """Order outcomes by boosted trees over their columns and the scores of other attacks."""
     features = tuple(raw_features(selection.outcomes.columns))
     raw = matrix(features, selection.outcomes)
     table = np.column_stack([raw, *(one.held_out for one in scores)])

@@ -15,7 +15,7 @@ def slope(
     epsilon: float = 1.0,
     bounds: tuple[float, float] = (0.0, 10.0),
 ) -> float:
-    """Return the private slope of a line through 0, for records (x, y) with x within the bounds
+    """Return the noisy slope of a line through 0, for records (x, y) with x within the bounds
     and y between 0 and 1."""
     models = import_module("diffprivlib.models")
     model = models.LinearRegression(

@@ -24,7 +24,7 @@ _TINY = 1e-9
 
 
 def mean_differences(selection: SelectionDraws) -> list[Candidate]:
-    """Order outcomes of more columns than logistic regression takes by what their means tell."""
+    """Order outcomes with too many columns for logistic regression by their means."""
     columns = selection.outcomes.columns
     if len(columns) <= MOST_FEATURES:
         return []
