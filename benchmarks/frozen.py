@@ -63,10 +63,38 @@ RENAMED: dict[str, tuple[str, str]] = {}
 REWORDED: dict[str, tuple[str, str]] = {
     "μ at least  0.0706,": ("μ at least  0,", "a δ of 0 shows nothing of μ; 0.0706 was wrong"),
     "the numbers of draws of d1 and of d2 were fixed, not tossed for": (
-        "sample sizes were fixed, not randomised",
+        "the sample sizes were fixed, not random",
         "plain words",
     ),
-    "the larger the more it speaks for d1": ("the larger the more evidence for d1", "plain words"),
+    "as many of each as fair coins asked for": (
+        "with as many of each input as fair coins chose",
+        "plain words",
+    ),
+    "a Clopper–Pearson bound for each input by itself": (
+        "a separate Clopper–Pearson bound for each input",
+        "plain words",
+    ),
+    "--floating-point looks at them": ("--floating-point searches them", "plain words"),
+    "outcome an exception is an outcome like any other": (
+        "outcome, an exception counts as an outcome",
+        "plain words",
+    ),
+    "the mechanism raised an exception on every draw of both inputs, 576 in all,": (
+        "all 576 draws of both inputs raised an exception,",
+        "plain words",
+    ),
+    "interval for ε, since": ("interval for ε, because", "plain words"),
+    "full: true goes on to it": ("full: true continues to the end", "plain words"),
+    "came up, which is not in it": ("came up and is not in it", "plain words"),
+    "without a word (": ("without any message (", "plain words"),
+    "If it was the mechanism, its ends are missing among the outcomes, and": (
+        "If the mechanism caused this, these outcomes are missing;",
+        "plain words",
+    ),
+    "a number, the larger the more it speaks for d1, a word or None": (
+        "a number (larger means more evidence for d1), a text or None",
+        "plain words",
+    ),
 }
 
 # A continued audit says so, and is else what an undisturbed one is.
