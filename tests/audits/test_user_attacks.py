@@ -273,7 +273,7 @@ def test_a_distinguisher_may_answer_in_words() -> None:
     ("distinguisher", "message"),
     [
         (lambda output: 1 / 0, "raised ZeroDivisionError: division by zero"),
-        (lambda output: [1.0], r"answered \[1\.0\]; it must answer a number \\(larger means more"),
+        (lambda output: [1.0], r"answered \[1\.0\]; it must answer a number \(larger means more"),
         (lambda: 0, "must take one output"),
     ],
 )

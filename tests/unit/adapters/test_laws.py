@@ -166,4 +166,4 @@ def test_a_pmf_that_raises() -> None:
 
 def test_too_many_outcomes() -> None:
     half = stating(lambda dataset: dict.fromkeys(range(1_024), 1 / 1_024))
-    assert f"more than the {MOST_OUTCOMES:,}" in refusal(ComposedTarget(parts=(half, half)))
+    assert f"at most {MOST_OUTCOMES:,}" in refusal(ComposedTarget(parts=(half, half)))

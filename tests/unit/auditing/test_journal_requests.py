@@ -125,7 +125,7 @@ def test_limits_are_part_of_a_request() -> None:
 def test_the_draws_and_what_explains_why_they_stay() -> None:
     one, other = (spec_of(CallableTarget(function=len), samples=n) for n in (2_000, 3_000))
     assert words(one, one) == ""
-    assert words(one, other).startswith("samples was 2,000, is 3,000 (how many draws")
+    assert words(one, other).startswith("samples was 2,000, is 3,000 (the number of draws")
 
 
 def test_by_the_clock_several_workers_are_planned_for_in_another_way() -> None:

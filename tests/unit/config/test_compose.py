@@ -109,7 +109,7 @@ def test_defaults_of_the_other_kind_are_displaced(tmp_path: Path) -> None:
         ("  - compose: [m:f, m:g]\n    params: {p: 1}\n", 5, "no params of its own; give it in"),
         ("  - compose: [m:f, m:g]\n    factory: true\n", 5, "no factory of its own; give it in"),
         ("  - name: nothing\n", 4, "the audit has no mechanism; give its import path"),
-        ("  - mechanism: m:f\n    range: 3\n", 5, "range=3 must be a list of all outputs"),
+        ("  - mechanism: m:f\n    range: 3\n", 5, "range=3 must be a list of all possible outputs"),
         ("  - mechanism: m:f\n    range: [3]\n", 5, "at least two"),
         ("  - mechanism: m:f\n    exact: 1\n", 5, "exact=1 must be true or false"),
     ],

@@ -154,5 +154,5 @@ def test_as_array() -> None:
     assert isinstance(array, np.ndarray)
     assert array.dtype.kind == "i"
     assert load_dataset(3, form="numpy").shape == ()
-    assert "no array" in refused([[1], [1, 2]], form="array")
+    assert "cannot become an array" in refused([[1], [1, 2]], form="array")
     assert "holds dict values" in refused([{"a": 1}], form="array")

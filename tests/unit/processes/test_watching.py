@@ -105,7 +105,7 @@ def test_a_call_of_another_process_that_does_not_return(heard: Heard, tmp_path: 
         assert list(mechanism.sample_each([1, 2, 3], rng())) == [1, 2, 3]
     assert len(heard.said) == 1
     assert "waits_for has not returned" in heard.said[0]
-    assert "with --timeout 10s" in heard.said[0]
+    assert "add --timeout 10s" in heard.said[0]
 
 
 def test_a_program_that_does_not_answer(heard: Heard, tmp_path: Path) -> None:

@@ -167,7 +167,7 @@ def test_an_executor_may_run_tasks_at_once() -> None:
 
 def test_threads_are_refused() -> None:
     with ThreadPoolExecutor(2) as threads:
-        wanted = pytest.raises(UsageError, match=r"threads of the auditing process.*has processes")
+        wanted = pytest.raises(UsageError, match=r"threads of the auditing process.*uses processes")
         with wanted:
             dpaudit.audit(with_rng, 0, 1, PureDP(1.0), executor=threads, workers=2)
     with pytest.raises(UsageError, match="threads of the auditing process"):

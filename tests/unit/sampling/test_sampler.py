@@ -150,7 +150,7 @@ def test_a_large_chunk_is_drawn_in_parts(function: Callable[..., Any]) -> None:
 
 
 def test_an_exception_may_end_the_audit() -> None:
-    said = r"raised KeyError: 'gone' \(.*test_sampling.py:\d+\) \(on_error: fail\)"
+    said = r"raised KeyError: 'gone' \(.*test_sampler.py:\d+\) \(on_error: fail\)"
     with pytest.raises(MechanismError, match=said):
         sampler(_fails_for_d2, fail_on_error=True).draw(ToLearn((0, 0, 0), 300))
 

@@ -134,7 +134,7 @@ def test_a_named_pair_has_its_values_and_says_how_many_there_are() -> None:
 
 def test_where_the_code_of_a_mechanism_stands() -> None:
     line = shifted.__code__.co_firstlineno
-    here = f"tests/unit/test_reports.py:{line}"
+    here = f"tests/unit/reports/test_text.py:{line}"
     assert str(source_of(CallableTarget(function=shifted))).endswith(here)
     assert str(source_of(CallableTarget(function=partial(shifted, size=1)))).endswith(here)
     result = dpaudit.audit(shifted, 0.0, 0.0, PureDP(1.0), samples=1_000)
