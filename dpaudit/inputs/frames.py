@@ -27,15 +27,15 @@ class Rows(list[Any]):
 
     def __init__(self, library: str, data: Any) -> None:
         super().__init__(_rows_of(data))
-        self.library, self.data = library, data
+        self.package, self.data = library, data
 
     def __reduce__(self) -> Any:
-        return Rows, (self.library, self.data)
+        return Rows, (self.package, self.data)
 
     @property
     def recipe(self) -> tuple[str, Any, dict[str, Any]]:
         """What a worker makes the frame from: the library, the data and the options."""
-        return self.library, self.data, dict(_OPTIONS[self.library])
+        return self.package, self.data, dict(_OPTIONS[self.package])
 
 
 def frame(dataset: Any, library: str, words: str, *, elsewhere: bool = False) -> Any:

@@ -106,7 +106,7 @@ def _canonical(value: Any) -> str:
         case Set():
             return _joined("set", sorted(map(_canonical, value)))
         case Rows():
-            return _joined(value.library, map(_canonical, value))
+            return _joined(value.package, map(_canonical, value))
         case list() | tuple():
             return _joined("sequence", map(_canonical, value))
         case np.ndarray() if value.dtype.hasobject:
