@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from dpaudit.api import audit as audit
     from dpaudit.api import bound as bound
     from dpaudit.api import bound_guesses as bound_guesses
+    from dpaudit.certificates.certificate import Certificate as Certificate
     from dpaudit.certificates.result import AuditResult as AuditResult
-    from dpaudit.certificates.result import Certificate as Certificate
     from dpaudit.certificates.result import Progress as Progress
     from dpaudit.certificates.result import Verdict as Verdict
     from dpaudit.claims.base import PrivacyClaim as PrivacyClaim
@@ -30,7 +30,8 @@ if TYPE_CHECKING:
 
 _HOMES = {
     "dpaudit.api": ("audit", "bound", "bound_guesses"),
-    "dpaudit.certificates.result": ("AuditResult", "Certificate", "Progress", "Verdict"),
+    "dpaudit.certificates.certificate": ("Certificate",),
+    "dpaudit.certificates.result": ("AuditResult", "Progress", "Verdict"),
     "dpaudit.claims.base": ("PrivacyClaim",),
     "dpaudit.errors": ("DpauditError", "MechanismError", "UsageError"),
 }

@@ -6,8 +6,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from dpaudit.auditing.spec import AuditSpec
+from dpaudit.certificates.certificate import Block
 from dpaudit.certificates.replay import tally as replay_tally
-from dpaudit.certificates.result import Block
 from dpaudit.claims import ProfilePoint
 from dpaudit.draws import SelectionDraws
 from dpaudit.levels.distinguisher import Distinguisher

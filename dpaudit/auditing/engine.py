@@ -21,10 +21,10 @@ from dpaudit.auditing.schedule import Plan, late_words, limits_for
 from dpaudit.auditing.spec import AuditSpec
 from dpaudit.auditing.stated_laws import exact_certificates
 from dpaudit.auditing.underpowered import foreseen, too_few
+from dpaudit.certificates.certificate import Certificate
 from dpaudit.certificates.exact_certificate import ExactCertificate
 from dpaudit.certificates.result import (
     AuditResult,
-    Certificate,
     Ending,
     Exact,
     Failed,

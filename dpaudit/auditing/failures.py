@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dpaudit.certificates.result import Certificate, FirstFailure
+from dpaudit.certificates.certificate import Certificate, FirstFailure
 from dpaudit.inputs.pairs import NeighbouringPair, short
 from dpaudit.sampling.chunks import Failures
 

@@ -22,11 +22,7 @@ from dpaudit.auditing.schedule import (
     wants_refit,
 )
 from dpaudit.auditing.spec import AuditSpec
-from dpaudit.certificates.evidence import BETTING_SHARE, Evidence, certificate, numbers
-from dpaudit.certificates.fixed_test import Accused, accused
-from dpaudit.certificates.interval import STOPPED, FiniteRange
-from dpaudit.certificates.replay import round_of
-from dpaudit.certificates.result import (
+from dpaudit.certificates.certificate import (
     Block,
     Certificate,
     EpsilonInterval,
@@ -34,6 +30,10 @@ from dpaudit.certificates.result import (
     Schedule,
     Stage,
 )
+from dpaudit.certificates.evidence import BETTING_SHARE, Evidence, certificate, numbers
+from dpaudit.certificates.fixed_test import Accused, accused
+from dpaudit.certificates.interval import STOPPED, FiniteRange
+from dpaudit.certificates.replay import round_of
 from dpaudit.certificates.wealth import Wealth
 from dpaudit.draws import FreshDraws, SelectionDraws, pool
 from dpaudit.errors import MechanismError

@@ -27,18 +27,10 @@ from dpaudit.auditing.options import (
 from dpaudit.auditing.pair_audit import CONTINUOUS, low_bits
 from dpaudit.auditing.schedule import limits_for
 from dpaudit.auditing.underpowered import kept_too_few
+from dpaudit.certificates.certificate import Block, Certificate, FixedTest, Method, Recording
 from dpaudit.certificates.evidence import Evidence, certificate, numbers
 from dpaudit.certificates.fixed_test import Accused, Setting, accused, game_test, pair_test
-from dpaudit.certificates.result import (
-    AuditResult,
-    Block,
-    Certificate,
-    Failed,
-    FixedTest,
-    Method,
-    Recorded,
-    Recording,
-)
+from dpaudit.certificates.result import AuditResult, Failed, Recorded
 from dpaudit.claims import PrivacyClaim, ProfilePoint
 from dpaudit.draws import FreshDraws, SelectionDraws
 from dpaudit.errors import MechanismError, UsageError

@@ -7,8 +7,8 @@ import math
 from dpaudit.auditing.options import MAXIMUM_SAMPLES
 from dpaudit.auditing.schedule import Limits, Plan
 from dpaudit.auditing.spec import AuditSpec
+from dpaudit.certificates.certificate import Certificate
 from dpaudit.certificates.evidence import BETTING_SHARE, CERTIFICATION_SHARE
-from dpaudit.certificates.result import Certificate
 from dpaudit.claims import PrivacyClaim, ProfilePoint
 from dpaudit.inputs.pairs import NeighbouringPair, are_equal
 from dpaudit.stats import one_run

@@ -11,6 +11,15 @@ from typing import Any
 
 import numpy as np
 
+from dpaudit.certificates.certificate import (
+    Block,
+    Certificate,
+    FixedStage,
+    FixedTest,
+    Method,
+    Numbers,
+    Round,
+)
 from dpaudit.certificates.fixed_test import (
     Accused,
     Setting,
@@ -20,15 +29,6 @@ from dpaudit.certificates.fixed_test import (
     pair_test,
 )
 from dpaudit.certificates.replay import beliefs_of, replay, tally
-from dpaudit.certificates.result import (
-    Block,
-    Certificate,
-    FixedStage,
-    FixedTest,
-    Method,
-    Numbers,
-    Round,
-)
 from dpaudit.certificates.wealth import Wealth
 from dpaudit.claims import ProfilePoint
 from dpaudit.stats.thinning import TOSSED_AGAIN

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from dpaudit.certificates.result import EventCount, FixedStage, FixedTest, Guess
+from dpaudit.certificates.certificate import EventCount, FixedStage, FixedTest, Guess
 from dpaudit.claims import ProfilePoint
 from dpaudit.levels.distinguisher import AccusedAtoms
 from dpaudit.stats import game as games

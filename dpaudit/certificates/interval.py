@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpaudit.certificates.result import EpsilonInterval
+from dpaudit.certificates.certificate import EpsilonInterval
 from dpaudit.errors import MechanismError, UsageError
 from dpaudit.outcomes import KeyArray, Outcomes, Raised, from_raw
 from dpaudit.stats.finite import epsilon_interval

@@ -7,7 +7,7 @@ from itertools import groupby
 
 import numpy as np
 
-from dpaudit.certificates.result import Block, Round
+from dpaudit.certificates.certificate import Block, Round
 from dpaudit.certificates.wealth import Wealth
 from dpaudit.claims import ProfilePoint
 from dpaudit.stats.betting import Beliefs

@@ -7,7 +7,8 @@ from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
-from dpaudit.certificates.result import AuditResult, Certificate
+from dpaudit.certificates.certificate import Certificate
+from dpaudit.certificates.result import AuditResult
 from dpaudit.cli.batch import auditing, run_one
 from dpaudit.config.building import located_spec
 from dpaudit.errors import UsageError

@@ -6,13 +6,8 @@ import math
 import re
 from collections.abc import Mapping, Sequence
 
-from dpaudit.certificates.result import (
-    AnyCertificate,
-    AuditResult,
-    Certificate,
-    EventCount,
-    FixedTest,
-)
+from dpaudit.certificates.certificate import Certificate, EventCount, FixedTest
+from dpaudit.certificates.result import AnyCertificate, AuditResult
 from dpaudit.claims import ProfilePoint
 from dpaudit.inputs.pairs import describe_pair
 from dpaudit.reports import numbers

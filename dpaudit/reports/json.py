@@ -24,14 +24,13 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from dpaudit.certificates.certificate import Certificate, EventCount
 from dpaudit.certificates.exact_certificate import ExactCertificate, ExactEvent
 from dpaudit.certificates.one_run_certificate import OneRunCertificate
 from dpaudit.certificates.result import (
     AuditResult,
     Canaries,
-    Certificate,
     Ending,
-    EventCount,
     Exact,
     Failed,
     Recorded,

@@ -5,18 +5,15 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from dpaudit.certificates.result import (
-    AuditResult,
-    Canaries,
+from dpaudit.certificates.certificate import (
     Certificate,
     EpsilonInterval,
     EventCount,
-    Exact,
     FirstFailure,
     FixedTest,
     Recording,
-    Verdict,
 )
+from dpaudit.certificates.result import AuditResult, Canaries, Exact, Verdict
 from dpaudit.claims import PrivacyClaim
 from dpaudit.reports import exact, findings, numbers, one_run
 from dpaudit.reports.bounds import bounds

@@ -19,7 +19,8 @@ from dpaudit.auditing.engine import run_audit
 from dpaudit.auditing.recheck.record import recheck
 from dpaudit.auditing.schedule import Limits, Plan, limits_for, look_stride, wants_refit
 from dpaudit.auditing.spec import AuditSpec
-from dpaudit.certificates.result import Certificate, Progress, Round
+from dpaudit.certificates.certificate import Certificate, Round
+from dpaudit.certificates.result import Progress
 from dpaudit.errors import UsageError
 from dpaudit.inputs.pairs import NeighbouringPair
 from dpaudit.reports.json import from_json, to_json

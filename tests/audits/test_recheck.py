@@ -9,8 +9,9 @@ import pytest
 
 import dpaudit
 from dpaudit.auditing.recheck.record import _evidence, recheck
+from dpaudit.certificates.certificate import Certificate, Schedule
 from dpaudit.certificates.evidence import numbers
-from dpaudit.certificates.result import AuditResult, Certificate, Schedule
+from dpaudit.certificates.result import AuditResult
 from mechanisms import laplace
 from tests.forging import with_certificates
 

@@ -9,17 +9,8 @@ from dataclasses import replace
 from typing import Any
 
 from dpaudit.auditing.spec import AuditSpec
-from dpaudit.certificates.result import (
-    AuditResult,
-    Block,
-    Certificate,
-    EventCount,
-    Failed,
-    FixedTest,
-    Progress,
-    Round,
-    Sampled,
-)
+from dpaudit.certificates.certificate import Block, Certificate, EventCount, FixedTest, Round
+from dpaudit.certificates.result import AuditResult, Failed, Progress, Sampled
 from dpaudit.claims import PureDP
 
 Engine = Callable[[AuditSpec, Callable[[Progress], None] | None], AuditResult]

@@ -36,7 +36,7 @@ MODULES = (
     *(f"dpaudit.stats.{name}" for name in STATISTICS),
 )
 # Its fields are some of Certificate's, which describes them.
-INTERNAL = {"dpaudit.certificates.result.Numbers"}
+INTERNAL = {"dpaudit.certificates.certificate.Numbers"}
 # Those of numpydoc that are in use, in its order.
 SECTIONS = (
     "Parameters",

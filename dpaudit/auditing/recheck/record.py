@@ -12,20 +12,12 @@ import numpy as np
 from dpaudit.auditing.canaries import certify_guesses
 from dpaudit.auditing.recheck.schedule import follow_schedule
 from dpaudit.auditing.stated_laws import certify
+from dpaudit.certificates.certificate import Certificate, EventCount, FixedTest, Numbers
 from dpaudit.certificates.evidence import Evidence, numbers
 from dpaudit.certificates.exact_certificate import ExactCertificate
 from dpaudit.certificates.one_run_certificate import OneRunCertificate
 from dpaudit.certificates.replay import beliefs_of, tally
-from dpaudit.certificates.result import (
-    AuditResult,
-    Canaries,
-    Certificate,
-    EventCount,
-    Exact,
-    FixedTest,
-    Numbers,
-    Verdict,
-)
+from dpaudit.certificates.result import AuditResult, Canaries, Exact, Verdict
 from dpaudit.claims import PrivacyClaim, ProfilePoint, compose
 from dpaudit.stats.finite import epsilon_interval
 from dpaudit.stats.one_run import Guesses

@@ -15,8 +15,8 @@ from dpaudit.auditing.schedule import (
     settles_at,
     wants_refit,
 )
+from dpaudit.certificates.certificate import Block, Certificate, Schedule
 from dpaudit.certificates.replay import first_refuted
-from dpaudit.certificates.result import Block, Certificate, Schedule
 from dpaudit.claims import PrivacyClaim
 from dpaudit.stats.betting import Beliefs
 

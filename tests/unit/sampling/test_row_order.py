@@ -16,7 +16,8 @@ import dpaudit
 from benchmarks.dependence import LAWS as SHARED_LAWS
 from dpaudit.auditing import recorded
 from dpaudit.auditing.recorded import audit_recorded, coin_flipped_audit
-from dpaudit.certificates.result import AuditResult, Certificate, Verdict
+from dpaudit.certificates.certificate import Certificate
+from dpaudit.certificates.result import AuditResult, Verdict
 from dpaudit.claims import PureDP
 from dpaudit.errors import MechanismError
 from dpaudit.outcomes import from_raw

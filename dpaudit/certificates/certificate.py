@@ -1,0 +1,334 @@
+"""What one pair of inputs has shown: frozen values, complete enough to be checked by others."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Literal
+
+from dpaudit.claims import ProfilePoint
+from dpaudit.levels.tried import ScoreDistributions, Tried
+
+Guess = Literal["d1", "d2"]
+Stage = Literal["learning", "certification", "confirmation", "recorded"]
+FixedStage = Literal["certification", "confirmation", "recorded"]
+Method = Literal["game", "clopper-pearson", "probabilistic"]
+
+
+@dataclass(frozen=True, slots=True)
+class EventCount:
+    """How often one fixed event happened on draws that had no part in choosing it.
+
+    Attributes
+    ----------
+    words : str
+        The event, e.g. `output ≤ 0.13`.
+    guess : {'d1', 'd2'}
+        The input that the event is evidence for.
+    count_d1, count_d2 : int
+        Draws in the event, by input.
+    draws_d1, draws_d2 : int
+        All draws, by input.
+    interval_d1, interval_d2 : tuple of float
+        Two-sided Clopper-Pearson intervals of P(E) and Q(E), each at the confidence of the audit.
+    """
+
+    words: str
+    guess: Guess
+    count_d1: int
+    count_d2: int
+    draws_d1: int
+    draws_d2: int
+    interval_d1: tuple[float, float]
+    interval_d2: tuple[float, float]
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """Draws between two looks.
+
+    Attributes
+    ----------
+    stage : {'learning', 'certification', 'confirmation', 'recorded'}
+        What the draws were for.
+    round : int or None
+        The index into `Certificate.rounds` of what was bet on this block. None: nothing was bet,
+        since the block came before anything had been learned, or after the betting had ended.
+    draws : int
+        How many there are.
+    tally : tuple of pairs of int
+        Draws of d1 and of d2, by level.
+    """
+
+    stage: Stage
+    round: int | None
+    draws: int
+    tally: tuple[tuple[int, int], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Round:
+    """What the bettors believed from one time they learned to the next.
+
+    Attributes
+    ----------
+    posteriors : tuple of tuples of float
+        Estimated Pr[d1 | level], by bettor and level.
+    rules : tuple of tuples of int
+        A guess of d1 (1), of d2 (-1), or none (0), by rule and level.
+    """
+
+    posteriors: tuple[tuple[float, ...], ...]
+    rules: tuple[tuple[int, ...], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Schedule:
+    """What the sizes of blocks follow from, beside the budget and the tallies.
+
+    Attributes
+    ----------
+    learned : int
+        Draws to learn from, at most.
+    block : int
+        Draws of which a worker holds the outcomes.
+    by_clock : bool
+        Whether the budget was planned by the clock while learning.
+    full : bool
+        Whether the run was to go on to its planned end after a refutation.
+    """
+
+    learned: int
+    block: int
+    by_clock: bool
+    full: bool
+
+
+@dataclass(frozen=True, slots=True)
+class FixedTest:
+    """The exact bound on one fixed event, from draws that nothing had looked at before.
+
+    Attributes
+    ----------
+    stage : {'certification', 'confirmation', 'recorded'}
+        All draws kept for the test, up to the planned end; a fresh block after an early refutation;
+        or a random part of recorded outputs.
+    method : {'game', 'clopper-pearson', 'probabilistic'}
+        How counts became a bound (docs/method.md §2 and §7).
+    alpha : float
+        The share of the error probability that this test spends.
+    draws : int
+        Certification draws, of both inputs.
+    correct, wrong : int
+        Guesses of the game.
+    two_guesses : bool
+        Whether the rule can guess both inputs (h = 1) or only one (h = ½).
+    events : tuple of EventCount
+        One or two events; for the probabilistic definition, the certified atoms.
+    epsilon_lower : float
+        Lower bound for ε at the claimed δ, valid at 1 - alpha.
+    delta_lower : float
+        Lower bound for δ at the claimed ε, valid at 1 - alpha.
+    p_value : float
+        Of the claim, by this test alone.
+    detectable_epsilon : float
+        The smallest true ε that this test would have refuted with probability 0.9, had the leak
+        been visible to its event; inf when no ε would (docs/method.md §8).
+    accused : tuple of tuples
+        For the probabilistic definition, every atom that was to be certified: its words, the input
+        it is evidence for, and its draws of d1 and of d2.
+    """
+
+    stage: FixedStage
+    method: Method
+    alpha: float
+    draws: int
+    correct: int
+    wrong: int
+    two_guesses: bool
+    events: tuple[EventCount, ...]
+    epsilon_lower: float
+    delta_lower: float
+    p_value: float
+    detectable_epsilon: float
+    accused: tuple[tuple[str, Guess, int, int], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class EpsilonInterval:
+    """An interval for the pair's smallest ε at δ = 0, where all outputs were declared.
+
+    Attributes
+    ----------
+    lower, upper : float
+        The ends, together valid at 1 - `Certificate.alpha`; upper is inf when nothing bounds ε.
+    atoms : tuple of tuples
+        Every declared output in words, and its certification draws of d1 and of d2.
+
+    Notes
+    -----
+    docs/method.md §10.
+    """
+
+    lower: float
+    upper: float
+    atoms: tuple[tuple[str, int, int], ...] = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class FirstFailure:
+    """The first exception of a kind.
+
+    Attributes
+    ----------
+    message : str
+        Its message.
+    where : str
+        Where it was raised, as `mine.py:12`; empty where that is not known (a crash, or a program
+        in another language).
+    """
+
+    message: str
+    where: str
+
+
+@dataclass(frozen=True, slots=True)
+class Recording:
+    """Draws that were made elsewhere.
+
+    Attributes
+    ----------
+    draws_d1, draws_d2 : int
+        How many there were, by input.
+    coin_flipped : bool
+        Whether fair coins had picked the input of every draw, or the numbers were fixed.
+    """
+
+    draws_d1: int
+    draws_d2: int
+    coin_flipped: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Numbers:
+    """What follows from the evidence of one pair (`certificates.evidence`); the fields of
+    `Certificate` with the same names."""
+
+    refuted: bool
+    draws: int
+    alpha: float
+    alpha_betting: float
+    wealth: float
+    epsilon_betting: float
+    epsilon_lower: float
+    delta_lower: float
+    p_value: float
+    fixed: FixedTest
+
+
+@dataclass(frozen=True, slots=True)
+class Certificate:
+    """The outcome for one pair of inputs: the numbers, what they follow from, and remarks.
+
+    Attributes
+    ----------
+    pair : str
+        The pair in words.
+    point : ProfilePoint
+        The inequality that was tested, one of those that the claim implies.
+    refuted : bool
+        Whether the claim was refuted on this pair.
+    attack : str
+        What found the event, in words.
+    draws : int
+        All draws made, for both inputs.
+    budget : int
+        All draws allowed.
+    refuted_after : int or None
+        Draws when betting refuted the claim.
+    alpha : float
+        Error probability of this pair.
+    alpha_betting : float
+        The share of betting.
+    wealth : float
+        The smallest, over the claimed ε and every smaller one of the grid, of the largest wealth at
+        a recorded look. Betting refutes when it is at least 1 / alpha_betting.
+    epsilon_betting : float
+        Lower bound for ε that betting gives, valid at 1 - alpha_betting at every moment.
+    epsilon_lower : float
+        Lower bound for ε at the δ of the point, the better of epsilon_betting and
+        fixed.epsilon_lower; valid at 1 - alpha.
+    delta_lower : float
+        Lower bound for δ at the ε of the point, valid at 1 - alpha.
+    p_value : float
+        Of the claim, by betting and the exact test together.
+    fixed : FixedTest
+        The exact test.
+    failures : mapping of str to pair of int
+        Outcomes that were exceptions: draws of d1 and of d2, by kind.
+    reproducible : bool
+        Whether equal seeds gave equal outcomes; `warnings` says so when they did not.
+    rounds : tuple of Round
+        What the bettors believed, one entry for each time they learned.
+    blocks : tuple of Block
+        The tallies of all draws, in order.
+    guesses : tuple of int
+        The rule of the exact test: a guess of d1 (1), of d2 (-1), or none (0), by level.
+    warnings : tuple of str
+        Reasons for doubt.
+    interval : EpsilonInterval or None
+        For ε, where the range of outputs was declared and the run came to its planned end.
+    recording : Recording or None
+        For recorded outputs, on which nothing is bet (alpha_betting is 0, wealth 1).
+    ignored : tuple of str
+        What outputs had that no attack looked at, and how to have it looked at.
+    attacks : tuple of Tried
+        The attacks that were considered for the exact test, and what they promised.
+    scores : ScoreDistributions or None
+        How the score that the exact test is about fell on selection draws, if it is about one.
+    schedule : Schedule or None
+        What the blocks must follow; None for recorded draws, and for a file of an older format.
+    first_failures : mapping of str to FirstFailure
+        The first exception of each kind.
+    adjacency : str or None
+        The relation of the inputs that was stated, `not stated`, or None for draws that were made
+        elsewhere.
+    notes : tuple of str
+        What is worth knowing about the pair, and no reason for doubt.
+
+    Notes
+    -----
+    The bounds and the p-value follow from what is recorded here; `dpaudit report` computes them
+    again (docs/method.md §2 to §4).
+    """
+
+    pair: str
+    point: ProfilePoint
+    refuted: bool
+    attack: str
+    draws: int
+    budget: int
+    refuted_after: int | None
+    alpha: float
+    alpha_betting: float
+    wealth: float
+    epsilon_betting: float
+    epsilon_lower: float
+    delta_lower: float
+    p_value: float
+    fixed: FixedTest
+    failures: Mapping[str, tuple[int, int]]
+    reproducible: bool
+    rounds: tuple[Round, ...] = field(repr=False)
+    blocks: tuple[Block, ...] = field(repr=False)
+    guesses: tuple[int, ...] = field(repr=False)
+    warnings: tuple[str, ...] = ()
+    interval: EpsilonInterval | None = None
+    recording: Recording | None = None
+    ignored: tuple[str, ...] = ()
+    attacks: tuple[Tried, ...] = field(default=(), repr=False)
+    scores: ScoreDistributions | None = field(default=None, repr=False)
+    schedule: Schedule | None = None
+    first_failures: Mapping[str, FirstFailure] = field(default_factory=dict)
+    adjacency: str | None = None
+    notes: tuple[str, ...] = ()
