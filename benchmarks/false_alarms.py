@@ -12,8 +12,9 @@ import argparse
 import math
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
+from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from functools import cache
 from itertools import repeat
@@ -211,29 +212,38 @@ def _play(index: int, runs: int, nominal: float, seed: np.random.SeedSequence) -
 
 def play_all(
     runs: int, nominal: float, seed: int, *, workers: int = 1, cases: Sequence[Case] = CASES
-) -> list[Outcome]:
-    """Return the outcome of every case; in processes, each case with streams of its own."""
+) -> Iterator[Outcome]:
+    """Yield the outcome of every case in turn; in processes, each case with streams of its own."""
     seeds = np.random.SeedSequence(seed).spawn(len(cases))
-    if workers == 1:
-        alarms = [play(case, runs, nominal, own) for case, own in zip(cases, seeds, strict=True)]
-    else:
-        with ProcessPoolExecutor(workers) as pool:
+    alarms: Iterator[int]
+    with ExitStack() as stack:
+        if workers == 1:
+            alarms = map(play, cases, repeat(runs), repeat(nominal), seeds)
+        else:
+            pool = stack.enter_context(ProcessPoolExecutor(workers))
             known = [(CASES + AUDITS).index(case) for case in cases]
-            alarms = list(pool.map(_play, known, repeat(runs), repeat(nominal), seeds))
-    return [Outcome(case, runs, n, nominal) for case, n in zip(cases, alarms, strict=True)]
+            alarms = pool.map(_play, known, repeat(runs), repeat(nominal), seeds)
+        for case, refuted_in in zip(cases, alarms, strict=True):
+            yield Outcome(case, runs, refuted_in, nominal)
 
 
-def table(outcomes: Sequence[Outcome]) -> str:
-    """Return the outcomes as lines of text."""
-    width = max(len(one.case.name) for one in outcomes)
-    lines = [f"{'case':{width}}  {'runs':>6} {'alarms':>6} {'rate':>6}  {'99.9 % interval':17} "]
-    for one in outcomes:
-        low, high = one.interval
-        lines.append(
-            f"{one.case.name:{width}}  {one.runs:6} {one.alarms:6} {one.alarms / one.runs:6.4f}  "
-            f"[{low:.4f}, {high:.4f}]  {_verdict(one)}"
-        )
-    return "\n".join(lines)
+def heading(cases: Sequence[Case]) -> str:
+    """Return the line above those of the outcomes."""
+    columns = f"{'runs':>6} {'alarms':>6} {'rate':>6}  99.9 % interval"
+    return f"{'case':{_width(cases)}}  {columns}"
+
+
+def line(one: Outcome, cases: Sequence[Case]) -> str:
+    """Return one outcome as a line of text."""
+    low, high = one.interval
+    return (
+        f"{one.case.name:{_width(cases)}}  {one.runs:6} {one.alarms:6} {one.alarms / one.runs:6.4f}"
+        f"  [{low:.4f}, {high:.4f}]  {_verdict(one)}"
+    )
+
+
+def _width(cases: Sequence[Case]) -> int:
+    return max(len(one.name) for one in cases)
 
 
 def _verdict(outcome: Outcome) -> str:
@@ -257,10 +267,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
     given = parser.parse_args(arguments)
     start = time.perf_counter()
     cases, runs = (AUDITS, given.end_to_end) if given.end_to_end else (CASES, given.runs)
-    outcomes = play_all(runs, given.nominal, given.seed, workers=given.workers, cases=cases)
-    print(f"nominal {given.nominal:g}, seed {given.seed}\n{table(outcomes)}")
+    print(f"nominal {given.nominal:g}, seed {given.seed}\n{heading(cases)}")
+    right = True
+    # Each as soon as it is known: whole audits take long, and a run that is cut short keeps them.
+    for one in play_all(runs, given.nominal, given.seed, workers=given.workers, cases=cases):
+        print(line(one, cases), flush=True)
+        right &= one.is_as_it_should_be
     print(f"{time.perf_counter() - start:.0f} s")
-    return 0 if all(one.is_as_it_should_be for one in outcomes) else 1
+    return 0 if right else 1
 
 
 if __name__ == "__main__":

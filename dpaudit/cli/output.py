@@ -57,7 +57,7 @@ class Printer:
         """Print the summary of several audits."""
         if self._width is not None:
             self._needs_blank = True
-            self._block(render_summary(results, verbose=self._verbose))
+            self._block(render_summary(results))
 
     def _line(self, text: str) -> None:
         """Print one of the lines that stand together."""

@@ -18,8 +18,8 @@ from dpaudit.wording import counted, shortened
 _VERDICT = max(len(one.value) for one in Verdict)
 _LONGEST_NAME = 34
 _SHARED = (
-    "Audits with the same seed share their random numbers, so that false alarms come together; a "
-    "rerun with that seed is no further evidence."
+    "Audits with the same seed share their random numbers: false alarms come together, and a rerun "
+    "with that seed adds no evidence."
 )
 
 
@@ -42,7 +42,7 @@ def render_remarks(result: AuditResult) -> list[str]:
     return [unglued(f"  {text}") for text in found]
 
 
-def render_summary(results: Sequence[AuditResult], *, verbose: int = 0) -> str:
+def render_summary(results: Sequence[AuditResult]) -> str:
     """Return how many audits came out as expected, and for each of the others its name, why, and
     how to repeat it."""
     lines = _table(results)
@@ -54,7 +54,7 @@ def render_summary(results: Sequence[AuditResult], *, verbose: int = 0) -> str:
             lines += [f"  {result.command}"] if result.command else []
     chance = _false_alarms(results)
     lines += ["", *wrap(chance)] if chance else []
-    lines += wrap(_SHARED) if verbose and _share_a_seed(results) else []
+    lines += wrap(_SHARED) if _share_a_seed(results) else []
     return unglued("\n".join(lines))
 
 

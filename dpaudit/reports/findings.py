@@ -142,7 +142,8 @@ def detectable(certificate: Certificate) -> str:
 def caught(epsilon: float, point: ProfilePoint, where: str) -> str:
     """Return that a leak of so large an ε would have been caught."""
     at = f" (at δ = {numbers.plain(point.delta)})" if point.delta else ""
-    return f"A leak of ε ≥ {numbers.at_most(epsilon)}{at} {where} would be caught 9 times in 10."
+    least = numbers.at_most(epsilon)
+    return f"A leak of ε ≥ {least}{at} {where} would be caught about 9 times in 10."
 
 
 def _subject(words: str) -> tuple[str, str]:

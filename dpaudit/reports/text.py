@@ -29,7 +29,8 @@ def render(result: AuditResult, *, verbose: int = 0) -> str:
     audit; 1 shows every pair and event, how the result came about and what it does not show.
     """
     lines = [*wrap(headline(result), further="  "), "", *_asked(result)]
-    lines += [*_found(result, verbose), *_warnings(result), *findings.repeating(result)]
+    lines += [*_found(result, verbose), *_resumed(result), *_warnings(result)]
+    lines += findings.repeating(result)
     meaning = _meaning(result, verbose)
     return unglued("\n".join([*lines, *([""] if meaning else []), *meaning]))
 
@@ -273,10 +274,15 @@ def _guesses(fixed: FixedTest) -> str:
 def _time(result: AuditResult) -> list[str]:
     lines = row("seed", str(result.seed)) if result.certificates else []
     lines += row("time", numbers.duration(result.seconds))
-    if result.resumed:
-        lines += row("runs", f"{result.resumed + 1}: this audit was resumed from its journal")
     versions = ", ".join(f"{name} {version}" for name, version in result.versions.items())
     return lines + row("versions", versions)
+
+
+def _resumed(result: AuditResult) -> list[str]:
+    """Return how often the audit was begun, where that is more than once."""
+    if not result.resumed:
+        return []
+    return row("runs", f"{result.resumed + 1}: this audit was resumed from its journal")
 
 
 def _warnings(result: AuditResult) -> list[str]:

@@ -407,7 +407,7 @@ def test_runs_that_are_cut_short_are_counted(tmp_path: Path) -> None:
     result = cut_after(spec, 1_000, tmp_path)
     assert result.resumed == 2
     assert result.warnings == ()  # they ended in order
-    assert "3: this audit was resumed" in render(result, verbose=1)
+    assert "3: this audit was resumed" in render(result)
 
 
 def test_a_block_in_which_the_process_ends_again_and_again_is_an_error(tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from benchmarks import whole_audits
-from benchmarks.false_alarms import AUDITS, CASES, Case, Outcome, main, play_all, table
+from benchmarks.false_alarms import AUDITS, CASES, Case, Outcome, line, main, play_all
 from dpaudit.attacks.linear import logistic, mean_differences
 from dpaudit.claims import GaussianDP
 from dpaudit.draws import SelectionDraws
@@ -129,13 +129,13 @@ def test_the_check_is_a_two_sided_interval_above_nominal() -> None:
     ]
     assert [one.is_above for one in outcomes] == [False, True, False, True]
     assert [one.is_as_it_should_be for one in outcomes] == [True, False, False, True]
-    lines = table(outcomes).splitlines()
-    assert [line.endswith("WRONG") for line in lines[1:]] == [False, True, True, False]
+    lines = [line(one, CASES) for one in outcomes]
+    assert [text.endswith("WRONG") for text in lines] == [False, True, True, False]
 
 
 def test_the_same_seed_gives_the_same_alarms_in_one_process_or_two() -> None:
     cases = [CASES[1], CASES[-2]]
-    first, second = (play_all(60, NOMINAL, 3, workers=n, cases=cases) for n in (1, 2))
+    first, second = (list(play_all(60, NOMINAL, 3, workers=n, cases=cases)) for n in (1, 2))
     assert [one.alarms for one in first] == [one.alarms for one in second]
     assert 0 < sum(one.alarms for one in first) < 120
 

@@ -17,9 +17,7 @@ from dpaudit.claims import ApproximateDP, PrivacyClaim, PureDP
 from dpaudit.stats import one_run
 from dpaudit.stats.one_run import Guesses
 
-NOMINAL, SEED = 0.1, 20_245
-# The check fails from 56 alarms of 300 on, and the planted mistake refutes in nine runs of ten.
-RUNS = 300
+NOMINAL, SEED, RUNS = 0.1, 20_245, 600
 Interval = Callable[[int, int], tuple[float, float]]
 IsAbove = Callable[[Iterable[bool], int, float], bool]
 Draw = Callable[[np.random.Generator, bool], Any]

@@ -59,7 +59,7 @@ def test_what_was_not_refuted_is_never_called_private() -> None:
     text = render(PASS)
     assert len(text.splitlines()) <= 17
     assert "private" not in text
-    assert "A leak of ε ≥ 1.02 visible to this event would be caught 9 times in 10." in text
+    assert "A leak of ε ≥ 1.02 visible to this event would be caught about 9 times in 10." in text
     assert "No proof: other inputs, rarer events or more draws may still refute" in text
 
 
