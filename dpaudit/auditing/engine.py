@@ -282,7 +282,8 @@ def _users_attacks(spec: AuditSpec) -> tuple[Attack, ...]:
 
 def _kept(before: State, sampler: Sampler) -> list[str]:
     """Return a warning of variables of the mechanism that its calls have changed."""
-    names = changed(before, kept_state(*sampler.mechanism.parts))
+    names = list(changed(before, kept_state(*sampler.mechanism.parts)))
+    names += ["os.environ"] if sampler.changes_environment else []
     if not names:
         return []
     listed = ", ".join(names[:_NAMED]) + (", …" if len(names) > _NAMED else "")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import operator
+import os
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -69,6 +70,8 @@ class Sampler:
         timing: how long every call takes is part of its outcome."""
         seen = attacked(load_mechanism(target), adversary)
         self.mechanism: Mechanism = attacked(seen, distinguisher, DISTINGUISHER)
+        # Noted call by call: libraries that attacks import in between set variables, too.
+        self.changes_environment = False
         if timing:
             check_timeable(self.mechanism)
         self._target, self._timing = target, timing
@@ -80,7 +83,10 @@ class Sampler:
 
     def draw(self, chunk: Chunk[Found]) -> Found:
         """Draw one chunk. Raises MechanismError when that makes the audit meaningless."""
-        return chunk.drawn_by(self)
+        environment = dict(os.environ)
+        found = chunk.drawn_by(self)
+        self.changes_environment |= dict(os.environ) != environment
+        return found
 
     def learn(self, chunk: ToLearn) -> Learning:
         streams = self._prepared(chunk)

@@ -7,7 +7,6 @@ the draws themselves; that a variable has changed while they were made is such a
 from __future__ import annotations
 
 import hashlib
-import os
 from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
@@ -28,11 +27,11 @@ State = dict[str, bytes]
 def kept_state(*parts: Any) -> State:
     """Return a digest of every variable that callables can reach, by the name that messages use.
 
-    Looked at are the environment, module globals, closures, caches of functools, attributes of the
+    Looked at are module globals, closures, caches of functools, attributes of the
     object that a method is bound to, of its class and of the functions themselves. Generators are
     left out: to go on is what they are for.
     """
-    state: State = {"os.environ": _digest(dict(os.environ))}
+    state: State = {}
     home = set().union(*map(home_of, parts))
     # Kept alive, so that no two objects share an id.
     queue, seen = deque(parts), dict[int, Any]()

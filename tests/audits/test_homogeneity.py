@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Any
 
@@ -155,3 +156,31 @@ def test_a_finished_audit_that_is_resumed_draws_nothing(tmp_path: Path) -> None:
     assert first.verdict is Verdict.VIOLATION
     assert again.ending == first.ending
     assert len(log.read_bytes()) == calls
+
+
+def in_the_environment(dataset: float, size: int, rng: np.random.Generator) -> Any:
+    """Noise that the first call leaves in an environment variable."""
+    noise = float(os.environ.setdefault("KEPT_NOISE", str(rng.laplace())))
+    return dataset + noise + rng.normal(0, 0.3, size)
+
+
+class Importing:
+    """An attack whose library sets an environment variable when it is imported, as some do."""
+
+    def fit(self, selection: Any) -> Any:
+        os.environ["SET_BY_A_LIBRARY"] = str(selection.size)
+        return lambda outcomes: outcomes.columns[0].numbers
+
+
+def test_the_environment_is_state_of_the_mechanism_but_not_of_an_attack(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.delenv("KEPT_NOISE", raising=False)
+    result = audited(in_the_environment, epsilon=0.1)
+    os.environ.pop("KEPT_NOISE", None)
+    assert result.verdict is Verdict.VIOLATION
+    assert "(calls changed os.environ)" in warned(result)
+    result = audited(laplace.wrong_density, attacks=[Importing], full=True)
+    os.environ.pop("SET_BY_A_LIBRARY")
+    assert result.verdict is Verdict.VIOLATION
+    assert warned(result) == ""
