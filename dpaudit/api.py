@@ -53,7 +53,6 @@ class MoreOptions(TypedDict, total=False):
     floating_point: bool
     timing: bool
     attacks: Sequence[Any]
-    distinguisher: Callable[[Any], Any] | str | None
     journal: str | os.PathLike[str] | None
     resume: bool
 
@@ -116,8 +115,8 @@ def audit(
     python, isolate, timeout, memory_limit, executor
         "Processes" in docs/options.md. `timeout` is in seconds, `memory_limit` in bytes; `executor`
         may be a `concurrent.futures.Executor` with `workers` processes, which is left open.
-    floating_point, timing, attacks, distinguisher
-        "Attacks" in docs/options.md. `attacks` may hold objects, `distinguisher` be a callable.
+    floating_point, timing, attacks
+        "Attacks" in docs/options.md. `attacks` may hold objects.
     name, allow_underpowered, journal, resume
         "Output" in docs/options.md.
 

@@ -21,7 +21,7 @@ from dpaudit.processes.child import GLANCE, Child, Ended, TimedOut
 from dpaudit.processes.origin import post_processed
 from dpaudit.processes.restarting import Succession
 from dpaudit.processes.watching import ELSEWHERE, Watch
-from dpaudit.targets.construction import imported_function
+from dpaudit.targets.construction import post_processing
 from dpaudit.targets.target import CommandTarget
 
 Outputs = list[Any] | NDArray[Any]
@@ -227,7 +227,7 @@ class Command:
 
     def __init__(self, target: CommandTarget) -> None:
         self.name = target.name
-        self._post_process = imported_function(target.post_process)
+        self._post_process = post_processing(target.post_process)
         first = Program(target)
         hello = first.hello
         is_batch = hello.batch or hello.frames is not None

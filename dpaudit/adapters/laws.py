@@ -15,7 +15,7 @@ from dpaudit.errors import TargetError
 from dpaudit.inputs.values import resolved
 from dpaudit.outcomes import from_raw
 from dpaudit.processes.origin import post_processed
-from dpaudit.targets.construction import functions, imported_function
+from dpaudit.targets.construction import functions, post_processing
 from dpaudit.targets.target import (
     AnyTarget,
     CallableTarget,
@@ -67,7 +67,7 @@ def weighted(target: AnyTarget, dataset: Any, label: str) -> Weighted:
     """Return the outcomes on a dataset that have a probability above 0, with it."""
     if isinstance(target, ComposedTarget):
         law = _product([weighted(part, dataset, label) for part in target.parts], target.name)
-        return _processed(law, imported_function(target.post_process))
+        return _processed(law, post_processing(target.post_process))
     if isinstance(target, RepeatedTarget):
         return _product([weighted(target.target, dataset, label)] * target.times, target.name)
     if isinstance(target, IsolatedTarget | CommandTarget):

@@ -10,7 +10,7 @@ from dpaudit.adapters.mechanism import Mechanism
 from dpaudit.adapters.repetition import Repetition
 from dpaudit.errors import TargetError
 from dpaudit.inputs.values import resolved
-from dpaudit.targets.construction import functions, imported_function, is_made
+from dpaudit.targets.construction import functions, is_made, post_processing
 from dpaudit.targets.parameters import calling
 from dpaudit.targets.target import (
     AnyTarget,
@@ -46,7 +46,7 @@ def _repetition(target: RepeatedTarget) -> Mechanism:
 
 def _composition(target: ComposedTarget) -> Mechanism:
     components = tuple(map(load_mechanism, target.parts))
-    return Composition(target.name, components, imported_function(target.post_process))
+    return Composition(target.name, components, post_processing(target.post_process))
 
 
 def _process(target: IsolatedTarget | CommandTarget) -> Mechanism:

@@ -53,7 +53,7 @@ class DrawChecks:
     ) -> list[str]:
         """Check draws that one rule has counted, beside those that it was learned from."""
         counted = _counted(blocks)
-        if not self._are_answers:
+        if self._spec.claim.adversary is None:  # who may answer None to everything
             check_computed(selection, sum(counted, Tally.empty(rule.levels)))
         check_heads(selection, heads)
         return [] if self._is_timed else check_blocks(counted, rule.guesses, self._level)
@@ -79,11 +79,6 @@ class DrawChecks:
     def _level(self) -> float:
         """How likely a warning of one check may be."""
         return self._share * WARNED / CHECKS
-
-    @property
-    def _are_answers(self) -> bool:
-        """Whether outcomes are what somebody says of outputs, who says None when unsure."""
-        return self._spec.claim.adversary is not None or self._spec.distinguisher is not None
 
     @property
     def _is_timed(self) -> bool:

@@ -105,7 +105,7 @@ def _audited(journal: Journal, on_progress: Notify | None) -> AuditResult:
     return AuditResult(
         name=spec.name,
         claim=spec.tested,
-        target=spec.describe_target(),
+        target=spec.target.describe(),
         confidence=spec.confidence,
         seed=spec.seed,
         ending=_ending(run, error),
@@ -330,6 +330,5 @@ def _make_sampler(spec: AuditSpec) -> Sampler:
         spec.seed,
         fail_on_error=spec.on_error == "fail",
         adversary=spec.claim.adversary,
-        distinguisher=spec.distinguisher,
         timing=spec.timing,
     )

@@ -236,7 +236,8 @@ _TABLE = (
     _called("rng_arg", TEXT,
         "The parameter for a numpy.random.Generator; none: pass no generator.", metavar="NAME",
         unless="rng, if it has one", more="configuration.md#parameters-under-other-names"),
-    _called("post_process", PATH, "The import path of a function to apply to every output."),
+    _called("post_process", PATH, "The import path of a function to apply to every output.",
+        more="attacks.md#a-score-of-your-own"),
     _called("command", Kind(Annotated[list[Words], Meta(min_length=1)] | Words, metavar="COMMAND"),
         "Audit a program in place of a target: its command line, in quotes. docs/protocol.md "
         "defines what it reads and writes.",
@@ -339,10 +340,6 @@ _TABLE = (
         "docs/attacks.md defines the interface.", flag="--attack",
         must="a list of attacks to add: import paths, package.module:Attack, or names of "
              "installed ones", default=(), more="attacks.md"),
-    _attack("distinguisher", PATH,
-        "A function that scores outputs; the audit sees only the scores.",
-        must="the import path of a function that scores outputs; the audit sees only the scores",
-        more="attacks.md#a-distinguisher"),
     # Output
     _report("name", TEXT, "The name of the audit in reports.", flag=None,
         must="a text, the name of the audit in reports", unless="the mechanism's"),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -54,7 +54,6 @@ class AuditSpec:
     floating_point: bool = DEFAULTS["floating_point"]
     timing: bool = DEFAULTS["timing"]
     attacks: tuple[Any, ...] = DEFAULTS["attacks"]
-    distinguisher: Callable[[Any], Any] | str | None = DEFAULTS["distinguisher"]
     expect: Expectation | None = DEFAULTS["expect"]
     group: int = DEFAULTS["group"]
     journal: str | os.PathLike[str] | None = DEFAULTS["journal"]
@@ -77,8 +76,6 @@ class AuditSpec:
         self._check_attacks()
 
     def _check_attacks(self) -> None:
-        if self.distinguisher is not None:
-            self._check_distinguisher()
         for name in ("floating_point", "timing", "attacks"):
             if self.exact and getattr(self, name):
                 exact = Name("exact")
@@ -89,33 +86,6 @@ class AuditSpec:
         except ClaimError as error:
             why = f"={self.runs} leaves nothing to test: "
             raise ClaimError(Name("repeat"), why, *error.parts) from error
-
-    def _check_distinguisher(self) -> None:
-        """Raise for what is asked of the outputs themselves, of which only scores are seen."""
-        others = {
-            "a probabilistic claim": self.claim.counts_single_outputs,
-            "an adversary": self.claim.adversary,
-            Name("exact"): self.exact,
-            Name("range"): self.range is not None,
-        }
-        for other in (one for one, is_given in others.items() if is_given):
-            raise UsageError(
-                Name("distinguisher"),
-                " and ",
-                other,
-                ": a distinguisher reduces outputs to scores, and ",
-                other,
-                " is about outputs; give one of them",
-            )
-
-    def describe_target(self) -> str:
-        """Return what is audited, and who scores it, as a reader would write it."""
-        target = self.target.describe()
-        if self.distinguisher is None:
-            return target
-        given = self.distinguisher
-        name = given if isinstance(given, str) else getattr(given, "__qualname__", repr(given))
-        return f"{target}, scored by {name}"
 
     @property
     def draws_ahead(self) -> bool:

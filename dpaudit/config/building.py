@@ -247,8 +247,6 @@ def _read(option: Option, value: Any, base: Folder) -> Any:
             return tuple(map(with_tuples, value))
         if name == "attacks":
             return tuple(located(path, base) for path in value)
-        if name == "distinguisher":
-            return located(value, base)
         if option.kind is DURATION:
             return parse_duration(value, name)
     return _READERS[option.kind](name, value) if option.kind in _READERS else value

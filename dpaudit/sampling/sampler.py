@@ -5,7 +5,7 @@ from __future__ import annotations
 import operator
 import os
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import reduce
 from itertools import chain
@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpaudit.adapters.adversary import DISTINGUISHER, attacked
+from dpaudit.adapters.adversary import attacked
 from dpaudit.adapters.loading import load_mechanism
 from dpaudit.adapters.mechanism import Mechanism
 from dpaudit.adapters.timing import check_timeable, sample_timed
@@ -63,17 +63,15 @@ class Sampler:
         *,
         fail_on_error: bool = False,
         adversary: Adversary | str | None = None,
-        distinguisher: Callable[[Any], Any] | str | None = None,
         timing: bool = False,
     ) -> None:
-        """adversary, distinguisher: stands before the mechanism, its answers are the outcomes.
+        """adversary: its answers to outputs are the outcomes, in place of the outputs.
         timing: how long every call takes is part of its outcome."""
-        seen = attacked(load_mechanism(target), adversary)
-        self.mechanism: Mechanism = attacked(seen, distinguisher, DISTINGUISHER)
-        # Noted call by call: libraries that attacks import in between set variables, too.
-        self.changes_environment = False
+        self.mechanism: Mechanism = attacked(load_mechanism(target), adversary)
         if timing:
             check_timeable(self.mechanism)
+        # Noted call by call: libraries that attacks import in between set variables, too.
+        self.changes_environment = False
         self._target, self._timing = target, timing
         self.carried = carried_generators(*self.mechanism.parts)
         self._pairs = pairs

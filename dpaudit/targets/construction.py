@@ -19,17 +19,23 @@ Init = Sequence[Any] | Mapping[str, Any] | None
 def functions(target: ImportedTarget | CallableTarget) -> tuple[Function, Function | None]:
     """Return what draws and what is applied to every output. Raises TargetError."""
     if isinstance(target, ImportedTarget):
-        return build(target), imported_function(target.post_process)
+        return build(target), post_processing(target.post_process)
     post_process = target.post_process
     if post_process is not None:
         check_post_process(post_process, getattr(post_process, "__qualname__", repr(post_process)))
     return _checked(target.function), post_process
 
 
-def imported_function(path: str | None, role: str = "post_process") -> Function | None:
-    """Return the function that a path names, to be applied to outputs. Raises TargetError."""
-    if path is None:
-        return None
+def post_processing(path: str | None) -> Function | None:
+    """Return the function that is applied to every output, if there is one. Raises TargetError."""
+    return None if path is None else imported_function(path, "post_process")
+
+
+def imported_function(path: str, role: str) -> Function:
+    """Return the function that a path names, to be applied to outputs. Raises TargetError.
+
+    role: its key.
+    """
     function: Function = resolve(path)
     check_post_process(function, path, role)
     return function

@@ -100,7 +100,9 @@ SPECS = {
     "outputs of all kinds": spec_of(mixed, PureDP(3.0), samples=3_000),
     "vectors": spec_of(vector, PureDP(4.0)),
     "low bits": spec_of(batch, floating_point=True),
-    "a distinguisher": spec_of(vector, PureDP(4.0), distinguisher=np.sum),
+    "a score of outputs": spec_of(
+        vector, PureDP(4.0), target=CallableTarget(function=vector, post_process=np.sum)
+    ),
     "generators everywhere": spec_of(Counting(), PureDP(1.5), samples=3_000),
     "several pairs": spec_of(
         batch, pairs=tuple(NeighbouringPair(0, x, None, f"0, {x}") for x in (1, 0.5))

@@ -1,4 +1,4 @@
-"""Attacks and distinguishers that users bring along."""
+"""Attacks and scores that users bring along."""
 
 from __future__ import annotations
 
@@ -21,6 +21,7 @@ from dpaudit.cli.main import cli
 from dpaudit.draws import SelectionDraws
 from dpaudit.errors import UsageError
 from dpaudit.outcomes import Outcomes
+from dpaudit.reports.text import render
 
 Rng = np.random.Generator
 Scores = NDArray[np.float64]
@@ -249,19 +250,19 @@ def distance(output: list[float]) -> float:
     return math.hypot(*output)
 
 
-def test_a_distinguisher_is_all_that_is_looked_at() -> None:
-    result = audited(distinguisher=distance)
+def test_a_score_by_post_processing_is_all_that_is_looked_at() -> None:
+    result = audited(post_process=distance)
     assert result.epsilon_lower > 0.8
-    assert result.target == "circles, scored by distance"
+    assert result.target == "circles, then distance"
     assert {one.words.partition(" ")[0] for one in result.certificates[0].fixed.events} == {
         "output"
     }
-    blind = audited(distinguisher=lambda output: 0)
+    blind = audited(post_process=lambda output: 0)
     assert blind.epsilon_lower == 0
 
 
-def test_a_distinguisher_may_answer_in_words() -> None:
-    result = audited(distinguisher=lambda output: "near" if distance(output) < 30.5 else "far")
+def test_a_score_may_be_a_text() -> None:
+    result = audited(post_process=lambda output: "near" if distance(output) < 30.5 else "far")
     assert result.epsilon_lower > 0.5
     assert {one.words for one in result.certificates[0].fixed.events} <= {
         "output is 'near'",
@@ -269,48 +270,24 @@ def test_a_distinguisher_may_answer_in_words() -> None:
     }
 
 
-@pytest.mark.parametrize(
-    ("distinguisher", "message"),
-    [
-        (lambda output: 1 / 0, "raised ZeroDivisionError: division by zero"),
-        (lambda output: [1.0], r"answered \[1\.0\]; it must answer a number \(larger means more"),
-        (lambda: 0, "must take one output"),
-    ],
-)
-def test_a_distinguisher_that_fails(distinguisher: Any, message: str) -> None:
-    try:
-        said = audited(distinguisher=distinguisher).error or ""
-    except UsageError as error:
-        said = str(error)
-    assert re.search(message, said)
+def test_a_score_that_raises_is_an_outcome_and_is_named() -> None:
+    def far(output: list[float]) -> float:
+        return distance(output) if distance(output) > 30 else 1 / 0
+
+    result = audited(post_process=far)
+    assert result.epsilon_lower > 0.5
+    assert "post_process" in render(result)
 
 
-def test_a_distinguisher_must_answer_to_the_output_alone() -> None:
+def test_a_score_that_keeps_something_between_calls_is_warned_of() -> None:
     asked: list[float] = []
 
     def running_mean(output: float) -> float:
         asked.append(output)
         return sum(asked) / len(asked)
 
-    result = audited(number, distinguisher=running_mean)
-    assert result.verdict is Verdict.ERROR
-    assert "its answer must depend on the output alone" in str(result.error)
-
-
-@pytest.mark.parametrize(
-    ("claim", "given", "other"),
-    [
-        (dpaudit.ProbabilisticDP(1.0, 0.1), {}, "a probabilistic claim"),
-        (dpaudit.ComputationalDP(1.0, 0.1, lambda output: 1), {}, "an adversary"),
-        (dpaudit.PureDP(1.0), {"exact": True}, "exact"),
-        (dpaudit.PureDP(1.0), {"range": [0, 1]}, "range"),
-    ],
-)
-def test_scores_are_not_outputs(
-    claim: dpaudit.PrivacyClaim, given: dict[str, Any], other: str
-) -> None:
-    with pytest.raises(UsageError, match=f"distinguisher and {other}: "):
-        dpaudit.audit(circles, 0, 1, claim, distinguisher=distance, **given)
+    result = audited(number, post_process=running_mean)
+    assert result.verdict is Verdict.ERROR or result.warnings
 
 
 def test_attacks_look_at_draws_and_exact_makes_none() -> None:
@@ -338,7 +315,7 @@ audits:
   - {name: with-attack, mechanism: "mine.py:circles", d1: 0, d2: 1, claim: {epsilon: 0.5},
      samples: 20_000, attacks: ["mine.py:fit"], expect: violation}
   - {name: scored, mechanism: "mine.py:circles", d1: 0, d2: 1, claim: {epsilon: 0.5},
-     samples: 20_000, distinguisher: "mine.py:distance", expect: violation}
+     samples: 20_000, post_process: "mine.py:distance", expect: violation}
 """
 
 
@@ -350,7 +327,7 @@ def _run(*words: str) -> Result:
     ("flags", "code", "words"),
     [
         (["--attack", "mine.py:fit", "-v"], 1, "mine.py:fit 0."),
-        (["--distinguisher", "mine.py:distance"], 1, "mine.py:circles, scored by mine.py:distance"),
+        (["--post-process", "mine.py:distance"], 1, "mine.py:circles, then mine.py:distance"),
         (["--attack", "mine.py:wrong"], 3, "the attack mine.py:wrong returned None from fit"),
         (["--attack", "mine.py:fitt"], 2, "attack 'mine.py:fitt'"),
     ],

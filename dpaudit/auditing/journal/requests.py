@@ -135,7 +135,7 @@ def _function(function: Callable[..., Any]) -> str:
 def _words(spec: AuditSpec, name: str) -> str:
     value = getattr(spec, name)
     if name == "target":
-        return spec.describe_target()
+        return spec.target.describe()
     if name == "pairs":
         return ", ".join(pair.label for pair in value)
     if name == "claim":
@@ -148,7 +148,7 @@ def _words(spec: AuditSpec, name: str) -> str:
 
 def _files(spec: AuditSpec) -> Iterator[tuple[str, Path]]:
     """Yield the files that what is named in a request is found in, as they are named."""
-    own = [*spec.attacks, spec.distinguisher, spec.claim.adversary]
+    own = [*spec.attacks, spec.claim.adversary]
     for name in dict.fromkeys([*_named(spec.target), *own]):
         file = _file(name) if isinstance(name, str) else None
         if file is not None and file.is_file():

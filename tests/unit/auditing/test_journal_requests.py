@@ -158,7 +158,7 @@ def test_code_is_looked_for_wherever_something_is_named(
         CommandTarget(words=("./program", "--fast")),
     )
     target = RepeatedTarget(target=ComposedTarget(parts=parts), times=2)
-    spec = spec_of(target, attacks=("mechanisms.laplace:laplace",), distinguisher="post.py:f")
+    spec = spec_of(target, attacks=("mechanisms.laplace:laplace",))
     asked = request(spec)
     code = {name.removeprefix("the code of ") for name in asked if name.startswith("the code")}
     assert code == {"mine.py", "post.py", "other.py", "./program", "mechanisms.laplace"}

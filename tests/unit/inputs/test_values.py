@@ -123,7 +123,7 @@ def test_a_report_names_what_was_imported(file: str) -> None:
     assert spec.target == ImportedTarget(
         path=f"{file}:show", params={"value": Reference(f"{file}:make", called=True)}
     )
-    assert spec.describe_target() == f"{file}:show, value=import:{file}:make()"
+    assert spec.target.describe() == f"{file}:show, value=import:{file}:make()"
 
 
 def test_configurations_take_all_of_it(file: str, tmp_path: Path) -> None:
