@@ -61,6 +61,7 @@ IGNORED_TEXTS = {
 RENAMED: dict[str, tuple[str, str]] = {}
 # Words that were changed since, in texts and values: as kept, as they are now, and the reason.
 REWORDED: dict[str, tuple[str, str]] = {
+    ", scored by ": (", then ", "distinguisher is post_process now"),
     "μ at least  0.0706,": ("μ at least  0,", "a δ of 0 shows nothing of μ; 0.0706 was wrong"),
     "the numbers of draws of d1 and of d2 were fixed, not tossed for": (
         "the sample sizes were fixed, not random",
