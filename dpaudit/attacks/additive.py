@@ -16,6 +16,7 @@ from scipy.special import ndtri
 
 from dpaudit.attacks.one_dimensional import larger_for_d1
 from dpaudit.draws import SelectionDraws
+from dpaudit.levels import tuning
 from dpaudit.levels.candidate import Candidate, by_score
 from dpaudit.levels.cells import Cells, make_cells
 from dpaudit.levels.isotonic import pooled_counts
@@ -25,15 +26,8 @@ from dpaudit.levels.scores import Scored, aligned, most, shares
 from dpaudit.outcomes import ABSENT, KIND, Outcomes
 
 _CELLS = 32
-# Log-ratios of cells move towards zero as if each had this many more draws of either input.
-_PRIOR = 4.0
 # So many columns are fitted in every way; of more, those that a quick look finds to tell most.
 _CLOSELY = 128
-# Nats that a fit must predict the input better by than a simpler one.
-_LEAST_GAIN = 1.0
-# Of the columns that weigh something, the share that may be noise.
-_NOISE = 0.1
-_LARGEST_SCALE = 1.5
 _NEWTON_STEPS = 4
 # Folds of the first half; the other has the rest.
 _HALF = FOLDS // 2
@@ -148,7 +142,7 @@ def _telling(gains: Sequence[float]) -> NDArray[np.bool_]:
     columns that tell a little are kept, and one of many that looks as if it did is not.
     """
     p = np.array([math.erfc(math.sqrt(gain / 2)) if gain > 0 else 1.0 for gain in gains])
-    allowed = _NOISE * np.arange(1, len(p) + 1) / max(1, len(p))
+    allowed = tuning.NOISE_COLUMNS * np.arange(1, len(p) + 1) / max(1, len(p))
     passes = np.flatnonzero(np.sort(p) <= allowed)
     return p <= (np.sort(p)[passes[-1]] if len(passes) else -1.0)
 
@@ -171,7 +165,7 @@ def cell_weights(cells: Cells, counts: IntArray, *, quickly: bool = False) -> _F
     for fit in _fits(train, cells.intervals, quickly=quickly):
         scaled = _scale(fit[:FOLDS], counts) * fit
         gained = _gain(scaled[:FOLDS], counts)
-        if gained > most_gained + _LEAST_GAIN:
+        if gained > most_gained + tuning.GAIN_OF_FIT:
             best, most_gained = scaled, gained
     return _Fit(best[FOLDS], best[:FOLDS], best[-2:], most_gained)
 
@@ -214,7 +208,7 @@ def _shrunk(counts: IntArray) -> FloatArray:
     few draws; unseen cells say nothing."""
     arms = counts.sum(axis=1, keepdims=True)
     expected = arms / np.maximum(1, arms.sum(axis=2, keepdims=True)) * 2
-    log_counts = np.log(counts + _PRIOR * expected + 0.5)
+    log_counts = np.log(counts + tuning.PRIOR_DRAWS * expected + 0.5)
     log_arms = np.log(arms + 1)
     ratio = (log_counts[..., 0] - log_counts[..., 1]) - (log_arms[..., 0] - log_arms[..., 1])
     return np.where(counts.sum(axis=2) > 0, ratio, 0.0)
@@ -231,7 +225,7 @@ def _scale(fit: FloatArray, counts: IntArray) -> float:
         if bend <= 0:
             return 0.0
         scale += float(slope / bend)
-    return min(max(scale, 0.0), _LARGEST_SCALE)
+    return min(max(scale, 0.0), tuning.LARGEST_SCALE)
 
 
 def _gain(fit: FloatArray, counts: IntArray) -> float:

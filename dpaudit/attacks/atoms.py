@@ -9,13 +9,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpaudit.draws import LevelArray, SelectionDraws
+from dpaudit.levels import tuning
 from dpaudit.levels.candidate import Candidate
 from dpaudit.levels.cells import either, shortened
 from dpaudit.levels.level_map import (
-    FEW_CELLS,
     FOLDS,
-    PENALTY,
-    PENALTY_ANY_ORDER,
     IntArray,
     LevelMap,
     cut_by_mass,
@@ -76,7 +74,7 @@ def atoms(selection: SelectionDraws) -> list[Candidate]:
     held_out = held_out_tally(level[:-1], np.append(found.counts, rest, axis=1), levels)
     final = np.append(level[-1], levels).astype(np.intp)
     freeze = partial(AtomLevels, found.keys, final, found.words)
-    penalty = PENALTY if len(found.keys) <= FEW_CELLS else PENALTY_ANY_ORDER
+    penalty = tuning.PENALTY if len(found.keys) <= tuning.FEW_CELLS else tuning.PENALTY_ANY_ORDER
     return [Candidate("single outputs", held_out, penalty, freeze)]
 
 

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpaudit.draws import SelectionDraws
+from dpaudit.levels import tuning
 from dpaudit.levels.candidate import Candidate
 from dpaudit.levels.cells import make_cells
 from dpaudit.levels.isotonic import pooled_counts
@@ -19,10 +20,6 @@ _GROUPS = 8
 _MOST_DRAWS, _LEAST_DRAWS = 50_000, 2_000
 # Draws times pairs of columns.
 _MOST_WORK = 20_000_000
-# Cells that hold less information than this are left out.
-_LEAST_INFORMATION = 3.0
-# Standard errors, beyond what the largest of many is by chance.
-_STRIKING = 2.0
 
 
 def has_interplay(selection: SelectionDraws, candidate: Candidate) -> bool:
@@ -34,7 +31,7 @@ def has_interplay(selection: SelectionDraws, candidate: Candidate) -> bool:
     share = _believed(candidate, selection)[:rows]
     surprise, variance = selection.is_d1[:rows] - share, share * (1 - share)
     groups = np.stack([_grouped(one.take(slice(rows))) for one in columns])
-    striking = _STRIKING + math.sqrt(2 * math.log(pairs))
+    striking = tuning.ERRORS_OF_PAIR + math.sqrt(2 * math.log(pairs))
     return any(
         _excess(first, groups[place + 1 :], surprise, variance) > striking
         for place, first in enumerate(groups[:-1])
@@ -52,8 +49,9 @@ def _excess(
     cells = math.prod(shape)
     sums = np.bincount(cell, np.tile(surprise, len(others)), cells).reshape(shape)
     noise = np.bincount(cell, np.tile(variance, len(others)), cells).reshape(shape)
-    counted = noise > _LEAST_INFORMATION
-    squares = np.where(counted, sums**2 / np.maximum(noise, _LEAST_INFORMATION), 0.0).sum(axis=1)
+    least = tuning.INFORMATION_OF_CELL
+    counted = noise > least
+    squares = np.where(counted, sums**2 / np.maximum(noise, least), 0.0).sum(axis=1)
     freedom = np.maximum(counted.sum(axis=1), 1)
     return float(np.max((squares - freedom) / np.sqrt(2 * freedom)))
 

@@ -11,14 +11,12 @@ from numpy.typing import NDArray
 
 from dpaudit.attacks.linear.features import on_scale
 from dpaudit.draws import LevelArray, SelectionDraws
+from dpaudit.levels import tuning
 from dpaudit.levels.candidate import Candidate
 from dpaudit.levels.cells import Cells, make_cells
 from dpaudit.levels.isotonic import pooled_counts
 from dpaudit.levels.level_map import (
-    FEW_CELLS,
     FOLDS,
-    PENALTY,
-    PENALTY_ANY_ORDER,
     FloatArray,
     IntArray,
     LevelMap,
@@ -158,8 +156,8 @@ def _candidate(cells: Cells, counts: IntArray, name: str, scores: FloatArray) ->
         # Without an order of numbers, a number not seen is as strange as a label not seen.
         level[:, : cells.intervals][:, masses[: cells.intervals] == 0] = levels
     held_out = held_out_tally(level[:-1], counts, levels)
-    is_simple = name.startswith(_BY_SIZE) or np.count_nonzero(masses) <= FEW_CELLS
-    penalty = PENALTY if is_simple else PENALTY_ANY_ORDER
+    is_simple = name.startswith(_BY_SIZE) or np.count_nonzero(masses) <= tuning.FEW_CELLS
+    penalty = tuning.PENALTY if is_simple else tuning.PENALTY_ANY_ORDER
     return Candidate(name, held_out, penalty, partial(_freeze, cells, np.append(level[-1], levels)))
 
 

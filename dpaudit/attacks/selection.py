@@ -23,13 +23,10 @@ from dpaudit.attacks.single_columns import single_columns
 from dpaudit.attacks.timing import elapsed
 from dpaudit.claims import PrivacyClaim, ProfilePoint
 from dpaudit.draws import SelectionDraws
+from dpaudit.levels import tuning
 from dpaudit.levels.candidate import Attack, Candidate
 from dpaudit.levels.distinguisher import AccusedAtoms, Distinguisher, Learned
 from dpaudit.levels.level_map import (
-    PENALTY,
-    PENALTY_FOLLOWING,
-    PENALTY_RAMPED,
-    PENALTY_WITHOUT_DELTA,
     FloatArray,
     IntArray,
     LevelMap,
@@ -64,17 +61,8 @@ _COARSE = 8
 # Beliefs are kept in results as short decimals, and bet on as they are kept.
 _DECIMALS = 5
 _MOST_ATOMS = 64
-# An order that may be any must promise so much more than a threshold or a sum to be preferred.
-_LESS_SIMPLE = 0.9
-_MASS_ERRORS = 3.0
-_ABOUT_AS_MUCH = 0.85
-# Trees: of fewer draws they find little, of more columns they take long.
-_ENOUGH_FOR_TREES, _MOST_FOR_TREES = 2_000, 256
-_ENOUGH_FOR_USERS = 1_000
-# What a rule that is never wrong would promise is as good as reached.
-_NEARLY_ALL = 0.98
-# So much log wealth in as many draws as were learned from refutes a claim at any usual level.
-_PLENTY = 15.0
+# Of more columns, trees take long.
+_MOST_FOR_TREES = 256
 _COLUMNS_KEPT = 64
 
 
@@ -93,14 +81,14 @@ class Aim:
             fit = candidate.smoothed
             table = RuleTable.smoothed(fit, int(candidate.held_out.sum()))
             if fit.follows:
-                return self._predicted(table, PENALTY_FOLLOWING)
+                return self._predicted(table, tuning.PENALTY_FOLLOWING)
             if self._is_pure:
-                return self._predicted(table, PENALTY_RAMPED)
+                return self._predicted(table, tuning.PENALTY_RAMPED)
         return self.predicted(RuleTable.of(candidate.held_out), candidate.penalty)
 
     def predicted(self, table: RuleTable, penalty: float) -> FloatArray:
         """Return what every rule is predicted to certify, to compare candidates by."""
-        return self._predicted(table, penalty + self._is_pure * PENALTY_WITHOUT_DELTA)
+        return self._predicted(table, penalty + self._is_pure * tuning.PENALTY_WITHOUT_DELTA)
 
     def _predicted(self, table: RuleTable, penalty: float) -> FloatArray:
         if self.for_delta:
@@ -132,7 +120,7 @@ def learn(
     users: attacks of unknown cost, left out while draws are few.  thorough: spare no attack that
     may find more, even if draws are few or enough is found for a refutation.
     """
-    if thorough or selection.size >= _ENOUGH_FOR_USERS:
+    if thorough or selection.size >= tuning.DRAWS_FOR_USERS_ATTACKS:
         attacks = (*attacks, *users)
     candidates = [one for attack in attacks for one in attack(selection)]
     more, skipped = _trees(selection, aim, candidates, thorough=thorough)
@@ -158,7 +146,7 @@ def most_telling(
     tables = [RuleTable.of(one.held_out) for attack in attacks for one in attack(selection)]
 
     def promise(point: ProfilePoint) -> float:
-        every = [predicted_delta(one, point.epsilon, coming, PENALTY) for one in tables]
+        every = [predicted_delta(one, point.epsilon, coming, tuning.PENALTY) for one in tables]
         delta = max(0.0, *map(np.max, every))
         own = claim.own_lower(point.epsilon, delta)
         return float(f"{delta / max(point.delta, 1e-12) if own is None else own[1]:.1e}")
@@ -200,7 +188,7 @@ def _accused(
     order = np.argsort(-(ratio - error), kind="stable")
     order = order[raw[order] & (counts[order, 0] > 0)]
     mass = np.cumsum(counts[order, 0]) / max(1, arms[0])
-    lower = mass - _MASS_ERRORS * np.sqrt(mass / max(1, arms[0]))
+    lower = mass - tuning.PENALTY_OF_MASS * np.sqrt(mass / max(1, arms[0]))
     needed = int(np.searchsorted(lower, point.delta, side="right")) + 1
     looks_violating = ratio[order] > point.epsilon
     keep = looks_violating | (np.arange(len(order)) < needed)
@@ -212,7 +200,7 @@ def _trees(
 ) -> tuple[list[Candidate], list[Tried]]:
     """Return what trees make of the draws, or why they are left out; nothing of either where they
     do not apply."""
-    if len(selection.outcomes.columns) < 2 or selection.size < _ENOUGH_FOR_TREES:
+    if len(selection.outcomes.columns) < 2 or selection.size < tuning.DRAWS_FOR_TREES:
         return [], []
     # Imported here, since most audits do without.
     from dpaudit.attacks import trees
@@ -235,10 +223,10 @@ def _why_no_trees(
     if columns > _MOST_FOR_TREES:
         return f"{columns:,} columns are too many, more than {_MOST_FOR_TREES}"
     best = max(candidates, key=lambda one: _promise(one, aim))
-    if _predicted(best, aim) >= _NEARLY_ALL * _most_possible(selection, aim):
+    if _predicted(best, aim) >= tuning.NEARLY_ALL * _most_possible(selection, aim):
         return f"{best.attack} promises nearly as much as so many draws can show"
     growth = float(np.max(predicted_growth(RuleTable.of(best.held_out), aim.point)))
-    if not thorough and growth > _PLENTY:
+    if not thorough and growth > tuning.PLENTY:
         return f"{best.attack} is enough for a refutation"
     scored = [one for one in candidates if one.scored is not None]
     base = max(scored or [best], key=lambda one: _promise(one, aim))
@@ -251,7 +239,7 @@ def _most_possible(selection: SelectionDraws, aim: Aim) -> float:
     """Return the bound promised by a rule that is never wrong."""
     arms = np.array([selection.is_d1.sum(), (~selection.is_d1).sum()])
     perfect = np.array([[0, arms[1]], [arms[0], 0], [0, 0]], dtype=np.int64)
-    return float(np.max(aim.predicted(RuleTable.of(perfect), PENALTY)))
+    return float(np.max(aim.predicted(RuleTable.of(perfect), tuning.PENALTY)))
 
 
 def _predicted(candidate: Candidate, aim: Aim) -> float:
@@ -275,7 +263,7 @@ def _best(candidates: list[Candidate], aim: Aim) -> Candidate:
     best = max(candidates, key=lambda one: _promise(one, aim))
     if aim.for_delta or not best.is_smooth or not best.smoothed.follows:
         return best
-    enough = _ABOUT_AS_MUCH * _promise(best, aim)[0]
+    enough = tuning.ABOUT_AS_MUCH * _promise(best, aim)[0]
     near = [one for one in candidates if one.is_smooth and _promise(one, aim)[0] >= enough]
     following = [one for one in near if one.smoothed.follows]
     return max(following, key=lambda one: one.smoothed.worth)
@@ -286,7 +274,7 @@ def _promise(candidate: Candidate, aim: Aim) -> tuple[float, float]:
     table = RuleTable.of(candidate.held_out)
     bound = float(np.max(aim.predicted(table, candidate.penalty)))
     growth = float(np.max(predicted_growth(table, ProfilePoint(0.0, aim.point.delta))))
-    worth = bound if candidate.penalty <= PENALTY else _LESS_SIMPLE * bound
+    worth = bound if candidate.penalty <= tuning.PENALTY else tuning.LESS_SIMPLE * bound
     worth *= max(0.0, 1 - candidate.luck / np.sqrt(table.draws))
     # Differences in the last places are noise, and let the simpler attack win.
     return (float(f"{max(worth, 0.0):.4g}"), growth)

@@ -18,6 +18,7 @@ from dpaudit.attacks.additive import Total
 from dpaudit.attacks.linear.features import Number, matrix, on_scale
 from dpaudit.attacks.linear.products import gram
 from dpaudit.draws import SelectionDraws
+from dpaudit.levels import tuning
 from dpaudit.levels.candidate import Candidate, by_score
 from dpaudit.levels.cells import Cells, make_cells
 from dpaudit.levels.level_map import FloatArray
@@ -26,13 +27,9 @@ from dpaudit.outcomes import Column, Outcomes
 
 NAME = "sum over what is new in each coordinate"
 
-# The sum of the coordinates themselves is preferred, unless this one promises 1 % more of 10,000.
-_LUCK = 3.0
 _CELLS = 32
 _LEAST_DRAWS = 300
 _MOST_COLUMNS = 128
-# Standard errors; a coefficient nearer to 0 is taken for 0.
-_LEAST = 4.0
 # What is left of a column that follows from others, as a share of its variance, is rounding.
 _ROUNDING = 1e-9
 
@@ -57,7 +54,7 @@ def innovations(selection: SelectionDraws) -> list[Candidate]:
     tables, spread, held_out, halves = total.settle()
     importance = shares([features[one.place].column for one in steps], spread)
     freeze = partial(Innovations, features, steps, tables, importance)
-    return [by_score(Scored(NAME, held_out, freeze, halves, _LUCK), selection)]
+    return [by_score(Scored(NAME, held_out, freeze, halves, tuning.LUCK_OF_WHAT_IS_NEW), selection)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,7 +109,7 @@ def _steps(numbers: FloatArray, is_d1: NDArray[np.bool_]) -> tuple[Step, ...]:
     found = []
     for row in np.flatnonzero(new > 0):
         error = np.sqrt(new[row] * precision[row - 1, :row] / count) if row else np.empty(0)
-        kept = np.flatnonzero(np.abs(inverse[row, :row]) > _LEAST * error)
+        kept = np.flatnonzero(np.abs(inverse[row, :row]) > tuning.ERRORS_OF_COEFFICIENT * error)
         found.append(Step(int(row), tuple((int(i), float(inverse[row, i])) for i in kept)))
     return tuple(found)
 

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from dpaudit.attacks.one_dimensional import orders_of
 from dpaudit.draws import SelectionDraws
+from dpaudit.levels import tuning
 from dpaudit.levels.candidate import Candidate
 from dpaudit.levels.cells import make_cells
 from dpaudit.outcomes import Column
@@ -24,8 +25,6 @@ ONE_COLUMN = "one column: "
 _DRAWS = 20_000
 _CLOSER = 2
 _CELLS = 32
-# Standard errors; what tells less by itself had better be added up.
-_LEAST = 1.0
 
 
 def single_columns(selection: SelectionDraws) -> list[Candidate]:
@@ -36,7 +35,11 @@ def single_columns(selection: SelectionDraws) -> list[Candidate]:
     is_d1 = selection.is_d1[:_DRAWS].astype(np.intp)
     telling = np.array([_telling(column.take(slice(_DRAWS)), is_d1) for column in columns])
     # Of equals the first is the plainest: what an output is comes before what is in it.
-    best = [i for i in np.argsort(-telling, kind="stable")[:_CLOSER] if telling[i] > _LEAST]
+    best = [
+        i
+        for i in np.argsort(-telling, kind="stable")[:_CLOSER]
+        if telling[i] > tuning.ERRORS_OF_COLUMN
+    ]
     found = [one for i in best for one in orders_of(columns[int(i)], selection)]
     return [replace(one, attack=f"{ONE_COLUMN}{one.attack}") for one in found]
 

@@ -17,6 +17,7 @@ import numpy as np
 
 from dpaudit.attacks.linear.features import Category, Feature, matrix, raw_features
 from dpaudit.draws import SelectionDraws
+from dpaudit.levels import tuning
 from dpaudit.levels.candidate import Candidate, by_score
 from dpaudit.levels.level_map import FloatArray, IntArray
 from dpaudit.levels.scores import Score, Scored, cross_fitted, most, shares
@@ -24,8 +25,6 @@ from dpaudit.outcomes import KIND, Outcomes
 
 NAME = "gradient-boosted trees"
 
-# What they start from is simpler, and preferred unless they promise 6 % more of 10,000 draws.
-_LUCK = 6.0
 _MOST_ROWS = 20_000
 _SHUFFLED_ROWS = 2_000
 _SETTINGS: dict[str, Any] = {
@@ -60,7 +59,7 @@ def trees(selection: SelectionDraws, scores: Sequence[Scored]) -> list[Candidate
         selection.size, _MOST_ROWS, fit, lambda one, rows: _odds(one, table[rows])
     )
     freeze = partial(_frozen, features, scores, model, table[-_SHUFFLED_ROWS:])
-    return [by_score(Scored(NAME, held_out, freeze, halves, _LUCK), selection)]
+    return [by_score(Scored(NAME, held_out, freeze, halves, tuning.LUCK_OF_TREES), selection)]
 
 
 @dataclass(frozen=True, slots=True, eq=False)

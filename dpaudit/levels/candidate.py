@@ -10,7 +10,8 @@ from typing import Protocol
 import numpy as np
 
 from dpaudit.draws import SelectionDraws
-from dpaudit.levels.level_map import PENALTY, FloatArray, IntArray, LevelMap
+from dpaudit.levels import tuning
+from dpaudit.levels.level_map import FloatArray, IntArray, LevelMap
 from dpaudit.levels.ramps import Smoothed, smoothed
 from dpaudit.levels.scores import Scored
 
@@ -58,7 +59,7 @@ def by_score(scored: Scored, selection: SelectionDraws) -> Candidate:
     return Candidate(
         scored.attack,
         table,
-        PENALTY,
+        tuning.PENALTY,
         scored.freeze_levels,
         scored.luck,
         scored,

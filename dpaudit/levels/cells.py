@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dpaudit.levels import tuning
 from dpaudit.levels.digitiser import Digitiser
 from dpaudit.outcomes import ABSENT, KIND, RAISED, Column, number_word
 from dpaudit.outcomes.units import number_writer
@@ -20,8 +21,6 @@ from dpaudit.outcomes.units import number_writer
 FloatArray = NDArray[np.float64]
 
 LARGEST = 256
-_DRAWS_PER_CELL = 24
-_TAIL = 0.02
 _WORDS = 6
 _LONGEST_WORD = 60
 
@@ -129,7 +128,7 @@ def _edges(ordered: FloatArray, limit: int) -> FloatArray:
     distinct, counts = ordered[starts], np.diff(np.append(starts, len(ordered)))
     if len(distinct) <= min(limit // 2, max(2, len(ordered) // 2)):
         return _around(distinct)
-    bins = int(np.clip(len(ordered) // _DRAWS_PER_CELL, 8, limit))
+    bins = int(np.clip(len(ordered) // tuning.DRAWS_PER_CELL, 8, limit))
     frequent = distinct[counts >= max(4, len(ordered) / bins)]
     places = np.floor(_quantiles(bins, len(ordered)) * len(ordered)).astype(np.int64)
     edges = _shortened(ordered, places)
@@ -145,11 +144,11 @@ def _around(values: FloatArray) -> FloatArray:
 
 def _quantiles(bins: int, draws: int) -> FloatArray:
     """Return inner quantiles: geometrically spaced in both tails, evenly between them."""
-    first, tail = 4 / draws, bins // 8
-    if first >= _TAIL / 2 or tail < 2:
+    first, tail, share = 4 / draws, bins // 8, tuning.SHARE_OF_TAILS
+    if first >= share / 2 or tail < 2:
         return np.linspace(0, 1, bins + 1)[1:-1]
-    low = np.geomspace(first, _TAIL, tail)
-    middle = np.linspace(_TAIL, 1 - _TAIL, bins - 2 * tail + 1)[1:-1]
+    low = np.geomspace(first, share, tail)
+    middle = np.linspace(share, 1 - share, bins - 2 * tail + 1)[1:-1]
     return np.concatenate([low, middle, 1 - low[::-1]])
 
 

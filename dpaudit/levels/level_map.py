@@ -20,21 +20,7 @@ _TAIL_LEVELS = 16
 # Draws that are levelled at a time; of many more, what lies between leaves the cache.
 PIECE = 16_384
 
-# Standard errors that a prediction from selection draws is lowered by. Picking by the raw point
-# estimate overfits, a larger penalty misses small events (docs/method.md §5).
-PENALTY = 3.5
-PENALTY_ANY_ORDER = 4.5
-# With δ = 0 by so many more: a larger event costs little then, and of all those that differ in
-# nothing but their draws the luckiest promises most.
-PENALTY_WITHOUT_DELTA = 1.0
-# By so many alone where counts were smoothed by ramps, which leaves little room for luck.
-PENALTY_RAMPED = 1.5
-# By less where the log-ratio goes along with a number or a score: two heights, known from all
-# draws, then foretell the rare outputs on which the bound depends.
-PENALTY_FOLLOWING = 0.5
 _LOOKED_AT = 2_000
-# So few cells have hardly more orders than a threshold has places.
-FEW_CELLS = 16
 
 
 class LevelMap(Protocol):

@@ -14,18 +14,14 @@ from itertools import product
 import numpy as np
 from numpy.typing import NDArray
 
+from dpaudit.levels import tuning
+
 FloatArray = NDArray[np.float64]
 
 # There are hardly ever more levels.
 LEVELS = 64
 # Ramps over any other number of levels are some of those over one of these; few draws have few.
 _MADE = (16, 32, LEVELS)
-# Nats by which a ramp must explain the draws better than without it: there are thousands to choose
-# from. More ramps than a few are hardly ever worth that.
-_LEAST_GAIN = 6.0
-_MOST = 6
-# A ramp must explain more by this, since its ends are chosen.
-_FOR_ENDS = 2.0
 # Where a ramp stands: rising from -½ to ½, which is fair to both inputs, from 0 to 1, from -1 to 0.
 _OFFSETS = np.array([-0.5, 0.0, -1.0])
 # Levels by which the ends of a ramp may be off, since they lie within intervals.
@@ -85,7 +81,7 @@ def _best(counts: NDArray[np.int64], position: FloatArray | None) -> _Fit:
 def _grown(counts: NDArray[np.int64], position: FloatArray | None) -> _Fit:
     draws = counts.sum(axis=1).astype(np.float64)
     fit = _Fit(_ramps(len(counts)), counts[:, 0].astype(np.float64), draws, position)
-    while len(fit.chosen) < _MOST and fit.grow():
+    while len(fit.chosen) < tuning.MOST_RAMPS and fit.grow():
         pass
     return fit
 
@@ -147,13 +143,14 @@ class _Fit:
     def grow(self) -> bool:
         """Add the term that explains most; return False, and add none, when it explains little."""
         # A score statistic is about twice the gain; what falls far short of it is not fitted.
-        found = [one for one in (self._best_ramp(), self._best_other()) if one[-1] > _LEAST_GAIN]
+        tried = (self._best_ramp(), self._best_other())
+        found = [one for one in tried if one[-1] > tuning.GAIN_OF_RAMP]
         if not found:
             return False
         tries = [(*self._with(term), ramp, offset, term) for ramp, offset, term, _ in found]
-        best = max(tries, key=lambda one: one[0] - _FOR_ENDS * (one[2] is not None))
+        best = max(tries, key=lambda one: one[0] - tuning.GAIN_OF_ENDS * (one[2] is not None))
         gain, heights, ramp, offset, term = best
-        if gain < _LEAST_GAIN:
+        if gain < tuning.GAIN_OF_RAMP:
             return False
         self.chosen.append((ramp, offset))
         self._terms, self._heights = np.column_stack([self._terms, term]), heights
@@ -169,7 +166,7 @@ class _Fit:
     @property
     def worth(self) -> float:
         """The log-likelihood, less what the terms cost."""
-        cost = sum(1.0 + _FOR_ENDS * (ramp is not None) for ramp, _ in self.chosen)
+        cost = sum(1.0 + tuning.GAIN_OF_ENDS * (ramp is not None) for ramp, _ in self.chosen)
         return self._likelihood(self._fitted) - cost
 
     def averaged(self) -> FloatArray:

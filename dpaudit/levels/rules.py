@@ -13,12 +13,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpaudit.claims import ProfilePoint
+from dpaudit.levels import tuning
 from dpaudit.levels.isotonic import pooled_counts
 from dpaudit.levels.level_map import FloatArray, IntArray
 from dpaudit.levels.ramps import Smoothed
-
-# One-sided 99 %: about what the bound on the draws to come will lose.
-CERTIFICATION_PENALTY = 2.4
 
 _NEARLY_1 = 1 - 1e-12
 
@@ -76,7 +74,7 @@ def predicted_epsilon(table: RuleTable, delta: float, coming: int, penalty: floa
     """
     ratio = table.draws / max(1, coming)
     excused = table.h * delta * table.draws
-    noise = math.sqrt(penalty**2 + CERTIFICATION_PENALTY**2 * ratio)
+    noise = math.sqrt(penalty**2 + tuning.PENALTY_TO_COME**2 * ratio)
     correct = table.correct - excused - noise * np.sqrt(excused)
     return np.where(table.valid, _logit(_wilson_lower(correct, table.wrong, noise)), -np.inf)
 
@@ -103,7 +101,7 @@ def predicted_delta(table: RuleTable, epsilon: float, coming: int, penalty: floa
     The noise of selection and certification is taken off as in `predicted_epsilon`.
     """
     odds = math.exp(min(epsilon, 300.0))
-    noise = math.sqrt(penalty**2 + CERTIFICATION_PENALTY**2 * table.draws / max(1, coming))
+    noise = math.sqrt(penalty**2 + tuning.PENALTY_TO_COME**2 * table.draws / max(1, coming))
     # A few wrong guesses may have been many fewer than expected: their Poisson upper bound.
     missed = noise**2 / 2 + noise * np.sqrt(table.wrong + noise**2 / 4)
     error = np.sqrt(noise**2 * table.correct + (odds * missed) ** 2)

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpaudit.draws import LevelArray
+from dpaudit.levels import tuning
 from dpaudit.levels.digitiser import Digitiser
 from dpaudit.levels.level_map import FloatArray, IntArray, LevelMap, tail_refined
 from dpaudit.levels.ramps import LEVELS
@@ -19,8 +20,6 @@ COLUMNS_NAMED = 4
 _LEAST_SHARE = 0.25
 # Columns that move a score by less than this, all together, are not worth naming.
 _LEAST_TOGETHER = 0.1
-# A sum of columns must promise more than one column that is read off, of 10,000 draws 2 % more.
-LUCK = 2.0
 _PARTS = 3
 _ENOUGH_FOR_RANKS = 2_000
 # Scores may be infinite.
@@ -61,7 +60,7 @@ class Scored:
     held_out: FloatArray
     freeze: Callable[[], Score]
     halves: FloatArray | None
-    luck: float = LUCK
+    luck: float = field(default_factory=lambda: tuning.LUCK)
     edges: FloatArray = field(init=False)
 
     def __post_init__(self) -> None:

@@ -15,6 +15,7 @@ from dpaudit.attacks.linear.features import Feature, matrix, scaled_features, wi
 from dpaudit.attacks.linear.products import gram, solved, summed, times
 from dpaudit.attacks.linear.weighted import MOST_FEATURES, Linear, filled
 from dpaudit.draws import SelectionDraws
+from dpaudit.levels import tuning
 from dpaudit.levels.candidate import Candidate, by_score
 from dpaudit.levels.level_map import FOLDS, FloatArray, folds
 from dpaudit.levels.scores import Scored
@@ -23,11 +24,8 @@ NAME = "logistic regression"
 
 _LEAST_DRAWS = 300
 _MOST_WITH_SIDES = 128
-# Nats that features must help to tell the inputs apart by.
-_LEAST_GAIN = 2.0
 # Draws times features that one fit looks at.
 _MOST_ENTRIES = 5_000_000
-_RIDGE = 1.0
 _NEWTON_STEPS = 20
 _HALVINGS = 8
 _CLOSE = 1e-6
@@ -46,7 +44,7 @@ def logistic(selection: SelectionDraws) -> list[Candidate]:
     sides = with_sides(features)
     if len(features) < len(sides) <= _MOST_WITH_SIDES:
         other, lower = _fitted(sides, selection)
-        found = other if lower < loss - _LEAST_GAIN else found
+        found = other if lower < loss - tuning.GAIN_OF_FEATURES else found
     return [by_score(found, selection)]
 
 
@@ -137,7 +135,7 @@ def _solved(information: FloatArray, slope: FloatArray) -> FloatArray:
 
 def _ridge(width: int) -> FloatArray:
     """Return the penalty by weight; none on the constant."""
-    penalty = np.full(width, _RIDGE)
+    penalty = np.full(width, tuning.RIDGE)
     penalty[0] = 0.0
     return penalty
 

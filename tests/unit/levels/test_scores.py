@@ -12,8 +12,8 @@ from dpaudit.attacks.selection import Aim, _best, _promise
 from dpaudit.claims import ProfilePoint
 from dpaudit.draws import SelectionDraws
 from dpaudit.levels.candidate import Candidate, by_score
-from dpaudit.levels.level_map import PENALTY
 from dpaudit.levels.scores import Scored
+from dpaudit.levels.tuning import PENALTY
 from dpaudit.outcomes import from_raw
 
 DRAWS = 40_000
