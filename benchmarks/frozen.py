@@ -114,7 +114,7 @@ _BEFOREHAND = (
 )
 _MANIFEST = "manifest.json"
 _OURS = ("runs", "material", "recorded", "journals", _MANIFEST)
-_LONGEST, _PATIENCE = 70, 300
+_LONGEST, _PATIENCE = 70, 900
 Record = dict[str, Any]
 
 

@@ -49,7 +49,7 @@ class Printer:
         if in_full and not self.quiet:
             self._block(_coloured(render(result, verbose=self._verbose), result))
             return
-        remarks = render_warnings if self._width is None else render_remarks
+        remarks = render_warnings if self.quiet else render_remarks
         for text in remarks(result):
             self._line(text)
 

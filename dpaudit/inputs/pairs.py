@@ -17,6 +17,7 @@ import numpy as np
 from dpaudit.errors import DatasetError, Name, did_you_mean
 from dpaudit.wording import counted
 
+EQUAL = "d1 and d2 are equal: no mechanism can tell them apart, so the audit can find nothing"
 NOT_STATED = "not stated"
 REPLACED = (
     "replacing one record means one removed and one added; a claim for add/remove needs --group 2 "
@@ -100,9 +101,7 @@ def check_pair(pair: NeighbouringPair, group: int = 1) -> tuple[str, ...]:
     Raises DatasetError when the declared adjacency is contradicted by the datasets.
     """
     if are_equal(pair.d1, pair.d2):
-        return (
-            "d1 and d2 are equal: no mechanism can tell them apart, so the audit can find nothing",
-        )
+        return (EQUAL,)
     if pair.adjacency is None:
         return ()
     reason = _contradiction_or_doubt(pair.d1, pair.d2, pair.adjacency, group)

@@ -9,7 +9,7 @@ from dpaudit.certificates.result import AuditResult, Exact, Verdict
 from dpaudit.reports import numbers
 from dpaudit.reports.bounds import bounds
 from dpaudit.reports.findings import is_expected
-from dpaudit.reports.layout import WIDTH, padded, wrap
+from dpaudit.reports.layout import padded, wrap
 from dpaudit.reports.numbers import unglued
 from dpaudit.reports.text import reason, render, warnings_of
 from dpaudit.wording import counted, shortened
@@ -37,9 +37,9 @@ def render_row(result: AuditResult, width: int) -> str:
 
 
 def render_remarks(result: AuditResult) -> list[str]:
-    """Return the warnings of an audit, each cut to a line below that of the audit."""
-    found = [shortened(f"warning: {text}", WIDTH - 2) for text in warnings_of(result)]
-    return [unglued(f"  {text}") for text in found]
+    """Return the warnings of an audit, as lines below that of the audit."""
+    every = [wrap(f"warning: {text}", "  ", "    ") for text in warnings_of(result)]
+    return [unglued(line) for lines in every for line in lines]
 
 
 def render_summary(results: Sequence[AuditResult]) -> str:
@@ -63,7 +63,9 @@ def render_all(results: Sequence[AuditResult]) -> str:
     if len(results) == 1:
         return f"{render(results[0])}\n"
     width = name_width(one.name for one in results)
-    parts = [render_row(one, width) for one in results]
+    parts = []
+    for one in results:
+        parts += [render_row(one, width), *(render_remarks(one) if is_expected(one) else [])]
     details = [f"\n{render(one)}" for one in results if not is_expected(one)]
     return "\n".join([*parts, *details, "", render_summary(results), ""])
 

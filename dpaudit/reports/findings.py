@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dpaudit.certificates.certificate import Certificate, EventCount, FixedTest
 from dpaudit.certificates.result import AnyCertificate, AuditResult
 from dpaudit.claims import ProfilePoint
-from dpaudit.inputs.pairs import describe_pair
+from dpaudit.inputs.pairs import EQUAL, describe_pair
 from dpaudit.reports import numbers
 from dpaudit.reports.layout import row
 from dpaudit.reports.numbers import GLUE
@@ -127,6 +127,8 @@ def tried(certificate: Certificate) -> str:
 def detectable(certificate: Certificate) -> str:
     """Return the smallest leak that this run would have caught, or why there is none."""
     fixed = certificate.fixed
+    if EQUAL in certificate.warnings:
+        return "No leak would have been caught: d1 and d2 are equal."
     if not fixed.events:
         return "No leak would have been caught: no event looked worth testing."
     if math.isinf(fixed.detectable_epsilon):

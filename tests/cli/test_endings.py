@@ -72,6 +72,7 @@ def has_children(x, rng):
             file.write("!")
     return x + rng.laplace()
 """
+LIMIT = 1_500_000_000
 INPUTS = ("--d1", "0", "--d2", "1", "--epsilon", "1", "--samples", "2000", "--quiet")
 
 
@@ -364,6 +365,30 @@ def test_pipes_that_do_not_end(feed: str) -> None:
     ended = _fed(feed)
     assert (ended.returncode, ended.stdout) == (2, "")
     assert "this pipe holds more than 268,435,456 bytes; write them to a file" in ended.stderr
+
+
+@pytest.mark.parametrize("words", [("run", "large.yaml"), ("report", "large.json")])
+def test_a_file_that_memory_does_not_hold(folder: Path, words: tuple[str, ...]) -> None:
+    with (folder / words[1]).open("wb") as file:
+        file.truncate(2 * LIMIT)  # zeros that take no room on the disk
+    limits = (LIMIT, LIMIT)
+    ended = dpaudit(*words, preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_AS, limits))
+    assert ended.returncode in (2, 3)
+    assert ended.stdout == ""
+    assert "out of memory" in ended.stderr
+    assert len(ended.stderr.splitlines()) == 1
+
+
+def test_memory_that_runs_out_within_an_audit_is_no_verdict(folder: Path) -> None:
+    setup = (
+        "import dpaudit.auditing.engine as engine\n"
+        "def full(*given, **more): raise MemoryError\n"
+        "engine.run_audit = full\n"
+    )
+    ended = audit("laplace", setup=setup)
+    assert ended.returncode == 3
+    assert "out of memory; give dpaudit more" in ended.stdout + ended.stderr
+    assert "Traceback" not in ended.stderr
 
 
 def test_an_argument_that_is_no_text() -> None:

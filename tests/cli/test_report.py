@@ -45,12 +45,17 @@ def test_it_shows_what_the_run_showed(dpaudit: Any, rechecked: Any, file: Path) 
     for one in (VIOLATION, ERROR):
         assert render(one) in result.stdout
     assert render_row(PASS, 13) in result.stdout
+    assert render(PASS, verbose=1) in dpaudit("report", file, "-v").stdout
     assert "Rechecked: wealth, bounds and p-values follow" in result.stdout
     assert "A record cannot show" in result.stdout
 
 
 def test_quiet_and_verbose(dpaudit: Any, rechecked: Any, file: Path) -> None:
-    assert "event E" not in dpaudit("report", file, "-q").stdout
+    quiet = dpaudit("report", file, "-q").stdout
+    assert "event E" not in quiet
+    assert [line.split("  ")[0] for line in quiet.splitlines()[:3]] == [
+        one.verdict.value for one in (VIOLATION, PASS, ERROR)
+    ]
     assert "found by" in dpaudit("report", file, "-v").stdout
     assert "give one of them" in dpaudit("report", file, "-q", "-v").stderr
 

@@ -28,6 +28,6 @@ def test_shared_seeds_are_said_in_the_summary(
         "  d2: 1, claim: {epsilon: 2}, samples: 1000}\n"
         f"audits: [{audits}]\n"
     )
-    result = dpaudit("run", tmp_path / "a.yaml", "-v")
+    result = dpaudit("run", tmp_path / "a.yaml")
     assert result.exit_code == 0
     assert (SHARED in result.stdout) is is_said

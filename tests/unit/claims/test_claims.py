@@ -93,6 +93,18 @@ def test_a_claim_is_a_frozen_value() -> None:
 
 def test_every_definition_is_registered_under_its_key() -> None:
     assert {key: one.key for key, one in DEFINITIONS.items()} == {key: key for key in DEFINITIONS}
+    assert set(DEFINITIONS) == {
+        "pure",
+        "approximate",
+        "probabilistic",
+        "computational",
+        "total-variation",
+        "f-dp",
+        "gaussian",
+        "renyi",
+        "zcdp",
+        "approximate-zcdp",
+    }
     for definition in DEFINITIONS.values():
         assert definition.title
         assert set(definition.formula) & set("≤≥")

@@ -123,6 +123,12 @@ def test_durations(load: Any, text: str, seconds: float) -> None:
     assert load(audit_with(f"time: {text}"))[0].time == seconds
 
 
+@pytest.mark.parametrize("text", ["100000", "100_000", "1e5", "1.0e+5"])
+def test_numbers_of_draws(load: Any, text: str) -> None:
+    samples = load(audit_with(f"samples: {text}"))[0].samples
+    assert (samples, type(samples)) == (100_000, int)
+
+
 def test_random_seed_is_drawn(load: Any) -> None:
     seeds = {load(audit_with("seed: random"))[0].seed for _ in range(3)}
     assert len(seeds) == 3

@@ -13,7 +13,8 @@ from dpaudit import ApproximateDP, PureDP, TotalVariation, Verdict, ZeroConcentr
 from dpaudit.certificates.result import AuditResult
 from dpaudit.claims.approximate_zcdp import ApproximateZCDP
 from dpaudit.errors import UsageError
-from dpaudit.reports.batch import render_remarks
+from dpaudit.inputs.pairs import EQUAL
+from dpaudit.reports.batch import render_all, render_remarks
 from dpaudit.reports.bounds import bounds
 from dpaudit.reports.json import from_json
 from dpaudit.reports.registry import FORMATS, parse_report
@@ -182,7 +183,17 @@ def test_a_report_without_a_format_gets_a_remedy(text: str, message: str) -> Non
     assert message in str(caught.value)
 
 
-def test_warnings_of_a_batch_are_cut_to_a_line_below_their_audit() -> None:
-    (line,) = render_remarks(replace(PASS, warnings=("too long " * 20,)))
-    assert line.startswith("  warning: too long ")
-    assert len(line) == 80
+def test_warnings_of_a_batch_are_lines_below_their_audit_and_whole() -> None:
+    warned = replace(PASS, warnings=("not too long " * 20 + "to be read to the end",))
+    lines = render_remarks(warned)
+    assert lines[0].startswith("  warning: not too long ")
+    assert lines[-1].endswith("to be read to the end")
+    assert max(map(len, lines)) <= 80
+    assert all(line in render_all([warned, PASS]).splitlines() for line in lines)
+
+
+def test_equal_inputs_promise_nothing() -> None:
+    same = replace(PASS.certificates[0], warnings=(EQUAL,))
+    text = render(with_certificates(PASS, same))
+    assert "No leak would have been caught: d1 and d2 are equal." in text
+    assert "about 9 times in 10" not in text

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import numpy as np
@@ -15,7 +15,7 @@ from dpaudit.claims import ProfilePoint
 from dpaudit.draws import pool
 from dpaudit.errors import MechanismError
 from dpaudit.inputs.pairs import NeighbouringPair
-from dpaudit.sampling.chunks import Learning, Measure, ToCount, ToLearn, ToProbe
+from dpaudit.sampling.chunks import Chunk, Learning, Measure, ToCount, ToLearn, ToProbe
 from dpaudit.sampling.sampler import Sampler
 from dpaudit.targets.target import CallableTarget
 
@@ -92,6 +92,34 @@ def test_a_measured_chunk_is_tallied_with_coins_of_its_own(function: Callable[..
     d1, d2 = drawn.tally.arms
     assert abs(d1 - d2) < 500
     assert drawn.tally.counts.shape == (rule.levels, 2)
+
+
+def test_coins_decide_which_input_is_called_first() -> None:
+    called: list[float] = []
+
+    def noting(x: float, size: int, rng: np.random.Generator) -> Any:
+        called.append(x)
+        return batch(x, size, rng)
+
+    def orders(chunks: Iterable[Chunk[Any]]) -> list[tuple[float, ...]]:
+        found = []
+        for chunk in chunks:
+            called.clear()
+            one.draw(chunk)
+            found.append(tuple(called))
+        return found
+
+    one = sampler(noting)
+    learning = orders(ToLearn((0, 0, number), 2_000) for number in range(40))
+    assert set(learning) == {(0.0, 1.0), (1.0, 0.0)}
+    # Of few draws, each input has several calls, and they are mixed.
+    mixed = orders(ToLearn((0, 0, number), 200) for number in range(40))
+    assert {len(one) for one in mixed} == {8}
+    assert len(set(mixed)) > 20
+    selection = one.draw(ToLearn((0, 0, 0), 4_000)).fresh.release()
+    measure = Measure(learn(selection, Aim(ProfilePoint(0.5, 0.0), 10_000)).distinguisher)
+    counting = orders(ToCount((0, 1, number), 2_000, measure) for number in range(40))
+    assert set(counting) == {(0.0, 1.0), (1.0, 0.0)}
 
 
 def _mutates(rows: Any) -> int:
