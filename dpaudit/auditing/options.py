@@ -362,7 +362,9 @@ _TABLE = (
         "Record all draws in this folder, in one file for each audit, so that an interrupted run "
         "can continue.", metavar="DIR", more="journal.md"),
     _run("resume", SWITCH, "Continue from the journals in --journal.", more="journal.md"),
-    _run("quiet", SWITCH, "Print one line for each audit, its warnings and the summary, and no progress.", short="-q"),
+    _run("quiet", SWITCH,
+        "Print one line for each audit, its warnings and the summary, and no progress.",
+        short="-q"),
     _run("verbose", COUNT, "Print every pair of inputs, and how the result was reached.",
         short="-v"),
     _run("debug", SWITCH, "Show the traceback of every error."),
