@@ -19,7 +19,7 @@ _SHORT, _NOISE = 701, 0.6180339887498949
 
 @satisfies("none")
 def fixed_seed(dataset: float, size: int) -> NDArray[np.float64]:
-    """Seeded anew in every call, which then gives the same noise."""
+    """Dependent draws: seeds its generator anew in every call, so the noise repeats."""
     return dataset + np.random.default_rng(2_024).laplace(size=size)
 
 
@@ -39,7 +39,7 @@ class _OwnGenerator:
 
 @satisfies("none")
 def restarted(dataset: float, size: int) -> list[float]:
-    """Every task unpickles the generator in the state that it was sent in."""
+    """Dependent draws: every task starts from the same state of the generator."""
     source = _OwnGenerator()
     return [dataset + _laplace(source.uniform()) for _ in range(size)]
 
@@ -79,13 +79,13 @@ _pool, _computed = _Pool(_SHORT), dict[float, float]()
 
 @satisfies("none")
 def depleted(dataset: float) -> float:
-    """Noise from a list that is used up, and used again."""
+    """Dependent draws: takes its noise from a list, and starts again at its end."""
     return dataset + _pool()
 
 
 @satisfies("none")
 def computed_once(dataset: float) -> float:
-    """Remembers what it computed for a dataset, as a cache by hand does."""
+    """Dependent draws: caches the result of each dataset."""
     if dataset not in _computed:
         _computed[dataset] = dataset + float(np.random.default_rng().laplace())
     return _computed[dataset]
@@ -96,7 +96,7 @@ _calls = [0]
 
 @satisfies("none")
 def counted(dataset: float) -> float:
-    """The noise is a function of the number of the call: evenly spread, in place of random."""
+    """Dependent draws: the noise is a function of the call number, evenly spread and not random."""
     _calls[0] += 1
     return dataset + _laplace(_calls[0] * _NOISE % 1)
 

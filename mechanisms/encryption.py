@@ -48,7 +48,7 @@ def _none_unless_equal(d1: str, d2: str) -> float:
 
 @satisfies("none", epsilon=_none_unless_equal)
 def fresh_key(dataset: str, *, size: int, rng: np.random.Generator) -> list[bytes]:
-    """Correct: AES-128-GCM of the padded message, under a key and a nonce of its own each time.
+    """Correct: AES-128-GCM of the padded message, with a fresh key and nonce each time.
 
     Not (ε, δ)-DP for any ε: nearly every output belongs to one message only, since there are 2¹²⁸
     keys for the 2²⁵⁶ outputs of a block. Computationally DP as far as anybody knows.
@@ -58,7 +58,7 @@ def fresh_key(dataset: str, *, size: int, rng: np.random.Generator) -> list[byte
 
 @satisfies("none", epsilon=_none_unless_equal)
 def unpadded(dataset: str, *, size: int, rng: np.random.Generator) -> list[bytes]:
-    """Broken: as `fresh_key` but without padding, so that the length tells Yes from No; ε = ∞."""
+    """Broken: as `fresh_key`, without padding: the length tells Yes from No; ε = ∞."""
     return _fresh(dataset.encode(), size, rng)
 
 
@@ -68,7 +68,7 @@ def _nothing(d1: str, d2: str, *_: float) -> float:
 
 @satisfies("pure", epsilon=_nothing, profile=_nothing)
 def one_time_pad(dataset: str, *, size: int, rng: np.random.Generator) -> list[bytes]:
-    """Correct: the padded message XOR a key of its length, fresh each time; ε = 0.
+    """Correct: the padded message XOR a fresh key of the same length; ε = 0.
 
     Every output is as likely for either message, whatever an adversary can compute (Shannon 1949).
     """
@@ -87,7 +87,7 @@ def _fixed_pmf(dataset: str) -> dict[bytes, float]:
 
 @satisfies("none", pmf=_fixed_pmf)
 def fixed_key(dataset: str, *, size: int) -> list[bytes]:
-    """Broken: AES-128-GCM under one key and one nonce, written in the program; ε = ∞.
+    """Broken: AES-128-GCM with one key and one nonce, fixed in the program; ε = ∞.
 
     Nobody needs the key: equal messages give equal outputs.
     """
@@ -136,7 +136,7 @@ def _toy_pmf(dataset: str, key_bits: int) -> dict[bytes, float]:
 def toy_cipher(
     dataset: str, key_bits: int = 8, *, size: int, rng: np.random.Generator
 ) -> list[bytes]:
-    """Broken: a fresh key each time, but of 16 bits at most; ε = ∞, and anybody can try them all.
+    """Broken: a fresh key each time, but of at most 16 bits, so all can be tried; ε = ∞.
 
     With 8 bits each message has 256 outputs at most, and these repeat soon enough to be learnt.
     """

@@ -113,7 +113,7 @@ def common_disease(
 def common_disease_printed(
     dataset: Sequence[int], diseases: int = 3, *, size: int, rng: np.random.Generator
 ) -> NDArray[np.int64]:
-    """Broken: e^{count/2}, as lecture notes have it that mean e^{ε·count/2}; at most 1-DP.
+    """Broken: e^{count/2}, a misprint in lecture notes for e^{ε·count/2}; at most 1-DP.
 
     A violation of what is claimed wherever that is less than the ε of the pair.
     """
@@ -159,7 +159,7 @@ def auction_without_two(
     size: int,
     rng: np.random.Generator,
 ) -> NDArray[np.float64]:
-    """Correct: e^{ε·revenue/Δ}, without the factor 2, and no violation; at most ε-DP.
+    """Correct: e^{ε·revenue/Δ}, without the factor 2, is still at most ε-DP here.
 
     A higher bid raises revenues or leaves them: each weight grows by a factor in [1, e^ε], and so
     does their sum, so that each probability changes by a factor in [e^-ε, e^ε].
@@ -176,7 +176,7 @@ def auction_sensitivity_one(
     size: int,
     rng: np.random.Generator,
 ) -> NDArray[np.float64]:
-    """Broken: e^{ε·revenue/2}, as if Δ were 1, with prices above 1; up to Δε/2-DP.
+    """Broken: e^{ε·revenue/2} assumes Δ = 1, but prices exceed 1; up to Δε/2-DP.
 
     Since revenues move in one direction, it takes a price above 2 to exceed ε.
     """

@@ -51,7 +51,7 @@ def noise_rounded_laplace(
     size: int,
     rng: np.random.Generator,
 ) -> NDArray[np.float64]:
-    """Broken: rounds the noise to some decimals, not the output.
+    """Broken: rounds the noise to a few decimals, but not the output.
 
     The decimals after those are the input's own.
     """
@@ -67,7 +67,7 @@ def grid_rounded_laplace(
     size: int,
     rng: np.random.Generator,
 ) -> NDArray[np.float64]:
-    """Correct: rounds the output to a multiple of 2^-bits, which is much less than the noise.
+    """Correct: rounds the output to a multiple of 2^-bits, much finer than the noise.
 
     Post-processing of Laplace noise; what is left of its floats are events of probability below
     10⁻¹⁰, far out in the tails.

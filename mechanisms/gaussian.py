@@ -99,7 +99,7 @@ def variance_for_deviation(
     size: int,
     rng: np.random.Generator,
 ) -> NDArray[np.float64]:
-    """Broken: hands the variance σ² to a generator that takes the standard deviation.
+    """Broken: passes the variance σ² where the generator takes the standard deviation.
 
     Where σ = sensitivity/μ < 1 the noise is too small: the true μ is μ²/sensitivity between inputs
     at that distance, at the default 4 instead of 2.

@@ -123,7 +123,7 @@ def _censored(votes: int, limit: float, at: float, epsilon: float) -> float:
 def noisy_histogram(
     dataset: Votes, epsilon: float = 1.0, *, size: int, rng: np.random.Generator
 ) -> list[Histogram]:
-    """Broken: noise on the foods that were named, and on no other: a new one shows for sure.
+    """Broken: adds noise only to foods that were named, so a new food is certain to show.
 
     The true ε is ∞ (δ = 1) when a vote brings a new food, ε when it does not.
     """
@@ -139,7 +139,7 @@ def thresholded(
     size: int,
     rng: np.random.Generator,
 ) -> list[Histogram]:
-    """Correct: only noisy counts above 1 + ln(1/2δ)/ε are released; (ε, δ)-DP for δ ≤ ½.
+    """Correct: releases only noisy counts above 1 + ln(1/2δ)/ε; (ε, δ)-DP for δ ≤ ½.
 
     Exactly (0, δ) when a vote brings a new food, exactly ε when it does not.
     """
@@ -160,7 +160,7 @@ def low_threshold(
     size: int,
     rng: np.random.Generator,
 ) -> list[Histogram]:
-    """Broken: the threshold ln(1/2δ)/ε forgets the vote itself, and looks at the noise alone.
+    """Broken: the threshold ln(1/2δ)/ε covers the noise but not the vote itself.
 
     The true δ is e^ε times the one claimed: at the default, 0.0272 instead of 0.01.
     """

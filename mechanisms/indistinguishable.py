@@ -30,7 +30,7 @@ def _given_pmf(dataset: str, laws: Laws) -> dict[int, float]:
 def given(
     dataset: str, laws: Laws = PAIR, *, size: int, rng: np.random.Generator
 ) -> NDArray[np.int64]:
-    """Correct: draws 0, 1, … from the law that the dataset names; ε is that of the laws given.
+    """Correct: draws 0, 1, … from the distribution that the dataset names, which sets ε.
 
     laws: name -> probabilities of 0, 1, …, which sum to 1. Of the laws by default `p` and `q` are
     exactly (ln 2, 0.1)-indistinguishable, and their total variation is 0.3.
@@ -76,7 +76,7 @@ def chain(
     size: int,
     rng: np.random.Generator,
 ) -> NDArray[np.int64]:
-    """Correct: says 1 with a probability that grows with the ones in the dataset; (ε, δ)-DP, tight.
+    """Correct: outputs 1 with a probability that grows with the ones; (ε, δ)-DP, tight.
 
     dataset: bits. Every further one moves the probability from r to e^ε r + δ, so that datasets at
     distance 1 are exactly (ε, δ)- and those at distance 2 exactly (2ε, δ(1 + e^ε))-

@@ -53,7 +53,7 @@ def _pmf(dataset: Sequence[Record], k: int) -> dict[tuple[Row, ...], float]:
 
 @satisfies("none", pmf=_pmf)
 def k_anonymous(dataset: Sequence[Record], k: int = 2, *, size: int) -> list[tuple[Row, ...]]:
-    """Broken: every ZIP code and age is masked until k rows share them, diagnoses are not.
+    """Broken: masks ZIP codes and ages until k rows share them, but not diagnoses.
 
     The release is deterministic, so it has no ε (∞) for any pair whose tables differ, whatever k
     is. Adjacency: replace one record.

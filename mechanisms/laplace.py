@@ -72,7 +72,7 @@ def laplace_scalar(
 def wrong_density(
     dataset: float, epsilon: float = 0.5, *, size: int, rng: np.random.Generator
 ) -> NDArray[np.float64]:
-    """Broken: noise of density (1/2ε)·e^{-|y|/ε}, so of scale ε where 1/ε is meant.
+    """Broken: noise of density (1/2ε)·e^{-|y|/ε}, that is of scale ε instead of 1/ε.
 
     The true ε is 1/ε: at the default, 2 instead of 0.5.
     """

@@ -103,7 +103,7 @@ def column_sums_linf(
     size: int,
     rng: np.random.Generator,
 ) -> NDArray[np.float64]:
-    """Broken: the sensitivity of one sum, Δ∞ = 1, is used for all k together.
+    """Broken: uses the sensitivity of a single sum, Δ∞ = 1, for all k sums.
 
     The true ε is ε times the L1 distance of the sums, up to kε.
     """
@@ -114,7 +114,7 @@ def column_sums_linf(
 def column_sums_half(
     dataset: Sequence[Sequence[float]], *, size: int, rng: np.random.Generator
 ) -> NDArray[np.float64]:
-    """Broken: noise of scale Δ₁/2, as lecture notes have it that mean Δ₁/ε.
+    """Broken: noise of scale Δ₁/2, a misprint in lecture notes for Δ₁/ε.
 
     The true ε is 2 where records differ in every column, whatever is claimed.
     """

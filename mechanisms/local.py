@@ -66,7 +66,7 @@ def _printed_epsilon(d1: Any, d2: Any, possible_outputs: Iterable[Any], epsilon:
 def kary_randomized_response_printed(
     dataset: Any, possible_outputs: Iterable[Any] = DRINKS, epsilon: float = 1.0
 ) -> Any:
-    """Broken: k-ary randomized response as a text prints it; it never lies, ε = ∞.
+    """Broken: k-ary randomized response with a misprint: it never lies; ε = ∞.
 
     `random.choice` takes no set, so that instead of a lie it raises TypeError, with probability
     k/(k - 1 + e^ε); any answer that does come is the true one.
@@ -146,7 +146,7 @@ def rappor_whole_epsilon(
     size: int,
     rng: np.random.Generator,
 ) -> NDArray[np.int64]:
-    """Broken: bits flipped with probability 1/(1 + e^ε), as if a value were one bit; 2ε-DP."""
+    """Broken: flips bits with probability 1/(1 + e^ε), as if a value were one bit; 2ε-DP."""
     return _flipped(_one_hot(dataset, domain_size), _of_whole(epsilon), size, rng)
 
 

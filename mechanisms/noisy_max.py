@@ -102,7 +102,7 @@ def noisy_max_half(
     size: int,
     rng: np.random.Generator,
 ) -> NDArray[np.int64]:
-    """Broken: noise of scale 1/ε, half of what replacing a diagnosis needs; up to 2ε-DP.
+    """Broken: noise of scale 1/ε, half of what replacing a diagnosis requires; up to 2ε-DP.
 
     Where a diagnosis is added or removed all counts move the same way, and it is at most ε-DP
     (Dwork & Roth 2014, Claim 3.9).
@@ -132,7 +132,7 @@ def _value_density(output: float, dataset: Sequence[float], epsilon: float) -> f
 def noisy_max_value(
     dataset: Sequence[float], epsilon: float = 1.0, *, size: int, rng: np.random.Generator
 ) -> FloatArray:
-    """Broken: returns the largest noisy answer itself, where only its index is ε-DP.
+    """Broken: returns the largest noisy answer itself; only its index is ε-DP.
 
     dataset: answers to queries that may all move by 1. The true ε of k answers that all do is
     kε/2: the maximum is small only if all of the k noises are.

@@ -49,7 +49,7 @@ def _epsilon(d1: Sequence[int], d2: Sequence[int], p: float) -> float:
 def poll(
     dataset: Sequence[int], p: float = 0.5, *, size: int, rng: np.random.Generator
 ) -> NDArray[np.int64]:
-    """Correct: everybody's answer, 0 or 1; ln(1 + 2p/(1 - p))-DP when one true answer changes.
+    """Correct: everyone's answer, 0 or 1; ln(1 + 2p/(1 - p))-DP when one true answer changes.
 
     Outputs have a column for each person. Adjacency: replace.
     """
@@ -69,7 +69,7 @@ def _repeated_epsilon(d1: int, d2: int, p: float, runs: int) -> float:
 def repeated_poll(
     dataset: int, p: float = 0.5, runs: int = 3, *, size: int, rng: np.random.Generator
 ) -> NDArray[np.int64]:
-    """Correct: `runs` answers of one person; runs · ln(1 + 2p/(1 - p))-DP, and no less.
+    """Correct: `runs` answers of one person; exactly runs · ln(1 + 2p/(1 - p))-DP.
 
     Broken when it is claimed to cost what one answer does. Adjacency: replace, the dataset is one
     answer.

@@ -34,26 +34,26 @@ def _calls() -> int:
 
 @satisfies("none")
 def broadcast(dataset: float, size: int, rng: np.random.Generator) -> FloatArray:
-    """One draw of Laplace noise for a whole batch."""
+    """Dependent draws: one draw of Laplace noise is shared by a whole batch."""
     return dataset + rng.laplace() + rng.normal(0, _OWN, size)
 
 
 @satisfies("none")
 def half_shared(dataset: float, size: int, rng: np.random.Generator) -> FloatArray:
-    """One draw of Laplace noise for every half of a batch."""
+    """Dependent draws: one draw of Laplace noise is shared by each half of a batch."""
     halves = np.array_split(rng.normal(0, _OWN, size), 2)
     return np.concatenate([dataset + rng.laplace() + half for half in halves])
 
 
 @satisfies("none")
 def alternating(dataset: float, size: int, rng: np.random.Generator) -> FloatArray:
-    """Ignores its input, and is shifted in every second call."""
+    """Dependent draws: ignores its input, and shifts every second call."""
     return rng.laplace(size=size) + 3.0 * (_calls() % 2)
 
 
 @satisfies("none")
 def drifting(dataset: float, size: int, rng: np.random.Generator) -> FloatArray:
-    """Noise whose middle wanders from call to call, as that of a smoothed estimate does."""
+    """Dependent draws: the centre of the noise drifts from call to call."""
     _kept["middle"] = 0.9 * _kept.get("middle", 0.0) + rng.laplace(scale=0.5)
     middle = float(_kept["middle"])
     return dataset + middle + rng.normal(0, _OWN, size)
@@ -61,7 +61,7 @@ def drifting(dataset: float, size: int, rng: np.random.Generator) -> FloatArray:
 
 @satisfies("none")
 def stale(dataset: float, rng: np.random.Generator) -> float:
-    """One call a draw; the noise is renewed every fifty calls."""
+    """Dependent draws: one call a draw; the noise is renewed every fifty calls."""
     if _calls() % _RENEWED == 1:
         _kept["noise"] = rng.laplace()
     return float(dataset + _kept["noise"] + rng.normal(0, _OWN))
@@ -69,7 +69,7 @@ def stale(dataset: float, rng: np.random.Generator) -> float:
 
 @satisfies("none")
 def remembered(dataset: float, rng: np.random.Generator) -> float:
-    """One call a draw; noise is drawn once for each dataset, and a little more every time."""
+    """Dependent draws: one call a draw; most of the noise is drawn once for each dataset."""
     if dataset not in _kept:
         _kept[dataset] = rng.laplace()
     return float(dataset + _kept[dataset] + rng.normal(0, _OWN))
@@ -77,7 +77,7 @@ def remembered(dataset: float, rng: np.random.Generator) -> float:
 
 @satisfies("none")
 def by_generator(dataset: float, rng: np.random.Generator) -> float:
-    """One call a draw; noise is drawn once for each generator that is handed over."""
+    """Dependent draws: one call a draw; the noise is drawn once for each generator."""
     if _kept.get("generator") is not rng:
         _kept.update(generator=rng, noise=rng.laplace())
     return float(dataset + _kept["noise"] + rng.normal(0, _OWN))
@@ -85,5 +85,5 @@ def by_generator(dataset: float, rng: np.random.Generator) -> float:
 
 @satisfies("none")
 def counting(dataset: float, size: int, rng: np.random.Generator) -> FloatArray:
-    """Ignores its input, and counts its calls into the output."""
+    """Dependent draws: ignores its input, and adds the number of the call."""
     return rng.laplace(size=size) + 0.5 * _calls()

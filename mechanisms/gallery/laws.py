@@ -67,7 +67,7 @@ def _clamped(output: int, limit: int) -> int:
 def opendp_0_14_1(
     dataset: int, scale: int = 3, limit: int = 30, *, rng: np.random.Generator
 ) -> int:
-    """Broken: `make_laplace` of OpenDP 0.14.1 on an integer, for which it claims 1/scale-DP.
+    """Broken: `make_laplace` of OpenDP 0.14.1 on an integer; it claims 1/scale-DP.
 
     Clamped to ±limit, so that outputs are few. Adjacency: integers at distance 1.
     """
@@ -102,7 +102,7 @@ def _kept_bit_law(dataset: int, epsilon: float, d: int) -> dict[tuple[int, ...],
 def pure_ldp_1_1_2(
     dataset: int, epsilon: float = 0.5, d: int = 4, *, size: int, rng: np.random.Generator
 ) -> list[tuple[int, ...]]:
-    """Broken: symmetric unary encoding of pure-LDP 1.1.2, which claims ε-DP.
+    """Broken: symmetric unary encoding of pure-LDP 1.1.2; it claims ε-DP.
 
     The bit of the value is set with probability p, else it stays as noise had set it: it should
     have been cleared. Adjacency: any two of the values 1 to d.
