@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import errno
 import os
 import sys
 from collections.abc import Callable, Mapping, Sequence
@@ -104,13 +103,13 @@ class RootGroup(SuggestingGroup):
             return super().invoke(ctx)
         except (click.ClickException, click.exceptions.Exit, click.Abort):
             raise
-        except OSError as error:
-            if error.errno != errno.EPIPE:
-                raise _Failure(ctx, error) from error
+        except BrokenPipeError:  # of which click would make exit code 1
             abandon_output()
             return exit_codes.BROKEN_PIPE
-        except Exception as error:
-            raise _Failure(ctx, error) from error
+        except Exception as error:  # noqa: BLE001  # whatever a command raises is told in a line
+            if ctx.meta.get(DEBUG):
+                print_traceback(error)
+            return _failed(error)
 
 
 def _check_text(word: str) -> None:
@@ -125,15 +124,6 @@ def _check_text(word: str) -> None:
         ) from None
 
 
-class _Failure(Exception):
-    """An error on its way out of the program; its cause is the error itself."""
-
-    def __init__(self, ctx: click.Context, error: Exception) -> None:
-        super().__init__(describe_error(error))
-        self.code = exit_code(error)
-        self.debug = ctx.meta.get(DEBUG, False)
-
-
 def guarded(command: Callable[[], Any]) -> int:
     """Run a command; return its exit code, having shown what went wrong."""
     try:
@@ -141,12 +131,6 @@ def guarded(command: Callable[[], Any]) -> int:
         with suppress(ValueError):  # closed by the mechanism
             sys.stdout.flush()
         return code if isinstance(code, int) else exit_codes.NOTHING_FOUND
-    except _Failure as failure:
-        if failure.debug:
-            print_traceback(failure.__cause__)
-        click.echo(str(failure), err=True)
-        _settle(failure.__cause__)
-        return int(failure.code)
     except click.ClickException as error:
         _show(error)
         return error.exit_code
@@ -158,14 +142,15 @@ def guarded(command: Callable[[], Any]) -> int:
         abandon_output()
         return exit_codes.BROKEN_PIPE
     except Exception as error:  # noqa: BLE001  # of what comes before a command
-        click.echo(describe_error(error), err=True)
-        _settle(error)
-        return exit_code(error)
+        return _failed(error)
 
 
-def _settle(error: BaseException | None) -> None:
+def _failed(error: Exception) -> int:
+    """Show an error; return its exit code."""
+    click.echo(describe_error(error), err=True)
     if isinstance(error, OutputError):
         abandon_output()
+    return exit_code(error)
 
 
 def exit_code(error: Exception) -> int:
@@ -213,12 +198,11 @@ def _is_nowhere() -> bool:
     return False
 
 
-def print_traceback(error: BaseException | None) -> None:
+def print_traceback(error: BaseException) -> None:
     """Print the traceback of an error, as --debug asks for."""
     import traceback
 
-    if error is not None:
-        click.echo("".join(traceback.format_exception(error)), err=True, nl=False)
+    click.echo("".join(traceback.format_exception(error)), err=True, nl=False)
 
 
 def _unknown_option(error: click.NoSuchOption) -> click.UsageError:
