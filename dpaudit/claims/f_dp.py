@@ -66,7 +66,6 @@ class FunctionalDP(PrivacyClaim):
         Parameter(
             "The f of an f-DP claim: the import path of a function.",
             forms=("function", "table"),
-            metavar="PATH",
             is_telling=True,
         ),
     ]
@@ -110,10 +109,8 @@ def _lines_below(function: TradeOff, name: str) -> Knots:
     Between two points of its graph, f lies above the lines through the two points before them and
     through the two after them; where these lines meet is a corner.
     """
-    grid = _grid()
-    values = [_evaluated(function, alpha, name) for alpha in grid]
-    _check_shape(tuple(zip(grid, values, strict=True)), name)
-    points = list(zip(grid, values, strict=True))
+    points = tuple((alpha, _evaluated(function, alpha, name)) for alpha in _grid())
+    _check_shape(points, name)
     corners = [(0.0, max(0.0, _line(points[1], points[2], 0.0)))]
     for before, left, right, after in zip(points, points[1:], points[2:], points[3:], strict=False):
         corners.append(_meeting((before, left), (right, after)))

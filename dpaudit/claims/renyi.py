@@ -82,7 +82,10 @@ class RenyiDP(PrivacyClaim):
                 "order is pure"
             )
         object.__setattr__(self, "order", order)
-        object.__setattr__(self, "epsilon", _checked_divergence("epsilon", self.epsilon))
+        epsilon = checked_epsilon(self.epsilon)
+        if epsilon > _LARGEST:
+            raise ClaimError(f"epsilon={epsilon!r} must be at most {_LARGEST:g}")
+        object.__setattr__(self, "epsilon", epsilon)
 
     def profile(self, epsilon: float) -> float:
         return renyi_delta(self.order, self.epsilon, epsilon)
@@ -305,10 +308,3 @@ def _points(
 ) -> tuple[ProfilePoint, ...]:
     points = (ProfilePoint(one, profile(one)) for one in dict.fromkeys(epsilons))
     return tuple(one for one in points if one.delta < 1)
-
-
-def _checked_divergence(name: str, value: float) -> float:
-    number = checked_epsilon(value, name)
-    if number > _LARGEST:
-        raise ClaimError(f"{name}={number!r} must be at most {_LARGEST:g}")
-    return number
