@@ -40,10 +40,11 @@ def shares(event: EventCount) -> tuple[float, float]:
 def refutation(certificate: Certificate) -> str:
     """Return why the claim is refuted: what was seen, beside what the claim allows."""
     event, point = leading_event(certificate), certificate.point
+    found = None  # where the counts alone do not show it
     if certificate.fixed.method == "probabilistic" and certificate.fixed.events:
         found = _violating_mass(certificate.fixed, point)
-    else:
-        found = None if event is None else _excessive(event, point)
+    elif event is not None and _excess(event, point) > 0:
+        found = compared(event.words, event.guess, *shares(event), point)
     return found or _evidence(certificate)
 
 
@@ -97,12 +98,6 @@ def allowance(name: str, guess: str, behind: float, point: ProfilePoint) -> list
     return row("allowed", f"{ahead}({name}) ≤ {factor}{numbers.share(behind)}{plus} = {most}")
 
 
-def repeating(result: AuditResult) -> list[str]:
-    """Return the row of the command that repeats an audit, where one does."""
-    # As it is, since a line that was broken could not be pasted.
-    return [] if result.command is None else [f"  repeat      {result.command}"]
-
-
 def is_expected(result: AuditResult) -> bool:
     """Return whether nobody has to look at an audit: it came out as foreseen, and could fail."""
     return result.meets_expectation and result.underpowered is None
@@ -154,11 +149,6 @@ def _subject(words: str) -> tuple[str, str]:
     return f"“{short}”", "s"
 
 
-def other(guess: str) -> str:
-    """Return the input that an event is no evidence for."""
-    return "d2" if guess == "d1" else "d1"
-
-
 def compared(
     words: str, guess: str, ahead: float, behind: float, point: ProfilePoint, of: str = "draws "
 ) -> str:
@@ -168,7 +158,7 @@ def compared(
     other.  of: what the shares are of.
     """
     event, ending = _subject(words)
-    appear, against = f"{event} appear{ending}", other(guess)
+    appear, against = f"{event} appear{ending}", "d2" if guess == "d1" else "d1"
     share = f"in {numbers.share(ahead)} of {of}for {guess}"
     if behind == 0:
         limit = f"; the claim allows {numbers.share(point.delta)}" if point.delta else ""
@@ -191,16 +181,12 @@ def _excess(event: EventCount, point: ProfilePoint) -> float:
     return ahead - _most(behind, point)
 
 
-def _excessive(event: EventCount, point: ProfilePoint) -> str | None:
-    """Return the event's excess; None when its counts alone do not show one."""
-    if _excess(event, point) <= 0:
-        return None
-    return compared(event.words, event.guess, *shares(event), point)
-
-
 def _violating_mass(fixed: FixedTest, point: ProfilePoint) -> str | None:
     """Return how often the certified atoms came up, for the input that they accuse most."""
-    mass = {guess: _mass(fixed.events, guess) for guess in ("d1", "d2")}
+    mass = {
+        guess: sum(shares(event)[0] for event in fixed.events if event.guess == guess)
+        for guess in ("d1", "d2")
+    }
     guess = max(mass, key=lambda one: mass[one])
     if mass[guess] <= point.delta:
         return None
@@ -209,10 +195,6 @@ def _violating_mass(fixed: FixedTest, point: ProfilePoint) -> str | None:
         f"outputs more than e^{numbers.plain(point.epsilon)} times as likely for {guess} appear in "
         f"{seen} of its draws; the claim allows {allowed}"
     )
-
-
-def _mass(events: tuple[EventCount, ...], guess: str) -> float:
-    return sum(shares(event)[0] for event in events if event.guess == guess)
 
 
 def _evidence(certificate: Certificate) -> str:

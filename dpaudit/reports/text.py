@@ -30,7 +30,8 @@ def render(result: AuditResult, *, verbose: int = 0) -> str:
     """
     lines = [*wrap(headline(result), further="  "), "", *_asked(result)]
     lines += [*_found(result, verbose), *_resumed(result), *_warnings(result)]
-    lines += findings.repeating(result)
+    # As it is, since a line that was broken could not be pasted.
+    lines += [f"  repeat      {result.command}"] if result.command is not None else []
     meaning = _meaning(result, verbose)
     return unglued("\n".join([*lines, *([""] if meaning else []), *meaning]))
 
@@ -94,17 +95,16 @@ def _runs(result: AuditResult, claim: PrivacyClaim) -> list[str]:
 def _found(result: AuditResult, verbose: int) -> list[str]:
     if isinstance(result.ending, Exact):
         lines = exact.found(result, result.ending, verbose)
-        return [*lines, *(_time(result) if verbose else [])]
-    lines = [line for one in bounds(result, every=verbose > 0) for line in one.row(result)]
-    lines += row("p-value", _p_value(result)) if result.by_pair else []
-    if isinstance(result.ending, Canaries):
-        lines += one_run.found(result, result.ending.deciding)
-        return [*lines, *(_time(result) if verbose else [])]
-    deciding = result.ending.deciding
-    if deciding is None:
+    elif result.ending.deciding is None:
         return []
-    for certificate in result.certificates if verbose else (deciding,):
-        lines += _pair(certificate, result, verbose)
+    else:
+        lines = [line for one in bounds(result, every=verbose > 0) for line in one.row(result)]
+        lines += row("p-value", _p_value(result))
+        if isinstance(result.ending, Canaries):
+            lines += one_run.found(result, result.ending.deciding)
+        else:
+            for one in result.certificates if verbose else (result.ending.deciding,):
+                lines += _pair(one, result, verbose)
     return [*lines, *(_time(result) if verbose else [])]
 
 
@@ -238,23 +238,20 @@ def _first_failure(first: FirstFailure | None) -> list[str]:
 
 def _workings(certificate: Certificate) -> list[str]:
     fixed = certificate.fixed
-    exact = f"ε ≥ {numbers.at_least(fixed.epsilon_lower)}, p {numbers.p_at_most(fixed.p_value)}"
+    found = [*row("found by", certificate.attack), *_tried(certificate)]
+    bound = f"ε ≥ {numbers.at_least(fixed.epsilon_lower)}, p {numbers.p_at_most(fixed.p_value)}"
+    exact = row("exact test", f"{fixed.method}: {_guesses(fixed)}; {bound}")
     if certificate.recording is not None:
-        return [
-            *row("found by", certificate.attack),
-            *_tried(certificate),
-            *row("exact test", f"{fixed.method}: {_guesses(fixed)}; {exact}"),
-        ]
+        return [*found, *exact]
     betting = f"ε ≥ {numbers.at_least(certificate.epsilon_betting)}"
     wealth = numbers.at_least(certificate.wealth)
     needed = numbers.about(1 / certificate.alpha_betting)
     spent = [numbers.error_level(one) for one in (certificate.alpha_betting, fixed.alpha)]
     recorded = counted(len(certificate.blocks), "block"), counted(len(certificate.rounds), "round")
     return [
-        *row("found by", certificate.attack),
-        *_tried(certificate),
+        *found,
         *row("betting", f"wealth {wealth} (violation at {needed}); {betting}"),
-        *row("exact test", f"{fixed.method}: {_guesses(fixed)}; {exact}"),
+        *exact,
         *row("error split", f"{spent[0]} for betting, {spent[1]} for the exact test"),
         *row("record", f"{recorded[0]} of draws, {recorded[1]} of bets"),
     ]
