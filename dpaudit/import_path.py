@@ -90,16 +90,10 @@ def vars_of(owner: Any) -> list[str]:
 
 
 def there_is(names: Iterable[str]) -> str:
-    """Return `" There is: x, y."`, or `""` for no names."""
-    listed = listing(names)
-    return f" There is: {listed}." if listed else ""
-
-
-def listing(names: Iterable[str]) -> str:
-    """Return at most ten names, separated by commas, and how many more there are."""
+    """Return `" There is: x, y."`, with ten names at most, or `""` for no names."""
     names = list(names)
     more = f" and {len(names) - LISTED} more" if len(names) > LISTED else ""
-    return ", ".join(names[:LISTED]) + more
+    return f" There is: {', '.join(names[:LISTED])}{more}." if names else ""
 
 
 def _with_one_colon(path: str) -> str:

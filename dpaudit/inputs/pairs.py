@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from dpaudit.errors import DatasetError, Name, did_you_mean
-from dpaudit.wording import counted
+from dpaudit.wording import counted, shortened
 
 NOT_STATED = "not stated"
 REPLACED = (
@@ -180,14 +180,11 @@ def _contradiction_or_doubt(d1: Any, d2: Any, adjacency: Adjacency, group: int) 
         return None  # one record, changed
     first, second = _rows(d1), _rows(d2)
     if first is None or second is None:
-        return f"{_without_rows(d1, d2, first is None)} has no rows to compare"
+        name, value = ("d1", d1) if first is None else ("d2", d2)
+        return f"{name} ({type(value).__name__}) has no rows to compare"
     if adjacency.kind == "replace":
         return _check_replace(first, second, group)
     return _check_add_remove(first, second, group)
-
-
-def _without_rows(d1: Any, d2: Any, is_first: bool) -> str:
-    return f"d1 ({type(d1).__name__})" if is_first else f"d2 ({type(d2).__name__})"
 
 
 def _check_replace(first: Sequence[Hashable], second: Sequence[Hashable], group: int) -> str | None:
@@ -329,5 +326,4 @@ def short(value: Any, width: int = 30) -> str:
     text = value if isinstance(value, str) and value.startswith(("@", "import:")) else repr(value)
     if isinstance(value, np.ndarray) and value.size > 6:
         text = f"array of shape {value.shape}"
-    text = " ".join(text.split())
-    return text if len(text) <= width else f"{text[: width - 1]}…"
+    return shortened(text, width)
