@@ -8,7 +8,7 @@ from typing import Any
 
 from dpaudit.auditing.spec import AuditSpec
 from dpaudit.config.building import build_claim, build_spec
-from dpaudit.config.durations import parse_duration
+from dpaudit.config.quantities import parse_duration
 from dpaudit.config.schema import schema
 
 __all__ = ["build_claim", "build_spec", "load_config", "parse_duration", "schema"]
