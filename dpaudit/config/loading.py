@@ -59,10 +59,9 @@ def load_config(path: pathlib.Path, overrides: Mapping[str, Any] | None = None) 
         for index, settings in _audits(document)
         for spec in document.specs(index, settings, overrides or {})
     ]
-    specs = [spec for _, spec in built]
     with reported(document.locate):
-        _check_names(specs, [index for index, _ in built], document)
-    return specs
+        _check_names(built, document)
+    return [spec for _, spec in built]
 
 
 class _Document:
@@ -181,14 +180,10 @@ def _audits(document: _Document) -> Iterator[tuple[int, dict[str, Any]]]:
     """Yield the settings of every audit, defaults filled in, and its place in the list."""
     defaults = document.content.get("defaults") or {}
     for index, audit in enumerate(document.content["audits"]):
-        settings = _with_defaults(audit, defaults)
+        settings = {**_without_displaced(defaults, audit), **audit}
         with reported(partial(document.locate_in, index)):
             for expanded in expand(settings, default_name(settings)):
                 yield index, expanded
-
-
-def _with_defaults(audit: Mapping[str, Any], defaults: Mapping[str, Any]) -> dict[str, Any]:
-    return {**_without_displaced(defaults, audit), **audit}
 
 
 def _overridden(settings: Mapping[str, Any], overrides: Mapping[str, Any]) -> dict[str, Any]:
@@ -207,9 +202,9 @@ def _without_displaced(below: Mapping[str, Any], above: Mapping[str, Any]) -> di
     return {key: value for key, value in below.items() if key not in dropped}
 
 
-def _check_names(specs: list[AuditSpec], indices: list[int], document: _Document) -> None:
+def _check_names(built: list[tuple[int, AuditSpec]], document: _Document) -> None:
     first: dict[str, int] = {}
-    for spec, index in zip(specs, indices, strict=True):
+    for index, spec in built:
         if spec.name in first:
             line = document.line(("audits", first[spec.name]))
             raise problem(
