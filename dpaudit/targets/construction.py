@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from dpaudit.errors import TargetError, did_you_mean
@@ -13,7 +13,6 @@ from dpaudit.targets.parameters import check_post_process, init_words
 from dpaudit.targets.target import AnyTarget, CallableTarget, ImportedTarget
 
 Function = Callable[..., Any]
-Init = Sequence[Any] | Mapping[str, Any] | None
 
 
 def functions(target: ImportedTarget | CallableTarget) -> tuple[Function, Function | None]:
@@ -96,7 +95,7 @@ def _lacks_arguments(maker: Callable[..., Any], target: ImportedTarget) -> bool:
 def _made(maker: Callable[..., Any], target: ImportedTarget) -> Any:
     init = resolved(target.init)
     try:
-        return call_with(maker, init)
+        return maker(**init) if isinstance(init, Mapping) else maker(*(init or ()))
     except (Exception, SystemExit) as error:
         given = "no init" if target.init is None else f"init={target.init!r}"
         reason = " ".join(str(error).split())[:300]
@@ -104,17 +103,6 @@ def _made(maker: Callable[..., Any], target: ImportedTarget) -> Any:
             f"{target.path} cannot be made with {given}: {type(error).__name__}: {reason}"
             f"{needs_init(target) if _lacks_arguments(maker, target) else ''}"
         ) from error
-
-
-def call_with(maker: Callable[..., Any], init: Init) -> Any:
-    """Call with a list as positional, a mapping as keyword arguments."""
-    if init is None:
-        return maker()
-    if isinstance(init, Mapping):
-        return maker(**init)
-    if isinstance(init, Sequence) and not isinstance(init, str | bytes):
-        return maker(*init)
-    raise TargetError(f"init={init!r} must be a list or a mapping of constructor arguments")
 
 
 def _method(made: Any, target: ImportedTarget) -> Callable[..., Any]:
