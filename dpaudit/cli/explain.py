@@ -10,7 +10,6 @@ import click
 
 from dpaudit.claims import PrivacyClaim, make_claim, parameters, posterior_bounds
 from dpaudit.claims.curves import tradeoff
-from dpaudit.claims.registry import ClaimParameter
 from dpaudit.cli.files import check_writable, write_whole
 from dpaudit.cli.group import SuggestingGroup, debug_option
 from dpaudit.cli.options import option
@@ -135,7 +134,11 @@ def _claims(**given: Any) -> list[PrivacyClaim]:
         value = given[other.name]
         if other.has_curve or value is None:
             continue
-        goes_with = [one for one in _NUMBERS if one.has_curve and _fit(one, other)]
+        goes_with = [
+            one
+            for one in _NUMBERS
+            if one.has_curve and not set(one.definitions).isdisjoint(other.definitions)
+        ]
         first = next((one for one in goes_with if one in curves), None)
         if first is None:
             known = [f"--{one.name}" for one in goes_with]
@@ -146,10 +149,6 @@ def _claims(**given: Any) -> list[PrivacyClaim]:
         for one in curves
         for value in given[one.name]
     ]
-
-
-def _fit(one: ClaimParameter, other: ClaimParameter) -> bool:
-    return not set(one.definitions).isdisjoint(other.definitions)
 
 
 def _listed(names: Sequence[str]) -> str:

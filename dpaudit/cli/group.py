@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from functools import partial
 from importlib import import_module
@@ -82,17 +82,8 @@ class RootGroup(SuggestingGroup):
         with formatter.section("Commands"):
             formatter.write_dl([(name, summary) for name, (_, summary) in self.lazy.items()])
 
-    def main(
-        self,
-        args: Sequence[str] | None = None,
-        prog_name: str | None = None,
-        complete_var: str | None = None,
-        standalone_mode: bool = True,
-        **extra: Any,
-    ) -> Any:
-        code = guarded(
-            partial(super().main, args, prog_name, complete_var, standalone_mode=False, **extra)
-        )
+    def main(self, *args: Any, standalone_mode: bool = True, **extra: Any) -> Any:
+        code = guarded(partial(super().main, *args, standalone_mode=False, **extra))
         if standalone_mode:
             sys.exit(code)
         return code
