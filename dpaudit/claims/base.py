@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, fields
 from numbers import Real
@@ -280,6 +280,12 @@ def at_most_epsilon(point: ProfilePoint, epsilon: float) -> float:
         return point.delta
     gap = -math.expm1(epsilon - point.epsilon) / (1 + math.exp(-point.epsilon))
     return min(1.0, (point.delta + (1 - point.delta) * gap) * (1 + 1e-15))
+
+
+def points_at(claim: PrivacyClaim, epsilons: Iterable[float]) -> tuple[ProfilePoint, ...]:
+    """Return the points of a profile at some ε, but for those that say nothing."""
+    points = (ProfilePoint(one, claim.profile(one)) for one in epsilons)
+    return tuple(one for one in points if one.delta < 1)
 
 
 def total(claims: Sequence[Any], name: str) -> float:

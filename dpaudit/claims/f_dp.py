@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Annotated, Any, ClassVar
 
-from dpaudit.claims.base import Parameter, PrivacyClaim, ProfilePoint
+from dpaudit.claims.base import Parameter, PrivacyClaim, ProfilePoint, points_at
 from dpaudit.errors import ClaimError
 
 # From the probability α of a false alarm to the least probability of a miss, both in [0, 1].
@@ -90,8 +90,7 @@ class FunctionalDP(PrivacyClaim):
     def points(self) -> tuple[ProfilePoint, ...]:
         slopes = [one for alpha in _ALPHAS for one in _log_slopes(self._knots(), alpha)]
         apart = {round(one, 6): one for one in (0.0, *reversed(slopes))}
-        points = (ProfilePoint(one, self.profile(one)) for one in reversed(apart.values()))
-        return tuple(one for one in points if one.delta < 1)
+        return points_at(self, reversed(apart.values()))
 
     def describe(self) -> str:
         return f"f-DP with f = {self.name}"

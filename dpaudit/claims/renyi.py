@@ -9,7 +9,7 @@ conversion there is, since the largest P(E) - e^ε Q(E) is reached by one event.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Annotated, ClassVar, Self
@@ -22,6 +22,7 @@ from dpaudit.claims.base import (
     checked_epsilon,
     checked_number,
     checked_positive,
+    points_at,
     total,
 )
 from dpaudit.claims.solving import crossing, largest_parameter, peak
@@ -92,7 +93,8 @@ class RenyiDP(PrivacyClaim):
 
     def points(self) -> tuple[ProfilePoint, ...]:
         tails = (self.epsilon + math.log(1 / delta) / (self.order - 1) for delta in _DELTAS)
-        return _points(self.profile, (self.epsilon, self.epsilon / 2, 0.0, *tails))
+        every = (self.epsilon, self.epsilon / 2, 0.0, *tails)
+        return points_at(self, dict.fromkeys(every))
 
     def describe(self) -> str:
         return f"({self.order:.12g}, {self.epsilon:.12g})-Rényi DP"
@@ -152,7 +154,8 @@ class ZeroConcentratedDP(PrivacyClaim):
 
     def points(self) -> tuple[ProfilePoint, ...]:
         tails = (self.rho + 2 * math.sqrt(self.rho * math.log(1 / delta)) for delta in _DELTAS)
-        return _points(self.profile, (math.sqrt(2 * self.rho), self.rho, 0.0, *tails))
+        every = (math.sqrt(2 * self.rho), self.rho, 0.0, *tails)
+        return points_at(self, dict.fromkeys(every))
 
     def describe(self) -> str:
         return f"{self.rho:.12g}-zCDP"
@@ -301,10 +304,3 @@ def _largest_p(q: float, order: float, divergence: float) -> float:
     if excess(0.0) <= 0:
         return 1.0
     return math.exp(crossing(excess, math.log(q), 0.0, 1e-10)[1])
-
-
-def _points(
-    profile: Callable[[float], float], epsilons: tuple[float, ...]
-) -> tuple[ProfilePoint, ...]:
-    points = (ProfilePoint(one, profile(one)) for one in dict.fromkeys(epsilons))
-    return tuple(one for one in points if one.delta < 1)
