@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from dpaudit.errors import DatasetError, did_you_mean
 from dpaudit.inputs import csv_files
-from dpaudit.inputs.files import TOO_DEEP, near_file, opened, read_npy
+from dpaudit.inputs.files import TOO_DEEP, opened, read_npy, reading
 from dpaudit.inputs.json_values import DuplicateKey, parse_json
 from dpaudit.stats.one_run import Guesses
 from dpaudit.wording import counted, shortened, shown
@@ -75,14 +75,8 @@ def _read(file: Path) -> Raw | Columns:
             f"{file}: files of type {file.suffix or 'unknown'!r} are not read; known: "
             f"{', '.join(_READERS)}.{did_you_mean(file.suffix, _READERS)}"
         )
-    try:
+    with reading(file):
         found = reader(file)
-    except FileNotFoundError:
-        raise DatasetError(f"there is no file {str(file)!r}.{near_file(file)}") from None
-    except DatasetError as error:
-        raise DatasetError(f"{file}: {error}") from error.__cause__
-    except (OSError, UnicodeDecodeError) as error:
-        raise DatasetError(f"{file} cannot be read: {error}") from error
     if len(next(iter(found.values()), []) if isinstance(found, dict) else found) == 0:
         raise DatasetError(f"{file} is empty; it must hold one output per row")
     return found
