@@ -99,9 +99,8 @@ def decode_record(kind: type[Any], value: Any, path: str, **made: Any) -> Any:
     for key in mapping:
         if key not in known:
             raise DamagedRecord(f"{path}: unknown key {key!r}.{did_you_mean(key, known)}")
-    needed = [name for name, one in known.items() if one.default is one.default_factory is MISSING]
-    for name in needed:
-        if name not in mapping:
+    for name, one in known.items():
+        if one.default is one.default_factory is MISSING and name not in mapping:
             raise DamagedRecord(f"{path}: the key {name!r} is missing")
     given = {key: decode(hints[key], part, f"{path}.{key}") for key, part in mapping.items()}
     return kind(**given, **made)

@@ -29,7 +29,10 @@ def render(result: AuditResult, *, verbose: int = 0) -> str:
     audit; 1 shows every pair and event, how the result came about and what it does not show.
     """
     lines = [*wrap(headline(result), further="  "), "", *_asked(result)]
-    lines += [*_found(result, verbose), *_resumed(result), *_warnings(result)]
+    lines += _found(result, verbose)
+    if result.resumed:
+        lines += row("runs", f"{result.resumed + 1}: this audit was resumed from its journal")
+    lines += _warnings(result)
     # As it is, since a line that was broken could not be pasted.
     lines += [f"  repeat      {result.command}"] if result.command is not None else []
     meaning = _meaning(result, verbose)
@@ -129,21 +132,18 @@ def _pair(certificate: Certificate, result: AuditResult, verbose: int) -> list[s
     several = len(result.certificates) > 1
     lines = findings.inputs(result, certificate, shown=verbose > 0 or not several)
     if several and verbose:
-        lines = ["", *lines, *row("", _own(certificate))]
+        least = numbers.at_least(certificate.epsilon_lower, above=certificate.point.epsilon)
+        own = f"ε ≥ {least}, p {numbers.p_at_most(certificate.p_value)}"
+        lines = ["", *lines, *row("", own)]
     lines += _events(certificate, result.confidence, verbose)
     if verbose or certificate.recording is not None:
         lines += row("draws", _draws(certificate))
     lines += _interval(certificate)
     for kind, (d1, d2) in certificate.failures.items():
-        lines += row("exceptions", _failure(kind, d1, d2))
+        seen = f"{counted(d1, 'draw')} of d1, {counted(d2, 'draw')} of d2"
+        lines += row("exceptions", f"{kind}: {seen}")
         lines += _first_failure(certificate.first_failures.get(kind))
     return lines + (_workings(certificate) if verbose else [])
-
-
-def _own(certificate: Certificate) -> str:
-    """Return what one pair of several has shown."""
-    epsilon = numbers.at_least(certificate.epsilon_lower, above=certificate.point.epsilon)
-    return f"ε ≥ {epsilon}, p {numbers.p_at_most(certificate.p_value)}"
 
 
 def _events(certificate: Certificate, confidence: float, verbose: int) -> list[str]:
@@ -224,10 +224,6 @@ def _unseen(interval: EpsilonInterval) -> str:
     return f"{words} never came up"
 
 
-def _failure(kind: str, d1: int, d2: int) -> str:
-    return f"{kind}: {counted(d1, 'draw')} of d1, {counted(d2, 'draw')} of d2"
-
-
 def _first_failure(first: FirstFailure | None) -> list[str]:
     """Return what the first exception of a kind said, and where."""
     if first is None or not (first.message or first.where):
@@ -238,7 +234,9 @@ def _first_failure(first: FirstFailure | None) -> list[str]:
 
 def _workings(certificate: Certificate) -> list[str]:
     fixed = certificate.fixed
-    found = [*row("found by", certificate.attack), *_tried(certificate)]
+    found = row("found by", certificate.attack)
+    # What each attack promised, and which were left out and why.
+    found += row("attacks", findings.tried(certificate)) if certificate.attacks else []
     bound = f"ε ≥ {numbers.at_least(fixed.epsilon_lower)}, p {numbers.p_at_most(fixed.p_value)}"
     exact = row("exact test", f"{fixed.method}: {_guesses(fixed)}; {bound}")
     if certificate.recording is not None:
@@ -257,11 +255,6 @@ def _workings(certificate: Certificate) -> list[str]:
     ]
 
 
-def _tried(certificate: Certificate) -> list[str]:
-    """Return what each attack promised, and which were left out and why."""
-    return row("attacks", findings.tried(certificate)) if certificate.attacks else []
-
-
 def _guesses(fixed: FixedTest) -> str:
     rule = "either input" if fixed.two_guesses else "one input only"
     right, wrong = numbers.count(fixed.correct), numbers.count(fixed.wrong)
@@ -273,13 +266,6 @@ def _time(result: AuditResult) -> list[str]:
     lines += row("time", numbers.duration(result.seconds))
     versions = ", ".join(f"{name} {version}" for name, version in result.versions.items())
     return lines + row("versions", versions)
-
-
-def _resumed(result: AuditResult) -> list[str]:
-    """Return how often the audit was begun, where that is more than once."""
-    if not result.resumed:
-        return []
-    return row("runs", f"{result.resumed + 1}: this audit was resumed from its journal")
 
 
 def _warnings(result: AuditResult) -> list[str]:
