@@ -57,15 +57,12 @@ from dpaudit.targets.target import (
 _NOT_REPEATED = ("name", "seed", "workers", "executor", "expect")
 
 
-def build_spec(settings: Mapping[str, Any], where: str = "") -> AuditSpec:
-    """Return the audit that `settings` describe, with the keys of a configuration file.
+def build_spec(settings: Mapping[str, Any]) -> AuditSpec:
+    """Return the audit that flags describe, with the keys of a configuration file.
 
-    where: put in front of every message; without it the settings are flags.  Raises
-    ConfigurationError for unknown or missing keys and wrong types, and the errors of claims,
+    Raises ConfigurationError for unknown or missing keys and wrong types, and the errors of claims,
     datasets and audits for impossible values.
     """
-    if where:
-        return located_spec(settings, lambda path: f"{where}: ")
     return located_spec(settings, lambda path: "", flags=OPTIONS)
 
 

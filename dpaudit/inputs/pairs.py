@@ -164,12 +164,10 @@ def _adjacency(kind: Any, distance: Any) -> Adjacency:
         return Adjacency(str(kind))
     if distance is None:
         raise DatasetError(Name("adjacency"), f"={kind!r} needs a distance; write {kind}:1")
-    if isinstance(distance, bool):
-        raise DatasetError(f"adjacency {kind} distance={distance!r} must be a number")
-    try:
-        return Adjacency(kind, float(distance))
-    except (TypeError, ValueError):
-        raise DatasetError(f"adjacency {kind} distance={distance!r} must be a number") from None
+    with suppress(TypeError, ValueError):
+        if not isinstance(distance, bool):
+            return Adjacency(kind, float(distance))
+    raise DatasetError(f"adjacency {kind} distance={distance!r} must be a number")
 
 
 def _contradiction_or_doubt(d1: Any, d2: Any, adjacency: Adjacency, group: int) -> str | None:
@@ -321,9 +319,9 @@ def _digestible(dataset: Any) -> list[bytes]:
     return [pickle.dumps(dataset, protocol=5)]
 
 
-def short(value: Any, width: int = 30) -> str:
+def short(value: Any) -> str:
     """Return a dataset in a few words."""
     text = value if isinstance(value, str) and value.startswith(("@", "import:")) else repr(value)
     if isinstance(value, np.ndarray) and value.size > 6:
         text = f"array of shape {value.shape}"
-    return shortened(text, width)
+    return shortened(text, 30)
