@@ -150,10 +150,8 @@ def _inside(module: ModuleType) -> str:
 
 
 def _attribute(owner: Any, name: str, path: str) -> Any:
-    try:
+    with suppress(AttributeError):
         return getattr(owner, name)
-    except AttributeError:
-        pass
     known = public_callables(owner)
     there = there_is(known) or " Nothing public is callable there."
     label = owner.__name__ if isinstance(owner, ModuleType) else repr(owner)

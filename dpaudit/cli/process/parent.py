@@ -68,8 +68,6 @@ def begin() -> None:
     Where no process can be had, return in the only one.
     """
     global _shared
-    if not hasattr(os, "fork"):
-        return
     reading, writing = os.pipe()
     shared = _Shared(writing)
     # No signal may come between the fork and the moment at which both know what to do with it.
