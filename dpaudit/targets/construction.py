@@ -53,11 +53,10 @@ def _checked(function: Any) -> Function:
 def build(target: ImportedTarget) -> Callable[..., Any]:
     """Return the callable that draws. Raises TargetError when it cannot be found or built."""
     found = resolve(target.path)
-    if target.factory:
-        return _method(_made(_callable(found, target.path), target), target)
-    if inspect.isclass(found):
+    if inspect.isclass(found) and not target.factory:
         _check_usable(found, target)
-        return _method(_made(found, target), target)
+    if inspect.isclass(found) or target.factory:
+        return _method(_made(_callable(found, target.path), target), target)
     if target.init is not None:
         raise TargetError(
             f"{target.path} is of type {type(found).__name__}, not a class, so init has no use; "
@@ -121,17 +120,13 @@ def _method(made: Any, target: ImportedTarget) -> Callable[..., Any]:
 
 
 def _check_usable(found: type, target: ImportedTarget) -> None:
-    if target.call is not None or has_call(found):
+    # Not `callable`, since the class itself can be called.
+    if target.call is not None or any("__call__" in vars(base) for base in found.__mro__):
         return
     raise TargetError(
         f"{target.path} is a class without __call__; name the method that draws with call."
         f"{there_is(public_callables(found))}"
     )
-
-
-def has_call(found: type) -> bool:
-    """Return whether instances of a class can be called."""
-    return any("__call__" in vars(base) for base in found.__mro__)
 
 
 def _callable(found: Any, name: str) -> Callable[..., Any]:
