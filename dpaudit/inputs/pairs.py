@@ -17,7 +17,6 @@ import numpy as np
 from dpaudit.errors import DatasetError, Name, did_you_mean
 from dpaudit.wording import counted, shortened
 
-NOT_STATED = "not stated"
 REPLACED = (
     "replacing one record means one removed and one added; a claim for add/remove needs --group 2 "
     "(claim: {group: 2}), or state --adjacency replace"
@@ -111,7 +110,7 @@ def check_pair(pair: NeighbouringPair, group: int = 1) -> tuple[str, ...]:
 
 def stated(pair: NeighbouringPair) -> str:
     """Return the adjacency of a pair in words, also where none was declared."""
-    return NOT_STATED if pair.adjacency is None else pair.adjacency.describe()
+    return "not stated" if pair.adjacency is None else pair.adjacency.describe()
 
 
 def notes(pair: NeighbouringPair, group: int = 1) -> tuple[str, ...]:

@@ -21,6 +21,7 @@ LONGEST = 60
 _ATTACKS_SHOWN = 4
 # A plain event of the whole output, which a sentence can speak of in the plural.
 _OF_OUTPUT = re.compile(r"output (?=[<>≤≥])")
+EVEN = f"An attacker who thinks d1 and d2 equally likely (50{GLUE}%)"
 UNPROVEN = "No proof: other inputs, rarer events or more draws may still refute the claim."
 
 
@@ -50,16 +51,15 @@ def refutation(certificate: Certificate) -> str:
 
 def attacker(result: AuditResult) -> str:
     """Return what the lower bound means for somebody who guesses the input from the output."""
-    even = f"An attacker who thinks d1 and d2 equally likely (50{GLUE}%)"
     if result.epsilon_lower <= 0:
-        return f"{even} was not shown to learn anything from this mechanism's output."
+        return f"{EVEN} was not shown to learn anything from this mechanism's output."
     allowed = result.point
     limit = (
         f"; the claim allows {numbers.sure_at_most(allowed.epsilon)}" if allowed.delta == 0 else ""
     )
     sure = numbers.sure(result.epsilon_lower)
     return (
-        f"{even} can tell the inputs apart with at least {sure} certainty, from one output{limit}."
+        f"{EVEN} can tell the inputs apart with at least {sure} certainty, from one output{limit}."
     )
 
 

@@ -93,7 +93,7 @@ def decode_record(kind: type[Any], value: Any, path: str, **made: Any) -> Any:
 
     made: fields that are not in the mapping.
     """
-    mapping = expect_mapping(value, path)
+    mapping = decode(dict, value, path)
     hints = typing.get_type_hints(kind)
     known = {one.name: one for one in fields(kind) if one.name not in made}
     for key in mapping:
@@ -106,20 +106,6 @@ def decode_record(kind: type[Any], value: Any, path: str, **made: Any) -> Any:
     return kind(**given, **made)
 
 
-def expect_mapping(value: Any, path: str) -> dict[str, Any]:
-    """Return the mapping that stands at a path. Raises DamagedRecord for anything else."""
-    if not isinstance(value, dict):
-        raise _wrong(path, "a mapping", value)
-    return value
-
-
-def expect_list(value: Any, path: str) -> list[Any]:
-    """Return the list that stands at a path. Raises DamagedRecord for anything else."""
-    if not isinstance(value, list):
-        raise _wrong(path, "a list", value)
-    return value
-
-
 def _encode_float(value: float) -> float | str:
     if math.isfinite(value):
         return value
@@ -127,7 +113,7 @@ def _encode_float(value: float) -> float | str:
 
 
 def _decode_claim(value: Any, path: str) -> PrivacyClaim:
-    parameters = dict(expect_mapping(value, path))
+    parameters = dict(decode(dict, value, path))
     definition = parameters.pop("definition", None)
     if not isinstance(definition, str) or definition not in DEFINITIONS:
         raise _wrong(f"{path}.definition", f"one of {', '.join(DEFINITIONS)}", definition)
@@ -144,8 +130,8 @@ def _decode_generic(hint: Any, value: Any, path: str) -> Any:
     if origin in (Union, types.UnionType):  # only `X | None` occurs
         return None if value is None else decode(parts[0], value, path)
     if origin is tuple:
-        return _decode_tuple(parts, expect_list(value, path), path)
-    mapping = expect_mapping(value, path)
+        return _decode_tuple(parts, decode(list, value, path), path)
+    mapping = decode(dict, value, path)
     return {key: decode(parts[1], part, f"{path}.{key}") for key, part in mapping.items()}
 
 
@@ -178,6 +164,8 @@ _NAMES = {
     int: "a whole number",
     str: "a text",
     bool: "true or false",
+    list: "a list",
+    dict: "a mapping",
 }
 
 
