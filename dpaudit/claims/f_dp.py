@@ -13,7 +13,8 @@ from dpaudit.errors import ClaimError
 
 # From the probability α of a false alarm to the least probability of a miss, both in [0, 1].
 TradeOff = Callable[[float], float]
-Knots = tuple[tuple[float, float], ...]
+Knot = tuple[float, float]
+Knots = tuple[Knot, ...]
 
 # Where a function is evaluated: evenly in log α up to ½, and in log(1 - α) from there.
 _PER_DECADE, _DECADES = 40, 6
@@ -116,10 +117,7 @@ def _lines_below(function: TradeOff, name: str) -> Knots:
     return (*corners, (1.0, 0.0))
 
 
-def _meeting(
-    before: tuple[tuple[float, float], tuple[float, float]],
-    after: tuple[tuple[float, float], tuple[float, float]],
-) -> tuple[float, float]:
+def _meeting(before: tuple[Knot, Knot], after: tuple[Knot, Knot]) -> Knot:
     """Return where the line through `before` meets the one through `after`, between them."""
     steep, flat = _slope(*before), _slope(*after)
     (left, high), (right, low) = before[1], after[0]
@@ -130,11 +128,11 @@ def _meeting(
     return alpha, max(0.0, min(_line(*before, alpha), _line(*after, alpha)))
 
 
-def _slope(one: tuple[float, float], other: tuple[float, float]) -> float:
+def _slope(one: Knot, other: Knot) -> float:
     return (other[1] - one[1]) / (other[0] - one[0])
 
 
-def _line(one: tuple[float, float], other: tuple[float, float], alpha: float) -> float:
+def _line(one: Knot, other: Knot, alpha: float) -> float:
     return one[1] + _slope(one, other) * (alpha - one[0])
 
 

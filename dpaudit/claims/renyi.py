@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Annotated, ClassVar, Self
 
 from dpaudit.claims.base import (
@@ -101,10 +101,8 @@ class RenyiDP(PrivacyClaim):
 
     def own_lower(self, epsilon: float, delta_lower: float) -> tuple[str, float]:
         """Return the largest divergence, rounded down, whose δ stays below the bound."""
-        lower = largest_parameter(
-            lambda value: renyi_delta(self.order, value, epsilon), delta_lower, _LARGEST
-        )
-        return f"D_{self.order:g}", lower
+        delta_of = partial(renyi_delta, self.order, epsilon=epsilon)
+        return f"D_{self.order:g}", largest_parameter(delta_of, delta_lower, _LARGEST)
 
     def composed(self, claims: Sequence[Self]) -> RenyiDP | None:
         """Return the sum of all ε where all are of one order (Mironov 2017, Prop. 1)."""
@@ -162,10 +160,8 @@ class ZeroConcentratedDP(PrivacyClaim):
 
     def own_lower(self, epsilon: float, delta_lower: float) -> tuple[str, float]:
         """Return the largest ρ, rounded down, whose δ stays below the bound."""
-        lower = largest_parameter(
-            lambda rho: concentrated_delta(rho, epsilon) if rho else 0.0, delta_lower, _LARGEST
-        )
-        return "ρ", lower
+        delta_of = partial(concentrated_delta, epsilon=epsilon)
+        return "ρ", largest_parameter(delta_of, delta_lower, _LARGEST)
 
     def for_group(self, size: int) -> ZeroConcentratedDP:
         """Return k²ρ-zCDP (Bun & Steinke 2016, Prop. 1.9)."""
