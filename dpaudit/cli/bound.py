@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -114,8 +113,7 @@ def bound(
         more = {**settings, "bound": bound, "scores_only": scores}
         result = _of_draws(files, arm, {**more, "claim": claim})
     result = replace(result, command=repeating(ctx, files, result.seed))
-    shown = sys.stderr if results.takes_stdout else stdout
-    Printer([result.name], quiet=quiet, verbose=verbose, to=shown).show(result)
+    Printer([result.name], quiet=quiet, verbose=verbose, to=results.beside).show(result)
     results.add(result)
     results.finish()
     return exit_codes.of_result(result)

@@ -68,9 +68,8 @@ def run(
     if not specs:
         click.echo(f"no audit's name matches -k {pattern!r}", err=True)
         return exit_codes.NOTHING_MATCHED
-    shown = sys.stderr if results.takes_stdout else stdout
     names = [spec.name for spec in specs]
-    printer = Printer(names, quiet=quiet, verbose=verbose, to=shown)
+    printer = Printer(names, quiet=quiet, verbose=verbose, to=results.beside)
     with auditing() as requests:
         outcomes = (
             run_batch(specs, requests, quiet=quiet, debug=ctx.meta.get(DEBUG, False))

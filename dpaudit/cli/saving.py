@@ -4,6 +4,7 @@ output at the end."""
 from __future__ import annotations
 
 import os
+import sys
 import tempfile
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
@@ -50,9 +51,9 @@ class Results:
         self._kept: Path | None = None
 
     @property
-    def takes_stdout(self) -> bool:
-        """Whether standard output belongs to one of them."""
-        return any(file == STDOUT for _, file in self._entries)
+    def beside(self) -> TextIO:
+        """Where reports are shown: standard error, if standard output belongs to one of them."""
+        return sys.stderr if any(file == STDOUT for _, file in self._entries) else self._stdout
 
     def add(self, result: AuditResult) -> None:
         """Take one more result."""
