@@ -80,7 +80,8 @@ def public_callables(owner: Any) -> list[str]:
     callables = [name for name in names if callable(getattr(owner, name, None))]
     if not isinstance(owner, ModuleType):
         return callables
-    own = [name for name in callables if _is_defined_in(owner, name)]
+    home = owner.__name__
+    own = [one for one in callables if getattr(getattr(owner, one), "__module__", None) == home]
     return own or callables
 
 
@@ -160,10 +161,6 @@ def _attribute(owner: Any, name: str, path: str) -> Any:
     raise TargetError(
         f"target {path!r}: {label} has no {name!r}.{did_you_mean(name, vars_of(owner))}{there}"
     )
-
-
-def _is_defined_in(module: ModuleType, name: str) -> bool:
-    return getattr(getattr(module, name), "__module__", None) == module.__name__
 
 
 def _named_module(name: str) -> ModuleType:

@@ -43,13 +43,11 @@ class SuggestingGroup(click.Group):
         name = args[0]
         if name.startswith("-") or self.get_command(ctx, name) is not None:
             return super().resolve_command(ctx, args)
-        raise click.UsageError(self._unknown(ctx, name), ctx)
-
-    def _unknown(self, ctx: click.Context, name: str) -> str:
         known = self.list_commands(ctx)
+        meant = f"{did_you_mean(name, known)} Known: {', '.join(known)}"
         if ":" in name or name.endswith((".yaml", ".yml")):
-            return f"there is no command {name!r}. Did you mean '{ctx.command_path} run {name}'?"
-        return f"there is no command {name!r}.{did_you_mean(name, known)} Known: {', '.join(known)}"
+            meant = f" Did you mean '{ctx.command_path} run {name}'?"
+        raise click.UsageError(f"there is no command {name!r}.{meant}", ctx)
 
 
 class RootGroup(SuggestingGroup):

@@ -71,7 +71,12 @@ class _Live(Display):
 
     def show(self, progress: Progress) -> None:
         if self._live is None:
-            self._live = _started_live()
+            from rich.console import Console
+            from rich.live import Live
+
+            # No thread of its own: it would compete with the mechanism for the interpreter.
+            self._live = Live(console=Console(stderr=True), auto_refresh=False, transient=True)
+            self._live.start()
         self._live.update(self._picture(progress), refresh=True)
 
     def close(self) -> None:
@@ -96,16 +101,6 @@ class _Live(Display):
         )
         second = Text(status(progress, self._spec, with_share=False), style="dim", no_wrap=True)
         return Group(first, second)
-
-
-def _started_live() -> Any:
-    from rich.console import Console
-    from rich.live import Live
-
-    # No thread of its own: it would compete with the mechanism for the interpreter.
-    live = Live(console=Console(stderr=True), auto_refresh=False, transient=True)
-    live.start()
-    return live
 
 
 def title(progress: Progress, place: str) -> str:
