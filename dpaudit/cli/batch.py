@@ -71,7 +71,7 @@ def run_one(
     _warn_of_what_cannot_fail(spec)
     display = make_display(spec, place, quiet=quiet)
     start = time.monotonic()
-    watching.say_audit(f"{spec.name} ({place})" if place else spec.name)
+    watching.say(watching.AUDIT, f"{spec.name} ({place})" if place else spec.name)
 
     def update(progress: Progress) -> None:
         requests.check()
@@ -88,7 +88,7 @@ def run_one(
             raise
         return _not_run(spec, _of_the_mechanism(error), time.monotonic() - start).result
     finally:
-        watching.say_audit("")
+        watching.say(watching.AUDIT, "")
         display.close()
 
 

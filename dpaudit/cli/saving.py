@@ -85,11 +85,11 @@ class Results:
             number, path = tempfile.mkstemp(prefix="dpaudit-")
             os.close(number)
             self._kept = Path(path)
-            watching.say_file(path)
+            watching.say(watching.FILE, path)
         return self._kept
 
     def _forget(self) -> None:
         if self._kept is not None:
-            watching.say_file("")
+            watching.say(watching.FILE, "")
             self._kept.unlink(missing_ok=True)
             self._kept = None

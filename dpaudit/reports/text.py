@@ -14,7 +14,6 @@ from dpaudit.certificates.certificate import (
     Recording,
 )
 from dpaudit.certificates.result import AuditResult, Canaries, Exact, Verdict
-from dpaudit.claims import PrivacyClaim
 from dpaudit.reports import exact, findings, numbers, one_run
 from dpaudit.reports.bounds import bounds
 from dpaudit.reports.layout import glued, paragraph, row, table, wrap
@@ -80,19 +79,11 @@ def _foreseen(result: AuditResult) -> str:
 def _asked(result: AuditResult) -> list[str]:
     claim = result.claim
     where = f" ({result.source})" if result.source else ""
-    return [
-        *row("claim", f"{claim.describe()}, {claim.title}: {glued(claim.formula)}"),
-        *_runs(result, claim),
-        *row("mechanism", f"{result.target}{where}"),
-    ]
-
-
-def _runs(result: AuditResult, claim: PrivacyClaim) -> list[str]:
-    """Return what is claimed for one run and for all, where an output is several."""
-    if result.repeated is None:
-        return []
-    each, times = result.repeated.claim.describe(), result.repeated.times
-    return row("", f"{each} for one run, {claim.describe()} for {times}")
+    rows = row("claim", f"{claim.describe()}, {claim.title}: {glued(claim.formula)}")
+    if result.repeated is not None:
+        each, times = result.repeated.claim.describe(), result.repeated.times
+        rows += row("", f"{each} for one run, {claim.describe()} for {times}")
+    return [*rows, *row("mechanism", f"{result.target}{where}")]
 
 
 def _found(result: AuditResult, verbose: int) -> list[str]:

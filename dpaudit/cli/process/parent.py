@@ -58,7 +58,9 @@ class _Shared:
         self._memory[start : start + self._TEXT] = data.ljust(self._TEXT, b"\0")
 
 
-_AUDIT, _FILE = 0, 1
+# What is under way, for the message about a process that ended; and the file that is to be shown
+# and removed if the program does not come to its end.
+AUDIT, FILE = 0, 1
 _shared: _Shared | None = None
 
 
@@ -107,17 +109,8 @@ def leave(code: int) -> None:
         shared.code = code
 
 
-def say_audit(words: str) -> None:
-    """Say what is under way, for the message about a process that ended."""
-    _say(_AUDIT, words)
-
-
-def say_file(path: str) -> None:
-    """Name the file that is to be shown and removed if the program does not come to its end."""
-    _say(_FILE, path)
-
-
-def _say(number: int, text: str) -> None:
+def say(number: int, text: str) -> None:
+    """Say which audit is under way (`AUDIT`), or which file there is (`FILE`)."""
     shared = _own()
     if shared is not None:
         shared.put(number, text)
@@ -214,7 +207,7 @@ class _Watch:
         return FAILURE
 
     def _show_what_was_kept(self) -> None:
-        path = self._shared.text(_FILE)
+        path = self._shared.text(FILE)
         if not path:
             return
         try:
@@ -227,7 +220,7 @@ class _Watch:
             _show(f"error: cannot show the finished results: {error.strerror}\n".encode())
 
     def _words(self, status: int) -> str:
-        audit = self._shared.text(_AUDIT)
+        audit = self._shared.text(AUDIT)
         how = _how(status)
         if not audit:
             return f"the process of dpaudit ended too early ({how})"
