@@ -80,7 +80,8 @@ def public_callables(owner: Any) -> list[str]:
     callables = [name for name in names if callable(getattr(owner, name, None))]
     if not isinstance(owner, ModuleType):
         return callables
-    own = [name for name in callables if _is_defined_in(owner, name)]
+    home = owner.__name__
+    own = [one for one in callables if getattr(getattr(owner, one), "__module__", None) == home]
     return own or callables
 
 
@@ -90,16 +91,10 @@ def vars_of(owner: Any) -> list[str]:
 
 
 def there_is(names: Iterable[str]) -> str:
-    """Return `" There is: x, y."`, or `""` for no names."""
-    listed = listing(names)
-    return f" There is: {listed}." if listed else ""
-
-
-def listing(names: Iterable[str]) -> str:
-    """Return at most ten names, separated by commas, and how many more there are."""
+    """Return `" There is: x, y."`, with ten names at most, or `""` for no names."""
     names = list(names)
     more = f" and {len(names) - LISTED} more" if len(names) > LISTED else ""
-    return ", ".join(names[:LISTED]) + more
+    return f" There is: {', '.join(names[:LISTED])}{more}." if names else ""
 
 
 def _with_one_colon(path: str) -> str:
@@ -156,10 +151,8 @@ def _inside(module: ModuleType) -> str:
 
 
 def _attribute(owner: Any, name: str, path: str) -> Any:
-    try:
+    with suppress(AttributeError):
         return getattr(owner, name)
-    except AttributeError:
-        pass
     known = public_callables(owner)
     there = there_is(known) or " Nothing public is callable there."
     label = owner.__name__ if isinstance(owner, ModuleType) else repr(owner)
@@ -168,10 +161,6 @@ def _attribute(owner: Any, name: str, path: str) -> Any:
     raise TargetError(
         f"target {path!r}: {label} has no {name!r}.{did_you_mean(name, vars_of(owner))}{there}"
     )
-
-
-def _is_defined_in(module: ModuleType, name: str) -> bool:
-    return getattr(getattr(module, name), "__module__", None) == module.__name__
 
 
 def _named_module(name: str) -> ModuleType:

@@ -13,6 +13,7 @@ from dpaudit.claims.base import (
     ProfilePoint,
     checked_delta,
     meaningful,
+    points_at,
     total,
 )
 from dpaudit.claims.renyi import Rho, ZeroConcentratedDP
@@ -73,8 +74,7 @@ class ApproximateZCDP(PrivacyClaim):
         if self.delta:
             tail = math.log(10 / self.delta)
             epsilons.append(self.rho + 2 * math.sqrt(self.rho * tail))
-        points = (ProfilePoint(one, self.profile(one)) for one in epsilons)
-        return tuple(one for one in points if one.delta < 1)
+        return points_at(self, epsilons)
 
     def describe(self) -> str:
         return f"{self.delta:.12g}-approximate {self.rho:.12g}-zCDP"

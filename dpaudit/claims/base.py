@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, fields
 from numbers import Real
@@ -36,14 +36,13 @@ class Instead:
 class Parameter:
     """What is said of a field of a definition, as its annotation; flags and schemas come from it.
 
-    forms: which values may be written, the first one on a command line. metavar: how a help text
-    calls the value. is_telling: whether who gives it means this definition. has_curve: whether
-    `dpaudit explain` draws a curve for each value. has_flag: whether a command line takes it.
+    forms: which values may be written, the first one on a command line. is_telling: whether who
+    gives it means this definition. has_curve: whether `dpaudit explain` draws a curve for each
+    value. has_flag: whether a command line takes it.
     """
 
     help: str
     forms: tuple[Form, ...] = ("number",)
-    metavar: str | None = None
     is_telling: bool = False
     has_curve: bool = False
     has_flag: bool = True
@@ -101,9 +100,8 @@ class PrivacyClaim(ABC):
     counts_single_outputs: ClassVar[bool] = False
     limits_adversaries: ClassVar[bool] = False
 
-    @abstractmethod
     def profile(self, epsilon: float) -> float:
-        """Return the privacy profile at ε.
+        """Return the privacy profile at ε: what the claim's point implies, unless it says more.
 
         Parameters
         ----------
@@ -115,6 +113,7 @@ class PrivacyClaim(ABC):
         float
             δ(ε), the largest P(E) - e^ε Q(E) that the claim allows, rounded up.
         """
+        return at_most_epsilon(self.point(), epsilon)
 
     @abstractmethod
     def points(self) -> tuple[ProfilePoint, ...]:
@@ -231,9 +230,6 @@ class PointClaim(PrivacyClaim):
         object.__setattr__(self, "epsilon", checked_epsilon(self.epsilon))
         object.__setattr__(self, "delta", checked_delta(self.delta))
 
-    def profile(self, epsilon: float) -> float:
-        return at_most_epsilon(self.point(), epsilon)
-
     def points(self) -> tuple[ProfilePoint, ...]:
         return (ProfilePoint(self.epsilon, self.delta),)
 
@@ -249,11 +245,11 @@ def checked_number(name: str, value: Any) -> float:
         raise ClaimError(Name(name), why) from None
 
 
-def checked_epsilon(epsilon: Any, name: str = "epsilon") -> float:
+def checked_epsilon(epsilon: Any) -> float:
     """Return a finite number, at least 0. Raises ClaimError for anything else."""
-    number = checked_number(name, epsilon)
+    number = checked_number("epsilon", epsilon)
     if not (math.isfinite(number) and number >= 0):
-        raise ClaimError(Name(name), f"={number!r} must be a finite number, at least 0")
+        raise ClaimError(Name("epsilon"), f"={number!r} must be a finite number, at least 0")
     return number
 
 
@@ -284,6 +280,12 @@ def at_most_epsilon(point: ProfilePoint, epsilon: float) -> float:
         return point.delta
     gap = -math.expm1(epsilon - point.epsilon) / (1 + math.exp(-point.epsilon))
     return min(1.0, (point.delta + (1 - point.delta) * gap) * (1 + 1e-15))
+
+
+def points_at(claim: PrivacyClaim, epsilons: Iterable[float]) -> tuple[ProfilePoint, ...]:
+    """Return the points of a profile at some ε, but for those that say nothing."""
+    points = (ProfilePoint(one, claim.profile(one)) for one in epsilons)
+    return tuple(one for one in points if one.delta < 1)
 
 
 def total(claims: Sequence[Any], name: str) -> float:

@@ -64,7 +64,6 @@ class ComputationalDP(PointClaim):
         Parameter(
             "The adversary of a computational claim: a function from an output to 1, 2 or None.",
             forms=("path",),
-            metavar="PATH",
             is_telling=True,
         ),
     ] = None

@@ -8,12 +8,13 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Annotated, Any, ClassVar
 
-from dpaudit.claims.base import Parameter, PrivacyClaim, ProfilePoint
+from dpaudit.claims.base import Parameter, PrivacyClaim, ProfilePoint, points_at
 from dpaudit.errors import ClaimError
 
 # From the probability α of a false alarm to the least probability of a miss, both in [0, 1].
 TradeOff = Callable[[float], float]
-Knots = tuple[tuple[float, float], ...]
+Knot = tuple[float, float]
+Knots = tuple[Knot, ...]
 
 # Where a function is evaluated: evenly in log α up to ½, and in log(1 - α) from there.
 _PER_DECADE, _DECADES = 40, 6
@@ -66,7 +67,6 @@ class FunctionalDP(PrivacyClaim):
         Parameter(
             "The f of an f-DP claim: the import path of a function.",
             forms=("function", "table"),
-            metavar="PATH",
             is_telling=True,
         ),
     ]
@@ -91,8 +91,7 @@ class FunctionalDP(PrivacyClaim):
     def points(self) -> tuple[ProfilePoint, ...]:
         slopes = [one for alpha in _ALPHAS for one in _log_slopes(self._knots(), alpha)]
         apart = {round(one, 6): one for one in (0.0, *reversed(slopes))}
-        points = (ProfilePoint(one, self.profile(one)) for one in reversed(apart.values()))
-        return tuple(one for one in points if one.delta < 1)
+        return points_at(self, reversed(apart.values()))
 
     def describe(self) -> str:
         return f"f-DP with f = {self.name}"
@@ -110,20 +109,15 @@ def _lines_below(function: TradeOff, name: str) -> Knots:
     Between two points of its graph, f lies above the lines through the two points before them and
     through the two after them; where these lines meet is a corner.
     """
-    grid = _grid()
-    values = [_evaluated(function, alpha, name) for alpha in grid]
-    _check_shape(tuple(zip(grid, values, strict=True)), name)
-    points = list(zip(grid, values, strict=True))
+    points = tuple((alpha, _evaluated(function, alpha, name)) for alpha in _grid())
+    _check_shape(points, name)
     corners = [(0.0, max(0.0, _line(points[1], points[2], 0.0)))]
     for before, left, right, after in zip(points, points[1:], points[2:], points[3:], strict=False):
         corners.append(_meeting((before, left), (right, after)))
     return (*corners, (1.0, 0.0))
 
 
-def _meeting(
-    before: tuple[tuple[float, float], tuple[float, float]],
-    after: tuple[tuple[float, float], tuple[float, float]],
-) -> tuple[float, float]:
+def _meeting(before: tuple[Knot, Knot], after: tuple[Knot, Knot]) -> Knot:
     """Return where the line through `before` meets the one through `after`, between them."""
     steep, flat = _slope(*before), _slope(*after)
     (left, high), (right, low) = before[1], after[0]
@@ -134,11 +128,11 @@ def _meeting(
     return alpha, max(0.0, min(_line(*before, alpha), _line(*after, alpha)))
 
 
-def _slope(one: tuple[float, float], other: tuple[float, float]) -> float:
+def _slope(one: Knot, other: Knot) -> float:
     return (other[1] - one[1]) / (other[0] - one[0])
 
 
-def _line(one: tuple[float, float], other: tuple[float, float], alpha: float) -> float:
+def _line(one: Knot, other: Knot, alpha: float) -> float:
     return one[1] + _slope(one, other) * (alpha - one[0])
 
 

@@ -77,10 +77,8 @@ class GaussianDP(PrivacyClaim):
 
     def own_lower(self, epsilon: float, delta_lower: float) -> tuple[str, float]:
         """Return the largest μ, rounded down, whose profile stays below the bound."""
-        lower = largest_parameter(
-            lambda mu: gaussian_delta(mu, epsilon) if mu else 0.0, delta_lower, 4 * _LARGEST_MU
-        )
-        return "μ", lower
+        most = 4 * _LARGEST_MU
+        return "μ", largest_parameter(lambda mu: gaussian_delta(mu, epsilon), delta_lower, most)
 
     def for_group(self, size: int) -> GaussianDP:
         """Return kμ-GDP (Dong, Roth & Su 2022, Thm. 2.9)."""

@@ -10,7 +10,6 @@ from dpaudit.claims.base import (
     Epsilon,
     PrivacyClaim,
     ProfilePoint,
-    at_most_epsilon,
     checked_epsilon,
     total,
 )
@@ -52,9 +51,6 @@ class PureDP(PrivacyClaim):
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "epsilon", checked_epsilon(self.epsilon))
-
-    def profile(self, epsilon: float) -> float:
-        return at_most_epsilon(self.point(), epsilon)
 
     def points(self) -> tuple[ProfilePoint, ...]:
         return (ProfilePoint(self.epsilon, 0.0),)

@@ -27,7 +27,6 @@ class ClaimParameter:
     name: str
     help: str
     forms: tuple[Form, ...]
-    metavar: str | None
     has_flag: bool
     has_curve: bool
     definitions: tuple[str, ...]
@@ -58,9 +57,7 @@ def parameters() -> tuple[ClaimParameter, ...]:
     for name in dict.fromkeys(name for about in _DESCRIBED.values() for name in about):
         takers = tuple(key for key, about in _DESCRIBED.items() if name in about)
         about = _DESCRIBED[takers[0]][name]
-        one = ClaimParameter(
-            name, about.help, about.forms, about.metavar, about.has_flag, about.has_curve, takers
-        )
+        one = ClaimParameter(name, about.help, about.forms, about.has_flag, about.has_curve, takers)
         found.append(one)
         if about.instead is not None:
             other = about.instead

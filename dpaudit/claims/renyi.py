@@ -9,9 +9,9 @@ conversion there is, since the largest P(E) - e^ε Q(E) is reached by one event.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Annotated, ClassVar, Self
 
 from dpaudit.claims.base import (
@@ -22,6 +22,7 @@ from dpaudit.claims.base import (
     checked_epsilon,
     checked_number,
     checked_positive,
+    points_at,
     total,
 )
 from dpaudit.claims.solving import crossing, largest_parameter, peak
@@ -82,24 +83,26 @@ class RenyiDP(PrivacyClaim):
                 "order is pure"
             )
         object.__setattr__(self, "order", order)
-        object.__setattr__(self, "epsilon", _checked_divergence("epsilon", self.epsilon))
+        epsilon = checked_epsilon(self.epsilon)
+        if epsilon > _LARGEST:
+            raise ClaimError(f"epsilon={epsilon!r} must be at most {_LARGEST:g}")
+        object.__setattr__(self, "epsilon", epsilon)
 
     def profile(self, epsilon: float) -> float:
         return renyi_delta(self.order, self.epsilon, epsilon)
 
     def points(self) -> tuple[ProfilePoint, ...]:
         tails = (self.epsilon + math.log(1 / delta) / (self.order - 1) for delta in _DELTAS)
-        return _points(self.profile, (self.epsilon, self.epsilon / 2, 0.0, *tails))
+        every = (self.epsilon, self.epsilon / 2, 0.0, *tails)
+        return points_at(self, dict.fromkeys(every))
 
     def describe(self) -> str:
         return f"({self.order:.12g}, {self.epsilon:.12g})-Rényi DP"
 
     def own_lower(self, epsilon: float, delta_lower: float) -> tuple[str, float]:
         """Return the largest divergence, rounded down, whose δ stays below the bound."""
-        lower = largest_parameter(
-            lambda value: renyi_delta(self.order, value, epsilon), delta_lower, _LARGEST
-        )
-        return f"D_{self.order:g}", lower
+        delta_of = partial(renyi_delta, self.order, epsilon=epsilon)
+        return f"D_{self.order:g}", largest_parameter(delta_of, delta_lower, _LARGEST)
 
     def composed(self, claims: Sequence[Self]) -> RenyiDP | None:
         """Return the sum of all ε where all are of one order (Mironov 2017, Prop. 1)."""
@@ -149,17 +152,16 @@ class ZeroConcentratedDP(PrivacyClaim):
 
     def points(self) -> tuple[ProfilePoint, ...]:
         tails = (self.rho + 2 * math.sqrt(self.rho * math.log(1 / delta)) for delta in _DELTAS)
-        return _points(self.profile, (math.sqrt(2 * self.rho), self.rho, 0.0, *tails))
+        every = (math.sqrt(2 * self.rho), self.rho, 0.0, *tails)
+        return points_at(self, dict.fromkeys(every))
 
     def describe(self) -> str:
         return f"{self.rho:.12g}-zCDP"
 
     def own_lower(self, epsilon: float, delta_lower: float) -> tuple[str, float]:
         """Return the largest ρ, rounded down, whose δ stays below the bound."""
-        lower = largest_parameter(
-            lambda rho: concentrated_delta(rho, epsilon) if rho else 0.0, delta_lower, _LARGEST
-        )
-        return "ρ", lower
+        delta_of = partial(concentrated_delta, epsilon=epsilon)
+        return "ρ", largest_parameter(delta_of, delta_lower, _LARGEST)
 
     def for_group(self, size: int) -> ZeroConcentratedDP:
         """Return k²ρ-zCDP (Bun & Steinke 2016, Prop. 1.9)."""
@@ -298,17 +300,3 @@ def _largest_p(q: float, order: float, divergence: float) -> float:
     if excess(0.0) <= 0:
         return 1.0
     return math.exp(crossing(excess, math.log(q), 0.0, 1e-10)[1])
-
-
-def _points(
-    profile: Callable[[float], float], epsilons: tuple[float, ...]
-) -> tuple[ProfilePoint, ...]:
-    points = (ProfilePoint(one, profile(one)) for one in dict.fromkeys(epsilons))
-    return tuple(one for one in points if one.delta < 1)
-
-
-def _checked_divergence(name: str, value: float) -> float:
-    number = checked_epsilon(value, name)
-    if number > _LARGEST:
-        raise ClaimError(f"{name}={number!r} must be at most {_LARGEST:g}")
-    return number

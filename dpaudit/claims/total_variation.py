@@ -51,9 +51,6 @@ class TotalVariation(PrivacyClaim):
     def __post_init__(self) -> None:
         object.__setattr__(self, "delta", checked_delta(self.delta))
 
-    def profile(self, epsilon: float) -> float:
-        return self.delta
-
     def points(self) -> tuple[ProfilePoint, ...]:
         return (ProfilePoint(0.0, self.delta),)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from importlib import import_module
@@ -18,7 +18,7 @@ from dpaudit.cli.group import describe_error, exit_code, print_traceback
 from dpaudit.cli.process import parent as watching
 from dpaudit.cli.process.interruption import Requests, heeded
 from dpaudit.cli.process.leaving import kept_from_leaving
-from dpaudit.cli.progress import Display, make_display
+from dpaudit.cli.progress import make_display
 from dpaudit.errors import MechanismError
 from dpaudit.processes.origin import words
 
@@ -71,10 +71,15 @@ def run_one(
     _warn_of_what_cannot_fail(spec)
     display = make_display(spec, place, quiet=quiet)
     start = time.monotonic()
-    watching.say_audit(f"{spec.name} ({place})" if place else spec.name)
+    watching.say(watching.AUDIT, f"{spec.name} ({place})" if place else spec.name)
+
+    def update(progress: Progress) -> None:
+        requests.check()
+        display.update(progress)
+
     try:
         with kept_from_leaving():
-            return _with_seed(run_audit(spec, _notified(display, requests)), spec)
+            return _with_seed(run_audit(spec, update), spec)
     except MechanismError as error:
         return _not_run(spec, error, time.monotonic() - start).result
     except BaseException as error:
@@ -83,7 +88,7 @@ def run_one(
             raise
         return _not_run(spec, _of_the_mechanism(error), time.monotonic() - start).result
     finally:
-        watching.say_audit("")
+        watching.say(watching.AUDIT, "")
         display.close()
 
 
@@ -102,14 +107,6 @@ def _warn_of_what_cannot_fail(spec: AuditSpec) -> None:
     reason = None if spec.allow_underpowered else foreseen(spec)
     if reason is not None:
         click.echo(f"warning: {spec.name}: under-powered: {reason}", err=True)
-
-
-def _notified(display: Display, requests: Requests) -> Callable[[Progress], None]:
-    def update(progress: Progress) -> None:
-        requests.check()
-        display.update(progress)
-
-    return update
 
 
 def _of_the_mechanism(error: BaseException) -> MechanismError:

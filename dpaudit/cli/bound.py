@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -14,7 +13,7 @@ from dpaudit.auditing.options import owned
 from dpaudit.certificates.result import AuditResult
 from dpaudit.claims import PrivacyClaim
 from dpaudit.cli import exit_codes
-from dpaudit.cli.flags import given_settings, missing_parameters, some_flags
+from dpaudit.cli.flags import check_complete, given_settings, some_flags
 from dpaudit.cli.options import option
 from dpaudit.cli.output import Printer
 from dpaudit.cli.process.streams import set_apart
@@ -104,7 +103,8 @@ def bound(
     """
     stdout = ctx.with_resource(set_apart())
     settings = given_settings(ctx, flags)
-    claim = _claim(settings.pop("claim", {}))
+    check_complete(settings, (), "recorded outputs", _EXAMPLE)
+    claim = build_claim(settings.pop("claim"))
     results = Results(destinations(json, report, files), stdout)
     if guesses:
         _check_lone(arm=arm, scores=scores, bound=bound, seed=settings.get("seed"))
@@ -113,22 +113,10 @@ def bound(
         more = {**settings, "bound": bound, "scores_only": scores}
         result = _of_draws(files, arm, {**more, "claim": claim})
     result = replace(result, command=repeating(ctx, files, result.seed))
-    shown = sys.stderr if results.takes_stdout else stdout
-    Printer([result.name], quiet=quiet, verbose=verbose, to=shown).show(result)
+    Printer([result.name], quiet=quiet, verbose=verbose, to=results.beside).show(result)
     results.add(result)
     results.finish()
     return exit_codes.of_result(result)
-
-
-def _claim(parameters: dict[str, Any]) -> PrivacyClaim:
-    missing = missing_parameters(parameters)
-    if missing:
-        verb = "is" if len(missing) == 1 else "are"
-        raise UsageError(
-            f"{', '.join(missing)} {verb} missing; an audit of recorded outputs looks like "
-            f"{_EXAMPLE}"
-        )
-    return build_claim(parameters)
 
 
 def _of_draws(files: Sequence[str], arm: str | None, given: dict[str, Any]) -> AuditResult:

@@ -26,27 +26,13 @@ COMMANDS = {
 }
 
 
-def _version(ctx: click.Context, _: click.Parameter, wanted: bool) -> None:
-    if not wanted or ctx.resilient_parsing:
-        return
-    click.echo(f"dpaudit {__version__}")
-    ctx.exit()
-
-
 @click.group(
     cls=RootGroup,
     lazy=COMMANDS,
     invoke_without_command=True,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 80},
 )
-@click.option(
-    "--version",
-    is_flag=True,
-    is_eager=True,
-    expose_value=False,
-    callback=_version,
-    help="Show the version and exit.",
-)
+@click.version_option(__version__, message="dpaudit %(version)s")
 @click.pass_context
 def cli(ctx: click.Context) -> int:
     """Look for statistical proof that a mechanism leaks more than its privacy claim allows.

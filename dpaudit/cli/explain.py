@@ -10,8 +10,7 @@ import click
 
 from dpaudit.claims import PrivacyClaim, make_claim, parameters, posterior_bounds
 from dpaudit.claims.curves import tradeoff
-from dpaudit.claims.registry import ClaimParameter
-from dpaudit.cli.files import check_writable, write_bytes
+from dpaudit.cli.files import check_writable, write_whole
 from dpaudit.cli.group import SuggestingGroup, debug_option
 from dpaudit.cli.options import option
 from dpaudit.errors import UsageError
@@ -35,13 +34,21 @@ def explain() -> None:
     """Show what a privacy claim means for an attacker. Nothing is audited."""
 
 
-def _figure_option(command: Command) -> Command:
-    return option(
-        "--figure",
-        type=click.Path(path_type=Path),
-        metavar="FILE",
-        help="Also save a figure, as .png, .svg or .pdf (needs matplotlib).",
-    )(command)
+def _checked(_: click.Context, __: click.Parameter, figure: Path | None) -> Path | None:
+    """Refuse a figure that cannot be written before anything is computed."""
+    if figure is not None:
+        check_format(figure.suffix)
+        check_writable(figure)
+    return figure
+
+
+_figure_option = option(
+    "--figure",
+    type=click.Path(path_type=Path),
+    callback=_checked,
+    metavar="FILE",
+    help="Also save a figure, as .png, .svg or .pdf (needs matplotlib).",
+)
 
 
 def _claim_options(command: Command) -> Command:
@@ -63,11 +70,9 @@ def posterior(epsilon: tuple[float, ...], prior: float | None, figure: Path | No
     \b
     dpaudit explain posterior --epsilon 1.1 --prior 0.5
     """
-    kind = _checked(figure)
     for value in epsilon:
         click.echo(_posterior_words(value, prior) if prior is not None else _priors(value))
-    if figure is not None:
-        write_bytes(figure, drawn(_posterior_picture(epsilon), kind))
+    _save(figure, lambda: _posterior_picture(epsilon))
 
 
 @explain.command("tradeoff", short_help="The least miss rate of a test, for each false-alarm rate.")
@@ -81,15 +86,14 @@ def tradeoff_(figure: Path | None, **given: Any) -> None:
     \b
     dpaudit explain tradeoff --epsilon 1 --mu 1
     """
-    kind, claims = _checked(figure), _claims(**given)
-    head = ["false alarms α", *(_label(one) for one in claims)]
+    claims = _claims(**given)
+    head = ["false alarms α", *(one.describe() for one in claims)]
     rows = [
         [numbers.about(alpha), *(numbers.about(tradeoff(one, alpha), digits=4) for one in claims)]
         for alpha in _ALPHAS
     ]
     click.echo("Miss rate, at least:\n" + "\n".join(columns([head, *rows])))
-    if figure is not None:
-        write_bytes(figure, drawn(_tradeoff_picture(claims), kind))
+    _save(figure, lambda: _tradeoff_picture(claims))
 
 
 @explain.command(short_help="The δ that a claim allows at every ε.")
@@ -102,25 +106,20 @@ def profile(figure: Path | None, **given: Any) -> None:
     \b
     dpaudit explain profile --epsilon 1 --delta 1e-5 --mu 1
     """
-    kind, claims = _checked(figure), _claims(**given)
+    claims = _claims(**given)
     grid = sorted({*_EPSILONS, *given["epsilon"]})
-    head = ["ε", *(_label(one) for one in claims)]
+    head = ["ε", *(one.describe() for one in claims)]
     rows = [
         [numbers.plain(epsilon), *(numbers.at_most(one.profile(epsilon)) for one in claims)]
         for epsilon in grid
     ]
     click.echo("δ, at most:\n" + "\n".join(columns([head, *rows])))
+    _save(figure, lambda: _profile_picture(claims))
+
+
+def _save(figure: Path | None, picture: Callable[[], Picture]) -> None:
     if figure is not None:
-        write_bytes(figure, drawn(_profile_picture(claims), kind))
-
-
-def _checked(figure: Path | None) -> str:
-    """Return the format of a figure, refused before anything is computed."""
-    if figure is None:
-        return ""
-    kind = check_format(figure.suffix)
-    check_writable(figure)
-    return kind
+        write_whole(figure, drawn(picture(), check_format(figure.suffix)))
 
 
 def _claims(**given: Any) -> list[PrivacyClaim]:
@@ -135,7 +134,11 @@ def _claims(**given: Any) -> list[PrivacyClaim]:
         value = given[other.name]
         if other.has_curve or value is None:
             continue
-        goes_with = [one for one in _NUMBERS if one.has_curve and _fit(one, other)]
+        goes_with = [
+            one
+            for one in _NUMBERS
+            if one.has_curve and not set(one.definitions).isdisjoint(other.definitions)
+        ]
         first = next((one for one in goes_with if one in curves), None)
         if first is None:
             known = [f"--{one.name}" for one in goes_with]
@@ -148,16 +151,8 @@ def _claims(**given: Any) -> list[PrivacyClaim]:
     ]
 
 
-def _fit(one: ClaimParameter, other: ClaimParameter) -> bool:
-    return not set(one.definitions).isdisjoint(other.definitions)
-
-
 def _listed(names: Sequence[str]) -> str:
     return " or ".join(filter(None, (", ".join(names[:-1]), names[-1])))
-
-
-def _label(claim: PrivacyClaim) -> str:
-    return claim.describe()
 
 
 def _posterior_words(epsilon: float, prior: float) -> str:
@@ -201,7 +196,7 @@ def _tradeoff_picture(claims: Sequence[PrivacyClaim]) -> Picture:
     alphas = _grid(1.0)
     lines = [Line((0.0, 1.0), (1.0, 0.0), faint=True)]
     for claim in claims:
-        lines.append(Line(alphas, [tradeoff(claim, one) for one in alphas], _label(claim)))
+        lines.append(Line(alphas, [tradeoff(claim, one) for one in alphas], claim.describe()))
     return Picture("Trade-off functions", "false alarms α", "misses, at least f(α)", tuple(lines))
 
 
@@ -212,7 +207,7 @@ def _profile_picture(claims: Sequence[PrivacyClaim]) -> Picture:
     for claim in claims:
         # The logarithmic axis has no 0.
         kept = [one for one in epsilons if claim.profile(one) > _SMALLEST]
-        lines.append(Line(kept, [claim.profile(one) for one in kept], _label(claim)))
+        lines.append(Line(kept, [claim.profile(one) for one in kept], claim.describe()))
     return Picture("Privacy profiles", "ε", "δ(ε), at most", tuple(lines), log_y=True)
 
 

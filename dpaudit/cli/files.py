@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable
-from contextlib import suppress
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any, TypeVar
 
 from dpaudit.errors import UsageError
-
-Found = TypeVar("Found")
 
 
 def check_writable(path: Path | str, inputs: Iterable[str] = ()) -> None:
@@ -22,19 +19,18 @@ def check_writable(path: Path | str, inputs: Iterable[str] = ()) -> None:
         example = Path(path) / "results.json"
         raise UsageError(f"cannot write {path}: this path is a folder; name a file, e.g. {example}")
     path = Path(path)
-    _located(_check_place, path, inputs)
-    probe = _located(_beside, path)
-    try:
+    with _writing(path):
+        _check_place(path, inputs)
+        probe = _beside(path)
         probe.touch()
         probe.unlink()
-    except OSError as error:
-        raise UsageError(f"cannot write {path}: {error.strerror}") from error
 
 
-def _located(find: Callable[..., Found], path: Path, *more: Any) -> Found:
-    """Return what `find` does. Raises UsageError where the place cannot even be looked at."""
+@contextmanager
+def _writing(path: Path) -> Iterator[None]:
+    """Raise UsageError for what the system says, where the place cannot even be looked at, too."""
     try:
-        return find(path, *more)
+        yield
     except (OSError, RuntimeError) as error:  # a RuntimeError for links that lead to themselves
         reason = getattr(error, "strerror", None) or error
         raise UsageError(f"cannot write {path}: {reason}") from error
@@ -51,29 +47,23 @@ def _check_place(path: Path, inputs: Iterable[str]) -> None:
         raise UsageError(f"cannot write {path}: there is no folder {str(path.parent)!r}; create it")
 
 
-def write_whole(path: Path, text: str, *, lasting: bool = True) -> None:
+def write_whole(path: Path, content: bytes, *, lasting: bool = True) -> None:
     """Write a file that others only ever see complete, as it was before or as it is now.
 
     lasting: also when the machine loses its power in the next moment.
     """
-    write_bytes(path, text.encode(), lasting=lasting)
-
-
-def write_bytes(path: Path, content: bytes, *, lasting: bool = True) -> None:
-    """Write `content` as `write_whole` does."""
-    temporary = _located(_beside, path)
-    try:
-        with temporary.open("wb") as file:
-            file.write(content)
-            file.flush()
-            if lasting:
-                os.fsync(file.fileno())
-        temporary.replace(path.resolve())
-    except OSError as error:
-        raise UsageError(f"cannot write {path}: {error.strerror}") from error
-    finally:
-        with suppress(OSError):
-            temporary.unlink(missing_ok=True)
+    with _writing(path):
+        temporary = _beside(path)
+        try:
+            with temporary.open("wb") as file:
+                file.write(content)
+                file.flush()
+                if lasting:
+                    os.fsync(file.fileno())
+            temporary.replace(path.resolve())
+        finally:
+            with suppress(OSError):
+                temporary.unlink(missing_ok=True)
 
 
 def _beside(path: Path) -> Path:

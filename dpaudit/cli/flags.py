@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from decimal import Decimal
 from typing import Any
@@ -122,9 +122,6 @@ _READERS: Mapping[Kind, dict[str, Any]] = {
 _EAGER = ("resume",)
 
 
-CLAIM_FLAGS = tuple(f"--{name}" for name in _CLAIM)
-
-
 def audit_flags(command: Command) -> Command:
     """Give a command every flag of the table of options."""
     return some_flags(*(one.name for one in OPTIONS.values() if one.flag))(command)
@@ -174,10 +171,15 @@ def given_settings(ctx: click.Context, flags: dict[str, Any]) -> dict[str, Any]:
     return {**settings, "claim": claim} if claim else settings
 
 
-def missing_parameters(claim: dict[str, Any]) -> list[str]:
-    """Return the flags that a claim cannot do without and that were not given."""
+def check_complete(settings: dict[str, Any], needed: Sequence[str], of: str, example: str) -> None:
+    """Raise UsageError for flags that were not given, of the needed ones and of those that a claim
+    cannot do without. of: what is audited."""
+    claim = settings.get("claim", {})
     definition = claim.get("definition") or implied_definition(claim)
-    return [f"--{name}" for name in missing(claim, definition)]
+    absent = [name for name in needed if name not in settings] + missing(claim, definition)
+    if absent:
+        flags, verb = ", ".join(f"--{one}" for one in absent), "is" if len(absent) == 1 else "are"
+        raise UsageError(f"{flags} {verb} missing; an audit of {of} looks like {example}")
 
 
 def _parsed(text: str, param: click.Parameter) -> Any:

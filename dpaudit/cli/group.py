@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import errno
 import os
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from functools import partial
 from importlib import import_module
@@ -44,13 +43,11 @@ class SuggestingGroup(click.Group):
         name = args[0]
         if name.startswith("-") or self.get_command(ctx, name) is not None:
             return super().resolve_command(ctx, args)
-        raise click.UsageError(self._unknown(ctx, name), ctx)
-
-    def _unknown(self, ctx: click.Context, name: str) -> str:
         known = self.list_commands(ctx)
+        meant = f"{did_you_mean(name, known)} Known: {', '.join(known)}"
         if ":" in name or name.endswith((".yaml", ".yml")):
-            return f"there is no command {name!r}. Did you mean '{ctx.command_path} run {name}'?"
-        return f"there is no command {name!r}.{did_you_mean(name, known)} Known: {', '.join(known)}"
+            meant = f" Did you mean '{ctx.command_path} run {name}'?"
+        raise click.UsageError(f"there is no command {name!r}.{meant}", ctx)
 
 
 class RootGroup(SuggestingGroup):
@@ -83,17 +80,8 @@ class RootGroup(SuggestingGroup):
         with formatter.section("Commands"):
             formatter.write_dl([(name, summary) for name, (_, summary) in self.lazy.items()])
 
-    def main(
-        self,
-        args: Sequence[str] | None = None,
-        prog_name: str | None = None,
-        complete_var: str | None = None,
-        standalone_mode: bool = True,
-        **extra: Any,
-    ) -> Any:
-        code = guarded(
-            partial(super().main, args, prog_name, complete_var, standalone_mode=False, **extra)
-        )
+    def main(self, *args: Any, standalone_mode: bool = True, **extra: Any) -> Any:
+        code = guarded(partial(super().main, *args, standalone_mode=False, **extra))
         if standalone_mode:
             sys.exit(code)
         return code
@@ -104,13 +92,13 @@ class RootGroup(SuggestingGroup):
             return super().invoke(ctx)
         except (click.ClickException, click.exceptions.Exit, click.Abort):
             raise
-        except OSError as error:
-            if error.errno != errno.EPIPE:
-                raise _Failure(ctx, error) from error
+        except BrokenPipeError:  # of which click would make exit code 1
             abandon_output()
             return exit_codes.BROKEN_PIPE
-        except Exception as error:
-            raise _Failure(ctx, error) from error
+        except Exception as error:  # noqa: BLE001  # whatever a command raises is told in a line
+            if ctx.meta.get(DEBUG):
+                print_traceback(error)
+            return _failed(error)
 
 
 def _check_text(word: str) -> None:
@@ -125,15 +113,6 @@ def _check_text(word: str) -> None:
         ) from None
 
 
-class _Failure(Exception):
-    """An error on its way out of the program; its cause is the error itself."""
-
-    def __init__(self, ctx: click.Context, error: Exception) -> None:
-        super().__init__(describe_error(error))
-        self.code = exit_code(error)
-        self.debug = ctx.meta.get(DEBUG, False)
-
-
 def guarded(command: Callable[[], Any]) -> int:
     """Run a command; return its exit code, having shown what went wrong."""
     try:
@@ -141,12 +120,6 @@ def guarded(command: Callable[[], Any]) -> int:
         with suppress(ValueError):  # closed by the mechanism
             sys.stdout.flush()
         return code if isinstance(code, int) else exit_codes.NOTHING_FOUND
-    except _Failure as failure:
-        if failure.debug:
-            print_traceback(failure.__cause__)
-        click.echo(str(failure), err=True)
-        _settle(failure.__cause__)
-        return int(failure.code)
     except click.ClickException as error:
         _show(error)
         return error.exit_code
@@ -158,14 +131,15 @@ def guarded(command: Callable[[], Any]) -> int:
         abandon_output()
         return exit_codes.BROKEN_PIPE
     except Exception as error:  # noqa: BLE001  # of what comes before a command
-        click.echo(describe_error(error), err=True)
-        _settle(error)
-        return exit_code(error)
+        return _failed(error)
 
 
-def _settle(error: BaseException | None) -> None:
+def _failed(error: Exception) -> int:
+    """Show an error; return its exit code."""
+    click.echo(describe_error(error), err=True)
     if isinstance(error, OutputError):
         abandon_output()
+    return exit_code(error)
 
 
 def exit_code(error: Exception) -> int:
@@ -213,12 +187,11 @@ def _is_nowhere() -> bool:
     return False
 
 
-def print_traceback(error: BaseException | None) -> None:
+def print_traceback(error: BaseException) -> None:
     """Print the traceback of an error, as --debug asks for."""
     import traceback
 
-    if error is not None:
-        click.echo("".join(traceback.format_exception(error)), err=True, nl=False)
+    click.echo("".join(traceback.format_exception(error)), err=True, nl=False)
 
 
 def _unknown_option(error: click.NoSuchOption) -> click.UsageError:

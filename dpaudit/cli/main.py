@@ -7,10 +7,6 @@ import os
 import signal
 import sys
 
-TYPE_CHECKING = False  # spares the import of typing
-if TYPE_CHECKING:
-    from typing import Any
-
 
 def main() -> None:
     """Run the command line and exit."""
@@ -28,14 +24,6 @@ def main() -> None:
     from dpaudit.cli.commands import run_commands
 
     run_commands()
-
-
-def __getattr__(name: str) -> Any:
-    if name == "cli":  # which takes longer to import than a Ctrl-C may come early
-        from dpaudit.cli.commands import cli
-
-        return cli
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 def _end(number: int, _: object) -> None:

@@ -6,7 +6,7 @@ import math
 import os
 import sys
 import time
-from typing import Any, Protocol
+from typing import Any
 
 import click
 
@@ -16,18 +16,27 @@ from dpaudit.certificates.result import Progress
 from dpaudit.reports import numbers
 from dpaudit.reports.numbers import unglued
 
-# Most audits that find something are over sooner, and then need not wait for rich to be imported.
-_PATIENCE = 0.5
-_REFRESHES = 5
-_SECONDS_BETWEEN_LINES = 5.0
 _BAR = 30
 
 
-class Display(Protocol):
-    """Shows how far one audit is."""
+class Display:
+    """Shows how far one audit is, now and then; this one shows nothing."""
+
+    patience = pause = math.inf
+
+    def __init__(self, spec: AuditSpec, place: str) -> None:
+        self._spec, self._place = spec, place
+        self._next = time.monotonic() + self.patience
 
     def update(self, progress: Progress) -> None:
         """Take notice of a moment."""
+        now = time.monotonic()
+        if now >= self._next:
+            self._next = now + self.pause
+            self.show(progress)
+
+    def show(self, progress: Progress) -> None:
+        """Show a moment."""
 
     def close(self) -> None:
         """Leave the terminal as if nothing had been shown."""
@@ -36,53 +45,38 @@ class Display(Protocol):
 def make_display(spec: AuditSpec, place: str, *, quiet: bool) -> Display:
     """Return what suits the stream of errors. place: `2 of 5`, or nothing for a single audit."""
     if quiet:
-        return _Silent()
+        return Display(spec, place)
     if sys.stderr.isatty() and os.environ.get("TERM") != "dumb":
         return _Live(spec, place)
     return _Lines(spec, place)
 
 
-class _Silent:
-    def update(self, progress: Progress) -> None:
-        pass
-
-    def close(self) -> None:
-        pass
-
-
-class _Lines:
+class _Lines(Display):
     """At most a line every few seconds, for logs."""
 
-    def __init__(self, spec: AuditSpec, place: str) -> None:
-        self._spec, self._place = spec, place
-        self._last = time.monotonic()
+    patience = pause = 5.0
 
-    def update(self, progress: Progress) -> None:
-        now = time.monotonic()
-        if now - self._last >= _SECONDS_BETWEEN_LINES:
-            self._last = now
-            click.echo(f"{title(progress, self._place)}: {status(progress, self._spec)}", err=True)
-
-    def close(self) -> None:
-        pass
+    def show(self, progress: Progress) -> None:
+        click.echo(f"{title(progress, self._place)}: {status(progress, self._spec)}", err=True)
 
 
-class _Live:
+class _Live(Display):
     """A bar and a line below it, which vanish at the end."""
 
-    def __init__(self, spec: AuditSpec, place: str) -> None:
-        self._spec, self._place = spec, place
-        self._start = time.monotonic()
-        self._shown = -math.inf
-        self._live: Any = None
+    # Most audits that find something are over sooner, and then need not wait for rich to be
+    # imported.
+    patience = 0.5
+    pause = 1 / 5
+    _live: Any = None
 
-    def update(self, progress: Progress) -> None:
-        now = time.monotonic()
-        if now - self._start < _PATIENCE or now - self._shown < 1 / _REFRESHES:
-            return
-        self._shown = now
+    def show(self, progress: Progress) -> None:
         if self._live is None:
-            self._live = _started_live()
+            from rich.console import Console
+            from rich.live import Live
+
+            # No thread of its own: it would compete with the mechanism for the interpreter.
+            self._live = Live(console=Console(stderr=True), auto_refresh=False, transient=True)
+            self._live.start()
         self._live.update(self._picture(progress), refresh=True)
 
     def close(self) -> None:
@@ -107,16 +101,6 @@ class _Live:
         )
         second = Text(status(progress, self._spec, with_share=False), style="dim", no_wrap=True)
         return Group(first, second)
-
-
-def _started_live() -> Any:
-    from rich.console import Console
-    from rich.live import Live
-
-    # No thread of its own: it would compete with the mechanism for the interpreter.
-    live = Live(console=Console(stderr=True), auto_refresh=False, transient=True)
-    live.start()
-    return live
 
 
 def title(progress: Progress, place: str) -> str:

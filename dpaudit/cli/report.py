@@ -14,7 +14,7 @@ from dpaudit.cli.group import debug_option
 from dpaudit.cli.output import Printer
 from dpaudit.cli.process.streams import set_apart
 from dpaudit.errors import DpauditError, UsageError
-from dpaudit.inputs.files import near_file, piped, read_text
+from dpaudit.inputs.files import piped, read_text, reading
 from dpaudit.reports.json import from_json
 from dpaudit.reports.layout import wrap
 
@@ -116,16 +116,10 @@ def _read(file: Path) -> list[AuditResult]:
         raise UsageError(
             f"{file} is a file of audits; dpaudit run {file} --json FILE writes their results"
         )
-    try:
+    with reading(file):
         is_piped = file == Path("-")
         text = piped(sys.stdin.buffer).decode("utf-8-sig") if is_piped else read_text(file)
         return from_json(text)
-    except FileNotFoundError:
-        raise UsageError(f"there is no file {str(file)!r}.{near_file(file)}") from None
-    except (OSError, UnicodeDecodeError) as error:
-        raise UsageError(f"{file} cannot be read: {error}") from error
-    except DpauditError as error:
-        raise type(error)(f"{file}: {error}") from error
 
 
 def _recheck(file: Path, result: AuditResult) -> list[str]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import fields
 from pathlib import Path
 from typing import Any
@@ -66,21 +66,15 @@ def _reason(recorded: AuditResult) -> str | None:
 
 
 def _compared(recorded: AuditResult, again: AuditResult) -> Iterator[str]:
-    for name in _names(recorded):
-        if name not in (*_ANOTHERS, "ending"):
-            yield from _difference("", name, recorded, again)
-    for name in ("verdict", "error"):
-        yield from _difference("", name, recorded, again)
-    if not recorded.certificates:
-        yield from _difference("", "by_pair", recorded, again)
+    names = [name for name in _names(recorded) if name != "ending"]
+    by_pair = () if recorded.certificates else ("by_pair",)
+    yield from _differences("", [*names, "verdict", "error", *by_pair], recorded, again)
     if len(recorded.certificates) != len(again.certificates):
         pairs = counted(len(recorded.certificates), "pair")
         yield f"{pairs} recorded, {len(again.certificates)} repeated"
         return
     for one, other in zip(recorded.certificates, again.certificates, strict=True):
-        for name in _names(one):
-            if name not in _ANOTHERS:
-                yield from _difference(f"{one.pair}: ", name, one, other)
+        yield from _differences(f"{one.pair}: ", _names(one), one, other)
 
 
 def _listed_versions(result: AuditResult) -> str:
@@ -88,10 +82,11 @@ def _listed_versions(result: AuditResult) -> str:
 
 
 def _names(record: AuditResult | Certificate) -> list[str]:
-    return [field.name for field in fields(record)]
+    return [field.name for field in fields(record) if field.name not in _ANOTHERS]
 
 
-def _difference(where: str, name: str, one: Any, other: Any) -> Iterator[str]:
-    before, after = getattr(one, name), getattr(other, name)
-    if before != after:
-        yield f"{where}{name}: recorded {shown(before)}, repeated {shown(after)}"
+def _differences(where: str, names: Iterable[str], one: Any, other: Any) -> Iterator[str]:
+    for name in names:
+        before, after = getattr(one, name), getattr(other, name)
+        if before != after:
+            yield f"{where}{name}: recorded {shown(before)}, repeated {shown(after)}"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 import sys
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +14,7 @@ import click
 from dpaudit.auditing.spec import AuditSpec, DrawnSeed
 from dpaudit.cli import exit_codes
 from dpaudit.cli.batch import Outcome, auditing, run_batch, run_one
-from dpaudit.cli.flags import audit_flags, given_settings, missing_parameters
+from dpaudit.cli.flags import audit_flags, check_complete, given_settings
 from dpaudit.cli.group import DEBUG
 from dpaudit.cli.output import Printer
 from dpaudit.cli.process.interruption import Requests
@@ -68,57 +68,47 @@ def run(
     if not specs:
         click.echo(f"no audit's name matches -k {pattern!r}", err=True)
         return exit_codes.NOTHING_MATCHED
-    shown = sys.stderr if results.takes_stdout else stdout
     names = [spec.name for spec in specs]
-    printer = Printer(names, quiet=quiet, verbose=verbose, to=shown)
-    session = _Session(specs, printer, results, is_single=not _are_files(targets))
-    return session.run(debug=ctx.meta.get(DEBUG, False))
+    printer = Printer(names, quiet=quiet, verbose=verbose, to=results.beside)
+    with auditing() as requests:
+        outcomes = (
+            run_batch(specs, requests, quiet=quiet, debug=ctx.meta.get(DEBUG, False))
+            if _are_files(targets)
+            else _single(specs[0], requests, quiet=quiet)
+        )
+        return _finished(outcomes, specs, printer, results)
 
 
-@dataclass(frozen=True, slots=True)
-class _Session:
-    """One run of the command: outcomes as they come, and what is left to do at the end."""
+def _single(spec: AuditSpec, requests: Requests, *, quiet: bool) -> Iterator[Outcome]:
+    # A request that cannot be carried out is the caller's to see, not an outcome in a list.
+    result = run_one(spec, requests, quiet=quiet)
+    yield Outcome(result, exit_codes.of_result(result))
 
-    specs: Sequence[AuditSpec]
-    printer: Printer
-    results: Results
-    is_single: bool
 
-    def run(self, *, debug: bool) -> int:
-        with auditing() as requests:
-            return self._run(requests, debug)
-
-    def _run(self, requests: Requests, debug: bool) -> int:
-        outcomes: list[Outcome] = []
-        try:
-            for outcome in self._outcomes(requests, debug):
-                outcomes.append(outcome)
-                self.results.add(outcome.result)
-                if len(outcomes) < len(self.specs):
-                    self.results.keep()
-                self.printer.show(outcome.result)
-        except KeyboardInterrupt:
-            self.results.finish()
-            click.echo(
-                f"\n{len(outcomes)} of {counted(len(self.specs), 'audit')} finished", err=True
-            )
-            if self.specs[0].journal is not None:
-                click.echo(f"continue with: {_to_go_on()}", err=True)
-            raise
-        except (BrokenPipeError, OutputError):
-            self.results.finish()
-            raise
-        self.results.finish()
-        self.printer.summarise([outcome.result for outcome in outcomes])
-        return exit_codes.worst(outcome.code for outcome in outcomes)
-
-    def _outcomes(self, requests: Requests, debug: bool) -> Iterable[Outcome]:
-        quiet = self.printer.quiet
-        if not self.is_single:
-            return run_batch(self.specs, requests, quiet=quiet, debug=debug)
-        # A request that cannot be carried out is the caller's to see, not an outcome in a list.
-        result = run_one(self.specs[0], requests, quiet=quiet)
-        return [Outcome(result, exit_codes.of_result(result))]
+def _finished(
+    outcomes: Iterable[Outcome], specs: Sequence[AuditSpec], printer: Printer, results: Results
+) -> int:
+    """Show and save outcomes as they come; return the exit code of all."""
+    seen: list[Outcome] = []
+    try:
+        for outcome in outcomes:
+            seen.append(outcome)
+            results.add(outcome.result)
+            if len(seen) < len(specs):
+                results.keep()
+            printer.show(outcome.result)
+    except KeyboardInterrupt:
+        results.finish()
+        click.echo(f"\n{len(seen)} of {counted(len(specs), 'audit')} finished", err=True)
+        if specs[0].journal is not None:
+            click.echo(f"continue with: {_to_go_on()}", err=True)
+        raise
+    except (BrokenPipeError, OutputError):
+        results.finish()
+        raise
+    results.finish()
+    printer.summarise([outcome.result for outcome in seen])
+    return exit_codes.worst(outcome.code for outcome in seen)
 
 
 def _requested(
@@ -139,7 +129,9 @@ def _requested(
         )
     if targets:
         split(targets[0])  # what names no function is told so before what else is missing
-    _check_complete(targets[0] if targets else "--command …", settings)
+    target = targets[0] if targets else "--command …"
+    example = f"dpaudit run {target} --d1 0 --d2 1 --epsilon 1"
+    check_complete(settings, ("d1", "d2"), "one mechanism", example)
     named = {"mechanism": targets[0]} if targets else {}
     spec = build_spec({**named, **settings})
     return [replace(spec, command=repeating(ctx, targets, spec.seed))]
@@ -214,17 +206,6 @@ def _repeatable(ctx: click.Context, path: Path, specs: Sequence[AuditSpec]) -> l
         name = spec.name if _selected(specs, spec.name) == [spec] else f"={spec.name}"
         found.append(replace(spec, command=repeating(ctx, [str(path)], spec.seed, name)))
     return found
-
-
-def _check_complete(target: str, settings: dict[str, Any]) -> None:
-    missing = [f"--{key}" for key in ("d1", "d2") if key not in settings]
-    missing += missing_parameters(settings.get("claim", {}))
-    if missing:
-        verb = "is" if len(missing) == 1 else "are"
-        raise UsageError(
-            f"{', '.join(missing)} {verb} missing; an audit of one mechanism looks like "
-            f"dpaudit run {target} --d1 0 --d2 1 --epsilon 1"
-        )
 
 
 def _journaled(

@@ -4,6 +4,7 @@ output at the end."""
 from __future__ import annotations
 
 import os
+import sys
 import tempfile
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
@@ -45,39 +46,38 @@ class Results:
     """Results to be written to files, or to standard output (`-`)."""
 
     def __init__(self, to: Iterable[Destination], stdout: TextIO) -> None:
-        self._reports = [_Report(form, file) for form, file in to]
+        self._entries: dict[Destination, list[Any]] = {one: [] for one in to}
         self._stdout = stdout
         self._kept: Path | None = None
 
     @property
-    def takes_stdout(self) -> bool:
-        """Whether standard output belongs to one of them."""
-        return any(one.file == STDOUT for one in self._reports)
+    def beside(self) -> TextIO:
+        """Where reports are shown: standard error, if standard output belongs to one of them."""
+        return sys.stderr if any(file == STDOUT for _, file in self._entries) else self._stdout
 
     def add(self, result: AuditResult) -> None:
         """Take one more result."""
-        for report in self._reports:
-            report.entries.append(report.form.entry(result))
+        for (form, _), entries in self._entries.items():
+            entries.append(form.entry(result))
 
     def keep(self) -> None:
         """Put down what there is, since what comes next may end this process."""
-        for report in self._reports:
+        for (form, file), entries in self._entries.items():
             with suppress(DpauditError, OSError):  # in the end it is said why
-                if report.file != STDOUT:
-                    write_whole(Path(report.file), report.text(), lasting=False)
-                elif watching.is_watched():
-                    write_whole(self._aside(), report.text(), lasting=False)
+                if file != STDOUT or watching.is_watched():
+                    path = Path(file) if file != STDOUT else self._aside()
+                    write_whole(path, form.document(entries).encode(), lasting=False)
 
     def finish(self) -> None:
         """Write all results. Raises UsageError when that is not possible."""
-        for report in self._reports:
-            if not report.entries:
+        for (form, file), entries in self._entries.items():
+            if not entries:
                 continue
-            if report.file == STDOUT:
-                click.echo(report.text(), nl=False, file=self._stdout)
+            if file == STDOUT:
+                click.echo(form.document(entries), nl=False, file=self._stdout)
                 self._forget()
             else:
-                write_whole(Path(report.file), report.text())
+                write_whole(Path(file), form.document(entries).encode())
 
     def _aside(self) -> Path:
         """Return a file that the process which watches this one shows if need be."""
@@ -85,22 +85,11 @@ class Results:
             number, path = tempfile.mkstemp(prefix="dpaudit-")
             os.close(number)
             self._kept = Path(path)
-            watching.say_file(path)
+            watching.say(watching.FILE, path)
         return self._kept
 
     def _forget(self) -> None:
         if self._kept is not None:
-            watching.say_file("")
+            watching.say(watching.FILE, "")
             self._kept.unlink(missing_ok=True)
             self._kept = None
-
-
-class _Report:
-    """A report under way: what is kept of the audits that have ended."""
-
-    def __init__(self, form: Format, file: str) -> None:
-        self.form, self.file = form, file
-        self.entries: list[Any] = []
-
-    def text(self) -> str:
-        return self.form.document(self.entries)

@@ -8,10 +8,9 @@ from typing import Any
 
 from dpaudit.auditing.spec import AuditSpec
 from dpaudit.config.building import build_claim, build_spec
-from dpaudit.config.durations import parse_duration
 from dpaudit.config.schema import schema
 
-__all__ = ["build_claim", "build_spec", "load_config", "parse_duration", "schema"]
+__all__ = ["build_claim", "build_spec", "load_config", "schema"]
 
 
 def load_config(path: Path, overrides: Mapping[str, Any] | None = None) -> list[AuditSpec]:

@@ -22,7 +22,6 @@ from dpaudit.auditing.options import (
 )
 from dpaudit.auditing.spec import AuditSpec, DrawnSeed
 from dpaudit.claims import PrivacyClaim, group, make_claim, parameters
-from dpaudit.config.durations import parse_duration
 from dpaudit.config.problems import (
     Locate,
     Path,
@@ -32,6 +31,7 @@ from dpaudit.config.problems import (
     refusal,
     reported,
 )
+from dpaudit.config.quantities import parse_duration
 from dpaudit.config.schema import check_audit_keys, check_types
 from dpaudit.config.targets import Folder, Settings, target_of
 from dpaudit.errors import Name, UsageError
@@ -49,24 +49,20 @@ from dpaudit.inputs.values import with_tuples, written
 from dpaudit.targets.target import (
     AnyTarget,
     CommandTarget,
-    ComposedTarget,
-    RepeatedTarget,
     repeated,
+    single_targets,
 )
 
 # What a result keeps in a place of its own, or does not depend on.
 _NOT_REPEATED = ("name", "seed", "workers", "executor", "expect")
 
 
-def build_spec(settings: Mapping[str, Any], where: str = "") -> AuditSpec:
-    """Return the audit that `settings` describe, with the keys of a configuration file.
+def build_spec(settings: Mapping[str, Any]) -> AuditSpec:
+    """Return the audit that flags describe, with the keys of a configuration file.
 
-    where: put in front of every message; without it the settings are flags.  Raises
-    ConfigurationError for unknown or missing keys and wrong types, and the errors of claims,
+    Raises ConfigurationError for unknown or missing keys and wrong types, and the errors of claims,
     datasets and audits for impossible values.
     """
-    if where:
-        return located_spec(settings, lambda path: f"{where}: ")
     return located_spec(settings, lambda path: "", flags=OPTIONS)
 
 
@@ -156,12 +152,9 @@ def _repeated(given: Settings, base: Folder) -> AnyTarget:
 
 def _name(target: AnyTarget) -> str:
     """Return the name of an audit that has none: that of its mechanism, or of all composed."""
-    if isinstance(target, RepeatedTarget):
-        return _name(target.target)
-    parts = target.parts if isinstance(target, ComposedTarget) else (target,)
     return " + ".join(
         part.name if isinstance(part, CommandTarget) else part.name.rpartition(":")[2]
-        for part in parts
+        for part in single_targets(target)
     )
 
 
@@ -181,8 +174,7 @@ def _claim(given: Settings, base: Folder) -> PrivacyClaim:
 
 def _group(given: Settings) -> Any:
     """Return in how many records the inputs differ, as it was given."""
-    default = DEFAULTS["group"]
-    return given["claim"].get("group", default) if "claim" in given else default
+    return given["claim"].get("group", DEFAULTS["group"])
 
 
 def _with_functions(given: dict[str, Any], base: Folder) -> dict[str, Any]:

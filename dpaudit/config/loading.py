@@ -8,8 +8,8 @@ from functools import partial
 from typing import Any
 
 from dpaudit.auditing.spec import AuditSpec
+from dpaudit.claims import DEFINITIONS
 from dpaudit.config.building import default_name, located_spec
-from dpaudit.config.curves import with_curve
 from dpaudit.config.matrix import expand
 from dpaudit.config.problems import Path, problem, reported
 from dpaudit.config.schema import (
@@ -21,12 +21,13 @@ from dpaudit.config.schema import (
     check_keys,
 )
 from dpaudit.config.targets import PROCESS, PYTHONIC, SINGLE_TARGET
-from dpaudit.errors import ConfigurationError, DatasetError
+from dpaudit.errors import ConfigurationError, DatasetError, did_you_mean
 from dpaudit.inputs.files import near_file, read_text
 from dpaudit.inputs.yaml_values import YamlError, compose, construct, line_of
 
 # Keys that flags add to instead of replacing: `--epsilon 2` keeps the file's δ.
 _MERGED = ("claim", "params")
+_CURVE = "curve"
 
 # The deepest path a message points at: audits, 0, pairs, 0, adjacency.
 _DEPTH = 6
@@ -59,10 +60,9 @@ def load_config(path: pathlib.Path, overrides: Mapping[str, Any] | None = None) 
         for index, settings in _audits(document)
         for spec in document.specs(index, settings, overrides or {})
     ]
-    specs = [spec for _, spec in built]
     with reported(document.locate):
-        _check_names(specs, [index for index, _ in built], document)
-    return specs
+        _check_names(built, document)
+    return [spec for _, spec in built]
 
 
 class _Document:
@@ -107,7 +107,7 @@ class _Document:
         """Return the audit that settings describe, and that of its claim's curve."""
         locate = partial(self.locate_in, index, flags=overrides)
         with reported(locate):
-            audits = list(with_curve(_overridden(settings, overrides)))
+            audits = list(_with_curve(_overridden(settings, overrides)))
         flags = {*overrides, *overrides.get("claim", ())}
         return [located_spec(one, locate, self.path.parent, flags) for one in audits]
 
@@ -119,12 +119,9 @@ def _read(path: pathlib.Path) -> str:
         raise ConfigurationError(
             f"there is no configuration file {str(path)!r}.{near_file(path)}"
         ) from None
-    except (OSError, UnicodeDecodeError) as error:
-        raise ConfigurationError(f"{path}: cannot be read: {error}") from None
-    except MemoryError:
-        raise ConfigurationError(f"{path}: cannot be read: out of memory") from None
-    except DatasetError as error:
-        raise ConfigurationError(f"{path}: cannot be read: {error}") from None
+    except (OSError, UnicodeDecodeError, DatasetError, MemoryError) as error:
+        why = str(error) or "out of memory"
+        raise ConfigurationError(f"{path}: cannot be read: {why}") from None
 
 
 def _lines(node: Any, path: Path = ()) -> Iterator[tuple[Path, int]]:
@@ -181,14 +178,10 @@ def _audits(document: _Document) -> Iterator[tuple[int, dict[str, Any]]]:
     """Yield the settings of every audit, defaults filled in, and its place in the list."""
     defaults = document.content.get("defaults") or {}
     for index, audit in enumerate(document.content["audits"]):
-        settings = _with_defaults(audit, defaults)
+        settings = {**_without_displaced(defaults, audit), **audit}
         with reported(partial(document.locate_in, index)):
             for expanded in expand(settings, default_name(settings)):
                 yield index, expanded
-
-
-def _with_defaults(audit: Mapping[str, Any], defaults: Mapping[str, Any]) -> dict[str, Any]:
-    return {**_without_displaced(defaults, audit), **audit}
 
 
 def _overridden(settings: Mapping[str, Any], overrides: Mapping[str, Any]) -> dict[str, Any]:
@@ -200,6 +193,44 @@ def _overridden(settings: Mapping[str, Any], overrides: Mapping[str, Any]) -> di
     return merged
 
 
+def _with_curve(settings: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+    """Yield the audit of the claim's point and, where `claim` has a `curve`, that of the curve: two
+    audits, with verdicts of their own.
+
+    A wrong curve often leaves the point unrefuted, and the other way round. Raises a PlacedError
+    for a curve that is not one definition with its parameters, and perhaps what to expect.
+    """
+    claim = settings.get("claim")
+    if not isinstance(claim, Mapping) or _CURVE not in claim:
+        yield dict(settings)
+        return
+    point = {name: value for name, value in claim.items() if name != _CURVE}
+    yield {**settings, "claim": point}
+    curve, expect = _curve(claim[_CURVE])
+    audit = {**settings, "name": f"{settings['name']} (curve)", "claim": curve}
+    yield {**audit, "expect": expect} if expect is not None else audit
+
+
+def _curve(curve: Any) -> tuple[dict[str, Any], Any]:
+    """Return the claim that a curve is, and its own expectation."""
+    given = dict(curve) if isinstance(curve, Mapping) else {}
+    expect = given.pop("expect", None)
+    definition = next(iter(given), None)
+    if len(given) != 1 or not isinstance(given[definition], Mapping):
+        raise problem(
+            ("claim", _CURVE),
+            f"curve={curve!r} must be one definition with its parameters, such as "
+            "{gaussian: {sigma: 3.75}}",
+        )
+    if definition not in DEFINITIONS:
+        raise problem(
+            ("claim", _CURVE),
+            f"unknown definition {definition!r}; known: {', '.join(DEFINITIONS)}."
+            + did_you_mean(str(definition), DEFINITIONS),
+        )
+    return {"definition": definition, **given[definition]}, expect
+
+
 def _without_displaced(below: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, Any]:
     dropped = {
         key for given, other in _ALTERNATIVES if any(one in above for one in given) for key in other
@@ -207,9 +238,9 @@ def _without_displaced(below: Mapping[str, Any], above: Mapping[str, Any]) -> di
     return {key: value for key, value in below.items() if key not in dropped}
 
 
-def _check_names(specs: list[AuditSpec], indices: list[int], document: _Document) -> None:
+def _check_names(built: list[tuple[int, AuditSpec]], document: _Document) -> None:
     first: dict[str, int] = {}
-    for spec, index in zip(specs, indices, strict=True):
+    for index, spec in built:
         if spec.name in first:
             line = document.line(("audits", first[spec.name]))
             raise problem(

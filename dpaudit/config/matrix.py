@@ -32,7 +32,8 @@ def expand(settings: Mapping[str, Any], name: str) -> Iterator[dict[str, Any]]:
     for combination in itertools.product(*matrix.values()):
         values = dict(zip(matrix, combination, strict=True))
         expanded = {key: substitute(value, values, (key,)) for key, value in plain.items()}
-        own_name = expanded.get("name") if _names_axes(plain, matrix) else None
+        names_axes = set(matrix) <= set(_references(plain.get("name")))
+        own_name = expanded.get("name") if names_axes else None
         yield {**expanded, "name": own_name or _labelled(name, values)}
 
 
@@ -111,10 +112,6 @@ def _references(value: Any) -> Iterator[str]:
         yield from itertools.chain.from_iterable(map(_references, value.values()))
     elif isinstance(value, list):
         yield from itertools.chain.from_iterable(map(_references, value))
-
-
-def _names_axes(plain: Mapping[str, Any], matrix: Values) -> bool:
-    return set(matrix) <= set(_references(plain.get("name")))
 
 
 def _labelled(name: str, values: Values) -> str:

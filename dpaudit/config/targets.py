@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import os
 import pathlib
-import re
 import shlex
 import shutil
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
-from dpaudit.config.durations import parse_duration
 from dpaudit.config.problems import Path, about, problem, refusal
+from dpaudit.config.quantities import parse_duration, parse_size
 from dpaudit.errors import ConfigurationError, Name
 from dpaudit.import_path import located
 from dpaudit.inputs.files import near_file
@@ -36,9 +36,6 @@ PYTHONIC = ("mechanism", "params", "init", "call", "factory", "data_arg", "rng_a
 # Keys of a single mechanism, which an audit of several has in the entries of compose.
 SINGLE_TARGET = (*PYTHONIC, "batch_arg", "command")
 
-_SIZES = {"": 1, "B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12}
-_SIZES |= {"KIB": 2**10, "MIB": 2**20, "GIB": 2**30, "TIB": 2**40}
-
 
 def target_of(given: Settings, base: Folder) -> SingleTarget | ComposedTarget:
     """Return what an audit's keys name. base: where files are looked for, after the working
@@ -55,18 +52,6 @@ def target_of(given: Settings, base: Folder) -> SingleTarget | ComposedTarget:
         for place, one in enumerate(given["compose"])
     ]
     return ComposedTarget(parts=tuple(parts), post_process=_function(given, base))
-
-
-def parse_size(value: int | str) -> int:
-    """Return bytes from `512MB`, `1.5GiB` or a number of them. Raises ConfigurationError."""
-    if isinstance(value, int):
-        return value
-    match = re.fullmatch(r"\s*(\d+\.?\d*|\.\d+)\s*([a-zA-Z]*)\s*", value)
-    unit = None if match is None else _SIZES.get(match[2].upper())
-    if match is None or unit is None:
-        why = f"={value!r} must be a size such as 512MB or 2GiB"
-        raise ConfigurationError(Name("memory_limit"), why)
-    return int(float(match[1]) * unit)
 
 
 def _entry(entry: Settings | str, audit: Settings) -> Settings:
@@ -96,16 +81,14 @@ def _single(given: Settings, base: Folder, path: Path) -> SingleTarget:
 
 
 def _limits(given: Settings, path: Path) -> Limits:
-    timeout, memory = given.get("timeout"), given.get("memory_limit")
-    if timeout is not None:
+    limits = Limits()
+    if given.get("timeout") is not None:
         with about(*path, "timeout"):
-            timeout = parse_duration(timeout, "timeout")
-            Limits(timeout=timeout)
-    if memory is not None:
+            limits = Limits(timeout=parse_duration(given["timeout"], "timeout"))
+    if given.get("memory_limit") is not None:
         with about(*path, "memory_limit"):
-            memory = parse_size(memory)
-            Limits(memory=memory)
-    return Limits(timeout=timeout, memory=memory)
+            limits = replace(limits, memory=parse_size(given["memory_limit"]))
+    return limits
 
 
 def _command(given: Settings, limits: Limits, base: Folder, path: Path) -> CommandTarget:

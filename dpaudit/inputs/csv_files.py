@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -24,7 +24,7 @@ def read_rows(file: Path) -> list[Any]:
     cells = [[_cell(text) for text in row] for row in rows]
     if not _has_header(rows):
         return cells
-    return [dict(zip(_header(rows[0]), row, strict=True)) for row in cells[1:]]
+    return [dict(zip(header(rows[0]), row, strict=True)) for row in cells[1:]]
 
 
 def read_columns(file: Path) -> dict[str, list[Any]] | list[list[Any]]:
@@ -32,7 +32,7 @@ def read_columns(file: Path) -> dict[str, list[Any]] | list[list[Any]]:
     of a column are all integers, all floats, all Booleans or all text, or None where they are
     empty. Raises DatasetError."""
     rows = _rows(file)
-    names = _header(rows[0]) if _has_header(rows) else None
+    names = header(rows[0]) if _has_header(rows) else None
     kept = rows if names is None else rows[1:]
     columns = [_typed(list(column)) for column in zip(*kept, strict=True)]
     if names is None:
@@ -40,9 +40,14 @@ def read_columns(file: Path) -> dict[str, list[Any]] | list[list[Any]]:
     return dict(zip(names, columns or [[] for _ in names], strict=True))
 
 
-def _rows(file: Path) -> Rows:
+def lines(file: Path, delimiter: str = ",") -> Iterator[list[str]]:
+    """Yield the cells of every line."""
     with opened(file) as data, io.TextIOWrapper(data, "utf-8-sig", newline="") as stream:
-        rows = [row for row in csv.reader(stream) if row]
+        yield from csv.reader(stream, delimiter=delimiter)
+
+
+def _rows(file: Path) -> Rows:
+    rows = [row for row in lines(file) if row]
     if not rows:
         raise DatasetError("the file has no rows")
     for number, row in enumerate(rows, start=1):
@@ -57,43 +62,22 @@ def _has_header(rows: Rows) -> bool:
     return not all(isinstance(_cell(text), int | float) for text in rows[0])
 
 
-def _header(names: list[str]) -> list[str]:
-    names = [name.strip() for name in names]
+def header(cells: list[str]) -> list[str]:
+    """Return the names of the columns. Raises DatasetError for two alike."""
+    names = [cell.strip() for cell in cells]
     for name in names:
         if names.count(name) > 1:
             raise DatasetError(f"two columns have the name {name!r}; give each its own name")
     return names
 
 
-def _typed(texts: Sequence[str]) -> list[Any]:
-    """Return the cells of a column as the narrowest type that all of them have."""
-    cells = [text.strip() or None for text in texts]
-    for kind in (_integer, _number, _truth):
-        with suppress(ValueError, KeyError):
-            return [None if text is None else kind(text) for text in cells]
-    return cells
-
-
-def _cell(text: str) -> Any:
-    """Return a cell as an integer or a float if it is one, None if it is empty, else as text."""
-    text = text.strip()
-    readers: tuple[Callable[[str], Any], ...] = (_integer, _number)
-    for kind in readers:
-        with suppress(ValueError):
-            return kind(text)
-    return text or None
-
-
 def _integer(text: str) -> int:
     return int(_plain(text))
 
 
-def _number(text: str) -> float:
+def number(text: str) -> float:
+    """Return the number that a cell holds. Raises ValueError."""
     return float(_plain(text))
-
-
-def _truth(text: str) -> bool:
-    return _TRUTH[text.lower()]
 
 
 def _plain(text: str) -> str:
@@ -101,3 +85,24 @@ def _plain(text: str) -> str:
     if "_" in text:
         raise ValueError(text)
     return text
+
+
+_NUMBERS: tuple[Callable[[str], Any], ...] = (_integer, number)
+
+
+def _typed(texts: Sequence[str]) -> list[Any]:
+    """Return the cells of a column as the narrowest type that all of them have."""
+    return _read(texts, (*_NUMBERS, lambda text: _TRUTH[text.lower()]))
+
+
+def _cell(text: str) -> Any:
+    """Return a cell as an integer or a float if it is one, None if it is empty, else as text."""
+    return _read([text], _NUMBERS)[0]
+
+
+def _read(texts: Sequence[str], kinds: Iterable[Callable[[str], Any]]) -> list[Any]:
+    cells = [text.strip() or None for text in texts]
+    for kind in kinds:
+        with suppress(ValueError, KeyError):
+            return [None if text is None else kind(text) for text in cells]
+    return cells

@@ -71,15 +71,6 @@ def load_dataset(
     return _array(dataset, value) if form in ARRAYS else dataset
 
 
-def find_file(name: str, base: Path | None) -> Path | None:
-    """Return the file of that name in the working directory, else in `base`; None for neither.
-
-    It may be no regular file, which whoever reads it says; a folder is no file.
-    """
-    places = [Path(name)] if base is None else [Path(name), base / name]
-    return next((one for one in places if one.exists() and not one.is_dir()), None)
-
-
 def _dereferenced(value: Any, base: Path | None, readers: Mapping[str, Reader]) -> Any:
     if isinstance(value, str) and value.startswith(FILE + FILE):
         return value[1:]
@@ -96,21 +87,19 @@ def _read(name: str, base: Path | None, readers: Mapping[str, Reader]) -> Any:
             f"dataset @{name}: files of type {Path(name).suffix or 'unknown'!r} are not read; "
             f"known: {', '.join(readers)}.{near or did_you_mean(Path(name).suffix, readers)}"
         )
-    file = find_file(name, base)
+    places = [Path(name)] if base is None else [Path(name), base / name]
+    # It may be no regular file, which whoever reads it says; a folder is no file.
+    file = next((one for one in places if one.exists() and not one.is_dir()), None)
     if file is None:
-        raise DatasetError(f"dataset @{name}: there is no such file{_near(name, base)}")
+        where = " or ".join(dict.fromkeys(str(place.parent.resolve()) for place in places))
+        near = next(filter(None, map(near_file, places)), "")
+        raise DatasetError(f"dataset @{name}: there is no such file in {where}.{near}")
     try:
         return reader(file)
     except DpauditError as error:
         raise DatasetError(f"dataset @{name}: {error}") from error
     except (OSError, UnicodeDecodeError) as error:
         raise DatasetError(f"dataset @{name} cannot be read: {error}") from error
-
-
-def _near(name: str, base: Path | None) -> str:
-    places = [Path(name)] if base is None else [Path(name), base / name]
-    where = " or ".join(dict.fromkeys(str(place.parent.resolve()) for place in places))
-    return f" in {where}.{next(filter(None, map(near_file, places)), '')}"
 
 
 def _read_json(file: Path) -> Any:

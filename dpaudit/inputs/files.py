@@ -5,14 +5,15 @@ from __future__ import annotations
 import io
 import os
 import stat
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, BinaryIO
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dpaudit.errors import DatasetError, did_you_mean
+from dpaudit.errors import DatasetError, DpauditError, did_you_mean
 from dpaudit.wording import kind_of, what_is_there
 
 # Of a text that Python's own reader of JSON, or what comes after it, gives up on.
@@ -75,6 +76,19 @@ def near_file(missing: Path) -> str:
     with suppress(OSError):  # a folder that may not be listed
         names = sorted(one.name for one in missing.parent.iterdir())
     return did_you_mean(missing.name, names)
+
+
+@contextmanager
+def reading(file: Path) -> Iterator[None]:
+    """Say which file an error is about, and what is near one that is missing."""
+    try:
+        yield
+    except FileNotFoundError:
+        raise DatasetError(f"there is no file {str(file)!r}.{near_file(file)}") from None
+    except (OSError, UnicodeDecodeError) as error:
+        raise DatasetError(f"{file} cannot be read: {error}") from error
+    except DpauditError as error:
+        raise type(error)(f"{file}: {error}") from error
 
 
 def read_npy(file: Path) -> NDArray[Any]:

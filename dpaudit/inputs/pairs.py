@@ -15,10 +15,9 @@ from typing import Any
 import numpy as np
 
 from dpaudit.errors import DatasetError, Name, did_you_mean
-from dpaudit.wording import counted
+from dpaudit.wording import counted, shortened
 
 EQUAL = "d1 and d2 are equal: no mechanism can tell them apart, so the audit can find nothing"
-NOT_STATED = "not stated"
 REPLACED = (
     "replacing one record means one removed and one added; a claim for add/remove needs --group 2 "
     "(claim: {group: 2}), or state --adjacency replace"
@@ -110,7 +109,7 @@ def check_pair(pair: NeighbouringPair, group: int = 1) -> tuple[str, ...]:
 
 def stated(pair: NeighbouringPair) -> str:
     """Return the adjacency of a pair in words, also where none was declared."""
-    return NOT_STATED if pair.adjacency is None else pair.adjacency.describe()
+    return "not stated" if pair.adjacency is None else pair.adjacency.describe()
 
 
 def notes(pair: NeighbouringPair, group: int = 1) -> tuple[str, ...]:
@@ -163,12 +162,10 @@ def _adjacency(kind: Any, distance: Any) -> Adjacency:
         return Adjacency(str(kind))
     if distance is None:
         raise DatasetError(Name("adjacency"), f"={kind!r} needs a distance; write {kind}:1")
-    if isinstance(distance, bool):
-        raise DatasetError(f"adjacency {kind} distance={distance!r} must be a number")
-    try:
-        return Adjacency(kind, float(distance))
-    except (TypeError, ValueError):
-        raise DatasetError(f"adjacency {kind} distance={distance!r} must be a number") from None
+    with suppress(TypeError, ValueError):
+        if not isinstance(distance, bool):
+            return Adjacency(kind, float(distance))
+    raise DatasetError(f"adjacency {kind} distance={distance!r} must be a number")
 
 
 def _contradiction_or_doubt(d1: Any, d2: Any, adjacency: Adjacency, group: int) -> str | None:
@@ -179,14 +176,11 @@ def _contradiction_or_doubt(d1: Any, d2: Any, adjacency: Adjacency, group: int) 
         return None  # one record, changed
     first, second = _rows(d1), _rows(d2)
     if first is None or second is None:
-        return f"{_without_rows(d1, d2, first is None)} has no rows to compare"
+        name, value = ("d1", d1) if first is None else ("d2", d2)
+        return f"{name} ({type(value).__name__}) has no rows to compare"
     if adjacency.kind == "replace":
         return _check_replace(first, second, group)
     return _check_add_remove(first, second, group)
-
-
-def _without_rows(d1: Any, d2: Any, is_first: bool) -> str:
-    return f"d1 ({type(d1).__name__})" if is_first else f"d2 ({type(d2).__name__})"
 
 
 def _check_replace(first: Sequence[Hashable], second: Sequence[Hashable], group: int) -> str | None:
@@ -323,10 +317,9 @@ def _digestible(dataset: Any) -> list[bytes]:
     return [pickle.dumps(dataset, protocol=5)]
 
 
-def short(value: Any, width: int = 30) -> str:
+def short(value: Any) -> str:
     """Return a dataset in a few words."""
     text = value if isinstance(value, str) and value.startswith(("@", "import:")) else repr(value)
     if isinstance(value, np.ndarray) and value.size > 6:
         text = f"array of shape {value.shape}"
-    text = " ".join(text.split())
-    return text if len(text) <= width else f"{text[: width - 1]}…"
+    return shortened(text, 30)

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import csv
 import io
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpaudit.errors import DatasetError, did_you_mean
-from dpaudit.inputs.files import TOO_DEEP, near_file, opened, read_npy
+from dpaudit.inputs import csv_files
+from dpaudit.inputs.files import TOO_DEEP, opened, read_npy, reading
 from dpaudit.inputs.json_values import DuplicateKey, parse_json
 from dpaudit.stats.one_run import Guesses
 from dpaudit.wording import counted, shortened, shown
@@ -33,8 +34,8 @@ def read_pair(first: Path, second: Path) -> tuple[Raw, Raw]:
     _check_alike(first, second, one, other)
     if isinstance(one, dict) and isinstance(other, dict):
         _check_names(first, one)
-        return _rows(one), _rows({name: other[name] for name in one})
-    return _outcomes(one), _outcomes(other)
+        other = {name: other[name] for name in one}
+    return _rows(one), _rows(other)
 
 
 def read_arms(file: Path, column: str) -> tuple[Raw, NDArray[np.bool_]]:
@@ -74,21 +75,11 @@ def _read(file: Path) -> Raw | Columns:
             f"{file}: files of type {file.suffix or 'unknown'!r} are not read; known: "
             f"{', '.join(_READERS)}.{did_you_mean(file.suffix, _READERS)}"
         )
-    try:
+    with reading(file):
         found = reader(file)
-    except FileNotFoundError:
-        raise DatasetError(f"there is no file {str(file)!r}.{near_file(file)}") from None
-    except DatasetError as error:
-        raise DatasetError(f"{file}: {error}") from error.__cause__
-    except (OSError, UnicodeDecodeError) as error:
-        raise DatasetError(f"{file} cannot be read: {error}") from error
-    if _size(found) == 0:
+    if len(next(iter(found.values()), []) if isinstance(found, dict) else found) == 0:
         raise DatasetError(f"{file} is empty; it must hold one output per row")
     return found
-
-
-def _size(found: Raw | Columns) -> int:
-    return len(next(iter(found.values()), [])) if isinstance(found, dict) else len(found)
 
 
 def _read_npy(file: Path) -> Raw | Columns:
@@ -102,10 +93,9 @@ def _read_npy(file: Path) -> Raw | Columns:
 
 def _read_csv(file: Path) -> Columns:
     delimiter = "\t" if file.suffix.lower() == ".tsv" else ","
-    with opened(file) as data, io.TextIOWrapper(data, "utf-8-sig", newline="") as stream:
-        rows = csv.reader(stream, delimiter=delimiter)
-        header = _header(next(rows, []))
-        body = list(_checked(rows, header))
+    rows = csv_files.lines(file, delimiter)
+    header = _header(next(rows, []))
+    body = list(_checked(rows, header))
     columns = zip(*body, strict=True) if body else ([] for _ in header)
     return {name: _values(column) for name, column in zip(header, columns, strict=True)}
 
@@ -117,10 +107,7 @@ def _header(cells: list[str]) -> list[str]:
             f"the first line holds numbers ({shortened(','.join(names), _SHOWN)}), not the names "
             "of the columns; add a first line with names"
         )
-    for name in names:
-        if names.count(name) > 1:
-            raise DatasetError(f"two columns have the name {name!r}; give each its own name")
-    return names
+    return csv_files.header(names)
 
 
 def _checked(rows: Iterator[list[str]], header: list[str]) -> Iterator[list[str]]:
@@ -152,11 +139,10 @@ def _cell(text: str) -> Any:
 
 
 def _is_number(text: str) -> bool:
-    try:
-        float(text)
-    except ValueError:
-        return False
-    return "_" not in text
+    with suppress(ValueError):
+        csv_files.number(text)
+        return True
+    return False
 
 
 def _read_jsonl(file: Path) -> list[Any]:
@@ -265,30 +251,23 @@ def _column(file: Path, table: Columns, name: str) -> Raw:
     return table[name]
 
 
-def _outcomes(found: Raw | Columns) -> Raw:
-    return _rows(found) if isinstance(found, dict) else found
-
-
-def _rows(table: Columns) -> Raw:
-    """Return a table as outcomes: the values of its only column, else a structured array."""
-    columns = list(table.values())
-    if len(columns) == 1:
-        return columns[0]
-    kinds = [
-        (name, values.dtype if isinstance(values, np.ndarray) else object, _inner(values))
-        for name, values in table.items()
-    ]
-    rows = np.empty(len(columns[0]), dtype=kinds)
-    for name, values in table.items():
-        rows[name] = values if isinstance(values, np.ndarray) else _objects(values)
+def _rows(found: Raw | Columns) -> Raw:
+    """Return outcomes: of a table, the values of its only column, else a structured array."""
+    if not isinstance(found, dict):
+        return found
+    if len(found) == 1:
+        return next(iter(found.values()))
+    columns = {name: _array(values) for name, values in found.items()}
+    kinds = [(name, column.dtype, column.shape[1:]) for name, column in columns.items()]
+    rows = np.empty(len(next(iter(columns.values()))), dtype=kinds)
+    for name, column in columns.items():
+        rows[name] = column
     return rows
 
 
-def _inner(values: Raw) -> tuple[int, ...]:
-    return values.shape[1:] if isinstance(values, np.ndarray) else ()
-
-
-def _objects(values: list[Any]) -> NDArray[Any]:
+def _array(values: Raw) -> NDArray[Any]:
+    if isinstance(values, np.ndarray):
+        return values
     array = np.empty(len(values), dtype=object)
     array[:] = values
     return array

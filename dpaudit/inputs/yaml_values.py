@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Iterator
 from typing import Any, ClassVar
 
 import yaml
@@ -106,12 +105,12 @@ def compose(text: str) -> Any:
     loader = PlainLoader(text)
     try:
         node = loader.get_single_node()
-        nodes = list(_all_nodes(node)) if node is not None else []
+        nodes, size = ([], 0) if node is None else _all_nodes(node)
         for one in nodes:
             _check_tag(one)
             _check_digits(one)
             _check_keys(one)
-        _check_repeated(nodes)
+        _check_repeated(nodes, size)
         return node
     except yaml.MarkedYAMLError as error:
         raise _marked(error) from None
@@ -164,24 +163,28 @@ def line_of(node: Any) -> int:
     return int(node.start_mark.line) + 1
 
 
-def _all_nodes(root: Any) -> Iterator[Any]:
-    """Yield every node once, however often aliases repeat it, a parent before its children."""
-    done: set[int] = set()
+def _all_nodes(root: Any) -> tuple[list[Any], int]:
+    """Return every node once, however often aliases repeat it, a parent before its children; and
+    the size of all with aliases written out."""
+    nodes: list[Any] = []
+    sizes: dict[int, int] = {}
     open_nodes: set[int] = set()
     stack = [root]
     while stack:
         node = stack[-1]
-        if id(node) in open_nodes or id(node) in done:
-            stack.pop()
-            open_nodes.discard(id(node))
-            done.add(id(node))
-            continue
-        yield node
-        open_nodes.add(id(node))
         children = _children(node)
+        if id(node) in open_nodes or id(node) in sizes:
+            stack.pop()
+            if id(node) in open_nodes:
+                open_nodes.discard(id(node))
+                sizes[id(node)] = _own_size(node) + sum(sizes[id(child)] for child in children)
+            continue
+        nodes.append(node)
+        open_nodes.add(id(node))
         if any(id(child) in open_nodes for child in children):
             raise YamlError("an alias (*name) refers to a value that contains it", line_of(node))
         stack.extend(reversed(children))
+    return nodes, sizes[id(root)]
 
 
 def _children(node: Any) -> list[Any]:
@@ -190,33 +193,16 @@ def _children(node: Any) -> list[Any]:
     return list(node.value) if isinstance(node, yaml.SequenceNode) else []
 
 
-def _check_repeated(nodes: list[Any]) -> None:
+def _check_repeated(nodes: list[Any], size: int) -> None:
     """Raise when aliases make a document much larger than it is written. nodes: the root first."""
-    sizes: dict[int, int] = {}
-    for root in nodes[:1]:
-        _measure(root, sizes)
-        repeated = sizes[id(root)] - sum(map(_own_size, nodes))
-        if repeated > _MOST_REPEATED:
-            raise YamlError(
-                f"aliases (*name) repeat {repeated:,} values and characters, at most "
-                f"{_MOST_REPEATED:,} are allowed; use a function that makes the dataset "
-                "(import:package.module:name)",
-                line_of(root),
-            )
-
-
-def _measure(root: Any, sizes: dict[int, int]) -> None:
-    """Note how large every node is with all that is in it, aliases written out."""
-    stack = [root]
-    while stack:
-        node = stack[-1]
-        children = _children(node)
-        new = [child for child in children if id(child) not in sizes]
-        if new:
-            stack.extend(new)
-            continue
-        sizes[id(node)] = _own_size(node) + sum(sizes[id(child)] for child in children)
-        stack.pop()
+    repeated = size - sum(map(_own_size, nodes))
+    if repeated > _MOST_REPEATED:
+        raise YamlError(
+            f"aliases (*name) repeat {repeated:,} values and characters, at most "
+            f"{_MOST_REPEATED:,} are allowed; use a function that makes the dataset "
+            "(import:package.module:name)",
+            line_of(nodes[0]),
+        )
 
 
 def _own_size(node: Any) -> int:

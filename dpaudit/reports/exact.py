@@ -9,9 +9,8 @@ from dpaudit.certificates.result import AuditResult, Exact
 from dpaudit.claims import PrivacyClaim
 from dpaudit.reports import numbers
 from dpaudit.reports.bounds import claimed_own
-from dpaudit.reports.findings import LONGEST, allowance, compared, inputs
+from dpaudit.reports.findings import EVEN, LONGEST, allowance, compared, inputs
 from dpaudit.reports.layout import paragraph, row, table
-from dpaudit.reports.numbers import GLUE
 from dpaudit.wording import shortened
 
 _DIGITS = 6
@@ -45,14 +44,13 @@ def meaning(decisive: ExactCertificate, verbose: int) -> list[str]:
     """Return what it means for an attacker, and what was not tested."""
     if not verbose:
         return paragraph(_OF_PMF)
-    even = f"An attacker who thinks d1 and d2 equally likely (50{GLUE}%)"
     if math.isinf(decisive.epsilon):
         share = numbers.share(_telling(decisive))
         learns = f"is certain after any output that only one can give: up to {share} of all"
     else:
         sure = _sure(decisive.epsilon)
         learns = f"can tell the inputs apart with up to {sure} certainty, from one output"
-    return [*paragraph(f"{even} {learns}."), *paragraph(_STATED)]
+    return [*paragraph(f"{EVEN} {learns}."), *paragraph(_STATED)]
 
 
 def _telling(one: ExactCertificate) -> float:

@@ -21,6 +21,7 @@ LONGEST = 60
 _ATTACKS_SHOWN = 4
 # A plain event of the whole output, which a sentence can speak of in the plural.
 _OF_OUTPUT = re.compile(r"output (?=[<>≤≥])")
+EVEN = f"An attacker who thinks d1 and d2 equally likely (50{GLUE}%)"
 UNPROVEN = "No proof: other inputs, rarer events or more draws may still refute the claim."
 
 
@@ -40,25 +41,25 @@ def shares(event: EventCount) -> tuple[float, float]:
 def refutation(certificate: Certificate) -> str:
     """Return why the claim is refuted: what was seen, beside what the claim allows."""
     event, point = leading_event(certificate), certificate.point
+    found = None  # where the counts alone do not show it
     if certificate.fixed.method == "probabilistic" and certificate.fixed.events:
         found = _violating_mass(certificate.fixed, point)
-    else:
-        found = None if event is None else _excessive(event, point)
+    elif event is not None and _excess(event, point) > 0:
+        found = compared(event.words, event.guess, *shares(event), point)
     return found or _evidence(certificate)
 
 
 def attacker(result: AuditResult) -> str:
     """Return what the lower bound means for somebody who guesses the input from the output."""
-    even = f"An attacker who thinks d1 and d2 equally likely (50{GLUE}%)"
     if result.epsilon_lower <= 0:
-        return f"{even} was not shown to learn anything from this mechanism's output."
+        return f"{EVEN} was not shown to learn anything from this mechanism's output."
     allowed = result.point
     limit = (
         f"; the claim allows {numbers.sure_at_most(allowed.epsilon)}" if allowed.delta == 0 else ""
     )
     sure = numbers.sure(result.epsilon_lower)
     return (
-        f"{even} can tell the inputs apart with at least {sure} certainty, from one output{limit}."
+        f"{EVEN} can tell the inputs apart with at least {sure} certainty, from one output{limit}."
     )
 
 
@@ -95,12 +96,6 @@ def allowance(name: str, guess: str, behind: float, point: ProfilePoint) -> list
     plus = f" + {numbers.plain(point.delta)}" if point.delta else ""
     most = numbers.share(_most(behind, point))
     return row("allowed", f"{ahead}({name}) ≤ {factor}{numbers.share(behind)}{plus} = {most}")
-
-
-def repeating(result: AuditResult) -> list[str]:
-    """Return the row of the command that repeats an audit, where one does."""
-    # As it is, since a line that was broken could not be pasted.
-    return [] if result.command is None else [f"  repeat      {result.command}"]
 
 
 def is_expected(result: AuditResult) -> bool:
@@ -156,11 +151,6 @@ def _subject(words: str) -> tuple[str, str]:
     return f"“{short}”", "s"
 
 
-def other(guess: str) -> str:
-    """Return the input that an event is no evidence for."""
-    return "d2" if guess == "d1" else "d1"
-
-
 def compared(
     words: str, guess: str, ahead: float, behind: float, point: ProfilePoint, of: str = "draws "
 ) -> str:
@@ -170,7 +160,7 @@ def compared(
     other.  of: what the shares are of.
     """
     event, ending = _subject(words)
-    appear, against = f"{event} appear{ending}", other(guess)
+    appear, against = f"{event} appear{ending}", "d2" if guess == "d1" else "d1"
     share = f"in {numbers.share(ahead)} of {of}for {guess}"
     if behind == 0:
         limit = f"; the claim allows {numbers.share(point.delta)}" if point.delta else ""
@@ -193,16 +183,12 @@ def _excess(event: EventCount, point: ProfilePoint) -> float:
     return ahead - _most(behind, point)
 
 
-def _excessive(event: EventCount, point: ProfilePoint) -> str | None:
-    """Return the event's excess; None when its counts alone do not show one."""
-    if _excess(event, point) <= 0:
-        return None
-    return compared(event.words, event.guess, *shares(event), point)
-
-
 def _violating_mass(fixed: FixedTest, point: ProfilePoint) -> str | None:
     """Return how often the certified atoms came up, for the input that they accuse most."""
-    mass = {guess: _mass(fixed.events, guess) for guess in ("d1", "d2")}
+    mass = {
+        guess: sum(shares(event)[0] for event in fixed.events if event.guess == guess)
+        for guess in ("d1", "d2")
+    }
     guess = max(mass, key=lambda one: mass[one])
     if mass[guess] <= point.delta:
         return None
@@ -211,10 +197,6 @@ def _violating_mass(fixed: FixedTest, point: ProfilePoint) -> str | None:
         f"outputs more than e^{numbers.plain(point.epsilon)} times as likely for {guess} appear in "
         f"{seen} of its draws; the claim allows {allowed}"
     )
-
-
-def _mass(events: tuple[EventCount, ...], guess: str) -> float:
-    return sum(shares(event)[0] for event in events if event.guess == guess)
 
 
 def _evidence(certificate: Certificate) -> str:

@@ -45,8 +45,6 @@ from dpaudit.reports.records import (
     decode,
     decode_record,
     encode,
-    expect_list,
-    expect_mapping,
 )
 
 VERSION = 3
@@ -222,7 +220,7 @@ def _audits(text: str) -> list[Any]:
             f"version={version} was written by a newer dpaudit; this one reads up to {VERSION}: "
             "upgrade it"
         )
-    audits = expect_list(document["audits"], "audits")
+    audits: list[Any] = decode(list, document["audits"], "audits")
     if version > 1:
         _check_whole(document, audits)
     if not audits:
@@ -253,8 +251,8 @@ def _digest(audits: Sequence[str]) -> str:
 
 
 def _result(audit: Any, path: str) -> AuditResult:
-    fields = dict(expect_mapping(audit, path))
-    blocks = expect_list(fields.pop("blocks", None), f"{path}.blocks")
+    fields = dict(decode(dict, audit, path))
+    blocks = decode(list, fields.pop("blocks", None), f"{path}.blocks")
     fields["certificates"] = list(_with_blocks(fields.get("certificates"), blocks, path))
     derived = {key: fields.pop(key, None) for key in _DERIVED}
     if "verdict" not in fields:
@@ -267,15 +265,15 @@ def _result(audit: Any, path: str) -> AuditResult:
 
 
 def _with_blocks(certificates: Any, blocks: list[Any], path: str) -> Iterator[dict[str, Any]]:
-    own: list[list[Any]] = [[] for _ in expect_list(certificates, f"{path}.certificates")]
+    own: list[list[Any]] = [[] for _ in decode(list, certificates, f"{path}.certificates")]
     for index, block in enumerate(blocks):
-        fields = dict(expect_mapping(block, f"{path}.blocks[{index}]"))
+        fields = dict(decode(dict, block, f"{path}.blocks[{index}]"))
         place = fields.pop("certificate", None)
         if type(place) is not int or not 0 <= place < len(own):
             raise DamagedRecord(f"{path}.blocks[{index}].certificate={place!r} does not exist")
         own[place].append(fields)
     for place, (certificate, mine) in enumerate(zip(certificates, own, strict=True)):
-        yield {**expect_mapping(certificate, f"{path}.certificates[{place}]"), "blocks": mine}
+        yield {**decode(dict, certificate, f"{path}.certificates[{place}]"), "blocks": mine}
 
 
 def _check(result: AuditResult, verdict: Verdict, derived: dict[str, Any], path: str) -> None:

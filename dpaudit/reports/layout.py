@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import textwrap
 import unicodedata
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from dpaudit.reports.numbers import GLUE
 
@@ -64,23 +64,19 @@ def padded(text: str, width: int) -> str:
 
 def table(cells: Sequence[Sequence[str]], left: Iterable[int] = ()) -> list[str]:
     """Return rows of cells in columns below the texts of rows; `left` are aligned to the left."""
-    left = set(left)
-    widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
-    return [_cells(line, widths, left) for line in cells]
+    return [f"{' ' * LABEL}{line}" for line in _aligned(cells, set(left))]
 
 
 def columns(cells: Sequence[Sequence[str]]) -> list[str]:
     """Return rows of cells, two spaces apart, all aligned to the right."""
+    return [f"{_MARGIN}{line}" for line in _aligned(cells, set())]
+
+
+def _aligned(cells: Sequence[Sequence[str]], left: set[int]) -> Iterator[str]:
     widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
-    return [
-        "  " + line.removeprefix(" " * LABEL)
-        for line in (_cells(one, widths, set()) for one in cells)
-    ]
-
-
-def _cells(line: Sequence[str], widths: Sequence[int], left: set[int]) -> str:
-    padded = [
-        text.ljust(width) if place in left else text.rjust(width)
-        for place, (text, width) in enumerate(zip(line, widths, strict=True))
-    ]
-    return f"{' ' * LABEL}{'  '.join(padded)}".rstrip()
+    for line in cells:
+        padded = [
+            text.ljust(width) if place in left else text.rjust(width)
+            for place, (text, width) in enumerate(zip(line, widths, strict=True))
+        ]
+        yield "  ".join(padded).rstrip()

@@ -28,9 +28,9 @@ def at_least(value: float, *, above: float | None = None, digits: int = 3) -> st
     return _rounded(value, digits, ROUND_FLOOR)
 
 
-def at_most(value: float, *, digits: int = 3) -> str:
-    """Return an upper bound, rounded up to `digits` significant ones."""
-    return _rounded(value, digits, ROUND_CEILING)
+def at_most(value: float) -> str:
+    """Return an upper bound, rounded up to 3 significant digits."""
+    return _rounded(value, 3, ROUND_CEILING)
 
 
 def about(value: float, *, digits: int = 3) -> str:

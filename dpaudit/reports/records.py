@@ -11,7 +11,7 @@ import math
 import types
 import typing
 from collections.abc import Mapping, Sequence
-from dataclasses import MISSING, Field, fields, is_dataclass
+from dataclasses import MISSING, fields, is_dataclass
 from enum import Enum
 from typing import Any, Literal, Union
 
@@ -26,34 +26,30 @@ class DamagedRecord(Exception):
     """A value that is not what its type says; the message starts with its path."""
 
 
-def encode(value: Any) -> Any:
-    """Return a value as dicts, lists, strings, finite numbers, Booleans and None."""
+def encode(value: Any, *, typed: bool = True) -> Any:
+    """Return a value as dicts, lists, strings, finite numbers, Booleans and None.
+
+    typed: whether `decode` will have a type for it.
+    """
     if isinstance(value, PrivacyClaim):  # by its definition, since its class is in no file
         return {"definition": value.key, **value.parameters()}
     if is_dataclass(value) and not isinstance(value, type):
-        return {one.name: _encode_field(one, getattr(value, one.name)) for one in fields(value)}
+        # `request` is the one field whose entries have no declared type.
+        return {
+            one.name: encode(getattr(value, one.name), typed="Any" not in str(one.type))
+            for one in fields(value)
+        }
     if isinstance(value, Enum):
         return value.value
     if isinstance(value, Mapping):
-        return {str(key): encode(part) for key, part in value.items()}
+        return {str(key): encode(part, typed=typed) for key, part in value.items()}
     if isinstance(value, list | tuple):
-        return [encode(part) for part in value]
+        return [encode(part, typed=typed) for part in value]
     if hasattr(value, "tolist"):  # a NumPy array or number
-        return encode(value.tolist())
-    return _encode_float(value) if isinstance(value, float) else value
-
-
-def encode_untyped(value: Any) -> Any:
-    """Return `encode` of a value that `decode` will have no type for."""
-    if isinstance(value, str) and value.lstrip(_ESCAPE) in _SPECIAL:
+        return encode(value.tolist(), typed=typed)
+    if isinstance(value, str) and not typed and value.lstrip(_ESCAPE) in _SPECIAL:
         return _ESCAPE + value
-    if isinstance(value, Mapping):
-        return {str(key): encode_untyped(part) for key, part in value.items()}
-    if isinstance(value, list | tuple):
-        return [encode_untyped(part) for part in value]
-    if hasattr(value, "tolist"):
-        return encode_untyped(value.tolist())
-    return encode(value)
+    return _encode_float(value) if isinstance(value, float) else value
 
 
 def decode(hint: Any, value: Any, path: str) -> Any:
@@ -75,7 +71,7 @@ def decode(hint: Any, value: Any, path: str) -> Any:
 
 
 def decode_untyped(value: Any) -> Any:
-    """Return the value that `encode_untyped` made `value` of, its sequences as tuples."""
+    """Return the value that `encode` made `value` of without a type, its sequences as tuples."""
     if isinstance(value, dict):
         return {key: decode_untyped(part) for key, part in value.items()}
     if isinstance(value, list):
@@ -97,37 +93,17 @@ def decode_record(kind: type[Any], value: Any, path: str, **made: Any) -> Any:
 
     made: fields that are not in the mapping.
     """
-    mapping = expect_mapping(value, path)
+    mapping = decode(dict, value, path)
     hints = typing.get_type_hints(kind)
     known = {one.name: one for one in fields(kind) if one.name not in made}
     for key in mapping:
         if key not in known:
             raise DamagedRecord(f"{path}: unknown key {key!r}.{did_you_mean(key, known)}")
-    needed = [name for name, one in known.items() if one.default is one.default_factory is MISSING]
-    for name in needed:
-        if name not in mapping:
+    for name, one in known.items():
+        if one.default is one.default_factory is MISSING and name not in mapping:
             raise DamagedRecord(f"{path}: the key {name!r} is missing")
     given = {key: decode(hints[key], part, f"{path}.{key}") for key, part in mapping.items()}
     return kind(**given, **made)
-
-
-def expect_mapping(value: Any, path: str) -> dict[str, Any]:
-    """Return the mapping that stands at a path. Raises DamagedRecord for anything else."""
-    if not isinstance(value, dict):
-        raise _wrong(path, "a mapping", value)
-    return value
-
-
-def expect_list(value: Any, path: str) -> list[Any]:
-    """Return the list that stands at a path. Raises DamagedRecord for anything else."""
-    if not isinstance(value, list):
-        raise _wrong(path, "a list", value)
-    return value
-
-
-def _encode_field(field: Field[Any], value: Any) -> Any:
-    # `request` is the one field whose entries have no declared type.
-    return encode_untyped(value) if "Any" in str(field.type) else encode(value)
 
 
 def _encode_float(value: float) -> float | str:
@@ -137,7 +113,7 @@ def _encode_float(value: float) -> float | str:
 
 
 def _decode_claim(value: Any, path: str) -> PrivacyClaim:
-    parameters = dict(expect_mapping(value, path))
+    parameters = dict(decode(dict, value, path))
     definition = parameters.pop("definition", None)
     if not isinstance(definition, str) or definition not in DEFINITIONS:
         raise _wrong(f"{path}.definition", f"one of {', '.join(DEFINITIONS)}", definition)
@@ -154,8 +130,8 @@ def _decode_generic(hint: Any, value: Any, path: str) -> Any:
     if origin in (Union, types.UnionType):  # only `X | None` occurs
         return None if value is None else decode(parts[0], value, path)
     if origin is tuple:
-        return _decode_tuple(parts, expect_list(value, path), path)
-    mapping = expect_mapping(value, path)
+        return _decode_tuple(parts, decode(list, value, path), path)
+    mapping = decode(dict, value, path)
     return {key: decode(parts[1], part, f"{path}.{key}") for key, part in mapping.items()}
 
 
@@ -188,6 +164,8 @@ _NAMES = {
     int: "a whole number",
     str: "a text",
     bool: "true or false",
+    list: "a list",
+    dict: "a mapping",
 }
 
 

@@ -29,14 +29,10 @@ class Format:
         return self.document([self.entry(one) for one in results])
 
 
-def _itself(result: AuditResult) -> AuditResult:
-    return result
-
-
 FORMATS: Mapping[str, Format] = {
     one.name: one
     for one in (
-        Format("text", ".txt", _itself, batch.render_all),
+        Format("text", ".txt", lambda result: result, batch.render_all),
         Format("json", ".json", json.entry, json.document),
         Format("junit", ".xml", junit.entry, junit.document),
     )

@@ -14,7 +14,6 @@ from dpaudit.certificates.certificate import (
     Recording,
 )
 from dpaudit.certificates.result import AuditResult, Canaries, Exact, Verdict
-from dpaudit.claims import PrivacyClaim
 from dpaudit.reports import exact, findings, numbers, one_run
 from dpaudit.reports.bounds import bounds
 from dpaudit.reports.layout import glued, paragraph, row, table, wrap
@@ -29,8 +28,12 @@ def render(result: AuditResult, *, verbose: int = 0) -> str:
     audit; 1 shows every pair and event, how the result came about and what it does not show.
     """
     lines = [*wrap(headline(result), further="  "), "", *_asked(result)]
-    lines += [*_found(result, verbose), *_resumed(result), *_warnings(result)]
-    lines += findings.repeating(result)
+    lines += _found(result, verbose)
+    if result.resumed:
+        lines += row("runs", f"{result.resumed + 1}: this audit was resumed from its journal")
+    lines += _warnings(result)
+    # As it is, since a line that was broken could not be pasted.
+    lines += [f"  repeat      {result.command}"] if result.command is not None else []
     meaning = _meaning(result, verbose)
     return unglued("\n".join([*lines, *([""] if meaning else []), *meaning]))
 
@@ -76,35 +79,26 @@ def _foreseen(result: AuditResult) -> str:
 def _asked(result: AuditResult) -> list[str]:
     claim = result.claim
     where = f" ({result.source})" if result.source else ""
-    return [
-        *row("claim", f"{claim.describe()}, {claim.title}: {glued(claim.formula)}"),
-        *_runs(result, claim),
-        *row("mechanism", f"{result.target}{where}"),
-    ]
-
-
-def _runs(result: AuditResult, claim: PrivacyClaim) -> list[str]:
-    """Return what is claimed for one run and for all, where an output is several."""
-    if result.repeated is None:
-        return []
-    each, times = result.repeated.claim.describe(), result.repeated.times
-    return row("", f"{each} for one run, {claim.describe()} for {times}")
+    rows = row("claim", f"{claim.describe()}, {claim.title}: {glued(claim.formula)}")
+    if result.repeated is not None:
+        each, times = result.repeated.claim.describe(), result.repeated.times
+        rows += row("", f"{each} for one run, {claim.describe()} for {times}")
+    return [*rows, *row("mechanism", f"{result.target}{where}")]
 
 
 def _found(result: AuditResult, verbose: int) -> list[str]:
     if isinstance(result.ending, Exact):
         lines = exact.found(result, result.ending, verbose)
-        return [*lines, *(_time(result) if verbose else [])]
-    lines = [line for one in bounds(result, every=verbose > 0) for line in one.row(result)]
-    lines += row("p-value", _p_value(result)) if result.by_pair else []
-    if isinstance(result.ending, Canaries):
-        lines += one_run.found(result, result.ending.deciding)
-        return [*lines, *(_time(result) if verbose else [])]
-    deciding = result.ending.deciding
-    if deciding is None:
+    elif result.ending.deciding is None:
         return []
-    for certificate in result.certificates if verbose else (deciding,):
-        lines += _pair(certificate, result, verbose)
+    else:
+        lines = [line for one in bounds(result, every=verbose > 0) for line in one.row(result)]
+        lines += row("p-value", _p_value(result))
+        if isinstance(result.ending, Canaries):
+            lines += one_run.found(result, result.ending.deciding)
+        else:
+            for one in result.certificates if verbose else (result.ending.deciding,):
+                lines += _pair(one, result, verbose)
     return [*lines, *(_time(result) if verbose else [])]
 
 
@@ -129,21 +123,18 @@ def _pair(certificate: Certificate, result: AuditResult, verbose: int) -> list[s
     several = len(result.certificates) > 1
     lines = findings.inputs(result, certificate, shown=verbose > 0 or not several)
     if several and verbose:
-        lines = ["", *lines, *row("", _own(certificate))]
+        least = numbers.at_least(certificate.epsilon_lower, above=certificate.point.epsilon)
+        own = f"ε ≥ {least}, p {numbers.p_at_most(certificate.p_value)}"
+        lines = ["", *lines, *row("", own)]
     lines += _events(certificate, result.confidence, verbose)
     if verbose or certificate.recording is not None:
         lines += row("draws", _draws(certificate))
     lines += _interval(certificate)
     for kind, (d1, d2) in certificate.failures.items():
-        lines += row("exceptions", _failure(kind, d1, d2))
+        seen = f"{counted(d1, 'draw')} of d1, {counted(d2, 'draw')} of d2"
+        lines += row("exceptions", f"{kind}: {seen}")
         lines += _first_failure(certificate.first_failures.get(kind))
     return lines + (_workings(certificate) if verbose else [])
-
-
-def _own(certificate: Certificate) -> str:
-    """Return what one pair of several has shown."""
-    epsilon = numbers.at_least(certificate.epsilon_lower, above=certificate.point.epsilon)
-    return f"ε ≥ {epsilon}, p {numbers.p_at_most(certificate.p_value)}"
 
 
 def _events(certificate: Certificate, confidence: float, verbose: int) -> list[str]:
@@ -224,10 +215,6 @@ def _unseen(interval: EpsilonInterval) -> str:
     return f"{words} never came up"
 
 
-def _failure(kind: str, d1: int, d2: int) -> str:
-    return f"{kind}: {counted(d1, 'draw')} of d1, {counted(d2, 'draw')} of d2"
-
-
 def _first_failure(first: FirstFailure | None) -> list[str]:
     """Return what the first exception of a kind said, and where."""
     if first is None or not (first.message or first.where):
@@ -238,31 +225,25 @@ def _first_failure(first: FirstFailure | None) -> list[str]:
 
 def _workings(certificate: Certificate) -> list[str]:
     fixed = certificate.fixed
-    exact = f"ε ≥ {numbers.at_least(fixed.epsilon_lower)}, p {numbers.p_at_most(fixed.p_value)}"
+    found = row("found by", certificate.attack)
+    # What each attack promised, and which were left out and why.
+    found += row("attacks", findings.tried(certificate)) if certificate.attacks else []
+    bound = f"ε ≥ {numbers.at_least(fixed.epsilon_lower)}, p {numbers.p_at_most(fixed.p_value)}"
+    exact = row("exact test", f"{fixed.method}: {_guesses(fixed)}; {bound}")
     if certificate.recording is not None:
-        return [
-            *row("found by", certificate.attack),
-            *_tried(certificate),
-            *row("exact test", f"{fixed.method}: {_guesses(fixed)}; {exact}"),
-        ]
+        return [*found, *exact]
     betting = f"ε ≥ {numbers.at_least(certificate.epsilon_betting)}"
     wealth = numbers.at_least(certificate.wealth)
     needed = numbers.about(1 / certificate.alpha_betting)
     spent = [numbers.error_level(one) for one in (certificate.alpha_betting, fixed.alpha)]
     recorded = counted(len(certificate.blocks), "block"), counted(len(certificate.rounds), "round")
     return [
-        *row("found by", certificate.attack),
-        *_tried(certificate),
+        *found,
         *row("betting", f"wealth {wealth} (violation at {needed}); {betting}"),
-        *row("exact test", f"{fixed.method}: {_guesses(fixed)}; {exact}"),
+        *exact,
         *row("error split", f"{spent[0]} for betting, {spent[1]} for the exact test"),
         *row("record", f"{recorded[0]} of draws, {recorded[1]} of bets"),
     ]
-
-
-def _tried(certificate: Certificate) -> list[str]:
-    """Return what each attack promised, and which were left out and why."""
-    return row("attacks", findings.tried(certificate)) if certificate.attacks else []
 
 
 def _guesses(fixed: FixedTest) -> str:
@@ -276,13 +257,6 @@ def _time(result: AuditResult) -> list[str]:
     lines += row("time", numbers.duration(result.seconds))
     versions = ", ".join(f"{name} {version}" for name, version in result.versions.items())
     return lines + row("versions", versions)
-
-
-def _resumed(result: AuditResult) -> list[str]:
-    """Return how often the audit was begun, where that is more than once."""
-    if not result.resumed:
-        return []
-    return row("runs", f"{result.resumed + 1}: this audit was resumed from its journal")
 
 
 def _warnings(result: AuditResult) -> list[str]:

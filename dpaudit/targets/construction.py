@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from dpaudit.errors import TargetError, did_you_mean
@@ -13,7 +13,6 @@ from dpaudit.targets.parameters import check_post_process, init_words
 from dpaudit.targets.target import AnyTarget, CallableTarget, ImportedTarget
 
 Function = Callable[..., Any]
-Init = Sequence[Any] | Mapping[str, Any] | None
 
 
 def functions(target: ImportedTarget | CallableTarget) -> tuple[Function, Function | None]:
@@ -54,11 +53,10 @@ def _checked(function: Any) -> Function:
 def build(target: ImportedTarget) -> Callable[..., Any]:
     """Return the callable that draws. Raises TargetError when it cannot be found or built."""
     found = resolve(target.path)
-    if target.factory:
-        return _method(_made(_callable(found, target.path), target), target)
-    if inspect.isclass(found):
+    if inspect.isclass(found) and not target.factory:
         _check_usable(found, target)
-        return _method(_made(found, target), target)
+    if inspect.isclass(found) or target.factory:
+        return _method(_made(_callable(found, target.path), target), target)
     if target.init is not None:
         raise TargetError(
             f"{target.path} is of type {type(found).__name__}, not a class, so init has no use; "
@@ -96,7 +94,7 @@ def _lacks_arguments(maker: Callable[..., Any], target: ImportedTarget) -> bool:
 def _made(maker: Callable[..., Any], target: ImportedTarget) -> Any:
     init = resolved(target.init)
     try:
-        return call_with(maker, init)
+        return maker(**init) if isinstance(init, Mapping) else maker(*(init or ()))
     except (Exception, SystemExit) as error:
         given = "no init" if target.init is None else f"init={target.init!r}"
         reason = " ".join(str(error).split())[:300]
@@ -104,17 +102,6 @@ def _made(maker: Callable[..., Any], target: ImportedTarget) -> Any:
             f"{target.path} cannot be made with {given}: {type(error).__name__}: {reason}"
             f"{needs_init(target) if _lacks_arguments(maker, target) else ''}"
         ) from error
-
-
-def call_with(maker: Callable[..., Any], init: Init) -> Any:
-    """Call with a list as positional, a mapping as keyword arguments."""
-    if init is None:
-        return maker()
-    if isinstance(init, Mapping):
-        return maker(**init)
-    if isinstance(init, Sequence) and not isinstance(init, str | bytes):
-        return maker(*init)
-    raise TargetError(f"init={init!r} must be a list or a mapping of constructor arguments")
 
 
 def _method(made: Any, target: ImportedTarget) -> Callable[..., Any]:
@@ -133,17 +120,13 @@ def _method(made: Any, target: ImportedTarget) -> Callable[..., Any]:
 
 
 def _check_usable(found: type, target: ImportedTarget) -> None:
-    if target.call is not None or has_call(found):
+    # Not `callable`, since the class itself can be called.
+    if target.call is not None or any("__call__" in vars(base) for base in found.__mro__):
         return
     raise TargetError(
         f"{target.path} is a class without __call__; name the method that draws with call."
         f"{there_is(public_callables(found))}"
     )
-
-
-def has_call(found: type) -> bool:
-    """Return whether instances of a class can be called."""
-    return any("__call__" in vars(base) for base in found.__mro__)
 
 
 def _callable(found: Any, name: str) -> Callable[..., Any]:

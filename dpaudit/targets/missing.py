@@ -16,9 +16,9 @@ from dpaudit.outcomes import Raised
 from dpaudit.targets.target import (
     AnyTarget,
     CommandTarget,
-    ComposedTarget,
     IsolatedTarget,
-    RepeatedTarget,
+    SingleTarget,
+    single_targets,
 )
 
 _KINDS = ("ModuleNotFoundError", "ImportError")
@@ -28,7 +28,8 @@ _NAME = re.compile(r"No module named '([^']+)'")
 def check_found(raised: Mapping[str, Raised], target: AnyTarget) -> None:
     """Raise TargetError for an import that failed. raised: exceptions by type."""
     for kind in (kind for kind in _KINDS if kind in raised):
-        raise not_found(raised[kind].words, target.name, _where(target))
+        where = " or ".join(dict.fromkeys(map(_where, single_targets(target))))
+        raise not_found(raised[kind].words, target.name, where)
 
 
 def not_found(words: str, name: str, where: str = sys.executable) -> TargetError:
@@ -56,12 +57,8 @@ def lacks(words: str) -> str | None:
     return None if found is None else found[1]
 
 
-def _where(target: AnyTarget) -> str:
+def _where(target: SingleTarget) -> str:
     """Return the interpreter, or the program, that makes the calls."""
-    if isinstance(target, RepeatedTarget):
-        return _where(target.target)
-    if isinstance(target, ComposedTarget):
-        return " or ".join(dict.fromkeys(map(_where, target.parts)))
     if isinstance(target, CommandTarget):
         return f"the environment of {target.words[0]}"
     python = target.python if isinstance(target, IsolatedTarget) else None

@@ -30,18 +30,7 @@ _COUNT = re.compile(
 # What generators of random numbers are called elsewhere.
 _LIKE_RNG = ("rng", "prng", "rand", "random", "random_state", "generator", "gen", "key", "seed")
 
-
-@dataclass(frozen=True, slots=True)
-class Naming:
-    """The parameters that a user has named, as in `ImportedTarget`; None: what they usually are."""
-
-    batch: str | None
-    data: str | None
-    rng: str | None
-
-    @classmethod
-    def of(cls, target: ImportedTarget | CallableTarget) -> Naming:
-        return cls(target.batch_arg, target.data_arg, target.rng_arg)
+Target = ImportedTarget | CallableTarget
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,34 +47,28 @@ class Calling:
     data: str | None = None
 
 
-def calling(
-    function: Callable[..., Any],
-    target: ImportedTarget | CallableTarget,
-    *,
-    is_made: bool = False,
-) -> Calling:
+def calling(function: Callable[..., Any], target: Target, *, is_made: bool = False) -> Calling:
     """Return how to call the `function` of a target. Raises TargetError when it cannot be called as
     asked.
 
     is_made: something made it, which takes arguments of its own (init). A callable without a
     readable signature (compiled ones) is taken at the user's word.
     """
-    name, params, naming = target.name, target.params, Naming.of(target)
-    _check_kind(function, name)
-    _check_named_once(params, naming)
+    _check_kind(function, target.name)
+    _check_named_once(target)
     signature = _signature(function)
     if signature is None:
-        batch, rng = (None if one == NONE else one for one in (naming.batch, naming.rng))
-        return Calling(batch, rng, naming.data)
+        batch, rng = (None if one == NONE else one for one in (target.batch_arg, target.rng_arg))
+        return Calling(batch, rng, target.data_arg)
     parameters = dict(signature.parameters)
-    _check_generator_given(parameters, name, params, naming)
-    first = _dataset_parameter(parameters, name, naming)
-    _check_bound(first, name)
+    _check_generator_given(parameters, target)
+    first = _dataset_parameter(parameters, target)
+    _check_bound(first, target.name)
     dataset = parameters.pop(first, None)  # ** may take it
-    batch = _batch_parameter(parameters, name, params, naming.batch)
-    rng = _rng_parameter(parameters, name, params, naming.rng)
-    _check_params(parameters, name, params, first, is_made=is_made)
-    _check_complete(parameters, name, first, {*params, batch, rng})
+    batch = _parameter(parameters, target, BATCH, "batch_arg", "the number of outputs")
+    rng = _parameter(parameters, target, RNG, "rng_arg", "a numpy.random.Generator")
+    _check_params(parameters, target, first, is_made=is_made)
+    _check_complete(parameters, target.name, first, {*target.params, batch, rng})
     is_first = first == next(iter(signature.parameters))
     by_name = dataset is None or dataset.kind is Parameter.KEYWORD_ONLY or not is_first
     return Calling(batch, rng, first if by_name else None)
@@ -126,17 +109,16 @@ def _check_kind(function: Callable[..., Any], name: str) -> None:
             )
 
 
-def _check_generator_given(
-    parameters: Mapping[str, Parameter], name: str, params: Mapping[str, Any], naming: Naming
-) -> None:
+def _check_generator_given(parameters: Mapping[str, Parameter], target: Target) -> None:
     """Raise for a number or a text in the place of the generator: as the seed of every draw it
     would make all of them alike."""
-    value = params.get(RNG)
-    if naming.rng is None and RNG in _named(parameters) and isinstance(value, int | float | str):
+    value = target.params.get(RNG)
+    is_its_own = target.rng_arg is None and RNG in _named(parameters)
+    if is_its_own and isinstance(value, int | float | str):
         raise TargetError(
             f"params: {RNG}={value!r} replaces the numpy.random.Generator that dpaudit passes to "
-            f"{name}, from --seed; leave it out, or give --rng-arg {NONE} (YAML: rng_arg: {NONE}) "
-            f"if {RNG} means something else there"
+            f"{target.name}, from --seed; leave it out, or give --rng-arg {NONE} (YAML: rng_arg: "
+            f"{NONE}) if {RNG} means something else there"
         )
 
 
@@ -147,34 +129,34 @@ def _signature(function: Callable[..., Any]) -> inspect.Signature | None:
         return None
 
 
-def _check_named_once(params: Mapping[str, Any], naming: Naming) -> None:
-    given = {"batch_arg": naming.batch, "data_arg": naming.data, "rng_arg": naming.rng}
+def _check_named_once(target: Target) -> None:
     seen: dict[str, str] = {}
-    for key, one in given.items():
+    for key in ("batch_arg", "data_arg", "rng_arg"):
+        one = getattr(target, key)
         if one is None or (one == NONE and key != "data_arg"):
             continue
-        if one in params:
+        if one in target.params:
             raise TargetError(f"{one!r} is given as {key} and in params; give it once")
         if one in seen:
             raise TargetError(f"{one!r} is given as {seen[one]} and as {key}; give it once")
         seen[one] = key
 
 
-def _dataset_parameter(parameters: Mapping[str, Parameter], name: str, naming: Naming) -> str:
+def _dataset_parameter(parameters: Mapping[str, Parameter], target: Target) -> str:
     """Return the parameter that takes the dataset: the first one not named for something else."""
-    if naming.data is not None:
-        return _named_dataset(parameters, name, naming.data)
+    if target.data_arg is not None:
+        return _named_dataset(parameters, target.name, target.data_arg)
     for place, parameter in enumerate(parameters.values()):
-        if parameter.name in (naming.batch, naming.rng):
+        if parameter.name in (target.batch_arg, target.rng_arg):
             continue
         # Only the first one gets it by position, any other by its name.
         kinds = _BY_NAME[:1] if place else (*_POSITIONAL, Parameter.VAR_POSITIONAL)
         if parameter.kind in kinds:
-            _check_no_generator(parameter, parameters, name, naming)
+            _check_no_generator(parameter, parameters, target)
             return parameter.name
     raise TargetError(
-        f"{name} takes no dataset: it needs a first positional parameter, as in def f(dataset), "
-        "or name the one that takes it with --data-arg (YAML: data_arg)"
+        f"{target.name} takes no dataset: it needs a first positional parameter, as in def "
+        "f(dataset), or name the one that takes it with --data-arg (YAML: data_arg)"
     )
 
 
@@ -192,15 +174,16 @@ def _named_dataset(parameters: Mapping[str, Parameter], name: str, data: str) ->
 
 
 def _check_no_generator(
-    parameter: Parameter, parameters: Mapping[str, Parameter], name: str, naming: Naming
+    parameter: Parameter, parameters: Mapping[str, Parameter], target: Target
 ) -> None:
-    if parameter.name != RNG or naming.rng == NONE:
+    if parameter.name != RNG or target.rng_arg == NONE:
         return
     others = [one for one in _named(parameters) if one != RNG]
     example = others[0] if others else "NAME"
     raise TargetError(
-        f"the first parameter of {name} is {RNG!r}, which takes a generator; name the one that "
-        f"takes the dataset with --data-arg, e.g. --data-arg {example} (YAML: data_arg: {example})"
+        f"the first parameter of {target.name} is {RNG!r}, which takes a generator; name the one "
+        f"that takes the dataset with --data-arg, e.g. --data-arg {example} (YAML: data_arg: "
+        f"{example})"
     )
 
 
@@ -226,54 +209,32 @@ def _takes_any_name(parameters: Mapping[str, Parameter]) -> bool:
     return any(one.kind is Parameter.VAR_KEYWORD for one in parameters.values())
 
 
-def _batch_parameter(
-    parameters: Mapping[str, Parameter],
-    name: str,
-    params: Mapping[str, Any],
-    batch_arg: str | None,
+def _parameter(
+    parameters: Mapping[str, Parameter], target: Target, usual: str, key: str, what: str
 ) -> str | None:
+    """Return the parameter that takes something: the one that a user has named by a key, None for
+    `none`; else the usual one, if there is one of that name."""
+    asked: str | None = getattr(target, key)
     names = _named(parameters)
-    if batch_arg is None:
-        return BATCH if BATCH in names and BATCH not in params else None
-    return _asked_for(parameters, name, batch_arg, "the number of outputs (batch_arg)")
-
-
-def _rng_parameter(
-    parameters: Mapping[str, Parameter],
-    name: str,
-    params: Mapping[str, Any],
-    rng_arg: str | None,
-) -> str | None:
-    if rng_arg is None:
-        return RNG if RNG in _named(parameters) and RNG not in params else None
-    return _asked_for(parameters, name, rng_arg, "a numpy.random.Generator (rng_arg)")
-
-
-def _asked_for(parameters: Mapping[str, Parameter], name: str, asked: str, what: str) -> str | None:
-    """Return the parameter that a user has named, None for `none`."""
+    if asked is None:
+        return usual if usual in names and usual not in target.params else None
     if asked == NONE:
         return None
-    names = _named(parameters)
     if asked in names or _takes_any_name(parameters):
         return asked
     raise TargetError(
-        f"{name} has no parameter {asked!r} to take {what}."
+        f"{target.name} has no parameter {asked!r} to take {what} ({key})."
         f"{did_you_mean(asked, names)}{_takes(names)}"
     )
 
 
 def _check_params(
-    parameters: Mapping[str, Parameter],
-    name: str,
-    params: Mapping[str, Any],
-    dataset: str,
-    *,
-    is_made: bool,
+    parameters: Mapping[str, Parameter], target: Target, dataset: str, *, is_made: bool
 ) -> None:
     if _takes_any_name(parameters):
         return
-    names = _named(parameters)
-    for given, value in params.items():
+    name, names = target.name, _named(parameters)
+    for given, value in target.params.items():
         if given == dataset:
             raise TargetError(f"params: {given!r} is the dataset of {name}; give it as d1 and d2")
         if given not in names:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from dpaudit.import_path import loaded
-from dpaudit.targets.target import AnyTarget, CallableTarget, ImportedTarget, RepeatedTarget
+from dpaudit.targets.target import AnyTarget, CallableTarget, ImportedTarget, single_targets
 
 
 def source_of(target: AnyTarget) -> str | None:
@@ -19,14 +19,13 @@ def source_of(target: AnyTarget) -> str | None:
     Nothing is imported for it: None for what this process has not loaded, has no Python code, or is
     several mechanisms.
     """
-    if isinstance(target, RepeatedTarget):
-        return source_of(target.target)
-    if isinstance(target, CallableTarget):
-        return _place(target.function)
-    if not isinstance(target, ImportedTarget):
+    (one, *others) = single_targets(target)
+    if others or not isinstance(one, ImportedTarget | CallableTarget):
         return None
-    found = loaded(target.path)
-    return _place(getattr(found, target.call, found) if target.call else found)
+    if isinstance(one, CallableTarget):
+        return _place(one.function)
+    found = loaded(one.path)
+    return _place(getattr(found, one.call, found) if one.call else found)
 
 
 def _place(found: Any) -> str | None:

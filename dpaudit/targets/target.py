@@ -208,22 +208,21 @@ def _name(function: Callable[..., Any]) -> str:
 
 def _arguments(values: Sequence[Any] | Mapping[str, Any]) -> str:
     if isinstance(values, Mapping):
-        return ", ".join(f"{name}={_argument(value)}" for name, value in values.items())
-    return ", ".join(map(_argument, values))
-
-
-def _argument(value: Any) -> str:
-    return shown(value, 40)
+        return ", ".join(f"{name}={shown(value, 40)}" for name, value in values.items())
+    return ", ".join(shown(value, 40) for value in values)
 
 
 SingleTarget = ImportedTarget | CallableTarget | IsolatedTarget | CommandTarget
 AnyTarget = SingleTarget | ComposedTarget | RepeatedTarget
 
 
+def single_targets(target: AnyTarget) -> tuple[SingleTarget, ...]:
+    """Return the mechanisms that are called: the parts of a composition, also a repeated one."""
+    if isinstance(target, RepeatedTarget):
+        return single_targets(target.target)
+    return target.parts if isinstance(target, ComposedTarget) else (target,)
+
+
 def is_elsewhere(target: AnyTarget) -> bool:
     """Return whether a mechanism, or a part of it, draws in a process of its own."""
-    if isinstance(target, ComposedTarget):
-        return any(map(is_elsewhere, target.parts))
-    if isinstance(target, RepeatedTarget):
-        return is_elsewhere(target.target)
-    return isinstance(target, IsolatedTarget | CommandTarget)
+    return any(isinstance(one, IsolatedTarget | CommandTarget) for one in single_targets(target))

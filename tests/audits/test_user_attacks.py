@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 import dpaudit
 from dpaudit.attacks import loading as users_attacks
 from dpaudit.attacks.loading import load_attacks
-from dpaudit.cli.main import cli
+from dpaudit.cli.commands import cli
 from dpaudit.draws import SelectionDraws
 from dpaudit.errors import UsageError
 from dpaudit.outcomes import Outcomes

@@ -12,7 +12,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from dpaudit.auditing.spec import AuditSpec
-from dpaudit.cli.main import cli
+from dpaudit.cli.commands import cli
 from tests.cli.made_results import answer, engine
 
 Invoke = Callable[..., Result]

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
-from dpaudit.cli.main import cli
+from dpaudit.cli.commands import cli
 
 MECHANISMS = """
 import os

@@ -12,7 +12,7 @@ from scipy.stats import norm
 
 from dpaudit.claims import ApproximateDP, GaussianDP, PureDP, RenyiDP, ZeroConcentratedDP
 from dpaudit.claims.curves import tradeoff
-from dpaudit.cli.main import cli
+from dpaudit.cli.commands import cli
 
 
 def explain(*words: str) -> Result:

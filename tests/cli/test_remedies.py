@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from dpaudit.cli.main import cli
+from dpaudit.cli.commands import cli
 
 MECHANISMS = """
 import numpy as np

@@ -10,7 +10,7 @@ import pytest
 from click.testing import CliRunner
 
 from dpaudit.auditing.spec import AuditSpec
-from dpaudit.cli.main import cli
+from dpaudit.cli.commands import cli
 from dpaudit.errors import MechanismError, TargetError
 from tests.cli.made_results import answer
 

@@ -95,14 +95,14 @@ def test_a_failed_write_leaves_the_old_file_as_it_was(
 
     monkeypatch.setattr(os, "fsync", fail)
     with pytest.raises(UsageError, match="No space left on device"):
-        files.write_whole(file, "new")
+        files.write_whole(file, b"new")
     assert file.read_text() == "old"
     assert list(tmp_path.iterdir()) == [file]
 
 
 def test_a_link_is_written_through(tmp_path: Path) -> None:
     (tmp_path / "link.json").symlink_to("target.json")
-    files.write_whole(tmp_path / "link.json", "text")
+    files.write_whole(tmp_path / "link.json", b"text")
     assert (tmp_path / "link.json").is_symlink()
     assert (tmp_path / "target.json").read_text() == "text"
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from dpaudit.cli.main import cli
+from dpaudit.cli.commands import cli
 from dpaudit.config import load_config
 
 ROOT = Path(__file__).parents[2]

@@ -19,7 +19,7 @@ from click.testing import CliRunner
 from benchmarks import gallery
 from dpaudit.auditing.spec import AuditSpec
 from dpaudit.certificates.result import AuditResult
-from dpaudit.cli.main import cli
+from dpaudit.cli.commands import cli
 from dpaudit.config import load_config
 from dpaudit.reports.json import from_json
 from dpaudit.targets.target import IsolatedTarget

@@ -27,12 +27,16 @@ _SHOW_CURSOR = b"\x1b[?25h"
 
 class _Shared:
     """What the child leaves for the parent: its exit code, which audit is under way, and the file
-    that holds what would have gone to standard output in the end."""
+    that holds what would have gone to standard output in the end.
+
+    owner: the child. chatter: its descriptor for what mechanisms print.
+    """
 
     _TEXT = 2048
 
-    def __init__(self) -> None:
+    def __init__(self, chatter: int) -> None:
         self._memory = mmap.mmap(-1, 1 + 2 * self._TEXT)
+        self.owner, self.chatter = 0, chatter
 
     @property
     def code(self) -> int | None:
@@ -54,15 +58,10 @@ class _Shared:
         self._memory[start : start + self._TEXT] = data.ljust(self._TEXT, b"\0")
 
 
-class _Link:
-    """The child's side."""
-
-    def __init__(self, shared: _Shared, chatter: int) -> None:
-        self.owner, self.shared, self.chatter = os.getpid(), shared, chatter
-
-
-_AUDIT, _FILE = 0, 1
-_link: _Link | None = None
+# What is under way, for the message about a process that ended; and the file that is to be shown
+# and removed if the program does not come to its end.
+AUDIT, FILE = 0, 1
+_shared: _Shared | None = None
 
 
 def begin() -> None:
@@ -70,10 +69,9 @@ def begin() -> None:
 
     Where no process can be had, return in the only one.
     """
-    if not hasattr(os, "fork"):
-        return
-    shared = _Shared()
+    global _shared
     reading, writing = os.pipe()
+    shared = _Shared(writing)
     # No signal may come between the fork and the moment at which both know what to do with it.
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {*REQUESTS, signal.SIGCHLD})
     try:
@@ -85,7 +83,7 @@ def begin() -> None:
         os._exit(_Watch(child, reading, shared).until_the_end(before))
     os.close(reading)
     if child == 0:
-        _set_link(_Link(shared, writing))
+        _shared, shared.owner = shared, os.getpid()
     else:
         os.close(writing)
     signal.pthread_sigmask(signal.SIG_SETMASK, before)
@@ -93,8 +91,7 @@ def begin() -> None:
 
 def end_with_parent() -> None:
     """Have the system kill this process when the one that watches it is killed, where it can."""
-    link = _own_link()
-    if link is None or sys.platform != "linux":
+    if _own() is None or sys.platform != "linux":
         return
     # Later than the fork, when the program has imported it anyway.
     import ctypes
@@ -107,34 +104,27 @@ def end_with_parent() -> None:
 
 def leave(code: int) -> None:
     """Say that the program ends with this exit code, whatever happens to the process after that."""
-    link = _own_link()
-    if link is not None:
-        link.shared.code = code
+    shared = _own()
+    if shared is not None:
+        shared.code = code
 
 
-def say_audit(words: str) -> None:
-    """Say what is under way, for the message about a process that ended."""
-    link = _own_link()
-    if link is not None:
-        link.shared.put(_AUDIT, words)
-
-
-def say_file(path: str) -> None:
-    """Name the file that is to be shown and removed if the program does not come to its end."""
-    link = _own_link()
-    if link is not None:
-        link.shared.put(_FILE, path)
+def say(number: int, text: str) -> None:
+    """Say which audit is under way (`AUDIT`), or which file there is (`FILE`)."""
+    shared = _own()
+    if shared is not None:
+        shared.put(number, text)
 
 
 def is_watched() -> bool:
     """Return whether there is somebody to say it to."""
-    return _own_link() is not None
+    return _own() is not None
 
 
 def chatter() -> int:
     """Return the descriptor for what mechanisms print: the parent's, or standard error."""
-    link = _own_link()
-    return 2 if link is None else link.chatter
+    shared = _own()
+    return 2 if shared is None else shared.chatter
 
 
 def end_at_once(number: int, _: FrameType | None) -> None:
@@ -144,14 +134,9 @@ def end_at_once(number: int, _: FrameType | None) -> None:
     os._exit(128 + number)
 
 
-def _set_link(link: _Link) -> None:
-    global _link
-    _link = link
-
-
-def _own_link() -> _Link | None:
-    """Return the link, but not in processes that a mechanism has forked."""
-    return _link if _link is not None and _link.owner == os.getpid() else None
+def _own() -> _Shared | None:
+    """Return what is shared, but not in processes that a mechanism has forked."""
+    return _shared if _shared is not None and _shared.owner == os.getpid() else None
 
 
 class _Watch:
@@ -222,7 +207,7 @@ class _Watch:
         return FAILURE
 
     def _show_what_was_kept(self) -> None:
-        path = self._shared.text(_FILE)
+        path = self._shared.text(FILE)
         if not path:
             return
         try:
@@ -235,7 +220,7 @@ class _Watch:
             _show(f"error: cannot show the finished results: {error.strerror}\n".encode())
 
     def _words(self, status: int) -> str:
-        audit = self._shared.text(_AUDIT)
+        audit = self._shared.text(AUDIT)
         how = _how(status)
         if not audit:
             return f"the process of dpaudit ended too early ({how})"

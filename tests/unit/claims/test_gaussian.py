@@ -12,7 +12,7 @@ from scipy.stats import norm
 
 from dpaudit import GaussianDP
 from dpaudit.claims import PureDP, compose, gaussian_delta, group, make_claim
-from dpaudit.cli.main import cli
+from dpaudit.cli.commands import cli
 from dpaudit.errors import ClaimError
 
 

@@ -12,7 +12,7 @@ from dpaudit.api import audit
 from dpaudit.auditing.spec import AuditSpec
 from dpaudit.claims import PureDP
 from dpaudit.config import build_spec, load_config
-from dpaudit.config.targets import parse_size
+from dpaudit.config.quantities import parse_size
 from dpaudit.errors import ConfigurationError, UsageError
 from dpaudit.targets.target import (
     CommandTarget,
