@@ -12,6 +12,7 @@ from dpaudit.certificates.evidence import BETTING_SHARE, CERTIFICATION_SHARE
 from dpaudit.claims import PrivacyClaim, ProfilePoint
 from dpaudit.inputs.pairs import NeighbouringPair, are_equal
 from dpaudit.stats import one_run
+from dpaudit.stats.binomial import smallest
 from dpaudit.stats.one_run import Guesses
 from dpaudit.stats.power import draws_to_refute
 from dpaudit.wording import counted
@@ -85,11 +86,7 @@ def _can_refute(point: ProfilePoint, samples: int, alpha: float) -> bool:
 
 def _enough(point: ProfilePoint, alpha: float) -> int:
     """Return the fewest draws of a budget that can refute a point."""
-    low, high = 1, 2 * MAXIMUM_SAMPLES
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (low, middle) if _can_refute(point, middle, alpha) else (middle, high)
-    return high
+    return smallest(lambda draws: _can_refute(point, draws, alpha), 1, 2 * MAXIMUM_SAMPLES)
 
 
 def _words(point: ProfilePoint) -> str:

@@ -167,14 +167,9 @@ def tail_quantile(gamma: float, trials: int, probability: float) -> int:
     -----
     Exact, by bisection of `upper_tail`.
     """
-    low, high = -1, trials
-    while high - low > 1:
-        middle = (low + high) // 2
-        if float(upper_tail(middle + 1, trials, probability)) <= gamma:
-            high = middle
-        else:
-            low = middle
-    return high
+    return smallest(
+        lambda count: float(upper_tail(count + 1, trials, probability)) <= gamma, -1, trials
+    )
 
 
 def pair_epsilon_lower(
@@ -268,6 +263,36 @@ def pair_p_value(
         return pair_delta_lower(count, draws, other, other_draws, epsilon, alpha) > delta
 
     return smallest_alpha(refuted)
+
+
+def smallest(holds: Callable[[int], bool], low: int, high: int) -> int:
+    """Return the smallest integer for which something holds, by bisection.
+
+    Parameters
+    ----------
+    holds : callable
+        Whether it holds for an integer; if it does, it holds for all larger ones.
+    low, high : int
+        The integer is above `low`, and `high` where it holds for none below.
+
+    Returns
+    -------
+    int
+        The integer.
+
+    Notes
+    -----
+    Exact: every integer that decides is tried.
+
+    Examples
+    --------
+    >>> smallest(lambda n: n * n >= 50, 0, 100)
+    8
+    """
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (low, middle) if holds(middle) else (middle, high)
+    return high
 
 
 def smallest_alpha(refuted: Callable[[float], bool]) -> float:

@@ -10,6 +10,7 @@ from dpaudit.stats.binomial import (
     IntArray,
     clopper_pearson_lower,
     pair_epsilon_lower,
+    smallest,
     upper_tail,
 )
 from dpaudit.stats.probabilistic import ATOM_SHARE
@@ -96,14 +97,7 @@ def _critical_value(trials: int, share: float, alpha: float) -> int | None:
     """Return the smallest C with Pr[Bin(trials, share) ≥ C] ≤ alpha; None when there is none."""
     if trials <= 0 or float(upper_tail(trials, trials, share)) > alpha:
         return None
-    low, high = 0, trials
-    while high - low > 1:
-        middle = (low + high) // 2
-        if float(upper_tail(middle, trials, share)) <= alpha:
-            high = middle
-        else:
-            low = middle
-    return high
+    return smallest(lambda count: float(upper_tail(count, trials, share)) <= alpha, 0, trials)
 
 
 def detectable_epsilon_pair(
@@ -196,8 +190,8 @@ def detectable_epsilon_atoms(
         for one, other in zip(counts, others, strict=True)
     ]
     mass = 0
-    for smallest, count in sorted(each):
+    for detectable, count in sorted(each):
         mass += count
         if clopper_pearson_lower(mass, draws, (1 - ATOM_SHARE) * alpha) > delta:
-            return smallest
+            return detectable
     return math.inf
