@@ -34,24 +34,32 @@ FAILURES = (Exception, SystemExit)
 
 
 @dataclass(frozen=True, slots=True)
-class SingleDraws:
-    """One call a draw; an exception that a call raises is the outcome of that draw."""
+class _Calls:
+    """A callable, and how it is called."""
 
     name: str
     function: Function
     how: Calling
-    params: Mapping[str, Any] = field(default_factory=dict)
+    params: Mapping[str, Any]
     post_process: Function | None = None
-    interleaved: bool = True
     watch: Watch = field(default_factory=Watch, repr=False, compare=False)
-
-    @property
-    def takes_rng(self) -> bool:
-        return self.how.rng is not None
 
     @property
     def parts(self) -> tuple[Any, ...]:
         return (self.function, self.post_process, self.params)
+
+    def close(self) -> None:
+        """Nothing was started."""
+
+    def _arguments(self, rng: np.random.Generator) -> Mapping[str, Any]:
+        return self.params if self.how.rng is None else {**self.params, self.how.rng: rng}
+
+
+@dataclass(frozen=True, slots=True)
+class SingleDraws(_Calls):
+    """One call a draw; an exception that a call raises is the outcome of that draw."""
+
+    interleaved = True
 
     def sample(self, dataset: Any, size: int, rng: np.random.Generator) -> list[Any]:
         return self.sample_each(repeat(dataset, size), rng)
@@ -67,51 +75,30 @@ class SingleDraws:
         """Return the function of the dataset alone."""
         return bind(self.function, self._arguments(rng), self.how.data)
 
-    def close(self) -> None:
-        """Nothing was started."""
-
-    def _arguments(self, rng: np.random.Generator) -> Mapping[str, Any]:
-        return self.params if self.how.rng is None else {**self.params, self.how.rng: rng}
-
 
 @dataclass(frozen=True, slots=True)
-class Batches:
-    """One call for many draws: `batch` is the parameter that takes their number."""
+class Batches(_Calls):
+    """One call for many draws."""
 
-    name: str
-    function: Function
-    how: Calling
-    batch: str
-    params: Mapping[str, Any] = field(default_factory=dict)
-    post_process: Function | None = None
-    interleaved: bool = False
-    watch: Watch = field(default_factory=Watch, repr=False, compare=False)
+    interleaved = False
 
     @property
-    def takes_rng(self) -> bool:
-        return self.how.rng is not None
-
-    @property
-    def parts(self) -> tuple[Any, ...]:
-        return (self.function, self.post_process, self.params)
+    def batch(self) -> str:
+        """The parameter that takes their number."""
+        return str(self.how.batch)
 
     def sample(self, dataset: Any, size: int, rng: np.random.Generator) -> list[Any] | NDArray[Any]:
         outputs = _as_batch(self._called(dataset, size, rng), self.name, self.batch, size)
         if self.post_process is None:
             return outputs
         # Python's own scalars, as the function would get from single draws.
-        return collected(map(partial(post_processed, self.post_process), plain(outputs)), size)
+        return processed(self.post_process, list(plain(outputs)))
 
     def sample_each(self, datasets: Iterable[Any], rng: np.random.Generator) -> list[Any]:
         return [self.sample(dataset, 1, rng)[0] for dataset in datasets]
 
-    def close(self) -> None:
-        """Nothing was started."""
-
     def _called(self, dataset: Any, size: int, rng: np.random.Generator) -> Any:
-        arguments = {**self.params, self.batch: size}
-        if self.how.rng is not None:
-            arguments[self.how.rng] = rng
+        arguments = {**self._arguments(rng), self.batch: size}
         by_position = (dataset,) if self.how.data is None else ()
         if self.how.data is not None:
             arguments[self.how.data] = dataset
@@ -204,6 +191,17 @@ def collected(
                 outputs.append(_seen(error, seen))
     end_if_forked(owner)
     return outputs
+
+
+def processed(function: Function | None, outputs: list[Any]) -> list[Any]:
+    """Return what post-processing makes of outputs; an exception stays what it is."""
+    if function is None:
+        return outputs
+    return collected(map(partial(_processed, function), outputs), len(outputs))
+
+
+def _processed(function: Function, output: Any) -> Any:
+    return output if isinstance(output, Raised) else post_processed(function, output)
 
 
 def _composed(outer: Function, inner: Function) -> Function:

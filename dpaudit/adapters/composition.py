@@ -4,16 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dpaudit.adapters.calls import Batches, Function, collected, plain
+from dpaudit.adapters.calls import Batches, Function, plain, processed
 from dpaudit.adapters.mechanism import Mechanism
 from dpaudit.outcomes import Raised
-from dpaudit.processes.origin import post_processed
 
 Outputs = list[Any] | NDArray[Any]
 
@@ -41,10 +39,6 @@ class Composition:
         return not all(isinstance(one, Batches) for one in self.components)
 
     @property
-    def takes_rng(self) -> bool:
-        return any(one.takes_rng for one in self.components)
-
-    @property
     def parts(self) -> tuple[Any, ...]:
         return (*(part for one in self.components for part in one.parts), self.post_process)
 
@@ -67,19 +61,12 @@ class Composition:
         tuples: list[Any] = list(zip(*columns, strict=True))
         if any(Raised in set(map(type, column)) for column in columns):
             tuples = list(map(together, tuples))
-        if self.post_process is None:
-            return tuples
-        return collected(map(partial(processed, self.post_process), tuples), len(tuples))
+        return processed(self.post_process, tuples)
 
 
 def together(entries: tuple[Any, ...]) -> Any:
     """Return the outcome of several on one input: the first exception, else all as a tuple."""
     return next((entry for entry in entries if isinstance(entry, Raised)), entries)
-
-
-def processed(function: Function, output: Any) -> Any:
-    """Return what post-processing makes of an output; an exception stays what it is."""
-    return output if isinstance(output, Raised) else post_processed(function, output)
 
 
 def _side_by_side(drawn: Sequence[Outputs]) -> NDArray[Any] | None:

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from dpaudit.adapters.calls import batch_failed, batch_wrong, plain
 from dpaudit.errors import MechanismError, TargetError, UsageError
 from dpaudit.processes import worker
-from dpaudit.processes.child import GLANCE, Child, Ended, TimedOut
+from dpaudit.processes.child import GLANCE, Child, Ended, TimedOut, countdown
 from dpaudit.processes.exchange import array, parsed, pickled, request
 from dpaudit.processes.interpreter import check_python
 from dpaudit.processes.restarting import Succession
@@ -169,8 +169,7 @@ class Worker:
         batch = str(self.calling.batch)
         left = self._watch.waiting(self._name, size=size).left
         if self._timeout is not None:
-            end = time.monotonic() + self._timeout * size + _TO_PREPARE
-            left = partial(_until, end)
+            left = countdown(self._timeout * size + _TO_PREPARE)
         reply, data = self._ask(
             "draw_batch", left, number=number, size=size, seed=seed, batch=batch, how=self._how
         )
@@ -238,10 +237,6 @@ class Isolated:
     @property
     def interleaved(self) -> bool:
         return self._calling.batch is None
-
-    @property
-    def takes_rng(self) -> bool:
-        return self._calling.rng is not None
 
     @property
     def parts(self) -> tuple[Any, ...]:
@@ -339,10 +334,6 @@ class _Patience:
 def _remedy(message: str, target: ImportedTarget | CallableTarget) -> str:
     lacks = "cannot be made with no init: TypeError" in message
     return needs_init(target) if lacks and isinstance(target, ImportedTarget) else ""
-
-
-def _until(end: float) -> float:
-    return end - time.monotonic()
 
 
 def _shared_file() -> IO[bytes]:

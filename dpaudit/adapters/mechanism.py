@@ -15,7 +15,6 @@ class Mechanism(Protocol):
 
     name: how messages call it.
     interleaved: one call a draw, so that the arms can take turns: use `sample_each`.
-    takes_rng: whether the generator handed over reaches the mechanism.
     parts: the user's own objects, where generators may hide (`randomness.carried_generators`).
     """
 
@@ -23,8 +22,6 @@ class Mechanism(Protocol):
     def name(self) -> str: ...
     @property
     def interleaved(self) -> bool: ...
-    @property
-    def takes_rng(self) -> bool: ...
     @property
     def parts(self) -> tuple[Any, ...]: ...
 
@@ -59,10 +56,6 @@ class Wrapping:
     @property
     def interleaved(self) -> bool:
         return self.mechanism.interleaved
-
-    @property
-    def takes_rng(self) -> bool:
-        return self.mechanism.takes_rng
 
     @property
     def parts(self) -> tuple[Any, ...]:

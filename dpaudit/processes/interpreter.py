@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import time
 from functools import partial
 
 from dpaudit.errors import TargetError
-from dpaudit.processes.child import Child, Ended, TimedOut
+from dpaudit.processes.child import Child, Ended, TimedOut, countdown
 
 _WORD = "dpaudit asks"
 # Seconds until it must have answered: an interpreter on a slow disk may take a while to start.
@@ -17,9 +16,8 @@ _LONGEST = 1 << 16
 def check_python(python: str) -> None:
     """Raise TargetError unless a program runs Python."""
     child = Child([python, "-c", f"print({_WORD!r})"])
-    end = time.monotonic() + _ANSWER
     try:
-        line = child.wait(partial(child.line, _LONGEST), lambda: end - time.monotonic())
+        line = child.wait(partial(child.line, _LONGEST), countdown(_ANSWER))
         found = f"wrote {line.decode(errors='replace')[:60]!r}"
     except Ended as error:
         line, found = b"", f"ended: {error}"
