@@ -10,7 +10,6 @@ import copy
 import pickle
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -60,15 +59,11 @@ class UsersAttack:
         kept.check(selection.outcomes)
         if self.travels:
             pickle.dumps(kept)
-        found = by_score(Scored(self.name, held_out, partial(_given, kept), halves), selection)
+        found = by_score(Scored(self.name, held_out, lambda: kept, halves), selection)
         if larger_for_d1(found.held_out[:-1]):
             return [found]
-        turned = partial(_given, replace(kept, sign=-1.0))
-        return [
-            by_score(
-                Scored(self.name, -held_out, turned, None if halves is None else -halves), selection
-            )
-        ]
+        turned, other = replace(kept, sign=-1.0), None if halves is None else -halves
+        return [by_score(Scored(self.name, -held_out, lambda: turned, other), selection)]
 
     def _fitted(self, selection: SelectionDraws) -> UsersScore:
         try:
@@ -158,10 +153,6 @@ def _restored(
     if source is not None:
         source()
     return UsersScore(name, pickle.loads(scorer), source, sign)
-
-
-def _given(score: UsersScore) -> UsersScore:
-    return score
 
 
 def _taken(selection: SelectionDraws, rows: IntArray) -> SelectionDraws:
