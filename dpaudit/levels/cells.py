@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -87,7 +87,8 @@ class Cells:
         parts += [f"{label.removeprefix(RAISED)} is raised" for label in raised]
         if chosen[unseen]:
             parts.append("anything else")
-        return _joined(name, parts, [shortened(label) for label in labels])
+        parts += [f"{name} is {shortened(label)}" for label in labels]
+        return _alternatives(name, parts) or f"{name} is never as it was seen before"
 
     def _is_all_but_the_gap(self, numeric: NDArray[np.bool_], found: NDArray[np.bool_]) -> bool:
         """Return whether what is chosen is that there is an entry, whatever it is."""
@@ -192,21 +193,17 @@ def _bound(edge: float) -> tuple[float, bool]:
     return edge, False
 
 
-def _joined(name: str, parts: Sequence[str], labels: Sequence[str]) -> str:
-    words = _alternatives(name, [*parts, *(f"{name} is {label}" for label in labels)])
-    return words or f"{name} is never as it was seen before"
-
-
 def _alternatives(name: str, parts: Sequence[str]) -> str:
     """Join alternatives: `output is 1, 4 or output > 7`."""
     points = [part.removeprefix(f"{name} is ") for part in parts if part.startswith(f"{name} is ")]
     ranges = [part for part in parts if not part.startswith(f"{name} is ")]
     if len(points) > _WORDS:
         points = [*points[:_WORDS], f"{len(points) - _WORDS} more values"]
-    listed = [f"{name} is {points[0]}", *points[1:]] if points else []
+    if points:
+        points[0] = f"{name} is {points[0]}"
     if len(ranges) > _WORDS:
         ranges = [*ranges[:_WORDS], f"{len(ranges) - _WORDS} more intervals"]
-    return either([*ranges, *listed])
+    return listed([*ranges, *points], "or")
 
 
 def shortened(word: str) -> str:
@@ -214,8 +211,8 @@ def shortened(word: str) -> str:
     return word if len(word) <= _LONGEST_WORD else f"{word[: _LONGEST_WORD - 1]}…"
 
 
-def either(parts: Sequence[str]) -> str:
-    """Join alternatives: `1, 2 or 3`."""
+def listed(parts: Sequence[str], word: Literal["and", "or"]) -> str:
+    """Join some: `1, 2 or 3`."""
     if len(parts) < 2:
         return "".join(parts)
-    return f"{', '.join(parts[:-1])} or {parts[-1]}"
+    return f"{', '.join(parts[:-1])} {word} {parts[-1]}"

@@ -147,6 +147,12 @@ def most(columns: Sequence[tuple[str, float]]) -> tuple[str, ...]:
     return tuple(name for name, _ in named) if together > _LEAST_TOGETHER else ()
 
 
+def with_most(what: str, columns: Sequence[tuple[str, float]]) -> str:
+    """Return what a score is, with the columns that move it most."""
+    named = most(columns)
+    return f"{what}, most of all {', '.join(named)}" if named else what
+
+
 def aligned(held_out: FloatArray, fold: IntArray, kept: FloatArray) -> FloatArray:
     """Return held-out scores on the scale of the score that is kept, fitted to all draws.
 
