@@ -16,7 +16,7 @@ from scipy.special import gammaln
 
 from dpaudit.errors import MechanismError
 from dpaudit.outcomes import Column, Outcomes
-from dpaudit.sampling.homogeneity import level_sets
+from dpaudit.sampling.homogeneity import judged, level_sets
 from dpaudit.sampling.independence import (
     CHECKS,
     IMPOSSIBLE,
@@ -26,7 +26,7 @@ from dpaudit.sampling.independence import (
     numbers,
 )
 from dpaudit.stats.dependence import repeats
-from dpaudit.stats.homogeneity import log_evidence, log_mean
+from dpaudit.stats.homogeneity import log_evidence
 
 BoolArray = NDArray[np.bool_]
 IntArray = NDArray[np.int64]
@@ -48,6 +48,10 @@ _BY_COUNT = "how often they occur"
 _REMEDY = (
     "every bound is for independent rows: record one row for each run, each run with fresh "
     "randomness, in the order of the runs (shuffling hides the problem and does not solve it)"
+)
+_CAUSES = (
+    ". The cause may be runs that continue earlier ones, one run in many rows, a changed setting, "
+    f"or rows that were put in order; {_REMEDY}"
 )
 
 
@@ -236,18 +240,5 @@ def _by_segments(event: BoolArray) -> Iterator[float]:
 
 
 def _judged(found: Sequence[Evidence], level: float) -> list[str]:
-    """Return what to say of e-values, whose mean is one again."""
-    evidence = log_mean(one for one, _ in found)
-    if evidence < -math.log(level):
-        return []
-    name = max(found)[1]
-    if evidence >= -math.log(IMPOSSIBLE):
-        raise MechanismError(
-            f"rows of {name} differ along the recording more than independent rows can (p < "
-            f"{IMPOSSIBLE:g}). The cause may be runs that continue earlier ones, one run in many "
-            f"rows, a changed setting, or rows that were put in order; {_REMEDY}"
-        )
-    return [
-        f"rows of {name} differ along the recording more than independent rows should (p < "
-        f"{math.exp(-evidence):.1e}), but {_REMEDY}"
-    ]
+    differ = "rows of {} differ along the recording more than independent rows"
+    return judged(found, level, differ, _CAUSES, _REMEDY)
