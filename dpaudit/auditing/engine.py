@@ -13,7 +13,7 @@ from itertools import islice
 import numpy as np
 
 from dpaudit.auditing.failures import doubtful_inputs
-from dpaudit.auditing.journal.interface import Journal, NoJournal
+from dpaudit.auditing.journal.interface import Journal
 from dpaudit.auditing.options import MINIMUM_SAMPLES
 from dpaudit.auditing.pair_audit import PROBING, PairAudit
 from dpaudit.auditing.pair_progress import PairProgress
@@ -83,7 +83,7 @@ def run_audit(spec: AuditSpec, on_progress: Notify | None = None) -> AuditResult
 @contextmanager
 def _journal(spec: AuditSpec) -> Iterator[Journal]:
     if spec.journal is None or spec.exact:
-        yield NoJournal(spec)
+        yield Journal(spec)
         return
     # Imported here, since most runs keep none.
     from dpaudit.auditing.journal.opening import kept
@@ -188,7 +188,7 @@ class _Run:
         with (
             closing(sampler),
             preserved(sampler.carried),
-            self._draws(sampler, make) as draws,
+            drawing(self._spec.executor, Setup(sampler, make, self._spec.workers)) as draws,
         ):
             kept = self._journal.recording(draws)
             for number, warned in enumerate(warnings):
@@ -209,12 +209,6 @@ class _Run:
             adjacency=stated(pair),
             notes=notes(pair, self._spec.group),
         )
-
-    @contextmanager
-    def _draws(self, sampler: Sampler, make: Callable[[], Sampler]) -> Iterator[Draws]:
-        setup = Setup(sampler, make, self._spec.workers)
-        with drawing(self._spec.executor, setup) as draws:
-            yield draws
 
     def _audit(self, number: int, sampler: Sampler, draws: Draws) -> Certificate:
         single_draws = sampler.mechanism.interleaved

@@ -17,6 +17,7 @@ from typing import Any
 
 from dpaudit.auditing.journal.chunks import arrays_of, coded, drawn_of, words_of
 from dpaudit.auditing.journal.history import BEGUN, CLOSED, MARKS, SESSION, History
+from dpaudit.auditing.journal.interface import Journal
 from dpaudit.auditing.journal.records import Content, Record, Records
 from dpaudit.auditing.pair_progress import PairProgress
 from dpaudit.auditing.spec import AuditSpec
@@ -35,7 +36,7 @@ _NEW_DRAWS = (
 )
 
 
-class FileJournal:
+class FileJournal(Journal):
     """A journal in a file that this process alone writes.
 
     spec: what is audited, with the seed that the journal was begun with.
@@ -45,7 +46,7 @@ class FileJournal:
     """
 
     def __init__(self, spec: AuditSpec, records: Records, history: History, changed: str) -> None:
-        self.spec, self._start = spec, time.perf_counter()
+        super().__init__(spec)
         self._records, self._history, self._changed = records, history, changed
         self._past = records.read()
         self._at = 0.0
