@@ -38,15 +38,10 @@ class Failures:
     first: Mapping[str, Raised] = field(default_factory=dict)
 
     def __add__(self, other: Failures) -> Failures:
-        kinds = [*self.counts, *(kind for kind in other.counts if kind not in self.counts)]
-        none = (0, 0)
-        counts = {
-            kind: (
-                self.counts.get(kind, none)[0] + other.counts.get(kind, none)[0],
-                self.counts.get(kind, none)[1] + other.counts.get(kind, none)[1],
-            )
-            for kind in kinds
-        }
+        counts, none = dict[str, tuple[int, int]](), (0, 0)
+        for kind in {**self.counts, **other.counts}:
+            one, more = self.counts.get(kind, none), other.counts.get(kind, none)
+            counts[kind] = (one[0] + more[0], one[1] + more[1])
         return Failures(counts, {**self.first, **other.first, **self.first})
 
     @property
