@@ -112,8 +112,7 @@ def _read_texts(reader: Reader, path: Path, rows: Rows, values: Values) -> None:
 def _read_bytes(reader: Reader, path: Path, rows: Rows, values: Values) -> None:
     data = list(map(bytes, values))
     reader.add(path, rows, of_labels(map(bytes_label, data)))
-    lengths = np.fromiter(map(len, data), dtype=np.int64, count=len(data))
-    reader.lengths(path, rows, lengths)
+    lengths = reader.lengths(path, rows, data)
     for length in np.unique(lengths):
         place = np.flatnonzero(lengths == length)
         inside = rows if len(place) == len(data) else at(rows, place)
