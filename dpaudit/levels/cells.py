@@ -21,6 +21,7 @@ from dpaudit.outcomes.units import number_writer
 FloatArray = NDArray[np.float64]
 
 LARGEST = 256
+_MOST_LABELS = 4096
 _WORDS = 6
 _LONGEST_WORD = 60
 
@@ -108,20 +109,20 @@ def make_cells(column: Column, limit: int = LARGEST) -> Cells:
     refined in both tails, in which frequent values stand alone."""
     numbers = column.numbers if column.codes is None else column.numbers[column.codes == 0]
     edges = _edges(np.sort(numbers), limit) if len(numbers) else np.empty(0)
-    labels = _frequent_labels(column)
+    labels = frequent_labels(column, least=2, most=_MOST_LABELS)
     intervals = len(edges) + 1
     values = np.arange(intervals, dtype=np.intp)
     label_values = np.arange(intervals, intervals + len(labels) + 1, dtype=np.intp)
     return Cells(column.name, edges, labels, values, label_values)
 
 
-def _frequent_labels(column: Column, limit: int = 4096) -> tuple[str, ...]:
-    """Return the labels seen at least twice, the most frequent first."""
+def frequent_labels(column: Column, least: int, most: int) -> tuple[str, ...]:
+    """Return the labels seen at least so often, the most frequent first."""
     if column.codes is None:
         return ()
     counts = np.bincount(column.codes, minlength=len(column.labels) + 1)[1:]
-    order = np.argsort(-counts, kind="stable")[:limit]
-    return tuple(column.labels[i] for i in order if counts[i] >= 2)
+    order = np.argsort(-counts, kind="stable")[:most]
+    return tuple(column.labels[i] for i in order if counts[i] >= least)
 
 
 def _edges(ordered: FloatArray, limit: int) -> FloatArray:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from dpaudit.levels.cells import frequent_labels
 from dpaudit.levels.level_map import FloatArray
 from dpaudit.outcomes import Column, Outcomes
 
@@ -176,8 +177,4 @@ def _numbers(column: Column) -> FloatArray:
 
 def _labels(column: Column) -> tuple[str, ...]:
     """Return the labels seen often enough to learn from, the most frequent first."""
-    if column.codes is None:
-        return ()
-    counts = np.bincount(column.codes[:_LOOKED_AT], minlength=len(column.labels) + 1)[1:]
-    order = np.argsort(-counts, kind="stable")[:_MOST_LABELS]
-    return tuple(column.labels[i] for i in order if counts[i] >= _LEAST_DRAWS)
+    return frequent_labels(column.take(slice(_LOOKED_AT)), _LEAST_DRAWS, _MOST_LABELS)
