@@ -5,7 +5,7 @@ from __future__ import annotations
 import operator
 import os
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import reduce
 from itertools import chain
@@ -23,7 +23,7 @@ from dpaudit.claims.base import Adversary
 from dpaudit.draws import FreshDraws
 from dpaudit.errors import MechanismError
 from dpaudit.inputs.pairs import NeighbouringPair, fingerprint
-from dpaudit.outcomes import Outcomes, Raised, concatenate, failures, from_raw, timed
+from dpaudit.outcomes import KeyArray, Outcomes, Raised, concatenate, failures, from_raw, timed
 from dpaudit.sampling.chunks import (
     HEAD,
     Chunk,
@@ -82,7 +82,13 @@ class Sampler:
     def draw(self, chunk: Chunk[Found]) -> Found:
         """Draw one chunk. Raises MechanismError when that makes the audit meaningless."""
         environment = dict(os.environ)
-        found = chunk.drawn_by(self)
+        kinds: dict[type, Callable[[Any], Any]] = {
+            ToLearn: self.learn,
+            ToCount: self.count,
+            ToProbe: self.probe,
+            FirstCalls: self.first,
+        }
+        found: Found = kinds[type(chunk)](chunk)
         self.changes_environment |= dict(os.environ) != environment
         return found
 
@@ -135,15 +141,18 @@ class Sampler:
 
     def _in_turns(
         self, chunk: Chunk[Any], pair: NeighbouringPair, streams: ChunkStreams
-    ) -> tuple[Sequence[Any], Outcomes, NDArray[np.bool_]]:
+    ) -> tuple[Any, Outcomes, NDArray[np.bool_]]:
         """One call a draw: every coin picks the input of the next call."""
         is_d1 = streams.coins.random(chunk.size) < 0.5
         # Taken from an array of both, a draw's input costs a few nanoseconds.
         both = np.empty(2, dtype=object)
         both[0], both[1] = pair.d2, pair.d1
         inputs = both.take(is_d1.astype(np.intp)).tolist()
-        raw, outcomes = self._each(inputs, streams)
-        return raw, outcomes, is_d1
+        if not self._timing:
+            raw = self.mechanism.sample_each(inputs, streams.mechanism)
+            return raw, from_raw(raw), is_d1
+        raw, nanoseconds = sample_timed(self.mechanism, inputs, streams.mechanism)
+        return raw, timed(from_raw(raw), nanoseconds), is_d1
 
     def _count_in_turns(
         self, chunk: ToCount, pair: NeighbouringPair, streams: ChunkStreams
@@ -153,20 +162,8 @@ class Sampler:
         levels = chunk.measure.distinguisher.levels
         cell = level.astype(np.intp) * 2 + ~is_d1
         counts = np.bincount(cell, minlength=2 * levels).reshape(levels, 2)
-        return Counted(
-            Tally(counts),
-            atom_tally(chunk.measure, outcomes, is_d1),
-            _range_tally(chunk.measure, outcomes, is_d1),
-            self._failures(outcomes, raw, is_d1),
-            (Head.of(outcomes, is_d1),) if chunk.heads else (),
-        )
-
-    def _each(self, inputs: list[Any], streams: ChunkStreams) -> tuple[Any, Outcomes]:
-        if not self._timing:
-            raw = self.mechanism.sample_each(inputs, streams.mechanism)
-            return raw, from_raw(raw)
-        raw, nanoseconds = sample_timed(self.mechanism, inputs, streams.mechanism)
-        return raw, timed(from_raw(raw), nanoseconds)
+        counted = self._counted(chunk.measure, counts, outcomes, raw, is_d1)
+        return replace(counted, heads=(Head.of(outcomes, is_d1),)) if chunk.heads else counted
 
     def _learn_by_arm(
         self, chunk: ToLearn, pair: NeighbouringPair, streams: ChunkStreams
@@ -202,7 +199,10 @@ class Sampler:
             dataset, draws = arms[arm]
             raw = self._batch(dataset, draws, streams)
             outcomes = from_raw(raw)
-            parts.append(self._counted_arm(chunk.measure, outcomes, raw, arm))
+            counts = np.zeros((chunk.measure.distinguisher.levels, 2), dtype=np.int64)
+            counts[:, arm] = chunk.measure.distinguisher.counts(outcomes)
+            is_d1 = np.full(outcomes.size, arm == 0)
+            parts.append(self._counted(chunk.measure, counts, outcomes, raw, is_d1))
             if chunk.heads:
                 first[arm] = outcomes.take(slice(HEAD))
         both = parts[0] + parts[1]
@@ -210,16 +210,19 @@ class Sampler:
             return both
         return replace(both, heads=(Head.mixed(first[0], first[1], streams.coins),))
 
-    def _counted_arm(
-        self, measure: Measure, outcomes: Outcomes, raw: Sequence[Any], arm: int
+    def _counted(
+        self,
+        measure: Measure,
+        counts: NDArray[np.int64],
+        outcomes: Outcomes,
+        raw: Sequence[Any],
+        is_d1: NDArray[np.bool_],
     ) -> Counted:
-        is_d1 = np.full(outcomes.size, arm == 0)
-        counts = np.zeros((measure.distinguisher.levels, 2), dtype=np.int64)
-        counts[:, arm] = measure.distinguisher.counts(outcomes)
+        atoms, declared = measure.atoms, measure.declared
         return Counted(
             Tally(counts),
-            atom_tally(measure, outcomes, is_d1),
-            _range_tally(measure, outcomes, is_d1),
+            None if atoms is None else atom_tally(atoms.keys, outcomes, is_d1),
+            None if declared is None else _range_tally(declared, outcomes, is_d1),
             self._failures(outcomes, raw, is_d1),
         )
 
@@ -246,8 +249,7 @@ class Sampler:
 
     def _check_kept(self, chunk: Chunk[Any]) -> None:
         """Raise when a later call changes what an earlier one returned."""
-        streams = chunk_streams(self._seed, chunk.key)
-        prepare(streams, self.carried)
+        streams = self._prepared(chunk)
         pair = self._pairs[chunk.pair]
         raw = self.mechanism.sample(pair.d1, 1, streams.mechanism)
         before = from_raw(raw).keys()
@@ -281,26 +283,19 @@ def failures_by_arm(outcomes: Outcomes, is_d1: NDArray[np.bool_]) -> dict[str, t
     return {kind: (d1.get(kind, 0), d2.get(kind, 0)) for kind in {**d1, **d2}}
 
 
-def atom_tally(measure: Measure, outcomes: Outcomes, is_d1: NDArray[np.bool_]) -> AtomTally | None:
-    """Return the draws of the accused atoms; None when none are."""
-    if measure.atoms is None:
-        return None
-    keys = measure.atoms.keys
+def atom_tally(keys: KeyArray, outcomes: Outcomes, is_d1: NDArray[np.bool_]) -> AtomTally:
+    """Return the draws of the outcomes that have these keys, by arm."""
     return _counted(find(keys, outcomes.keys()), len(keys), is_d1)
-
-
-def _range_tally(
-    measure: Measure, outcomes: Outcomes, is_d1: NDArray[np.bool_]
-) -> RangeTally | None:
-    if measure.declared is None:
-        return None
-    place = find(measure.declared, outcomes.keys())
-    strange = np.flatnonzero(place == len(measure.declared))
-    undeclared = outcomes.word(int(strange[0])) if len(strange) else None
-    return RangeTally(_counted(place, len(measure.declared), is_d1), undeclared)
 
 
 def _counted(place: NDArray[np.intp], atoms: int, is_d1: NDArray[np.bool_]) -> AtomTally:
     """Return the draws at each of `atoms` places, by arm; a place beyond them is not counted."""
     counts = np.bincount(place * 2 + ~is_d1, minlength=2 * (atoms + 1)).reshape(atoms + 1, 2)
     return AtomTally(counts[:-1], (int(is_d1.sum()), int((~is_d1).sum())))
+
+
+def _range_tally(keys: KeyArray, outcomes: Outcomes, is_d1: NDArray[np.bool_]) -> RangeTally:
+    place = find(keys, outcomes.keys())
+    strange = np.flatnonzero(place == len(keys))
+    undeclared = outcomes.word(int(strange[0])) if len(strange) else None
+    return RangeTally(_counted(place, len(keys), is_d1), undeclared)
