@@ -9,10 +9,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpaudit.adapters.calls import FAILURES, plain
+from dpaudit.adapters.calls import plain
 from dpaudit.adapters.mechanism import Mechanism, Wrapping
 from dpaudit.errors import MechanismError
 from dpaudit.outcomes import Raised
+from dpaudit.processes.origin import FAILURES
 from dpaudit.targets.construction import imported_function
 from dpaudit.targets.parameters import check_post_process
 

@@ -6,7 +6,7 @@ import inspect
 import keyword
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import AbstractContextManager, nullcontext, suppress
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import repeat, takewhile
@@ -17,8 +17,13 @@ from numpy.typing import NDArray
 
 from dpaudit.errors import MechanismError
 from dpaudit.outcomes import Raised
-from dpaudit.processes.forks import end_if_forked
-from dpaudit.processes.origin import origin, post_processed
+from dpaudit.processes.origin import (
+    FAILURES,
+    end_if_forked,
+    message_of,
+    origin,
+    post_processed,
+)
 from dpaudit.processes.watching import Watch
 from dpaudit.targets.missing import not_found
 from dpaudit.targets.parameters import NONE, Calling
@@ -28,9 +33,6 @@ Function = Callable[..., Any]
 
 # So many exceptions of a batch of draws that differ are looked up in the code.
 _MOST_PLACES = 64
-
-# What a draw may raise and still be an outcome; Ctrl-C is not one.
-FAILURES = (Exception, SystemExit)
 
 
 @dataclass(frozen=True, slots=True)
@@ -210,13 +212,13 @@ def _composed(outer: Function, inner: Function) -> Function:
 
 def raised(error: BaseException) -> Raised:
     """Return an exception as an outcome."""
-    return Raised(type(error).__name__, _message(error), origin(error))
+    return Raised(type(error).__name__, message_of(error), origin(error))
 
 
 def _seen(error: BaseException, seen: dict[tuple[str, str], Raised]) -> Raised:
     """Return `raised`, looking for the line only of the first exceptions that differ: it takes a
     microsecond, and is shown for the first of a kind."""
-    kind, message = type(error).__name__, _message(error)
+    kind, message = type(error).__name__, message_of(error)
     found = seen.get((kind, message))
     if found is not None:
         return found
@@ -224,12 +226,6 @@ def _seen(error: BaseException, seen: dict[tuple[str, str], Raised]) -> Raised:
         return Raised(kind, message)
     seen[kind, message] = Raised(kind, message, origin(error))
     return seen[kind, message]
-
-
-def _message(error: BaseException) -> str:
-    with suppress(Exception):  # an exception whose own __str__ fails is still an outcome
-        return str(error)[:200]
-    return ""
 
 
 def _as_batch(outputs: Any, name: str, batch: str, size: int) -> list[Any] | NDArray[Any]:
