@@ -19,9 +19,9 @@ from dpaudit.attacks.one_dimensional import orders_of
 from dpaudit.attacks.single_columns import ONE_COLUMN, single_columns
 from dpaudit.draws import LevelArray, SelectionDraws
 from dpaudit.levels.candidate import Candidate, by_score
-from dpaudit.levels.level_map import IntArray, LevelMap, in_pieces
+from dpaudit.levels.level_map import FloatArray, IntArray, LevelMap, in_pieces
 from dpaudit.levels.scores import Score, Scored
-from dpaudit.outcomes import Column, FloatArray, NamedColumns, Outcomes
+from dpaudit.outcomes import Column, NamedColumns, Outcomes
 from dpaudit.outcomes.scalars import Entries
 from dpaudit.outcomes.tables import View
 from dpaudit.outcomes.units import ELAPSED, HIGHEST_BIT, LOWEST_BIT

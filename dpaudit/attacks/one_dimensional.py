@@ -158,7 +158,8 @@ def _candidate(cells: Cells, counts: IntArray, name: str, scores: FloatArray) ->
     held_out = held_out_tally(level[:-1], counts, levels)
     is_simple = name.startswith(_BY_SIZE) or np.count_nonzero(masses) <= tuning.FEW_CELLS
     penalty = tuning.PENALTY if is_simple else tuning.PENALTY_ANY_ORDER
-    return Candidate(name, held_out, penalty, partial(_freeze, cells, np.append(level[-1], levels)))
+    final = cells.with_values(np.append(level[-1], levels).astype(np.intp))
+    return Candidate(name, held_out, penalty, partial(CellLevels, final, levels + 1))
 
 
 def _by_intervals(candidate: Candidate, column: Column, selection: SelectionDraws) -> Candidate:
@@ -174,7 +175,3 @@ def _by_intervals(candidate: Candidate, column: Column, selection: SelectionDraw
     total = np.bincount(level, weights=sign * on_scale(column)(column), minlength=levels)
     position = total / np.maximum(1, np.bincount(level, minlength=levels))
     return replace(candidate, is_smooth=True, position=position[:-1])
-
-
-def _freeze(cells: Cells, level: IntArray) -> CellLevels:
-    return CellLevels(cells.with_values(level.astype(np.intp)), int(level[-1]) + 1)

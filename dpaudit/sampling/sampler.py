@@ -200,7 +200,7 @@ class Sampler:
             raw = self._batch(dataset, draws, streams)
             outcomes = from_raw(raw)
             counts = np.zeros((chunk.measure.distinguisher.levels, 2), dtype=np.int64)
-            counts[:, arm] = chunk.measure.distinguisher.counts(outcomes)
+            counts[:, arm] = chunk.measure.distinguisher.level.counts(outcomes)
             is_d1 = np.full(outcomes.size, arm == 0)
             parts.append(self._counted(chunk.measure, counts, outcomes, raw, is_d1))
             if chunk.heads:
