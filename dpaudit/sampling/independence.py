@@ -7,7 +7,7 @@ what they hardly ever do is a warning with its p-value.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Container, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from typing import Any
@@ -83,7 +83,7 @@ def check_independence(
     draws = beginning(draws)
     keys = draws.outcomes.keys()
     _check_blocks(keys, draws.is_d1, blocks)
-    every = list(_series(keys, draws.is_d1))
+    every = list(series_of("draws", keys, draws.is_d1))
     for series in every:
         _check_repeats(series)
     found = [_constant(draws, keys, point, share), _serial(draws, every, share)]
@@ -100,7 +100,7 @@ def check_heads(draws: SelectionDraws, heads: Sequence[Head]) -> None:
     learned = draws.outcomes.keys()
     keys = np.concatenate([learned, *(head.keys for head in heads)])[: 2 * _DRAWS]
     is_d1 = np.concatenate([draws.is_d1, *(head.is_d1 for head in heads)])[: 2 * _DRAWS]
-    for series in _series(keys, is_d1):
+    for series in series_of("draws", keys, is_d1):
         _check_repeats(series)
 
 
@@ -112,13 +112,21 @@ def beginning(draws: SelectionDraws) -> SelectionDraws:
     return SelectionDraws(draws.outcomes.take(first), draws.is_d1[first])
 
 
-def _series(keys: KeyArray, is_d1: NDArray[np.bool_]) -> Iterator[Series]:
-    """Yield draws in turns, equal only when their inputs are, and those of each input."""
-    apart = np.where(is_d1, keys, ~keys)
-    yield Series("draws", apart, np.arange(len(keys)))
+def series_of(
+    what: str,
+    keys: KeyArray,
+    is_d1: NDArray[np.bool_],
+    *,
+    in_turns: bool = True,
+    but: Container[str] = (),
+) -> Iterator[Series]:
+    """Yield draws in turns, equal only when their inputs are, and those of each input but some."""
+    if in_turns:
+        yield Series(what, np.where(is_d1, keys, ~keys), np.arange(len(keys)))
     for name, arm in (("d1", is_d1), ("d2", ~is_d1)):
-        rows = np.flatnonzero(arm)
-        yield Series(f"draws of {name}", keys[rows], rows)
+        if name not in but:
+            rows = np.flatnonzero(arm)
+            yield Series(f"{what} of {name}", keys[rows], rows)
 
 
 def _check_blocks(keys: KeyArray, is_d1: NDArray[np.bool_], blocks: Sequence[int]) -> None:

@@ -24,6 +24,7 @@ from dpaudit.sampling.independence import (
     Series,
     least_serial,
     numbers,
+    series_of,
 )
 from dpaudit.stats.dependence import repeats
 from dpaudit.stats.homogeneity import log_evidence
@@ -83,7 +84,8 @@ def check_rows(
     tables = _tables(outcomes, is_d1)
     _check_numbered([*tables, ("d1 and d2", outcomes)] if in_turns else tables)
     warnings = [_said_of_sorted(is_sorted)] if is_sorted else []
-    every = list(_series(outcomes, is_d1, is_sorted, in_turns=in_turns))
+    in_turns = in_turns and not is_sorted
+    every = list(series_of("rows", outcomes.keys(), is_d1, in_turns=in_turns, but=is_sorted))
     for series in every:
         _check_repeats(series)
     found = [
@@ -134,18 +136,6 @@ def _places(arm: BoolArray) -> NDArray[np.intp] | slice:
     rows = np.flatnonzero(arm)
     together = len(rows) == rows[-1] + 1 - rows[0]
     return slice(rows[0], rows[-1] + 1) if together else rows
-
-
-def _series(
-    outcomes: Outcomes, is_d1: BoolArray, is_sorted: Sorted, *, in_turns: bool
-) -> Iterator[Series]:
-    keys = outcomes.keys()
-    if in_turns and not is_sorted:  # equal only when the inputs are
-        yield Series("rows", np.where(is_d1, keys, ~keys), np.arange(len(keys)))
-    for name, arm in zip(INPUTS, (is_d1, ~is_d1), strict=True):
-        if name not in is_sorted:
-            rows = np.flatnonzero(arm)
-            yield Series(f"rows of {name}", keys[rows], rows)
 
 
 def _check_numbered(tables: Sequence[tuple[str, Outcomes]]) -> None:

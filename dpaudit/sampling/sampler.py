@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import operator
 import os
+import time
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -24,6 +25,7 @@ from dpaudit.draws import FreshDraws
 from dpaudit.errors import MechanismError
 from dpaudit.inputs.pairs import NeighbouringPair, fingerprint
 from dpaudit.outcomes import KeyArray, Outcomes, Raised, concatenate, failures, from_raw, timed
+from dpaudit.outcomes.reading.lengths import checked_length
 from dpaudit.sampling.chunks import (
     HEAD,
     Chunk,
@@ -39,9 +41,8 @@ from dpaudit.sampling.chunks import (
     ToLearn,
     ToProbe,
 )
-from dpaudit.sampling.first import first_calls
 from dpaudit.sampling.generators import carried_generators
-from dpaudit.sampling.streams import ChunkStreams, chunk_streams, prepare
+from dpaudit.sampling.streams import ChunkStreams, chunk_streams
 from dpaudit.tally import AtomTally, RangeTally, Tally
 from dpaudit.targets.missing import check_found
 from dpaudit.targets.target import AnyTarget
@@ -110,9 +111,7 @@ class Sampler:
         return counted
 
     def _prepared(self, chunk: Chunk[Any]) -> ChunkStreams:
-        streams = chunk_streams(self._seed, chunk.key)
-        prepare(streams, self.carried)
-        return streams
+        return chunk_streams(self._seed, chunk.key, self.carried)
 
     def close(self) -> None:
         """End what the mechanism started to draw; drawing again starts it again."""
@@ -128,10 +127,16 @@ class Sampler:
         return Probe(bool(np.array_equal(one.keys(), other.keys())), len(one.columns))
 
     def first(self, chunk: FirstCalls) -> Probe:
-        streams = self._prepared(chunk)
-        pair = self._pairs[chunk.pair]
-        length, seconds = first_calls(self.mechanism, pair, streams.mechanism)
-        return Probe(True, length, seconds)
+        """Make the first calls, one by one, before many are made. Raises MechanismError for an
+        output that is too long for many of its like."""
+        rng, pair = self._prepared(chunk).mechanism, self._pairs[chunk.pair]
+        both = (pair.d1, pair.d2)
+        longest = max(checked_length(self.mechanism.sample(one, 1, rng)[0]) for one in both)
+        # Timed anew: what is called first may have to import something.
+        start = time.perf_counter()
+        for one in both:
+            self.mechanism.sample(one, 1, rng)
+        return Probe(True, longest, (time.perf_counter() - start) / len(both))
 
     def _learn_in_turns(
         self, chunk: ToLearn, pair: NeighbouringPair, streams: ChunkStreams
