@@ -21,12 +21,11 @@ from dpaudit.levels import tuning
 from dpaudit.levels.candidate import Candidate, by_score
 from dpaudit.levels.cells import listed
 from dpaudit.levels.level_map import FloatArray, IntArray
-from dpaudit.levels.scores import Score, Scored, cross_fitted, most, shares
+from dpaudit.levels.scores import MOST_ROWS, Score, Scored, cross_fitted, most, shares
 from dpaudit.outcomes import KIND, Outcomes
 
 NAME = "gradient-boosted trees"
 
-_MOST_ROWS = 20_000
 _SHUFFLED_ROWS = 2_000
 _SETTINGS: dict[str, Any] = {
     "learning_rate": 0.1,
@@ -57,7 +56,7 @@ def trees(selection: SelectionDraws, scores: Sequence[Scored]) -> list[Candidate
         return _fitted(table[rows], is_d1[rows], features)
 
     held_out, model, halves = cross_fitted(
-        selection.size, _MOST_ROWS, fit, lambda one, rows: _odds(one, table[rows])
+        selection.size, MOST_ROWS, fit, lambda one, rows: _odds(one, table[rows])
     )
     freeze = partial(_frozen, features, scores, model, table[-_SHUFFLED_ROWS:])
     return [by_score(Scored(NAME, held_out, freeze, halves, tuning.LUCK_OF_TREES), selection)]

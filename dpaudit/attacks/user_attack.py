@@ -20,13 +20,12 @@ from dpaudit.draws import SelectionDraws
 from dpaudit.errors import AttackError
 from dpaudit.levels.candidate import Candidate, by_score
 from dpaudit.levels.level_map import FloatArray, IntArray
-from dpaudit.levels.scores import Scored, cross_fitted
+from dpaudit.levels.scores import MOST_ROWS, Scored, cross_fitted
 from dpaudit.outcomes import Outcomes
 from dpaudit.wording import shown
 
 Scorer = Callable[[Outcomes], ArrayLike]
 
-_MOST_ROWS = 20_000
 _LOOKED_AT = 256
 _SAME = 1e-9
 
@@ -55,7 +54,7 @@ class UsersAttack:
         def fit(rows: IntArray) -> UsersScore:
             return self._fitted(_taken(selection, rows))
 
-        held_out, kept, halves = cross_fitted(selection.size, _MOST_ROWS, fit, score)
+        held_out, kept, halves = cross_fitted(selection.size, MOST_ROWS, fit, score)
         kept.check(selection.outcomes)
         if self.travels:
             pickle.dumps(kept)

@@ -21,6 +21,8 @@ _LEAST_SHARE = 0.25
 # Columns that move a score by less than this, all together, are not worth naming.
 _LEAST_TOGETHER = 0.1
 _PARTS = 3
+# Draws that one fit of a learner that takes long is given, at most.
+MOST_ROWS = 20_000
 _ENOUGH_FOR_RANKS = 2_000
 # Scores may be infinite.
 _FARTHEST = 1e3

@@ -72,7 +72,7 @@ def _by_base(kind: type) -> Read | None:
         return read_series
     describe = describer(kind)
     if describe is not None:
-        return _special_reader(describe)
+        return partial(_read_special, describe)
     if hasattr(kind, "__array__"):
         return read_arrays
     return next((read for base, read in _BY_PROTOCOL if issubclass(kind, base)), None)
@@ -122,10 +122,6 @@ def _read_bytes(reader: Reader, path: Path, rows: Rows, values: Values) -> None:
             reader.add(path.item(i), inside, Entries(np.ascontiguousarray(table[:, i])))
 
 
-def _special_reader(describe: Describe) -> Read:
-    return partial(_read_special, describe)
-
-
 def _read_special(
     describe: Describe, reader: Reader, path: Path, rows: Rows, values: Values
 ) -> None:
@@ -155,7 +151,7 @@ _EXACTLY: dict[type, Read] = {
 }
 _Bases = tuple[type | tuple[type, ...], Read]
 _BY_BASE: tuple[_Bases, ...] = (
-    (np.timedelta64, _special_reader(describe_duration)),  # to NumPy it is an integer too
+    (np.timedelta64, partial(_read_special, describe_duration)),  # to NumPy it is an integer too
     ((float, np.float16, np.float32), _read_floats),
     ((int, np.integer), _read_integers),
     (str, _read_texts),
