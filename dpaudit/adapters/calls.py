@@ -6,7 +6,7 @@ import inspect
 import keyword
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import repeat, takewhile
@@ -229,10 +229,10 @@ def _seen(error: BaseException, seen: dict[tuple[str, str], Raised]) -> Raised:
 
 
 def _as_batch(outputs: Any, name: str, batch: str, size: int) -> list[Any] | NDArray[Any]:
-    if isinstance(outputs, str | bytes | Mapping | set | frozenset):
-        count = None
-    else:
-        count = _length(outputs)
+    count: int | None = None
+    if not isinstance(outputs, str | bytes | Mapping | set | frozenset):
+        with suppress(TypeError):  # it has no length
+            count = len(outputs)
     if count == size:
         return outputs if isinstance(outputs, np.ndarray) else _listed(outputs)
     got = type(outputs).__name__ if count is None else counted(count, "output")
@@ -254,13 +254,6 @@ def batch_wrong(name: str, batch: str, size: int, got: str) -> MechanismError:
         f"{name} returned {got} for {batch}={size} and was asked for {wanted}; return that many, "
         f"or give --batch-arg {NONE} if {batch!r} means something else"
     )
-
-
-def _length(outputs: Any) -> int | None:
-    try:
-        return len(outputs)
-    except TypeError:
-        return None
 
 
 def _listed(outputs: Any) -> list[Any] | NDArray[Any]:
