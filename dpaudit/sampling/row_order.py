@@ -97,9 +97,9 @@ def check_rows(
         for evidence in _by_segments(event)
     ]
     warnings += _judged(found, level / CHECKS)
-    serial = least_serial(outcomes, is_d1, every)
-    if serial.p <= level / CHECKS:
-        warnings.append(f"{serial.words}, but {_REMEDY}")
+    p, words = least_serial(outcomes, is_d1, every)
+    if p <= level / CHECKS:
+        warnings.append(f"{words}, but {_REMEDY}")
     return warnings
 
 
