@@ -20,7 +20,7 @@ from dpaudit.levels import tuning
 from dpaudit.levels.candidate import Candidate, by_score
 from dpaudit.levels.cells import Cells, make_cells
 from dpaudit.levels.isotonic import pooled_counts
-from dpaudit.levels.level_map import FOLDS, FloatArray, IntArray, folds, log_ratio
+from dpaudit.levels.level_map import FOLDS, FloatArray, IntArray, by_fold, folds, log_ratio
 from dpaudit.levels.ramps import log_odds
 from dpaudit.levels.scores import Scored, aligned, shares, with_most
 from dpaudit.outcomes import ABSENT, KIND, Outcomes
@@ -79,9 +79,8 @@ class Total:
         """Add a column, or several that are alike: every draw's cell in each."""
         count = cells.intervals + len(cells.labels) + 1
         small = [place.astype(np.int32) for place in places]
-        index = (self._fold * count + small) * 2 + ~self._is_d1
-        counts = np.bincount(index.ravel(), minlength=FOLDS * count * 2)
-        self._columns.append(_Divided(cells, small, counts.reshape(FOLDS, count, 2)))
+        counts = np.sum([by_fold(place, count, self._is_d1) for place in small], axis=0)
+        self._columns.append(_Divided(cells, small, counts))
 
     def settle(self) -> tuple[tuple[Cells, ...], list[float], FloatArray, FloatArray]:
         """Return the cells of every column with their log-ratios, how far each column moves the

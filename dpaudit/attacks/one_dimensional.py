@@ -16,12 +16,11 @@ from dpaudit.levels.candidate import Candidate
 from dpaudit.levels.cells import Cells, make_cells
 from dpaudit.levels.isotonic import pooled_counts
 from dpaudit.levels.level_map import (
-    FOLDS,
     FloatArray,
     IntArray,
     LevelMap,
+    by_fold,
     cut_by_mass,
-    folds,
     held_out_tally,
     is_continuous,
     log_ratio,
@@ -51,8 +50,7 @@ def orders_of(column: Column, selection: SelectionDraws) -> list[Candidate]:
     """Order the outcomes by one of their columns."""
     cells = make_cells(column)
     count = cells.intervals + len(cells.labels) + 1
-    place = (folds(selection.size) * count + cells(column)) * 2 + ~selection.is_d1
-    counts = np.bincount(place, minlength=FOLDS * count * 2).reshape(FOLDS, count, 2)
+    counts = by_fold(cells(column), count, selection.is_d1)
     found = [_candidate(cells, counts, name, fit) for name, fit in _fits(cells, counts).items()]
     return [
         _by_intervals(one, column, selection) if one.attack.startswith(_BY_SIZE) else one

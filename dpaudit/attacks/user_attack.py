@@ -52,7 +52,7 @@ class UsersAttack:
             return one(selection.outcomes.take(rows))
 
         def fit(rows: IntArray) -> UsersScore:
-            return self._fitted(_taken(selection, rows))
+            return self._fitted(selection.take(rows))
 
         held_out, kept, halves = cross_fitted(selection.size, MOST_ROWS, fit, score)
         kept.check(selection.outcomes)
@@ -152,10 +152,6 @@ def _restored(
     if source is not None:
         source()
     return UsersScore(name, pickle.loads(scorer), source, sign)
-
-
-def _taken(selection: SelectionDraws, rows: IntArray) -> SelectionDraws:
-    return SelectionDraws(selection.outcomes.take(rows), selection.is_d1[rows])
 
 
 def _words(error: BaseException) -> str:

@@ -39,7 +39,7 @@ from dpaudit.outcomes import Column, Outcomes, concatenate, from_raw, narrowed
 from dpaudit.sampling.row_order import Sorted, check_guesses, check_rows, sorted_inputs
 from dpaudit.sampling.sampler import atom_tally, failures_by_arm
 from dpaudit.stats.thinning import coin_flips, looks_tossed
-from dpaudit.tally import Tally
+from dpaudit.tally import Tally, by_arm
 from dpaudit.wording import counted
 
 Rows = NDArray[np.intp]
@@ -360,7 +360,8 @@ class _Recorded:
         d1, d2 = self._audit.arms
         if self._is_tossed or max(d1, d2) <= _UNEVEN * min(d1, d2):
             return False
-        seen = _seen(rule, selection)
+        # How the rule fares on the draws that it was learned from: fit for predictions only.
+        seen = by_arm(rule(selection.outcomes), rule.levels, selection.is_d1)
         words = (rule.words(1), rule.words(-1))
         from_d1 = int(self._audit.is_d1[split.pair].sum())
         pair_arms = from_d1, len(split.pair) - from_d1
@@ -372,13 +373,7 @@ class _Recorded:
         return better > usual
 
 
-def _seen(rule: Distinguisher, selection: SelectionDraws) -> Tally:
-    """Return how a rule fares on the draws that it was learned from: fit for predictions only."""
-    cell = rule(selection.outcomes).astype(np.intp) * 2 + ~selection.is_d1
-    return Tally(np.bincount(cell, minlength=2 * rule.levels).reshape(-1, 2))
-
-
-def _scaled(seen: Tally, arms: tuple[int, int]) -> Tally:
+def _scaled(seen: NDArray[np.int64], arms: tuple[int, int]) -> Tally:
     """Return about what so many draws of each input would give."""
-    shares = seen.counts / np.maximum(1, seen.counts.sum(axis=0))
+    shares = seen / np.maximum(1, seen.sum(axis=0))
     return Tally(np.floor(shares * arms).astype(np.int64))

@@ -43,7 +43,7 @@ from dpaudit.sampling.chunks import (
 )
 from dpaudit.sampling.generators import carried_generators
 from dpaudit.sampling.streams import ChunkStreams, chunk_streams
-from dpaudit.tally import AtomTally, RangeTally, Tally
+from dpaudit.tally import AtomTally, RangeTally, Tally, by_arm
 from dpaudit.targets.missing import check_found
 from dpaudit.targets.target import AnyTarget
 
@@ -163,10 +163,8 @@ class Sampler:
         self, chunk: ToCount, pair: NeighbouringPair, streams: ChunkStreams
     ) -> Counted:
         raw, outcomes, is_d1 = self._in_turns(chunk, pair, streams)
-        level = chunk.measure.distinguisher(outcomes)
-        levels = chunk.measure.distinguisher.levels
-        cell = level.astype(np.intp) * 2 + ~is_d1
-        counts = np.bincount(cell, minlength=2 * levels).reshape(levels, 2)
+        rule = chunk.measure.distinguisher
+        counts = by_arm(rule(outcomes), rule.levels, is_d1)
         counted = self._counted(chunk.measure, counts, outcomes, raw, is_d1)
         return replace(counted, heads=(Head.of(outcomes, is_d1),)) if chunk.heads else counted
 
@@ -295,7 +293,7 @@ def atom_tally(keys: KeyArray, outcomes: Outcomes, is_d1: NDArray[np.bool_]) -> 
 
 def _counted(place: NDArray[np.intp], atoms: int, is_d1: NDArray[np.bool_]) -> AtomTally:
     """Return the draws at each of `atoms` places, by arm; a place beyond them is not counted."""
-    counts = np.bincount(place * 2 + ~is_d1, minlength=2 * (atoms + 1)).reshape(atoms + 1, 2)
+    counts = by_arm(place, atoms + 1, is_d1)
     return AtomTally(counts[:-1], (int(is_d1.sum()), int((~is_d1).sum())))
 
 
