@@ -5,9 +5,8 @@ from __future__ import annotations
 import os
 
 from dpaudit.adapters.calls import Batches, SingleDraws
-from dpaudit.adapters.composition import Composition
+from dpaudit.adapters.composition import Composition, Repetition
 from dpaudit.adapters.mechanism import Mechanism
-from dpaudit.adapters.repetition import Repetition
 from dpaudit.errors import TargetError
 from dpaudit.inputs.values import resolved
 from dpaudit.targets.construction import functions, is_made, post_processing

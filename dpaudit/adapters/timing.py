@@ -11,9 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpaudit.adapters.calls import Batches, SingleDraws, processed, raised
-from dpaudit.adapters.composition import Composition
+from dpaudit.adapters.composition import Composition, Repetition
 from dpaudit.adapters.mechanism import Mechanism
-from dpaudit.adapters.repetition import Repetition
 from dpaudit.errors import UsageError
 from dpaudit.processes.origin import FAILURES
 
