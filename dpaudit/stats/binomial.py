@@ -258,8 +258,7 @@ def pair_p_value(
     Under the claim Pr[p ≤ u] ≤ u for every u (docs/method.md §2).
     """
 
-    def refuted(log_alpha: float) -> bool:
-        alpha = math.exp(log_alpha)
+    def refuted(alpha: float) -> bool:
         return pair_delta_lower(count, draws, other, other_draws, epsilon, alpha) > delta
 
     return smallest_alpha(refuted)
@@ -301,7 +300,7 @@ def smallest_alpha(refuted: Callable[[float], bool]) -> float:
     Parameters
     ----------
     refuted : callable
-        From log(alpha) to whether the test refutes; where it does, it does at every larger alpha.
+        From alpha to whether the test refutes; where it does, it does at every larger alpha.
 
     Returns
     -------
@@ -313,11 +312,11 @@ def smallest_alpha(refuted: Callable[[float], bool]) -> float:
     The p-value of the test, by bisection down to e^-700.
     """
     low, high = -700.0, 0.0
-    if not refuted(-1e-9):
+    if not refuted(math.exp(-1e-9)):
         return 1.0
     for _ in range(60):
         middle = (low + high) / 2
-        low, high = (low, middle) if refuted(middle) else (middle, high)
+        low, high = (low, middle) if refuted(math.exp(middle)) else (middle, high)
     return math.exp(high)
 
 

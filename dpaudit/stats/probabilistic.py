@@ -25,11 +25,10 @@ class ViolatingMass:
     """Certified atoms of one direction and a lower bound for their probability.
 
     certified: for every candidate atom, whether P(s) > e^ε Q(s) was certified.
-    count: draws of the accused arm in certified atoms; delta_lower: bound for P(V).
+    delta_lower: bound for P(V).
     """
 
     certified: tuple[bool, ...]
-    count: int
     delta_lower: float
 
 
@@ -48,7 +47,7 @@ def violating_mass(
     certified = holm(p_values, ATOM_SHARE * alpha)
     count = int(counts[certified].sum())
     lower = clopper_pearson_lower(count, draws, (1 - ATOM_SHARE) * alpha)
-    return ViolatingMass(tuple(bool(one) for one in certified), count, lower)
+    return ViolatingMass(tuple(certified.tolist()), lower)
 
 
 def holm(p_values: ArrayLike, alpha: float) -> NDArray[np.bool_]:
@@ -71,8 +70,7 @@ def holm(p_values: ArrayLike, alpha: float) -> NDArray[np.bool_]:
 def p_value(counts: IntArray, others: IntArray, draws: int, epsilon: float, delta: float) -> float:
     """Return the smallest alpha at which `violating_mass` exceeds δ, one direction, rounded up."""
 
-    def refuted(log_alpha: float) -> bool:
-        alpha = math.exp(log_alpha)
+    def refuted(alpha: float) -> bool:
         return violating_mass(counts, others, draws, epsilon, alpha).delta_lower > delta
 
     return smallest_alpha(refuted) if len(counts) else 1.0
