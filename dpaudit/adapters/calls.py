@@ -13,8 +13,8 @@ from itertools import repeat, takewhile
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from dpaudit.adapters.mechanism import Outputs
 from dpaudit.errors import MechanismError
 from dpaudit.outcomes import Raised
 from dpaudit.processes.origin import (
@@ -89,7 +89,7 @@ class Batches(_Calls):
         """The parameter that takes their number."""
         return str(self.how.batch)
 
-    def sample(self, dataset: Any, size: int, rng: np.random.Generator) -> list[Any] | NDArray[Any]:
+    def sample(self, dataset: Any, size: int, rng: np.random.Generator) -> Outputs:
         outputs = _as_batch(self._called(dataset, size, rng), self.name, self.batch, size)
         if self.post_process is None:
             return outputs
@@ -228,7 +228,7 @@ def _seen(error: BaseException, seen: dict[tuple[str, str], Raised]) -> Raised:
     return seen[kind, message]
 
 
-def _as_batch(outputs: Any, name: str, batch: str, size: int) -> list[Any] | NDArray[Any]:
+def _as_batch(outputs: Any, name: str, batch: str, size: int) -> Outputs:
     count: int | None = None
     if not isinstance(outputs, str | bytes | Mapping | set | frozenset):
         with suppress(TypeError):  # it has no length
@@ -256,13 +256,13 @@ def batch_wrong(name: str, batch: str, size: int, got: str) -> MechanismError:
     )
 
 
-def _listed(outputs: Any) -> list[Any] | NDArray[Any]:
+def _listed(outputs: Any) -> Outputs:
     """Return any other sequence as a list; what knows how to be an array (pandas) as one."""
     if isinstance(outputs, list | tuple):
         return list(outputs)
     return np.asarray(outputs) if hasattr(outputs, "__array__") else list(outputs)
 
 
-def plain(outputs: list[Any] | NDArray[Any]) -> Iterable[Any]:
+def plain(outputs: Outputs) -> Iterable[Any]:
     """Return outputs as Python's own scalars, as single draws give them; vectors stay arrays."""
     return outputs.tolist() if isinstance(outputs, np.ndarray) and outputs.ndim == 1 else outputs

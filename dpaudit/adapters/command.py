@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpaudit.adapters.calls import batch_failed, processed
+from dpaudit.adapters.mechanism import Outputs
 from dpaudit.errors import DatasetError, MechanismError, TargetError
 from dpaudit.outcomes import Raised
 from dpaudit.processes.child import GLANCE, Child, Ended, TimedOut, countdown
@@ -20,8 +21,6 @@ from dpaudit.processes.restarting import Succession
 from dpaudit.processes.watching import ELSEWHERE, Watch
 from dpaudit.targets.construction import post_processing
 from dpaudit.targets.target import CommandTarget
-
-Outputs = list[Any] | NDArray[Any]
 
 VERSION = 1
 # Bytes of a line at most.

@@ -10,10 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpaudit.adapters.calls import Batches, Function, plain, processed
-from dpaudit.adapters.mechanism import Mechanism, Wrapping
+from dpaudit.adapters.mechanism import Mechanism, Outputs, Wrapping
 from dpaudit.outcomes import Raised
-
-Outputs = list[Any] | NDArray[Any]
 
 # Integers up to here are floats without loss, so that they may stand beside floats.
 _LARGEST_EXACT = 2**53

@@ -20,6 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpaudit.adapters.calls import batch_failed, batch_wrong, plain
+from dpaudit.adapters.mechanism import Outputs
 from dpaudit.errors import MechanismError, TargetError, UsageError
 from dpaudit.processes import worker
 from dpaudit.processes.child import GLANCE, Child, Ended, TimedOut, countdown
@@ -31,8 +32,6 @@ from dpaudit.targets.construction import needs_init
 from dpaudit.targets.missing import is_missing, lacks, not_found
 from dpaudit.targets.parameters import Calling, calling, check_post_process
 from dpaudit.targets.target import CallableTarget, ImportedTarget, IsolatedTarget
-
-Outputs = list[Any] | NDArray[Any]
 
 # Datasets that a process keeps; a number for each fits in a byte.
 _KEPT = 200

@@ -9,6 +9,9 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+# The outputs of some draws, in order.
+Outputs = list[Any] | NDArray[Any]
+
 
 class Mechanism(Protocol):
     """What the sampler draws from.
@@ -25,13 +28,11 @@ class Mechanism(Protocol):
     @property
     def parts(self) -> tuple[Any, ...]: ...
 
-    def sample(self, dataset: Any, size: int, rng: np.random.Generator) -> list[Any] | NDArray[Any]:
+    def sample(self, dataset: Any, size: int, rng: np.random.Generator) -> Outputs:
         """Return `size` outputs for `dataset`, an exception among them as `Raised`."""
         ...
 
-    def sample_each(
-        self, datasets: Iterable[Any], rng: np.random.Generator
-    ) -> list[Any] | NDArray[Any]:
+    def sample_each(self, datasets: Iterable[Any], rng: np.random.Generator) -> Outputs:
         """Return one output for each dataset, in order."""
         ...
 

@@ -14,11 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpaudit.levels import tuning
-from dpaudit.levels.digitiser import Digitiser
+from dpaudit.levels.digitiser import Digitiser, FloatArray
 from dpaudit.outcomes import ABSENT, KIND, RAISED, Column, number_word
 from dpaudit.outcomes.units import number_writer
-
-FloatArray = NDArray[np.float64]
 
 LARGEST = 256
 _MOST_LABELS = 4096

@@ -16,7 +16,7 @@ from scipy.special import gammaln
 
 from dpaudit.errors import MechanismError
 from dpaudit.outcomes import Column, Outcomes
-from dpaudit.sampling.homogeneity import judged, level_sets
+from dpaudit.sampling.homogeneity import BoolArray, IntArray, judged, level_sets
 from dpaudit.sampling.independence import (
     CHECKS,
     IMPOSSIBLE,
@@ -29,8 +29,6 @@ from dpaudit.sampling.independence import (
 from dpaudit.stats.dependence import repeats
 from dpaudit.stats.homogeneity import log_evidence
 
-BoolArray = NDArray[np.bool_]
-IntArray = NDArray[np.int64]
 FloatArray = NDArray[np.float64]
 # Of a sorted input: by what.
 Sorted = Mapping[str, str]
