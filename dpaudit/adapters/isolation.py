@@ -25,7 +25,6 @@ from dpaudit.errors import MechanismError, TargetError, UsageError
 from dpaudit.processes import worker
 from dpaudit.processes.child import GLANCE, Child, Ended, TimedOut, countdown
 from dpaudit.processes.exchange import array, parsed, pickled, request
-from dpaudit.processes.interpreter import check_python
 from dpaudit.processes.restarting import Succession
 from dpaudit.processes.watching import ELSEWHERE, Watch
 from dpaudit.targets.construction import needs_init
@@ -36,6 +35,9 @@ from dpaudit.targets.target import CallableTarget, ImportedTarget, IsolatedTarge
 # Datasets that a process keeps; a number for each fits in a byte.
 _KEPT = 200
 _LONGEST_REPLY = 1 << 16
+# What a Python interpreter is asked to print, and seconds until it must have: one on a slow disk
+# may take a while to start.
+_WORD, _ANSWER = "dpaudit asks", 60.0
 # Seconds beyond those of its draws that a batch may take: NumPy may have to be imported first.
 _TO_PREPARE = 5.0
 # What an import, or making the mechanism, raises for want of memory.
@@ -56,7 +58,7 @@ class Worker:
         self._name, self._timeout = target.name, target.limits.timeout
         self._python = target.python or sys.executable
         if target.python is not None and known is None:
-            check_python(target.python)
+            _check_python(target.python)
         self.taken: set[int] = set()
         self._watch = Watch(ELSEWHERE)
         with _shared_file() as file:
@@ -340,6 +342,25 @@ def _shared_file() -> IO[bytes]:
     if sys.platform == "linux":
         return os.fdopen(os.memfd_create("dpaudit"), "r+b")
     return tempfile.TemporaryFile()
+
+
+def _check_python(python: str) -> None:
+    """Raise TargetError unless a program runs Python, before it is asked for anything else."""
+    child = Child([python, "-c", f"print({_WORD!r})"])
+    try:
+        line = child.wait(partial(child.line, _LONGEST_REPLY), countdown(_ANSWER))
+        found = f"wrote {line.decode(errors='replace')[:60]!r}"
+    except Ended as error:
+        line, found = b"", f"ended: {error}"
+    except (TimedOut, ValueError):
+        line, found = b"", "did not answer"
+    finally:
+        child.kill()
+    if line.decode(errors="replace") != _WORD:
+        raise TargetError(
+            f"{python} is not a Python interpreter: asked to print({_WORD!r}), it {found}; give "
+            "the path of one, e.g. /path/to/venv/bin/python"
+        )
 
 
 def _check_path(target: ImportedTarget | CallableTarget) -> None:
