@@ -132,8 +132,9 @@ def epsilon_lower(game: Game, delta: float, alpha: float) -> float:
     if guesses == 0:
         return 0.0
     if delta == 0 or not game.abstains:
-        share = clopper_pearson_lower(game.correct, guesses, alpha)
-        return _share_to_epsilon(share, game.h * delta)
+        share, spared = clopper_pearson_lower(game.correct, guesses, alpha), game.h * delta
+        # The inverse of t = (e^ε + hδ) / (1 + e^ε).
+        return max(0.0, math.log((share - spared) / (1 - share))) if share > spared else 0.0
     return _scan(game, lambda epsilon: (epsilon, game.h * delta), _LARGEST, alpha)
 
 
@@ -210,13 +211,6 @@ def closed_form_delta_lower(game: Game, epsilon: float, alpha: float) -> float:
 
 def _odds_to_share(epsilon: float) -> float:
     return 1 / (1 + math.exp(-epsilon))
-
-
-def _share_to_epsilon(share: float, spared: float) -> float:
-    """Return log((t - hδ) / (1 - t)), at least 0: the inverse of t = (e^ε + hδ) / (1 + e^ε)."""
-    if share <= spared:
-        return 0.0
-    return max(0.0, math.log((share - spared) / (1 - share)))
 
 
 def _score_test(game: Game, alpha: float, terms: int = TERMS) -> ScoreTest:
