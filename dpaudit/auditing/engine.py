@@ -13,10 +13,9 @@ from itertools import islice
 import numpy as np
 
 from dpaudit.auditing.failures import doubtful_inputs
-from dpaudit.auditing.journal.interface import Journal
+from dpaudit.auditing.journal.interface import Journal, PairProgress
 from dpaudit.auditing.options import MINIMUM_SAMPLES
 from dpaudit.auditing.pair_audit import PROBING, PairAudit
-from dpaudit.auditing.pair_progress import PairProgress
 from dpaudit.auditing.schedule import Plan, late_words, limits_for
 from dpaudit.auditing.spec import AuditSpec
 from dpaudit.auditing.stated_laws import exact_certificates

@@ -12,8 +12,8 @@ from dpaudit.attacks.bits import has_fractions
 from dpaudit.attacks.selection import Aim, accuse, attacks_for, has_atoms, learn, most_telling
 from dpaudit.auditing.checks import DrawChecks
 from dpaudit.auditing.failures import first_failures
+from dpaudit.auditing.journal.interface import PairProgress
 from dpaudit.auditing.options import MINIMUM_SAMPLES
-from dpaudit.auditing.pair_progress import PairProgress
 from dpaudit.auditing.schedule import (
     Plan,
     confirmation_size,

@@ -16,9 +16,8 @@ from typing import Any
 
 from dpaudit.auditing.journal.chunks import arrays_of, coded, drawn_of, words_of
 from dpaudit.auditing.journal.history import BEGUN, CLOSED, MARKS, SESSION, History
-from dpaudit.auditing.journal.interface import Journal
+from dpaudit.auditing.journal.interface import Journal, PairProgress
 from dpaudit.auditing.journal.records import Content, Record, Records
-from dpaudit.auditing.pair_progress import PairProgress
 from dpaudit.auditing.spec import AuditSpec
 from dpaudit.errors import JournalError
 from dpaudit.sampling.chunks import Chunk, Drawn, Probe, ToCount

@@ -3,10 +3,31 @@
 from __future__ import annotations
 
 import time
+from dataclasses import dataclass
 
-from dpaudit.auditing.pair_progress import PairProgress
+import numpy as np
+from numpy.typing import NDArray
+
 from dpaudit.auditing.spec import AuditSpec
+from dpaudit.claims import ProfilePoint
 from dpaudit.sampling.executors import Draws
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class PairProgress:
+    """How far a pair is, after a block.
+
+    draws of budget.  wealth, epsilon_lower: as they stand.  point: what is bet against.
+    rounds: how often the bettors have learned.  gains: of each of them against the point, in logs.
+    """
+
+    draws: int
+    budget: int
+    wealth: float
+    epsilon_lower: float
+    point: ProfilePoint
+    rounds: int
+    gains: NDArray[np.float64]
 
 
 class Journal:
