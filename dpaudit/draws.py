@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpaudit.outcomes import Outcomes, concatenate
-from dpaudit.tally import Tally
+from dpaudit.tally import Tally, by_arm
 
 LevelArray = NDArray[np.intp]
 
@@ -28,6 +28,9 @@ class SelectionDraws:
     @property
     def size(self) -> int:
         return self.outcomes.size
+
+    def take(self, rows: NDArray[np.integer] | slice) -> SelectionDraws:
+        return SelectionDraws(self.outcomes.take(rows), self.is_d1[rows])
 
 
 def pool(parts: Sequence[SelectionDraws]) -> SelectionDraws:
@@ -53,14 +56,12 @@ class FreshDraws:
         self, level: Callable[[Outcomes], LevelArray], levels: int, stride: int
     ) -> tuple[Tally, ...]:
         """Return a tally for every `stride` draws, in the order of drawing; `level` is frozen."""
-        place = np.arange(self.size) // stride
-        cell = (place * levels + level(self._outcomes)) * 2 + ~self._is_d1
         looks = -(-self.size // stride)
-        counts = np.bincount(cell, minlength=looks * levels * 2).reshape(looks, levels, 2)
-        return tuple(Tally(one) for one in counts)
+        place = np.arange(self.size) // stride * levels + level(self._outcomes)
+        counts = by_arm(place, looks * levels, self._is_d1)
+        return tuple(map(Tally, counts.reshape(looks, levels, 2)))
 
     def release(self, size: int | None = None) -> SelectionDraws:
         """Give up the first `size` draws (all) as evidence, to learn from them."""
-        if size is None or size >= self.size:
-            return SelectionDraws(self._outcomes, self._is_d1)
-        return SelectionDraws(self._outcomes.take(slice(size)), self._is_d1[:size])
+        every = SelectionDraws(self._outcomes, self._is_d1)
+        return every if size is None or size >= self.size else every.take(slice(size))

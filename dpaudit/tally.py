@@ -95,6 +95,12 @@ class RangeTally:
         return RangeTally(self.atoms + other.atoms, self.undeclared or other.undeclared)
 
 
+def by_arm(place: NDArray[np.integer], places: int, is_d1: NDArray[np.bool_]) -> IntArray:
+    """Return how many draws of d1 and of d2 are at each of so many places: (places, 2)."""
+    cell = place.astype(np.intp, copy=False) * 2 + ~is_d1
+    return np.bincount(cell, minlength=2 * places).reshape(-1, 2)
+
+
 def _check(counts: IntArray) -> None:
     if counts.ndim != 2 or counts.shape[1] != 2 or counts.dtype.kind not in "iu":
         raise ValueError(

@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from dpaudit.adapters.calls import FAILURES, plain
-from dpaudit.adapters.mechanism import Mechanism, Wrapping
+from dpaudit.adapters.calls import plain
+from dpaudit.adapters.mechanism import Mechanism, Outputs, Wrapping
 from dpaudit.errors import MechanismError
 from dpaudit.outcomes import Raised
+from dpaudit.processes.origin import FAILURES
 from dpaudit.targets.construction import imported_function
 from dpaudit.targets.parameters import check_post_process
 
@@ -40,7 +40,7 @@ class Attacked(Wrapping):
     def sample_each(self, datasets: Iterable[Any], rng: np.random.Generator) -> list[Any]:
         return self.answers(self.mechanism.sample_each(datasets, rng))
 
-    def answers(self, outputs: list[Any] | NDArray[Any]) -> list[Any]:
+    def answers(self, outputs: Outputs) -> list[Any]:
         """Return what the adversary answers to outputs."""
         # Python's own scalars, as the adversary would get them from single draws.
         return [one if isinstance(one, Raised) else self._answer(one) for one in plain(outputs)]

@@ -13,12 +13,17 @@ from itertools import repeat, takewhile
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from dpaudit.adapters.mechanism import Outputs
 from dpaudit.errors import MechanismError
 from dpaudit.outcomes import Raised
-from dpaudit.processes.forks import end_if_forked
-from dpaudit.processes.origin import origin, post_processed
+from dpaudit.processes.origin import (
+    FAILURES,
+    end_if_forked,
+    message_of,
+    origin,
+    post_processed,
+)
 from dpaudit.processes.watching import Watch
 from dpaudit.targets.missing import not_found
 from dpaudit.targets.parameters import NONE, Calling
@@ -29,29 +34,34 @@ Function = Callable[..., Any]
 # So many exceptions of a batch of draws that differ are looked up in the code.
 _MOST_PLACES = 64
 
-# What a draw may raise and still be an outcome; Ctrl-C is not one.
-FAILURES = (Exception, SystemExit)
-
 
 @dataclass(frozen=True, slots=True)
-class SingleDraws:
-    """One call a draw; an exception that a call raises is the outcome of that draw."""
+class _Calls:
+    """A callable, and how it is called."""
 
     name: str
     function: Function
     how: Calling
-    params: Mapping[str, Any] = field(default_factory=dict)
+    params: Mapping[str, Any]
     post_process: Function | None = None
-    interleaved: bool = True
     watch: Watch = field(default_factory=Watch, repr=False, compare=False)
-
-    @property
-    def takes_rng(self) -> bool:
-        return self.how.rng is not None
 
     @property
     def parts(self) -> tuple[Any, ...]:
         return (self.function, self.post_process, self.params)
+
+    def close(self) -> None:
+        """Nothing was started."""
+
+    def _arguments(self, rng: np.random.Generator) -> Mapping[str, Any]:
+        return self.params if self.how.rng is None else {**self.params, self.how.rng: rng}
+
+
+@dataclass(frozen=True, slots=True)
+class SingleDraws(_Calls):
+    """One call a draw; an exception that a call raises is the outcome of that draw."""
+
+    interleaved = True
 
     def sample(self, dataset: Any, size: int, rng: np.random.Generator) -> list[Any]:
         return self.sample_each(repeat(dataset, size), rng)
@@ -67,51 +77,30 @@ class SingleDraws:
         """Return the function of the dataset alone."""
         return bind(self.function, self._arguments(rng), self.how.data)
 
-    def close(self) -> None:
-        """Nothing was started."""
-
-    def _arguments(self, rng: np.random.Generator) -> Mapping[str, Any]:
-        return self.params if self.how.rng is None else {**self.params, self.how.rng: rng}
-
 
 @dataclass(frozen=True, slots=True)
-class Batches:
-    """One call for many draws: `batch` is the parameter that takes their number."""
+class Batches(_Calls):
+    """One call for many draws."""
 
-    name: str
-    function: Function
-    how: Calling
-    batch: str
-    params: Mapping[str, Any] = field(default_factory=dict)
-    post_process: Function | None = None
-    interleaved: bool = False
-    watch: Watch = field(default_factory=Watch, repr=False, compare=False)
+    interleaved = False
 
     @property
-    def takes_rng(self) -> bool:
-        return self.how.rng is not None
+    def batch(self) -> str:
+        """The parameter that takes their number."""
+        return str(self.how.batch)
 
-    @property
-    def parts(self) -> tuple[Any, ...]:
-        return (self.function, self.post_process, self.params)
-
-    def sample(self, dataset: Any, size: int, rng: np.random.Generator) -> list[Any] | NDArray[Any]:
+    def sample(self, dataset: Any, size: int, rng: np.random.Generator) -> Outputs:
         outputs = _as_batch(self._called(dataset, size, rng), self.name, self.batch, size)
         if self.post_process is None:
             return outputs
         # Python's own scalars, as the function would get from single draws.
-        return collected(map(partial(post_processed, self.post_process), plain(outputs)), size)
+        return processed(self.post_process, list(plain(outputs)))
 
     def sample_each(self, datasets: Iterable[Any], rng: np.random.Generator) -> list[Any]:
         return [self.sample(dataset, 1, rng)[0] for dataset in datasets]
 
-    def close(self) -> None:
-        """Nothing was started."""
-
     def _called(self, dataset: Any, size: int, rng: np.random.Generator) -> Any:
-        arguments = {**self.params, self.batch: size}
-        if self.how.rng is not None:
-            arguments[self.how.rng] = rng
+        arguments = {**self._arguments(rng), self.batch: size}
         by_position = (dataset,) if self.how.data is None else ()
         if self.how.data is not None:
             arguments[self.how.data] = dataset
@@ -206,19 +195,30 @@ def collected(
     return outputs
 
 
+def processed(function: Function | None, outputs: list[Any]) -> list[Any]:
+    """Return what post-processing makes of outputs; an exception stays what it is."""
+    if function is None:
+        return outputs
+    return collected(map(partial(_processed, function), outputs), len(outputs))
+
+
+def _processed(function: Function, output: Any) -> Any:
+    return output if isinstance(output, Raised) else post_processed(function, output)
+
+
 def _composed(outer: Function, inner: Function) -> Function:
     return lambda dataset: post_processed(outer, inner(dataset))
 
 
 def raised(error: BaseException) -> Raised:
     """Return an exception as an outcome."""
-    return Raised(type(error).__name__, _message(error), origin(error))
+    return Raised(type(error).__name__, message_of(error), origin(error))
 
 
 def _seen(error: BaseException, seen: dict[tuple[str, str], Raised]) -> Raised:
     """Return `raised`, looking for the line only of the first exceptions that differ: it takes a
     microsecond, and is shown for the first of a kind."""
-    kind, message = type(error).__name__, _message(error)
+    kind, message = type(error).__name__, message_of(error)
     found = seen.get((kind, message))
     if found is not None:
         return found
@@ -228,17 +228,11 @@ def _seen(error: BaseException, seen: dict[tuple[str, str], Raised]) -> Raised:
     return seen[kind, message]
 
 
-def _message(error: BaseException) -> str:
-    with suppress(Exception):  # an exception whose own __str__ fails is still an outcome
-        return str(error)[:200]
-    return ""
-
-
-def _as_batch(outputs: Any, name: str, batch: str, size: int) -> list[Any] | NDArray[Any]:
-    if isinstance(outputs, str | bytes | Mapping | set | frozenset):
-        count = None
-    else:
-        count = _length(outputs)
+def _as_batch(outputs: Any, name: str, batch: str, size: int) -> Outputs:
+    count: int | None = None
+    if not isinstance(outputs, str | bytes | Mapping | set | frozenset):
+        with suppress(TypeError):  # it has no length
+            count = len(outputs)
     if count == size:
         return outputs if isinstance(outputs, np.ndarray) else _listed(outputs)
     got = type(outputs).__name__ if count is None else counted(count, "output")
@@ -262,20 +256,13 @@ def batch_wrong(name: str, batch: str, size: int, got: str) -> MechanismError:
     )
 
 
-def _length(outputs: Any) -> int | None:
-    try:
-        return len(outputs)
-    except TypeError:
-        return None
-
-
-def _listed(outputs: Any) -> list[Any] | NDArray[Any]:
+def _listed(outputs: Any) -> Outputs:
     """Return any other sequence as a list; what knows how to be an array (pandas) as one."""
     if isinstance(outputs, list | tuple):
         return list(outputs)
     return np.asarray(outputs) if hasattr(outputs, "__array__") else list(outputs)
 
 
-def plain(outputs: list[Any] | NDArray[Any]) -> Iterable[Any]:
+def plain(outputs: Outputs) -> Iterable[Any]:
     """Return outputs as Python's own scalars, as single draws give them; vectors stay arrays."""
     return outputs.tolist() if isinstance(outputs, np.ndarray) and outputs.ndim == 1 else outputs

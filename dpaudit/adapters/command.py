@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import json
-import time
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from functools import partial
 from itertools import repeat
 from typing import Annotated, Any, Literal
@@ -14,17 +12,15 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from dpaudit.adapters.calls import Function, batch_failed, collected
+from dpaudit.adapters.calls import batch_failed, processed
+from dpaudit.adapters.mechanism import Outputs
 from dpaudit.errors import DatasetError, MechanismError, TargetError
 from dpaudit.outcomes import Raised
-from dpaudit.processes.child import GLANCE, Child, Ended, TimedOut
-from dpaudit.processes.origin import post_processed
+from dpaudit.processes.child import GLANCE, Child, Ended, TimedOut, countdown
 from dpaudit.processes.restarting import Succession
 from dpaudit.processes.watching import ELSEWHERE, Watch
 from dpaudit.targets.construction import post_processing
 from dpaudit.targets.target import CommandTarget
-
-Outputs = list[Any] | NDArray[Any]
 
 VERSION = 1
 # Bytes of a line at most.
@@ -54,26 +50,21 @@ class Hello(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             raise ValueError("columns without frames")
 
 
-@dataclass(frozen=True, slots=True)
-class Request:
-    """What stands before and after the size and the seed never changes for a dataset."""
+def _start_of(dataset: Any) -> bytes:
+    """Return the start of requests, up to their size. Raises DatasetError for a dataset that JSON
+    has no form for.
+    """
+    try:
+        text = json.dumps(dataset, default=_plain)
+    except (TypeError, ValueError) as error:
+        raise DatasetError(
+            f"a dataset cannot be written as JSON for the program: {error}"
+        ) from None
+    return f'{{"dataset": {text}, "size": '.encode()
 
-    start: bytes
 
-    @classmethod
-    def of(cls, dataset: Any) -> Request:
-        """Raises DatasetError for a dataset that JSON has no form for."""
-        try:
-            text = json.dumps(dataset, default=_plain)
-        except (TypeError, ValueError) as error:
-            raise DatasetError(
-                f"a dataset cannot be written as JSON for the program: {error}"
-            ) from None
-        return cls(f'{{"dataset": {text}, "size": '.encode())
-
-    def line(self, size: int, seed: int) -> bytes:
-        """Return the request for so many outcomes."""
-        return b'%b%d, "seed": %d}\n' % (self.start, size, seed)
+def _request(start: bytes, size: int, seed: int) -> bytes:
+    return b'%b%d, "seed": %d}\n' % (start, size, seed)
 
 
 def _hello(line: bytes) -> Hello:
@@ -100,7 +91,7 @@ class Program:
 
     def _greeted(self, doubts: str) -> Hello:
         wanted = f"its first line must be {_GREETS}, and flushed at once"
-        left = _Clock(_GREETING).left
+        left = countdown(_GREETING)
         line: bytes | None = None
         try:
             line = self.child.wait(partial(self.child.line, LONGEST), left)
@@ -115,7 +106,7 @@ class Program:
             what = f"began with {began}"
         raise TargetError(f"the program {self._name} {what}; {wanted}")
 
-    def answer(self, requests: list[tuple[Request, int]], outcomes: list[Any]) -> None:
+    def answer(self, requests: list[tuple[bytes, int]], outcomes: list[Any]) -> None:
         """Ask for single outcomes, some ahead, and append them until there are as many.
 
         Raises Ended or TimedOut; the request of the first outcome that lacks is the one under way.
@@ -127,7 +118,7 @@ class Program:
             ahead = _ahead(requests[len(outcomes)][0]) if self._has_answered else 1
             until = min(size, len(outcomes) + ahead)
             if until > sent:
-                lines = [request.line(1, seed) for request, seed in requests[sent:until]]
+                lines = [_request(start, 1, seed) for start, seed in requests[sent:until]]
                 self.child.send(b"".join(lines))
                 sent = until
             outcomes += self._wait(self._answers, 1)
@@ -136,10 +127,10 @@ class Program:
                 raise self._too_much()
         self._check_done()
 
-    def batch(self, request: Request, size: int, seed: int) -> Outputs:
+    def batch(self, start: bytes, size: int, seed: int) -> Outputs:
         """Ask for many outcomes at once. Raises Ended or TimedOut."""
         self._check_quiet()
-        self.child.send(request.line(size, seed))
+        self.child.send(_request(start, size, seed))
         if self.hello.frames is not None:
             data = self._wait(partial(self.child.taken, size * self._width), size)
             outcomes: Outputs = self._numbers(data)
@@ -160,7 +151,7 @@ class Program:
         if self._timeout is None:
             return self.child.wait(ready, self._watch.waiting(self._name, size=size).left)
         return self.child.wait(
-            ready, _Clock(self._timeout * size).left, min(GLANCE, self._timeout / 4)
+            ready, countdown(self._timeout * size), min(GLANCE, self._timeout / 4)
         )
 
     def _answers(self) -> list[Any] | None:
@@ -222,7 +213,6 @@ class Command:
     """
 
     interleaved: bool
-    takes_rng = True  # as the seed of every request
     parts = ()
 
     def __init__(self, target: CommandTarget) -> None:
@@ -234,22 +224,24 @@ class Command:
         self.interleaved = not (is_batch if target.is_batch is None else target.is_batch)
         start = partial(_same_again, target, hello)
         self._programs = Succession(self.name, first, start, target.limits.timeout)
-        self._requests: dict[int, tuple[Any, Request]] = {}
+        self._starts: dict[int, tuple[Any, bytes]] = {}
 
     def sample(self, dataset: Any, size: int, rng: np.random.Generator) -> Outputs:
         if self.interleaved:
             return self.sample_each(repeat(dataset, size), rng)
         program, seed = self._programs.living(), int(rng.integers(2**63))
         try:
-            outcomes = program.batch(self._request(dataset), size, seed)
+            outcomes = program.batch(self._start(dataset), size, seed)
         except (Ended, TimedOut) as end:
             self.close()
             what = f"ended ({self._programs.words(end)})"
             raise batch_failed(f"the program {self.name}", "size", size, what) from None
+        if self._post_process is None:
+            return outcomes
         return self._processed(outcomes)
 
     def sample_each(self, datasets: Iterable[Any], rng: np.random.Generator) -> list[Any]:
-        asked = list(map(self._request, datasets))
+        asked = list(map(self._start, datasets))
         seeds = rng.integers(2**63, size=len(asked)).tolist()
         requests, outcomes = list(zip(asked, seeds, strict=True)), list[Any]()
         while len(outcomes) < len(requests):
@@ -259,29 +251,27 @@ class Command:
             except (Ended, TimedOut) as end:
                 if len(outcomes) > before:
                     self._programs.lives()
-                request, _ = requests[len(outcomes)]
-                outcomes.append(self._programs.died(end, request))
+                start, _ = requests[len(outcomes)]
+                outcomes.append(self._programs.died(end, start))
         self._programs.lives()
-        return list(self._processed(outcomes))
+        return self._processed(outcomes)
 
     def close(self) -> None:
         """End the program; the next draw starts it again."""
         self._programs.close()
 
-    def _request(self, dataset: Any) -> Request:
-        """Return the request for a dataset, which is kept, so that its id is its own."""
-        found = self._requests.get(id(dataset))
+    def _start(self, dataset: Any) -> bytes:
+        """Return `_start_of` a dataset, which is kept, so that its id is its own."""
+        found = self._starts.get(id(dataset))
         if found is None:
-            if len(self._requests) >= _AHEAD:
-                self._requests.clear()
-            found = self._requests[id(dataset)] = (dataset, Request.of(dataset))
+            if len(self._starts) >= _AHEAD:
+                self._starts.clear()
+            found = self._starts[id(dataset)] = (dataset, _start_of(dataset))
         return found[1]
 
-    def _processed(self, outcomes: Outputs) -> Outputs:
-        if self._post_process is None:
-            return outcomes
+    def _processed(self, outcomes: Outputs) -> list[Any]:
         listed = outcomes.tolist() if isinstance(outcomes, np.ndarray) else outcomes
-        return collected(map(partial(_applied, self._post_process), listed), len(listed))
+        return processed(self._post_process, listed)
 
 
 def _same_again(target: CommandTarget, hello: Hello) -> Program:
@@ -299,16 +289,12 @@ def _said(hello: Hello) -> str:
     return msgspec.json.encode(hello).decode()
 
 
-def _applied(function: Function, outcome: Any) -> Any:
-    return outcome if isinstance(outcome, Raised) else post_processed(function, outcome)
-
-
 def _failure(outcome: dict[str, Any]) -> Raised:
     return Raised(str(outcome[_RAISED])[:200], str(outcome.get("message", ""))[:200])
 
 
-def _ahead(request: Request) -> int:
-    return max(1, min(_AHEAD, _AHEAD_BYTES // len(request.start)))
+def _ahead(start: bytes) -> int:
+    return max(1, min(_AHEAD, _AHEAD_BYTES // len(start)))
 
 
 def _plain(value: Any) -> Any:
@@ -326,13 +312,3 @@ def _short(line: bytes, width: int = 60) -> str:
     except UnicodeDecodeError:  # bytes as such: no reader could know them from question marks
         text = repr(line)
     return text if len(text) <= width else f"{text[: width - 1]}…"
-
-
-class _Clock:
-    """Counts down from now."""
-
-    def __init__(self, seconds: float) -> None:
-        self._end = time.monotonic() + seconds
-
-    def left(self) -> float:
-        return self._end - time.monotonic()

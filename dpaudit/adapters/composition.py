@@ -1,21 +1,17 @@
-"""Several mechanisms released on the same input as one output."""
+"""Several mechanisms, or runs of one, released on the same input as one output."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dpaudit.adapters.calls import Batches, Function, collected, plain
-from dpaudit.adapters.mechanism import Mechanism
+from dpaudit.adapters.calls import Batches, Function, plain, processed
+from dpaudit.adapters.mechanism import Mechanism, Outputs, Wrapping
 from dpaudit.outcomes import Raised
-from dpaudit.processes.origin import post_processed
-
-Outputs = list[Any] | NDArray[Any]
 
 # Integers up to here are floats without loss, so that they may stand beside floats.
 _LARGEST_EXACT = 2**53
@@ -41,10 +37,6 @@ class Composition:
         return not all(isinstance(one, Batches) for one in self.components)
 
     @property
-    def takes_rng(self) -> bool:
-        return any(one.takes_rng for one in self.components)
-
-    @property
     def parts(self) -> tuple[Any, ...]:
         return (*(part for one in self.components for part in one.parts), self.post_process)
 
@@ -67,19 +59,43 @@ class Composition:
         tuples: list[Any] = list(zip(*columns, strict=True))
         if any(Raised in set(map(type, column)) for column in columns):
             tuples = list(map(together, tuples))
-        if self.post_process is None:
-            return tuples
-        return collected(map(partial(processed, self.post_process), tuples), len(tuples))
+        return processed(self.post_process, tuples)
+
+
+@dataclass(frozen=True, slots=True)
+class Repetition(Wrapping):
+    """The outputs of `times` runs on one input, as a tuple with an entry for each.
+
+    An exception of any of them, the first in order, is the outcome of all. A mechanism that draws
+    by the batch is asked for all runs of all outputs at once.
+    """
+
+    times: int
+
+    def sample(self, dataset: Any, size: int, rng: np.random.Generator) -> Outputs:
+        return self.released(self.mechanism.sample(dataset, size * self.times, rng))
+
+    def sample_each(self, datasets: Iterable[Any], rng: np.random.Generator) -> Outputs:
+        return self.released(self.mechanism.sample_each(self.inputs(datasets), rng))
+
+    def inputs(self, datasets: Iterable[Any]) -> list[Any]:
+        """Return every dataset as often as there are runs."""
+        return [dataset for dataset in datasets for _ in range(self.times)]
+
+    def released(self, outputs: Outputs) -> Outputs:
+        """Return the outputs of all runs, those on one input together."""
+        if isinstance(outputs, np.ndarray):
+            if outputs.dtype.names is None and not outputs.dtype.hasobject:
+                return outputs.reshape(-1, self.times, *outputs.shape[1:])
+            # Records, which as plain values would be tuples without names.
+            outputs = list(outputs)
+        runs: list[Any] = list(zip(*[iter(outputs)] * self.times, strict=True))
+        return list(map(together, runs)) if Raised in set(map(type, outputs)) else runs
 
 
 def together(entries: tuple[Any, ...]) -> Any:
     """Return the outcome of several on one input: the first exception, else all as a tuple."""
     return next((entry for entry in entries if isinstance(entry, Raised)), entries)
-
-
-def processed(function: Function, output: Any) -> Any:
-    """Return what post-processing makes of an output; an exception stays what it is."""
-    return output if isinstance(output, Raised) else post_processed(function, output)
 
 
 def _side_by_side(drawn: Sequence[Outputs]) -> NDArray[Any] | None:

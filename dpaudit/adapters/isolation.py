@@ -20,11 +20,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpaudit.adapters.calls import batch_failed, batch_wrong, plain
+from dpaudit.adapters.mechanism import Outputs
 from dpaudit.errors import MechanismError, TargetError, UsageError
 from dpaudit.processes import worker
-from dpaudit.processes.child import GLANCE, Child, Ended, TimedOut
+from dpaudit.processes.child import GLANCE, Child, Ended, TimedOut, countdown
 from dpaudit.processes.exchange import array, parsed, pickled, request
-from dpaudit.processes.interpreter import check_python
 from dpaudit.processes.restarting import Succession
 from dpaudit.processes.watching import ELSEWHERE, Watch
 from dpaudit.targets.construction import needs_init
@@ -32,11 +32,12 @@ from dpaudit.targets.missing import is_missing, lacks, not_found
 from dpaudit.targets.parameters import Calling, calling, check_post_process
 from dpaudit.targets.target import CallableTarget, ImportedTarget, IsolatedTarget
 
-Outputs = list[Any] | NDArray[Any]
-
 # Datasets that a process keeps; a number for each fits in a byte.
 _KEPT = 200
 _LONGEST_REPLY = 1 << 16
+# What a Python interpreter is asked to print, and seconds until it must have: one on a slow disk
+# may take a while to start.
+_WORD, _ANSWER = "dpaudit asks", 60.0
 # Seconds beyond those of its draws that a batch may take: NumPy may have to be imported first.
 _TO_PREPARE = 5.0
 # What an import, or making the mechanism, raises for want of memory.
@@ -57,7 +58,7 @@ class Worker:
         self._name, self._timeout = target.name, target.limits.timeout
         self._python = target.python or sys.executable
         if target.python is not None and known is None:
-            check_python(target.python)
+            _check_python(target.python)
         self.taken: set[int] = set()
         self._watch = Watch(ELSEWHERE)
         with _shared_file() as file:
@@ -169,8 +170,7 @@ class Worker:
         batch = str(self.calling.batch)
         left = self._watch.waiting(self._name, size=size).left
         if self._timeout is not None:
-            end = time.monotonic() + self._timeout * size + _TO_PREPARE
-            left = partial(_until, end)
+            left = countdown(self._timeout * size + _TO_PREPARE)
         reply, data = self._ask(
             "draw_batch", left, number=number, size=size, seed=seed, batch=batch, how=self._how
         )
@@ -238,10 +238,6 @@ class Isolated:
     @property
     def interleaved(self) -> bool:
         return self._calling.batch is None
-
-    @property
-    def takes_rng(self) -> bool:
-        return self._calling.rng is not None
 
     @property
     def parts(self) -> tuple[Any, ...]:
@@ -341,15 +337,30 @@ def _remedy(message: str, target: ImportedTarget | CallableTarget) -> str:
     return needs_init(target) if lacks and isinstance(target, ImportedTarget) else ""
 
 
-def _until(end: float) -> float:
-    return end - time.monotonic()
-
-
 def _shared_file() -> IO[bytes]:
     """Return a file without a name, for memory that two processes share."""
     if sys.platform == "linux":
         return os.fdopen(os.memfd_create("dpaudit"), "r+b")
     return tempfile.TemporaryFile()
+
+
+def _check_python(python: str) -> None:
+    """Raise TargetError unless a program runs Python, before it is asked for anything else."""
+    child = Child([python, "-c", f"print({_WORD!r})"])
+    try:
+        line = child.wait(partial(child.line, _LONGEST_REPLY), countdown(_ANSWER))
+        found = f"wrote {line.decode(errors='replace')[:60]!r}"
+    except Ended as error:
+        line, found = b"", f"ended: {error}"
+    except (TimedOut, ValueError):
+        line, found = b"", "did not answer"
+    finally:
+        child.kill()
+    if line.decode(errors="replace") != _WORD:
+        raise TargetError(
+            f"{python} is not a Python interpreter: asked to print({_WORD!r}), it {found}; give "
+            "the path of one, e.g. /path/to/venv/bin/python"
+        )
 
 
 def _check_path(target: ImportedTarget | CallableTarget) -> None:

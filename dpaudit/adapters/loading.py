@@ -5,9 +5,8 @@ from __future__ import annotations
 import os
 
 from dpaudit.adapters.calls import Batches, SingleDraws
-from dpaudit.adapters.composition import Composition
+from dpaudit.adapters.composition import Composition, Repetition
 from dpaudit.adapters.mechanism import Mechanism
-from dpaudit.adapters.repetition import Repetition
 from dpaudit.errors import TargetError
 from dpaudit.inputs.values import resolved
 from dpaudit.targets.construction import functions, is_made, post_processing
@@ -27,26 +26,17 @@ def load_mechanism(target: AnyTarget) -> Mechanism:
     Raises TargetError (exit code 2) when it cannot be found, built or called as asked.
     """
     if isinstance(target, RepeatedTarget):
-        return _repetition(target)
+        return Repetition(load_mechanism(target.target), target.times)
     if isinstance(target, ComposedTarget):
-        return _composition(target)
+        components = tuple(map(load_mechanism, target.parts))
+        return Composition(target.name, components, post_processing(target.post_process))
     if isinstance(target, IsolatedTarget | CommandTarget):
         return _process(target)
     function, post_process = functions(target)
     how = calling(function, target, is_made=is_made(target))
     params = resolved(target.params)
-    if how.batch is None:
-        return SingleDraws(target.name, function, how, params, post_process)
-    return Batches(target.name, function, how, how.batch, params, post_process)
-
-
-def _repetition(target: RepeatedTarget) -> Mechanism:
-    return Repetition(load_mechanism(target.target), target.times)
-
-
-def _composition(target: ComposedTarget) -> Mechanism:
-    components = tuple(map(load_mechanism, target.parts))
-    return Composition(target.name, components, post_processing(target.post_process))
+    kind = SingleDraws if how.batch is None else Batches
+    return kind(target.name, function, how, params, post_process)
 
 
 def _process(target: IsolatedTarget | CommandTarget) -> Mechanism:

@@ -9,13 +9,15 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+# The outputs of some draws, in order.
+Outputs = list[Any] | NDArray[Any]
+
 
 class Mechanism(Protocol):
     """What the sampler draws from.
 
     name: how messages call it.
     interleaved: one call a draw, so that the arms can take turns: use `sample_each`.
-    takes_rng: whether the generator handed over reaches the mechanism.
     parts: the user's own objects, where generators may hide (`randomness.carried_generators`).
     """
 
@@ -24,17 +26,13 @@ class Mechanism(Protocol):
     @property
     def interleaved(self) -> bool: ...
     @property
-    def takes_rng(self) -> bool: ...
-    @property
     def parts(self) -> tuple[Any, ...]: ...
 
-    def sample(self, dataset: Any, size: int, rng: np.random.Generator) -> list[Any] | NDArray[Any]:
+    def sample(self, dataset: Any, size: int, rng: np.random.Generator) -> Outputs:
         """Return `size` outputs for `dataset`, an exception among them as `Raised`."""
         ...
 
-    def sample_each(
-        self, datasets: Iterable[Any], rng: np.random.Generator
-    ) -> list[Any] | NDArray[Any]:
+    def sample_each(self, datasets: Iterable[Any], rng: np.random.Generator) -> Outputs:
         """Return one output for each dataset, in order."""
         ...
 
@@ -59,10 +57,6 @@ class Wrapping:
     @property
     def interleaved(self) -> bool:
         return self.mechanism.interleaved
-
-    @property
-    def takes_rng(self) -> bool:
-        return self.mechanism.takes_rng
 
     @property
     def parts(self) -> tuple[Any, ...]:

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable
-from functools import partial, reduce
+from functools import reduce
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dpaudit.adapters.calls import FAILURES, Batches, SingleDraws, collected, raised
-from dpaudit.adapters.composition import Composition, processed
+from dpaudit.adapters.calls import Batches, SingleDraws, processed, raised
+from dpaudit.adapters.composition import Composition, Repetition
 from dpaudit.adapters.mechanism import Mechanism
-from dpaudit.adapters.repetition import Repetition
 from dpaudit.errors import UsageError
+from dpaudit.processes.origin import FAILURES
 
 Nanoseconds = NDArray[np.int64]
 
@@ -83,7 +83,4 @@ def _sample_each(
             else:
                 elapsed.append(clock() - start)
             outputs.append(output)
-    if mechanism.post_process is not None:
-        post_processed = map(partial(processed, mechanism.post_process), outputs)
-        outputs = collected(post_processed, len(outputs))
-    return outputs, np.array(elapsed, dtype=np.int64)
+    return processed(mechanism.post_process, outputs), np.array(elapsed, dtype=np.int64)

@@ -20,9 +20,9 @@ from dpaudit.levels import tuning
 from dpaudit.levels.candidate import Candidate, by_score
 from dpaudit.levels.cells import Cells, make_cells
 from dpaudit.levels.isotonic import pooled_counts
-from dpaudit.levels.level_map import FOLDS, FloatArray, IntArray, folds, log_ratio
+from dpaudit.levels.level_map import FOLDS, FloatArray, IntArray, by_fold, folds, log_ratio
 from dpaudit.levels.ramps import log_odds
-from dpaudit.levels.scores import Scored, aligned, most, shares
+from dpaudit.levels.scores import Scored, aligned, shares, with_most
 from dpaudit.outcomes import ABSENT, KIND, Outcomes
 
 _CELLS = 32
@@ -43,29 +43,29 @@ def additive(selection: SelectionDraws) -> list[Candidate]:
         cells = make_cells(column, _CELLS)
         total.add(cells, cells(column))
     tables, spread, held_out, halves = total.settle()
-    freeze = partial(Additive, tables, shares([one.name for one in columns], spread))
-    scored = Scored("sum over coordinates", held_out, freeze, halves)
-    return [by_score(scored, selection)]
+    importance = shares([one.name for one in columns], spread)
+    said = with_most(f"adds up {len(tables):,} coordinates", importance)
+    freeze = partial(Additive, tuple((one, one.name) for one in tables), importance, said)
+    return [by_score(Scored("sum over coordinates", held_out, freeze, halves), selection)]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Additive:
-    """The score that adds up what every column says. tables: cell to score, by column."""
+    """The score that adds up what columns say. tables: cell to score, and the column's name."""
 
-    tables: tuple[Cells, ...]
+    tables: tuple[tuple[Cells, str], ...]
     columns: tuple[tuple[str, float], ...]
+    said: str
 
     def __call__(self, outcomes: Outcomes) -> FloatArray:
         total = np.zeros(outcomes.size)
-        columns = outcomes.named(table.name for table in self.tables)
-        for table, column in zip(self.tables, columns, strict=True):
+        columns = outcomes.named(name for _, name in self.tables)
+        for (table, _), column in zip(self.tables, columns, strict=True):
             total += table(column)
         return total
 
     def words(self) -> str:
-        named = most(self.columns)
-        what = f"adds up {len(self.tables):,} coordinates"
-        return f"{what}, most of all {', '.join(named)}" if named else what
+        return self.said
 
 
 class Total:
@@ -79,9 +79,8 @@ class Total:
         """Add a column, or several that are alike: every draw's cell in each."""
         count = cells.intervals + len(cells.labels) + 1
         small = [place.astype(np.int32) for place in places]
-        index = (self._fold * count + small) * 2 + ~self._is_d1
-        counts = np.bincount(index.ravel(), minlength=FOLDS * count * 2)
-        self._columns.append(_Divided(cells, small, counts.reshape(FOLDS, count, 2)))
+        counts = np.sum([by_fold(place, count, self._is_d1) for place in small], axis=0)
+        self._columns.append(_Divided(cells, small, counts))
 
     def settle(self) -> tuple[tuple[Cells, ...], list[float], FloatArray, FloatArray]:
         """Return the cells of every column with their log-ratios, how far each column moves the

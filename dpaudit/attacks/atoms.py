@@ -11,13 +11,13 @@ from numpy.typing import NDArray
 from dpaudit.draws import LevelArray, SelectionDraws
 from dpaudit.levels import tuning
 from dpaudit.levels.candidate import Candidate
-from dpaudit.levels.cells import either, shortened
+from dpaudit.levels.cells import listed, shortened
 from dpaudit.levels.level_map import (
     FOLDS,
     IntArray,
     LevelMap,
+    by_fold,
     cut_by_mass,
-    folds,
     held_out_tally,
     log_ratio,
 )
@@ -51,16 +51,15 @@ def count_atoms(selection: SelectionDraws) -> AtomCounts:
     frequent = np.sort(frequent[counts[frequent] >= _LEAST])
     column = np.full(len(distinct), len(frequent))
     column[frequent] = np.arange(len(frequent))
-    cell = (folds(selection.size) * (len(frequent) + 1) + column[place]) * 2 + ~selection.is_d1
-    table = np.bincount(cell, minlength=FOLDS * (len(frequent) + 1) * 2)
-    table = table.reshape(FOLDS, len(frequent) + 1, 2)
+    table = by_fold(column[place], len(frequent) + 1, selection.is_d1)
     words = tuple(selection.outcomes.words(first[frequent].tolist()))
     return AtomCounts(distinct[frequent], table[:, :-1], words, table[:, -1].sum(axis=0))
 
 
 def atoms(selection: SelectionDraws) -> list[Candidate]:
     """Order single outcomes by their smoothed log-ratios."""
-    if not _repeats(selection.outcomes.take(slice(_FIRST_LOOK))):
+    some = selection.outcomes.take(slice(_FIRST_LOOK))
+    if len(np.unique(some.keys())) == some.size:
         return []
     found = count_atoms(selection)
     if len(found.keys) == 0:
@@ -76,10 +75,6 @@ def atoms(selection: SelectionDraws) -> list[Candidate]:
     freeze = partial(AtomLevels, found.keys, final, found.words)
     penalty = tuning.PENALTY if len(found.keys) <= tuning.FEW_CELLS else tuning.PENALTY_ANY_ORDER
     return [Candidate("single outputs", held_out, penalty, freeze)]
-
-
-def _repeats(outcomes: Outcomes) -> bool:
-    return len(np.unique(outcomes.keys())) < outcomes.size
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -108,7 +103,7 @@ class AtomLevels(LevelMap):
         parts = [f"{name.removeprefix(RAISED)} is raised" for name in raised]
         if names:
             parts.append(f"output is {names[0]}")
-        return either([*parts, *names[1:]]) or "output is never as it was seen before"
+        return listed([*parts, *names[1:]], "or") or "output is never as it was seen before"
 
 
 def find(keys: KeyArray, wanted: KeyArray) -> NDArray[np.intp]:

@@ -7,9 +7,8 @@ of the least significant bits for differential privacy"); rounding to fewer deci
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from decimal import Decimal
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -20,10 +19,11 @@ from dpaudit.attacks.one_dimensional import orders_of
 from dpaudit.attacks.single_columns import ONE_COLUMN, single_columns
 from dpaudit.draws import LevelArray, SelectionDraws
 from dpaudit.levels.candidate import Candidate, by_score
-from dpaudit.levels.level_map import IntArray, LevelMap, in_pieces
+from dpaudit.levels.level_map import FloatArray, IntArray, LevelMap, in_pieces
 from dpaudit.levels.scores import Score, Scored
-from dpaudit.outcomes import Column, FloatArray, KeyArray, NamedColumns, Outcomes
+from dpaudit.outcomes import Column, NamedColumns, Outcomes
 from dpaudit.outcomes.scalars import Entries
+from dpaudit.outcomes.tables import View
 from dpaudit.outcomes.units import ELAPSED, HIGHEST_BIT, LOWEST_BIT
 
 _SPAN, _PLACES, _LAST = "span of bits of ", "decimal places of ", "last decimal of "
@@ -97,35 +97,20 @@ class BitScore:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class BitView(Outcomes):
+class BitView(View):
     """What outcomes look like to who sees the bits of their numbers only: for every column that
     has numbers one for each of `aspects`, made when it is asked for."""
 
-    outcomes: Outcomes
     aspects: tuple[str, ...] = ()
-    size: int = field(init=False)
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "size", self.outcomes.size)
-        object.__setattr__(self, "aspects", self.aspects or tuple(_ASPECTS))
 
     @property
     def columns(self) -> NamedColumns:
         names = [column.name for column in self.outcomes.columns if _has_numbers(column)]
-        return NamedColumns(self, [f"{aspect}{name}" for name in names for aspect in self.aspects])
-
-    @property
-    def width(self) -> int:
-        return self.outcomes.width
+        aspects = self.aspects or tuple(_ASPECTS)
+        return NamedColumns(self, [f"{aspect}{name}" for name in names for aspect in aspects])
 
     def take(self, index: NDArray[Any] | slice) -> BitView:
         return BitView(self.outcomes.take(index), self.aspects)
-
-    def keys(self) -> KeyArray:
-        return self.outcomes.keys()
-
-    def words(self, rows: Iterable[int]) -> list[str]:
-        return self.outcomes.words(rows)
 
     def _known(self) -> Callable[[str], Column]:
         known = self.outcomes._known()
@@ -141,17 +126,10 @@ def _of_bits(found: Candidate, selection: SelectionDraws) -> Candidate:
     """Return a candidate for the view as one for the outcomes themselves."""
     attack = f"{_LOW_BITS}: {found.attack.removeprefix(ONE_COLUMN)}"
     if found.scored is None:
-        return replace(found, attack=attack, freeze=partial(_levels, found.freeze))
-    freeze = partial(_score, found.scored.freeze)
-    return by_score(Scored(attack, found.scored.held_out, freeze, found.scored.halves), selection)
-
-
-def _levels(freeze: Callable[[], LevelMap]) -> BitLevels:
-    return BitLevels(freeze())
-
-
-def _score(freeze: Callable[[], Score]) -> BitScore:
-    return BitScore(freeze())
+        return replace(found, attack=attack, freeze=lambda: BitLevels(found.freeze()))
+    scored = found.scored
+    bits_scored = Scored(attack, scored.held_out, lambda: BitScore(scored.freeze()), scored.halves)
+    return by_score(bits_scored, selection)
 
 
 def _has_numbers(column: Column) -> bool:

@@ -16,12 +16,11 @@ from dpaudit.levels.candidate import Candidate
 from dpaudit.levels.cells import Cells, make_cells
 from dpaudit.levels.isotonic import pooled_counts
 from dpaudit.levels.level_map import (
-    FOLDS,
     FloatArray,
     IntArray,
     LevelMap,
+    by_fold,
     cut_by_mass,
-    folds,
     held_out_tally,
     is_continuous,
     log_ratio,
@@ -51,8 +50,7 @@ def orders_of(column: Column, selection: SelectionDraws) -> list[Candidate]:
     """Order the outcomes by one of their columns."""
     cells = make_cells(column)
     count = cells.intervals + len(cells.labels) + 1
-    place = (folds(selection.size) * count + cells(column)) * 2 + ~selection.is_d1
-    counts = np.bincount(place, minlength=FOLDS * count * 2).reshape(FOLDS, count, 2)
+    counts = by_fold(cells(column), count, selection.is_d1)
     found = [_candidate(cells, counts, name, fit) for name, fit in _fits(cells, counts).items()]
     return [
         _by_intervals(one, column, selection) if one.attack.startswith(_BY_SIZE) else one
@@ -158,7 +156,8 @@ def _candidate(cells: Cells, counts: IntArray, name: str, scores: FloatArray) ->
     held_out = held_out_tally(level[:-1], counts, levels)
     is_simple = name.startswith(_BY_SIZE) or np.count_nonzero(masses) <= tuning.FEW_CELLS
     penalty = tuning.PENALTY if is_simple else tuning.PENALTY_ANY_ORDER
-    return Candidate(name, held_out, penalty, partial(_freeze, cells, np.append(level[-1], levels)))
+    final = cells.with_values(np.append(level[-1], levels).astype(np.intp))
+    return Candidate(name, held_out, penalty, partial(CellLevels, final, levels + 1))
 
 
 def _by_intervals(candidate: Candidate, column: Column, selection: SelectionDraws) -> Candidate:
@@ -174,7 +173,3 @@ def _by_intervals(candidate: Candidate, column: Column, selection: SelectionDraw
     total = np.bincount(level, weights=sign * on_scale(column)(column), minlength=levels)
     position = total / np.maximum(1, np.bincount(level, minlength=levels))
     return replace(candidate, is_smooth=True, position=position[:-1])
-
-
-def _freeze(cells: Cells, level: IntArray) -> CellLevels:
-    return CellLevels(cells.with_values(level.astype(np.intp)), int(level[-1]) + 1)

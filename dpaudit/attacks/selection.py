@@ -79,7 +79,7 @@ class Aim:
         """Return what every rule of a candidate is predicted to certify, to choose one of them."""
         if candidate.is_smooth and not self.for_delta:
             fit = candidate.smoothed
-            table = RuleTable.smoothed(fit, int(candidate.held_out.sum()))
+            table = RuleTable.of_smooth(fit.draws, int(candidate.held_out.sum()))
             if fit.follows:
                 return self._predicted(table, tuning.PENALTY_FOLLOWING)
             if self._is_pure:

@@ -22,7 +22,7 @@ from dpaudit.levels import tuning
 from dpaudit.levels.candidate import Candidate, by_score
 from dpaudit.levels.cells import Cells, make_cells
 from dpaudit.levels.level_map import FloatArray
-from dpaudit.levels.scores import Scored, most, shares
+from dpaudit.levels.scores import Scored, shares, with_most
 from dpaudit.outcomes import Column, Outcomes
 
 NAME = "sum over what is new in each coordinate"
@@ -92,8 +92,7 @@ class Innovations:
 
     def words(self) -> str:
         what = f"adds up {len(self.steps)} coordinates, each less what those before it foretell"
-        named = most(self.columns)
-        return f"{what}, most of all {', '.join(named)}" if named else what
+        return with_most(what, self.columns)
 
 
 def _steps(numbers: FloatArray, is_d1: NDArray[np.bool_]) -> tuple[Step, ...]:

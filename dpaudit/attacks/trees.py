@@ -19,13 +19,13 @@ from dpaudit.attacks.linear.features import Category, Feature, matrix, raw_featu
 from dpaudit.draws import SelectionDraws
 from dpaudit.levels import tuning
 from dpaudit.levels.candidate import Candidate, by_score
+from dpaudit.levels.cells import listed
 from dpaudit.levels.level_map import FloatArray, IntArray
-from dpaudit.levels.scores import Score, Scored, cross_fitted, most, shares
+from dpaudit.levels.scores import MOST_ROWS, Score, Scored, cross_fitted, most, shares
 from dpaudit.outcomes import KIND, Outcomes
 
 NAME = "gradient-boosted trees"
 
-_MOST_ROWS = 20_000
 _SHUFFLED_ROWS = 2_000
 _SETTINGS: dict[str, Any] = {
     "learning_rate": 0.1,
@@ -56,7 +56,7 @@ def trees(selection: SelectionDraws, scores: Sequence[Scored]) -> list[Candidate
         return _fitted(table[rows], is_d1[rows], features)
 
     held_out, model, halves = cross_fitted(
-        selection.size, _MOST_ROWS, fit, lambda one, rows: _odds(one, table[rows])
+        selection.size, MOST_ROWS, fit, lambda one, rows: _odds(one, table[rows])
     )
     freeze = partial(_frozen, features, scores, model, table[-_SHUFFLED_ROWS:])
     return [by_score(Scored(NAME, held_out, freeze, halves, tuning.LUCK_OF_TREES), selection)]
@@ -81,7 +81,7 @@ class Trees:
         count = len({one.column.removeprefix(KIND) for one in self.features})
         named = most(self.columns)
         what = f"is the log-odds by boosted trees over {count} coordinates"
-        return f"{what}, most of it from {_joined(named)}" if named else what
+        return f"{what}, most of it from {listed(named, 'and')}" if named else what
 
 
 def _fitted(table: FloatArray, is_d1: np.ndarray[Any, Any], features: Sequence[Feature]) -> Any:
@@ -139,7 +139,3 @@ def _moved(model: Any, sample: FloatArray) -> list[float]:
         dealt[:, place] = rng.permutation(dealt[:, place])
         found.append(float(np.sqrt(np.mean((_odds(model, dealt) - plain) ** 2))))
     return found
-
-
-def _joined(words: Sequence[str]) -> str:
-    return " and ".join([", ".join(words[:-1]), words[-1]] if len(words) > 1 else list(words))

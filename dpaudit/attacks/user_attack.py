@@ -10,7 +10,6 @@ import copy
 import pickle
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -21,13 +20,12 @@ from dpaudit.draws import SelectionDraws
 from dpaudit.errors import AttackError
 from dpaudit.levels.candidate import Candidate, by_score
 from dpaudit.levels.level_map import FloatArray, IntArray
-from dpaudit.levels.scores import Scored, cross_fitted
+from dpaudit.levels.scores import MOST_ROWS, Scored, cross_fitted
 from dpaudit.outcomes import Outcomes
 from dpaudit.wording import shown
 
 Scorer = Callable[[Outcomes], ArrayLike]
 
-_MOST_ROWS = 20_000
 _LOOKED_AT = 256
 _SAME = 1e-9
 
@@ -54,21 +52,17 @@ class UsersAttack:
             return one(selection.outcomes.take(rows))
 
         def fit(rows: IntArray) -> UsersScore:
-            return self._fitted(_taken(selection, rows))
+            return self._fitted(selection.take(rows))
 
-        held_out, kept, halves = cross_fitted(selection.size, _MOST_ROWS, fit, score)
+        held_out, kept, halves = cross_fitted(selection.size, MOST_ROWS, fit, score)
         kept.check(selection.outcomes)
         if self.travels:
             pickle.dumps(kept)
-        found = by_score(Scored(self.name, held_out, partial(_given, kept), halves), selection)
+        found = by_score(Scored(self.name, held_out, lambda: kept, halves), selection)
         if larger_for_d1(found.held_out[:-1]):
             return [found]
-        turned = partial(_given, replace(kept, sign=-1.0))
-        return [
-            by_score(
-                Scored(self.name, -held_out, turned, None if halves is None else -halves), selection
-            )
-        ]
+        turned, other = replace(kept, sign=-1.0), None if halves is None else -halves
+        return [by_score(Scored(self.name, -held_out, lambda: turned, other), selection)]
 
     def _fitted(self, selection: SelectionDraws) -> UsersScore:
         try:
@@ -158,14 +152,6 @@ def _restored(
     if source is not None:
         source()
     return UsersScore(name, pickle.loads(scorer), source, sign)
-
-
-def _given(score: UsersScore) -> UsersScore:
-    return score
-
-
-def _taken(selection: SelectionDraws, rows: IntArray) -> SelectionDraws:
-    return SelectionDraws(selection.outcomes.take(rows), selection.is_d1[rows])
 
 
 def _words(error: BaseException) -> str:

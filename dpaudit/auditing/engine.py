@@ -13,10 +13,9 @@ from itertools import islice
 import numpy as np
 
 from dpaudit.auditing.failures import doubtful_inputs
-from dpaudit.auditing.journal.interface import Journal, NoJournal
+from dpaudit.auditing.journal.interface import Journal, PairProgress
 from dpaudit.auditing.options import MINIMUM_SAMPLES
 from dpaudit.auditing.pair_audit import PROBING, PairAudit
-from dpaudit.auditing.pair_progress import PairProgress
 from dpaudit.auditing.schedule import Plan, late_words, limits_for
 from dpaudit.auditing.spec import AuditSpec
 from dpaudit.auditing.stated_laws import exact_certificates
@@ -36,7 +35,7 @@ from dpaudit.errors import MechanismError
 from dpaudit.inputs.pairs import check_pair, notes, stated
 from dpaudit.levels.candidate import Attack
 from dpaudit.sampling.chunks import Chunk, FirstCalls, Found, Probe, ToProbe
-from dpaudit.sampling.executors import Draws, Setup, drawing, is_serial
+from dpaudit.sampling.executors import Draws, Setup, drawing
 from dpaudit.sampling.generators import preserved
 from dpaudit.sampling.independence import check_uncached
 from dpaudit.sampling.sampler import Sampler
@@ -83,7 +82,7 @@ def run_audit(spec: AuditSpec, on_progress: Notify | None = None) -> AuditResult
 @contextmanager
 def _journal(spec: AuditSpec) -> Iterator[Journal]:
     if spec.journal is None or spec.exact:
-        yield NoJournal(spec)
+        yield Journal(spec)
         return
     # Imported here, since most runs keep none.
     from dpaudit.auditing.journal.opening import kept
@@ -188,7 +187,7 @@ class _Run:
         with (
             closing(sampler),
             preserved(sampler.carried),
-            self._draws(sampler, make) as draws,
+            drawing(self._spec.executor, Setup(sampler, make, self._spec.workers)) as draws,
         ):
             kept = self._journal.recording(draws)
             for number, warned in enumerate(warnings):
@@ -196,25 +195,21 @@ class _Run:
                 timed = [_TIMED] if self._spec.timing else []
                 kept_between = _kept(state, sampler) if certificate.refuted else []
                 unrepeatable = [] if certificate.reproducible else [_UNREPEATABLE]
-                every = (*warned, *timed, *kept_between, *unrepeatable, *certificate.warnings)
-                self.certificates.append(self._about(number, replace(certificate, warnings=every)))
+                before = (*warned, *timed, *kept_between, *unrepeatable)
+                self.certificates.append(self._with_remarks(number, certificate, before))
             self._journal.ends()
 
-    def _about(self, number: int, certificate: Certificate) -> Certificate:
+    def _with_remarks(
+        self, number: int, certificate: Certificate, before: Sequence[str]
+    ) -> Certificate:
         """Return the certificate with what is to be said of its inputs."""
         pair = self._spec.pairs[number]
         return replace(
             certificate,
-            warnings=(*certificate.warnings, *doubtful_inputs(pair, certificate)),
+            warnings=(*before, *certificate.warnings, *doubtful_inputs(pair, certificate)),
             adjacency=stated(pair),
             notes=notes(pair, self._spec.group),
         )
-
-    @contextmanager
-    def _draws(self, sampler: Sampler, make: Callable[[], Sampler]) -> Iterator[Draws]:
-        setup = Setup(sampler, make, self._spec.workers)
-        with drawing(self._spec.executor, setup) as draws:
-            yield draws
 
     def _audit(self, number: int, sampler: Sampler, draws: Draws) -> Certificate:
         single_draws = sampler.mechanism.interleaved
@@ -226,10 +221,19 @@ class _Run:
         late = partial(self._late, number)
         plan = Plan(self._spec.samples, self._seconds(number), limits, self._journal.clock, late)
         notify = partial(self._notify, number, self._journal.now())
-        afresh = _afresh(self._spec, sampler, self._make, self._journal)
+        afresh = self._afresh(sampler)
         audit = PairAudit(self._spec, number, plan, draws, notify, self._users, afresh)
         certificate = audit.run()
         return replace(certificate, reproducible=probe.reproducible)
+
+    def _afresh(self, sampler: Sampler) -> Draws | None:
+        """Return what draws in processes that have drawn nothing else; None where the mechanism is
+        drawn from here, or where no such process can be had."""
+        if is_elsewhere(self._spec.target):
+            return self._journal.recording(partial(map, partial(_in_a_new_process, sampler)))
+        if not self._spec.draws_ahead or self._spec.executor not in (None, "processes"):
+            return None
+        return self._journal.recording(partial(_in_new_workers, Setup(sampler, self._make, 1)))
 
     def _seconds(self, number: int) -> float | None:
         """Return this pair's share of the time that is left."""
@@ -291,18 +295,6 @@ def _kept(before: State, sampler: Sampler) -> list[str]:
         f"the mechanism keeps state between calls (calls changed {listed}); if its outputs depend "
         "on that state, they are not independent, and this verdict proves nothing"
     ]
-
-
-def _afresh(
-    spec: AuditSpec, sampler: Sampler, make: Callable[[], Sampler], journal: Journal
-) -> Draws | None:
-    """Return what draws in processes that have drawn nothing else; None where the mechanism is
-    drawn from here, or where no such process can be had."""
-    if is_elsewhere(spec.target):
-        return journal.recording(partial(map, partial(_in_a_new_process, sampler)))
-    if is_serial(spec.executor, spec.workers) or spec.executor not in (None, "processes"):
-        return None
-    return journal.recording(partial(_in_new_workers, Setup(sampler, make, 1)))
 
 
 def _in_a_new_process(sampler: Sampler, chunk: Chunk[Found]) -> Found:

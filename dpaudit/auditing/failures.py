@@ -27,5 +27,5 @@ def doubtful_inputs(pair: NeighbouringPair, certificate: Certificate) -> tuple[s
 
 def first_failures(failures: Failures) -> dict[str, FirstFailure]:
     """Return what the first exception of each kind said, and where it was raised."""
-    first = {kind: failures.first[kind] for kind in failures.counts if kind in failures.first}
-    return {kind: FirstFailure(one.message, one.where) for kind, one in first.items()}
+    first = ((kind, failures.first.get(kind)) for kind in failures.counts)
+    return {kind: FirstFailure(one.message, one.where) for kind, one in first if one is not None}

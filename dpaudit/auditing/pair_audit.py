@@ -12,8 +12,8 @@ from dpaudit.attacks.bits import has_fractions
 from dpaudit.attacks.selection import Aim, accuse, attacks_for, has_atoms, learn, most_telling
 from dpaudit.auditing.checks import DrawChecks
 from dpaudit.auditing.failures import first_failures
+from dpaudit.auditing.journal.interface import PairProgress
 from dpaudit.auditing.options import MINIMUM_SAMPLES
-from dpaudit.auditing.pair_progress import PairProgress
 from dpaudit.auditing.schedule import (
     Plan,
     confirmation_size,
@@ -121,8 +121,7 @@ class PairAudit:
     @property
     def _may_stop(self) -> bool:
         """Whether a refutation ends the run: asked for, and enough budget left to confirm it."""
-        room = self._plan.budget - self._spent
-        return self._refuted_after is not None and not self._spec.full and room >= MINIMUM_SAMPLES
+        return self._refuted_after is not None and self._can_confirm(0)
 
     def _learn(self) -> Learned | None:
         """Bet on each block with what was learned before it, then learn from it.
@@ -162,8 +161,9 @@ class PairAudit:
         else:
             looks, stride = self._looks(fresh, learned.distinguisher)
             released = fresh.release(len(looks) * stride)
-            self._wealth.record([_total(looks)])
-            self._record("learning", len(self._rounds) - 1, _total(looks))
+            total = Tally(np.sum([look.counts for look in looks], axis=0))
+            self._wealth.record([total])
+            self._record("learning", len(self._rounds) - 1, total)
         self._parts.append(released)
         return released
 
@@ -185,15 +185,10 @@ class PairAudit:
 
     def _certify(self, measure: Measure) -> Evidence:
         """Count the rest of the budget with one frozen rule, still betting at every block's end."""
-        total: Counted | None = None
-        for counted in self._counted(CERTIFYING, self._plan.certifying_sizes(self._spent), measure):
-            total = counted if total is None else total + counted
-            self._wealth.record([counted.tally])
-            self._record("certification", len(self._rounds) - 1, counted.tally)
-            if self._may_stop:
-                return self._confirm(measure)
-        if total is None:
-            raise RuntimeError("no draws were left to certify with")
+        sizes = self._plan.certifying_sizes(self._spent)
+        total = self._counted("certification", sizes, measure)
+        if self._may_stop:
+            return self._confirm(measure)
         self._bound(total.declared)
         return self._evidence("certification", measure, total)
 
@@ -212,24 +207,30 @@ class PairAudit:
         if self._range is not None:
             self._warnings.append(STOPPED)
         sizes = self._plan.confirming_sizes(confirmation_size(self._spent, self._plan.budget))
-        total: Counted | None = None
-        for counted in self._counted(CONFIRMING, sizes, measure):
-            total = counted if total is None else total + counted
-            self._record("confirmation", None, counted.tally)
-        if total is None:
-            raise RuntimeError("no draws were left to confirm with")
+        total = self._counted("confirmation", sizes, measure)
         return self._evidence("confirmation", measure, total)
 
-    def _counted(self, stage: int, sizes: Iterable[int], measure: Measure) -> Iterator[Counted]:
-        """Yield what one rule counts, block by block."""
+    def _counted(self, stage: FixedStage, sizes: Iterable[int], measure: Measure) -> Counted:
+        """Return what one rule has counted, recorded block by block."""
+        is_bet_on = stage == "certification"
+        stream = CERTIFYING if is_bet_on else CONFIRMING
         chunks = (
-            ToCount((self._number, stage, index), size, measure, at_once=self._plan.at_once)
+            ToCount((self._number, stream, index), size, measure, self._plan.limits.block)
             for index, size in enumerate(sizes)
         )
+        total: Counted | None = None
         for counted in self._sampled(chunks):
             self._failures += counted.failures
             self._heads += counted.heads
-            yield counted
+            if is_bet_on:
+                self._wealth.record([counted.tally])
+            self._record(stage, len(self._rounds) - 1 if is_bet_on else None, counted.tally)
+            total = counted if total is None else total + counted
+            if is_bet_on and self._may_stop:
+                break
+        if total is None:
+            raise RuntimeError(f"no draws were left for the {stage}")
+        return total
 
     def _sampled(self, chunks: Iterator[Chunk[Found]]) -> Iterator[Found]:
         """Yield what was drawn; closing it discards draws made ahead."""
@@ -243,18 +244,17 @@ class PairAudit:
 
     def _fit(self, *, thorough: bool = False) -> Learned:
         selection = self._selection()
-        if not self._is_settled:
-            self._settle(selection)
-        self._learned_from = selection.size
         coming = max(self._plan.budget - selection.size, MINIMUM_SAMPLES)
+        if not self._is_settled:
+            self._settle(selection, coming)
+        self._learned_from = selection.size
         several = len(self._claim.points()) > 1
         aim = Aim(self._point, coming, for_delta=several)
         self._learned = learn(selection, aim, self._attacks, users=self._users, thorough=thorough)
         return self._learned
 
-    def _settle(self, selection: SelectionDraws) -> None:
+    def _settle(self, selection: SelectionDraws, coming: int) -> None:
         """Fix the point to test, by draws that certify nothing and before anything is bet."""
-        coming = max(self._plan.budget - selection.size, MINIMUM_SAMPLES)
         self._point = most_telling(selection, self._claim, coming, self._attacks)
         self._wealth = Wealth(self._point, BETTING_SHARE * self._spec.alpha)
         self._is_settled = True
@@ -272,13 +272,12 @@ class PairAudit:
         self._warnings += filter(None, [narrowed(selection.outcomes)])
         if not self._spec.floating_point:
             self._ignored += low_bits(selection.outcomes, "--floating-point")
-        declared = None if self._range is None else self._range.keys
-        if not self._claim.counts_single_outputs:
-            return Measure(distinguisher, declared=declared)
-        if not has_atoms(selection):
+        atoms = None
+        if self._claim.counts_single_outputs and has_atoms(selection):
+            atoms = accuse(selection, self._point)
+        elif self._claim.counts_single_outputs:
             self._warnings.append(CONTINUOUS)
-            return Measure(distinguisher, declared=declared)
-        return Measure(distinguisher, accuse(selection, self._point), declared)
+        return Measure(distinguisher, atoms, None if self._range is None else self._range.keys)
 
     def _record(self, stage: Stage, place: int | None, tally: Tally) -> None:
         counts = tuple(map(tuple, tally.counts.tolist()))
@@ -360,7 +359,3 @@ class PairAudit:
 def low_bits(outcomes: Outcomes, remedy: str) -> list[str]:
     """Return, for what looks at no low-order bits, that there are some, and the remedy."""
     return [f"low-order bits of floats ({remedy})"] if has_fractions(outcomes) else []
-
-
-def _total(tallies: list[Tally]) -> Tally:
-    return Tally(np.sum([tally.counts for tally in tallies], axis=0))

@@ -27,7 +27,7 @@ from dpaudit.auditing.options import (
 from dpaudit.auditing.pair_audit import CONTINUOUS, low_bits
 from dpaudit.auditing.schedule import limits_for
 from dpaudit.auditing.underpowered import kept_too_few
-from dpaudit.certificates.certificate import Block, Certificate, FixedTest, Method, Recording
+from dpaudit.certificates.certificate import Block, Certificate, Method, Recording
 from dpaudit.certificates.evidence import Evidence, certificate, numbers
 from dpaudit.certificates.fixed_test import Accused, Setting, accused, game_test, pair_test
 from dpaudit.certificates.result import AuditResult, Failed, Recorded
@@ -36,11 +36,10 @@ from dpaudit.draws import FreshDraws, SelectionDraws
 from dpaudit.errors import MechanismError, UsageError
 from dpaudit.levels.distinguisher import Distinguisher
 from dpaudit.outcomes import Column, Outcomes, concatenate, from_raw, narrowed
-from dpaudit.sampling.chunks import Measure
 from dpaudit.sampling.row_order import Sorted, check_guesses, check_rows, sorted_inputs
 from dpaudit.sampling.sampler import atom_tally, failures_by_arm
 from dpaudit.stats.thinning import coin_flips, looks_tossed
-from dpaudit.tally import Tally
+from dpaudit.tally import Tally, by_arm
 from dpaudit.wording import counted
 
 Rows = NDArray[np.intp]
@@ -223,9 +222,11 @@ class _Recorded:
         split = self._split()
         selection = self._fresh(split.selection).release()
         self._warnings += filter(None, [narrowed(selection.outcomes)])
-        point = self._point(selection, len(split.game))
-        several = len(self._audit.claim.points()) > 1
-        aim = Aim(point, len(split.game), for_delta=several)
+        claim, coming = self._audit.claim, len(split.game)
+        point, several = claim.point(), len(claim.points()) > 1
+        if several:
+            point = most_telling(selection, claim, coming, self._attacks)
+        aim = Aim(point, coming, for_delta=several)
         learned = learn(selection, aim, self._attacks)
         evidence = self._evidence(learned.distinguisher, point, selection, split)
         audit = self._audit
@@ -307,12 +308,6 @@ class _Recorded:
     def _fresh(self, rows: Rows) -> FreshDraws:
         return FreshDraws(self._audit.outcomes.take(rows), self._audit.is_d1[rows])
 
-    def _point(self, selection: SelectionDraws, coming: int) -> ProfilePoint:
-        claim = self._audit.claim
-        if len(claim.points()) == 1:
-            return claim.point()
-        return most_telling(selection, claim, coming, self._attacks)
-
     def _evidence(
         self, rule: Distinguisher, point: ProfilePoint, selection: SelectionDraws, split: _Split
     ) -> Evidence:
@@ -320,7 +315,9 @@ class _Recorded:
         atoms = self._accuses(selection)
         use_pair = not atoms and self._prefers_pair(rule, point, selection, split)
         rows = split.pair if use_pair else split.game
-        self._say_how(use_pair)
+        if not self._is_tossed:
+            how = _PAIRED if use_pair else _THINNED
+            self._warnings.append(_FIXED_ARMS.format(how=how))
         self._check_guesses(rule, rows)
         (tally,) = self._fresh(rows).looks(rule, rule.levels, len(rows))
         d1 = int(selection.is_d1.sum())
@@ -336,20 +333,15 @@ class _Recorded:
             method="probabilistic" if atoms else by_counts,
             guesses=tuple(rule.guesses.tolist()),
             words=(rule.words(1), rule.words(-1)),
-            accused=self._accused(rule, selection, point, rows) if atoms else (),
+            accused=self._accused(selection, point, rows) if atoms else (),
             thinned=not (self._is_tossed or use_pair),
         )
 
-    def _accused(
-        self, rule: Distinguisher, selection: SelectionDraws, point: ProfilePoint, rows: Rows
-    ) -> Accused:
+    def _accused(self, selection: SelectionDraws, point: ProfilePoint, rows: Rows) -> Accused:
         """Return the single outputs to certify, with how often they came up in these rows."""
         suspects = accuse(selection, point)
         draws = self._audit.outcomes.take(rows), self._audit.is_d1[rows]
-        counts = atom_tally(Measure(rule, suspects), *draws)
-        if counts is None:
-            raise RuntimeError("accused atoms were not counted")
-        return accused(suspects, counts)
+        return accused(suspects, atom_tally(suspects.keys, *draws))
 
     def _accuses(self, selection: SelectionDraws) -> bool:
         """Whether single outputs are certified, as the probabilistic definition wants it."""
@@ -368,36 +360,20 @@ class _Recorded:
         d1, d2 = self._audit.arms
         if self._is_tossed or max(d1, d2) <= _UNEVEN * min(d1, d2):
             return False
-        seen = _seen(rule, selection)
+        # How the rule fares on the draws that it was learned from: fit for predictions only.
+        seen = by_arm(rule(selection.outcomes), rule.levels, selection.is_d1)
         words = (rule.words(1), rule.words(-1))
-        pair_arms = self._arms(split.pair)
+        from_d1 = int(self._audit.is_d1[split.pair].sum())
+        pair_arms = from_d1, len(split.pair) - from_d1
         game_arms = (len(split.game) // 2,) * 2
         setting = Setting("recorded", point, 1 - self._audit.confidence, self._audit.confidence)
         by_pair = pair_test(setting, _scaled(seen, pair_arms), rule.guesses, words)
         by_game = game_test(setting, _scaled(seen, game_arms), rule.guesses, words)
-        return _promise(by_pair) > _promise(by_game)
-
-    def _arms(self, rows: Rows) -> tuple[int, int]:
-        d1 = int(self._audit.is_d1[rows].sum())
-        return d1, len(rows) - d1
-
-    def _say_how(self, use_pair: bool) -> None:
-        if not self._is_tossed:
-            how = _PAIRED if use_pair else _THINNED
-            self._warnings.append(_FIXED_ARMS.format(how=how))
+        better, usual = ((one.epsilon_lower, one.delta_lower) for one in (by_pair, by_game))
+        return better > usual
 
 
-def _seen(rule: Distinguisher, selection: SelectionDraws) -> Tally:
-    """Return how a rule fares on the draws that it was learned from: fit for predictions only."""
-    cell = rule(selection.outcomes).astype(np.intp) * 2 + ~selection.is_d1
-    return Tally(np.bincount(cell, minlength=2 * rule.levels).reshape(-1, 2))
-
-
-def _scaled(seen: Tally, arms: tuple[int, int]) -> Tally:
+def _scaled(seen: NDArray[np.int64], arms: tuple[int, int]) -> Tally:
     """Return about what so many draws of each input would give."""
-    shares = seen.counts / np.maximum(1, seen.counts.sum(axis=0))
+    shares = seen / np.maximum(1, seen.sum(axis=0))
     return Tally(np.floor(shares * arms).astype(np.int64))
-
-
-def _promise(test: FixedTest) -> tuple[float, float]:
-    return (test.epsilon_lower, test.delta_lower)

@@ -71,7 +71,7 @@ class Plan:
         late: Callable[[float, int], None] = lambda rate, spent: None,
     ) -> None:
         """late: told the draws a second, and those made, when the time will not be enough."""
-        self._limits = limits
+        self.limits = limits
         self._budget = samples if seconds is None else None
         self._seconds, self._clock, self._start = seconds, clock, clock()
         self._asked, self._late = self._start, late
@@ -80,22 +80,13 @@ class Plan:
     @property
     def budget(self) -> int:
         """Draws allowed; while they are not planned, the most that learning may need."""
-        return 8 * self._limits.learned if self._budget is None else self._budget
-
-    @property
-    def limits(self) -> Limits:
-        return self._limits
-
-    @property
-    def at_once(self) -> int:
-        """Draws of which a worker may hold the outcomes at a time."""
-        return self._limits.block
+        return 8 * self.limits.learned if self._budget is None else self._budget
 
     @property
     def freeze_at(self) -> int:
         """Draws to learn from before the event of the exact bound is frozen."""
         budget = self.budget
-        return min(self._limits.learned, max(budget // 8, min(budget // 4, 1_000)))
+        return min(self.limits.learned, max(budget // 8, min(budget // 4, 1_000)))
 
     def asks(self) -> None:
         """Take notice that a block is asked for."""
@@ -116,7 +107,7 @@ class Plan:
         elapsed = self._clock() - self._start
         # Workers take a while to start, which says nothing about how fast they draw.
         working = self._clock() - self._blocks[0][2] if ahead else elapsed
-        if working < _MEASURED * self._seconds and spent < self._limits.learned:
+        if working < _MEASURED * self._seconds and spent < self.limits.learned:
             return
         rate = self._rate_ahead() if ahead else self._rate()
         coming = int(rate * max(0.0, _MARGIN * self._seconds - elapsed))
@@ -139,7 +130,7 @@ class Plan:
         """Yield block sizes, the last one cut to end at the freeze, as it stands when asked for."""
         spent, size = 0, float(FIRST_BLOCK)
         while spent < self.freeze_at:
-            block = min(round(size), self.freeze_at - spent, self._limits.block)
+            block = min(round(size), self.freeze_at - spent, self.limits.block)
             yield block
             spent, size = spent + block, size * _GROWTH
 
@@ -160,7 +151,7 @@ class Plan:
     def _largest(self) -> int:
         """Return the draws of the largest block whose draws are only tallied."""
         usual = min(self.budget // _ENOUGH_BLOCKS, _SHARED_OUT)
-        return max(self._limits.block, usual, self.budget // _MOST_BLOCKS)
+        return max(self.limits.block, usual, self.budget // _MOST_BLOCKS)
 
 
 def confirmation_size(spent: int, budget: int) -> int:

@@ -5,13 +5,14 @@ from __future__ import annotations
 import math
 
 from dpaudit.auditing.options import MAXIMUM_SAMPLES
-from dpaudit.auditing.schedule import Limits, Plan
+from dpaudit.auditing.schedule import Plan
 from dpaudit.auditing.spec import AuditSpec
 from dpaudit.certificates.certificate import Certificate
 from dpaudit.certificates.evidence import BETTING_SHARE, CERTIFICATION_SHARE
 from dpaudit.claims import PrivacyClaim, ProfilePoint
 from dpaudit.inputs.pairs import NeighbouringPair, are_equal
 from dpaudit.stats import one_run
+from dpaudit.stats.binomial import smallest
 from dpaudit.stats.one_run import Guesses
 from dpaudit.stats.power import draws_to_refute
 from dpaudit.wording import counted
@@ -76,20 +77,16 @@ def _both(point: ProfilePoint) -> tuple[float, float]:
 
 def _can_refute(point: ProfilePoint, samples: int, alpha: float) -> bool:
     """Whether betting on all draws or the exact test on those kept for it can refute a point."""
-    kept = samples - Plan(samples, None, Limits()).freeze_at
-    exact = draws_to_refute(point.epsilon, point.delta, CERTIFICATION_SHARE * alpha)
-    return kept >= exact or samples >= draws_to_refute(
-        point.epsilon, point.delta, BETTING_SHARE * alpha
+    exact, betting = (
+        draws_to_refute(*_both(point), share * alpha)
+        for share in (CERTIFICATION_SHARE, BETTING_SHARE)
     )
+    return samples - Plan(samples, None).freeze_at >= exact or samples >= betting
 
 
 def _enough(point: ProfilePoint, alpha: float) -> int:
     """Return the fewest draws of a budget that can refute a point."""
-    low, high = 1, 2 * MAXIMUM_SAMPLES
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (low, middle) if _can_refute(point, middle, alpha) else (middle, high)
-    return high
+    return smallest(lambda draws: _can_refute(point, draws, alpha), 1, 2 * MAXIMUM_SAMPLES)
 
 
 def _words(point: ProfilePoint) -> str:

@@ -209,23 +209,6 @@ class Recording:
     coin_flipped: bool
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Numbers:
-    """What follows from the evidence of one pair (`certificates.evidence`); the fields of
-    `Certificate` with the same names."""
-
-    refuted: bool
-    draws: int
-    alpha: float
-    alpha_betting: float
-    wealth: float
-    epsilon_betting: float
-    epsilon_lower: float
-    delta_lower: float
-    p_value: float
-    fixed: FixedTest
-
-
 @dataclass(frozen=True, slots=True)
 class Certificate:
     """The outcome for one pair of inputs: the numbers, what they follow from, and remarks.

@@ -6,7 +6,8 @@ An audit, `dpaudit bound` and the recheck of a file all derive their numbers by 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, fields
+from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -17,7 +18,6 @@ from dpaudit.certificates.certificate import (
     FixedStage,
     FixedTest,
     Method,
-    Numbers,
     Round,
 )
 from dpaudit.certificates.fixed_test import (
@@ -83,8 +83,8 @@ class Evidence:
         return CERTIFICATION_SHARE if self.stage == "certification" else CONFIRMATION_SHARE
 
 
-def numbers(evidence: Evidence, followed: Wealth | None = None) -> Numbers:
-    """Return the numbers that follow from evidence.
+def numbers(evidence: Evidence, followed: Wealth | None = None) -> dict[str, Any]:
+    """Return the fields of a `Certificate` that follow from evidence.
 
     followed: the wealth as it was followed while drawing, to spare working it out again.
     Raises ValueError for beliefs that nobody may bet on.
@@ -97,27 +97,29 @@ def numbers(evidence: Evidence, followed: Wealth | None = None) -> Numbers:
         log_wealth, epsilon_betting = bets.log_largest, bets.epsilon_lower
         p_values.append(math.exp(-max(0.0, log_wealth)) / evidence.betting_share)
         is_refuted |= bets.refuted
-    return Numbers(
-        refuted=is_refuted,
-        draws=sum(block.draws for block in evidence.blocks),
-        alpha=evidence.alpha,
-        alpha_betting=evidence.betting_share * evidence.alpha,
-        wealth=math.exp(min(log_wealth, _LARGEST_LOG)),
-        epsilon_betting=epsilon_betting,
-        epsilon_lower=max(epsilon_betting, fixed.epsilon_lower),
-        delta_lower=fixed.delta_lower,
-        p_value=min(p_values),
-        fixed=fixed,
-    )
+    return {
+        "refuted": is_refuted,
+        "draws": sum(block.draws for block in evidence.blocks),
+        "alpha": evidence.alpha,
+        "alpha_betting": evidence.betting_share * evidence.alpha,
+        "wealth": math.exp(min(log_wealth, _LARGEST_LOG)),
+        "epsilon_betting": epsilon_betting,
+        "epsilon_lower": max(epsilon_betting, fixed.epsilon_lower),
+        "delta_lower": fixed.delta_lower,
+        "p_value": min(p_values),
+        "fixed": fixed,
+    }
 
 
-def certificate(evidence: Evidence, found: Numbers, *, attack: str, **about: Any) -> Certificate:
+def certificate(
+    evidence: Evidence, found: Mapping[str, Any], *, attack: str, **about: Any
+) -> Certificate:
     """Return the certificate of evidence and its numbers.
 
     attack: what found the event.  about: the further fields of `Certificate`.
     """
     return Certificate(
-        **{one.name: getattr(found, one.name) for one in fields(found)},
+        **found,
         point=evidence.point,
         attack="single outputs" if evidence.method == "probabilistic" else attack,
         rounds=evidence.rounds,

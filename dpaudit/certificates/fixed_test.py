@@ -114,7 +114,7 @@ def atoms_test(setting: Setting, accused: Accused, arms: tuple[int, int]) -> Fix
         for guess, mass in zip(_GUESSES, masses, strict=True)
     }
     found = [atom for atom in accused if certified[atom[1]][atom]]
-    right = sum(_own(atom) for atom in found)
+    right = sum(d1 if guess == "d1" else d2 for _, guess, d1, d2 in found)
     return FixedTest(
         stage=setting.stage,
         method="probabilistic",
@@ -190,10 +190,6 @@ def _ahead(event: EventCount) -> tuple[int, int, int, int]:
 
 def _of(accused: Accused, guess: Guess) -> list[AccusedAtom]:
     return [atom for atom in accused if atom[1] == guess]
-
-
-def _own(atom: AccusedAtom) -> int:
-    return atom[2] if atom[1] == "d1" else atom[3]
 
 
 def _side(

@@ -52,7 +52,9 @@ class FiniteRange:
             tuple(words[i] for i in order),
             np.array(entries, dtype=np.intp)[order],
         )
-        found._check_distinct()
+        twice = np.flatnonzero(found.keys[1:] == found.keys[:-1])
+        if len(twice):
+            raise UsageError(f"range lists the output {found.words[twice[0]]} twice")
         return found
 
     def interval(self, tally: RangeTally, alpha: float) -> EpsilonInterval | str:
@@ -75,11 +77,6 @@ class FiniteRange:
         lower, upper = epsilon_interval(counts, alpha)
         atoms = tuple((self.words[row], *count) for row, count in zip(rows, counts, strict=True))
         return EpsilonInterval(lower, upper, atoms)
-
-    def _check_distinct(self) -> None:
-        twice = np.flatnonzero(self.keys[1:] == self.keys[:-1])
-        if len(twice):
-            raise UsageError(f"range lists the output {self.words[twice[0]]} twice")
 
 
 def _table(outputs: list[Any]) -> Outcomes:

@@ -6,13 +6,11 @@ import math
 from collections.abc import Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dpaudit.claims import ProfilePoint
 from dpaudit.stats.betting import Beliefs, bound_grid, epsilon_lower, log_wealth, stakes
+from dpaudit.stats.binomial import FloatArray
 from dpaudit.tally import Tally
-
-FloatArray = NDArray[np.float64]
 
 
 class Wealth:

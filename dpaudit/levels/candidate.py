@@ -7,13 +7,12 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Protocol
 
-import numpy as np
-
 from dpaudit.draws import SelectionDraws
 from dpaudit.levels import tuning
 from dpaudit.levels.level_map import FloatArray, IntArray, LevelMap
 from dpaudit.levels.ramps import Smoothed, smoothed
 from dpaudit.levels.scores import Scored
+from dpaudit.tally import by_arm
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,8 +53,7 @@ class Attack(Protocol):
 
 def by_score(scored: Scored, selection: SelectionDraws) -> Candidate:
     """Return the order by a score."""
-    levels, cells = scored.levels, len(scored.edges) + 2
-    table = np.bincount(levels * 2 + ~selection.is_d1, minlength=2 * cells).reshape(-1, 2)
+    table = by_arm(scored.levels, len(scored.edges) + 2, selection.is_d1)
     return Candidate(
         scored.attack,
         table,

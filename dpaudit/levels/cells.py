@@ -8,19 +8,18 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dpaudit.levels import tuning
-from dpaudit.levels.digitiser import Digitiser
+from dpaudit.levels.digitiser import Digitiser, FloatArray
 from dpaudit.outcomes import ABSENT, KIND, RAISED, Column, number_word
 from dpaudit.outcomes.units import number_writer
 
-FloatArray = NDArray[np.float64]
-
 LARGEST = 256
+_MOST_LABELS = 4096
 _WORDS = 6
 _LONGEST_WORD = 60
 
@@ -87,7 +86,8 @@ class Cells:
         parts += [f"{label.removeprefix(RAISED)} is raised" for label in raised]
         if chosen[unseen]:
             parts.append("anything else")
-        return _joined(name, parts, [shortened(label) for label in labels])
+        parts += [f"{name} is {shortened(label)}" for label in labels]
+        return _alternatives(name, parts) or f"{name} is never as it was seen before"
 
     def _is_all_but_the_gap(self, numeric: NDArray[np.bool_], found: NDArray[np.bool_]) -> bool:
         """Return whether what is chosen is that there is an entry, whatever it is."""
@@ -107,20 +107,20 @@ def make_cells(column: Column, limit: int = LARGEST) -> Cells:
     refined in both tails, in which frequent values stand alone."""
     numbers = column.numbers if column.codes is None else column.numbers[column.codes == 0]
     edges = _edges(np.sort(numbers), limit) if len(numbers) else np.empty(0)
-    labels = _frequent_labels(column)
+    labels = frequent_labels(column, least=2, most=_MOST_LABELS)
     intervals = len(edges) + 1
     values = np.arange(intervals, dtype=np.intp)
     label_values = np.arange(intervals, intervals + len(labels) + 1, dtype=np.intp)
     return Cells(column.name, edges, labels, values, label_values)
 
 
-def _frequent_labels(column: Column, limit: int = 4096) -> tuple[str, ...]:
-    """Return the labels seen at least twice, the most frequent first."""
+def frequent_labels(column: Column, least: int, most: int) -> tuple[str, ...]:
+    """Return the labels seen at least so often, the most frequent first."""
     if column.codes is None:
         return ()
     counts = np.bincount(column.codes, minlength=len(column.labels) + 1)[1:]
-    order = np.argsort(-counts, kind="stable")[:limit]
-    return tuple(column.labels[i] for i in order if counts[i] >= 2)
+    order = np.argsort(-counts, kind="stable")[:most]
+    return tuple(column.labels[i] for i in order if counts[i] >= least)
 
 
 def _edges(ordered: FloatArray, limit: int) -> FloatArray:
@@ -192,21 +192,17 @@ def _bound(edge: float) -> tuple[float, bool]:
     return edge, False
 
 
-def _joined(name: str, parts: Sequence[str], labels: Sequence[str]) -> str:
-    words = _alternatives(name, [*parts, *(f"{name} is {label}" for label in labels)])
-    return words or f"{name} is never as it was seen before"
-
-
 def _alternatives(name: str, parts: Sequence[str]) -> str:
     """Join alternatives: `output is 1, 4 or output > 7`."""
     points = [part.removeprefix(f"{name} is ") for part in parts if part.startswith(f"{name} is ")]
     ranges = [part for part in parts if not part.startswith(f"{name} is ")]
     if len(points) > _WORDS:
         points = [*points[:_WORDS], f"{len(points) - _WORDS} more values"]
-    listed = [f"{name} is {points[0]}", *points[1:]] if points else []
+    if points:
+        points[0] = f"{name} is {points[0]}"
     if len(ranges) > _WORDS:
         ranges = [*ranges[:_WORDS], f"{len(ranges) - _WORDS} more intervals"]
-    return either([*ranges, *listed])
+    return listed([*ranges, *points], "or")
 
 
 def shortened(word: str) -> str:
@@ -214,8 +210,8 @@ def shortened(word: str) -> str:
     return word if len(word) <= _LONGEST_WORD else f"{word[: _LONGEST_WORD - 1]}…"
 
 
-def either(parts: Sequence[str]) -> str:
-    """Join alternatives: `1, 2 or 3`."""
+def listed(parts: Sequence[str], word: Literal["and", "or"]) -> str:
+    """Join some: `1, 2 or 3`."""
     if len(parts) < 2:
         return "".join(parts)
-    return f"{', '.join(parts[:-1])} or {parts[-1]}"
+    return f"{', '.join(parts[:-1])} {word} {parts[-1]}"

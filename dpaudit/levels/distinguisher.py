@@ -36,10 +36,6 @@ class Distinguisher:
         """Return the level of every outcome."""
         return self.level(outcomes)
 
-    def counts(self, outcomes: Outcomes) -> IntArray:
-        """Return how many outcomes are at each level."""
-        return self.level.counts(outcomes)
-
     def words(self, guess: Literal[1, -1]) -> str | None:
         """Return the event of one guess in words; None when the rule never makes it."""
         chosen = np.asarray(self.guesses == guess)

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from dpaudit.draws import LevelArray
 from dpaudit.levels.ramps import LEVELS
 from dpaudit.outcomes import Outcomes
+from dpaudit.tally import by_arm
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
@@ -56,6 +57,12 @@ def is_continuous(numbers: FloatArray) -> bool:
 def folds(size: int) -> IntArray:
     """Return the fold of every selection draw; the draws come in no order that matters."""
     return np.arange(size) % FOLDS
+
+
+def by_fold(place: NDArray[np.integer], places: int, is_d1: NDArray[np.bool_]) -> IntArray:
+    """Return the selection draws at each of so many places: (folds, places, 2)."""
+    counts = by_arm(folds(len(place)) * places + place, FOLDS * places, is_d1)
+    return counts.reshape(FOLDS, places, 2)
 
 
 def in_pieces(count: Callable[[Outcomes], IntArray], outcomes: Outcomes, levels: int) -> IntArray:

@@ -16,7 +16,6 @@ from dpaudit.claims import ProfilePoint
 from dpaudit.levels import tuning
 from dpaudit.levels.isotonic import pooled_counts
 from dpaudit.levels.level_map import FloatArray, IntArray
-from dpaudit.levels.ramps import Smoothed
 
 _NEARLY_1 = 1 - 1e-12
 
@@ -34,15 +33,11 @@ class RuleTable:
     @classmethod
     def of(cls, held_out: IntArray) -> RuleTable:
         """Table the rules for ordered levels; the last row (unseen) is left out."""
-        return cls._tabled(_risen(held_out[:-1]), int(held_out.sum()))
+        return cls.of_smooth(_risen(held_out[:-1]), int(held_out.sum()))
 
     @classmethod
-    def smoothed(cls, fit: Smoothed, draws: int) -> RuleTable:
-        """Table the rules for counts that were smoothed; `draws` with those that are unseen."""
-        return cls._tabled(fit.draws, draws)
-
-    @classmethod
-    def _tabled(cls, ordered: FloatArray, draws: int) -> RuleTable:
+    def of_smooth(cls, ordered: FloatArray, draws: int) -> RuleTable:
+        """Table the rules for counts whose share of d1 rises; `draws` with those unseen."""
         below = np.concatenate([np.zeros((1, 2)), np.cumsum(ordered, axis=0)])
         above = below[-1] - below
         place = np.arange(len(below))

@@ -21,6 +21,8 @@ _LEAST_SHARE = 0.25
 # Columns that move a score by less than this, all together, are not worth naming.
 _LEAST_TOGETHER = 0.1
 _PARTS = 3
+# Draws that one fit of a learner that takes long is given, at most.
+MOST_ROWS = 20_000
 _ENOUGH_FOR_RANKS = 2_000
 # Scores may be infinite.
 _FARTHEST = 1e3
@@ -145,6 +147,12 @@ def most(columns: Sequence[tuple[str, float]]) -> tuple[str, ...]:
     named = [one for one in columns[:COLUMNS_NAMED] if one[1] > _LEAST_SHARE * largest]
     together = sum(share for _, share in named)
     return tuple(name for name, _ in named) if together > _LEAST_TOGETHER else ()
+
+
+def with_most(what: str, columns: Sequence[tuple[str, float]]) -> str:
+    """Return what a score is, with the columns that move it most."""
+    named = most(columns)
+    return f"{what}, most of all {', '.join(named)}" if named else what
 
 
 def aligned(held_out: FloatArray, fold: IntArray, kept: FloatArray) -> FloatArray:

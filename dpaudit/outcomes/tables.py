@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -83,6 +83,27 @@ class Outcomes(ABC):
     def word(self, row: int) -> str:
         """Return one outcome as a reader would write it."""
         return self.words([row])[0]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class View(Outcomes):
+    """Outcomes with other columns; what they *are* (their keys, their words) stays."""
+
+    outcomes: Outcomes
+    size: int = field(init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "size", self.outcomes.size)
+
+    @property
+    def width(self) -> int:
+        return self.outcomes.width
+
+    def keys(self) -> KeyArray:
+        return self.outcomes.keys()
+
+    def words(self, rows: Iterable[int]) -> list[str]:
+        return self.outcomes.words(rows)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

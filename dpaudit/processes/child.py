@@ -165,9 +165,8 @@ class Child:
             self._unsent = memoryview(b"")
             self._forget(self._in)
             self._process.stdin.close()
-            deadline = time.monotonic() + _GRACE
             with contextlib.suppress(Ended, TimedOut):
-                self.wait(lambda: None, lambda: deadline - time.monotonic())
+                self.wait(lambda: None, countdown(_GRACE))
         self.kill()
 
     def kill(self) -> None:
@@ -229,6 +228,12 @@ class Child:
         lines = self._last_words.decode(errors="replace").split("\n")
         last = next((" ".join(one.split())[:200] for one in reversed(lines) if one.strip()), "")
         return f"{how}: {last}" if last else how
+
+
+def countdown(seconds: float) -> Callable[[], float]:
+    """Return what says how many of so many seconds from now are left."""
+    end = time.monotonic() + seconds
+    return lambda: end - time.monotonic()
 
 
 def _too_long(longest: int) -> ValueError:

@@ -1,4 +1,5 @@
-"""What an exception says, and where it was raised: the line that its author can change.
+"""What comes out of a mechanism: what an exception says, and where it was raised, the line that its
+author can change; and processes that it forked.
 
 For Python 3.8 and without dpaudit, since worker.py uses it in a process of its own.
 """
@@ -18,15 +19,31 @@ _PYTHONS = os.__file__.rpartition(os.sep)[0] + os.sep
 _INSTALLED = tuple(f"{os.sep}{kind}-packages{os.sep}" for kind in ("site", "dist"))
 _OWN, _FOREIGN, _NOT_SHOWN = range(3)
 
+# What a draw may raise and still be an outcome; Ctrl-C is not one.
+FAILURES = (Exception, SystemExit)
+
+
+def end_if_forked(owner: int, error: BaseException | None = None) -> None:
+    """End this process, as Python would have, unless it is `owner`: a fork that ends by an error,
+    or comes back, would go on with the audit, fork again, and so on without an end.
+    """
+    if os.getpid() != owner:
+        code = error.code if isinstance(error, SystemExit) else error is not None
+        os._exit(code if isinstance(code, int) else code is not None)
+
 
 def raised(error: BaseException) -> dict[str, list[str]]:
     """Return an exception as JSON has it."""
     kind = "out of memory" if isinstance(error, MemoryError) else type(error).__name__
+    return {"$raised": [kind, message_of(error), origin(error)]}
+
+
+def message_of(error: BaseException) -> str:
+    """Return the message of an exception, of a long one the start."""
     try:
-        message = str(error)[:200]
+        return str(error)[:200]
     except Exception:  # noqa: BLE001  # an exception whose own __str__ fails is still an outcome
-        message = ""
-    return {"$raised": [kind, message, origin(error)]}
+        return ""
 
 
 def words(error: BaseException) -> str:

@@ -11,8 +11,7 @@ import math
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence, Sized
-from contextlib import contextmanager
-from dataclasses import dataclass
+from contextlib import AbstractContextManager, contextmanager
 
 # Seconds after which a call has not returned for long, and between two looks of the thread.
 PATIENCE, LOOK = 10.0, 1.0
@@ -33,17 +32,15 @@ class Watch:
     def __init__(self, remedy: str = _HERE) -> None:
         self._remedy, self._has_told, self._slowest = remedy, False, 0.0
 
-    @contextmanager
-    def calls(self, name: str, outputs: Sized) -> Iterator[None]:
+    def calls(self, name: str, outputs: Sized) -> AbstractContextManager[None]:
         """Watch calls of this thread, each of which adds one to the outputs."""
-        with _watched(_Calls(self, name, outputs)):
-            yield
+        return _watched(Waiting(self, name, outputs.__len__))
 
     @contextmanager
     def batch(self, name: str, size: int) -> Iterator[None]:
         """Watch one call for many draws."""
         start = time.monotonic()
-        with _watched(_Calls(self, name, (), self._seconds(size))):
+        with _watched(Waiting(self, name, lambda: 0, self._seconds(size))):
             yield
         self._slowest = max(self._slowest, (time.monotonic() - start) / max(1, size))
 
@@ -52,7 +49,7 @@ class Watch:
 
         counter: its first entry changes with every output.
         """
-        return Waiting(self, name, counter, self._seconds(size) if size > 1 else 0.0)
+        return Waiting(self, name, lambda: counter[0], self._seconds(size))
 
     def stands_still(self, name: str, seconds: float, more: float) -> None:
         """Take notice that nothing has come for so long. more: seconds that it may take besides."""
@@ -72,69 +69,51 @@ class Watch:
         return max(size, _SLOWER * self._slowest * size) if size > 1 else 0.0
 
 
-class Standstill:
-    """For how long a count has stood still, by what is seen of it."""
-
-    def __init__(self, now: float) -> None:
-        self._count, self._since = 0, now
-
-    def lasts(self, count: int, now: float) -> float:
-        """Return the seconds since the count was seen to change."""
-        if count != self._count:
-            self._count, self._since = count, now
-        return now - self._since
-
-
 class Waiting:
-    """A wait without an end, for whoever asks how many seconds are left."""
+    """A wait without an end, by a count that changes with every output."""
 
-    def __init__(self, watch: Watch, name: str, counter: Sequence[int], more: float) -> None:
-        self._watch, self._name, self._counter, self._more = watch, name, counter, more
-        self._standstill = Standstill(time.monotonic())
+    def __init__(
+        self, watch: Watch, name: str, count: Callable[[], int], more: float = 0.0
+    ) -> None:
+        self._watch, self._name, self._count, self._more = watch, name, count, more
+        self._seen, self._since = 0, time.monotonic()
 
     def left(self) -> float:
-        """Return that there is no end."""
-        seconds = self._standstill.lasts(self._counter[0], time.monotonic())
-        self._watch.stands_still(self._name, seconds, self._more)
+        """Look at the count; return that there is no end, to who asks how many seconds are left."""
+        now, count = time.monotonic(), self._count()
+        if count != self._seen:
+            self._seen, self._since = count, now
+        self._watch.stands_still(self._name, now - self._since, self._more)
         return math.inf
 
 
-class _Calls:
-    def __init__(self, watch: Watch, name: str, outputs: Sized, more: float = 0.0) -> None:
-        self._watch, self._name, self._outputs, self._more = watch, name, outputs, more
-        self._standstill = Standstill(time.monotonic())
-
-    def look(self, now: float) -> None:
-        seconds = self._standstill.lasts(len(self._outputs), now)
-        self._watch.stands_still(self._name, seconds, self._more)
-
-
-@dataclass(slots=True)
-class _Thread:
-    """The one of this process; it sleeps while nothing is called."""
-
-    thread: threading.Thread | None = None
-
-    def start(self) -> None:
-        # A fork has no other thread than the one that forked.
-        if self.thread is None or not self.thread.is_alive():
-            self.thread = threading.Thread(target=_look_on, name="dpaudit-watch", daemon=True)
-            self.thread.start()
-
-
-# What every thread is calling now.
-_now: dict[int, _Calls] = {}
+# What every thread is calling now, and the thread that looks on; it sleeps while nothing is called.
+_now: dict[int, Waiting] = {}
 _called = threading.Event()
-_looking = _Thread()
+_looking: threading.Thread | None = None
+
+
+def _look_on() -> None:
+    while _called.wait():
+        time.sleep(LOOK)
+        for calls in list(_now.values()):
+            calls.left()
+        _called.clear()
+        if _now:
+            _called.set()
 
 
 @contextmanager
-def _watched(calls: _Calls) -> Iterator[None]:
+def _watched(calls: Waiting) -> Iterator[None]:
+    global _looking
     thread = threading.get_ident()
     outer = _now.get(thread)
     _now[thread] = calls
     _called.set()
-    _looking.start()
+    # A fork has no other thread than the one that forked.
+    if _looking is None or not _looking.is_alive():
+        _looking = threading.Thread(target=_look_on, name="dpaudit-watch", daemon=True)
+        _looking.start()
     try:
         yield
     finally:
@@ -142,13 +121,3 @@ def _watched(calls: _Calls) -> Iterator[None]:
             del _now[thread]
         else:
             _now[thread] = outer
-
-
-def _look_on() -> None:
-    while _called.wait():
-        time.sleep(LOOK)
-        for calls in list(_now.values()):
-            calls.look(time.monotonic())
-        _called.clear()
-        if _now:
-            _called.set()

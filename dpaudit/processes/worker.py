@@ -29,11 +29,11 @@ if TYPE_CHECKING:
     from typing import Any
 
 if __name__ == "__main__":  # the file beside this one, which must not hide a module of the user's
-    from origin import post_processed, raised, words  # type: ignore[import-not-found]  # a script beside a script
+    from origin import FAILURES, end_if_forked, post_processed, raised, words  # type: ignore[import-not-found]  # a script beside a script
 
     del sys.modules["origin"]
 else:
-    from dpaudit.processes.origin import post_processed, raised, words
+    from dpaudit.processes.origin import FAILURES, end_if_forked, post_processed, raised, words
 
 # Draws of a request at most, and bytes for outcomes that are not plain numbers.
 SLOTS = 8192
@@ -42,7 +42,6 @@ MEMORY = 16 + 10 * SLOTS + HEAP
 # What a slot holds: nothing (its outcome is the next text on the heap), or one of these.
 TEXT, FLOAT, INTEGER, BOOLEAN = range(4)
 NOT_BEGUN = (1 << 64) - 1  # for the number of draws that have ended, before the first begins
-FAILURES = (Exception, SystemExit)
 # The process that dpaudit has started, and not one that the mechanism forks.
 _OWNER = os.getpid()
 
@@ -299,7 +298,7 @@ class Service:
                         is_short = kind is str and len(value) < 64
                         text = _label(value) if is_short else _text(encode(value))
                 except FAILURES as error:
-                    _end_if_forked(error)
+                    end_if_forked(_OWNER, error)
                     text = _text(raised(error))
             if text is not None:
                 if len(text) > HEAP:
@@ -322,7 +321,7 @@ class Service:
         try:
             outputs = draw(self._datasets[number])
         except FAILURES as error:
-            _end_if_forked(error)
+            end_if_forked(_OWNER, error)
             return {"failed": words(error)}
         self._check_unchanged()
         if not isinstance(outputs, (list, tuple)) and hasattr(outputs, "__array__"):
@@ -349,13 +348,6 @@ class Service:
         for number, digest in self._digests.items():
             if digest and _digest(self._datasets[number]) != digest:
                 raise Refused("the mechanism changes its input; change a copy instead")
-
-
-def _end_if_forked(error: BaseException) -> None:
-    """End a process that the mechanism forked, as Python would: here it would go on drawing."""
-    if os.getpid() != _OWNER:
-        code = error.code if isinstance(error, SystemExit) else 1
-        os._exit(code if isinstance(code, int) else int(code is not None))
 
 
 def _text(node: Any) -> bytes:

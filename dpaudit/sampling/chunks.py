@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Generic, Protocol, TypeVar
+from typing import Generic, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -38,15 +37,10 @@ class Failures:
     first: Mapping[str, Raised] = field(default_factory=dict)
 
     def __add__(self, other: Failures) -> Failures:
-        kinds = [*self.counts, *(kind for kind in other.counts if kind not in self.counts)]
-        none = (0, 0)
-        counts = {
-            kind: (
-                self.counts.get(kind, none)[0] + other.counts.get(kind, none)[0],
-                self.counts.get(kind, none)[1] + other.counts.get(kind, none)[1],
-            )
-            for kind in kinds
-        }
+        counts, none = dict[str, tuple[int, int]](), (0, 0)
+        for kind in {**self.counts, **other.counts}:
+            one, more = self.counts.get(kind, none), other.counts.get(kind, none)
+            counts[kind] = (one[0] + more[0], one[1] + more[1])
         return Failures(counts, {**self.first, **other.first, **self.first})
 
     @property
@@ -125,8 +119,10 @@ class Measure:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Chunk(ABC, Generic[Found]):
-    """A unit of sampling: `key` names its random streams; the pair comes first in it."""
+class Chunk(Generic[Found]):
+    """A unit of sampling, of a kind for each thing that is wanted of draws: `key` names its random
+    streams; the pair comes first in it.
+    """
 
     key: Key
     size: int
@@ -135,17 +131,10 @@ class Chunk(ABC, Generic[Found]):
     def pair(self) -> int:
         return self.key[0]
 
-    @abstractmethod
-    def drawn_by(self, source: Source) -> Found:
-        """Return what the source draws."""
-
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ToLearn(Chunk[Learning]):
     """Draws whose outcomes are wanted."""
-
-    def drawn_by(self, source: Source) -> Learning:
-        return source.learn(self)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -159,30 +148,12 @@ class ToCount(Chunk[Counted]):
     at_once: int = 131_072
     heads: bool = True
 
-    def drawn_by(self, source: Source) -> Counted:
-        return source.count(self)
-
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ToProbe(Chunk[Probe]):
     """Draws that are made twice, only to see what the mechanism is like."""
 
-    def drawn_by(self, source: Source) -> Probe:
-        return source.probe(self)
-
 
 @dataclass(frozen=True, slots=True, eq=False)
 class FirstCalls(Chunk[Probe]):
     """Draws one by one, before any others, only to see what the mechanism is like."""
-
-    def drawn_by(self, source: Source) -> Probe:
-        return source.first(self)
-
-
-class Source(Protocol):
-    """What chunks are drawn by."""
-
-    def learn(self, chunk: ToLearn) -> Learning: ...
-    def count(self, chunk: ToCount) -> Counted: ...
-    def probe(self, chunk: ToProbe) -> Probe: ...
-    def first(self, chunk: FirstCalls) -> Probe: ...

@@ -9,7 +9,7 @@ from __future__ import annotations
 import random
 import sys
 from collections import deque
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
@@ -17,6 +17,7 @@ from types import BuiltinFunctionType, CodeType, FunctionType, MethodType, Modul
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 DEPTH = 4
 # A mechanism of a large library reaches much of it; what it carries itself comes first.
@@ -47,65 +48,54 @@ def reseed(generators: Sequence[RandomSource], seeds: np.random.SeedSequence) ->
         elif isinstance(generator, np.random.RandomState):
             generator.seed(child.generate_state(8))
         else:
-            generator.seed(_integer(child))
+            generator.seed(_integer(child.generate_state(8)))
 
 
 def reseed_globals(seeds: np.random.SeedSequence) -> None:
     """Re-seed the global generators of `random` and `numpy.random`, not alike."""
     words = seeds.generate_state(16)
-    random.seed(int.from_bytes(words[:8].tobytes(), "little"))
+    random.seed(_integer(words[:8]))
     np.random.seed(words[8:])
 
 
 @contextmanager
 def preserved(generators: Sequence[RandomSource] = ()) -> Iterator[None]:
     """Restore both global generators, and those given, to their present state afterwards."""
-    python, legacy = random.getstate(), np.random.get_state()
-    states = [_state(generator) for generator in generators]
+    restorers: list[Callable[[], None]] = [
+        partial(random.setstate, random.getstate()),
+        partial(np.random.set_state, np.random.get_state()),
+        *map(_restorer, generators),
+    ]
     try:
         yield
     finally:
-        random.setstate(python)
-        np.random.set_state(legacy)
-        for generator, state in zip(generators, states, strict=True):
-            _restore(generator, state)
+        for restore in restorers:
+            restore()
 
 
 def _takes_seeds(generator: RandomSource) -> bool:
     """Return whether a generator can be seeded and restored; leave it as it was."""
     try:
-        state = _state(generator)
+        restore = _restorer(generator)
         reseed([generator], np.random.SeedSequence(0))
-        _restore(generator, state)
+        restore()
     except Exception:  # noqa: BLE001  # whatever a subclass raises, or a source without a state
         return False
     return True
 
 
-def _state(generator: RandomSource) -> Any:
+def _restorer(generator: RandomSource) -> Callable[[], None]:
+    """Return what brings a generator back to its present state."""
     if isinstance(generator, np.random.Generator):
-        return generator.bit_generator.state
+        bits = generator.bit_generator
+        return partial(setattr, bits, "state", bits.state)
     if isinstance(generator, np.random.RandomState):
-        return generator.get_state(legacy=False)
-    return generator.getstate()
+        return partial(generator.set_state, generator.get_state(legacy=False))
+    return partial(generator.setstate, generator.getstate())
 
 
-def _restore(generator: RandomSource, state: Any) -> None:
-    if isinstance(generator, np.random.Generator):
-        generator.bit_generator.state = state
-    elif isinstance(generator, np.random.RandomState):
-        generator.set_state(state)
-    else:
-        generator.setstate(state)
-
-
-def _integer(seeds: np.random.SeedSequence) -> int:
-    return int.from_bytes(seeds.generate_state(8).tobytes(), "little")
-
-
-def _global_sources() -> tuple[Any, ...]:
-    """The singletons behind the functions of `random` and `numpy.random`."""
-    return (getattr(random.seed, "__self__", None), np.random.mtrand._rand)
+def _integer(words: NDArray[np.unsignedinteger]) -> int:
+    return int.from_bytes(words.tobytes(), "little")
 
 
 class _Search:
@@ -115,7 +105,8 @@ class _Search:
         self.found: list[RandomSource] = []
         # Keeps what was visited alive, so that no two objects share an id during the walk.
         self._seen: dict[int, Any] = {}
-        self._globals = {id(source) for source in _global_sources()}
+        # The singletons behind the functions of `random` and `numpy.random`.
+        self._globals = {id(getattr(random.seed, "__self__", None)), id(np.random.mtrand._rand)}
         self._home: set[str] = set().union(*map(home_of, parts))
         self._queue: deque[tuple[Any, int]] = deque((part, 0) for part in parts)
 

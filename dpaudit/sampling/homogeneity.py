@@ -101,20 +101,25 @@ def check_blocks(
 
 
 def _judged(found: Sequence[tuple[float, str]], level: float, between: Between) -> list[str]:
-    """Return what to say of e-values, of one event and one input each, whose mean is one again."""
+    differ = f"outputs for {{}} differ {between.groups} more than independent draws"
+    advice = f"every bound is for independent draws; {between.question}"
+    return judged(found, level, differ, f": {between.cause}", advice)
+
+
+def judged(
+    found: Sequence[tuple[float, str]], level: float, differ: str, cause: str, advice: str
+) -> list[str]:
+    """Return what to say of e-values, of one event and one input each, whose mean is one again.
+    differ: of what is named, that it differs more than what is independent; cause: of what cannot
+    be chance.
+    """
     evidence = log_mean(one for one, _ in found)
     if evidence < -math.log(level):
         return []
-    name = max(found)[1]
+    words = differ.format(max(found)[1])
     if evidence >= -math.log(IMPOSSIBLE):
-        raise MechanismError(
-            f"outputs for {name} differ {between.groups} more than independent draws can (p < "
-            f"{IMPOSSIBLE:g}): {between.cause}"
-        )
-    return [
-        f"outputs for {name} differ {between.groups} more than independent draws should (p < "
-        f"{math.exp(-evidence):.1e}), but every bound is for independent draws; {between.question}"
-    ]
+        raise MechanismError(f"{words} can (p < {IMPOSSIBLE:g}){cause}")
+    return [f"{words} should (p < {math.exp(-evidence):.1e}), but {advice}"]
 
 
 def _runs(arm: BoolArray, blocks: Sequence[int]) -> IntArray:

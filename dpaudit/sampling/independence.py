@@ -7,7 +7,7 @@ what they hardly ever do is a warning with its p-value.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Container, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from typing import Any
@@ -83,7 +83,7 @@ def check_independence(
     draws = beginning(draws)
     keys = draws.outcomes.keys()
     _check_blocks(keys, draws.is_d1, blocks)
-    every = list(_series(keys, draws.is_d1))
+    every = list(series_of("draws", keys, draws.is_d1))
     for series in every:
         _check_repeats(series)
     found = [_constant(draws, keys, point, share), _serial(draws, every, share)]
@@ -100,25 +100,30 @@ def check_heads(draws: SelectionDraws, heads: Sequence[Head]) -> None:
     learned = draws.outcomes.keys()
     keys = np.concatenate([learned, *(head.keys for head in heads)])[: 2 * _DRAWS]
     is_d1 = np.concatenate([draws.is_d1, *(head.is_d1 for head in heads)])[: 2 * _DRAWS]
-    for series in _series(keys, is_d1):
+    for series in series_of("draws", keys, is_d1):
         _check_repeats(series)
 
 
 def beginning(draws: SelectionDraws) -> SelectionDraws:
     """Return as many of the draws as are looked at."""
-    if draws.size <= _DRAWS:
-        return draws
-    first = slice(_DRAWS)
-    return SelectionDraws(draws.outcomes.take(first), draws.is_d1[first])
+    return draws if draws.size <= _DRAWS else draws.take(slice(_DRAWS))
 
 
-def _series(keys: KeyArray, is_d1: NDArray[np.bool_]) -> Iterator[Series]:
-    """Yield draws in turns, equal only when their inputs are, and those of each input."""
-    apart = np.where(is_d1, keys, ~keys)
-    yield Series("draws", apart, np.arange(len(keys)))
+def series_of(
+    what: str,
+    keys: KeyArray,
+    is_d1: NDArray[np.bool_],
+    *,
+    in_turns: bool = True,
+    but: Container[str] = (),
+) -> Iterator[Series]:
+    """Yield draws in turns, equal only when their inputs are, and those of each input but some."""
+    if in_turns:
+        yield Series(what, np.where(is_d1, keys, ~keys), np.arange(len(keys)))
     for name, arm in (("d1", is_d1), ("d2", ~is_d1)):
-        rows = np.flatnonzero(arm)
-        yield Series(f"draws of {name}", keys[rows], rows)
+        if name not in but:
+            rows = np.flatnonzero(arm)
+            yield Series(f"{what} of {name}", keys[rows], rows)
 
 
 def _check_blocks(keys: KeyArray, is_d1: NDArray[np.bool_], blocks: Sequence[int]) -> None:
@@ -197,26 +202,22 @@ def _constant(
 
 def _serial(draws: SelectionDraws, every: Sequence[Series], share: float) -> str | None:
     """Warn of draws that depend on those before them."""
-    found = least_serial(draws.outcomes, draws.is_d1, every)
-    if found.p > share * WARNED / CHECKS:
+    p, words = least_serial(draws.outcomes, draws.is_d1, every)
+    if p > share * WARNED / CHECKS:
         return None
     return (
-        f"{found.words}, but every bound is for independent draws; does the mechanism keep state "
+        f"{words}, but every bound is for independent draws; does the mechanism keep state "
         "between calls, or use a fixed sequence in place of a generator?"
     )
 
 
-@dataclass(frozen=True, slots=True)
-class Serial:
-    """The most telling of several Ljung–Box tests: its p-value, corrected for their number, and
-    what depends on what, in words."""
-
-    p: float
-    words: str
-
-
-def least_serial(outcomes: Outcomes, is_d1: NDArray[np.bool_], every: Sequence[Series]) -> Serial:
-    """Return how likely independent draws are to depend so much on those just before them."""
+def least_serial(
+    outcomes: Outcomes, is_d1: NDArray[np.bool_], every: Sequence[Series]
+) -> tuple[float, str]:
+    """Return how likely independent draws are to depend so much on those just before them (the
+    p-value of the most telling of several tests, corrected for their number), and what depends on
+    what, in words.
+    """
     columns = list(filter(is_telling, outcomes.columns[:_COLUMNS]))
     tests = [
         (ljung_box(_scores(column, is_d1)[series.rows], _LAGS), series, column)
@@ -225,12 +226,12 @@ def least_serial(outcomes: Outcomes, is_d1: NDArray[np.bool_], every: Sequence[S
         if len(series.rows) >= _LEAST and _varies(numbers(column)[series.rows])
     ]
     if not tests:
-        return Serial(1.0, "")
+        return 1.0, ""
     p, series, column = min(tests, key=lambda test: test[0])
     p = min(1.0, _HEAVIER * len(tests) * p)
     words = f"= {p:.1e}" if p >= 1e-300 else "< 1e-300"
     before = f"depend on the ones just before them ({column.name}: Ljung–Box p {words})"
-    return Serial(p, f"{series.words} {before}")
+    return p, f"{series.words} {before}"
 
 
 def is_telling(column: Column) -> bool:

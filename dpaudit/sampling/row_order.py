@@ -16,7 +16,7 @@ from scipy.special import gammaln
 
 from dpaudit.errors import MechanismError
 from dpaudit.outcomes import Column, Outcomes
-from dpaudit.sampling.homogeneity import level_sets
+from dpaudit.sampling.homogeneity import BoolArray, IntArray, judged, level_sets
 from dpaudit.sampling.independence import (
     CHECKS,
     IMPOSSIBLE,
@@ -24,12 +24,11 @@ from dpaudit.sampling.independence import (
     Series,
     least_serial,
     numbers,
+    series_of,
 )
 from dpaudit.stats.dependence import repeats
-from dpaudit.stats.homogeneity import log_evidence, log_mean
+from dpaudit.stats.homogeneity import log_evidence
 
-BoolArray = NDArray[np.bool_]
-IntArray = NDArray[np.int64]
 FloatArray = NDArray[np.float64]
 # Of a sorted input: by what.
 Sorted = Mapping[str, str]
@@ -48,6 +47,10 @@ _BY_COUNT = "how often they occur"
 _REMEDY = (
     "every bound is for independent rows: record one row for each run, each run with fresh "
     "randomness, in the order of the runs (shuffling hides the problem and does not solve it)"
+)
+_CAUSES = (
+    ". The cause may be runs that continue earlier ones, one run in many rows, a changed setting, "
+    f"or rows that were put in order; {_REMEDY}"
 )
 
 
@@ -79,7 +82,8 @@ def check_rows(
     tables = _tables(outcomes, is_d1)
     _check_numbered([*tables, ("d1 and d2", outcomes)] if in_turns else tables)
     warnings = [_said_of_sorted(is_sorted)] if is_sorted else []
-    every = list(_series(outcomes, is_d1, is_sorted, in_turns=in_turns))
+    in_turns = in_turns and not is_sorted
+    every = list(series_of("rows", outcomes.keys(), is_d1, in_turns=in_turns, but=is_sorted))
     for series in every:
         _check_repeats(series)
     found = [
@@ -91,9 +95,9 @@ def check_rows(
         for evidence in _by_segments(event)
     ]
     warnings += _judged(found, level / CHECKS)
-    serial = least_serial(outcomes, is_d1, every)
-    if serial.p <= level / CHECKS:
-        warnings.append(f"{serial.words}, but {_REMEDY}")
+    p, words = least_serial(outcomes, is_d1, every)
+    if p <= level / CHECKS:
+        warnings.append(f"{words}, but {_REMEDY}")
     return warnings
 
 
@@ -130,18 +134,6 @@ def _places(arm: BoolArray) -> NDArray[np.intp] | slice:
     rows = np.flatnonzero(arm)
     together = len(rows) == rows[-1] + 1 - rows[0]
     return slice(rows[0], rows[-1] + 1) if together else rows
-
-
-def _series(
-    outcomes: Outcomes, is_d1: BoolArray, is_sorted: Sorted, *, in_turns: bool
-) -> Iterator[Series]:
-    keys = outcomes.keys()
-    if in_turns and not is_sorted:  # equal only when the inputs are
-        yield Series("rows", np.where(is_d1, keys, ~keys), np.arange(len(keys)))
-    for name, arm in zip(INPUTS, (is_d1, ~is_d1), strict=True):
-        if name not in is_sorted:
-            rows = np.flatnonzero(arm)
-            yield Series(f"rows of {name}", keys[rows], rows)
 
 
 def _check_numbered(tables: Sequence[tuple[str, Outcomes]]) -> None:
@@ -236,18 +228,5 @@ def _by_segments(event: BoolArray) -> Iterator[float]:
 
 
 def _judged(found: Sequence[Evidence], level: float) -> list[str]:
-    """Return what to say of e-values, whose mean is one again."""
-    evidence = log_mean(one for one, _ in found)
-    if evidence < -math.log(level):
-        return []
-    name = max(found)[1]
-    if evidence >= -math.log(IMPOSSIBLE):
-        raise MechanismError(
-            f"rows of {name} differ along the recording more than independent rows can (p < "
-            f"{IMPOSSIBLE:g}). The cause may be runs that continue earlier ones, one run in many "
-            f"rows, a changed setting, or rows that were put in order; {_REMEDY}"
-        )
-    return [
-        f"rows of {name} differ along the recording more than independent rows should (p < "
-        f"{math.exp(-evidence):.1e}), but {_REMEDY}"
-    ]
+    differ = "rows of {} differ along the recording more than independent rows"
+    return judged(found, level, differ, _CAUSES, _REMEDY)

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import operator
 import os
+import time
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import reduce
 from itertools import chain
@@ -23,7 +24,8 @@ from dpaudit.claims.base import Adversary
 from dpaudit.draws import FreshDraws
 from dpaudit.errors import MechanismError
 from dpaudit.inputs.pairs import NeighbouringPair, fingerprint
-from dpaudit.outcomes import Outcomes, Raised, concatenate, failures, from_raw, timed
+from dpaudit.outcomes import KeyArray, Outcomes, Raised, concatenate, failures, from_raw, timed
+from dpaudit.outcomes.reading.lengths import checked_length
 from dpaudit.sampling.chunks import (
     HEAD,
     Chunk,
@@ -39,10 +41,9 @@ from dpaudit.sampling.chunks import (
     ToLearn,
     ToProbe,
 )
-from dpaudit.sampling.first import first_calls
 from dpaudit.sampling.generators import carried_generators
-from dpaudit.sampling.streams import ChunkStreams, chunk_streams, prepare
-from dpaudit.tally import AtomTally, RangeTally, Tally
+from dpaudit.sampling.streams import ChunkStreams, chunk_streams
+from dpaudit.tally import AtomTally, RangeTally, Tally, by_arm
 from dpaudit.targets.missing import check_found
 from dpaudit.targets.target import AnyTarget
 
@@ -82,7 +83,13 @@ class Sampler:
     def draw(self, chunk: Chunk[Found]) -> Found:
         """Draw one chunk. Raises MechanismError when that makes the audit meaningless."""
         environment = dict(os.environ)
-        found = chunk.drawn_by(self)
+        kinds: dict[type, Callable[[Any], Any]] = {
+            ToLearn: self.learn,
+            ToCount: self.count,
+            ToProbe: self.probe,
+            FirstCalls: self.first,
+        }
+        found: Found = kinds[type(chunk)](chunk)
         self.changes_environment |= dict(os.environ) != environment
         return found
 
@@ -104,9 +111,7 @@ class Sampler:
         return counted
 
     def _prepared(self, chunk: Chunk[Any]) -> ChunkStreams:
-        streams = chunk_streams(self._seed, chunk.key)
-        prepare(streams, self.carried)
-        return streams
+        return chunk_streams(self._seed, chunk.key, self.carried)
 
     def close(self) -> None:
         """End what the mechanism started to draw; drawing again starts it again."""
@@ -122,10 +127,16 @@ class Sampler:
         return Probe(bool(np.array_equal(one.keys(), other.keys())), len(one.columns))
 
     def first(self, chunk: FirstCalls) -> Probe:
-        streams = self._prepared(chunk)
-        pair = self._pairs[chunk.pair]
-        length, seconds = first_calls(self.mechanism, pair, streams.mechanism)
-        return Probe(True, length, seconds)
+        """Make the first calls, one by one, before many are made. Raises MechanismError for an
+        output that is too long for many of its like."""
+        rng, pair = self._prepared(chunk).mechanism, self._pairs[chunk.pair]
+        both = (pair.d1, pair.d2)
+        longest = max(checked_length(self.mechanism.sample(one, 1, rng)[0]) for one in both)
+        # Timed anew: what is called first may have to import something.
+        start = time.perf_counter()
+        for one in both:
+            self.mechanism.sample(one, 1, rng)
+        return Probe(True, longest, (time.perf_counter() - start) / len(both))
 
     def _learn_in_turns(
         self, chunk: ToLearn, pair: NeighbouringPair, streams: ChunkStreams
@@ -135,38 +146,27 @@ class Sampler:
 
     def _in_turns(
         self, chunk: Chunk[Any], pair: NeighbouringPair, streams: ChunkStreams
-    ) -> tuple[Sequence[Any], Outcomes, NDArray[np.bool_]]:
+    ) -> tuple[Any, Outcomes, NDArray[np.bool_]]:
         """One call a draw: every coin picks the input of the next call."""
         is_d1 = streams.coins.random(chunk.size) < 0.5
         # Taken from an array of both, a draw's input costs a few nanoseconds.
         both = np.empty(2, dtype=object)
         both[0], both[1] = pair.d2, pair.d1
         inputs = both.take(is_d1.astype(np.intp)).tolist()
-        raw, outcomes = self._each(inputs, streams)
-        return raw, outcomes, is_d1
+        if not self._timing:
+            raw = self.mechanism.sample_each(inputs, streams.mechanism)
+            return raw, from_raw(raw), is_d1
+        raw, nanoseconds = sample_timed(self.mechanism, inputs, streams.mechanism)
+        return raw, timed(from_raw(raw), nanoseconds), is_d1
 
     def _count_in_turns(
         self, chunk: ToCount, pair: NeighbouringPair, streams: ChunkStreams
     ) -> Counted:
         raw, outcomes, is_d1 = self._in_turns(chunk, pair, streams)
-        level = chunk.measure.distinguisher(outcomes)
-        levels = chunk.measure.distinguisher.levels
-        cell = level.astype(np.intp) * 2 + ~is_d1
-        counts = np.bincount(cell, minlength=2 * levels).reshape(levels, 2)
-        return Counted(
-            Tally(counts),
-            atom_tally(chunk.measure, outcomes, is_d1),
-            _range_tally(chunk.measure, outcomes, is_d1),
-            self._failures(outcomes, raw, is_d1),
-            (Head.of(outcomes, is_d1),) if chunk.heads else (),
-        )
-
-    def _each(self, inputs: list[Any], streams: ChunkStreams) -> tuple[Any, Outcomes]:
-        if not self._timing:
-            raw = self.mechanism.sample_each(inputs, streams.mechanism)
-            return raw, from_raw(raw)
-        raw, nanoseconds = sample_timed(self.mechanism, inputs, streams.mechanism)
-        return raw, timed(from_raw(raw), nanoseconds)
+        rule = chunk.measure.distinguisher
+        counts = by_arm(rule(outcomes), rule.levels, is_d1)
+        counted = self._counted(chunk.measure, counts, outcomes, raw, is_d1)
+        return replace(counted, heads=(Head.of(outcomes, is_d1),)) if chunk.heads else counted
 
     def _learn_by_arm(
         self, chunk: ToLearn, pair: NeighbouringPair, streams: ChunkStreams
@@ -202,7 +202,10 @@ class Sampler:
             dataset, draws = arms[arm]
             raw = self._batch(dataset, draws, streams)
             outcomes = from_raw(raw)
-            parts.append(self._counted_arm(chunk.measure, outcomes, raw, arm))
+            counts = np.zeros((chunk.measure.distinguisher.levels, 2), dtype=np.int64)
+            counts[:, arm] = chunk.measure.distinguisher.level.counts(outcomes)
+            is_d1 = np.full(outcomes.size, arm == 0)
+            parts.append(self._counted(chunk.measure, counts, outcomes, raw, is_d1))
             if chunk.heads:
                 first[arm] = outcomes.take(slice(HEAD))
         both = parts[0] + parts[1]
@@ -210,16 +213,19 @@ class Sampler:
             return both
         return replace(both, heads=(Head.mixed(first[0], first[1], streams.coins),))
 
-    def _counted_arm(
-        self, measure: Measure, outcomes: Outcomes, raw: Sequence[Any], arm: int
+    def _counted(
+        self,
+        measure: Measure,
+        counts: NDArray[np.int64],
+        outcomes: Outcomes,
+        raw: Sequence[Any],
+        is_d1: NDArray[np.bool_],
     ) -> Counted:
-        is_d1 = np.full(outcomes.size, arm == 0)
-        counts = np.zeros((measure.distinguisher.levels, 2), dtype=np.int64)
-        counts[:, arm] = measure.distinguisher.counts(outcomes)
+        atoms, declared = measure.atoms, measure.declared
         return Counted(
             Tally(counts),
-            atom_tally(measure, outcomes, is_d1),
-            _range_tally(measure, outcomes, is_d1),
+            None if atoms is None else atom_tally(atoms.keys, outcomes, is_d1),
+            None if declared is None else _range_tally(declared, outcomes, is_d1),
             self._failures(outcomes, raw, is_d1),
         )
 
@@ -246,8 +252,7 @@ class Sampler:
 
     def _check_kept(self, chunk: Chunk[Any]) -> None:
         """Raise when a later call changes what an earlier one returned."""
-        streams = chunk_streams(self._seed, chunk.key)
-        prepare(streams, self.carried)
+        streams = self._prepared(chunk)
         pair = self._pairs[chunk.pair]
         raw = self.mechanism.sample(pair.d1, 1, streams.mechanism)
         before = from_raw(raw).keys()
@@ -281,26 +286,19 @@ def failures_by_arm(outcomes: Outcomes, is_d1: NDArray[np.bool_]) -> dict[str, t
     return {kind: (d1.get(kind, 0), d2.get(kind, 0)) for kind in {**d1, **d2}}
 
 
-def atom_tally(measure: Measure, outcomes: Outcomes, is_d1: NDArray[np.bool_]) -> AtomTally | None:
-    """Return the draws of the accused atoms; None when none are."""
-    if measure.atoms is None:
-        return None
-    keys = measure.atoms.keys
+def atom_tally(keys: KeyArray, outcomes: Outcomes, is_d1: NDArray[np.bool_]) -> AtomTally:
+    """Return the draws of the outcomes that have these keys, by arm."""
     return _counted(find(keys, outcomes.keys()), len(keys), is_d1)
-
-
-def _range_tally(
-    measure: Measure, outcomes: Outcomes, is_d1: NDArray[np.bool_]
-) -> RangeTally | None:
-    if measure.declared is None:
-        return None
-    place = find(measure.declared, outcomes.keys())
-    strange = np.flatnonzero(place == len(measure.declared))
-    undeclared = outcomes.word(int(strange[0])) if len(strange) else None
-    return RangeTally(_counted(place, len(measure.declared), is_d1), undeclared)
 
 
 def _counted(place: NDArray[np.intp], atoms: int, is_d1: NDArray[np.bool_]) -> AtomTally:
     """Return the draws at each of `atoms` places, by arm; a place beyond them is not counted."""
-    counts = np.bincount(place * 2 + ~is_d1, minlength=2 * (atoms + 1)).reshape(atoms + 1, 2)
+    counts = by_arm(place, atoms + 1, is_d1)
     return AtomTally(counts[:-1], (int(is_d1.sum()), int((~is_d1).sum())))
+
+
+def _range_tally(keys: KeyArray, outcomes: Outcomes, is_d1: NDArray[np.bool_]) -> RangeTally:
+    place = find(keys, outcomes.keys())
+    strange = np.flatnonzero(place == len(keys))
+    undeclared = outcomes.word(int(strange[0])) if len(strange) else None
+    return RangeTally(_counted(place, len(keys), is_d1), undeclared)

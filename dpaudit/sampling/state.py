@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from functools import partial
 from types import FunctionType, MethodType, ModuleType
 from typing import Any
@@ -82,10 +83,8 @@ def _of_class(value: type) -> Iterator[tuple[str, Any]]:
 def _closed_over(function: FunctionType) -> Iterator[tuple[str, Any]]:
     cells = zip(function.__code__.co_freevars, function.__closure__ or (), strict=True)
     for name, cell in cells:
-        try:
+        with suppress(ValueError):  # a variable that has not been assigned yet
             yield name, cell.cell_contents
-        except ValueError:  # a variable that has not been assigned yet
-            continue
 
 
 def _behind(value: Any) -> Iterator[Any]:

@@ -12,27 +12,20 @@ from dpaudit.sampling.generators import RandomSource, reseed, reseed_globals
 
 @dataclass(frozen=True, slots=True)
 class ChunkStreams:
-    """The streams of one chunk: for the coins, for the mechanism's `rng`, for the global
-    generators, and for those that the mechanism carries. No two are alike."""
+    """The streams of one chunk: for the coins, and for the mechanism's `rng`."""
 
     coins: np.random.Generator
     mechanism: np.random.Generator
-    globals_: np.random.SeedSequence
-    carried: np.random.SeedSequence
 
 
-def chunk_streams(seed: int, key: Sequence[int]) -> ChunkStreams:
-    """Return the streams of the chunk `key` (any integers ≥ 0 that no other chunk has)."""
-    coins, mechanism, globals_, carried = (
+def chunk_streams(seed: int, key: Sequence[int], carried: Sequence[RandomSource]) -> ChunkStreams:
+    """Return the streams of the chunk `key` (any integers ≥ 0 that no other chunk has), with every
+    generator seeded that a mechanism could draw from besides: the global ones, and those that it
+    carries. No two are alike.
+    """
+    coins, mechanism, for_globals, for_carried = (
         np.random.SeedSequence(seed, spawn_key=(*key, purpose)) for purpose in range(4)
     )
-    return ChunkStreams(
-        np.random.default_rng(coins), np.random.default_rng(mechanism), globals_, carried
-    )
-
-
-def prepare(streams: ChunkStreams, carried: Sequence[RandomSource]) -> None:
-    """Seed every generator that a mechanism could draw from, other than the one it is handed."""
-    reseed_globals(streams.globals_)
-    if carried:
-        reseed(carried, streams.carried)
+    reseed_globals(for_globals)
+    reseed(carried, for_carried)
+    return ChunkStreams(np.random.default_rng(coins), np.random.default_rng(mechanism))

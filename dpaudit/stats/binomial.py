@@ -167,14 +167,9 @@ def tail_quantile(gamma: float, trials: int, probability: float) -> int:
     -----
     Exact, by bisection of `upper_tail`.
     """
-    low, high = -1, trials
-    while high - low > 1:
-        middle = (low + high) // 2
-        if float(upper_tail(middle + 1, trials, probability)) <= gamma:
-            high = middle
-        else:
-            low = middle
-    return high
+    return smallest(
+        lambda count: float(upper_tail(count + 1, trials, probability)) <= gamma, -1, trials
+    )
 
 
 def pair_epsilon_lower(
@@ -263,11 +258,40 @@ def pair_p_value(
     Under the claim Pr[p ≤ u] ≤ u for every u (docs/method.md §2).
     """
 
-    def refuted(log_alpha: float) -> bool:
-        alpha = math.exp(log_alpha)
+    def refuted(alpha: float) -> bool:
         return pair_delta_lower(count, draws, other, other_draws, epsilon, alpha) > delta
 
     return smallest_alpha(refuted)
+
+
+def smallest(holds: Callable[[int], bool], low: int, high: int) -> int:
+    """Return the smallest integer for which something holds, by bisection.
+
+    Parameters
+    ----------
+    holds : callable
+        Whether it holds for an integer; if it does, it holds for all larger ones.
+    low, high : int
+        The integer is above `low`, and `high` where it holds for none below.
+
+    Returns
+    -------
+    int
+        The integer.
+
+    Notes
+    -----
+    Exact: every integer that decides is tried.
+
+    Examples
+    --------
+    >>> smallest(lambda n: n * n >= 50, 0, 100)
+    8
+    """
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (low, middle) if holds(middle) else (middle, high)
+    return high
 
 
 def smallest_alpha(refuted: Callable[[float], bool]) -> float:
@@ -276,7 +300,7 @@ def smallest_alpha(refuted: Callable[[float], bool]) -> float:
     Parameters
     ----------
     refuted : callable
-        From log(alpha) to whether the test refutes; where it does, it does at every larger alpha.
+        From alpha to whether the test refutes; where it does, it does at every larger alpha.
 
     Returns
     -------
@@ -288,11 +312,11 @@ def smallest_alpha(refuted: Callable[[float], bool]) -> float:
     The p-value of the test, by bisection down to e^-700.
     """
     low, high = -700.0, 0.0
-    if not refuted(-1e-9):
+    if not refuted(math.exp(-1e-9)):
         return 1.0
     for _ in range(60):
         middle = (low + high) / 2
-        low, high = (low, middle) if refuted(middle) else (middle, high)
+        low, high = (low, middle) if refuted(math.exp(middle)) else (middle, high)
     return math.exp(high)
 
 

@@ -8,10 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import chdtrc
 
-from dpaudit.stats.binomial import upper_tail
+from dpaudit.stats.binomial import FloatArray, IntArray, upper_tail
 
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
 Keys = NDArray[np.generic]
 
 # A sequence is cut until it has no more pairs of equal entries than this.

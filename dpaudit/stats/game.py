@@ -13,7 +13,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from dpaudit.stats.binomial import clopper_pearson_lower, tail_quantile, upper_tail
+from dpaudit.stats.binomial import clopper_pearson_lower, smallest, upper_tail
 from dpaudit.stats.scanning import Point, last_refuted
 from dpaudit.stats.trinomial import TERMS, ScoreTest
 
@@ -132,8 +132,9 @@ def epsilon_lower(game: Game, delta: float, alpha: float) -> float:
     if guesses == 0:
         return 0.0
     if delta == 0 or not game.abstains:
-        share = clopper_pearson_lower(game.correct, guesses, alpha)
-        return _share_to_epsilon(share, game.h * delta)
+        share, spared = clopper_pearson_lower(game.correct, guesses, alpha), game.h * delta
+        # The inverse of t = (e^ε + hδ) / (1 + e^ε).
+        return max(0.0, math.log((share - spared) / (1 - share))) if share > spared else 0.0
     return _scan(game, lambda epsilon: (epsilon, game.h * delta), _LARGEST, alpha)
 
 
@@ -203,56 +204,13 @@ def closed_form_delta_lower(game: Game, epsilon: float, alpha: float) -> float:
         tail = upper_tail(correct, correct + game.wrong, _odds_to_share(epsilon))
         return float(tail) <= alpha / 2
 
-    low, high = -1, game.correct
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (middle, high) if refuted(middle) else (low, middle)
-    # The largest δ with Pr[Bin(N, hδ) > low] ≤ alpha / 2: another Clopper-Pearson bound.
-    if low < 0:
-        return 0.0
-    return min(1.0, clopper_pearson_lower(low + 1, game.draws, alpha / 2) / game.h)
-
-
-def closed_form_epsilon_lower(game: Game, delta: float, alpha: float) -> float:
-    """Return the closed-form lower bound for ε at a given δ.
-
-    Parameters
-    ----------
-    game : Game
-        The counts.
-    delta : float
-        δ, in [0, 1).
-    alpha : float
-        The error probability, in (0, 1).
-
-    Returns
-    -------
-    float
-        A bound, at least 0.
-
-    Notes
-    -----
-    Valid with probability at least 1 - alpha; a little weaker than the exact test. At most
-    f = isf(γ; Bin(N, hδ)) correct guesses come from the δ part; the rest is pure.
-    """
-    gamma = _NUISANCE_SHARE * alpha
-    spared = tail_quantile(gamma, game.draws, game.h * delta) if delta else 0
-    correct = game.correct - spared
-    if correct <= 0:
-        return 0.0
-    share = clopper_pearson_lower(correct, correct + game.wrong, alpha - gamma)
-    return _share_to_epsilon(share, 0.0)
+    spared = smallest(lambda count: not refuted(count), -1, game.correct)
+    # The largest δ with Pr[Bin(N, hδ) ≥ spared] ≤ alpha / 2: another Clopper-Pearson bound.
+    return min(1.0, clopper_pearson_lower(spared, game.draws, alpha / 2) / game.h)
 
 
 def _odds_to_share(epsilon: float) -> float:
     return 1 / (1 + math.exp(-epsilon))
-
-
-def _share_to_epsilon(share: float, spared: float) -> float:
-    """Return log((t - hδ) / (1 - t)), at least 0: the inverse of t = (e^ε + hδ) / (1 + e^ε)."""
-    if share <= spared:
-        return 0.0
-    return max(0.0, math.log((share - spared) / (1 - share)))
 
 
 def _score_test(game: Game, alpha: float, terms: int = TERMS) -> ScoreTest:

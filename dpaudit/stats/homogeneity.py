@@ -6,11 +6,9 @@ import math
 from collections.abc import Iterable
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import betaln, gammaln, logsumexp
 
-IntArray = NDArray[np.int64]
-FloatArray = NDArray[np.float64]
+from dpaudit.stats.binomial import IntArray
 
 # How alike the draws of a group may be: a group's own share of the event is Beta distributed around
 # the share of all groups, with so many draws' worth of weight.

@@ -20,7 +20,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import logsumexp
 
-from dpaudit.stats.binomial import clopper_pearson_lower, upper_tail
+from dpaudit.stats.binomial import clopper_pearson_lower, smallest, upper_tail
 from dpaudit.stats.power import detectable_epsilon
 
 # No bound for ε is sought above.
@@ -178,22 +178,17 @@ def smallest_detectable(seen: Guesses, epsilon: float, delta: float, alpha: floa
     Refuted with probability 0.9, had each guess been right with probability e^ε₁ / (1 + e^ε₁)
     (docs/method.md §8).
     """
-    needed = _fewest(seen, epsilon, delta, alpha)
-    if needed is None:
+
+    def refutes(correct: int) -> bool:
+        one = Guesses(seen.canaries, seen.guesses, correct)
+        return p_value(one, epsilon, delta) <= alpha
+
+    needed = smallest(refutes, -1, seen.guesses + 1)
+    if needed > seen.guesses:
         return math.inf
     # The level at which the test without δ asks for as many right guesses.
     level = _tail(Guesses(seen.canaries, seen.guesses, needed), epsilon)
     return detectable_epsilon(seen.guesses, epsilon, level * (1 + 1e-9))
-
-
-def _fewest(seen: Guesses, epsilon: float, delta: float, alpha: float) -> int | None:
-    """Return the fewest right guesses that would refute the claim."""
-    low, high = -1, seen.guesses + 1
-    while high - low > 1:
-        middle = (low + high) // 2
-        one = Guesses(seen.canaries, seen.guesses, middle)
-        low, high = (low, middle) if p_value(one, epsilon, delta) <= alpha else (middle, high)
-    return high if high <= seen.guesses else None
 
 
 def _tail(seen: Guesses, epsilon: float) -> float:

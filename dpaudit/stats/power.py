@@ -1,4 +1,4 @@
-"""What a test of given size would have detected, and how many draws a leak needs (§8)."""
+"""What a test of given size would have detected, and the fewest draws that can refute (§8)."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from dpaudit.stats.binomial import (
     IntArray,
     clopper_pearson_lower,
     pair_epsilon_lower,
+    smallest,
     upper_tail,
 )
 from dpaudit.stats.probabilistic import ATOM_SHARE
@@ -63,54 +64,6 @@ def detectable_epsilon(
     return math.log(share / (1 - share)) if share < 1 else math.inf
 
 
-def draws_needed(
-    epsilon: float, true_epsilon: float, alpha: float, guess_share: float, power: float = POWER
-) -> int:
-    """Return how many certification draws refute ε when the truth is larger.
-
-    Parameters
-    ----------
-    epsilon : float
-        The claimed ε, in nats, at least 0.
-    true_epsilon : float
-        The true one, above it.
-    alpha : float
-        The error probability, in (0, 1).
-    guess_share : float
-        The probability that the rule guesses, in (0, 1].
-    power : float, default 0.9
-        The probability of a refutation, in (0, 1).
-
-    Returns
-    -------
-    int
-        Draws of both inputs together.
-
-    Raises
-    ------
-    ValueError
-        For another true_epsilon or guess_share.
-
-    Notes
-    -----
-    Normal approximation at δ = 0:
-    N = (z_α √(q₀(1-q₀)) + z_β √(q₁(1-q₁)))² / ((q₁ - q₀)² Pr[guess]).
-
-    Examples
-    --------
-    >>> draws_needed(1.0, 1.5, 0.01, guess_share=0.5)
-    623
-    """
-    if not true_epsilon > epsilon:
-        raise ValueError(f"true_epsilon={true_epsilon!r} must be above epsilon={epsilon!r}")
-    if not 0 < guess_share <= 1:
-        raise ValueError(f"guess_share={guess_share!r} must lie in (0, 1]")
-    claimed, true = (1 / (1 + math.exp(-one)) for one in (epsilon, true_epsilon))
-    spread = -float(ndtri(alpha)) * math.sqrt(claimed * (1 - claimed))
-    spread += float(ndtri(power)) * math.sqrt(true * (1 - true))
-    return math.ceil(spread**2 / ((true - claimed) ** 2 * guess_share))
-
-
 def draws_to_refute(epsilon: float, delta: float, alpha: float) -> float:
     """Return the fewest draws that can refute (ε, δ) at all: all of them guessed right.
 
@@ -144,14 +97,7 @@ def _critical_value(trials: int, share: float, alpha: float) -> int | None:
     """Return the smallest C with Pr[Bin(trials, share) ≥ C] ≤ alpha; None when there is none."""
     if trials <= 0 or float(upper_tail(trials, trials, share)) > alpha:
         return None
-    low, high = 0, trials
-    while high - low > 1:
-        middle = (low + high) // 2
-        if float(upper_tail(middle, trials, share)) <= alpha:
-            high = middle
-        else:
-            low = middle
-    return high
+    return smallest(lambda count: float(upper_tail(count, trials, share)) <= alpha, 0, trials)
 
 
 def detectable_epsilon_pair(
@@ -244,8 +190,8 @@ def detectable_epsilon_atoms(
         for one, other in zip(counts, others, strict=True)
     ]
     mass = 0
-    for smallest, count in sorted(each):
+    for detectable, count in sorted(each):
         mass += count
         if clopper_pearson_lower(mass, draws, (1 - ATOM_SHARE) * alpha) > delta:
-            return smallest
+            return detectable
     return math.inf

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dpaudit.stats.binomial import upper_tail
+from dpaudit.stats.binomial import smallest, upper_tail
 
 # The probability, at most, that coins ask for more draws of an input than there are. They are then
 # tossed again, so that what is tested after them holds at (1 - TOSSED_AGAIN) of its level.
@@ -33,16 +33,12 @@ def coin_flips(first: int, second: int) -> int:
     >>> coin_flips(1_000, 1_000)
     1859
     """
-    low, high = 0, 2 * min(first, second) + 1
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (middle, high) if _excess(middle, first, second) else (low, middle)
-    return low
 
+    def ask_for_more(coins: int) -> bool:
+        tails = upper_tail([first + 1, second + 1], coins, 0.5)
+        return float(tails.sum()) > TOSSED_AGAIN
 
-def _excess(coins: int, first: int, second: int) -> bool:
-    tails = upper_tail([first + 1, second + 1], coins, 0.5)
-    return float(tails.sum()) <= TOSSED_AGAIN
+    return smallest(ask_for_more, 0, 2 * min(first, second) + 1) - 1
 
 
 def looks_tossed(first: int, second: int, changes: int, level: float) -> bool:

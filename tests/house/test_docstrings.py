@@ -35,8 +35,6 @@ MODULES = (
     *(f"dpaudit.claims.{name}" for name in CLAIMS),
     *(f"dpaudit.stats.{name}" for name in STATISTICS),
 )
-# Its fields are some of Certificate's, which describes them.
-INTERNAL = {"dpaudit.certificates.certificate.Numbers"}
 # Those of numpydoc that are in use, in its order.
 SECTIONS = (
     "Parameters",
@@ -62,7 +60,7 @@ def _public() -> dict[str, Any]:
     named = {f"{one.__module__}.{one.__qualname__}": one for one in found}
     classes = [one for one in named.values() if inspect.isclass(one)]
     methods = {f"{m.__module__}.{m.__qualname__}": m for one in classes for m in _methods(one)}
-    return {name: one for name, one in {**named, **methods}.items() if name not in INTERNAL}
+    return {**named, **methods}
 
 
 def _methods(one: type) -> Iterator[Callable[..., Any]]:

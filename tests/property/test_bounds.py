@@ -20,14 +20,12 @@ from dpaudit.stats.binomial import (
 from dpaudit.stats.game import (
     Game,
     closed_form_delta_lower,
-    closed_form_epsilon_lower,
     delta_lower,
     epsilon_lower,
     p_value,
 )
-from dpaudit.stats.multiplicity import holm
+from dpaudit.stats.probabilistic import holm, violating_mass
 from dpaudit.stats.probabilistic import p_value as atoms_p_value
-from dpaudit.stats.probabilistic import violating_mass
 from dpaudit.tally import Tally
 
 alphas = st.floats(1e-6, 0.5)
@@ -103,18 +101,13 @@ def test_a_claim_is_refuted_exactly_when_the_bound_reaches_it(
 
 
 @given(games(), epsilons, st.sampled_from([1e-4, 0.01, 0.2]), alphas)
-def test_one_more_correct_guess_is_more_evidence_and_one_more_wrong_guess_less(
+def test_one_more_correct_guess_is_more_evidence(
     game: Game, epsilon: float, delta: float, alpha: float
 ) -> None:
     p = p_value(game, epsilon, delta, alpha)
     if game.abstains and game.correct + game.wrong < game.draws:
         more = Game(game.correct + 1, game.wrong, game.draws, game.two_guesses)
         assert p_value(more, epsilon, delta, alpha) <= p * (1 + 1e-6) + 1e-12
-    if game.abstains and game.wrong:
-        fewer = Game(game.correct, game.wrong - 1, game.draws, game.two_guesses)
-        assert closed_form_epsilon_lower(fewer, delta, alpha) >= (
-            closed_form_epsilon_lower(game, delta, alpha)
-        )
 
 
 @given(games(), epsilons, alphas)
@@ -129,7 +122,6 @@ def test_a_larger_claim_without_delta_is_harder_to_refute(
 def test_the_closed_form_never_exceeds_its_own_limit_without_delta(
     game: Game, epsilon: float, alpha: float
 ) -> None:
-    assert closed_form_epsilon_lower(game, 0.0, alpha) <= epsilon_lower(game, 0.0, alpha) + 1e-9
     if closed_form_delta_lower(game, epsilon, alpha) > 0:
         assert p_value(game, epsilon, 0.0, alpha) <= alpha
 

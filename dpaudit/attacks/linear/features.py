@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
+from dpaudit.levels.cells import frequent_labels
 from dpaudit.levels.level_map import FloatArray
 from dpaudit.outcomes import Column, Outcomes
 
@@ -47,9 +48,9 @@ class Category:
     labels: tuple[str, ...]
 
     def __call__(self, column: Column) -> FloatArray:
-        if column.codes is None:
-            return np.zeros(len(column.numbers))
-        return by_code(column, 0.0, known_labels(self.labels, np.arange(1.0, len(self.labels) + 1)))
+        return _by_code(
+            column, {label: place for place, label in enumerate(self.labels, 1)}, np.nan
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,9 +62,7 @@ class Indicator:
 
     def __call__(self, column: Column) -> FloatArray:
         if isinstance(self.entry, str):
-            if column.codes is None:
-                return np.zeros(len(column.numbers))
-            return by_code(column, 0.0, known_labels((self.entry,), [1.0]), other=0.0)
+            return _by_code(column, {self.entry: 1}, 0.0)
         return np.asarray(column.numbers == self.entry, dtype=np.float64)
 
 
@@ -133,18 +132,12 @@ def with_columns(
             yield feature, column
 
 
-def by_code(
-    column: Column, number: float, known: dict[str, float], other: float = np.nan
-) -> FloatArray:
-    """Return for every entry what its label is given, `number` for a number."""
-    values = np.array([number, *(known.get(label, other) for label in column.labels)])
-    codes = column.codes if column.codes is not None else np.zeros(len(column.numbers), np.int32)
-    return values[codes]
-
-
-def known_labels(labels: Sequence[str], values: Iterable[float]) -> dict[str, float]:
-    """Return what each label is given."""
-    return dict(zip(labels, map(float, values), strict=True))
+def _by_code(column: Column, known: Mapping[str, int], other: float) -> FloatArray:
+    """Return for every entry what its label is given, 0 for a number."""
+    if column.codes is None:
+        return np.zeros(len(column.numbers))
+    values = np.array([0.0, *(known.get(label, other) for label in column.labels)])
+    return values[column.codes]
 
 
 def _scaled(column: Column) -> Iterator[Feature]:
@@ -184,8 +177,4 @@ def _numbers(column: Column) -> FloatArray:
 
 def _labels(column: Column) -> tuple[str, ...]:
     """Return the labels seen often enough to learn from, the most frequent first."""
-    if column.codes is None:
-        return ()
-    counts = np.bincount(column.codes[:_LOOKED_AT], minlength=len(column.labels) + 1)[1:]
-    order = np.argsort(-counts, kind="stable")[:_MOST_LABELS]
-    return tuple(column.labels[i] for i in order if counts[i] >= _LEAST_DRAWS)
+    return frequent_labels(column.take(slice(_LOOKED_AT)), _LEAST_DRAWS, _MOST_LABELS)

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from dpaudit.attacks.linear.features import Feature, Number, with_columns
+from dpaudit.levels.cells import listed
 from dpaudit.levels.level_map import FloatArray
 from dpaudit.levels.scores import most, shares
 from dpaudit.outcomes import KIND, Outcomes
@@ -44,7 +45,7 @@ class Linear:
         count = len({one.column.removeprefix(KIND) for one in self.features})
         named = [self._term(name) for name in most(self.columns)]
         what = f"is a weighted sum of {count:,} coordinates"
-        return f"{what}, most of all {_joined(named)}" if named else what
+        return f"{what}, most of all {listed(named, 'and')}" if named else what
 
     def _term(self, name: str) -> str:
         """Return a column with its weight, where it has just one."""
@@ -59,7 +60,3 @@ class Linear:
 def filled(features: FloatArray) -> FloatArray:
     """Return the design: a column of ones, and the features with 0 where they have no number."""
     return np.column_stack([np.ones(len(features)), np.nan_to_num(features)])
-
-
-def _joined(words: Sequence[str]) -> str:
-    return " and ".join([", ".join(words[:-1]), words[-1]] if len(words) > 1 else list(words))

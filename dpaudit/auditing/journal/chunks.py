@@ -63,7 +63,9 @@ def drawn_of(record: Record) -> Drawn:
         return Probe(*words["probe"])
     failures = _failures(*words.get("failures", ({}, {})))
     if "tally" not in words:
-        return Learning(_fresh(record.arrays()), failures)
+        arrays = record.arrays()
+        is_d1 = arrays.pop(_IS_D1)
+        return Learning(FreshDraws(unpack(arrays), is_d1), failures)
     return Counted(
         tally=Tally(_counts(words["tally"])),
         atoms=_atoms(words["atoms"]) if "atoms" in words else None,
@@ -76,11 +78,6 @@ def drawn_of(record: Record) -> Drawn:
 def coded(array: NDArray[Any]) -> str:
     """Return the bytes of an array as text."""
     return base64.b64encode(array.tobytes()).decode("ascii")
-
-
-def _fresh(arrays: dict[str, NDArray[Any]]) -> FreshDraws:
-    is_d1 = arrays.pop(_IS_D1)
-    return FreshDraws(unpack(arrays), is_d1)
 
 
 def _counts(rows: list[list[int]]) -> NDArray[np.int64]:

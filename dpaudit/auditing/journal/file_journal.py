@@ -11,14 +11,13 @@ from __future__ import annotations
 import time
 from collections import deque
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
 from dpaudit.auditing.journal.chunks import arrays_of, coded, drawn_of, words_of
 from dpaudit.auditing.journal.history import BEGUN, CLOSED, MARKS, SESSION, History
+from dpaudit.auditing.journal.interface import Journal, PairProgress
 from dpaudit.auditing.journal.records import Content, Record, Records
-from dpaudit.auditing.pair_progress import PairProgress
 from dpaudit.auditing.spec import AuditSpec
 from dpaudit.errors import JournalError
 from dpaudit.sampling.chunks import Chunk, Drawn, Probe, ToCount
@@ -35,7 +34,7 @@ _NEW_DRAWS = (
 )
 
 
-class FileJournal:
+class FileJournal(Journal):
     """A journal in a file that this process alone writes.
 
     spec: what is audited, with the seed that the journal was begun with.
@@ -45,13 +44,13 @@ class FileJournal:
     """
 
     def __init__(self, spec: AuditSpec, records: Records, history: History, changed: str) -> None:
-        self.spec, self._start = spec, time.perf_counter()
+        super().__init__(spec)
         self._records, self._history, self._changed = records, history, changed
         self._past = records.read()
         self._at = 0.0
         self._said: list[float] = []
         self._moment: PairProgress | None = None
-        self._unwritten: list[_Entry] = []
+        self._unwritten: list[Content] = []
         self._written = time.monotonic()
         self._due: deque[float] = deque()
         self._next: Record | None = None
@@ -169,7 +168,8 @@ class FileJournal:
 
     def _keep(self, chunk: Chunk[Any] | None, drawn: Drawn | None) -> None:
         """Keep what has happened since the last chunk, and this one."""
-        self._unwritten.append(_Entry(chunk, drawn, self.now(), self._said, self._moment))
+        words = {"at": self.now(), "clock": self._said, "state": _state(self._moment)}
+        self._unwritten.append(_content(chunk, drawn, words))
         self._said = []
         if time.monotonic() - self._written >= _BETWEEN:
             self._write()
@@ -179,7 +179,7 @@ class FileJournal:
         # Given up first: Ctrl-C may come just after the write, and no chunk may be written twice.
         # What is lost so is drawn again.
         unwritten, self._unwritten = self._unwritten, []
-        self._records.extend(map(_content, unwritten))
+        self._records.extend(unwritten)
         self._written = time.monotonic()
 
     def close(self) -> None:
@@ -217,28 +217,15 @@ class FileJournal:
         )
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class _Entry:
-    """A chunk (None: all pairs have ended), the seconds that were gone, what the clock had said
-    since the chunk before, and how far the pair was."""
-
-    chunk: Chunk[Any] | None
-    drawn: Drawn | None
-    at: float
-    said: list[float]
-    moment: PairProgress | None
-
-
-def _content(entry: _Entry) -> Content:
-    """Return the record of an entry."""
-    words: dict[str, Any] = {"at": entry.at, "clock": entry.said, "state": _state(entry.moment)}
-    if entry.chunk is None or entry.drawn is None:
+def _content(chunk: Chunk[Any] | None, drawn: Drawn | None, words: dict[str, Any]) -> Content:
+    """Return the record of a chunk (None: all pairs have ended). words: when it was drawn."""
+    if chunk is None or drawn is None:
         return {_END: True, **words}, {}
-    event = _event(entry.chunk)
+    event = _event(chunk)
     if event is not None:
         words["event"] = event
-    named = {"chunk": list(entry.chunk.key), "size": entry.chunk.size}
-    return {**named, **words_of(entry.drawn), **words}, arrays_of(entry.drawn)
+    named = {"chunk": list(chunk.key), "size": chunk.size}
+    return {**named, **words_of(drawn), **words}, arrays_of(drawn)
 
 
 def _state(moment: PairProgress | None) -> dict[str, Any] | None:

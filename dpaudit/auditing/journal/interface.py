@@ -1,72 +1,69 @@
-"""What an audit tells its journal and is told by it, and what stands in where none is kept."""
+"""What an audit tells its journal and is told by it; this one keeps nothing."""
 
 from __future__ import annotations
 
 import time
-from typing import Protocol
+from dataclasses import dataclass
 
-from dpaudit.auditing.pair_progress import PairProgress
+import numpy as np
+from numpy.typing import NDArray
+
 from dpaudit.auditing.spec import AuditSpec
+from dpaudit.claims import ProfilePoint
 from dpaudit.sampling.executors import Draws
 
 
-class Journal(Protocol):
-    """Keeps what an audit draws, so that a run that was cut short can go on.
+@dataclass(frozen=True, slots=True, eq=False)
+class PairProgress:
+    """How far a pair is, after a block.
+
+    draws of budget.  wealth, epsilon_lower: as they stand.  point: what is bet against.
+    rounds: how often the bettors have learned.  gains: of each of them against the point, in logs.
+    """
+
+    draws: int
+    budget: int
+    wealth: float
+    epsilon_lower: float
+    point: ProfilePoint
+    rounds: int
+    gains: NDArray[np.float64]
+
+
+class Journal:
+    """What an audit tells of its draws, so that a run that was cut short can go on. This one keeps
+    nothing; `FileJournal` does.
 
     spec: what is audited, with the seed that the journal was begun with.
     warnings: what is to be said of the journal in the result.
     resumed: how many runs the audit has had before this one.
     """
 
+    def __init__(self, spec: AuditSpec) -> None:
+        self.spec, self._start = spec, time.perf_counter()
+
     @property
-    def spec(self) -> AuditSpec: ...
+    def warnings(self) -> tuple[str, ...]:
+        return ()
+
     @property
-    def warnings(self) -> tuple[str, ...]: ...
-    @property
-    def resumed(self) -> int: ...
+    def resumed(self) -> int:
+        return 0
 
     def now(self) -> float:
         """Return the seconds that the audit has taken."""
-        ...
-
-    def clock(self) -> float:
-        """Return the same, for whoever decides something by it."""
-        ...
-
-    def recording(self, draws: Draws) -> Draws:
-        """Return what draws as `draws` does, and records it."""
-        ...
-
-    def sees(self, moment: PairProgress) -> None:
-        """Take notice of how far a pair is."""
-        ...
-
-    def ends(self) -> None:
-        """Take notice that all pairs have ended."""
-        ...
-
-
-class NoJournal:
-    """A `Journal` that keeps nothing."""
-
-    warnings: tuple[str, ...] = ()
-    resumed = 0
-
-    def __init__(self, spec: AuditSpec) -> None:
-        self.spec = spec
-        self._start = time.perf_counter()
-
-    def now(self) -> float:
         return time.perf_counter() - self._start
 
     def clock(self) -> float:
+        """Return the same, for whoever decides something by it."""
         return self.now()
 
     def recording(self, draws: Draws) -> Draws:
+        """Return what draws as `draws` does, and records it."""
         return draws
 
     def sees(self, moment: PairProgress) -> None:
-        """Nobody goes on from here."""
+        """Take notice of how far a pair is."""
 
     def ends(self) -> None:
-        """Nothing was kept."""
+        """Take notice that all pairs have ended."""

@@ -79,11 +79,9 @@ class Records:
                     raise _damaged(self.path, file.tell())
                 yield record
 
-    def append(
-        self, words: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]] | None = None
-    ) -> None:
-        """Write a record."""
-        self.extend([(words, arrays or {})])
+    def append(self, words: Mapping[str, Any]) -> None:
+        """Write a record without arrays."""
+        self.extend([(words, {})])
 
     def extend(self, records: Iterable[Content]) -> None:
         """Write records; from now on they outlive this process, and from a sync on the power."""

@@ -62,7 +62,11 @@ def request(spec: AuditSpec) -> Request:
     }
     if spec.time is not None:  # how the speed was estimated, which the draws were planned by
         asked["several workers"] = [str(spec.draws_ahead), digest(spec.draws_ahead)]
-    return asked | {f"{_CODE}{name}": ["", _file_digest(file)] for name, file in _files(spec)}
+    for name, file in _files(spec):
+        with file.open("rb") as opened:
+            found = hashlib.file_digest(opened, hashlib.blake2b).hexdigest()
+        asked[f"{_CODE}{name}"] = ["", found[:24]]
+    return asked
 
 
 def differences(then: Mapping[str, Sequence[str]], now: Mapping[str, Sequence[str]]) -> str:
@@ -188,8 +192,3 @@ def _file(name: str) -> Path | None:
         resolve(name)
     file = getattr(sys.modules.get(module), "__file__", None)
     return None if file is None else Path(file)
-
-
-def _file_digest(file: Path) -> str:
-    with file.open("rb") as opened:
-        return hashlib.file_digest(opened, hashlib.blake2b).hexdigest()[:24]

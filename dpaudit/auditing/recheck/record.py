@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import fields
+from dataclasses import fields, replace
 from typing import Any
 
 import numpy as np
@@ -12,7 +12,7 @@ import numpy as np
 from dpaudit.auditing.canaries import certify_guesses
 from dpaudit.auditing.recheck.schedule import follow_schedule
 from dpaudit.auditing.stated_laws import certify
-from dpaudit.certificates.certificate import Certificate, EventCount, FixedTest, Numbers
+from dpaudit.certificates.certificate import Certificate, EventCount, FixedTest
 from dpaudit.certificates.evidence import Evidence, numbers
 from dpaudit.certificates.exact_certificate import ExactCertificate
 from dpaudit.certificates.one_run_certificate import OneRunCertificate
@@ -40,6 +40,9 @@ _NAMES = {
 _STAGES = ("learning", "certification", "confirmation", "recorded")
 
 _NOT_BET_ON = ("confirmation", "recorded")
+
+# What an exact test is computed from, and its events, which are looked at by themselves.
+_GIVEN = ("stage", "method", "accused", "events")
 
 Finding = tuple[str, Any, Any]
 
@@ -72,7 +75,7 @@ def _certificate(result: AuditResult, one: Certificate) -> Iterator[Finding]:
     try:
         yield "the point tested is one of the claim's", True, _is_implied(result.claim, one.point)
         yield from _draws(one)
-        computed = numbers(_evidence(result, one))
+        computed = replace(one, **numbers(_evidence(result, one)))
         yield from _fields(one.fixed, computed.fixed)
         yield from _numbers(one, computed)
         if one.schedule is not None:
@@ -182,17 +185,7 @@ def _words(fixed: FixedTest, guess: str) -> str | None:
 
 
 def _fields(recorded: FixedTest, computed: FixedTest) -> Iterator[Finding]:
-    for name in (
-        "alpha",
-        "draws",
-        "correct",
-        "wrong",
-        "two_guesses",
-        "epsilon_lower",
-        "delta_lower",
-        "p_value",
-        "detectable_epsilon",
-    ):
+    for name in (one.name for one in fields(computed) if one.name not in _GIVEN):
         yield f"{name} of the exact test", getattr(recorded, name), getattr(computed, name)
     yield "events", _counts(recorded), _counts(computed)
     for shown, expected in zip(recorded.events, computed.events, strict=True):
@@ -211,10 +204,9 @@ def _bounds(event: EventCount) -> list[float]:
     return [*event.interval_d1, *event.interval_d2]
 
 
-def _numbers(one: Certificate, computed: Numbers) -> Iterator[Finding]:
-    for field in fields(computed):
-        if field.name != "fixed":
-            yield _NAMES[field.name], getattr(one, field.name), getattr(computed, field.name)
+def _numbers(one: Certificate, computed: Certificate) -> Iterator[Finding]:
+    for name, words in _NAMES.items():
+        yield words, getattr(one, name), getattr(computed, name)
     bets_refute = computed.wealth * computed.alpha_betting >= 1
     yield "refuted by betting", one.refuted_after is not None, bets_refute
 

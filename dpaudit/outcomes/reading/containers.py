@@ -27,8 +27,7 @@ def read_lists(reader: Reader, path: Path, rows: Rows, values: Values) -> None:
     """Read sequences of any length; tuples and lists of the same entries are the same."""
     _check_depth(path, values)
     reader.constant(path, rows, LIST)
-    lengths = np.fromiter(map(len, values), dtype=np.int64, count=len(values))
-    reader.lengths(path, rows, lengths)
+    lengths = reader.lengths(path, rows, values)
     shortest, longest = int(lengths.min()), int(lengths.max())
     if shortest == longest:
         for i, column in enumerate(zip(*values, strict=True)):
@@ -72,15 +71,15 @@ def read_dicts(reader: Reader, path: Path, rows: Rows, values: Values) -> None:
 
 def read_keys(reader: Reader, path: Path, rows: Rows, values: Values) -> None:
     """Read what is in mappings, and how many keys they have."""
-    lengths = np.fromiter(map(len, values), dtype=np.int64, count=len(values))
-    reader.lengths(path, rows, lengths)
+    reader.lengths(path, rows, values)
     keys = list(values[0])
     if keys and set(map(type, keys)) == {str} and _share(values, keys):
         for key, column in zip(keys, _columns(values, keys), strict=True):
             reader.read(path.key(key), rows, column)
         return
-    for word, (place, parts) in _by_word(path, values).items():
-        reader.read(path.then("key", word), at(rows, place), parts)
+    for word, alike in _by_word(path, values).items():
+        parts = [values[i][key] for key, place in alike for i in place]
+        reader.read(path.then("key", word), at(rows, _all_places(alike)), parts)
 
 
 def _share(values: Values, keys: Sequence[str]) -> bool:
@@ -95,34 +94,27 @@ def _columns(values: Values, keys: Sequence[str]) -> Iterable[Sequence[Any]]:
     return zip(*map(itemgetter(*keys), values), strict=True)
 
 
-def _by_word(path: Path, values: Values) -> dict[str, tuple[list[int], list[Any]]]:
-    """Return by key, as it is written, where it is there and what it has."""
-    found: dict[str, tuple[list[int], list[Any]]] = {}
+def _by_word(path: Path, values: Values) -> dict[str, list[tuple[Any, list[int]]]]:
+    """Return the keys, or elements, by how they are written, each with which values have it."""
+    found: dict[str, list[tuple[Any, list[int]]]] = {}
     for key, place in _places(values):
-        parts = [values[i][key] for i in place]
         word = key_word_at(key, path)
-        before = found.setdefault(word, (place, parts))
-        if before[0] is not place:
-            _check_apart(before[0], place, word, path)
-            before[0].extend(place)
-            before[1].extend(parts)
+        alike = found.setdefault(word, [])
+        _check_apart(_all_places(alike), place, word, path)
+        alike.append((key, place))
     return found
+
+
+def _all_places(alike: list[tuple[Any, list[int]]]) -> list[int]:
+    return [i for _, place in alike for i in place]
 
 
 def read_sets(reader: Reader, path: Path, rows: Rows, values: Values) -> None:
     """Read sets; every element is a place, where there is something or not."""
     reader.constant(path, rows, SET)
-    lengths = np.fromiter(map(len, values), dtype=np.int64, count=len(values))
-    reader.lengths(path, rows, lengths)
-    found: dict[str, list[int]] = {}
-    for element, place in _places(values):
-        word = key_word_at(element, path)
-        before = found.setdefault(word, place)
-        if before is not place:
-            _check_apart(before, place, word, path)
-            before.extend(place)
-    for word, place in found.items():
-        reader.constant(path.then("element", word), at(rows, place), PRESENT)
+    reader.lengths(path, rows, values)
+    for word, alike in _by_word(path, values).items():
+        reader.constant(path.then("element", word), at(rows, _all_places(alike)), PRESENT)
 
 
 def _places(values: Values) -> list[tuple[Any, list[int]]]:

@@ -72,7 +72,7 @@ def _by_base(kind: type) -> Read | None:
         return read_series
     describe = describer(kind)
     if describe is not None:
-        return _special_reader(describe)
+        return partial(_read_special, describe)
     if hasattr(kind, "__array__"):
         return read_arrays
     return next((read for base, read in _BY_PROTOCOL if issubclass(kind, base)), None)
@@ -112,8 +112,7 @@ def _read_texts(reader: Reader, path: Path, rows: Rows, values: Values) -> None:
 def _read_bytes(reader: Reader, path: Path, rows: Rows, values: Values) -> None:
     data = list(map(bytes, values))
     reader.add(path, rows, of_labels(map(bytes_label, data)))
-    lengths = np.fromiter(map(len, data), dtype=np.int64, count=len(data))
-    reader.lengths(path, rows, lengths)
+    lengths = reader.lengths(path, rows, data)
     for length in np.unique(lengths):
         place = np.flatnonzero(lengths == length)
         inside = rows if len(place) == len(data) else at(rows, place)
@@ -121,10 +120,6 @@ def _read_bytes(reader: Reader, path: Path, rows: Rows, values: Values) -> None:
         table = every.reshape(len(place), length).astype(np.float64)
         for i in range(min(int(length), _BYTES)):
             reader.add(path.item(i), inside, Entries(np.ascontiguousarray(table[:, i])))
-
-
-def _special_reader(describe: Describe) -> Read:
-    return partial(_read_special, describe)
 
 
 def _read_special(
@@ -156,7 +151,7 @@ _EXACTLY: dict[type, Read] = {
 }
 _Bases = tuple[type | tuple[type, ...], Read]
 _BY_BASE: tuple[_Bases, ...] = (
-    (np.timedelta64, _special_reader(describe_duration)),  # to NumPy it is an integer too
+    (np.timedelta64, partial(_read_special, describe_duration)),  # to NumPy it is an integer too
     ((float, np.float16, np.float32), _read_floats),
     ((int, np.integer), _read_integers),
     (str, _read_texts),

@@ -80,13 +80,15 @@ class Reader:
         else:
             self._parts.append(_constant_part(path, rows, entry, len(rows)))
 
-    def lengths(self, path: Path, rows: Rows, lengths: NDArray[np.int64]) -> None:
-        """Keep how long the values at one place are."""
+    def lengths(self, path: Path, rows: Rows, values: Values) -> NDArray[np.int64]:
+        """Keep, and return, how long the values at one place are."""
+        lengths = np.fromiter(map(len, values), dtype=np.int64, count=len(values))
         about = path.about("length")
         if (lengths == lengths[0]).all():
             self.constant(about, rows, float(lengths[0]))
         else:
             self.add(about, rows, Entries(lengths.astype(np.float64)))
+        return lengths
 
     def table(self) -> Outcomes:
         """Return all that was read."""

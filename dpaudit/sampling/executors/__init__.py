@@ -6,9 +6,9 @@ A new kind is one new file, whose function takes a `Setup` and yields `Draws`, a
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
-from importlib import import_module
+from functools import partial
 from typing import TYPE_CHECKING, Protocol
 
 from dpaudit.errors import Name, UsageError, did_you_mean
@@ -29,15 +29,9 @@ class Draws(Protocol):
         ...
 
 
-# Name -> module:function, loaded when it is asked for.
-EXECUTORS = {
-    "serial": "dpaudit.sampling.executors.serial:in_this_process",
-    "processes": "dpaudit.sampling.executors.processes:in_processes",
-    "dask": "dpaudit.sampling.executors.dask:with_dask",
-}
+EXECUTORS = ("serial", "processes", "dask")
 # Those that may be somewhere else: `name://address`.
 _AFAR = ("dask",)
-_GIVEN = "dpaudit.sampling.executors.given:with_executor"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -45,15 +39,12 @@ class Setup:
     """What an executor is given to draw with.
 
     sampler: the one of this process.  make: makes its like elsewhere; it is pickled.
-    workers: how many chunks may be drawn at the same time.  address: of what is somewhere else.
-    given: an executor that the caller has made.
+    workers: how many chunks may be drawn at the same time.
     """
 
     sampler: Sampler
     make: Callable[[], Sampler]
     workers: int = 1
-    address: str = ""
-    given: Executor | None = None
 
 
 def check_executor(executor: Executor | str | None, workers: int) -> None:
@@ -89,18 +80,26 @@ def drawing(executor: Executor | str | None, setup: Setup) -> Iterator[Draws]:
     Raises UsageError for what cannot be reached, installed or sent there.
     """
     if is_serial(executor, setup.workers):
-        path, address, given = EXECUTORS["serial"], "", None
-    else:
-        setup.sampler.close()  # the workers have samplers of their own
-        if executor is None or isinstance(executor, str):
-            name, _, address = (executor or "processes").partition("://")
-            path, given = EXECUTORS[name], None
-        else:
-            path, address, given = _GIVEN, "", executor
-    module, _, function = path.partition(":")
-    opened = getattr(import_module(module), function)
-    with opened(Setup(setup.sampler, setup.make, setup.workers, address, given)) as draws:
+        yield partial(map, setup.sampler.draw)
+        return
+    setup.sampler.close()  # the workers have samplers of their own
+    with _opened(executor, setup) as draws:
         yield draws
+
+
+def _opened(executor: Executor | str | None, setup: Setup) -> AbstractContextManager[Draws]:
+    """Return an executor, imported when it is asked for."""
+    if executor in (None, "processes"):
+        from dpaudit.sampling.executors.processes import in_processes
+
+        return in_processes(setup)
+    if isinstance(executor, str):
+        from dpaudit.sampling.executors.dask import with_dask
+
+        return with_dask(setup, executor.partition("://")[2])
+    from dpaudit.sampling.executors.given import with_executor
+
+    return with_executor(setup, executor)
 
 
 def _check_workers(executor: str, name: str, address: str, workers: int) -> None:

@@ -39,7 +39,7 @@ _COUNTED = 2.0
 
 
 @contextmanager
-def with_dask(setup: Setup) -> Iterator[Draws]:
+def with_dask(setup: Setup, address: str) -> Iterator[Draws]:
     """Draw on the cluster at an address, or on a local one with so many worker processes.
 
     Dask runs again what was lost with a worker, and the seed is in the chunk. Raises UsageError
@@ -49,7 +49,9 @@ def with_dask(setup: Setup) -> Iterator[Draws]:
     import cloudpickle  # which Dask brings along, and which takes lambdas, too
 
     recipe = Recipe.of(setup.make, cloudpickle.dumps)
-    with _client(distributed, setup) as client:
+    with ExitStack() as stack:
+        place = address or stack.enter_context(_local(distributed, setup.workers))
+        client = stack.enter_context(_connected(distributed, place))
         if not client.nthreads():
             where = client.scheduler.address
             _log.warning("the Dask cluster at %s has no workers; waiting for one", where)
@@ -135,15 +137,6 @@ def _distributed() -> Any:
             "pip install 'dpaudit[dask]'"
         ) from None
     return distributed
-
-
-@contextmanager
-def _client(distributed: Any, setup: Setup) -> Iterator[Any]:
-    with ExitStack() as stack:
-        place = setup.address
-        if not place:
-            place = stack.enter_context(_local(distributed, setup.workers))
-        yield stack.enter_context(_connected(distributed, place))
 
 
 @contextmanager

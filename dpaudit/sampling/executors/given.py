@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from concurrent.futures import BrokenExecutor, CancelledError, Future
+from concurrent.futures import BrokenExecutor, CancelledError, Executor, Future
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -17,14 +17,11 @@ from dpaudit.sampling.executors.worker import Done, Recipe, draw
 
 
 @contextmanager
-def with_executor(setup: Setup) -> Iterator[Draws]:
+def with_executor(setup: Setup, executor: Executor) -> Iterator[Draws]:
     """Draw with nothing but the executor's `submit`; it is left open.
 
     A task takes along all that a worker needs, so that workers need no preparation.
     """
-    executor = setup.given
-    if executor is None:
-        raise RuntimeError("the caller's executor was not passed on")
     recipe = Recipe.of(setup.make)
 
     def submit(chunks: Sequence[Chunk[Any]]) -> _Task:

@@ -48,41 +48,34 @@ def in_order(
     Bundles depend on the clock, what is drawn does not: a chunk has random streams of its own.
     """
     waiting: deque[Pending] = deque()
-    bundles = _Bundles(chunks)
+    source, size = iter(chunks), 1
     try:
         while True:
-            while len(waiting) < ahead() and (bundle := bundles.next()):
+            while len(waiting) < ahead() and (bundle := _bundle(source, size)):
                 waiting.append(submit(bundle))
             if not waiting:
                 return
             done = waiting.popleft().result()
-            bundles.took(done, max(seconds, _FOR_EACH * ahead()))
+            size = _fitting(done, max(seconds, _FOR_EACH * ahead()))
             yield from done.drawn
     finally:
         for pending in waiting:
             pending.cancel()
 
 
-class _Bundles:
-    """Chunks by as many as take a worker some time; learning blocks, which are waited for one by
-    one, by themselves."""
+def _bundle(source: Iterator[Chunk[Any]], size: int) -> list[Chunk[Any]]:
+    """Return the next chunks, none when there are no more; learning blocks, which are waited for
+    one by one, by themselves."""
+    bundle: list[Chunk[Any]] = []
+    for chunk in source:
+        bundle.append(chunk)
+        if not isinstance(chunk, ToCount) or len(bundle) >= size:
+            break
+    return bundle
 
-    def __init__(self, chunks: Iterable[Chunk[Any]]) -> None:
-        self._source = iter(chunks)
-        self._wanted = 1
 
-    def next(self) -> list[Chunk[Any]]:
-        """Return the next chunks, none when there are no more."""
-        bundle: list[Chunk[Any]] = []
-        for chunk in self._source:
-            bundle.append(chunk)
-            if not isinstance(chunk, ToCount) or len(bundle) >= self._wanted:
-                break
-        return bundle
-
-    def took(self, done: Done, wanted: float) -> None:
-        """Learn from how long a bundle took, and should have taken; the next ones grow to no more
-        than its double."""
-        size = len(done.drawn)
-        fitting = wanted * size / max(done.seconds, 1e-9)
-        self._wanted = int(min(_MOST, 2 * size, max(1.0, fitting)))
+def _fitting(done: Done, wanted: float) -> int:
+    """Return how many chunks take a worker so many seconds, by what the last ones took; no more
+    than double their number."""
+    size = len(done.drawn)
+    return int(min(_MOST, 2 * size, max(1.0, wanted * size / max(done.seconds, 1e-9))))

@@ -101,7 +101,6 @@ def test_function_of_the_dataset(load: Any) -> None:
 
 def test_rng_is_handed_over(load: Any) -> None:
     mechanism = load("with_rng")
-    assert mechanism.takes_rng
     generator = rng()
     expected = [generator.random() for _ in range(3)]
     assert mechanism.sample(0, 3, rng()) == expected
@@ -109,7 +108,6 @@ def test_rng_is_handed_over(load: Any) -> None:
 
 def test_rng_given_as_a_parameter_is_the_users_own(load: Any) -> None:
     mechanism = load("with_rng", params={"rng": np.random.default_rng(7)})
-    assert not mechanism.takes_rng
     assert mechanism.sample(0, 1, rng()) == [np.random.default_rng(7).random()]
 
 

@@ -71,7 +71,6 @@ def test_what_would_change_beside_floats_stays_as_it_is(values: Any) -> None:
 def test_one_call_a_draw_when_a_component_needs_it() -> None:
     mechanism = load_mechanism(ComposedTarget(parts=(LAPLACE, SCALAR)))
     assert mechanism.interleaved
-    assert mechanism.takes_rng
     drawn = mechanism.sample_each([0, 100, 0], rng())
     assert [len(one) for one in drawn] == [2, 2, 2]
     assert [abs(a - b) < 50 for a, b in drawn] == [True, True, True]

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 import dpaudit
+from dpaudit.adapters.composition import Repetition
 from dpaudit.adapters.loading import load_mechanism
-from dpaudit.adapters.repetition import Repetition
 from dpaudit.attacks.additive import additive
 from dpaudit.attacks.repeated_runs import exchangeable
 from dpaudit.config import build_spec

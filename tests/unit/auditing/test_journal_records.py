@@ -43,7 +43,7 @@ def write(path: Path, *words: dict[str, Any]) -> list[int]:
     ends = []
     with opened(path) as records:
         for number, one in enumerate(words):
-            records.append(one, ARRAYS if number % 2 else None)
+            records.extend([(one, ARRAYS if number % 2 else {})])
             ends.append(path.stat().st_size)
     return ends
 
@@ -165,7 +165,7 @@ def test_a_full_disk_is_named(path: Path) -> None:
         resource.setrlimit(resource.RLIMIT_FSIZE, (1_000, limits[1]))
         try:
             with pytest.raises(JournalError, match=r"cannot write the journal .*File too large"):
-                records.append({"n": 0}, {"numbers": np.zeros(1_000)})
+                records.extend([({"n": 0}, {"numbers": np.zeros(1_000)})])
         finally:
             resource.setrlimit(resource.RLIMIT_FSIZE, limits)
 

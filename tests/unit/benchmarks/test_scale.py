@@ -16,8 +16,8 @@ def test_blocks_stay_few_and_what_is_held_small(budget: int, single: bool, colum
     sizes = list(plan.certifying_sizes(plan.freeze_at))
     assert sum(sizes) == budget - plan.freeze_at
     assert len(sizes) < 17_000
-    assert plan.at_once * columns <= 4_000_000
-    assert max(sizes) <= max(plan.at_once, min(budget // 200, 524_288), budget // 16_384)
+    assert plan.limits.block * columns <= 4_000_000
+    assert max(sizes) <= max(plan.limits.block, min(budget // 200, 524_288), budget // 16_384)
     confirming = list(plan.confirming_sizes(budget // 2))
     assert sum(confirming) == budget // 2
     assert len(confirming) < 17_000
@@ -30,7 +30,7 @@ def test_blocks_stay_few_and_what_is_held_small(budget: int, single: bool, colum
 def test_blocks_grow_with_the_budget(budget: int, largest: int) -> None:
     plan = Plan(budget, None)
     assert max(plan.certifying_sizes(100_000)) == largest
-    assert plan.at_once == 131_072
+    assert plan.limits.block == 131_072
 
 
 def test_the_cost_model_adds_up() -> None:

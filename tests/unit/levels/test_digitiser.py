@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from dpaudit.levels.cells import Cells, either, make_cells
+from dpaudit.levels.cells import Cells, listed, make_cells
 from dpaudit.levels.digitiser import Digitiser
 from dpaudit.outcomes import Column, Raised, from_raw
 
@@ -137,4 +137,4 @@ def test_words_of_an_interval(low: float, high: float, said: str) -> None:
     ("parts", "said"), [([], ""), (["a"], "a"), (["a", "b"], "a or b"), ([*"abc"], "a, b or c")]
 )
 def test_alternatives(parts: list[str], said: str) -> None:
-    assert either(parts) == said
+    assert listed(parts, "or") == said

@@ -105,7 +105,7 @@ def test_a_rule_guesses_on_whole_tails() -> None:
     for seed in range(30):
         held_out = np.append(tallied(truth, 100 + seed), [[0, 0]], axis=0)
         for name, table in (
-            ("smoothed", RuleTable.smoothed(smoothed(held_out[:-1]), int(held_out.sum()))),
+            ("smoothed", RuleTable.of_smooth(smoothed(held_out[:-1]).draws, int(held_out.sum()))),
             ("as they are", RuleTable.of(held_out)),
         ):
             predicted = predicted_epsilon(table, 0.0, 900_000, 2.5)

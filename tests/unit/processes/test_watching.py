@@ -15,7 +15,7 @@ import pytest
 from dpaudit.adapters.loading import load_mechanism
 from dpaudit.adapters.timing import sample_timed
 from dpaudit.processes import watching
-from dpaudit.processes.watching import Standstill, Watch
+from dpaudit.processes.watching import Watch
 from dpaudit.targets.target import CallableTarget, CommandTarget
 from tests.isolated import isolated, rng
 
@@ -46,13 +46,32 @@ def heard(monkeypatch: pytest.MonkeyPatch) -> Iterator[Heard]:
     logging.getLogger("dpaudit").removeHandler(handler)
 
 
-def test_a_standstill_lasts_from_the_last_change_of_the_count() -> None:
-    standstill = Standstill(100.0)
-    assert standstill.lasts(0, 109.0) == 9
-    assert standstill.lasts(1, 110.0) == 0
-    assert standstill.lasts(1, 119.5) == 9.5
-    # Slow, but it returns: no call has taken long.
-    assert [standstill.lasts(n, 110.0 + 9 * n) for n in range(2, 9)] == [0] * 7
+def test_a_standstill_lasts_from_the_last_change_of_the_count(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    class Clock:
+        now = 100.0
+
+        def monotonic(self) -> float:
+            return self.now
+
+    class Told(Watch):
+        def stands_still(self, name: str, seconds: float, more: float) -> None:
+            lasted.append(seconds)
+
+    lasted: list[float] = []
+    clock, counter = Clock(), [0]
+    monkeypatch.setattr(watching, "time", clock)
+    waiting = Told().waiting("slow", counter)
+    # At last slow, but it returns: no call has taken long.
+    for clock.now, counter[0] in (
+        (109.0, 0),
+        (110.0, 1),
+        (119.5, 1),
+        *((110.0 + 9 * n, n) for n in range(2, 9)),
+    ):
+        waiting.left()
+    assert lasted == [9, 0, 9.5, *[0] * 7]
 
 
 def test_a_watch_tells_once_and_only_what_lasts(caplog: pytest.LogCaptureFixture) -> None:

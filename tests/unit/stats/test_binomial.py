@@ -151,8 +151,8 @@ def test_nothing_counted_bounds_nothing() -> None:
 
 
 def test_the_smallest_alpha_is_found_and_rounded_up() -> None:
-    found = smallest_alpha(lambda log_alpha: log_alpha >= math.log(0.037))
+    found = smallest_alpha(lambda alpha: alpha >= 0.037)
     assert found == pytest.approx(0.037, rel=1e-12)
     assert math.log(found) >= math.log(0.037)
-    assert smallest_alpha(lambda log_alpha: False) == 1.0
-    assert smallest_alpha(lambda log_alpha: True) <= 1e-300
+    assert smallest_alpha(lambda alpha: False) == 1.0
+    assert smallest_alpha(lambda alpha: True) <= 1e-300

@@ -15,7 +15,6 @@ from dpaudit.stats.power import (
     detectable_epsilon,
     detectable_epsilon_atoms,
     detectable_epsilon_pair,
-    draws_needed,
 )
 from dpaudit.stats.probabilistic import violating_mass
 
@@ -72,35 +71,6 @@ def test_with_delta_the_detectable_epsilon_has_at_least_its_power(
 
     assert power(smallest) >= POWER - 0.12  # three sd of the simulation
     assert power((smallest + 2 * epsilon) / 3) < POWER
-
-
-@pytest.mark.parametrize(("epsilon", "truth"), [(0.5, 0.6), (1.0, 1.1), (1.0, 1.5)])
-@pytest.mark.parametrize("guess_share", [1.0, 0.4])
-def test_the_draws_needed_have_the_power_asked_for(
-    epsilon: float, truth: float, guess_share: float
-) -> None:
-    draws = draws_needed(epsilon, truth, 0.01, guess_share)
-    power = exact_power(round(draws * guess_share), epsilon, truth, 0.01)
-    assert power == pytest.approx(POWER, abs=0.03)
-
-
-def test_the_draws_needed_are_those_of_the_formula() -> None:
-    claimed, true = share(1.0), share(1.1)
-    spread = 2.3263479 * math.sqrt(claimed * (1 - claimed))
-    spread += 1.2815516 * math.sqrt(true * (1 - true))
-    expected = spread**2 / ((true - claimed) ** 2 * 0.5)
-    assert draws_needed(1.0, 1.1, 0.01, 0.5) == pytest.approx(expected, rel=1e-3)
-
-
-@pytest.mark.parametrize(
-    ("truth", "guess_share", "named"),
-    [(1.0, 0.5, "true_epsilon=1.0"), (0.9, 0.5, "true_epsilon"), (2.0, 0.0, "guess_share=0.0")],
-)
-def test_what_no_number_of_draws_can_show_is_refused(
-    truth: float, guess_share: float, named: str
-) -> None:
-    with pytest.raises(ValueError, match=named):
-        draws_needed(1.0, truth, 0.01, guess_share)
 
 
 def test_the_pair_of_bounds_detects_what_it_says() -> None:

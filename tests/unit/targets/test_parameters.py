@@ -62,7 +62,6 @@ def rng() -> np.random.Generator:
 
 def drawn(mechanism: Mechanism) -> list[int]:
     try:
-        assert mechanism.takes_rng
         return [
             *map(int, mechanism.sample(5, 2, rng())),
             *map(int, mechanism.sample_each([5, 5], rng())),
@@ -94,7 +93,6 @@ def test_where_the_generator_is_named_the_dataset_is_the_first_other_one(file: P
 
 def test_a_generator_that_is_not_wanted_is_not_handed_over(file: Path) -> None:
     mechanism = load_mechanism(ImportedTarget(path=f"{file}:own_rng", rng_arg="none"))
-    assert not mechanism.takes_rng
     assert mechanism.sample(1, 1, rng()) == [None]
 
 
