@@ -5,7 +5,6 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Callable, Mapping
-from functools import partial
 from numbers import Real
 from typing import Any
 
@@ -13,7 +12,7 @@ from dpaudit.adapters.calls import Function, collected
 from dpaudit.adapters.composition import together
 from dpaudit.errors import TargetError
 from dpaudit.inputs.values import resolved
-from dpaudit.outcomes import from_raw
+from dpaudit.outcomes import Raised, from_raw
 from dpaudit.processes.origin import post_processed
 from dpaudit.targets.construction import functions, post_processing
 from dpaudit.targets.target import (
@@ -95,9 +94,12 @@ def _product(laws: list[Weighted], name: str) -> Weighted:
 def _processed(law: Weighted, post_process: Function | None) -> Weighted:
     if post_process is None:
         return law
-    outcomes = collected(
-        map(partial(post_processed, post_process), [outcome for outcome, _ in law]), len(law)
-    )
+
+    def processed(outcome: Any) -> Any:
+        # An exception, as one part of a composition raises it, stays what it is.
+        return outcome if isinstance(outcome, Raised) else post_processed(post_process, outcome)
+
+    outcomes = collected(map(processed, [outcome for outcome, _ in law]), len(law))
     return list(zip(outcomes, (weight for _, weight in law), strict=True))
 
 

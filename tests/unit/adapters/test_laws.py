@@ -116,6 +116,16 @@ def test_a_composition_has_the_product_of_the_laws() -> None:
     )
 
 
+def test_an_exception_of_one_part_is_not_processed_further() -> None:
+    """As in sampling: a composition of which one part raises has no output to process."""
+    inverse = stating(lambda dataset: {0: 0.25, 2: 0.75}, post_process=lambda output: 1 / output)
+    target = ComposedTarget(parts=(inverse, RESPONSE), post_process="builtins:len")
+    assert law_table(target, 0, 1) == (
+        ("raised ZeroDivisionError", 0.25, 0.25),
+        ("2", 0.75, 0.75),
+    )
+
+
 def test_what_comes_last_sees_all_outcomes() -> None:
     table = law_table(RESPONSE, 0, 1, then=lambda outcomes: [one == 0 for one in outcomes])
     assert table == (("True", 0.75, 0.25), ("False", 0.25, 0.75))
