@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 from dpaudit.certificates.certificate import Certificate
 from dpaudit.certificates.exact_certificate import ExactCertificate
@@ -63,7 +63,11 @@ class Sampled:
     ----------
     certificates : tuple of Certificate
         One for each pair, at least one.
+    by_chance : bool
+        Whether chance has a part in it.
     """
+
+    by_chance: ClassVar[bool] = True
 
     certificates: tuple[Certificate, ...]
 
@@ -97,7 +101,11 @@ class Exact:
     ----------
     certificates : tuple of ExactCertificate
         One for each pair, at least one.
+    by_chance : bool
+        Whether chance has a part in it.
     """
+
+    by_chance: ClassVar[bool] = False
 
     certificates: tuple[ExactCertificate, ...]
 
@@ -120,7 +128,11 @@ class Canaries:
     ----------
     certificates : tuple of OneRunCertificate
         A single one.
+    by_chance : bool
+        Whether chance has a part in it.
     """
+
+    by_chance: ClassVar[bool] = True
 
     certificates: tuple[OneRunCertificate]
 
@@ -143,7 +155,11 @@ class Failed:
         Why.
     certificates : tuple of Certificate
         Of the pairs that were finished before.
+    by_chance : bool
+        Whether chance has a part in it.
     """
+
+    by_chance: ClassVar[bool] = True
 
     error: str
     certificates: tuple[Certificate, ...] = ()

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import click
 
-from dpaudit.certificates.result import AuditResult, Exact, Verdict
+from dpaudit.certificates.result import AuditResult, Verdict
 from dpaudit.cli import exit_codes
 from dpaudit.cli.group import debug_option
 from dpaudit.cli.output import Printer
@@ -100,7 +100,7 @@ def _repeated(results: Sequence[AuditResult]) -> str:
 
 
 def _follows(results: Sequence[AuditResult]) -> str:
-    exact = any(isinstance(result.ending, Exact) for result in results)
+    exact = not all(result.ending.by_chance for result in results)
     if exact and not any(result.certificates for result in results):
         return "the numbers follow from the recorded laws"
     laws = ", and exact numbers from the laws" if exact else ""

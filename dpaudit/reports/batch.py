@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Sequence
 
-from dpaudit.certificates.result import AuditResult, Exact, Verdict
+from dpaudit.certificates.result import AuditResult, Verdict
 from dpaudit.reports import numbers
 from dpaudit.reports.bounds import bounds
 from dpaudit.reports.findings import is_expected
@@ -89,9 +89,7 @@ def _table(results: Sequence[AuditResult]) -> list[str]:
 
 def _false_alarms(results: Sequence[AuditResult]) -> str:
     """Return the chance of a false alarm; nothing where chance had no part."""
-    alphas = [
-        1 - one.confidence for one in results if one.by_pair and not isinstance(one.ending, Exact)
-    ]
+    alphas = [1 - one.confidence for one in results if one.by_pair and one.ending.by_chance]
     if not alphas:
         return ""
     together = numbers.error_level(min(1.0, sum(alphas)))

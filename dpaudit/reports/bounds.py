@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from dpaudit.certificates.result import AuditResult, Exact, Verdict
+from dpaudit.certificates.result import AuditResult, Verdict
 from dpaudit.claims import PrivacyClaim
 from dpaudit.reports import numbers
 from dpaudit.reports.layout import row
+from dpaudit.wording import counted
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +34,7 @@ class Bound:
     def brief(self, result: AuditResult) -> str:
         """Return the bound for one line of a batch."""
         implied, number = self._stated(result)
-        relation = "=" if isinstance(result.ending, Exact) else ">" if implied else "≥"
+        relation = "=" if not result.ending.by_chance else ">" if implied else "≥"
         return f"{self.symbol} {relation} {number}, claimed {numbers.plain(self.claimed)}"
 
     def _stated(self, result: AuditResult) -> tuple[bool, str]:
@@ -42,10 +43,16 @@ class Bound:
         if (
             result.verdict is Verdict.VIOLATION
             and self.lower <= self.claimed
-            and not isinstance(result.ending, Exact)
+            and result.ending.by_chance
         ):
             return True, numbers.plain(self.claimed)
         return False, numbers.at_least(self.lower, above=self.claimed)
+
+
+def rows(result: AuditResult, *, every: bool) -> list[str]:
+    """Return the bounds and the p-value as rows of a report."""
+    lines = [line for one in bounds(result, every=every) for line in one.row(result)]
+    return [*lines, *row("p-value", _p_value(result))]
 
 
 def bounds(result: AuditResult, *, every: bool = False) -> list[Bound]:
@@ -82,3 +89,20 @@ def _bounds(result: AuditResult, every: bool) -> Iterator[Bound]:
         yield from (delta, epsilon) if every else (delta,)
     else:
         yield from (epsilon, delta) if every or point.delta else (epsilon,)
+
+
+def _p_value(result: AuditResult) -> str:
+    p = numbers.p_at_most(result.p_value).removeprefix("= ")
+    alpha = numbers.plain(1 - result.confidence)
+    pairs = len(result.certificates)
+    corrected = f", corrected for {pairs} pairs" if pairs > 1 else ""
+    return f"{p} (violation if ≤ {alpha}{corrected}){_drawn(result)}"
+
+
+def _drawn(result: AuditResult) -> str:
+    """Return what the p-value was computed from, unless that is no draws."""
+    if not result.certificates:
+        return ""
+    is_drawn = all(one.recording is None and one.reproducible for one in result.certificates)
+    seed = f", seed {result.seed}" if is_drawn else ""
+    return f", from {counted(result.draws, 'draw')}{seed}"

@@ -40,8 +40,9 @@ def found(result: AuditResult, ending: Exact, verbose: int) -> list[str]:
     return [line for one in shown for line in _pair(one, result, verbose)]
 
 
-def meaning(decisive: ExactCertificate, verbose: int) -> list[str]:
+def meaning(result: AuditResult, ending: Exact, verbose: int) -> list[str]:
     """Return what it means for an attacker, and what was not tested."""
+    decisive = ending.deciding
     if not verbose:
         return paragraph(_OF_PMF)
     if math.isinf(decisive.epsilon):

@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 
 from dpaudit.certificates.one_run_certificate import OneRunCertificate
-from dpaudit.certificates.result import AuditResult, Verdict
-from dpaudit.reports import numbers
+from dpaudit.certificates.result import AuditResult, Canaries, Verdict
+from dpaudit.reports import bounds, numbers
 from dpaudit.reports.findings import caught, inputs
 from dpaudit.reports.layout import paragraph, row
 from dpaudit.reports.numbers import GLUE
@@ -20,8 +20,9 @@ _ASSUMED = (
 _UNPROVEN = "No proof: other canaries, or a better attack, may still refute the claim."
 
 
-def said(result: AuditResult, one: OneRunCertificate) -> str:
+def said(result: AuditResult, ending: Canaries) -> str:
     """Return what the headline says after the name."""
+    one = ending.deciding
     level = numbers.level(result.confidence)
     verb = "was" if one.correct == 1 else "were"
     right = f"{one.correct:,} of {counted(one.guesses, 'guess')} {verb} right"
@@ -35,20 +36,23 @@ def _canaries(one: OneRunCertificate) -> str:
     return "1 canary" if one.canaries == 1 else f"{one.canaries:,} canaries"
 
 
-def found(result: AuditResult, one: OneRunCertificate) -> list[str]:
-    """Return the rows of the guesses."""
+def found(result: AuditResult, ending: Canaries, verbose: int) -> list[str]:
+    """Return the bounds and the rows of the guesses."""
+    one = ending.deciding
     share = f" ({numbers.share(one.correct / one.guesses)})" if one.guesses else ""
     right = f"{numbers.count(one.correct)} right{share}"
     return [
+        *bounds.rows(result, every=verbose > 0),
         *inputs(result, one),
         *row("guesses", f"{numbers.count(one.guesses)} about {_canaries(one)}, {right}"),
     ]
 
 
-def meaning(one: OneRunCertificate, verdict: Verdict, verbose: int) -> list[str]:
+def meaning(result: AuditResult, ending: Canaries, verbose: int) -> list[str]:
     """Return what it means for an attacker, and what was not shown."""
+    one = ending.deciding
     lines = paragraph(f"{_attacker(one)} {_ASSUMED}" if verbose else _IF)
-    if verdict is Verdict.NO_VIOLATION_FOUND:
+    if result.verdict is Verdict.NO_VIOLATION_FOUND:
         lines += [*paragraph(_detectable(one)), *paragraph(_UNPROVEN)]
     return lines
 
