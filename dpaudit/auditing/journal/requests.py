@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from dpaudit.auditing.options import DEFAULTS
 from dpaudit.auditing.spec import AuditSpec
 from dpaudit.errors import DpauditError
 from dpaudit.import_path import is_file, resolve
@@ -77,10 +78,12 @@ def differences(then: Mapping[str, Sequence[str]], now: Mapping[str, Sequence[st
 
 
 def _differ(name: str, then: Mapping[str, Sequence[str]], now: Mapping[str, Sequence[str]]) -> bool:
-    if name not in then or name not in now:
+    if name.startswith(_CODE):
         # Files are found or not by where the command is run, which is no difference by itself.
-        return not name.startswith(_CODE)
-    return then[name][1] != now[name][1]
+        return name in then and name in now and then[name][1] != now[name][1]
+    # An option that one version of dpaudit does not have is as if it was not given there.
+    absent = ("", digest(DEFAULTS.get(name)))
+    return then.get(name, absent)[1] != now.get(name, absent)[1]
 
 
 def _difference(name: str, then: Sequence[str] | None, now: Sequence[str] | None) -> str:

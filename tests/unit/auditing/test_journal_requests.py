@@ -144,6 +144,18 @@ def test_several_differences_are_all_named() -> None:
     )
 
 
+def test_an_option_of_another_version_is_as_if_it_was_not_given() -> None:
+    asked = request(spec_of(ImportedTarget(path="mechanisms.laplace:laplace")))
+    older = {name: value for name, value in asked.items() if name != "floating_point"}
+    assert differences({**older, "an option that went": ["None", digest(None)]}, asked) == ""
+    assert "floating_point was True" in differences(
+        request(spec_of(ImportedTarget(path="mechanisms.laplace:laplace"), floating_point=True)),
+        older,
+    )
+    given = {**asked, "an option that went": ["5", digest(5)]}
+    assert "an option that went was 5, is None" in differences(given, asked)
+
+
 def test_code_is_looked_for_wherever_something_is_named(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
