@@ -165,8 +165,12 @@ class Child:
             self._unsent = memoryview(b"")
             self._forget(self._in)
             self._process.stdin.close()
-            with contextlib.suppress(Ended, TimedOut):
-                self.wait(lambda: None, countdown(_GRACE))
+            left = countdown(_GRACE)
+            while not self.has_ended and left() > 0:
+                self._exchange(max(0.0, min(left(), GLANCE)))
+            # Its output may have ended before it does.
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                self._process.wait(max(0.0, left()))
         self.kill()
 
     def kill(self) -> None:
@@ -180,8 +184,9 @@ class Child:
         for pipe, _ in events:
             if pipe == self._in:
                 self._write()
-            elif not self._read(pipe) and pipe == self._out:
-                self.has_ended = True
+            else:
+                with contextlib.suppress(BlockingIOError):
+                    self.has_ended |= not self._read(pipe) and pipe == self._out
         if not events and self._process.poll() is not None:
             self.has_ended = True
 
@@ -198,11 +203,8 @@ class Child:
             self._forget(self._in)
 
     def _read(self, pipe: int) -> bool:
-        """Read what has come; return whether more may come."""
-        try:
-            data = os.read(pipe, _PIECE)
-        except BlockingIOError:
-            return True
+        """Read what has come; return whether more may come. Raises BlockingIOError for nothing."""
+        data = os.read(pipe, _PIECE)
         if pipe == self._out:
             self.received += data
         else:
@@ -219,8 +221,10 @@ class Child:
         """Return how it ended, and the last line of what it complained of."""
         with contextlib.suppress(subprocess.TimeoutExpired):
             self._process.wait(GLANCE)
+        # It may have closed its output alone, and go on, silently or not.
+        end = time.monotonic() + GLANCE
         with contextlib.suppress(OSError, ValueError):
-            while self._read(self._err):
+            while self._read(self._err) and time.monotonic() < end:
                 pass
         code = self._process.returncode
         self.kill()
