@@ -18,6 +18,7 @@ from dpaudit.cli.group import describe_error, exit_code, print_traceback
 from dpaudit.cli.process import parent as watching
 from dpaudit.cli.process.interruption import Requests, heeded
 from dpaudit.cli.process.leaving import kept_from_leaving
+from dpaudit.cli.process.streams import kept
 from dpaudit.cli.progress import make_display
 from dpaudit.errors import MechanismError
 from dpaudit.processes.origin import words
@@ -78,7 +79,7 @@ def run_one(
         display.update(progress)
 
     try:
-        with kept_from_leaving():
+        with kept(), kept_from_leaving():
             return _with_seed(run_audit(spec, update), spec)
     except MechanismError as error:
         return _not_run(spec, error, time.monotonic() - start).result

@@ -33,6 +33,16 @@ def closes(x, rng):
     sys.stdout.close()
     return x + rng.laplace()
 
+def removes(x, rng):
+    sys.stdout = sys.stderr = None
+    return x + rng.laplace()
+
+def replaces(x, rng):
+    sys.stderr.close()
+    os.close(2)
+    assert open("own", "w").fileno() == 2
+    os.kill(os.getpid(), 2)
+
 print("imported")
 """
 INPUTS = ("--d1", "0", "--d2", "1", "--epsilon", "1", "--samples", "2000")
@@ -66,10 +76,18 @@ def test_lines_that_differ_do_not_flood_a_log(tmp_path: Path) -> None:
     assert lines[-1].endswith(" lines, of which 20 different lines are shown")
 
 
-def test_a_mechanism_may_close_its_standard_output(tmp_path: Path) -> None:
-    ended = run(tmp_path, "closes")
+@pytest.mark.parametrize("function", ["closes", "removes"])
+def test_a_mechanism_may_close_its_standard_output(tmp_path: Path, function: str) -> None:
+    ended = run(tmp_path, function)
     assert ended.returncode == 0
     assert ended.stdout.startswith("NO VIOLATION FOUND")
+
+
+def test_messages_do_not_go_where_a_mechanism_puts_standard_error(tmp_path: Path) -> None:
+    ended = run(tmp_path, "replaces", "--quiet")
+    assert ended.returncode == 130
+    assert "interrupted" in ended.stderr
+    assert not (tmp_path / "own").read_text()
 
 
 def test_from_python_nothing_is_redirected(capfd: pytest.CaptureFixture[str]) -> None:

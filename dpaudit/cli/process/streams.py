@@ -41,6 +41,10 @@ class _Messages(io.FileIO):
         return len(data)
 
 
+# The number of standard error that is this program's own.
+_messages = 2
+
+
 def _reason(error: OSError) -> str:
     return "it is closed" if error.errno == errno.EBADF else str(error.strerror)
 
@@ -48,7 +52,10 @@ def _reason(error: OSError) -> str:
 def prepare() -> None:
     """Make the standard streams of this process those of the program."""
     sys.stdout = _text(_Output(1, "w", closefd=False), sys.stdout, line_buffering=False)
-    sys.stderr = _text(_Messages(2, "w", closefd=False), sys.stderr, line_buffering=True)
+    global _messages
+    # A mechanism may close the usual number, which its next file then gets.
+    _messages = os.dup(2)
+    sys.stderr = _to_messages(sys.stderr)
 
 
 def check_open() -> None:
@@ -71,10 +78,24 @@ def abandon_output() -> None:
 
 
 @contextmanager
+def kept() -> Iterator[None]:
+    """Put the standard streams back in the end: a mechanism may have replaced or closed them."""
+    stdout, stderr = sys.stdout, sys.stderr
+    try:
+        yield
+    finally:
+        sys.stdout, sys.stderr = stdout, _to_messages(stderr) if stderr.closed else stderr
+
+
+@contextmanager
 def set_apart() -> Iterator[TextIO]:
     """Yield standard output, for results alone: meanwhile what anything else prints there, in
     Python or not, in this process or those that it starts, goes to standard error."""
-    own = sys.stdout
+    with kept():
+        yield from _set_apart(sys.stdout)
+
+
+def _set_apart(own: TextIO) -> Iterator[TextIO]:
     try:
         number = own.fileno()
     except (OSError, ValueError):  # not a file, such as in a test
@@ -95,6 +116,10 @@ def set_apart() -> Iterator[TextIO]:
             os.dup2(kept, number)
         with suppress(OSError, ValueError, OutputError):
             results.close()
+
+
+def _to_messages(like: TextIO | None) -> TextIO:
+    return _text(_Messages(_messages, "w", closefd=False), like, line_buffering=True)
 
 
 def _text(raw: io.FileIO, like: TextIO | None, *, line_buffering: bool) -> TextIO:
