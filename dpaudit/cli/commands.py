@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import sys
 
 import click
 
@@ -11,6 +10,7 @@ from dpaudit.cli import exit_codes
 from dpaudit.cli.group import RootGroup, guarded
 from dpaudit.cli.process import parent as watching
 from dpaudit.cli.process import streams
+from dpaudit.cli.process.leaving import leave
 from dpaudit.version import __version__
 
 COMMANDS = {
@@ -58,7 +58,7 @@ def run_commands() -> None:
     streams.prepare()
     code = guarded(_checked)
     watching.leave(code)
-    sys.exit(code)
+    leave(code)
 
 
 def _checked() -> int:

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 MECHANISMS = """
-import ctypes, os, signal, sys, threading
+import ctypes, os, signal, sys, threading, time
 
 def laplace(x, rng):
     return x + rng.laplace()
@@ -48,6 +48,21 @@ def becomes_another(x):
 
 def raises_interrupt(x):
     raise KeyboardInterrupt("mine")
+
+def starts_threads(x, rng):
+    if threading.active_count() < 4:
+        threading.Thread(target=time.sleep, args=(600,)).start()
+    return x + rng.laplace()
+
+def starts_a_thread_that_ends(x, rng):
+    if threading.active_count() < 3:
+        threading.Thread(target=writes_at_the_end, args=(threading.main_thread(),)).start()
+    return x + rng.laplace()
+
+def writes_at_the_end(main):
+    main.join()
+    with open("written", "a") as file:
+        file.write("!")
 
 class Odd(BaseException):
     pass
@@ -199,6 +214,23 @@ def test_what_was_finished_outlives_the_process(folder: Path, to: str) -> None:
 def test_the_program_may_end_badly_once_it_has_a_verdict() -> None:
     setup = "import atexit, os; atexit.register(os.abort)"
     assert audit("laplace", setup=setup).returncode == 0
+
+
+@pytest.mark.parametrize("words", [("run", "m.py:starts_threads", *INPUTS), ("run", "batch.yaml")])
+def test_threads_of_a_mechanism_do_not_keep_the_program(
+    folder: Path, words: tuple[str, ...]
+) -> None:
+    batch(folder, "starts_threads")
+    ended = dpaudit(*words, "--json", "results.json")
+    assert (ended.returncode, ended.stderr) == (0, "")
+    assert ended.stdout.startswith("NO VIOLATION FOUND")
+    assert names((folder / "results.json").read_text()) == ["starts_threads"]
+
+
+def test_threads_that_end_by_themselves_may(folder: Path) -> None:
+    ended = audit("starts_a_thread_that_ends")
+    assert (ended.returncode, ended.stderr) == (0, "")
+    assert (folder / "written").read_text() == "!"
 
 
 def _closed(*numbers: int) -> Callable[[], None]:

@@ -1,14 +1,32 @@
-"""`os._exit` in a mechanism that is called in this process: the end of its audit, not of all."""
+"""How a mechanism that is called in this process may end it too early, or keep it from its end."""
 
 from __future__ import annotations
 
 import os
+import sys
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import NoReturn
 
-from dpaudit.errors import MechanismError
+from dpaudit.errors import DpauditError, MechanismError
+
+# Seconds that threads of the mechanism have to end by themselves once all is said.
+_GRACE = 1.0
+
+
+def leave(code: int) -> NoReturn:
+    """End the process with this exit code, also when threads that a mechanism has started and that
+    Python would wait for never end."""
+    mine = threading.current_thread()
+    if any(not one.daemon and one is not mine for one in threading.enumerate()):
+        for stream in (sys.stdout, sys.stderr):
+            with suppress(OSError, ValueError, DpauditError):  # who cared has seen to it before
+                stream.flush()
+        timer = threading.Timer(_GRACE, os._exit, (code,))
+        timer.daemon = True
+        timer.start()
+    sys.exit(code)
 
 
 class _Left(BaseException):
