@@ -16,6 +16,7 @@ from types import ModuleType
 from typing import Any
 
 from dpaudit.errors import TargetError, did_you_mean
+from dpaudit.watching import step
 from dpaudit.wording import what_is_there
 
 LISTED = 10
@@ -165,7 +166,8 @@ def _attribute(owner: Any, name: str, path: str) -> Any:
 
 def _named_module(name: str) -> ModuleType:
     try:
-        return importlib.import_module(name)
+        with step(f"importing {name}"):
+            return importlib.import_module(name)
     except ModuleNotFoundError as error:
         # Only a missing part of the very path asked for is a wrong name; anything else is a
         # dependency that the module itself failed to find.
@@ -242,7 +244,7 @@ def _executed(unique: str, file: Path, name: str) -> ModuleType:
     module = importlib.util.module_from_spec(spec)
     sys.modules[unique] = module
     try:
-        with _folder_first(str(file.parent)):
+        with _folder_first(str(file.parent)), step(f"importing {name}"):
             spec.loader.exec_module(module)
     except BaseException as error:
         del sys.modules[unique]

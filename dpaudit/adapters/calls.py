@@ -24,9 +24,9 @@ from dpaudit.processes.origin import (
     origin,
     post_processed,
 )
-from dpaudit.processes.watching import Watch
 from dpaudit.targets.missing import not_found
 from dpaudit.targets.parameters import NONE, Calling
+from dpaudit.watching import Watch
 from dpaudit.wording import counted
 
 Function = Callable[..., Any]
@@ -94,7 +94,7 @@ class Batches(_Calls):
         if self.post_process is None:
             return outputs
         # Python's own scalars, as the function would get from single draws.
-        return processed(self.post_process, list(plain(outputs)))
+        return processed(self.post_process, list(plain(outputs)), self.watch)
 
     def sample_each(self, datasets: Iterable[Any], rng: np.random.Generator) -> list[Any]:
         return [self.sample(dataset, 1, rng)[0] for dataset in datasets]
@@ -195,11 +195,12 @@ def collected(
     return outputs
 
 
-def processed(function: Function | None, outputs: list[Any]) -> list[Any]:
+def processed(function: Function | None, outputs: list[Any], watch: Watch) -> list[Any]:
     """Return what post-processing makes of outputs; an exception stays what it is."""
     if function is None:
         return outputs
-    return collected(map(partial(_processed, function), outputs), len(outputs))
+    watched = partial(watch.calls, "post_process")
+    return collected(map(partial(_processed, function), outputs), len(outputs), watched)
 
 
 def _processed(function: Function, output: Any) -> Any:

@@ -16,11 +16,11 @@ from dpaudit.adapters.calls import batch_failed, processed
 from dpaudit.adapters.mechanism import Outputs
 from dpaudit.errors import DatasetError, MechanismError, TargetError
 from dpaudit.outcomes import Raised
-from dpaudit.processes.child import GLANCE, Child, Ended, TimedOut, countdown
+from dpaudit.processes.child import GLANCE, Child, Ended, TimedOut, countdown, soonest
 from dpaudit.processes.restarting import Succession
-from dpaudit.processes.watching import ELSEWHERE, Watch
 from dpaudit.targets.construction import post_processing
 from dpaudit.targets.target import CommandTarget
+from dpaudit.watching import Watch
 
 VERSION = 1
 # Bytes of a line at most.
@@ -82,16 +82,17 @@ def _hello(line: bytes) -> Hello:
 class Program:
     """A program that runs. Raises TargetError when it cannot be started, or says no hello."""
 
-    def __init__(self, target: CommandTarget) -> None:
+    def __init__(self, target: CommandTarget, watch: Watch) -> None:
         self._name, self._timeout = target.name, target.limits.timeout
-        self._watch = Watch(ELSEWHERE)
+        self._watch = watch
         self.child = Child(target.words, memory=target.limits.memory)
         self.hello = self._greeted(target.limits.doubts())
         self._has_answered = False
 
     def _greeted(self, doubts: str) -> Hello:
         wanted = f"its first line must be {_GREETS}, and flushed at once"
-        left = countdown(_GREETING)
+        step = self._watch.step(f"starting {self._name}, which has not written its first line,")
+        left = partial(soonest, step.left, countdown(_GREETING))
         line: bytes | None = None
         try:
             line = self.child.wait(partial(self.child.line, LONGEST), left)
@@ -148,11 +149,13 @@ class Program:
         return outcomes
 
     def _wait(self, ready: Callable[[], Any], size: int) -> Any:
+        left = self._watch.waiting(self._name, size=size).left
         if self._timeout is None:
-            return self.child.wait(ready, self._watch.waiting(self._name, size=size).left)
-        return self.child.wait(
-            ready, countdown(self._timeout * size), min(GLANCE, self._timeout / 4)
-        )
+            return self.child.wait(ready, left)
+        clock = countdown(self._timeout * size)
+        # A batch that is over time is no outcome.
+        until = clock if size > 1 else partial(soonest, clock, left)
+        return self.child.wait(ready, until, min(GLANCE, self._timeout / 4))
 
     def _answers(self) -> list[Any] | None:
         """Take the outcomes that have come, at least one."""
@@ -218,12 +221,14 @@ class Command:
     def __init__(self, target: CommandTarget) -> None:
         self.name = target.name
         self._post_process = post_processing(target.post_process)
-        first = Program(target)
+        watch = Watch.elsewhere(target.limits.timeout)
+        first = Program(target, watch)
         hello = first.hello
         is_batch = hello.batch or hello.frames is not None
         self.interleaved = not (is_batch if target.is_batch is None else target.is_batch)
-        start = partial(_same_again, target, hello)
+        start = partial(_same_again, target, watch, hello)
         self._programs = Succession(self.name, first, start, target.limits.timeout)
+        self._after = Watch.untimed()
         self._starts: dict[int, tuple[Any, bytes]] = {}
 
     def sample(self, dataset: Any, size: int, rng: np.random.Generator) -> Outputs:
@@ -271,11 +276,11 @@ class Command:
 
     def _processed(self, outcomes: Outputs) -> list[Any]:
         listed = outcomes.tolist() if isinstance(outcomes, np.ndarray) else outcomes
-        return processed(self._post_process, listed)
+        return processed(self._post_process, listed, self._after)
 
 
-def _same_again(target: CommandTarget, hello: Hello) -> Program:
-    program = Program(target)
+def _same_again(target: CommandTarget, watch: Watch, hello: Hello) -> Program:
+    program = Program(target, watch)
     if program.hello != hello:
         program.child.kill()
         raise TargetError(

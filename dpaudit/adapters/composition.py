@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from dpaudit.adapters.calls import Batches, Function, plain, processed
 from dpaudit.adapters.mechanism import Mechanism, Outputs, Wrapping
 from dpaudit.outcomes import Raised
+from dpaudit.watching import Watch
 
 # Integers up to here are floats without loss, so that they may stand beside floats.
 _LARGEST_EXACT = 2**53
@@ -31,6 +32,7 @@ class Composition:
     name: str
     components: tuple[Mechanism, ...]
     post_process: Function | None = None
+    watch: Watch = field(default_factory=Watch.untimed, repr=False, compare=False)
 
     @property
     def interleaved(self) -> bool:
@@ -59,7 +61,7 @@ class Composition:
         tuples: list[Any] = list(zip(*columns, strict=True))
         if any(Raised in set(map(type, column)) for column in columns):
             tuples = list(map(together, tuples))
-        return processed(self.post_process, tuples)
+        return processed(self.post_process, tuples, self.watch)
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,12 +73,17 @@ class Repetition(Wrapping):
     """
 
     times: int
+    watch: Watch = field(default_factory=Watch, repr=False, compare=False)
 
     def sample(self, dataset: Any, size: int, rng: np.random.Generator) -> Outputs:
-        return self.released(self.mechanism.sample(dataset, size * self.times, rng))
+        # What draws by the batch may take longer for more outputs.
+        with self.watch.runs(self.name, self.times, size):
+            return self.released(self.mechanism.sample(dataset, size * self.times, rng))
 
     def sample_each(self, datasets: Iterable[Any], rng: np.random.Generator) -> Outputs:
-        return self.released(self.mechanism.sample_each(self.inputs(datasets), rng))
+        inputs = self.inputs(datasets)
+        with self.watch.runs(self.name, self.times):
+            return self.released(self.mechanism.sample_each(inputs, rng))
 
     def inputs(self, datasets: Iterable[Any]) -> list[Any]:
         """Return every dataset as often as there are runs."""

@@ -23,14 +23,14 @@ from dpaudit.adapters.calls import batch_failed, batch_wrong, plain
 from dpaudit.adapters.mechanism import Outputs
 from dpaudit.errors import MechanismError, TargetError, UsageError
 from dpaudit.processes import worker
-from dpaudit.processes.child import GLANCE, Child, Ended, TimedOut, countdown
+from dpaudit.processes.child import GLANCE, Child, Ended, TimedOut, countdown, soonest
 from dpaudit.processes.exchange import array, parsed, pickled, request
 from dpaudit.processes.restarting import Succession
-from dpaudit.processes.watching import ELSEWHERE, Watch
 from dpaudit.targets.construction import needs_init
 from dpaudit.targets.missing import is_missing, lacks, not_found
 from dpaudit.targets.parameters import Calling, calling, check_post_process
 from dpaudit.targets.target import CallableTarget, ImportedTarget, IsolatedTarget
+from dpaudit.watching import Step, Watch
 
 # Datasets that a process keeps; a number for each fits in a byte.
 _KEPT = 200
@@ -52,7 +52,7 @@ class Worker:
     Raises TargetError when that fails, and when it is not a mechanism that can be called as asked.
     """
 
-    def __init__(self, target: IsolatedTarget, known: Calling | None = None) -> None:
+    def __init__(self, target: IsolatedTarget, watch: Watch, known: Calling | None = None) -> None:
         """known: how to call it, as an earlier process has found out."""
         _check_path(target.target)
         self._name, self._timeout = target.name, target.limits.timeout
@@ -60,7 +60,7 @@ class Worker:
         if target.python is not None and known is None:
             _check_python(target.python)
         self.taken: set[int] = set()
-        self._watch = Watch(ELSEWHERE)
+        self._watch = watch
         with _shared_file() as file:
             file.truncate(worker.MEMORY)
             self._memory = mmap.mmap(file.fileno(), worker.MEMORY)
@@ -84,8 +84,9 @@ class Worker:
             "main": _main(asked),
             "is_first": is_first,
         }
+        step = self._watch.step(f"setting up {self._name} in a separate process")
         try:
-            reply, _ = self._ask("set_up", **arguments)
+            reply, _ = self._ask("set_up", step.left, **arguments)
         except Ended as end:
             raise TargetError(
                 f"{target.name} cannot be set up in a separate process, which ended: "
@@ -107,7 +108,9 @@ class Worker:
     def take(self, number: int, dataset: Any) -> None:
         """Hand a dataset over, once."""
         if number not in self.taken:
-            self._ask("take", number=number, dataset=pickled(dataset, "a dataset"))
+            step = self._watch.step(f"handing a dataset over to the process of {self._name}")
+            data = pickled(dataset, "a dataset")
+            self._ask("take", step.left, number=number, dataset=data)
             self.taken.add(number)
 
     def draw(self, arms: bytes, datasets: Sequence[Any], seed: int) -> None:
@@ -121,7 +124,8 @@ class Worker:
             self.take(number, datasets[number])
         left, glance = self._watch.waiting(self._name, self._layout.counters).left, GLANCE
         if self._timeout is not None:
-            left = _Patience(self._timeout, self._layout.counters, len(arms)).left
+            patience = _Patience(self._timeout, self._layout.counters, len(arms))
+            left = partial(soonest, patience.left, left)
             glance = min(GLANCE, self._timeout / 4)
         self._ask("draw", left, glance, count=len(arms), seed=seed, how=self._how)
 
@@ -228,9 +232,10 @@ class Isolated:
                 "dpaudit.audit under `if __name__ == '__main__':`"
             )
         self.name = target.name
-        first = Worker(target)
+        watch = Watch.elsewhere(target.limits.timeout)
+        first = Worker(target, watch)
         self._calling = first.calling
-        start = partial(Worker, target, first.calling)
+        start = partial(Worker, target, watch, first.calling)
         self._processes = Succession(self.name, first, start, target.limits.timeout)
         self._datasets: list[Any] = []
         self._numbers: dict[int, int] = {}
@@ -347,8 +352,10 @@ def _shared_file() -> IO[bytes]:
 def _check_python(python: str) -> None:
     """Raise TargetError unless a program runs Python, before it is asked for anything else."""
     child = Child([python, "-c", f"print({_WORD!r})"])
+    start = Step(f"starting {python}, which must be a Python interpreter,")
+    left = partial(soonest, start.left, countdown(_ANSWER))
     try:
-        line = child.wait(partial(child.line, _LONGEST_REPLY), countdown(_ANSWER))
+        line = child.wait(partial(child.line, _LONGEST_REPLY), left)
         found = f"wrote {line.decode(errors='replace')[:60]!r}"
     except Ended as error:
         line, found = b"", f"ended: {error}"

@@ -83,4 +83,5 @@ def _sample_each(
             else:
                 elapsed.append(clock() - start)
             outputs.append(output)
-    return processed(mechanism.post_process, outputs), np.array(elapsed, dtype=np.int64)
+    outputs = processed(mechanism.post_process, outputs, mechanism.watch)
+    return outputs, np.array(elapsed, dtype=np.int64)

@@ -14,6 +14,7 @@ from typing import Any
 
 from dpaudit.errors import DatasetError
 from dpaudit.import_path import located, resolve, split
+from dpaudit.watching import step
 
 IMPORT = "import:"
 _TUPLE = "tuple"
@@ -102,7 +103,8 @@ def references(value: Any) -> Iterator[Reference]:
 
 def _called(function: Any, reference: Reference) -> Any:
     try:
-        return function()
+        with step(f"the call of {reference!r}"):
+            return function()
     except (Exception, SystemExit) as error:
         raise DatasetError(
             f"{reference!r} failed: {type(error).__name__}: {error}; "

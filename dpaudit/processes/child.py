@@ -240,6 +240,11 @@ def countdown(seconds: float) -> Callable[[], float]:
     return lambda: end - time.monotonic()
 
 
+def soonest(*left: Callable[[], float]) -> float:
+    """Return how many seconds are left until the first of several ends, all of which are asked."""
+    return min(one() for one in left)
+
+
 def _too_long(longest: int) -> ValueError:
     return ValueError(f"a line of more than {longest:,} bytes")
 

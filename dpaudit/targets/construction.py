@@ -11,6 +11,7 @@ from dpaudit.import_path import public_callables, resolve, there_is
 from dpaudit.inputs.values import resolved
 from dpaudit.targets.parameters import check_post_process, init_words
 from dpaudit.targets.target import AnyTarget, CallableTarget, ImportedTarget
+from dpaudit.watching import step
 
 Function = Callable[..., Any]
 
@@ -94,7 +95,8 @@ def _lacks_arguments(maker: Callable[..., Any], target: ImportedTarget) -> bool:
 def _made(maker: Callable[..., Any], target: ImportedTarget) -> Any:
     init = resolved(target.init)
     try:
-        return maker(**init) if isinstance(init, Mapping) else maker(*(init or ()))
+        with step(f"making {target.path}"):
+            return maker(**init) if isinstance(init, Mapping) else maker(*(init or ()))
     except (Exception, SystemExit) as error:
         given = "no init" if target.init is None else f"init={target.init!r}"
         reason = " ".join(str(error).split())[:300]

@@ -233,6 +233,19 @@ def test_threads_that_end_by_themselves_may(folder: Path) -> None:
     assert (folder / "written").read_text() == "!"
 
 
+SOON = "from dpaudit import watching; watching.PATIENCE = 0.1; watching.LOOK = 0.05"
+
+
+@pytest.mark.parametrize(
+    "words", [("list", "mechanisms", "slow.py"), ("run", "slow.py:f", *INPUTS)]
+)
+def test_an_import_that_lasts_is_said_once(folder: Path, words: tuple[str, ...]) -> None:
+    (folder / "slow.py").write_text("import time; time.sleep(0.5)\ndef f(x): return 0")
+    ended = dpaudit(*words, setup=SOON)
+    assert ended.stderr.count("importing slow.py has not ended for 0 s") == 1
+    assert "has not ended" not in ended.stdout
+
+
 def _closed(*numbers: int) -> Callable[[], None]:
     def close() -> None:
         for number in numbers:

@@ -18,11 +18,11 @@ from multiprocessing.synchronize import Lock
 from typing import Any
 
 from dpaudit.errors import MechanismError
-from dpaudit.processes.watching import Watch
 from dpaudit.sampling.chunks import Chunk
 from dpaudit.sampling.executors import Draws, Setup
 from dpaudit.sampling.executors.ordered import AHEAD, in_order
 from dpaudit.sampling.executors.worker import Done, Recipe, draw
+from dpaudit.watching import Watch
 
 # Signals that come from somewhere else: the system that is short of memory, a scheduler, a person.
 # Of all others the mechanism is the cause.
@@ -209,6 +209,7 @@ def _start_worker(recipe: Recipe, told: Lock) -> None:
     global _recipe
     _recipe = recipe
     Watch.may_tell = staticmethod(partial(told.acquire, False))
+    Watch.is_first = False
     os.setpgid(0, 0)  # what the mechanism starts belongs to it, and ends with it
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})

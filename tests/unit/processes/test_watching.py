@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import logging
+import re
 import sys
 import threading
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -12,11 +14,22 @@ from typing import Any
 import numpy as np
 import pytest
 
+from dpaudit import watching
+from dpaudit.adapters.isolation import _check_python
 from dpaudit.adapters.loading import load_mechanism
 from dpaudit.adapters.timing import sample_timed
-from dpaudit.processes import watching
-from dpaudit.processes.watching import Watch
-from dpaudit.targets.target import CallableTarget, CommandTarget
+from dpaudit.import_path import file_module
+from dpaudit.inputs.datasets import load_dataset
+from dpaudit.inputs.values import Reference
+from dpaudit.targets.target import (
+    CallableTarget,
+    CommandTarget,
+    ComposedTarget,
+    ImportedTarget,
+    IsolatedTarget,
+    RepeatedTarget,
+)
+from dpaudit.watching import Watch
 from tests.isolated import isolated, rng
 
 TOLD = "has not returned for"
@@ -56,8 +69,9 @@ def test_a_standstill_lasts_from_the_last_change_of_the_count(
             return self.now
 
     class Told(Watch):
-        def stands_still(self, name: str, seconds: float, more: float) -> None:
+        def stands_still(self, name: str, seconds: float, more: float) -> bool:
             lasted.append(seconds)
+            return False
 
     lasted: list[float] = []
     clock, counter = Clock(), [0]
@@ -84,6 +98,13 @@ def test_a_watch_tells_once_and_only_what_lasts(caplog: pytest.LogCaptureFixture
     assert len(caplog.messages) == 1
     assert caplog.messages[0].startswith("a call of hangs has not returned for 10 s")
     assert "--isolate --timeout 10s" in caplog.messages[0]
+
+
+def test_calls_that_are_ended_in_any_case(caplog: pytest.LogCaptureFixture) -> None:
+    Watch.elsewhere(60.0).stands_still("slow", 10.0, 0.0)
+    assert caplog.messages == [
+        "a call of slow has not returned for 10 s; after 60 s it counts as the outcome timeout"
+    ]
 
 
 def test_batches_may_take_as_long_as_their_size_lets_expect() -> None:
@@ -143,6 +164,161 @@ def test_a_program_that_does_not_answer(heard: Heard, tmp_path: Path) -> None:
     mechanism.close()
     assert len(heard.said) == 1
     assert "program.py has not returned" in heard.said[0]
+
+
+WAITS = """
+import os, time
+def wait(*_):
+    while not os.path.exists({file!r}):
+        time.sleep(0.01)
+    return 7
+def draw(x):
+    return x
+def factory():
+    wait()
+    return draw
+class Slow:
+    def __init__(self):
+        wait()
+    def __call__(self, x):
+        return x
+{more}
+"""
+
+
+@pytest.fixture
+def waits(heard: Heard, tmp_path: Path) -> Callable[..., str]:
+    """Write a module whose functions wait until something is said."""
+
+    def write(more: str = "") -> str:
+        file = tmp_path / f"m{len(list(tmp_path.iterdir()))}.py"
+        file.write_text(WAITS.format(file=str(tmp_path / "go on"), more=more))
+        return str(file)
+
+    heard.then = (tmp_path / "go on").touch
+    return write
+
+
+def _elsewhere(path: str, **more: Any) -> Any:
+    return IsolatedTarget(target=ImportedTarget(path=path, **more))
+
+
+STEPS: dict[str, tuple[str, Callable[[str], Any], str]] = {
+    "an import": (
+        "wait()",
+        lambda path: load_mechanism(ImportedTarget(path=f"{path}:draw")),
+        "importing {}",
+    ),
+    "a list of mechanisms": ("wait()", lambda path: file_module(path), "importing {}"),
+    "a constructor": (
+        "",
+        lambda path: load_mechanism(ImportedTarget(path=f"{path}:Slow")),
+        "making {}:Slow",
+    ),
+    "a factory": (
+        "",
+        lambda path: load_mechanism(ImportedTarget(path=f"{path}:factory", factory=True)),
+        "making {}:factory",
+    ),
+    "a dataset": (
+        "",
+        lambda path: load_dataset(f"import:{path}:wait"),
+        "the call of import:{}:wait",
+    ),
+    "a process": (
+        "wait()",
+        lambda path: load_mechanism(_elsewhere(f"{path}:draw")).close(),
+        "setting up {}:draw in a separate process",
+    ),
+    "a dataset in a process": (
+        "",
+        lambda path: _drawn(_elsewhere(f"{path}:draw"), Reference(f"{path}:wait", called=True)),
+        "handing a dataset over to the process of {}:draw",
+    ),
+}
+
+
+@pytest.mark.parametrize("what", STEPS)
+def test_what_comes_before_the_calls_and_lasts(
+    heard: Heard, waits: Callable[..., str], what: str
+) -> None:
+    more, act, said = STEPS[what]
+    path = waits(more)
+    act(path)
+    assert len(heard.said) == 1
+    words = re.escape(said.format(path))
+    assert re.fullmatch(rf"{words} has not ended for \d+ s; if it never .*Ctrl-C", heard.said[0])
+
+
+def _drawn(target: Any, dataset: Any) -> Any:
+    mechanism = load_mechanism(target)
+    try:
+        return mechanism.sample_each([dataset], rng())
+    finally:
+        mechanism.close()
+
+
+@pytest.mark.parametrize("what", ["python", "command"])
+def test_programs_that_start_slowly(heard: Heard, tmp_path: Path, what: str) -> None:
+    program = tmp_path / "program"
+    then = f'exec {sys.executable} "$@"' if what == "python" else "echo '{\"dpaudit\": 1}'; cat"
+    waiting = f"while ! [ -e '{tmp_path}/go on' ]; do sleep 0.02; done"
+    program.write_text(f"#!/bin/sh\n{waiting}\n{then}\n")
+    program.chmod(0o700)
+    heard.then = (tmp_path / "go on").touch
+    if what == "python":
+        _check_python(str(program))
+    else:
+        load_mechanism(CommandTarget(words=(str(program),))).close()
+    assert len(heard.said) == 1
+    assert heard.said[0].startswith(f"starting {program}, which ")
+    assert "has not ended for" in heard.said[0]
+
+
+def _post_processed(path: str, kind: str) -> Any:
+    batch = ImportedTarget(path=f"{path}:batch", post_process=f"{path}:wait")
+    parts = (ImportedTarget(path=f"{path}:draw"), ImportedTarget(path=f"{path}:draw"))
+    program = Path(path).with_suffix(".sh")
+    program.write_text("echo '{\"dpaudit\": 1}'; while read -r line; do echo 1; done")
+    return {
+        "a batch": batch,
+        "a composition": ComposedTarget(parts=parts, post_process=f"{path}:wait"),
+        "a program": CommandTarget(words=("sh", str(program)), post_process=f"{path}:wait"),
+    }[kind]
+
+
+@pytest.mark.parametrize("kind", ["a batch", "a composition", "a program"])
+def test_post_processing_that_does_not_return(
+    heard: Heard, waits: Callable[..., str], kind: str
+) -> None:
+    path = waits("def batch(x, size):\n    return [x] * size")
+    mechanism = load_mechanism(_post_processed(path, kind))
+    assert list(mechanism.sample(0, 2, rng())) == [7, 7]
+    mechanism.close()
+    assert len(heard.said) == 1
+    assert "a call of post_process has not returned" in heard.said[0]
+
+
+@pytest.mark.parametrize("is_isolated", [False, True])
+def test_an_output_of_many_runs(heard: Heard, tmp_path: Path, is_isolated: bool) -> None:
+    (tmp_path / "m.py").write_text("import time\ndef f(x):\n    time.sleep(0.005)\n    return x")
+    single: Any = ImportedTarget(path=f"{tmp_path}/m.py:f")
+    single = IsolatedTarget(target=single) if is_isolated else single
+    mechanism = load_mechanism(RepeatedTarget(target=single, times=200))
+    assert len(mechanism.sample_each([1], rng())) == 1
+    mechanism.sample_each([1], rng())
+    mechanism.close()
+    assert len(heard.said) == 1
+    words = f"an output of {tmp_path}/m.py:f, 200 runs (repeat), takes more than "
+    assert heard.said[0].startswith(words)
+
+
+def test_outputs_of_few_runs_that_come(heard: Heard, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(watching, "PATIENCE", 0.3)
+    target = CallableTarget(function=lambda x: time.sleep(0.01))
+    mechanism = load_mechanism(RepeatedTarget(target=target, times=2))
+    mechanism.sample_each([1] * 50, rng())
+    assert not heard.said
 
 
 def test_calls_are_watched_no_longer_than_they_last() -> None:
