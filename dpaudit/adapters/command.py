@@ -252,12 +252,14 @@ class Command:
         while len(outcomes) < len(requests):
             before = len(outcomes)
             try:
-                self._programs.living().answer(requests, outcomes)
+                program = self._programs.living()
+                program.answer(requests, outcomes)
             except (Ended, TimedOut) as end:
                 if len(outcomes) > before:
                     self._programs.lives()
                 start, _ = requests[len(outcomes)]
-                outcomes.append(self._programs.died(end, start))
+                has_begun = program.child.has_read
+                outcomes.append(self._programs.died(end, start, has_begun=has_begun))
         self._programs.lives()
         return self._processed(outcomes)
 

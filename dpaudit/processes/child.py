@@ -61,6 +61,9 @@ class Child:
     ) -> None:
         self.received = bytearray()
         self.has_ended = False
+        # Whether it has read anything, as far as can be told; known once it has ended.
+        self.has_read = True
+        self._sent = 0
         self._unsent = memoryview(b"")
         self._last_words = b""
         self._process = _started(words, memory, {**os.environ, **(environment or {})}, keep)
@@ -145,11 +148,13 @@ class Child:
         where that cannot be told, True."""
         if self._unsent:
             return False
-        if sys.platform != "linux" or self.has_ended:
-            return True
+        return sys.platform != "linux" or self.has_ended or self._unread() <= 1
+
+    def _unread(self) -> int:
+        """Return how many of the bytes that were sent it has not read."""
         unread = bytearray(ctypes.sizeof(ctypes.c_int))
         fcntl.ioctl(self._in, termios.FIONREAD, unread)
-        return int.from_bytes(unread, sys.byteorder) <= 1
+        return int.from_bytes(unread, sys.byteorder)
 
     def taken(self, size: int) -> bytes | None:
         """Take so many bytes; None while there are fewer."""
@@ -175,6 +180,9 @@ class Child:
 
     def kill(self) -> None:
         """End it, and all that it started, at once."""
+        pipe = self._process.stdin
+        if sys.platform == "linux" and pipe is not None and not pipe.closed:
+            self.has_read = self._unread() < self._sent
         self.has_ended = True
         self._finalizer()
 
@@ -194,7 +202,8 @@ class Child:
         with contextlib.suppress(BlockingIOError):
             try:
                 while self._unsent:
-                    self._unsent = self._unsent[os.write(self._in, self._unsent) :]
+                    written = os.write(self._in, self._unsent)
+                    self._sent, self._unsent = self._sent + written, self._unsent[written:]
             except BrokenPipeError:  # what it has written last is still to be read
                 self._unsent = memoryview(b"")
         if self._unsent:

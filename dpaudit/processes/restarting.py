@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import logging
+import time
 from collections import Counter
 from collections.abc import Callable, Hashable
 from typing import Generic, Protocol, TypeVar
@@ -9,6 +11,7 @@ from typing import Generic, Protocol, TypeVar
 from dpaudit.errors import DpauditError, MechanismError
 from dpaudit.outcomes import Raised
 from dpaudit.processes.child import Child, Ended, TimedOut
+from dpaudit.watching import Watch
 
 CRASH, TIMEOUT = "crash", "timeout"
 # So many processes in a row that did not come to the end of one draw end an audit.
@@ -18,6 +21,10 @@ _ALIKE = 3
 # As long as no draw at all came to its end: so many draws of every input that end alike, of which
 # there are at least two. A crash on one input alone is what an audit looks for.
 _ALWAYS = 20
+# Seconds that such draws take before somebody is told, and before _ALIKE of every input are enough.
+PATIENCE = 10.0
+
+_log = logging.getLogger(__name__)
 
 
 class HasChild(Protocol):
@@ -43,16 +50,19 @@ class Succession(Generic[Process]):
         self._process: Process | None = first
         self._deaths = 0
         self._unbegun: list[str] = []
+        self._watch = Watch()
         # Of draws, for as long as none has come to its end, or ended in another way.
         self._varies = False
         self._first: Raised | None = None
         self._alike: Counter[Hashable] = Counter()
+        self._asked, self._seconds = time.monotonic(), 0.0
 
     def living(self) -> Process:
         """Return the process, or a new one in its place; no draw is under way then.
 
         Raises MechanismError when a new one cannot be started as the first one was.
         """
+        self._asked = time.monotonic()
         if self._process is None or not self._process.child.is_alive:
             self.close()
             try:
@@ -81,6 +91,7 @@ class Succession(Generic[Process]):
         """
         self.close()
         self._deaths += 1
+        self._seconds += time.monotonic() - self._asked
         failure = Raised(TIMEOUT if isinstance(end, TimedOut) else CRASH, self.words(end))
         self._unbegun = [] if has_begun else [*self._unbegun, failure.message]
         if self._unbegun[-_ALIKE:] == [failure.message] * _ALIKE:
@@ -91,8 +102,8 @@ class Succession(Generic[Process]):
         if self._is_always(failure, dataset):
             raise MechanismError(
                 f"{self._name} ended its process in each of its first {self._alike.total()} draws "
-                f"of both inputs, with a {failure.kind} ({failure.message}); an audit needs "
-                "outputs"
+                f"of both inputs, with a {failure.kind} ({failure.message}){self._duration()}; an "
+                "audit needs outputs"
             )
         if self._deaths >= HOPELESS:
             raise MechanismError(
@@ -100,7 +111,20 @@ class Succession(Generic[Process]):
                 f"draw, the last time with a {failure.kind} ({failure.message}); an audit needs "
                 "outputs"
             )
+        self._tell(failure)
         return failure
+
+    def _tell(self, failure: Raised) -> None:
+        """Say, once, that all draws so far have ended in one way, where that has taken long."""
+        if self._varies or self._seconds < PATIENCE or not self._watch.tells("no draw"):
+            return
+        total = self._alike.total()
+        draws = f"all {total} draws of {self._name}" if total > 1 else f"the draw of {self._name}"
+        words = "%s so far ended with a %s (%s)"
+        _log.warning(words, draws, failure.kind, failure.message)
+
+    def _duration(self) -> str:
+        return f", which took {self._seconds:.0f} s" if self._seconds >= PATIENCE else ""
 
     def _is_always(self, failure: Raised, dataset: Hashable) -> bool:
         """Return whether no draw has ended in another way than this one, often enough."""
@@ -109,7 +133,8 @@ class Succession(Generic[Process]):
             self._varies = True
             return False
         self._alike[dataset] += 1
-        return len(self._alike) > 1 and min(self._alike.values()) >= _ALWAYS
+        enough = _ALWAYS if self._seconds < PATIENCE else _ALIKE
+        return len(self._alike) > 1 and min(self._alike.values()) >= enough
 
     def words(self, end: Ended | TimedOut) -> str:
         """Return how a process ended."""

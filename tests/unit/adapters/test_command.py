@@ -80,6 +80,17 @@ def lines(path: Path) -> list[str]:
     return path.read_text().split()
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="what was read cannot be told elsewhere")
+def test_a_program_that_ends_before_it_reads_is_started_three_times(tmp_path: Path) -> None:
+    log = tmp_path / "log"
+    body = f"echo started >> {log}; echo '{HELLO}'; echo broken >&2; exit 3"
+    mechanism = load_mechanism(CommandTarget(words=("sh", "-c", body)))
+    with pytest.raises(MechanismError, match=r"3 times in a row before a draw began, .*: broken"):
+        mechanism.sample_each([0, 1] * 100, rng())
+    # The first one of all may end before anything is sent to it.
+    assert 3 <= len(log.read_text().split()) <= 4
+
+
 def test_requests_for_one_outcome_take_turns(program: Write) -> None:
     with running(program(NOISE)) as mechanism:
         assert mechanism.interleaved

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -177,6 +178,29 @@ def test_what_crashes_alike_on_all_inputs_ends_soon(monkeypatch: pytest.MonkeyPa
         pytest.raises(MechanismError, match=r"each of its first 6 draws of both .* no license\)"),
     ):
         mechanism.sample_each([0, 1] * 100, rng())
+
+
+def test_what_takes_long_and_ends_alike_is_said_and_given_up(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr("dpaudit.processes.restarting.PATIENCE", 0.3)
+    with (
+        isolated("always", params={"how": "hang"}, limits=Limits(timeout=0.1)) as mechanism,
+        pytest.raises(MechanismError, match=r"its first 6 draws .* \(over 0.1 s\), which took"),
+    ):
+        mechanism.sample_each([0, 1] * 100, rng())
+    (said,) = caplog.messages
+    assert re.fullmatch(r"all \d draws of .*:always so far ended with a timeout \(.*\)", said)
+
+
+def test_what_takes_long_on_one_input_alone_goes_on(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr("dpaudit.processes.restarting.PATIENCE", 0.3)
+    hangs = {"how": "hang"}
+    with isolated("always", params=hangs, limits=Limits(timeout=0.1)) as mechanism:
+        assert kinds(mechanism.sample(0, 8, rng())) == {"timeout": 8}
+    assert len(caplog.messages) == 1
 
 
 @pytest.mark.parametrize(
