@@ -182,6 +182,24 @@ def cyclic(dataset: Any) -> Any:
     return inside
 
 
+def deep(dataset: Any) -> Any:
+    output: Any = dataset
+    for _ in range(3000):
+        output = [output]
+    return output
+
+
+class Parts(list):  # type: ignore[type-arg]  # not before Python 3.9
+    """Does not let anybody look into it."""
+
+    def __iter__(self) -> Any:
+        raise ValueError("no parts")
+
+
+def stubborn(dataset: Any) -> Any:
+    return Parts([dataset])
+
+
 class NoSeed(random.Random):
     """Draws from the operating system, as libraries have it, and says so when it is seeded;
     `random.SystemRandom` is silent."""

@@ -287,6 +287,10 @@ class Service:
                     value = draw(datasets[arm])
                     if process is not None:
                         value = post_processed(process, value)
+                except FAILURES as error:
+                    end_if_forked(_OWNER, error)
+                    text = _text(raised(error))
+                else:
                     kind = type(value)
                     if kind is float:
                         floats[place], kinds[place] = value, FLOAT
@@ -296,10 +300,7 @@ class Service:
                         integers[place], kinds[place] = value, BOOLEAN
                     else:
                         is_short = kind is str and len(value) < 64
-                        text = _label(value) if is_short else _text(encode(value))
-                except FAILURES as error:
-                    end_if_forked(_OWNER, error)
-                    text = _text(raised(error))
+                        text = _label(value) if is_short else _sent(_written, value)
             if text is not None:
                 if len(text) > HEAP:
                     raise Refused(
@@ -335,14 +336,15 @@ class Service:
         if is_array and outputs.dtype.kind in "biufcSU" and self._process is None:
             return {"array": [outputs.dtype.str, list(outputs.shape)]}, outputs.tobytes()
         listed = outputs.tolist() if is_array and outputs.ndim == 1 else outputs
-        return {"array": None}, _text([self._processed(one) for one in listed])
+        return {"array": None}, _sent(_text, [self._processed(one) for one in listed])
 
     def _processed(self, output: Any) -> Any:
         try:
-            process = self._process
-            return encode(output if process is None else post_processed(process, output))
+            if self._process is not None:
+                output = post_processed(self._process, output)
         except FAILURES as error:
             return raised(error)
+        return _sent(encode, output)
 
     def _check_unchanged(self) -> None:
         for number, digest in self._digests.items():
@@ -352,6 +354,33 @@ class Service:
 
 def _text(node: Any) -> bytes:
     return json.dumps(node).encode() + b"\n"
+
+
+def _written(value: Any) -> bytes:
+    return _text(encode(value))
+
+
+def _sent(write: Callable[[Any], Any], output: Any) -> Any:
+    """Return what `write` makes of an output: what that raises, the mechanism has not raised.
+
+    Without memory, an output is an outcome as for the mechanism itself.
+    """
+    try:
+        return write(output)
+    except RecursionError:
+        raise Refused(
+            "the mechanism returns outputs that contain themselves, or have more than 50 levels; "
+            "give post_process a function that turns an output into a flat one"
+        ) from None
+    except MemoryError as error:
+        node = raised(error)
+        return node if write is encode else _text(node)
+    except FAILURES as error:
+        raise Refused(
+            f"the mechanism returns an output of type {type(output).__qualname__} that cannot be "
+            f"sent between processes ({words(error)}); give post_process a function that turns an "
+            "output into plain values, or lists of these"
+        ) from None
 
 
 _label = functools.lru_cache(maxsize=1024)(_text)

@@ -27,7 +27,7 @@ from dpaudit.errors import MechanismError, TargetError
 from dpaudit.outcomes import from_raw
 from dpaudit.targets.target import CallableTarget, IsolatedTarget
 from tests import faulty
-from tests.isolated import kinds, lines, mechanism_of, rng
+from tests.isolated import lines, mechanism_of, rng
 
 
 class Colour(enum.Enum):
@@ -96,10 +96,33 @@ def test_outcomes_that_cannot_be_handed_over_are_an_error() -> None:
         pytest.raises(MechanismError, match=r"builtins.object objects.*give post_process"),
     ):
         mechanism.sample(0, 1, rng())
-    with mechanism_of(faulty.cyclic) as mechanism:
-        assert kinds(mechanism.sample(0, 1, rng())) == {"RecursionError": 1}
     with mechanism_of(faulty.strange, post_process=faulty.is_there) as mechanism:
         assert list(mechanism.sample(0, 1, rng())) == [True]
+
+
+@pytest.mark.parametrize("function", [faulty.cyclic, faulty.deep])
+@pytest.mark.parametrize("is_batch", [False, True])
+def test_outputs_with_too_many_levels_are_the_same_error_as_here(
+    function: Any, is_batch: bool
+) -> None:
+    with pytest.raises(MechanismError) as here:
+        from_raw([function(0)] * 2)
+    more: Any = {"function": faulty.listed, "post_process": function}
+    with (
+        mechanism_of(**more) if is_batch else mechanism_of(function) as mechanism,
+        pytest.raises(MechanismError) as there,
+    ):
+        mechanism.sample(0, 2, rng())
+    assert str(there.value) == str(here.value)
+
+
+def test_what_sending_an_output_raises_the_mechanism_has_not_raised() -> None:
+    words = r"type Parts that cannot be sent .*ValueError: no parts\); give post_process"
+    with (
+        mechanism_of(faulty.stubborn) as mechanism,
+        pytest.raises(MechanismError, match=words),
+    ):
+        mechanism.sample(0, 2, rng())
 
 
 def test_a_callable_that_cannot_be_sent() -> None:
