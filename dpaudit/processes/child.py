@@ -20,6 +20,7 @@ from functools import partial
 from typing import TypeVar
 
 from dpaudit.errors import TargetError
+from dpaudit.processes.guardian import forget, guard
 
 Found = TypeVar("Found")
 
@@ -43,8 +44,7 @@ class TimedOut(Exception):
 
 class Child:
     """A program with pipes to it, in a session of its own: Ctrl-C is not for it, and what it starts
-    ends with it. It is killed when this object goes, when this process ends, and on Linux however
-    this process ends.
+    ends with it. It is killed when this object goes, and when this process ends, however it ends.
 
     received: what it has written and nobody has taken.
     memory: bytes of address space at most.  environment: more variables.  keep: descriptors that it
@@ -67,6 +67,7 @@ class Child:
         self._unsent = memoryview(b"")
         self._last_words = b""
         self._process = _started(words, memory, {**os.environ, **(environment or {})}, keep)
+        guard(self._process.pid)
         self._finalizer = weakref.finalize(self, _end, self._process, os.getpid())
         self._in, self._out, self._err = (
             pipe.fileno()
@@ -305,6 +306,7 @@ def _end(process: subprocess.Popen[bytes], owner: int) -> None:
         return
     with contextlib.suppress(ProcessLookupError, PermissionError):
         os.killpg(process.pid, signal.SIGKILL)
+    forget(process.pid)
     for pipe in (process.stdin, process.stdout, process.stderr):
         if pipe is not None:
             pipe.close()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import datetime
 import enum
-import os
 import signal
 import subprocess
 import sys
@@ -172,7 +171,4 @@ def test_no_process_is_left_behind(end: signal.Signals, tmp_path: Path) -> None:
     auditor.send_signal(end)
     assert auditor.wait(20) != 0
     wait_for(lambda: gone(drawing))
-    if end is signal.SIGINT:  # time to end all that the mechanism started
-        wait_for(lambda: gone(started))
-    elif not gone(started):
-        os.kill(started, signal.SIGKILL)
+    wait_for(lambda: gone(started))
