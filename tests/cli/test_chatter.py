@@ -14,7 +14,7 @@ from dpaudit.claims import PureDP
 from dpaudit.cli.process.chatter import Chatter
 
 PRINTS = """
-import os, sys
+import os, sys, warnings
 
 def prints(x, rng):
     print("a word")
@@ -42,6 +42,11 @@ def replaces(x, rng):
     os.close(2)
     assert open("own", "w").fileno() == 2
     os.kill(os.getpid(), 2)
+
+def warns(x, rng):
+    output = x + rng.laplace()
+    warnings.warn(f"beware of {output}")
+    return output
 
 print("imported")
 """
@@ -73,6 +78,17 @@ def test_lines_that_differ_do_not_flood_a_log(tmp_path: Path) -> None:
     assert len(ended.stdout.splitlines()) == 1
     lines = ended.stderr.splitlines()
     assert len(lines) == 21
+    assert lines[-1].endswith(" lines, of which 20 different lines are shown")
+
+
+@pytest.mark.parametrize("workers", ["1", "2"])
+def test_warnings_that_differ_do_not_flood_a_log(tmp_path: Path, workers: str) -> None:
+    ended = run(tmp_path, "warns", "--quiet", "--workers", workers)
+    assert ended.stdout.startswith("NO VIOLATION FOUND")
+    assert len(ended.stdout.splitlines()) == 1
+    lines = ended.stderr.splitlines()
+    assert len(lines) == 21
+    assert sum("UserWarning: beware of " in line for line in lines) in (18, 19)
     assert lines[-1].endswith(" lines, of which 20 different lines are shown")
 
 

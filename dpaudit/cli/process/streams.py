@@ -7,6 +7,7 @@ import errno
 import io
 import os
 import sys
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager, redirect_stdout, suppress
 from typing import Any, TextIO
@@ -95,6 +96,24 @@ def set_apart() -> Iterator[TextIO]:
         yield from _set_apart(sys.stdout)
 
 
+def show_warning(
+    message: Warning | str,
+    category: type[Warning],
+    filename: str,
+    lineno: int,
+    file: TextIO | None = None,
+    line: str | None = None,
+) -> None:
+    """Show a warning in the way of what else the mechanism prints, since its text may differ each
+    time. In the place of `warnings.showwarning`, in this process and its workers."""
+    text = warnings.formatwarning(message, category, filename, lineno, line)
+    with suppress(OSError):
+        if file is None:
+            os.write(1, text.encode(errors="replace"))
+        else:
+            file.write(text)
+
+
 def _set_apart(own: TextIO) -> Iterator[TextIO]:
     try:
         number = own.fileno()
@@ -106,9 +125,11 @@ def _set_apart(own: TextIO) -> Iterator[TextIO]:
     kept = os.dup(number)
     results = _text(_Output(kept, "w"), own, line_buffering=False)
     os.dup2(watching.chatter(), number)
+    show, warnings.showwarning = warnings.showwarning, show_warning
     try:
         yield results
     finally:
+        warnings.showwarning = show
         for stream in (results, own):  # whoever has something to complain of has done so
             with suppress(OSError, ValueError, OutputError):
                 stream.flush()

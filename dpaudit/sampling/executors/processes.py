@@ -7,7 +7,8 @@ import os
 import signal
 import threading
 import time
-from collections.abc import Iterator, Sequence
+import warnings
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager, suppress
@@ -99,7 +100,7 @@ class _Pool:
             self._workers,
             mp_context=self._context,
             initializer=_start_worker,
-            initargs=(self._recipe, self._context.Lock()),
+            initargs=(self._recipe, self._context.Lock(), _own_way_with_warnings()),
         )
 
     def _replace(self) -> None:
@@ -204,12 +205,22 @@ class _Process(SpawnProcess):
 _recipe: Recipe | None = None
 
 
-def _start_worker(recipe: Recipe, told: Lock) -> None:
-    """told: whoever acquires it, which nobody gives back, is the one to say what all would say."""
+def _own_way_with_warnings() -> Callable[..., None] | None:
+    """Return how the command line shows warnings, in its workers, too; else None."""
+    show = warnings.showwarning
+    return show if getattr(show, "__module__", "").startswith("dpaudit.") else None
+
+
+def _start_worker(recipe: Recipe, told: Lock, show: Callable[..., None] | None) -> None:
+    """told: whoever acquires it, which nobody gives back, is the one to say what all would say.
+    show: takes the place of `warnings.showwarning`.
+    """
     global _recipe
     _recipe = recipe
     Watch.may_tell = staticmethod(partial(told.acquire, False))
     Watch.is_first = False
+    if show is not None:
+        warnings.showwarning = show
     os.setpgid(0, 0)  # what the mechanism starts belongs to it, and ends with it
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
