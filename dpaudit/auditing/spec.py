@@ -16,6 +16,7 @@ from dpaudit.targets.target import AnyTarget, RepeatedTarget
 
 if TYPE_CHECKING:
     from concurrent.futures import Executor
+    from pathlib import Path
 
 
 class DrawnSeed(int):
@@ -30,6 +31,7 @@ class AuditSpec:
     group: in how many records the inputs may differ; the claim is for as many already.
     request: the settings that all this was built from, as a result keeps them.
     command: the command line that asks for this audit alone.
+    files: those that the settings name, so that no result is written over them.
     All others are options: dpaudit/auditing/options.py, docs/options.md.
 
     Raises UsageError for a value outside its range.
@@ -60,6 +62,7 @@ class AuditSpec:
     resume: bool = DEFAULTS["resume"]
     request: Mapping[str, Any] | None = None
     command: str | None = None
+    files: tuple[Path, ...] = ()
 
     def __post_init__(self) -> None:
         if not isinstance(self.claim, PrivacyClaim):

@@ -20,6 +20,7 @@ from dpaudit.cli.process.streams import set_apart
 from dpaudit.cli.repeating import RepeatableCommand, repeating
 from dpaudit.cli.saving import Results, destinations
 from dpaudit.config import build_claim
+from dpaudit.config.named_files import named_files
 from dpaudit.errors import UsageError
 from dpaudit.stats.one_run import Guesses
 
@@ -104,8 +105,9 @@ def bound(
     stdout = ctx.with_resource(set_apart())
     settings = given_settings(ctx, flags)
     check_complete(settings, (), "recorded outputs", _EXAMPLE)
+    inputs: list[str | Path] = [*files, *named_files(settings)]
     claim = build_claim(settings.pop("claim"))
-    results = Results(destinations(json, report, files), stdout)
+    results = Results(destinations(json, report, inputs), stdout)
     if guesses:
         _check_lone(arm=arm, scores=scores, bound=bound, seed=settings.get("seed"))
         result = _of_guesses(files, claim, settings)

@@ -24,7 +24,7 @@ Destination = tuple[Format, str]
 
 
 def destinations(
-    json: str | None, reports: Sequence[str], inputs: Iterable[str]
+    json: str | None, reports: Sequence[str], inputs: Iterable[str | Path]
 ) -> list[Destination]:
     """Return where results are to be written, refused before the work. Raises UsageError.
 
@@ -32,7 +32,7 @@ def destinations(
     """
     found = [parse_report(text) for text in reports]
     found += [] if json is None else [(FORMATS["json"], json)]
-    inputs, seen = list(inputs), set[str]()
+    inputs, seen = set(inputs), set[str]()
     for _, file in found:
         if file in seen:
             raise UsageError(f"two reports cannot be written to {file!r}; give each its own file")

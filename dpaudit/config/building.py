@@ -22,6 +22,7 @@ from dpaudit.auditing.options import (
 )
 from dpaudit.auditing.spec import AuditSpec, DrawnSeed
 from dpaudit.claims import PrivacyClaim, group, make_claim, parameters
+from dpaudit.config.named_files import named_files
 from dpaudit.config.problems import (
     Locate,
     Path,
@@ -85,7 +86,8 @@ def located_spec(
         given = _given(settings)
         check_types(given)
         spec = _spec(given, base)
-        return replace(spec, request=_request(settings, base))
+        files = named_files(settings, base)
+        return replace(spec, request=_request(settings, base), files=files)
 
 
 def _request(settings: Mapping[str, Any], base: Folder) -> dict[str, Any] | None:

@@ -45,6 +45,7 @@ _FREE = (
     "resume",
     "request",
     "command",
+    "files",
 )
 _CODE = "the code of "
 _LONGEST = 80
