@@ -30,15 +30,17 @@ def destinations(
 
     inputs: files that must not be replaced.
     """
-    found = [parse_report(text) for text in reports]
-    found += [] if json is None else [(FORMATS["json"], json)]
-    inputs, seen = set(inputs), set[str]()
-    for _, file in found:
-        if file in seen:
-            raise UsageError(f"two reports cannot be written to {file!r}; give each its own file")
-        seen.add(file)
+    given = [parse_report(text) for text in reports]
+    given += [] if json is None else [(FORMATS["json"], json)]
+    inputs, found = set(inputs), list[Destination]()
+    for form, file in given:
         if file != STDOUT:
             check_writable(file, inputs)
+        # Found here, since a mechanism may go to another folder.
+        place = file if file == STDOUT else str(Path(file).absolute())
+        if any(place == other for _, other in found):
+            raise UsageError(f"two reports cannot be written to {file!r}; give each its own file")
+        found.append((form, place))
     return found
 
 

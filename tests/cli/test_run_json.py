@@ -141,6 +141,25 @@ def test_files_of_datasets_and_curves_are_not_replaced(
     assert asked == []
 
 
+def test_a_mechanism_that_goes_elsewhere_takes_no_result_along(
+    dpaudit: Any, install_engine: Any, config: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    def run_audit(spec: AuditSpec, on_progress: Any = None) -> Any:
+        os.chdir("elsewhere" if spec.name == "a" else ".")
+        return answer(spec)
+
+    install_engine(run_audit)
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "elsewhere").mkdir()
+    to = ("--json", "r.json", "--report", "text:r.txt")
+    result = dpaudit("run", config("a", "b"), *to)
+    assert result.exit_code == 0
+    assert {one.name for one in tmp_path.iterdir()} == {
+        "audits.yaml", "elsewhere", "r.json", "r.txt",
+    }  # fmt: skip
+    assert list((tmp_path / "elsewhere").iterdir()) == []
+
+
 def test_other_files_are_replaced(
     dpaudit: Any, asked: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
