@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from dpaudit import PureDP, audit
+from dpaudit import PureDP, audit, bound_guesses
 from dpaudit.errors import UsageError
 from dpaudit.reports.batch import render_row
 from dpaudit.reports.json import from_json, to_json
@@ -23,6 +23,10 @@ def file(tmp_path: Path) -> Path:
     path = tmp_path / "results.json"
     path.write_text(to_json([VIOLATION, PASS, ERROR]), "utf-8")
     return path
+
+
+def words(text: str) -> str:
+    return " ".join(text.split())
 
 
 @pytest.fixture
@@ -48,6 +52,27 @@ def test_it_shows_what_the_run_showed(dpaudit: Any, rechecked: Any, file: Path) 
     assert render(PASS, verbose=1) in dpaudit("report", file, "-v").stdout
     assert "Rechecked: wealth, bounds and p-values follow" in result.stdout
     assert "A record cannot show" in result.stdout
+
+
+def test_nothing_is_said_to_be_rechecked_where_nothing_was(
+    dpaudit: Any, rechecked: Any, file: Path
+) -> None:
+    assert "Not rechecked: 1 that ended with an ERROR." in words(dpaudit("report", file).stdout)
+    file.write_text(to_json([ERROR]), "utf-8")
+    result = dpaudit("report", file)
+    assert result.exit_code == 0
+    assert "There was nothing to recheck: the audit ended with an ERROR." in words(result.stdout)
+    for untrue in ("Rechecked:", "follow", "A record cannot show"):
+        assert untrue not in words(result.stdout)
+    file.write_text(to_json([ERROR, replace(ERROR, name="other")]), "utf-8")
+    assert "every audit ended with an ERROR" in words(dpaudit("report", file, "--rerun").stdout)
+
+
+def test_guesses_follow_from_guesses(dpaudit: Any, file: Path) -> None:
+    file.write_text(to_json([bound_guesses(1000, 100, 75, PureDP(1.0))]), "utf-8")
+    said = words(dpaudit("report", file).stdout)
+    assert "Rechecked: bounds and p-values follow from the recorded guesses." in said
+    assert "draws" not in said.partition("Rechecked")[2]
 
 
 def test_quiet_and_verbose(dpaudit: Any, rechecked: Any, file: Path) -> None:
