@@ -15,7 +15,8 @@ from dpaudit.cli.output import Printer
 from dpaudit.cli.process.streams import set_apart
 from dpaudit.errors import DpauditError, UsageError
 from dpaudit.inputs.files import piped, read_text, reading
-from dpaudit.reports.json import from_json
+from dpaudit.reports.batch import unended
+from dpaudit.reports.json import Contents, read_document
 from dpaudit.reports.layout import wrap
 
 _UNSCHEDULED = (
@@ -48,9 +49,11 @@ def report(file: Path, rerun: bool, quiet: bool, verbose: int) -> int:
     """Recompute the wealth, bounds and p-values in FILE from the draws recorded there, and show
     the audits as the run did.
 
-    Exit code 0 if all numbers agree, whatever the verdicts; 3 if one differs.
+    Exit code 0 if all numbers agree, whatever the verdicts; 3 if one differs, or the run did not
+    end.
     """
-    results = _read(file)
+    contents = _read(file)
+    results = contents.results
     printer = Printer([result.name for result in results], quiet=quiet, verbose=verbose)
     disagreements = []
     for result in results:
@@ -66,6 +69,10 @@ def report(file: Path, rerun: bool, quiet: bool, verbose: int) -> int:
         return exit_codes.FAILURE
     if not quiet:
         click.echo("\n" + "\n".join(wrap(_said(results, rerun=rerun))))
+    missing = unended(len(results), contents.planned)
+    if missing:
+        click.echo(f"error: {file}: {missing}", err=True)
+        return exit_codes.FAILURE
     return exit_codes.NOTHING_FOUND
 
 
@@ -113,7 +120,7 @@ def _follows(results: Sequence[AuditResult]) -> str:
     return "; ".join(text for text, found in said.items() if found)
 
 
-def _read(file: Path) -> list[AuditResult]:
+def _read(file: Path) -> Contents:
     if file == Path("-") and sys.stdin is None:
         raise UsageError("standard input is closed; name a file of results, or pipe one")
     if file.suffix in (".yaml", ".yml"):
@@ -123,7 +130,7 @@ def _read(file: Path) -> list[AuditResult]:
     with reading(file):
         is_piped = file == Path("-")
         text = piped(sys.stdin.buffer).decode("utf-8-sig") if is_piped else read_text(file)
-        return from_json(text)
+        return read_document(text)
 
 
 def _recheck(file: Path, result: AuditResult) -> list[str]:

@@ -66,7 +66,7 @@ def run(
     specs = _selected(requested, pattern)
     specs = _journaled(specs, journal, resume, settings.get("seed"))
     inputs: list[str | Path] = [*targets, *(file for spec in requested for file in spec.files)]
-    results = Results(destinations(json, report, inputs), stdout)
+    results = Results(destinations(json, report, inputs), stdout, planned=len(specs))
     if not specs:
         click.echo(f"no audit's name matches -k {pattern!r}", err=True)
         return exit_codes.NOTHING_MATCHED

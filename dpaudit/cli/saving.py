@@ -47,8 +47,10 @@ def destinations(
 class Results:
     """Results to be written to files, or to standard output (`-`)."""
 
-    def __init__(self, to: Iterable[Destination], stdout: TextIO) -> None:
+    def __init__(self, to: Iterable[Destination], stdout: TextIO, planned: int = 1) -> None:
+        """planned: how many results there are to be."""
         self._entries: dict[Destination, list[Any]] = {one: [] for one in to}
+        self._planned = planned
         self._stdout = stdout
         self._kept: Path | None = None
 
@@ -68,7 +70,7 @@ class Results:
             with suppress(DpauditError, OSError):  # in the end it is said why
                 if file != STDOUT or watching.is_watched():
                     path = Path(file) if file != STDOUT else self._aside()
-                    write_whole(path, form.document(entries).encode(), lasting=False)
+                    write_whole(path, form.document(entries, self._planned).encode(), lasting=False)
 
     def finish(self) -> None:
         """Write all results. Raises UsageError when that is not possible."""
@@ -76,10 +78,10 @@ class Results:
             if not entries:
                 continue
             if file == STDOUT:
-                click.echo(form.document(entries), nl=False, file=self._stdout)
+                click.echo(form.document(entries, self._planned), nl=False, file=self._stdout)
                 self._forget()
             else:
-                write_whole(Path(file), form.document(entries).encode())
+                write_whole(Path(file), form.document(entries, self._planned).encode())
 
     def _aside(self) -> Path:
         """Return a file that the process which watches this one shows if need be."""

@@ -16,17 +16,17 @@ class Format:
     """A format of reports.
 
     suffix: how its files end.  entry: what is kept of one audit, as soon as it has ended.
-    document: the text of all that were kept, in order.
+    document: the text of all that were kept, in order, and of how many there are to be.
     """
 
     name: str
     suffix: str
     entry: Callable[[AuditResult], Any]
-    document: Callable[[Sequence[Any]], str]
+    document: Callable[[Sequence[Any], int], str]
 
     def render(self, results: Sequence[AuditResult]) -> str:
         """Return a report of audits as text."""
-        return self.document([self.entry(one) for one in results])
+        return self.document([self.entry(one) for one in results], len(results))
 
 
 FORMATS: Mapping[str, Format] = {

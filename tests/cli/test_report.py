@@ -12,7 +12,7 @@ import pytest
 from dpaudit import PureDP, audit, bound_guesses
 from dpaudit.errors import UsageError
 from dpaudit.reports.batch import render_row
-from dpaudit.reports.json import from_json, to_json
+from dpaudit.reports.json import document, entry, from_json, to_json
 from dpaudit.reports.text import render
 from tests.cli.made_results import ERROR, PASS, VIOLATION
 from tests.forging import forged
@@ -73,6 +73,30 @@ def test_guesses_follow_from_guesses(dpaudit: Any, file: Path) -> None:
     said = words(dpaudit("report", file).stdout)
     assert "Rechecked: bounds and p-values follow from the recorded guesses." in said
     assert "draws" not in said.partition("Rechecked")[2]
+
+
+@pytest.mark.parametrize("flags", [(), ("-q",), ("--rerun",)])
+def test_a_run_that_did_not_end_is_not_green(
+    dpaudit: Any, rechecked: Any, tmp_path: Path, flags: tuple[str, ...]
+) -> None:
+    file = tmp_path / "partial.json"
+    file.write_text(document([entry(ERROR)], 2), "utf-8")
+    result = dpaudit("report", file, *flags)
+    assert result.exit_code == 3
+    assert f"error: {file}: 1 of 2 audits: the run did not end" in result.stderr
+    assert from_json(file.read_text("utf-8")) == [ERROR]
+
+
+@pytest.mark.parametrize("planned", [0, "2", True, None])
+def test_fewer_planned_than_there_are_is_damage(
+    dpaudit: Any, rechecked: Any, tmp_path: Path, planned: Any
+) -> None:
+    file = tmp_path / "partial.json"
+    written = json.loads(document([entry(ERROR)], 2))
+    file.write_text(json.dumps({**written, "planned": planned}))
+    result = dpaudit("report", file)
+    assert result.exit_code == 2
+    assert f"planned={planned!r}" in result.stderr
 
 
 def test_quiet_and_verbose(dpaudit: Any, rechecked: Any, file: Path) -> None:

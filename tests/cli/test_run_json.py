@@ -160,6 +160,31 @@ def test_a_mechanism_that_goes_elsewhere_takes_no_result_along(
     assert list((tmp_path / "elsewhere").iterdir()) == []
 
 
+def test_what_there_is_meanwhile_says_how_much_is_to_come(
+    dpaudit: Any, install_engine: Any, config: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    seen: dict[str, str] = {}
+
+    def run_audit(spec: AuditSpec, on_progress: Any = None) -> Any:
+        for file in tmp_path.glob("r.*"):
+            seen[file.suffix] = file.read_text("utf-8")
+        return answer(spec)
+
+    install_engine(run_audit)
+    monkeypatch.chdir(tmp_path)
+    to = ("--json", "r.json", "--report", "text:r.txt", "--report", "junit:r.xml")
+    assert dpaudit("run", config("a", "b"), *to).exit_code == 0
+    head = json.loads(seen[".json"])
+    assert (head["count"], head["planned"]) == (1, 2)
+    assert seen[".txt"].endswith("1 of 2 audits: the run did not end.\n")
+    assert 'errors="1"' in seen[".xml"]
+    assert "1 of 2 audits: the run did not end" in seen[".xml"]
+    ended = json.loads((tmp_path / "r.json").read_text("utf-8"))
+    assert (ended["count"], "planned" in ended) == (2, False)
+    for name in ("r.txt", "r.xml"):
+        assert "the run did not end" not in (tmp_path / name).read_text("utf-8")
+
+
 def test_other_files_are_replaced(
     dpaudit: Any, asked: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
