@@ -320,7 +320,7 @@ class Progress:
     draws : int
         Draws made for this pair, of both inputs.
     budget : int
-        All draws allowed for it.
+        All draws allowed for it; 0 while they are still to be planned by the clock (`time`).
     rate : float
         Draws a second.
     wealth : float
