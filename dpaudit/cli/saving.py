@@ -77,11 +77,14 @@ class Results:
         for (form, file), entries in self._entries.items():
             if not entries:
                 continue
+            text = form.document(entries, self._planned)
             if file == STDOUT:
-                click.echo(form.document(entries, self._planned), nl=False, file=self._stdout)
+                # Programs read UTF-8, whatever a terminal can show.
+                shown = text if form.is_prose else text.encode()
+                click.echo(shown, nl=False, file=self._stdout)
                 self._forget()
             else:
-                write_whole(Path(file), form.document(entries, self._planned).encode())
+                write_whole(Path(file), text.encode())
 
     def _aside(self) -> Path:
         """Return a file that the process which watches this one shows if need be."""

@@ -129,7 +129,7 @@ def detectable(certificate: Certificate) -> str:
         return "No leak would have been caught: no event looked worth testing."
     if math.isinf(fixed.detectable_epsilon):
         seen = fixed.correct + fixed.wrong
-        of = "" if seen == fixed.draws else " in the event"
+        of = "" if seen == fixed.draws else " in an event"
         more = "no number could" if no_draws_could(certificate.point, fixed.alpha) else "more help"
         return (
             f"No leak would have been caught: {counted(seen, 'draw')}{of} cannot refute ε = "
