@@ -129,7 +129,11 @@ def _read(file: Path) -> Contents:
         )
     with reading(file):
         is_piped = file == Path("-")
-        text = piped(sys.stdin.buffer).decode("utf-8-sig") if is_piped else read_text(file)
+        try:
+            text = piped(sys.stdin.buffer).decode("utf-8-sig") if is_piped else read_text(file)
+        except UnicodeDecodeError as error:
+            remedy = "name a file that dpaudit run --json wrote"
+            raise UsageError(f"it cannot be read, since it is not text; {remedy}") from error
         return read_document(text)
 
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from dpaudit.errors import DatasetError, DpauditError, did_you_mean
 from dpaudit.inputs.csv_files import read_columns, read_rows
-from dpaudit.inputs.files import TOO_DEEP, near_file, read_npy, read_text
+from dpaudit.inputs.files import TOO_DEEP, near_file, read_npy, read_text, why_unreadable
 from dpaudit.inputs.frames import LIBRARIES, frame
 from dpaudit.inputs.json_values import DuplicateKey, parse_json
 from dpaudit.inputs.values import IMPORT, resolved, written
@@ -99,7 +99,7 @@ def _read(name: str, base: Path | None, readers: Mapping[str, Reader]) -> Any:
     except DpauditError as error:
         raise DatasetError(f"dataset @{name}: {error}") from error
     except (OSError, UnicodeDecodeError) as error:
-        raise DatasetError(f"dataset @{name} cannot be read: {error}") from error
+        raise DatasetError(f"dataset @{name} cannot be read: {why_unreadable(error)}") from error
 
 
 def _read_json(file: Path) -> Any:
@@ -107,6 +107,8 @@ def _read_json(file: Path) -> Any:
         return parse_json(read_text(file))
     except DuplicateKey as error:
         raise DatasetError(str(error)) from None
+    except UnicodeDecodeError:  # a ValueError, and no fault of the JSON
+        raise
     except ValueError as error:
         raise DatasetError(f"not valid JSON: {error}") from None
     except RecursionError:
