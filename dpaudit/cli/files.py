@@ -43,7 +43,10 @@ def _check_place(path: Path, inputs: Iterable[Path | str]) -> None:
         raise UsageError(f"cannot write {path}: it is a folder; name a file")
     if path.exists() and not path.is_file():
         raise UsageError(f"cannot write {path}: it is not a regular file (for a pipe, give '-')")
-    if not path.absolute().parent.is_dir():
+    parent = path.absolute().parent
+    if parent.exists() and not parent.is_dir():
+        raise UsageError(f"cannot write {path}: {str(path.parent)!r} is a file, not a folder")
+    if not parent.is_dir():
         raise UsageError(f"cannot write {path}: there is no folder {str(path.parent)!r}; create it")
 
 

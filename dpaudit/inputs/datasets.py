@@ -81,13 +81,15 @@ def _dereferenced(value: Any, base: Path | None, readers: Mapping[str, Reader]) 
 
 def _read(name: str, base: Path | None, readers: Mapping[str, Reader]) -> Any:
     reader = readers.get(Path(name).suffix.lower())
+    places = [Path(name)] if base is None else [Path(name), base / name]
     if reader is None:
+        if any(one.is_dir() for one in places):
+            raise DatasetError(f"dataset @{name} is a folder; name a file in it")
         near = "" if Path(name).suffix else near_file(Path(name))
         raise DatasetError(
             f"dataset @{name}: files of type {Path(name).suffix or 'unknown'!r} are not read; "
             f"known: {', '.join(readers)}.{near or did_you_mean(Path(name).suffix, readers)}"
         )
-    places = [Path(name)] if base is None else [Path(name), base / name]
     # It may be no regular file, which whoever reads it says; a folder is no file.
     file = next((one for one in places if one.exists() and not one.is_dir()), None)
     if file is None:

@@ -75,6 +75,12 @@ def test_constant_recordings_are_warned_about(dpaudit: Any, tmp_path: Path) -> N
     assert "learning draws are 7, for both d1 and d2; is this intended?" in result.stdout
 
 
+def test_a_folder_is_called_one(dpaudit: Any, files: list[str], tmp_path: Path) -> None:
+    result = dpaudit("bound", tmp_path, files[0], "--epsilon", "1")
+    assert result.exit_code == 2
+    assert result.stderr == f"error: {tmp_path} is a folder; name a file in it\n"
+
+
 def test_one_file_with_an_arm(dpaudit: Any, tmp_path: Path) -> None:
     rng = np.random.default_rng(1)
     arms = rng.integers(1, 3, 2_000)

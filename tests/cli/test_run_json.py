@@ -42,7 +42,7 @@ def test_a_dash_is_standard_output_alone(dpaudit: Any, asked: Any) -> None:
         ("missing/results.json", "there is no folder"),
         (".", "it is a folder"),
         ("pipe", "it is not a regular file"),
-        ("audits.yaml/results.json", "there is no folder"),
+        ("audits.yaml/results.json", "audits.yaml' is a file, not a folder"),
     ],
 )
 def test_unwritable_places_are_refused_before_the_audit(
