@@ -113,6 +113,7 @@ def _audited(journal: Journal, on_progress: Notify | None) -> AuditResult:
         expect=spec.expect,
         warnings=(*journal.warnings, *run.notices, *allowed),
         repeated=Repeated(spec.runs, spec.claim) if spec.runs > 1 else None,
+        grouped=spec.grouped,
         request=spec.request,
         underpowered=None if allowed else cannot_fail,
         resumed=journal.resumed,

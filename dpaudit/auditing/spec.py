@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from dpaudit.auditing.options import DEFAULTS, BoundMethod, Expectation, OnError, owned, refused
+from dpaudit.certificates.result import Grouped
 from dpaudit.claims import PrivacyClaim, compose
 from dpaudit.errors import ClaimError, Name, UsageError
 from dpaudit.inputs.pairs import NeighbouringPair
@@ -29,6 +30,7 @@ class AuditSpec:
 
     claim: for one run of the mechanism; what is tested follows from it and the runs of the target.
     group: in how many records the inputs may differ; the claim is for as many already.
+    grouped: where these are several, the claim for one.
     request: the settings that all this was built from, as a result keeps them.
     command: the command line that asks for this audit alone.
     files: those that the settings name, so that no result is written over them.
@@ -58,6 +60,7 @@ class AuditSpec:
     attacks: tuple[Any, ...] = DEFAULTS["attacks"]
     expect: Expectation | None = DEFAULTS["expect"]
     group: int = DEFAULTS["group"]
+    grouped: Grouped | None = None
     journal: str | os.PathLike[str] | None = DEFAULTS["journal"]
     resume: bool = DEFAULTS["resume"]
     request: Mapping[str, Any] | None = None

@@ -19,7 +19,7 @@ from dpaudit.cli.output import Printer
 from dpaudit.cli.process.streams import set_apart
 from dpaudit.cli.repeating import RepeatableCommand, repeating
 from dpaudit.cli.saving import Results, destinations
-from dpaudit.config import build_claim
+from dpaudit.config import build_claims
 from dpaudit.config.named_files import named_files
 from dpaudit.errors import UsageError
 from dpaudit.stats.one_run import Guesses
@@ -106,7 +106,7 @@ def bound(
     settings = given_settings(ctx, flags)
     check_complete(settings, (), "recorded outputs", _EXAMPLE)
     inputs: list[str | Path] = [*files, *named_files(settings)]
-    claim = build_claim(settings.pop("claim"))
+    claim, grouped = build_claims(settings.pop("claim"))
     results = Results(destinations(json, report, inputs), stdout)
     if guesses:
         _check_lone(arm=arm, scores=scores, bound=bound, seed=settings.get("seed"))
@@ -114,7 +114,7 @@ def bound(
     else:
         more = {**settings, "bound": bound, "scores_only": scores}
         result = _of_draws(files, arm, {**more, "claim": claim})
-    result = replace(result, command=repeating(ctx, files, result.seed))
+    result = replace(result, grouped=grouped, command=repeating(ctx, files, result.seed))
     Printer([result.name], quiet=quiet, verbose=verbose, to=results.beside).show(result)
     results.add(result)
     results.finish()

@@ -7,9 +7,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from dpaudit import PureDP, audit, bound_guesses
+from dpaudit.auditing.recheck.record import recheck
 from dpaudit.errors import UsageError
 from dpaudit.reports.batch import render_row
 from dpaudit.reports.json import document, entry, from_json, to_json
@@ -97,6 +99,31 @@ def test_fewer_planned_than_there_are_is_damage(
     result = dpaudit("report", file)
     assert result.exit_code == 2
     assert f"planned={planned!r}" in result.stderr
+
+
+def test_a_group_has_its_claim_and_that_of_one_record(
+    dpaudit: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "m.py").write_text("def laplace(x, rng): return x + rng.laplace()\n")
+    for place, name in enumerate(("d.npy", "e.npy")):
+        np.save(name, np.random.default_rng(place).laplace(size=1_000))
+    run = ("run", "m.py:laplace", "--d1", "0", "--d2", "2", "--samples", "1000")
+    for asked, runs in (
+        (("bound", "d.npy", "e.npy"), ""),
+        ((*run, "--repeat", "3"), "2-DP for one run, 6-DP for 3"),
+        (run, ""),
+    ):
+        ran = dpaudit(*asked, "--epsilon", "1", "--group", "2", "--json", "r.json")
+        reported = dpaudit("report", "r.json")
+        assert reported.exit_code == 0
+        for result in (ran, reported):
+            assert "1-DP for one record, 2-DP for 2" in words(result.stdout)
+            assert runs in words(result.stdout)
+    document = json.loads((tmp_path / "r.json").read_text("utf-8"))
+    document["audits"][0]["grouped"]["size"] = 3
+    (changed,) = from_json(forged(document))
+    assert any("the claim for all records" in one for one in recheck(changed))
 
 
 def test_quiet_and_verbose(dpaudit: Any, rechecked: Any, file: Path) -> None:

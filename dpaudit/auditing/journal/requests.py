@@ -41,6 +41,7 @@ _FREE = (
     "executor",
     "expect",
     "group",
+    "grouped",
     "journal",
     "resume",
     "request",
