@@ -113,6 +113,7 @@ def _audited(journal: Journal, on_progress: Notify | None) -> AuditResult:
         expect=spec.expect,
         warnings=(*journal.warnings, *run.notices, *allowed),
         repeated=Repeated(spec.runs, spec.claim) if spec.runs > 1 else None,
+        grouped=spec.grouped,
         request=spec.request,
         underpowered=None if allowed else cannot_fail,
         resumed=journal.resumed,
@@ -219,8 +220,9 @@ class _Run:
         probe = _probe(ToProbe((number, PROBING, 0), _PROBE), draws)
         limits = limits_for(max(first.columns, probe.columns), single_draws=single_draws)
         late = partial(self._late, number)
-        plan = Plan(self._spec.samples, self._seconds(number), limits, self._journal.clock, late)
-        notify = partial(self._notify, number, self._journal.now())
+        seconds = self._seconds(number)
+        plan = Plan(self._spec.samples, seconds, limits, self._journal.clock, late)
+        notify = partial(self._notify, number, self._journal.now(), seconds)
         afresh = self._afresh(sampler)
         audit = PairAudit(self._spec, number, plan, draws, notify, self._users, afresh)
         certificate = audit.run()
@@ -256,22 +258,28 @@ class _Run:
             self.notices = (late_words(self._spec.time, rate, pairs, takes),)
             _log.warning("%s: %s", self._spec.name, self.notices[0])
 
-    def _notify(self, number: int, start: float, moment: PairProgress) -> None:
+    def _notify(
+        self, number: int, start: float, seconds: float | None, moment: PairProgress
+    ) -> None:
         self._journal.sees(moment)
         if self._on_progress is None:
             return
         elapsed = max(self._journal.now() - start, 1e-9)
         rate = moment.draws / elapsed
+        remaining = (moment.budget - moment.draws) / rate
+        if not moment.is_planned and seconds is not None:
+            # The fewest draws are made however long they take.
+            remaining = max(0.0, seconds - elapsed, (MINIMUM_SAMPLES - moment.draws) / rate)
         self._on_progress(
             Progress(
                 name=self._spec.name,
                 pair=self._spec.pairs[number].label,
                 draws=moment.draws,
-                budget=moment.budget,
+                budget=moment.budget if moment.is_planned else 0,
                 rate=rate,
                 wealth=moment.wealth,
                 epsilon_lower=moment.epsilon_lower,
-                remaining=(moment.budget - moment.draws) / rate,
+                remaining=remaining,
             )
         )
 

@@ -288,6 +288,7 @@ class PairAudit:
         moment = PairProgress(
             draws=self._spent,
             budget=self._plan.budget,
+            is_planned=self._plan.is_final,
             wealth=math.exp(min(self._wealth.log_largest, 700.0)),
             epsilon_lower=self._wealth.epsilon_lower,
             point=self._point,

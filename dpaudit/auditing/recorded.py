@@ -37,6 +37,7 @@ from dpaudit.errors import MechanismError, UsageError
 from dpaudit.levels.distinguisher import Distinguisher
 from dpaudit.outcomes import Column, Outcomes, concatenate, from_raw, narrowed
 from dpaudit.sampling.row_order import Sorted, check_guesses, check_rows, sorted_inputs
+from dpaudit.sampling.sameness import check_varied
 from dpaudit.sampling.sampler import atom_tally, failures_by_arm
 from dpaudit.stats.thinning import coin_flips, looks_tossed
 from dpaudit.tally import Tally, by_arm
@@ -222,6 +223,7 @@ class _Recorded:
         split = self._split()
         selection = self._fresh(split.selection).release()
         self._warnings += filter(None, [narrowed(selection.outcomes)])
+        self._warnings += check_varied(selection, 1 - self._audit.confidence)
         claim, coming = self._audit.claim, len(split.game)
         point, several = claim.point(), len(claim.points()) > 1
         if several:

@@ -83,6 +83,11 @@ class Plan:
         return 8 * self.limits.learned if self._budget is None else self._budget
 
     @property
+    def is_final(self) -> bool:
+        """Whether the budget is planned, and not to be planned by the clock."""
+        return self._budget is not None
+
+    @property
     def freeze_at(self) -> int:
         """Draws to learn from before the event of the exact bound is frozen."""
         budget = self.budget

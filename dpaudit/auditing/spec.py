@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from dpaudit.auditing.options import DEFAULTS, BoundMethod, Expectation, OnError, owned, refused
+from dpaudit.certificates.result import Grouped
 from dpaudit.claims import PrivacyClaim, compose
 from dpaudit.errors import ClaimError, Name, UsageError
 from dpaudit.inputs.pairs import NeighbouringPair
@@ -16,6 +17,7 @@ from dpaudit.targets.target import AnyTarget, RepeatedTarget
 
 if TYPE_CHECKING:
     from concurrent.futures import Executor
+    from pathlib import Path
 
 
 class DrawnSeed(int):
@@ -28,8 +30,10 @@ class AuditSpec:
 
     claim: for one run of the mechanism; what is tested follows from it and the runs of the target.
     group: in how many records the inputs may differ; the claim is for as many already.
+    grouped: where these are several, the claim for one.
     request: the settings that all this was built from, as a result keeps them.
     command: the command line that asks for this audit alone.
+    files: those that the settings name, so that no result is written over them.
     All others are options: dpaudit/auditing/options.py, docs/options.md.
 
     Raises UsageError for a value outside its range.
@@ -56,10 +60,12 @@ class AuditSpec:
     attacks: tuple[Any, ...] = DEFAULTS["attacks"]
     expect: Expectation | None = DEFAULTS["expect"]
     group: int = DEFAULTS["group"]
+    grouped: Grouped | None = None
     journal: str | os.PathLike[str] | None = DEFAULTS["journal"]
     resume: bool = DEFAULTS["resume"]
     request: Mapping[str, Any] | None = None
     command: str | None = None
+    files: tuple[Path, ...] = ()
 
     def __post_init__(self) -> None:
         if not isinstance(self.claim, PrivacyClaim):

@@ -40,12 +40,21 @@ def too_few(spec: AuditSpec, samples: int) -> str | None:
     if any(_can_refute(point, samples, spec.alpha) for point in points):
         return None
     point = min(points, key=lambda one: _enough(one, spec.alpha))
-    enough = _enough(point, spec.alpha)
     told = "even if every draw tells d1 and d2 apart"
     words = f"{counted(samples, 'draw')} cannot refute {_words(point)} {told}"
-    if enough > MAXIMUM_SAMPLES:
+    if no_draws_could(point, spec.alpha):
         return f"{words}, and no number of draws could"
-    return f"{words}; at least {enough:,} could (--samples)"
+    return f"{words}; at least {_enough(point, spec.alpha):,} could (--samples)"
+
+
+def no_draws_could(point: ProfilePoint, alpha: float) -> bool:
+    """Return whether no number of draws that can be asked for refutes a point."""
+    return _enough(point, alpha) > MAXIMUM_SAMPLES
+
+
+def no_guesses_could(point: ProfilePoint, alpha: float) -> bool:
+    """Return whether no number of guesses about canaries that is counted refutes a point."""
+    return draws_to_refute(*_both(point), alpha) > one_run.MOST_GUESSES
 
 
 def kept_too_few(certificate: Certificate) -> str | None:
@@ -53,9 +62,10 @@ def kept_too_few(certificate: Certificate) -> str | None:
     fixed, point = certificate.fixed, certificate.point
     if certificate.refuted or fixed.draws >= draws_to_refute(*_both(point), fixed.alpha):
         return None
+    more = ", and no number could" if no_draws_could(point, fixed.alpha) else "; record more"
     return (
         f"the {fixed.draws:,} recorded outputs kept for the exact test cannot refute "
-        f"{_words(point)} even if every one tells d1 and d2 apart; record more"
+        f"{_words(point)} even if every one tells d1 and d2 apart{more}"
     )
 
 
@@ -65,10 +75,10 @@ def guessed_too_few(seen: Guesses, claim: PrivacyClaim, confidence: float) -> st
     point = claim.point()
     if one_run.p_value(best, *_both(point)) <= 1 - confidence:
         return None
-    return (
-        f"{counted(seen.guesses, 'guess')} cannot refute {_words(point)} even if all are right; "
-        "guess about more canaries"
-    )
+    hopeless = no_guesses_could(point, 1 - confidence)
+    more = ", and no number could" if hopeless else "; guess about more canaries"
+    words = f"{counted(seen.guesses, 'guess')} cannot refute {_words(point)}"
+    return f"{words} even if all are right{more}"
 
 
 def _both(point: ProfilePoint) -> tuple[float, float]:

@@ -52,6 +52,22 @@ class Repeated:
     claim: PrivacyClaim
 
 
+@dataclass(frozen=True, slots=True)
+class Grouped:
+    """Inputs that differ in several records.
+
+    Attributes
+    ----------
+    size : int
+        In how many, at most.
+    claim : PrivacyClaim
+        The claim for one record; what follows for the group is that of one run.
+    """
+
+    size: int
+    claim: PrivacyClaim
+
+
 AnyCertificate = Certificate | ExactCertificate | OneRunCertificate
 
 
@@ -206,6 +222,8 @@ class AuditResult:
         What is to be known about the run as a whole.
     repeated : Repeated or None
         Where an output is several runs; `claim` is then for all of them.
+    grouped : Grouped or None
+        Where the inputs differ in several records; `claim` is then for all of them.
     request : mapping of str to Any, or None
         The settings that the audit was built from, and the folder that relative files are looked
         for in, so that it can be run again; None where they are not plain values.
@@ -236,6 +254,7 @@ class AuditResult:
     expect: Literal["violation", "pass"] | None = None
     warnings: tuple[str, ...] = ()
     repeated: Repeated | None = None
+    grouped: Grouped | None = None
     request: Mapping[str, Any] | None = field(default=None, repr=False)
     underpowered: str | None = None
     resumed: int = 0
@@ -320,7 +339,7 @@ class Progress:
     draws : int
         Draws made for this pair, of both inputs.
     budget : int
-        All draws allowed for it.
+        All draws allowed for it; 0 while they are still to be planned by the clock (`time`).
     rate : float
         Draws a second.
     wealth : float

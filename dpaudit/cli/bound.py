@@ -19,7 +19,8 @@ from dpaudit.cli.output import Printer
 from dpaudit.cli.process.streams import set_apart
 from dpaudit.cli.repeating import RepeatableCommand, repeating
 from dpaudit.cli.saving import Results, destinations
-from dpaudit.config import build_claim
+from dpaudit.config import build_claims
+from dpaudit.config.named_files import named_files
 from dpaudit.errors import UsageError
 from dpaudit.stats.one_run import Guesses
 
@@ -104,15 +105,16 @@ def bound(
     stdout = ctx.with_resource(set_apart())
     settings = given_settings(ctx, flags)
     check_complete(settings, (), "recorded outputs", _EXAMPLE)
-    claim = build_claim(settings.pop("claim"))
-    results = Results(destinations(json, report, files), stdout)
+    inputs: list[str | Path] = [*files, *named_files(settings)]
+    claim, grouped = build_claims(settings.pop("claim"))
+    results = Results(destinations(json, report, inputs), stdout)
     if guesses:
         _check_lone(arm=arm, scores=scores, bound=bound, seed=settings.get("seed"))
         result = _of_guesses(files, claim, settings)
     else:
         more = {**settings, "bound": bound, "scores_only": scores}
         result = _of_draws(files, arm, {**more, "claim": claim})
-    result = replace(result, command=repeating(ctx, files, result.seed))
+    result = replace(result, grouped=grouped, command=repeating(ctx, files, result.seed))
     Printer([result.name], quiet=quiet, verbose=verbose, to=results.beside).show(result)
     results.add(result)
     results.finish()

@@ -10,7 +10,7 @@ from pathlib import Path
 from dpaudit.errors import UsageError
 
 
-def check_writable(path: Path | str, inputs: Iterable[str] = ()) -> None:
+def check_writable(path: Path | str, inputs: Iterable[Path | str] = ()) -> None:
     """Raise UsageError when a file cannot be put at `path`, or would replace an input.
 
     path: as it was given, since a Path does not know of a slash at its end.
@@ -36,14 +36,17 @@ def _writing(path: Path) -> Iterator[None]:
         raise UsageError(f"cannot write {path}: {reason}") from error
 
 
-def _check_place(path: Path, inputs: Iterable[str]) -> None:
+def _check_place(path: Path, inputs: Iterable[Path | str]) -> None:
     if path.exists() and any(Path(one).exists() and path.samefile(one) for one in inputs):
         raise UsageError(f"cannot write {path}: it is an input of this audit; name another file")
     if path.is_dir():
         raise UsageError(f"cannot write {path}: it is a folder; name a file")
     if path.exists() and not path.is_file():
         raise UsageError(f"cannot write {path}: it is not a regular file (for a pipe, give '-')")
-    if not path.absolute().parent.is_dir():
+    parent = path.absolute().parent
+    if parent.exists() and not parent.is_dir():
+        raise UsageError(f"cannot write {path}: {str(path.parent)!r} is a file, not a folder")
+    if not parent.is_dir():
         raise UsageError(f"cannot write {path}: there is no folder {str(path.parent)!r}; create it")
 
 

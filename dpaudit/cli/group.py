@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from functools import partial
 from importlib import import_module
+from pathlib import Path
 from typing import Any
 
 import click
@@ -146,6 +147,8 @@ def exit_code(error: Exception) -> int:
     """Return the exit code that an error earns."""
     if isinstance(error, FileNotFoundError) and _is_nowhere():
         return exit_codes.USAGE
+    if _is_forbidden(error):
+        return exit_codes.USAGE
     return int(getattr(error, "exit_code", exit_codes.FAILURE))
 
 
@@ -156,6 +159,12 @@ def describe_error(error: Exception) -> str:
     text = " ".join(str(error).split())
     if isinstance(error, FileNotFoundError) and _is_nowhere():
         return "error: the working directory does not exist any more; change to one that exists"
+    if isinstance(error, PermissionError) and _is_forbidden(error):
+        closed = _closed(Path(os.fsdecode(error.filename)))
+        return (
+            f"error: {closed} cannot be read: {error.strerror}; change its permissions, or name "
+            "what you may read"
+        )
     if isinstance(error, OSError) and error.strerror:
         what = f"{str(error.filename)!r}: " if error.filename else ""
         return f"error: {what}{error.strerror} (--debug shows where)"
@@ -177,6 +186,20 @@ def _as_typed(error: DpauditError) -> str:
     from dpaudit.auditing.options import flag_of
 
     return "".join(error.spelled(flag_of))
+
+
+def _is_forbidden(error: Exception) -> bool:
+    """Return whether somebody may not look at what is there."""
+    return isinstance(error, PermissionError) and isinstance(error.filename, str | bytes)
+
+
+def _closed(path: Path) -> str:
+    """Return what stands in the way to a path: the first folder that may not be entered."""
+    for folder in reversed(path.parents):
+        if not os.access(folder, os.X_OK):
+            is_here = folder == Path()
+            return f"the working directory {os.getcwd()!r}" if is_here else f"the folder '{folder}'"
+    return repr(str(path))
 
 
 def _is_nowhere() -> bool:

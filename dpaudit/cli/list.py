@@ -115,6 +115,8 @@ def _modules(name: str) -> Iterator[tuple[str, ModuleType]]:
 def _package_name(name: str) -> str:
     """Return the name of a package that is given by its path."""
     folder = Path(name)
+    if folder.is_dir() and not os.access(folder, os.R_OK | os.X_OK):
+        raise TargetError(f"the folder {name!r} cannot be read: Permission denied")
     if not folder.is_dir() or name.isidentifier():
         return name
     if not (folder / "__init__.py").is_file() or not all(map(str.isidentifier, folder.parts)):

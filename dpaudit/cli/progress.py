@@ -91,12 +91,13 @@ class _Live(Display):
         from rich.text import Text
 
         first = Table.grid(padding=(0, 1))
-        share = progress.draws / progress.budget if progress.budget else 0.0
-        bar = ProgressBar(total=max(1, progress.budget), completed=progress.draws, width=_BAR)
+        share = f"{100 * progress.draws / progress.budget:3.0f} %" if progress.budget else ""
+        done = progress.draws if progress.budget else 0
+        bar = ProgressBar(total=max(1, progress.budget), completed=done, width=_BAR)
         first.add_row(
             Text(title(progress, self._place), style="bold", overflow="ellipsis", no_wrap=True),
             bar,
-            Text(f"{100 * share:3.0f} %"),
+            Text(share),
             Text(remaining(progress), no_wrap=True),
         )
         second = Text(status(progress, self._spec, with_share=False), style="dim", no_wrap=True)
@@ -110,8 +111,9 @@ def title(progress: Progress, place: str) -> str:
 
 def status(progress: Progress, spec: AuditSpec, *, with_share: bool = True) -> str:
     """Return draws, speed, wealth, bound and, for a line by itself, share and time left."""
-    drawn, budget = numbers.count(progress.draws), numbers.count(progress.budget)
-    parts = [f"{drawn} of {budget} draws", speed(progress.rate), wealth(progress, spec)]
+    of = f" of {numbers.count(progress.budget)}" if progress.budget else ""
+    drawn = f"{numbers.count(progress.draws)}{of} draws"
+    parts = [drawn, speed(progress.rate), wealth(progress, spec)]
     parts.append(f"ε ≥ {numbers.at_least(progress.epsilon_lower)}")
     if with_share:
         parts.append(remaining(progress))

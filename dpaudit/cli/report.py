@@ -15,7 +15,8 @@ from dpaudit.cli.output import Printer
 from dpaudit.cli.process.streams import set_apart
 from dpaudit.errors import DpauditError, UsageError
 from dpaudit.inputs.files import piped, read_text, reading
-from dpaudit.reports.json import from_json
+from dpaudit.reports.batch import unended
+from dpaudit.reports.json import Contents, read_document
 from dpaudit.reports.layout import wrap
 
 _UNSCHEDULED = (
@@ -48,9 +49,11 @@ def report(file: Path, rerun: bool, quiet: bool, verbose: int) -> int:
     """Recompute the wealth, bounds and p-values in FILE from the draws recorded there, and show
     the audits as the run did.
 
-    Exit code 0 if all numbers agree, whatever the verdicts; 3 if one differs.
+    Exit code 0 if all numbers agree, whatever the verdicts; 3 if one differs, or the run did not
+    end.
     """
-    results = _read(file)
+    contents = _read(file)
+    results = contents.results
     printer = Printer([result.name for result in results], quiet=quiet, verbose=verbose)
     disagreements = []
     for result in results:
@@ -66,6 +69,10 @@ def report(file: Path, rerun: bool, quiet: bool, verbose: int) -> int:
         return exit_codes.FAILURE
     if not quiet:
         click.echo("\n" + "\n".join(wrap(_said(results, rerun=rerun))))
+    missing = unended(len(results), contents.planned)
+    if missing:
+        click.echo(f"error: {file}: {missing}", err=True)
+        return exit_codes.FAILURE
     return exit_codes.NOTHING_FOUND
 
 
@@ -82,34 +89,38 @@ def _rerun(results: Sequence[AuditResult], *, quiet: bool) -> list[str]:
 
 def _said(results: Sequence[AuditResult], *, rerun: bool) -> str:
     """Return what was checked, and what the record does not show."""
-    checked = f"Rechecked: {_follows(results)}."
-    drawn = [one for result in results for one in result.certificates]
+    ended = [result for result in results if result.verdict is not Verdict.ERROR]
+    errors = len(results) - len(ended)
+    if not ended:
+        subject = "the audit" if errors == 1 else "every audit"
+        return f"There was nothing to recheck: {subject} ended with an ERROR."
+    repeated = rerun and any(one.certificates for one in ended)
+    left_out = f" Not rechecked{' or repeated' * repeated}: {errors} that ended with an ERROR."
+    said = f"Rechecked: {_follows(ended)}.{left_out if errors else ''}"
+    drawn = [one for result in ended for one in result.certificates]
     if not drawn:
-        return checked
-    if rerun:
-        return f"{checked} {_repeated(results)}"
+        return said
+    if repeated:
+        return f"{said} Repeated with their seeds, the audits gave the same draws."
     unscheduled = "" if all(one.schedule or one.recording for one in drawn) else _UNSCHEDULED
-    return f"{checked}{unscheduled} {_UNSEEN}"
-
-
-def _repeated(results: Sequence[AuditResult]) -> str:
-    again = sum(result.verdict is not Verdict.ERROR for result in results)
-    said = "Repeated with their seeds, the audits gave the same draws."
-    errors = len(results) - again
-    return f"{said} Not repeated: {errors} that ended with an ERROR." if errors else said
+    return f"{said}{unscheduled} {_UNSEEN}"
 
 
 def _follows(results: Sequence[AuditResult]) -> str:
-    exact = not all(result.ending.by_chance for result in results)
-    if exact and not any(result.certificates for result in results):
-        return "the numbers follow from the recorded laws"
-    laws = ", and exact numbers from the laws" if exact else ""
-    scheduled = any(one.schedule for result in results for one in result.certificates)
-    blocks = ", and their blocks from the schedule" if scheduled else ""
-    return f"wealth, bounds and p-values follow from the recorded draws{blocks}{laws}"
+    """Return what follows from what, of audits that have ended."""
+    drawn = [one for result in results for one in result.certificates]
+    blocks = ", and their blocks from the schedule" if any(one.schedule for one in drawn) else ""
+    guessed = [one for one in results if one.ending.by_chance and not one.certificates]
+    stated = [one for one in results if not one.ending.by_chance]
+    said = {
+        f"wealth, bounds and p-values follow from the recorded draws{blocks}": drawn,
+        "bounds and p-values follow from the recorded guesses": guessed,
+        "exact numbers follow from the recorded laws": stated,
+    }
+    return "; ".join(text for text, found in said.items() if found)
 
 
-def _read(file: Path) -> list[AuditResult]:
+def _read(file: Path) -> Contents:
     if file == Path("-") and sys.stdin is None:
         raise UsageError("standard input is closed; name a file of results, or pipe one")
     if file.suffix in (".yaml", ".yml"):
@@ -118,8 +129,12 @@ def _read(file: Path) -> list[AuditResult]:
         )
     with reading(file):
         is_piped = file == Path("-")
-        text = piped(sys.stdin.buffer).decode("utf-8-sig") if is_piped else read_text(file)
-        return from_json(text)
+        try:
+            text = piped(sys.stdin.buffer).decode("utf-8-sig") if is_piped else read_text(file)
+        except UnicodeDecodeError as error:
+            remedy = "name a file that dpaudit run --json wrote"
+            raise UsageError(f"it cannot be read, since it is not text; {remedy}") from error
+        return read_document(text)
 
 
 def _recheck(file: Path, result: AuditResult) -> list[str]:

@@ -19,7 +19,7 @@ from dpaudit.wording import counted, shown
 # (lines of code are named as seen from the working directory).
 _SAID = ("warnings", "first_failures", "adjacency", "notes")
 _ANOTHERS = (
-    "seconds", "versions", "request", "expect", "resumed", "source", "command", *_SAID,
+    "seconds", "versions", "request", "expect", "resumed", "source", "command", "grouped", *_SAID,
 )  # fmt: skip
 
 

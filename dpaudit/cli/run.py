@@ -62,9 +62,11 @@ def run(
     settings = given_settings(ctx, flags)
     if not targets and "command" not in settings:
         raise click.MissingParameter(ctx=ctx, param=ctx.command.params[0])
-    specs = _selected(_requested(ctx, targets, settings), pattern)
+    requested = _requested(ctx, targets, settings)
+    specs = _selected(requested, pattern)
     specs = _journaled(specs, journal, resume, settings.get("seed"))
-    results = Results(destinations(json, report, targets), stdout)
+    inputs: list[str | Path] = [*targets, *(file for spec in requested for file in spec.files)]
+    results = Results(destinations(json, report, inputs), stdout, planned=len(specs))
     if not specs:
         click.echo(f"no audit's name matches -k {pattern!r}", err=True)
         return exit_codes.NOTHING_MATCHED

@@ -24,29 +24,33 @@ Destination = tuple[Format, str]
 
 
 def destinations(
-    json: str | None, reports: Sequence[str], inputs: Iterable[str]
+    json: str | None, reports: Sequence[str], inputs: Iterable[str | Path]
 ) -> list[Destination]:
     """Return where results are to be written, refused before the work. Raises UsageError.
 
     inputs: files that must not be replaced.
     """
-    found = [parse_report(text) for text in reports]
-    found += [] if json is None else [(FORMATS["json"], json)]
-    inputs, seen = list(inputs), set[str]()
-    for _, file in found:
-        if file in seen:
-            raise UsageError(f"two reports cannot be written to {file!r}; give each its own file")
-        seen.add(file)
+    given = [parse_report(text) for text in reports]
+    given += [] if json is None else [(FORMATS["json"], json)]
+    inputs, found = set(inputs), list[Destination]()
+    for form, file in given:
         if file != STDOUT:
             check_writable(file, inputs)
+        # Found here, since a mechanism may go to another folder.
+        place = file if file == STDOUT else str(Path(file).absolute())
+        if any(place == other for _, other in found):
+            raise UsageError(f"two reports cannot be written to {file!r}; give each its own file")
+        found.append((form, place))
     return found
 
 
 class Results:
     """Results to be written to files, or to standard output (`-`)."""
 
-    def __init__(self, to: Iterable[Destination], stdout: TextIO) -> None:
+    def __init__(self, to: Iterable[Destination], stdout: TextIO, planned: int = 1) -> None:
+        """planned: how many results there are to be."""
         self._entries: dict[Destination, list[Any]] = {one: [] for one in to}
+        self._planned = planned
         self._stdout = stdout
         self._kept: Path | None = None
 
@@ -66,18 +70,21 @@ class Results:
             with suppress(DpauditError, OSError):  # in the end it is said why
                 if file != STDOUT or watching.is_watched():
                     path = Path(file) if file != STDOUT else self._aside()
-                    write_whole(path, form.document(entries).encode(), lasting=False)
+                    write_whole(path, form.document(entries, self._planned).encode(), lasting=False)
 
     def finish(self) -> None:
         """Write all results. Raises UsageError when that is not possible."""
         for (form, file), entries in self._entries.items():
             if not entries:
                 continue
+            text = form.document(entries, self._planned)
             if file == STDOUT:
-                click.echo(form.document(entries), nl=False, file=self._stdout)
+                # Programs read UTF-8, whatever a terminal can show.
+                shown = text if form.is_prose else text.encode()
+                click.echo(shown, nl=False, file=self._stdout)
                 self._forget()
             else:
-                write_whole(Path(file), form.document(entries).encode())
+                write_whole(Path(file), text.encode())
 
     def _aside(self) -> Path:
         """Return a file that the process which watches this one shows if need be."""

@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import Any
 
 from dpaudit.auditing.spec import AuditSpec
-from dpaudit.config.building import build_claim, build_spec
+from dpaudit.config.building import build_claims, build_spec
 from dpaudit.config.schema import schema
 
-__all__ = ["build_claim", "build_spec", "load_config", "schema"]
+__all__ = ["build_claims", "build_spec", "load_config", "schema"]
 
 
 def load_config(path: Path, overrides: Mapping[str, Any] | None = None) -> list[AuditSpec]:

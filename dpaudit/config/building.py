@@ -21,7 +21,9 @@ from dpaudit.auditing.options import (
     owned,
 )
 from dpaudit.auditing.spec import AuditSpec, DrawnSeed
+from dpaudit.certificates.result import Grouped
 from dpaudit.claims import PrivacyClaim, group, make_claim, parameters
+from dpaudit.config.named_files import named_files
 from dpaudit.config.problems import (
     Locate,
     Path,
@@ -66,10 +68,11 @@ def build_spec(settings: Mapping[str, Any]) -> AuditSpec:
     return located_spec(settings, lambda path: "", flags=OPTIONS)
 
 
-def build_claim(parameters: Mapping[str, Any]) -> PrivacyClaim:
-    """Return the claim that the key `claim` of an audit describes. Raises its errors."""
+def build_claims(parameters: Mapping[str, Any]) -> tuple[PrivacyClaim, Grouped | None]:
+    """Return the claim that the key `claim` of an audit describes, and, where it is for a group of
+    records, that for one. Raises its errors."""
     with reported(lambda path: "", OPTIONS):
-        return _claim({"claim": dict(parameters)}, None)
+        return _claims({"claim": dict(parameters)}, None)
 
 
 def located_spec(
@@ -85,7 +88,8 @@ def located_spec(
         given = _given(settings)
         check_types(given)
         spec = _spec(given, base)
-        return replace(spec, request=_request(settings, base))
+        files = named_files(settings, base)
+        return replace(spec, request=_request(settings, base), files=files)
 
 
 def _request(settings: Mapping[str, Any], base: Folder) -> dict[str, Any] | None:
@@ -130,12 +134,18 @@ def _spec(given: Settings, base: Folder) -> AuditSpec:
     options = {
         one.name: _read(one, given[one.name], base) for one in owned("audit") if one.name in given
     }
-    target, claim = _repeated(given, base), _claim(given, base)
+    target, (claim, grouped) = _repeated(given, base), _claims(given, base)
     pairs = _pairs(given, base)
     name = given.get("name") or _name(target)
     try:
         return AuditSpec(
-            name=name, target=target, pairs=pairs, claim=claim, group=_group(given), **options
+            name=name,
+            target=target,
+            pairs=pairs,
+            claim=claim,
+            group=_group(given),
+            grouped=grouped,
+            **options,
         )
     except UsageError as error:
         key = next((part for part in error.parts if isinstance(part, Name)), None)
@@ -158,7 +168,9 @@ def _name(target: AnyTarget) -> str:
     )
 
 
-def _claim(given: Settings, base: Folder) -> PrivacyClaim:
+def _claims(given: Settings, base: Folder) -> tuple[PrivacyClaim, Grouped | None]:
+    """Return the claim for all records in which the inputs differ, and, where these are several,
+    that for one."""
     if "claim" not in given:
         raise problem((), "the audit has no claim; give e.g. claim: {epsilon: 1}")
     parameters = dict(given["claim"])
@@ -169,7 +181,7 @@ def _claim(given: Settings, base: Folder) -> PrivacyClaim:
     size = _group(given)
     with about("claim"):
         claim = make_claim(_with_functions(parameters, base), definition)
-        return claim if size == 1 else group(claim, size)
+        return (claim, None) if size == 1 else (group(claim, size), Grouped(size, claim))
 
 
 def _group(given: Settings) -> Any:

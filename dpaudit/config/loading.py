@@ -22,7 +22,7 @@ from dpaudit.config.schema import (
 )
 from dpaudit.config.targets import PROCESS, PYTHONIC, SINGLE_TARGET
 from dpaudit.errors import ConfigurationError, DatasetError, did_you_mean
-from dpaudit.inputs.files import near_file, read_text
+from dpaudit.inputs.files import near_file, read_text, why_unreadable
 from dpaudit.inputs.yaml_values import YamlError, compose, construct, line_of
 
 # Keys that flags add to instead of replacing: `--epsilon 2` keeps the file's δ.
@@ -119,7 +119,9 @@ def _read(path: pathlib.Path) -> str:
         raise ConfigurationError(
             f"there is no configuration file {str(path)!r}.{near_file(path)}"
         ) from None
-    except (OSError, UnicodeDecodeError, DatasetError, MemoryError) as error:
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigurationError(f"{path}: cannot be read: {why_unreadable(error)}") from None
+    except (DatasetError, MemoryError) as error:
         why = str(error) or "out of memory"
         raise ConfigurationError(f"{path}: cannot be read: {why}") from None
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from dpaudit.errors import DatasetError, DpauditError, did_you_mean
 from dpaudit.inputs.csv_files import read_columns, read_rows
-from dpaudit.inputs.files import TOO_DEEP, near_file, read_npy, read_text
+from dpaudit.inputs.files import TOO_DEEP, near_file, read_npy, read_text, why_unreadable
 from dpaudit.inputs.frames import LIBRARIES, frame
 from dpaudit.inputs.json_values import DuplicateKey, parse_json
 from dpaudit.inputs.values import IMPORT, resolved, written
@@ -81,13 +81,15 @@ def _dereferenced(value: Any, base: Path | None, readers: Mapping[str, Reader]) 
 
 def _read(name: str, base: Path | None, readers: Mapping[str, Reader]) -> Any:
     reader = readers.get(Path(name).suffix.lower())
+    places = [Path(name)] if base is None else [Path(name), base / name]
     if reader is None:
+        if any(one.is_dir() for one in places):
+            raise DatasetError(f"dataset @{name} is a folder; name a file in it")
         near = "" if Path(name).suffix else near_file(Path(name))
         raise DatasetError(
             f"dataset @{name}: files of type {Path(name).suffix or 'unknown'!r} are not read; "
             f"known: {', '.join(readers)}.{near or did_you_mean(Path(name).suffix, readers)}"
         )
-    places = [Path(name)] if base is None else [Path(name), base / name]
     # It may be no regular file, which whoever reads it says; a folder is no file.
     file = next((one for one in places if one.exists() and not one.is_dir()), None)
     if file is None:
@@ -99,7 +101,7 @@ def _read(name: str, base: Path | None, readers: Mapping[str, Reader]) -> Any:
     except DpauditError as error:
         raise DatasetError(f"dataset @{name}: {error}") from error
     except (OSError, UnicodeDecodeError) as error:
-        raise DatasetError(f"dataset @{name} cannot be read: {error}") from error
+        raise DatasetError(f"dataset @{name} cannot be read: {why_unreadable(error)}") from error
 
 
 def _read_json(file: Path) -> Any:
@@ -107,6 +109,8 @@ def _read_json(file: Path) -> Any:
         return parse_json(read_text(file))
     except DuplicateKey as error:
         raise DatasetError(str(error)) from None
+    except UnicodeDecodeError:  # a ValueError, and no fault of the JSON
+        raise
     except ValueError as error:
         raise DatasetError(f"not valid JSON: {error}") from None
     except RecursionError:

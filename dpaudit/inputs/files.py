@@ -61,6 +61,13 @@ def read_text(file: Path) -> str:
         return text.read()
 
 
+def why_unreadable(error: OSError | UnicodeDecodeError) -> str:
+    """Return why a file cannot be read, without its name."""
+    if isinstance(error, UnicodeDecodeError):
+        return "it is not text in UTF-8; save it as UTF-8"
+    return error.strerror or str(error)
+
+
 def near_file(missing: Path) -> str:
     """Return `" Did you mean 'x'?"` for the name beside a missing file that is nearest, or `""`.
 
@@ -86,7 +93,7 @@ def reading(file: Path) -> Iterator[None]:
     except FileNotFoundError:
         raise DatasetError(f"there is no file {str(file)!r}.{near_file(file)}") from None
     except (OSError, UnicodeDecodeError) as error:
-        raise DatasetError(f"{file} cannot be read: {error}") from error
+        raise DatasetError(f"{file} cannot be read: {why_unreadable(error)}") from error
     except DpauditError as error:
         raise type(error)(f"{file}: {error}") from error
 

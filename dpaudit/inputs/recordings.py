@@ -70,6 +70,8 @@ def read_guesses(file: Path) -> Guesses:
 
 def _read(file: Path) -> Raw | Columns:
     reader = _READERS.get(file.suffix.lower())
+    if file.is_dir():
+        raise DatasetError(f"{file} is a folder; name a file in it")
     if reader is None:
         raise DatasetError(
             f"{file}: files of type {file.suffix or 'unknown'!r} are not read; known: "

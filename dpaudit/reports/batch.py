@@ -58,8 +58,23 @@ def render_summary(results: Sequence[AuditResult]) -> str:
     return unglued("\n".join(lines))
 
 
-def render_all(results: Sequence[AuditResult]) -> str:
-    """Return the text report of one audit, or of several: details only of what nobody expected."""
+def unended(ended: int, planned: int) -> str:
+    """Return that a run did not come to its end; nothing when it did."""
+    if ended >= planned:
+        return ""
+    return f"{ended} of {counted(planned, 'audit')}: the run did not end"
+
+
+def render_all(results: Sequence[AuditResult], planned: int = 1) -> str:
+    """Return the text report of one audit, or of several: details only of what nobody expected.
+
+    planned: how many there are to be.
+    """
+    missing = unended(len(results), planned)
+    return f"{_rendered(results)}\n{missing}.\n" if missing else _rendered(results)
+
+
+def _rendered(results: Sequence[AuditResult]) -> str:
     if len(results) == 1:
         return f"{render(results[0])}\n"
     width = name_width(one.name for one in results)

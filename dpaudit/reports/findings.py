@@ -6,6 +6,7 @@ import math
 import re
 from collections.abc import Mapping, Sequence
 
+from dpaudit.auditing.underpowered import no_draws_could
 from dpaudit.certificates.certificate import Certificate, EventCount, FixedTest
 from dpaudit.certificates.result import AnyCertificate, AuditResult
 from dpaudit.claims import ProfilePoint
@@ -127,11 +128,13 @@ def detectable(certificate: Certificate) -> str:
     if not fixed.events:
         return "No leak would have been caught: no event looked worth testing."
     if math.isinf(fixed.detectable_epsilon):
-        guesses = counted(fixed.correct + fixed.wrong, "guess")
+        seen = fixed.correct + fixed.wrong
+        of = "" if seen == fixed.draws else " in an event"
+        more = "no number could" if no_draws_could(certificate.point, fixed.alpha) else "more help"
         return (
-            f"No leak would have been caught: {guesses} cannot refute ε = "
-            f"{numbers.plain(certificate.point.epsilon)}, even if all of them are right "
-            "(more draws help)."
+            f"No leak would have been caught: {counted(seen, 'draw')}{of} cannot refute ε = "
+            f"{numbers.plain(certificate.point.epsilon)}, even if every one tells d1 and d2 apart "
+            f"({more})."
         )
     return caught(fixed.detectable_epsilon, certificate.point, "visible to this event")
 

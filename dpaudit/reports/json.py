@@ -13,7 +13,8 @@ History of the format (`version`):
     of their blocks follow, the `adjacency` of their inputs, `notes` about it, and the
     `first_failures` of each kind; audits have a `request`, from which they can be run again.
 3   `source` and `command`: the line of the mechanism's code, and the command that repeats the
-    audit.
+    audit. `planned`, where the run has not ended, or did not come to its end: how many audits there
+    were to be.
 """
 
 from __future__ import annotations
@@ -75,12 +76,17 @@ def entry(result: AuditResult) -> Entry:
     return Entry("\n".join(f"    {line}" for line in _lines(audit)), _canonical(audit))
 
 
-def document(entries: Sequence[Entry]) -> str:
-    """Return the document of audits that were written one by one."""
+def document(entries: Sequence[Entry], planned: int | None = None) -> str:
+    """Return the document of audits that were written one by one.
+
+    planned: how many there are to be; None: no more.
+    """
     lines = ",\n".join(one.lines for one in entries)
+    is_partial = planned is not None and planned > len(entries)
     fields = {
         "version": VERSION,
         "count": len(entries),
+        **({"planned": planned} if is_partial else {}),
         "digest": _digest([one.digested for one in entries]),
     }
     head = "".join(f'  "{name}": {json.dumps(value)},\n' for name, value in fields.items())
@@ -90,15 +96,31 @@ def document(entries: Sequence[Entry]) -> str:
     return text.encode("utf-8", "backslashreplace").decode("utf-8")
 
 
+@dataclass(frozen=True, slots=True)
+class Contents:
+    """What a document holds: its audits, and how many there were to be."""
+
+    results: list[AuditResult]
+    planned: int
+
+
 def from_json(text: str) -> list[AuditResult]:
-    """Return the audits of a document that `to_json` made, equal to those it was made of.
+    """Return the audits of a document that `to_json` made, equal to those it was made of. Raises
+    what `read_document` does."""
+    return read_document(text).results
+
+
+def read_document(text: str) -> Contents:
+    """Return what a document holds, its audits equal to those it was made of.
 
     Raises UsageError for a text that is no such document, is damaged, has no audits, or was written
     by a newer dpaudit, and ContradictoryFile where an audit is missing, was changed, or does not
     follow from its own certificates.
     """
     try:
-        return [_result(audit, f"audits[{place}]") for place, audit in enumerate(_audits(text))]
+        audits, planned = _audits(text)
+        results = [_result(audit, f"audits[{place}]") for place, audit in enumerate(audits)]
+        return Contents(results, planned)
     except DamagedRecord as error:
         raise UsageError(f"the results are damaged: {error}") from None
 
@@ -201,7 +223,8 @@ def _is_deep(value: Any) -> bool:
     return isinstance(value, list) and any(isinstance(one, dict) for one in value)
 
 
-def _audits(text: str) -> list[Any]:
+def _audits(text: str) -> tuple[list[Any], int]:
+    """Return the audits as they are written, and how many there were to be."""
     try:
         document = parse_json(text)
     except DuplicateKey as error:
@@ -225,7 +248,15 @@ def _audits(text: str) -> list[Any]:
         _check_whole(document, audits)
     if not audits:
         raise UsageError("there are no audits in it, so that there is nothing to recheck")
-    return audits
+    return audits, _planned(document, len(audits))
+
+
+def _planned(document: dict[str, Any], count: int) -> int:
+    """Return how many audits there were to be."""
+    planned = document.get("planned", count)
+    if type(planned) is not int or planned < count:
+        raise DamagedRecord(f"planned={planned!r} must be a number, at least that of the audits")
+    return planned
 
 
 def _check_whole(document: dict[str, Any], audits: list[Any]) -> None:

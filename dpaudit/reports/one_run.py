@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 
+from dpaudit.auditing.underpowered import no_guesses_could
 from dpaudit.certificates.one_run_certificate import OneRunCertificate
 from dpaudit.certificates.result import AuditResult, Canaries, Verdict
 from dpaudit.reports import bounds, numbers
@@ -67,5 +68,7 @@ def _attacker(one: OneRunCertificate) -> str:
 
 def _detectable(one: OneRunCertificate) -> str:
     if math.isinf(one.detectable_epsilon):
+        if no_guesses_could(one.point, one.alpha):
+            return "No leak would have been caught, and none would be with any number of guesses."
         return "No leak would have been caught with so few guesses (more canaries help)."
     return caught(one.detectable_epsilon, one.point, "visible to these guesses")

@@ -15,24 +15,26 @@ from dpaudit.reports import batch, json, junit
 class Format:
     """A format of reports.
 
-    suffix: how its files end.  entry: what is kept of one audit, as soon as it has ended.
-    document: the text of all that were kept, in order.
+    suffix: how its files end.  is_prose: whether it is for people, not for programs.
+    entry: what is kept of one audit, as soon as it has ended.
+    document: the text of all that were kept, in order, and of how many there are to be.
     """
 
     name: str
     suffix: str
     entry: Callable[[AuditResult], Any]
-    document: Callable[[Sequence[Any]], str]
+    document: Callable[[Sequence[Any], int], str]
+    is_prose: bool = False
 
     def render(self, results: Sequence[AuditResult]) -> str:
         """Return a report of audits as text."""
-        return self.document([self.entry(one) for one in results])
+        return self.document([self.entry(one) for one in results], len(results))
 
 
 FORMATS: Mapping[str, Format] = {
     one.name: one
     for one in (
-        Format("text", ".txt", lambda result: result, batch.render_all),
+        Format("text", ".txt", lambda result: result, batch.render_all, is_prose=True),
         Format("json", ".json", json.entry, json.document),
         Format("junit", ".xml", junit.entry, junit.document),
     )

@@ -99,9 +99,13 @@ def _asked(result: AuditResult) -> list[str]:
     claim = result.claim
     where = f" ({result.source})" if result.source else ""
     rows = row("claim", f"{claim.describe()}, {claim.title}: {glued(claim.formula)}")
+    of_one_run = claim if result.repeated is None else result.repeated.claim
+    if result.grouped is not None:
+        each, size = result.grouped.claim.describe(), result.grouped.size
+        rows += row("", f"{each} for one record, {of_one_run.describe()} for {size:,}")
     if result.repeated is not None:
-        each, times = result.repeated.claim.describe(), result.repeated.times
-        rows += row("", f"{each} for one run, {claim.describe()} for {times}")
+        times = result.repeated.times
+        rows += row("", f"{of_one_run.describe()} for one run, {claim.describe()} for {times}")
     return [*rows, *row("mechanism", f"{result.target}{where}")]
 
 

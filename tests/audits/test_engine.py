@@ -307,6 +307,15 @@ def test_progress_only_goes_forward() -> None:
     assert all(moment.budget == 6_000 and moment.rate > 0 for moment in moments)
 
 
+def test_the_budget_is_unknown_until_the_clock_has_planned_it() -> None:
+    moments: list[Progress] = []
+    # Refuted long before a share of the time has shown how fast draws are.
+    result = dpaudit.audit(laplace, 0, 1, PureDP(0.01), time=600.0, on_progress=moments.append)
+    assert result.verdict is Verdict.VIOLATION
+    assert (moments[0].draws, moments[0].budget) == (100, 0)
+    assert 500 < moments[0].remaining <= 600
+
+
 def test_blocks_are_planned_to_the_last_draw() -> None:
     plan = Plan(100_000, None)
     learning = list(plan.learning_sizes())
@@ -343,10 +352,10 @@ def test_a_plan_by_the_clock_is_made_once() -> None:
 
     block(100, 0.1)
     plan.learned(100)
-    assert plan.budget == 800_000  # not measured yet
+    assert (plan.budget, plan.is_final) == (800_000, False)  # not measured yet
     block(1_000, 1.0)
     plan.learned(1_100)
-    assert plan.budget == 1_100 + int(1_000 * (9.0 - 1.1))
+    assert (plan.budget, plan.is_final) == (1_100 + int(1_000 * (9.0 - 1.1)), True)
     block(1_000, 0.001)
     plan.learned(2_100)
     assert plan.budget == 1_100 + int(1_000 * (9.0 - 1.1))

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
+from typing import Any
 
 import pytest
 from click.testing import CliRunner, Result
@@ -138,6 +140,60 @@ def test_requests_that_cannot_be_carried_out(name: str) -> None:
     line = one_line(result)
     assert line.startswith("error: ")
     assert said in line
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("run", "u.yaml"), "u.yaml: cannot be read: it is not text in UTF-8; save it as UTF-8"),
+        (("bound", "u.csv", "a.csv", *CLAIM), "u.csv cannot be read: it is not text in UTF-8"),
+        (("report", "u.csv"), "it is not text; name a file that dpaudit run --json"),
+        *(
+            (("run", "m.py:laplace", "--d1", f"@u.{kind}", "--d2", "1", *CLAIM),
+             f"dataset @u.{kind} cannot be read: it is not text in UTF-8; save it as UTF-8")
+            for kind in ("json", "csv", "yaml")
+        ),
+    ],
+)  # fmt: skip
+def test_what_is_not_utf_8(words: tuple[str, ...], said: str) -> None:
+    Path("a.csv").write_text("x\n1\n")
+    for kind in ("json", "csv", "yaml"):
+        Path(f"u.{kind}").write_bytes(b"\xff\xfe")
+    result = CliRunner().invoke(cli, list(words))
+    assert result.exit_code == 2
+    assert said in result.stderr
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("run", "shut/m.py:laplace", *INPUTS, *CLAIM),
+        ("run", "m.py:laplace", *INPUTS, *CLAIM, "--post-process", "shut/m.py:laplace"),
+        ("run", "m.py:laplace", "--d1", "@shut/a.csv", "--d2", "1", *CLAIM),
+        ("run", "shut/a.yaml"),
+        ("bound", "shut/a.csv", "a.csv", *CLAIM),
+        ("report", "shut/a.json"),
+        ("list", "mechanisms", "shut/m.py"),
+    ],
+)
+def test_what_may_not_be_read(monkeypatch: pytest.MonkeyPatch, words: tuple[str, ...]) -> None:
+    Path("shut").mkdir()
+    look, allows = os.stat, os.access
+
+    def refuse(path: Any, *more: Any, **named: Any) -> os.stat_result:
+        if "shut/" in os.fsdecode(path if not isinstance(path, int) else ""):
+            raise PermissionError(13, "Permission denied", os.fsdecode(path))
+        return look(path, *more, **named)
+
+    monkeypatch.setattr(os, "stat", refuse)
+    monkeypatch.setattr(os, "access", lambda path, mode: Path(path).name != "shut")
+    result = CliRunner().invoke(cli, list(words))
+    monkeypatch.setattr(os, "access", allows)
+    assert result.exit_code == 2
+    assert result.stderr.count("\n") == 1
+    assert "cannot be read: Permission denied" in result.stderr
+    assert "shut" in result.stderr
+    assert "Errno" not in result.stderr
 
 
 def test_a_folder_is_no_request(folder: Path) -> None:

@@ -66,6 +66,21 @@ def test_json_to_standard_output(dpaudit: Any, files: list[str]) -> None:
     assert result.stderr.startswith("VIOLATION")
 
 
+def test_constant_recordings_are_warned_about(dpaudit: Any, tmp_path: Path) -> None:
+    paths = [tmp_path / "a.npy", tmp_path / "b.npy"]
+    for path, size in zip(paths, (1_500, 1_400), strict=True):
+        np.save(path, np.full(size, 7.0))
+    result = dpaudit("bound", *paths, "--epsilon", "1", "-q")
+    assert result.exit_code == 0
+    assert "learning draws are 7, for both d1 and d2; is this intended?" in result.stdout
+
+
+def test_a_folder_is_called_one(dpaudit: Any, files: list[str], tmp_path: Path) -> None:
+    result = dpaudit("bound", tmp_path, files[0], "--epsilon", "1")
+    assert result.exit_code == 2
+    assert result.stderr == f"error: {tmp_path} is a folder; name a file in it\n"
+
+
 def test_one_file_with_an_arm(dpaudit: Any, tmp_path: Path) -> None:
     rng = np.random.default_rng(1)
     arms = rng.integers(1, 3, 2_000)

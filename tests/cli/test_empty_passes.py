@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 MECHANISMS = """
@@ -44,8 +45,37 @@ def test_too_few_draws_exit_4_and_say_so_before_drawing(dpaudit: Any) -> None:
     assert result.stderr.startswith(f"warning: count: under-powered: {reason}")
     # The full report comes all the same, and does not call an event rare that is not.
     assert "99 % Clopper–Pearson" in result.stdout
-    assert "4,000 guesses cannot refute ε = 12" in words(result.stdout)
+    assert (
+        "4,000 draws cannot refute ε = 12, even if every one tells d1 and d2 apart (more help)."
+    ) in words(result.stdout)
     assert "rare" not in result.stdout.replace("rarer events", "")
+
+
+@pytest.mark.parametrize("claim", [("800",), ("1e308",), ("1", "--group", "1000000")])
+def test_what_no_draws_can_refute_is_not_promised_with_more(
+    dpaudit: Any, claim: tuple[str, ...]
+) -> None:
+    result = dpaudit(*TOO_FEW[:6], "--epsilon", *claim, "--samples", "1000")
+    assert result.exit_code == 4
+    assert "and no number of draws could" in words(result.stdout)
+    assert "(no number could)" in words(result.stdout)
+    assert "more help" not in words(result.stdout)
+
+
+def test_what_no_recording_and_no_guesses_can_refute(dpaudit: Any) -> None:
+    np.save("a.npy", np.zeros(1_000))
+    np.save("b.npy", np.ones(1_000))
+    recorded = dpaudit("bound", "a.npy", "b.npy", "--epsilon", "800")
+    assert recorded.exit_code == 4
+    assert "tells d1 and d2 apart, and no number could" in words(recorded.stdout)
+    assert "(no number could)" in words(recorded.stdout)
+    guessed = dpaudit("bound", "--guesses", 1000, 100, 100, "--epsilon", "800")
+    assert guessed.exit_code == 4
+    assert "even if all are right, and no number could" in words(guessed.stdout)
+    assert "none would be with any number of guesses" in words(guessed.stdout)
+    few = dpaudit("bound", "--guesses", 1000, 20, 20, "--epsilon", "4")
+    assert "guess about more canaries" in words(few.stdout)
+    assert "(more canaries help)" in words(few.stdout)
 
 
 def test_it_can_be_allowed(dpaudit: Any, folder: Path) -> None:

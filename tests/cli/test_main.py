@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import pty
 import signal
@@ -12,6 +13,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
+from dpaudit.cli.process.plain_text import in_ascii
 
 ROOT = Path(__file__).parents[2]
 TARGET = ["run", "m:laplace", "--d1", "0", "--d2", "1", "--epsilon", "1"]
@@ -118,13 +121,48 @@ def test_a_reader_that_has_gone_is_no_violation() -> None:
     assert (result.returncode, result.stderr) == (141, b"")
 
 
-@pytest.mark.parametrize(("encoding", "word"), [("utf-8", "ε at least"), ("latin-1", "? at least")])
-def test_a_terminal_without_greek_gets_its_verdict(encoding: str, word: str) -> None:
-    environment = {**os.environ, "PYTHONIOENCODING": encoding}
-    words = _command(ANSWERING, *TARGET)
-    result = subprocess.run(words, cwd=ROOT, env=environment, capture_output=True, timeout=60)
+@pytest.mark.parametrize(
+    ("encoding", "words"),
+    [
+        ("utf-8", ("ε at least", "P(E) ≤ e^ε Q(E)", "99 % Clopper–Pearson")),
+        ("latin-1", ("eps at least", "P(E) <= e^eps Q(E)", "99 % Clopper-Pearson")),
+        ("ascii", ("eps at least", "P(E) <= e^eps Q(E)", "99 % Clopper-Pearson")),
+    ],
+)
+def test_a_terminal_without_greek_gets_its_verdict(encoding: str, words: tuple[str, ...]) -> None:
+    result = _encoded(encoding, *TARGET)
     assert result.returncode == 0
-    assert word in result.stdout.decode(encoding)
+    for one in words:
+        assert one in result.stdout.decode(encoding)
+    assert b"?" not in result.stdout
+
+
+@pytest.mark.parametrize("encoding", ["latin-1", "ascii"])
+def test_messages_are_spelt_out_too(encoding: str) -> None:
+    warned = _encoded(encoding, *TARGET[:-1], "12", "--samples", "1000")
+    assert "cannot refute eps = 12 even if" in warned.stderr.decode(encoding)
+    listed = _encoded(encoding, "list", "definitions")
+    assert "Gaussian differential privacy (--mu)" in listed.stdout.decode(encoding)
+    assert "delta(eps) <= Phi(" in listed.stdout.decode(encoding)
+
+
+def test_what_has_no_form_in_ascii_is_a_question_mark() -> None:
+    said = in_ascii("ε ≥ 1 … δ ≤ 10⁻⁹, Σ½ μ² “é” – Ａ 漢 \ud800\N{NO-BREAK SPACE}λ")
+    assert said == 'eps >= 1 ... delta <= 10^-9, Sigma1/2 mu^2 "e" - A ? ? lambda'
+
+
+def test_what_programs_read_is_utf_8_everywhere() -> None:
+    words = (*TARGET, "--json", "-")
+    plain = _encoded("ascii", *words)
+    assert plain.stdout == _encoded("utf-8", *words).stdout
+    assert json.loads(plain.stdout)["audits"][0]["event"] == "output ≤ 0.13"
+    assert "eps at least" in plain.stderr.decode("ascii")
+
+
+def _encoded(encoding: str, *words: str) -> subprocess.CompletedProcess[bytes]:
+    environment = {**os.environ, "PYTHONIOENCODING": encoding}
+    command = _command(ANSWERING, *words)
+    return subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, timeout=60)
 
 
 @pytest.mark.parametrize(("variables", "is_coloured"), [({}, True), ({"NO_COLOR": "1"}, False)])

@@ -66,6 +66,12 @@ def test_moments_of_all_kinds(changes: dict[str, Any], words: str) -> None:
     assert words in status(replace(MOMENT, **changes), SPEC)
 
 
+def test_a_budget_that_is_not_planned_yet_is_left_out() -> None:
+    unplanned = replace(MOMENT, draws=100, budget=0, rate=14.0, remaining=64.0)
+    text = status(unplanned, replace(SPEC, time=5.0))
+    assert text == "100 draws, 14/s, betting wealth 37 of 500, ε ≥ 0.412, 1 min 4 s left"
+
+
 def test_what_is_unknown_is_left_out() -> None:
     text = status(replace(MOMENT, rate=0.0, remaining=math.inf), SPEC)
     assert text == "450,000 of 1,000,000 draws, betting wealth 37 of 500, ε ≥ 0.412"

@@ -7,12 +7,14 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
-from dpaudit import PureDP, audit
+from dpaudit import PureDP, audit, bound_guesses
+from dpaudit.auditing.recheck.record import recheck
 from dpaudit.errors import UsageError
 from dpaudit.reports.batch import render_row
-from dpaudit.reports.json import from_json, to_json
+from dpaudit.reports.json import document, entry, from_json, to_json
 from dpaudit.reports.text import render
 from tests.cli.made_results import ERROR, PASS, VIOLATION
 from tests.forging import forged
@@ -23,6 +25,10 @@ def file(tmp_path: Path) -> Path:
     path = tmp_path / "results.json"
     path.write_text(to_json([VIOLATION, PASS, ERROR]), "utf-8")
     return path
+
+
+def words(text: str) -> str:
+    return " ".join(text.split())
 
 
 @pytest.fixture
@@ -48,6 +54,76 @@ def test_it_shows_what_the_run_showed(dpaudit: Any, rechecked: Any, file: Path) 
     assert render(PASS, verbose=1) in dpaudit("report", file, "-v").stdout
     assert "Rechecked: wealth, bounds and p-values follow" in result.stdout
     assert "A record cannot show" in result.stdout
+
+
+def test_nothing_is_said_to_be_rechecked_where_nothing_was(
+    dpaudit: Any, rechecked: Any, file: Path
+) -> None:
+    assert "Not rechecked: 1 that ended with an ERROR." in words(dpaudit("report", file).stdout)
+    file.write_text(to_json([ERROR]), "utf-8")
+    result = dpaudit("report", file)
+    assert result.exit_code == 0
+    assert "There was nothing to recheck: the audit ended with an ERROR." in words(result.stdout)
+    for untrue in ("Rechecked:", "follow", "A record cannot show"):
+        assert untrue not in words(result.stdout)
+    file.write_text(to_json([ERROR, replace(ERROR, name="other")]), "utf-8")
+    assert "every audit ended with an ERROR" in words(dpaudit("report", file, "--rerun").stdout)
+
+
+def test_guesses_follow_from_guesses(dpaudit: Any, file: Path) -> None:
+    file.write_text(to_json([bound_guesses(1000, 100, 75, PureDP(1.0))]), "utf-8")
+    said = words(dpaudit("report", file).stdout)
+    assert "Rechecked: bounds and p-values follow from the recorded guesses." in said
+    assert "draws" not in said.partition("Rechecked")[2]
+
+
+@pytest.mark.parametrize("flags", [(), ("-q",), ("--rerun",)])
+def test_a_run_that_did_not_end_is_not_green(
+    dpaudit: Any, rechecked: Any, tmp_path: Path, flags: tuple[str, ...]
+) -> None:
+    file = tmp_path / "partial.json"
+    file.write_text(document([entry(ERROR)], 2), "utf-8")
+    result = dpaudit("report", file, *flags)
+    assert result.exit_code == 3
+    assert f"error: {file}: 1 of 2 audits: the run did not end" in result.stderr
+    assert from_json(file.read_text("utf-8")) == [ERROR]
+
+
+@pytest.mark.parametrize("planned", [0, "2", True, None])
+def test_fewer_planned_than_there_are_is_damage(
+    dpaudit: Any, rechecked: Any, tmp_path: Path, planned: Any
+) -> None:
+    file = tmp_path / "partial.json"
+    written = json.loads(document([entry(ERROR)], 2))
+    file.write_text(json.dumps({**written, "planned": planned}))
+    result = dpaudit("report", file)
+    assert result.exit_code == 2
+    assert f"planned={planned!r}" in result.stderr
+
+
+def test_a_group_has_its_claim_and_that_of_one_record(
+    dpaudit: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "m.py").write_text("def laplace(x, rng): return x + rng.laplace()\n")
+    for place, name in enumerate(("d.npy", "e.npy")):
+        np.save(name, np.random.default_rng(place).laplace(size=1_000))
+    run = ("run", "m.py:laplace", "--d1", "0", "--d2", "2", "--samples", "1000")
+    for asked, runs in (
+        (("bound", "d.npy", "e.npy"), ""),
+        ((*run, "--repeat", "3"), "2-DP for one run, 6-DP for 3"),
+        (run, ""),
+    ):
+        ran = dpaudit(*asked, "--epsilon", "1", "--group", "2", "--json", "r.json")
+        reported = dpaudit("report", "r.json")
+        assert reported.exit_code == 0
+        for result in (ran, reported):
+            assert "1-DP for one record, 2-DP for 2" in words(result.stdout)
+            assert runs in words(result.stdout)
+    document = json.loads((tmp_path / "r.json").read_text("utf-8"))
+    document["audits"][0]["grouped"]["size"] = 3
+    (changed,) = from_json(forged(document))
+    assert any("the claim for all records" in one for one in recheck(changed))
 
 
 def test_quiet_and_verbose(dpaudit: Any, rechecked: Any, file: Path) -> None:

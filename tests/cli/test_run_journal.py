@@ -163,6 +163,23 @@ def test_killed_six_times_the_result_is_that_of_a_run_that_was_not(
     assert audits_in(file) == audits_in(plain)
 
 
+@pytest.mark.parametrize("left", [0, 50])
+def test_a_journal_that_was_emptied_is_not_begun_anew_without_a_word(
+    dpaudit: Any, tmp_path: Path, left: int
+) -> None:
+    keeping = (*SHORT, "--journal", tmp_path, "--resume", "--json", tmp_path / "r.json")
+    journal = tmp_path / "laplace.journal"
+    assert "began anew" not in dpaudit(*keeping).stdout
+    assert "began anew" not in dpaudit(*keeping).stdout
+    journal.write_bytes(journal.read_bytes()[:left])
+    for _ in range(2):  # nor is it forgotten
+        result = dpaudit(*keeping)
+        assert result.exit_code == 0
+        assert f"the journal {journal} was there, but empty or cut off" in result.stdout
+        (audit,) = json.loads((tmp_path / "r.json").read_text())["audits"]
+        assert any("began anew" in text for text in audit["warnings"])
+
+
 @pytest.mark.parametrize(
     ("folder", "message"),
     [("", "must name a folder"), ("there", "there is a file; name a folder")],

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import signal
+import sys
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -41,7 +42,7 @@ def test_a_dash_is_standard_output_alone(dpaudit: Any, asked: Any) -> None:
         ("missing/results.json", "there is no folder"),
         (".", "it is a folder"),
         ("pipe", "it is not a regular file"),
-        ("audits.yaml/results.json", "there is no folder"),
+        ("audits.yaml/results.json", "audits.yaml' is a file, not a folder"),
     ],
 )
 def test_unwritable_places_are_refused_before_the_audit(
@@ -71,6 +72,128 @@ def test_recorded_draws_are_not_replaced(dpaudit: Any, tmp_path: Path) -> None:
     assert result.exit_code == 2
     assert "it is an input of this audit; name another file" in result.stderr
     assert files[1].read_bytes() == before
+
+
+@pytest.mark.parametrize(
+    ("words", "named"),
+    [
+        (("m.py:f",), "m.py"),
+        (("m.py:f", "--post-process", "post.py:g"), "post.py"),
+        (("package.module:f",), "package/module.py"),
+        (("m.py:f", "--isolate", "--attack", "attack.py:A"), "attack.py"),
+        (("m.py:f", "--adversary", "adversary.py:A"), "adversary.py"),
+        (("m.py:f", "--param", "rows=import:param.py:rows()"), "param.py"),
+        (("m.py:f", "--python", "./fakepy"), "fakepy"),
+        (("--command", "python3 prog.py --data=rows.csv"), "prog.py"),
+        (("--command", "python3 prog.py --data=rows.csv"), "rows.csv"),
+        (("all.yaml",), "sub/n.py"),
+        (("all.yaml",), "sub/rows.csv"),
+        (("all.yaml", "-k", "one"), "sub/rows.csv"),
+    ],
+)
+@pytest.mark.parametrize("flag", ["--json", "--report=text:"])
+def test_what_settings_name_is_not_replaced(
+    dpaudit: Any,
+    asked: Any,
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+    words: tuple[str, ...],
+    named: str,
+    flag: str,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    Path("sub").mkdir()
+    Path("package").mkdir()
+    code = ("m", "post", "attack", "adversary", "param", "prog", "package/module", "sub/n")
+    for name in (*(f"{one}.py" for one in code), "fakepy", "rows.csv", "sub/rows.csv"):
+        Path(name).write_text("1\n")
+    Path("fakepy").chmod(0o755)
+    Path("sub/all.yaml").write_text(
+        "version: 1\ndefaults: {d1: 0, d2: 1, claim: {epsilon: 1}}\naudits:\n"
+        "  - {name: one, mechanism: 'n.py:f'}\n  - {name: two, mechanism: 'm:f', d1: '@rows.csv'}\n"
+    )
+    is_batch = words[0] == "all.yaml"
+    asked_for = ("sub/all.yaml", *words[1:]) if is_batch else (*words, *TARGET[2:])
+    to = (flag, f"./{named}") if flag == "--json" else (f"{flag}{named}",)
+    result = dpaudit("run", *asked_for, *to)
+    assert (result.exit_code, asked) == (2, [])
+    assert "it is an input of this audit; name another file" in result.stderr
+    assert Path(named).read_text() == "1\n"
+
+
+def test_files_of_datasets_and_curves_are_not_replaced(
+    dpaudit: Any, asked: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("pv.csv").write_text("age\n1\n2\n")
+    Path("f.py").write_text("def curve(a):\n    return max(0.0, 1 - 2 * a)\n")
+    np.save("d.npy", np.arange(1_000.0))
+    np.save("e.npy", np.arange(1_000.0))
+    run = ("run", "m:f", "--d2", "1", "--d1", "@pv.csv", "--tradeoff", "f.py:curve")
+    for file in ("pv.csv", "f.py"):
+        before = Path(file).read_text()
+        for words in (run, ("bound", "d.npy", "e.npy", "--tradeoff", "f.py:curve")):
+            if file in " ".join(words):
+                result = dpaudit(*words, "--json", file)
+                assert "it is an input of this audit; name another file" in result.stderr
+                assert (result.exit_code, Path(file).read_text()) == (2, before)
+    assert asked == []
+
+
+def test_a_mechanism_that_goes_elsewhere_takes_no_result_along(
+    dpaudit: Any, install_engine: Any, config: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    def run_audit(spec: AuditSpec, on_progress: Any = None) -> Any:
+        os.chdir("elsewhere" if spec.name == "a" else ".")
+        return answer(spec)
+
+    install_engine(run_audit)
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "elsewhere").mkdir()
+    to = ("--json", "r.json", "--report", "text:r.txt")
+    result = dpaudit("run", config("a", "b"), *to)
+    assert result.exit_code == 0
+    assert {one.name for one in tmp_path.iterdir()} == {
+        "audits.yaml", "elsewhere", "r.json", "r.txt",
+    }  # fmt: skip
+    assert list((tmp_path / "elsewhere").iterdir()) == []
+
+
+def test_what_there_is_meanwhile_says_how_much_is_to_come(
+    dpaudit: Any, install_engine: Any, config: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    seen: dict[str, str] = {}
+
+    def run_audit(spec: AuditSpec, on_progress: Any = None) -> Any:
+        for file in tmp_path.glob("r.*"):
+            seen[file.suffix] = file.read_text("utf-8")
+        return answer(spec)
+
+    install_engine(run_audit)
+    monkeypatch.chdir(tmp_path)
+    to = ("--json", "r.json", "--report", "text:r.txt", "--report", "junit:r.xml")
+    assert dpaudit("run", config("a", "b"), *to).exit_code == 0
+    head = json.loads(seen[".json"])
+    assert (head["count"], head["planned"]) == (1, 2)
+    assert seen[".txt"].endswith("1 of 2 audits: the run did not end.\n")
+    assert 'errors="1"' in seen[".xml"]
+    assert "1 of 2 audits: the run did not end" in seen[".xml"]
+    ended = json.loads((tmp_path / "r.json").read_text("utf-8"))
+    assert (ended["count"], "planned" in ended) == (2, False)
+    for name in ("r.txt", "r.xml"):
+        assert "the run did not end" not in (tmp_path / name).read_text("utf-8")
+
+
+def test_other_files_are_replaced(
+    dpaudit: Any, asked: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("m.py").write_text("1\n")
+    Path("f.json").write_text("old")
+    result = dpaudit("run", "m.py:f", *TARGET[2:], "--json", "f.json")
+    assert result.exit_code == 0
+    assert Path("f.json").read_text() != "old"
 
 
 def test_a_folder_without_permission_is_refused(

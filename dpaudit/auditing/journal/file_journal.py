@@ -32,6 +32,11 @@ _NEW_DRAWS = (
     "continued with other draws than an uninterrupted run would have made, because equal seeds do "
     "not give equal outcomes here; every draw, recorded or new, counts once"
 )
+_BEGUN_ANEW = (
+    "the journal {path} was there, but empty or cut off within its first record, so there was "
+    "nothing to continue, and the audit began anew; if the file had held draws, they are lost, and "
+    "to begin anew because of what they showed makes the verdict invalid"
+)
 
 
 class FileJournal(Journal):
@@ -40,11 +45,15 @@ class FileJournal(Journal):
     spec: what is audited, with the seed that the journal was begun with.
     history: how the runs before this one ended.
     changed: in words, what versions have changed since it was begun; the empty text when none has.
+    anew: whether there was a file before, which held nothing to continue.
     Its methods raise JournalError when what is computed anew is not what it was.
     """
 
-    def __init__(self, spec: AuditSpec, records: Records, history: History, changed: str) -> None:
+    def __init__(
+        self, spec: AuditSpec, records: Records, history: History, changed: str, *, anew: bool
+    ) -> None:
         super().__init__(spec)
+        self._is_anew = anew
         self._records, self._history, self._changed = records, history, changed
         self._past = records.read()
         self._at = 0.0
@@ -65,7 +74,12 @@ class FileJournal(Journal):
             f"continued with other versions than it began with ({self._changed}); what was "
             "recomputed agreed with the record"
         )
-        said = {versions: self._changed, _NEW_DRAWS: len(self._drew) > 1 and not self._repeats}
+        begun_anew = _BEGUN_ANEW.format(path=self._records.path)
+        said = {
+            begun_anew: self._is_anew,
+            versions: self._changed,
+            _NEW_DRAWS: len(self._drew) > 1 and not self._repeats,
+        }
         return (
             *self._history.warnings(self._runs),
             *(text for text, is_so in said.items() if is_so),

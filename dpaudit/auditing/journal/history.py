@@ -14,6 +14,9 @@ from dpaudit.errors import MechanismError
 HEADER, SESSION, BEGUN, CLOSED = "journal", "session", "begun", "closed"
 MARKS = {HEADER, SESSION, BEGUN, CLOSED}
 
+# In the first record: there was a file, and not even its first record was whole.
+ANEW = "anew"
+
 # A block in which so many processes ended is not begun again.
 _DEATHS = 3
 

@@ -17,12 +17,14 @@ from dpaudit.sampling.executors import Draws
 class PairProgress:
     """How far a pair is, after a block.
 
-    draws of budget.  wealth, epsilon_lower: as they stand.  point: what is bet against.
-    rounds: how often the bettors have learned.  gains: of each of them against the point, in logs.
+    draws of budget.  is_planned: whether the budget is final.  wealth, epsilon_lower: as they
+    stand.  point: what is bet against.  rounds: how often the bettors have learned.  gains: of each
+    of them against the point, in logs.
     """
 
     draws: int
     budget: int
+    is_planned: bool
     wealth: float
     epsilon_lower: float
     point: ProfilePoint

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from dpaudit.auditing.journal.file_journal import FileJournal
-from dpaudit.auditing.journal.history import HEADER, SESSION, History
+from dpaudit.auditing.journal.history import ANEW, HEADER, SESSION, History
 from dpaudit.auditing.journal.records import Records, failing
 from dpaudit.auditing.journal.requests import differences, request
 from dpaudit.auditing.spec import AuditSpec, DrawnSeed
@@ -87,23 +87,27 @@ def _opened(spec: AuditSpec, records: Records) -> FileJournal:
     every = [one.words for one in records.read()]
     there = [words for words in every if {HEADER, SESSION} & words.keys()]
     if not there:
-        records.append(_header(spec))
+        there = [_header(spec, anew=spec.resume and records.was_there)]
+        records.append(there[0])
     else:
         spec = _continued(spec, there[0], records.path)
     versions = _versions()
     records.append({SESSION: _session(versions)})
     records.sync()
     sessions = [words[SESSION]["versions"] for words in there if SESSION in words]
-    return FileJournal(spec, records, History.of(every), _changes([*sessions, versions]))
+    changed, anew = _changes([*sessions, versions]), there[0].get(ANEW, False)
+    return FileJournal(spec, records, History.of(every), changed, anew=anew)
 
 
-def _header(spec: AuditSpec) -> dict[str, Any]:
+def _header(spec: AuditSpec, *, anew: bool) -> dict[str, Any]:
+    """Return the first record. anew: whether it takes the place of one that was lost."""
     return {
         HEADER: _FORMAT,
         "dpaudit": __version__,
         "audit": spec.name,
         "seed": int(spec.seed),
         "request": request(spec),
+        **({ANEW: True} if anew else {}),
     }
 
 

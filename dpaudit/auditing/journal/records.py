@@ -56,10 +56,12 @@ class Records:
 
     What is left of a record that was not written to its end is taken away. Raises JournalError for
     a file that another process writes, that cannot be written, or that is damaged before its end.
+
+    was_there: whether the file was, with or without records.
     """
 
     def __init__(self, path: Path) -> None:
-        self.path = path
+        self.path, self.was_there = path, _is_there(path)
         self._file = _opened(path)
         try:
             _lock(self._file, path)
@@ -106,6 +108,11 @@ class Records:
             self.sync()
         finally:
             self._file.close()
+
+
+def _is_there(path: Path) -> bool:
+    with failing(path):
+        return path.exists()
 
 
 def _opened(path: Path) -> FileIO:

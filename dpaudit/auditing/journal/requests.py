@@ -41,10 +41,12 @@ _FREE = (
     "executor",
     "expect",
     "group",
+    "grouped",
     "journal",
     "resume",
     "request",
     "command",
+    "files",
 )
 _CODE = "the code of "
 _LONGEST = 80

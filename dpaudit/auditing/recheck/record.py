@@ -18,7 +18,7 @@ from dpaudit.certificates.exact_certificate import ExactCertificate
 from dpaudit.certificates.one_run_certificate import OneRunCertificate
 from dpaudit.certificates.replay import beliefs_of, tally
 from dpaudit.certificates.result import AuditResult, Canaries, Exact, Verdict
-from dpaudit.claims import PrivacyClaim, ProfilePoint, compose
+from dpaudit.claims import PrivacyClaim, ProfilePoint, compose, group
 from dpaudit.stats.finite import epsilon_interval
 from dpaudit.stats.one_run import Guesses
 
@@ -103,10 +103,17 @@ def _exact(result: AuditResult, one: ExactCertificate) -> Iterator[Finding]:
 
 
 def _repeated(result: AuditResult) -> list[Finding]:
-    if result.repeated is None:
-        return []
-    claim = compose([result.repeated.claim] * result.repeated.times)
-    return [("the claim for all runs", result.claim, claim)]
+    """Return whether the claim follows from that for one record and one run."""
+    found: list[Finding] = []
+    one_run = result.claim
+    if result.repeated is not None:
+        one_run = result.repeated.claim
+        claim = compose([one_run] * result.repeated.times)
+        found.append(("the claim for all runs", result.claim, claim))
+    if result.grouped is not None:
+        claim = group(result.grouped.claim, result.grouped.size)
+        found.append(("the claim for all records", one_run, claim))
+    return found
 
 
 def _guesses(result: AuditResult, one: OneRunCertificate) -> list[Finding]:

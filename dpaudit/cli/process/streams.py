@@ -3,6 +3,7 @@ written, and of what mechanisms print."""
 
 from __future__ import annotations
 
+import codecs
 import errno
 import io
 import os
@@ -13,7 +14,10 @@ from contextlib import contextmanager, redirect_stdout, suppress
 from typing import Any, TextIO
 
 from dpaudit.cli.process import parent as watching
+from dpaudit.cli.process.plain_text import in_ascii
 from dpaudit.errors import DpauditError, UsageError
+
+_SPELT_OUT, _ASCII = "dpaudit.spelt_out", "dpaudit_ascii"
 
 
 class OutputError(DpauditError):
@@ -144,8 +148,33 @@ def _to_messages(like: TextIO | None) -> TextIO:
 
 
 def _text(raw: io.FileIO, like: TextIO | None, *, line_buffering: bool) -> TextIO:
-    # A terminal that lacks ε shows a question mark, instead of an error and no verdict.
+    # A terminal that lacks ε shows eps, instead of an error and no verdict.
+    codecs.register_error(_SPELT_OUT, _spelt_out)
+    codecs.register(_named_ascii)
     encoding = getattr(like, "encoding", None) or "utf-8"
+    if codecs.lookup(encoding).name == "ascii":
+        encoding = _ASCII
     line_buffering = line_buffering or raw.isatty()
     buffered = io.BufferedWriter(raw)
-    return io.TextIOWrapper(buffered, encoding, errors="replace", line_buffering=line_buffering)
+    return io.TextIOWrapper(buffered, encoding, errors=_SPELT_OUT, line_buffering=line_buffering)
+
+
+def _named_ascii(name: str) -> codecs.CodecInfo | None:
+    """Return ASCII by a name of our own: click takes the usual one for a mistake, and writes UTF-8
+    to such a stream."""
+    if name != _ASCII:
+        return None
+    ascii_ = codecs.lookup("ascii")
+    return codecs.CodecInfo(
+        ascii_.encode,
+        ascii_.decode,
+        incrementalencoder=ascii_.incrementalencoder,
+        incrementaldecoder=ascii_.incrementaldecoder,
+        name=name,
+    )
+
+
+def _spelt_out(error: UnicodeError) -> tuple[str, int]:
+    if not isinstance(error, UnicodeEncodeError):
+        raise error
+    return in_ascii(error.object[error.start : error.end]), error.end

@@ -36,7 +36,8 @@ def test_every_key_says_what_it_must_be(key: str) -> None:
 
 def test_every_field_of_an_audit_has_a_key() -> None:
     # Where a run is kept, and whether to go on with it, belongs to the run and not to the audit; a
-    # request is what all keys together are, and a group is part of the claim.
-    others = {"target", "journal", "resume", "request", "group"}
+    # request is what all keys together are, files are what they name, and a group is part of the
+    # claim.
+    others = {"target", "journal", "resume", "request", "files", "group", "grouped"}
     own = {field.name for field in fields(AuditSpec)} - others
     assert own <= set(AUDIT_KEYS)

@@ -103,6 +103,8 @@ def test_missing_and_unknown_files(folder: Path) -> None:
     assert "known: .json, .yaml, .yml, .csv, .npy" in refused("@rows.pickle")
     assert "Did you mean '.json'?" in refused("@rows.jso")
     assert "'unknown'" in refused("@rows")
+    (folder / "data").mkdir()
+    assert refused("@data") == "dataset @data is a folder; name a file in it"
 
 
 @pytest.mark.parametrize(
