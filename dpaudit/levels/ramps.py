@@ -260,4 +260,5 @@ def _centred(position: FloatArray, ahead: FloatArray, draws: FloatArray) -> Floa
 
 
 def _share(log_ratio: FloatArray) -> FloatArray:
-    return np.asarray(1 / (1 + np.exp(-log_ratio)))
+    with np.errstate(over="ignore"):  # where the share is 0
+        return np.asarray(1 / (1 + np.exp(-log_ratio)))

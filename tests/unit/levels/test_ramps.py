@@ -128,3 +128,11 @@ def test_a_position_is_followed_though_it_is_off_by_a_constant() -> None:
     fits = [smoothed(counts, score + shift) for shift in (0.0, 0.3)]
     assert [fit.follows for fit in fits] == [True, True]
     assert fits[1].draws == pytest.approx(fits[0].draws, rel=1e-3, abs=1e-3)
+
+
+def test_a_position_beyond_what_exp_can_hold_is_no_trouble() -> None:
+    # Such is the sum of many runs' log-ratios; a warning would be an error here.
+    counts = np.array([[0, 30], [1, 20], [10, 10], [20, 1], [30, 0]])
+    found = log_odds(counts, np.array([-2000.0, -1000.0, 0.0, 1000.0, 2000.0]))
+    assert np.isfinite(found).all()
+    assert (np.diff(found) >= 0).all()
