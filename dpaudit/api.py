@@ -3,13 +3,23 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence, Set
+from numbers import Integral
 from typing import TYPE_CHECKING, Any, TypedDict, Unpack
 
+import numpy as np
 from numpy.typing import NDArray
 
 from dpaudit.auditing.engine import run_audit
-from dpaudit.auditing.options import DEFAULTS, BoundMethod, OnError, owned
+from dpaudit.auditing.options import (
+    DEFAULTS,
+    OPTIONS,
+    TWO_BUDGETS,
+    BoundMethod,
+    OnError,
+    owned,
+    refused,
+)
 from dpaudit.auditing.spec import AuditSpec
 from dpaudit.certificates.result import AuditResult, Progress
 from dpaudit.claims import PrivacyClaim
@@ -27,6 +37,13 @@ from dpaudit.targets.target import (
 
 if TYPE_CHECKING:
     from concurrent.futures import Executor
+
+
+class _Unsaid(int):
+    """A number that nobody gave."""
+
+
+_UNSAID = _Unsaid(DEFAULTS["samples"])
 
 
 class MoreOptions(TypedDict, total=False):
@@ -64,7 +81,7 @@ def audit(
     claim: PrivacyClaim,
     *,
     params: Mapping[str, Any] | None = None,
-    samples: int = DEFAULTS["samples"],
+    samples: int = _UNSAID,
     time: float | None = DEFAULTS["time"],
     confidence: float = DEFAULTS["confidence"],
     seed: int = DEFAULTS["seed"],
@@ -149,6 +166,11 @@ def audit(
         if option not in MoreOptions.__annotations__:
             near = did_you_mean(option, [*audit.__annotations__, *MoreOptions.__annotations__])
             raise TypeError(f"audit() got an unexpected keyword argument {option!r}.{near}")
+    if time is not None and not isinstance(samples, _Unsaid):
+        raise UsageError(*TWO_BUDGETS)
+    if on_progress is not None and not callable(on_progress):
+        raise refused("on_progress", on_progress, "must be a function, which gets a Progress")
+    _verify(params=params, **more)
     said: dict[str, Any] = {**DEFAULTS, **more}
     target = _target(mechanism, params or {}, said)
     relation = parse_adjacency(said["adjacency"])
@@ -160,7 +182,7 @@ def audit(
         target=repeated(target, said["repeat"]),
         pairs=(NeighbouringPair(d1, d2, relation, describe_pair(d1, d2)),),
         claim=claim,
-        samples=samples,
+        samples=int(samples) if isinstance(samples, _Unsaid) else samples,
         time=time,
         confidence=confidence,
         seed=seed,
@@ -233,6 +255,13 @@ def bound(
     """
     from dpaudit.auditing.recorded import audit_recorded, recorded_audit
 
+    _verify(name=name)
+    for key, switch in (("coin_flipped", coin_flipped), ("scores", scores)):
+        if not isinstance(switch, bool):
+            raise refused(key, switch, "must be true or false")
+    for key, outcomes in (("outcomes_d1", outcomes_d1), ("outcomes_d2", outcomes_d2)):
+        if not _are_rows(outcomes):
+            raise refused(key, outcomes, "must be a list or an array, with an entry for each draw")
     given = recorded_audit(
         outcomes_d1,
         outcomes_d2,
@@ -301,11 +330,28 @@ def bound_guesses(
     from dpaudit.auditing.canaries import audit_guesses
     from dpaudit.stats.one_run import Guesses
 
+    _verify(name=name)
+    for key, count in (("canaries", canaries), ("guesses", guesses), ("correct", correct)):
+        if not isinstance(count, Integral) or isinstance(count, bool):
+            raise refused(key, count, "must be a whole number")
     try:
         seen = Guesses(canaries, guesses, correct)
     except ValueError as error:
         raise UsageError(f"{error}; give canaries ≥ guesses ≥ correct ≥ 0") from None
     return audit_guesses(seen, claim, confidence=confidence, name=name)
+
+
+def _verify(**given: Any) -> None:
+    """Raise UsageError for the first keyword whose value is of another type than it must be."""
+    for name, value in given.items():
+        OPTIONS[name].verify(value)
+
+
+def _are_rows(outcomes: Any) -> bool:
+    """Whether this holds outcomes in order: a text, a name of a file at most, and a dict do not."""
+    if isinstance(outcomes, str | bytes | Mapping | Set) or not hasattr(outcomes, "__len__"):
+        return False
+    return np.ndim(outcomes) > 0 if isinstance(outcomes, np.ndarray) else True
 
 
 def _target(

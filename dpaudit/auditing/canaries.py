@@ -33,6 +33,7 @@ def audit_guesses(
 ) -> AuditResult:
     """Return what guesses about the canaries of one run show. Raises UsageError."""
     start = time.perf_counter()
+    OPTIONS["claim"].verify(claim)
     OPTIONS["confidence"].verify(confidence)
     _check_counts(seen)
     _check_claim(claim)

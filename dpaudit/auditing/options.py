@@ -9,7 +9,8 @@ in config/building.py or cli/flags.py.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+import os
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import KW_ONLY, dataclass
 from decimal import Decimal
 from functools import partial
@@ -18,9 +19,10 @@ from typing import Annotated, Any, Literal, get_args
 
 from msgspec import Meta
 
-from dpaudit.claims import DEFINITIONS, parameters
+from dpaudit.claims import DEFINITIONS, PrivacyClaim, parameters
 from dpaudit.errors import Name, UsageError, did_you_mean
 from dpaudit.inputs.datasets import FORMS
+from dpaudit.wording import shown
 
 BoundMethod = Literal["game", "clopper-pearson"]
 OnError = Literal["outcome", "fail"]
@@ -49,13 +51,15 @@ class Kind:
     """What values an option takes.
 
     type: in a file.  words: what such a value is, for messages and the schema, unless the help says
-    it.  metavar: how the help shows it.  choices: all that there are.
+    it.  metavar: how the help shows it.  choices: all that there are.  accepts: whether a keyword's
+    value is one, if the kind says; a file's values are checked by their type.
     """
 
     type: Any
     words: str = ""
     metavar: str = ""
     choices: tuple[str, ...] = ()
+    accepts: Callable[[Any], bool] | None = None
 
 
 def _choice(*choices: str) -> Kind:
@@ -63,20 +67,37 @@ def _choice(*choices: str) -> Kind:
     return Kind(literal[choices], " or ".join(choices), choices=choices)
 
 
-SWITCH = Kind(bool, "true or false")
+def _is_text(value: Any) -> bool:
+    return isinstance(value, str) and value != ""
+
+
+def _is_path(value: Any) -> bool:
+    return isinstance(value, str | os.PathLike)
+
+
+def _is_named(value: Any) -> bool:
+    return isinstance(value, Mapping) and all(isinstance(name, str) for name in value)
+
+
+def _is_listed(value: Any) -> bool:
+    """Whether a value is several ones, rather than a single text, which lists its letters."""
+    return isinstance(value, Collection) and not isinstance(value, str | bytes)
+
+
+SWITCH = Kind(bool, "true or false", accepts=lambda value: isinstance(value, bool))
 COUNT = Kind(int)
 NUMBER = Kind(Number)
 WHOLE = Kind(Number, metavar="NUMBER")
 SEED = Kind(int | str, metavar="NUMBER|random")
 DURATION = Kind(int | float | str, metavar="DURATION")
 SIZE = Kind(int | str, metavar="SIZE")
-TEXT = Kind(Words)
+TEXT = Kind(Words, accepts=_is_text)
 PATH = Kind(Words, metavar="PATH")
 DATASET = Kind(Any, metavar="VALUE")
-NAMED = Kind(dict[str, Any], metavar="NAME=VALUE")
-PATHS = Kind(list[Words], metavar="PATH")
+NAMED = Kind(dict[str, Any], metavar="NAME=VALUE", accepts=_is_named)
+PATHS = Kind(list[Words], metavar="PATH", accepts=_is_listed)
 ARGUMENTS = Kind(list[Any] | dict[str, Any], metavar="VALUE")
-OUTPUTS = Kind(Annotated[list[Any], Meta(min_length=2)], metavar="VALUES")
+OUTPUTS = Kind(Annotated[list[Any], Meta(min_length=2)], metavar="VALUES", accepts=_is_listed)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -126,11 +147,18 @@ class Option:
 
     def verify(self, value: Any) -> None:
         """Raise UsageError for a value that an audit cannot have."""
-        if value is None and self.default is None:
+        if value is None and self.default in (None, ()) and self.unless != "required":
             return
-        why = self._unknown(value) if self.kind.choices else self.check and self.check(value)
+        why = self._why_not(value)
         if why:
             raise refused(self.name, value, why)
+
+    def _why_not(self, value: Any) -> str | None:
+        if self.kind.choices:
+            return self._unknown(value)
+        if self.kind.accepts and not self.kind.accepts(value):
+            return f"must be {self.must}"
+        return self.check and self.check(value)
 
     def _unknown(self, value: Any) -> str | None:
         known = self.kind.choices
@@ -139,12 +167,18 @@ class Option:
         return f"is not known; known: {', '.join(known)}.{did_you_mean(str(value), known)}"
 
 
+TWO_BUDGETS = (
+    *("give either ", Name("samples"), " or ", Name("time"), ", not both: "),
+    "one sets the number of draws, the other their duration",
+)
+
+
 def refused(name: str, value: Any, why: str) -> UsageError:
     """Return the error for the value of an option, such as `samples=7 is too few`."""
     is_long = isinstance(value, Integral) and abs(int(value)) > MAXIMUM_SAMPLES
     is_number = OPTIONS[name].kind in (NUMBER, WHOLE, SEED) if name in OPTIONS else False
-    shown = f"{Decimal(int(value)):.3g}" if is_long and is_number else repr(value)
-    return UsageError(Name(name), f"={shown} {why}")
+    written = f"{Decimal(int(value)):.3g}" if is_long and is_number else shown(value)
+    return UsageError(Name(name), f"={written} {why}")
 
 
 def _of_type(kind: type, words: str) -> Callable[[Check], Check]:
@@ -189,6 +223,24 @@ def _workers(value: Any) -> str | None:
     return None if value >= 1 else "must be at least 1"
 
 
+@_of_type(Integral, "a whole number of bytes")
+def _size(value: Any) -> str | None:
+    return None if value > 0 else "must be above 0 bytes"
+
+
+def _python(value: Any) -> str | None:
+    return None if _is_path(value) else f"must be {OPTIONS['python'].must}"
+
+
+def _folder(value: Any) -> str | None:
+    return None if _is_path(value) else "must be the path of a folder"
+
+
+def _claim(value: Any) -> str | None:
+    is_one = isinstance(value, PrivacyClaim)
+    return None if is_one else "is not a claim; give one such as PureDP(1.0)"
+
+
 def _range(value: Any) -> str | None:
     return None if len(value) >= 2 else "must list at least two outputs"
 
@@ -230,11 +282,14 @@ _TABLE = (
     _called("batch_arg", TEXT,
         "The parameter for the number of outputs of one call; none: call once for each output.",
         metavar="NAME", unless="size, if it has one",
+        must="the name of the parameter for the number of outputs of one call, or none",
         more="configuration.md#parameters-under-other-names"),
     _called("data_arg", TEXT, "The parameter for the dataset.", metavar="NAME",
-        unless="the first", more="configuration.md#parameters-under-other-names"),
+        must="the name of the parameter for the dataset", unless="the first",
+        more="configuration.md#parameters-under-other-names"),
     _called("rng_arg", TEXT,
         "The parameter for a numpy.random.Generator; none: pass no generator.", metavar="NAME",
+        must="the name of the parameter for a numpy.random.Generator, or none",
         unless="rng, if it has one", more="configuration.md#parameters-under-other-names"),
     _called("post_process", PATH, "The import path of a function to apply to every output.",
         more="attacks.md#a-score-of-your-own"),
@@ -280,7 +335,7 @@ _TABLE = (
     # Claim
     _claimed("claim", Kind(dict[str, Any]),
         "A mapping such as {epsilon: 1, delta: 1e-5}: the claim to test.", flag=None,
-        unless="required", more="configuration.md#claims"),
+        unless="required", check=_claim, more="configuration.md#claims"),
     *(
         _parameter(one.name, NUMBER if one.type is float else PATH, one.help,
             usual=one.name in ("epsilon", "delta"))
@@ -311,7 +366,7 @@ _TABLE = (
     # Processes
     _own_process("python", PATH,
         "Run the target with this Python; dpaudit need not be installed there.",
-        must="the path of the Python interpreter that runs the mechanism",
+        must="the path of the Python interpreter that runs the mechanism", check=_python,
         more="configuration.md#in-another-process"),
     _own_process("isolate", SWITCH,
         "Run the mechanism in a separate process: a crash counts as an outcome, and limits can be "
@@ -320,13 +375,15 @@ _TABLE = (
     _own_process("timeout", DURATION,
         "Time limit for one draw, such as 500ms or 5s; a draw that takes longer counts as an "
         "outcome.",
-        must="a duration such as 500ms or 5s, the limit for one draw; needs isolate"),
+        must="a duration such as 500ms or 5s, the limit for one draw; needs isolate",
+        check=_time),
     _own_process("memory_limit", SIZE,
         "Memory limit for the mechanism's process, such as 512MB or 2GiB.",
-        must="a size such as 512MB, the limit for the mechanism's process; needs isolate"),
+        must="a size such as 512MB, the limit for the mechanism's process; needs isolate",
+        check=_size),
     _process("workers", WHOLE, "Number of processes that draw.",
         must="a whole number of processes, at least 1", default=1, check=_workers),
-    _process("executor", TEXT,
+    _process("executor", Kind(Words),
         "Where workers run: serial, processes, dask or dask://host:8786 (docs/scale.md).",
         metavar="NAME", must="serial, processes, dask or dask://host:8786: where workers run",
         unless="serial with one worker, else processes", more="scale.md"),
@@ -358,10 +415,11 @@ _TABLE = (
         "Run only audits whose name contains this; 'not PATTERN': all others; =NAME: only this "
         "one.",
         flag="-k", metavar="PATTERN"),
-    _run("journal", TEXT,
+    _run("journal", Kind(Words),
         "Record all draws in this folder, in one file for each audit, so that an interrupted run "
-        "can continue.", metavar="DIR", more="journal.md"),
-    _run("resume", SWITCH, "Continue from the journals in --journal.", more="journal.md"),
+        "can continue.", metavar="DIR", check=_folder, more="journal.md"),
+    _run("resume", SWITCH, "Continue from the journals in --journal.", more="journal.md",
+        must="true or false: whether to continue from the journal"),
     _run("quiet", SWITCH,
         "Print one line for each audit, its warnings and the summary, and no progress.",
         short="-q"),

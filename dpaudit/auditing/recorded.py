@@ -99,8 +99,11 @@ class RecordedAudit:
     expect: Expectation | None = None
 
     def __post_init__(self) -> None:
+        OPTIONS["claim"].verify(self.claim)
         OPTIONS["confidence"].verify(self.confidence)
         OPTIONS["seed"].verify(self.seed)
+        if self.bound is not None:
+            OPTIONS["bound"].verify(self.bound)
         if self.claim.adversary is not None:
             raise UsageError(
                 "recorded outputs are audited without an adversary; record its answers (1, 2 or "

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from dpaudit.auditing.options import DEFAULTS, BoundMethod, Expectation, OnError, owned, refused
+from dpaudit.auditing.options import DEFAULTS, OPTIONS, BoundMethod, Expectation, OnError, owned
 from dpaudit.certificates.result import Grouped
 from dpaudit.claims import PrivacyClaim, compose
 from dpaudit.errors import ClaimError, Name, UsageError
@@ -68,8 +68,7 @@ class AuditSpec:
     files: tuple[Path, ...] = ()
 
     def __post_init__(self) -> None:
-        if not isinstance(self.claim, PrivacyClaim):
-            raise refused("claim", self.claim, "is not a claim; give one such as PureDP(1.0)")
+        OPTIONS["claim"].verify(self.claim)
         if not self.pairs:
             raise UsageError(f"audit {self.name!r} has no pair of datasets; give d1 and d2")
         for option in owned("audit"):

@@ -16,6 +16,7 @@ from dpaudit.auditing.options import (
     NUMBER,
     OPTIONS,
     SEED,
+    TWO_BUDGETS,
     WHOLE,
     Option,
     owned,
@@ -126,11 +127,7 @@ def _given(settings: Mapping[str, Any]) -> dict[str, Any]:
 
 def _spec(given: Settings, base: Folder) -> AuditSpec:
     if "samples" in given and "time" in given:
-        raise problem(
-            ("time",),
-            *("give either ", Name("samples"), " or ", Name("time"), ", not both: "),
-            "one sets the number of draws, the other their duration",
-        )
+        raise problem(("time",), *TWO_BUDGETS)
     options = {
         one.name: _read(one, given[one.name], base) for one in owned("audit") if one.name in given
     }

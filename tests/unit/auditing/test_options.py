@@ -8,11 +8,12 @@ from pathlib import Path
 from typing import Any
 
 import click
+import numpy as np
 import pytest
 
 import dpaudit
 from dpaudit.api import MoreOptions
-from dpaudit.auditing.options import DEFAULTS, OPTIONS, flag_of, owned
+from dpaudit.auditing.options import DEFAULTS, OPTIONS, SWITCH, flag_of, owned
 from dpaudit.auditing.spec import AuditSpec
 from dpaudit.cli.bound import bound
 from dpaudit.cli.run import run
@@ -20,6 +21,7 @@ from dpaudit.config import build_spec, load_config
 from dpaudit.errors import UsageError
 
 SECTIONS = ["Usual", "What to audit", "Claim", "Budget", "Processes", "Attacks", "Output"]
+ROWS = np.arange(1_000)
 SETTINGS: dict[str, Any] = {"mechanism": "m:f", "d1": 0, "d2": 1, "claim": {"epsilon": 1}}
 
 
@@ -117,4 +119,88 @@ def test_a_mistyped_keyword_is_refused() -> None:
 def test_values_that_no_audit_can_have(name: str, value: Any, message: str) -> None:
     with pytest.raises(UsageError) as caught:
         OPTIONS[name].verify(value)
+    assert str(caught.value).startswith(message)
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"params": [1]}, "params=[1] must be a mapping of keyword arguments"),
+        ({"params": {1: 2}}, "params={1: 2} must be a mapping of keyword arguments"),
+        ({"rng_arg": 5}, "rng_arg=5 must be the name of the parameter"),
+        ({"journal": 5}, "journal=5 must be the path of a folder"),
+        ({"python": 5}, "python=5 must be the path of the Python interpreter"),
+        ({"timeout": "1s", "isolate": True}, "timeout='1s' must be a number of seconds"),
+        ({"memory_limit": "1GB", "isolate": True}, "memory_limit='1GB' must be a whole number of"),
+        ({"on_progress": 5}, "on_progress=5 must be a function"),
+        ({"attacks": "logistic"}, "attacks='logistic' must be a list of attacks"),
+        ({"range": "ab"}, "range='ab' must be a list of all possible outputs"),
+        ({"isolate": "yes"}, "isolate='yes' must be true or false"),
+        ({"full": "x"}, "full='x' must be true or false"),
+        ({"resume": 1}, "resume=1 must be true or false"),
+        ({"name": ""}, "name='' must be a text"),
+        ({"name": 5}, "name=5 must be a text"),
+        ({"time": 1, "samples": 4_000}, "give either samples or time, not both"),
+        ({"time": 1, "samples": 1_000_000}, "give either samples or time, not both"),
+    ],
+)
+def test_keywords_of_another_type(given: dict[str, Any], message: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        dpaudit.audit(abs, 0, 1, dpaudit.PureDP(1), **given)
+    assert str(caught.value).startswith(message)
+
+
+def test_every_switch_takes_only_bools() -> None:
+    switches = [one for one in owned("audit", "mechanism", "run") if one.kind is SWITCH]
+    assert len(switches) > 5
+    for one in switches:
+        one.verify(True)
+        for value in (1, "yes", None):
+            with pytest.raises(UsageError, match="must be true or false"):
+                one.verify(value)
+
+
+def test_a_list_that_nobody_gave_and_one_of_another_type() -> None:
+    OPTIONS["attacks"].verify(None)
+    OPTIONS["attacks"].verify([abs])
+    OPTIONS["range"].verify({0, 1})
+
+
+@pytest.mark.parametrize(
+    ("outcomes", "given", "message"),
+    [
+        (5, {}, "outcomes_d1=5 must be a list or an array"),
+        (None, {}, "outcomes_d1=None must be a list or an array"),
+        ("a.csv", {}, "outcomes_d1='a.csv' must be a list or an array"),
+        (iter([]), {}, "outcomes_d1=<list_iterator"),
+        ({1: 2}, {}, "outcomes_d1={1: 2} must be a list or an array"),
+        (np.array(5), {}, "outcomes_d1=array(5) must be a list or an array"),
+        (ROWS, {"claim": 1.0}, "claim=1.0 is not a claim; give one such as PureDP(1.0)"),
+        (ROWS, {"name": ""}, "name='' must be a text"),
+        (ROWS, {"bound": "gamme"}, "bound='gamme' is not known"),
+        (ROWS, {"coin_flipped": "x"}, "coin_flipped='x' must be true or false"),
+        (ROWS, {"scores": 1}, "scores=1 must be true or false"),
+    ],
+)
+def test_recorded_outputs_of_another_type(
+    outcomes: Any, given: dict[str, Any], message: str
+) -> None:
+    with pytest.raises(UsageError) as caught:
+        dpaudit.bound(outcomes, ROWS + 1, **{"claim": dpaudit.PureDP(1), **given})
+    assert str(caught.value).startswith(message)
+
+
+@pytest.mark.parametrize(
+    ("counts", "given", "message"),
+    [
+        (("a", 1, 1), {}, "canaries='a' must be a whole number"),
+        ((1000, 100.5, 75), {}, "guesses=100.5 must be a whole number"),
+        ((1000, 100, True), {}, "correct=True must be a whole number"),
+        ((1000, 100, 75), {"claim": 1.0}, "claim=1.0 is not a claim"),
+        ((1000, 100, 75), {"name": 5}, "name=5 must be a text"),
+    ],
+)
+def test_guesses_of_another_type(counts: Any, given: dict[str, Any], message: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        dpaudit.bound_guesses(*counts, **{"claim": dpaudit.PureDP(1), **given})
     assert str(caught.value).startswith(message)
