@@ -15,11 +15,14 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from dpaudit.errors import TargetError, did_you_mean
+from dpaudit.errors import TargetError, did_you_mean, did_you_mean_file
 from dpaudit.watching import step
 from dpaudit.wording import what_is_there
 
 LISTED = 10
+_NO_PATH = (
+    "target {!r} is not an import path; write package.module:function, or path/to/file.py:function"
+)
 
 
 def resolve(path: str) -> Any:
@@ -58,7 +61,7 @@ def split(path: str) -> tuple[str, str]:
         named = f"{module_name}:{attribute.partition('(')[0]}"
         raise TargetError(f"target {path!r}: name the function alone, without a call, {named}")
     if not module_name or not all(part.isidentifier() for part in attribute.split(".")):
-        raise TargetError(f"target {path!r} is not an import path; write package.module:function")
+        raise TargetError(_NO_PATH.format(path))
     return module_name, attribute
 
 
@@ -115,10 +118,16 @@ def _without_colon(path: str) -> str:
         )
     if _is_module(path):
         return f"target {path!r} is a {_inside(_named_module(path))}"
+    there = what_is_there(Path(path)) if path else ""
+    if there:
+        return f"target {path!r} is {there}, not a Python file; write path/to/file.py:function"
     head, _, tail = path.rpartition(".")
     if head and _is_package(head) and not hasattr(_named_module(head), tail):
         return _no_such_module(path, path)
-    example = _in_file(path) or (f"{head}:{tail}" if head and tail else f"{path}:NAME")
+    example = _in_file(path)
+    if not example and not all(part.isidentifier() for part in path.split(".")):
+        return _NO_PATH.format(path)
+    example = example or (f"{head}:{tail}" if head else f"{path}:NAME")
     return f"target {path!r} has no ':' between module and function; write {example}"
 
 
@@ -234,7 +243,7 @@ def _no_such_file(name: str, file: Path) -> str:
     if kind:
         return f"{name!r} is {kind}, not a Python file"
     near = [other.name for other in sorted(file.parent.glob("*.py"))]
-    return f"there is no file {name!r}.{did_you_mean(file.name, near)}{there_is(near)}"
+    return f"there is no file {name!r}.{did_you_mean_file(file.name, near)}{there_is(near)}"
 
 
 def _executed(unique: str, file: Path, name: str) -> ModuleType:

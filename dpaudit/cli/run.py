@@ -152,7 +152,7 @@ def _are_files(targets: Sequence[str]) -> bool:
 def _check_no_folder(targets: Sequence[str]) -> None:
     for target in targets:
         folder = Path(target)
-        if not folder.is_dir() or (folder / "__init__.py").is_file():  # a package
+        if not target or not folder.is_dir() or (folder / "__init__.py").is_file():  # a package
             continue
         file = next(_configurations(folder), None)
         if file is None:

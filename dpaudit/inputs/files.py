@@ -13,7 +13,7 @@ from typing import Any, BinaryIO
 import numpy as np
 from numpy.typing import NDArray
 
-from dpaudit.errors import DatasetError, DpauditError, did_you_mean
+from dpaudit.errors import DatasetError, DpauditError, did_you_mean_file
 from dpaudit.wording import kind_of, what_is_there
 
 # Of a text that Python's own reader of JSON, or what comes after it, gives up on.
@@ -77,12 +77,13 @@ def near_file(missing: Path) -> str:
     there = what_is_there(missing)
     if there:
         return f" That is {there}; name a file."
+    is_kind = os.DirEntry.is_file
     while not missing.parent.is_dir() and missing != missing.parent:
-        missing = missing.parent
+        missing, is_kind = missing.parent, os.DirEntry.is_dir
     names: list[str] = []
     with suppress(OSError):  # a folder that may not be listed
-        names = sorted(one.name for one in missing.parent.iterdir())
-    return did_you_mean(missing.name, names)
+        names = sorted(one.name for one in os.scandir(missing.parent) if is_kind(one))
+    return did_you_mean_file(missing.name, names)
 
 
 @contextmanager

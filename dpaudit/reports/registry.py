@@ -50,4 +50,5 @@ def parse_report(text: str) -> tuple[Format, str]:
     if colon and file:
         raise UsageError(f"--report {text!r}: {known}.{did_you_mean(name, FORMATS)}")
     fitting = next((one for one in FORMATS.values() if text.endswith(one.suffix)), FORMATS["text"])
-    raise UsageError(f"--report {text!r} must be FORMAT:FILE, as {fitting.name}:{text}; {known}")
+    example = f"{name}:FILE" if name in FORMATS else f"{fitting.name}:{text}"
+    raise UsageError(f"--report {text!r} must be FORMAT:FILE, as {example}; {known}")

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from dpaudit.errors import TargetError
+from dpaudit.errors import TargetError, did_you_mean_file, nearest
 from dpaudit.import_path import located, resolve
 
 
@@ -182,3 +182,60 @@ def test_file_beside_a_configuration_file(tmp_path: Path, monkeypatch: pytest.Mo
     write(tmp_path / "noise.py", "")
     assert located("noise.py:draw", base) == "noise.py:draw"
     assert located("package.module:draw", base) == "package.module:draw"
+
+
+@pytest.mark.parametrize("path", ["", "-", "no/such", "5", "a b"])
+def test_what_cannot_be_a_name_is_not_made_one(path: str) -> None:
+    text = message(path)
+    assert f"target {path!r} is not an import path; write package.module:function" in text
+    assert ":NAME" not in text
+
+
+def test_what_is_no_file_is_called_what_it_is() -> None:
+    assert "target '/dev/zero' is a device, not a Python file" in message("/dev/zero")
+
+
+def test_no_guess_is_better_than_a_silly_one(tmp_path: Path) -> None:
+    for name in ("c.py", "nul.py"):
+        write(tmp_path / name, "")
+    text = message(f"{tmp_path}/nosuch.py:draw")
+    assert "Did you mean" not in text
+    assert "There is: c.py, nul.py." in text
+
+
+SLIPS: dict[tuple[str, str], str | None] = {
+    ("epsilom", "epsilon"): "epsilon",
+    ("eps", "epsilon"): "epsilon",
+    ("MU", "mu"): "mu",
+    (".jso", ".json"): ".json",
+    ("d", "d2"): None,
+    ("py", "npy"): None,
+    (".py", ".npy"): None,
+}
+
+
+@pytest.mark.parametrize(("wrong", "known"), SLIPS)
+def test_slips_of_names(wrong: str, known: str) -> None:
+    assert nearest(wrong, [known]) == SLIPS[wrong, known]
+
+
+FILES: dict[tuple[str, str], str | None] = {
+    ("rows.csv", "row.csv"): "row.csv",
+    ("d1.csv", "xd1.csv"): "xd1.csv",
+    ("AUDITS.yaml", "audits.yaml"): "audits.yaml",
+    ("people", "people.csv"): "people.csv",
+    ("m.pi", "m.py"): "m.py",
+    ("n.py", "m.py"): None,
+    ("nosuch.csv", "nul.csv"): None,
+    ("nosuch.csv", "c.csv"): None,
+    ("nosuch.json", "s.json"): None,
+    ("d1.csv", "d2.csv"): None,
+    ("people.csv", "people.py"): None,
+}
+
+
+@pytest.mark.parametrize(("wrong", "there"), FILES)
+def test_slips_of_files(wrong: str, there: str) -> None:
+    near = FILES[wrong, there]
+    expected = "" if near is None else f" Did you mean {near!r}?"
+    assert did_you_mean_file(wrong, [there]) == expected
