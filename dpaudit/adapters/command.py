@@ -30,7 +30,7 @@ _GREETING = 60.0
 # Requests that may wait to be read, and their bytes: a program need not wait for the next one.
 _AHEAD, _AHEAD_BYTES = 64, 1 << 15
 _RAISED = "$raised"
-_GREETS = f'{{"dpaudit": {VERSION}}}, with "batch", "frames" and "columns" if need be'
+_GREETS = f'{{"dpaudit": {VERSION}}}'
 
 
 class Hello(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -90,7 +90,7 @@ class Program:
         self._has_answered = False
 
     def _greeted(self, doubts: str) -> Hello:
-        wanted = f"its first line must be {_GREETS}, and flushed at once"
+        wanted = f"its first line must be {_GREETS}, flushed at once (see docs/protocol.md)"
         step = self._watch.step(f"starting {self._name}, which has not written its first line,")
         left = partial(soonest, step.left, countdown(_GREETING))
         line: bytes | None = None
@@ -105,7 +105,7 @@ class Program:
             self.child.kill()
             began = str(error) if line is None else f"the line {_short(line)}, {error}"
             what = f"began with {began}"
-        raise TargetError(f"the program {self._name} {what}; {wanted}")
+        raise TargetError(f"the program {self._name!r} {what}; {wanted}")
 
     def answer(self, requests: list[tuple[bytes, int]], outcomes: list[Any]) -> None:
         """Ask for single outcomes, some ahead, and append them until there are as many.

@@ -338,7 +338,7 @@ class _Patience:
 
 
 def _remedy(message: str, target: ImportedTarget | CallableTarget) -> str:
-    lacks = "cannot be made with no init: TypeError" in message
+    lacks = "cannot be made: TypeError" in message
     return needs_init(target) if lacks and isinstance(target, ImportedTarget) else ""
 
 

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from dpaudit.draws import LevelArray, SelectionDraws
 from dpaudit.levels import tuning
 from dpaudit.levels.candidate import Candidate
-from dpaudit.levels.cells import listed, shortened
+from dpaudit.levels.cells import NO_OUTPUT, listed, shortened
 from dpaudit.levels.level_map import (
     FOLDS,
     IntArray,
@@ -103,7 +103,7 @@ class AtomLevels(LevelMap):
         parts = [f"{name.removeprefix(RAISED)} is raised" for name in raised]
         if names:
             parts.append(f"output is {names[0]}")
-        return listed([*parts, *names[1:]], "or") or "output is never as it was seen before"
+        return listed([*parts, *names[1:]], "or") or NO_OUTPUT
 
 
 def find(keys: KeyArray, wanted: KeyArray) -> NDArray[np.intp]:

@@ -136,9 +136,28 @@ def _wrong(key: str, value: Any) -> PlacedError:
         for index, entry in enumerate(value):
             try:
                 msgspec.convert(entry, kind)
-            except msgspec.ValidationError as error:
-                return problem((key, index), f"{name} {shown(entry)} must be {wanted}: {error}")
+            except msgspec.ValidationError:
+                why = f"{name} {shown(entry)} must be {wanted}{_what_is_wrong(key, entry)}"
+                return problem((key, index), why)
     return refusal((key,), f"={shown(value)} must be {OPTIONS[key].must}")
+
+
+def _what_is_wrong(key: str, entry: Any) -> str:
+    """Return what a mapping in a list lacks, or has and must not; `""` for what is no mapping."""
+    if not isinstance(entry, Mapping):
+        return ""
+    needed = ("d1", "d2") if key == "pairs" else ()
+    missing = next((one for one in needed if one not in entry), None)
+    if missing is not None:
+        return f"; it has no {missing}"
+    for name, value in entry.items():
+        try:
+            msgspec.convert(value, OPTIONS[name].kind.type)
+        except KeyError:
+            return f"; {name!r} is no key of it"
+        except msgspec.ValidationError:
+            return f"; {name}={shown(value)} must be {OPTIONS[name].must}"
+    return ""
 
 
 def _claim_schema() -> dict[str, Any]:

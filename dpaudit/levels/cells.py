@@ -21,6 +21,8 @@ from dpaudit.outcomes.units import number_writer
 LARGEST = 256
 _MOST_LABELS = 4096
 _WORDS = 6
+# The event of a level that no outcome reaches.
+NO_OUTPUT = "no output"
 _LONGEST_WORD = 60
 
 
@@ -87,7 +89,7 @@ class Cells:
         if chosen[unseen]:
             parts.append("anything else")
         parts += [f"{name} is {shortened(label)}" for label in labels]
-        return _alternatives(name, parts) or f"{name} is never as it was seen before"
+        return _alternatives(name, parts) or NO_OUTPUT
 
     def _is_all_but_the_gap(self, numeric: NDArray[np.bool_], found: NDArray[np.bool_]) -> bool:
         """Return whether what is chosen is that there is an entry, whatever it is."""

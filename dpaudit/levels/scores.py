@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from dpaudit.draws import LevelArray
 from dpaudit.levels import tuning
+from dpaudit.levels.cells import NO_OUTPUT
 from dpaudit.levels.digitiser import Digitiser
 from dpaudit.levels.level_map import FloatArray, IntArray, LevelMap, tail_refined
 from dpaudit.levels.ramps import LEVELS
@@ -120,7 +121,7 @@ class ScoreLevels(LevelMap):
         edges = [-np.inf, *self.digitise.edges.tolist(), np.inf]
         inside = np.flatnonzero(chosen[:-1])
         if len(inside) == 0:
-            return "score is never as it was seen before"
+            return "output has no score" if chosen[-1] else NO_OUTPUT
         low, high = edges[inside[0]], edges[inside[-1] + 1]
         bounds = f"≥ {low:.4g}" if high == np.inf else f"< {high:.4g}"
         if low == -np.inf and high == np.inf:

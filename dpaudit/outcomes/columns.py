@@ -107,7 +107,7 @@ def kind_word(label: str) -> str:
     if label.startswith(("'", '"')):
         return "a string"
     is_own = label in ("None", "NaN", ABSENT) or label.startswith((RAISED, "a "))
-    return label if is_own else "a value"
+    return label if is_own else "a value of another kind"
 
 
 def join(columns: Sequence[Column]) -> Column:

@@ -138,8 +138,8 @@ def _built(asked: dict[str, Any]) -> Callable[..., Any]:
         try:
             found = found(**init) if isinstance(init, dict) else found(*(init or ()))
         except FAILURES as error:
-            given = "no init" if init is None else f"init={init!r}"
-            raise Refused(f"{path} cannot be made with {given}: {words(error)}") from None
+            given = "" if init is None else f" with init={init!r}"
+            raise Refused(f"{path} cannot be made{given}: {words(error)}") from None
     elif init is not None:
         raise Refused(f"{path} is not a class, so init has no use; set factory: true to call it")
     if asked["call"]:

@@ -98,10 +98,10 @@ def _made(maker: Callable[..., Any], target: ImportedTarget) -> Any:
         with step(f"making {target.path}"):
             return maker(**init) if isinstance(init, Mapping) else maker(*(init or ()))
     except (Exception, SystemExit) as error:
-        given = "no init" if target.init is None else f"init={target.init!r}"
+        given = "" if target.init is None else f" with init={target.init!r}"
         reason = " ".join(str(error).split())[:300]
         raise TargetError(
-            f"{target.path} cannot be made with {given}: {type(error).__name__}: {reason}"
+            f"{target.path} cannot be made{given}: {type(error).__name__}: {reason}"
             f"{needs_init(target) if _lacks_arguments(maker, target) else ''}"
         ) from error
 

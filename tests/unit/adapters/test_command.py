@@ -264,6 +264,11 @@ def test_a_batch_whose_program_dies_is_an_error(program: Write) -> None:
         (("true",), r"ended \(exit code 0\); its first line must be"),
         (("echo", "hello"), "began with the line 'hello', which is not JSON; its first line must"),
         (("printf", r"\377\000GIF\n"), r"the line b'\\xff\\x00GIF', which is not JSON; .*dpaudit"),
+        (
+            ("sh", "-c", "echo hello"),
+            r"""^the program "sh -c 'echo hello'" began with .*; its first line must be """
+            r"""\{"dpaudit": 1\}, flushed at once \(see docs/protocol\.md\)$""",
+        ),
         (("echo", ""), "began with the line '', which is not JSON"),
         (
             ("echo", "[1]"),

@@ -120,6 +120,27 @@ def test_messages(refused: Any, text: str, line: int, said: str) -> None:
     assert said in message
 
 
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("compose: [m:f, 3]", "entry 3 must be an import path, or a mapping with mechanism"),
+        (
+            "compose: [m:f, {mechanism: 3}]",
+            "entry {'mechanism': 3} must be an import path, or a mapping with mechanism; "
+            "mechanism=3 must be an import path: package.module:attr or path/to/file.py:attr",
+        ),
+        ("pairs: [{d1: 1}]", "pair {'d1': 1} must be a mapping with d1 and d2; it has no d2"),
+        (
+            "pairs: [{d1: 1, d2: 2, name: 5}]",
+            "pair {'d1': 1, 'd2': 2, 'name': 5} must be a mapping with d1 and d2; name=5 must be "
+            "a text, the name of the audit in reports",
+        ),
+    ],
+)
+def test_what_is_wrong_in_an_entry(refused: Any, text: str, message: str) -> None:
+    assert refused(f"  - {text}\n") == f"4: {message}"
+
+
 def test_a_flag_for_one_mechanism_has_no_place(refused: Any) -> None:
     assert "no params of its own" in refused("  - compose: [m:f, m:g]\n", params={"p": 1})
 

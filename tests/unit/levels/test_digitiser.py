@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from dpaudit.levels.cells import Cells, listed, make_cells
 from dpaudit.levels.digitiser import Digitiser
 from dpaudit.outcomes import Column, Raised, from_raw
+from dpaudit.outcomes.columns import kinds_of
 
 RNG = np.random.default_rng(0)
 INTEGERS = np.arange(50.0)
@@ -138,3 +139,16 @@ def test_words_of_an_interval(low: float, high: float, said: str) -> None:
 )
 def test_alternatives(parts: list[str], said: str) -> None:
     assert listed(parts, "or") == said
+
+
+def test_an_event_that_nothing_belongs_to() -> None:
+    cells = make_cells(column_of([7, 7]))
+    levels = cells.with_values(np.array([2, 0, 2, 2]))
+    assert levels.words(np.array([False, True, False])) == "no output"
+    assert levels.words(np.array([True, False, False])) == "output is 7"
+
+
+def test_a_kind_that_has_no_name_of_its_own() -> None:
+    cells = make_cells(kinds_of(column_of([True, 1.0, "a", None] * 3)))
+    place = cells.labels.index("a value of another kind")
+    assert words(cells, int(cells.label_values[place])) == "output is a value of another kind"
