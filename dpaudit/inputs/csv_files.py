@@ -41,9 +41,43 @@ def read_columns(file: Path) -> dict[str, list[Any]] | list[list[Any]]:
 
 
 def lines(file: Path, delimiter: str = ",") -> Iterator[list[str]]:
-    """Yield the cells of every line."""
+    """Yield the cells of every line. Raises DatasetError for what is not CSV."""
     with opened(file) as data, io.TextIOWrapper(data, "utf-8-sig", newline="") as stream:
-        yield from csv.reader(stream, delimiter=delimiter)
+        yield from _rows_of(stream, delimiter)
+
+
+def _rows_of(lines: Iterable[str], delimiter: str) -> Iterator[list[str]]:
+    """Yield rows of cells. Raises DatasetError for a quotation mark that is never closed, which
+    makes one cell of all that follows, and for a cell without end."""
+    of_row: list[str] = []
+    reader = csv.reader(_noted(lines, of_row), delimiter=delimiter)
+    line = 1
+    try:
+        for row in reader:
+            if sum(one.count('"') for one in of_row) % 2 and not _is_closed(of_row, delimiter):
+                raise DatasetError(
+                    f"the quotation mark in line {line} is never closed; close it, or take it out"
+                )
+            yield row
+            of_row.clear()
+            line = reader.line_num + 1
+    except csv.Error as error:
+        raise DatasetError(f"line {line} is not CSV: {error}") from None
+
+
+def _noted(lines: Iterable[str], note: list[str]) -> Iterator[str]:
+    for line in lines:
+        note.append(line)
+        yield line
+
+
+def _is_closed(lines: Sequence[str], delimiter: str) -> bool:
+    """Whether every quoted cell of a row ends; what else is wrong with it is left to others."""
+    try:
+        list(csv.reader(lines, delimiter=delimiter, strict=True))
+    except csv.Error as error:
+        return "end of data" not in str(error)
+    return True
 
 
 def _rows(file: Path) -> Rows:

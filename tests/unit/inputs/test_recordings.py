@@ -202,3 +202,16 @@ def test_arms_need_names(tmp_path: Path) -> None:
 def test_guesses_that_are_none(tmp_path: Path, text: str, match: str) -> None:
     with pytest.raises(DatasetError, match=match):
         read_guesses(csv(tmp_path, text))
+
+
+def test_a_quote_that_is_never_closed_is_named_and_others_are_read(tmp_path: Path) -> None:
+    file = csv(tmp_path, 'x,y\n1,"two\nlines"\n5" pipe,3\n"a ""b""",4\n')
+    d1, _ = read_pair(file, file)
+    assert len(words(d1)) == 3
+    for text, line in (('x\n1\n"2\n3\n', 3), ('x\n1\n"2', 3), ('"x\n1\n', 1)):
+        file = csv(tmp_path, text, "open.csv")
+        with pytest.raises(DatasetError, match=f"open.csv: the quotation mark in line {line} is"):
+            read_pair(file, file)
+    file = csv(tmp_path, f"x\n{'1' * 200_000}\n", "long.csv")
+    with pytest.raises(DatasetError, match=r"long\.csv: line 2 is not CSV: field larger than"):
+        read_pair(file, file)
