@@ -28,7 +28,7 @@ from dpaudit.auditing.options import (
     owned,
 )
 from dpaudit.auditing.spec import DrawnSeed
-from dpaudit.claims import implied_definition, missing
+from dpaudit.claims import implied_definition, missing, required
 from dpaudit.cli.group import debug_option
 from dpaudit.cli.options import USUAL, option
 from dpaudit.errors import DatasetError, UsageError
@@ -118,6 +118,9 @@ _READERS: Mapping[Kind, dict[str, Any]] = {
     NAMED: {"callback": _named_values, "multiple": True},
     PATHS: {"callback": _listed, "multiple": True},
 }
+_USUAL_CLAIM = "--epsilon 1"
+# Values in an example of a claim; any other is its name in capitals.
+_EXAMPLES = {"epsilon": "1", "delta": "1e-5"}
 # Read before the others, whose readers look at it.
 _EAGER = ("resume",)
 
@@ -173,13 +176,29 @@ def given_settings(ctx: click.Context, flags: dict[str, Any]) -> dict[str, Any]:
 
 def check_complete(settings: dict[str, Any], needed: Sequence[str], of: str, example: str) -> None:
     """Raise UsageError for flags that were not given, of the needed ones and of those that a claim
-    cannot do without. of: what is audited."""
+    cannot do without. of: what is audited. example: a command with the usual claim."""
     claim = settings.get("claim", {})
     definition = claim.get("definition") or implied_definition(claim)
-    absent = [name for name in needed if name not in settings] + missing(claim, definition)
+    incomplete = missing(claim, definition)
+    absent = [name for name in needed if name not in settings] + incomplete
+    if claim and incomplete:
+        example = example.replace(_USUAL_CLAIM, _completed(claim, definition))
     if absent:
         flags, verb = ", ".join(f"--{one}" for one in absent), "is" if len(absent) == 1 else "are"
         raise UsageError(f"{flags} {verb} missing; an audit of {of} looks like {example}")
+
+
+def _completed(claim: dict[str, Any], definition: str) -> str:
+    """Return flags that complete a claim, of which a part was given."""
+    named = ["--definition", definition] if "definition" in claim else []
+    return " ".join(
+        [*named, *(f"--{name} {_example(claim, name)}" for name in required(definition))]
+    )
+
+
+def _example(claim: dict[str, Any], name: str) -> str:
+    value = claim.get(name, _EXAMPLES.get(name, name.upper()))
+    return f"{value:g}" if isinstance(value, float) else str(value)
 
 
 def _parsed(text: str, param: click.Parameter) -> Any:

@@ -37,9 +37,9 @@ from dpaudit.config.problems import (
 from dpaudit.config.quantities import parse_duration
 from dpaudit.config.schema import check_audit_keys, check_types
 from dpaudit.config.targets import Folder, Settings, target_of
-from dpaudit.errors import Name, UsageError
+from dpaudit.errors import ClaimError, DatasetError, Name, UsageError
 from dpaudit.import_path import located, resolve
-from dpaudit.inputs.datasets import load_dataset
+from dpaudit.inputs.datasets import load_dataset, parse_dataset
 from dpaudit.inputs.frames import LIBRARIES
 from dpaudit.inputs.pairs import (
     Adjacency,
@@ -194,10 +194,20 @@ def _with_functions(given: dict[str, Any], base: Folder) -> dict[str, Any]:
         path = found.get(one.name)
         if isinstance(path, str) and "path" in one.forms:
             found[one.name] = located(path, base)
-        if isinstance(path, str) and "function" in one.forms:
+        if isinstance(path, str) and "table" in one.forms and path.startswith("["):
+            found[one.name] = _table(one.name, path)
+        elif isinstance(path, str) and "function" in one.forms:
             found[one.name] = resolve(located(path, base))
             found.setdefault("name", path)
     return found
+
+
+def _table(name: str, text: str) -> Any:
+    try:
+        return parse_dataset(text)
+    except DatasetError:
+        why = f"={text!r} must be a list of pairs, such as [[0, 1], [1, 0]]"
+        raise ClaimError(Name(name), why) from None
 
 
 def _pairs(given: Settings, base: Folder) -> tuple[NeighbouringPair, ...]:

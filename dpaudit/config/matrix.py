@@ -34,7 +34,8 @@ def expand(settings: Mapping[str, Any], name: str) -> Iterator[dict[str, Any]]:
         expanded = {key: substitute(value, values, (key,)) for key, value in plain.items()}
         names_axes = set(matrix) <= set(_references(plain.get("name")))
         own_name = expanded.get("name") if names_axes else None
-        yield {**expanded, "name": own_name or _labelled(name, values)}
+        label = own_name or _labelled(name, values)
+        yield {**expanded, "name": label} if label else expanded
 
 
 def substitute(value: Any, values: Values, path: Path = ()) -> Any:
