@@ -17,7 +17,7 @@ from typing import Any
 
 from dpaudit.errors import TargetError, did_you_mean, did_you_mean_file
 from dpaudit.watching import step
-from dpaudit.wording import what_is_there
+from dpaudit.wording import FILE_PREFIX, what_is_there
 
 LISTED = 10
 _NO_PATH = (
@@ -166,7 +166,7 @@ def _attribute(owner: Any, name: str, path: str) -> Any:
     known = public_callables(owner)
     there = there_is(known) or " Nothing public is callable there."
     label = owner.__name__ if isinstance(owner, ModuleType) else repr(owner)
-    if isinstance(owner, ModuleType) and label.startswith(_FILE_PREFIX):
+    if isinstance(owner, ModuleType) and label.startswith(FILE_PREFIX):
         label = str(owner.__file__)
     raise TargetError(
         f"target {path!r}: {label} has no {name!r}.{did_you_mean(name, vars_of(owner))}{there}"
@@ -219,9 +219,6 @@ def modules_on_path() -> list[str]:
     return [one for one in names if one[0] != "_" and one not in sys.stdlib_module_names]
 
 
-_FILE_PREFIX = "dpaudit_file_"
-
-
 def file_module(name: str) -> ModuleType:
     """Return the module of a Python file, which is run the first time. Raises TargetError."""
     file = Path(name).resolve()
@@ -235,7 +232,7 @@ def _unique(file: Path) -> str:
     """Return the name of a file's module. It depends on the path alone, so that a worker process
     that loads the same file can unpickle what another one has sent."""
     digest = hashlib.blake2b(str(file).encode(), digest_size=4).hexdigest()
-    return f"{_FILE_PREFIX}{file.stem}_{digest}"
+    return f"{FILE_PREFIX}{file.stem}_{digest}"
 
 
 def _no_such_file(name: str, file: Path) -> str:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import stat
 from pathlib import Path
 
+# Of the names of modules that are files, run by their paths: no message shows them.
+FILE_PREFIX = "dpaudit_file_"
 _KINDS = (
     (stat.S_ISDIR, "a folder"),
     (stat.S_ISFIFO, "a named pipe"),

@@ -251,6 +251,11 @@ def batch_failed(name: str, batch: str, size: int, what: str) -> MechanismError:
 def batch_wrong(name: str, batch: str, size: int, got: str) -> MechanismError:
     """Return the error of a batch of another size."""
     wanted = counted(size, "output")
+    if got == type(None).__name__:
+        return MechanismError(
+            f"{name} returned None for {batch}={size} and was asked for {wanted}; did the function "
+            f"forget to return?"
+        )
     return MechanismError(
         f"{name} returned {got} for {batch}={size} and was asked for {wanted}; return that many, "
         f"or give --batch-arg {NONE} if {batch!r} means something else"

@@ -112,10 +112,15 @@ def _described(value: Any) -> Any:
     for base in (one for one in bases if isinstance(value, one)):
         return encode(base(value))
     raise Refused(
-        f"the mechanism returns {kind.__module__}.{name} objects, which cannot be sent between "
+        f"the mechanism returns {_place(kind)}{name} objects, which cannot be sent between "
         "processes; give post_process a function that turns them into plain values, or lists of "
         "these"
     )
+
+
+def _place(kind: type) -> str:
+    """Return the module in front of a type's name, unless it is a file that was run by its path."""
+    return "" if kind.__module__.startswith("dpaudit_file_") else f"{kind.__module__}."
 
 
 def _base64(data: Any) -> str:
@@ -144,6 +149,8 @@ def _built(asked: dict[str, Any]) -> Callable[..., Any]:
         raise Refused(f"{path} is not a class, so init has no use; set factory: true to call it")
     if asked["call"]:
         found = _attribute(found, asked["call"], path)
+    if not callable(found) and asked["factory"]:
+        raise Refused(f"the factory {path} returned {found!r:.60}, which cannot be called")
     if not callable(found):
         raise Refused(f"{path} cannot be called; name the method that draws with call")
     return found  # type: ignore[no-any-return]  # `callable` narrows Any to Any
@@ -153,8 +160,9 @@ def _signature(function: Any) -> Any:
     """Return names, kinds and defaults of parameters; None where they cannot be read."""
     inspect: Any = importlib.import_module("inspect")
     if inspect.iscoroutinefunction(function) or inspect.isgeneratorfunction(function):
+        name = getattr(function, "__qualname__", repr(function))
         raise Refused(
-            f"{function!r} is an async or a generator function; give a plain function that "
+            f"{name} is an async or a generator function; give a plain function that "
             "returns all at once"
         )
     try:
@@ -191,7 +199,9 @@ def _attribute(owner: Any, name: str, path: str) -> Any:
     try:
         return getattr(owner, name)
     except AttributeError:
-        raise Refused(f"target {path!r}: {owner!r} has no {name!r}") from None
+        is_module = isinstance(owner, type(sys))
+        label = getattr(owner, "__file__", owner.__name__) if is_module else repr(owner)
+        raise Refused(f"target {path!r}: {label} has no {name!r}") from None
 
 
 def generators() -> list[Any]:

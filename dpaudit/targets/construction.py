@@ -12,6 +12,7 @@ from dpaudit.inputs.values import resolved
 from dpaudit.targets.parameters import check_post_process, init_words
 from dpaudit.targets.target import AnyTarget, CallableTarget, ImportedTarget
 from dpaudit.watching import step
+from dpaudit.wording import shown
 
 Function = Callable[..., Any]
 
@@ -57,7 +58,13 @@ def build(target: ImportedTarget) -> Callable[..., Any]:
     if inspect.isclass(found) and not target.factory:
         _check_usable(found, target)
     if inspect.isclass(found) or target.factory:
-        return _method(_made(_callable(found, target.path), target), target)
+        made = _made(_callable(found, target.path), target)
+        if target.factory and target.call is None and not callable(made):
+            raise TargetError(
+                f"the factory {target.path} returned {shown(made)}, which cannot be called; let it "
+                "return the mechanism, or leave out --factory (YAML: factory)"
+            )
+        return _method(made, target)
     if target.init is not None:
         raise TargetError(
             f"{target.path} is of type {type(found).__name__}, not a class, so init has no use; "

@@ -33,8 +33,17 @@ def make(scale):
 def make_default(scale=1):
     return lambda x, rng: x + rng.laplace(scale=scale)
 
+def nothing():
+    return None
+
+def forgets(x, size, rng):
+    rng.laplace(size=size)
+
 class Empty:
     pass
+
+def objects(x):
+    return Empty()
 
 class GaussCount:
     def __init__(self, scale=1.0):
@@ -51,6 +60,10 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A working directory that holds mechanisms and data."""
     (tmp_path / "m.py").write_text(MECHANISMS)
     (tmp_path / "people.csv").write_text("1\n2\n")
+    (tmp_path / "open.csv").write_text('x\n1\n"2\n3\n')
+    (tmp_path / "unnamed.yaml").write_text(
+        "version: 1\naudits:\n  - {d1: 0, d2: 1, claim: {epsilon: 1}}\n"
+    )
     (tmp_path / "data").mkdir()
     for name in ("audits.yaml", "AUDIT.yml", "notes.md"):
         (tmp_path / name).touch()
@@ -176,6 +189,42 @@ REFUSED: dict[str, tuple[tuple[str, ...], str]] = {
         ("m.py:laplace", *ASKED, "--report", "junit"),
         "--report 'junit' must be FORMAT:FILE, as junit:FILE; known formats:",
     ),
+    "no mechanism": (
+        ("unnamed.yaml",),
+        "unnamed.yaml:3: the audit has no mechanism; give its import",
+    ),
+    "a factory of nothing": (
+        ("m.py:nothing", *ASKED, "--factory"),
+        "the factory m.py:nothing returned None, which cannot be called; let it return the mech",
+    ),
+    "a factory of nothing, isolated": (
+        ("m.py:nothing", *ASKED, "--factory", "--isolate"),
+        "the factory m.py:nothing returned None, which cannot be called",
+    ),
+    "no such function, isolated": (
+        ("m.py:nosuch", *ASKED, "--isolate"),
+        "target 'm.py:nosuch': {folder}/m.py has no 'nosuch'\n",
+    ),
+    "a generator, isolated": (
+        ("m.py:generator", *ASKED, "--isolate"),
+        "error: generator is an async or a generator function",
+    ),
+    "a table that is none": (
+        ("m.py:laplace", "--d1", "0", "--d2", "1", "--tradeoff", "[[0,1],"),
+        "--tradeoff='[[0,1],' must be a list of pairs, such as [[0, 1], [1, 0]]",
+    ),
+    "a definition without its parameter": (
+        ("m.py:laplace", *ASKED, "--definition", "gaussian"),
+        "looks like dpaudit run m.py:laplace --d1 0 --d2 1 --definition gaussian --mu MU\n",
+    ),
+    "a definition without one of two": (
+        ("m.py:laplace", *ASKED, "--definition", "approximate"),
+        "--definition approximate --epsilon 1 --delta 1e-5\n",
+    ),
+    "an open quote": (
+        ("m.py:laplace", "--d1", "@open.csv", *ASKED[2:]),
+        "the quotation mark in line 3 is never closed",
+    ),
     "a folder for a program": (
         ("m.py:laplace", *ASKED, "--python", "/tmp"),
         "there is no program '/tmp'. That is a folder; name a file.",
@@ -205,6 +254,33 @@ COMMANDS = {
     **{name: (("run", *words), said) for name, (words, said) in REFUSED.items()},
     **ELSEWHERE,
 }
+
+
+FAILED: dict[str, tuple[tuple[str, ...], str]] = {
+    "a factory": (("m.py:make_default",), "give --factory (YAML: factory: true)"),
+    "objects of a file": (("m.py:objects",), "the mechanism returns Empty objects"),
+    "objects of a file, isolated": (
+        ("m.py:objects", "--isolate"),
+        "the mechanism returns Empty objects",
+    ),
+    "no outputs": (("m.py:forgets",), "returned None for size=1 and was asked for 1 output; did"),
+    "no outputs, isolated": (("m.py:forgets", "--isolate"), "did the function forget to return?"),
+}
+
+
+@pytest.mark.parametrize("name", FAILED)
+def test_what_went_wrong(dpaudit: Any, name: str) -> None:
+    words, said = FAILED[name]
+    result = dpaudit("run", *words, *ASKED)
+    assert result.exit_code == 3, result.output
+    assert said in " ".join(result.stdout.split())
+
+
+def test_a_table_of_pairs_is_a_claim(dpaudit: Any) -> None:
+    words = ("--d1", "0", "--d2", "1", "--samples", "2000", "--tradeoff", "[[0, 1], [1, 0]]")
+    result = dpaudit("run", "m.py:laplace", *words)
+    assert result.exit_code == 1, result.output
+    assert "the given table" in result.stdout
 
 
 @pytest.mark.parametrize("name", COMMANDS)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import sys
+import types
 from collections import abc
 from functools import partial
 
@@ -34,6 +35,7 @@ from dpaudit.outcomes.scalars import (
     of_texts,
 )
 from dpaudit.outcomes.special import Describe, describe_duration, describer, exact_integer
+from dpaudit.wording import FILE_PREFIX
 
 # Bytes have a column each, as far as these go.
 _BYTES = 32
@@ -43,7 +45,8 @@ def reader_of(kind: type, path: Path) -> Read:
     """Return what reads values of a type. Raises MechanismError when nothing does."""
     read = _EXACTLY.get(kind) or _by_base(kind)
     if read is None:
-        name = f"{kind.__module__}.{kind.__qualname__}".removeprefix("builtins.")
+        is_plain = kind.__module__ == "builtins" or kind.__module__.startswith(FILE_PREFIX)
+        name = kind.__qualname__ if is_plain else f"{kind.__module__}.{kind.__qualname__}"
         place = "" if path.parent is None else f" (as {path.name})"
         raise MechanismError(
             f"the mechanism returns {name} objects{place}; supported outputs are numbers, strings, "
@@ -56,6 +59,8 @@ def reader_of(kind: type, path: Path) -> Read:
 def _remedy(kind: type) -> str:
     if issubclass(kind, abc.Iterator):
         return "let it return list(…) of all, or give --post-process builtins:list (post_process)"
+    if issubclass(kind, types.FunctionType):
+        return "if it is a factory, which makes the mechanism, give --factory (YAML: factory: true)"
     return "give post_process a function that turns an output into one"
 
 

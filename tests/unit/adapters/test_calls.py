@@ -273,7 +273,7 @@ def test_class_without_call_lists_its_methods(refused: Any) -> None:
 def test_constructor_that_fails_shows_its_message(refused: Any) -> None:
     text = refused("Noise", init=[-1], call="add_noise")
     assert "init=[-1]: ValueError: epsilon must be positive" in text
-    assert "no init: TypeError" in refused("Noise", call="add_noise")
+    assert "Noise cannot be made: TypeError" in refused("Noise", call="add_noise")
 
 
 def test_init_of_a_function_is_refused(refused: Any) -> None:
