@@ -12,6 +12,22 @@ class Name(str):
     __slots__ = ()
 
 
+class Given(Name):
+    """An option with a value in a message, as Python writes it, until somebody knows that it was a
+    flag or a key of a file. typed: as these write it."""
+
+    __slots__ = ("typed",)
+    typed: str
+
+    def __new__(cls, keyword: str, typed: str) -> Given:
+        made = super().__new__(cls, keyword)
+        made.typed = typed
+        return made
+
+    def __getnewargs__(self) -> tuple[str, str]:  # type: ignore[override]  # as __new__ has them
+        return str(self), self.typed
+
+
 class DpauditError(Exception):
     """Root of every error that dpaudit raises on purpose; says nothing about privacy.
 
@@ -47,7 +63,13 @@ class DpauditError(Exception):
         tuple of str
             The parts, in order.
         """
-        return tuple(spell(part) if isinstance(part, Name) else part for part in self.parts)
+        return tuple(_spelled(part, spell) for part in self.parts)
+
+
+def _spelled(part: str, spell: Callable[[Name], str]) -> str:
+    if isinstance(part, Given):
+        return part.typed
+    return spell(part) if isinstance(part, Name) else part
 
 
 class UsageError(DpauditError):

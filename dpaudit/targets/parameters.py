@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from inspect import Parameter
 from typing import Any
 
-from dpaudit.errors import TargetError, did_you_mean
+from dpaudit.errors import Given, Name, TargetError, did_you_mean
 from dpaudit.targets.target import CallableTarget, ImportedTarget
 
 BATCH = "size"
@@ -117,8 +117,11 @@ def _check_generator_given(parameters: Mapping[str, Parameter], target: Target) 
     if is_its_own and isinstance(value, int | float | str):
         raise TargetError(
             f"params: {RNG}={value!r} replaces the numpy.random.Generator that dpaudit passes to "
-            f"{target.name}, from --seed; leave it out, or give --rng-arg {NONE} (YAML: rng_arg: "
-            f"{NONE}) if {RNG} means something else there"
+            f"{target.name}, from ",
+            Name("seed"),
+            "; leave it out, or give ",
+            _option("rng_arg", NONE),
+            f" if {RNG} means something else there",
         )
 
 
@@ -156,7 +159,8 @@ def _dataset_parameter(parameters: Mapping[str, Parameter], target: Target) -> s
             return parameter.name
     raise TargetError(
         f"{target.name} takes no dataset: it needs a first positional parameter, as in def "
-        "f(dataset), or name the one that takes it with --data-arg (YAML: data_arg)"
+        "f(dataset), or name the one that takes it with ",
+        Given("data_arg", "--data-arg (YAML: data_arg)"),
     )
 
 
@@ -182,8 +186,10 @@ def _check_no_generator(
     example = others[0] if others else "NAME"
     raise TargetError(
         f"the first parameter of {target.name} is {RNG!r}, which takes a generator; name the one "
-        f"that takes the dataset with --data-arg, e.g. --data-arg {example} (YAML: data_arg: "
-        f"{example})"
+        "that takes the dataset with ",
+        Name("data_arg"),
+        ", e.g. ",
+        _option("data_arg", example),
     )
 
 
@@ -256,30 +262,50 @@ def _check_complete(
     for parameter in parameters.values():
         optional = parameter.default is not Parameter.empty or parameter.kind in _VARIABLE
         if not optional and parameter.name not in filled:
-            raise TargetError(f"{name} needs {_needed(parameter.name, dataset)}")
+            raise TargetError(f"{name} needs ", *_needed(parameter.name, dataset))
 
 
-def _needed(missing: str, dataset: str) -> str:
+def _needed(missing: str, dataset: str) -> tuple[str, ...]:
     """Return what is missing and how to give it: as a parameter, a generator or the dataset."""
-    given = f"--param {missing}=VALUE (YAML: params: {{{missing}: VALUE}})"
+    given = Given(
+        f"params={{{missing!r}: VALUE}}",
+        f"--param {missing}=VALUE (YAML: params: {{{missing}: VALUE}})",
+    )
+    begin = f"{missing!r}, which has no default"
     if missing.lower() in _LIKE_RNG:
-        return (
-            f"{missing!r}, which has no default; if it takes a numpy.random.Generator, give "
-            f"--rng-arg {missing} (YAML: rng_arg: {missing}), else {given}"
-        )
+        takes = "; if it takes a numpy.random.Generator, give "
+        return (begin, takes, _option("rng_arg", missing), ", else ", given)
     if dataset.lower() in _LIKE_RNG:
-        return (
-            f"{missing!r}, which has no default, and would get the dataset as its first parameter, "
-            f"{dataset!r}; if that takes a numpy.random.Generator, give --rng-arg {dataset} "
-            f"--data-arg {missing} (YAML: rng_arg: {dataset}, data_arg: {missing}), else {given}"
+        takes = (
+            f", and would get the dataset as its first parameter, {dataset!r}; if that takes a "
+            "numpy.random.Generator, give "
         )
+        both = Given(
+            f"rng_arg={dataset!r}, data_arg={missing!r}",
+            f"--rng-arg {dataset} --data-arg {missing} "
+            f"(YAML: rng_arg: {dataset}, data_arg: {missing})",
+        )
+        return (begin, takes, both, ", else ", given)
+    dataset_is = _option("data_arg", missing)
     return (
-        f"{missing!r}, which has no default; give {given}{_or_batch(missing)}, or "
-        f"--data-arg {missing} (YAML: data_arg: {missing}) if it takes the dataset"
+        begin,
+        "; give ",
+        given,
+        *_or_batch(missing),
+        ", or ",
+        dataset_is,
+        " if it takes the dataset",
     )
 
 
-def _or_batch(name: str) -> str:
+def _option(name: str, value: str) -> Given:
+    """Return an option with the parameter that it names."""
+    flag = f"--{name.replace('_', '-')}"
+    return Given(f"{name}={value!r}", f"{flag} {value} (YAML: {name}: {value})")
+
+
+def _or_batch(name: str) -> tuple[str, ...]:
     if _COUNT.fullmatch(name) is None:
-        return ""
-    return f", or --batch-arg {name} (batch_arg: {name}) if it sets the number of outputs"
+        return ()
+    typed = f"--batch-arg {name} (batch_arg: {name})"
+    return (", or ", Given(f"batch_arg={name!r}", typed), " if it sets the number of outputs")

@@ -242,7 +242,7 @@ def test_dataset_is_not_a_parameter(refused: Any) -> None:
 def test_missing_parameter_names_the_remedy(refused: Any) -> None:
     text = refused("with_params")
     assert "needs 'epsilon'" in text
-    assert "--param epsilon=VALUE" in text
+    assert "params={'epsilon': VALUE}" in text
 
 
 def test_wrong_batch_parameter(refused: Any) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 import sys
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,7 @@ import pytest
 from dpaudit.adapters.loading import load_mechanism
 from dpaudit.adapters.mechanism import Mechanism
 from dpaudit.adapters.timing import sample_timed
+from dpaudit.auditing.options import flag_of
 from dpaudit.config import build_spec
 from dpaudit.errors import DpauditError
 from dpaudit.targets.target import CallableTarget, ImportedTarget, IsolatedTarget
@@ -150,7 +152,36 @@ def test_what_is_missing_or_wrong_comes_with_its_remedy(
     with pytest.raises(DpauditError) as caught:
         load_mechanism(ImportedTarget(path=f"{file}:{name}", **options))
     for word in words:
-        assert word in str(caught.value)
+        assert word in "".join(caught.value.spelled(flag_of))
+
+
+@pytest.mark.parametrize(
+    ("name", "options", "words"),
+    [
+        (
+            "late",
+            {"params": {"epsilon": 1}},
+            "give rng_arg='prng', data_arg='queries', else params={",
+        ),
+        ("needs_more", {}, "rng_arg='key', data_arg='queries', else params={'queries': VALUE}"),
+        ("needs_generator", {}, "give rng_arg='prng', else params={'prng': VALUE}"),
+        ("two", {}, "give params={'y': VALUE}, or data_arg='y' if it takes the dataset"),
+        ("generator_first", {}, "takes the dataset with data_arg, e.g. data_arg='x'"),
+        ("keywords", {}, "name the one that takes it with data_arg"),
+        ("own_rng", {"params": {"rng": 5}}, "from seed; leave it out, or give rng_arg='none' if"),
+    ],
+)
+def test_in_python_a_remedy_is_a_keyword(
+    file: Path, name: str, options: dict[str, Any], words: str
+) -> None:
+    with pytest.raises(DpauditError) as caught:
+        load_mechanism(ImportedTarget(path=f"{file}:{name}", **options))
+    # The parts stay what they are where another process has raised it.
+    for error in (caught.value, pickle.loads(pickle.dumps(caught.value))):
+        assert words in str(error)
+        assert "--" not in str(error)
+        assert "YAML" not in str(error)
+        assert "--" in "".join(error.spelled(flag_of))
 
 
 def test_who_names_none_is_called_as_before() -> None:
