@@ -23,7 +23,8 @@ from dpaudit.auditing.options import (
 from dpaudit.auditing.spec import AuditSpec
 from dpaudit.certificates.result import AuditResult, Progress
 from dpaudit.claims import PrivacyClaim
-from dpaudit.errors import UsageError, did_you_mean
+from dpaudit.did_you_mean import did_you_mean
+from dpaudit.errors import UsageError
 from dpaudit.inputs.pairs import Adjacency, NeighbouringPair, describe_pair, parse_adjacency
 from dpaudit.targets.target import (
     CallableTarget,

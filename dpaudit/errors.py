@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import difflib
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 
 
 class Name(str):
@@ -116,64 +115,3 @@ class MechanismError(DpauditError):
 
 class AttackError(MechanismError):
     """A user's own attack failed: not a verdict either."""
-
-
-# How alike two names must be, from 0 to 1, for one to be a slip of the other; what only shares its
-# length or its ending with another is not.
-_NEAR = 0.66
-# Of a name with fewer letters nobody can tell what it is a slip of.
-_LETTERS = 3
-
-
-def did_you_mean(wrong: str, known: Iterable[str]) -> str:
-    """Return `" Did you mean 'x'?"` for the nearest known name, or `""`."""
-    return _guess(nearest(wrong, known))
-
-
-def did_you_mean_file(wrong: str, names: Iterable[str]) -> str:
-    """Return the same for the name of a file; names: of what is there of that kind."""
-    return _guess(_nearest_file(wrong, list(names)))
-
-
-def nearest(wrong: str, known: Iterable[str]) -> str | None:
-    """Return the known name that a wrong one is in another case, begins, or nearly is."""
-    names = list(known)
-    near = _alike(wrong, names)
-    if not near and len(wrong.lstrip("-.")) >= _LETTERS:
-        near = difflib.get_close_matches(wrong, names, n=1, cutoff=_NEAR)
-    return near[0] if near else None
-
-
-def _nearest_file(wrong: str, names: list[str]) -> str | None:
-    """Return the file whose name is near without its ending too, which all of a kind share."""
-    stem, ending = _parts(wrong)
-    near = _alike(wrong, names)
-    if near:
-        return near[0]
-    parts = map(_parts, names)
-    of_kind = {one: one + other for one, other in parts if _is_near(other.lower(), ending.lower())}
-    close = [stem] if stem in of_kind else []
-    if not close and len(stem) >= _LETTERS - 1:
-        close = difflib.get_close_matches(stem, of_kind, n=1, cutoff=_NEAR)
-    return of_kind[close[0]] if close else None
-
-
-def _parts(name: str) -> tuple[str, str]:
-    stem, dot, ending = name.rpartition(".")
-    return (stem, dot + ending) if stem else (name, "")
-
-
-def _alike(wrong: str, names: list[str]) -> list[str]:
-    """Return the names that are a wrong one in another case, else those that begin with it."""
-    near = [one for one in names if one.lower() == wrong.lower()]
-    if not near and len(wrong) >= _LETTERS:
-        near = sorted((one for one in names if one.startswith(wrong)), key=len)
-    return near
-
-
-def _is_near(one: str, other: str) -> bool:
-    return difflib.SequenceMatcher(None, one, other).ratio() >= _NEAR
-
-
-def _guess(near: str | None) -> str:
-    return f" Did you mean {near!r}?" if near is not None else ""

@@ -15,7 +15,8 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from dpaudit.errors import TargetError, did_you_mean, did_you_mean_file
+from dpaudit.did_you_mean import did_you_mean, did_you_mean_file
+from dpaudit.errors import TargetError
 from dpaudit.watching import step
 from dpaudit.wording import FILE_PREFIX, what_is_there
 

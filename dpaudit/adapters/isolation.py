@@ -24,8 +24,8 @@ from dpaudit.adapters.mechanism import Outputs
 from dpaudit.errors import MechanismError, TargetError, UsageError
 from dpaudit.processes import worker
 from dpaudit.processes.child import GLANCE, Child, Ended, TimedOut, countdown, soonest
+from dpaudit.processes.crashes import Succession
 from dpaudit.processes.exchange import array, parsed, pickled, request
-from dpaudit.processes.restarting import Succession
 from dpaudit.targets.construction import needs_init
 from dpaudit.targets.missing import is_missing, lacks, not_found
 from dpaudit.targets.parameters import Calling, calling, check_post_process

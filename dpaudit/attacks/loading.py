@@ -9,7 +9,8 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from dpaudit.attacks.user_attack import UsersAttack
-from dpaudit.errors import TargetError, UsageError, did_you_mean
+from dpaudit.did_you_mean import did_you_mean
+from dpaudit.errors import TargetError, UsageError
 from dpaudit.import_path import resolve
 
 if TYPE_CHECKING:

@@ -20,7 +20,8 @@ from typing import Annotated, Any, Literal, get_args
 from msgspec import Meta
 
 from dpaudit.claims import DEFINITIONS, PrivacyClaim, parameters
-from dpaudit.errors import Name, UsageError, did_you_mean
+from dpaudit.did_you_mean import did_you_mean
+from dpaudit.errors import Name, UsageError
 from dpaudit.inputs.datasets import FORMS
 from dpaudit.wording import shown
 

@@ -79,10 +79,9 @@ class Sampled:
     ----------
     certificates : tuple of Certificate
         One for each pair, at least one.
-    by_chance : bool
-        Whether chance has a part in it.
     """
 
+    # Whether chance has a part in it.
     by_chance: ClassVar[bool] = True
 
     certificates: tuple[Certificate, ...]
@@ -117,8 +116,6 @@ class Exact:
     ----------
     certificates : tuple of ExactCertificate
         One for each pair, at least one.
-    by_chance : bool
-        Whether chance has a part in it.
     """
 
     by_chance: ClassVar[bool] = False
@@ -144,8 +141,6 @@ class Canaries:
     ----------
     certificates : tuple of OneRunCertificate
         A single one.
-    by_chance : bool
-        Whether chance has a part in it.
     """
 
     by_chance: ClassVar[bool] = True
@@ -171,8 +166,6 @@ class Failed:
         Why.
     certificates : tuple of Certificate
         Of the pairs that were finished before.
-    by_chance : bool
-        Whether chance has a part in it.
     """
 
     by_chance: ClassVar[bool] = True

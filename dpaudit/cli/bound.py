@@ -17,7 +17,7 @@ from dpaudit.cli.flags import check_complete, given_settings, some_flags
 from dpaudit.cli.options import option
 from dpaudit.cli.output import Printer
 from dpaudit.cli.process.streams import set_apart
-from dpaudit.cli.repeating import RepeatableCommand, repeating
+from dpaudit.cli.repeat_command import RepeatableCommand, repeating
 from dpaudit.cli.saving import Results, destinations
 from dpaudit.config import build_claims
 from dpaudit.config.named_files import named_files

@@ -15,7 +15,8 @@ import click
 
 from dpaudit.cli import exit_codes
 from dpaudit.cli.process.streams import OutputError, abandon_output
-from dpaudit.errors import DpauditError, Name, UsageError, did_you_mean, nearest
+from dpaudit.did_you_mean import did_you_mean, nearest
+from dpaudit.errors import DpauditError, Name, UsageError
 
 DEBUG = "dpaudit.debug"
 

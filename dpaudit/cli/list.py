@@ -22,7 +22,8 @@ from dpaudit.claims import DEFINITIONS, required
 from dpaudit.claims.registry import described
 from dpaudit.cli import exit_codes
 from dpaudit.cli.group import SuggestingGroup, debug_option
-from dpaudit.errors import TargetError, did_you_mean
+from dpaudit.did_you_mean import did_you_mean
+from dpaudit.errors import TargetError
 from dpaudit.import_path import file_module, is_file, make_importable, modules_on_path
 from dpaudit.reports.layout import padded, width_of, wrap
 from dpaudit.reports.numbers import unglued

@@ -19,7 +19,7 @@ from dpaudit.cli.group import DEBUG
 from dpaudit.cli.output import Printer
 from dpaudit.cli.process.interruption import Requests
 from dpaudit.cli.process.streams import OutputError, set_apart
-from dpaudit.cli.repeating import RepeatableCommand, repeating
+from dpaudit.cli.repeat_command import RepeatableCommand, repeating
 from dpaudit.cli.saving import Results, destinations
 from dpaudit.config import build_spec, load_config
 from dpaudit.errors import ConfigurationError, UsageError

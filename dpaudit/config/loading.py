@@ -21,7 +21,8 @@ from dpaudit.config.schema import (
     check_keys,
 )
 from dpaudit.config.targets import PROCESS, PYTHONIC, SINGLE_TARGET
-from dpaudit.errors import ConfigurationError, DatasetError, did_you_mean
+from dpaudit.did_you_mean import did_you_mean
+from dpaudit.errors import ConfigurationError, DatasetError
 from dpaudit.inputs.files import near_file, read_text, why_unreadable
 from dpaudit.inputs.yaml_values import YamlError, compose, construct, line_of
 

@@ -22,7 +22,7 @@ from dpaudit.auditing.options import (
 from dpaudit.claims import DEFINITIONS, parameters
 from dpaudit.claims.base import Form
 from dpaudit.config.problems import Path, PlacedError, problem, refusal
-from dpaudit.errors import did_you_mean
+from dpaudit.did_you_mean import did_you_mean
 from dpaudit.wording import shown
 
 VERSION = 1

@@ -8,7 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from dpaudit.errors import DatasetError, DpauditError, did_you_mean
+from dpaudit.did_you_mean import did_you_mean
+from dpaudit.errors import DatasetError, DpauditError
 from dpaudit.inputs.csv_files import read_columns, read_rows
 from dpaudit.inputs.files import TOO_DEEP, near_file, read_npy, read_text, why_unreadable
 from dpaudit.inputs.frames import LIBRARIES, frame

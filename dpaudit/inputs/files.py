@@ -13,7 +13,8 @@ from typing import Any, BinaryIO
 import numpy as np
 from numpy.typing import NDArray
 
-from dpaudit.errors import DatasetError, DpauditError, did_you_mean_file
+from dpaudit.did_you_mean import did_you_mean_file
+from dpaudit.errors import DatasetError, DpauditError
 from dpaudit.wording import kind_of, what_is_there
 
 # Of a text that Python's own reader of JSON, or what comes after it, gives up on.

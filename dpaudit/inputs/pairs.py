@@ -14,7 +14,8 @@ from typing import Any
 
 import numpy as np
 
-from dpaudit.errors import DatasetError, Name, did_you_mean
+from dpaudit.did_you_mean import did_you_mean
+from dpaudit.errors import DatasetError, Name
 from dpaudit.wording import counted, shortened
 
 EQUAL = "d1 and d2 are equal: no mechanism can tell them apart, so the audit can find nothing"

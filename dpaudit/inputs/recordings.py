@@ -11,7 +11,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpaudit.errors import DatasetError, did_you_mean
+from dpaudit.did_you_mean import did_you_mean
+from dpaudit.errors import DatasetError
 from dpaudit.inputs import csv_files
 from dpaudit.inputs.files import TOO_DEEP, opened, read_npy, reading
 from dpaudit.inputs.json_values import DuplicateKey, parse_json

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from importlib import import_module
 from typing import Any
 
-from dpaudit.errors import UsageError, did_you_mean
+from dpaudit.did_you_mean import did_you_mean
+from dpaudit.errors import UsageError
 
 FORMATS = ("png", "svg", "pdf")
 

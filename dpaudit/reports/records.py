@@ -16,7 +16,8 @@ from enum import Enum
 from typing import Any, Literal, Union
 
 from dpaudit.claims import DEFINITIONS, PrivacyClaim, make_claim
-from dpaudit.errors import ClaimError, did_you_mean
+from dpaudit.did_you_mean import did_you_mean
+from dpaudit.errors import ClaimError
 
 _SPECIAL = {"Infinity": math.inf, "-Infinity": -math.inf, "NaN": math.nan}
 _ESCAPE = "'"

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from dpaudit.certificates.result import AuditResult
-from dpaudit.errors import UsageError, did_you_mean
+from dpaudit.did_you_mean import did_you_mean
+from dpaudit.errors import UsageError
 from dpaudit.reports import batch, json, junit
 
 

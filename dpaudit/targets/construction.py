@@ -6,7 +6,8 @@ import inspect
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from dpaudit.errors import TargetError, did_you_mean
+from dpaudit.did_you_mean import did_you_mean
+from dpaudit.errors import TargetError
 from dpaudit.import_path import public_callables, resolve, there_is
 from dpaudit.inputs.values import resolved
 from dpaudit.targets.parameters import check_post_process, init_words

@@ -9,7 +9,8 @@ from dataclasses import dataclass
 from inspect import Parameter
 from typing import Any
 
-from dpaudit.errors import Given, Name, TargetError, did_you_mean
+from dpaudit.did_you_mean import did_you_mean
+from dpaudit.errors import Given, Name, TargetError
 from dpaudit.targets.target import CallableTarget, ImportedTarget
 
 BATCH = "size"

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from dpaudit.errors import TargetError, did_you_mean_file, nearest
+from dpaudit.did_you_mean import did_you_mean_file, nearest
+from dpaudit.errors import TargetError
 from dpaudit.import_path import located, resolve
 
 

@@ -11,7 +11,8 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Protocol
 
-from dpaudit.errors import Name, UsageError, did_you_mean
+from dpaudit.did_you_mean import did_you_mean
+from dpaudit.errors import Name, UsageError
 
 if TYPE_CHECKING:
     from concurrent.futures import Executor

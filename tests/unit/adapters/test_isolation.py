@@ -163,7 +163,7 @@ def test_what_crashes_every_time_ends_with_an_error(
     how: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # A command crashes all fifty times.
-    monkeypatch.setattr("dpaudit.processes.restarting.HOPELESS", 10)
+    monkeypatch.setattr("dpaudit.processes.crashes.HOPELESS", 10)
     with (
         isolated("always", params={"how": how}) as mechanism,
         pytest.raises(MechanismError, match=r" 10 times in a row .* a crash .*an audit needs"),
@@ -172,7 +172,7 @@ def test_what_crashes_every_time_ends_with_an_error(
 
 
 def test_what_crashes_alike_on_all_inputs_ends_soon(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("dpaudit.processes.restarting._ALWAYS", 3)  # each takes a process
+    monkeypatch.setattr("dpaudit.processes.crashes._ALWAYS", 3)  # each takes a process
     with (
         isolated("complaining") as mechanism,
         pytest.raises(MechanismError, match=r"each of its first 6 draws of both .* no license\)"),
@@ -183,7 +183,7 @@ def test_what_crashes_alike_on_all_inputs_ends_soon(monkeypatch: pytest.MonkeyPa
 def test_what_takes_long_and_ends_alike_is_said_and_given_up(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr("dpaudit.processes.restarting.PATIENCE", 0.3)
+    monkeypatch.setattr("dpaudit.processes.crashes.PATIENCE", 0.3)
     with (
         isolated("always", params={"how": "hang"}, limits=Limits(timeout=0.1)) as mechanism,
         pytest.raises(MechanismError, match=r"its first 6 draws .* \(over 0.1 s\), which took"),
@@ -196,7 +196,7 @@ def test_what_takes_long_and_ends_alike_is_said_and_given_up(
 def test_what_takes_long_on_one_input_alone_goes_on(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr("dpaudit.processes.restarting.PATIENCE", 0.3)
+    monkeypatch.setattr("dpaudit.processes.crashes.PATIENCE", 0.3)
     hangs = {"how": "hang"}
     with isolated("always", params=hangs, limits=Limits(timeout=0.1)) as mechanism:
         assert kinds(mechanism.sample(0, 8, rng())) == {"timeout": 8}
