@@ -137,9 +137,9 @@ class Step:
         return math.inf
 
 
-def step(words: str) -> AbstractContextManager[None]:
-    """Watch something that this thread does before the calls, such as `importing m.py`."""
-    return _watched(Step(words))
+def step(words: str, watch: Watch | None = None) -> AbstractContextManager[None]:
+    """Watch something that this thread does between calls, or before, such as `importing m.py`."""
+    return _watched(Step(words, watch))
 
 
 class _Runs:

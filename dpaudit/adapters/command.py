@@ -20,7 +20,7 @@ from dpaudit.processes.child import GLANCE, Child, Ended, TimedOut, countdown, s
 from dpaudit.processes.crashes import Succession
 from dpaudit.targets.construction import post_processing
 from dpaudit.targets.target import CommandTarget
-from dpaudit.watching import Watch
+from dpaudit.watching import PATIENCE, Watch
 
 VERSION = 1
 # Bytes of a line at most.
@@ -154,7 +154,8 @@ class Program:
             return self.child.wait(ready, left)
         clock = countdown(self._timeout * size)
         # A batch that is over time is no outcome.
-        until = clock if size > 1 else partial(soonest, clock, left)
+        is_told = size == 1 and self._timeout > PATIENCE
+        until = partial(soonest, clock, left) if is_told else clock
         return self.child.wait(ready, until, min(GLANCE, self._timeout / 4))
 
     def _answers(self) -> list[Any] | None:

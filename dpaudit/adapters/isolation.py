@@ -30,7 +30,7 @@ from dpaudit.targets.construction import needs_init
 from dpaudit.targets.missing import is_missing, lacks, not_found
 from dpaudit.targets.parameters import Calling, calling, check_post_process
 from dpaudit.targets.target import CallableTarget, ImportedTarget, IsolatedTarget
-from dpaudit.watching import Step, Watch
+from dpaudit.watching import PATIENCE, Step, Watch
 
 # Datasets that a process keeps; a number for each fits in a byte.
 _KEPT = 200
@@ -125,7 +125,8 @@ class Worker:
         left, glance = self._watch.waiting(self._name, self._layout.counters).left, GLANCE
         if self._timeout is not None:
             patience = _Patience(self._timeout, self._layout.counters, len(arms))
-            left = partial(soonest, patience.left, left)
+            is_long = self._timeout > PATIENCE
+            left = partial(soonest, patience.left, left) if is_long else patience.left
             glance = min(GLANCE, self._timeout / 4)
         self._ask("draw", left, glance, count=len(arms), seed=seed, how=self._how)
 

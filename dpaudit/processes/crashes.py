@@ -119,7 +119,9 @@ class Succession(Generic[Process]):
         if self._varies or self._seconds < PATIENCE or not self._watch.tells("no draw"):
             return
         total = self._alike.total()
-        draws = f"all {total} draws of {self._name}" if total > 1 else f"the draw of {self._name}"
+        draws = (
+            f"all {total} draws of {self._name}" if total > 1 else f"the only draw of {self._name}"
+        )
         words = "%s so far ended with a %s (%s)"
         _log.warning(words, draws, failure.kind, failure.message)
 

@@ -13,6 +13,10 @@ from dpaudit.outcomes.reading.kinds import reader_of
 from dpaudit.outcomes.reading.reader import Reader
 from dpaudit.outcomes.scalars import Entries
 from dpaudit.outcomes.tables import Outcomes
+from dpaudit.watching import Watch, step
+
+# So that it is said once.
+_watch = Watch()
 
 
 def from_raw(raw: Sequence[Any] | NDArray[Any]) -> Outcomes:
@@ -23,11 +27,13 @@ def from_raw(raw: Sequence[Any] | NDArray[Any]) -> Outcomes:
     tuples and pandas objects of these, of any size and depth; an entry may be `Raised`. Raises
     MechanismError, which names the type and the place, for anything else.
     """
-    reader = Reader(len(raw), reader_of)
-    if isinstance(raw, np.ndarray) and raw.dtype != object:
-        reader.read_array(ROOT, None, raw)
-    elif len(raw):
-        reader.read(ROOT, None, raw if isinstance(raw, list) else list(raw))
-    else:
-        reader.add(ROOT, None, Entries(np.empty(0)))
-    return reader.table()
+    # Those of very many entries.
+    with step("reading outputs of the mechanism", _watch):
+        reader = Reader(len(raw), reader_of)
+        if isinstance(raw, np.ndarray) and raw.dtype != object:
+            reader.read_array(ROOT, None, raw)
+        elif len(raw):
+            reader.read(ROOT, None, raw if isinstance(raw, list) else list(raw))
+        else:
+            reader.add(ROOT, None, Entries(np.empty(0)))
+        return reader.table()

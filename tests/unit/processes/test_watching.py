@@ -21,6 +21,8 @@ from dpaudit.adapters.timing import sample_timed
 from dpaudit.import_path import file_module
 from dpaudit.inputs.datasets import load_dataset
 from dpaudit.inputs.values import Reference
+from dpaudit.outcomes import from_raw
+from dpaudit.outcomes.reading import raw
 from dpaudit.targets.target import (
     CallableTarget,
     CommandTarget,
@@ -311,6 +313,19 @@ def test_an_output_of_many_runs(heard: Heard, tmp_path: Path, is_isolated: bool)
     assert len(heard.said) == 1
     words = f"an output of {tmp_path}/m.py:f, 200 runs (repeat), takes more than "
     assert heard.said[0].startswith(words)
+
+
+def test_reading_that_lasts(heard: Heard, monkeypatch: pytest.MonkeyPatch) -> None:
+    class Slow(list[int]):
+        def __len__(self) -> int:
+            assert heard.event.wait(60)
+            return 1
+
+    monkeypatch.setattr(raw, "_watch", Watch())
+    from_raw(Slow([1]))
+    from_raw([1])
+    assert len(heard.said) == 1
+    assert heard.said[0].startswith("reading outputs of the mechanism has not ended for 0 s")
 
 
 def test_outputs_of_few_runs_that_come(heard: Heard, monkeypatch: pytest.MonkeyPatch) -> None:
