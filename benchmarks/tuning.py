@@ -1,6 +1,6 @@
 """What each number of dpaudit/levels/tuning.py is worth: audits with it halved and doubled.
 
-python -m benchmarks.tuning [--number NAME]... [--draws 30000] [--seeds 5] [--processes 2]
+python -m benchmarks.tuning [--number NAME]... [--draws 10000] [--seeds 2] [--processes 2]
 
 Every audit of a reference mechanism is run to its last draw, with the same seeds for all values.
 The efficiency (benchmarks/efficiency.py) is the share of the draws with which an oracle expects
@@ -100,8 +100,8 @@ def table(numbers: Sequence[str], draws: int, seeds: int, processes: int) -> Ite
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--number", action="append", default=[], choices=NUMBERS, metavar="NAME")
-    parser.add_argument("--draws", type=int, default=30_000)
-    parser.add_argument("--seeds", type=int, default=5)
+    parser.add_argument("--draws", type=int, default=10_000)
+    parser.add_argument("--seeds", type=int, default=2)
     parser.add_argument("--processes", type=int, default=2)
     given = parser.parse_args()
     numbers = given.number or list(NUMBERS)

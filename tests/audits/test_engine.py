@@ -40,7 +40,8 @@ def k(dataset: int, size: int, rng: np.random.Generator) -> Any:
 def audit(
     claim: dpaudit.PrivacyClaim, function: Callable[..., Any] = laplace, **more: Any
 ) -> AuditResult:
-    return dpaudit.audit(function, 0, 1, claim, **{"samples": 6_000, **more})
+    budget = {} if "time" in more else {"samples": 6_000}
+    return dpaudit.audit(function, 0, 1, claim, **{**budget, **more})
 
 
 def only(result: AuditResult) -> Certificate:
