@@ -7,11 +7,11 @@ left.
 
 from __future__ import annotations
 
-import atexit
 import os
 import subprocess
+import threading
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 # Each line is a sign and a session: one more, or one that has ended.
 _SCRIPT = """
@@ -32,25 +32,37 @@ done
 
 @dataclass(slots=True)
 class _Guardian:
-    """The one of this process, which starts with the first program."""
+    """The one of this process; it lives as long as a program does."""
 
     owner: int = 0
+    sessions: set[int] = field(default_factory=set)
     process: subprocess.Popen[bytes] | None = None
+    # Programs may end in any thread, and within one that starts another.
+    lock: threading.RLock = field(default_factory=threading.RLock)
 
-    def tell(self, sign: str, session: int) -> None:
+    def guard(self, session: int) -> None:
+        if self.owner != os.getpid():  # a fork has one of its own
+            self.owner, self.sessions, self.process = os.getpid(), set(), None
+            self.lock = threading.RLock()
+        with self.lock:
+            self.process = self.process or _started()
+            self.sessions.add(session)
+            self._tell("+", session)
+
+    def forget(self, session: int) -> None:
         if self.owner != os.getpid():
-            self.owner, self.process = os.getpid(), _started()
+            return
+        with self.lock:
+            self.sessions.discard(session)
+            self._tell("-", session)
+            if not self.sessions and self.process is not None:
+                self.process.communicate()  # closes its input, which ends it
+                self.process = None
+
+    def _tell(self, sign: str, session: int) -> None:
         if self.process is not None and self.process.stdin is not None:
             with suppress(OSError, ValueError):  # somebody has ended it
                 self.process.stdin.write(f"{sign} {session}\n".encode())
-
-    def end(self) -> None:
-        if self.owner == os.getpid() and self.process is not None:
-            self.process.kill()
-            if self.process.stdin is not None:
-                self.process.stdin.close()
-            self.process.wait()
-            self.process = None  # and no other one: this process ends
 
 
 _guardian = _Guardian()
@@ -58,17 +70,17 @@ _guardian = _Guardian()
 
 def guard(session: int) -> None:
     """Have what is left of a session killed when this process is gone."""
-    _guardian.tell("+", session)
+    _guardian.guard(session)
 
 
 def forget(session: int) -> None:
     """Take notice that a session has been killed; its number may soon be another one's."""
-    _guardian.tell("-", session)
+    _guardian.forget(session)
 
 
 def _started() -> subprocess.Popen[bytes] | None:
     try:
-        process = subprocess.Popen(  # noqa: S603  # nothing of the user's is in it
+        return subprocess.Popen(  # noqa: S603  # nothing of the user's is in it
             ["/bin/sh", "-c", _SCRIPT],
             bufsize=0,
             stdin=subprocess.PIPE,
@@ -79,5 +91,3 @@ def _started() -> subprocess.Popen[bytes] | None:
         )
     except OSError:  # the programs end without it, too
         return None
-    atexit.register(_guardian.end)
-    return process
