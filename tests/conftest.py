@@ -14,7 +14,9 @@ for _variable in ("CLICOLOR_FORCE", "COLUMNS", "FORCE_COLOR", "NO_COLOR", "TTY_C
 # where this is set, as it is in many containers.
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 
-# A shell that runs the suite in the background has it ignore Ctrl-C, and so would every program
-# that a test starts and interrupts.
+# A shell that runs the suite in the background has it ignore Ctrl-C, and nohup that the terminal
+# hangs up; so would every program that a test starts and sends such a signal.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
+if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)
