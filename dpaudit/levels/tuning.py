@@ -2,8 +2,7 @@
 
 None of them touches validity: whatever is chosen, draws that it has not seen certify it. Each
 trades power on one kind of mechanism for power on another. `python -m benchmarks.tuning` audits
-reference mechanisms with each number halved and doubled; its table is in benchmarks/RESULTS.md, and
-a number that changes nothing there should go.
+reference mechanisms with each number halved and doubled; its table is in benchmarks/RESULTS.md.
 
 They are read when they are used, as `tuning.NAME`, so that the benchmark can change them.
 """
