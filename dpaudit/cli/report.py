@@ -138,7 +138,7 @@ def _read(file: Path) -> Contents:
 
 
 def _recheck(file: Path, result: AuditResult) -> list[str]:
-    from dpaudit.auditing.recheck.record import recheck
+    from dpaudit.auditing.recheck import recheck
 
     try:
         return recheck(result)

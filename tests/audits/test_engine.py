@@ -16,7 +16,7 @@ from dpaudit import ApproximateDP, AuditResult, ProbabilisticDP, PureDP, Verdict
 from dpaudit.attacks import selection
 from dpaudit.auditing import pair_audit as rounds
 from dpaudit.auditing.engine import run_audit
-from dpaudit.auditing.recheck.record import recheck
+from dpaudit.auditing.recheck import recheck
 from dpaudit.auditing.schedule import Limits, Plan, limits_for, look_stride, wants_refit
 from dpaudit.auditing.spec import AuditSpec
 from dpaudit.certificates.certificate import Certificate, Round

@@ -9,7 +9,7 @@ import pytest
 
 import dpaudit
 from dpaudit.auditing.engine import run_audit
-from dpaudit.auditing.recheck.record import recheck
+from dpaudit.auditing.recheck import recheck
 from dpaudit.auditing.spec import AuditSpec
 from dpaudit.certificates.result import AuditResult, Verdict
 from dpaudit.claims import (

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 import dpaudit
-from dpaudit.auditing.recheck.record import _evidence, recheck
+from dpaudit.auditing.recheck import _evidence, recheck
 from dpaudit.certificates.certificate import Certificate, Schedule
 from dpaudit.certificates.evidence import numbers
 from dpaudit.certificates.result import AuditResult

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import dpaudit
-from dpaudit.auditing.recheck.record import recheck
+from dpaudit.auditing.recheck import recheck
 from dpaudit.certificates.result import AuditResult, Repeated, Verdict
 from dpaudit.claims import compose
 from dpaudit.config import build_spec

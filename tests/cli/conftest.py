@@ -56,9 +56,9 @@ def install_recheck(monkeypatch: pytest.MonkeyPatch) -> Callable[[Any], None]:
     """Put a function in the place of `recheck`."""
 
     def install(recheck: Any) -> None:
-        module = types.ModuleType("dpaudit.auditing.recheck.record")
+        module = types.ModuleType("dpaudit.auditing.recheck")
         module.recheck = recheck  # type: ignore[attr-defined]  # modules take any attribute
-        monkeypatch.setitem(sys.modules, "dpaudit.auditing.recheck.record", module)
+        monkeypatch.setitem(sys.modules, "dpaudit.auditing.recheck", module)
 
     return install
 

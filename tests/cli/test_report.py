@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from dpaudit import PureDP, audit, bound_guesses
-from dpaudit.auditing.recheck.record import recheck
+from dpaudit.auditing.recheck import recheck
 from dpaudit.errors import UsageError
 from dpaudit.reports.batch import render_row
 from dpaudit.reports.json import document, entry, from_json, to_json

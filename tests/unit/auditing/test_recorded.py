@@ -15,7 +15,7 @@ import pytest
 import dpaudit
 from dpaudit.attacks.trees import NAME as TREES
 from dpaudit.auditing.canaries import audit_guesses
-from dpaudit.auditing.recheck.record import recheck
+from dpaudit.auditing.recheck import recheck
 from dpaudit.auditing.recorded import (
     audit_recorded,
     coin_flipped_audit,

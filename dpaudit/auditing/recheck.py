@@ -1,0 +1,286 @@
+"""A result, recomputed from what it records: numbers from the tallies, blocks by the schedule."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import fields, replace
+from itertools import accumulate
+from typing import Any
+
+from dpaudit.auditing.canaries import certify_guesses
+from dpaudit.auditing.options import MINIMUM_SAMPLES
+from dpaudit.auditing.schedule import (
+    Limits,
+    Plan,
+    confirmation_size,
+    look_stride,
+    settles_at,
+    wants_refit,
+)
+from dpaudit.auditing.stated_laws import certify
+from dpaudit.certificates.certificate import Block, Certificate, FixedTest, Schedule
+from dpaudit.certificates.evidence import Evidence, numbers
+from dpaudit.certificates.exact_certificate import ExactCertificate
+from dpaudit.certificates.one_run_certificate import OneRunCertificate
+from dpaudit.certificates.replay import beliefs_of, first_refuted, tally
+from dpaudit.certificates.result import AuditResult, Verdict
+from dpaudit.claims import PrivacyClaim, compose, group
+from dpaudit.stats.finite import epsilon_interval
+from dpaudit.stats.one_run import Guesses
+
+# Other versions of the libraries may round differently in the last places.
+_RELATIVE = 1e-6
+
+# How findings name the numbers.
+_NAMES = {
+    "refuted": "refuted",
+    "draws": "draws",
+    "alpha": "share of the error probability",
+    "alpha_betting": "share for betting",
+    "wealth": "wealth",
+    "epsilon_betting": "ε by betting",
+    "epsilon_lower": "ε at least",
+    "delta_lower": "δ at least",
+    "p_value": "p-value",
+}
+_STAGES = ("learning", "certification", "confirmation", "recorded")
+_NOT_BET_ON = ("confirmation", "recorded")
+
+# What an exact test is computed from, and its events, which are looked at by themselves.
+_GIVEN = ("stage", "method", "accused", "events")
+_REMARKS = ("pair", "warnings", "adjacency", "notes")
+
+# What is compared, as it was recorded, and as it is recomputed.
+Finding = tuple[str, Any, Any]
+
+
+def recheck(result: AuditResult) -> list[str]:
+    """Return what does not agree with the recorded draws, one sentence each; empty when all does.
+
+    What the tallies mean, and that the draws were made at all, no file can show.
+    """
+    if result.verdict is Verdict.ERROR:
+        return []
+    return [
+        f"{name}: recorded {recorded!r}, recomputed {computed!r}"
+        for name, recorded, computed in (*_of_pairs(result), *_of_claims(result))
+        if not _agree(recorded, computed)
+    ]
+
+
+def _of_pairs(result: AuditResult) -> Iterator[Finding]:
+    for one in result.by_pair:
+        if isinstance(one, OneRunCertificate):
+            yield from _guesses(result, one)
+        elif isinstance(one, ExactCertificate):
+            yield from _exact(result, one)
+        else:
+            for name, *both in _certificate(result, one):
+                yield f"{one.pair}: {name}", *both
+
+
+def _of_claims(result: AuditResult) -> Iterator[Finding]:
+    """Yield whether the claim follows from that for one record and one run."""
+    one_run = result.claim
+    if result.repeated is not None:
+        one_run = result.repeated.claim
+        claim = compose([one_run] * result.repeated.times)
+        yield "the claim for all runs", result.claim, claim
+    if result.grouped is not None:
+        claim = group(result.grouped.claim, result.grouped.size)
+        yield "the claim for all records", one_run, claim
+
+
+def _compared(
+    recorded: Any, computed: Any, but: Collection[str], words: str = "{}"
+) -> Iterator[Finding]:
+    """Yield all fields of two certificates or tests but some. words: what findings call a field."""
+    for name in (one.name for one in fields(computed) if one.name not in but):
+        yield words.format(name), getattr(recorded, name), getattr(computed, name)
+
+
+def _exact(result: AuditResult, one: ExactCertificate) -> Iterator[Finding]:
+    yield f"{one.pair}: sum of the law of d1", 1.0, math.fsum(p for _, p, _ in one.law)
+    yield f"{one.pair}: sum of the law of d2", 1.0, math.fsum(q for _, _, q in one.law)
+    for name, *both in _compared(one, certify(result.claim, one.pair, one.law), _REMARKS):
+        yield f"{one.pair}: {name}", *both
+
+
+def _guesses(result: AuditResult, one: OneRunCertificate) -> Iterator[Finding]:
+    seen = Guesses(one.canaries, one.guesses, one.correct)
+    computed = certify_guesses(seen, result.claim, 1 - result.confidence)
+    yield from _compared(one, computed, _REMARKS, "{} of the guesses")
+
+
+def _certificate(result: AuditResult, one: Certificate) -> Iterator[Finding]:
+    try:
+        # But for other rounding in the last places.
+        is_implied = result.claim.profile(one.point.epsilon) <= one.point.delta * (1 + _RELATIVE)
+        yield "the point tested is one of the claim's", True, is_implied
+        yield from _draws(one)
+        computed = replace(one, **numbers(_evidence(result, one)))
+        yield from _fields(one.fixed, computed.fixed)
+        yield from _numbers(one, computed)
+        if one.schedule is not None:
+            yield from _blocks(result.claim, one, one.schedule)
+        yield from _interval(one)
+    except (ValueError, ArithmeticError, LookupError, TypeError, RuntimeError) as error:
+        yield "the record", f"cannot be recomputed ({error})", None
+
+
+def _draws(one: Certificate) -> Iterator[Finding]:
+    for place, block in enumerate(one.blocks):
+        yield f"draws of block {place}", block.draws, tally(block).draws
+    yield "draws within the budget", True, one.draws <= one.budget
+    ends = list(accumulate(block.draws for block in one.blocks))
+    yield "refuted after a block", True, one.refuted_after is None or one.refuted_after in ends
+    yield "blocks in the order of their stages", True, _are_in_order(one)
+
+
+def _are_in_order(one: Certificate) -> bool:
+    """Whether stages and rounds come in order, and the exact test had draws of its own."""
+    stages = [_STAGES.index(block.stage) for block in one.blocks]
+    rounds = [block.round for block in one.blocks if block.round is not None]
+    certified = {block.round for block in one.blocks if block.stage == "certification"}
+    confirmed = {block.round for block in one.blocks if block.stage in _NOT_BET_ON}
+    in_order = stages == sorted(stages) and rounds == sorted(rounds)
+    last = {len(one.rounds) - 1} if certified else set()
+    return in_order and certified == last and confirmed <= {None} and one.blocks[0].round is None
+
+
+def _evidence(result: AuditResult, one: Certificate) -> Evidence:
+    """Return what the numbers must follow from."""
+    fixed = one.fixed
+    words = {event.guess: event.words for event in fixed.events}
+    if fixed.method == "probabilistic" and not result.claim.counts_single_outputs:
+        raise ValueError("the probabilistic test belongs to the probabilistic definition")
+    return Evidence(
+        point=one.point,
+        alpha=(1 - result.confidence) / max(1, len(result.certificates)),
+        confidence=result.confidence,
+        blocks=one.blocks,
+        stage=fixed.stage,
+        method=fixed.method,
+        guesses=one.guesses,
+        words=(words.get("d1"), words.get("d2")),
+        rounds=one.rounds,
+        accused=fixed.accused,
+        thinned=_is_thinned(one),
+    )
+
+
+def _is_thinned(one: Certificate) -> bool:
+    """Whether the draws of the exact test are a random part of fixed numbers of draws."""
+    if one.fixed.stage != "recorded":
+        return False
+    if one.recording is None:
+        raise ValueError("the numbers of recorded draws are missing")
+    return not one.recording.coin_flipped and one.fixed.method != "clopper-pearson"
+
+
+def _fields(recorded: FixedTest, computed: FixedTest) -> Iterator[Finding]:
+    yield from _compared(recorded, computed, _GIVEN, "{} of the exact test")
+    yield "events", _counts(recorded), _counts(computed)
+    for shown, expected in zip(recorded.events, computed.events, strict=True):
+        for name in ("interval_d1", "interval_d2"):
+            for both in zip(getattr(shown, name), getattr(expected, name), strict=True):
+                yield f"intervals of the event {shown.words}", *both
+
+
+def _counts(fixed: FixedTest) -> list[tuple[Any, ...]]:
+    return [
+        (one.words, one.guess, one.count_d1, one.draws_d1, one.count_d2, one.draws_d2)
+        for one in fixed.events
+    ]
+
+
+def _numbers(one: Certificate, computed: Certificate) -> Iterator[Finding]:
+    for name, words in _NAMES.items():
+        yield words, getattr(one, name), getattr(computed, name)
+    bets_refute = computed.wealth * computed.alpha_betting >= 1
+    yield "refuted by betting", one.refuted_after is not None, bets_refute
+
+
+def _interval(one: Certificate) -> Iterator[Finding]:
+    interval = one.interval
+    if interval is None:
+        return
+    counts = [(d1, d2) for _, d1, d2 in interval.atoms]
+    tallied = [tally(block).arms for block in one.blocks if block.stage == "certification"]
+    sums = [tuple(map(sum, zip(*pairs, strict=True))) for pairs in (counts, tallied)]
+    yield "draws of the declared range", sums[0], sums[1]
+    yield "an interval at the planned end only", "certification", one.fixed.stage
+    lower, upper = epsilon_interval(counts, one.alpha)
+    yield "lower end of the interval", interval.lower, lower
+    yield "upper end of the interval", interval.upper, upper
+
+
+def _blocks(claim: PrivacyClaim, one: Certificate, schedule: Schedule) -> Iterator[Finding]:
+    """Yield what was recorded and what the schedule asks for.
+
+    Where the clock planned the budget, how much was learned from depends on it, and is taken as it
+    was.
+    """
+    plan = Plan(one.budget, None, Limits(schedule.learned, schedule.block))
+    learning, certifying, confirming = (
+        [block.draws for block in one.blocks if block.stage == stage]
+        for stage in ("learning", "certification", "confirmation")
+    )
+    learned, spent = sum(learning), sum(learning) + sum(certifying)
+    stopped = bool(confirming) and not certifying
+    if not schedule.by_clock:
+        yield "blocks to learn from", learning, _learning(plan, learning, stopped=stopped)
+        yield "rounds of the blocks", *_rounds(claim, one.blocks, plan.freeze_at)
+    wanted = [] if stopped else list(plan.certifying_sizes(learned))
+    made = wanted[: len(certifying)] if confirming else wanted
+    yield "blocks of the certification", certifying, made
+    rounds = list(map(beliefs_of, one.rounds))
+    refuted = first_refuted(one.point, one.alpha_betting, rounds, one.blocks)
+    yield "draws to the refutation", one.refuted_after, refuted
+    if confirming:
+        size = confirmation_size(spent, one.budget)
+        yield "blocks of the confirmation", confirming, list(plan.confirming_sizes(size))
+        yield "draws before the confirmation", spent, refuted
+        yield "room for a confirmation", True, _has_room(one, schedule, spent)
+    else:
+        yield "draws at the planned end", one.draws, one.budget
+        stops = refuted is not None and _has_room(one, schedule, refuted)
+        yield "draws after a refutation that ends the run", False, stops
+
+
+def _has_room(one: Certificate, schedule: Schedule, spent: int) -> bool:
+    """Whether a refutation after so many draws ends the run."""
+    return not schedule.full and one.budget - spent >= MINIMUM_SAMPLES
+
+
+def _learning(plan: Plan, recorded: Sequence[int], *, stopped: bool) -> list[int]:
+    """Return the blocks to learn from; the last one is cut at a look when that refuted."""
+    wanted = list(plan.learning_sizes())
+    if not stopped:
+        return wanted
+    wanted = wanted[: len(recorded)]
+    if wanted and recorded[-1] < wanted[-1] and recorded[-1] % look_stride(wanted[-1]) == 0:
+        wanted[-1] = recorded[-1]
+    return wanted
+
+
+def _rounds(
+    claim: PrivacyClaim, blocks: Sequence[Block], freeze_at: int
+) -> tuple[list[int | None], list[int | None]]:
+    """Return the round that each block to learn from was bet on in, as recorded and as wanted."""
+    learning = [block for block in blocks if block.stage == "learning"]
+    least = 0 if len(claim.points()) == 1 else settles_at(freeze_at)
+    wanted: list[int | None] = []
+    round_, learned_from = None, 0
+    for _, spent in zip(learning, accumulate(one.draws for one in learning), strict=True):
+        wanted.append(round_)
+        if spent < freeze_at and spent >= least and wants_refit(learned_from, spent, freeze_at):
+            round_, learned_from = 0 if round_ is None else round_ + 1, spent
+    return [block.round for block in learning], wanted
+
+
+def _agree(recorded: Any, computed: Any) -> bool:
+    if isinstance(recorded, float) and isinstance(computed, float):
+        return math.isclose(recorded, computed, rel_tol=_RELATIVE, abs_tol=1e-12)
+    return bool(recorded == computed)

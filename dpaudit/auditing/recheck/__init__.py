@@ -1,1 +1,0 @@
-"""A result, recomputed from what it records."""
