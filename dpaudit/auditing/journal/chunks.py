@@ -5,7 +5,6 @@ from __future__ import annotations
 import base64
 import dataclasses
 from collections.abc import Mapping
-from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -19,7 +18,6 @@ from dpaudit.sampling.chunks import Counted, Drawn, Failures, Head, Learning, Pr
 from dpaudit.tally import AtomTally, RangeTally, Tally
 
 _IS_D1 = "is_d1"
-_NOWHERE: Mapping[str, str] = MappingProxyType({})
 
 
 def words_of(drawn: Drawn) -> dict[str, Any]:
@@ -98,12 +96,11 @@ def _declared(atoms: list[Any], undeclared: str | None) -> RangeTally:
 
 
 def _failures(
-    counts: Mapping[str, list[int]],
-    messages: Mapping[str, str],
-    places: Mapping[str, str] = _NOWHERE,
+    counts: Mapping[str, list[int]], messages: Mapping[str, str], *places: Mapping[str, str]
 ) -> Failures:
     """Return failures; older journals do not say where they were raised."""
-    first = {kind: Raised(kind, one, places.get(kind, "")) for kind, one in messages.items()}
+    where = places[0] if places else {}
+    first = {kind: Raised(kind, one, where.get(kind, "")) for kind, one in messages.items()}
     return Failures({kind: (d1, d2) for kind, (d1, d2) in counts.items()}, first)
 
 

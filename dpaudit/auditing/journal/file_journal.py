@@ -10,12 +10,14 @@ from __future__ import annotations
 
 import time
 from collections import deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from functools import partial
 from typing import Any
 
+from numpy.typing import NDArray
+
 from dpaudit.auditing.journal.chunks import arrays_of, coded, drawn_of, words_of
-from dpaudit.auditing.journal.history import BEGUN, CLOSED, MARKS, SESSION, History
+from dpaudit.auditing.journal.history import BEGUN, CLOSED, MARKS, History
 from dpaudit.auditing.journal.interface import Journal, PairProgress
 from dpaudit.auditing.journal.records import Content, Record, Records
 from dpaudit.auditing.spec import AuditSpec
@@ -26,8 +28,6 @@ from dpaudit.sampling.executors import Draws
 _END = "end"
 # Seconds between two writes.
 _BETWEEN = 0.1
-# This process, among those that drew.
-_NOW = -1
 _NEW_DRAWS = (
     "continued with other draws than an uninterrupted run would have made, because equal seeds do "
     "not give equal outcomes here; every draw, recorded or new, counts once"
@@ -55,7 +55,7 @@ class FileJournal(Journal):
         super().__init__(spec)
         self._is_anew = anew
         self._records, self._history, self._changed = records, history, changed
-        self._past = records.read()
+        self._past = (one for one in records.read() if not MARKS & one.words.keys())
         self._at = 0.0
         self._said: list[float] = []
         self._moment: PairProgress | None = None
@@ -63,27 +63,24 @@ class FileJournal(Journal):
         self._written = time.monotonic()
         self._due: deque[float] = deque()
         self._next: Record | None = None
-        # Which of the processes that wrote have drawn, and whether the seed decided what.
-        self._session, self._drew, self._repeats = 0, set[int](), True
-        self._draws_now = False
+        # Whether this process has begun to draw, whether it has drawn, and whether the seed decides
+        # what is drawn.
+        self._draws_now, self._drew, self._repeats = False, False, True
         self._step()
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        versions = (
-            f"continued with other versions than it began with ({self._changed}); what was "
-            "recomputed agreed with the record"
-        )
-        begun_anew = _BEGUN_ANEW.format(path=self._records.path)
-        said = {
-            begun_anew: self._is_anew,
-            versions: self._changed,
-            _NEW_DRAWS: len(self._drew) > 1 and not self._repeats,
-        }
-        return (
-            *self._history.warnings(self._runs),
-            *(text for text, is_so in said.items() if is_so),
-        )
+        found = self._history.warnings(self._runs)
+        if self._is_anew:
+            found.append(_BEGUN_ANEW.format(path=self._records.path))
+        if self._changed:
+            found.append(
+                f"continued with other versions than it began with ({self._changed}); what was "
+                "recomputed agreed with the record"
+            )
+        if self._history.sources + self._drew > 1 and not self._repeats:
+            found.append(_NEW_DRAWS)
+        return tuple(found)
 
     @property
     def resumed(self) -> int:
@@ -114,8 +111,7 @@ class FileJournal(Journal):
 
     def ends(self) -> None:
         if self._next is None:
-            self._keep(None, None)
-            self.close()
+            self._keep({_END: True}, {})
             return
         self._check(self._next)
         if _END not in self._next.words:
@@ -142,7 +138,6 @@ class FileJournal(Journal):
         if record.words.get("event") != _event(chunk):
             raise self._disagreement()
         self._at = float(record.words["at"])
-        self._drew.add(self._session)
         self._step()
         return self._noted(drawn_of(record))
 
@@ -155,16 +150,10 @@ class FileJournal(Journal):
                 asked.append(chunk)
                 yield chunk
 
-        coming = draws(asking())
-        try:
-            for drawn in coming:
-                self._keep(asked.popleft(), self._noted(drawn))
-                self._drew.add(_NOW)
-                yield drawn
-        finally:
-            close = getattr(coming, "close", None)
-            if close is not None:
-                close()
+        for drawn in draws(asking()):
+            self._keep(*_content(asked.popleft(), self._noted(drawn)))
+            self._drew = True
+            yield drawn
 
     def _begins(self, chunk: Chunk[Any]) -> None:
         """Say at once, where it is this process that draws, that it begins a block: it may be the
@@ -180,10 +169,10 @@ class FileJournal(Journal):
             self._repeats &= drawn.reproducible
         return drawn
 
-    def _keep(self, chunk: Chunk[Any] | None, drawn: Drawn | None) -> None:
-        """Keep what has happened since the last chunk, and this one."""
-        words = {"at": self.now(), "clock": self._said, "state": _state(self._moment)}
-        self._unwritten.append(_content(chunk, drawn, words))
+    def _keep(self, words: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> None:
+        """Keep a record, and what has happened since the last one."""
+        since = {"at": self.now(), "clock": self._said, "state": _state(self._moment)}
+        self._unwritten.append(({**words, **since}, arrays))
         self._said = []
         if time.monotonic() - self._written >= _BETWEEN:
             self._write()
@@ -204,18 +193,11 @@ class FileJournal(Journal):
 
     def _step(self) -> None:
         """Go on to the next record; from the last one on, time is what passes now."""
-        self._next = next(self._others(), None)
+        self._next = next(self._past, None)
         if self._next is None:
             self._start = time.perf_counter() - self._at
         else:
             self._due = deque(self._next.words["clock"])
-
-    def _others(self) -> Iterator[Record]:
-        """Yield records of chunks, and count the processes that wrote before them."""
-        for one in self._past:
-            self._session += SESSION in one.words
-            if not MARKS & one.words.keys():
-                yield one
 
     def _check(self, record: Record) -> None:
         """Raise unless all was before this record as it is now."""
@@ -231,15 +213,12 @@ class FileJournal(Journal):
         )
 
 
-def _content(chunk: Chunk[Any] | None, drawn: Drawn | None, words: dict[str, Any]) -> Content:
-    """Return the record of a chunk (None: all pairs have ended). words: when it was drawn."""
-    if chunk is None or drawn is None:
-        return {_END: True, **words}, {}
+def _content(chunk: Chunk[Any], drawn: Drawn) -> Content:
+    """Return the record of a chunk."""
     event = _event(chunk)
-    if event is not None:
-        words["event"] = event
     named = {"chunk": list(chunk.key), "size": chunk.size}
-    return {**named, **words_of(drawn), **words}, arrays_of(drawn)
+    counted_by = {} if event is None else {"event": event}
+    return {**named, **words_of(drawn), **counted_by}, arrays_of(drawn)
 
 
 def _state(moment: PairProgress | None) -> dict[str, Any] | None:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from dpaudit.errors import MechanismError
+from dpaudit.sampling.chunks import Key
 
 # Records that are no chunks: the first one, one for every process that has written, a block that a
 # process begins to draw itself, and the orderly end of a process.
@@ -20,22 +21,20 @@ ANEW = "anew"
 # A block in which so many processes ended is not begun again.
 _DEATHS = 3
 
-Key = tuple[int, ...]
-
 
 @dataclass(frozen=True, slots=True)
 class History:
-    """runs: processes that have drawn.  broken: those that ended in the middle of a block without
-    a word.  deaths: the same by block."""
+    """runs: processes that have begun to draw.  sources: those that have recorded draws.
+    deaths: by block, those that ended in the middle of it without a word."""
 
     runs: int
-    broken: int
-    deaths: Mapping[Key, int]
+    sources: int
+    deaths: Counter[Key]
 
     @classmethod
     def of(cls, records: Iterable[Mapping[str, Any]]) -> History:
         """Return what the words of all records tell."""
-        session, drew = 0, set[int]()
+        session, began, drew = 0, set[int](), set[int]()
         under_way: Key | None = None
         deaths = Counter[Key]()
         for words in (*records, {SESSION: None}):
@@ -45,15 +44,16 @@ class History:
                 under_way = None
             elif BEGUN in words:
                 under_way = tuple(words[BEGUN])
+                began.add(session)
             elif CLOSED in words or tuple(words.get("chunk", ())) == under_way:
                 under_way = None
-            if {BEGUN, "chunk"} & words.keys():
+            if "chunk" in words:
                 drew.add(session)
-        return cls(len(drew), deaths.total(), deaths)
+        return cls(len(began | drew), len(drew), deaths)
 
     def check(self, key: Key) -> None:
         """Raise MechanismError for a block in which process after process has ended."""
-        if self.deaths.get(key, 0) >= _DEATHS:
+        if self.deaths[key] >= _DEATHS:
             raise MechanismError(
                 f"{self.deaths[key]} runs ended in the middle of the same block of draws, without "
                 "any message: killed, out of memory, or ended by the mechanism itself. With "
@@ -63,11 +63,11 @@ class History:
 
     def warnings(self, runs: int) -> list[str]:
         """Return what a reader of the result must know. runs: all that have drawn."""
-        if not self.broken:
+        if not self.deaths:
             return []
         return [
-            f"{self.broken} of the {runs} runs of this audit ended in the middle of a block of "
-            "draws, without any message (killed, out of memory, or ended by the mechanism "
+            f"{self.deaths.total()} of the {runs} runs of this audit ended in the middle of a "
+            "block of draws, without any message (killed, out of memory, or ended by the mechanism "
             "itself). If the mechanism caused this, these outcomes are missing; isolate: true "
             "counts them"
         ]

@@ -60,9 +60,8 @@ def check_free(specs: Sequence[AuditSpec]) -> None:
             )
         taken[path] = spec.name
         with failing(path):
-            is_there = path.exists() and path.stat().st_size > 0
-        if is_there and not spec.resume:
-            raise _not_free(path)
+            if not spec.resume and path.exists() and path.stat().st_size > 0:
+                raise _not_free(path)
 
 
 def journal_path(folder: Folder, name: str) -> Path:
@@ -73,9 +72,8 @@ def journal_path(folder: Folder, name: str) -> Path:
     if not os.fspath(folder):
         raise UsageError(f"journal={folder!r} must name a folder")
     with failing(Path(folder)):
-        is_file = Path(folder).exists() and not Path(folder).is_dir()
-    if is_file:
-        raise UsageError(f"journal: {folder} is a file; name a folder, which need not exist")
+        if Path(folder).exists() and not Path(folder).is_dir():
+            raise UsageError(f"journal: {folder} is a file; name a folder, which need not exist")
     plain = re.sub(r"[^a-z0-9_.-]+", "-", name.lower()).strip("-.")[:_LONGEST_NAME]
     if plain != name or not plain:
         digest = hashlib.blake2b(name.encode(errors="surrogatepass"), digest_size=4).hexdigest()
@@ -84,31 +82,33 @@ def journal_path(folder: Folder, name: str) -> Path:
 
 
 def _opened(spec: AuditSpec, records: Records) -> FileJournal:
-    every = [one.words for one in records.read()]
-    there = [words for words in every if {HEADER, SESSION} & words.keys()]
-    if not there:
-        there = [_header(spec, anew=spec.resume and records.was_there)]
-        records.append(there[0])
-    else:
+    there = [one.words for one in records.read()]
+    if there:
         spec = _continued(spec, there[0], records.path)
-    versions = _versions()
-    records.append({SESSION: _session(versions)})
-    records.sync()
-    sessions = [words[SESSION]["versions"] for words in there if SESSION in words]
-    changed, anew = _changes([*sessions, versions]), there[0].get(ANEW, False)
-    return FileJournal(spec, records, History.of(every), changed, anew=anew)
-
-
-def _header(spec: AuditSpec, *, anew: bool) -> dict[str, Any]:
-    """Return the first record. anew: whether it takes the place of one that was lost."""
-    return {
-        HEADER: _FORMAT,
-        "dpaudit": __version__,
-        "audit": spec.name,
-        "seed": int(spec.seed),
-        "request": request(spec),
-        **({ANEW: True} if anew else {}),
+        anew = there[0].get(ANEW, False)
+    else:
+        anew = spec.resume and records.was_there
+        records.append(
+            {
+                HEADER: _FORMAT,
+                "dpaudit": __version__,
+                "audit": spec.name,
+                "seed": int(spec.seed),
+                "request": request(spec),
+                ANEW: anew,
+            }
+        )
+    session = {
+        "started": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
+        "host": socket.gethostname(),
+        "process": os.getpid(),
+        "versions": _versions(),
     }
+    records.append({SESSION: session})
+    records.sync()
+    sessions = [words[SESSION] for words in there if SESSION in words]
+    changed = _changes([one["versions"] for one in (*sessions, session)])
+    return FileJournal(spec, records, History.of(there), changed, anew=anew)
 
 
 def _continued(spec: AuditSpec, header: Mapping[str, Any], path: Path) -> AuditSpec:
@@ -141,15 +141,6 @@ def _not_free(path: Path) -> JournalError:
         f"the journal {path} exists already; continue it with --resume (Python: resume=True), or "
         "name another folder"
     )
-
-
-def _session(versions: Mapping[str, str]) -> dict[str, Any]:
-    return {
-        "started": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
-        "host": socket.gethostname(),
-        "process": os.getpid(),
-        "versions": versions,
-    }
 
 
 def _versions() -> dict[str, str]:

@@ -61,10 +61,13 @@ class Records:
     """
 
     def __init__(self, path: Path) -> None:
-        self.path, self.was_there = path, _is_there(path)
-        self._file = _opened(path)
+        self.path = path
+        with failing(path):
+            self.was_there = path.exists()
+            self._file = _opened(path)
         try:
-            _lock(self._file, path)
+            with failing(path):
+                _lock(self._file, path)
             self._end = _checked(path)
             self._file.truncate(self._end)
         except BaseException:
@@ -77,7 +80,7 @@ class Records:
         with self.path.open("rb") as file:
             while file.tell() < self._end:
                 record = _read(file)
-                if record is None:
+                if record is None:  # since it was checked
                     raise _damaged(self.path, file.tell())
                 yield record
 
@@ -110,21 +113,15 @@ class Records:
             self._file.close()
 
 
-def _is_there(path: Path) -> bool:
-    with failing(path):
-        return path.exists()
-
-
 def _opened(path: Path) -> FileIO:
-    with failing(path):
-        path.parent.mkdir(parents=True, exist_ok=True)
-        is_new = not path.exists()
-        if not is_new and not path.is_file():  # to open a pipe would wait for a reader
-            raise JournalError(f"the journal {path} is not a regular file; name another folder")
-        file = path.open("ab", buffering=0)
-        if is_new:
-            _sync_folder(path.parent)
-        return file
+    path.parent.mkdir(parents=True, exist_ok=True)
+    is_new = not path.exists()
+    if not is_new and not path.is_file():  # to open a pipe would wait for a reader
+        raise JournalError(f"the journal {path} is not a regular file; name another folder")
+    file = path.open("ab", buffering=0)
+    if is_new:
+        _sync_folder(path.parent)
+    return file
 
 
 def _sync_folder(folder: Path) -> None:
@@ -139,8 +136,7 @@ def _sync_folder(folder: Path) -> None:
 def _lock(file: FileIO, path: Path) -> None:
     """Keep others out as long as the file is open, however this process ends."""
     try:
-        with failing(path):
-            fcntl.flock(file.fileno(), fcntl.LOCK_EX | fcntl.LOCK_NB)
+        fcntl.flock(file.fileno(), fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
         raise JournalError(
             f"another process is writing the journal {path}; wait for its end, end it, or name "
@@ -148,29 +144,23 @@ def _lock(file: FileIO, path: Path) -> None:
         ) from None
 
 
-def _check_ours(path: Path) -> None:
-    """Raise JournalError for a file that is somebody else's: its content is not to be lost."""
+def _checked(path: Path) -> int:
+    """Return where the last whole record ends. Raises JournalError where others follow a broken
+    one: that is no end that was not written, and what was recorded there is lost; and for a file
+    that is somebody else's, whose content is not to be lost."""
     with path.open("rb") as file:
-        if _TORN.fullmatch(file.readline()) is None:
+        end = 0
+        while _read(file) is not None:
+            end = file.tell()
+        file.seek(end)
+        if _is_followed(file):
+            raise _damaged(path, end)
+        file.seek(end)
+        if end == 0 and _TORN.fullmatch(file.readline()) is None:
             raise JournalError(
                 f"{path} is not a journal of dpaudit; name another folder, or move the file away"
             )
-
-
-def _checked(path: Path) -> int:
-    """Return where the last whole record ends. Raises JournalError where others follow a broken
-    one: that is no end that was not written, and what was recorded there is lost."""
-    with path.open("rb") as file:
-        while True:
-            end = file.tell()
-            if _read(file) is not None:
-                continue
-            file.seek(end)
-            if _is_followed(file):
-                raise _damaged(path, end)
-            if end == 0:
-                _check_ours(path)
-            return end
+        return end
 
 
 def _read(file: BinaryIO) -> Record | None:
@@ -227,7 +217,5 @@ def failing(path: Path) -> Iterator[None]:
     """Raise JournalError for what the system refuses."""
     try:
         yield
-    except BlockingIOError:
-        raise
     except OSError as error:
         raise JournalError(f"cannot write the journal {path}: {error.strerror}") from error

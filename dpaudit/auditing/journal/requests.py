@@ -23,13 +23,13 @@ from dpaudit.inputs.frames import Rows
 from dpaudit.inputs.pairs import fingerprint
 from dpaudit.inputs.values import references
 from dpaudit.targets.target import (
-    CallableTarget,
     CommandTarget,
     ComposedTarget,
     ImportedTarget,
     IsolatedTarget,
     RepeatedTarget,
 )
+from dpaudit.wording import shown
 
 # By name of what was asked for: in words, and as a digest of all of it.
 Request = dict[str, list[str]]
@@ -151,8 +151,7 @@ def _words(spec: AuditSpec, name: str) -> str:
         return str(value.describe())
     if isinstance(value, int | float) and not isinstance(value, bool):
         return f"{value:,}"
-    text = " ".join(repr(value).split())
-    return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 1]}…"
+    return shown(value, _LONGEST)
 
 
 def _files(spec: AuditSpec) -> Iterator[tuple[str, Path]]:
@@ -181,8 +180,6 @@ def _named(target: Any) -> Iterator[str]:
             yield from filter(None, [function])
         case RepeatedTarget(target=inner):
             yield from _named(inner)
-        case IsolatedTarget() | CallableTarget():
-            return
 
 
 def _file(name: str) -> Path | None:
