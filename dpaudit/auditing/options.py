@@ -68,10 +68,6 @@ def _choice(*choices: str) -> Kind:
     return Kind(literal[choices], " or ".join(choices), choices=choices)
 
 
-def _is_text(value: Any) -> bool:
-    return isinstance(value, str) and value != ""
-
-
 def _is_path(value: Any) -> bool:
     return isinstance(value, str | os.PathLike)
 
@@ -92,8 +88,9 @@ WHOLE = Kind(Number, metavar="NUMBER")
 SEED = Kind(int | str, metavar="NUMBER|random")
 DURATION = Kind(int | float | str, metavar="DURATION")
 SIZE = Kind(int | str, metavar="SIZE")
-TEXT = Kind(Words, accepts=_is_text)
+TEXT = Kind(Words, accepts=lambda value: isinstance(value, str) and value != "")
 PATH = Kind(Words, metavar="PATH")
+PROGRAM = Kind(Words, metavar="PATH", accepts=_is_path)
 DATASET = Kind(Any, metavar="VALUE")
 NAMED = Kind(dict[str, Any], metavar="NAME=VALUE", accepts=_is_named)
 PATHS = Kind(list[Words], metavar="PATH", accepts=_is_listed)
@@ -155,17 +152,12 @@ class Option:
             raise refused(self.name, value, why)
 
     def _why_not(self, value: Any) -> str | None:
-        if self.kind.choices:
-            return self._unknown(value)
+        known = self.kind.choices
+        if known and value not in known:
+            return f"is not known; known: {', '.join(known)}.{did_you_mean(str(value), known)}"
         if self.kind.accepts and not self.kind.accepts(value):
             return f"must be {self.must}"
         return self.check and self.check(value)
-
-    def _unknown(self, value: Any) -> str | None:
-        known = self.kind.choices
-        if value in known:
-            return None
-        return f"is not known; known: {', '.join(known)}.{did_you_mean(str(value), known)}"
 
 
 TWO_BUDGETS = (
@@ -182,59 +174,40 @@ def refused(name: str, value: Any, why: str) -> UsageError:
     return UsageError(Name(name), f"={written} {why}")
 
 
-def _of_type(kind: type, words: str) -> Callable[[Check], Check]:
-    """Let a check of a number see nothing but numbers of that kind."""
+def _number(kind: type, words: str, *bounds: tuple[Callable[[Any], bool], str]) -> Check:
+    """Return a check of numbers of one kind. bounds: what holds for them, and why not otherwise."""
 
-    def decorate(check: Check) -> Check:
-        def whole_check(value: Any) -> str | None:
-            is_one = isinstance(value, kind) and not isinstance(value, bool)
-            return check(value) if is_one else f"must be {words}"
+    def check(value: Any) -> str | None:
+        if not isinstance(value, kind) or isinstance(value, bool):
+            return f"must be {words}"
+        return next((why for is_within, why in bounds if not is_within(value)), None)
 
-        return whole_check
-
-    return decorate
+    return check
 
 
-@_of_type(Integral, "an integer")
-def _samples(value: Any) -> str | None:
-    if value < MINIMUM_SAMPLES:
-        return f"is too few to certify anything; give at least {MINIMUM_SAMPLES:,}"
-    if value > MAXIMUM_SAMPLES:
-        return f"is more than can be counted exactly; give at most {MAXIMUM_SAMPLES:,}"
-    return None
-
-
-@_of_type(Real, "a number of seconds")
-def _time(value: Any) -> str | None:
-    return None if 0 < value < math.inf else "must be above 0 seconds, and finite"
-
-
-@_of_type(Real, "a number")
-def _confidence(value: Any) -> str | None:
-    return None if 0 < value < 1 else "must lie in (0, 1), e.g. 0.99"
-
-
-@_of_type(Integral, "an integer")
-def _seed(value: Any) -> str | None:
-    return None if value >= 0 else "must be an integer, at least 0"
-
-
-@_of_type(Integral, "an integer")
-def _workers(value: Any) -> str | None:
-    return None if value >= 1 else "must be at least 1"
-
-
-@_of_type(Integral, "a whole number of bytes")
-def _size(value: Any) -> str | None:
-    return None if value > 0 else "must be above 0 bytes"
-
-
-def _python(value: Any) -> str | None:
-    return None if _is_path(value) else f"must be {OPTIONS['python'].must}"
-
-
-def _folder(value: Any) -> str | None:
-    return None if _is_path(value) else "must be the path of a folder"
+_TOO_FEW = f"is too few to certify anything; give at least {MINIMUM_SAMPLES:,}"
+_TOO_MANY = f"is more than can be counted exactly; give at most {MAXIMUM_SAMPLES:,}"
+_SAMPLES = _number(
+    Integral,
+    "an integer",
+    (lambda value: value >= MINIMUM_SAMPLES, _TOO_FEW),
+    (lambda value: value <= MAXIMUM_SAMPLES, _TOO_MANY),
+)
+_TIME = _number(
+    Real,
+    "a number of seconds",
+    (lambda value: 0 < value < math.inf, "must be above 0 seconds, and finite"),
+)
+_CONFIDENCE = _number(
+    Real, "a number", (lambda value: 0 < value < 1, "must lie in (0, 1), e.g. 0.99")
+)
+_SEED = _number(
+    Integral, "an integer", (lambda value: value >= 0, "must be an integer, at least 0")
+)
+_WORKERS = _number(Integral, "an integer", (lambda value: value >= 1, "must be at least 1"))
+_SIZE = _number(
+    Integral, "a whole number of bytes", (lambda value: value > 0, "must be above 0 bytes")
+)
 
 
 def _claim(value: Any) -> str | None:
@@ -351,23 +324,23 @@ _TABLE = (
     _budget("samples", WHOLE,
         f"Draws for each pair of inputs, d1 and d2 together, at least {MINIMUM_SAMPLES:,}.",
         usual=True, must="a whole number of draws for each pair, at least 1000",
-        default=1_000_000, check=_samples),
+        default=1_000_000, check=_SAMPLES),
     _budget("time", DURATION,
         "How long to draw, such as 30s, 2m or 1h; give it or --samples, not both.",
-        usual=True, must="a duration such as 30s, 2m, 1h, or a number of seconds", check=_time),
+        usual=True, must="a duration such as 30s, 2m, 1h, or a number of seconds", check=_TIME),
     _budget("confidence", NUMBER, "1 minus the probability of a false alarm.", usual=True,
-        must="a number between 0 and 1, such as 0.99", default=0.99, check=_confidence),
+        must="a number between 0 and 1, such as 0.99", default=0.99, check=_CONFIDENCE),
     _budget("seed", SEED,
         "Root of all randomness: a number, or random, which picks one and shows it.", usual=True,
-        must="a whole number, at least 0, or random", default=0, check=_seed,
+        must="a whole number, at least 0, or random", default=0, check=_SEED,
         more="configuration.md#seeds-of-a-batch"),
     _budget("bound", _choice(*get_args(BoundMethod)), "The method that turns counts into a bound.",
         default="game", more="method.md"),
     _budget("full", SWITCH, "Continue after a refutation, to tighten the bound."),
     # Processes
-    _own_process("python", PATH,
+    _own_process("python", PROGRAM,
         "Run the target with this Python; dpaudit need not be installed there.",
-        must="the path of the Python interpreter that runs the mechanism", check=_python,
+        must="the path of the Python interpreter that runs the mechanism",
         more="configuration.md#in-another-process"),
     _own_process("isolate", SWITCH,
         "Run the mechanism in a separate process: a crash counts as an outcome, and limits can be "
@@ -377,13 +350,13 @@ _TABLE = (
         "Time limit for one draw, such as 500ms or 5s; a draw that takes longer counts as an "
         "outcome.",
         must="a duration such as 500ms or 5s, the limit for one draw; needs isolate",
-        check=_time),
+        check=_TIME),
     _own_process("memory_limit", SIZE,
         "Memory limit for the mechanism's process, such as 512MB or 2GiB.",
         must="a size such as 512MB, the limit for the mechanism's process; needs isolate",
-        check=_size),
+        check=_SIZE),
     _process("workers", WHOLE, "Number of processes that draw.",
-        must="a whole number of processes, at least 1", default=1, check=_workers),
+        must="a whole number of processes, at least 1", default=1, check=_WORKERS),
     _process("executor", Kind(Words),
         "Where workers run: serial, processes, dask or dask://host:8786 (docs/scale.md).",
         metavar="NAME", must="serial, processes, dask or dask://host:8786: where workers run",
@@ -416,9 +389,9 @@ _TABLE = (
         "Run only audits whose name contains this; 'not PATTERN': all others; =NAME: only this "
         "one.",
         flag="-k", metavar="PATTERN"),
-    _run("journal", Kind(Words),
+    _run("journal", Kind(Words, accepts=_is_path),
         "Record all draws in this folder, in one file for each audit, so that an interrupted run "
-        "can continue.", metavar="DIR", check=_folder, more="journal.md"),
+        "can continue.", metavar="DIR", must="the path of a folder", more="journal.md"),
     _run("resume", SWITCH, "Continue from the journals in --journal.", more="journal.md",
         must="true or false: whether to continue from the journal"),
     _run("quiet", SWITCH,
