@@ -95,11 +95,10 @@ def audit(
     Parameters
     ----------
     mechanism : callable, str or list of str
-        Any callable of the dataset (lambdas and closures too), or an import path
-        `package.module:attr`. The first parameter, or `data_arg`, takes the dataset. With a
-        parameter `rng`, or `rng_arg`, it gets a `numpy.random.Generator`; with `size`, or
-        `batch_arg`, it returns that many outputs at once (`"none"` for either: never). Or a list of
-        words: a program that speaks the protocol of docs/protocol.md.
+        A callable, or its import path `package.module:attr`. The first parameter, or `data_arg`,
+        takes the dataset. With a parameter `rng`, or `rng_arg`, it gets a `numpy.random.Generator`;
+        with `size`, or `batch_arg`, it returns that many outputs at once (`"none"` for either:
+        never). Or the words of a command: a program that speaks the protocol of docs/protocol.md.
     d1, d2 : Any
         Neighbouring inputs, handed over as they are and never changed.
     claim : PrivacyClaim
@@ -173,11 +172,11 @@ def audit(
         raise refused("on_progress", on_progress, "must be a function, which gets a Progress")
     _verify(params=params, **more)
     said: dict[str, Any] = {**DEFAULTS, **more}
+    for name in ("range", "attacks"):
+        said[name] = None if said[name] is None else tuple(said[name])
     target = _target(mechanism, params or {}, said)
     relation = parse_adjacency(said["adjacency"])
-    options = {one.name: said[one.name] for one in owned("audit") if one.name in more}
-    for listed in {"range", "attacks"} & {name for name in options if said[name] is not None}:
-        options[listed] = tuple(said[listed])
+    options = {one.name: said[one.name] for one in owned("audit", "run") if one.name in more}
     spec = AuditSpec(
         name=said["name"] or target.name,
         target=repeated(target, said["repeat"]),
@@ -188,8 +187,6 @@ def audit(
         confidence=confidence,
         seed=seed,
         workers=workers,
-        journal=said["journal"],
-        resume=said["resume"],
         **options,
     )
     return run_audit(spec, on_progress)

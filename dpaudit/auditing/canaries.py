@@ -74,20 +74,16 @@ def certify_guesses(seen: Guesses, claim: PrivacyClaim, alpha: float) -> OneRunC
 
 
 def _check_counts(seen: Guesses) -> None:
-    if seen.guesses > one_run.MOST_GUESSES:
-        raise UsageError(
-            f"{_about(seen.guesses)} guesses are more than can be counted exactly; give at most "
-            f"{one_run.MOST_GUESSES:,}, and choose their canaries without looking at the guesses"
-        )
-    if seen.canaries > one_run.MOST_CANARIES:
-        raise UsageError(
-            f"{_about(seen.canaries)} canaries are more than can be counted exactly; give at most "
-            f"{one_run.MOST_CANARIES:,}"
-        )
-
-
-def _about(count: int) -> str:
-    return f"{count:,}" if count < 10**18 else f"{Decimal(count):.3g}"
+    chosen = ", and choose their canaries without looking at the guesses"
+    for count, most, noun, how in (
+        (seen.guesses, one_run.MOST_GUESSES, "guesses", chosen),
+        (seen.canaries, one_run.MOST_CANARIES, "canaries", ""),
+    ):
+        if count > most:
+            written = f"{count:,}" if count < 10**18 else f"{Decimal(count):.3g}"
+            raise UsageError(
+                f"{written} {noun} are more than can be counted exactly; give at most {most:,}{how}"
+            )
 
 
 def _check_claim(claim: PrivacyClaim) -> None:

@@ -6,10 +6,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from dpaudit.auditing.spec import AuditSpec
-from dpaudit.certificates.certificate import Block
+from dpaudit.certificates.certificate import Block, Certificate
 from dpaudit.certificates.replay import tally as replay_tally
 from dpaudit.claims import ProfilePoint
 from dpaudit.draws import SelectionDraws
+from dpaudit.inputs.pairs import NeighbouringPair, short
 from dpaudit.levels.distinguisher import Distinguisher
 from dpaudit.sampling.chunks import Head, Measure, ToCount
 from dpaudit.sampling.executors import Draws
@@ -85,6 +86,21 @@ class DrawChecks:
         """Whether outcomes depend on how busy the machine is, which changes from block to block."""
         limits = getattr(self._spec.target, "limits", None)
         return self._spec.timing or getattr(limits, "timeout", None) is not None
+
+
+def doubtful_inputs(pair: NeighbouringPair, certificate: Certificate) -> list[str]:
+    """Return a warning of an input for which every draw was an exception.
+
+    It may be meant, and then is the worst of leaks; more often the input is of a wrong type.
+    """
+    counts = certificate.failures.values()
+    drawn = sum(replay_tally(block).counts.sum(axis=0) for block in certificate.blocks)
+    return [
+        f"every draw of {name} ({drawn[arm]:,}) raised an exception: is {short(dataset)}, of "
+        f"type {type(dataset).__name__}, the right input?"
+        for arm, (name, dataset) in enumerate((("d1", pair.d1), ("d2", pair.d2)))
+        if 0 < drawn[arm] == sum(count[arm] for count in counts)
+    ]
 
 
 def _counted(blocks: Sequence[Block]) -> list[Tally]:

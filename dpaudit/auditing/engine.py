@@ -5,14 +5,14 @@ from __future__ import annotations
 import logging
 import platform
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import closing, contextmanager, suppress
+from contextlib import AbstractContextManager, closing, nullcontext, suppress
 from dataclasses import replace
 from functools import partial
 from itertools import islice
 
 import numpy as np
 
-from dpaudit.auditing.failures import doubtful_inputs
+from dpaudit.auditing.checks import doubtful_inputs
 from dpaudit.auditing.journal.interface import Journal, PairProgress
 from dpaudit.auditing.options import MINIMUM_SAMPLES
 from dpaudit.auditing.pair_audit import PROBING, PairAudit
@@ -21,7 +21,6 @@ from dpaudit.auditing.spec import AuditSpec
 from dpaudit.auditing.stated_laws import exact_certificates
 from dpaudit.auditing.underpowered import foreseen, too_few
 from dpaudit.certificates.certificate import Certificate
-from dpaudit.certificates.exact_certificate import ExactCertificate
 from dpaudit.certificates.result import (
     AuditResult,
     Ending,
@@ -79,26 +78,23 @@ def run_audit(spec: AuditSpec, on_progress: Notify | None = None) -> AuditResult
         return _audited(journal, on_progress)
 
 
-@contextmanager
-def _journal(spec: AuditSpec) -> Iterator[Journal]:
+def _journal(spec: AuditSpec) -> AbstractContextManager[Journal]:
     if spec.journal is None or spec.exact:
-        yield Journal(spec)
-        return
+        return nullcontext(Journal(spec))
     # Imported here, since most runs keep none.
     from dpaudit.auditing.journal.opening import kept
 
-    with kept(spec, spec.journal) as journal:
-        yield journal
+    return kept(spec, spec.journal)
 
 
 def _audited(journal: Journal, on_progress: Notify | None) -> AuditResult:
     spec = journal.spec
     run = _Run(journal, on_progress)
-    error: str | None = None
+    ending: Ending
     try:
-        run.audit_all()
+        ending = run.audit_all()
     except MechanismError as failure:
-        error = str(failure)
+        ending = Failed(str(failure), tuple(run.certificates))
     cannot_fail = _underpowered(spec, run.certificates)
     allowed = [cannot_fail] if cannot_fail and spec.allow_underpowered else []
     return AuditResult(
@@ -107,7 +103,7 @@ def _audited(journal: Journal, on_progress: Notify | None) -> AuditResult:
         target=spec.target.describe(),
         confidence=spec.confidence,
         seed=spec.seed,
-        ending=_ending(run, error),
+        ending=ending,
         seconds=journal.now(),
         versions=versions(run.certificates),
         expect=spec.expect,
@@ -122,12 +118,6 @@ def _audited(journal: Journal, on_progress: Notify | None) -> AuditResult:
     )
 
 
-def _ending(run: _Run, error: str | None) -> Ending:
-    if error is not None:
-        return Failed(error, tuple(run.certificates))
-    return Exact(run.exact) if run.exact else Sampled(tuple(run.certificates))
-
-
 def _underpowered(spec: AuditSpec, certificates: Sequence[Certificate]) -> str | None:
     """Return why no certificate could have refuted the claim; None when one could, or has."""
     if any(one.refuted for one in certificates):
@@ -140,27 +130,21 @@ def versions(certificates: Iterable[Certificate] = ()) -> dict[str, str]:
     """Return the versions that a result depends on."""
     import scipy
 
-    return {
+    from dpaudit.attacks.trees import NAME
+
+    found = {
         "dpaudit": __version__,
         "numpy": np.__version__,
         "scipy": scipy.__version__,
         "python": platform.python_version(),
-        **_learner(certificates),
     }
+    # Trees that were left out in the end may have been tried on fewer draws.
+    if any(tried.attack == NAME for one in certificates for tried in one.attacks):
+        from importlib import metadata
 
-
-def _learner(certificates: Iterable[Certificate]) -> dict[str, str]:
-    """Return the version of scikit-learn where it may have been used. Trees that were left out in
-    the end may have been tried on fewer draws."""
-    from dpaudit.attacks.trees import NAME
-
-    if all(tried.attack != NAME for one in certificates for tried in one.attacks):
-        return {}
-    from importlib import metadata
-
-    with suppress(metadata.PackageNotFoundError):
-        return {"scikit-learn": metadata.version("scikit-learn")}
-    return {}
+        with suppress(metadata.PackageNotFoundError):
+            found["scikit-learn"] = metadata.version("scikit-learn")
+    return found
 
 
 class _Run:
@@ -168,17 +152,15 @@ class _Run:
 
     def __init__(self, journal: Journal, on_progress: Notify | None) -> None:
         self.certificates: list[Certificate] = []
-        self.exact: tuple[ExactCertificate, ...] = ()
         self.notices: tuple[str, ...] = ()
         self._spec, self._journal, self._on_progress = journal.spec, journal, on_progress
         self._users: tuple[Attack, ...] = ()
         # An executor stays here: it cannot be sent to the workers that it has.
         self._make = partial(_make_sampler, replace(self._spec, executor=None))
 
-    def audit_all(self) -> None:
+    def audit_all(self) -> Exact | Sampled:
         if self._spec.exact:
-            self.exact = exact_certificates(self._spec)
-            return
+            return Exact(exact_certificates(self._spec))
         warnings = [check_pair(pair, self._spec.group) for pair in self._spec.pairs]
         self._users = _users_attacks(self._spec)
         make = self._make
@@ -191,26 +173,21 @@ class _Run:
             drawing(self._spec.executor, Setup(sampler, make, self._spec.workers)) as draws,
         ):
             kept = self._journal.recording(draws)
-            for number, warned in enumerate(warnings):
-                certificate = self._audit(number, sampler, kept)
-                timed = [_TIMED] if self._spec.timing else []
-                kept_between = _kept(state, sampler) if certificate.refuted else []
-                unrepeatable = [] if certificate.reproducible else [_UNREPEATABLE]
-                before = (*warned, *timed, *kept_between, *unrepeatable)
-                self.certificates.append(self._with_remarks(number, certificate, before))
+            for number, pair in enumerate(self._spec.pairs):
+                found = self._audit(number, sampler, kept)
+                said = [*warnings[number]]
+                said += [_TIMED] if self._spec.timing else []
+                said += _kept(state, sampler) if found.refuted else []
+                said += [] if found.reproducible else [_UNREPEATABLE]
+                remarked = replace(
+                    found,
+                    warnings=(*said, *found.warnings, *doubtful_inputs(pair, found)),
+                    adjacency=stated(pair),
+                    notes=notes(pair, self._spec.group),
+                )
+                self.certificates.append(remarked)
             self._journal.ends()
-
-    def _with_remarks(
-        self, number: int, certificate: Certificate, before: Sequence[str]
-    ) -> Certificate:
-        """Return the certificate with what is to be said of its inputs."""
-        pair = self._spec.pairs[number]
-        return replace(
-            certificate,
-            warnings=(*before, *certificate.warnings, *doubtful_inputs(pair, certificate)),
-            adjacency=stated(pair),
-            notes=notes(pair, self._spec.group),
-        )
+        return Sampled(tuple(self.certificates))
 
     def _audit(self, number: int, sampler: Sampler, draws: Draws) -> Certificate:
         single_draws = sampler.mechanism.interleaved

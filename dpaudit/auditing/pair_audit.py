@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 
 import numpy as np
@@ -11,7 +11,6 @@ import numpy as np
 from dpaudit.attacks.bits import has_fractions
 from dpaudit.attacks.selection import Aim, accuse, attacks_for, has_atoms, learn, most_telling
 from dpaudit.auditing.checks import DrawChecks
-from dpaudit.auditing.failures import first_failures
 from dpaudit.auditing.journal.interface import PairProgress
 from dpaudit.auditing.options import MINIMUM_SAMPLES
 from dpaudit.auditing.schedule import (
@@ -26,6 +25,7 @@ from dpaudit.certificates.certificate import (
     Block,
     Certificate,
     EpsilonInterval,
+    FirstFailure,
     FixedStage,
     Schedule,
     Stage,
@@ -33,25 +33,26 @@ from dpaudit.certificates.certificate import (
 from dpaudit.certificates.evidence import BETTING_SHARE, Evidence, certificate, numbers
 from dpaudit.certificates.fixed_test import Accused, accused
 from dpaudit.certificates.interval import STOPPED, FiniteRange
-from dpaudit.certificates.replay import round_of
+from dpaudit.certificates.replay import block_of, round_of
 from dpaudit.certificates.wealth import Wealth
+from dpaudit.claims import PrivacyClaim, ProfilePoint
 from dpaudit.draws import FreshDraws, SelectionDraws, pool
 from dpaudit.errors import MechanismError
 from dpaudit.levels.candidate import Attack
-from dpaudit.levels.distinguisher import Distinguisher, Learned
+from dpaudit.levels.distinguisher import AccusedAtoms, Distinguisher, Learned
 from dpaudit.outcomes import Outcomes, narrowed
-from dpaudit.sampling.chunks import Chunk, Counted, Failures, Found, Head, Measure, ToCount, ToLearn
+from dpaudit.sampling.chunks import Counted, Failures, Head, Measure, ToCount, ToLearn
 from dpaudit.sampling.executors import Draws
 from dpaudit.sampling.sampler import failures_by_arm
 from dpaudit.stats.betting import Beliefs
-from dpaudit.tally import RangeTally, Tally
+from dpaudit.tally import Tally
 
 # What names the random streams of a stage, after the number of the pair.
 LEARNING, CERTIFYING, CONFIRMING, PROBING, AFRESH = range(5)
 
 # So many draws that are all exceptions end an audit while it still learns.
 _HOPELESS = 500
-CONTINUOUS = (
+_CONTINUOUS = (
     "outputs hardly ever repeat, so single outputs cannot be counted: the audit tests the "
     "approximate definition, which the probabilistic one implies"
 )
@@ -79,7 +80,6 @@ class PairAudit:
             floating_point=spec.floating_point, timing=spec.timing, repeated=spec.runs > 1
         )
         self._users = users
-        self._learned: Learned | None = None
         self._point = self._claim.point()
         self._is_settled = len(self._claim.points()) == 1
         self._wealth = Wealth(self._point, BETTING_SHARE * spec.alpha)
@@ -98,25 +98,20 @@ class PairAudit:
 
     def run(self) -> Certificate:
         """Return the certificate. Raises MechanismError when there is nothing to certify."""
-        learned = self._learn()
-        if learned is None:
-            # Refuted while learning: everything drawn may decide what the fresh block confirms.
-            measure = self._measure(self._fit().distinguisher)
+        frozen = self._learn()
+        # Refuted while learning: everything drawn may decide what the fresh block confirms.
+        learned = frozen or self._fit()
+        measure = self._measure(learned.distinguisher)
+        if frozen is None:
             evidence = self._confirm(measure)
         else:
-            self._believe(learned)
-            measure = self._measure(learned.distinguisher)
+            self._believe(frozen)
             evidence = self._certify(measure)
-        found = self._certificate(evidence, measure.distinguisher)
+        found = self._certificate(evidence, learned)
         if not found.refuted:
             return found
         warned = self._checks.refuted((self._number, AFRESH), self._blocks, measure)
         return replace(found, warnings=(*found.warnings, *warned))
-
-    @property
-    def _may_bet(self) -> bool:
-        """Whether it is settled, or now may be, which of the claim's points is tested."""
-        return self._is_settled or self._spent >= settles_at(self._plan.freeze_at)
 
     @property
     def _may_stop(self) -> bool:
@@ -132,7 +127,7 @@ class PairAudit:
         sizes = self._plan.learning_sizes()
         chunks = (ToLearn((self._number, LEARNING, n), size) for n, size in enumerate(sizes))
         self._plan.asks()
-        for drawn in self._sampled(chunks):
+        for drawn in self._draws(chunks):
             self._plan.gets(drawn.fresh.size)
             released = self._take(drawn.fresh, learned)
             self._failures += Failures(
@@ -143,9 +138,11 @@ class PairAudit:
             if self._may_stop:
                 self._check_learned()
                 return None
-            if self._spent >= self._plan.freeze_at:
+            freeze_at = self._plan.freeze_at
+            if self._spent >= freeze_at:
                 break
-            if self._may_bet and wants_refit(self._learned_from, self._spent, self._plan.freeze_at):
+            may_bet = self._is_settled or self._spent >= settles_at(freeze_at)
+            if may_bet and wants_refit(self._learned_from, self._spent, freeze_at):
                 learned = self._fit()
                 self._believe(learned)
             self._plan.asks()
@@ -159,7 +156,8 @@ class PairAudit:
             d1 = int(released.is_d1.sum())
             self._record("learning", None, Tally(np.array([[d1, released.size - d1]])))
         else:
-            looks, stride = self._looks(fresh, learned.distinguisher)
+            stride, rule = look_stride(fresh.size), learned.distinguisher
+            looks = self._that_count(fresh.looks(rule, rule.levels, stride))
             released = fresh.release(len(looks) * stride)
             total = Tally(np.sum([look.counts for look in looks], axis=0))
             self._wealth.record([total])
@@ -167,17 +165,13 @@ class PairAudit:
         self._parts.append(released)
         return released
 
-    def _looks(self, fresh: FreshDraws, distinguisher: Distinguisher) -> tuple[list[Tally], int]:
-        """Return the looks that count: all, or those up to the first that refutes."""
-        stride = look_stride(fresh.size)
-        looks = list(fresh.looks(distinguisher, distinguisher.levels, stride))
-        if self._refuted_after is None:
-            first = self._wealth.first_refuting(looks)
-            if first is not None:
-                drawn = sum(look.draws for look in looks[: first + 1])
-                if self._can_confirm(drawn):
-                    looks = looks[: first + 1]
-        return looks, stride
+    def _that_count(self, looks: tuple[Tally, ...]) -> tuple[Tally, ...]:
+        """Return all looks, or those up to the first that refutes where that ends the run."""
+        first = self._wealth.first_refuting(looks) if self._refuted_after is None else None
+        if first is None:
+            return looks
+        seen = looks[: first + 1]
+        return seen if self._can_confirm(sum(look.draws for look in seen)) else looks
 
     def _can_confirm(self, coming: int) -> bool:
         room = self._plan.budget - self._spent - coming
@@ -189,18 +183,13 @@ class PairAudit:
         total = self._counted("certification", sizes, measure)
         if self._may_stop:
             return self._confirm(measure)
-        self._bound(total.declared)
+        if self._range is not None and total.declared is not None:
+            found = self._range.interval(total.declared, self._spec.alpha)
+            if isinstance(found, str):
+                self._warnings.append(found)
+            else:
+                self._interval = found
         return self._evidence("certification", measure, total)
-
-    def _bound(self, declared: RangeTally | None) -> None:
-        """Turn the draws of a declared range into an interval, or a warning that says why not."""
-        if self._range is None or declared is None:
-            return
-        found = self._range.interval(declared, self._spec.alpha)
-        if isinstance(found, str):
-            self._warnings.append(found)
-        else:
-            self._interval = found
 
     def _confirm(self, measure: Measure) -> Evidence:
         """Spend the exact test on a fresh block, as large as all that came before it."""
@@ -219,7 +208,7 @@ class PairAudit:
             for index, size in enumerate(sizes)
         )
         total: Counted | None = None
-        for counted in self._sampled(chunks):
+        for counted in self._draws(chunks):
             self._failures += counted.failures
             self._heads += counted.heads
             if is_bet_on:
@@ -232,32 +221,17 @@ class PairAudit:
             raise RuntimeError(f"no draws were left for the {stage}")
         return total
 
-    def _sampled(self, chunks: Iterator[Chunk[Found]]) -> Iterator[Found]:
-        """Yield what was drawn; closing it discards draws made ahead."""
-        drawn = self._draws(chunks)
-        try:
-            yield from drawn
-        finally:
-            close = getattr(drawn, "close", None)
-            if close is not None:
-                close()
-
     def _fit(self, *, thorough: bool = False) -> Learned:
         selection = self._selection()
         coming = max(self._plan.budget - selection.size, MINIMUM_SAMPLES)
         if not self._is_settled:
-            self._settle(selection, coming)
+            # By draws that certify nothing, and before anything is bet.
+            self._point = most_telling(selection, self._claim, coming, self._attacks)
+            self._wealth = Wealth(self._point, BETTING_SHARE * self._spec.alpha)
+            self._is_settled = True
         self._learned_from = selection.size
-        several = len(self._claim.points()) > 1
-        aim = Aim(self._point, coming, for_delta=several)
-        self._learned = learn(selection, aim, self._attacks, users=self._users, thorough=thorough)
-        return self._learned
-
-    def _settle(self, selection: SelectionDraws, coming: int) -> None:
-        """Fix the point to test, by draws that certify nothing and before anything is bet."""
-        self._point = most_telling(selection, self._claim, coming, self._attacks)
-        self._wealth = Wealth(self._point, BETTING_SHARE * self._spec.alpha)
-        self._is_settled = True
+        aim = Aim(self._point, coming, for_delta=len(self._claim.points()) > 1)
+        return learn(selection, aim, self._attacks, users=self._users, thorough=thorough)
 
     def _selection(self) -> SelectionDraws:
         self._parts = [pool(self._parts)]
@@ -272,16 +246,12 @@ class PairAudit:
         self._warnings += filter(None, [narrowed(selection.outcomes)])
         if not self._spec.floating_point:
             self._ignored += low_bits(selection.outcomes, "--floating-point")
-        atoms = None
-        if self._claim.counts_single_outputs and has_atoms(selection):
-            atoms = accuse(selection, self._point)
-        elif self._claim.counts_single_outputs:
-            self._warnings.append(CONTINUOUS)
+        atoms, warned = single_outputs(self._claim, selection, self._point)
+        self._warnings += warned
         return Measure(distinguisher, atoms, None if self._range is None else self._range.keys)
 
     def _record(self, stage: Stage, place: int | None, tally: Tally) -> None:
-        counts = tuple(map(tuple, tally.counts.tolist()))
-        self._blocks.append(Block(stage, place, tally.draws, counts))
+        self._blocks.append(block_of(stage, place, tally))
         self._spent += tally.draws
         if self._refuted_after is None and self._wealth.refuted:
             self._refuted_after = self._spent
@@ -302,14 +272,11 @@ class PairAudit:
 
     def _check_alive(self) -> None:
         """Raise when nothing but exceptions came out, which says nothing about privacy."""
-        drawn = sum(part.size for part in self._parts)
-        if self._failures.total < drawn:
-            return
-        if drawn >= min(_HOPELESS, self._plan.freeze_at):
+        if self._failures.total == self._spent >= min(_HOPELESS, self._plan.freeze_at):
             first = next(iter(self._failures.first.values())).words
             raise MechanismError(
-                f"all {drawn} draws of both inputs raised an exception, the first one {first}; an "
-                "audit needs outputs"
+                f"all {self._spent} draws of both inputs raised an exception, the first one "
+                f"{first}; an audit needs outputs"
             )
 
     def _evidence(self, stage: FixedStage, measure: Measure, total: Counted) -> Evidence:
@@ -332,22 +299,26 @@ class PairAudit:
             accused=found,
         )
 
-    def _certificate(self, evidence: Evidence, rule: Distinguisher) -> Certificate:
+    def _certificate(self, evidence: Evidence, learned: Learned) -> Certificate:
         return certificate(
             evidence,
             numbers(evidence, self._wealth),
             pair=self._spec.pairs[self._number].label,
-            attack=rule.attack,
+            attack=learned.distinguisher.attack,
             budget=self._plan.budget,
             refuted_after=self._refuted_after,
             failures=self._failures.counts,
-            first_failures=first_failures(self._failures),
+            first_failures={
+                kind: FirstFailure(one.message, one.where)
+                for kind in self._failures.counts
+                if (one := self._failures.first.get(kind)) is not None
+            },
             reproducible=True,
             warnings=tuple(self._warnings),
             interval=self._interval,
             ignored=tuple(self._ignored),
-            attacks=() if self._learned is None else self._learned.tried,
-            scores=None if self._learned is None else self._learned.scores,
+            attacks=learned.tried,
+            scores=learned.scores,
             schedule=Schedule(
                 learned=self._plan.limits.learned,
                 block=self._plan.limits.block,
@@ -355,6 +326,18 @@ class PairAudit:
                 full=self._spec.full,
             ),
         )
+
+
+def single_outputs(
+    claim: PrivacyClaim, selection: SelectionDraws, point: ProfilePoint
+) -> tuple[AccusedAtoms | None, list[str]]:
+    """Return the single outputs to certify, where a claim is about these and they repeat; and a
+    warning where they do not."""
+    if not claim.counts_single_outputs:
+        return None, []
+    if not has_atoms(selection):
+        return None, [_CONTINUOUS]
+    return accuse(selection, point), []
 
 
 def low_bits(outcomes: Outcomes, remedy: str) -> list[str]:

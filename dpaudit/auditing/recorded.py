@@ -15,26 +15,21 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpaudit.attacks.one_dimensional import thresholds
-from dpaudit.attacks.selection import ATTACKS, Aim, accuse, has_atoms, learn, most_telling
+from dpaudit.attacks.selection import ATTACKS, Aim, learn, most_telling
 from dpaudit.auditing.engine import versions
-from dpaudit.auditing.options import (
-    DEFAULTS,
-    MINIMUM_SAMPLES,
-    OPTIONS,
-    BoundMethod,
-    Expectation,
-)
-from dpaudit.auditing.pair_audit import CONTINUOUS, low_bits
+from dpaudit.auditing.options import DEFAULTS, MINIMUM_SAMPLES, OPTIONS, BoundMethod, Expectation
+from dpaudit.auditing.pair_audit import low_bits, single_outputs
 from dpaudit.auditing.schedule import limits_for
 from dpaudit.auditing.underpowered import kept_too_few
-from dpaudit.certificates.certificate import Block, Certificate, Method, Recording
+from dpaudit.certificates.certificate import Certificate, Method, Recording
 from dpaudit.certificates.evidence import Evidence, certificate, numbers
 from dpaudit.certificates.fixed_test import Accused, Setting, accused, game_test, pair_test
+from dpaudit.certificates.replay import block_of
 from dpaudit.certificates.result import AuditResult, Failed, Recorded
 from dpaudit.claims import PrivacyClaim, ProfilePoint
 from dpaudit.draws import FreshDraws, SelectionDraws
 from dpaudit.errors import MechanismError, UsageError
-from dpaudit.levels.distinguisher import Distinguisher
+from dpaudit.levels.distinguisher import AccusedAtoms, Distinguisher
 from dpaudit.outcomes import Column, Outcomes, concatenate, from_raw, narrowed
 from dpaudit.sampling.row_order import Sorted, check_guesses, check_rows, sorted_inputs
 from dpaudit.sampling.sameness import check_varied
@@ -52,8 +47,6 @@ _LEAST_OF_ONE = 100
 # of few draws depends most on the event (a third is near the best from 1,000 to 20,000 draws).
 _LEARNED = 1 / 3
 _SHUFFLING = 20_231
-# Draws that tell most samples apart.
-_GLANCE = 64
 # Coins that look less fair than so are not taken for coins.
 _IMPLAUSIBLE = 1e-6
 # From this ratio of the numbers of draws on, the textbook bound may gain more by using all draws of
@@ -99,9 +92,8 @@ class RecordedAudit:
     expect: Expectation | None = None
 
     def __post_init__(self) -> None:
-        OPTIONS["claim"].verify(self.claim)
-        OPTIONS["confidence"].verify(self.confidence)
-        OPTIONS["seed"].verify(self.seed)
+        for name in ("claim", "confidence", "seed"):
+            OPTIONS[name].verify(getattr(self, name))
         if self.bound is not None:
             OPTIONS["bound"].verify(self.bound)
         if self.claim.adversary is not None:
@@ -142,7 +134,7 @@ def recorded_audit(outcomes_d1: Raw, outcomes_d2: Raw, **given: Any) -> Recorded
 
     Raises UsageError for outcomes of a type that is not read, and for one sample given twice.
     """
-    tables = [_read(raw, arm) for raw, arm in ((outcomes_d1, "d1"), (outcomes_d2, "d2"))]
+    tables = _read(outcomes_d1, "d1"), _read(outcomes_d2, "d2")
     if _are_copies(*tables):
         raise UsageError(
             f"the recordings of d1 and d2 are identical ({given['pair']}), which never happens "
@@ -159,11 +151,8 @@ def _are_copies(one: Outcomes, other: Outcomes) -> bool:
     """Whether two samples are equal throughout. Where all outcomes are, they may well be."""
     if one.size != other.size:
         return False
-    for rows in (slice(_GLANCE), slice(None)):
-        keys = one.take(rows).keys()
-        if not np.array_equal(keys, other.take(rows).keys()):
-            return False
-    return len(np.unique(keys)) > 1
+    keys = one.keys()
+    return np.array_equal(keys, other.keys()) and len(np.unique(keys)) > 1
 
 
 def coin_flipped_audit(outcomes: Raw, is_d1: NDArray[np.bool_], **given: Any) -> RecordedAudit:
@@ -227,14 +216,12 @@ class _Recorded:
         selection = self._fresh(split.selection).release()
         self._warnings += filter(None, [narrowed(selection.outcomes)])
         self._warnings += check_varied(selection, 1 - self._audit.confidence)
-        claim, coming = self._audit.claim, len(split.game)
-        point, several = claim.point(), len(claim.points()) > 1
+        audit, coming = self._audit, len(split.game)
+        point, several = audit.claim.point(), len(audit.claim.points()) > 1
         if several:
-            point = most_telling(selection, claim, coming, self._attacks)
-        aim = Aim(point, coming, for_delta=several)
-        learned = learn(selection, aim, self._attacks)
+            point = most_telling(selection, audit.claim, coming, self._attacks)
+        learned = learn(selection, Aim(point, coming, for_delta=several), self._attacks)
         evidence = self._evidence(learned.distinguisher, point, selection, split)
-        audit = self._audit
         return certificate(
             evidence,
             numbers(evidence),
@@ -317,44 +304,33 @@ class _Recorded:
         self, rule: Distinguisher, point: ProfilePoint, selection: SelectionDraws, split: _Split
     ) -> Evidence:
         """Count the rows kept for it; return what the certificate is to follow from."""
-        atoms = self._accuses(selection)
-        use_pair = not atoms and self._prefers_pair(rule, point, selection, split)
-        rows = split.pair if use_pair else split.game
+        atoms, warned = single_outputs(self._audit.claim, selection, point)
+        self._warnings += warned
+        use_pair = atoms is None and self._prefers_pair(rule, point, selection, split)
+        rows, how = (split.pair, _PAIRED) if use_pair else (split.game, _THINNED)
         if not self._is_tossed:
-            how = _PAIRED if use_pair else _THINNED
             self._warnings.append(_FIXED_ARMS.format(how=how))
         self._check_guesses(rule, rows)
         (tally,) = self._fresh(rows).looks(rule, rule.levels, len(rows))
-        d1 = int(selection.is_d1.sum())
-        learning = Block("learning", None, selection.size, ((d1, selection.size - d1),))
-        counts = tuple((int(one), int(other)) for one, other in tally.counts)
+        learning = Tally(by_arm(np.zeros(selection.size, dtype=np.intp), 1, selection.is_d1))
         by_counts: Method = "clopper-pearson" if use_pair else "game"
         return Evidence(
             point=point,
             alpha=1 - self._audit.confidence,
             confidence=self._audit.confidence,
-            blocks=(learning, Block("recorded", None, tally.draws, counts)),
+            blocks=(block_of("learning", None, learning), block_of("recorded", None, tally)),
             stage="recorded",
-            method="probabilistic" if atoms else by_counts,
+            method=by_counts if atoms is None else "probabilistic",
             guesses=tuple(rule.guesses.tolist()),
             words=(rule.words(1), rule.words(-1)),
-            accused=self._accused(selection, point, rows) if atoms else (),
+            accused=() if atoms is None else self._accused(atoms, rows),
             thinned=not (self._is_tossed or use_pair),
         )
 
-    def _accused(self, selection: SelectionDraws, point: ProfilePoint, rows: Rows) -> Accused:
-        """Return the single outputs to certify, with how often they came up in these rows."""
-        suspects = accuse(selection, point)
-        draws = self._audit.outcomes.take(rows), self._audit.is_d1[rows]
-        return accused(suspects, atom_tally(suspects.keys, *draws))
-
-    def _accuses(self, selection: SelectionDraws) -> bool:
-        """Whether single outputs are certified, as the probabilistic definition wants it."""
-        if not self._audit.claim.counts_single_outputs:
-            return False
-        repeats = has_atoms(selection)
-        self._warnings += [] if repeats else [CONTINUOUS]
-        return repeats
+    def _accused(self, atoms: AccusedAtoms, rows: Rows) -> Accused:
+        """Return single outputs with how often they came up in these rows."""
+        outcomes, is_d1 = self._audit.outcomes.take(rows), self._audit.is_d1[rows]
+        return accused(atoms, atom_tally(atoms.keys, outcomes, is_d1))
 
     def _prefers_pair(
         self, rule: Distinguisher, point: ProfilePoint, selection: SelectionDraws, split: _Split

@@ -78,9 +78,6 @@ class AuditSpec:
             journal = Name("journal")
             why = " needs the journal to continue from; give "
             raise UsageError(Name("resume"), why, journal, " DIR as well")
-        self._check_attacks()
-
-    def _check_attacks(self) -> None:
         for name in ("floating_point", "timing", "attacks"):
             if self.exact and getattr(self, name):
                 exact = Name("exact")

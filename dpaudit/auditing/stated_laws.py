@@ -84,11 +84,8 @@ def _event(event: exact.Event, table: Sequence[LawRow]) -> ExactEvent | None:
         return None
     both = (event.ahead, event.behind)
     d1, d2 = both if event.guess == "d1" else reversed(both)
-    return ExactEvent(_words([table[place][0] for place in event.outcomes]), event.guess, d1, d2)
-
-
-def _words(names: Sequence[str]) -> str:
-    """Return a set of outcomes in the words of the attack on single outputs."""
+    names = tuple(table[place][0] for place in event.outcomes)
+    # A level map of these outcomes, which says a set of them as the attack on single outputs does.
     level = np.array([0] * len(names) + [1], dtype=np.intp)
-    atoms = AtomLevels(np.zeros(len(names), dtype=np.uint64), level, tuple(names))
-    return atoms.words(np.array([True, False]))
+    atoms = AtomLevels(np.zeros(len(names), dtype=np.uint64), level, names)
+    return ExactEvent(atoms.words(np.array([True, False])), event.guess, d1, d2)

@@ -10,7 +10,7 @@ from dpaudit.auditing.spec import AuditSpec
 from dpaudit.certificates.certificate import Certificate
 from dpaudit.certificates.evidence import BETTING_SHARE, CERTIFICATION_SHARE
 from dpaudit.claims import PrivacyClaim, ProfilePoint
-from dpaudit.inputs.pairs import NeighbouringPair, are_equal
+from dpaudit.inputs.pairs import are_equal
 from dpaudit.stats import one_run
 from dpaudit.stats.binomial import smallest
 from dpaudit.stats.one_run import Guesses
@@ -23,14 +23,10 @@ def foreseen(spec: AuditSpec) -> str | None:
 
     Draws that the clock will plan are not known yet: see `too_few`.
     """
-    if not all(map(_are_the_same, spec.pairs)):
-        return None if spec.exact or spec.time is not None else too_few(spec, spec.samples)
-    return "d1 and d2 are equal, so nothing can tell them apart; give two neighbouring inputs"
-
-
-def _are_the_same(pair: NeighbouringPair) -> bool:
-    """Whether nothing can tell two inputs apart: 1 and True are equal, and not the same."""
-    return are_equal(pair.d1, pair.d2) and repr(pair.d1) == repr(pair.d2)
+    # Not those that are equal and yet can be told apart, as 1 and True.
+    if all(are_equal(one.d1, one.d2) and repr(one.d1) == repr(one.d2) for one in spec.pairs):
+        return "d1 and d2 are equal, so nothing can tell them apart; give two neighbouring inputs"
+    return None if spec.exact or spec.time is not None else too_few(spec, spec.samples)
 
 
 def too_few(spec: AuditSpec, samples: int) -> str | None:
@@ -87,10 +83,8 @@ def _both(point: ProfilePoint) -> tuple[float, float]:
 
 def _can_refute(point: ProfilePoint, samples: int, alpha: float) -> bool:
     """Whether betting on all draws or the exact test on those kept for it can refute a point."""
-    exact, betting = (
-        draws_to_refute(*_both(point), share * alpha)
-        for share in (CERTIFICATION_SHARE, BETTING_SHARE)
-    )
+    exact = draws_to_refute(*_both(point), CERTIFICATION_SHARE * alpha)
+    betting = draws_to_refute(*_both(point), BETTING_SHARE * alpha)
     return samples - Plan(samples, None).freeze_at >= exact or samples >= betting
 
 

@@ -7,7 +7,7 @@ from itertools import groupby
 
 import numpy as np
 
-from dpaudit.certificates.certificate import Block, Round
+from dpaudit.certificates.certificate import Block, Round, Stage
 from dpaudit.certificates.wealth import Wealth
 from dpaudit.claims import ProfilePoint
 from dpaudit.stats.betting import Beliefs
@@ -67,6 +67,11 @@ def beliefs_of(recorded: Round) -> Beliefs:
 def tally(block: Block) -> Tally:
     """Return a block's tally as an array."""
     return Tally(np.array(block.tally, dtype=np.int64))
+
+
+def block_of(stage: Stage, place: int | None, counts: Tally) -> Block:
+    """Return a tally as a certificate records it. place: of the round that bet on it."""
+    return Block(stage, place, counts.draws, tuple(map(tuple, counts.counts.tolist())))
 
 
 def _replayed(wealth: Wealth, rounds: Sequence[Beliefs], blocks: Sequence[Block]) -> Wealth:
