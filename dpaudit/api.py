@@ -13,12 +13,12 @@ from numpy.typing import NDArray
 from dpaudit.auditing.engine import run_audit
 from dpaudit.auditing.options import (
     DEFAULTS,
-    OPTIONS,
     TWO_BUDGETS,
     BoundMethod,
     OnError,
     owned,
     refused,
+    verify,
 )
 from dpaudit.auditing.spec import AuditSpec
 from dpaudit.certificates.result import AuditResult, Progress
@@ -170,7 +170,7 @@ def audit(
         raise UsageError(*TWO_BUDGETS)
     if on_progress is not None and not callable(on_progress):
         raise refused("on_progress", on_progress, "must be a function, which gets a Progress")
-    _verify(params=params, **more)
+    verify(params=params, **more)
     said: dict[str, Any] = {**DEFAULTS, **more}
     for name in ("range", "attacks"):
         said[name] = None if said[name] is None else tuple(said[name])
@@ -253,7 +253,7 @@ def bound(
     """
     from dpaudit.auditing.recorded import audit_recorded, recorded_audit
 
-    _verify(name=name)
+    verify(name=name)
     for key, switch in (("coin_flipped", coin_flipped), ("scores", scores)):
         if not isinstance(switch, bool):
             raise refused(key, switch, "must be true or false")
@@ -328,7 +328,7 @@ def bound_guesses(
     from dpaudit.auditing.canaries import audit_guesses
     from dpaudit.stats.one_run import Guesses
 
-    _verify(name=name)
+    verify(name=name)
     for key, count in (("canaries", canaries), ("guesses", guesses), ("correct", correct)):
         if not isinstance(count, Integral) or isinstance(count, bool):
             raise refused(key, count, "must be a whole number")
@@ -337,12 +337,6 @@ def bound_guesses(
     except ValueError as error:
         raise UsageError(f"{error}; give canaries ≥ guesses ≥ correct ≥ 0") from None
     return audit_guesses(seen, claim, confidence=confidence, name=name)
-
-
-def _verify(**given: Any) -> None:
-    """Raise UsageError for the first keyword whose value is of another type than it must be."""
-    for name, value in given.items():
-        OPTIONS[name].verify(value)
 
 
 def _are_rows(outcomes: Any) -> bool:

@@ -6,7 +6,7 @@ import time
 from decimal import Decimal
 
 from dpaudit.auditing.engine import versions
-from dpaudit.auditing.options import DEFAULTS, OPTIONS, Expectation
+from dpaudit.auditing.options import DEFAULTS, Expectation, verify
 from dpaudit.auditing.underpowered import guessed_too_few
 from dpaudit.certificates.one_run_certificate import OneRunCertificate
 from dpaudit.certificates.result import AuditResult, Canaries
@@ -33,10 +33,8 @@ def audit_guesses(
 ) -> AuditResult:
     """Return what guesses about the canaries of one run show. Raises UsageError."""
     start = time.perf_counter()
-    OPTIONS["claim"].verify(claim)
-    OPTIONS["confidence"].verify(confidence)
-    _check_counts(seen)
-    _check_claim(claim)
+    verify(claim=claim, confidence=confidence)
+    _check(seen, claim)
     certificate = certify_guesses(seen, claim, 1 - confidence)
     return AuditResult(
         name=name,
@@ -73,7 +71,8 @@ def certify_guesses(seen: Guesses, claim: PrivacyClaim, alpha: float) -> OneRunC
     )
 
 
-def _check_counts(seen: Guesses) -> None:
+def _check(seen: Guesses, claim: PrivacyClaim) -> None:
+    """Raise UsageError for what cannot be counted, and for claims that guesses say nothing of."""
     chosen = ", and choose their canaries without looking at the guesses"
     for count, most, noun, how in (
         (seen.guesses, one_run.MOST_GUESSES, "guesses", chosen),
@@ -84,9 +83,6 @@ def _check_counts(seen: Guesses) -> None:
             raise UsageError(
                 f"{written} {noun} are more than can be counted exactly; give at most {most:,}{how}"
             )
-
-
-def _check_claim(claim: PrivacyClaim) -> None:
     if claim.counts_single_outputs:
         raise UsageError(
             "guesses say nothing about single outputs, but the probabilistic definition is about "

@@ -41,9 +41,7 @@ class DrawChecks:
         sizes = [block.draws for block in blocks]
         warnings = check_varied(draws, self._spec.alpha)
         warnings += check_independence(draws, sizes, point, self._share)
-        if not self._is_timed:
-            warnings += check_calls(draws, sizes, self._level)
-        return warnings
+        return warnings + ([] if self._is_timed else check_calls(draws, sizes, self._level))
 
     def counted(
         self,

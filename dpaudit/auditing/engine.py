@@ -33,7 +33,7 @@ from dpaudit.certificates.result import (
 from dpaudit.errors import MechanismError
 from dpaudit.inputs.pairs import check_pair, notes, stated
 from dpaudit.levels.candidate import Attack
-from dpaudit.sampling.chunks import Chunk, FirstCalls, Found, Probe, ToProbe
+from dpaudit.sampling.chunks import Chunk, FirstCalls, Found, ToProbe
 from dpaudit.sampling.executors import Draws, Setup, drawing
 from dpaudit.sampling.generators import preserved
 from dpaudit.sampling.independence import check_uncached
@@ -155,22 +155,32 @@ class _Run:
         self.notices: tuple[str, ...] = ()
         self._spec, self._journal, self._on_progress = journal.spec, journal, on_progress
         self._users: tuple[Attack, ...] = ()
-        # An executor stays here: it cannot be sent to the workers that it has.
-        self._make = partial(_make_sampler, replace(self._spec, executor=None))
+        # Only what draws: this is sent to the workers.
+        self._make = partial(
+            Sampler,
+            self._spec.target,
+            self._spec.pairs,
+            self._spec.seed,
+            fail_on_error=self._spec.on_error == "fail",
+            adversary=self._spec.claim.adversary,
+            timing=self._spec.timing,
+        )
 
     def audit_all(self) -> Exact | Sampled:
         if self._spec.exact:
             return Exact(exact_certificates(self._spec))
         warnings = [check_pair(pair, self._spec.group) for pair in self._spec.pairs]
-        self._users = _users_attacks(self._spec)
-        make = self._make
-        sampler = make()
+        if self._spec.attacks:
+            from dpaudit.attacks.loading import load_attacks
+
+            self._users = load_attacks(self._spec.attacks, travels=self._spec.draws_ahead)
+        sampler = self._make()
         check_uncached(sampler.mechanism.name, sampler.mechanism.parts)
         state = kept_state(*sampler.mechanism.parts)
         with (
             closing(sampler),
             preserved(sampler.carried),
-            drawing(self._spec.executor, Setup(sampler, make, self._spec.workers)) as draws,
+            drawing(self._spec.executor, Setup(sampler, self._make, self._spec.workers)) as draws,
         ):
             kept = self._journal.recording(draws)
             for number, pair in enumerate(self._spec.pairs):
@@ -191,10 +201,11 @@ class _Run:
 
     def _audit(self, number: int, sampler: Sampler, draws: Draws) -> Certificate:
         single_draws = sampler.mechanism.interleaved
-        first = _probe(FirstCalls((number, PROBING, 1), 4), draws)
+        # Looked at where it will draw: a mechanism that dies must not take this process along.
+        (first,) = draws([FirstCalls((number, PROBING, 1), 4)])
         if single_draws and self._spec.executor in (None, "serial", "processes"):
             self._late(number, self._spec.workers / max(first.seconds, 1e-9), -4 * _PROBE)
-        probe = _probe(ToProbe((number, PROBING, 0), _PROBE), draws)
+        (probe,) = draws([ToProbe((number, PROBING, 0), _PROBE)])
         limits = limits_for(max(first.columns, probe.columns), single_draws=single_draws)
         late = partial(self._late, number)
         seconds = self._seconds(number)
@@ -202,8 +213,7 @@ class _Run:
         notify = partial(self._notify, number, self._journal.now(), seconds)
         afresh = self._afresh(sampler)
         audit = PairAudit(self._spec, number, plan, draws, notify, self._users, afresh)
-        certificate = audit.run()
-        return replace(certificate, reproducible=probe.reproducible)
+        return replace(audit.run(), reproducible=probe.reproducible)
 
     def _afresh(self, sampler: Sampler) -> Draws | None:
         """Return what draws in processes that have drawn nothing else; None where the mechanism is
@@ -261,14 +271,6 @@ class _Run:
         )
 
 
-def _users_attacks(spec: AuditSpec) -> tuple[Attack, ...]:
-    if not spec.attacks:
-        return ()
-    from dpaudit.attacks.loading import load_attacks
-
-    return load_attacks(spec.attacks, travels=spec.draws_ahead)
-
-
 def _kept(before: State, sampler: Sampler) -> list[str]:
     """Return a warning of variables of the mechanism that its calls have changed."""
     names = list(changed(before, kept_state(*sampler.mechanism.parts)))
@@ -292,20 +294,3 @@ def _in_new_workers(setup: Setup, chunks: Iterable[Chunk[Found]]) -> Iterator[Fo
     while some := list(islice(source, _OF_A_WORKER)):
         with drawing("processes", setup) as draws:
             yield from draws(some)
-
-
-def _probe(chunk: Chunk[Probe], draws: Draws) -> Probe:
-    """Look at the mechanism where it will draw: one that dies must not take this process along."""
-    (probe,) = draws([chunk])
-    return probe
-
-
-def _make_sampler(spec: AuditSpec) -> Sampler:
-    return Sampler(
-        spec.target,
-        spec.pairs,
-        spec.seed,
-        fail_on_error=spec.on_error == "fail",
-        adversary=spec.claim.adversary,
-        timing=spec.timing,
-    )

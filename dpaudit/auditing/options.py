@@ -344,12 +344,10 @@ _TABLE = (
         more="configuration.md#in-another-process"),
     _own_process("isolate", SWITCH,
         "Run the mechanism in a separate process: a crash counts as an outcome, and limits can be "
-        "set.",
-        more="configuration.md#in-another-process"),
+        "set.", more="configuration.md#in-another-process"),
     _own_process("timeout", DURATION,
         "Time limit for one draw, such as 500ms or 5s; a draw that takes longer counts as an "
-        "outcome.",
-        must="a duration such as 500ms or 5s, the limit for one draw; needs isolate",
+        "outcome.", must="a duration such as 500ms or 5s, the limit for one draw; needs isolate",
         check=_TIME),
     _own_process("memory_limit", SIZE,
         "Memory limit for the mechanism's process, such as 512MB or 2GiB.",
@@ -387,8 +385,7 @@ _TABLE = (
         metavar="FORMAT:FILE"),
     _run("pattern", TEXT,
         "Run only audits whose name contains this; 'not PATTERN': all others; =NAME: only this "
-        "one.",
-        flag="-k", metavar="PATTERN"),
+        "one.", flag="-k", metavar="PATTERN"),
     _run("journal", Kind(Words, accepts=_is_path),
         "Record all draws in this folder, in one file for each audit, so that an interrupted run "
         "can continue.", metavar="DIR", must="the path of a folder", more="journal.md"),
@@ -405,6 +402,12 @@ _TABLE = (
 
 OPTIONS: Mapping[str, Option] = {one.name: one for one in _TABLE}
 DEFAULTS: Mapping[str, Any] = {one.name: one.default for one in _TABLE}
+
+
+def verify(**given: Any) -> None:
+    """Raise UsageError for the first option whose value an audit cannot have."""
+    for name, value in given.items():
+        OPTIONS[name].verify(value)
 
 
 def owned(*owners: Owner) -> tuple[Option, ...]:

@@ -135,19 +135,16 @@ class PairAudit:
             )
             self._check_alive()
             self._plan.learned(self._spent, ahead=self._spec.draws_ahead)
-            if self._may_stop:
-                self._check_learned()
-                return None
             freeze_at = self._plan.freeze_at
-            if self._spent >= freeze_at:
+            if self._may_stop or self._spent >= freeze_at:
                 break
             may_bet = self._is_settled or self._spent >= settles_at(freeze_at)
             if may_bet and wants_refit(self._learned_from, self._spent, freeze_at):
                 learned = self._fit()
                 self._believe(learned)
             self._plan.asks()
-        self._check_learned()
-        return self._fit(thorough=True)
+        self._warnings += self._checks.learned(self._selection(), self._blocks, self._point)
+        return None if self._may_stop else self._fit(thorough=True)
 
     def _take(self, fresh: FreshDraws, learned: Learned | None) -> SelectionDraws:
         """Bet on a learning block, record it as far as the first refutation, release it."""
@@ -266,9 +263,6 @@ class PairAudit:
             gains=self._wealth.gains,
         )
         self._notify(moment)
-
-    def _check_learned(self) -> None:
-        self._warnings += self._checks.learned(self._selection(), self._blocks, self._point)
 
     def _check_alive(self) -> None:
         """Raise when nothing but exceptions came out, which says nothing about privacy."""

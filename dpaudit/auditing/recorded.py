@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from dpaudit.attacks.one_dimensional import thresholds
 from dpaudit.attacks.selection import ATTACKS, Aim, learn, most_telling
 from dpaudit.auditing.engine import versions
-from dpaudit.auditing.options import DEFAULTS, MINIMUM_SAMPLES, OPTIONS, BoundMethod, Expectation
+from dpaudit.auditing.options import DEFAULTS, MINIMUM_SAMPLES, BoundMethod, Expectation, verify
 from dpaudit.auditing.pair_audit import low_bits, single_outputs
 from dpaudit.auditing.schedule import limits_for
 from dpaudit.auditing.underpowered import kept_too_few
@@ -92,10 +92,9 @@ class RecordedAudit:
     expect: Expectation | None = None
 
     def __post_init__(self) -> None:
-        for name in ("claim", "confidence", "seed"):
-            OPTIONS[name].verify(getattr(self, name))
+        verify(claim=self.claim, confidence=self.confidence, seed=self.seed)
         if self.bound is not None:
-            OPTIONS["bound"].verify(self.bound)
+            verify(bound=self.bound)
         if self.claim.adversary is not None:
             raise UsageError(
                 "recorded outputs are audited without an adversary; record its answers (1, 2 or "

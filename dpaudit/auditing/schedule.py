@@ -110,26 +110,22 @@ class Plan:
         if self._budget is not None or self._seconds is None:
             return
         elapsed = self._clock() - self._start
-        # Workers take a while to start, which says nothing about how fast they draw.
-        working = self._clock() - self._blocks[0][2] if ahead else elapsed
+        size, waited, came = self._blocks[-1]  # the largest
+        working = elapsed
+        if ahead:
+            # Workers take a while to start, which says nothing about how fast they draw, and
+            # waiting for one block says nothing either.
+            first = self._blocks[0][2]
+            working = self._clock() - first
+            size, waited = sum(size for size, _, _ in self._blocks[1:]), came - first
         if working < _MEASURED * self._seconds and spent < self.limits.learned:
             return
-        rate = self._rate_ahead() if ahead else self._rate()
+        rate = size / max(waited, 1e-9)
         coming = int(rate * max(0.0, _MARGIN * self._seconds - elapsed))
         if spent + coming < MINIMUM_SAMPLES:
             self._late(rate, spent)
         # Out of time or not, without draws to certify with all the others would be for nothing.
         self._budget = max(MINIMUM_SAMPLES, spent + max(coming, spent // 8))
-
-    def _rate(self) -> float:
-        """Return draws a second, of the last block, which is the largest."""
-        size, waited, _ = self._blocks[-1]
-        return size / max(waited, 1e-9)
-
-    def _rate_ahead(self) -> float:
-        """Return draws a second since the first block came; waiting for one says nothing then."""
-        later = sum(size for size, _, _ in self._blocks[1:])
-        return later / max(self._blocks[-1][2] - self._blocks[0][2], 1e-9)
 
     def learning_sizes(self) -> Iterator[int]:
         """Yield block sizes, the last one cut to end at the freeze, as it stands when asked for."""

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from dpaudit.auditing.options import DEFAULTS, OPTIONS, BoundMethod, Expectation, OnError, owned
+from dpaudit.auditing.options import DEFAULTS, BoundMethod, Expectation, OnError, owned, verify
 from dpaudit.certificates.result import Grouped
 from dpaudit.claims import PrivacyClaim, compose
 from dpaudit.errors import ClaimError, Name, UsageError
@@ -68,21 +68,18 @@ class AuditSpec:
     files: tuple[Path, ...] = ()
 
     def __post_init__(self) -> None:
-        OPTIONS["claim"].verify(self.claim)
+        verify(claim=self.claim)
         if not self.pairs:
             raise UsageError(f"audit {self.name!r} has no pair of datasets; give d1 and d2")
-        for option in owned("audit"):
-            option.verify(getattr(self, option.name))
+        verify(**{one.name: getattr(self, one.name) for one in owned("audit")})
         check_executor(self.executor, self.workers)
         if self.resume and self.journal is None:
-            journal = Name("journal")
             why = " needs the journal to continue from; give "
-            raise UsageError(Name("resume"), why, journal, " DIR as well")
+            raise UsageError(Name("resume"), why, Name("journal"), " DIR as well")
         for name in ("floating_point", "timing", "attacks"):
             if self.exact and getattr(self, name):
-                exact = Name("exact")
                 why = " makes no draws; give one of them"
-                raise UsageError(Name(name), " needs draws, and ", exact, why)
+                raise UsageError(Name(name), " needs draws, and ", Name("exact"), why)
         try:
             compose([self.claim] * self.runs)
         except ClaimError as error:

@@ -50,13 +50,14 @@ def no_draws_could(point: ProfilePoint, alpha: float) -> bool:
 
 def no_guesses_could(point: ProfilePoint, alpha: float) -> bool:
     """Return whether no number of guesses about canaries that is counted refutes a point."""
-    return draws_to_refute(*_both(point), alpha) > one_run.MOST_GUESSES
+    return draws_to_refute(point.epsilon, point.delta, alpha) > one_run.MOST_GUESSES
 
 
 def kept_too_few(certificate: Certificate) -> str | None:
     """Return the same of the recorded draws that the exact test had."""
     fixed, point = certificate.fixed, certificate.point
-    if certificate.refuted or fixed.draws >= draws_to_refute(*_both(point), fixed.alpha):
+    needed = draws_to_refute(point.epsilon, point.delta, fixed.alpha)
+    if certificate.refuted or fixed.draws >= needed:
         return None
     more = ", and no number could" if no_draws_could(point, fixed.alpha) else "; record more"
     return (
@@ -69,7 +70,7 @@ def guessed_too_few(seen: Guesses, claim: PrivacyClaim, confidence: float) -> st
     """Return that so many guesses about canaries cannot refute a claim; None when they can."""
     best = Guesses(seen.canaries, seen.guesses, seen.guesses)
     point = claim.point()
-    if one_run.p_value(best, *_both(point)) <= 1 - confidence:
+    if one_run.p_value(best, point.epsilon, point.delta) <= 1 - confidence:
         return None
     hopeless = no_guesses_could(point, 1 - confidence)
     more = ", and no number could" if hopeless else "; guess about more canaries"
@@ -77,14 +78,10 @@ def guessed_too_few(seen: Guesses, claim: PrivacyClaim, confidence: float) -> st
     return f"{words} even if all are right{more}"
 
 
-def _both(point: ProfilePoint) -> tuple[float, float]:
-    return point.epsilon, point.delta
-
-
 def _can_refute(point: ProfilePoint, samples: int, alpha: float) -> bool:
     """Whether betting on all draws or the exact test on those kept for it can refute a point."""
-    exact = draws_to_refute(*_both(point), CERTIFICATION_SHARE * alpha)
-    betting = draws_to_refute(*_both(point), BETTING_SHARE * alpha)
+    exact = draws_to_refute(point.epsilon, point.delta, CERTIFICATION_SHARE * alpha)
+    betting = draws_to_refute(point.epsilon, point.delta, BETTING_SHARE * alpha)
     return samples - Plan(samples, None).freeze_at >= exact or samples >= betting
 
 

@@ -1,4 +1,4 @@
-"""What an audit tells its journal and is told by it; this one keeps nothing."""
+"""What an audit tells its journal, and is told by it."""
 
 from __future__ import annotations
 
@@ -33,8 +33,7 @@ class PairProgress:
 
 
 class Journal:
-    """What an audit tells of its draws, so that a run that was cut short can go on. This one keeps
-    nothing; `FileJournal` does.
+    """A journal that keeps nothing; `FileJournal` does.
 
     spec: what is audited, with the seed that the journal was begun with.
     warnings: what is to be said of the journal in the result.
