@@ -205,9 +205,7 @@ _SEED = _number(
     Integral, "an integer", (lambda value: value >= 0, "must be an integer, at least 0")
 )
 _WORKERS = _number(Integral, "an integer", (lambda value: value >= 1, "must be at least 1"))
-_SIZE = _number(
-    Integral, "a whole number of bytes", (lambda value: value > 0, "must be above 0 bytes")
-)
+_SIZE = _number(Integral, "a whole number of bytes")
 
 
 def _claim(value: Any) -> str | None:

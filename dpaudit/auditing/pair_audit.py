@@ -13,13 +13,7 @@ from dpaudit.attacks.selection import Aim, accuse, attacks_for, has_atoms, learn
 from dpaudit.auditing.checks import DrawChecks
 from dpaudit.auditing.journal.interface import PairProgress
 from dpaudit.auditing.options import MINIMUM_SAMPLES
-from dpaudit.auditing.schedule import (
-    Plan,
-    confirmation_size,
-    look_stride,
-    settles_at,
-    wants_refit,
-)
+from dpaudit.auditing.schedule import Plan, look_stride, wants_refit
 from dpaudit.auditing.spec import AuditSpec
 from dpaudit.certificates.certificate import (
     Block,
@@ -138,8 +132,8 @@ class PairAudit:
             freeze_at = self._plan.freeze_at
             if self._may_stop or self._spent >= freeze_at:
                 break
-            may_bet = self._is_settled or self._spent >= settles_at(freeze_at)
-            if may_bet and wants_refit(self._learned_from, self._spent, freeze_at):
+            points = len(self._claim.points())
+            if wants_refit(self._learned_from, self._spent, freeze_at, points):
                 learned = self._fit()
                 self._believe(learned)
             self._plan.asks()
@@ -192,7 +186,7 @@ class PairAudit:
         """Spend the exact test on a fresh block, as large as all that came before it."""
         if self._range is not None:
             self._warnings.append(STOPPED)
-        sizes = self._plan.confirming_sizes(confirmation_size(self._spent, self._plan.budget))
+        sizes = self._plan.confirming_sizes(self._spent)
         total = self._counted("confirmation", sizes, measure)
         return self._evidence("confirmation", measure, total)
 

@@ -10,14 +10,7 @@ from typing import Any
 
 from dpaudit.auditing.canaries import certify_guesses
 from dpaudit.auditing.options import MINIMUM_SAMPLES
-from dpaudit.auditing.schedule import (
-    Limits,
-    Plan,
-    confirmation_size,
-    look_stride,
-    settles_at,
-    wants_refit,
-)
+from dpaudit.auditing.schedule import Limits, Plan, look_stride, wants_refit
 from dpaudit.auditing.stated_laws import certify
 from dpaudit.certificates.certificate import Block, Certificate, FixedTest, Schedule
 from dpaudit.certificates.evidence import Evidence, numbers
@@ -239,8 +232,7 @@ def _blocks(claim: PrivacyClaim, one: Certificate, schedule: Schedule) -> Iterat
     refuted = first_refuted(one.point, one.alpha_betting, rounds, one.blocks)
     yield "draws to the refutation", one.refuted_after, refuted
     if confirming:
-        size = confirmation_size(spent, one.budget)
-        yield "blocks of the confirmation", confirming, list(plan.confirming_sizes(size))
+        yield "blocks of the confirmation", confirming, list(plan.confirming_sizes(spent))
         yield "draws before the confirmation", spent, refuted
         yield "room for a confirmation", True, _has_room(one, schedule, spent)
     else:
@@ -270,12 +262,12 @@ def _rounds(
 ) -> tuple[list[int | None], list[int | None]]:
     """Return the round that each block to learn from was bet on in, as recorded and as wanted."""
     learning = [block for block in blocks if block.stage == "learning"]
-    least = 0 if len(claim.points()) == 1 else settles_at(freeze_at)
+    points = len(claim.points())
     wanted: list[int | None] = []
     round_, learned_from = None, 0
     for _, spent in zip(learning, accumulate(one.draws for one in learning), strict=True):
         wanted.append(round_)
-        if spent < freeze_at and spent >= least and wants_refit(learned_from, spent, freeze_at):
+        if spent < freeze_at and wants_refit(learned_from, spent, freeze_at, points):
             round_, learned_from = 0 if round_ is None else round_ + 1, spent
     return [block.round for block in learning], wanted
 

@@ -142,9 +142,10 @@ class Plan:
             yield block
             spent += block
 
-    def confirming_sizes(self, size: int) -> Iterator[int]:
-        """Yield block sizes that add up to `size`: many, so that it shows when draws depend on the
-        call that they were made in."""
+    def confirming_sizes(self, spent: int) -> Iterator[int]:
+        """Yield block sizes of the confirmation of a refutation after `spent` draws: many, so that
+        it shows when draws depend on the call that they were made in."""
+        size = min(self.budget - spent, max(spent, MINIMUM_SAMPLES))
         block = min(self._largest(), -(-size // _CONFIRMING_BLOCKS))
         for start in range(0, size, block):
             yield min(block, size - start)
@@ -155,21 +156,16 @@ class Plan:
         return max(self.limits.block, usual, self.budget // _MOST_BLOCKS)
 
 
-def confirmation_size(spent: int, budget: int) -> int:
-    """Return the draws of the confirmation of a refutation after `spent` draws."""
-    return min(budget - spent, max(spent, MINIMUM_SAMPLES))
+def wants_refit(learned_from: int, available: int, freeze_at: int, points: int = 1) -> bool:
+    """Return whether to learn anew from `available` draws; not shortly before the freeze does.
 
-
-def wants_refit(learned_from: int, available: int, freeze_at: int) -> bool:
-    """Return whether to learn anew from `available` draws; not shortly before the freeze does."""
+    points: of the claim's profile. To choose one of several, more draws are waited for.
+    """
+    if points > 1 and available < max(_EAGER, freeze_at // 16):
+        return False
     if available <= _EAGER:
         return True
     return 2 * learned_from <= available <= 0.6 * freeze_at
-
-
-def settles_at(freeze_at: int) -> int:
-    """Return how many draws to see before choosing which point of a claim's profile to test."""
-    return max(_EAGER, freeze_at // 16)
 
 
 def look_stride(size: int) -> int:

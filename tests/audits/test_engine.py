@@ -325,7 +325,9 @@ def test_blocks_are_planned_to_the_last_draw() -> None:
     certifying = list(plan.certifying_sizes(12_500))
     assert sum(certifying) == 87_500
     assert certifying[0] == 12_500 // 16
-    assert sum(plan.confirming_sizes(300_000)) == 300_000
+    assert sum(plan.confirming_sizes(30_000)) == 30_000
+    assert sum(plan.confirming_sizes(70_000)) == 30_000  # what is left
+    assert sum(plan.confirming_sizes(100)) == 1_000
 
 
 @pytest.mark.parametrize(("budget", "freeze"), [(1_000, 250), (8_000, 1_000), (10**7, 100_000)])

@@ -215,10 +215,8 @@ class FileJournal(Journal):
 
 def _content(chunk: Chunk[Any], drawn: Drawn) -> Content:
     """Return the record of a chunk."""
-    event = _event(chunk)
-    named = {"chunk": list(chunk.key), "size": chunk.size}
-    counted_by = {} if event is None else {"event": event}
-    return {**named, **words_of(drawn), **counted_by}, arrays_of(drawn)
+    named = {"chunk": list(chunk.key), "size": chunk.size, "event": _event(chunk)}
+    return {**named, **words_of(drawn)}, arrays_of(drawn)
 
 
 def _state(moment: PairProgress | None) -> dict[str, Any] | None:
