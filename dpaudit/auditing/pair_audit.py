@@ -24,7 +24,7 @@ from dpaudit.certificates.certificate import (
     Schedule,
     Stage,
 )
-from dpaudit.certificates.evidence import BETTING_SHARE, Evidence, certificate, numbers
+from dpaudit.certificates.evidence import BETTING_SHARE, Evidence, certificate
 from dpaudit.certificates.fixed_test import Accused, accused
 from dpaudit.certificates.interval import STOPPED, FiniteRange
 from dpaudit.certificates.replay import block_of, round_of
@@ -290,7 +290,7 @@ class PairAudit:
     def _certificate(self, evidence: Evidence, learned: Learned) -> Certificate:
         return certificate(
             evidence,
-            numbers(evidence, self._wealth),
+            self._wealth,
             pair=self._spec.pairs[self._number].label,
             attack=learned.distinguisher.attack,
             budget=self._plan.budget,

@@ -22,7 +22,7 @@ from dpaudit.auditing.pair_audit import low_bits, single_outputs
 from dpaudit.auditing.schedule import limits_for
 from dpaudit.auditing.underpowered import kept_too_few
 from dpaudit.certificates.certificate import Certificate, Method, Recording
-from dpaudit.certificates.evidence import Evidence, certificate, numbers
+from dpaudit.certificates.evidence import Evidence, certificate
 from dpaudit.certificates.fixed_test import Accused, Setting, accused, game_test, pair_test
 from dpaudit.certificates.replay import block_of
 from dpaudit.certificates.result import AuditResult, Failed, Recorded
@@ -223,7 +223,6 @@ class _Recorded:
         evidence = self._evidence(learned.distinguisher, point, selection, split)
         return certificate(
             evidence,
-            numbers(evidence),
             attack=learned.distinguisher.attack,
             pair=audit.pair,
             budget=len(audit.is_d1),

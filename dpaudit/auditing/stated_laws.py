@@ -14,16 +14,26 @@ from dpaudit.adapters.loading import load_mechanism
 from dpaudit.attacks.atoms import AtomLevels
 from dpaudit.auditing.spec import AuditSpec
 from dpaudit.certificates.exact_certificate import ExactCertificate, ExactEvent
-from dpaudit.claims import PrivacyClaim, ProfilePoint
+from dpaudit.claims import PrivacyClaim
 from dpaudit.errors import UsageError
-from dpaudit.inputs.pairs import NeighbouringPair, check_pair, notes, stated
+from dpaudit.inputs.pairs import check_pair, notes, stated
 from dpaudit.stats import exact
-from dpaudit.stats.exact import Law
 
 
 def exact_certificates(spec: AuditSpec) -> tuple[ExactCertificate, ...]:
     """Return a certificate for every pair. Raises TargetError where a law is missing or none."""
-    return tuple(_audited(spec, pair) for pair in spec.pairs)
+    answers = _answers(spec)
+    found = []
+    for pair in spec.pairs:
+        law = law_table(spec.target, pair.d1, pair.d2, answers)
+        certificate = replace(
+            certify(spec.tested, pair.label, law),
+            warnings=check_pair(pair, spec.group),
+            adjacency=stated(pair),
+            notes=notes(pair, spec.group),
+        )
+        found.append(certificate)
+    return tuple(found)
 
 
 def certify(claim: PrivacyClaim, pair: str, table: Sequence[LawRow]) -> ExactCertificate:
@@ -34,10 +44,14 @@ def certify(claim: PrivacyClaim, pair: str, table: Sequence[LawRow]) -> ExactCer
     at_delta = exact.epsilon(p, q, point.delta)
     violating = exact.violating(p, q, point.epsilon)
     by_mass = claim.counts_single_outputs and violating.outcomes
+    if claim.counts_single_outputs:
+        refuted = exact.exceeds(violating.ahead, point.delta)
+    else:
+        refuted = any(exact.exceeds_point(p, q, one.epsilon, one.delta) for one in claim.points())
     return ExactCertificate(
         pair=pair,
         point=point,
-        refuted=_is_refuted(claim, point, p, q),
+        refuted=refuted,
         epsilon=exact.epsilon(p, q).epsilon,
         epsilon_lower=at_delta.epsilon,
         delta_lower=exact.delta(p, q, point.epsilon),
@@ -45,23 +59,6 @@ def certify(claim: PrivacyClaim, pair: str, table: Sequence[LawRow]) -> ExactCer
         event=_event(violating if by_mass else at_delta.event, table),
         law=tuple(table),
     )
-
-
-def _audited(spec: AuditSpec, pair: NeighbouringPair) -> ExactCertificate:
-    table = law_table(spec.target, pair.d1, pair.d2, _answers(spec))
-    certificate = certify(spec.tested, pair.label, table)
-    return replace(
-        certificate,
-        warnings=check_pair(pair, spec.group),
-        adjacency=stated(pair),
-        notes=notes(pair, spec.group),
-    )
-
-
-def _is_refuted(claim: PrivacyClaim, point: ProfilePoint, p: Law, q: Law) -> bool:
-    if claim.counts_single_outputs:
-        return exact.exceeds(exact.violating(p, q, point.epsilon).ahead, point.delta)
-    return any(exact.exceeds_point(p, q, one.epsilon, one.delta) for one in claim.points())
 
 
 def _answers(spec: AuditSpec) -> Callable[[list[Any]], list[Any]] | None:

@@ -6,7 +6,6 @@ An audit, `dpaudit bound` and the recheck of a file all derive their numbers by 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -112,14 +111,14 @@ def numbers(evidence: Evidence, followed: Wealth | None = None) -> dict[str, Any
 
 
 def certificate(
-    evidence: Evidence, found: Mapping[str, Any], *, attack: str, **about: Any
+    evidence: Evidence, followed: Wealth | None = None, *, attack: str, **about: Any
 ) -> Certificate:
-    """Return the certificate of evidence and its numbers.
+    """Return the certificate of evidence, with its numbers.
 
-    attack: what found the event.  about: the further fields of `Certificate`.
+    followed: as of `numbers`.  attack: what found the event.  about: further fields.
     """
     return Certificate(
-        **found,
+        **numbers(evidence, followed),
         point=evidence.point,
         attack="single outputs" if evidence.method == "probabilistic" else attack,
         rounds=evidence.rounds,
