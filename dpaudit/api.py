@@ -171,10 +171,10 @@ def audit(
     if on_progress is not None and not callable(on_progress):
         raise refused("on_progress", on_progress, "must be a function, which gets a Progress")
     verify(params=params, **more)
-    said: dict[str, Any] = {**DEFAULTS, **more}
+    said: dict[str, Any] = {**DEFAULTS, **more, "params": params or {}}
     for name in ("range", "attacks"):
         said[name] = None if said[name] is None else tuple(said[name])
-    target = _target(mechanism, params or {}, said)
+    target = _target(mechanism, said)
     relation = parse_adjacency(said["adjacency"])
     options = {one.name: said[one.name] for one in owned("audit", "run") if one.name in more}
     spec = AuditSpec(
@@ -347,20 +347,18 @@ def _are_rows(outcomes: Any) -> bool:
 
 
 def _target(
-    mechanism: Callable[..., Any] | str | list[str],
-    params: Mapping[str, Any],
-    said: Mapping[str, Any],
+    mechanism: Callable[..., Any] | str | list[str], said: Mapping[str, Any]
 ) -> SingleTarget:
     limits = Limits(timeout=said["timeout"], memory=said["memory_limit"])
     if isinstance(mechanism, list):
-        return _command(mechanism, limits, params, said)
-    names: dict[str, Any] = {key: said[key] for key in ("batch_arg", "data_arg", "rng_arg")}
+        return _command(mechanism, limits, said)
+    called = {key: said[key] for key in ("params", "batch_arg", "data_arg", "rng_arg")}
     after = said["post_process"]
     target: CallableTarget | ImportedTarget
     if not isinstance(mechanism, str):
-        target = CallableTarget(function=mechanism, params=params, post_process=after, **names)
+        target = CallableTarget(function=mechanism, post_process=after, **called)
     elif after is None:
-        target = ImportedTarget(path=mechanism, params=params, **names)
+        target = ImportedTarget(path=mechanism, **called)
     else:
         raise UsageError(
             f"post_process with the import path {mechanism!r}: give both as callables, or both "
@@ -373,12 +371,10 @@ def _target(
     return target
 
 
-def _command(
-    words: list[str], limits: Limits, params: Mapping[str, Any], said: Mapping[str, Any]
-) -> CommandTarget:
+def _command(words: list[str], limits: Limits, said: Mapping[str, Any]) -> CommandTarget:
     if not words or not all(isinstance(word, str) for word in words):
         raise UsageError(f"mechanism={words!r} must be the words of a command line")
-    if params or said["post_process"] is not None:
+    if said["params"] or said["post_process"] is not None:
         raise UsageError("a program takes no params and no post_process; do both in the program")
     for key in ("data_arg", "rng_arg"):
         if said[key] is not None:

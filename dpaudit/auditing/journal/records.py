@@ -64,7 +64,7 @@ class Records:
         self.path = path
         with failing(path):
             self.was_there = path.exists()
-            self._file = _opened(path)
+            self._file = _opened(path, is_new=not self.was_there)
         try:
             with failing(path):
                 _lock(self._file, path)
@@ -113,9 +113,8 @@ class Records:
             self._file.close()
 
 
-def _opened(path: Path) -> FileIO:
+def _opened(path: Path, *, is_new: bool) -> FileIO:
     path.parent.mkdir(parents=True, exist_ok=True)
-    is_new = not path.exists()
     if not is_new and not path.is_file():  # to open a pipe would wait for a reader
         raise JournalError(f"the journal {path} is not a regular file; name another folder")
     file = path.open("ab", buffering=0)

@@ -34,20 +34,11 @@ from dpaudit.wording import shown
 # By name of what was asked for: in words, and as a digest of all of it.
 Request = dict[str, list[str]]
 
-# What neither the draws nor what is made of them depend on.
-_FREE = (
-    "name",
-    "workers",
-    "executor",
-    "expect",
-    "group",
-    "grouped",
-    "journal",
-    "resume",
-    "request",
-    "command",
-    "files",
-)
+# What neither the draws nor what is made of them depend on: how it is run, and what is said of it.
+_FREE = {
+    *("workers", "executor", "journal", "resume", "files"),
+    *("name", "expect", "group", "grouped", "request", "command"),
+}
 _CODE = "the code of "
 _LONGEST = 80
 _FIXED = (
