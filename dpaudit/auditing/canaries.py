@@ -6,7 +6,7 @@ import time
 from decimal import Decimal
 
 from dpaudit.auditing.engine import versions
-from dpaudit.auditing.options import DEFAULTS, Expectation, verify
+from dpaudit.auditing.options import DEFAULTS, verify
 from dpaudit.auditing.underpowered import guessed_too_few
 from dpaudit.certificates.one_run_certificate import OneRunCertificate
 from dpaudit.certificates.result import AuditResult, Canaries
@@ -29,7 +29,6 @@ def audit_guesses(
     confidence: float = DEFAULTS["confidence"],
     name: str = "one run",
     source: str = "guesses about canaries",
-    expect: Expectation | None = None,
 ) -> AuditResult:
     """Return what guesses about the canaries of one run show. Raises UsageError."""
     start = time.perf_counter()
@@ -45,7 +44,6 @@ def audit_guesses(
         ending=Canaries((certificate,)),
         seconds=time.perf_counter() - start,
         versions=versions(),
-        expect=expect,
         underpowered=guessed_too_few(seen, claim, confidence),
     )
 

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from dpaudit.attacks.one_dimensional import thresholds
 from dpaudit.attacks.selection import ATTACKS, Aim, learn, most_telling
 from dpaudit.auditing.engine import versions
-from dpaudit.auditing.options import DEFAULTS, MINIMUM_SAMPLES, BoundMethod, Expectation, verify
+from dpaudit.auditing.options import DEFAULTS, MINIMUM_SAMPLES, BoundMethod, verify
 from dpaudit.auditing.pair_audit import low_bits, single_outputs
 from dpaudit.auditing.schedule import limits_for
 from dpaudit.auditing.underpowered import kept_too_few
@@ -89,7 +89,6 @@ class RecordedAudit:
     bound: BoundMethod | None = None
     confidence: float = DEFAULTS["confidence"]
     seed: int = DEFAULTS["seed"]
-    expect: Expectation | None = None
 
     def __post_init__(self) -> None:
         verify(claim=self.claim, confidence=self.confidence, seed=self.seed)
@@ -183,7 +182,6 @@ def audit_recorded(audit: RecordedAudit) -> AuditResult:
         ending=ending,
         seconds=time.perf_counter() - start,
         versions=versions(ending.certificates),
-        expect=audit.expect,
         underpowered=next(map(kept_too_few, ending.certificates), None),
     )
 

@@ -53,9 +53,6 @@ def limits_for(columns: int, *, single_draws: bool) -> Limits:
     return Limits(min(_MOST_LEARNED, rows), min(block, rows))
 
 
-_USUAL = Limits()
-
-
 class Plan:
     """The budget of one pair: fixed by `samples`, or by the clock while learning, and then final.
 
@@ -66,12 +63,12 @@ class Plan:
         self,
         samples: int,
         seconds: float | None,
-        limits: Limits = _USUAL,
+        limits: Limits | None = None,
         clock: Callable[[], float] = time.perf_counter,
         late: Callable[[float, int], None] = lambda rate, spent: None,
     ) -> None:
         """late: told the draws a second, and those made, when the time will not be enough."""
-        self.limits = limits
+        self.limits = limits or Limits()
         self._budget = samples if seconds is None else None
         self._seconds, self._clock, self._start = seconds, clock, clock()
         self._asked, self._late = self._start, late

@@ -107,6 +107,7 @@ def bound(
     check_complete(settings, (), "recorded outputs", _EXAMPLE)
     inputs: list[str | Path] = [*files, *named_files(settings)]
     claim, grouped = build_claims(settings.pop("claim"))
+    expect = settings.pop("expect", None)
     results = Results(destinations(json, report, inputs), stdout)
     if guesses:
         _check_lone(arm=arm, scores=scores, bound=bound, seed=settings.get("seed"))
@@ -114,7 +115,8 @@ def bound(
     else:
         more = {**settings, "bound": bound, "scores_only": scores}
         result = _of_draws(files, arm, {**more, "claim": claim})
-    result = replace(result, grouped=grouped, command=repeating(ctx, files, result.seed))
+    command = repeating(ctx, files, result.seed)
+    result = replace(result, expect=expect, grouped=grouped, command=command)
     Printer([result.name], quiet=quiet, verbose=verbose, to=results.beside).show(result)
     results.add(result)
     results.finish()
