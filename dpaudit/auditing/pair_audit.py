@@ -94,7 +94,7 @@ class PairAudit:
         """Return the certificate. Raises MechanismError when there is nothing to certify."""
         frozen = self._learn()
         # Refuted while learning: everything drawn may decide what the fresh block confirms.
-        learned = frozen or self._fit()
+        learned = self._fit() if frozen is None else frozen
         measure = self._measure(learned.distinguisher)
         if frozen is None:
             evidence = self._confirm(measure)
