@@ -14,7 +14,6 @@ from dpaudit.auditing.spec import AuditSpec
 from dpaudit.certificates.evidence import BETTING_SHARE
 from dpaudit.certificates.result import Progress
 from dpaudit.reports import numbers
-from dpaudit.reports.numbers import unglued
 
 _BAR = 30
 
@@ -111,13 +110,13 @@ def title(progress: Progress, place: str) -> str:
 
 def status(progress: Progress, spec: AuditSpec, *, with_share: bool = True) -> str:
     """Return draws, speed, wealth, bound and, for a line by itself, share and time left."""
-    of = f" of {numbers.count(progress.budget)}" if progress.budget else ""
-    drawn = f"{numbers.count(progress.draws)}{of} draws"
+    of = f" of {progress.budget:,}" if progress.budget else ""
+    drawn = f"{progress.draws:,}{of} draws"
     parts = [drawn, speed(progress.rate), wealth(progress, spec)]
     parts.append(f"ε ≥ {numbers.at_least(progress.epsilon_lower)}")
     if with_share:
         parts.append(remaining(progress))
-    return unglued(", ".join(part for part in parts if part))
+    return numbers.unglued(", ".join(part for part in parts if part))
 
 
 def wealth(progress: Progress, spec: AuditSpec) -> str:
@@ -142,4 +141,4 @@ def remaining(progress: Progress) -> str:
     """Return the time left, when it is known."""
     if not math.isfinite(progress.remaining):
         return ""
-    return unglued(f"{numbers.duration(max(1.0, round(progress.remaining)))} left")
+    return numbers.unglued(f"{numbers.duration(max(1.0, round(progress.remaining)))} left")

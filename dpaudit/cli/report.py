@@ -16,7 +16,7 @@ from dpaudit.cli.process.streams import set_apart
 from dpaudit.errors import DpauditError, UsageError
 from dpaudit.inputs.files import piped, read_text, reading
 from dpaudit.reports.batch import unended
-from dpaudit.reports.json import Contents, read_document
+from dpaudit.reports.json import read_document
 from dpaudit.reports.layout import wrap
 
 _UNSCHEDULED = (
@@ -52,8 +52,7 @@ def report(file: Path, rerun: bool, quiet: bool, verbose: int) -> int:
     Exit code 0 if all numbers agree, whatever the verdicts; 3 if one differs, or the run did not
     end.
     """
-    contents = _read(file)
-    results = contents.results
+    results, planned = _read(file)
     printer = Printer([result.name for result in results], quiet=quiet, verbose=verbose)
     disagreements = []
     for result in results:
@@ -69,7 +68,7 @@ def report(file: Path, rerun: bool, quiet: bool, verbose: int) -> int:
         return exit_codes.FAILURE
     if not quiet:
         click.echo("\n" + "\n".join(wrap(_said(results, rerun=rerun))))
-    missing = unended(len(results), contents.planned)
+    missing = unended(len(results), planned)
     if missing:
         click.echo(f"error: {file}: {missing}", err=True)
         return exit_codes.FAILURE
@@ -120,7 +119,7 @@ def _follows(results: Sequence[AuditResult]) -> str:
     return "; ".join(text for text, found in said.items() if found)
 
 
-def _read(file: Path) -> Contents:
+def _read(file: Path) -> tuple[list[AuditResult], int]:
     if file == Path("-") and sys.stdin is None:
         raise UsageError("standard input is closed; name a file of results, or pipe one")
     if file.suffix in (".yaml", ".yml"):

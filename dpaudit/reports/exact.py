@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import math
 
-from dpaudit.certificates.exact_certificate import ExactCertificate, ExactEvent
+from dpaudit.certificates.exact_certificate import ExactCertificate
 from dpaudit.certificates.result import AuditResult, Exact
 from dpaudit.claims import PrivacyClaim
 from dpaudit.reports import numbers
-from dpaudit.reports.bounds import claimed_own
-from dpaudit.reports.findings import EVEN, LONGEST, allowance, compared, inputs
+from dpaudit.reports.bounds import own_bound
+from dpaudit.reports.findings import EVEN, LONGEST, allowance, compared, inputs, shares
 from dpaudit.reports.layout import paragraph, row, table
 from dpaudit.wording import shortened
 
@@ -89,21 +89,19 @@ def _pair(one: ExactCertificate, result: AuditResult, verbose: int) -> list[str]
         *rows,
         *inputs(result, one, shown=verbose > 0 or len(result.by_pair) == 1),
         *_event(one, verbose, by_mass),
-        *row("outcomes", f"{numbers.count(len(one.law))} possible ones; nothing was drawn"),
+        *row("outcomes", f"{len(one.law):,} possible ones; nothing was drawn"),
     ]
 
 
 def _own(one: ExactCertificate, claim: PrivacyClaim) -> list[str]:
     """Return the bound in the definition's own parameter, where it has one."""
-    own = claim.own_lower(one.point.epsilon, one.delta_lower)
+    own = own_bound(claim, one.point.epsilon, one.delta_lower)
     if own is None:
         return []
-    symbol, lower = own
-    claimed = claimed_own(claim, symbol)
-    least = numbers.at_least(lower, above=claimed)
+    least = numbers.at_least(own.lower, above=own.claimed)
     point = numbers.plain(one.point.epsilon)
-    text = f"{least}, from δ at ε = {point} (claimed: {numbers.plain(claimed)})"
-    return row(f"{symbol} at least", text)
+    text = f"{least}, from δ at ε = {point} (claimed: {numbers.plain(own.claimed)})"
+    return row(f"{own.symbol} at least", text)
 
 
 def _event(one: ExactCertificate, verbose: int, by_mass: bool) -> list[str]:
@@ -115,18 +113,11 @@ def _event(one: ExactCertificate, verbose: int, by_mass: bool) -> list[str]:
         ["Q(E)", "d2", numbers.about(event.probability_d2, digits=_DIGITS)],
     ]
     words = event.words if verbose else shortened(event.words, LONGEST)
-    behind = _sides(event)[1]
     return [
         *row("event E", f"{words}  (evidence for {event.guess})"),
         *table(cells, left=(0, 1, 2)),
-        *([] if by_mass else allowance("E", event.guess, behind, one.point)),
+        *([] if by_mass else allowance("E", event, one.point)),
     ]
-
-
-def _sides(event: ExactEvent) -> tuple[float, float]:
-    """Return the probabilities for the input that the event is evidence for, and for the other."""
-    d1, d2 = event.probability_d1, event.probability_d2
-    return (d1, d2) if event.guess == "d1" else (d2, d1)
 
 
 def _refutation(one: ExactCertificate, claim: PrivacyClaim) -> str:
@@ -134,12 +125,11 @@ def _refutation(one: ExactCertificate, claim: PrivacyClaim) -> str:
     event, point = one.event, one.point
     if event is None:
         raise ValueError(f"{one.pair}: refuted without an event")
-    ahead, behind = _sides(event)
     if claim.counts_single_outputs:
-        allowed, seen = numbers.shares_apart(point.delta, ahead)
+        allowed, seen = numbers.shares_apart(point.delta, shares(event)[0])
         times = f"more than e^{numbers.plain(point.epsilon)} times as likely for {event.guess}"
         return f"outputs {times} have probability {seen}; the claim allows {allowed}"
-    return compared(event.words, event.guess, ahead, behind, point, of="outputs ")
+    return compared(event, point)
 
 
 def _exactly(value: float, claimed: float, beyond: bool) -> str:

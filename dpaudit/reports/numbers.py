@@ -91,11 +91,6 @@ def error_level(alpha: float) -> str:
     return f"{100 * alpha:.4g}{GLUE}%"
 
 
-def count(number: int) -> str:
-    """Return an integer with separators: `1,000,000`."""
-    return f"{number:,}"
-
-
 def duration(seconds: float) -> str:
     """Return a time: `0.42 s`, `12 s`, `3 min 20 s`, `2 h 5 min`; never less than `0.01 s`."""
     if not math.isfinite(seconds):

@@ -10,7 +10,6 @@ from dpaudit.certificates.result import AuditResult, Canaries, Verdict
 from dpaudit.reports import bounds, numbers
 from dpaudit.reports.findings import caught, inputs
 from dpaudit.reports.layout import paragraph, row
-from dpaudit.reports.numbers import GLUE
 from dpaudit.wording import counted
 
 _IF = "Holds if fair coins chose the canaries, and no guess was made knowing them."
@@ -41,11 +40,11 @@ def found(result: AuditResult, ending: Canaries, verbose: int) -> list[str]:
     """Return the bounds and the rows of the guesses."""
     one = ending.deciding
     share = f" ({numbers.share(one.correct / one.guesses)})" if one.guesses else ""
-    right = f"{numbers.count(one.correct)} right{share}"
+    right = f"{one.correct:,} right{share}"
     return [
         *bounds.rows(result, every=verbose > 0),
         *inputs(result, one),
-        *row("guesses", f"{numbers.count(one.guesses)} about {_canaries(one)}, {right}"),
+        *row("guesses", f"{one.guesses:,} about {_canaries(one)}, {right}"),
     ]
 
 
@@ -59,7 +58,7 @@ def meaning(result: AuditResult, ending: Canaries, verbose: int) -> list[str]:
 
 
 def _attacker(one: OneRunCertificate) -> str:
-    even = f"An attacker who thinks it even (50{GLUE}%) whether a canary was in"
+    even = f"An attacker who thinks it even (50{numbers.GLUE}%) whether a canary was in"
     if one.epsilon_lower <= 0:
         return f"{even} was not shown to learn anything from the output."
     sure = numbers.sure(one.epsilon_lower)

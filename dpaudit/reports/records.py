@@ -18,6 +18,7 @@ from typing import Any, Literal, Union
 from dpaudit.claims import DEFINITIONS, PrivacyClaim, make_claim
 from dpaudit.did_you_mean import did_you_mean
 from dpaudit.errors import ClaimError
+from dpaudit.wording import shown
 
 _SPECIAL = {"Infinity": math.inf, "-Infinity": -math.inf, "NaN": math.nan}
 _ESCAPE = "'"
@@ -50,7 +51,9 @@ def encode(value: Any, *, typed: bool = True) -> Any:
         return encode(value.tolist(), typed=typed)
     if isinstance(value, str) and not typed and value.lstrip(_ESCAPE) in _SPECIAL:
         return _ESCAPE + value
-    return _encode_float(value) if isinstance(value, float) else value
+    if isinstance(value, float) and not math.isfinite(value):
+        return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
+    return value
 
 
 def decode(hint: Any, value: Any, path: str) -> Any:
@@ -105,12 +108,6 @@ def decode_record(kind: type[Any], value: Any, path: str, **made: Any) -> Any:
             raise DamagedRecord(f"{path}: the key {name!r} is missing")
     given = {key: decode(hints[key], part, f"{path}.{key}") for key, part in mapping.items()}
     return kind(**given, **made)
-
-
-def _encode_float(value: float) -> float | str:
-    if math.isfinite(value):
-        return value
-    return "NaN" if math.isnan(value) else ("Infinity" if value > 0 else "-Infinity")
 
 
 def _decode_claim(value: Any, path: str) -> PrivacyClaim:
@@ -171,6 +168,4 @@ _NAMES = {
 
 
 def _wrong(path: str, wanted: str, value: Any) -> DamagedRecord:
-    text = repr(value)
-    short = text if len(text) <= 60 else f"{text[:59]}…"
-    return DamagedRecord(f"{path} must be {wanted}, not {short}")
+    return DamagedRecord(f"{path} must be {wanted}, not {shown(value)}")

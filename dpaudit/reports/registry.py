@@ -27,10 +27,6 @@ class Format:
     document: Callable[[Sequence[Any], int], str]
     is_prose: bool = False
 
-    def render(self, results: Sequence[AuditResult]) -> str:
-        """Return a report of audits as text."""
-        return self.document([self.entry(one) for one in results], len(results))
-
 
 FORMATS: Mapping[str, Format] = {
     one.name: one

@@ -16,9 +16,9 @@ from dpaudit.claims import compose
 from dpaudit.config import build_spec
 from dpaudit.errors import ClaimError, ConfigurationError, TargetError, UsageError
 from dpaudit.reports import text
-from dpaudit.reports.json import from_json, to_json
 from dpaudit.targets.target import ImportedTarget
 from tests.forging import forged, laws_of
+from tests.result_files import from_json, to_json
 
 Rng = np.random.Generator
 RESPONSE = "mechanisms.randomized_response:randomized_response"
