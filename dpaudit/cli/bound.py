@@ -19,7 +19,7 @@ from dpaudit.cli.output import Printer
 from dpaudit.cli.process.streams import set_apart
 from dpaudit.cli.repeat_command import RepeatableCommand, repeating
 from dpaudit.cli.saving import Results, destinations
-from dpaudit.config import build_claims
+from dpaudit.config.building import build_claims
 from dpaudit.config.named_files import named_files
 from dpaudit.errors import UsageError
 from dpaudit.stats.one_run import Guesses

@@ -21,7 +21,7 @@ from dpaudit.cli.process.interruption import Requests
 from dpaudit.cli.process.streams import OutputError, set_apart
 from dpaudit.cli.repeat_command import RepeatableCommand, repeating
 from dpaudit.cli.saving import Results, destinations
-from dpaudit.config import build_spec, load_config
+from dpaudit.config.building import build_spec
 from dpaudit.errors import ConfigurationError, UsageError
 from dpaudit.import_path import split
 from dpaudit.wording import counted
@@ -186,6 +186,9 @@ def _configurations(folder: Path) -> Iterator[Path]:
 def _from_files(
     ctx: click.Context, paths: Sequence[Path], settings: dict[str, Any]
 ) -> list[AuditSpec]:
+    # PyYAML is not imported where a target is given on the command line.
+    from dpaudit.config.loading import load_config
+
     seen: dict[Path, Path] = {}
     for path in paths:
         if path.resolve() in seen:

@@ -13,7 +13,6 @@ from typing import Any
 from dpaudit.auditing.options import (
     DEFAULTS,
     DURATION,
-    NUMBER,
     OPTIONS,
     SEED,
     TWO_BUDGETS,
@@ -25,15 +24,7 @@ from dpaudit.auditing.spec import AuditSpec, DrawnSeed
 from dpaudit.certificates.result import Grouped
 from dpaudit.claims import PrivacyClaim, group, make_claim, parameters
 from dpaudit.config.named_files import named_files
-from dpaudit.config.problems import (
-    Locate,
-    Path,
-    PlacedError,
-    about,
-    problem,
-    refusal,
-    reported,
-)
+from dpaudit.config.problems import Locate, Path, PlacedError, about, problem, refusal, reported
 from dpaudit.config.quantities import parse_duration
 from dpaudit.config.schema import check_audit_keys, check_types
 from dpaudit.config.targets import Folder, Settings, target_of
@@ -49,23 +40,15 @@ from dpaudit.inputs.pairs import (
     parse_adjacency,
 )
 from dpaudit.inputs.values import with_tuples, written
-from dpaudit.targets.target import (
-    AnyTarget,
-    CommandTarget,
-    repeated,
-    single_targets,
-)
+from dpaudit.targets.target import AnyTarget, CommandTarget, repeated, single_targets
 
 # What a result keeps in a place of its own, or does not depend on.
 _NOT_REPEATED = ("name", "seed", "workers", "executor", "expect")
 
 
 def build_spec(settings: Mapping[str, Any]) -> AuditSpec:
-    """Return the audit that flags describe, with the keys of a configuration file.
-
-    Raises ConfigurationError for unknown or missing keys and wrong types, and the errors of claims,
-    datasets and audits for impossible values.
-    """
+    """Return the audit that flags describe, with the keys of a configuration file. Raises a
+    UsageError."""
     return located_spec(settings, lambda path: "", flags=OPTIONS)
 
 
@@ -79,11 +62,8 @@ def build_claims(parameters: Mapping[str, Any]) -> tuple[PrivacyClaim, Grouped |
 def located_spec(
     settings: Settings, locate: Locate, base: Folder = None, flags: Collection[str] = ()
 ) -> AuditSpec:
-    """Return the audit; `locate` says where in the file a key stands.
-
-    base: where relative files are looked for after the working directory.  flags: keys that the
-    command line gave.
-    """
+    """Return the audit; `locate` says where in the file a key stands. base: where relative files
+    are looked for after the working directory. flags: keys that the command line gave."""
     with reported(locate, flags):
         check_audit_keys(settings)
         given = _given(settings)
@@ -131,12 +111,14 @@ def _spec(given: Settings, base: Folder) -> AuditSpec:
     options = {
         one.name: _read(one, given[one.name], base) for one in owned("audit") if one.name in given
     }
-    target, (claim, grouped) = _repeated(given, base), _claims(given, base)
+    once, times = target_of(given, base), given.get("repeat")
+    with about("repeat"):
+        target = once if times is None else repeated(once, _whole("repeat", times))
+    claim, grouped = _claims(given, base)
     pairs = _pairs(given, base)
-    name = given.get("name") or _name(target)
     try:
         return AuditSpec(
-            name=name,
+            name=given.get("name") or _name(target),
             target=target,
             pairs=pairs,
             claim=claim,
@@ -147,14 +129,6 @@ def _spec(given: Settings, base: Folder) -> AuditSpec:
     except UsageError as error:
         key = next((part for part in error.parts if isinstance(part, Name)), None)
         raise PlacedError(() if key is None else (str(key),), error) from error
-
-
-def _repeated(given: Settings, base: Folder) -> AnyTarget:
-    target = target_of(given, base)
-    if "repeat" not in given:
-        return target
-    with about("repeat"):
-        return repeated(target, _whole("repeat", given["repeat"]))
 
 
 def _name(target: AnyTarget) -> str:
@@ -191,23 +165,21 @@ def _with_functions(given: dict[str, Any], base: Folder) -> dict[str, Any]:
     for itself; a trade-off function here, since the claim takes its values."""
     found = dict(given)
     for one in parameters():
-        path = found.get(one.name)
-        if isinstance(path, str) and "path" in one.forms:
-            found[one.name] = located(path, base)
-        if isinstance(path, str) and "table" in one.forms and path.startswith("["):
-            found[one.name] = _table(one.name, path)
-        elif isinstance(path, str) and "function" in one.forms:
-            found[one.name] = resolve(located(path, base))
-            found.setdefault("name", path)
+        text = found.get(one.name)
+        if not isinstance(text, str):
+            continue
+        if "path" in one.forms:
+            found[one.name] = located(text, base)
+        if "table" in one.forms and text.startswith("["):
+            try:
+                found[one.name] = parse_dataset(text)
+            except DatasetError:
+                why = f"={text!r} must be a list of pairs, such as [[0, 1], [1, 0]]"
+                raise ClaimError(Name(one.name), why) from None
+        elif "function" in one.forms:
+            found[one.name] = resolve(located(text, base))
+            found.setdefault("name", text)
     return found
-
-
-def _table(name: str, text: str) -> Any:
-    try:
-        return parse_dataset(text)
-    except DatasetError:
-        why = f"={text!r} must be a list of pairs, such as [[0, 1], [1, 0]]"
-        raise ClaimError(Name(name), why) from None
 
 
 def _pairs(given: Settings, base: Folder) -> tuple[NeighbouringPair, ...]:
@@ -263,12 +235,6 @@ def _read(option: Option, value: Any, base: Folder) -> Any:
     return _READERS[option.kind](name, value) if option.kind in _READERS else value
 
 
-def _number(key: str, value: Any) -> Any:
-    if isinstance(value, str):
-        raise refusal((key,), f"={value!r} must be a number")
-    return value
-
-
 def _whole(key: str, value: Any) -> Any:
     """Return an integer, also from 1e6, which YAML and JSON read as a float."""
     if isinstance(value, str) or (isinstance(value, float) and not value.is_integer()):
@@ -284,4 +250,4 @@ def _seed(key: str, value: Any) -> Any:
     return value
 
 
-_READERS = {NUMBER: _number, WHOLE: _whole, SEED: _seed}
+_READERS = {WHOLE: _whole, SEED: _seed}

@@ -13,7 +13,7 @@ import dpaudit
 from dpaudit.auditing.recheck.record import recheck
 from dpaudit.certificates.result import AuditResult, Repeated, Verdict
 from dpaudit.claims import compose
-from dpaudit.config import build_spec
+from dpaudit.config.building import build_spec
 from dpaudit.errors import ClaimError, ConfigurationError, TargetError, UsageError
 from dpaudit.reports import text
 from dpaudit.targets.target import ImportedTarget
