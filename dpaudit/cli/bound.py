@@ -48,7 +48,6 @@ class _Bound(RepeatableCommand):
 
 @click.command(
     cls=_Bound,
-    short_help="Audit recorded outputs, or guesses about canaries.",
     epilog="""\b
 Examples:
   dpaudit bound d1.npy d2.npy --epsilon 1 --delta 1e-5

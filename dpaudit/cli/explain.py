@@ -29,7 +29,7 @@ _SMALLEST = 1e-12
 Command = Callable[..., Any]
 
 
-@click.group("explain", cls=SuggestingGroup, short_help="Show what a privacy claim means.")
+@click.group("explain", cls=SuggestingGroup)
 def explain() -> None:
     """Show what a privacy claim means for an attacker. Nothing is audited."""
 
