@@ -108,11 +108,13 @@ def bound(
     claim, grouped = build_claims(settings.pop("claim"))
     results = Results(destinations(json, report, inputs), stdout)
     if guesses:
-        _check_lone(arm=arm, scores=scores, bound=bound, seed=settings.get("seed"))
+        others = {"arm": arm, "scores": scores, "bound": bound, "seed": settings.get("seed")}
+        for name in filter(others.get, others):
+            raise UsageError(f"--{name} has no meaning for --guesses; leave it out")
         result = _of_guesses(files, claim, settings)
     else:
-        more = {**settings, "bound": bound, "scores_only": scores}
-        result = _of_draws(files, arm, {**more, "claim": claim})
+        more = {"bound": bound, "scores_only": scores, "claim": claim}
+        result = _of_draws(files, arm, {**settings, **more})
     result = replace(result, grouped=grouped, command=repeating(ctx, files, result.seed))
     Printer([result.name], quiet=quiet, verbose=verbose, to=results.beside).show(result)
     results.add(result)
@@ -132,8 +134,15 @@ def _of_draws(files: Sequence[str], arm: str | None, given: dict[str, Any]) -> A
         outcomes, is_d1 = read_arms(Path(files[0]), arm)
         pair = f"d1, d2 = 1 and 2 in the column {arm!r}"
         return audit_recorded(coin_flipped_audit(outcomes, is_d1, **names, pair=pair, **given))
-    _check_two(*files)
-    first, second = read_pair(Path(files[0]), Path(files[1]))
+    d1, d2 = Path(files[0]), Path(files[1])
+    if d1.exists() and d2.exists() and d1.samefile(d2):
+        # Which would say that the two inputs give the same outputs.
+        other = "" if files[0] == files[1] else f", once as {files[0]!r}"
+        raise UsageError(
+            f"{files[1]!r} is given twice{other}; give one file with the outputs of d1 and another "
+            "with those of d2"
+        )
+    first, second = read_pair(d1, d2)
     pair = f"d1 = {files[0]}, d2 = {files[1]}"
     return audit_recorded(recorded_audit(first, second, **names, pair=pair, **given))
 
@@ -149,23 +158,13 @@ def _wrong_number(files: Sequence[str], arm: str | None) -> str:
     return f"two files are needed, the outputs of d1 and those of d2, not {len(files)}"
 
 
-def _check_two(first: str, second: str) -> None:
-    """Raise where both are one file, which would say that the two inputs give the same outputs."""
-    if Path(first).exists() and Path(second).exists() and Path(first).samefile(second):
-        other = "" if first == second else f", once as {first!r}"
-        raise UsageError(
-            f"{second!r} is given twice{other}; give one file with the outputs of d1 and another "
-            "with those of d2"
-        )
-
-
 def _of_guesses(files: Sequence[str], claim: PrivacyClaim, settings: dict[str, Any]) -> AuditResult:
     from dpaudit.auditing.canaries import audit_guesses
 
-    seen = _guesses(files)
-    source = f"guesses recorded in {files[0]}" if len(files) == 1 else "guesses about canaries"
-    name = files[0] if len(files) == 1 else "guesses"
-    return audit_guesses(seen, claim, name=name, source=source, **settings)
+    name, source = "guesses", "guesses about canaries"
+    if len(files) == 1:
+        name, source = files[0], f"guesses recorded in {files[0]}"
+    return audit_guesses(_guesses(files), claim, name=name, source=source, **settings)
 
 
 def _guesses(files: Sequence[str]) -> Guesses:
@@ -186,9 +185,3 @@ def _guesses(files: Sequence[str]) -> Guesses:
             "correct guesses do not fit together; give canaries ≥ guesses ≥ correct guesses"
         )
     return Guesses(canaries, made, right)
-
-
-def _check_lone(**others: Any) -> None:
-    for name, value in others.items():
-        if value:
-            raise UsageError(f"--{name} has no meaning for --guesses; leave it out")

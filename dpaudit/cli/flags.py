@@ -11,22 +11,8 @@ from typing import Any
 import click
 from click.core import ParameterSource
 
-from dpaudit.auditing.options import (
-    ARGUMENTS,
-    COUNT,
-    DATASET,
-    NAMED,
-    NUMBER,
-    OPTIONS,
-    OUTPUTS,
-    PATHS,
-    SEED,
-    SWITCH,
-    WHOLE,
-    Kind,
-    Option,
-    owned,
-)
+from dpaudit.auditing import options as table
+from dpaudit.auditing.options import OPTIONS, Kind, Option, owned
 from dpaudit.auditing.spec import DrawnSeed
 from dpaudit.claims import implied_definition, missing, required
 from dpaudit.cli.group import debug_option
@@ -73,11 +59,6 @@ def _named_values(
     return values
 
 
-def _listed(_: click.Context, __: click.Parameter, texts: tuple[str, ...]) -> list[str]:
-    """Return the values of a repeatable flag as a file has them."""
-    return list(texts)
-
-
 def _whole_number(_: click.Context, param: click.Parameter, text: str | None) -> int | None:
     """Read a whole number as people write it: 1000000, 1_000_000, 1,000,000 or 1e6."""
     if text is None:
@@ -109,16 +90,16 @@ def _seed(ctx: click.Context, param: click.Parameter, text: str | None) -> int |
 
 # How values of a kind are read; a choice is one of its words, anything else a text.
 _READERS: Mapping[Kind, dict[str, Any]] = {
-    SWITCH: {"is_flag": True},
-    COUNT: {"count": True},
-    NUMBER: {"type": float},
-    WHOLE: {"callback": _whole_number},
-    SEED: {"callback": _seed},
-    DATASET: {"callback": _input},
-    ARGUMENTS: {"callback": _value},
-    OUTPUTS: {"callback": _value},
-    NAMED: {"callback": _named_values, "multiple": True},
-    PATHS: {"callback": _listed, "multiple": True},
+    table.SWITCH: {"is_flag": True},
+    table.COUNT: {"count": True},
+    table.NUMBER: {"type": float},
+    table.WHOLE: {"callback": _whole_number},
+    table.SEED: {"callback": _seed},
+    table.DATASET: {"callback": _input},
+    table.ARGUMENTS: {"callback": _value},
+    table.OUTPUTS: {"callback": _value},
+    table.NAMED: {"callback": _named_values, "multiple": True},
+    table.PATHS: {"callback": lambda *given: list(given[-1]), "multiple": True},
 }
 _USUAL_CLAIM = "--epsilon 1"
 # Values in an example of a claim; any other is its name in capitals.
@@ -159,10 +140,8 @@ def _flag_of(one: Option, other_help: str | None) -> Callable[[Command], Command
 
 
 def given_settings(ctx: click.Context, flags: dict[str, Any]) -> dict[str, Any]:
-    """Return the keys of an audit that flags were given for, as in a YAML file.
-
-    What was not given is not there, so that a file's own values, or the defaults, hold.
-    """
+    """Return the keys of an audit that flags were given for, as in a YAML file. What was not given
+    is not there, so that a file's own values, or the defaults, hold."""
     explicit = {
         name: value
         for name, value in flags.items()

@@ -53,11 +53,9 @@ class SuggestingGroup(click.Group):
 
 
 class RootGroup(SuggestingGroup):
-    """The group at the top: turns every error into one line and an exit code.
-
-    lazy: name -> (`module:attribute` of the command, its help in one line), so that none pays for
-    importing the others.
-    """
+    """The group at the top: turns every error into one line and an exit code. lazy: name ->
+    (`module:attribute` of the command, its help in one line), so that none pays for importing the
+    others."""
 
     def __init__(self, *args: Any, lazy: Mapping[str, tuple[str, str]], **extra: Any) -> None:
         super().__init__(*args, **extra)

@@ -24,10 +24,8 @@ _ANOTHERS = (
 
 
 def differences(recorded: AuditResult, *, quiet: bool) -> list[str]:
-    """Run an audit again with its seed; return what came out otherwise, one sentence each.
-
-    Raises UsageError for an audit that cannot be run again, or of which a rerun would show nothing.
-    """
+    """Run an audit again with its seed; return what came out otherwise, one sentence each. Raises
+    UsageError for an audit that cannot be run again, or of which a rerun would show nothing."""
     request, reason = recorded.request, _reason(recorded)
     if request is None or reason is not None:
         raise UsageError(f"{recorded.name} cannot be repeated: {reason}")

@@ -198,10 +198,8 @@ def _repeatable(ctx: click.Context, path: Path, specs: Sequence[AuditSpec]) -> l
 def _journaled(
     specs: list[AuditSpec], journal: str | None, resume: bool, seed: int | None
 ) -> list[AuditSpec]:
-    """Return the audits with their journals, having seen that none is in the way.
-
-    seed: as the command line has it.
-    """
+    """Return the audits with their journals, having seen that none is in the way. seed: as the
+    command line has it."""
     if journal is None and not resume:
         return specs
     from dpaudit.auditing.journal.opening import check_free

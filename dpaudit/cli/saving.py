@@ -26,10 +26,8 @@ Destination = tuple[Format, str]
 def destinations(
     json: str | None, reports: Sequence[str], inputs: Iterable[str | Path]
 ) -> list[Destination]:
-    """Return where results are to be written, refused before the work. Raises UsageError.
-
-    inputs: files that must not be replaced.
-    """
+    """Return where results are to be written, refused before the work. Raises UsageError. inputs:
+    files that must not be replaced."""
     given = [parse_report(text) for text in reports]
     given += [] if json is None else [(FORMATS["json"], json)]
     inputs, found = set(inputs), list[Destination]()

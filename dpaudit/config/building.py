@@ -32,13 +32,7 @@ from dpaudit.errors import ClaimError, DatasetError, Name, UsageError
 from dpaudit.import_path import located, resolve
 from dpaudit.inputs.datasets import load_dataset, parse_dataset
 from dpaudit.inputs.frames import LIBRARIES
-from dpaudit.inputs.pairs import (
-    Adjacency,
-    NeighbouringPair,
-    check_pair,
-    describe_pair,
-    parse_adjacency,
-)
+from dpaudit.inputs.pairs import NeighbouringPair, check_pair, describe_pair, parse_adjacency
 from dpaudit.inputs.values import with_tuples, written
 from dpaudit.targets.target import AnyTarget, CommandTarget, repeated, single_targets
 
@@ -196,30 +190,23 @@ def _pairs(given: Settings, base: Folder) -> tuple[NeighbouringPair, ...]:
 
 
 def _pair(one: Settings, given: Settings, base: Folder, path: Path) -> NeighbouringPair:
+    form: str | None = given.get("as")
+    if form in LIBRARIES and "command" in given:
+        raise refusal(("as",), f"={form!r} is for a mechanism under Python; a command reads JSON")
     # What another Python makes the mechanism from has data frames of its own making, too.
-    load = partial(load_dataset, form=_form(given), base=base, elsewhere="python" in given)
+    load = partial(load_dataset, form=form, base=base, elsewhere="python" in given)
     with about(*path, "d1"):
         d1 = load(one["d1"])
     with about(*path, "d2"):
         d2 = load(one["d2"])
+    own, place = (one, path) if "adjacency" in one else (given, ())
+    with about(*place, "adjacency"):
+        adjacency = parse_adjacency(own.get("adjacency"))
     label = one.get("name") or describe_pair(written(one["d1"], base), written(one["d2"], base))
-    pair = NeighbouringPair(d1, d2, _adjacency(one, given, path), label)
+    pair = NeighbouringPair(d1, d2, adjacency, label)
     with about(*path, "d2"):
         check_pair(pair, _group(given))
     return pair
-
-
-def _form(given: Settings) -> str | None:
-    form: str | None = given.get("as")
-    if form in LIBRARIES and "command" in given:
-        raise refusal(("as",), f"={form!r} is for a mechanism under Python; a command reads JSON")
-    return form
-
-
-def _adjacency(one: Settings, given: Settings, path: Path) -> Adjacency | None:
-    own, place = (one, path) if "adjacency" in one else (given, ())
-    with about(*place, "adjacency"):
-        return parse_adjacency(own.get("adjacency"))
 
 
 def _read(option: Option, value: Any, base: Folder) -> Any:
@@ -232,7 +219,13 @@ def _read(option: Option, value: Any, base: Folder) -> Any:
             return tuple(located(path, base) for path in value)
         if option.kind is DURATION:
             return parse_duration(value, name)
-    return _READERS[option.kind](name, value) if option.kind in _READERS else value
+        if option.kind is WHOLE:
+            return _whole(name, value)
+        if option.kind is SEED and value == "random":
+            return DrawnSeed(secrets.randbelow(2**32))
+        if option.kind is SEED and isinstance(value, str):
+            raise refusal((name,), f"={value!r} must be {option.must}")
+        return value
 
 
 def _whole(key: str, value: Any) -> Any:
@@ -240,14 +233,3 @@ def _whole(key: str, value: Any) -> Any:
     if isinstance(value, str) or (isinstance(value, float) and not value.is_integer()):
         raise refusal((key,), f"={value!r} must be a whole number")
     return int(value)
-
-
-def _seed(key: str, value: Any) -> Any:
-    if value == "random":
-        return DrawnSeed(secrets.randbelow(2**32))
-    if isinstance(value, str):
-        raise refusal((key,), f"={value!r} must be {OPTIONS[key].must}")
-    return value
-
-
-_READERS = {WHOLE: _whole, SEED: _seed}

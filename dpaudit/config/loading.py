@@ -40,11 +40,9 @@ _ALTERNATIVES = (
 
 
 def load_config(path: pathlib.Path, overrides: Mapping[str, Any] | None = None) -> list[AuditSpec]:
-    """Return the audits of a configuration file, in its order, matrices expanded.
-
-    overrides: keys of an audit, from flags, which win over the file.  Raises ConfigurationError
-    (and the errors of claims, datasets and audits) with `file.yaml:12: ` in front.
-    """
+    """Return the audits of a configuration file, in its order, matrices expanded. overrides: keys
+    of an audit, from flags, which win over the file. Raises ConfigurationError (and the errors of
+    claims, datasets and audits) with `file.yaml:12: ` in front."""
     document = _Document(path)
     with reported(document.locate):
         _check_file(document.content)

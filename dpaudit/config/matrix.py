@@ -23,9 +23,8 @@ _REFERENCE = re.compile(r"\$" + REFERENCE + "|" + REFERENCE)
 
 def expand(settings: Mapping[str, Any], name: str) -> Iterator[dict[str, Any]]:
     """Yield the settings of every combination, named `name[epsilon=0.1]`, in the file's order.
-
-    Raises a PlacedError for a matrix that is none, a reference to nothing, or an axis never used.
-    """
+    Raises a PlacedError for a matrix that is none, a reference to nothing, or an axis never
+    used."""
     matrix = settings.get("matrix") or {}
     plain = {key: value for key, value in settings.items() if key != "matrix"}
     _check(matrix, plain)
@@ -41,9 +40,7 @@ def expand(settings: Mapping[str, Any], name: str) -> Iterator[dict[str, Any]]:
 
 def substitute(value: Any, values: Values, path: Path = ()) -> Any:
     """Return `value` with every `${name}` replaced; one that is the whole string keeps its type.
-
-    `$${name}` stands for the text `${name}`.
-    """
+    `$${name}` stands for the text `${name}`."""
     if isinstance(value, str):
         return _substitute_text(value, values, path)
     if isinstance(value, Mapping):

@@ -71,9 +71,7 @@ def unended(ended: int, planned: int) -> str:
 
 def render_all(results: Sequence[AuditResult], planned: int) -> str:
     """Return the text report of one audit, or of several: details only of what nobody expected.
-
-    planned: how many there are to be.
-    """
+    planned: how many there are to be."""
     parts: list[str] = []
     if len(results) == 1:
         parts.append(render(results[0]))

@@ -14,10 +14,8 @@ from dpaudit.wording import counted
 
 @dataclass(frozen=True, slots=True)
 class Bound:
-    """A lower bound for one parameter of the claim.
-
-    claimed: what the claim says of it.  at: where on the profile, e.g. ` at δ = 0.1`.
-    """
+    """A lower bound for one parameter of the claim. claimed: what the claim says of it. at: where
+    on the profile, e.g. ` at δ = 0.1`."""
 
     symbol: str
     lower: float
@@ -53,11 +51,9 @@ def rows(result: AuditResult, *, every: bool) -> list[str]:
 
 
 def bounds(result: AuditResult, *, every: bool = False) -> list[Bound]:
-    """Return the bounds of an audit, the one that stands for the claim first.
-
-    every: those for ε and δ, too, where the claim has another parameter. Of a violation, bounds
-    that stay below the claim say nothing; where all do, the first one remains.
-    """
+    """Return the bounds of an audit, the one that stands for the claim first. every: those for ε
+    and δ, too, where the claim has another parameter. Of a violation, bounds that stay below the
+    claim say nothing; where all do, the first one remains."""
     found = list(_bounds(result, every))
     if result.verdict is not Verdict.VIOLATION:
         return found

@@ -6,12 +6,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from dpaudit.certificates.certificate import (
-    Certificate,
-    EpsilonInterval,
-    EventCount,
-    FirstFailure,
-)
+from dpaudit.certificates.certificate import Certificate, EpsilonInterval, EventCount, FirstFailure
 from dpaudit.certificates.result import AuditResult, Failed, Sampled, Verdict
 from dpaudit.reports import bounds, findings, numbers
 from dpaudit.reports.layout import paragraph, row, table
@@ -98,7 +93,7 @@ def _cells(
 
 
 def _count(name: str, arm: str, count: int, draws: int, interval: tuple[float, float]) -> list[str]:
-    low, high = numbers.share_at_least(interval[0]), numbers.share_at_most(interval[1])
+    low, high = numbers.share(interval[0], numbers.DOWN), numbers.share(interval[1], numbers.UP)
     seen = f"{count:,} of {draws:,}"
     return [name, arm, seen, numbers.share(count / draws) if draws else "", f"{low} to {high}"]
 

@@ -63,7 +63,7 @@ def _telling(one: ExactCertificate) -> float:
 def _sure(epsilon: float) -> str:
     """Return how sure an attacker becomes from even odds; never 100 %."""
     sure = 1 / (1 + math.exp(-epsilon))
-    return numbers.share(sure) if sure < _NEARLY_CERTAIN else numbers.sure_at_most(epsilon)
+    return numbers.share(sure) if sure < _NEARLY_CERTAIN else numbers.sure(epsilon, numbers.UP)
 
 
 def _pair(one: ExactCertificate, result: AuditResult, verbose: int) -> list[str]:

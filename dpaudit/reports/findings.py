@@ -63,15 +63,13 @@ def attacker(result: AuditResult) -> str:
     sure, allowed = numbers.sure(result.epsilon_lower), result.point
     text = f"{EVEN} can tell the inputs apart with at least {sure} certainty, from one output"
     if allowed.delta == 0:
-        text += f"; the claim allows {numbers.sure_at_most(allowed.epsilon)}"
+        text += f"; the claim allows {numbers.sure(allowed.epsilon, numbers.UP)}"
     return f"{text}."
 
 
 def inputs(result: AuditResult, one: AnyCertificate, *, shown: bool = True) -> list[str]:
     """Return the row of two inputs, with their values where they have a name, and their relation.
-
-    shown: whether the other pairs of the audit are shown, too.
-    """
+    shown: whether the other pairs of the audit are shown, too."""
     values, relation = _values(result, one.pair), getattr(one, "adjacency", None)
     parts = [f"{one.pair}: {values}" if values else one.pair]
     parts += [f"adjacency {relation}"] if relation else []

@@ -14,12 +14,9 @@ from dpaudit.reports import batch, json, junit
 
 @dataclass(frozen=True, slots=True)
 class Format:
-    """A format of reports.
-
-    suffix: how its files end.  is_prose: whether it is for people, not for programs.
-    entry: what is kept of one audit, as soon as it has ended.
-    document: the text of all that were kept, in order, and of how many there are to be.
-    """
+    """A format of reports. suffix: how its files end. is_prose: whether it is for people, not for
+    programs. entry: what is kept of one audit, as soon as it has ended. document: the text of all
+    that were kept, in order, and of how many there are to be."""
 
     name: str
     suffix: str

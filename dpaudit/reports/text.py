@@ -40,9 +40,8 @@ _VIEWS: Mapping[type, _View] = {
 
 def render(result: AuditResult, *, verbose: int = 0) -> str:
     """Return the report of one audit, without a final newline; its first word is the verdict.
-
-    verbose: 1 also shows every pair and event, how the result came about and what it does not show.
-    """
+    verbose: 1 also shows every pair and event, how the result came about and what it does not
+    show."""
     lines = [*wrap(headline(result), further="  "), "", *_asked(result)]
     view = _VIEWS[type(result.ending)]
     found = view.found(result, result.ending, verbose)

@@ -27,10 +27,8 @@ _SHOW_CURSOR = b"\x1b[?25h"
 
 class _Shared:
     """What the child leaves for the parent: its exit code, which audit is under way, and the file
-    that holds what would have gone to standard output in the end.
-
-    owner: the child. chatter: its descriptor for what mechanisms print.
-    """
+    that holds what would have gone to standard output in the end. owner: the child. chatter: its
+    descriptor for what mechanisms print."""
 
     _TEXT = 2048
 
@@ -65,10 +63,8 @@ _shared: _Shared | None = None
 
 
 def begin() -> None:
-    """Fork: return in the child, which goes on with the program; the parent never returns.
-
-    Where no process can be had, return in the only one.
-    """
+    """Fork: return in the child, which goes on with the program; the parent never returns. Where no
+    process can be had, return in the only one."""
     global _shared
     reading, writing = os.pipe()
     shared = _Shared(writing)

@@ -154,9 +154,9 @@ def _text(raw: io.FileIO, like: TextIO | None, *, line_buffering: bool) -> TextI
     encoding = getattr(like, "encoding", None) or "utf-8"
     if codecs.lookup(encoding).name == "ascii":
         encoding = _ASCII
-    line_buffering = line_buffering or raw.isatty()
+    at_once = line_buffering or raw.isatty()
     buffered = io.BufferedWriter(raw)
-    return io.TextIOWrapper(buffered, encoding, errors=_SPELT_OUT, line_buffering=line_buffering)
+    return io.TextIOWrapper(buffered, encoding, errors=_SPELT_OUT, line_buffering=at_once)
 
 
 def _named_ascii(name: str) -> codecs.CodecInfo | None:
@@ -165,13 +165,8 @@ def _named_ascii(name: str) -> codecs.CodecInfo | None:
     if name != _ASCII:
         return None
     ascii_ = codecs.lookup("ascii")
-    return codecs.CodecInfo(
-        ascii_.encode,
-        ascii_.decode,
-        incrementalencoder=ascii_.incrementalencoder,
-        incrementaldecoder=ascii_.incrementaldecoder,
-        name=name,
-    )
+    incremental = ascii_.incrementalencoder, ascii_.incrementaldecoder
+    return codecs.CodecInfo(*ascii_, *incremental, name=name)
 
 
 def _spelt_out(error: UnicodeError) -> tuple[str, int]:
