@@ -11,7 +11,6 @@ import click
 
 from dpaudit.auditing.options import owned
 from dpaudit.certificates.result import AuditResult
-from dpaudit.claims import PrivacyClaim
 from dpaudit.cli import exit_codes
 from dpaudit.cli.flags import check_complete, given_settings, some_flags
 from dpaudit.cli.options import option
@@ -111,7 +110,12 @@ def bound(
         others = {"arm": arm, "scores": scores, "bound": bound, "seed": settings.get("seed")}
         for name in filter(others.get, others):
             raise UsageError(f"--{name} has no meaning for --guesses; leave it out")
-        result = _of_guesses(files, claim, settings)
+        from dpaudit.auditing.canaries import audit_guesses
+
+        name, source = "guesses", "guesses about canaries"
+        if len(files) == 1:
+            name, source = files[0], f"guesses recorded in {files[0]}"
+        result = audit_guesses(_guesses(files), claim, name=name, source=source, **settings)
     else:
         more = {"bound": bound, "scores_only": scores, "claim": claim}
         result = _of_draws(files, arm, {**settings, **more})
@@ -156,15 +160,6 @@ def _wrong_number(files: Sequence[str], arm: str | None) -> str:
             f"{files[0]} holds both, name the column that tells them apart with --arm"
         )
     return f"two files are needed, the outputs of d1 and those of d2, not {len(files)}"
-
-
-def _of_guesses(files: Sequence[str], claim: PrivacyClaim, settings: dict[str, Any]) -> AuditResult:
-    from dpaudit.auditing.canaries import audit_guesses
-
-    name, source = "guesses", "guesses about canaries"
-    if len(files) == 1:
-        name, source = files[0], f"guesses recorded in {files[0]}"
-    return audit_guesses(_guesses(files), claim, name=name, source=source, **settings)
 
 
 def _guesses(files: Sequence[str]) -> Guesses:

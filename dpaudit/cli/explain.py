@@ -16,7 +16,7 @@ from dpaudit.cli.options import option
 from dpaudit.errors import UsageError
 from dpaudit.reports import numbers
 from dpaudit.reports.figures import Line, check_format, drawn
-from dpaudit.reports.layout import columns, wrap
+from dpaudit.reports.layout import table, wrap
 
 _PRIORS = (0.01, 0.05, 0.1, 0.25, 0.5, 0.75, 0.9, 0.95, 0.99)
 _ALPHAS = (0.001, 0.01, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.75)
@@ -92,7 +92,7 @@ def tradeoff_(figure: Path | None, **given: Any) -> None:
         [numbers.about(alpha), *(numbers.about(tradeoff(one, alpha), digits=4) for one in claims)]
         for alpha in _ALPHAS
     ]
-    click.echo("Miss rate, at least:\n" + "\n".join(columns([head, *rows])))
+    click.echo("Miss rate, at least:\n" + "\n".join(table([head, *rows])))
     _save(figure, lambda kind: _tradeoff_picture(claims, kind))
 
 
@@ -113,7 +113,7 @@ def profile(figure: Path | None, **given: Any) -> None:
         [numbers.plain(epsilon), *(numbers.at_most(one.profile(epsilon)) for one in claims)]
         for epsilon in grid
     ]
-    click.echo("δ, at most:\n" + "\n".join(columns([head, *rows])))
+    click.echo("δ, at most:\n" + "\n".join(table([head, *rows])))
     _save(figure, lambda kind: _profile_picture(claims, kind))
 
 
@@ -171,7 +171,7 @@ def _priors(epsilon: float) -> str:
     for prior in _PRIORS:
         rows.append([numbers.share(one) for one in (prior, *posterior_bounds(epsilon, prior))])
     head = f"ε = {numbers.plain(epsilon)}: how likely d1 is to an attacker"
-    return "\n".join([head, *columns(rows)])
+    return "\n".join([head, *table(rows)])
 
 
 def _posterior_picture(epsilons: Sequence[float], kind: str) -> bytes:

@@ -203,23 +203,19 @@ def print_traceback(error: BaseException) -> None:
     click.echo("".join(traceback.format_exception(error)), err=True, nl=False)
 
 
-def _unknown_option(error: click.NoSuchOption) -> click.UsageError:
-    """Return the error with what was meant: click compares the dashes, too, which all have."""
-    command = error.ctx.command if error.ctx else None
-    options = [name for one in command.params for name in one.opts] if command else []
-    known = {name.lstrip("-"): name for name in options}
-    near = nearest(error.option_name.lstrip("-"), known)
-    meant = f" Did you mean {known[near]!r}?" if near is not None else ""
-    return click.UsageError(f"there is no option {error.option_name!r}.{meant}", error.ctx)
-
-
 def _show(error: click.ClickException) -> None:
     """Show an error; for a mistake on the command line, one line that says where to read on."""
     if not isinstance(error, click.UsageError):
         error.show()
         return
-    if isinstance(error, click.NoSuchOption):
-        error = _unknown_option(error)
     message = " ".join(error.format_message().split())
+    if isinstance(error, click.NoSuchOption):
+        # Click compares the dashes, too, which all have.
+        command = error.ctx.command if error.ctx else None
+        options = [name for one in command.params for name in one.opts] if command else []
+        known = {name.lstrip("-"): name for name in options}
+        near = nearest(error.option_name.lstrip("-"), known)
+        message = f"there is no option {error.option_name!r}."
+        message += f" Did you mean {known[near]!r}?" if near is not None else ""
     path = error.ctx.command_path if error.ctx else "dpaudit"
     click.echo(f"error: {message[:1].lower()}{message[1:]} (see '{path} --help')", err=True)

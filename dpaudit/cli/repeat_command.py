@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Iterable, Sequence
-from typing import Any
 
 import click
 
@@ -47,17 +46,13 @@ def _flags(ctx: click.Context, seed: int) -> Iterable[str]:
     drawn = isinstance(seed, DrawnSeed) or isinstance(ctx.params.get("seed"), DrawnSeed)
     left_out = {*_BESIDE, *(["seed"] if drawn else [])}
     for param in dict.fromkeys(order):
-        if isinstance(param, click.Option) and param.name not in left_out:
-            yield from _typed(param, given[param.name])
+        if not isinstance(param, click.Option) or param.name in left_out:
+            continue
+        flag, values = param.opts[-1], given[param.name]
+        if param.is_flag:
+            yield flag
+            continue
+        for one in values if param.multiple else values[:1]:
+            yield from (flag, one)
     if drawn:
         yield from ("--seed", str(seed))
-
-
-def _typed(option: click.Option, value: Any) -> Iterable[str]:
-    flag = option.opts[-1]
-    if option.is_flag:
-        yield flag if value is True or not option.secondary_opts else option.secondary_opts[-1]
-        return
-    values = value if isinstance(value, list) else [value]
-    for one in values if option.multiple else values[:1]:
-        yield from (flag, *(one if isinstance(one, tuple) else (one,)))

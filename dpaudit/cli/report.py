@@ -10,7 +10,7 @@ import click
 
 from dpaudit.certificates.result import AuditResult, Verdict
 from dpaudit.cli import exit_codes
-from dpaudit.cli.group import debug_option
+from dpaudit.cli.flags import some_flags
 from dpaudit.cli.output import Printer
 from dpaudit.cli.process.streams import set_apart
 from dpaudit.errors import DpauditError, UsageError
@@ -37,14 +37,8 @@ _UNSEEN = (
     is_flag=True,
     help="Also repeat the audits with their seeds, and compare the results.",
 )
-@click.option("-q", "--quiet", is_flag=True, help="Print one line for each audit.")
-@click.option(
-    "-v",
-    "--verbose",
-    count=True,
-    help="Print every pair of inputs, and how the result was reached.",
-)
-@debug_option
+@some_flags(quiet="Print one line for each audit.")
+@some_flags("verbose", "debug")
 def report(file: Path, rerun: bool, quiet: bool, verbose: int) -> int:
     """Recompute the wealth, bounds and p-values in FILE from the draws recorded there, and show
     the audits as the run did.

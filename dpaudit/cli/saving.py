@@ -80,7 +80,10 @@ class Results:
                 # Programs read UTF-8, whatever a terminal can show.
                 shown = text if form.is_prose else text.encode()
                 click.echo(shown, nl=False, file=self._stdout)
-                self._forget()
+                if self._kept is not None:
+                    watching.say(watching.FILE, "")
+                    self._kept.unlink(missing_ok=True)
+                    self._kept = None
             else:
                 write_whole(Path(file), text.encode())
 
@@ -92,9 +95,3 @@ class Results:
             self._kept = Path(path)
             watching.say(watching.FILE, path)
         return self._kept
-
-    def _forget(self) -> None:
-        if self._kept is not None:
-            watching.say(watching.FILE, "")
-            self._kept.unlink(missing_ok=True)
-            self._kept = None

@@ -30,11 +30,9 @@ def named_files(settings: Any, base: Path | None = None) -> tuple[Path, ...]:
 def _texts(value: Any) -> Iterator[str]:
     if isinstance(value, str):
         yield value
-    elif isinstance(value, Mapping):
-        for key, part in value.items():
-            if key != "name":
-                yield from _texts(part)
-    elif isinstance(value, list):
+    if isinstance(value, Mapping):
+        value = [part for key, part in value.items() if key != "name"]
+    if isinstance(value, list):
         for part in value:
             yield from _texts(part)
 

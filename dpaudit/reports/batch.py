@@ -58,7 +58,10 @@ def render_summary(results: Sequence[AuditResult]) -> str:
             lines += [f"  {result.command}"] if result.command else []
     chance = _false_alarms(results)
     lines += ["", *wrap(chance)] if chance else []
-    lines += wrap(_SHARED) if _share_a_seed(results) else []
+    # Of recorded outputs the seed did not decide what the mechanism drew.
+    drawn = (one for one in results if one.certificates and not one.certificates[0].recording)
+    seeds = [one.seed for one in drawn]
+    lines += wrap(_SHARED) if len(set(seeds)) < len(seeds) else []
     return numbers.unglued("\n".join(lines))
 
 
@@ -106,10 +109,3 @@ def _false_alarms(results: Sequence[AuditResult]) -> str:
         return f"The chance of a false alarm is at most {together}."
     each = "" if len(set(alphas)) > 1 else f"{numbers.error_level(alphas[0])} for each audit, "
     return f"Chance of a false alarm: at most {each}{together} together."
-
-
-def _share_a_seed(results: Sequence[AuditResult]) -> bool:
-    # Of recorded outputs the seed did not decide what the mechanism drew.
-    drawn = (one for one in results if one.certificates and not one.certificates[0].recording)
-    seeds = [one.seed for one in drawn]
-    return len(set(seeds)) < len(seeds)

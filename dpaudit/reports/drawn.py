@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dpaudit.certificates.certificate import Certificate, EpsilonInterval, EventCount, FirstFailure
 from dpaudit.certificates.result import AuditResult, Failed, Sampled, Verdict
 from dpaudit.reports import bounds, findings, numbers
-from dpaudit.reports.layout import paragraph, row, table
+from dpaudit.reports.layout import BELOW, paragraph, row, table
 from dpaudit.wording import counted, shortened
 
 
@@ -74,7 +74,7 @@ def _events(certificate: Certificate, confidence: float, verbose: int) -> list[s
     for name, event in zip(names, shown, strict=True):
         words = event.words if verbose else shortened(event.words, findings.LONGEST)
         lines += row(f"event {name}", f"{words}  (evidence for {event.guess})")
-    lines += table(_cells(names, shown, confidence), left=(0, 1, 4))
+    lines += table(_cells(names, shown, confidence), left=(0, 1, 4), margin=BELOW)
     if certificate.fixed.method == "probabilistic":
         return lines
     for name, event in zip(names, shown, strict=True):

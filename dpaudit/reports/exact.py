@@ -10,7 +10,7 @@ from dpaudit.claims import PrivacyClaim
 from dpaudit.reports import numbers
 from dpaudit.reports.bounds import own_bound
 from dpaudit.reports.findings import EVEN, LONGEST, allowance, compared, inputs, shares
-from dpaudit.reports.layout import paragraph, row, table
+from dpaudit.reports.layout import BELOW, paragraph, row, table
 from dpaudit.wording import shortened
 
 _DIGITS = 6
@@ -46,18 +46,14 @@ def meaning(result: AuditResult, ending: Exact, verbose: int) -> list[str]:
     if not verbose:
         return paragraph(_OF_PMF)
     if math.isinf(decisive.epsilon):
-        share = numbers.share(_telling(decisive))
+        # Of outputs that only one input can give, of the likelier side.
+        d1 = math.fsum(p for _, p, q in decisive.law if q == 0)
+        share = numbers.share(max(d1, math.fsum(q for _, p, q in decisive.law if p == 0)))
         learns = f"is certain after any output that only one can give: up to {share} of all"
     else:
         sure = _sure(decisive.epsilon)
         learns = f"can tell the inputs apart with up to {sure} certainty, from one output"
     return [*paragraph(f"{EVEN} {learns}."), *paragraph(_STATED)]
-
-
-def _telling(one: ExactCertificate) -> float:
-    """Return the probability of outputs that only one input can give, of the likelier side."""
-    d1 = math.fsum(p for _, p, q in one.law if q == 0)
-    return max(d1, math.fsum(q for _, p, q in one.law if p == 0))
 
 
 def _sure(epsilon: float) -> str:
@@ -115,7 +111,7 @@ def _event(one: ExactCertificate, verbose: int, by_mass: bool) -> list[str]:
     words = event.words if verbose else shortened(event.words, LONGEST)
     return [
         *row("event E", f"{words}  (evidence for {event.guess})"),
-        *table(cells, left=(0, 1, 2)),
+        *table(cells, left=(0, 1, 2), margin=BELOW),
         *([] if by_mass else allowance("E", event, one.point)),
     ]
 

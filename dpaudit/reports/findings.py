@@ -53,7 +53,13 @@ def refutation(certificate: Certificate) -> str:
         found = _violating_mass(certificate.fixed, point)
     elif event is not None and _excess(event, point) > 0:
         found = compared(event, point)
-    return found or _evidence(certificate)
+    if found is not None:
+        return found
+    if certificate.wealth * certificate.alpha_betting >= 1:
+        reached = numbers.at_least(certificate.wealth)
+        needed = numbers.about(1 / certificate.alpha_betting)
+        return f"betting wealth reached {reached} (violation at {needed})"
+    return f"p {numbers.p_at_most(certificate.p_value)}"
 
 
 def attacker(result: AuditResult) -> str:
@@ -192,11 +198,3 @@ def _violating_mass(fixed: FixedTest, point: ProfilePoint) -> str | None:
         f"outputs more than e^{numbers.plain(point.epsilon)} times as likely for {guess} appear in "
         f"{seen} of its draws; the claim allows {allowed}"
     )
-
-
-def _evidence(certificate: Certificate) -> str:
-    if certificate.wealth * certificate.alpha_betting >= 1:
-        reached = numbers.at_least(certificate.wealth)
-        needed = numbers.about(1 / certificate.alpha_betting)
-        return f"betting wealth reached {reached} (violation at {needed})"
-    return f"p {numbers.p_at_most(certificate.p_value)}"

@@ -52,9 +52,15 @@ def meaning(result: AuditResult, ending: Canaries, verbose: int) -> list[str]:
     """Return what it means for an attacker, and what was not shown."""
     one = ending.deciding
     lines = paragraph(f"{_attacker(one)} {_ASSUMED}" if verbose else _IF)
-    if result.verdict is Verdict.NO_VIOLATION_FOUND:
-        lines += [*paragraph(_detectable(one)), *paragraph(_UNPROVEN)]
-    return lines
+    if result.verdict is not Verdict.NO_VIOLATION_FOUND:
+        return lines
+    if math.isfinite(one.detectable_epsilon):
+        detectable = caught(one.detectable_epsilon, one.point, "visible to these guesses")
+    elif no_guesses_could(one.point, one.alpha):
+        detectable = "No leak would have been caught, and none would be with any number of guesses."
+    else:
+        detectable = "No leak would have been caught with so few guesses (more canaries help)."
+    return [*lines, *paragraph(detectable), *paragraph(_UNPROVEN)]
 
 
 def _attacker(one: OneRunCertificate) -> str:
@@ -63,11 +69,3 @@ def _attacker(one: OneRunCertificate) -> str:
         return f"{even} was not shown to learn anything from the output."
     sure = numbers.sure(one.epsilon_lower)
     return f"{even} can tell with at least {sure} certainty, from one output."
-
-
-def _detectable(one: OneRunCertificate) -> str:
-    if math.isinf(one.detectable_epsilon):
-        if no_guesses_could(one.point, one.alpha):
-            return "No leak would have been caught, and none would be with any number of guesses."
-        return "No leak would have been caught with so few guesses (more canaries help)."
-    return caught(one.detectable_epsilon, one.point, "visible to these guesses")

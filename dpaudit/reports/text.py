@@ -66,9 +66,12 @@ def render_warnings(result: AuditResult) -> list[str]:
 
 
 def headline(result: AuditResult) -> str:
-    """Return the verdict, the name and the reason, as one sentence."""
-    foreseen = "" if result.verdict is Verdict.ERROR else _foreseen(result)
-    return f"{result.verdict.value}  {result.name}: {reason(result)}{foreseen}"
+    """Return the verdict, the name and the reason, as one sentence, and what was expected."""
+    is_met, is_able = result.meets_expectation, result.underpowered is None
+    said = f"{result.verdict.value}  {result.name}: {reason(result)}"
+    if result.expect is None or result.verdict is Verdict.ERROR or (is_met and not is_able):
+        return said
+    return f"{said} (as expected)" if is_met else f"{said} (expected: {result.expect})"
 
 
 def reason(result: AuditResult) -> str:
@@ -76,12 +79,6 @@ def reason(result: AuditResult) -> str:
     if result.underpowered is not None:
         return f"under-powered: {result.underpowered}"
     return _VIEWS[type(result.ending)].said(result, result.ending)
-
-
-def _foreseen(result: AuditResult) -> str:
-    if result.expect is None or (result.underpowered is not None and result.meets_expectation):
-        return ""
-    return " (as expected)" if result.meets_expectation else f" (expected: {result.expect})"
 
 
 def _asked(result: AuditResult) -> list[str]:
