@@ -130,14 +130,21 @@ def _of_draws(files: Sequence[str], arm: str | None, given: dict[str, Any]) -> A
     from dpaudit.auditing.recorded import audit_recorded, coin_flipped_audit, recorded_audit
     from dpaudit.inputs.recordings import read_arms, read_pair
 
-    wanted = 1 if arm else 2
-    if len(files) != wanted:
-        raise UsageError(_wrong_number(files, arm))
     names = {"name": ", ".join(files), "source": f"outputs recorded in {' and '.join(files)}"}
     if arm is not None:
+        if len(files) != 1:
+            why = f"takes one file with the outputs of both inputs, not {len(files)}"
+            raise UsageError(f"--arm {arm} {why}")
         outcomes, is_d1 = read_arms(Path(files[0]), arm)
         pair = f"d1, d2 = 1 and 2 in the column {arm!r}"
         return audit_recorded(coin_flipped_audit(outcomes, is_d1, **names, pair=pair, **given))
+    if len(files) != 2:
+        needed = "two files are needed, the outputs of d1 and those of d2"
+        remedy = f"if {files[0]} holds both, name the column that tells them apart with --arm"
+        is_one = len(files) == 1
+        raise UsageError(
+            f"{needed}, as in {_EXAMPLE}; {remedy}" if is_one else f"{needed}, not {len(files)}"
+        )
     d1, d2 = Path(files[0]), Path(files[1])
     if d1.exists() and d2.exists() and d1.samefile(d2):
         # Which would say that the two inputs give the same outputs.
@@ -149,17 +156,6 @@ def _of_draws(files: Sequence[str], arm: str | None, given: dict[str, Any]) -> A
     first, second = read_pair(d1, d2)
     pair = f"d1 = {files[0]}, d2 = {files[1]}"
     return audit_recorded(recorded_audit(first, second, **names, pair=pair, **given))
-
-
-def _wrong_number(files: Sequence[str], arm: str | None) -> str:
-    if arm is not None:
-        return f"--arm {arm} takes one file with the outputs of both inputs, not {len(files)}"
-    if len(files) == 1:
-        return (
-            f"two files are needed, the outputs of d1 and those of d2, as in {_EXAMPLE}; if "
-            f"{files[0]} holds both, name the column that tells them apart with --arm"
-        )
-    return f"two files are needed, the outputs of d1 and those of d2, not {len(files)}"
 
 
 def _guesses(files: Sequence[str]) -> Guesses:

@@ -87,12 +87,11 @@ def tradeoff_(figure: Path | None, **given: Any) -> None:
     dpaudit explain tradeoff --epsilon 1 --mu 1
     """
     claims = _claims(**given)
-    head = ["false alarms α", *(one.describe() for one in claims)]
-    rows = [
-        [numbers.about(alpha), *(numbers.about(tradeoff(one, alpha), digits=4) for one in claims)]
-        for alpha in _ALPHAS
-    ]
-    click.echo("Miss rate, at least:\n" + "\n".join(table([head, *rows])))
+    rows = [["false alarms α", *(one.describe() for one in claims)]]
+    for alpha in _ALPHAS:
+        misses = [numbers.about(tradeoff(one, alpha), digits=4) for one in claims]
+        rows.append([numbers.about(alpha), *misses])
+    click.echo("\n".join(["Miss rate, at least:", *table(rows)]))
     _save(figure, lambda kind: _tradeoff_picture(claims, kind))
 
 
@@ -107,13 +106,11 @@ def profile(figure: Path | None, **given: Any) -> None:
     dpaudit explain profile --epsilon 1 --delta 1e-5 --mu 1
     """
     claims = _claims(**given)
-    grid = sorted({*_EPSILONS, *given["epsilon"]})
-    head = ["ε", *(one.describe() for one in claims)]
-    rows = [
-        [numbers.plain(epsilon), *(numbers.at_most(one.profile(epsilon)) for one in claims)]
-        for epsilon in grid
-    ]
-    click.echo("δ, at most:\n" + "\n".join(table([head, *rows])))
+    rows = [["ε", *(one.describe() for one in claims)]]
+    for epsilon in sorted({*_EPSILONS, *given["epsilon"]}):
+        deltas = [numbers.at_most(one.profile(epsilon)) for one in claims]
+        rows.append([numbers.plain(epsilon), *deltas])
+    click.echo("\n".join(["δ, at most:", *table(rows)]))
     _save(figure, lambda kind: _profile_picture(claims, kind))
 
 

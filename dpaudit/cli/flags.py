@@ -106,11 +106,6 @@ _USUAL_CLAIM = "--epsilon 1"
 _EXAMPLES = {"epsilon": "1", "delta": "1e-5"}
 
 
-def audit_flags(command: Command) -> Command:
-    """Give a command every flag of the table of options."""
-    return some_flags(*(one.name for one in OPTIONS.values() if one.flag))(command)
-
-
 def some_flags(*wanted: str, **other_help: str) -> Callable[[Command], Command]:
     """Return what gives a command the options that are named. other_help: of further ones."""
 

@@ -11,11 +11,12 @@ from typing import Any
 
 import click
 
+from dpaudit.auditing.options import OPTIONS
 from dpaudit.auditing.spec import AuditSpec, DrawnSeed
 from dpaudit.certificates.result import AuditResult
 from dpaudit.cli import exit_codes
 from dpaudit.cli.batch import auditing, run_batch
-from dpaudit.cli.flags import audit_flags, check_complete, given_settings
+from dpaudit.cli.flags import check_complete, given_settings, some_flags
 from dpaudit.cli.group import DEBUG
 from dpaudit.cli.output import Printer
 from dpaudit.cli.process.streams import OutputError, set_apart
@@ -39,7 +40,7 @@ Examples:
 docs/options.md lists all options, as flags, keys of files and keywords of Python.""",
 )
 @click.argument("targets", nargs=-1, metavar="TARGET|FILE.yaml...")
-@audit_flags
+@some_flags(*(one.name for one in OPTIONS.values() if one.flag))
 @click.pass_context
 def run(
     ctx: click.Context,
@@ -176,23 +177,20 @@ def _from_files(
         if path.resolve() in seen:
             raise ConfigurationError(f"the configuration file {str(path)!r} is given twice")
         seen[path.resolve()] = path
-    loaded = [(path, _repeatable(ctx, path, load_config(path, settings))) for path in paths]
-    names = [spec.name for _, specs in loaded for spec in specs]
+    loaded = []
+    for path in paths:
+        specs = load_config(path, settings)
+        for spec in specs:
+            # The command line that repeats it alone.
+            name = spec.name if _selected(specs, spec.name) == [spec] else f"={spec.name}"
+            command = repeating(ctx, [str(path)], spec.seed, name)
+            loaded.append((path, replace(spec, command=command)))
+    names = [spec.name for _, spec in loaded]
     shared = {name for name in names if names.count(name) > 1}
     return [
         replace(spec, name=f"{path}: {spec.name}") if spec.name in shared else spec
-        for path, specs in loaded
-        for spec in specs
+        for path, spec in loaded
     ]
-
-
-def _repeatable(ctx: click.Context, path: Path, specs: Sequence[AuditSpec]) -> list[AuditSpec]:
-    """Return the audits of a file, each with the command line that repeats it alone."""
-    found = []
-    for spec in specs:
-        name = spec.name if _selected(specs, spec.name) == [spec] else f"={spec.name}"
-        found.append(replace(spec, command=repeating(ctx, [str(path)], spec.seed, name)))
-    return found
 
 
 def _journaled(

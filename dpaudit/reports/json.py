@@ -125,8 +125,6 @@ def _with_ending(result: AuditResult) -> dict[str, Any]:
 
 def _ending(fields: dict[str, Any], verdict: Verdict, path: str) -> Ending:
     """Return what an audit ended in, taking it out of the fields."""
-    if "certificates" not in fields:
-        raise DamagedRecord(f"{path}: the key 'certificates' is missing")
     drawn = decode(tuple[Certificate, ...], fields.pop("certificates"), f"{path}.certificates")
     exact = decode(tuple[ExactCertificate, ...], fields.pop("exact", []), f"{path}.exact")
     canaries = decode(OneRunCertificate | None, fields.pop("one_run", None), f"{path}.one_run")

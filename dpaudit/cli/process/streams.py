@@ -96,8 +96,30 @@ def kept() -> Iterator[None]:
 def set_apart() -> Iterator[TextIO]:
     """Yield standard output, for results alone: meanwhile what anything else prints there, in
     Python or not, in this process or those that it starts, goes to standard error."""
+    own = sys.stdout
+    try:
+        number = own.fileno()
+    except (OSError, ValueError):  # not a file, such as in a test
+        with kept(), redirect_stdout(sys.stderr):
+            yield own
+        return
+    own.flush()
+    saved = os.dup(number)
+    results = _text(_Output(saved, "w"), own, line_buffering=False)
+    os.dup2(watching.chatter(), number)
+    show, warnings.showwarning = warnings.showwarning, show_warning
     with kept():
-        yield from _set_apart(sys.stdout)
+        try:
+            yield results
+        finally:
+            warnings.showwarning = show
+            for stream in (results, own):  # whoever has something to complain of has done so
+                with suppress(OSError, ValueError, OutputError):
+                    stream.flush()
+            with suppress(OSError):
+                os.dup2(saved, number)
+            with suppress(OSError, ValueError, OutputError):
+                results.close()
 
 
 def show_warning(
@@ -116,31 +138,6 @@ def show_warning(
             os.write(1, text.encode(errors="replace"))
         else:
             file.write(text)
-
-
-def _set_apart(own: TextIO) -> Iterator[TextIO]:
-    try:
-        number = own.fileno()
-    except (OSError, ValueError):  # not a file, such as in a test
-        with redirect_stdout(sys.stderr):
-            yield own
-        return
-    own.flush()
-    kept = os.dup(number)
-    results = _text(_Output(kept, "w"), own, line_buffering=False)
-    os.dup2(watching.chatter(), number)
-    show, warnings.showwarning = warnings.showwarning, show_warning
-    try:
-        yield results
-    finally:
-        warnings.showwarning = show
-        for stream in (results, own):  # whoever has something to complain of has done so
-            with suppress(OSError, ValueError, OutputError):
-                stream.flush()
-        with suppress(OSError):
-            os.dup2(kept, number)
-        with suppress(OSError, ValueError, OutputError):
-            results.close()
 
 
 def _to_messages(like: TextIO | None) -> TextIO:
