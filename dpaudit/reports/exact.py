@@ -51,15 +51,11 @@ def meaning(result: AuditResult, ending: Exact, verbose: int) -> list[str]:
         share = numbers.share(max(d1, math.fsum(q for _, p, q in decisive.law if p == 0)))
         learns = f"is certain after any output that only one can give: up to {share} of all"
     else:
-        sure = _sure(decisive.epsilon)
-        learns = f"can tell the inputs apart with up to {sure} certainty, from one output"
+        sure = 1 / (1 + math.exp(-decisive.epsilon))
+        is_near = sure >= _NEARLY_CERTAIN  # which is not shown as 100 %
+        most = numbers.sure(decisive.epsilon, numbers.UP) if is_near else numbers.share(sure)
+        learns = f"can tell the inputs apart with up to {most} certainty, from one output"
     return [*paragraph(f"{EVEN} {learns}."), *paragraph(_STATED)]
-
-
-def _sure(epsilon: float) -> str:
-    """Return how sure an attacker becomes from even odds; never 100 %."""
-    sure = 1 / (1 + math.exp(-epsilon))
-    return numbers.share(sure) if sure < _NEARLY_CERTAIN else numbers.sure(epsilon, numbers.UP)
 
 
 def _pair(one: ExactCertificate, result: AuditResult, verbose: int) -> list[str]:

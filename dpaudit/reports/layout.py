@@ -28,7 +28,8 @@ def paragraph(text: str) -> list[str]:
 def wrap(text: str, first: str = "", further: str = "") -> list[str]:
     """Return lines of text behind an indentation; a word longer than a line is broken."""
     return textwrap.wrap(
-        glued_relations(" ".join(text.splitlines())),
+        # `ε ≥ 1` and its like stay on one line.
+        re.sub(r"\b([εδp]) ([≥=<]) ", rf"\1{GLUE}\2{GLUE}", " ".join(text.splitlines())),
         WIDTH,
         initial_indent=first,
         subsequent_indent=further,
@@ -39,11 +40,6 @@ def wrap(text: str, first: str = "", further: str = "") -> list[str]:
 def glued(text: str) -> str:
     """Return text that no line break divides."""
     return text.replace(" ", GLUE)
-
-
-def glued_relations(text: str) -> str:
-    """Return text in which `ε ≥ 1` and its like stay on one line."""
-    return re.sub(r"\b([εδp]) ([≥=<]) ", rf"\1{GLUE}\2{GLUE}", text)
 
 
 def width_of(text: str) -> int:

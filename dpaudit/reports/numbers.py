@@ -23,7 +23,9 @@ def at_least(value: float, *, above: float | None = None, digits: int = 3) -> st
     """Return a lower bound, rounded down to `digits` significant ones. above: a number that `value`
     exceeds; as many digits are shown as it takes to see that."""
     if above is not None and above < value < math.inf:
-        digits = _digits_to_see(value, above, digits)
+        limit = Decimal(repr(above))
+        while digits < _ALL_DIGITS and _round(value, digits, DOWN) <= limit:
+            digits += 1
     return _rounded(value, digits, DOWN)
 
 
@@ -117,14 +119,6 @@ def sure(epsilon: float, rounding: str = DOWN) -> str:
 def unglued(text: str) -> str:
     """Return text whose no-break spaces have become plain ones, once lines are laid out."""
     return text.replace(GLUE, " ")
-
-
-def _digits_to_see(value: float, above: float, digits: int) -> int:
-    limit = Decimal(repr(above))
-    for needed in range(digits, _ALL_DIGITS):
-        if _round(value, needed, DOWN) > limit:
-            return needed
-    return _ALL_DIGITS
 
 
 def _round(value: float, digits: int, rounding: str) -> Decimal:
