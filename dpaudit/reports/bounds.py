@@ -47,7 +47,16 @@ class Bound:
 def rows(result: AuditResult, *, every: bool) -> list[str]:
     """Return the bounds and the p-value as rows of a report."""
     lines = [line for one in bounds(result, every=every) for line in one.row(result)]
-    return [*lines, *row("p-value", _p_value(result))]
+    p = numbers.p_at_most(result.p_value).removeprefix("= ")
+    alpha = numbers.plain(1 - result.confidence)
+    pairs = len(result.certificates)
+    corrected = f", corrected for {pairs} pairs" if pairs > 1 else ""
+    text = f"{p} (violation if ≤ {alpha}{corrected})"
+    if pairs:
+        is_drawn = all(one.recording is None and one.reproducible for one in result.certificates)
+        seed = f", seed {result.seed}" if is_drawn else ""
+        text += f", from {counted(result.draws, 'draw')}{seed}"
+    return [*lines, *row("p-value", text)]
 
 
 def bounds(result: AuditResult, *, every: bool = False) -> list[Bound]:
@@ -85,16 +94,3 @@ def _bounds(result: AuditResult, every: bool) -> Iterator[Bound]:
         yield from (delta, epsilon) if every else (delta,)
     else:
         yield from (epsilon, delta) if every or point.delta else (epsilon,)
-
-
-def _p_value(result: AuditResult) -> str:
-    p = numbers.p_at_most(result.p_value).removeprefix("= ")
-    alpha = numbers.plain(1 - result.confidence)
-    pairs = len(result.certificates)
-    corrected = f", corrected for {pairs} pairs" if pairs > 1 else ""
-    text = f"{p} (violation if ≤ {alpha}{corrected})"
-    if not pairs:
-        return text
-    is_drawn = all(one.recording is None and one.reproducible for one in result.certificates)
-    seed = f", seed {result.seed}" if is_drawn else ""
-    return f"{text}, from {counted(result.draws, 'draw')}{seed}"
