@@ -15,7 +15,7 @@ from pathlib import Path
 from dpaudit.auditing.engine import run_audit
 from dpaudit.auditing.spec import AuditSpec
 from dpaudit.certificates.result import Verdict
-from dpaudit.config import load_config
+from dpaudit.config.loading import load_config
 
 CONFIGS = Path(__file__).parents[1] / "configs" / "seeds"
 

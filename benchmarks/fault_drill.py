@@ -27,7 +27,7 @@ from typing import Any
 import dpaudit
 from benchmarks.throughput import laplace as single
 from dpaudit import ApproximateDP, PureDP
-from dpaudit.reports.json import to_json
+from dpaudit.reports.json import document, entry
 from mechanisms.laplace import laplace as batch
 
 _BATCH = {"mechanism": batch, "claim": PureDP(1.0), "samples": 10_000_000}
@@ -126,7 +126,7 @@ def begin(settings: Mapping[str, Any], file: Path, **more: Any) -> int:
         result = dpaudit.audit(d1=0, d2=1, **settings, **more)
         # How often it was killed is told, too, and no difference.
         told = replace(result, seconds=0.0, resumed=0, warnings=())
-        file.write_text(to_json([told]))
+        file.write_text(document([entry(told)], planned=1))
         code = 0 if result.error is None else _FAILED
     finally:
         os._exit(code)
@@ -164,9 +164,9 @@ def ended(process: int) -> int | None:
 def descendants(process: int) -> set[int]:
     """Return the processes that a process has started, and those that these have."""
     children: dict[int, list[int]] = {}
-    for entry in Path("/proc").iterdir():
-        if entry.name.isdecimal() and (status := _status(int(entry.name))):
-            children.setdefault(int(status[1]), []).append(int(entry.name))
+    for folder in Path("/proc").iterdir():
+        if folder.name.isdecimal() and (status := _status(int(folder.name))):
+            children.setdefault(int(status[1]), []).append(int(folder.name))
     found: set[int] = set()
     left = [process]
     while left:

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from dpaudit.certificates.result import AuditResult, Verdict
 from dpaudit.reports import numbers
-from dpaudit.reports.json import from_json
+from dpaudit.reports.json import read_document
 
 ROOT = Path(__file__).parents[1]
 FOUND = ROOT / ".gallery" / "results.json"
@@ -57,9 +57,9 @@ def _row(result: AuditResult) -> str:
 def _draws(result: AuditResult) -> str:
     (certificate,) = result.certificates
     if certificate.refuted_after is None:
-        return numbers.count(result.draws)
-    after = numbers.count(certificate.refuted_after)
-    return f"{after}, and {numbers.count(result.draws - certificate.refuted_after)} to confirm"
+        return f"{result.draws:,}"
+    confirming = result.draws - certificate.refuted_after
+    return f"{certificate.refuted_after:,}, and {confirming:,} to confirm"
 
 
 def main(arguments: Sequence[str]) -> None:
@@ -67,7 +67,8 @@ def main(arguments: Sequence[str]) -> None:
     if not FOUND.exists():
         raise SystemExit("there are no results yet; make gallery makes them")
     text = FOUND.read_text(encoding="utf-8")
-    new = table(from_json(text))
+    results, _ = read_document(text)
+    new = table(results)
     print(new, end="")
     if "--record" in arguments:
         RECORDED.write_text(text, encoding="utf-8")

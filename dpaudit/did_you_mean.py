@@ -18,8 +18,22 @@ def did_you_mean(wrong: str, known: Iterable[str]) -> str:
 
 
 def did_you_mean_file(wrong: str, names: Iterable[str]) -> str:
-    """Return the same for the name of a file; names: of what is there of that kind."""
-    return _guess(_nearest_file(wrong, list(names)))
+    """Return the same for the name of a file; names: of what is there of that kind. One may also be
+    near without its ending, which all of a kind share."""
+    known = list(names)
+    near = _alike(wrong, known)
+    if near:
+        return _guess(near[0])
+    stem, ending = _parts(wrong)
+    of_kind = {
+        one: one + other
+        for one, other in map(_parts, known)
+        if difflib.SequenceMatcher(None, other.lower(), ending.lower()).ratio() >= _NEAR
+    }
+    close = [stem] if stem in of_kind else []
+    if not close and len(stem) >= _LETTERS - 1:
+        close = difflib.get_close_matches(stem, of_kind, n=1, cutoff=_NEAR)
+    return _guess(of_kind[close[0]] if close else None)
 
 
 def nearest(wrong: str, known: Iterable[str]) -> str | None:
@@ -29,20 +43,6 @@ def nearest(wrong: str, known: Iterable[str]) -> str | None:
     if not near and len(wrong.lstrip("-.")) >= _LETTERS:
         near = difflib.get_close_matches(wrong, names, n=1, cutoff=_NEAR)
     return near[0] if near else None
-
-
-def _nearest_file(wrong: str, names: list[str]) -> str | None:
-    """Return the file whose name is near without its ending too, which all of a kind share."""
-    stem, ending = _parts(wrong)
-    near = _alike(wrong, names)
-    if near:
-        return near[0]
-    parts = map(_parts, names)
-    of_kind = {one: one + other for one, other in parts if _is_near(other.lower(), ending.lower())}
-    close = [stem] if stem in of_kind else []
-    if not close and len(stem) >= _LETTERS - 1:
-        close = difflib.get_close_matches(stem, of_kind, n=1, cutoff=_NEAR)
-    return of_kind[close[0]] if close else None
 
 
 def _parts(name: str) -> tuple[str, str]:
@@ -56,10 +56,6 @@ def _alike(wrong: str, names: list[str]) -> list[str]:
     if not near and len(wrong) >= _LETTERS:
         near = sorted((one for one in names if one.startswith(wrong)), key=len)
     return near
-
-
-def _is_near(one: str, other: str) -> bool:
-    return difflib.SequenceMatcher(None, one, other).ratio() >= _NEAR
 
 
 def _guess(near: str | None) -> str:

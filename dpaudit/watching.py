@@ -64,28 +64,18 @@ class Watch:
         self._slowest = max(self._slowest, (time.monotonic() - start) / max(1, size))
 
     def runs(self, name: str, times: int, more: float = 0.0) -> AbstractContextManager[None]:
-        """Watch outputs that are each so many calls, which are watched inside.
-
-        more: seconds that an output may take besides.
-        """
+        """Watch outputs that are each so many calls, which are watched inside. more: seconds that
+        an output may take besides."""
         return _watched(_Runs(self, name, times, more))
 
     def waiting(self, name: str, counter: Sequence[int] = (0,), size: int = 1) -> Waiting:
         """Return what is asked while an output, or a batch, of another process is waited for.
-
-        counter: its first entry changes with every output.
-        """
+        counter: its first entry changes with every output."""
         return Waiting(self, name, lambda: counter[0], self._seconds(size))
 
-    def step(self, words: str) -> Step:
-        """Return what is asked while another process is waited for, before the calls."""
-        return Step(words, self)
-
     def stands_still(self, name: str, seconds: float, more: float) -> bool:
-        """Take notice that nothing has come for so long; return whether that has been said.
-
-        more: seconds that it may take besides.
-        """
+        """Take notice that nothing has come for so long; return whether that has been said. more:
+        seconds that it may take besides."""
         if seconds >= PATIENCE + more and self.tells("a call"):
             words = "a call of %s has not returned for %.0f s; %s"
             _log.warning(words, name, seconds, self._advice)
@@ -109,7 +99,12 @@ class Waiting:
         self, watch: Watch, name: str, count: Callable[[], int], more: float = 0.0
     ) -> None:
         self._watch, self._name, self._count, self._more = watch, name, count, more
-        self._seen, self._since, self._runs = 0, time.monotonic(), _runs()
+        self._seen, self._since = 0, time.monotonic()
+        # The output that calls of this thread are part of, if it has several.
+        outer = _now.get(threading.get_ident())
+        self._runs = outer if isinstance(outer, _Runs) else None
+        if self._runs is not None:
+            self._runs.begin()
 
     def left(self) -> float:
         """Look at the count; return that there is no end, to who asks how many seconds are left."""
@@ -168,15 +163,6 @@ class _Runs:
             words = "an output of %s, %s runs (repeat), takes more than %.0f s; fewer are faster"
             _log.warning(words, self._name, f"{self._times:,}", seconds)
         return math.inf
-
-
-def _runs() -> _Runs | None:
-    """Return the output that calls of this thread are part of, if it has several."""
-    outer = _now.get(threading.get_ident())
-    if not isinstance(outer, _Runs):
-        return None
-    outer.begin()
-    return outer
 
 
 _Watched = Waiting | Step | _Runs

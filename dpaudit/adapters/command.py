@@ -20,7 +20,7 @@ from dpaudit.processes.child import GLANCE, Child, Ended, TimedOut, countdown, s
 from dpaudit.processes.crashes import Succession
 from dpaudit.targets.construction import post_processing
 from dpaudit.targets.target import CommandTarget
-from dpaudit.watching import PATIENCE, Watch
+from dpaudit.watching import PATIENCE, Step, Watch
 
 VERSION = 1
 # Bytes of a line at most.
@@ -91,7 +91,7 @@ class Program:
 
     def _greeted(self, doubts: str) -> Hello:
         wanted = f"its first line must be {_GREETS}, flushed at once (see docs/protocol.md)"
-        step = self._watch.step(f"starting {self._name}, which has not written its first line,")
+        step = Step(f"starting {self._name}, which has not written its first line,", self._watch)
         left = partial(soonest, step.left, countdown(_GREETING))
         line: bytes | None = None
         try:

@@ -84,7 +84,7 @@ class Worker:
             "main": _main(asked),
             "is_first": is_first,
         }
-        step = self._watch.step(f"setting up {self._name} in a separate process")
+        step = Step(f"setting up {self._name} in a separate process", self._watch)
         try:
             reply, _ = self._ask("set_up", step.left, **arguments)
         except Ended as end:
@@ -108,7 +108,7 @@ class Worker:
     def take(self, number: int, dataset: Any) -> None:
         """Hand a dataset over, once."""
         if number not in self.taken:
-            step = self._watch.step(f"handing a dataset over to the process of {self._name}")
+            step = Step(f"handing a dataset over to the process of {self._name}", self._watch)
             data = pickled(dataset, "a dataset")
             self._ask("take", step.left, number=number, dataset=data)
             self.taken.add(number)

@@ -6,7 +6,7 @@ import sys
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from importlib import import_module
 
 import click
@@ -24,14 +24,6 @@ from dpaudit.errors import MechanismError
 from dpaudit.processes.origin import words
 
 
-@dataclass(frozen=True, slots=True)
-class Outcome:
-    """One audit of a batch: what came out, and the exit code that it earns by itself."""
-
-    result: AuditResult
-    code: int
-
-
 @contextmanager
 def auditing() -> Iterator[Requests]:
     """Heed requests to end while audits run."""
@@ -43,36 +35,40 @@ def auditing() -> Iterator[Requests]:
 
 
 def run_batch(
-    specs: Sequence[AuditSpec], requests: Requests, *, quiet: bool = False, debug: bool = False
-) -> Iterator[Outcome]:
-    """Yield an outcome for every audit, in order, as soon as it is there.
+    specs: Sequence[AuditSpec], requests: Requests, *, quiet: bool, debug: bool, is_lone: bool
+) -> Iterator[tuple[AuditResult, int]]:
+    """Yield every result, in order, as soon as it is there, and the exit code that it earns.
 
-    requests: to end, which end an audit under way.
-    debug: print the traceback of an audit that could not be run.
+    requests: to end, which end an audit under way.  debug: print the traceback of an audit that
+    could not be run.  is_lone: that one could not is for the caller to see, not a result in a list.
     """
     for number, spec in enumerate(specs, start=1):
-        place = f"{number} of {len(specs)}" if len(specs) > 1 else ""
+        place = f" ({number} of {len(specs)})" if len(specs) > 1 else ""
         start = time.monotonic()
         try:
-            result = run_one(spec, requests, place, quiet=quiet)
-        except Exception as error:  # noqa: BLE001  # one audit must not lose the others
+            result = run_one(spec, requests, spec.name + place, quiet=quiet)
+        except Exception as error:  # one audit must not lose the others
+            if is_lone:
+                raise
             if debug:
                 print_traceback(error)
-            yield _not_run(spec, error, time.monotonic() - start)
+            yield _not_run(spec, error, start), exit_code(error)
         else:
-            yield Outcome(result, exit_codes.of_result(result))
+            yield result, exit_codes.of_result(result)
 
 
-def run_one(
-    spec: AuditSpec, requests: Requests, place: str = "", *, quiet: bool = False
-) -> AuditResult:
+def run_one(spec: AuditSpec, requests: Requests, title: str, *, quiet: bool) -> AuditResult:
     """Return the result of one audit, its progress shown meanwhile. Raises what the engine does."""
     from dpaudit.auditing.engine import run_audit
+    from dpaudit.auditing.underpowered import foreseen
 
-    _warn_of_what_cannot_fail(spec)
-    display = make_display(spec, place, quiet=quiet)
+    # Before anything is drawn, which may take hours.
+    reason = None if spec.allow_underpowered else foreseen(spec)
+    if reason is not None:
+        click.echo(f"warning: {spec.name}: under-powered: {reason}", err=True)
+    display = make_display(spec, title, quiet=quiet)
     start = time.monotonic()
-    watching.say(watching.AUDIT, f"{spec.name} ({place})" if place else spec.name)
+    watching.say(watching.AUDIT, title)
 
     def update(progress: Progress) -> None:
         requests.check()
@@ -80,34 +76,22 @@ def run_one(
 
     try:
         with kept(), kept_from_leaving():
-            return _with_seed(run_audit(spec, update), spec)
+            result = run_audit(spec, update)
     except MechanismError as error:
-        return _not_run(spec, error, time.monotonic() - start).result
+        return _not_run(spec, error, start)
     except BaseException as error:
         requests.check()  # it may be what became of a request to end
         if isinstance(error, Exception) or requests.explain(error):
             raise
-        return _not_run(spec, _of_the_mechanism(error), time.monotonic() - start).result
+        return _not_run(spec, _of_the_mechanism(error), start)
     finally:
         watching.say(watching.AUDIT, "")
         display.close()
-
-
-def _with_seed(result: AuditResult, spec: AuditSpec) -> AuditResult:
-    """Return the result with the seed of its journal, if that has another one, in its command."""
     if result.command is None or result.seed == spec.seed:
         return result
+    # The seed of its journal.
     command = result.command.replace(f"--seed {spec.seed}", f"--seed {result.seed}")
     return replace(result, command=command)
-
-
-def _warn_of_what_cannot_fail(spec: AuditSpec) -> None:
-    """Say it before anything is drawn, which may take hours."""
-    from dpaudit.auditing.underpowered import foreseen
-
-    reason = None if spec.allow_underpowered else foreseen(spec)
-    if reason is not None:
-        click.echo(f"warning: {spec.name}: under-powered: {reason}", err=True)
 
 
 def _of_the_mechanism(error: BaseException) -> MechanismError:
@@ -120,18 +104,17 @@ def _of_the_mechanism(error: BaseException) -> MechanismError:
     )
 
 
-def _not_run(spec: AuditSpec, error: Exception, seconds: float) -> Outcome:
-    message = describe_error(error).removeprefix("error: ")
-    result = AuditResult(
+def _not_run(spec: AuditSpec, error: Exception, start: float) -> AuditResult:
+    """Return the result of an audit that ended in an error. start: when it was begun."""
+    return AuditResult(
         name=spec.name,
         claim=spec.tested,
         target=spec.target.describe(),
         confidence=spec.confidence,
         seed=spec.seed,
-        ending=Failed(message),
-        seconds=seconds,
+        ending=Failed(describe_error(error).removeprefix("error: ")),
+        seconds=time.monotonic() - start,
         versions={"python": sys.version.split()[0]},
         expect=spec.expect,
         command=spec.command,
     )
-    return Outcome(result, exit_code(error))

@@ -11,7 +11,6 @@ import click
 
 from dpaudit.auditing.options import owned
 from dpaudit.certificates.result import AuditResult
-from dpaudit.claims import PrivacyClaim
 from dpaudit.cli import exit_codes
 from dpaudit.cli.flags import check_complete, given_settings, some_flags
 from dpaudit.cli.options import option
@@ -19,7 +18,7 @@ from dpaudit.cli.output import Printer
 from dpaudit.cli.process.streams import set_apart
 from dpaudit.cli.repeat_command import RepeatableCommand, repeating
 from dpaudit.cli.saving import Results, destinations
-from dpaudit.config import build_claims
+from dpaudit.config.building import build_claims
 from dpaudit.config.named_files import named_files
 from dpaudit.errors import UsageError
 from dpaudit.stats.one_run import Guesses
@@ -48,7 +47,6 @@ class _Bound(RepeatableCommand):
 
 @click.command(
     cls=_Bound,
-    short_help="Audit recorded outputs, or guesses about canaries.",
     epilog="""\b
 Examples:
   dpaudit bound d1.npy d2.npy --epsilon 1 --delta 1e-5
@@ -110,11 +108,18 @@ def bound(
     expect = settings.pop("expect", None)
     results = Results(destinations(json, report, inputs), stdout)
     if guesses:
-        _check_lone(arm=arm, scores=scores, bound=bound, seed=settings.get("seed"))
-        result = _of_guesses(files, claim, settings)
+        others = {"arm": arm, "scores": scores, "bound": bound, "seed": settings.get("seed")}
+        for name in filter(others.get, others):
+            raise UsageError(f"--{name} has no meaning for --guesses; leave it out")
+        from dpaudit.auditing.canaries import audit_guesses
+
+        name, source = "guesses", "guesses about canaries"
+        if len(files) == 1:
+            name, source = files[0], f"guesses recorded in {files[0]}"
+        result = audit_guesses(_guesses(files), claim, name=name, source=source, **settings)
     else:
-        more = {**settings, "bound": bound, "scores_only": scores}
-        result = _of_draws(files, arm, {**more, "claim": claim})
+        more = {"bound": bound, "scores_only": scores, "claim": claim}
+        result = _of_draws(files, arm, {**settings, **more})
     command = repeating(ctx, files, result.seed)
     result = replace(result, expect=expect, grouped=grouped, command=command)
     Printer([result.name], quiet=quiet, verbose=verbose, to=results.beside).show(result)
@@ -127,48 +132,32 @@ def _of_draws(files: Sequence[str], arm: str | None, given: dict[str, Any]) -> A
     from dpaudit.auditing.recorded import audit_recorded, coin_flipped_audit, recorded_audit
     from dpaudit.inputs.recordings import read_arms, read_pair
 
-    wanted = 1 if arm else 2
-    if len(files) != wanted:
-        raise UsageError(_wrong_number(files, arm))
     names = {"name": ", ".join(files), "source": f"outputs recorded in {' and '.join(files)}"}
     if arm is not None:
+        if len(files) != 1:
+            why = f"takes one file with the outputs of both inputs, not {len(files)}"
+            raise UsageError(f"--arm {arm} {why}")
         outcomes, is_d1 = read_arms(Path(files[0]), arm)
         pair = f"d1, d2 = 1 and 2 in the column {arm!r}"
         return audit_recorded(coin_flipped_audit(outcomes, is_d1, **names, pair=pair, **given))
-    _check_two(*files)
-    first, second = read_pair(Path(files[0]), Path(files[1]))
-    pair = f"d1 = {files[0]}, d2 = {files[1]}"
-    return audit_recorded(recorded_audit(first, second, **names, pair=pair, **given))
-
-
-def _wrong_number(files: Sequence[str], arm: str | None) -> str:
-    if arm is not None:
-        return f"--arm {arm} takes one file with the outputs of both inputs, not {len(files)}"
-    if len(files) == 1:
-        return (
-            f"two files are needed, the outputs of d1 and those of d2, as in {_EXAMPLE}; if "
-            f"{files[0]} holds both, name the column that tells them apart with --arm"
-        )
-    return f"two files are needed, the outputs of d1 and those of d2, not {len(files)}"
-
-
-def _check_two(first: str, second: str) -> None:
-    """Raise where both are one file, which would say that the two inputs give the same outputs."""
-    if Path(first).exists() and Path(second).exists() and Path(first).samefile(second):
-        other = "" if first == second else f", once as {first!r}"
+    if len(files) != 2:
+        needed = "two files are needed, the outputs of d1 and those of d2"
+        remedy = f"if {files[0]} holds both, name the column that tells them apart with --arm"
+        is_one = len(files) == 1
         raise UsageError(
-            f"{second!r} is given twice{other}; give one file with the outputs of d1 and another "
+            f"{needed}, as in {_EXAMPLE}; {remedy}" if is_one else f"{needed}, not {len(files)}"
+        )
+    d1, d2 = Path(files[0]), Path(files[1])
+    if d1.exists() and d2.exists() and d1.samefile(d2):
+        # Which would say that the two inputs give the same outputs.
+        other = "" if files[0] == files[1] else f", once as {files[0]!r}"
+        raise UsageError(
+            f"{files[1]!r} is given twice{other}; give one file with the outputs of d1 and another "
             "with those of d2"
         )
-
-
-def _of_guesses(files: Sequence[str], claim: PrivacyClaim, settings: dict[str, Any]) -> AuditResult:
-    from dpaudit.auditing.canaries import audit_guesses
-
-    seen = _guesses(files)
-    source = f"guesses recorded in {files[0]}" if len(files) == 1 else "guesses about canaries"
-    name = files[0] if len(files) == 1 else "guesses"
-    return audit_guesses(seen, claim, name=name, source=source, **settings)
+    first, second = read_pair(d1, d2)
+    pair = f"d1 = {files[0]}, d2 = {files[1]}"
+    return audit_recorded(recorded_audit(first, second, **names, pair=pair, **given))
 
 
 def _guesses(files: Sequence[str]) -> Guesses:
@@ -189,9 +178,3 @@ def _guesses(files: Sequence[str]) -> Guesses:
             "correct guesses do not fit together; give canaries ≥ guesses ≥ correct guesses"
         )
     return Guesses(canaries, made, right)
-
-
-def _check_lone(**others: Any) -> None:
-    for name, value in others.items():
-        if value:
-            raise UsageError(f"--{name} has no meaning for --guesses; leave it out")

@@ -15,8 +15,8 @@ from dpaudit.cli.group import SuggestingGroup, debug_option
 from dpaudit.cli.options import option
 from dpaudit.errors import UsageError
 from dpaudit.reports import numbers
-from dpaudit.reports.figures import Line, Picture, check_format, drawn
-from dpaudit.reports.layout import columns, wrap
+from dpaudit.reports.figures import Line, check_format, drawn
+from dpaudit.reports.layout import table, wrap
 
 _PRIORS = (0.01, 0.05, 0.1, 0.25, 0.5, 0.75, 0.9, 0.95, 0.99)
 _ALPHAS = (0.001, 0.01, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.75)
@@ -29,7 +29,7 @@ _SMALLEST = 1e-12
 Command = Callable[..., Any]
 
 
-@click.group("explain", cls=SuggestingGroup, short_help="Show what a privacy claim means.")
+@click.group("explain", cls=SuggestingGroup)
 def explain() -> None:
     """Show what a privacy claim means for an attacker. Nothing is audited."""
 
@@ -72,7 +72,7 @@ def posterior(epsilon: tuple[float, ...], prior: float | None, figure: Path | No
     """
     for value in epsilon:
         click.echo(_posterior_words(value, prior) if prior is not None else _priors(value))
-    _save(figure, lambda: _posterior_picture(epsilon))
+    _save(figure, lambda kind: _posterior_picture(epsilon, kind))
 
 
 @explain.command("tradeoff", short_help="The least miss rate of a test, for each false-alarm rate.")
@@ -87,13 +87,12 @@ def tradeoff_(figure: Path | None, **given: Any) -> None:
     dpaudit explain tradeoff --epsilon 1 --mu 1
     """
     claims = _claims(**given)
-    head = ["false alarms α", *(one.describe() for one in claims)]
-    rows = [
-        [numbers.about(alpha), *(numbers.about(tradeoff(one, alpha), digits=4) for one in claims)]
-        for alpha in _ALPHAS
-    ]
-    click.echo("Miss rate, at least:\n" + "\n".join(columns([head, *rows])))
-    _save(figure, lambda: _tradeoff_picture(claims))
+    rows = [["false alarms α", *(one.describe() for one in claims)]]
+    for alpha in _ALPHAS:
+        misses = [numbers.about(tradeoff(one, alpha), digits=4) for one in claims]
+        rows.append([numbers.about(alpha), *misses])
+    click.echo("\n".join(["Miss rate, at least:", *table(rows)]))
+    _save(figure, lambda kind: _tradeoff_picture(claims, kind))
 
 
 @explain.command(short_help="The δ that a claim allows at every ε.")
@@ -107,19 +106,17 @@ def profile(figure: Path | None, **given: Any) -> None:
     dpaudit explain profile --epsilon 1 --delta 1e-5 --mu 1
     """
     claims = _claims(**given)
-    grid = sorted({*_EPSILONS, *given["epsilon"]})
-    head = ["ε", *(one.describe() for one in claims)]
-    rows = [
-        [numbers.plain(epsilon), *(numbers.at_most(one.profile(epsilon)) for one in claims)]
-        for epsilon in grid
-    ]
-    click.echo("δ, at most:\n" + "\n".join(columns([head, *rows])))
-    _save(figure, lambda: _profile_picture(claims))
+    rows = [["ε", *(one.describe() for one in claims)]]
+    for epsilon in sorted({*_EPSILONS, *given["epsilon"]}):
+        deltas = [numbers.at_most(one.profile(epsilon)) for one in claims]
+        rows.append([numbers.plain(epsilon), *deltas])
+    click.echo("\n".join(["δ, at most:", *table(rows)]))
+    _save(figure, lambda kind: _profile_picture(claims, kind))
 
 
-def _save(figure: Path | None, picture: Callable[[], Picture]) -> None:
+def _save(figure: Path | None, picture: Callable[[str], bytes]) -> None:
     if figure is not None:
-        write_whole(figure, drawn(picture(), check_format(figure.suffix)))
+        write_whole(figure, picture(check_format(figure.suffix)))
 
 
 def _claims(**given: Any) -> list[PrivacyClaim]:
@@ -169,38 +166,31 @@ def _posterior_words(epsilon: float, prior: float) -> str:
 def _priors(epsilon: float) -> str:
     rows = [["before", "after, at least", "at most"]]
     for prior in _PRIORS:
-        low, high = posterior_bounds(epsilon, prior)
-        rows.append([numbers.share(prior), numbers.share(low), numbers.share(high)])
-    return f"ε = {numbers.plain(epsilon)}: how likely d1 is to an attacker\n" + "\n".join(
-        columns(rows)
-    )
+        rows.append([numbers.share(one) for one in (prior, *posterior_bounds(epsilon, prior))])
+    head = f"ε = {numbers.plain(epsilon)}: how likely d1 is to an attacker"
+    return "\n".join([head, *table(rows)])
 
 
-def _posterior_picture(epsilons: Sequence[float]) -> Picture:
+def _posterior_picture(epsilons: Sequence[float], kind: str) -> bytes:
     priors = _grid(1.0)
     lines = [Line((0.0, 1.0), (0.0, 1.0), faint=True)]
     for epsilon in epsilons:
         both = [posterior_bounds(epsilon, one) for one in priors]
         lines.append(Line(priors, [high for _, high in both], f"ε = {numbers.plain(epsilon)}"))
         lines.append(Line(priors, [low for low, _ in both]))
-    return Picture(
-        "What an output may do to a belief",
-        "Pr[d1] before",
-        "Pr[d1] after: least and most",
-        tuple(lines),
-        groups=2,
-    )
+    title, after = "What an output may do to a belief", "Pr[d1] after: least and most"
+    return drawn(lines, kind, title, "Pr[d1] before", after, groups=2)
 
 
-def _tradeoff_picture(claims: Sequence[PrivacyClaim]) -> Picture:
+def _tradeoff_picture(claims: Sequence[PrivacyClaim], kind: str) -> bytes:
     alphas = _grid(1.0)
     lines = [Line((0.0, 1.0), (1.0, 0.0), faint=True)]
     for claim in claims:
         lines.append(Line(alphas, [tradeoff(claim, one) for one in alphas], claim.describe()))
-    return Picture("Trade-off functions", "false alarms α", "misses, at least f(α)", tuple(lines))
+    return drawn(lines, kind, "Trade-off functions", "false alarms α", "misses, at least f(α)")
 
 
-def _profile_picture(claims: Sequence[PrivacyClaim]) -> Picture:
+def _profile_picture(claims: Sequence[PrivacyClaim], kind: str) -> bytes:
     last = max(6.0, *(1.5 * claim.point().epsilon for claim in claims))
     epsilons = _grid(last)
     lines = []
@@ -208,7 +198,7 @@ def _profile_picture(claims: Sequence[PrivacyClaim]) -> Picture:
         # The logarithmic axis has no 0.
         kept = [one for one in epsilons if claim.profile(one) > _SMALLEST]
         lines.append(Line(kept, [claim.profile(one) for one in kept], claim.describe()))
-    return Picture("Privacy profiles", "ε", "δ(ε), at most", tuple(lines), log_y=True)
+    return drawn(lines, kind, "Privacy profiles", "ε", "δ(ε), at most", log_y=True)
 
 
 def _grid(last: float) -> list[float]:

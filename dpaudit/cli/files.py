@@ -11,10 +11,8 @@ from dpaudit.errors import UsageError
 
 
 def check_writable(path: Path | str, inputs: Iterable[Path | str] = ()) -> None:
-    """Raise UsageError when a file cannot be put at `path`, or would replace an input.
-
-    path: as it was given, since a Path does not know of a slash at its end.
-    """
+    """Raise UsageError when a file cannot be put at `path`, or would replace an input. path: as it
+    was given, since a Path does not know of a slash at its end."""
     if str(path).endswith(("/", os.sep)):
         example = Path(path) / "results.json"
         raise UsageError(f"cannot write {path}: this path is a folder; name a file, e.g. {example}")
@@ -51,10 +49,8 @@ def _check_place(path: Path, inputs: Iterable[Path | str]) -> None:
 
 
 def write_whole(path: Path, content: bytes, *, lasting: bool = True) -> None:
-    """Write a file that others only ever see complete, as it was before or as it is now.
-
-    lasting: also when the machine loses its power in the next moment.
-    """
+    """Write a file that others only ever see complete, as it was before or as it is now. lasting:
+    also when the machine loses its power in the next moment."""
     with _writing(path):
         temporary = _beside(path)
         try:

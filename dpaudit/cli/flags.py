@@ -11,22 +11,8 @@ from typing import Any
 import click
 from click.core import ParameterSource
 
-from dpaudit.auditing.options import (
-    ARGUMENTS,
-    COUNT,
-    DATASET,
-    NAMED,
-    NUMBER,
-    OPTIONS,
-    OUTPUTS,
-    PATHS,
-    SEED,
-    SWITCH,
-    WHOLE,
-    Kind,
-    Option,
-    owned,
-)
+from dpaudit.auditing import options as table
+from dpaudit.auditing.options import OPTIONS, Kind, Option, owned
 from dpaudit.auditing.spec import DrawnSeed
 from dpaudit.claims import implied_definition, missing, required
 from dpaudit.cli.group import debug_option
@@ -73,11 +59,6 @@ def _named_values(
     return values
 
 
-def _listed(_: click.Context, __: click.Parameter, texts: tuple[str, ...]) -> list[str]:
-    """Return the values of a repeatable flag as a file has them."""
-    return list(texts)
-
-
 def _whole_number(_: click.Context, param: click.Parameter, text: str | None) -> int | None:
     """Read a whole number as people write it: 1000000, 1_000_000, 1,000,000 or 1e6."""
     if text is None:
@@ -85,12 +66,14 @@ def _whole_number(_: click.Context, param: click.Parameter, text: str | None) ->
     try:
         number = Decimal(text.replace(",", ""))  # takes underscores, and is exact
         if number.adjusted() >= _DIGITS:  # else all of them would be written out
-            raise UsageError(f"{_flag(param)} {text!r} is too large; give at most {_DIGITS} digits")
+            raise UsageError(
+                f"{param.opts[0]} {text!r} is too large; give at most {_DIGITS} digits"
+            )
         if number == number.to_integral_value():
             return int(number)
     except ArithmeticError:  # not a number, or not a finite one
         pass
-    raise UsageError(f"{_flag(param)} {text!r} must be a whole number, e.g. 1_000_000 or 1e6")
+    raise UsageError(f"{param.opts[0]} {text!r} must be a whole number, e.g. 1_000_000 or 1e6")
 
 
 def _seed(ctx: click.Context, param: click.Parameter, text: str | None) -> int | None:
@@ -107,27 +90,20 @@ def _seed(ctx: click.Context, param: click.Parameter, text: str | None) -> int |
 
 # How values of a kind are read; a choice is one of its words, anything else a text.
 _READERS: Mapping[Kind, dict[str, Any]] = {
-    SWITCH: {"is_flag": True},
-    COUNT: {"count": True},
-    NUMBER: {"type": float},
-    WHOLE: {"callback": _whole_number},
-    SEED: {"callback": _seed},
-    DATASET: {"callback": _input},
-    ARGUMENTS: {"callback": _value},
-    OUTPUTS: {"callback": _value},
-    NAMED: {"callback": _named_values, "multiple": True},
-    PATHS: {"callback": _listed, "multiple": True},
+    table.SWITCH: {"is_flag": True},
+    table.COUNT: {"count": True},
+    table.NUMBER: {"type": float},
+    table.WHOLE: {"callback": _whole_number},
+    table.SEED: {"callback": _seed},
+    table.DATASET: {"callback": _input},
+    table.ARGUMENTS: {"callback": _value},
+    table.OUTPUTS: {"callback": _value},
+    table.NAMED: {"callback": _named_values, "multiple": True},
+    table.PATHS: {"callback": lambda *given: list(given[-1]), "multiple": True},
 }
 _USUAL_CLAIM = "--epsilon 1"
 # Values in an example of a claim; any other is its name in capitals.
 _EXAMPLES = {"epsilon": "1", "delta": "1e-5"}
-# Read before the others, whose readers look at it.
-_EAGER = ("resume",)
-
-
-def audit_flags(command: Command) -> Command:
-    """Give a command every flag of the table of options."""
-    return some_flags(*(one.name for one in OPTIONS.values() if one.flag))(command)
 
 
 def some_flags(*wanted: str, **other_help: str) -> Callable[[Command], Command]:
@@ -152,16 +128,15 @@ def _flag_of(one: Option, other_help: str | None) -> Callable[[Command], Command
     default = f" Default: {one.default_words}." if one.default_words not in ("", "required") else ""
     names = [name for name in (one.short, one.flag, one.name) if name]
     section = USUAL if one.usual else one.section
-    eager = one.name in _EAGER
     said = other_help or f"{one.help}{default}"
-    return option(*names, help=said, section=section, is_eager=eager, **extra)
+    # The readers of others look at it.
+    is_eager = one.name == "resume"
+    return option(*names, help=said, section=section, is_eager=is_eager, **extra)
 
 
 def given_settings(ctx: click.Context, flags: dict[str, Any]) -> dict[str, Any]:
-    """Return the keys of an audit that flags were given for, as in a YAML file.
-
-    What was not given is not there, so that a file's own values, or the defaults, hold.
-    """
+    """Return the keys of an audit that flags were given for, as in a YAML file. What was not given
+    is not there, so that a file's own values, or the defaults, hold."""
     explicit = {
         name: value
         for name, value in flags.items()
@@ -190,15 +165,11 @@ def check_complete(settings: dict[str, Any], needed: Sequence[str], of: str, exa
 
 def _completed(claim: dict[str, Any], definition: str) -> str:
     """Return flags that complete a claim, of which a part was given."""
-    named = ["--definition", definition] if "definition" in claim else []
-    return " ".join(
-        [*named, *(f"--{name} {_example(claim, name)}" for name in required(definition))]
-    )
-
-
-def _example(claim: dict[str, Any], name: str) -> str:
-    value = claim.get(name, _EXAMPLES.get(name, name.upper()))
-    return f"{value:g}" if isinstance(value, float) else str(value)
+    flags = [f"--definition {definition}"] if "definition" in claim else []
+    for name in required(definition):
+        value = claim.get(name, _EXAMPLES.get(name, name.upper()))
+        flags.append(f"--{name} {value:g}" if isinstance(value, float) else f"--{name} {value}")
+    return " ".join(flags)
 
 
 def _parsed(text: str, param: click.Parameter) -> Any:
@@ -216,8 +187,4 @@ def _about(param: click.Parameter) -> Iterator[None]:
     try:
         yield
     except UsageError as error:
-        raise UsageError(f"{_flag(param)}: {error}") from error
-
-
-def _flag(param: click.Parameter) -> str:
-    return param.opts[0]
+        raise UsageError(f"{param.opts[0]}: {error}") from error

@@ -16,7 +16,7 @@ import click
 from dpaudit.cli import exit_codes
 from dpaudit.cli.process.streams import OutputError, abandon_output
 from dpaudit.did_you_mean import did_you_mean, nearest
-from dpaudit.errors import DpauditError, Name, UsageError
+from dpaudit.errors import DpauditError, UsageError
 
 DEBUG = "dpaudit.debug"
 
@@ -53,11 +53,9 @@ class SuggestingGroup(click.Group):
 
 
 class RootGroup(SuggestingGroup):
-    """The group at the top: turns every error into one line and an exit code.
-
-    lazy: name -> (`module:attribute` of the command, its help in one line), so that `--help` and
-    one command do not pay for importing the others.
-    """
+    """The group at the top: turns every error into one line and an exit code. lazy: name ->
+    (`module:attribute` of the command, its help in one line), so that none pays for importing the
+    others."""
 
     def __init__(self, *args: Any, lazy: Mapping[str, tuple[str, str]], **extra: Any) -> None:
         super().__init__(*args, **extra)
@@ -65,7 +63,14 @@ class RootGroup(SuggestingGroup):
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         for word in args:
-            _check_text(word)
+            try:
+                word.encode()
+            except UnicodeEncodeError:
+                encoding = sys.getfilesystemencoding()
+                raise UsageError(
+                    f"the argument {os.fsencode(word)!r} is not text in {encoding}, the encoding "
+                    "of this terminal; for other bytes give a file, @file, or import:module:name"
+                ) from None
         return super().parse_args(ctx, args)
 
     def list_commands(self, ctx: click.Context) -> list[str]:
@@ -74,8 +79,10 @@ class RootGroup(SuggestingGroup):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in self.lazy:
             return None
-        module, _, attribute = self.lazy[cmd_name][0].partition(":")
+        path, summary = self.lazy[cmd_name]
+        module, _, attribute = path.partition(":")
         command: click.Command = getattr(import_module(module), attribute)
+        command.short_help = summary
         return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
@@ -101,18 +108,6 @@ class RootGroup(SuggestingGroup):
             if ctx.meta.get(DEBUG):
                 print_traceback(error)
             return _failed(error)
-
-
-def _check_text(word: str) -> None:
-    """Raise UsageError for an argument that is no text, which could not be shown or written."""
-    try:
-        word.encode()
-    except UnicodeEncodeError:
-        encoding = sys.getfilesystemencoding()
-        raise UsageError(
-            f"the argument {os.fsencode(word)!r} is not text in {encoding}, the encoding of this "
-            "terminal; for other bytes give a file, @file, or import:module:name"
-        ) from None
 
 
 def guarded(command: Callable[[], Any]) -> int:
@@ -146,9 +141,7 @@ def _failed(error: Exception) -> int:
 
 def exit_code(error: Exception) -> int:
     """Return the exit code that an error earns."""
-    if isinstance(error, FileNotFoundError) and _is_nowhere():
-        return exit_codes.USAGE
-    if _is_forbidden(error):
+    if (isinstance(error, FileNotFoundError) and _is_nowhere()) or _is_forbidden(error):
         return exit_codes.USAGE
     return int(getattr(error, "exit_code", exit_codes.FAILURE))
 
@@ -156,16 +149,17 @@ def exit_code(error: Exception) -> int:
 def describe_error(error: Exception) -> str:
     """Return an error in one line: of the user's, of the machine, or a bug of the program."""
     if isinstance(error, DpauditError):
-        return f"error: {' '.join(_as_typed(error).split())}"
+        from dpaudit.auditing.options import flag_of
+
+        # No file named the options that are still to be spelled.
+        return f"error: {' '.join(''.join(error.spelled(flag_of)).split())}"
     text = " ".join(str(error).split())
     if isinstance(error, FileNotFoundError) and _is_nowhere():
         return "error: the working directory does not exist any more; change to one that exists"
     if isinstance(error, PermissionError) and _is_forbidden(error):
         closed = _closed(Path(os.fsdecode(error.filename)))
-        return (
-            f"error: {closed} cannot be read: {error.strerror}; change its permissions, or name "
-            "what you may read"
-        )
+        remedy = "change its permissions, or name what you may read"
+        return f"error: {closed} cannot be read: {error.strerror}; {remedy}"
     if isinstance(error, OSError) and error.strerror:
         what = f"{str(error.filename)!r}: " if error.filename else ""
         return f"error: {what}{error.strerror} (--debug shows where)"
@@ -178,15 +172,6 @@ def describe_error(error: Exception) -> str:
         return f"error: {reason} (not enough memory, or an incomplete installation?)"
     kind = type(error).__name__
     return f"internal error: {kind}: {text} (this is a bug in dpaudit; --debug shows the traceback)"
-
-
-def _as_typed(error: DpauditError) -> str:
-    """Return a message with options spelled as flags, where no file named them."""
-    if not any(isinstance(part, Name) for part in error.parts):
-        return str(error)
-    from dpaudit.auditing.options import flag_of
-
-    return "".join(error.spelled(flag_of))
 
 
 def _is_forbidden(error: Exception) -> bool:
@@ -218,23 +203,19 @@ def print_traceback(error: BaseException) -> None:
     click.echo("".join(traceback.format_exception(error)), err=True, nl=False)
 
 
-def _unknown_option(error: click.NoSuchOption) -> click.UsageError:
-    """Return the error with what was meant: click compares the dashes, too, which all have."""
-    command = error.ctx.command if error.ctx else None
-    options = [name for one in command.params for name in one.opts] if command else []
-    known = {name.lstrip("-"): name for name in options}
-    near = nearest(error.option_name.lstrip("-"), known)
-    meant = f" Did you mean {known[near]!r}?" if near is not None else ""
-    return click.UsageError(f"there is no option {error.option_name!r}.{meant}", error.ctx)
-
-
 def _show(error: click.ClickException) -> None:
     """Show an error; for a mistake on the command line, one line that says where to read on."""
     if not isinstance(error, click.UsageError):
         error.show()
         return
-    if isinstance(error, click.NoSuchOption):
-        error = _unknown_option(error)
     message = " ".join(error.format_message().split())
+    if isinstance(error, click.NoSuchOption):
+        # Click compares the dashes, too, which all have.
+        command = error.ctx.command if error.ctx else None
+        options = [name for one in command.params for name in one.opts] if command else []
+        known = {name.lstrip("-"): name for name in options}
+        near = nearest(error.option_name.lstrip("-"), known)
+        message = f"there is no option {error.option_name!r}."
+        message += f" Did you mean {known[near]!r}?" if near is not None else ""
     path = error.ctx.command_path if error.ctx else "dpaudit"
     click.echo(f"error: {message[:1].lower()}{message[1:]} (see '{path} --help')", err=True)

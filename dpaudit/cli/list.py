@@ -69,21 +69,20 @@ def _show(name: str, text: str) -> None:
 
 
 @list_.command(short_help="The functions of a package, as targets to audit.")
-@click.argument("package", default=None, required=False)
+@click.argument("package", default=_SPECIMENS)
 @debug_option
-def mechanisms(package: str | None) -> int:
+def mechanisms(package: str) -> int:
     """List the public functions of PACKAGE (default: mechanisms), as targets of dpaudit run.
 
     PACKAGE: a package or a module, by name or path, or a Python file.
     """
-    package = _SPECIMENS if package is None else package
     if ":" in package:
         name = package.partition(":")[0]
         raise TargetError(f"{package!r} names a function; give its package, module or file: {name}")
     modules = {module.__name__: (name, module) for name, module in _modules(package)}
-    functions = _functions([module for _, module in modules.values()])
     found = [
-        (f"{modules[one.__module__][0]}:{one.__qualname__}", _summary(one)) for one in functions
+        (f"{modules[one.__module__][0]}:{one.__qualname__}", _summary(one))
+        for one in _functions([module for _, module in modules.values()])
     ]
     if not found:
         click.echo(f"there is no public function in {package!r}", err=True)
@@ -104,7 +103,9 @@ def _modules(name: str) -> Iterator[tuple[str, ModuleType]]:
     name = _package_name(name)
     package = _package(name)
     yield name, package
-    for module in pkgutil.walk_packages(getattr(package, "__path__", []), f"{name}.", _skipped):
+    folders = getattr(package, "__path__", [])
+    # It passes over what fails to import, which is named below.
+    for module in pkgutil.walk_packages(folders, f"{name}.", onerror=lambda _: None):
         if module.name.rpartition(".")[2].startswith("_"):
             continue
         try:
@@ -152,17 +153,17 @@ def _package(name: str) -> ModuleType:
         ) from error
 
 
-def _skipped(name: str) -> None:
-    """Let `walk_packages` pass over what fails to import; `_modules` names it."""
-
-
 def _functions(modules: list[ModuleType]) -> list[Callable[..., Any]]:
-    """Return the public functions that the modules define and that take an input.
-
-    In a module whose specimens state their truth (as those of this project do), the other functions
-    are tools, and so are all of the module that says what a truth is.
-    """
-    every = [function for module in modules for function in _own_functions(module)]
+    """Return the public functions that the modules define and that take an input. In a module whose
+    specimens state their truth (as those of this project do), the other functions are tools, and so
+    are all of the module that says what a truth is."""
+    every = [
+        one
+        for module in modules
+        for name, one in vars(module).items()
+        if inspect.isfunction(one) and one.__module__ == module.__name__
+        if not name.startswith("_") and inspect.signature(one).parameters
+    ]
     specimens = [one for one in every if hasattr(one, "truth")]
     tools = {type(one.truth).__module__ for one in specimens}
     stating = {one.__module__ for one in specimens}
@@ -171,13 +172,6 @@ def _functions(modules: list[ModuleType]) -> list[Callable[..., Any]]:
         for one in every
         if one.__module__ not in tools and (one.__module__ not in stating or one in specimens)
     ]
-
-
-def _own_functions(module: ModuleType) -> Iterator[Callable[..., Any]]:
-    for name, value in vars(module).items():
-        is_own = inspect.isfunction(value) and value.__module__ == module.__name__
-        if is_own and not name.startswith("_") and inspect.signature(value).parameters:
-            yield value
 
 
 def _summary(function: Callable[..., Any]) -> str:

@@ -12,32 +12,14 @@ from click.core import ParameterSource
 from dpaudit.auditing.options import Section
 
 USUAL = "Usual options"
-_SECTIONS = (USUAL, *get_args(Section))
-
-
-class SectionedCommand(click.Command):
-    """A command whose help has its options in sections, the usual ones first."""
-
-    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Write the options, each in its section; what has none is about output."""
-        for title in _SECTIONS:
-            records = [
-                record
-                for one in self.get_params(ctx)
-                if isinstance(one, click.Option)
-                and getattr(one, "section", _SECTIONS[-1]) == title
-                and (record := one.get_help_record(ctx)) is not None
-            ]
-            if records:
-                with formatter.section(title):
-                    formatter.write_dl(records)
+SECTIONS = (USUAL, *get_args(Section))
 
 
 class SingleOption(click.Option):
     """An option that says one thing, however often it says it. Flags, and those that repeat, are
     what they are everywhere. section: of the help."""
 
-    def __init__(self, *names: Any, section: str = _SECTIONS[-1], **extra: Any) -> None:
+    def __init__(self, *names: Any, section: str = SECTIONS[-1], **extra: Any) -> None:
         super().__init__(*names, **extra)
         self.section = section
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import TextIO
 
 import click
@@ -19,37 +19,27 @@ class Printer:
     only of what nobody expected, and at the end a summary."""
 
     def __init__(
-        self,
-        names: Iterable[str],
-        *,
-        quiet: bool = False,
-        verbose: int = 0,
-        to: TextIO | None = None,
+        self, names: Sequence[str], *, quiet: bool, verbose: int, to: TextIO | None = None
     ) -> None:
-        """names: of all audits.  to: in place of standard output. Raises UsageError for both less
-        and more."""
+        """names: of all audits.  to: in place of standard output."""
         if quiet and verbose:
-            raise UsageError(
-                "-q (--quiet) asks for less, -v (--verbose) for more; give one of them"
-            )
-        every = list(names)
-        self.quiet = quiet
-        self._verbose = verbose
-        self._to = to
-        self._width = name_width(every) if len(every) > 1 else None
+            why = "-q (--quiet) asks for less, -v (--verbose) for more; give one of them"
+            raise UsageError(why)
+        self._quiet, self._verbose, self._to = quiet, verbose, to
+        self._width = name_width(names) if len(names) > 1 else None
         self._needs_blank = False
 
     def show(self, result: AuditResult) -> None:
         """Print one audit."""
         if self._width is not None and not self._verbose:
             self._line(_coloured(render_row(result, self._width), result))
-        elif self.quiet:
+        elif self._quiet:
             self._line(_coloured(render_line(result), result))
         in_full = self._width is None or self._verbose or not is_expected(result)
-        if in_full and not self.quiet:
+        if in_full and not self._quiet:
             self._block(_coloured(render(result, verbose=self._verbose), result))
             return
-        remarks = render_warnings if self.quiet else render_remarks
+        remarks = render_warnings if self._quiet else render_remarks
         for text in remarks(result):
             self._line(text)
 

@@ -14,7 +14,6 @@ from dpaudit.auditing.spec import AuditSpec
 from dpaudit.certificates.evidence import BETTING_SHARE
 from dpaudit.certificates.result import Progress
 from dpaudit.reports import numbers
-from dpaudit.reports.numbers import unglued
 
 _BAR = 30
 
@@ -24,8 +23,8 @@ class Display:
 
     patience = pause = math.inf
 
-    def __init__(self, spec: AuditSpec, place: str) -> None:
-        self._spec, self._place = spec, place
+    def __init__(self, spec: AuditSpec, title: str) -> None:
+        self._spec, self._title = spec, title
         self._next = time.monotonic() + self.patience
 
     def update(self, progress: Progress) -> None:
@@ -42,13 +41,13 @@ class Display:
         """Leave the terminal as if nothing had been shown."""
 
 
-def make_display(spec: AuditSpec, place: str, *, quiet: bool) -> Display:
-    """Return what suits the stream of errors. place: `2 of 5`, or nothing for a single audit."""
+def make_display(spec: AuditSpec, title: str, *, quiet: bool) -> Display:
+    """Return what suits the stream of errors. title: the audit's name, and its place in a batch."""
     if quiet:
-        return Display(spec, place)
+        return Display(spec, title)
     if sys.stderr.isatty() and os.environ.get("TERM") != "dumb":
-        return _Live(spec, place)
-    return _Lines(spec, place)
+        return _Live(spec, title)
+    return _Lines(spec, title)
 
 
 class _Lines(Display):
@@ -57,7 +56,7 @@ class _Lines(Display):
     patience = pause = 5.0
 
     def show(self, progress: Progress) -> None:
-        click.echo(f"{title(progress, self._place)}: {status(progress, self._spec)}", err=True)
+        click.echo(f"{self._title}: {status(progress, self._spec)}", err=True)
 
 
 class _Live(Display):
@@ -93,10 +92,9 @@ class _Live(Display):
         first = Table.grid(padding=(0, 1))
         share = f"{100 * progress.draws / progress.budget:3.0f} %" if progress.budget else ""
         done = progress.draws if progress.budget else 0
-        bar = ProgressBar(total=max(1, progress.budget), completed=done, width=_BAR)
         first.add_row(
-            Text(title(progress, self._place), style="bold", overflow="ellipsis", no_wrap=True),
-            bar,
+            Text(self._title, style="bold", overflow="ellipsis", no_wrap=True),
+            ProgressBar(total=max(1, progress.budget), completed=done, width=_BAR),
             Text(share),
             Text(remaining(progress), no_wrap=True),
         )
@@ -104,29 +102,20 @@ class _Live(Display):
         return Group(first, second)
 
 
-def title(progress: Progress, place: str) -> str:
-    """Return the audit's name, and its place in a batch."""
-    return f"{progress.name} ({place})" if place else progress.name
-
-
 def status(progress: Progress, spec: AuditSpec, *, with_share: bool = True) -> str:
     """Return draws, speed, wealth, bound and, for a line by itself, share and time left."""
-    of = f" of {numbers.count(progress.budget)}" if progress.budget else ""
-    drawn = f"{numbers.count(progress.draws)}{of} draws"
-    parts = [drawn, speed(progress.rate), wealth(progress, spec)]
-    parts.append(f"ε ≥ {numbers.at_least(progress.epsilon_lower)}")
-    if with_share:
-        parts.append(remaining(progress))
-    return unglued(", ".join(part for part in parts if part))
-
-
-def wealth(progress: Progress, spec: AuditSpec) -> str:
-    """Return the wealth beside what refutes the claim."""
+    of = f" of {progress.budget:,}" if progress.budget else ""
     needed = 1 / (BETTING_SHARE * spec.alpha)
-    if progress.wealth >= needed:
-        return "refuted"
     reached = numbers.at_least(progress.wealth, digits=2)
-    return f"betting wealth {reached} of {numbers.about(needed)}"
+    is_over = progress.wealth >= needed
+    parts = [
+        f"{progress.draws:,}{of} draws",
+        speed(progress.rate),
+        "refuted" if is_over else f"betting wealth {reached} of {numbers.about(needed)}",
+        f"ε ≥ {numbers.at_least(progress.epsilon_lower)}",
+        remaining(progress) if with_share else "",
+    ]
+    return numbers.unglued(", ".join(filter(None, parts)))
 
 
 def speed(rate: float) -> str:
@@ -142,4 +131,4 @@ def remaining(progress: Progress) -> str:
     """Return the time left, when it is known."""
     if not math.isfinite(progress.remaining):
         return ""
-    return unglued(f"{numbers.duration(max(1.0, round(progress.remaining)))} left")
+    return numbers.unglued(f"{numbers.duration(max(1.0, round(progress.remaining)))} left")

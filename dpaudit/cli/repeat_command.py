@@ -4,32 +4,38 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Iterable, Sequence
-from typing import Any
 
 import click
 
 from dpaudit.auditing.options import owned
 from dpaudit.auditing.spec import DrawnSeed
-from dpaudit.cli.options import SectionedCommand
+from dpaudit.cli.options import SECTIONS
 
 _WORDS = "dpaudit.words"
 # Where results go, how they are shown, and which audits are left out.
 _BESIDE = tuple(one.name for one in owned("run"))
 
 
-class RepeatableCommand(SectionedCommand):
-    """A command that remembers the words it was given."""
+class RepeatableCommand(click.Command):
+    """A command that remembers the words it was given, and whose help has its options in sections,
+    the usual ones first."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         ctx.meta[_WORDS] = list(args)
         return super().parse_args(ctx, args)
 
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        options = [one for one in self.get_params(ctx) if isinstance(one, click.Option)]
+        for title in SECTIONS:
+            own = [one for one in options if getattr(one, "section", SECTIONS[-1]) == title]
+            if own:
+                with formatter.section(title):
+                    formatter.write_dl(filter(None, (one.get_help_record(ctx) for one in own)))
+
 
 def repeating(ctx: click.Context, targets: Sequence[str], seed: int, name: str = "") -> str:
-    """Return the command line for some of the targets that were typed.
-
-    seed: of the audit, given where it was drawn.  name: for -k.
-    """
+    """Return the command line for some of the targets that were typed. seed: of the audit, given
+    where it was drawn. name: for -k."""
     words = ["dpaudit", str(ctx.info_name), *targets, *_flags(ctx, seed)]
     return shlex.join([*words, *(["-k", name] if name else [])])
 
@@ -40,17 +46,13 @@ def _flags(ctx: click.Context, seed: int) -> Iterable[str]:
     drawn = isinstance(seed, DrawnSeed) or isinstance(ctx.params.get("seed"), DrawnSeed)
     left_out = {*_BESIDE, *(["seed"] if drawn else [])}
     for param in dict.fromkeys(order):
-        if isinstance(param, click.Option) and param.name not in left_out:
-            yield from _typed(param, given[param.name])
+        if not isinstance(param, click.Option) or param.name in left_out:
+            continue
+        flag, values = param.opts[-1], given[param.name]
+        if param.is_flag:
+            yield flag
+            continue
+        for one in values if param.multiple else values[:1]:
+            yield from (flag, one)
     if drawn:
         yield from ("--seed", str(seed))
-
-
-def _typed(option: click.Option, value: Any) -> Iterable[str]:
-    flag = option.opts[-1]
-    if option.is_flag:
-        yield flag if value is True or not option.secondary_opts else option.secondary_opts[-1]
-        return
-    values = value if isinstance(value, list) else [value]
-    for one in values if option.multiple else values[:1]:
-        yield from (flag, *(one if isinstance(one, tuple) else (one,)))

@@ -10,13 +10,13 @@ import click
 
 from dpaudit.certificates.result import AuditResult, Verdict
 from dpaudit.cli import exit_codes
-from dpaudit.cli.group import debug_option
+from dpaudit.cli.flags import some_flags
 from dpaudit.cli.output import Printer
 from dpaudit.cli.process.streams import set_apart
 from dpaudit.errors import DpauditError, UsageError
 from dpaudit.inputs.files import piped, read_text, reading
 from dpaudit.reports.batch import unended
-from dpaudit.reports.json import Contents, read_document
+from dpaudit.reports.json import read_document
 from dpaudit.reports.layout import wrap
 
 _UNSCHEDULED = (
@@ -30,21 +30,15 @@ _UNSEEN = (
 )
 
 
-@click.command(short_help="Recheck and show the results of run --json.")
+@click.command
 @click.argument("file", type=click.Path(path_type=Path, allow_dash=True))
 @click.option(
     "--rerun",
     is_flag=True,
     help="Also repeat the audits with their seeds, and compare the results.",
 )
-@click.option("-q", "--quiet", is_flag=True, help="Print one line for each audit.")
-@click.option(
-    "-v",
-    "--verbose",
-    count=True,
-    help="Print every pair of inputs, and how the result was reached.",
-)
-@debug_option
+@some_flags(quiet="Print one line for each audit.")
+@some_flags("verbose", "debug")
 def report(file: Path, rerun: bool, quiet: bool, verbose: int) -> int:
     """Recompute the wealth, bounds and p-values in FILE from the draws recorded there, and show
     the audits as the run did.
@@ -52,52 +46,55 @@ def report(file: Path, rerun: bool, quiet: bool, verbose: int) -> int:
     Exit code 0 if all numbers agree, whatever the verdicts; 3 if one differs, or the run did not
     end.
     """
-    contents = _read(file)
-    results = contents.results
+    results, planned = _read(file)
     printer = Printer([result.name for result in results], quiet=quiet, verbose=verbose)
     disagreements = []
     for result in results:
         disagreements += [f"{result.name}: {text}" for text in _recheck(file, result)]
         printer.show(result)
     printer.summarise(results)
+    ended = [result for result in results if result.verdict is not Verdict.ERROR]
     if rerun and not disagreements:
+        from dpaudit.cli.rerun import differences
+
         with set_apart():
-            disagreements = _rerun(results, quiet=quiet)
+            for result in ended:
+                found = differences(result, quiet=quiet)
+                disagreements += [f"{result.name}: {text}" for text in found]
     for text in disagreements:
         click.echo(f"error: {file}: {text}", err=True)
     if disagreements:
         return exit_codes.FAILURE
     if not quiet:
-        click.echo("\n" + "\n".join(wrap(_said(results, rerun=rerun))))
-    missing = unended(len(results), contents.planned)
+        click.echo("\n" + "\n".join(wrap(_said(ended, len(results) - len(ended), rerun=rerun))))
+    missing = unended(len(results), planned)
     if missing:
         click.echo(f"error: {file}: {missing}", err=True)
         return exit_codes.FAILURE
     return exit_codes.NOTHING_FOUND
 
 
-def _rerun(results: Sequence[AuditResult], *, quiet: bool) -> list[str]:
-    from dpaudit.cli.rerun import differences
-
-    return [
-        f"{result.name}: {text}"
-        for result in results
-        if result.verdict is not Verdict.ERROR
-        for text in differences(result, quiet=quiet)
-    ]
-
-
-def _said(results: Sequence[AuditResult], *, rerun: bool) -> str:
-    """Return what was checked, and what the record does not show."""
-    ended = [result for result in results if result.verdict is not Verdict.ERROR]
-    errors = len(results) - len(ended)
+def _said(ended: Sequence[AuditResult], errors: int, *, rerun: bool) -> str:
+    """Return what was checked, and what the record does not show. errors: audits without a
+    verdict."""
     if not ended:
         subject = "the audit" if errors == 1 else "every audit"
         return f"There was nothing to recheck: {subject} ended with an ERROR."
-    repeated = rerun and any(one.certificates for one in ended)
-    left_out = f" Not rechecked{' or repeated' * repeated}: {errors} that ended with an ERROR."
-    said = f"Rechecked: {_follows(ended)}.{left_out if errors else ''}"
     drawn = [one for result in ended for one in result.certificates]
+    blocks = ", and their blocks from the schedule" if any(one.schedule for one in drawn) else ""
+    follows = {
+        f"wealth, bounds and p-values follow from the recorded draws{blocks}": drawn,
+        "bounds and p-values follow from the recorded guesses": [
+            one for one in ended if one.ending.by_chance and not one.certificates
+        ],
+        "exact numbers follow from the recorded laws": [
+            one for one in ended if not one.ending.by_chance
+        ],
+    }
+    said = f"Rechecked: {'; '.join(text for text, found in follows.items() if found)}."
+    repeated = rerun and bool(drawn)
+    if errors:
+        said += f" Not rechecked{' or repeated' * repeated}: {errors} that ended with an ERROR."
     if not drawn:
         return said
     if repeated:
@@ -106,21 +103,7 @@ def _said(results: Sequence[AuditResult], *, rerun: bool) -> str:
     return f"{said}{unscheduled} {_UNSEEN}"
 
 
-def _follows(results: Sequence[AuditResult]) -> str:
-    """Return what follows from what, of audits that have ended."""
-    drawn = [one for result in results for one in result.certificates]
-    blocks = ", and their blocks from the schedule" if any(one.schedule for one in drawn) else ""
-    guessed = [one for one in results if one.ending.by_chance and not one.certificates]
-    stated = [one for one in results if not one.ending.by_chance]
-    said = {
-        f"wealth, bounds and p-values follow from the recorded draws{blocks}": drawn,
-        "bounds and p-values follow from the recorded guesses": guessed,
-        "exact numbers follow from the recorded laws": stated,
-    }
-    return "; ".join(text for text, found in said.items() if found)
-
-
-def _read(file: Path) -> Contents:
+def _read(file: Path) -> tuple[list[AuditResult], int]:
     if file == Path("-") and sys.stdin is None:
         raise UsageError("standard input is closed; name a file of results, or pipe one")
     if file.suffix in (".yaml", ".yml"):

@@ -24,31 +24,24 @@ _ANOTHERS = (
 
 
 def differences(recorded: AuditResult, *, quiet: bool) -> list[str]:
-    """Run an audit again with its seed; return what came out otherwise, one sentence each.
-
-    Raises UsageError for an audit that cannot be run again, or of which a rerun would show nothing.
-    """
-    settings, folder = _request(recorded)
-    named = {"name": recorded.name, "seed": recorded.seed, **settings}
+    """Run an audit again with its seed; return what came out otherwise, one sentence each. Raises
+    UsageError for an audit that cannot be run again, or of which a rerun would show nothing."""
+    request, reason = recorded.request, _reason(recorded)
+    if request is None or reason is not None:
+        raise UsageError(f"{recorded.name} cannot be repeated: {reason}")
+    named = {"name": recorded.name, "seed": recorded.seed, **as_lists(request["settings"])}
+    folder = None if request["folder"] is None else Path(request["folder"])
     spec = located_spec(named, lambda path: f"{recorded.name}: ", folder)
     with auditing() as requests:
-        again = run_one(spec, requests, quiet=quiet)
+        again = run_one(spec, requests, spec.name, quiet=quiet)
     found = list(_compared(recorded, again))
     if found and recorded.versions != again.versions:
-        found.append(
-            f"recorded with {_listed_versions(recorded)}, repeated with "
-            f"{_listed_versions(again)}; this may be the cause"
+        before, after = (
+            ", ".join(f"{name} {version}" for name, version in one.versions.items())
+            for one in (recorded, again)
         )
+        found.append(f"recorded with {before}, repeated with {after}; this may be the cause")
     return found
-
-
-def _request(recorded: AuditResult) -> tuple[dict[str, Any], Path | None]:
-    reason = _reason(recorded)
-    if reason is not None:
-        raise UsageError(f"{recorded.name} cannot be repeated: {reason}")
-    assert recorded.request is not None  # else there was a reason
-    folder = recorded.request["folder"]
-    return as_lists(recorded.request["settings"]), None if folder is None else Path(folder)
 
 
 def _reason(recorded: AuditResult) -> str | None:
@@ -75,10 +68,6 @@ def _compared(recorded: AuditResult, again: AuditResult) -> Iterator[str]:
         return
     for one, other in zip(recorded.certificates, again.certificates, strict=True):
         yield from _differences(f"{one.pair}: ", _names(one), one, other)
-
-
-def _listed_versions(result: AuditResult) -> str:
-    return ", ".join(f"{name} {version}" for name, version in result.versions.items())
 
 
 def _names(record: AuditResult | Certificate) -> list[str]:

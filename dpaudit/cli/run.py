@@ -4,24 +4,25 @@ from __future__ import annotations
 
 import shlex
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import click
 
+from dpaudit.auditing.options import OPTIONS
 from dpaudit.auditing.spec import AuditSpec, DrawnSeed
+from dpaudit.certificates.result import AuditResult
 from dpaudit.cli import exit_codes
-from dpaudit.cli.batch import Outcome, auditing, run_batch, run_one
-from dpaudit.cli.flags import audit_flags, check_complete, given_settings
+from dpaudit.cli.batch import auditing, run_batch
+from dpaudit.cli.flags import check_complete, given_settings, some_flags
 from dpaudit.cli.group import DEBUG
 from dpaudit.cli.output import Printer
-from dpaudit.cli.process.interruption import Requests
 from dpaudit.cli.process.streams import OutputError, set_apart
 from dpaudit.cli.repeat_command import RepeatableCommand, repeating
 from dpaudit.cli.saving import Results, destinations
-from dpaudit.config import build_spec, load_config
+from dpaudit.config.building import build_spec
 from dpaudit.errors import ConfigurationError, UsageError
 from dpaudit.import_path import split
 from dpaudit.wording import counted
@@ -31,7 +32,6 @@ _CONFIGURATIONS = (".yaml", ".yml")
 
 @click.command(
     cls=RepeatableCommand,
-    short_help="Audit a mechanism, or all audits of configuration files.",
     epilog="""\b
 Examples:
   dpaudit run mechanisms.laplace:laplace --d1 0 --d2 1 --epsilon 1
@@ -40,7 +40,7 @@ Examples:
 docs/options.md lists all options, as flags, keys of files and keywords of Python.""",
 )
 @click.argument("targets", nargs=-1, metavar="TARGET|FILE.yaml...")
-@audit_flags
+@some_flags(*(one.name for one in OPTIONS.values() if one.flag))
 @click.pass_context
 def run(
     ctx: click.Context,
@@ -73,44 +73,42 @@ def run(
     names = [spec.name for spec in specs]
     printer = Printer(names, quiet=quiet, verbose=verbose, to=results.beside)
     with auditing() as requests:
-        outcomes = (
-            run_batch(specs, requests, quiet=quiet, debug=ctx.meta.get(DEBUG, False))
-            if _are_files(targets)
-            else _single(specs[0], requests, quiet=quiet)
-        )
+        debug, is_lone = ctx.meta.get(DEBUG, False), not _are_files(targets)
+        outcomes = run_batch(specs, requests, quiet=quiet, debug=debug, is_lone=is_lone)
         return _finished(outcomes, specs, printer, results)
 
 
-def _single(spec: AuditSpec, requests: Requests, *, quiet: bool) -> Iterator[Outcome]:
-    # A request that cannot be carried out is the caller's to see, not an outcome in a list.
-    result = run_one(spec, requests, quiet=quiet)
-    yield Outcome(result, exit_codes.of_result(result))
-
-
 def _finished(
-    outcomes: Iterable[Outcome], specs: Sequence[AuditSpec], printer: Printer, results: Results
+    outcomes: Iterable[tuple[AuditResult, int]],
+    specs: Sequence[AuditSpec],
+    printer: Printer,
+    results: Results,
 ) -> int:
-    """Show and save outcomes as they come; return the exit code of all."""
-    seen: list[Outcome] = []
+    """Show and save results as they come; return the exit code of all."""
+    seen: list[AuditResult] = []
+    codes: list[int] = []
     try:
-        for outcome in outcomes:
-            seen.append(outcome)
-            results.add(outcome.result)
+        for result, code in outcomes:
+            seen.append(result)
+            codes.append(code)
+            results.add(result)
             if len(seen) < len(specs):
                 results.keep()
-            printer.show(outcome.result)
+            printer.show(result)
     except KeyboardInterrupt:
         results.finish()
         click.echo(f"\n{len(seen)} of {counted(len(specs), 'audit')} finished", err=True)
         if specs[0].journal is not None:
-            click.echo(f"continue with: {_to_go_on()}", err=True)
+            again = () if "--resume" in sys.argv else ("--resume",)
+            words = ("dpaudit", *sys.argv[1:], *again)
+            click.echo(f"continue with: {shlex.join(words)}", err=True)
         raise
     except (BrokenPipeError, OutputError):
         results.finish()
         raise
     results.finish()
-    printer.summarise([outcome.result for outcome in seen])
-    return exit_codes.worst(outcome.code for outcome in seen)
+    printer.summarise(seen)
+    return exit_codes.worst(codes)
 
 
 def _requested(
@@ -119,15 +117,17 @@ def _requested(
     """Return the audits asked for, from files, all of which are read before anything runs."""
     if _are_files(targets):
         return _from_files(ctx, [Path(target) for target in targets], settings)
-    _check_no_folder(targets)
-    _check_no_other_file(targets)
+    for target in targets:
+        _check_no_other_file(target)
     files = [target for target in targets if target.endswith(_CONFIGURATIONS)]
     if files:
         raise UsageError(f"give configuration files or one import path, not both: {files[0]!r}")
     if len(targets) > 1:
+        is_pair = len(targets) == 2 and targets[0].endswith(".py") and targets[1].isidentifier()
         raise UsageError(
             f"one import path at a time, not {len(targets)} ({', '.join(targets)}); "
-            f"list them in a configuration file, or quote a value that has spaces{_joined(targets)}"
+            "list them in a configuration file, or quote a value that has spaces"
+            + (f". Did you mean '{targets[0]}:{targets[1]}'?" if is_pair else "")
         )
     if targets:
         split(targets[0])  # what names no function is told so before what else is missing
@@ -139,84 +139,65 @@ def _requested(
     return [replace(spec, command=repeating(ctx, targets, spec.seed))]
 
 
-def _joined(targets: Sequence[str]) -> str:
-    """Return a remedy for a file and its function, given as two words."""
-    is_pair = len(targets) == 2 and targets[0].endswith(".py") and targets[1].isidentifier()
-    return f". Did you mean '{targets[0]}:{targets[1]}'?" if is_pair else ""
-
-
 def _are_files(targets: Sequence[str]) -> bool:
     return bool(targets) and all(target.endswith(_CONFIGURATIONS) for target in targets)
 
 
-def _check_no_folder(targets: Sequence[str]) -> None:
-    for target in targets:
-        folder = Path(target)
-        if not target or not folder.is_dir() or (folder / "__init__.py").is_file():  # a package
-            continue
-        file = next(_configurations(folder), None)
+def _check_no_other_file(target: str) -> None:
+    """Raise UsageError for a folder, or a file of settings or results: no import paths either."""
+    path = Path(target)
+    if target and path.is_dir() and not (path / "__init__.py").is_file():  # no package
+        inside = [*sorted(path.glob("[!.]*.y*ml")), *sorted(path.glob("[!.]*/[!.]*.y*ml"))]
+        file = next((one for one in inside if one.suffix in _CONFIGURATIONS), None)
         if file is None:
             raise UsageError(
                 f"{target!r} is a folder without configuration files; give a .yaml file, or the "
                 "import path of a mechanism, package.module:function"
             )
         raise UsageError(f"{target!r} is a folder; name a file in it, e.g. {file}")
-
-
-def _check_no_other_file(targets: Sequence[str]) -> None:
-    """Raise for files of settings or results, which are no import paths either."""
-    for target in targets:
-        suffix = Path(target).suffix.lower()
-        if suffix == ".json":
-            raise UsageError(
-                f"{target!r}: configuration files are YAML, so name a file of audits "
-                f"{Path(target).with_suffix('.yaml')} (all JSON is YAML); to see the results of "
-                f"--json, use dpaudit report {target}"
-            )
-        if suffix in (".toml", ".ini", ".cfg"):
-            raise UsageError(f"{target!r}: configuration files are YAML, see docs/configuration.md")
-
-
-def _configurations(folder: Path) -> Iterator[Path]:
-    """Yield the configuration files in a folder, then those one level below."""
-    for pattern in ("[!.]*.y*ml", "[!.]*/[!.]*.y*ml"):
-        yield from (one for one in sorted(folder.glob(pattern)) if one.suffix in _CONFIGURATIONS)
+    suffix = path.suffix.lower()
+    if suffix == ".json":
+        raise UsageError(
+            f"{target!r}: configuration files are YAML, so name a file of audits "
+            f"{path.with_suffix('.yaml')} (all JSON is YAML); to see the results of --json, use "
+            f"dpaudit report {target}"
+        )
+    if suffix in (".toml", ".ini", ".cfg"):
+        raise UsageError(f"{target!r}: configuration files are YAML, see docs/configuration.md")
 
 
 def _from_files(
     ctx: click.Context, paths: Sequence[Path], settings: dict[str, Any]
 ) -> list[AuditSpec]:
+    # PyYAML is not imported where a target is given on the command line.
+    from dpaudit.config.loading import load_config
+
     seen: dict[Path, Path] = {}
     for path in paths:
         if path.resolve() in seen:
             raise ConfigurationError(f"the configuration file {str(path)!r} is given twice")
         seen[path.resolve()] = path
-    loaded = [(path, _repeatable(ctx, path, load_config(path, settings))) for path in paths]
-    names = [spec.name for _, specs in loaded for spec in specs]
+    loaded = []
+    for path in paths:
+        specs = load_config(path, settings)
+        for spec in specs:
+            # The command line that repeats it alone.
+            name = spec.name if _selected(specs, spec.name) == [spec] else f"={spec.name}"
+            command = repeating(ctx, [str(path)], spec.seed, name)
+            loaded.append((path, replace(spec, command=command)))
+    names = [spec.name for _, spec in loaded]
     shared = {name for name in names if names.count(name) > 1}
     return [
         replace(spec, name=f"{path}: {spec.name}") if spec.name in shared else spec
-        for path, specs in loaded
-        for spec in specs
+        for path, spec in loaded
     ]
-
-
-def _repeatable(ctx: click.Context, path: Path, specs: Sequence[AuditSpec]) -> list[AuditSpec]:
-    """Return the audits of a file, each with the command line that repeats it alone."""
-    found = []
-    for spec in specs:
-        name = spec.name if _selected(specs, spec.name) == [spec] else f"={spec.name}"
-        found.append(replace(spec, command=repeating(ctx, [str(path)], spec.seed, name)))
-    return found
 
 
 def _journaled(
     specs: list[AuditSpec], journal: str | None, resume: bool, seed: int | None
 ) -> list[AuditSpec]:
-    """Return the audits with their journals, having seen that none is in the way.
-
-    seed: as the command line has it.
-    """
+    """Return the audits with their journals, having seen that none is in the way. seed: as the
+    command line has it."""
     if journal is None and not resume:
         return specs
     from dpaudit.auditing.journal.opening import check_free
@@ -225,12 +206,6 @@ def _journaled(
     journaled = [replace(spec, journal=journal, resume=resume, **more) for spec in specs]
     check_free(journaled)
     return journaled
-
-
-def _to_go_on() -> str:
-    """Return the command line that goes on with what this one began."""
-    words = ["dpaudit", *sys.argv[1:]]
-    return shlex.join(words if "--resume" in words else [*words, "--resume"])
 
 
 def _selected(specs: Sequence[AuditSpec], pattern: str | None) -> list[AuditSpec]:

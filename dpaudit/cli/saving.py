@@ -26,10 +26,8 @@ Destination = tuple[Format, str]
 def destinations(
     json: str | None, reports: Sequence[str], inputs: Iterable[str | Path]
 ) -> list[Destination]:
-    """Return where results are to be written, refused before the work. Raises UsageError.
-
-    inputs: files that must not be replaced.
-    """
+    """Return where results are to be written, refused before the work. Raises UsageError. inputs:
+    files that must not be replaced."""
     given = [parse_report(text) for text in reports]
     given += [] if json is None else [(FORMATS["json"], json)]
     inputs, found = set(inputs), list[Destination]()
@@ -82,7 +80,10 @@ class Results:
                 # Programs read UTF-8, whatever a terminal can show.
                 shown = text if form.is_prose else text.encode()
                 click.echo(shown, nl=False, file=self._stdout)
-                self._forget()
+                if self._kept is not None:
+                    watching.say(watching.FILE, "")
+                    self._kept.unlink(missing_ok=True)
+                    self._kept = None
             else:
                 write_whole(Path(file), text.encode())
 
@@ -94,9 +95,3 @@ class Results:
             self._kept = Path(path)
             watching.say(watching.FILE, path)
         return self._kept
-
-    def _forget(self) -> None:
-        if self._kept is not None:
-            watching.say(watching.FILE, "")
-            self._kept.unlink(missing_ok=True)
-            self._kept = None

@@ -7,10 +7,10 @@ import json
 import click
 
 from dpaudit.cli.group import debug_option
-from dpaudit.config import schema as configuration_schema
+from dpaudit.config.schema import schema as configuration_schema
 
 
-@click.command(short_help="Print the JSON schema of configuration files.")
+@click.command
 @debug_option
 def schema() -> None:
     """Print the JSON schema of the files that dpaudit run reads.

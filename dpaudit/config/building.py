@@ -13,7 +13,6 @@ from typing import Any
 from dpaudit.auditing.options import (
     DEFAULTS,
     DURATION,
-    NUMBER,
     OPTIONS,
     SEED,
     TWO_BUDGETS,
@@ -25,15 +24,7 @@ from dpaudit.auditing.spec import AuditSpec, DrawnSeed
 from dpaudit.certificates.result import Grouped
 from dpaudit.claims import PrivacyClaim, group, make_claim, parameters
 from dpaudit.config.named_files import named_files
-from dpaudit.config.problems import (
-    Locate,
-    Path,
-    PlacedError,
-    about,
-    problem,
-    refusal,
-    reported,
-)
+from dpaudit.config.problems import Locate, Path, PlacedError, about, problem, refusal, reported
 from dpaudit.config.quantities import parse_duration
 from dpaudit.config.schema import check_audit_keys, check_types
 from dpaudit.config.targets import Folder, Settings, target_of
@@ -41,31 +32,17 @@ from dpaudit.errors import ClaimError, DatasetError, Name, UsageError
 from dpaudit.import_path import located, resolve
 from dpaudit.inputs.datasets import load_dataset, parse_dataset
 from dpaudit.inputs.frames import LIBRARIES
-from dpaudit.inputs.pairs import (
-    Adjacency,
-    NeighbouringPair,
-    check_pair,
-    describe_pair,
-    parse_adjacency,
-)
+from dpaudit.inputs.pairs import NeighbouringPair, check_pair, describe_pair, parse_adjacency
 from dpaudit.inputs.values import with_tuples, written
-from dpaudit.targets.target import (
-    AnyTarget,
-    CommandTarget,
-    repeated,
-    single_targets,
-)
+from dpaudit.targets.target import AnyTarget, CommandTarget, repeated, single_targets
 
 # What a result keeps in a place of its own, or does not depend on.
 _NOT_REPEATED = ("name", "seed", "workers", "executor", "expect")
 
 
 def build_spec(settings: Mapping[str, Any]) -> AuditSpec:
-    """Return the audit that flags describe, with the keys of a configuration file.
-
-    Raises ConfigurationError for unknown or missing keys and wrong types, and the errors of claims,
-    datasets and audits for impossible values.
-    """
+    """Return the audit that flags describe, with the keys of a configuration file. Raises a
+    UsageError."""
     return located_spec(settings, lambda path: "", flags=OPTIONS)
 
 
@@ -79,11 +56,8 @@ def build_claims(parameters: Mapping[str, Any]) -> tuple[PrivacyClaim, Grouped |
 def located_spec(
     settings: Settings, locate: Locate, base: Folder = None, flags: Collection[str] = ()
 ) -> AuditSpec:
-    """Return the audit; `locate` says where in the file a key stands.
-
-    base: where relative files are looked for after the working directory.  flags: keys that the
-    command line gave.
-    """
+    """Return the audit; `locate` says where in the file a key stands. base: where relative files
+    are looked for after the working directory. flags: keys that the command line gave."""
     with reported(locate, flags):
         check_audit_keys(settings)
         given = _given(settings)
@@ -131,12 +105,14 @@ def _spec(given: Settings, base: Folder) -> AuditSpec:
     options = {
         one.name: _read(one, given[one.name], base) for one in owned("audit") if one.name in given
     }
-    target, (claim, grouped) = _repeated(given, base), _claims(given, base)
+    once, times = target_of(given, base), given.get("repeat")
+    with about("repeat"):
+        target = once if times is None else repeated(once, _whole("repeat", times))
+    claim, grouped = _claims(given, base)
     pairs = _pairs(given, base)
-    name = given.get("name") or _name(target)
     try:
         return AuditSpec(
-            name=name,
+            name=given.get("name") or _name(target),
             target=target,
             pairs=pairs,
             claim=claim,
@@ -147,14 +123,6 @@ def _spec(given: Settings, base: Folder) -> AuditSpec:
     except UsageError as error:
         key = next((part for part in error.parts if isinstance(part, Name)), None)
         raise PlacedError(() if key is None else (str(key),), error) from error
-
-
-def _repeated(given: Settings, base: Folder) -> AnyTarget:
-    target = target_of(given, base)
-    if "repeat" not in given:
-        return target
-    with about("repeat"):
-        return repeated(target, _whole("repeat", given["repeat"]))
 
 
 def _name(target: AnyTarget) -> str:
@@ -191,23 +159,21 @@ def _with_functions(given: dict[str, Any], base: Folder) -> dict[str, Any]:
     for itself; a trade-off function here, since the claim takes its values."""
     found = dict(given)
     for one in parameters():
-        path = found.get(one.name)
-        if isinstance(path, str) and "path" in one.forms:
-            found[one.name] = located(path, base)
-        if isinstance(path, str) and "table" in one.forms and path.startswith("["):
-            found[one.name] = _table(one.name, path)
-        elif isinstance(path, str) and "function" in one.forms:
-            found[one.name] = resolve(located(path, base))
-            found.setdefault("name", path)
+        text = found.get(one.name)
+        if not isinstance(text, str):
+            continue
+        if "path" in one.forms:
+            found[one.name] = located(text, base)
+        if "table" in one.forms and text.startswith("["):
+            try:
+                found[one.name] = parse_dataset(text)
+            except DatasetError:
+                why = f"={text!r} must be a list of pairs, such as [[0, 1], [1, 0]]"
+                raise ClaimError(Name(one.name), why) from None
+        elif "function" in one.forms:
+            found[one.name] = resolve(located(text, base))
+            found.setdefault("name", text)
     return found
-
-
-def _table(name: str, text: str) -> Any:
-    try:
-        return parse_dataset(text)
-    except DatasetError:
-        why = f"={text!r} must be a list of pairs, such as [[0, 1], [1, 0]]"
-        raise ClaimError(Name(name), why) from None
 
 
 def _pairs(given: Settings, base: Folder) -> tuple[NeighbouringPair, ...]:
@@ -224,30 +190,23 @@ def _pairs(given: Settings, base: Folder) -> tuple[NeighbouringPair, ...]:
 
 
 def _pair(one: Settings, given: Settings, base: Folder, path: Path) -> NeighbouringPair:
+    form: str | None = given.get("as")
+    if form in LIBRARIES and "command" in given:
+        raise refusal(("as",), f"={form!r} is for a mechanism under Python; a command reads JSON")
     # What another Python makes the mechanism from has data frames of its own making, too.
-    load = partial(load_dataset, form=_form(given), base=base, elsewhere="python" in given)
+    load = partial(load_dataset, form=form, base=base, elsewhere="python" in given)
     with about(*path, "d1"):
         d1 = load(one["d1"])
     with about(*path, "d2"):
         d2 = load(one["d2"])
+    own, place = (one, path) if "adjacency" in one else (given, ())
+    with about(*place, "adjacency"):
+        adjacency = parse_adjacency(own.get("adjacency"))
     label = one.get("name") or describe_pair(written(one["d1"], base), written(one["d2"], base))
-    pair = NeighbouringPair(d1, d2, _adjacency(one, given, path), label)
+    pair = NeighbouringPair(d1, d2, adjacency, label)
     with about(*path, "d2"):
         check_pair(pair, _group(given))
     return pair
-
-
-def _form(given: Settings) -> str | None:
-    form: str | None = given.get("as")
-    if form in LIBRARIES and "command" in given:
-        raise refusal(("as",), f"={form!r} is for a mechanism under Python; a command reads JSON")
-    return form
-
-
-def _adjacency(one: Settings, given: Settings, path: Path) -> Adjacency | None:
-    own, place = (one, path) if "adjacency" in one else (given, ())
-    with about(*place, "adjacency"):
-        return parse_adjacency(own.get("adjacency"))
 
 
 def _read(option: Option, value: Any, base: Folder) -> Any:
@@ -260,13 +219,13 @@ def _read(option: Option, value: Any, base: Folder) -> Any:
             return tuple(located(path, base) for path in value)
         if option.kind is DURATION:
             return parse_duration(value, name)
-    return _READERS[option.kind](name, value) if option.kind in _READERS else value
-
-
-def _number(key: str, value: Any) -> Any:
-    if isinstance(value, str):
-        raise refusal((key,), f"={value!r} must be a number")
-    return value
+        if option.kind is WHOLE:
+            return _whole(name, value)
+        if option.kind is SEED and value == "random":
+            return DrawnSeed(secrets.randbelow(2**32))
+        if option.kind is SEED and isinstance(value, str):
+            raise refusal((name,), f"={value!r} must be {option.must}")
+        return value
 
 
 def _whole(key: str, value: Any) -> Any:
@@ -274,14 +233,3 @@ def _whole(key: str, value: Any) -> Any:
     if isinstance(value, str) or (isinstance(value, float) and not value.is_integer()):
         raise refusal((key,), f"={value!r} must be a whole number")
     return int(value)
-
-
-def _seed(key: str, value: Any) -> Any:
-    if value == "random":
-        return DrawnSeed(secrets.randbelow(2**32))
-    if isinstance(value, str):
-        raise refusal((key,), f"={value!r} must be {OPTIONS[key].must}")
-    return value
-
-
-_READERS = {NUMBER: _number, WHOLE: _whole, SEED: _seed}

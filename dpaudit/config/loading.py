@@ -12,14 +12,7 @@ from dpaudit.claims import DEFINITIONS
 from dpaudit.config.building import default_name, located_spec
 from dpaudit.config.matrix import expand
 from dpaudit.config.problems import Path, problem, reported
-from dpaudit.config.schema import (
-    FILE_KEYS,
-    PAIR_KEYS,
-    TARGET_KEYS,
-    VERSION,
-    check_audit_keys,
-    check_keys,
-)
+from dpaudit.config.schema import FILE_KEYS, VERSION, check_audit_keys, check_keys
 from dpaudit.config.targets import PROCESS, PYTHONIC, SINGLE_TARGET
 from dpaudit.did_you_mean import did_you_mean
 from dpaudit.errors import ConfigurationError, DatasetError
@@ -33,7 +26,6 @@ _CURVE = "curve"
 # The deepest path a message points at: audits, 0, pairs, 0, adjacency.
 _DEPTH = 6
 _LISTS = (("audits",), ("pairs",), ("compose",))
-_ENTRIES = {"pairs": PAIR_KEYS, "compose": TARGET_KEYS}
 
 # Two ways to say one thing: what is given for an audit displaces the other way among the defaults.
 _ALTERNATIVES = (
@@ -48,11 +40,9 @@ _ALTERNATIVES = (
 
 
 def load_config(path: pathlib.Path, overrides: Mapping[str, Any] | None = None) -> list[AuditSpec]:
-    """Return the audits of a configuration file, in its order, matrices expanded.
-
-    overrides: keys of an audit, from flags, which win over the file.  Raises ConfigurationError
-    (and the errors of claims, datasets and audits) with `file.yaml:12: ` in front.
-    """
+    """Return the audits of a configuration file, in its order, matrices expanded. overrides: keys
+    of an audit, from flags, which win over the file. Raises ConfigurationError (and the errors of
+    claims, datasets and audits) with `file.yaml:12: ` in front."""
     document = _Document(path)
     with reported(document.locate):
         _check_file(document.content)
@@ -91,10 +81,8 @@ class _Document:
         return f"{self.path}: " if line is None else f"{self.path}:{line}: "
 
     def locate_in(self, index: int, path: Path, flags: Collection[str] = ()) -> str:
-        """Return the place of a key of an audit, which may stand among the defaults.
-
-        flags: keys that a flag has set, so that no line is to blame for them.
-        """
+        """Return the place of a key of an audit, which may stand among the defaults. flags: keys
+        that a flag has set, so that no line is to blame for them."""
         if path and path[0] in flags:
             return self.locate(())
         own: Path = ("audits", index, *path)
@@ -153,10 +141,6 @@ def _check_file(content: Any) -> None:
             ("version",),
             f"version={content['version']!r} is not known; this dpaudit reads version {VERSION}",
         )
-    _check_sections(content)
-
-
-def _check_sections(content: Mapping[str, Any]) -> None:
     audits, defaults = content.get("audits"), content.get("defaults")
     if not isinstance(audits, list) or not audits:
         raise problem(("audits",), "audits must be a list with at least one audit")
@@ -170,11 +154,6 @@ def _check_audit(settings: Any, path: Path) -> None:
     if not isinstance(settings, Mapping):
         raise problem(path, f"{settings!r} must be a mapping with keys such as mechanism and claim")
     check_audit_keys(settings, path)
-    for key, known in _ENTRIES.items():
-        entries = settings.get(key)
-        for index, entry in enumerate(entries if isinstance(entries, list) else []):
-            if isinstance(entry, Mapping):
-                check_keys(entry, known, (*path, key, index))
 
 
 def _audits(document: _Document) -> Iterator[tuple[int, dict[str, Any]]]:
@@ -197,12 +176,8 @@ def _overridden(settings: Mapping[str, Any], overrides: Mapping[str, Any]) -> di
 
 
 def _with_curve(settings: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
-    """Yield the audit of the claim's point and, where `claim` has a `curve`, that of the curve: two
-    audits, with verdicts of their own.
-
-    A wrong curve often leaves the point unrefuted, and the other way round. Raises a PlacedError
-    for a curve that is not one definition with its parameters, and perhaps what to expect.
-    """
+    """Yield the audit of the claim's point and, where `claim` has a `curve`, that of the curve: a
+    wrong curve often leaves the point unrefuted, and the other way round."""
     claim = settings.get("claim")
     if not isinstance(claim, Mapping) or _CURVE not in claim:
         yield dict(settings)
@@ -215,7 +190,7 @@ def _with_curve(settings: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
 
 
 def _curve(curve: Any) -> tuple[dict[str, Any], Any]:
-    """Return the claim that a curve is, and its own expectation."""
+    """Return the claim that a curve is, one definition with its parameters, and what it expects."""
     given = dict(curve) if isinstance(curve, Mapping) else {}
     expect = given.pop("expect", None)
     definition = next(iter(given), None)

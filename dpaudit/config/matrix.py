@@ -23,9 +23,8 @@ _REFERENCE = re.compile(r"\$" + REFERENCE + "|" + REFERENCE)
 
 def expand(settings: Mapping[str, Any], name: str) -> Iterator[dict[str, Any]]:
     """Yield the settings of every combination, named `name[epsilon=0.1]`, in the file's order.
-
-    Raises a PlacedError for a matrix that is none, a reference to nothing, or an axis never used.
-    """
+    Raises a PlacedError for a matrix that is none, a reference to nothing, or an axis never
+    used."""
     matrix = settings.get("matrix") or {}
     plain = {key: value for key, value in settings.items() if key != "matrix"}
     _check(matrix, plain)
@@ -33,16 +32,15 @@ def expand(settings: Mapping[str, Any], name: str) -> Iterator[dict[str, Any]]:
         values = dict(zip(matrix, combination, strict=True))
         expanded = {key: substitute(value, values, (key,)) for key, value in plain.items()}
         names_axes = set(matrix) <= set(_references(plain.get("name")))
-        own_name = expanded.get("name") if names_axes else None
-        label = own_name or _labelled(name, values)
+        axes = ",".join(f"{key}={shortened(str(value), 20)}" for key, value in values.items())
+        labelled = f"{name}[{axes}]" if axes else name
+        label = (names_axes and expanded.get("name")) or labelled
         yield {**expanded, "name": label} if label else expanded
 
 
 def substitute(value: Any, values: Values, path: Path = ()) -> Any:
     """Return `value` with every `${name}` replaced; one that is the whole string keeps its type.
-
-    `$${name}` stands for the text `${name}`.
-    """
+    `$${name}` stands for the text `${name}`."""
     if isinstance(value, str):
         return _substitute_text(value, values, path)
     if isinstance(value, Mapping):
@@ -53,16 +51,12 @@ def substitute(value: Any, values: Values, path: Path = ()) -> Any:
 
 
 def _substitute_text(text: str, values: Values, path: Path) -> Any:
+    def replacement(match: re.Match[str]) -> str:
+        is_escaped = match[0].startswith("$$")
+        return match[0][1:] if is_escaped else str(_looked_up(match[2], values, path))
+
     whole = re.fullmatch(REFERENCE, text)
-    if whole:
-        return _looked_up(whole[1], values, path)
-    return _REFERENCE.sub(lambda match: _replacement(match, values, path), text)
-
-
-def _replacement(match: re.Match[str], values: Values, path: Path) -> str:
-    if match[0].startswith("$$"):
-        return match[0][1:]
-    return str(_looked_up(match[2], values, path))
+    return _looked_up(whole[1], values, path) if whole else _REFERENCE.sub(replacement, text)
 
 
 def _looked_up(name: str, values: Values, path: Path) -> Any:
@@ -91,10 +85,7 @@ def _check(matrix: Any, plain: Mapping[str, Any]) -> None:
                 f"matrix: {name!r} is never used; refer to it as ${{{name}}}, "
                 f"e.g. claim: {{epsilon: ${{{name}}}}}",
             )
-    _check_count([len(axis) for axis in matrix.values()])
-
-
-def _check_count(lengths: list[int]) -> None:
+    lengths = [len(axis) for axis in matrix.values()]
     count = math.prod(lengths)
     if count > _MOST:
         product = " × ".join(f"{length:,}" for length in lengths)
@@ -109,12 +100,6 @@ def _check_count(lengths: list[int]) -> None:
 def _references(value: Any) -> Iterator[str]:
     if isinstance(value, str):
         yield from (match[2] for match in _REFERENCE.finditer(value) if match[2] is not None)
-    elif isinstance(value, Mapping):
-        yield from itertools.chain.from_iterable(map(_references, value.values()))
-    elif isinstance(value, list):
-        yield from itertools.chain.from_iterable(map(_references, value))
-
-
-def _labelled(name: str, values: Values) -> str:
-    label = ",".join(f"{key}={shortened(str(value), 20)}" for key, value in values.items())
-    return f"{name}[{label}]" if label else name
+    elif isinstance(value, Mapping | list):
+        parts = value.values() if isinstance(value, Mapping) else value
+        yield from itertools.chain.from_iterable(map(_references, parts))

@@ -20,10 +20,8 @@ _LONGEST = 4096
 
 def named_files(settings: Any, base: Path | None = None) -> tuple[Path, ...]:
     """Return the files that are there and that a text in the settings names, in any of their forms:
-    import paths, `@file`, programs and their arguments.
-
-    base: where relative files are looked for, beside the working directory.
-    """
+    import paths, `@file`, programs and their arguments. base: where relative files are looked for,
+    beside the working directory."""
     names = dict.fromkeys(name for text in _texts(settings) for name in _names(text))
     files = dict.fromkeys(file for name in names for file in _files(name, base))
     return tuple(file for file in files if os.path.isfile(file))  # noqa: PTH113  # never raises
@@ -32,11 +30,9 @@ def named_files(settings: Any, base: Path | None = None) -> tuple[Path, ...]:
 def _texts(value: Any) -> Iterator[str]:
     if isinstance(value, str):
         yield value
-    elif isinstance(value, Mapping):
-        for key, part in value.items():
-            if key != "name":
-                yield from _texts(part)
-    elif isinstance(value, list):
+    if isinstance(value, Mapping):
+        value = [part for key, part in value.items() if key != "name"]
+    if isinstance(value, list):
         for part in value:
             yield from _texts(part)
 

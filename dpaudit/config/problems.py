@@ -42,10 +42,8 @@ def about(*path: str | int) -> Iterator[None]:
 
 @contextmanager
 def reported(locate: Locate, flags: Collection[str] = ()) -> Iterator[None]:
-    """Raise problems as plain errors of their own type, with their place in front.
-
-    flags: options that no file is to blame for; the command line spells them as it has them.
-    """
+    """Raise problems as plain errors of their own type, with their place in front. flags: options
+    that no file is to blame for; the command line spells them as it has them."""
     try:
         yield
     except PlacedError as found:

@@ -14,26 +14,20 @@ _SIZES |= {"KIB": 2**10, "MIB": 2**20, "GIB": 2**30, "TIB": 2**40}
 
 def parse_duration(value: float | str, key: str = "time") -> float:
     """Return seconds from `30s`, `2m`, `1h`, `500ms` or a number. Raises ConfigurationError."""
-    if isinstance(value, int | float):
-        return float(value)
-    seconds = _number(value, _TIMES)
-    if seconds is None:
-        why = f"={value!r} must be a duration such as 30s, 2m or 1h"
-        raise ConfigurationError(Name(key), why)
-    return seconds
+    return float(_parsed(value, key, _TIMES, "a duration such as 30s, 2m or 1h"))
 
 
 def parse_size(value: int | str) -> int:
-    """Return bytes from `512MB`, `1.5GiB` or a number of them. Raises ConfigurationError."""
-    if isinstance(value, int):
+    """Return bytes from `512MB`, `1.5gib` or a number of them. Raises ConfigurationError."""
+    return int(_parsed(value, "memory_limit", _SIZES, "a size such as 512MB or 2GiB"))
+
+
+def _parsed(value: float | str, key: str, units: Mapping[str, float], must: str) -> float:
+    if isinstance(value, int | float):
         return value
-    size = _number(value.upper(), _SIZES)
-    if size is None:
-        why = f"={value!r} must be a size such as 512MB or 2GiB"
-        raise ConfigurationError(Name("memory_limit"), why)
-    return int(size)
-
-
-def _number(text: str, units: Mapping[str, float]) -> float | None:
-    match = re.fullmatch(r"\s*(\d+\.?\d*|\.\d+)\s*([a-zA-Z]*)\s*", text)
-    return float(match[1]) * units[match[2]] if match and match[2] in units else None
+    match = re.fullmatch(r"\s*(\d+\.?\d*|\.\d+)\s*([a-zA-Z]*)\s*", value)
+    if match is not None:
+        for unit in (match[2], match[2].upper()):
+            if unit in units:
+                return float(match[1]) * units[unit]
+    raise ConfigurationError(Name(key), f"={value!r} must be {must}")

@@ -11,14 +11,7 @@ from typing import Annotated, Any, Literal
 import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
-from dpaudit.auditing.options import (
-    OPTIONS,
-    REFERENCE,
-    Option,
-    Words,
-    flag_of,
-    owned,
-)
+from dpaudit.auditing.options import OPTIONS, REFERENCE, Option, Words, flag_of, owned
 from dpaudit.claims import DEFINITIONS, parameters
 from dpaudit.claims.base import Form
 from dpaudit.config.problems import Path, PlacedError, problem, refusal
@@ -56,7 +49,7 @@ _PAIR: Any = _defined(
     + [_optional(OPTIONS[name], OPTIONS[name].kind.type) for name in ("adjacency", "name")],
     namespace={"__doc__": "One pair of neighbouring datasets."},
 )
-# What the entries of a list are, in words, too.
+# What the entries of a list are, and in words, too.
 _ENTRIES: Mapping[str, tuple[Any, str, str]] = {
     "pairs": (_PAIR, "pair", "a mapping with d1 and d2"),
     "compose": (_TARGET | Words, "entry", "an import path, or a mapping with mechanism"),
@@ -76,15 +69,13 @@ def schema() -> dict[str, Any]:
         namespace={"__doc__": "One audit."},
     )
     all_audits = Annotated[list[audit], Meta(min_length=1, description="a list of audits")]
-    fallback = Meta(
-        description="a mapping of default keys, for every audit that does not set its own"
-    )
+    own = "a mapping of default keys, for every audit that does not set its own"
     file = _defined(
         "ConfigurationFile",
         [
             ("version", Annotated[Literal[1], Meta(description="1, the version of this format")]),
             ("audits", all_audits),
-            ("defaults", Annotated[audit | UnsetType, fallback], UNSET),
+            ("defaults", Annotated[audit | UnsetType, Meta(description=own)], UNSET),
         ],
         namespace={"__doc__": "A batch of audits for dpaudit run."},
     )
@@ -94,7 +85,7 @@ def schema() -> dict[str, Any]:
 
 
 def check_audit_keys(settings: Mapping[str, Any], path: Path = ()) -> None:
-    """Raise a PlacedError for the first key that an audit does not have."""
+    """Raise a PlacedError for the first key that an audit, or an entry of it, does not have."""
     for key, value in settings.items():
         if key in CLAIM_KEYS:
             written = shown(value) if isinstance(value, str) else json.dumps(value, default=str)
@@ -108,6 +99,11 @@ def check_audit_keys(settings: Mapping[str, Any], path: Path = ()) -> None:
         if key != "name" and key in AUDIT_KEYS:
             raise problem((*path, "claim", key), f"{key!r} belongs beside claim, not in it")
     check_keys(settings, AUDIT_KEYS, path)
+    for name, known in (("pairs", PAIR_KEYS), ("compose", TARGET_KEYS)):
+        entries = settings.get(name)
+        for index, entry in enumerate(entries if isinstance(entries, list) else []):
+            if isinstance(entry, Mapping):
+                check_keys(entry, known, (*path, name, index))
 
 
 def check_keys(given: Iterable[Any], known: Iterable[str], path: Path = ()) -> None:
@@ -146,15 +142,12 @@ def _what_is_wrong(key: str, entry: Any) -> str:
     """Return what a mapping in a list lacks, or has and must not; `""` for what is no mapping."""
     if not isinstance(entry, Mapping):
         return ""
-    needed = ("d1", "d2") if key == "pairs" else ()
-    missing = next((one for one in needed if one not in entry), None)
-    if missing is not None:
-        return f"; it has no {missing}"
+    for needed in ("d1", "d2") if key == "pairs" else ():
+        if needed not in entry:
+            return f"; it has no {needed}"
     for name, value in entry.items():
         try:
             msgspec.convert(value, OPTIONS[name].kind.type)
-        except KeyError:
-            return f"; {name!r} is no key of it"
         except msgspec.ValidationError:
             return f"; {name}={shown(value)} must be {OPTIONS[name].must}"
     return ""

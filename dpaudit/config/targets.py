@@ -63,14 +63,14 @@ def _entry(entry: Settings | str, audit: Settings) -> Settings:
 
 def _single(given: Settings, base: Folder, path: Path) -> SingleTarget:
     limits = _limits(given, path)
+    for key, what in (("command", "a command"), ("python", "python")):
+        if key in given and given.get("isolate") is False:
+            why = f"{what} already runs in a separate process; leave out isolate"
+            raise problem((*path, "isolate"), why)
     if "command" in given:
         return _command(given, limits, base, path)
     target = _imported(given, base, path)
     python = _python(given["python"], base, path) if "python" in given else None
-    if python is not None and given.get("isolate") is False:
-        raise problem(
-            (*path, "isolate"), "python already runs in a separate process; leave out isolate"
-        )
     if python is not None or given.get("isolate"):
         return IsolatedTarget(target=target, python=python, limits=limits)
     for key in _LIMITS:
@@ -81,24 +81,17 @@ def _single(given: Settings, base: Folder, path: Path) -> SingleTarget:
 
 
 def _limits(given: Settings, path: Path) -> Limits:
-    limits = Limits()
-    if given.get("timeout") is not None:
-        with about(*path, "timeout"):
-            limits = Limits(timeout=parse_duration(given["timeout"], "timeout"))
-    if given.get("memory_limit") is not None:
-        with about(*path, "memory_limit"):
-            limits = replace(limits, memory=parse_size(given["memory_limit"]))
-    return limits
+    timeout, memory = given.get("timeout"), given.get("memory_limit")
+    with about(*path, "timeout"):
+        limits = Limits(timeout=None if timeout is None else parse_duration(timeout, "timeout"))
+    with about(*path, "memory_limit"):
+        return replace(limits, memory=None if memory is None else parse_size(memory))
 
 
 def _command(given: Settings, limits: Limits, base: Folder, path: Path) -> CommandTarget:
     for key in (*PYTHONIC, "python"):
         if key in given:
             raise problem((*path, key), "a command has no ", Name(key), "; leave out one of them")
-    if given.get("isolate") is False:
-        raise problem(
-            (*path, "isolate"), "a command already runs in a separate process; leave out isolate"
-        )
     batch = given.get("batch_arg")
     if batch not in (None, "none", "size"):
         why = f"={batch!r} must be size or none for a command, because its requests have a size"

@@ -10,7 +10,6 @@ from dpaudit.reports import numbers
 from dpaudit.reports.bounds import bounds
 from dpaudit.reports.findings import is_expected
 from dpaudit.reports.layout import padded, wrap
-from dpaudit.reports.numbers import unglued
 from dpaudit.reports.text import reason, render, warnings_of
 from dpaudit.wording import counted, shortened
 
@@ -31,15 +30,20 @@ def name_width(names: Iterable[str]) -> int:
 def render_row(result: AuditResult, width: int) -> str:
     """Return an audit as one line of a batch, aligned with the others; its first word is the
     verdict. width: of the names."""
-    name = shortened(result.name, width)
-    text = f"{result.verdict.value:<{_VERDICT}}  {padded(name, width)}  {_said(result)}"
-    return unglued(text).rstrip()
+    if is_expected(result) or (result.verdict is Verdict.VIOLATION and not result.expect):
+        said = bounds(result)[0].brief(result)
+    elif result.underpowered is not None:
+        said = "under-powered"
+    else:
+        said = f"expected: {result.expect}" if result.expect else ""
+    name = padded(shortened(result.name, width), width)
+    return numbers.unglued(f"{result.verdict.value:<{_VERDICT}}  {name}  {said}").rstrip()
 
 
 def render_remarks(result: AuditResult) -> list[str]:
     """Return the warnings of an audit, as lines below that of the audit."""
     every = [wrap(f"warning: {text}", "  ", "    ") for text in warnings_of(result)]
-    return [unglued(line) for lines in every for line in lines]
+    return [numbers.unglued(line) for lines in every for line in lines]
 
 
 def render_summary(results: Sequence[AuditResult]) -> str:
@@ -54,42 +58,35 @@ def render_summary(results: Sequence[AuditResult]) -> str:
             lines += [f"  {result.command}"] if result.command else []
     chance = _false_alarms(results)
     lines += ["", *wrap(chance)] if chance else []
-    lines += wrap(_SHARED) if _share_a_seed(results) else []
-    return unglued("\n".join(lines))
+    # Of recorded outputs the seed did not decide what the mechanism drew.
+    drawn = (one for one in results if one.certificates and not one.certificates[0].recording)
+    seeds = [one.seed for one in drawn]
+    lines += wrap(_SHARED) if len(set(seeds)) < len(seeds) else []
+    return numbers.unglued("\n".join(lines))
 
 
 def unended(ended: int, planned: int) -> str:
     """Return that a run did not come to its end; nothing when it did."""
-    if ended >= planned:
-        return ""
-    return f"{ended} of {counted(planned, 'audit')}: the run did not end"
+    return (
+        "" if ended >= planned else f"{ended} of {counted(planned, 'audit')}: the run did not end"
+    )
 
 
-def render_all(results: Sequence[AuditResult], planned: int = 1) -> str:
+def render_all(results: Sequence[AuditResult], planned: int) -> str:
     """Return the text report of one audit, or of several: details only of what nobody expected.
-
-    planned: how many there are to be.
-    """
-    missing = unended(len(results), planned)
-    return f"{_rendered(results)}\n{missing}.\n" if missing else _rendered(results)
-
-
-def _rendered(results: Sequence[AuditResult]) -> str:
+    planned: how many there are to be."""
+    parts: list[str] = []
     if len(results) == 1:
-        return f"{render(results[0])}\n"
-    width = name_width(one.name for one in results)
-    parts = []
-    for one in results:
-        parts += [render_row(one, width), *(render_remarks(one) if is_expected(one) else [])]
-    details = [f"\n{render(one)}" for one in results if not is_expected(one)]
-    return "\n".join([*parts, *details, "", render_summary(results), ""])
-
-
-def _said(result: AuditResult) -> str:
-    if not is_expected(result) and (result.expect or result.verdict is not Verdict.VIOLATION):
-        unmet = f"expected: {result.expect}" if result.expect else ""
-        return unmet if result.underpowered is None else "under-powered"
-    return bounds(result)[0].brief(result)
+        parts.append(render(results[0]))
+    else:
+        width = name_width(one.name for one in results)
+        for one in results:
+            parts += [render_row(one, width), *(render_remarks(one) if is_expected(one) else [])]
+        parts += [f"\n{render(one)}" for one in results if not is_expected(one)]
+        parts += ["", render_summary(results)]
+    missing = unended(len(results), planned)
+    parts += [f"\n{missing}."] if missing else []
+    return "\n".join([*parts, ""])
 
 
 def _table(results: Sequence[AuditResult]) -> list[str]:
@@ -112,10 +109,3 @@ def _false_alarms(results: Sequence[AuditResult]) -> str:
         return f"The chance of a false alarm is at most {together}."
     each = "" if len(set(alphas)) > 1 else f"{numbers.error_level(alphas[0])} for each audit, "
     return f"Chance of a false alarm: at most {each}{together} together."
-
-
-def _share_a_seed(results: Sequence[AuditResult]) -> bool:
-    # Of recorded outputs the seed did not decide what the mechanism drew.
-    drawn = (one for one in results if one.certificates and not one.certificates[0].recording)
-    seeds = [one.seed for one in drawn]
-    return len(set(seeds)) < len(seeds)

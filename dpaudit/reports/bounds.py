@@ -14,10 +14,8 @@ from dpaudit.wording import counted
 
 @dataclass(frozen=True, slots=True)
 class Bound:
-    """A lower bound for one parameter of the claim.
-
-    claimed: what the claim says of it.  at: where on the profile, e.g. ` at δ = 0.1`.
-    """
+    """A lower bound for one parameter of the claim. claimed: what the claim says of it. at: where
+    on the profile, e.g. ` at δ = 0.1`."""
 
     symbol: str
     lower: float
@@ -40,11 +38,8 @@ class Bound:
     def _stated(self, result: AuditResult) -> tuple[bool, str]:
         """Return whether all that is known is that a violation puts the parameter above the claim,
         and the number to show."""
-        if (
-            result.verdict is Verdict.VIOLATION
-            and self.lower <= self.claimed
-            and result.ending.by_chance
-        ):
+        falls_short = result.verdict is Verdict.VIOLATION and self.lower <= self.claimed
+        if falls_short and result.ending.by_chance:
             return True, numbers.plain(self.claimed)
         return False, numbers.at_least(self.lower, above=self.claimed)
 
@@ -52,32 +47,42 @@ class Bound:
 def rows(result: AuditResult, *, every: bool) -> list[str]:
     """Return the bounds and the p-value as rows of a report."""
     lines = [line for one in bounds(result, every=every) for line in one.row(result)]
-    return [*lines, *row("p-value", _p_value(result))]
+    p = numbers.p_at_most(result.p_value).removeprefix("= ")
+    alpha = numbers.plain(1 - result.confidence)
+    pairs = len(result.certificates)
+    corrected = f", corrected for {pairs} pairs" if pairs > 1 else ""
+    text = f"{p} (violation if ≤ {alpha}{corrected})"
+    if pairs:
+        is_drawn = all(one.recording is None and one.reproducible for one in result.certificates)
+        seed = f", seed {result.seed}" if is_drawn else ""
+        text += f", from {counted(result.draws, 'draw')}{seed}"
+    return [*lines, *row("p-value", text)]
 
 
 def bounds(result: AuditResult, *, every: bool = False) -> list[Bound]:
-    """Return the bounds of an audit, the one that stands for the claim first.
-
-    every: those for ε and δ, too, where the claim has another parameter. Of a violation, bounds
-    that stay below the claim say nothing; where all do, the first one remains.
-    """
+    """Return the bounds of an audit, the one that stands for the claim first. every: those for ε
+    and δ, too, where the claim has another parameter. Of a violation, bounds that stay below the
+    claim say nothing; where all do, the first one remains."""
     found = list(_bounds(result, every))
     if result.verdict is not Verdict.VIOLATION:
         return found
     return [one for one in found if one.lower > one.claimed] or found[:1]
 
 
-def claimed_own(claim: PrivacyClaim, symbol: str) -> float:
-    """Return what a claim says of its own parameter, by the symbol that `own_lower` gives."""
-    name = {"μ": "mu", "ρ": "rho"}.get(symbol, "epsilon")  # else a divergence, D_2
-    return float(claim.parameters()[name])
+def own_bound(claim: PrivacyClaim, epsilon: float, delta_lower: float) -> Bound | None:
+    """Return the bound in the definition's own parameter, where it has one. epsilon: of δ."""
+    own = claim.own_lower(epsilon, delta_lower)
+    if own is None:
+        return None
+    name = {"μ": "mu", "ρ": "rho"}.get(own[0], "epsilon")  # else a divergence, D_2
+    return Bound(*own, float(claim.parameters()[name]))
 
 
 def _bounds(result: AuditResult, every: bool) -> Iterator[Bound]:
     claim, point = result.claim, result.point
-    own = claim.own_lower(point.epsilon, result.delta_lower)
+    own = own_bound(claim, point.epsilon, result.delta_lower)
     if own is not None:
-        yield Bound(*own, claimed_own(claim, own[0]))
+        yield own
         if not every:
             return
     at = f" at δ = {numbers.plain(point.delta)}" if point.delta else ""
@@ -89,20 +94,3 @@ def _bounds(result: AuditResult, every: bool) -> Iterator[Bound]:
         yield from (delta, epsilon) if every else (delta,)
     else:
         yield from (epsilon, delta) if every or point.delta else (epsilon,)
-
-
-def _p_value(result: AuditResult) -> str:
-    p = numbers.p_at_most(result.p_value).removeprefix("= ")
-    alpha = numbers.plain(1 - result.confidence)
-    pairs = len(result.certificates)
-    corrected = f", corrected for {pairs} pairs" if pairs > 1 else ""
-    return f"{p} (violation if ≤ {alpha}{corrected}){_drawn(result)}"
-
-
-def _drawn(result: AuditResult) -> str:
-    """Return what the p-value was computed from, unless that is no draws."""
-    if not result.certificates:
-        return ""
-    is_drawn = all(one.recording is None and one.reproducible for one in result.certificates)
-    seed = f", seed {result.seed}" if is_drawn else ""
-    return f", from {counted(result.draws, 'draw')}{seed}"

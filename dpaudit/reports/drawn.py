@@ -1,41 +1,41 @@
-"""What draws have shown, of a mechanism or recorded, as lines of the text report."""
+"""What draws have shown, of a mechanism or recorded, as lines of the text report: of all pairs, or
+of those that were finished before an audit failed."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
 
-from dpaudit.certificates.certificate import (
-    Certificate,
-    EpsilonInterval,
-    EventCount,
-    FirstFailure,
-    FixedTest,
-    Recording,
-)
-from dpaudit.certificates.result import AuditResult, Sampled, Verdict
+from dpaudit.certificates.certificate import Certificate, EpsilonInterval, EventCount, FirstFailure
+from dpaudit.certificates.result import AuditResult, Failed, Sampled, Verdict
 from dpaudit.reports import bounds, findings, numbers
-from dpaudit.reports.layout import paragraph, row, table
+from dpaudit.reports.layout import BELOW, paragraph, row, table
 from dpaudit.wording import counted, shortened
 
 
-def said(result: AuditResult, ending: Sampled) -> str:
+def said(result: AuditResult, ending: Sampled | Failed) -> str:
     """Return what the headline says after the name."""
+    if isinstance(ending, Failed):
+        return ending.error or "the audit did not end"
     level = numbers.level(result.confidence)
     if result.verdict is Verdict.VIOLATION:
         return f"refuted at {level}: {findings.refutation(ending.deciding)}"
     return f"{counted(result.draws, 'draw')} do not refute {result.claim.describe()} at {level}"
 
 
-def found(result: AuditResult, ending: Sampled, verbose: int) -> list[str]:
+def found(result: AuditResult, ending: Sampled | Failed, verbose: int) -> list[str]:
     """Return the bounds and the rows of the pair that decides, or with `verbose` of all."""
+    if ending.deciding is None:
+        return []
     shown = ending.certificates if verbose else (ending.deciding,)
     pairs = [line for one in shown for line in _pair(one, result, verbose)]
     return [*bounds.rows(result, every=verbose > 0), *pairs]
 
 
-def meaning(result: AuditResult, ending: Sampled, verbose: int) -> list[str]:
+def meaning(result: AuditResult, ending: Sampled | Failed, verbose: int) -> list[str]:
     """Return what it means for an attacker, and what was not shown."""
+    if ending.deciding is None:
+        return []
     lines = paragraph(findings.attacker(result)) if verbose else []
     if result.verdict is Verdict.NO_VIOLATION_FOUND:
         lines += paragraph(findings.detectable(ending.deciding))
@@ -74,12 +74,11 @@ def _events(certificate: Certificate, confidence: float, verbose: int) -> list[s
     for name, event in zip(names, shown, strict=True):
         words = event.words if verbose else shortened(event.words, findings.LONGEST)
         lines += row(f"event {name}", f"{words}  (evidence for {event.guess})")
-    lines += table(_cells(names, shown, confidence), left=(0, 1, 4))
+    lines += table(_cells(names, shown, confidence), left=(0, 1, 4), margin=BELOW)
     if certificate.fixed.method == "probabilistic":
         return lines
     for name, event in zip(names, shown, strict=True):
-        behind = findings.shares(event)[1]
-        lines += findings.allowance(name, event.guess, behind, certificate.point)
+        lines += findings.allowance(name, event, certificate.point)
     return lines
 
 
@@ -94,28 +93,22 @@ def _cells(
 
 
 def _count(name: str, arm: str, count: int, draws: int, interval: tuple[float, float]) -> list[str]:
-    low, high = numbers.share_at_least(interval[0]), numbers.share_at_most(interval[1])
-    seen = f"{numbers.count(count)} of {numbers.count(draws)}"
+    low, high = numbers.share(interval[0], numbers.DOWN), numbers.share(interval[1], numbers.UP)
+    seen = f"{count:,} of {draws:,}"
     return [name, arm, seen, numbers.share(count / draws) if draws else "", f"{low} to {high}"]
 
 
 def _draws(certificate: Certificate) -> str:
-    if certificate.recording is not None:
-        return _recorded(certificate, certificate.recording)
-    text = f"{numbers.count(certificate.draws)} of {numbers.count(certificate.budget)}"
-    kept = numbers.count(certificate.fixed.draws)
+    recording, kept = certificate.recording, certificate.fixed.draws
+    if recording is not None:
+        made = f"{recording.draws_d1:,} of d1 and {recording.draws_d2:,} of d2 recorded"
+        return f"{made}; {certificate.draws - kept:,} to learn from, {kept:,} for the exact bound"
+    text = f"{certificate.draws:,} of {certificate.budget:,}"
     if certificate.refuted_after is not None:
-        text += f"; refuted after {numbers.count(certificate.refuted_after)}"
+        text += f"; refuted after {certificate.refuted_after:,}"
     if certificate.fixed.stage == "confirmation":
-        return f"{text}, confirmed on {kept} more"
-    return f"{text}; {kept} of them kept for the exact bound"
-
-
-def _recorded(certificate: Certificate, recording: Recording) -> str:
-    made = f"{numbers.count(recording.draws_d1)} of d1 and {numbers.count(recording.draws_d2)} of"
-    kept = certificate.fixed.draws
-    learned = f"{numbers.count(certificate.draws - kept)} to learn from"
-    return f"{made} d2 recorded; {learned}, {numbers.count(kept)} for the exact bound"
+        return f"{text}, confirmed on {kept:,} more"
+    return f"{text}; {kept:,} of them kept for the exact bound"
 
 
 def _interval(certificate: Certificate) -> list[str]:
@@ -126,11 +119,10 @@ def _interval(certificate: Certificate) -> list[str]:
     at_zero = " at δ = 0" if certificate.point.delta else ""
     level, lower = numbers.level(1 - certificate.alpha), numbers.at_least(interval.lower)
     if math.isfinite(interval.upper):
-        upper = numbers.at_most(interval.upper)
-        text = f"ε for this pair{at_zero} is between {lower} and {upper}, at {level}"
-        return row("range", text)
-    text = f"ε for this pair{at_zero} is at least {lower}, at {level}; not bounded from above"
-    return row("range", f"{text}, since {_unseen(interval)}")
+        lies = f"between {lower} and {numbers.at_most(interval.upper)}, at {level}"
+    else:
+        lies = f"at least {lower}, at {level}; not bounded from above, since {_unseen(interval)}"
+    return row("range", f"ε for this pair{at_zero} is {lies}")
 
 
 def _unseen(interval: EpsilonInterval) -> str:
@@ -155,7 +147,9 @@ def _workings(certificate: Certificate) -> list[str]:
     # What each attack promised, and which were left out and why.
     found += row("attacks", findings.tried(certificate)) if certificate.attacks else []
     bound = f"ε ≥ {numbers.at_least(fixed.epsilon_lower)}, p {numbers.p_at_most(fixed.p_value)}"
-    exact = row("exact test", f"{fixed.method}: {_guesses(fixed)}; {bound}")
+    rule = "either input" if fixed.two_guesses else "one input only"
+    guesses = f"{fixed.correct:,} right and {fixed.wrong:,} wrong guesses, at {rule}"
+    exact = row("exact test", f"{fixed.method}: {guesses}; {bound}")
     if certificate.recording is not None:
         return [*found, *exact]
     betting = f"ε ≥ {numbers.at_least(certificate.epsilon_betting)}"
@@ -170,9 +164,3 @@ def _workings(certificate: Certificate) -> list[str]:
         *row("error split", f"{spent[0]} for betting, {spent[1]} for the exact test"),
         *row("record", f"{recorded[0]} of draws, {recorded[1]} of bets"),
     ]
-
-
-def _guesses(fixed: FixedTest) -> str:
-    rule = "either input" if fixed.two_guesses else "one input only"
-    right, wrong = numbers.count(fixed.correct), numbers.count(fixed.wrong)
-    return f"{right} right and {wrong} wrong guesses, at {rule}"

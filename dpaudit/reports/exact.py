@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import math
 
-from dpaudit.certificates.exact_certificate import ExactCertificate, ExactEvent
+from dpaudit.certificates.exact_certificate import ExactCertificate
 from dpaudit.certificates.result import AuditResult, Exact
 from dpaudit.claims import PrivacyClaim
 from dpaudit.reports import numbers
-from dpaudit.reports.bounds import claimed_own
-from dpaudit.reports.findings import EVEN, LONGEST, allowance, compared, inputs
-from dpaudit.reports.layout import paragraph, row, table
+from dpaudit.reports.bounds import own_bound
+from dpaudit.reports.findings import EVEN, LONGEST, allowance, compared, inputs, shares
+from dpaudit.reports.layout import BELOW, paragraph, row, table
 from dpaudit.wording import shortened
 
 _DIGITS = 6
@@ -46,24 +46,16 @@ def meaning(result: AuditResult, ending: Exact, verbose: int) -> list[str]:
     if not verbose:
         return paragraph(_OF_PMF)
     if math.isinf(decisive.epsilon):
-        share = numbers.share(_telling(decisive))
+        # Of outputs that only one input can give, of the likelier side.
+        d1 = math.fsum(p for _, p, q in decisive.law if q == 0)
+        share = numbers.share(max(d1, math.fsum(q for _, p, q in decisive.law if p == 0)))
         learns = f"is certain after any output that only one can give: up to {share} of all"
     else:
-        sure = _sure(decisive.epsilon)
-        learns = f"can tell the inputs apart with up to {sure} certainty, from one output"
+        sure = 1 / (1 + math.exp(-decisive.epsilon))
+        is_near = sure >= _NEARLY_CERTAIN  # which is not shown as 100 %
+        most = numbers.sure(decisive.epsilon, numbers.UP) if is_near else numbers.share(sure)
+        learns = f"can tell the inputs apart with up to {most} certainty, from one output"
     return [*paragraph(f"{EVEN} {learns}."), *paragraph(_STATED)]
-
-
-def _telling(one: ExactCertificate) -> float:
-    """Return the probability of outputs that only one input can give, of the likelier side."""
-    d1 = math.fsum(p for _, p, q in one.law if q == 0)
-    return max(d1, math.fsum(q for _, p, q in one.law if p == 0))
-
-
-def _sure(epsilon: float) -> str:
-    """Return how sure an attacker becomes from even odds; never 100 %."""
-    sure = 1 / (1 + math.exp(-epsilon))
-    return numbers.share(sure) if sure < _NEARLY_CERTAIN else numbers.sure_at_most(epsilon)
 
 
 def _pair(one: ExactCertificate, result: AuditResult, verbose: int) -> list[str]:
@@ -89,21 +81,19 @@ def _pair(one: ExactCertificate, result: AuditResult, verbose: int) -> list[str]
         *rows,
         *inputs(result, one, shown=verbose > 0 or len(result.by_pair) == 1),
         *_event(one, verbose, by_mass),
-        *row("outcomes", f"{numbers.count(len(one.law))} possible ones; nothing was drawn"),
+        *row("outcomes", f"{len(one.law):,} possible ones; nothing was drawn"),
     ]
 
 
 def _own(one: ExactCertificate, claim: PrivacyClaim) -> list[str]:
     """Return the bound in the definition's own parameter, where it has one."""
-    own = claim.own_lower(one.point.epsilon, one.delta_lower)
+    own = own_bound(claim, one.point.epsilon, one.delta_lower)
     if own is None:
         return []
-    symbol, lower = own
-    claimed = claimed_own(claim, symbol)
-    least = numbers.at_least(lower, above=claimed)
+    least = numbers.at_least(own.lower, above=own.claimed)
     point = numbers.plain(one.point.epsilon)
-    text = f"{least}, from δ at ε = {point} (claimed: {numbers.plain(claimed)})"
-    return row(f"{symbol} at least", text)
+    text = f"{least}, from δ at ε = {point} (claimed: {numbers.plain(own.claimed)})"
+    return row(f"{own.symbol} at least", text)
 
 
 def _event(one: ExactCertificate, verbose: int, by_mass: bool) -> list[str]:
@@ -115,18 +105,11 @@ def _event(one: ExactCertificate, verbose: int, by_mass: bool) -> list[str]:
         ["Q(E)", "d2", numbers.about(event.probability_d2, digits=_DIGITS)],
     ]
     words = event.words if verbose else shortened(event.words, LONGEST)
-    behind = _sides(event)[1]
     return [
         *row("event E", f"{words}  (evidence for {event.guess})"),
-        *table(cells, left=(0, 1, 2)),
-        *([] if by_mass else allowance("E", event.guess, behind, one.point)),
+        *table(cells, left=(0, 1, 2), margin=BELOW),
+        *([] if by_mass else allowance("E", event, one.point)),
     ]
-
-
-def _sides(event: ExactEvent) -> tuple[float, float]:
-    """Return the probabilities for the input that the event is evidence for, and for the other."""
-    d1, d2 = event.probability_d1, event.probability_d2
-    return (d1, d2) if event.guess == "d1" else (d2, d1)
 
 
 def _refutation(one: ExactCertificate, claim: PrivacyClaim) -> str:
@@ -134,12 +117,11 @@ def _refutation(one: ExactCertificate, claim: PrivacyClaim) -> str:
     event, point = one.event, one.point
     if event is None:
         raise ValueError(f"{one.pair}: refuted without an event")
-    ahead, behind = _sides(event)
     if claim.counts_single_outputs:
-        allowed, seen = numbers.shares_apart(point.delta, ahead)
+        allowed, seen = numbers.shares_apart(point.delta, shares(event)[0])
         times = f"more than e^{numbers.plain(point.epsilon)} times as likely for {event.guess}"
         return f"outputs {times} have probability {seen}; the claim allows {allowed}"
-    return compared(event.words, event.guess, ahead, behind, point, of="outputs ")
+    return compared(event, point)
 
 
 def _exactly(value: float, claimed: float, beyond: bool) -> str:

@@ -24,19 +24,6 @@ class Line:
     faint: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Picture:
-    """Axes with curves. log_y: a logarithmic vertical axis, for curves above 0. groups: this many
-    lines in turn share a colour."""
-
-    title: str
-    x_label: str
-    y_label: str
-    lines: tuple[Line, ...]
-    log_y: bool = False
-    groups: int = 1
-
-
 def check_format(suffix: str) -> str:
     """Return the format that a file's suffix names. Raises UsageError for others."""
     name = suffix.removeprefix(".").lower()
@@ -48,24 +35,31 @@ def check_format(suffix: str) -> str:
     return name
 
 
-def drawn(picture: Picture, kind: str) -> bytes:
-    """Return a picture in one of `FORMATS`. Raises UsageError without matplotlib."""
+def drawn(
+    lines: Sequence[Line],
+    kind: str,
+    title: str,
+    x_label: str,
+    y_label: str,
+    *,
+    log_y: bool = False,
+    groups: int = 1,
+) -> bytes:
+    """Return curves in one of `FORMATS`. Raises UsageError without matplotlib. log_y: a logarithmic
+    vertical axis, for curves above 0. groups: so many lines in turn share a colour."""
     figure = _matplotlib().Figure(figsize=(6.4, 4.4), layout="constrained")
-    axes = figure.add_subplot(title=picture.title, xlabel=picture.x_label, ylabel=picture.y_label)
+    axes = figure.add_subplot(title=title, xlabel=x_label, ylabel=y_label)
     axes.grid(visible=True, color="0.9", linewidth=0.8)
     axes.set_axisbelow(True)
     axes.spines[["top", "right"]].set_visible(False)
-    bold = [one for one in picture.lines if not one.faint]
-    for one in picture.lines:
-        style = (
-            {"color": "0.6", "linestyle": "--", "linewidth": 1.0}
-            if one.faint
-            else {"color": f"C{bold.index(one) // picture.groups}", "linewidth": 1.8}
-        )
-        axes.plot(one.x, one.y, label=one.label or None, **style)
-    if picture.log_y:
+    bold = [one for one in lines if not one.faint]
+    for one in lines:
+        colour, dashes = ("0.6", "--") if one.faint else (f"C{bold.index(one) // groups}", "-")
+        width = 1.0 if one.faint else 1.8
+        axes.plot(one.x, one.y, dashes, color=colour, linewidth=width, label=one.label or None)
+    if log_y:
         axes.set_yscale("log")
-    if any(one.label for one in picture.lines):
+    if any(one.label for one in lines):
         axes.legend(frameon=False)
     target = io.BytesIO()
     # Without a date, equal curves make equal files.

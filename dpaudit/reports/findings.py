@@ -8,21 +8,23 @@ from collections.abc import Mapping, Sequence
 
 from dpaudit.auditing.underpowered import no_draws_could
 from dpaudit.certificates.certificate import Certificate, EventCount, FixedTest
+from dpaudit.certificates.exact_certificate import ExactEvent
 from dpaudit.certificates.result import AnyCertificate, AuditResult
 from dpaudit.claims import ProfilePoint
 from dpaudit.inputs.pairs import EQUAL, describe_pair
 from dpaudit.reports import numbers
 from dpaudit.reports.layout import row
-from dpaudit.reports.numbers import GLUE
 from dpaudit.reports.records import as_lists
 from dpaudit.wording import counted, shortened
+
+AnyEvent = EventCount | ExactEvent
 
 # An event in a sentence, or in a report without details.
 LONGEST = 60
 _ATTACKS_SHOWN = 4
 # A plain event of the whole output, which a sentence can speak of in the plural.
 _OF_OUTPUT = re.compile(r"output (?=[<>≤≥])")
-EVEN = f"An attacker who thinks d1 and d2 equally likely (50{GLUE}%)"
+EVEN = f"An attacker who thinks d1 and d2 equally likely (50{numbers.GLUE}%)"
 UNPROVEN = "No proof: other inputs, rarer events or more draws may still refute the claim."
 
 
@@ -32,10 +34,14 @@ def leading_event(certificate: Certificate) -> EventCount | None:
     return max(events, key=lambda one: _excess(one, point), default=None)
 
 
-def shares(event: EventCount) -> tuple[float, float]:
-    """Return the observed shares of an event: of the input it is evidence for, and of the other."""
-    d1 = event.count_d1 / event.draws_d1 if event.draws_d1 else 0.0
-    d2 = event.count_d2 / event.draws_d2 if event.draws_d2 else 0.0
+def shares(event: AnyEvent) -> tuple[float, float]:
+    """Return the observed shares of an event, or its probabilities where they are known: of the
+    input it is evidence for, and of the other."""
+    if isinstance(event, ExactEvent):
+        d1, d2 = event.probability_d1, event.probability_d2
+    else:
+        d1 = event.count_d1 / event.draws_d1 if event.draws_d1 else 0.0
+        d2 = event.count_d2 / event.draws_d2 if event.draws_d2 else 0.0
     return (d1, d2) if event.guess == "d1" else (d2, d1)
 
 
@@ -46,29 +52,30 @@ def refutation(certificate: Certificate) -> str:
     if certificate.fixed.method == "probabilistic" and certificate.fixed.events:
         found = _violating_mass(certificate.fixed, point)
     elif event is not None and _excess(event, point) > 0:
-        found = compared(event.words, event.guess, *shares(event), point)
-    return found or _evidence(certificate)
+        found = compared(event, point)
+    if found is not None:
+        return found
+    if certificate.wealth * certificate.alpha_betting >= 1:
+        reached = numbers.at_least(certificate.wealth)
+        needed = numbers.about(1 / certificate.alpha_betting)
+        return f"betting wealth reached {reached} (violation at {needed})"
+    return f"p {numbers.p_at_most(certificate.p_value)}"
 
 
 def attacker(result: AuditResult) -> str:
     """Return what the lower bound means for somebody who guesses the input from the output."""
     if result.epsilon_lower <= 0:
         return f"{EVEN} was not shown to learn anything from this mechanism's output."
-    allowed = result.point
-    limit = (
-        f"; the claim allows {numbers.sure_at_most(allowed.epsilon)}" if allowed.delta == 0 else ""
-    )
-    sure = numbers.sure(result.epsilon_lower)
-    return (
-        f"{EVEN} can tell the inputs apart with at least {sure} certainty, from one output{limit}."
-    )
+    sure, allowed = numbers.sure(result.epsilon_lower), result.point
+    text = f"{EVEN} can tell the inputs apart with at least {sure} certainty, from one output"
+    if allowed.delta == 0:
+        text += f"; the claim allows {numbers.sure(allowed.epsilon, numbers.UP)}"
+    return f"{text}."
 
 
 def inputs(result: AuditResult, one: AnyCertificate, *, shown: bool = True) -> list[str]:
     """Return the row of two inputs, with their values where they have a name, and their relation.
-
-    shown: whether the other pairs of the audit are shown, too.
-    """
+    shown: whether the other pairs of the audit are shown, too."""
     values, relation = _values(result, one.pair), getattr(one, "adjacency", None)
     parts = [f"{one.pair}: {values}" if values else one.pair]
     parts += [f"adjacency {relation}"] if relation else []
@@ -86,13 +93,9 @@ def _values(result: AuditResult, name: str) -> str | None:
     return None
 
 
-def allowance(name: str, guess: str, behind: float, point: ProfilePoint) -> list[str]:
-    """Return the row of what the claim allows for an event.
-
-    name: of the event.  guess: the input that it is evidence for.  behind: its probability, or
-    share, for the other input.
-    """
-    ahead = "P" if guess == "d1" else "Q"
+def allowance(name: str, event: AnyEvent, point: ProfilePoint) -> list[str]:
+    """Return the row of what the claim allows for an event of this name."""
+    ahead, behind = "P" if event.guess == "d1" else "Q", shares(event)[1]
     factor = f"e^{numbers.plain(point.epsilon)} · " if point.epsilon else ""
     plus = f" + {numbers.plain(point.delta)}" if point.delta else ""
     most = numbers.share(_most(behind, point))
@@ -154,25 +157,20 @@ def _subject(words: str) -> tuple[str, str]:
     return f"“{short}”", "s"
 
 
-def compared(
-    words: str, guess: str, ahead: float, behind: float, point: ProfilePoint, of: str = "draws "
-) -> str:
-    """Return how much likelier an event is for one input, beside what the claim allows.
-
-    ahead, behind: its probability, or share, for the input that it is evidence for and for the
-    other.  of: what the shares are of.
-    """
-    event, ending = _subject(words)
-    appear, against = f"{event} appear{ending}", "d2" if guess == "d1" else "d1"
-    share = f"in {numbers.share(ahead)} of {of}for {guess}"
+def compared(event: AnyEvent, point: ProfilePoint) -> str:
+    """Return how much likelier an event is for one input, beside what the claim allows."""
+    subject, ending = _subject(event.words)
+    guess, (ahead, behind) = event.guess, shares(event)
+    appear, against = f"{subject} appear{ending}", "d2" if guess == "d1" else "d1"
+    of = f"of {'outputs' if isinstance(event, ExactEvent) else 'draws'} for {guess}"
     if behind == 0:
         limit = f"; the claim allows {numbers.share(point.delta)}" if point.delta else ""
-        return f"{appear} {share}, never for {against}{limit}"
+        return f"{appear} in {numbers.share(ahead)} {of}, never for {against}{limit}"
     if point.delta == 0:
         limit, ratio = numbers.apart(math.exp(point.epsilon), ahead / behind, digits=2)
         return f"{appear} {ratio} times as often for {guess}; the claim allows {limit}"
     limit, seen = numbers.shares_apart(_most(behind, point), ahead)
-    share = f"in {seen} of {of}for {guess}, {numbers.share(behind)} for {against}"
+    share = f"in {seen} {of}, {numbers.share(behind)} for {against}"
     return f"{appear} {share}; the claim allows {limit}"
 
 
@@ -200,12 +198,3 @@ def _violating_mass(fixed: FixedTest, point: ProfilePoint) -> str | None:
         f"outputs more than e^{numbers.plain(point.epsilon)} times as likely for {guess} appear in "
         f"{seen} of its draws; the claim allows {allowed}"
     )
-
-
-def _evidence(certificate: Certificate) -> str:
-    if certificate.wealth * certificate.alpha_betting >= 1:
-        needed = numbers.about(1 / certificate.alpha_betting)
-        return (
-            f"betting wealth reached {numbers.at_least(certificate.wealth)} (violation at {needed})"
-        )
-    return f"p {numbers.p_at_most(certificate.p_value)}"

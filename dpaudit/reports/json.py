@@ -21,12 +21,11 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, NamedTuple
 
-from dpaudit.certificates.certificate import Certificate, EventCount
-from dpaudit.certificates.exact_certificate import ExactCertificate, ExactEvent
+from dpaudit.certificates.certificate import Certificate
+from dpaudit.certificates.exact_certificate import ExactCertificate
 from dpaudit.certificates.one_run_certificate import OneRunCertificate
 from dpaudit.certificates.result import (
     AuditResult,
@@ -41,29 +40,18 @@ from dpaudit.certificates.result import (
 from dpaudit.errors import DpauditError, UsageError
 from dpaudit.inputs.json_values import DuplicateKey, parse_json
 from dpaudit.reports.findings import leading_event
-from dpaudit.reports.records import (
-    DamagedRecord,
-    decode,
-    decode_record,
-    encode,
-)
+from dpaudit.reports.records import DamagedRecord, decode, decode_record, encode
 
 VERSION = 3
 
-_DERIVED = ("epsilon_lower", "delta_lower", "p_value", "draws", "event")
+_DERIVED = ("epsilon_lower", "delta_lower", "p_value", "draws")
 
 
 class ContradictoryFile(DpauditError):
     """A result file whose numbers do not follow from its own certificates."""
 
 
-def to_json(results: Sequence[AuditResult]) -> str:
-    """Return the audits as a JSON document, strictly standard, ending in a newline."""
-    return document([entry(result) for result in results])
-
-
-@dataclass(frozen=True, slots=True)
-class Entry:
+class Entry(NamedTuple):
     """What stands for one audit in a document, and what of it the digest is taken of."""
 
     lines: str
@@ -71,24 +59,19 @@ class Entry:
 
 
 def entry(result: AuditResult) -> Entry:
-    """Return what stands for one audit, for `document`."""
+    """Return what stands for one audit."""
     audit = _audit(result)
     return Entry("\n".join(f"    {line}" for line in _lines(audit)), _canonical(audit))
 
 
-def document(entries: Sequence[Entry], planned: int | None = None) -> str:
-    """Return the document of audits that were written one by one.
-
-    planned: how many there are to be; None: no more.
-    """
+def document(entries: Sequence[Entry], planned: int) -> str:
+    """Return the strictly standard document of audits; planned: how many there are to be, if there
+    are more."""
     lines = ",\n".join(one.lines for one in entries)
-    is_partial = planned is not None and planned > len(entries)
-    fields = {
-        "version": VERSION,
-        "count": len(entries),
-        **({"planned": planned} if is_partial else {}),
-        "digest": _digest([one.digested for one in entries]),
-    }
+    fields: dict[str, Any] = {"version": VERSION, "count": len(entries)}
+    if planned > len(entries):
+        fields["planned"] = planned
+    fields["digest"] = _digest(one.digested for one in entries)
     head = "".join(f'  "{name}": {json.dumps(value)},\n' for name, value in fields.items())
     audits = f"[\n{lines}\n  ]" if entries else "[]"
     text = f'{{\n{head}  "audits": {audits}\n}}\n'
@@ -96,22 +79,9 @@ def document(entries: Sequence[Entry], planned: int | None = None) -> str:
     return text.encode("utf-8", "backslashreplace").decode("utf-8")
 
 
-@dataclass(frozen=True, slots=True)
-class Contents:
-    """What a document holds: its audits, and how many there were to be."""
-
-    results: list[AuditResult]
-    planned: int
-
-
-def from_json(text: str) -> list[AuditResult]:
-    """Return the audits of a document that `to_json` made, equal to those it was made of. Raises
-    what `read_document` does."""
-    return read_document(text).results
-
-
-def read_document(text: str) -> Contents:
-    """Return what a document holds, its audits equal to those it was made of.
+def read_document(text: str) -> tuple[list[AuditResult], int]:
+    """Return the audits of a document, equal to those it was made of, and how many there were to
+    be.
 
     Raises UsageError for a text that is no such document, is damaged, has no audits, or was written
     by a newer dpaudit, and ContradictoryFile where an audit is missing, was changed, or does not
@@ -120,7 +90,7 @@ def read_document(text: str) -> Contents:
     try:
         audits, planned = _audits(text)
         results = [_result(audit, f"audits[{place}]") for place, audit in enumerate(audits)]
-        return Contents(results, planned)
+        return results, planned
     except DamagedRecord as error:
         raise UsageError(f"the results are damaged: {error}") from None
 
@@ -130,7 +100,12 @@ def _audit(result: AuditResult) -> dict[str, Any]:
     for certificate in fields["certificates"]:
         del certificate["blocks"]
     first = {"name": result.name, "verdict": result.verdict.value, "claim": fields["claim"]}
-    return {**first, **_derived(result), **fields, "blocks": list(_blocks(result))}
+    blocks = [
+        {"certificate": place, **encode(block)}
+        for place, certificate in enumerate(result.certificates)
+        for block in certificate.blocks
+    ]
+    return {**first, **_derived(result), **fields, "blocks": blocks}
 
 
 def _with_ending(result: AuditResult) -> dict[str, Any]:
@@ -140,20 +115,16 @@ def _with_ending(result: AuditResult) -> dict[str, Any]:
     for key, value in encode(result).items():
         if key == "ending":
             fields["certificates"] = encode(result.certificates)
-            continue
-        fields[key] = value
+        else:
+            fields[key] = value
         if key == "warnings":
-            fields["error"] = result.error
-            exact = isinstance(result.ending, Exact)
-            fields["exact"] = encode(result.ending.certificates) if exact else []
-            fields["one_run"] = encode(canaries)
+            exact = result.ending.certificates if isinstance(result.ending, Exact) else []
+            fields |= {"error": result.error, "exact": encode(exact), "one_run": encode(canaries)}
     return fields
 
 
 def _ending(fields: dict[str, Any], verdict: Verdict, path: str) -> Ending:
     """Return what an audit ended in, taking it out of the fields."""
-    if "certificates" not in fields:
-        raise DamagedRecord(f"{path}: the key 'certificates' is missing")
     drawn = decode(tuple[Certificate, ...], fields.pop("certificates"), f"{path}.certificates")
     exact = decode(tuple[ExactCertificate, ...], fields.pop("exact", []), f"{path}.exact")
     canaries = decode(OneRunCertificate | None, fields.pop("one_run", None), f"{path}.one_run")
@@ -177,26 +148,10 @@ def _ending(fields: dict[str, Any], verdict: Verdict, path: str) -> Ending:
 
 def _derived(result: AuditResult) -> dict[str, Any]:
     """Return what follows from the certificates and is in the file for whoever reads it."""
-    decisive = result.decisive
-    event: EventCount | ExactEvent | None = None
-    if isinstance(decisive, Certificate):
-        event = leading_event(decisive)
-    elif isinstance(decisive, ExactCertificate):
-        event = decisive.event
-    values = (
-        result.epsilon_lower,
-        result.delta_lower,
-        result.p_value,
-        result.draws,
-        None if event is None else event.words,
-    )
-    return dict(zip(_DERIVED, map(encode, values), strict=True))
-
-
-def _blocks(result: AuditResult) -> Iterator[dict[str, Any]]:
-    for place, certificate in enumerate(result.certificates):
-        for block in certificate.blocks:
-            yield {"certificate": place, **encode(block)}
+    one = result.decisive
+    event = leading_event(one) if isinstance(one, Certificate) else getattr(one, "event", None)
+    numbers = {name: encode(getattr(result, name)) for name in _DERIVED}
+    return {**numbers, "event": None if event is None else event.words}
 
 
 def _lines(value: Any) -> Iterator[str]:
@@ -248,15 +203,10 @@ def _audits(text: str) -> tuple[list[Any], int]:
         _check_whole(document, audits)
     if not audits:
         raise UsageError("there are no audits in it, so that there is nothing to recheck")
-    return audits, _planned(document, len(audits))
-
-
-def _planned(document: dict[str, Any], count: int) -> int:
-    """Return how many audits there were to be."""
-    planned = document.get("planned", count)
-    if type(planned) is not int or planned < count:
+    planned = document.get("planned", len(audits))
+    if type(planned) is not int or planned < len(audits):
         raise DamagedRecord(f"planned={planned!r} must be a number, at least that of the audits")
-    return planned
+    return audits, planned
 
 
 def _check_whole(document: dict[str, Any], audits: list[Any]) -> None:
@@ -266,7 +216,7 @@ def _check_whole(document: dict[str, Any], audits: list[Any]) -> None:
             f"its count of audits is {document.get('count')!r}, and it holds {len(audits)}; the "
             "file was changed"
         )
-    if document.get("digest") != _digest(list(map(_canonical, audits))):
+    if document.get("digest") != _digest(map(_canonical, audits)):
         raise ContradictoryFile(
             "its audits do not have the digest that they were written with; the file was changed"
         )
@@ -276,7 +226,7 @@ def _canonical(audit: Any) -> str:
     return json.dumps(audit, ensure_ascii=True, sort_keys=True, separators=(",", ":"))
 
 
-def _digest(audits: Sequence[str]) -> str:
+def _digest(audits: Iterable[str]) -> str:
     text = f"[{','.join(audits)}]"
     return f"sha256:{hashlib.sha256(text.encode('ascii')).hexdigest()}"
 
@@ -285,7 +235,7 @@ def _result(audit: Any, path: str) -> AuditResult:
     fields = dict(decode(dict, audit, path))
     blocks = decode(list, fields.pop("blocks", None), f"{path}.blocks")
     fields["certificates"] = list(_with_blocks(fields.get("certificates"), blocks, path))
-    derived = {key: fields.pop(key, None) for key in _DERIVED}
+    derived = {key: fields.pop(key, None) for key in (*_DERIVED, "event")}
     if "verdict" not in fields:
         raise DamagedRecord(f"{path}: the key 'verdict' is missing")
     verdict: Verdict = decode(Verdict, fields.pop("verdict"), f"{path}.verdict")

@@ -5,18 +5,19 @@ from __future__ import annotations
 import re
 import textwrap
 import unicodedata
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Sequence
 
 from dpaudit.reports.numbers import GLUE
 
 WIDTH = 80
 LABEL = 14
-_MARGIN = "  "
+# What stands before lines, and before those below the texts of rows.
+_MARGIN, BELOW = "  ", " " * LABEL
 
 
 def row(label: str, text: str) -> list[str]:
     """Return `  label   text`, its further lines below the text."""
-    return wrap(text, f"{_MARGIN}{f'{label} ':<{LABEL - len(_MARGIN)}}", " " * LABEL)
+    return wrap(text, f"{_MARGIN}{f'{label} ':<{LABEL - len(_MARGIN)}}", BELOW)
 
 
 def paragraph(text: str) -> list[str]:
@@ -27,7 +28,8 @@ def paragraph(text: str) -> list[str]:
 def wrap(text: str, first: str = "", further: str = "") -> list[str]:
     """Return lines of text behind an indentation; a word longer than a line is broken."""
     return textwrap.wrap(
-        glued_relations(" ".join(text.splitlines())),
+        # `ε ≥ 1` and its like stay on one line.
+        re.sub(r"\b([εδp]) ([≥=<]) ", rf"\1{GLUE}\2{GLUE}", " ".join(text.splitlines())),
         WIDTH,
         initial_indent=first,
         subsequent_indent=further,
@@ -40,21 +42,14 @@ def glued(text: str) -> str:
     return text.replace(" ", GLUE)
 
 
-def glued_relations(text: str) -> str:
-    """Return text in which `ε ≥ 1` and its like stay on one line."""
-    return re.sub(r"\b([εδp]) ([≥=<]) ", rf"\1{GLUE}\2{GLUE}", text)
-
-
 def width_of(text: str) -> int:
     """Return how many columns of a terminal a text takes: two for each wide character, such as a
     Chinese one, and none for one that is put onto the one before."""
-    return sum(map(_columns_of, text))
-
-
-def _columns_of(character: str) -> int:
-    if unicodedata.combining(character):
-        return 0
-    return 2 if unicodedata.east_asian_width(character) in "WF" else 1
+    return sum(
+        2 if unicodedata.east_asian_width(character) in "WF" else 1
+        for character in text
+        if not unicodedata.combining(character)
+    )
 
 
 def padded(text: str, width: int) -> str:
@@ -62,21 +57,17 @@ def padded(text: str, width: int) -> str:
     return text + " " * (width - width_of(text))
 
 
-def table(cells: Sequence[Sequence[str]], left: Iterable[int] = ()) -> list[str]:
-    """Return rows of cells in columns below the texts of rows; `left` are aligned to the left."""
-    return [f"{' ' * LABEL}{line}" for line in _aligned(cells, set(left))]
-
-
-def columns(cells: Sequence[Sequence[str]]) -> list[str]:
-    """Return rows of cells, two spaces apart, all aligned to the right."""
-    return [f"{_MARGIN}{line}" for line in _aligned(cells, set())]
-
-
-def _aligned(cells: Sequence[Sequence[str]], left: set[int]) -> Iterator[str]:
+def table(
+    cells: Sequence[Sequence[str]], left: Collection[int] = (), margin: str = _MARGIN
+) -> list[str]:
+    """Return rows of cells, two spaces apart; columns are aligned to the right, those of `left` to
+    the left."""
     widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
+    lines = []
     for line in cells:
         padded = [
             text.ljust(width) if place in left else text.rjust(width)
             for place, (text, width) in enumerate(zip(line, widths, strict=True))
         ]
-        yield "  ".join(padded).rstrip()
+        lines.append(margin + "  ".join(padded).rstrip())
+    return lines

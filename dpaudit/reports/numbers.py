@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 from decimal import ROUND_CEILING, ROUND_FLOOR, ROUND_HALF_EVEN, Context, Decimal
 
+DOWN, UP, NEAREST = ROUND_FLOOR, ROUND_CEILING, ROUND_HALF_EVEN
 # Enough digits to tell any two floats apart.
 _ALL_DIGITS = 17
 # Outside them, plain notation would be mostly zeros.
@@ -19,29 +20,29 @@ GLUE = "\N{NO-BREAK SPACE}"
 
 
 def at_least(value: float, *, above: float | None = None, digits: int = 3) -> str:
-    """Return a lower bound, rounded down to `digits` significant ones.
-
-    above: a number that `value` exceeds; as many digits are shown as it takes to see that.
-    """
+    """Return a lower bound, rounded down to `digits` significant ones. above: a number that `value`
+    exceeds; as many digits are shown as it takes to see that."""
     if above is not None and above < value < math.inf:
-        digits = _digits_to_see(value, above, digits)
-    return _rounded(value, digits, ROUND_FLOOR)
+        limit = Decimal(repr(above))
+        while digits < _ALL_DIGITS and _round(value, digits, DOWN) <= limit:
+            digits += 1
+    return _rounded(value, digits, DOWN)
 
 
 def at_most(value: float) -> str:
     """Return an upper bound, rounded up to 3 significant digits."""
-    return _rounded(value, 3, ROUND_CEILING)
+    return _rounded(value, 3, UP)
 
 
 def about(value: float, *, digits: int = 3) -> str:
     """Return a point estimate, rounded to the nearest."""
-    return _rounded(value, digits, ROUND_HALF_EVEN)
+    return _rounded(value, digits, NEAREST)
 
 
 def apart(low: float, high: float, *, digits: int = 3) -> tuple[str, str]:
     """Return two numbers, `low` < `high`, rounded towards each other but still in that order."""
     for needed in range(digits, _ALL_DIGITS):
-        below, above = _round(low, needed, ROUND_CEILING), _round(high, needed, ROUND_FLOOR)
+        below, above = _round(low, needed, UP), _round(high, needed, DOWN)
         if below < above:
             return _written(below), _written(above)
     return repr(low), repr(high)
@@ -49,22 +50,19 @@ def apart(low: float, high: float, *, digits: int = 3) -> tuple[str, str]:
 
 def p_at_most(p: float) -> str:
     """Return a relation and a p-value rounded up: `= 0.0043`, `< 1e-300`."""
-    return "< 1e-300" if p < _SMALLEST_P else f"= {_rounded(min(p, 1.0), 2, ROUND_CEILING)}"
+    return "< 1e-300" if p < _SMALLEST_P else f"= {_rounded(min(p, 1.0), 2, UP)}"
 
 
-def share(value: float) -> str:
-    """Return a probability as a percentage, rounded to the nearest: `15.6 %`."""
-    return _percentage(value, ROUND_HALF_EVEN)
-
-
-def share_at_least(value: float) -> str:
-    """Return a percentage, rounded down."""
-    return _percentage(value, ROUND_FLOOR)
-
-
-def share_at_most(value: float) -> str:
-    """Return a percentage, rounded up."""
-    return _percentage(value, ROUND_CEILING)
+def share(value: float, rounding: str = NEAREST) -> str:
+    """Return a probability as a percentage: `15.6 %`."""
+    if not math.isfinite(value):
+        return "unknown"
+    if value in (0, 1):
+        return f"{value * 100:.0f}{GLUE}%"
+    percent = Context(prec=30).multiply(Decimal(repr(float(value))), Decimal(100))
+    rounded = Context(prec=3, rounding=rounding).plus(percent)
+    # Trailing zeros stay: percentages stand below each other.
+    return f"{rounded.quantize(Decimal(1).scaleb(rounded.adjusted() - 2)):f}{GLUE}%"
 
 
 def shares_apart(low: float, high: float) -> tuple[str, str]:
@@ -91,11 +89,6 @@ def error_level(alpha: float) -> str:
     return f"{100 * alpha:.4g}{GLUE}%"
 
 
-def count(number: int) -> str:
-    """Return an integer with separators: `1,000,000`."""
-    return f"{number:,}"
-
-
 def duration(seconds: float) -> str:
     """Return a time: `0.42 s`, `12 s`, `3 min 20 s`, `2 h 5 min`; never less than `0.01 s`."""
     if not math.isfinite(seconds):
@@ -108,45 +101,24 @@ def duration(seconds: float) -> str:
     return f"{minutes // 60} h {minutes % 60} min"
 
 
-def sure(epsilon: float) -> str:
-    """Return how sure an attacker becomes, from even odds: e^ε / (1 + e^ε), rounded down."""
-    return _near_certain(_logistic(epsilon), ROUND_FLOOR)
-
-
-def sure_at_most(epsilon: float) -> str:
-    """Return `sure`, rounded up."""
-    return _near_certain(_logistic(epsilon), ROUND_CEILING)
+def sure(epsilon: float, rounding: str = DOWN) -> str:
+    """Return how sure an attacker becomes, from even odds: e^ε / (1 + e^ε), with as many digits as
+    its distance from 100 % needs."""
+    # In decimals, since 1 - 1e-17 is 1 as a float and "100 % sure" would be wrong.
+    context = Context(prec=50)
+    odds = Decimal(repr(min(epsilon, 100.0))).exp(context)
+    percent = context.divide(odds, context.add(odds, 1)) * 100
+    doubt = 100 - percent
+    # One digit more than the first that differs from 9, at most 99.9999999 %.
+    places = 1 if doubt >= 1 else min(8, -doubt.adjusted() + 1)
+    step = Decimal(1).scaleb(-places)
+    rounded = percent.quantize(step, rounding=rounding, context=context)
+    return f"{_stripped(rounded)}{GLUE}%"
 
 
 def unglued(text: str) -> str:
     """Return text whose no-break spaces have become plain ones, once lines are laid out."""
     return text.replace(GLUE, " ")
-
-
-def _logistic(epsilon: float) -> Decimal:
-    # In decimals, since 1 - 1e-17 is 1 as a float and "100 % sure" would be wrong.
-    context = Context(prec=50)
-    odds = Decimal(repr(min(epsilon, 100.0))).exp(context)
-    return context.divide(odds, context.add(odds, 1))
-
-
-def _near_certain(probability: Decimal, rounding: str) -> str:
-    """Return a percentage in [50, 100) with as many digits as its distance from 100 needs."""
-    percent = probability * 100
-    doubt = 100 - percent
-    # One digit more than the first that differs from 9, at most 99.9999999 %.
-    places = 1 if doubt >= 1 else min(8, -doubt.adjusted() + 1)
-    step = Decimal(1).scaleb(-places)
-    rounded = percent.quantize(step, rounding=rounding, context=Context(prec=50))
-    return f"{_stripped(rounded)}{GLUE}%"
-
-
-def _digits_to_see(value: float, above: float, digits: int) -> int:
-    limit = Decimal(repr(above))
-    for needed in range(digits, _ALL_DIGITS):
-        if _round(value, needed, ROUND_FLOOR) > limit:
-            return needed
-    return _ALL_DIGITS
 
 
 def _round(value: float, digits: int, rounding: str) -> Decimal:
@@ -170,14 +142,3 @@ def _written(number: Decimal) -> str:
 def _stripped(number: Decimal) -> str:
     text = f"{number:,f}"
     return text.rstrip("0").rstrip(".") if "." in text else text
-
-
-def _percentage(value: float, rounding: str) -> str:
-    if not math.isfinite(value):
-        return "unknown"
-    if value in (0, 1):
-        return f"{value * 100:.0f}{GLUE}%"
-    percent = Context(prec=30).multiply(Decimal(repr(float(value))), Decimal(100))
-    rounded = Context(prec=3, rounding=rounding).plus(percent)
-    # Trailing zeros stay: percentages stand below each other.
-    return f"{rounded.quantize(Decimal(1).scaleb(rounded.adjusted() - 2)):f}{GLUE}%"

@@ -10,7 +10,6 @@ from dpaudit.certificates.result import AuditResult, Canaries, Verdict
 from dpaudit.reports import bounds, numbers
 from dpaudit.reports.findings import caught, inputs
 from dpaudit.reports.layout import paragraph, row
-from dpaudit.reports.numbers import GLUE
 from dpaudit.wording import counted
 
 _IF = "Holds if fair coins chose the canaries, and no guess was made knowing them."
@@ -41,11 +40,11 @@ def found(result: AuditResult, ending: Canaries, verbose: int) -> list[str]:
     """Return the bounds and the rows of the guesses."""
     one = ending.deciding
     share = f" ({numbers.share(one.correct / one.guesses)})" if one.guesses else ""
-    right = f"{numbers.count(one.correct)} right{share}"
+    right = f"{one.correct:,} right{share}"
     return [
         *bounds.rows(result, every=verbose > 0),
         *inputs(result, one),
-        *row("guesses", f"{numbers.count(one.guesses)} about {_canaries(one)}, {right}"),
+        *row("guesses", f"{one.guesses:,} about {_canaries(one)}, {right}"),
     ]
 
 
@@ -53,22 +52,20 @@ def meaning(result: AuditResult, ending: Canaries, verbose: int) -> list[str]:
     """Return what it means for an attacker, and what was not shown."""
     one = ending.deciding
     lines = paragraph(f"{_attacker(one)} {_ASSUMED}" if verbose else _IF)
-    if result.verdict is Verdict.NO_VIOLATION_FOUND:
-        lines += [*paragraph(_detectable(one)), *paragraph(_UNPROVEN)]
-    return lines
+    if result.verdict is not Verdict.NO_VIOLATION_FOUND:
+        return lines
+    if math.isfinite(one.detectable_epsilon):
+        detectable = caught(one.detectable_epsilon, one.point, "visible to these guesses")
+    elif no_guesses_could(one.point, one.alpha):
+        detectable = "No leak would have been caught, and none would be with any number of guesses."
+    else:
+        detectable = "No leak would have been caught with so few guesses (more canaries help)."
+    return [*lines, *paragraph(detectable), *paragraph(_UNPROVEN)]
 
 
 def _attacker(one: OneRunCertificate) -> str:
-    even = f"An attacker who thinks it even (50{GLUE}%) whether a canary was in"
+    even = f"An attacker who thinks it even (50{numbers.GLUE}%) whether a canary was in"
     if one.epsilon_lower <= 0:
         return f"{even} was not shown to learn anything from the output."
     sure = numbers.sure(one.epsilon_lower)
     return f"{even} can tell with at least {sure} certainty, from one output."
-
-
-def _detectable(one: OneRunCertificate) -> str:
-    if math.isinf(one.detectable_epsilon):
-        if no_guesses_could(one.point, one.alpha):
-            return "No leak would have been caught, and none would be with any number of guesses."
-        return "No leak would have been caught with so few guesses (more canaries help)."
-    return caught(one.detectable_epsilon, one.point, "visible to these guesses")

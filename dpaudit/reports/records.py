@@ -18,6 +18,7 @@ from typing import Any, Literal, Union
 from dpaudit.claims import DEFINITIONS, PrivacyClaim, make_claim
 from dpaudit.did_you_mean import did_you_mean
 from dpaudit.errors import ClaimError
+from dpaudit.wording import shown
 
 _SPECIAL = {"Infinity": math.inf, "-Infinity": -math.inf, "NaN": math.nan}
 _ESCAPE = "'"
@@ -28,10 +29,8 @@ class DamagedRecord(Exception):
 
 
 def encode(value: Any, *, typed: bool = True) -> Any:
-    """Return a value as dicts, lists, strings, finite numbers, Booleans and None.
-
-    typed: whether `decode` will have a type for it.
-    """
+    """Return a value as dicts, lists, strings, finite numbers, Booleans and None. typed: whether
+    `decode` will have a type for it."""
     if isinstance(value, PrivacyClaim):  # by its definition, since its class is in no file
         return {"definition": value.key, **value.parameters()}
     if is_dataclass(value) and not isinstance(value, type):
@@ -50,14 +49,14 @@ def encode(value: Any, *, typed: bool = True) -> Any:
         return encode(value.tolist(), typed=typed)
     if isinstance(value, str) and not typed and value.lstrip(_ESCAPE) in _SPECIAL:
         return _ESCAPE + value
-    return _encode_float(value) if isinstance(value, float) else value
+    if isinstance(value, float) and not math.isfinite(value):
+        return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
+    return value
 
 
 def decode(hint: Any, value: Any, path: str) -> Any:
-    """Return the value of type `hint` that `encode` made `value` of. Raises DamagedRecord.
-
-    path: where the value stands, e.g. `audits[0].claim`, for the message.
-    """
+    """Return the value of type `hint` that `encode` made `value` of. Raises DamagedRecord. path:
+    where the value stands, e.g. `audits[0].claim`, for the message."""
     if hint is Any:
         return decode_untyped(value)
     if hint is PrivacyClaim:
@@ -65,9 +64,17 @@ def decode(hint: Any, value: Any, path: str) -> Any:
     if is_dataclass(hint) and isinstance(hint, type):
         return decode_record(hint, value, path)
     if isinstance(hint, type) and issubclass(hint, Enum):
-        return _decode_choice(hint, {one.value: one for one in hint}, value, path)
-    if typing.get_origin(hint) is not None:
-        return _decode_generic(hint, value, path)
+        return _decode_choice({one.value: one for one in hint}, value, path)
+    origin, parts = typing.get_origin(hint), typing.get_args(hint)
+    if origin is Literal:
+        return _decode_choice({one: one for one in parts}, value, path)
+    if origin in (Union, types.UnionType):  # only `X | None` occurs
+        return None if value is None else decode(parts[0], value, path)
+    if origin is tuple:
+        return _decode_tuple(parts, decode(list, value, path), path)
+    if origin is not None:
+        mapping = decode(dict, value, path)
+        return {key: decode(parts[1], part, f"{path}.{key}") for key, part in mapping.items()}
     return _decode_scalar(hint, value, path)
 
 
@@ -90,10 +97,8 @@ def as_lists(value: Any) -> Any:
 
 
 def decode_record(kind: type[Any], value: Any, path: str, **made: Any) -> Any:
-    """Return the dataclass that a mapping describes; keys it does not know are an error.
-
-    made: fields that are not in the mapping.
-    """
+    """Return the dataclass that a mapping describes; keys it does not know are an error. made:
+    fields that are not in the mapping."""
     mapping = decode(dict, value, path)
     hints = typing.get_type_hints(kind)
     known = {one.name: one for one in fields(kind) if one.name not in made}
@@ -107,12 +112,6 @@ def decode_record(kind: type[Any], value: Any, path: str, **made: Any) -> Any:
     return kind(**given, **made)
 
 
-def _encode_float(value: float) -> float | str:
-    if math.isfinite(value):
-        return value
-    return "NaN" if math.isnan(value) else ("Infinity" if value > 0 else "-Infinity")
-
-
 def _decode_claim(value: Any, path: str) -> PrivacyClaim:
     parameters = dict(decode(dict, value, path))
     definition = parameters.pop("definition", None)
@@ -124,18 +123,6 @@ def _decode_claim(value: Any, path: str) -> PrivacyClaim:
         raise DamagedRecord(f"{path}: {error}") from None
 
 
-def _decode_generic(hint: Any, value: Any, path: str) -> Any:
-    origin, parts = typing.get_origin(hint), typing.get_args(hint)
-    if origin is Literal:
-        return _decode_choice(hint, {one: one for one in parts}, value, path)
-    if origin in (Union, types.UnionType):  # only `X | None` occurs
-        return None if value is None else decode(parts[0], value, path)
-    if origin is tuple:
-        return _decode_tuple(parts, decode(list, value, path), path)
-    mapping = decode(dict, value, path)
-    return {key: decode(parts[1], part, f"{path}.{key}") for key, part in mapping.items()}
-
-
 def _decode_tuple(parts: Sequence[Any], values: list[Any], path: str) -> tuple[Any, ...]:
     if parts[-1] is Ellipsis:
         parts = [parts[0]] * len(values)
@@ -145,7 +132,7 @@ def _decode_tuple(parts: Sequence[Any], values: list[Any], path: str) -> tuple[A
     return tuple(decode(hint, one, f"{path}[{place}]") for place, (hint, one) in numbered)
 
 
-def _decode_choice(hint: Any, known: Mapping[Any, Any], value: Any, path: str) -> Any:
+def _decode_choice(known: Mapping[Any, Any], value: Any, path: str) -> Any:
     if not isinstance(value, str) or value not in known:
         raise _wrong(path, f"one of {', '.join(known)}", value)
     return known[value]
@@ -171,6 +158,4 @@ _NAMES = {
 
 
 def _wrong(path: str, wanted: str, value: Any) -> DamagedRecord:
-    text = repr(value)
-    short = text if len(text) <= 60 else f"{text[:59]}…"
-    return DamagedRecord(f"{path} must be {wanted}, not {short}")
+    return DamagedRecord(f"{path} must be {wanted}, not {shown(value)}")

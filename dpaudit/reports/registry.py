@@ -14,31 +14,20 @@ from dpaudit.reports import batch, json, junit
 
 @dataclass(frozen=True, slots=True)
 class Format:
-    """A format of reports.
+    """A format of reports. suffix: how its files end. is_prose: whether it is for people, not for
+    programs. entry: what is kept of one audit, as soon as it has ended. document: the text of all
+    that were kept, in order, and of how many there are to be."""
 
-    suffix: how its files end.  is_prose: whether it is for people, not for programs.
-    entry: what is kept of one audit, as soon as it has ended.
-    document: the text of all that were kept, in order, and of how many there are to be.
-    """
-
-    name: str
     suffix: str
     entry: Callable[[AuditResult], Any]
     document: Callable[[Sequence[Any], int], str]
     is_prose: bool = False
 
-    def render(self, results: Sequence[AuditResult]) -> str:
-        """Return a report of audits as text."""
-        return self.document([self.entry(one) for one in results], len(results))
-
 
 FORMATS: Mapping[str, Format] = {
-    one.name: one
-    for one in (
-        Format("text", ".txt", lambda result: result, batch.render_all, is_prose=True),
-        Format("json", ".json", json.entry, json.document),
-        Format("junit", ".xml", junit.entry, junit.document),
-    )
+    "text": Format(".txt", lambda result: result, batch.render_all, is_prose=True),
+    "json": Format(".json", json.entry, json.document),
+    "junit": Format(".xml", junit.entry, junit.document),
 }
 
 
@@ -50,6 +39,6 @@ def parse_report(text: str) -> tuple[Format, str]:
     known = f"known formats: {', '.join(FORMATS)}"
     if colon and file:
         raise UsageError(f"--report {text!r}: {known}.{did_you_mean(name, FORMATS)}")
-    fitting = next((one for one in FORMATS.values() if text.endswith(one.suffix)), FORMATS["text"])
-    example = f"{name}:FILE" if name in FORMATS else f"{fitting.name}:{text}"
+    fitting = next((key for key, one in FORMATS.items() if text.endswith(one.suffix)), "text")
+    example = f"{name}:FILE" if name in FORMATS else f"{fitting}:{text}"
     raise UsageError(f"--report {text!r} must be FORMAT:FILE, as {example}; {known}")

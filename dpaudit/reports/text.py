@@ -14,85 +14,71 @@ from dpaudit.certificates.result import (
     Sampled,
     Verdict,
 )
-from dpaudit.reports import drawn, exact, failed, numbers, one_run
+from dpaudit.reports import drawn, exact, numbers, one_run
 from dpaudit.reports.layout import glued, row, wrap
-from dpaudit.reports.numbers import unglued
 
 
 class _View(Protocol):
-    """How one kind of ending shows itself."""
+    """How one kind of ending shows itself: why the verdict is what it is, the rows of what was
+    found, and what the result means for an attacker and does not show."""
 
-    def said(self, result: AuditResult, ending: Any) -> str:
-        """Return what the headline says after the name."""
-        ...
+    def said(self, result: AuditResult, ending: Any) -> str: ...
 
-    def found(self, result: AuditResult, ending: Any, verbose: int) -> list[str]:
-        """Return the rows of what was found."""
-        ...
+    def found(self, result: AuditResult, ending: Any, verbose: int) -> list[str]: ...
 
-    def meaning(self, result: AuditResult, ending: Any, verbose: int) -> list[str]:
-        """Return what the result means for an attacker, and what it does not show."""
-        ...
+    def meaning(self, result: AuditResult, ending: Any, verbose: int) -> list[str]: ...
 
 
 _VIEWS: Mapping[type, _View] = {
     Sampled: drawn,
     Recorded: drawn,
+    Failed: drawn,
     Exact: exact,
     Canaries: one_run,
-    Failed: failed,
 }
 
 
 def render(result: AuditResult, *, verbose: int = 0) -> str:
     """Return the report of one audit, without a final newline; its first word is the verdict.
-
-    verbose: 0 shows the verdict, the claim, the event that decides and the command that repeats the
-    audit; 1 shows every pair and event, how the result came about and what it does not show.
-    """
+    verbose: 1 also shows every pair and event, how the result came about and what it does not
+    show."""
     lines = [*wrap(headline(result), further="  "), "", *_asked(result)]
-    found = _view(result).found(result, result.ending, verbose)
+    view = _VIEWS[type(result.ending)]
+    found = view.found(result, result.ending, verbose)
     lines += [*found, *(_time(result) if found and verbose else [])]
     if result.resumed:
         lines += row("runs", f"{result.resumed + 1}: this audit was resumed from its journal")
     lines += _warnings(result)
     # As it is, since a line that was broken could not be pasted.
     lines += [f"  repeat      {result.command}"] if result.command is not None else []
-    meaning = _view(result).meaning(result, result.ending, verbose)
-    return unglued("\n".join([*lines, *([""] if meaning else []), *meaning]))
+    meaning = view.meaning(result, result.ending, verbose)
+    return numbers.unglued("\n".join([*lines, *([""] if meaning else []), *meaning]))
 
 
 def render_line(result: AuditResult) -> str:
     """Return the verdict of one audit and why, in one line."""
-    return unglued(headline(result))
+    return numbers.unglued(headline(result))
 
 
 def render_warnings(result: AuditResult) -> list[str]:
     """Return the warnings of one audit, each in one line."""
-    return [unglued(f"warning: {result.name}: {text}") for text in warnings_of(result)]
+    return [numbers.unglued(f"warning: {result.name}: {text}") for text in warnings_of(result)]
 
 
 def headline(result: AuditResult) -> str:
-    """Return the verdict, the name and the reason, as one sentence."""
-    foreseen = "" if result.verdict is Verdict.ERROR else _foreseen(result)
-    return f"{result.verdict.value}  {result.name}: {reason(result)}{foreseen}"
+    """Return the verdict, the name and the reason, as one sentence, and what was expected."""
+    is_met, is_able = result.meets_expectation, result.underpowered is None
+    said = f"{result.verdict.value}  {result.name}: {reason(result)}"
+    if result.expect is None or result.verdict is Verdict.ERROR or (is_met and not is_able):
+        return said
+    return f"{said} (as expected)" if is_met else f"{said} (expected: {result.expect})"
 
 
 def reason(result: AuditResult) -> str:
     """Return why the verdict is what it is."""
     if result.underpowered is not None:
         return f"under-powered: {result.underpowered}"
-    return _view(result).said(result, result.ending)
-
-
-def _view(result: AuditResult) -> _View:
-    return _VIEWS[type(result.ending)]
-
-
-def _foreseen(result: AuditResult) -> str:
-    if result.expect is None or (result.underpowered is not None and result.meets_expectation):
-        return ""
-    return " (as expected)" if result.meets_expectation else f" (expected: {result.expect})"
+    return _VIEWS[type(result.ending)].said(result, result.ending)
 
 
 def _asked(result: AuditResult) -> list[str]:

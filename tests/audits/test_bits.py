@@ -11,13 +11,13 @@ import dpaudit
 from dpaudit.certificates.result import AuditResult, Verdict
 from dpaudit.errors import UsageError
 from dpaudit.reports import text
-from dpaudit.reports.json import from_json, to_json
 from mechanisms import scipy_noise
 from mechanisms.floating_point import (
     grid_rounded_laplace,
     noise_rounded_laplace,
     textbook_laplace,
 )
+from tests.result_files import from_json, to_json
 
 Rng = np.random.Generator
 

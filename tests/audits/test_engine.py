@@ -23,10 +23,10 @@ from dpaudit.certificates.certificate import Certificate, Round
 from dpaudit.certificates.result import Progress
 from dpaudit.errors import UsageError
 from dpaudit.inputs.pairs import NeighbouringPair
-from dpaudit.reports.json import from_json, to_json
 from dpaudit.targets.target import CallableTarget
 from mechanisms.pdp import counterexample
 from tests.forging import with_certificates
+from tests.result_files import from_json, to_json
 
 
 def laplace(x: float, size: int, rng: np.random.Generator) -> Any:

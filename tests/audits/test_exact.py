@@ -24,10 +24,11 @@ from dpaudit.claims import (
 from dpaudit.errors import UsageError
 from dpaudit.inputs.pairs import NeighbouringPair
 from dpaudit.reports.batch import render_summary
-from dpaudit.reports.json import ContradictoryFile, from_json, to_json
+from dpaudit.reports.json import ContradictoryFile
 from dpaudit.reports.text import render, render_line
 from dpaudit.targets.target import AnyTarget, ComposedTarget, ImportedTarget
 from tests.forging import forged, laws_of, with_certificates
+from tests.result_files import from_json, to_json
 
 K = ImportedTarget(path="mechanisms.pdp:counterexample")
 MERGED = ImportedTarget(path="mechanisms.pdp:counterexample", post_process="mechanisms.pdp:merge")

@@ -15,10 +15,10 @@ from dpaudit.certificates.result import AuditResult, Verdict
 from dpaudit.claims import ApproximateDP, ProbabilisticDP, PureDP
 from dpaudit.errors import UsageError
 from dpaudit.outcomes import Raised, from_raw
-from dpaudit.reports.json import from_json, to_json
 from dpaudit.reports.text import render
 from dpaudit.tally import AtomTally, RangeTally
 from tests.forging import forged, with_certificates
+from tests.result_files import from_json, to_json
 
 EPSILON = math.log(3)
 

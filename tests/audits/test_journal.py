@@ -21,10 +21,10 @@ from dpaudit.auditing.spec import AuditSpec, DrawnSeed
 from dpaudit.certificates.result import Progress
 from dpaudit.errors import JournalError, UsageError
 from dpaudit.inputs.pairs import NeighbouringPair
-from dpaudit.reports.json import to_json
 from dpaudit.reports.text import render
 from dpaudit.targets.target import CallableTarget, IsolatedTarget, repeated
 from mechanisms.pdp import counterexample
+from tests.result_files import to_json
 
 SAMPLES = 6_000
 CARRIED = np.random.default_rng(5)

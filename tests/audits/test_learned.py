@@ -10,7 +10,7 @@ from dpaudit.attacks.linear.logistic import NAME as LOGISTIC
 from dpaudit.attacks.sequential import NAME as NEWS
 from dpaudit.attacks.trees import NAME as TREES
 from dpaudit.reports import text
-from dpaudit.reports.json import from_json, to_json
+from tests.result_files import from_json, to_json
 
 Rng = np.random.Generator
 Batch = NDArray[np.float64]

@@ -13,12 +13,12 @@ import dpaudit
 from dpaudit.auditing.recheck import recheck
 from dpaudit.certificates.result import AuditResult, Repeated, Verdict
 from dpaudit.claims import compose
-from dpaudit.config import build_spec
+from dpaudit.config.building import build_spec
 from dpaudit.errors import ClaimError, ConfigurationError, TargetError, UsageError
 from dpaudit.reports import text
-from dpaudit.reports.json import from_json, to_json
 from dpaudit.targets.target import ImportedTarget
 from tests.forging import forged, laws_of
+from tests.result_files import from_json, to_json
 
 Rng = np.random.Generator
 RESPONSE = "mechanisms.randomized_response:randomized_response"

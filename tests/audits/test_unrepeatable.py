@@ -17,9 +17,9 @@ from dpaudit.auditing.engine import run_audit
 from dpaudit.auditing.spec import AuditSpec
 from dpaudit.certificates.result import Progress
 from dpaudit.inputs.pairs import NeighbouringPair
-from dpaudit.reports.json import to_json
 from dpaudit.reports.text import render
 from dpaudit.targets.target import CallableTarget
+from tests.result_files import to_json
 
 
 class Cut(BaseException):

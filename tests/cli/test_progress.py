@@ -88,7 +88,7 @@ def test_logs_get_a_line_every_five_seconds(
 ) -> None:
     stream = io.StringIO()
     monkeypatch.setattr(sys, "stderr", stream)
-    display = make_display(SPEC, "2 of 5", quiet=False)
+    display = make_display(SPEC, "laplace (2 of 5)", quiet=False)
     for second in range(13):
         clock.append(float(second))
         display.update(MOMENT)
@@ -100,7 +100,7 @@ def test_logs_get_a_line_every_five_seconds(
 def test_quiet_shows_nothing(clock: list[float], monkeypatch: pytest.MonkeyPatch) -> None:
     stream = Terminal()
     monkeypatch.setattr(sys, "stderr", stream)
-    display = make_display(SPEC, "", quiet=True)
+    display = make_display(SPEC, "laplace", quiet=True)
     clock.append(100.0)
     display.update(MOMENT)
     display.close()
@@ -114,11 +114,12 @@ def test_a_terminal_gets_a_live_picture_that_fits(
     monkeypatch.setattr(sys, "stderr", stream)
     monkeypatch.setenv("TERM", "xterm")
     monkeypatch.setenv("COLUMNS", "80")
-    display = make_display(SPEC, "2 of 5", quiet=False)
+    title = "a-name-that-is-much-too-long-for-a-line" * 2
+    display = make_display(SPEC, f"{title} (2 of 5)", quiet=False)
     display.update(MOMENT)
     assert stream.getvalue() == ""  # most audits are over before rich would be there
     clock.append(1.0)
-    display.update(replace(MOMENT, name="a-name-that-is-much-too-long-for-a-line" * 2))
+    display.update(MOMENT)
     clock.append(2.0)
     display.update(MOMENT)
     display.close()

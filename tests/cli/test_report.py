@@ -14,10 +14,11 @@ from dpaudit import PureDP, audit, bound_guesses
 from dpaudit.auditing.recheck import recheck
 from dpaudit.errors import UsageError
 from dpaudit.reports.batch import render_row
-from dpaudit.reports.json import document, entry, from_json, to_json
+from dpaudit.reports.json import document, entry
 from dpaudit.reports.text import render
 from tests.cli.made_results import ERROR, PASS, VIOLATION
 from tests.forging import forged
+from tests.result_files import from_json, to_json
 
 
 @pytest.fixture

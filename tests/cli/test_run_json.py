@@ -16,8 +16,8 @@ import pytest
 from dpaudit.auditing.spec import AuditSpec
 from dpaudit.cli import files
 from dpaudit.errors import UsageError
-from dpaudit.reports.json import from_json
 from tests.cli.made_results import PASS, answer
+from tests.result_files import from_json
 
 TARGET = ("run", "m:laplace", "--d1", "0", "--d2", "1", "--epsilon", "1")
 

@@ -9,8 +9,8 @@ from xml.etree import ElementTree as XML
 import pytest
 
 from dpaudit.auditing.spec import AuditSpec
-from dpaudit.reports.json import from_json
 from tests.cli.made_results import answer
+from tests.result_files import from_json
 
 TARGET = ("run", "m:laplace", "--d1", "0", "--d2", "1", "--epsilon", "1")
 

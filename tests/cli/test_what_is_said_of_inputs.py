@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from dpaudit.auditing.engine import run_audit
-from dpaudit.config import build_spec
+from dpaudit.config.building import build_spec
 
 MECHANISMS = """
 import random

@@ -8,7 +8,7 @@ import pytest
 from click.testing import CliRunner
 
 from dpaudit.cli.commands import cli
-from dpaudit.config import load_config
+from dpaudit.config.loading import load_config
 
 ROOT = Path(__file__).parents[2]
 # Those of configs/gallery need libraries of their own, which `make gallery` installs: what can be

@@ -20,10 +20,10 @@ from benchmarks import gallery
 from dpaudit.auditing.spec import AuditSpec
 from dpaudit.certificates.result import AuditResult
 from dpaudit.cli.commands import cli
-from dpaudit.config import load_config
-from dpaudit.reports.json import from_json
+from dpaudit.config.loading import load_config
 from dpaudit.targets.target import IsolatedTarget
 from mechanisms.gallery import regression
+from tests.result_files import from_json
 
 ROOT = Path(__file__).parents[2]
 FOLDER = ROOT / "configs" / "gallery"

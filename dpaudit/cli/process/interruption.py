@@ -29,18 +29,15 @@ class Requests:
     """Requests to end, as exceptions wherever the program is."""
 
     def __init__(self) -> None:
-        self._number: int | None = None
+        # Of the first signal that came.
+        self.number: int | None = None
         self._since = 0.0
-
-    @property
-    def came(self) -> bool:
-        return self._number is not None
 
     def check(self) -> None:
         """Raise again what has been raised before: a bare `except:` of the mechanism, or an import
         under way, may have kept it to itself."""
-        if self._number is not None:
-            raise EndRequested(self._number)
+        if self.number is not None:
+            raise EndRequested(self.number)
 
     def explain(self, error: BaseException) -> bool:
         """Return whether an exception may come from somebody who wants the program to end, and not
@@ -48,13 +45,13 @@ class Requests:
         unless somebody has taken the signal from it."""
         is_heeded = signal.getsignal(signal.SIGINT) in (self.heed, signal.SIG_IGN)
         is_ours = isinstance(error, KeyboardInterrupt) and not is_heeded
-        return self.came or isinstance(error, EndRequested) or is_ours
+        return self.number is not None or isinstance(error, EndRequested) or is_ours
 
     def heed(self, number: int, frame: FrameType | None) -> None:
         """Take notice of a signal."""
         now = time.monotonic()
-        if self._number is None:
-            self._number, self._since = number, now
+        if self.number is None:
+            self.number, self._since = number, now
             raise EndRequested(number)
         if now - self._since > _MOMENT:
             end_at_once(number, frame)
@@ -74,6 +71,6 @@ def heeded() -> Iterator[Requests]:
     try:
         yield requests
     finally:
-        if not requests.came:  # else it may come once more, while the program ends
+        if requests.number is None:  # else it may come once more, while the program ends
             for number, how in before.items():
                 signal.signal(number, how)

@@ -35,11 +35,9 @@ class _Left(BaseException):
 
 @contextmanager
 def kept_from_leaving() -> Iterator[None]:
-    """Raise MechanismError where the process would have ended.
-
-    In processes that the mechanism forks, and in other threads, os._exit is what it was; the end of
-    a thread would not be that of the draw.
-    """
+    """Raise MechanismError where the process would have ended. In processes that the mechanism
+    forks, and in other threads, os._exit is what it was; the end of a thread would not be that of
+    the draw."""
     here = (os.getpid(), threading.get_ident())
     leave, asked = os._exit, list[int]()
 

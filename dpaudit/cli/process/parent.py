@@ -22,20 +22,21 @@ FAILURE = 3
 # Signals that ask the program to end, for which the child saves what it has.
 REQUESTS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 _PIECE = 1 << 16
+# In the memory that is shared, behind the exit code: what is under way, for the message about a
+# process that ended; and the file that is to be shown and removed if the program does not come to
+# its end.
+_TEXT = 2048
+AUDIT, FILE = slice(1, 1 + _TEXT), slice(1 + _TEXT, 1 + 2 * _TEXT)
 _SHOW_CURSOR = b"\x1b[?25h"
 
 
 class _Shared:
     """What the child leaves for the parent: its exit code, which audit is under way, and the file
-    that holds what would have gone to standard output in the end.
-
-    owner: the child. chatter: its descriptor for what mechanisms print.
-    """
-
-    _TEXT = 2048
+    that holds what would have gone to standard output in the end. owner: the child. chatter: its
+    descriptor for what mechanisms print."""
 
     def __init__(self, chatter: int) -> None:
-        self._memory = mmap.mmap(-1, 1 + 2 * self._TEXT)
+        self._memory = mmap.mmap(-1, FILE.stop)
         self.owner, self.chatter = 0, chatter
 
     @property
@@ -47,28 +48,20 @@ class _Shared:
     def code(self, code: int) -> None:
         self._memory[0] = code + 1
 
-    def text(self, number: int) -> str:
-        start = 1 + number * self._TEXT
-        kept: bytes = self._memory[start : start + self._TEXT]
+    def text(self, place: slice) -> str:
+        kept: bytes = self._memory[place]
         return kept.rstrip(b"\0").decode(errors="replace")
 
-    def put(self, number: int, text: str) -> None:
-        start = 1 + number * self._TEXT
-        data = text.encode(errors="replace")[: self._TEXT]
-        self._memory[start : start + self._TEXT] = data.ljust(self._TEXT, b"\0")
+    def put(self, place: slice, text: str) -> None:
+        self._memory[place] = text.encode(errors="replace")[:_TEXT].ljust(_TEXT, b"\0")
 
 
-# What is under way, for the message about a process that ended; and the file that is to be shown
-# and removed if the program does not come to its end.
-AUDIT, FILE = 0, 1
 _shared: _Shared | None = None
 
 
 def begin() -> None:
-    """Fork: return in the child, which goes on with the program; the parent never returns.
-
-    Where no process can be had, return in the only one.
-    """
+    """Fork: return in the child, which goes on with the program; the parent never returns. Where no
+    process can be had, return in the only one."""
     global _shared
     reading, writing = os.pipe()
     shared = _Shared(writing)
@@ -109,11 +102,11 @@ def leave(code: int) -> None:
         shared.code = code
 
 
-def say(number: int, text: str) -> None:
+def say(place: slice, text: str) -> None:
     """Say which audit is under way (`AUDIT`), or which file there is (`FILE`)."""
     shared = _own()
     if shared is not None:
-        shared.put(number, text)
+        shared.put(place, text)
 
 
 def is_watched() -> bool:

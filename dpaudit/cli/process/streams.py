@@ -96,8 +96,30 @@ def kept() -> Iterator[None]:
 def set_apart() -> Iterator[TextIO]:
     """Yield standard output, for results alone: meanwhile what anything else prints there, in
     Python or not, in this process or those that it starts, goes to standard error."""
+    own = sys.stdout
+    try:
+        number = own.fileno()
+    except (OSError, ValueError):  # not a file, such as in a test
+        with kept(), redirect_stdout(sys.stderr):
+            yield own
+        return
+    own.flush()
+    saved = os.dup(number)
+    results = _text(_Output(saved, "w"), own, line_buffering=False)
+    os.dup2(watching.chatter(), number)
+    show, warnings.showwarning = warnings.showwarning, show_warning
     with kept():
-        yield from _set_apart(sys.stdout)
+        try:
+            yield results
+        finally:
+            warnings.showwarning = show
+            for stream in (results, own):  # whoever has something to complain of has done so
+                with suppress(OSError, ValueError, OutputError):
+                    stream.flush()
+            with suppress(OSError):
+                os.dup2(saved, number)
+            with suppress(OSError, ValueError, OutputError):
+                results.close()
 
 
 def show_warning(
@@ -118,31 +140,6 @@ def show_warning(
             file.write(text)
 
 
-def _set_apart(own: TextIO) -> Iterator[TextIO]:
-    try:
-        number = own.fileno()
-    except (OSError, ValueError):  # not a file, such as in a test
-        with redirect_stdout(sys.stderr):
-            yield own
-        return
-    own.flush()
-    kept = os.dup(number)
-    results = _text(_Output(kept, "w"), own, line_buffering=False)
-    os.dup2(watching.chatter(), number)
-    show, warnings.showwarning = warnings.showwarning, show_warning
-    try:
-        yield results
-    finally:
-        warnings.showwarning = show
-        for stream in (results, own):  # whoever has something to complain of has done so
-            with suppress(OSError, ValueError, OutputError):
-                stream.flush()
-        with suppress(OSError):
-            os.dup2(kept, number)
-        with suppress(OSError, ValueError, OutputError):
-            results.close()
-
-
 def _to_messages(like: TextIO | None) -> TextIO:
     return _text(_Messages(_messages, "w", closefd=False), like, line_buffering=True)
 
@@ -154,9 +151,9 @@ def _text(raw: io.FileIO, like: TextIO | None, *, line_buffering: bool) -> TextI
     encoding = getattr(like, "encoding", None) or "utf-8"
     if codecs.lookup(encoding).name == "ascii":
         encoding = _ASCII
-    line_buffering = line_buffering or raw.isatty()
+    at_once = line_buffering or raw.isatty()
     buffered = io.BufferedWriter(raw)
-    return io.TextIOWrapper(buffered, encoding, errors=_SPELT_OUT, line_buffering=line_buffering)
+    return io.TextIOWrapper(buffered, encoding, errors=_SPELT_OUT, line_buffering=at_once)
 
 
 def _named_ascii(name: str) -> codecs.CodecInfo | None:
@@ -165,13 +162,8 @@ def _named_ascii(name: str) -> codecs.CodecInfo | None:
     if name != _ASCII:
         return None
     ascii_ = codecs.lookup("ascii")
-    return codecs.CodecInfo(
-        ascii_.encode,
-        ascii_.decode,
-        incrementalencoder=ascii_.incrementalencoder,
-        incrementaldecoder=ascii_.incrementaldecoder,
-        name=name,
-    )
+    incremental = ascii_.incrementalencoder, ascii_.incrementaldecoder
+    return codecs.CodecInfo(*ascii_, *incremental, name=name)
 
 
 def _spelt_out(error: UnicodeError) -> tuple[str, int]:

@@ -12,7 +12,7 @@ from dpaudit.adapters.composition import Repetition
 from dpaudit.adapters.loading import load_mechanism
 from dpaudit.attacks.additive import additive
 from dpaudit.attacks.repeated_runs import exchangeable
-from dpaudit.config import build_spec
+from dpaudit.config.building import build_spec
 from dpaudit.draws import SelectionDraws
 from dpaudit.levels.candidate import Candidate
 from dpaudit.outcomes import Raised, from_raw

@@ -17,7 +17,8 @@ from dpaudit.auditing.options import DEFAULTS, OPTIONS, SWITCH, flag_of, owned
 from dpaudit.auditing.spec import AuditSpec
 from dpaudit.cli.bound import bound
 from dpaudit.cli.run import run
-from dpaudit.config import build_spec, load_config
+from dpaudit.config.building import build_spec
+from dpaudit.config.loading import load_config
 from dpaudit.errors import UsageError
 
 SECTIONS = ["Usual", "What to audit", "Claim", "Budget", "Processes", "Attacks", "Output"]

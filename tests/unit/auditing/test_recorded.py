@@ -33,11 +33,11 @@ from dpaudit.claims import (
     PureDP,
 )
 from dpaudit.errors import UsageError
-from dpaudit.reports.json import from_json, to_json
 from dpaudit.reports.text import render
 from dpaudit.stats.one_run import Guesses
 from dpaudit.stats.thinning import TOSSED_AGAIN
 from tests.forging import with_certificates
+from tests.result_files import from_json, to_json
 
 ROOT = Path(__file__).parents[3]
 NAMES: dict[str, Any] = {"name": "n", "source": "s", "pair": "p"}

@@ -11,7 +11,7 @@ import pytest
 from benchmarks import frozen
 from benchmarks.frozen import Place, compare, differences
 from benchmarks.frozen_set import FOLDER, JSON, MATERIAL, ROOT, Run, every_run
-from dpaudit.config import load_config
+from dpaudit.config.loading import load_config
 
 
 def record() -> dict[str, Any]:

@@ -19,9 +19,9 @@ from dpaudit import ApproximateZCDP, Verdict, ZeroConcentratedDP
 from dpaudit.auditing.stated_laws import certify
 from dpaudit.claims import ApproximateDP, compose, group, implied_definition, make_claim
 from dpaudit.claims.renyi import concentrated_delta
-from dpaudit.config import load_config
+from dpaudit.config.loading import load_config
 from dpaudit.errors import ClaimError
-from dpaudit.reports.json import from_json, to_json
+from tests.result_files import from_json, to_json
 
 Law = Mapping[str, float]
 Pmf = NDArray[np.float64]

@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 from dpaudit.auditing.spec import AuditSpec
-from dpaudit.config import build_spec, load_config
+from dpaudit.config.building import build_spec
+from dpaudit.config.loading import load_config
 from dpaudit.errors import ConfigurationError, DpauditError
 from dpaudit.targets.target import ComposedTarget, ImportedTarget
 

@@ -9,7 +9,7 @@ import pytest
 from dpaudit.auditing.engine import run_audit
 from dpaudit.certificates.result import Verdict
 from dpaudit.claims import ApproximateDP, ComputationalDP, FunctionalDP, GaussianDP
-from dpaudit.config import load_config
+from dpaudit.config.loading import load_config
 from dpaudit.errors import DpauditError
 
 MODULE = """\

@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 
 from dpaudit.claims import ApproximateDP, ProbabilisticDP, PureDP
-from dpaudit.config import build_spec, load_config
+from dpaudit.config.building import build_spec
+from dpaudit.config.loading import load_config
 from dpaudit.errors import (
     ClaimError,
     ConfigurationError,
@@ -357,7 +358,7 @@ def test_datasets_may_be_any_object() -> None:
 
 def test_flags_do_not_import_yaml() -> None:
     code = (
-        "import sys; from dpaudit.config import build_spec;"
+        "import sys; from dpaudit.config.building import build_spec;"
         "build_spec({'mechanism': 'a:f', 'd1': 0, 'd2': 1, 'claim': {'epsilon': 1}});"
         "print([m for m in ('yaml', 'scipy', 'pydantic', 'pandas') if m in sys.modules])"
     )

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from dpaudit.config import load_config
+from dpaudit.config.loading import load_config
 from dpaudit.config.matrix import substitute
 from dpaudit.errors import ConfigurationError
 

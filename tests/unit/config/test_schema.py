@@ -8,8 +8,7 @@ import pytest
 from dpaudit.auditing.options import OPTIONS
 from dpaudit.auditing.spec import AuditSpec
 from dpaudit.claims import DEFINITIONS
-from dpaudit.config import schema
-from dpaudit.config.schema import AUDIT_KEYS, CLAIM_KEYS
+from dpaudit.config.schema import AUDIT_KEYS, CLAIM_KEYS, schema
 
 
 def test_schema_is_plain_json_and_strict() -> None:

@@ -11,7 +11,8 @@ import pytest
 from dpaudit.api import audit
 from dpaudit.auditing.spec import AuditSpec
 from dpaudit.claims import PureDP
-from dpaudit.config import build_spec, load_config
+from dpaudit.config.building import build_spec
+from dpaudit.config.loading import load_config
 from dpaudit.config.quantities import parse_size
 from dpaudit.errors import ConfigurationError, UsageError
 from dpaudit.targets.target import (

@@ -16,7 +16,8 @@ from dpaudit.adapters.loading import load_mechanism
 from dpaudit.auditing.engine import run_audit
 from dpaudit.auditing.journal.requests import digest
 from dpaudit.certificates.result import Verdict
-from dpaudit.config import build_spec, load_config
+from dpaudit.config.building import build_spec
+from dpaudit.config.loading import load_config
 from dpaudit.errors import DatasetError, DpauditError
 from dpaudit.inputs.datasets import load_dataset
 from dpaudit.inputs.frames import Rows

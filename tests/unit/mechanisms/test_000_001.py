@@ -14,7 +14,7 @@ from scipy import integrate
 
 from dpaudit.auditing.spec import AuditSpec
 from dpaudit.claims import ProbabilisticDP, gaussian_delta
-from dpaudit.config import load_config
+from dpaudit.config.loading import load_config
 from dpaudit.import_path import resolve
 from dpaudit.inputs.pairs import NeighbouringPair
 from dpaudit.targets.target import ImportedTarget

@@ -8,9 +8,9 @@ from xml.etree import ElementTree as XML
 import pytest
 
 from dpaudit.certificates.result import AuditResult, Failed
-from dpaudit.reports.registry import FORMATS
 from dpaudit.reports.text import render
 from tests.cli.made_results import ERROR, PASS, VIOLATION
+from tests.result_files import reported
 
 MET = replace(VIOLATION, name="foreseen", expect="violation")
 UNMET = replace(PASS, name="unforeseen", expect="violation")
@@ -19,7 +19,7 @@ ALL = [VIOLATION, PASS, ERROR, MET, UNMET, IDLE]
 
 
 def suites(results: list[AuditResult]) -> XML.Element:
-    return XML.fromstring(FORMATS["junit"].render(results).encode())
+    return XML.fromstring(reported("junit", results).encode())
 
 
 def test_every_audit_is_a_case_and_only_the_unexpected_fail() -> None:

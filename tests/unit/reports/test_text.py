@@ -16,13 +16,13 @@ from dpaudit.errors import UsageError
 from dpaudit.inputs.pairs import EQUAL
 from dpaudit.reports.batch import render_all, render_remarks
 from dpaudit.reports.bounds import bounds
-from dpaudit.reports.json import from_json
 from dpaudit.reports.registry import FORMATS, parse_report
 from dpaudit.reports.text import render
 from dpaudit.targets.source import source_of
 from dpaudit.targets.target import CallableTarget, ImportedTarget
 from tests.cli.made_results import CERTIFICATE, ERROR, PASS, VIOLATION
 from tests.forging import with_certificates
+from tests.result_files import from_json, reported
 
 ASKED = replace(VIOLATION, command="dpaudit run a.yaml -k wrong", source="mechanisms/laplace.py:71")
 
@@ -128,7 +128,7 @@ def test_a_named_pair_has_its_values_and_says_how_many_there_are() -> None:
         with_certificates(VIOLATION, named, replace(named, pair="other", p_value=1.0)),
         request={"folder": None, "settings": {"pairs": pairs}},
     )
-    for one in (result, *from_json(FORMATS["json"].render([result]))):
+    for one in (result, *from_json(reported("json", [result]))):
         text = " ".join(render(one).split())
         assert "two people: d1 = [1, 2], d2 = [1]; adjacency add-remove; 1 of 2 pairs" in text
 
@@ -147,7 +147,7 @@ def test_where_the_code_of_a_mechanism_stands() -> None:
 
 
 def test_old_results_have_neither_source_nor_command() -> None:
-    text = FORMATS["json"].render([replace(ASKED, source=None, command=None)])
+    text = reported("json", [replace(ASKED, source=None, command=None)])
     document = text.replace(',\n      "source": null,\n      "command": null', "")
     assert "command" not in document
     audits = document.partition('"audits": ')[2]
@@ -157,7 +157,7 @@ def test_old_results_have_neither_source_nor_command() -> None:
 
 @pytest.mark.parametrize("name", FORMATS)
 def test_every_format_writes_audits_of_all_kinds(name: str) -> None:
-    text = FORMATS[name].render([VIOLATION, PASS, ERROR])
+    text = reported(name, [VIOLATION, PASS, ERROR])
     assert text.endswith("\n")
     for result in (VIOLATION, PASS, ERROR):
         assert result.name in text
@@ -165,7 +165,7 @@ def test_every_format_writes_audits_of_all_kinds(name: str) -> None:
 
 
 def test_a_report_of_one_audit_as_text_is_its_report() -> None:
-    assert FORMATS["text"].render([PASS]) == f"{render(PASS)}\n"
+    assert reported("text", [PASS]) == f"{render(PASS)}\n"
 
 
 @pytest.mark.parametrize(
@@ -189,7 +189,7 @@ def test_warnings_of_a_batch_are_lines_below_their_audit_and_whole() -> None:
     assert lines[0].startswith("  warning: not too long ")
     assert lines[-1].endswith("to be read to the end")
     assert max(map(len, lines)) <= 80
-    assert all(line in render_all([warned, PASS]).splitlines() for line in lines)
+    assert all(line in render_all([warned, PASS], 2).splitlines() for line in lines)
 
 
 def test_equal_inputs_promise_nothing() -> None:

@@ -14,7 +14,7 @@ from dpaudit.adapters.loading import load_mechanism
 from dpaudit.adapters.mechanism import Mechanism
 from dpaudit.adapters.timing import sample_timed
 from dpaudit.auditing.options import flag_of
-from dpaudit.config import build_spec
+from dpaudit.config.building import build_spec
 from dpaudit.errors import DpauditError
 from dpaudit.targets.target import CallableTarget, ImportedTarget, IsolatedTarget
 
