@@ -172,8 +172,7 @@ class _Run:
         self.notices: tuple[str, ...] = ()
         self._spec, self._journal, self._on_progress = journal.spec, journal, on_progress
         self._users: tuple[Attack, ...] = ()
-        # An executor stays here: it cannot be sent to the workers that it has.
-        self._make = partial(_make_sampler, replace(self._spec, executor=None))
+        self._make = _maker(self._spec)
 
     def audit_all(self) -> None:
         if self._spec.exact:
@@ -323,8 +322,11 @@ def _probe(chunk: Chunk[Probe], draws: Draws) -> Probe:
     return probe
 
 
-def _make_sampler(spec: AuditSpec) -> Sampler:
-    return Sampler(
+def _maker(spec: AuditSpec) -> Callable[[], Sampler]:
+    """Return what makes a sampler, here or in another process. It names nothing else of the audit:
+    a worker that unpickles it imports what draws, which is half of what an audit imports."""
+    return partial(
+        Sampler,
         spec.target,
         spec.pairs,
         spec.seed,

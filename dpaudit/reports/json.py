@@ -19,6 +19,7 @@ History of the format (`version`):
 
 from __future__ import annotations
 
+import dataclasses
 import hashlib
 import json
 from collections.abc import Iterator, Sequence
@@ -46,6 +47,7 @@ from dpaudit.reports.records import (
     decode,
     decode_record,
     encode,
+    encode_record,
 )
 
 VERSION = 3
@@ -127,21 +129,23 @@ def read_document(text: str) -> Contents:
 
 def _audit(result: AuditResult) -> dict[str, Any]:
     fields = _with_ending(result)
-    for certificate in fields["certificates"]:
-        del certificate["blocks"]
     first = {"name": result.name, "verdict": result.verdict.value, "claim": fields["claim"]}
     return {**first, **_derived(result), **fields, "blocks": list(_blocks(result))}
 
 
 def _with_ending(result: AuditResult) -> dict[str, Any]:
-    """Return the fields of an audit, and in place of the ending those that say which it is."""
+    """Return the fields of an audit, and in place of the ending those that say which it is; of the
+    certificates all but their blocks."""
+    encoded = encode_record(result, without="ending")
     fields: dict[str, Any] = {}
     canaries = result.ending.deciding if isinstance(result.ending, Canaries) else None
-    for key, value in encode(result).items():
+    for key in [one.name for one in dataclasses.fields(result)]:
         if key == "ending":
-            fields["certificates"] = encode(result.certificates)
+            fields["certificates"] = [
+                encode_record(one, without="blocks") for one in result.certificates
+            ]
             continue
-        fields[key] = value
+        fields[key] = encoded[key]
         if key == "warnings":
             fields["error"] = result.error
             exact = isinstance(result.ending, Exact)
