@@ -216,11 +216,12 @@ def _shrunk(counts: IntArray) -> FloatArray:
 def _scale(fit: FloatArray, counts: IntArray) -> float:
     """Return the multiple of held-out log-ratios that predicts the input best (logistic regression
     by Newton's method): noise has to be taken down, and what is all noise to nothing."""
-    scale, draws = 0.0, counts.sum(axis=2)
+    scale, draws = 0.0, counts.sum(axis=2).astype(np.float64)
+    ahead, spread = counts[..., 0].astype(np.float64), fit**2 * draws
     for _ in range(_NEWTON_STEPS):
         share = 1 / (1 + np.exp(-scale * fit))
-        slope = np.sum(fit * (counts[..., 0] - draws * share))
-        bend = np.sum(fit**2 * draws * share * (1 - share))
+        slope = np.sum(fit * (ahead - draws * share))
+        bend = np.sum(spread * share * (1 - share))
         if bend <= 0:
             return 0.0
         scale += float(slope / bend)
