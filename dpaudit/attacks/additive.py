@@ -12,7 +12,6 @@ from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import ndtri
 
 from dpaudit.attacks.one_dimensional import larger_for_d1
 from dpaudit.draws import SelectionDraws
@@ -191,6 +190,8 @@ def _fits(train: IntArray, intervals: int, *, quickly: bool) -> Sequence[FloatAr
 def _along(train: IntArray) -> FloatArray:
     """Return log-ratios of intervals that are a multiple of the normal score of their middle ranks:
     (fits, intervals), by one step of Newton's method."""
+    from scipy.special import ndtri  # which a worker does without, that only scores outputs
+
     masses = train[FOLDS].sum(axis=1)
     middle = (np.cumsum(masses) - masses / 2 + 0.5) / (masses.sum() + 1)
     score = ndtri(middle)

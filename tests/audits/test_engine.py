@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import pickle
 import random
 from collections.abc import Callable
 from dataclasses import replace
@@ -15,7 +16,7 @@ import dpaudit
 from dpaudit import ApproximateDP, AuditResult, ProbabilisticDP, PureDP, Verdict
 from dpaudit.attacks import selection
 from dpaudit.auditing import pair_audit as rounds
-from dpaudit.auditing.engine import run_audit
+from dpaudit.auditing.engine import _maker, run_audit
 from dpaudit.auditing.recheck.record import recheck
 from dpaudit.auditing.schedule import Limits, Plan, limits_for, look_stride, wants_refit
 from dpaudit.auditing.spec import AuditSpec
@@ -192,6 +193,21 @@ def test_workers_do_not_change_the_result(function: Callable[..., Any], claimed:
     )
     assert one.certificates == two.certificates
     assert one.verdict is two.verdict
+
+
+def test_workers_are_sent_nothing_that_imports_what_audits() -> None:
+    spec = AuditSpec(
+        name="sent",
+        target=CallableTarget(function=batch),
+        pairs=(NeighbouringPair(0, 1),),
+        claim=ProbabilisticDP(1.0, 0.1),
+        attacks=(lambda selection: None,),  # nor what is needed here alone
+        workers=2,
+    )
+    sent = pickle.dumps(_maker(spec))
+    assert b"dpaudit.sampling" in sent
+    assert b"dpaudit.auditing" not in sent
+    assert pickle.loads(sent)().mechanism.name == "batch"
 
 
 def test_generators_of_the_caller_are_left_as_they_were() -> None:
