@@ -12,7 +12,6 @@ from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import ndtri
 
 from dpaudit.attacks.one_dimensional import larger_for_d1
 from dpaudit.draws import SelectionDraws
@@ -191,6 +190,8 @@ def _fits(train: IntArray, intervals: int, *, quickly: bool) -> Sequence[FloatAr
 def _along(train: IntArray) -> FloatArray:
     """Return log-ratios of intervals that are a multiple of the normal score of their middle ranks:
     (fits, intervals), by one step of Newton's method."""
+    from scipy.special import ndtri  # which a worker does without, that only scores outputs
+
     masses = train[FOLDS].sum(axis=1)
     middle = (np.cumsum(masses) - masses / 2 + 0.5) / (masses.sum() + 1)
     score = ndtri(middle)
@@ -216,11 +217,12 @@ def _shrunk(counts: IntArray) -> FloatArray:
 def _scale(fit: FloatArray, counts: IntArray) -> float:
     """Return the multiple of held-out log-ratios that predicts the input best (logistic regression
     by Newton's method): noise has to be taken down, and what is all noise to nothing."""
-    scale, draws = 0.0, counts.sum(axis=2)
+    scale, draws = 0.0, counts.sum(axis=2).astype(np.float64)
+    ahead, spread = counts[..., 0].astype(np.float64), fit**2 * draws
     for _ in range(_NEWTON_STEPS):
         share = 1 / (1 + np.exp(-scale * fit))
-        slope = np.sum(fit * (counts[..., 0] - draws * share))
-        bend = np.sum(fit**2 * draws * share * (1 - share))
+        slope = np.sum(fit * (ahead - draws * share))
+        bend = np.sum(spread * share * (1 - share))
         if bend <= 0:
             return 0.0
         scale += float(slope / bend)

@@ -155,16 +155,7 @@ class _Run:
         self.notices: tuple[str, ...] = ()
         self._spec, self._journal, self._on_progress = journal.spec, journal, on_progress
         self._users: tuple[Attack, ...] = ()
-        # Only what draws: this is sent to the workers.
-        self._make = partial(
-            Sampler,
-            self._spec.target,
-            self._spec.pairs,
-            self._spec.seed,
-            fail_on_error=self._spec.on_error == "fail",
-            adversary=self._spec.claim.adversary,
-            timing=self._spec.timing,
-        )
+        self._make = _maker(self._spec)
 
     def audit_all(self) -> Exact | Sampled:
         if self._spec.exact:
@@ -294,3 +285,17 @@ def _in_new_workers(setup: Setup, chunks: Iterable[Chunk[Found]]) -> Iterator[Fo
     while some := list(islice(source, _OF_A_WORKER)):
         with drawing("processes", setup) as draws:
             yield from draws(some)
+
+
+def _maker(spec: AuditSpec) -> Callable[[], Sampler]:
+    """Return what makes a sampler, here or in another process. It names nothing else of the audit:
+    a worker that unpickles it imports what draws, which is half of what an audit imports."""
+    return partial(
+        Sampler,
+        spec.target,
+        spec.pairs,
+        spec.seed,
+        fail_on_error=spec.on_error == "fail",
+        adversary=spec.claim.adversary,
+        timing=spec.timing,
+    )

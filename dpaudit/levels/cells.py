@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any, Literal
 
 import numpy as np
@@ -144,6 +145,7 @@ def _around(values: FloatArray) -> FloatArray:
     return np.unique(both[both > -np.inf])
 
 
+@lru_cache(maxsize=64)  # every column of some draws asks for the same ones
 def _quantiles(bins: int, draws: int) -> FloatArray:
     """Return inner quantiles: geometrically spaced in both tails, evenly between them."""
     first, tail, share = 4 / draws, bins // 8, tuning.SHARE_OF_TAILS

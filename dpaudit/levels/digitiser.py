@@ -22,6 +22,9 @@ _FEW = 12
 _FEW_TO_COUNT = 20
 # Numbers that are looked up at a time, so that what lies between stays in the cache.
 _PIECE = 16_384
+# Numbers whose binary search takes as long as to make a grid. Most partitions are only learned
+# from, and never see as many.
+_WORTH_A_GRID = 4_096
 # Numbers from which on it pays to count by cells.
 _MANY = 4 * _CELLS
 # Edges of one cell that are compared with. A value that stands alone has two, next to each other.
@@ -37,18 +40,17 @@ class Digitiser:
 
     edges: FloatArray
     values: NDArray[Any]
-    _grid: _Grid | None = field(init=False, repr=False)
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "_grid", _make_grid(self.edges, self.values))
+    # The grid, once it has been worth while to make it.
+    _made: list[_Grid | None] = field(default_factory=list, init=False, repr=False)
 
     def __call__(self, numbers: FloatArray) -> NDArray[Any]:
         """Return the value of every number; none may be NaN."""
         if len(self.edges) <= _FEW:
             return self.values.take(self._compared(numbers))
-        if self._grid is None:
+        grid = self._grid(len(numbers))
+        if grid is None:
             return np.asarray(self.values[np.searchsorted(self.edges, numbers, side="right")])
-        return self._grid.look_up(numbers, self.edges, self.values)
+        return grid.look_up(numbers, self.edges, self.values)
 
     def counts(self, numbers: FloatArray, values: int) -> NDArray[np.int64]:
         """Return how many numbers have each value, (values,), for values of 0, 1, …"""
@@ -64,7 +66,7 @@ class Digitiser:
         )
 
     def _looked_up(self, numbers: FloatArray, values: int) -> NDArray[np.int64]:
-        grid = self._grid
+        grid = self._grid(len(numbers))
         if grid is None or len(numbers) < _MANY or not grid.is_sparse:
             return self._added(numbers, np.zeros(values, dtype=np.int64))
         counts, rest = grid.counts(_pieces(numbers), values)
@@ -74,6 +76,15 @@ class Digitiser:
         for piece in _pieces(numbers):
             counts += np.bincount(self(piece), minlength=len(counts))
         return counts
+
+    def _grid(self, numbers: int) -> _Grid | None:
+        """Return the grid to look up so many numbers; None where a binary search is faster, or
+        nothing else is possible."""
+        if not self._made:
+            if numbers < _WORTH_A_GRID:
+                return None
+            self._made.append(_make_grid(self.edges, self.values))
+        return self._made[0]
 
     def __reduce__(self) -> tuple[type[Digitiser], tuple[FloatArray, NDArray[Any]]]:
         """Travel without the grid, which is many times larger than what it is made from."""

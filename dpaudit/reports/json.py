@@ -19,6 +19,7 @@ History of the format (`version`):
 
 from __future__ import annotations
 
+import dataclasses
 import hashlib
 import json
 from collections.abc import Iterable, Iterator, Sequence
@@ -40,7 +41,13 @@ from dpaudit.certificates.result import (
 from dpaudit.errors import DpauditError, UsageError
 from dpaudit.inputs.json_values import DuplicateKey, parse_json
 from dpaudit.reports.findings import leading_event
-from dpaudit.reports.records import DamagedRecord, decode, decode_record, encode
+from dpaudit.reports.records import (
+    DamagedRecord,
+    decode,
+    decode_record,
+    encode,
+    encode_record,
+)
 
 VERSION = 3
 
@@ -97,8 +104,6 @@ def read_document(text: str) -> tuple[list[AuditResult], int]:
 
 def _audit(result: AuditResult) -> dict[str, Any]:
     fields = _with_ending(result)
-    for certificate in fields["certificates"]:
-        del certificate["blocks"]
     first = {"name": result.name, "verdict": result.verdict.value, "claim": fields["claim"]}
     blocks = [
         {"certificate": place, **encode(block)}
@@ -109,14 +114,18 @@ def _audit(result: AuditResult) -> dict[str, Any]:
 
 
 def _with_ending(result: AuditResult) -> dict[str, Any]:
-    """Return the fields of an audit, and in place of the ending those that say which it is."""
+    """Return the fields of an audit, and in place of the ending those that say which it is; of the
+    certificates all but their blocks."""
+    encoded = encode_record(result, without="ending")
     fields: dict[str, Any] = {}
     canaries = result.ending.deciding if isinstance(result.ending, Canaries) else None
-    for key, value in encode(result).items():
+    for key in [one.name for one in dataclasses.fields(result)]:
         if key == "ending":
-            fields["certificates"] = encode(result.certificates)
+            fields["certificates"] = [
+                encode_record(one, without="blocks") for one in result.certificates
+            ]
         else:
-            fields[key] = value
+            fields[key] = encoded[key]
         if key == "warnings":
             exact = result.ending.certificates if isinstance(result.ending, Exact) else []
             fields |= {"error": result.error, "exact": encode(exact), "one_run": encode(canaries)}

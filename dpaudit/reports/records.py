@@ -31,14 +31,18 @@ class DamagedRecord(Exception):
 def encode(value: Any, *, typed: bool = True) -> Any:
     """Return a value as dicts, lists, strings, finite numbers, Booleans and None. typed: whether
     `decode` will have a type for it."""
+    # First what a result has a hundred thousand of.
+    kind = type(value)
+    if kind is int or kind is bool or value is None:
+        return value
+    if kind is float:
+        return _encode_float(value)
+    if kind is tuple or kind is list:
+        return [encode(part, typed=typed) for part in value]
     if isinstance(value, PrivacyClaim):  # by its definition, since its class is in no file
         return {"definition": value.key, **value.parameters()}
     if is_dataclass(value) and not isinstance(value, type):
-        # `request` is the one field whose entries have no declared type.
-        return {
-            one.name: encode(getattr(value, one.name), typed="Any" not in str(one.type))
-            for one in fields(value)
-        }
+        return encode_record(value)
     if isinstance(value, Enum):
         return value.value
     if isinstance(value, Mapping):
@@ -49,9 +53,23 @@ def encode(value: Any, *, typed: bool = True) -> Any:
         return encode(value.tolist(), typed=typed)
     if isinstance(value, str) and not typed and value.lstrip(_ESCAPE) in _SPECIAL:
         return _ESCAPE + value
-    if isinstance(value, float) and not math.isfinite(value):
-        return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
-    return value
+    return _encode_float(value) if isinstance(value, float) else value
+
+
+def _encode_float(value: float) -> float | str:
+    if math.isfinite(value):
+        return value
+    return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
+
+
+def encode_record(value: Any, *, without: str | None = None) -> dict[str, Any]:
+    """Return the fields of a dataclass, as `encode` has them. without: one to leave out."""
+    # `request` is the one field whose entries have no declared type.
+    return {
+        one.name: encode(getattr(value, one.name), typed="Any" not in str(one.type))
+        for one in fields(value)
+        if one.name != without
+    }
 
 
 def decode(hint: Any, value: Any, path: str) -> Any:

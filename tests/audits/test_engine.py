@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import pickle
 import random
 from collections.abc import Callable
 from dataclasses import replace
@@ -15,7 +16,7 @@ import dpaudit
 from dpaudit import ApproximateDP, AuditResult, ProbabilisticDP, PureDP, Verdict
 from dpaudit.attacks import selection
 from dpaudit.auditing import pair_audit as rounds
-from dpaudit.auditing.engine import run_audit
+from dpaudit.auditing.engine import _maker, run_audit
 from dpaudit.auditing.recheck import recheck
 from dpaudit.auditing.schedule import Limits, Plan, limits_for, look_stride, wants_refit
 from dpaudit.auditing.spec import AuditSpec
@@ -27,10 +28,7 @@ from dpaudit.targets.target import CallableTarget
 from mechanisms.pdp import counterexample
 from tests.forging import with_certificates
 from tests.result_files import from_json, to_json
-
-
-def laplace(x: float, size: int, rng: np.random.Generator) -> Any:
-    return x + rng.laplace(size=size)
+from tests.sent import batch, from_global, single
 
 
 def k(dataset: int, size: int, rng: np.random.Generator) -> Any:
@@ -38,7 +36,7 @@ def k(dataset: int, size: int, rng: np.random.Generator) -> Any:
 
 
 def audit(
-    claim: dpaudit.PrivacyClaim, function: Callable[..., Any] = laplace, **more: Any
+    claim: dpaudit.PrivacyClaim, function: Callable[..., Any] = batch, **more: Any
 ) -> AuditResult:
     budget = {} if "time" in more else {"samples": 6_000}
     return dpaudit.audit(function, 0, 1, claim, **{**budget, **more})
@@ -169,7 +167,7 @@ def test_a_changed_result_is_noticed(name: str) -> None:
 
 def test_several_pairs_share_the_error_probability() -> None:
     pairs = (NeighbouringPair(0, 0.1, label="near"), NeighbouringPair(0, 1, label="far"))
-    target = CallableTarget(function=laplace)
+    target = CallableTarget(function=batch)
     spec = AuditSpec(name="two", target=target, pairs=pairs, claim=PureDP(0.5), samples=5_000)
     result = run_audit(spec)
     assert [one.pair for one in result.certificates] == ["near", "far"]
@@ -187,15 +185,7 @@ def test_equal_seeds_give_equal_results_and_others_do_not() -> None:
     assert one.certificates != other.certificates
 
 
-def single(x: float, rng: np.random.Generator) -> float:
-    return x + float(rng.laplace())
-
-
-def from_global(x: float) -> float:
-    return x + random.expovariate(1.0) - random.expovariate(1.0)
-
-
-@pytest.mark.parametrize("function", [single, from_global, laplace])
+@pytest.mark.parametrize("function", [single, from_global, batch])
 @pytest.mark.parametrize("claimed", [0.4, 1.0])
 def test_workers_do_not_change_the_result(function: Callable[..., Any], claimed: float) -> None:
     one, two = (
@@ -203,6 +193,21 @@ def test_workers_do_not_change_the_result(function: Callable[..., Any], claimed:
     )
     assert one.certificates == two.certificates
     assert one.verdict is two.verdict
+
+
+def test_workers_are_sent_nothing_that_imports_what_audits() -> None:
+    spec = AuditSpec(
+        name="sent",
+        target=CallableTarget(function=batch),
+        pairs=(NeighbouringPair(0, 1),),
+        claim=ProbabilisticDP(1.0, 0.1),
+        attacks=(lambda selection: None,),  # nor what is needed here alone
+        workers=2,
+    )
+    sent = pickle.dumps(_maker(spec))
+    assert b"dpaudit.sampling" in sent
+    assert b"dpaudit.auditing" not in sent
+    assert pickle.loads(sent)().mechanism.name == "batch"
 
 
 def test_generators_of_the_caller_are_left_as_they_were() -> None:
@@ -269,7 +274,7 @@ def test_a_lambda_cannot_go_to_workers() -> None:
 
 
 def test_equal_inputs_are_warned_about() -> None:
-    result = dpaudit.audit(laplace, 1, 1, PureDP(0.5), samples=1_000)
+    result = dpaudit.audit(batch, 1, 1, PureDP(0.5), samples=1_000)
     assert "d1 and d2 are equal" in only(result).warnings[0]
 
 
@@ -311,7 +316,7 @@ def test_progress_only_goes_forward() -> None:
 def test_the_budget_is_unknown_until_the_clock_has_planned_it() -> None:
     moments: list[Progress] = []
     # Refuted long before a share of the time has shown how fast draws are.
-    result = dpaudit.audit(laplace, 0, 1, PureDP(0.01), time=600.0, on_progress=moments.append)
+    result = dpaudit.audit(batch, 0, 1, PureDP(0.01), time=600.0, on_progress=moments.append)
     assert result.verdict is Verdict.VIOLATION
     assert (moments[0].draws, moments[0].budget) == (100, 0)
     assert 500 < moments[0].remaining <= 600

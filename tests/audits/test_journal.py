@@ -25,6 +25,7 @@ from dpaudit.reports.text import render
 from dpaudit.targets.target import CallableTarget, IsolatedTarget, repeated
 from mechanisms.pdp import counterexample
 from tests.result_files import to_json
+from tests.sent import batch, single
 
 SAMPLES = 6_000
 CARRIED = np.random.default_rng(5)
@@ -43,14 +44,6 @@ class Counting:
     def __call__(self, x: float) -> float:
         self.calls += 1
         return x + CARRIED.laplace() + random.gauss(0, 1e-3) + np.random.normal(0, 1e-3)
-
-
-def batch(x: float, size: int, rng: np.random.Generator) -> Any:
-    return x + rng.laplace(size=size)
-
-
-def single(x: float, rng: np.random.Generator) -> float:
-    return float(x + rng.laplace())
 
 
 def failing(x: int, rng: np.random.Generator) -> int:

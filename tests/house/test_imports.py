@@ -41,7 +41,11 @@ def test_importing_has_no_side_effect(module: str, tmp_path: Path) -> None:
     ("modules", "unwanted"),
     [
         # What a worker imports it imports once for every worker.
-        ("dpaudit.sampling.executors.worker, dpaudit.levels.scores", "scipy click yaml pandas"),
+        (
+            "dpaudit.sampling.executors.processes, dpaudit.attacks.bits, "
+            "dpaudit.attacks.user_attack",
+            "scipy click yaml pandas dpaudit.auditing",
+        ),
         ("dpaudit.adapters.loading, dpaudit.inputs.datasets", "yaml scipy pandas statsmodels"),
     ],
 )

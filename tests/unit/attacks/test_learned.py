@@ -26,6 +26,7 @@ from dpaudit.attacks.trees import trees
 from dpaudit.claims import ProfilePoint
 from dpaudit.draws import SelectionDraws
 from dpaudit.levels.candidate import Attack, Candidate
+from dpaudit.levels.distinguisher import Distinguisher
 from dpaudit.levels.level_map import FOLDS, folds
 from dpaudit.levels.rules import RuleTable, predicted_epsilon
 from dpaudit.levels.scores import cross_fitted
@@ -99,9 +100,16 @@ def aim(coming: int = 1_000_000, claimed: float = 1.0) -> Aim:
     return Aim(ProfilePoint(claimed, 0.0), coming)
 
 
-def certified(draws: SelectionDraws, mechanism: Callable[..., Any], size: int = 60_000) -> float:
-    """Return the log-ratio of correct to wrong guesses of what was learned, on other draws."""
-    learned = learn(draws, aim()).distinguisher
+def certified(
+    draws: SelectionDraws,
+    mechanism: Callable[..., Any],
+    size: int = 60_000,
+    learned: Distinguisher | None = None,
+) -> float:
+    """Return the log-ratio of correct to wrong guesses of what was learned, on other draws.
+
+    learned: from these draws, if it is known already."""
+    learned = learned or learn(draws, aim()).distinguisher
     other = drawn(mechanism, size, seed=99)
     guesses = learned.guesses[learned(other.outcomes)]
     right = int(np.sum(guesses * np.where(other.is_d1, 1, -1) > 0))
@@ -144,9 +152,10 @@ def test_what_a_long_vector_says_in_all_its_entries_is_added_up() -> None:
     draws = drawn(gradient, 1_500)
     assert not logistic(draws)
     assert promised(mean_differences, draws) > 2 * promised(additive, draws)
-    assert learn(draws, aim()).distinguisher.attack == "difference of means"
+    learned = learn(draws, aim()).distinguisher
+    assert learned.attack == "difference of means"
     # A test of the very direction is right with Φ(1.5), 2.6 in log-odds, and more far out.
-    assert certified(draws, gradient, 8_000) > 2.6
+    assert certified(draws, gradient, 8_000, learned) > 2.6
 
 
 def test_a_long_vector_may_have_words_and_gaps_in_it() -> None:
@@ -168,10 +177,10 @@ def test_a_long_vector_may_have_words_and_gaps_in_it() -> None:
 def test_interplay_is_found_by_trees_alone() -> None:
     draws = drawn(signs, 6_000)
     assert max(promised(one, draws) for one in (additive, logistic)) < 0.1
-    learned = learn(draws, aim())
-    assert learned.distinguisher.attack == TREES
-    assert certified(draws, signs) == pytest.approx(1.0, abs=0.05)
-    words = learned.distinguisher.words(1)
+    learned = learn(draws, aim()).distinguisher
+    assert learned.attack == TREES
+    assert certified(draws, signs, learned=learned) == pytest.approx(1.0, abs=0.05)
+    words = learned.words(1)
     assert words is not None
     assert "boosted trees over 3 coordinates, most of it from output[" in words
     named = words.partition("most of it from ")[2]

@@ -61,7 +61,7 @@ def test_a_digest_is_the_same_in_every_process() -> None:
             check=True,
             timeout=60,
         ).stdout
-        for seed in "123"
+        for seed in "15"  # under which the sets have different orders
     }
     assert len(found) == 1
 

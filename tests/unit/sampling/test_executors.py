@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import os
 import signal
 import time
 from collections.abc import Callable, Iterator
@@ -28,64 +27,35 @@ from dpaudit.sampling.executors.ordered import in_order
 from dpaudit.sampling.executors.worker import Done, Recipe
 from dpaudit.sampling.sampler import Sampler
 from dpaudit.targets.target import CallableTarget
+from tests.sent import (
+    Carries,
+    batch,
+    ends_by,
+    ends_with,
+    hangs,
+    killed_once,
+    mutates,
+    single,
+    with_legacy,
+)
 
 PAIR = NeighbouringPair(0.0, 1.0)
 SIZES = (50, 300, 7, 120, 64)
 
 
-def with_rng(x: float, rng: np.random.Generator) -> float:
-    return x + float(rng.laplace())
+SEEDED: list[Callable[..., Any]] = [single, batch, with_legacy, Carries()]
 
 
-def batch(x: float, size: int, rng: np.random.Generator) -> Any:
-    return x + rng.laplace(size=size)
+def maker(function: Callable[..., Any], pair: NeighbouringPair = PAIR) -> Callable[[], Sampler]:
+    return partial(Sampler, CallableTarget(function=function), (pair,), 0)
 
 
-def with_legacy(x: float) -> float:
-    return x + float(np.random.laplace())
+def sampler(function: Callable[..., Any]) -> Sampler:
+    return maker(function)()
 
 
-class Carries:
-    """Has a generator of its own."""
-
-    def __init__(self) -> None:
-        self.rng = np.random.default_rng(5)
-
-    def __call__(self, x: float) -> float:
-        return x + float(self.rng.laplace())
-
-
-SEEDED: list[Callable[..., Any]] = [with_rng, batch, with_legacy, Carries()]
-
-
-def ends_with(code: int, x: float) -> float:
-    os._exit(code)
-
-
-def ends_by(number: int, x: float) -> float:
-    os.kill(os.getpid(), number)
-    return x
-
-
-def killed_once(flag: str, x: float, size: int, rng: np.random.Generator) -> Any:
-    """Whoever comes first to a large batch is killed."""
-    if size > 10_000 and not Path(flag).exists():
-        Path(flag).touch()
-        os.kill(os.getpid(), signal.SIGKILL)
-    return batch(x, size, rng)
-
-
-def mutates(rows: Any) -> int:
-    rows.append(1)
-    return len(rows)
-
-
-def sampler(function: Callable[..., Any], pair: NeighbouringPair = PAIR) -> Sampler:
-    return Sampler(CallableTarget(function=function), (pair,), 0)
-
-
-def setup(function: Callable[..., Any], workers: int = 1, **more: Any) -> Setup:
-    make = partial(sampler, function, **more)
+def setup(function: Callable[..., Any], workers: int = 1, pair: NeighbouringPair = PAIR) -> Setup:
+    make = maker(function, pair)
     return Setup(make(), make, workers)
 
 
@@ -134,8 +104,10 @@ class InThread(AtOnce):
         return future
 
 
-@pytest.mark.parametrize(("executor", "workers"), [("processes", 1), (None, 2)])
-@pytest.mark.parametrize("function", SEEDED)
+@pytest.mark.parametrize(
+    ("function", "executor", "workers"),
+    [*((one, None, 2) for one in SEEDED), (single, "processes", 1)],
+)
 def test_processes_draw_the_same(
     function: Callable[..., Any], executor: str | None, workers: int
 ) -> None:
@@ -169,9 +141,9 @@ def test_threads_are_refused() -> None:
     with ThreadPoolExecutor(2) as threads:
         wanted = pytest.raises(UsageError, match=r"threads of the auditing process.*uses processes")
         with wanted:
-            dpaudit.audit(with_rng, 0, 1, PureDP(1.0), executor=threads, workers=2)
+            dpaudit.audit(single, 0, 1, PureDP(1.0), executor=threads, workers=2)
     with pytest.raises(UsageError, match="threads of the auditing process"):
-        dpaudit.audit(with_rng, 0, 1, PureDP(1.0), executor=InThread())
+        dpaudit.audit(single, 0, 1, PureDP(1.0), executor=InThread())
 
 
 def test_a_pool_of_the_callers_own_that_breaks_is_an_error() -> None:
@@ -198,7 +170,7 @@ def test_a_pool_of_the_callers_own_that_breaks_is_an_error() -> None:
 )
 def test_what_is_no_executor_is_refused(executor: Any, workers: int, said: str) -> None:
     with pytest.raises(UsageError, match=said):
-        dpaudit.audit(with_rng, 0, 1, PureDP(1.0), executor=executor, workers=workers)
+        dpaudit.audit(single, 0, 1, PureDP(1.0), executor=executor, workers=workers)
 
 
 def test_only_some_chunks_are_drawn_ahead() -> None:
@@ -209,7 +181,7 @@ def test_only_some_chunks_are_drawn_ahead() -> None:
             asked.append(index)
             yield ToLearn((0, 0, index), 10)
 
-    with drawing("processes", setup(with_rng, 2)) as draws:
+    with drawing("processes", setup(single, 2)) as draws:
         drawn = draws(endless())
         next(drawn)
         next(drawn)
@@ -291,7 +263,7 @@ def test_a_mechanism_that_ends_its_process_is_not_drawn_again(
 
 
 def test_a_process_that_is_always_killed_is_an_error_in_the_end() -> None:
-    given = setup(partial(ends_by, signal.SIGKILL), 2)
+    given = setup(partial(ends_by, signal.SIGKILL))
     wanted = pytest.raises(MechanismError, match=r"killed 4 times in a row .*\(SIGKILL\)")
     with drawing("processes", given) as draws, wanted:
         list(draws(chunks()))
@@ -308,11 +280,6 @@ def test_a_chunk_that_is_lost_with_its_process_is_drawn_again(tmp_path: Path) ->
     assert lost.certificates[0].blocks == whole.certificates[0].blocks
 
 
-def hangs(x: float, size: int) -> Any:
-    time.sleep(600 if size > 100 else 0)
-    return np.zeros(size)
-
-
 def test_nobody_waits_for_a_draw_that_nobody_wants() -> None:
     start = time.monotonic()
     with drawing("processes", setup(hangs, 2)) as draws:
@@ -324,7 +291,7 @@ def test_nobody_waits_for_a_draw_that_nobody_wants() -> None:
 
 @pytest.fixture
 def recipe() -> Recipe:
-    return Recipe.of(partial(sampler, batch))
+    return Recipe.of(maker(batch))
 
 
 def test_a_worker_keeps_the_samplers_of_the_last_audits(recipe: Recipe) -> None:
@@ -334,7 +301,7 @@ def test_a_worker_keeps_the_samplers_of_the_last_audits(recipe: Recipe) -> None:
     worker.draw(recipe, chunks()[:1])
     assert worker._samplers[recipe.run] is first
     for _ in range(worker._KEPT):
-        worker.draw(Recipe.of(partial(sampler, batch)), chunks()[:1])
+        worker.draw(Recipe.of(maker(batch)), chunks()[:1])
     assert recipe.run not in worker._samplers
     assert len(worker._samplers) == worker._KEPT
     for run in list(worker._samplers):
