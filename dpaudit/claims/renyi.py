@@ -9,7 +9,7 @@ conversion there is, since the largest P(E) - e^ε Q(E) is reached by one event.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache, partial
 from typing import Annotated, ClassVar, Self
@@ -285,18 +285,44 @@ def binary_divergence(p: float, q: float, order: float) -> float:
     if p == 1.0:
         return first / (order - 1)
     second = order * math.log1p(-p) + (1 - order) * math.log1p(-q)
-    top, other = (first, second) if first > second else (second, first)
-    return max(0.0, top + math.log1p(math.exp(other - top))) / (order - 1)
+    return max(0.0, _log_add(first, second)) / (order - 1)
 
 
 def _largest_p(q: float, order: float, divergence: float) -> float:
     """Return the largest p ≥ q with both divergences allowed; rounded up."""
+    most = _larger_divergence(q, order)
 
     def excess(log_p: float) -> float:
-        p = math.exp(log_p)
-        most = max(binary_divergence(p, q, order), binary_divergence(q, p, order))
-        return min(most - divergence, divergence + 1e-3)  # no cliffs, which slow the search down
+        # no cliffs, which slow the search down
+        return min(most(math.exp(log_p)) - divergence, divergence + 1e-3)
 
     if excess(0.0) <= 0:
         return 1.0
     return math.exp(crossing(excess, math.log(q), 0.0, 1e-10)[1])
+
+
+def _larger_divergence(q: float, order: float) -> Callable[[float], float]:
+    """Return the larger of `binary_divergence(p, q)` and `binary_divergence(q, p)`, as a function
+    of p: a profile asks for it thousands of times, and each logarithm is taken once."""
+    if not 0 < q < 1:
+        return lambda p: max(binary_divergence(p, q, order), binary_divergence(q, p, order))
+    less, log_q, log_not_q = 1 - order, math.log(q), math.log1p(-q)
+
+    def most(p: float) -> float:
+        if p == q:
+            return 0.0
+        if not 0 < p < 1:
+            return max(binary_divergence(p, q, order), binary_divergence(q, p, order))
+        log_p, log_not_p = math.log(p), math.log1p(-p)
+        first, second = order * log_p + less * log_q, order * log_not_p + less * log_not_q
+        there = _log_add(first, second)
+        first, second = order * log_q + less * log_p, order * log_not_q + less * log_not_p
+        return max(0.0, there, _log_add(first, second)) / (order - 1)
+
+    return most
+
+
+def _log_add(first: float, second: float) -> float:
+    if first > second:
+        return first + math.log1p(math.exp(second - first))
+    return second + math.log1p(math.exp(first - second))

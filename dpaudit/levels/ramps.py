@@ -116,6 +116,16 @@ def _ramps(levels: int) -> _Ramps:
     return _Ramps(start, end, rise, rise**2)
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class _Unexplained:
+    """By level what of the draws of d1 is unexplained, and the variance of that; the terms so far
+    by their weight, and the inverse of their information, where there are any."""
+
+    draws: FloatArray
+    variance: FloatArray
+    terms: tuple[FloatArray, FloatArray] | None
+
+
 class _Fit:
     """A logistic regression on the terms chosen so far. ahead: (levels,), the draws from d1."""
 
@@ -143,7 +153,8 @@ class _Fit:
     def grow(self) -> bool:
         """Add the term that explains most; return False, and add none, when it explains little."""
         # A score statistic is about twice the gain; what falls far short of it is not fitted.
-        tried = (self._best_ramp(), self._best_other())
+        left = self._unexplained()
+        tried = (self._best_ramp(left), self._best_other(left))
         found = [one for one in tried if one[-1] > tuning.GAIN_OF_RAMP]
         if not found:
             return False
@@ -189,17 +200,17 @@ class _Fit:
             total += height * (others @ (weight / weight.sum()) - own)
         return np.asarray(total)
 
-    def _best_ramp(self) -> tuple[int | None, float, FloatArray, float]:
+    def _best_ramp(self, unexplained: _Unexplained) -> tuple[int | None, float, FloatArray, float]:
         """Return the rising ramp with the largest score statistic, given the terms there are: it,
         its offset, the term that it makes, and the statistic."""
-        left, weight = self._residuals()
+        left, weight = unexplained.draws, unexplained.variance
         rise, offsets = self._ramps.rise, _OFFSETS[:, None]
         slope = left @ rise + offsets * left.sum()
         bend = (
             weight @ self._ramps.squared + 2 * offsets * (weight @ rise) + offsets**2 * weight.sum()
         )
-        if self.chosen:
-            weighted, inverse = self._weighted(weight)
+        if unexplained.terms is not None:
+            weighted, inverse = unexplained.terms
             shared = (rise.T @ weighted)[None] + offsets[:, :, None] * weighted.sum(axis=0)
             bend -= np.einsum("oki,ij,okj->ok", shared, inverse, shared, optimize=True)
         score = np.where(slope > 0, slope**2, 0.0) / np.maximum(bend, 1e-6) * (bend > 1e-6)
@@ -207,23 +218,25 @@ class _Fit:
         offset = float(_OFFSETS[place])
         return ramp, offset, rise[:, ramp] + offset, float(score[place, ramp])
 
-    def _best_other(self) -> tuple[int | None, float, FloatArray, float]:
+    def _best_other(self, unexplained: _Unexplained) -> tuple[int | None, float, FloatArray, float]:
         """Return the same of the terms that are no ramps."""
-        left, weight = self._residuals()
+        left, weight = unexplained.draws, unexplained.variance
         slope = left @ self._others
         bend = weight @ self._others**2
-        if self.chosen:
-            weighted, inverse = self._weighted(weight)
+        if unexplained.terms is not None:
+            weighted, inverse = unexplained.terms
             shared = self._others.T @ weighted
             bend -= np.einsum("ki,ij,kj->k", shared, inverse, shared)
         score = slope**2 / np.maximum(bend, 1e-6) * (bend > 1e-6)
         best = int(np.argmax(score))
         return None, 0.0, self._others[:, best], float(score[best])
 
-    def _residuals(self) -> tuple[FloatArray, FloatArray]:
-        """Return by level what of the draws of d1 is unexplained, and the variance of that."""
+    def _unexplained(self) -> _Unexplained:
+        """Return what the terms so far leave unexplained."""
         share = _share(self._fitted)
-        return self._ahead - self._draws * share, self._draws * share * (1 - share) + _TINY
+        variance = self._draws * share * (1 - share) + _TINY
+        terms = self._weighted(variance) if self.chosen else None
+        return _Unexplained(self._ahead - self._draws * share, variance, terms)
 
     def _weighted(self, weight: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return the terms by their weight, and the inverse of their information."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -182,8 +183,13 @@ def narrowed(outcomes: Outcomes) -> str | None:
 
 def fixed_key(path: Path, entry: str | float) -> int:
     """Return what an entry adds to the key of an outcome."""
-    keys = Column.constant(path.name, entry, 1).keys()
-    return int(mix(keys + np.uint64(text_key(path.name)))[0])
+    return _fixed_key(path.name, entry)
+
+
+@lru_cache(maxsize=1024)  # every block of draws asks for the same few
+def _fixed_key(name: str, entry: str | float) -> int:
+    keys = Column.constant(name, entry, 1).keys()
+    return int(mix(keys + np.uint64(text_key(name)))[0])
 
 
 def are_alike(tables: Sequence[Table]) -> bool:

@@ -40,12 +40,19 @@ def upper_tail(successes: ArrayLike, trials: ArrayLike, probability: ArrayLike) 
     -----
     Exact but for floats: the tail is an incomplete beta function.
     """
-    k, n, p = np.broadcast_arrays(
-        np.asarray(successes, float), np.asarray(trials, float), np.asarray(probability, float)
-    )
+    k, n = np.asarray(successes, float), np.asarray(trials, float)
+    p = np.asarray(probability, float)
     inside = (k > 0) & (k <= n)
     tail = betainc(np.where(inside, k, 1.0), np.where(inside, n - k + 1.0, 1.0), p)
     return np.asarray(np.where(inside, tail, np.where(k <= 0, 1.0, 0.0)), dtype=float)
+
+
+def _tail(successes: int, trials: int, probability: float) -> float:
+    """Return `upper_tail` of one count, without arrays."""
+    if successes <= 0:
+        return 1.0
+    inside = successes <= trials
+    return float(betainc(successes, trials - successes + 1, probability)) if inside else 0.0
 
 
 def clopper_pearson_lower(successes: int, trials: int, alpha: float) -> float:
@@ -167,9 +174,7 @@ def tail_quantile(gamma: float, trials: int, probability: float) -> int:
     -----
     Exact, by bisection of `upper_tail`.
     """
-    return smallest(
-        lambda count: float(upper_tail(count + 1, trials, probability)) <= gamma, -1, trials
-    )
+    return smallest(lambda count: _tail(count + 1, trials, probability) <= gamma, -1, trials)
 
 
 def pair_epsilon_lower(

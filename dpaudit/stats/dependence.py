@@ -80,7 +80,7 @@ def repeats(keys: Keys) -> tuple[float, int]:
     keys = _shortened(keys)
     n = len(keys)
     first, lag = _equal_pairs(keys)
-    counts = np.bincount(lag * 2 + first // lag % 2, minlength=2 * n).reshape(n, 2)
+    counts = np.bincount(lag * 2 + (first // lag & 1), minlength=2 * n).reshape(n, 2)
     lags, parity = np.nonzero(counts >= _FEWEST)
     if len(lags) == 0:
         return 1.0, 0

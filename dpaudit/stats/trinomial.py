@@ -7,8 +7,9 @@ p-value takes a supremum on an interval that holds it with probability 1 - γ (B
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cached_property
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -44,9 +45,13 @@ _NEGLIGIBLE = 1e-17
 # Every this many points of w are tried first: a claim that they clear needs no other point.
 _GLANCE = 8
 _LARGEST = 300.0
+# Tables of masses that are kept: tests of the same counts, or at another ε, ask for them again.
+# (The largest, of 65 points and 512 groups, takes a quarter of a megabyte.)
+_KEPT = 16
 
 
-@dataclass(frozen=True, slots=True)
+# Compared by identity: tables would be compared entry by entry, and are not hashable.
+@dataclass(frozen=True, slots=True, eq=False)
 class _Grid:
     """Values of w, with the mass of Bin(draws, w) between the edges of groups of W."""
 
@@ -64,8 +69,21 @@ class _Grid:
         """How many W are in a group."""
         return int(self.edges[1] - self.edges[0])
 
-    def take(self, rows: slice) -> _Grid:
+    def take(self, rows: slice | NDArray[np.bool_]) -> _Grid:
         return _Grid(self.points[rows], self.edges, self.mass[rows])
+
+
+@lru_cache(maxsize=_KEPT)
+def _even_grid(draws: int, low: float, high: float, terms: int) -> _Grid:
+    """Return the grid of an interval of w."""
+    edges = _group_edges(*_wrong_range(draws, low, high), terms)
+    return _Grid.over(np.linspace(low, high, _POINTS), edges, draws)
+
+
+@lru_cache(maxsize=_KEPT)
+def _finer_grid(grid: _Grid, draws: int, low: float, high: float) -> _Grid:
+    """Return finer points between two of a grid, with the groups of this."""
+    return _Grid.over(np.linspace(low, high, _REFINED), grid.edges, draws)
 
 
 class ScoreTest:
@@ -137,8 +155,11 @@ class ScoreTest:
         tail = self._tail(epsilon, spared)
         if tail is None:
             return 1.0
-        least = self._to_p(tail.glance())
-        return least if least > enough else self._to_p(tail.supremum() * (1 + _MISSED))
+        largest = 0.0
+        for largest in tail.rising():
+            if self._to_p(largest) > enough:
+                return self._to_p(largest)
+        return self._to_p(largest * (1 + _MISSED))
 
     def _to_p(self, largest: float) -> float:
         p = self.gamma + largest + 3 * _TRUNCATED
@@ -158,17 +179,8 @@ class ScoreTest:
 
     def _grid_below(self, cap: float) -> _Grid:
         """Return the grid of the interval; an interval that the null leaves empty is its cap."""
-        if cap >= self._high:
-            return self._full_grid
-        return self._grid(min(self._low, cap), cap)
-
-    @cached_property
-    def _full_grid(self) -> _Grid:
-        return self._grid(self._low, self._high)
-
-    def _grid(self, low: float, high: float) -> _Grid:
-        edges = _group_edges(*_wrong_range(self.draws, low, high), self._terms)
-        return _Grid.over(np.linspace(low, high, _POINTS), edges, self.draws)
+        low, high = min(self._low, cap), min(self._high, cap)
+        return _even_grid(self.draws, low, high, self._terms)
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,24 +196,34 @@ class _Tail:
     ratio: float
     spared: float
 
-    def glance(self) -> float:
-        """Return the largest value on a few points: no more than the supremum."""
-        return float(np.max(self._at(self.grid.take(slice(None, None, _GLANCE)))))
-
-    def supremum(self) -> float:
-        """Return the largest value on all points, and on finer ones around the highest of them."""
-        points, values = self._resolved()
-        nearby = np.concatenate(
-            [
-                np.linspace(points[max(i - 1, 0)], points[min(i + 1, len(points) - 1)], _REFINED)
-                for i in _peaks(values)
-            ]
+    def rising(self) -> Iterator[float]:
+        """Yield the largest value on a few points; on all; and on finer ones around the highest of
+        them too, which is the supremum."""
+        values = np.empty(len(self.grid.points))
+        glanced = np.arange(len(values)) % _GLANCE == 0
+        for rows in (glanced, ~glanced):
+            values[rows] = self._at(self.grid.take(rows))
+            yield float(np.max(values[glanced] if rows is glanced else values))
+        points, values = self._resolved(values)
+        nearby = [
+            _finer_grid(
+                self.grid,
+                self.draws,
+                float(points[max(i - 1, 0)]),
+                float(points[min(i + 1, len(points) - 1)]),
+            )
+            for i in _peaks(values)
+        ]
+        finer = _Grid(
+            np.concatenate([one.points for one in nearby]),
+            self.grid.edges,
+            np.concatenate([one.mass for one in nearby]),
         )
-        return float(max(np.max(values), np.max(self._over(nearby))))
+        yield float(max(np.max(values), np.max(self._at(finer))))
 
-    def _resolved(self) -> tuple[FloatArray, FloatArray]:
+    def _resolved(self, values: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return the points of the grid, others between them where need be, and their values."""
-        points, values = self.grid.points, self._at(self.grid)
+        points = self.grid.points
         added = _points_between(points, self.draws, self.ratio, self.spared, self.grid.step)
         if len(added) == 0:
             return points, values
@@ -258,7 +280,7 @@ def _points_between(
     finer = points
     while np.any(coarse := _coarse(finer, draws, ratio, spared, step)):
         finer = np.sort(np.append(finer, ((finer[:-1] + finer[1:]) / 2)[coarse]))
-    return np.setdiff1d(finer, points)
+    return np.empty(0) if finer is points else np.setdiff1d(finer, points)
 
 
 def _coarse(
@@ -269,6 +291,8 @@ def _coarse(
     # A standard deviation of half a tooth smooths all out but that of the first wrong guess.
     smooth = np.sqrt(draws * rest[1:]) >= max(_SMOOTH, (1 + ratio) * step / 2)
     smooth &= draws * points[:-1] >= 1
+    if smooth.all():
+        return ~smooth
     # Twice the distance of the square roots of probabilities is in standard deviations.
     roots = np.sqrt([ratio * points + spared, points, rest])
     apart = 2 * math.sqrt(draws) * np.linalg.norm(np.diff(roots), axis=0)
