@@ -17,19 +17,26 @@ import sys
 import tempfile
 from pathlib import Path
 
-_SERVER = Path(__file__).with_name("warm_process.py")
+from tests import warm_process
+
 # The least that a program can start with: it hands over its arguments, its environment, its streams
-# and its folder, and ends as the fork does.
+# and its folder, and ends as the fork does. The first lines are those of pip's scripts, for a path
+# to Python with spaces in it.
 _CLIENT = """\
-#!{python} -IS
-import _socket, array, marshal, os, sys
+#!/bin/sh
+'''exec' '{python}' -IS "$0" "$@"
+' '''
+import _signal, _socket, array, marshal, os, sys
 connection = _socket.socket(_socket.AF_UNIX)
 connection.connect({place!r})
 descriptors = array.array("i", [0, 1, 2, os.open(".", os.O_RDONLY)])
 connection.sendmsg([b"!"], [(_socket.SOL_SOCKET, _socket.SCM_RIGHTS, descriptors)])
 connection.sendall(marshal.dumps([sys.argv, dict(os.environ)]))
-code = marshal.loads(connection.recv(100))
+told = connection.recv(100)
+code = marshal.loads(told) if told else {failure}
 if code < 0:
+    if -code != _signal.SIGKILL:
+        _signal.signal(-code, _signal.SIG_DFL)
     os.kill(os.getpid(), -code)
 os._exit(code)
 """
@@ -56,7 +63,7 @@ def folder(path: str | None = None) -> Path:
     if path is not None:
         environment["PYTHONPATH"] = path
     process = subprocess.Popen(
-        [sys.executable, str(_SERVER), str(place / "socket")],
+        [sys.executable, warm_process.__file__, str(place / "socket")],
         env=environment,
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
@@ -64,7 +71,9 @@ def folder(path: str | None = None) -> Path:
     assert process.stdout is not None
     assert process.stdout.readline() == b"ready\n"
     atexit.register(_end, process, place)
-    client = _CLIENT.format(python=sys.executable, place=str(place / "socket"))
+    client = _CLIENT.format(
+        python=sys.executable, place=str(place / "socket"), failure=warm_process.FAILURE
+    )
     for name in ("dpaudit", "warm-python"):
         (place / name).write_text(client)
         (place / name).chmod(0o700)

@@ -33,6 +33,8 @@ PRELOADED = (
 # What Python reads when it starts; where one of these differs, a program must be started anew.
 _AT_START = ("PYTHON", "LC_", "LANG")
 _PATH = "PYTHONPATH"
+# The exit code where there is no program: none that dpaudit has.
+FAILURE = 99
 
 
 def serve() -> tuple[types.CodeType, dict[str, Any]]:
@@ -117,7 +119,8 @@ def _become(
         for one in (os.environ, environment)
     )
     if before != now:
-        sys.exit(f"start this program anew: {before} was, {now} is")
+        print(f"start this program anew: {before} was, {now} is", file=sys.stderr)  # noqa: T201
+        sys.exit(FAILURE)
     searched = [path for path in sys.path[1:] if path not in _searched_first(os.environ)]
     os.environ.clear()
     os.environ.update(environment)
