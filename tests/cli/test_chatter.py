@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -12,6 +11,7 @@ import pytest
 import dpaudit
 from dpaudit.claims import PureDP
 from dpaudit.cli.process.chatter import Chatter
+from tests import warm
 
 PRINTS = """
 import os, sys, warnings
@@ -55,7 +55,7 @@ INPUTS = ("--d1", "0", "--d2", "1", "--epsilon", "1", "--samples", "2000")
 
 def run(folder: Path, function: str, *more: str) -> subprocess.CompletedProcess[str]:
     (folder / "m.py").write_text(PRINTS)
-    program = [sys.executable, "-m", "dpaudit", "run", f"m.py:{function}", *INPUTS, *more]
+    program = [*warm.dpaudit(), "run", f"m.py:{function}", *INPUTS, *more]
     return subprocess.run(program, cwd=folder, capture_output=True, text=True, timeout=120)
 
 
@@ -142,7 +142,7 @@ def test_a_line_without_end_is_cut_and_not_kept() -> None:
 
 def test_a_rerun_keeps_what_is_printed_apart_too(tmp_path: Path) -> None:
     assert run(tmp_path, "prints", "--json", "results.json", "--quiet").returncode == 0
-    program = [sys.executable, "-m", "dpaudit", "report", "--rerun", "--quiet", "results.json"]
+    program = [*warm.dpaudit(), "report", "--rerun", "--quiet", "results.json"]
     ended = subprocess.run(program, cwd=tmp_path, capture_output=True, text=True, timeout=120)
     assert (ended.returncode, len(ended.stdout.splitlines())) == (0, 1)
     assert ended.stderr.splitlines().count("a word") == 1

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import resource
+import shlex
 import signal
 import subprocess
 import sys
@@ -13,6 +14,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
+from tests import warm
 
 MECHANISMS = """
 import ctypes, os, signal, sys, threading, time
@@ -99,13 +102,27 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def dpaudit(*words: str, setup: str = "", **more: Any) -> subprocess.CompletedProcess[str]:
-    program = [sys.executable, "-c", f"{setup}\nfrom dpaudit.cli.main import main; main()", *words]
+    """Run a program that a warm process forks."""
+    program = [*warm.python(), *_code(setup)] if setup else warm.dpaudit()
+    return _run([*program, *words], more)
+
+
+def started(*words: str, setup: str = "", **more: Any) -> subprocess.CompletedProcess[str]:
+    """Run a program that is started anew: for what happens while it starts."""
+    return _run([sys.executable, *_code(setup), *words], more)
+
+
+def _code(setup: str) -> tuple[str, str]:
+    return "-c", f"{setup}\nfrom dpaudit.cli.main import main; main()"
+
+
+def _run(program: list[str], more: dict[str, Any]) -> subprocess.CompletedProcess[str]:
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, **more}
     return subprocess.run(program, text=True, timeout=120, **pipes)
 
 
-def audit(function: str, *words: str, **more: Any) -> subprocess.CompletedProcess[str]:
-    return dpaudit("run", f"m.py:{function}", *INPUTS, *words, **more)
+def audit(function: str, *words: str, run: Any = dpaudit, **more: Any) -> Any:
+    return run("run", f"m.py:{function}", *INPUTS, *words, **more)
 
 
 def batch(folder: Path, *functions: str) -> str:
@@ -267,7 +284,7 @@ COMMANDS = [("run", "m.py:laplace", *INPUTS), ("list", "definitions"), ("--versi
 
 @pytest.mark.parametrize("words", COMMANDS, ids=["run", "list", "version"])
 def test_a_closed_standard_output(words: tuple[str, ...]) -> None:
-    ended = dpaudit(*words, preexec_fn=_closed(1))
+    ended = started(*words, preexec_fn=_closed(1))
     assert ended.returncode == 2
     remedy = "it is closed; for the exit code alone, give > /dev/null"
     assert ended.stderr == f"error: cannot write to standard output: {remedy}\n"
@@ -276,7 +293,7 @@ def test_a_closed_standard_output(words: tuple[str, ...]) -> None:
 @pytest.mark.parametrize("words", COMMANDS, ids=["run", "list", "version"])
 def test_a_full_standard_output(words: tuple[str, ...], folder: Path) -> None:
     with (folder / "full").open("w") as file:
-        ended = dpaudit(*words, stdout=file, preexec_fn=_nothing_may_grow)
+        ended = started(*words, stdout=file, preexec_fn=_nothing_may_grow)
     assert ended.returncode == 3
     assert ended.stderr == "error: cannot write to standard output: File too large\n"
 
@@ -285,16 +302,16 @@ def test_a_full_standard_output(words: tuple[str, ...], folder: Path) -> None:
 def test_standard_error_decides_nothing(function: str) -> None:
     code = audit(function).returncode
     assert code == (0 if function == "laplace" else 2)
-    assert audit(function, preexec_fn=_closed(2)).returncode == code
-    assert audit(function, preexec_fn=_closed(0)).returncode == code
+    assert audit(function, run=started, preexec_fn=_closed(2)).returncode == code
+    assert audit(function, run=started, preexec_fn=_closed(0)).returncode == code
     with open("full", "w") as full:  # noqa: PTH123
-        ended = audit(function, stderr=full, preexec_fn=_nothing_may_grow)
+        ended = audit(function, run=started, stderr=full, preexec_fn=_nothing_may_grow)
     assert ended.returncode == code
 
 
 def test_nothing_is_open() -> None:
-    assert audit("laplace", preexec_fn=_closed(0, 1, 2)).returncode == 2
-    ended = dpaudit("report", "-", preexec_fn=_closed(0))
+    assert audit("laplace", run=started, preexec_fn=_closed(0, 1, 2)).returncode == 2
+    ended = started("report", "-", preexec_fn=_closed(0))
     assert ended.returncode == 2
     assert ended.stderr.startswith("error: standard input is closed")
 
@@ -308,7 +325,7 @@ def test_ctrl_c_while_the_program_starts(module: str, command: str) -> None:
         "sys.meta_path.insert(0, Interrupts())"
     )
     words = ("m.py:laplace", *INPUTS) if command == "run" else ("attacks",)
-    ended = dpaudit(command, *words, setup=setup)
+    ended = started(command, *words, setup=setup)
     assert (ended.returncode, ended.stdout, ended.stderr) == (130, "", "interrupted\n")
 
 
@@ -394,8 +411,9 @@ def test_a_link_that_leads_nowhere(folder: Path) -> None:
 
 def _fed(script: str) -> subprocess.CompletedProcess[str]:
     """Run `dpaudit report`, with what a shell feeds it."""
-    report = f"{sys.executable} -m dpaudit report --quiet"
-    words = ["bash", "-c", script.replace("REPORT", report)]
+    # A fork has no descriptors but the standard streams.
+    program = [sys.executable, "-m", "dpaudit"] if "<(" in script else warm.dpaudit()
+    words = ["bash", "-c", script.replace("REPORT", f"{shlex.join(program)} report --quiet")]
     return subprocess.run(words, text=True, capture_output=True, timeout=120)
 
 
@@ -421,7 +439,7 @@ def test_a_file_that_memory_does_not_hold(folder: Path, words: tuple[str, ...]) 
     with (folder / words[1]).open("wb") as file:
         file.truncate(2 * LIMIT)  # zeros that take no room on the disk
     limits = (LIMIT, LIMIT)
-    ended = dpaudit(*words, preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_AS, limits))
+    ended = started(*words, preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_AS, limits))
     assert ended.returncode in (2, 3)
     assert ended.stdout == ""
     assert "out of memory" in ended.stderr

@@ -9,12 +9,14 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from dpaudit.cli.process.plain_text import in_ascii
+from tests import warm
 
 ROOT = Path(__file__).parents[2]
 TARGET = ["run", "m:laplace", "--d1", "0", "--d2", "1", "--epsilon", "1"]
@@ -28,14 +30,13 @@ SLEEPING = (
 )
 
 
-def _command(setup: str, *words: str) -> list[str]:
-    return [sys.executable, "-c", f"{setup}\nfrom dpaudit.cli.main import main; main()", *words]
+def _command(setup: str, *words: str, python: Sequence[str] = (sys.executable,)) -> list[str]:
+    return [*python, "-c", f"{setup}\nfrom dpaudit.cli.main import main; main()", *words]
 
 
-def _run(setup: str, *words: str, **extra: Any) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        _command(setup, *words), cwd=ROOT, capture_output=True, text=True, timeout=60, **extra
-    )
+def _run(setup: str, *words: str, **more: Any) -> subprocess.CompletedProcess[str]:
+    command = _command(setup, *words, **more)
+    return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=60)
 
 
 @pytest.mark.parametrize("words", [["--help"], ["-h"]])
@@ -114,9 +115,8 @@ def test_interruption_exits_130_without_a_traceback() -> None:
 def test_a_reader_that_has_gone_is_no_violation() -> None:
     reading, writing = os.pipe()
     os.close(reading)
-    result = subprocess.run(
-        _command(ANSWERING, *TARGET), cwd=ROOT, stdout=writing, stderr=subprocess.PIPE, timeout=60
-    )
+    command = _command(ANSWERING, *TARGET, python=warm.python())
+    result = subprocess.run(command, cwd=ROOT, stdout=writing, stderr=subprocess.PIPE, timeout=60)
     os.close(writing)
     assert (result.returncode, result.stderr) == (141, b"")
 
@@ -169,15 +169,16 @@ def _encoded(encoding: str, *words: str) -> subprocess.CompletedProcess[bytes]:
 def test_colours_on_a_terminal_only(variables: dict[str, str], is_coloured: bool) -> None:
     ours, theirs = pty.openpty()
     environment = {key: value for key, value in os.environ.items() if key != "NO_COLOR"}
+    command = _command(ANSWERING, *TARGET, python=warm.python())
     with subprocess.Popen(
-        _command(ANSWERING, *TARGET), cwd=ROOT, stdout=theirs, env={**environment, **variables}
+        command, cwd=ROOT, stdout=theirs, env={**environment, **variables}
     ) as process:
         text = os.read(ours, 4_096)
         process.wait(timeout=60)
     os.close(ours)
     os.close(theirs)
     assert (b"\x1b[" in text) is is_coloured
-    assert "\x1b[" not in _run(ANSWERING, *TARGET).stdout
+    assert "\x1b[" not in _run(ANSWERING, *TARGET, python=warm.python()).stdout
 
 
 HEAVY = ("scipy.stats", "statsmodels", "pydantic", "pandas", "rich", "yaml", "sklearn")

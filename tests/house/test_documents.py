@@ -13,8 +13,13 @@ from pathlib import Path
 
 import pytest
 
+from tests import warm
+
 ROOT = Path(__file__).parents[2]
 DOCUMENTS = sorted([ROOT / "README.md", *(ROOT / "docs").rglob("*.md")])
+# The first commands of a new user are those of the installed package; of the others, a warm process
+# forks the programs.
+STARTED = [ROOT / "README.md"]
 _FENCE = re.compile(
     r"(?:<!-- file: (?P<file>\S+) -->\n+)?^```(?P<kind>\w+)\n(?P<text>.*?)^```$",
     re.MULTILINE | re.DOTALL,
@@ -38,16 +43,18 @@ def blocks(document: Path) -> Iterator[Block]:
 
 @pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.name)
 def test_blocks_do_what_they_show(document: Path, tmp_path: Path) -> None:
+    programs = Path(sys.executable).parent if document in STARTED else warm.folder()
     for name in ("configs", "mechanisms"):
         shutil.copytree(ROOT / name, tmp_path / name)
     for block in blocks(document):
         if block.file is not None:
             (tmp_path / block.file).write_text(block.text, encoding="utf-8")
         elif block.kind == "python":
-            ran = _run([sys.executable, "-c", block.text], tmp_path)
+            python = [sys.executable] if document in STARTED else warm.python()
+            ran = _run([*python, "-c", block.text], tmp_path, programs)
             assert ran.returncode == 0, f"{block.text}\n{ran.stderr}"
         elif block.kind == "console":
-            _check_console(block.text, tmp_path)
+            _check_console(block.text, tmp_path, programs)
 
 
 def test_readme_has_blocks() -> None:
@@ -56,21 +63,22 @@ def test_readme_has_blocks() -> None:
     assert "python" in kinds
 
 
-def _check_console(text: str, folder: Path) -> None:
+def _check_console(text: str, folder: Path, programs: Path) -> None:
     for part in re.split(r"^\$ ", text, flags=re.MULTILINE)[1:]:
         command, _, shown = part.partition("\n")
         if command.startswith("make ") and shown.startswith(_THERE):
             command, _, shown = shown.removeprefix(_THERE).partition("\n")
         if command.startswith(_NOT_HERE):
             continue
-        result = _run(["bash", "-c", command], folder)
+        result = _run(["bash", "-c", command], folder, programs)
         _compare(command, shown, result.stdout + result.stderr)
 
 
-def _run(words: list[str], folder: Path) -> subprocess.CompletedProcess[str]:
+def _run(words: list[str], folder: Path, programs: Path) -> subprocess.CompletedProcess[str]:
+    first = (str(programs), str(Path(sys.executable).parent))
     environment = {
         **os.environ,
-        "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
+        "PATH": os.pathsep.join((*first, os.environ["PATH"])),
         "PYTHONPATH": str(ROOT),
         "COLUMNS": "80",
     }
