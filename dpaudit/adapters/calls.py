@@ -17,13 +17,7 @@ import numpy as np
 from dpaudit.adapters.mechanism import Outputs
 from dpaudit.errors import MechanismError
 from dpaudit.outcomes import Raised
-from dpaudit.processes.origin import (
-    FAILURES,
-    end_if_forked,
-    message_of,
-    origin,
-    post_processed,
-)
+from dpaudit.processes.origin import FAILURES, end_if_forked, message_of, origin, post_processed
 from dpaudit.targets.missing import not_found
 from dpaudit.targets.parameters import NONE, Calling
 from dpaudit.watching import Watch
@@ -195,11 +189,13 @@ def collected(
     return outputs
 
 
-def processed(function: Function | None, outputs: list[Any], watch: Watch) -> list[Any]:
+def processed(
+    function: Function | None, outputs: list[Any], watch: Watch | None = None
+) -> list[Any]:
     """Return what post-processing makes of outputs; an exception stays what it is."""
     if function is None:
         return outputs
-    watched = partial(watch.calls, "post_process")
+    watched = nullcontext if watch is None else partial(watch.calls, "post_process")
     return collected(map(partial(_processed, function), outputs), len(outputs), watched)
 
 
@@ -219,23 +215,25 @@ def raised(error: BaseException) -> Raised:
 def _seen(error: BaseException, seen: dict[tuple[str, str], Raised]) -> Raised:
     """Return `raised`, looking for the line only of the first exceptions that differ: it takes a
     microsecond, and is shown for the first of a kind."""
-    kind, message = type(error).__name__, message_of(error)
-    found = seen.get((kind, message))
-    if found is not None:
-        return found
-    if len(seen) == _MOST_PLACES:
-        return Raised(kind, message)
-    seen[kind, message] = Raised(kind, message, origin(error))
-    return seen[kind, message]
+    named = type(error).__name__, message_of(error)
+    if named not in seen:
+        if len(seen) == _MOST_PLACES:
+            return Raised(*named)
+        seen[named] = Raised(*named, origin(error))
+    return seen[named]
 
 
 def _as_batch(outputs: Any, name: str, batch: str, size: int) -> Outputs:
+    """Return a batch as a list, or as an array what is one or knows how to be one (pandas)."""
     count: int | None = None
     if not isinstance(outputs, str | bytes | Mapping | set | frozenset):
         with suppress(TypeError):  # it has no length
             count = len(outputs)
+    if count == size and isinstance(outputs, np.ndarray):
+        return outputs
     if count == size:
-        return outputs if isinstance(outputs, np.ndarray) else _listed(outputs)
+        is_array = hasattr(outputs, "__array__") and not isinstance(outputs, list | tuple)
+        return np.asarray(outputs) if is_array else list(outputs)
     got = type(outputs).__name__ if count is None else counted(count, "output")
     raise batch_wrong(name, batch, size, got)
 
@@ -260,13 +258,6 @@ def batch_wrong(name: str, batch: str, size: int, got: str) -> MechanismError:
         f"{name} returned {got} for {batch}={size} and was asked for {wanted}; return that many, "
         f"or give --batch-arg {NONE} if {batch!r} means something else"
     )
-
-
-def _listed(outputs: Any) -> Outputs:
-    """Return any other sequence as a list; what knows how to be an array (pandas) as one."""
-    if isinstance(outputs, list | tuple):
-        return list(outputs)
-    return np.asarray(outputs) if hasattr(outputs, "__array__") else list(outputs)
 
 
 def plain(outputs: Outputs) -> Iterable[Any]:

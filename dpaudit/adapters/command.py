@@ -16,7 +16,7 @@ from dpaudit.adapters.calls import batch_failed, processed
 from dpaudit.adapters.mechanism import Outputs
 from dpaudit.errors import DatasetError, MechanismError, TargetError
 from dpaudit.outcomes import Raised
-from dpaudit.processes.child import GLANCE, Child, Ended, TimedOut, countdown, soonest
+from dpaudit.processes.child import GLANCE, Child, Ended, TimedOut, countdown
 from dpaudit.processes.crashes import Succession
 from dpaudit.targets.construction import post_processing
 from dpaudit.targets.target import CommandTarget
@@ -92,10 +92,10 @@ class Program:
     def _greeted(self, doubts: str) -> Hello:
         wanted = f"its first line must be {_GREETS}, flushed at once (see docs/protocol.md)"
         step = self._watch.step(f"starting {self._name}, which has not written its first line,")
-        left = partial(soonest, step.left, countdown(_GREETING))
         line: bytes | None = None
         try:
-            line = self.child.wait(partial(self.child.line, LONGEST), left)
+            read = partial(self.child.line, LONGEST)
+            line = self.child.wait(read, step.left, countdown(_GREETING))
             return _hello(line)
         except Ended as end:
             what = f"ended ({end}){doubts}"
@@ -116,7 +116,8 @@ class Program:
         sent, size = len(outcomes), len(requests)
         while len(outcomes) < size:
             # Whoever does not write out every answer at once is found by the first one.
-            ahead = _ahead(requests[len(outcomes)][0]) if self._has_answered else 1
+            length = len(requests[len(outcomes)][0])
+            ahead = max(1, min(_AHEAD, _AHEAD_BYTES // length)) if self._has_answered else 1
             until = min(size, len(outcomes) + ahead)
             if until > sent:
                 lines = [_request(start, 1, seed) for start, seed in requests[sent:until]]
@@ -152,11 +153,10 @@ class Program:
         left = self._watch.waiting(self._name, size=size).left
         if self._timeout is None:
             return self.child.wait(ready, left)
-        clock = countdown(self._timeout * size)
-        # A batch that is over time is no outcome.
-        is_told = size == 1 and self._timeout > PATIENCE
-        until = partial(soonest, clock, left) if is_told else clock
-        return self.child.wait(ready, until, min(GLANCE, self._timeout / 4))
+        clocks = [countdown(self._timeout * size)]
+        if size == 1 and self._timeout > PATIENCE:  # a batch that is over time is no outcome
+            clocks.append(left)
+        return self.child.wait(ready, *clocks, glance=min(GLANCE, self._timeout / 4))
 
     def _answers(self) -> list[Any] | None:
         """Take the outcomes that have come, at least one."""
@@ -178,7 +178,9 @@ class Program:
                 f"the program {self._name} wrote {_short(line)}, which is not an outcome; each "
                 "must be one line of JSON"
             ) from None
-        return _failure(outcome) if type(outcome) is dict and _RAISED in outcome else outcome
+        if type(outcome) is not dict or _RAISED not in outcome:
+            return outcome
+        return Raised(str(outcome[_RAISED])[:200], str(outcome.get("message", ""))[:200])
 
     @property
     def _width(self) -> int:
@@ -242,18 +244,15 @@ class Command:
             self.close()
             what = f"ended ({self._programs.words(end)})"
             raise batch_failed(f"the program {self.name}", "size", size, what) from None
-        if self._post_process is None:
-            return outcomes
-        return self._processed(outcomes)
+        return outcomes if self._post_process is None else self._processed(outcomes)
 
     def sample_each(self, datasets: Iterable[Any], rng: np.random.Generator) -> list[Any]:
         asked = list(map(self._start, datasets))
         seeds = rng.integers(2**63, size=len(asked)).tolist()
         requests, outcomes = list(zip(asked, seeds, strict=True)), list[Any]()
         while len(outcomes) < len(requests):
-            before = len(outcomes)
+            before, program = len(outcomes), self._programs.living()
             try:
-                program = self._programs.living()
                 program.answer(requests, outcomes)
             except (Ended, TimedOut) as end:
                 if len(outcomes) > before:
@@ -270,12 +269,11 @@ class Command:
 
     def _start(self, dataset: Any) -> bytes:
         """Return `_start_of` a dataset, which is kept, so that its id is its own."""
-        found = self._starts.get(id(dataset))
-        if found is None:
+        if id(dataset) not in self._starts:
             if len(self._starts) >= _AHEAD:
                 self._starts.clear()
-            found = self._starts[id(dataset)] = (dataset, _start_of(dataset))
-        return found[1]
+            self._starts[id(dataset)] = (dataset, _start_of(dataset))
+        return self._starts[id(dataset)][1]
 
     def _processed(self, outcomes: Outputs) -> list[Any]:
         listed = outcomes.tolist() if isinstance(outcomes, np.ndarray) else outcomes
@@ -286,23 +284,12 @@ def _same_again(target: CommandTarget, watch: Watch, hello: Hello) -> Program:
     program = Program(target, watch)
     if program.hello != hello:
         program.child.kill()
+        now, first = (msgspec.json.encode(one).decode() for one in (program.hello, hello))
         raise TargetError(
-            f"the program {target.name} began with {_said(program.hello)}, but the first time "
-            f"with {_said(hello)}; begin with the same line each time"
+            f"the program {target.name} began with {now}, but the first time with {first}; begin "
+            "with the same line each time"
         )
     return program
-
-
-def _said(hello: Hello) -> str:
-    return msgspec.json.encode(hello).decode()
-
-
-def _failure(outcome: dict[str, Any]) -> Raised:
-    return Raised(str(outcome[_RAISED])[:200], str(outcome.get("message", ""))[:200])
-
-
-def _ahead(start: bytes) -> int:
-    return max(1, min(_AHEAD, _AHEAD_BYTES // len(start)))
 
 
 def _plain(value: Any) -> Any:

@@ -1,4 +1,5 @@
-"""The generators that a mechanism carries, and the global ones: found, re-seeded, restored.
+"""The generators that draws come from: a stream of its own for every chunk, and those that a
+mechanism carries, and the global ones, found, re-seeded and restored.
 
 A process pool copies a mechanism together with its generator, and every copy would then repeat
 the same noise (docs/method.md §11).
@@ -10,7 +11,8 @@ import random
 import sys
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from types import BuiltinFunctionType, CodeType, FunctionType, MethodType, ModuleType
@@ -28,8 +30,6 @@ RandomSource = np.random.Generator | np.random.RandomState | random.Random
 
 def carried_generators(*parts: Any) -> tuple[RandomSource, ...]:
     """Return the generators that callables carry, each once, in a fixed order (sets have none).
-
-    parts: functions, methods, callable objects; or `Mechanism.parts`, unpacked.
 
     Looked at: attributes of the object it is bound to (up to four levels deep), closures, default
     arguments, functools.partial, and the module globals that its code and the code that it calls
@@ -61,16 +61,31 @@ def reseed_globals(seeds: np.random.SeedSequence) -> None:
 @contextmanager
 def preserved(generators: Sequence[RandomSource] = ()) -> Iterator[None]:
     """Restore both global generators, and those given, to their present state afterwards."""
-    restorers: list[Callable[[], None]] = [
-        partial(random.setstate, random.getstate()),
-        partial(np.random.set_state, np.random.get_state()),
-        *map(_restorer, generators),
-    ]
-    try:
+    with ExitStack() as stack:
+        stack.callback(random.setstate, random.getstate())
+        stack.callback(np.random.set_state, np.random.get_state())
+        for generator in generators:
+            stack.callback(_restorer(generator))
         yield
-    finally:
-        for restore in restorers:
-            restore()
+
+
+@dataclass(frozen=True, slots=True)
+class ChunkStreams:
+    """The streams of one chunk: for the coins, and for the mechanism's `rng`."""
+
+    coins: np.random.Generator
+    mechanism: np.random.Generator
+
+
+def chunk_streams(seed: int, key: Sequence[int], carried: Sequence[RandomSource]) -> ChunkStreams:
+    """Return the streams of a chunk, with every generator seeded that a mechanism could draw from
+    besides: the global ones, and those that it carries. No two are alike."""
+    coins, mechanism, for_globals, for_carried = (
+        np.random.SeedSequence(seed, spawn_key=(*key, purpose)) for purpose in range(4)
+    )
+    reseed_globals(for_globals)
+    reseed(carried, for_carried)
+    return ChunkStreams(np.random.default_rng(coins), np.random.default_rng(mechanism))
 
 
 def _takes_seeds(generator: RandomSource) -> bool:
@@ -144,7 +159,7 @@ class _Search:
     def _members(self, kind: type) -> Iterator[Any]:
         """Yield methods and class attributes: a method may draw through another one."""
         for base in kind.__mro__:
-            if self._is_home(base.__module__):
+            if _comes_from(base.__module__, self._home):
                 for member in list(vars(base).values()):
                     yield getattr(member, "__func__", member)
 
@@ -154,7 +169,7 @@ class _Search:
         scopes = [function.__globals__]
         for name in sorted(names & function.__globals__.keys()):
             value = function.__globals__[name]
-            if isinstance(value, ModuleType) and self._is_home(value.__name__):
+            if isinstance(value, ModuleType) and _comes_from(value.__name__, self._home):
                 scopes.append(vars(value))
         for scope in scopes:
             for name in sorted(names & scope.keys()):
@@ -163,12 +178,8 @@ class _Search:
 
     def _is_relevant(self, value: Any) -> bool:
         if isinstance(value, FunctionType | type):
-            return self._is_home(value.__module__)
+            return _comes_from(value.__module__, self._home)
         return not isinstance(value, ModuleType)
-
-    def _is_home(self, module: str) -> bool:
-        """Whether a module is the user's own: library code is not searched."""
-        return _comes_from(module, self._home)
 
 
 _CODE = (ModuleType, FunctionType, MethodType, BuiltinFunctionType, type)
@@ -191,6 +202,7 @@ def is_home(value: Any, home: set[str]) -> bool:
 
 
 def _comes_from(module: str, home: set[str]) -> bool:
+    """Whether a module is the user's own: library code is not searched."""
     return module.partition(".")[0] in home or _folder(module) in home
 
 
@@ -224,12 +236,8 @@ def _data(value: Any) -> Iterator[Any]:
     elif isinstance(value, list | tuple | set | frozenset):
         yield from value
     elif not isinstance(value, _CODE):
-        yield from _attributes(value)
-
-
-def _attributes(value: Any) -> Iterator[Any]:
-    yield from list(getattr(value, "__dict__", {}).values())
-    for base in type(value).__mro__:
-        slots = vars(base).get("__slots__", ())
-        for name in (slots,) if isinstance(slots, str) else slots:
-            yield getattr(value, name, None)
+        yield from list(getattr(value, "__dict__", {}).values())
+        for base in type(value).__mro__:
+            slots = vars(base).get("__slots__", ())
+            for name in (slots,) if isinstance(slots, str) else slots:
+                yield getattr(value, name, None)

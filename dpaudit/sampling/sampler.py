@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from dpaudit.adapters.adversary import attacked
 from dpaudit.adapters.loading import load_mechanism
 from dpaudit.adapters.mechanism import Mechanism
-from dpaudit.adapters.timing import check_timeable, sample_timed
+from dpaudit.adapters.timing import timed_calls
 from dpaudit.attacks.atoms import find
 from dpaudit.claims.base import Adversary
 from dpaudit.draws import FreshDraws
@@ -41,8 +41,7 @@ from dpaudit.sampling.chunks import (
     ToLearn,
     ToProbe,
 )
-from dpaudit.sampling.generators import carried_generators
-from dpaudit.sampling.streams import ChunkStreams, chunk_streams
+from dpaudit.sampling.generators import ChunkStreams, carried_generators, chunk_streams
 from dpaudit.tally import AtomTally, RangeTally, Tally, by_arm
 from dpaudit.targets.missing import check_found
 from dpaudit.targets.target import AnyTarget
@@ -69,11 +68,10 @@ class Sampler:
         """adversary: its answers to outputs are the outcomes, in place of the outputs.
         timing: how long every call takes is part of its outcome."""
         self.mechanism: Mechanism = attacked(load_mechanism(target), adversary)
-        if timing:
-            check_timeable(self.mechanism)
+        self._timed = timed_calls(self.mechanism) if timing else None
         # Noted call by call: libraries that attacks import in between set variables, too.
         self.changes_environment = False
-        self._target, self._timing = target, timing
+        self._target = target
         self.carried = carried_generators(*self.mechanism.parts)
         self._pairs = pairs
         self._seed = seed
@@ -94,24 +92,23 @@ class Sampler:
         return found
 
     def learn(self, chunk: ToLearn) -> Learning:
-        streams = self._prepared(chunk)
+        pair, streams = self._prepared(chunk)
         learn = self._learn_in_turns if self.mechanism.interleaved else self._learn_by_arm
-        learning = learn(chunk, self._pairs[chunk.pair], streams)
+        learning = learn(chunk, pair, streams)
         self._check_unchanged(chunk.pair)
         return learning
 
     def count(self, chunk: ToCount) -> Counted:
-        streams = self._prepared(chunk)
+        pair, streams = self._prepared(chunk)
         count = self._count_in_turns if self.mechanism.interleaved else self._count_by_arm
-        pair = self._pairs[chunk.pair]
         sizes = (min(chunk.at_once, left) for left in range(chunk.size, 0, -chunk.at_once))
         parts = (replace(chunk, size=n, heads=chunk.heads and not i) for i, n in enumerate(sizes))
         counted = reduce(operator.add, (count(part, pair, streams) for part in parts))
         self._check_unchanged(chunk.pair)
         return counted
 
-    def _prepared(self, chunk: Chunk[Any]) -> ChunkStreams:
-        return chunk_streams(self._seed, chunk.key, self.carried)
+    def _prepared(self, chunk: Chunk[Any]) -> tuple[NeighbouringPair, ChunkStreams]:
+        return self._pairs[chunk.pair], chunk_streams(self._seed, chunk.key, self.carried)
 
     def close(self) -> None:
         """End what the mechanism started to draw; drawing again starts it again."""
@@ -129,8 +126,8 @@ class Sampler:
     def first(self, chunk: FirstCalls) -> Probe:
         """Make the first calls, one by one, before many are made. Raises MechanismError for an
         output that is too long for many of its like."""
-        rng, pair = self._prepared(chunk).mechanism, self._pairs[chunk.pair]
-        both = (pair.d1, pair.d2)
+        pair, streams = self._prepared(chunk)
+        both, rng = (pair.d1, pair.d2), streams.mechanism
         longest = max(checked_length(self.mechanism.sample(one, 1, rng)[0]) for one in both)
         # Timed anew: what is called first may have to import something.
         start = time.perf_counter()
@@ -153,10 +150,10 @@ class Sampler:
         both = np.empty(2, dtype=object)
         both[0], both[1] = pair.d2, pair.d1
         inputs = both.take(is_d1.astype(np.intp)).tolist()
-        if not self._timing:
+        if self._timed is None:
             raw = self.mechanism.sample_each(inputs, streams.mechanism)
             return raw, from_raw(raw), is_d1
-        raw, nanoseconds = sample_timed(self.mechanism, inputs, streams.mechanism)
+        raw, nanoseconds = self._timed(inputs, streams.mechanism)
         return raw, timed(from_raw(raw), nanoseconds), is_d1
 
     def _count_in_turns(
@@ -206,12 +203,9 @@ class Sampler:
             counts[:, arm] = chunk.measure.distinguisher.level.counts(outcomes)
             is_d1 = np.full(outcomes.size, arm == 0)
             parts.append(self._counted(chunk.measure, counts, outcomes, raw, is_d1))
-            if chunk.heads:
-                first[arm] = outcomes.take(slice(HEAD))
-        both = parts[0] + parts[1]
-        if not chunk.heads:
-            return both
-        return replace(both, heads=(Head.mixed(first[0], first[1], streams.coins),))
+            first[arm] = outcomes.take(slice(HEAD))
+        heads = (Head.mixed(first[0], first[1], streams.coins),) if chunk.heads else ()
+        return replace(parts[0] + parts[1], heads=heads)
 
     def _counted(
         self,
@@ -252,8 +246,7 @@ class Sampler:
 
     def _check_kept(self, chunk: Chunk[Any]) -> None:
         """Raise when a later call changes what an earlier one returned."""
-        streams = self._prepared(chunk)
-        pair = self._pairs[chunk.pair]
+        pair, streams = self._prepared(chunk)
         raw = self.mechanism.sample(pair.d1, 1, streams.mechanism)
         before = from_raw(raw).keys()
         for dataset in (pair.d2, pair.d1):
@@ -265,9 +258,8 @@ class Sampler:
             )
 
     def _check_unchanged(self, number: int) -> None:
-        pair, digests = self._pairs[number], self._digests[number]
-        for name, dataset, digest in (("d1", pair.d1, digests[0]), ("d2", pair.d2, digests[1])):
-            if digest is not None and fingerprint(dataset) != digest:
+        for name, digest in zip(("d1", "d2"), self._digests[number], strict=True):
+            if digest is not None and fingerprint(getattr(self._pairs[number], name)) != digest:
                 raise MechanismError(
                     f"the mechanism changes its input {name}, so its draws are not independent; "
                     "change a copy instead"
