@@ -52,14 +52,12 @@ class Hello(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 def _start_of(dataset: Any) -> bytes:
     """Return the start of requests, up to their size. Raises DatasetError for a dataset that JSON
-    has no form for.
-    """
+    has no form for."""
     try:
         text = json.dumps(dataset, default=_plain)
     except (TypeError, ValueError) as error:
-        raise DatasetError(
-            f"a dataset cannot be written as JSON for the program: {error}"
-        ) from None
+        why = f"a dataset cannot be written as JSON for the program: {error}"
+        raise DatasetError(why) from None
     return f'{{"dataset": {text}, "size": '.encode()
 
 
@@ -108,10 +106,8 @@ class Program:
         raise TargetError(f"the program {self._name!r} {what}; {wanted}")
 
     def answer(self, requests: list[tuple[bytes, int]], outcomes: list[Any]) -> None:
-        """Ask for single outcomes, some ahead, and append them until there are as many.
-
-        Raises Ended or TimedOut; the request of the first outcome that lacks is the one under way.
-        """
+        """Ask for single outcomes, some ahead, and append them until there are as many. Raises
+        Ended or TimedOut; the request of the first outcome that lacks is the one under way."""
         self._check_quiet()
         sent, size = len(outcomes), len(requests)
         while len(outcomes) < size:
@@ -133,20 +129,16 @@ class Program:
         """Ask for many outcomes at once. Raises Ended or TimedOut."""
         self._check_quiet()
         self.child.send(_request(start, size, seed))
+        outcomes: list[Any] = []
         if self.hello.frames is not None:
             data = self._wait(partial(self.child.taken, size * self._width), size)
-            outcomes: Outputs = self._numbers(data)
-        else:
-            outcomes = self._lines(size)
-        self._check_done()
-        return outcomes
-
-    def _lines(self, size: int) -> list[Any]:
-        outcomes: list[Any] = []
+            self._check_done()
+            return self._numbers(data)
         while len(outcomes) < size:
             outcomes += self._wait(self._answers, size)
         if len(outcomes) > size:
             raise self._too_much()
+        self._check_done()
         return outcomes
 
     def _wait(self, ready: Callable[[], Any], size: int) -> Any:
@@ -226,10 +218,9 @@ class Command:
         self._post_process = post_processing(target.post_process)
         watch = Watch.elsewhere(target.limits.timeout)
         first = Program(target, watch)
-        hello = first.hello
-        is_batch = hello.batch or hello.frames is not None
+        is_batch = first.hello.batch or first.hello.frames is not None
         self.interleaved = not (is_batch if target.is_batch is None else target.is_batch)
-        start = partial(_same_again, target, watch, hello)
+        start = partial(_same_again, target, watch, first.hello)
         self._programs = Succession(self.name, first, start, target.limits.timeout)
         self._after = Watch.untimed()
         self._starts: dict[int, tuple[Any, bytes]] = {}
@@ -301,9 +292,9 @@ def _plain(value: Any) -> Any:
     raise TypeError(f"{type(value).__name__} has no form there")
 
 
-def _short(line: bytes, width: int = 60) -> str:
+def _short(line: bytes) -> str:
     try:
         text = repr(line.decode())
     except UnicodeDecodeError:  # bytes as such: no reader could know them from question marks
         text = repr(line)
-    return text if len(text) <= width else f"{text[: width - 1]}…"
+    return text if len(text) <= 60 else f"{text[:59]}…"

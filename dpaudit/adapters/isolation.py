@@ -47,14 +47,17 @@ _INSIDE = "DPAUDIT_WORKER"
 
 
 class Worker:
-    """A process that has made the mechanism.
-
-    Raises TargetError when that fails, and when it is not a mechanism that can be called as asked.
-    """
+    """A process that has made the mechanism. Raises TargetError when that fails, and when it is not
+    one that can be called as asked."""
 
     def __init__(self, target: IsolatedTarget, watch: Watch, known: Calling | None = None) -> None:
         """known: how to call it, as an earlier process has found out."""
-        _check_path(target.target)
+        named = target.target
+        if isinstance(named, ImportedTarget) and ":" not in named.path:
+            raise TargetError(
+                f"target {named.path!r} has no ':' between module and function; "
+                f"write {named.path}:NAME"
+            )
         self._name, self._timeout = target.name, target.limits.timeout
         self._python = target.python or sys.executable
         if target.python is not None and known is None:
@@ -77,16 +80,13 @@ class Worker:
 
     def _set_up(self, target: IsolatedTarget, memory: int, *, is_first: bool) -> Any:
         asked = pickled(_asked(target.target), target.name)
-        arguments: dict[str, Any] = {
-            "target": asked,
-            "memory": memory,
-            "path": sys.path if target.python is None else [],
-            "main": _main(asked),
-            "is_first": is_first,
-        }
+        path = sys.path if target.python is None else []
+        # The script that is running, if what is asked for is part of it.
+        main = getattr(sys.modules["__main__"], "__file__", None) if b"__main__" in asked else None
         step = self._watch.step(f"setting up {self._name} in a separate process")
+        ask = partial(self._ask, "set_up", step.left, target=asked, memory=memory)
         try:
-            reply, _ = self._ask("set_up", step.left, **arguments)
+            reply, _ = ask(path=path, main=main, is_first=is_first)
         except Ended as end:
             raise TargetError(
                 f"{target.name} cannot be set up in a separate process, which ended: "
@@ -95,7 +95,10 @@ class Worker:
         except MechanismError as error:
             self._check_found(str(error), target)
             doubts = target.limits.doubts() if _LACKS.search(str(error)) else ""
-            raise TargetError(f"{error}{doubts}{_remedy(str(error), target.target)}") from None
+            remedy = ""
+            if "cannot be made: TypeError" in str(error):
+                remedy = needs_init(target.target)
+            raise TargetError(f"{error}{doubts}{remedy}") from None
         return reply
 
     def _check_found(self, words: str, target: IsolatedTarget) -> None:
@@ -115,9 +118,7 @@ class Worker:
 
     def draw(self, arms: bytes, datasets: Sequence[Any], seed: int) -> None:
         """Make a draw for each of the datasets of these numbers; `outcomes` has what came of it.
-
-        Raises Ended or TimedOut.
-        """
+        Raises Ended or TimedOut."""
         self._layout.counters[0], self._layout.counters[1] = worker.NOT_BEGUN, 0
         self._layout.arms[: len(arms)] = arms
         for number in set(arms):
@@ -170,9 +171,9 @@ class Worker:
         reply, data = self._ask(
             "draw_batch", left, number=number, size=size, seed=seed, batch=batch, how=self._how
         )
+        if "failed" in reply and is_missing(reply["failed"]):
+            raise not_found(reply["failed"], self._name, self._python)
         if "failed" in reply:
-            if is_missing(reply["failed"]):
-                raise not_found(reply["failed"], self._name, self._python)
             raise batch_failed(self._name, batch, size, f"raised {reply['failed']}")
         if "got" in reply:
             raise batch_wrong(self._name, batch, size, reply["got"])
@@ -198,9 +199,8 @@ class Worker:
             size = int(reply["bytes"])
         except (ValueError, LookupError, TypeError) as error:
             self.child.kill()
-            raise MechanismError(
-                f"the process of {self._name} sent an invalid reply: {error}"
-            ) from None
+            why = f"the process of {self._name} sent an invalid reply: {error}"
+            raise MechanismError(why) from None
         data = self.child.wait(partial(self.child.taken, size), *left, glance=glance)
         if "refused" in reply:
             raise MechanismError(reply["refused"])
@@ -323,11 +323,6 @@ class _Patience:
         return self._seconds - (now - self._since)
 
 
-def _remedy(message: str, target: PythonTarget) -> str:
-    lacks_arguments = "cannot be made: TypeError" in message
-    return needs_init(target) if lacks_arguments and isinstance(target, ImportedTarget) else ""
-
-
 def _shared_file() -> IO[bytes]:
     """Return a file without a name, for memory that two processes share."""
     if sys.platform == "linux":
@@ -356,26 +351,13 @@ def _check_python(python: str) -> None:
         )
 
 
-def _check_path(target: PythonTarget) -> None:
-    if isinstance(target, ImportedTarget) and ":" not in target.path:
-        raise TargetError(
-            f"target {target.path!r} has no ':' between module and function; "
-            f"write {target.path}:NAME"
-        )
-
-
 def _asked(target: PythonTarget) -> dict[str, Any]:
     """Return what a worker needs to make the mechanism."""
-    asked = {"params": dict(target.params), "post_process": target.post_process, "function": None}
+    asked = {"params": dict(target.params), "post_process": target.post_process}
     if isinstance(target, CallableTarget):
         return {**asked, "function": target.function}
-    made = {"path": target.path, "init": target.init, "call": target.call}
-    return {**asked, **made, "factory": target.factory}
-
-
-def _main(asked: bytes) -> str | None:
-    """Return the script that is running, if what is asked for is part of it."""
-    return getattr(sys.modules["__main__"], "__file__", None) if b"__main__" in asked else None
+    made = {key: getattr(target, key) for key in ("path", "init", "call", "factory")}
+    return {**asked, **made, "function": None}
 
 
 def _calling(reply: Any, target: PythonTarget) -> Calling:

@@ -76,9 +76,9 @@ class Child:
             if pipe is not None
         )
         self._poll = select.poll()
-        for pipe in (self._in, self._out, self._err):
-            os.set_blocking(pipe, False)
+        os.set_blocking(self._in, False)
         for pipe in (self._out, self._err):
+            os.set_blocking(pipe, False)
             self._poll.register(pipe, select.POLLIN)
         if sys.platform == "linux":
             with contextlib.suppress(OSError):  # more than this user may have
@@ -96,29 +96,22 @@ class Child:
     def wait(
         self, ready: Callable[[], Found | None], *left: Clock, glance: float = GLANCE
     ) -> Found:
-        """Return what `ready` finds, once that is not None.
-
-        left: how many seconds there are, each asked at least every `glance` seconds.
-        Raises Ended, or TimedOut after killing the program.
-        """
+        """Return what `ready` finds, once that is not None. Raises Ended, or TimedOut after killing
+        the program, once no seconds are `left`, which is asked at least every `glance` seconds."""
+        seconds = glance
         while (found := ready()) is None:
+            if seconds <= 0:  # nothing has come at the last moment either
+                self.kill()
+                raise TimedOut
             if self.has_ended:
                 raise Ended(self._how())
             seconds = min([glance, *(clock() for clock in left)])
             self._exchange(max(0.0, seconds))
-            if seconds <= 0:  # it may have come at the last moment
-                found = ready()
-                break
-        if found is None:
-            self.kill()
-            raise TimedOut
         return found
 
     def line(self, longest: int) -> bytes | None:
-        """Take a line without its end; None while there is no whole one.
-
-        Raises ValueError when it is longer than so many bytes.
-        """
+        """Take a line without its end; None while there is no whole one. Raises ValueError when it
+        is longer than so many bytes."""
         end = self.received.find(b"\n")
         if (len(self.received) if end < 0 else end) > longest:
             raise _too_long(longest)
@@ -198,13 +191,14 @@ class Child:
             self.has_ended = True
 
     def _write(self) -> None:
-        with contextlib.suppress(BlockingIOError):
-            try:
-                while self._unsent:
-                    written = os.write(self._in, self._unsent)
-                    self._sent, self._unsent = self._sent + written, self._unsent[written:]
-            except BrokenPipeError:  # what it has written last is still to be read
-                self._unsent = memoryview(b"")
+        try:
+            while self._unsent:
+                written = os.write(self._in, self._unsent)
+                self._sent, self._unsent = self._sent + written, self._unsent[written:]
+        except BlockingIOError:
+            pass
+        except BrokenPipeError:  # what it has written last is still to be read
+            self._unsent = memoryview(b"")
         if self._unsent:
             self._poll.register(self._in, select.POLLOUT)
         else:

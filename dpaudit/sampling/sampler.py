@@ -92,23 +92,22 @@ class Sampler:
         return found
 
     def learn(self, chunk: ToLearn) -> Learning:
-        pair, streams = self._prepared(chunk)
         learn = self._learn_in_turns if self.mechanism.interleaved else self._learn_by_arm
-        learning = learn(chunk, pair, streams)
+        learning = learn(chunk, self._prepared(chunk))
         self._check_unchanged(chunk.pair)
         return learning
 
     def count(self, chunk: ToCount) -> Counted:
-        pair, streams = self._prepared(chunk)
+        streams = self._prepared(chunk)
         count = self._count_in_turns if self.mechanism.interleaved else self._count_by_arm
         sizes = (min(chunk.at_once, left) for left in range(chunk.size, 0, -chunk.at_once))
         parts = (replace(chunk, size=n, heads=chunk.heads and not i) for i, n in enumerate(sizes))
-        counted = reduce(operator.add, (count(part, pair, streams) for part in parts))
+        counted = reduce(operator.add, (count(part, streams) for part in parts))
         self._check_unchanged(chunk.pair)
         return counted
 
-    def _prepared(self, chunk: Chunk[Any]) -> tuple[NeighbouringPair, ChunkStreams]:
-        return self._pairs[chunk.pair], chunk_streams(self._seed, chunk.key, self.carried)
+    def _prepared(self, chunk: Chunk[Any]) -> ChunkStreams:
+        return chunk_streams(self._seed, chunk.key, self.carried)
 
     def close(self) -> None:
         """End what the mechanism started to draw; drawing again starts it again."""
@@ -126,8 +125,8 @@ class Sampler:
     def first(self, chunk: FirstCalls) -> Probe:
         """Make the first calls, one by one, before many are made. Raises MechanismError for an
         output that is too long for many of its like."""
-        pair, streams = self._prepared(chunk)
-        both, rng = (pair.d1, pair.d2), streams.mechanism
+        pair, rng = self._pairs[chunk.pair], self._prepared(chunk).mechanism
+        both = (pair.d1, pair.d2)
         longest = max(checked_length(self.mechanism.sample(one, 1, rng)[0]) for one in both)
         # Timed anew: what is called first may have to import something.
         start = time.perf_counter()
@@ -135,16 +134,15 @@ class Sampler:
             self.mechanism.sample(one, 1, rng)
         return Probe(True, longest, (time.perf_counter() - start) / len(both))
 
-    def _learn_in_turns(
-        self, chunk: ToLearn, pair: NeighbouringPair, streams: ChunkStreams
-    ) -> Learning:
-        raw, outcomes, is_d1 = self._in_turns(chunk, pair, streams)
+    def _learn_in_turns(self, chunk: ToLearn, streams: ChunkStreams) -> Learning:
+        raw, outcomes, is_d1 = self._in_turns(chunk, streams)
         return Learning(FreshDraws(outcomes, is_d1), self._failures(outcomes, raw, is_d1))
 
     def _in_turns(
-        self, chunk: Chunk[Any], pair: NeighbouringPair, streams: ChunkStreams
+        self, chunk: Chunk[Any], streams: ChunkStreams
     ) -> tuple[Any, Outcomes, NDArray[np.bool_]]:
         """One call a draw: every coin picks the input of the next call."""
+        pair = self._pairs[chunk.pair]
         is_d1 = streams.coins.random(chunk.size) < 0.5
         # Taken from an array of both, a draw's input costs a few nanoseconds.
         both = np.empty(2, dtype=object)
@@ -156,19 +154,16 @@ class Sampler:
         raw, nanoseconds = self._timed(inputs, streams.mechanism)
         return raw, timed(from_raw(raw), nanoseconds), is_d1
 
-    def _count_in_turns(
-        self, chunk: ToCount, pair: NeighbouringPair, streams: ChunkStreams
-    ) -> Counted:
-        raw, outcomes, is_d1 = self._in_turns(chunk, pair, streams)
+    def _count_in_turns(self, chunk: ToCount, streams: ChunkStreams) -> Counted:
+        raw, outcomes, is_d1 = self._in_turns(chunk, streams)
         rule = chunk.measure.distinguisher
         counts = by_arm(rule(outcomes), rule.levels, is_d1)
         counted = self._counted(chunk.measure, counts, outcomes, raw, is_d1)
         return replace(counted, heads=(Head.of(outcomes, is_d1),)) if chunk.heads else counted
 
-    def _learn_by_arm(
-        self, chunk: ToLearn, pair: NeighbouringPair, streams: ChunkStreams
-    ) -> Learning:
+    def _learn_by_arm(self, chunk: ToLearn, streams: ChunkStreams) -> Learning:
         """A few calls for many draws each; as many of d1 as coins would have picked."""
+        pair = self._pairs[chunk.pair]
         is_d1 = streams.coins.random(chunk.size) < 0.5
         size = int(is_d1.sum())
         sizes = _calls(size, chunk.size), _calls(chunk.size - size, chunk.size)
@@ -186,18 +181,15 @@ class Sampler:
         failed = self._failures(outcomes, in_order, np.arange(chunk.size) < size)
         return Learning(FreshDraws(outcomes, is_d1), failed)
 
-    def _count_by_arm(
-        self, chunk: ToCount, pair: NeighbouringPair, streams: ChunkStreams
-    ) -> Counted:
-        size = int(streams.coins.binomial(chunk.size, 0.5))
+    def _count_by_arm(self, chunk: ToCount, streams: ChunkStreams) -> Counted:
+        pair, size = self._pairs[chunk.pair], int(streams.coins.binomial(chunk.size, 0.5))
         arms = ((pair.d1, size), (pair.d2, chunk.size - size))
         parts: list[Counted] = []
         first: dict[int, Outcomes] = {}
         # One input after the other, so that what was drawn is still in the cache when it is read; a
         # coin says which comes first.
         for arm in streams.coins.permutation(2).tolist():
-            dataset, draws = arms[arm]
-            raw = self._batch(dataset, draws, streams)
+            raw = self._batch(*arms[arm], streams)
             outcomes = from_raw(raw)
             counts = np.zeros((chunk.measure.distinguisher.levels, 2), dtype=np.int64)
             counts[:, arm] = chunk.measure.distinguisher.level.counts(outcomes)
@@ -246,11 +238,11 @@ class Sampler:
 
     def _check_kept(self, chunk: Chunk[Any]) -> None:
         """Raise when a later call changes what an earlier one returned."""
-        pair, streams = self._prepared(chunk)
-        raw = self.mechanism.sample(pair.d1, 1, streams.mechanism)
+        pair, rng = self._pairs[chunk.pair], self._prepared(chunk).mechanism
+        raw = self.mechanism.sample(pair.d1, 1, rng)
         before = from_raw(raw).keys()
         for dataset in (pair.d2, pair.d1):
-            self.mechanism.sample(dataset, chunk.size, streams.mechanism)
+            self.mechanism.sample(dataset, chunk.size, rng)
         if not np.array_equal(from_raw(raw).keys(), before):
             raise MechanismError(
                 "the mechanism changes an output after returning it, so earlier draws are lost; "

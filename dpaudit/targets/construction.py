@@ -86,7 +86,7 @@ def is_made(target: AnyTarget) -> bool:
     )
 
 
-def needs_init(target: ImportedTarget) -> str:
+def needs_init(target: PythonTarget) -> str:
     """Return how to give arguments to what makes a mechanism, for the end of a message."""
     if not target.params:
         return "; give its arguments with --init '[…]' (YAML: init: […])"

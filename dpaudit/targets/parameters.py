@@ -26,6 +26,7 @@ _COUNT = re.compile(
     r"|num|number|\w+_(count|size)",
     re.IGNORECASE,
 )
+_BESIDES = "Besides the dataset it"
 # What generators of random numbers are called elsewhere.
 _LIKE_RNG = ("rng", "prng", "rand", "random", "random_state", "generator", "gen", "key", "seed")
 
@@ -142,7 +143,10 @@ def _check_named_once(target: PythonTarget) -> None:
 def _dataset_parameter(parameters: Mapping[str, Parameter], target: PythonTarget) -> str:
     """Return the parameter that takes the dataset: the first one not named for something else."""
     if target.data_arg is not None:
-        return _named_dataset(parameters, target.name, target.data_arg)
+        first = next(iter(parameters.values()), None)
+        if first is not None and first.name == target.data_arg and first.kind in _POSITIONAL:
+            return first.name
+        return _asked(parameters, target, "data_arg", "the dataset")
     for place, parameter in enumerate(parameters.values()):
         if parameter.name in (target.batch_arg, target.rng_arg):
             continue
@@ -156,18 +160,6 @@ def _dataset_parameter(parameters: Mapping[str, Parameter], target: PythonTarget
         "f(dataset), or name the one that takes it with ",
         Given("data_arg", "--data-arg (YAML: data_arg)"),
     )
-
-
-def _named_dataset(parameters: Mapping[str, Parameter], name: str, data: str) -> str:
-    names = _named(parameters)
-    first = next(iter(parameters.values()), None)
-    is_first = first is not None and first.name == data and first.kind in _POSITIONAL
-    if not is_first and data not in names and not _takes_any_name(parameters):
-        raise TargetError(
-            f"{name} has no parameter {data!r} to take the dataset (data_arg)."
-            f"{did_you_mean(data, names)}{_takes(names, besides='')}"
-        )
-    return data
 
 
 def _check_no_generator(
@@ -209,17 +201,21 @@ def _parameter(
 ) -> str | None:
     """Return the parameter that takes something: the one that a user has named by a key, None for
     `none`; else the usual one, if there is one of that name."""
-    asked: str | None = getattr(target, key)
-    names = _named(parameters)
+    asked = getattr(target, key)
     if asked is None:
-        return usual if usual in names and usual not in target.params else None
-    if asked == NONE:
-        return None
+        return usual if usual in _named(parameters) and usual not in target.params else None
+    return None if asked == NONE else _asked(parameters, target, key, what)
+
+
+def _asked(parameters: Mapping[str, Parameter], target: PythonTarget, key: str, what: str) -> str:
+    """Return the parameter that a user has named by a key. Raises TargetError if there is none."""
+    asked: str = getattr(target, key)
+    names = _named(parameters)
     if asked in names or _takes_any_name(parameters):
         return asked
     raise TargetError(
         f"{target.name} has no parameter {asked!r} to take {what} ({key})."
-        f"{did_you_mean(asked, names)}{_takes(names)}"
+        f"{did_you_mean(asked, names)}{_takes(names, 'It' if key == 'data_arg' else _BESIDES)}"
     )
 
 
@@ -239,10 +235,10 @@ def _check_params(
             )
 
 
-def _takes(names: list[str], besides: str = "Besides the dataset it") -> str:
+def _takes(names: list[str], who: str = _BESIDES) -> str:
     if not names:
-        return f" {besides or 'It'} takes nothing{' but the dataset' if besides else ''}."
-    return f" {besides or 'It'} takes: {', '.join(names)}."
+        return f" {who} takes nothing{' but the dataset' if who == _BESIDES else ''}."
+    return f" {who} takes: {', '.join(names)}."
 
 
 def _check_complete(
@@ -275,18 +271,15 @@ def _remedy(missing: str, dataset: str) -> tuple[str, ...]:
             f"(YAML: rng_arg: {dataset}, data_arg: {missing})",
         )
         return (takes, both, ", else ", given)
+    or_batch: tuple[str, ...] = ()
+    if _COUNT.fullmatch(missing):
+        batch = Given(f"batch_arg={missing!r}", f"--batch-arg {missing} (batch_arg: {missing})")
+        or_batch = (", or ", batch, " if it sets the number of outputs")
     or_dataset = (", or ", _option("data_arg", missing), " if it takes the dataset")
-    return ("; give ", given, *_or_batch(missing), *or_dataset)
+    return ("; give ", given, *or_batch, *or_dataset)
 
 
 def _option(name: str, value: str) -> Given:
     """Return an option with the parameter that it names."""
     flag = f"--{name.replace('_', '-')}"
     return Given(f"{name}={value!r}", f"{flag} {value} (YAML: {name}: {value})")
-
-
-def _or_batch(name: str) -> tuple[str, ...]:
-    if _COUNT.fullmatch(name) is None:
-        return ()
-    typed = f"--batch-arg {name} (batch_arg: {name})"
-    return (", or ", Given(f"batch_arg={name!r}", typed), " if it sets the number of outputs")

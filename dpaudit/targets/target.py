@@ -72,9 +72,7 @@ class CallableTarget:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ComposedTarget:
     """Several mechanisms released on the same input as one output, a tuple with an entry for each.
-
-    parts: at least one.  post_process: import path of a function applied to every such tuple.
-    """
+    post_process: import path of a function applied to every such tuple."""
 
     parts: tuple[SingleTarget, ...]
     post_process: str | None = None
@@ -90,11 +88,8 @@ class ComposedTarget:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
-    """What a draw in a process of its own may take, and what comes of more is an outcome.
-
-    timeout: seconds of one draw.  memory: bytes of address space of the process.  None: no limit.
-    Raises TargetError for a limit that is not above 0.
-    """
+    """What a draw in a process of its own may take, in seconds, and the process in bytes of address
+    space (None: no limit); what comes of more is an outcome. Raises TargetError."""
 
     timeout: float | None = None
     memory: int | None = None
@@ -115,10 +110,7 @@ class Limits:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IsolatedTarget:
-    """A mechanism that draws in a process of its own.
-
-    python: the interpreter; None: the one that runs this.
-    """
+    """A mechanism that draws in a process of its own. python: None for the one that runs this."""
 
     target: PythonTarget
     python: str | None = None
@@ -156,10 +148,8 @@ class CommandTarget:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RepeatedTarget:
-    """Independent runs of one mechanism on the same input, released as one output, a tuple.
-
-    times: of runs, from 2 to 100,000. Raises TargetError for another number.
-    """
+    """Independent runs of one mechanism, from 2 to 100,000, on the same input, released as one
+    output, a tuple. Raises TargetError for another number."""
 
     target: SingleTarget | ComposedTarget
     times: int

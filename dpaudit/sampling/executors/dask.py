@@ -39,7 +39,13 @@ _COUNTED = 2.0
 def with_dask(setup: Setup, address: str) -> Iterator[Draws]:
     """Draw on the cluster at an address, or on a local one with so many worker processes. Dask runs
     again what was lost with a worker, and the seed is in the chunk. Raises UsageError."""
-    distributed = _distributed()
+    try:
+        import distributed
+    except ModuleNotFoundError as error:
+        raise UsageError(
+            f"executor dask needs Dask, and {error.name!r} is not installed; "
+            "pip install 'dpaudit[dask]'"
+        ) from None
     import cloudpickle  # which Dask brings along, and which takes lambdas, too
 
     recipe = Recipe.of(setup.make, cloudpickle.dumps)
@@ -114,17 +120,6 @@ def _same(recipe: Recipe) -> Recipe:
     return recipe
 
 
-def _distributed() -> Any:
-    try:
-        import distributed
-    except ModuleNotFoundError as error:
-        raise UsageError(
-            f"executor dask needs Dask, and {error.name!r} is not installed; "
-            "pip install 'dpaudit[dask]'"
-        ) from None
-    return distributed
-
-
 @contextmanager
 def _local(distributed: Any, workers: int) -> Iterator[Any]:
     """Yield a cluster of this machine, without dashboard; its workers have one thread each."""
@@ -144,18 +139,14 @@ def _local(distributed: Any, workers: int) -> Iterator[Any]:
     try:
         yield cluster
     except BaseException:
-        _kill(cluster)
+        # End the workers at once, whatever they are drawing.
+        for nanny in cluster.workers.values():
+            nanny.auto_restart = False
+            with suppress(ProcessLookupError, TypeError):  # it has ended, or not begun
+                os.kill(nanny.pid, signal.SIGKILL)
         raise
     finally:
         cluster.close()
-
-
-def _kill(cluster: Any) -> None:
-    """End the workers of a local cluster at once, whatever they are drawing."""
-    for nanny in cluster.workers.values():
-        nanny.auto_restart = False
-        with suppress(ProcessLookupError, TypeError):  # it has ended, or not begun
-            os.kill(nanny.pid, signal.SIGKILL)
 
 
 def _connected(distributed: Any, place: Any) -> Any:

@@ -124,12 +124,8 @@ class _ProcessPool(Pool):
             )
         self._open()
         for task in self._tasks:
-            if not _is_drawn(task.future):
+            if not task.future.done() or isinstance(task.future.exception(), BrokenProcessPool):
                 task.future = self._executor.submit(_draw, task.chunks)
-
-
-def _is_drawn(future: Future[Done]) -> bool:
-    return future.done() and not isinstance(future.exception(), BrokenProcessPool)
 
 
 def _check_from_outside(codes: Sequence[int]) -> None:

@@ -91,7 +91,13 @@ def forget(run: str) -> None:
 
 def _sampler(recipe: Recipe) -> Sampler:
     if recipe.run not in _samplers:
-        _check_versions(recipe.versions, _versions())
+        here, there = _versions(), recipe.versions
+        if here != there:  # draws need not be those that this seed gives there
+            raise UsageError(
+                f"the worker on {platform.node()} has {', '.join(here)}, the auditing process has "
+                f"{', '.join(there)}: the same seed may give other draws; install the same "
+                "versions in both"
+            )
         _samplers[recipe.run] = pickle.loads(recipe.made)()
     _samplers.move_to_end(recipe.run)
     while len(_samplers) > _KEPT:
@@ -102,13 +108,3 @@ def _sampler(recipe: Recipe) -> Sampler:
 def _versions() -> tuple[str, ...]:
     python = ".".join(platform.python_version_tuple()[:2])
     return f"dpaudit {__version__}", f"numpy {np.__version__}", f"Python {python}"
-
-
-def _check_versions(there: tuple[str, ...], here: tuple[str, ...]) -> None:
-    """Raise where draws need not be those that this seed gives where the audit was started."""
-    if there != here:
-        raise UsageError(
-            f"the worker on {platform.node()} has {', '.join(here)}, the auditing process has "
-            f"{', '.join(there)}: the same seed may give other draws; install the same versions in "
-            "both"
-        )
