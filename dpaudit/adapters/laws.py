@@ -74,16 +74,17 @@ def weighted(target: AnyTarget, dataset: Any, label: str) -> Weighted:
 
 
 def _product(laws: list[Weighted], name: str) -> Weighted:
-    size = math.prod(map(len, laws))
-    if size > MOST_OUTCOMES:
-        raise TargetError(
-            f"{name} has {size:,} outcomes; an exact audit takes at most {MOST_OUTCOMES:,}; "
-            "compose fewer mechanisms, or audit without exact"
-        )
+    _check_size(math.prod(map(len, laws)), name, "compose fewer mechanisms, or audit without exact")
     return [
         (together(outcomes), math.prod(weights))
         for outcomes, weights in (zip(*each, strict=True) for each in itertools.product(*laws))
     ]
+
+
+def _check_size(size: int, name: str, remedy: str) -> None:
+    if size > MOST_OUTCOMES:
+        most = f"an exact audit takes at most {MOST_OUTCOMES:,}"
+        raise TargetError(f"{name} has {size:,} outcomes; {most}; {remedy}")
 
 
 def _processed(law: Weighted, post_process: Function | None) -> Weighted:
@@ -121,11 +122,7 @@ def _checked(law: Any, name: str) -> Weighted:
             f"{name} is of type {type(law).__name__}; it must be a mapping from every outcome to "
             "its probability"
         )
-    if len(law) > MOST_OUTCOMES:
-        raise TargetError(
-            f"{name} has {len(law):,} outcomes; an exact audit takes at most {MOST_OUTCOMES:,}; "
-            "audit the mechanism without exact"
-        )
+    _check_size(len(law), name, "audit the mechanism without exact")
     weights = [(outcome, _probability(outcome, one, name)) for outcome, one in law.items()]
     total = math.fsum(weight for _, weight in weights)
     if abs(total - 1) > _SUM_TOLERANCE:

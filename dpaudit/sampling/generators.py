@@ -36,7 +36,29 @@ def carried_generators(*parts: Any) -> tuple[RandomSource, ...]:
     in its own package name. The global generators of `random` and `numpy.random` are left out, and
     what cannot be seeded, such as `random.SystemRandom`: a seed does not reach it.
     """
-    return _Search(parts).run()
+    home = set().union(*map(home_of, parts))
+    # The singletons behind the functions of `random` and `numpy.random`.
+    shared = {id(getattr(random.seed, "__self__", None)), id(np.random.mtrand._rand)}
+    found: list[RandomSource] = []
+    queue = deque((part, 0) for part in parts)
+    # Kept alive, so that no two objects share an id.
+    seen = dict[int, Any]()
+    while queue and len(seen) < LIMIT:
+        value, depth = queue.popleft()
+        if depth > DEPTH or id(value) in seen or isinstance(value, _LEAVES):
+            continue
+        seen[id(value)] = value
+        if id(value) in shared:
+            continue
+        if isinstance(value, RandomSource) and _takes_seeds(value):
+            found.append(value)
+            continue
+        # Code is followed however long the chain of calls; data only to a certain depth.
+        queue.extend((part, 0) for part in _code(value, home))
+        queue.extend((part, depth + 1) for part in _data(value))
+        if isinstance(value, MethodType | BuiltinFunctionType):
+            queue.append((value.__self__, depth))
+    return tuple(found)
 
 
 def reseed(generators: Sequence[RandomSource], seeds: np.random.SeedSequence) -> None:
@@ -113,73 +135,36 @@ def _integer(words: NDArray[np.unsignedinteger]) -> int:
     return int.from_bytes(words.tobytes(), "little")
 
 
-class _Search:
-    """A breadth-first walk over what a callable can reach; remembers where it has been."""
-
-    def __init__(self, parts: Sequence[Any]) -> None:
-        self.found: list[RandomSource] = []
-        # Keeps what was visited alive, so that no two objects share an id during the walk.
-        self._seen: dict[int, Any] = {}
-        # The singletons behind the functions of `random` and `numpy.random`.
-        self._globals = {id(getattr(random.seed, "__self__", None)), id(np.random.mtrand._rand)}
-        self._home: set[str] = set().union(*map(home_of, parts))
-        self._queue: deque[tuple[Any, int]] = deque((part, 0) for part in parts)
-
-    def run(self) -> tuple[RandomSource, ...]:
-        while self._queue and len(self._seen) < LIMIT:
-            value, depth = self._queue.popleft()
-            if depth <= DEPTH and id(value) not in self._seen and not isinstance(value, _LEAVES):
-                self._seen[id(value)] = value
-                self._visit(value, depth)
-        return tuple(self.found)
-
-    def _visit(self, value: Any, depth: int) -> None:
-        if id(value) in self._globals:
-            return
-        if isinstance(value, RandomSource) and _takes_seeds(value):
-            self.found.append(value)
-            return
-        # Code is followed however long the chain of calls; data only to a certain depth.
-        self._queue.extend((part, 0) for part in self._code(value))
-        self._queue.extend((part, depth + 1) for part in _data(value))
-        if isinstance(value, MethodType | BuiltinFunctionType):
-            self._queue.append((value.__self__, depth))
-
-    def _code(self, value: Any) -> Iterator[Any]:
-        if isinstance(value, FunctionType):
-            yield from _held(value)
-            yield from self._named(value)
-        elif isinstance(value, MethodType):
-            yield value.__func__
-        elif isinstance(value, partial):
-            yield value.func
-        elif not isinstance(value, ModuleType):
-            yield from self._members(value if isinstance(value, type) else type(value))
-
-    def _members(self, kind: type) -> Iterator[Any]:
-        """Yield methods and class attributes: a method may draw through another one."""
-        for base in kind.__mro__:
-            if _comes_from(base.__module__, self._home):
+def _code(value: Any, home: set[str]) -> Iterator[Any]:
+    """Yield what a value draws through."""
+    if isinstance(value, FunctionType):
+        yield from _held(value)
+        yield from _named(value, home)
+    elif isinstance(value, MethodType):
+        yield value.__func__
+    elif isinstance(value, partial):
+        yield value.func
+    elif not isinstance(value, ModuleType):
+        # Methods and class attributes: a method may draw through another one.
+        for base in (value if isinstance(value, type) else type(value)).__mro__:
+            if is_home(base, home):
                 for member in list(vars(base).values()):
                     yield getattr(member, "__func__", member)
 
-    def _named(self, function: FunctionType) -> Iterator[Any]:
-        """Yield the globals that a function's code names, also by way of its own modules."""
-        names = set(code_names(function.__code__))
-        scopes = [function.__globals__]
-        for name in sorted(names & function.__globals__.keys()):
-            value = function.__globals__[name]
-            if isinstance(value, ModuleType) and _comes_from(value.__name__, self._home):
-                scopes.append(vars(value))
-        for scope in scopes:
-            for name in sorted(names & scope.keys()):
-                if self._is_relevant(scope[name]):
-                    yield scope[name]
 
-    def _is_relevant(self, value: Any) -> bool:
-        if isinstance(value, FunctionType | type):
-            return _comes_from(value.__module__, self._home)
-        return not isinstance(value, ModuleType)
+def _named(function: FunctionType, home: set[str]) -> Iterator[Any]:
+    """Yield the globals that a function's code names, also by way of its own modules."""
+    names = set(code_names(function.__code__))
+    scopes = [function.__globals__]
+    for name in sorted(names & function.__globals__.keys()):
+        value = function.__globals__[name]
+        if isinstance(value, ModuleType) and _comes_from(value.__name__, home):
+            scopes.append(vars(value))
+    for scope in scopes:
+        for value in (scope[name] for name in sorted(names & scope.keys())):
+            is_code = isinstance(value, FunctionType | type)
+            if is_home(value, home) if is_code else not isinstance(value, ModuleType):
+                yield value
 
 
 _CODE = (ModuleType, FunctionType, MethodType, BuiltinFunctionType, type)

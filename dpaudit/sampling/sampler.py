@@ -92,8 +92,13 @@ class Sampler:
         return found
 
     def learn(self, chunk: ToLearn) -> Learning:
-        learn = self._learn_in_turns if self.mechanism.interleaved else self._learn_by_arm
-        learning = learn(chunk, self._prepared(chunk))
+        streams = self._prepared(chunk)
+        if self.mechanism.interleaved:
+            raw, outcomes, is_d1 = self._in_turns(chunk, streams)
+            failed = self._failures(outcomes, raw, is_d1)
+            learning = Learning(FreshDraws(outcomes, is_d1), failed)
+        else:
+            learning = self._learn_by_arm(chunk, streams)
         self._check_unchanged(chunk.pair)
         return learning
 
@@ -133,10 +138,6 @@ class Sampler:
         for one in both:
             self.mechanism.sample(one, 1, rng)
         return Probe(True, longest, (time.perf_counter() - start) / len(both))
-
-    def _learn_in_turns(self, chunk: ToLearn, streams: ChunkStreams) -> Learning:
-        raw, outcomes, is_d1 = self._in_turns(chunk, streams)
-        return Learning(FreshDraws(outcomes, is_d1), self._failures(outcomes, raw, is_d1))
 
     def _in_turns(
         self, chunk: Chunk[Any], streams: ChunkStreams
