@@ -19,11 +19,8 @@ from dpaudit.targets.target import name_of
 
 @dataclass(frozen=True, slots=True)
 class Attacked(Wrapping):
-    """A mechanism whose outcomes are the guesses of an adversary, who may toss coins.
-
-    Raises MechanismError when the adversary raises or answers something else: neither says
-    anything about the mechanism.
-    """
+    """A mechanism whose outcomes are the guesses of an adversary, who may toss coins. Raises
+    MechanismError when these cannot be had, which says nothing about the mechanism."""
 
     adversary: Callable[[Any], Any]
     adversary_name: str

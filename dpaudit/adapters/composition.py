@@ -60,10 +60,8 @@ class Composition:
 
 @dataclass(frozen=True, slots=True)
 class Repetition(Wrapping):
-    """The outputs of `times` runs on one input, as a tuple with an entry for each.
-
-    A mechanism that draws by the batch is asked for all runs of all outputs at once.
-    """
+    """The outputs of `times` runs on one input, as a tuple with an entry for each. A mechanism that
+    draws by the batch is asked for all runs of all outputs at once."""
 
     times: int
     watch: Watch = field(default_factory=Watch, repr=False, compare=False)

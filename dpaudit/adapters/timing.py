@@ -22,10 +22,8 @@ Timed = Callable[[list[Any], np.random.Generator], tuple[Any, NDArray[np.int64]]
 
 def timed_calls(mechanism: Mechanism) -> Timed:
     """Return what draws from a mechanism and times every call; the calls of a composition, or of
-    several runs, are added up, and post-processing is left out.
-
-    Raises UsageError unless every call can be timed by itself.
-    """
+    several runs, are added up, and post-processing is left out. Raises UsageError unless every call
+    can be timed by itself."""
     match mechanism:
         case SingleDraws():
             return partial(_calls, mechanism)

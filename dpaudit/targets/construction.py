@@ -151,11 +151,8 @@ def _callable(found: Any, name: str) -> Function:
 
 
 def source_of(target: AnyTarget) -> str | None:
-    """Return file and line, e.g. `mine.py:12`, as seen from the working directory.
-
-    Nothing is imported for it: None for what this process has not loaded, has no Python code, or is
-    several mechanisms.
-    """
+    """Return file and line, e.g. `mine.py:12`, as seen from the working directory; None for what
+    this process has not loaded, has no Python code, or is several mechanisms."""
     match single_targets(target):
         case (CallableTarget(function=function),):
             return _place(function)

@@ -72,7 +72,7 @@ class CallableTarget:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ComposedTarget:
     """Several mechanisms released on the same input as one output, a tuple with an entry for each.
-    post_process: import path of a function applied to every such tuple."""
+    post_process: as in ImportedTarget."""
 
     parts: tuple[SingleTarget, ...]
     post_process: str | None = None
@@ -127,11 +127,8 @@ class IsolatedTarget:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CommandTarget:
-    """A program that speaks the protocol of docs/protocol.md.
-
-    words: the program and its arguments.  is_batch: whether it is asked for many outcomes at once;
-    None: as it says itself.  post_process: import path of a function applied to every outcome.
-    """
+    """A program that speaks the protocol of docs/protocol.md. is_batch: whether it is asked for
+    many outcomes at once; None: as it says itself.  post_process: as in ImportedTarget."""
 
     words: tuple[str, ...]
     is_batch: bool | None = None
