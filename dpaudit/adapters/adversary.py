@@ -13,19 +13,14 @@ from dpaudit.adapters.mechanism import Mechanism, Outputs, Wrapping
 from dpaudit.errors import MechanismError
 from dpaudit.outcomes import Raised
 from dpaudit.processes.origin import FAILURES
-from dpaudit.targets.construction import imported_function
-from dpaudit.targets.parameters import check_post_process
-
-_ANSWERS = (1, 2, None)
+from dpaudit.targets.construction import applied
+from dpaudit.targets.target import name_of
 
 
 @dataclass(frozen=True, slots=True)
 class Attacked(Wrapping):
-    """A mechanism whose outcomes are the guesses of an adversary, who may toss coins.
-
-    An exception of the mechanism stays the outcome that it is. Raises MechanismError when the
-    adversary raises or answers something else: neither says anything about the mechanism.
-    """
+    """A mechanism whose outcomes are the guesses of an adversary, who may toss coins. Raises
+    MechanismError when these cannot be had, which says nothing about the mechanism."""
 
     adversary: Callable[[Any], Any]
     adversary_name: str
@@ -41,8 +36,7 @@ class Attacked(Wrapping):
         return self.answers(self.mechanism.sample_each(datasets, rng))
 
     def answers(self, outputs: Outputs) -> list[Any]:
-        """Return what the adversary answers to outputs."""
-        # Python's own scalars, as the adversary would get them from single draws.
+        """Return what the adversary answers to outputs; an exception stays what it is."""
         return [one if isinstance(one, Raised) else self._answer(one) for one in plain(outputs)]
 
     def _answer(self, output: Any) -> Any:
@@ -53,7 +47,7 @@ class Attacked(Wrapping):
                 f"the adversary {self.adversary_name} raised {type(error).__name__}: "
                 f"{' '.join(str(error).split())[:200]}; return None where it does not know"
             ) from error
-        if type(answer) in (int, type(None)) and answer in _ANSWERS:
+        if answer is None or (type(answer) is int and answer in (1, 2)):
             return answer
         raise MechanismError(
             f"the adversary {self.adversary_name} answered {answer!r}; "
@@ -65,8 +59,4 @@ def attacked(mechanism: Mechanism, adversary: Callable[[Any], Any] | str | None)
     """Return the mechanism as an adversary sees it; itself without one. Raises TargetError."""
     if adversary is None:
         return mechanism
-    if isinstance(adversary, str):
-        return Attacked(mechanism, imported_function(adversary, "adversary"), adversary)
-    name = getattr(adversary, "__qualname__", repr(adversary))
-    check_post_process(adversary, name, "adversary")
-    return Attacked(mechanism, adversary, name)
+    return Attacked(mechanism, applied(adversary, "adversary"), name_of(adversary))

@@ -17,13 +17,7 @@ import numpy as np
 from dpaudit.adapters.mechanism import Outputs
 from dpaudit.errors import MechanismError
 from dpaudit.outcomes import Raised
-from dpaudit.processes.origin import (
-    FAILURES,
-    end_if_forked,
-    message_of,
-    origin,
-    post_processed,
-)
+from dpaudit.processes.origin import FAILURES, end_if_forked, message_of, origin, post_processed
 from dpaudit.targets.missing import not_found
 from dpaudit.targets.parameters import NONE, Calling
 from dpaudit.watching import Watch
@@ -86,14 +80,12 @@ class Batches(_Calls):
 
     @property
     def batch(self) -> str:
-        """The parameter that takes their number."""
         return str(self.how.batch)
 
     def sample(self, dataset: Any, size: int, rng: np.random.Generator) -> Outputs:
         outputs = _as_batch(self._called(dataset, size, rng), self.name, self.batch, size)
         if self.post_process is None:
             return outputs
-        # Python's own scalars, as the function would get from single draws.
         return processed(self.post_process, list(plain(outputs)), self.watch)
 
     def sample_each(self, datasets: Iterable[Any], rng: np.random.Generator) -> list[Any]:
@@ -117,16 +109,10 @@ class Batches(_Calls):
 
 
 def calls(
-    function: Function,
-    arguments: Mapping[str, Any],
-    inputs: Iterable[Any],
-    data: str | None = None,
+    function: Function, arguments: Mapping[str, Any], inputs: Iterable[Any], data: str | None
 ) -> Iterator[Any]:
-    """Return an iterator over the outputs for `inputs`, with the keyword `arguments` filled in.
-
-    By position where they come first in the signature, which spares a draw some 40 ns more.
-    data: the parameter that takes the input; None: the first one.
-    """
+    """Return an iterator over the outputs for `inputs`, as `bind` does: by position where arguments
+    come first in the signature, which spares a draw some 40 ns more."""
     names = _names_after_dataset(function)[: len(arguments)] if arguments else []
     if data is None and set(names) == set(arguments):
         return map(function, inputs, *(repeat(arguments[name]) for name in names))
@@ -155,13 +141,12 @@ def bind(function: Function, arguments: Mapping[str, Any], data: str | None = No
     if not all(map(_is_name, [*arguments, *filter(None, [data])])):
         filled = partial(function, **arguments)
         return filled if data is None else lambda dataset: filled(**{data: dataset})
-    places = {f"_{place}": value for place, value in enumerate(arguments.values())}
+    scope = {f"_{place}": value for place, value in enumerate(arguments.values())}
     given = ["dataset" if data is None else f"{data}=dataset"]
     given += [f"{name}=_{place}" for place, name in enumerate(arguments)]
-    scope = {"_function": function, **places}
     # The names are identifiers, so that nothing of the user's is evaluated.
-    bound: Function = eval(f"lambda dataset: _function({', '.join(given)})", scope)  # noqa: S307
-    return bound
+    words = f"lambda dataset: _function({', '.join(given)})"
+    return eval(words, {"_function": function, **scope})  # type: ignore[no-any-return]  # noqa: S307
 
 
 def _is_name(text: str) -> bool:
@@ -175,7 +160,6 @@ def collected(
 ) -> list[Any]:
     """Return `size` outputs, exceptions as `Raised`; the loop that every draw goes through.
 
-    `extend` keeps what came before an exception, and the iterator goes on after it.
     watched: the context in which it runs, given the outputs, which grow draw by draw.
     """
     outputs: list[Any] = []
@@ -184,7 +168,7 @@ def collected(
     with watched(outputs):
         while len(outputs) < size:
             try:
-                outputs.extend(draws)
+                outputs.extend(draws)  # keeps what came before an exception, and can go on after it
                 # A mechanism that raises StopIteration only seems to have come to the end.
                 if len(outputs) < size:
                     outputs.append(raised(StopIteration()))
@@ -195,11 +179,13 @@ def collected(
     return outputs
 
 
-def processed(function: Function | None, outputs: list[Any], watch: Watch) -> list[Any]:
+def processed(
+    function: Function | None, outputs: list[Any], watch: Watch | None = None
+) -> list[Any]:
     """Return what post-processing makes of outputs; an exception stays what it is."""
     if function is None:
         return outputs
-    watched = partial(watch.calls, "post_process")
+    watched = nullcontext if watch is None else partial(watch.calls, "post_process")
     return collected(map(partial(_processed, function), outputs), len(outputs), watched)
 
 
@@ -219,23 +205,25 @@ def raised(error: BaseException) -> Raised:
 def _seen(error: BaseException, seen: dict[tuple[str, str], Raised]) -> Raised:
     """Return `raised`, looking for the line only of the first exceptions that differ: it takes a
     microsecond, and is shown for the first of a kind."""
-    kind, message = type(error).__name__, message_of(error)
-    found = seen.get((kind, message))
-    if found is not None:
-        return found
-    if len(seen) == _MOST_PLACES:
-        return Raised(kind, message)
-    seen[kind, message] = Raised(kind, message, origin(error))
-    return seen[kind, message]
+    named = type(error).__name__, message_of(error)
+    if named not in seen:
+        if len(seen) == _MOST_PLACES:
+            return Raised(*named)
+        seen[named] = Raised(*named, origin(error))
+    return seen[named]
 
 
 def _as_batch(outputs: Any, name: str, batch: str, size: int) -> Outputs:
+    """Return a batch as a list, or as an array what is one or knows how to be one (pandas)."""
     count: int | None = None
     if not isinstance(outputs, str | bytes | Mapping | set | frozenset):
         with suppress(TypeError):  # it has no length
             count = len(outputs)
+    if count == size and isinstance(outputs, np.ndarray):
+        return outputs
     if count == size:
-        return outputs if isinstance(outputs, np.ndarray) else _listed(outputs)
+        is_array = hasattr(outputs, "__array__") and not isinstance(outputs, list | tuple)
+        return np.asarray(outputs) if is_array else list(outputs)
     got = type(outputs).__name__ if count is None else counted(count, "output")
     raise batch_wrong(name, batch, size, got)
 
@@ -254,19 +242,12 @@ def batch_wrong(name: str, batch: str, size: int, got: str) -> MechanismError:
     if got == type(None).__name__:
         return MechanismError(
             f"{name} returned None for {batch}={size} and was asked for {wanted}; did the function "
-            f"forget to return?"
+            "forget to return?"
         )
     return MechanismError(
         f"{name} returned {got} for {batch}={size} and was asked for {wanted}; return that many, "
         f"or give --batch-arg {NONE} if {batch!r} means something else"
     )
-
-
-def _listed(outputs: Any) -> Outputs:
-    """Return any other sequence as a list; what knows how to be an array (pandas) as one."""
-    if isinstance(outputs, list | tuple):
-        return list(outputs)
-    return np.asarray(outputs) if hasattr(outputs, "__array__") else list(outputs)
 
 
 def plain(outputs: Outputs) -> Iterable[Any]:

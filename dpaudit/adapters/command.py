@@ -16,7 +16,7 @@ from dpaudit.adapters.calls import batch_failed, processed
 from dpaudit.adapters.mechanism import Outputs
 from dpaudit.errors import DatasetError, MechanismError, TargetError
 from dpaudit.outcomes import Raised
-from dpaudit.processes.child import GLANCE, Child, Ended, TimedOut, countdown, soonest
+from dpaudit.processes.child import GLANCE, Child, Ended, TimedOut, countdown
 from dpaudit.processes.crashes import Succession
 from dpaudit.targets.construction import post_processing
 from dpaudit.targets.target import CommandTarget
@@ -52,14 +52,12 @@ class Hello(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 def _start_of(dataset: Any) -> bytes:
     """Return the start of requests, up to their size. Raises DatasetError for a dataset that JSON
-    has no form for.
-    """
+    has no form for."""
     try:
         text = json.dumps(dataset, default=_plain)
     except (TypeError, ValueError) as error:
-        raise DatasetError(
-            f"a dataset cannot be written as JSON for the program: {error}"
-        ) from None
+        why = f"a dataset cannot be written as JSON for the program: {error}"
+        raise DatasetError(why) from None
     return f'{{"dataset": {text}, "size": '.encode()
 
 
@@ -92,10 +90,10 @@ class Program:
     def _greeted(self, doubts: str) -> Hello:
         wanted = f"its first line must be {_GREETS}, flushed at once (see docs/protocol.md)"
         step = Step(f"starting {self._name}, which has not written its first line,", self._watch)
-        left = partial(soonest, step.left, countdown(_GREETING))
         line: bytes | None = None
         try:
-            line = self.child.wait(partial(self.child.line, LONGEST), left)
+            read = partial(self.child.line, LONGEST)
+            line = self.child.wait(read, step.left, countdown(_GREETING))
             return _hello(line)
         except Ended as end:
             what = f"ended ({end}){doubts}"
@@ -108,15 +106,14 @@ class Program:
         raise TargetError(f"the program {self._name!r} {what}; {wanted}")
 
     def answer(self, requests: list[tuple[bytes, int]], outcomes: list[Any]) -> None:
-        """Ask for single outcomes, some ahead, and append them until there are as many.
-
-        Raises Ended or TimedOut; the request of the first outcome that lacks is the one under way.
-        """
+        """Ask for single outcomes, some ahead, and append them until there are as many. Raises
+        Ended or TimedOut; the request of the first outcome that lacks is the one under way."""
         self._check_quiet()
         sent, size = len(outcomes), len(requests)
         while len(outcomes) < size:
             # Whoever does not write out every answer at once is found by the first one.
-            ahead = _ahead(requests[len(outcomes)][0]) if self._has_answered else 1
+            length = len(requests[len(outcomes)][0])
+            ahead = max(1, min(_AHEAD, _AHEAD_BYTES // length)) if self._has_answered else 1
             until = min(size, len(outcomes) + ahead)
             if until > sent:
                 lines = [_request(start, 1, seed) for start, seed in requests[sent:until]]
@@ -132,31 +129,26 @@ class Program:
         """Ask for many outcomes at once. Raises Ended or TimedOut."""
         self._check_quiet()
         self.child.send(_request(start, size, seed))
+        outcomes: list[Any] = []
         if self.hello.frames is not None:
             data = self._wait(partial(self.child.taken, size * self._width), size)
-            outcomes: Outputs = self._numbers(data)
-        else:
-            outcomes = self._lines(size)
-        self._check_done()
-        return outcomes
-
-    def _lines(self, size: int) -> list[Any]:
-        outcomes: list[Any] = []
+            self._check_done()
+            return self._numbers(data)
         while len(outcomes) < size:
             outcomes += self._wait(self._answers, size)
         if len(outcomes) > size:
             raise self._too_much()
+        self._check_done()
         return outcomes
 
     def _wait(self, ready: Callable[[], Any], size: int) -> Any:
         left = self._watch.waiting(self._name, size=size).left
         if self._timeout is None:
             return self.child.wait(ready, left)
-        clock = countdown(self._timeout * size)
-        # A batch that is over time is no outcome.
-        is_told = size == 1 and self._timeout > PATIENCE
-        until = partial(soonest, clock, left) if is_told else clock
-        return self.child.wait(ready, until, min(GLANCE, self._timeout / 4))
+        clocks = [countdown(self._timeout * size)]
+        if size == 1 and self._timeout > PATIENCE:  # a batch that is over time is no outcome
+            clocks.append(left)
+        return self.child.wait(ready, *clocks, glance=min(GLANCE, self._timeout / 4))
 
     def _answers(self) -> list[Any] | None:
         """Take the outcomes that have come, at least one."""
@@ -178,7 +170,9 @@ class Program:
                 f"the program {self._name} wrote {_short(line)}, which is not an outcome; each "
                 "must be one line of JSON"
             ) from None
-        return _failure(outcome) if type(outcome) is dict and _RAISED in outcome else outcome
+        if type(outcome) is not dict or _RAISED not in outcome:
+            return outcome
+        return Raised(str(outcome[_RAISED])[:200], str(outcome.get("message", ""))[:200])
 
     @property
     def _width(self) -> int:
@@ -224,10 +218,9 @@ class Command:
         self._post_process = post_processing(target.post_process)
         watch = Watch.elsewhere(target.limits.timeout)
         first = Program(target, watch)
-        hello = first.hello
-        is_batch = hello.batch or hello.frames is not None
+        is_batch = first.hello.batch or first.hello.frames is not None
         self.interleaved = not (is_batch if target.is_batch is None else target.is_batch)
-        start = partial(_same_again, target, watch, hello)
+        start = partial(_same_again, target, watch, first.hello)
         self._programs = Succession(self.name, first, start, target.limits.timeout)
         self._after = Watch.untimed()
         self._starts: dict[int, tuple[Any, bytes]] = {}
@@ -242,18 +235,15 @@ class Command:
             self.close()
             what = f"ended ({self._programs.words(end)})"
             raise batch_failed(f"the program {self.name}", "size", size, what) from None
-        if self._post_process is None:
-            return outcomes
-        return self._processed(outcomes)
+        return outcomes if self._post_process is None else self._processed(outcomes)
 
     def sample_each(self, datasets: Iterable[Any], rng: np.random.Generator) -> list[Any]:
         asked = list(map(self._start, datasets))
         seeds = rng.integers(2**63, size=len(asked)).tolist()
         requests, outcomes = list(zip(asked, seeds, strict=True)), list[Any]()
         while len(outcomes) < len(requests):
-            before = len(outcomes)
+            before, program = len(outcomes), self._programs.living()
             try:
-                program = self._programs.living()
                 program.answer(requests, outcomes)
             except (Ended, TimedOut) as end:
                 if len(outcomes) > before:
@@ -270,12 +260,11 @@ class Command:
 
     def _start(self, dataset: Any) -> bytes:
         """Return `_start_of` a dataset, which is kept, so that its id is its own."""
-        found = self._starts.get(id(dataset))
-        if found is None:
+        if id(dataset) not in self._starts:
             if len(self._starts) >= _AHEAD:
                 self._starts.clear()
-            found = self._starts[id(dataset)] = (dataset, _start_of(dataset))
-        return found[1]
+            self._starts[id(dataset)] = (dataset, _start_of(dataset))
+        return self._starts[id(dataset)][1]
 
     def _processed(self, outcomes: Outputs) -> list[Any]:
         listed = outcomes.tolist() if isinstance(outcomes, np.ndarray) else outcomes
@@ -286,23 +275,12 @@ def _same_again(target: CommandTarget, watch: Watch, hello: Hello) -> Program:
     program = Program(target, watch)
     if program.hello != hello:
         program.child.kill()
+        now, first = (msgspec.json.encode(one).decode() for one in (program.hello, hello))
         raise TargetError(
-            f"the program {target.name} began with {_said(program.hello)}, but the first time "
-            f"with {_said(hello)}; begin with the same line each time"
+            f"the program {target.name} began with {now}, but the first time with {first}; begin "
+            "with the same line each time"
         )
     return program
-
-
-def _said(hello: Hello) -> str:
-    return msgspec.json.encode(hello).decode()
-
-
-def _failure(outcome: dict[str, Any]) -> Raised:
-    return Raised(str(outcome[_RAISED])[:200], str(outcome.get("message", ""))[:200])
-
-
-def _ahead(start: bytes) -> int:
-    return max(1, min(_AHEAD, _AHEAD_BYTES // len(start)))
 
 
 def _plain(value: Any) -> Any:
@@ -314,9 +292,9 @@ def _plain(value: Any) -> Any:
     raise TypeError(f"{type(value).__name__} has no form there")
 
 
-def _short(line: bytes, width: int = 60) -> str:
+def _short(line: bytes) -> str:
     try:
         text = repr(line.decode())
     except UnicodeDecodeError:  # bytes as such: no reader could know them from question marks
         text = repr(line)
-    return text if len(text) <= width else f"{text[: width - 1]}…"
+    return text if len(text) <= 60 else f"{text[:59]}…"

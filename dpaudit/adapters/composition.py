@@ -23,10 +23,8 @@ class Composition:
     """The outputs of `components` on one input, as a tuple with an entry for each.
 
     All draw from the generator handed over, one component after the other, so that their noise is
-    independent. An exception of any of them, the first in order, is the outcome of the whole draw.
-    Components that all draw by the batch stay fast: arrays of numbers are put side by side, a
-    column (of vectors: as many as they are long) for each.
-    post_process: applied to the tuple.
+    independent. Components that all draw by the batch stay fast: arrays of numbers are put side by
+    side, a column (of vectors: as many as they are long) for each.
     """
 
     name: str
@@ -57,20 +55,13 @@ class Composition:
 
     def released(self, drawn: Sequence[Outputs]) -> list[Any]:
         """Return the outputs of all components, those of one draw together."""
-        columns = [plain(one) for one in drawn]
-        tuples: list[Any] = list(zip(*columns, strict=True))
-        if any(Raised in set(map(type, column)) for column in columns):
-            tuples = list(map(together, tuples))
-        return processed(self.post_process, tuples, self.watch)
+        return processed(self.post_process, _rows(list(map(plain, drawn))), self.watch)
 
 
 @dataclass(frozen=True, slots=True)
 class Repetition(Wrapping):
-    """The outputs of `times` runs on one input, as a tuple with an entry for each.
-
-    An exception of any of them, the first in order, is the outcome of all. A mechanism that draws
-    by the batch is asked for all runs of all outputs at once.
-    """
+    """The outputs of `times` runs on one input, as a tuple with an entry for each. A mechanism that
+    draws by the batch is asked for all runs of all outputs at once."""
 
     times: int
     watch: Watch = field(default_factory=Watch, repr=False, compare=False)
@@ -96,8 +87,14 @@ class Repetition(Wrapping):
                 return outputs.reshape(-1, self.times, *outputs.shape[1:])
             # Records, which as plain values would be tuples without names.
             outputs = list(outputs)
-        runs: list[Any] = list(zip(*[iter(outputs)] * self.times, strict=True))
-        return list(map(together, runs)) if Raised in set(map(type, outputs)) else runs
+        return _rows([outputs[run :: self.times] for run in range(self.times)])
+
+
+def _rows(columns: Sequence[Iterable[Any]]) -> list[Any]:
+    """Return `together` of the entries of each row."""
+    rows: list[Any] = list(zip(*columns, strict=True))
+    fails = any(Raised in set(map(type, column)) for column in columns)
+    return list(map(together, rows)) if fails else rows
 
 
 def together(entries: tuple[Any, ...]) -> Any:

@@ -23,13 +23,13 @@ from dpaudit.adapters.calls import batch_failed, batch_wrong, plain
 from dpaudit.adapters.mechanism import Outputs
 from dpaudit.errors import MechanismError, TargetError, UsageError
 from dpaudit.processes import worker
-from dpaudit.processes.child import GLANCE, Child, Ended, TimedOut, countdown, soonest
+from dpaudit.processes.child import GLANCE, Child, Clock, Ended, TimedOut, countdown
 from dpaudit.processes.crashes import Succession
 from dpaudit.processes.exchange import array, parsed, pickled, request
 from dpaudit.targets.construction import needs_init
 from dpaudit.targets.missing import is_missing, lacks, not_found
 from dpaudit.targets.parameters import Calling, calling, check_post_process
-from dpaudit.targets.target import CallableTarget, ImportedTarget, IsolatedTarget
+from dpaudit.targets.target import CallableTarget, ImportedTarget, IsolatedTarget, PythonTarget
 from dpaudit.watching import PATIENCE, Step, Watch
 
 # Datasets that a process keeps; a number for each fits in a byte.
@@ -47,19 +47,22 @@ _INSIDE = "DPAUDIT_WORKER"
 
 
 class Worker:
-    """A process that has made the mechanism.
-
-    Raises TargetError when that fails, and when it is not a mechanism that can be called as asked.
-    """
+    """A process that has made the mechanism. Raises TargetError when that fails, and when it is not
+    one that can be called as asked."""
 
     def __init__(self, target: IsolatedTarget, watch: Watch, known: Calling | None = None) -> None:
         """known: how to call it, as an earlier process has found out."""
-        _check_path(target.target)
+        named = target.target
+        if isinstance(named, ImportedTarget) and ":" not in named.path:
+            raise TargetError(
+                f"target {named.path!r} has no ':' between module and function; "
+                f"write {named.path}:NAME"
+            )
         self._name, self._timeout = target.name, target.limits.timeout
         self._python = target.python or sys.executable
         if target.python is not None and known is None:
             _check_python(target.python)
-        self.taken: set[int] = set()
+        self._taken: set[int] = set()
         self._watch = watch
         with _shared_file() as file:
             file.truncate(worker.MEMORY)
@@ -77,16 +80,13 @@ class Worker:
 
     def _set_up(self, target: IsolatedTarget, memory: int, *, is_first: bool) -> Any:
         asked = pickled(_asked(target.target), target.name)
-        arguments: dict[str, Any] = {
-            "target": asked,
-            "memory": memory,
-            "path": sys.path if target.python is None else [],
-            "main": _main(asked),
-            "is_first": is_first,
-        }
+        path = sys.path if target.python is None else []
+        # The script that is running, if what is asked for is part of it.
+        main = getattr(sys.modules["__main__"], "__file__", None) if b"__main__" in asked else None
         step = Step(f"setting up {self._name} in a separate process", self._watch)
+        ask = partial(self._ask, "set_up", step.left, target=asked, memory=memory)
         try:
-            reply, _ = self._ask("set_up", step.left, **arguments)
+            reply, _ = ask(path=path, main=main, is_first=is_first)
         except Ended as end:
             raise TargetError(
                 f"{target.name} cannot be set up in a separate process, which ended: "
@@ -95,7 +95,10 @@ class Worker:
         except MechanismError as error:
             self._check_found(str(error), target)
             doubts = target.limits.doubts() if _LACKS.search(str(error)) else ""
-            raise TargetError(f"{error}{doubts}{_remedy(str(error), target.target)}") from None
+            remedy = ""
+            if "cannot be made: TypeError" in str(error):
+                remedy = needs_init(target.target)
+            raise TargetError(f"{error}{doubts}{remedy}") from None
         return reply
 
     def _check_found(self, words: str, target: IsolatedTarget) -> None:
@@ -107,28 +110,26 @@ class Worker:
 
     def take(self, number: int, dataset: Any) -> None:
         """Hand a dataset over, once."""
-        if number not in self.taken:
+        if number not in self._taken:
             step = Step(f"handing a dataset over to the process of {self._name}", self._watch)
             data = pickled(dataset, "a dataset")
             self._ask("take", step.left, number=number, dataset=data)
-            self.taken.add(number)
+            self._taken.add(number)
 
     def draw(self, arms: bytes, datasets: Sequence[Any], seed: int) -> None:
         """Make a draw for each of the datasets of these numbers; `outcomes` has what came of it.
-
-        Raises Ended or TimedOut.
-        """
+        Raises Ended or TimedOut."""
         self._layout.counters[0], self._layout.counters[1] = worker.NOT_BEGUN, 0
         self._layout.arms[: len(arms)] = arms
         for number in set(arms):
             self.take(number, datasets[number])
-        left, glance = self._watch.waiting(self._name, self._layout.counters).left, GLANCE
+        waiting, glance = self._watch.waiting(self._name, self._layout.counters), GLANCE
+        left = [waiting.left]
         if self._timeout is not None:
             patience = _Patience(self._timeout, self._layout.counters, len(arms))
-            is_long = self._timeout > PATIENCE
-            left = partial(soonest, patience.left, left) if is_long else patience.left
+            left = [patience.left, *(left if self._timeout > PATIENCE else [])]
             glance = min(GLANCE, self._timeout / 4)
-        self._ask("draw", left, glance, count=len(arms), seed=seed, how=self._how)
+        self._ask("draw", *left, glance=glance, count=len(arms), seed=seed, how=self._how)
 
     @property
     def has_begun(self) -> bool:
@@ -148,26 +149,17 @@ class Worker:
         integers: NDArray[np.int64] = np.asarray(self._layout.integers)[:done]
         if (kinds == worker.INTEGER).all():
             return integers.copy()
-        return self._mixed(kinds, floats, integers, bytes(self._layout.heap[:used]))
-
-    def _mixed(
-        self,
-        kinds: NDArray[np.uint8],
-        floats: NDArray[np.float64],
-        integers: NDArray[np.int64],
-        heap: bytes,
-    ) -> list[Any]:
         is_text = kinds == worker.TEXT
-        texts = heap.split(b"\n")[: int(is_text.sum())]
-        values_of = {text: self._parsed(text) for text in set(texts)}
-        values = map(values_of.__getitem__, texts)
-        if len(texts) == len(kinds):
-            return list(values)
-        outcomes = np.empty(len(kinds), dtype=object)
+        texts = bytes(self._layout.heap[:used]).split(b"\n")[: int(is_text.sum())]
+        value_of = {text: self._parsed(text) for text in set(texts)}
+        values = [value_of[text] for text in texts]
+        if len(texts) == done:
+            return values
+        outcomes = np.empty(done, dtype=object)
         outcomes[is_text] = np.fromiter(values, dtype=object, count=len(texts))
-        for kind, numbers in ((worker.FLOAT, floats), (worker.INTEGER, integers)):
-            outcomes[kinds == kind] = numbers[kinds == kind].tolist()
-        outcomes[kinds == worker.BOOLEAN] = (integers[kinds == worker.BOOLEAN] != 0).tolist()
+        numbers = {worker.FLOAT: floats, worker.INTEGER: integers, worker.BOOLEAN: integers != 0}
+        for kind, values_of_kind in numbers.items():
+            outcomes[kinds == kind] = values_of_kind[kinds == kind].tolist()
         return outcomes.tolist()
 
     def draw_batch(self, number: int, size: int, seed: int) -> Outputs:
@@ -179,9 +171,9 @@ class Worker:
         reply, data = self._ask(
             "draw_batch", left, number=number, size=size, seed=seed, batch=batch, how=self._how
         )
+        if "failed" in reply and is_missing(reply["failed"]):
+            raise not_found(reply["failed"], self._name, self._python)
         if "failed" in reply:
-            if is_missing(reply["failed"]):
-                raise not_found(reply["failed"], self._name, self._python)
             raise batch_failed(self._name, batch, size, f"raised {reply['failed']}")
         if "got" in reply:
             raise batch_wrong(self._name, batch, size, reply["got"])
@@ -197,20 +189,19 @@ class Worker:
             raise MechanismError(f"the process of {self._name} returned {error}") from None
 
     def _ask(
-        self, name: str, left: Any = None, glance: float = GLANCE, **arguments: Any
+        self, name: str, *left: Clock, glance: float = GLANCE, **arguments: Any
     ) -> tuple[Any, bytes]:
         """Return the reply to a request, with the data that come with it."""
         self.child.send(request(name, arguments))
         try:
-            line = self.child.wait(partial(self.child.line, _LONGEST_REPLY), left, glance)
+            line = self.child.wait(partial(self.child.line, _LONGEST_REPLY), *left, glance=glance)
             reply = json.loads(line)
             size = int(reply["bytes"])
         except (ValueError, LookupError, TypeError) as error:
             self.child.kill()
-            raise MechanismError(
-                f"the process of {self._name} sent an invalid reply: {error}"
-            ) from None
-        data = self.child.wait(partial(self.child.taken, size), left, glance)
+            why = f"the process of {self._name} sent an invalid reply: {error}"
+            raise MechanismError(why) from None
+        data = self.child.wait(partial(self.child.taken, size), *left, glance=glance)
         if "refused" in reply:
             raise MechanismError(reply["refused"])
         return reply, data
@@ -226,6 +217,8 @@ class Isolated:
     under way, nobody knows.
     """
 
+    parts = ()  # the generators of another process are re-seeded there
+
     def __init__(self, target: IsolatedTarget) -> None:
         if os.environ.get(_INSIDE):
             raise UsageError(
@@ -235,20 +228,12 @@ class Isolated:
         self.name = target.name
         watch = Watch.elsewhere(target.limits.timeout)
         first = Worker(target, watch)
-        self._calling = first.calling
+        self._batch = first.calling.batch
+        self.interleaved = self._batch is None
         start = partial(Worker, target, watch, first.calling)
         self._processes = Succession(self.name, first, start, target.limits.timeout)
         self._datasets: list[Any] = []
         self._numbers: dict[int, int] = {}
-
-    @property
-    def interleaved(self) -> bool:
-        return self._calling.batch is None
-
-    @property
-    def parts(self) -> tuple[Any, ...]:
-        """Nothing: the generators of another process are re-seeded there."""
-        return ()
 
     def sample(self, dataset: Any, size: int, rng: np.random.Generator) -> Outputs:
         if self.interleaved:
@@ -261,7 +246,7 @@ class Isolated:
         except (Ended, TimedOut) as end:
             self.close()
             what = f"ended its process ({self._processes.words(end)})"
-            raise batch_failed(self.name, str(self._calling.batch), size, what) from None
+            raise batch_failed(self.name, str(self._batch), size, what) from None
 
     def sample_each(self, datasets: Iterable[Any], rng: np.random.Generator) -> Outputs:
         if not self.interleaved:
@@ -338,11 +323,6 @@ class _Patience:
         return self._seconds - (now - self._since)
 
 
-def _remedy(message: str, target: ImportedTarget | CallableTarget) -> str:
-    lacks = "cannot be made: TypeError" in message
-    return needs_init(target) if lacks and isinstance(target, ImportedTarget) else ""
-
-
 def _shared_file() -> IO[bytes]:
     """Return a file without a name, for memory that two processes share."""
     if sys.platform == "linux":
@@ -354,9 +334,9 @@ def _check_python(python: str) -> None:
     """Raise TargetError unless a program runs Python, before it is asked for anything else."""
     child = Child([python, "-c", f"print({_WORD!r})"])
     start = Step(f"starting {python}, which must be a Python interpreter,")
-    left = partial(soonest, start.left, countdown(_ANSWER))
     try:
-        line = child.wait(partial(child.line, _LONGEST_REPLY), left)
+        read = partial(child.line, _LONGEST_REPLY)
+        line = child.wait(read, start.left, countdown(_ANSWER))
         found = f"wrote {line.decode(errors='replace')[:60]!r}"
     except Ended as error:
         line, found = b"", f"ended: {error}"
@@ -371,29 +351,16 @@ def _check_python(python: str) -> None:
         )
 
 
-def _check_path(target: ImportedTarget | CallableTarget) -> None:
-    if isinstance(target, ImportedTarget) and ":" not in target.path:
-        raise TargetError(
-            f"target {target.path!r} has no ':' between module and function; "
-            f"write {target.path}:NAME"
-        )
-
-
-def _asked(target: ImportedTarget | CallableTarget) -> dict[str, Any]:
+def _asked(target: PythonTarget) -> dict[str, Any]:
     """Return what a worker needs to make the mechanism."""
-    asked = {"params": dict(target.params), "post_process": target.post_process, "function": None}
+    asked = {"params": dict(target.params), "post_process": target.post_process}
     if isinstance(target, CallableTarget):
         return {**asked, "function": target.function}
-    made = {"path": target.path, "init": target.init, "call": target.call}
-    return {**asked, **made, "factory": target.factory}
+    made = {key: getattr(target, key) for key in ("path", "init", "call", "factory")}
+    return {**asked, **made, "function": None}
 
 
-def _main(asked: bytes) -> str | None:
-    """Return the script that is running, if what is asked for is part of it."""
-    return getattr(sys.modules["__main__"], "__file__", None) if b"__main__" in asked else None
-
-
-def _calling(reply: Any, target: ImportedTarget | CallableTarget) -> Calling:
+def _calling(reply: Any, target: PythonTarget) -> Calling:
     """Return how to call a mechanism elsewhere, by what is replied of its parameters."""
     if target.post_process is not None:
         check_post_process(_stub(reply["process"]), f"of {target.name}")
@@ -406,9 +373,8 @@ def _stub(parameters: Sequence[Any] | None) -> Any:
 
     def stub() -> None: ...
 
-    if parameters is None:  # its signature cannot be read there, nor is this one here
-        signature: Any = "unknown"
-    else:
+    signature: Any = "unknown"  # where it cannot be read there, nor is this one here
+    if parameters is not None:
         signature = inspect.Signature([_parameter(*one) for one in parameters])
     stub.__signature__ = signature  # type: ignore[attr-defined]  # functions take any attribute
     return stub

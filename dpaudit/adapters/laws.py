@@ -8,24 +8,22 @@ from collections.abc import Callable, Mapping
 from numbers import Real
 from typing import Any
 
-from dpaudit.adapters.calls import Function, collected
+from dpaudit.adapters.calls import Function, processed
 from dpaudit.adapters.composition import together
 from dpaudit.errors import TargetError
 from dpaudit.inputs.values import resolved
-from dpaudit.outcomes import Raised, from_raw
-from dpaudit.processes.origin import post_processed
+from dpaudit.outcomes import from_raw
 from dpaudit.targets.construction import functions, post_processing
 from dpaudit.targets.target import (
     AnyTarget,
-    CallableTarget,
     CommandTarget,
     ComposedTarget,
-    ImportedTarget,
     IsolatedTarget,
+    PythonTarget,
     RepeatedTarget,
 )
 
-# Outcomes with their probabilities; an exception of post-processing is an outcome, too.
+# Outcomes with their probabilities; an exception is an outcome, too.
 Weighted = list[tuple[Any, float]]
 
 # An outcome in words, its probability for d1 and its probability for d2.
@@ -40,25 +38,22 @@ def law_table(
 ) -> tuple[LawRow, ...]:
     """Return the exact laws of the output on two datasets, side by side.
 
-    The mechanism states them: it, or the object whose method it is, has an attribute
-    `pmf(dataset, **params)` that returns a mapping from outcomes to probabilities. Post-processing
-    is applied to the outcomes; the law of a composition is the product of the laws of its parts.
-    then: applied to the list of all outcomes in the end.  Raises TargetError where there is no
-    pmf, or one that is no law.
+    Post-processing is applied to the outcomes that the mechanism states; the law of a composition
+    is the product of the laws of its parts.  then: applied to the list of all outcomes in the end.
+    Raises TargetError where there is no pmf, or one that is no law.
     """
     laws = [weighted(target, dataset, label) for dataset, label in ((d1, "d1"), (d2, "d2"))]
     raw = [[outcome for outcome, _ in law] for law in laws]
     outcomes = from_raw([one for each in raw for one in (each if then is None else then(each))])
-    parts: dict[int, tuple[list[float], list[float]]] = {}
-    first: dict[int, int] = {}
-    weights = ((arm, weight) for arm, law in enumerate(laws) for _, weight in law)
+    weights = [(arm, weight) for arm, law in enumerate(laws) for _, weight in law]
+    # The first place of every outcome, and its probabilities, which may be in several parts.
+    found: dict[int, tuple[int, tuple[list[float], list[float]]]] = {}
     for place, (key, (arm, weight)) in enumerate(
         zip(outcomes.keys().tolist(), weights, strict=True)
     ):
-        first.setdefault(key, place)
-        parts.setdefault(key, ([], []))[arm].append(weight)
+        found.setdefault(key, (place, ([], [])))[1][arm].append(weight)
     return tuple(
-        (outcomes.word(first[key]), math.fsum(p), math.fsum(q)) for key, (p, q) in parts.items()
+        (outcomes.word(place), math.fsum(p), math.fsum(q)) for place, (p, q) in found.values()
     )
 
 
@@ -79,33 +74,25 @@ def weighted(target: AnyTarget, dataset: Any, label: str) -> Weighted:
 
 
 def _product(laws: list[Weighted], name: str) -> Weighted:
-    size = math.prod(map(len, laws))
-    if size > MOST_OUTCOMES:
-        raise TargetError(
-            f"{name} has {size:,} outcomes; an exact audit takes at most {MOST_OUTCOMES:,}; "
-            "compose fewer mechanisms, or audit without exact"
-        )
+    _check_size(math.prod(map(len, laws)), name, "compose fewer mechanisms, or audit without exact")
     return [
         (together(outcomes), math.prod(weights))
         for outcomes, weights in (zip(*each, strict=True) for each in itertools.product(*laws))
     ]
 
 
+def _check_size(size: int, name: str, remedy: str) -> None:
+    if size > MOST_OUTCOMES:
+        most = f"an exact audit takes at most {MOST_OUTCOMES:,}"
+        raise TargetError(f"{name} has {size:,} outcomes; {most}; {remedy}")
+
+
 def _processed(law: Weighted, post_process: Function | None) -> Weighted:
-    if post_process is None:
-        return law
-
-    def processed(outcome: Any) -> Any:
-        # An exception, as one part of a composition raises it, stays what it is.
-        return outcome if isinstance(outcome, Raised) else post_processed(post_process, outcome)
-
-    outcomes = collected(map(processed, [outcome for outcome, _ in law]), len(law))
-    return list(zip(outcomes, (weight for _, weight in law), strict=True))
+    outcomes, weights = [outcome for outcome, _ in law], [weight for _, weight in law]
+    return list(zip(processed(post_process, outcomes), weights, strict=True))
 
 
-def _stated(
-    function: Function, target: ImportedTarget | CallableTarget, dataset: Any, label: str
-) -> Weighted:
+def _stated(function: Function, target: PythonTarget, dataset: Any, label: str) -> Weighted:
     pmf, params = _pmf(function, target.name), resolved(target.params)
     try:
         law = pmf(dataset, **params)
@@ -118,11 +105,11 @@ def _stated(
 
 
 def _pmf(function: Function, name: str) -> Function:
+    """Return the `pmf` of a callable, or of the object whose method it is."""
     for owner in (function, getattr(function, "__self__", None)):
         pmf = getattr(owner, "pmf", None)
         if callable(pmf):
-            found: Function = pmf
-            return found
+            return pmf  # type: ignore[no-any-return]  # `callable` narrows Any to Any
     raise TargetError(
         f"{name} has no pmf, so its exact distribution is unknown; give it an attribute or method "
         "pmf(dataset, **params) that returns {outcome: probability}, or leave out exact"
@@ -135,11 +122,7 @@ def _checked(law: Any, name: str) -> Weighted:
             f"{name} is of type {type(law).__name__}; it must be a mapping from every outcome to "
             "its probability"
         )
-    if len(law) > MOST_OUTCOMES:
-        raise TargetError(
-            f"{name} has {len(law):,} outcomes; an exact audit takes at most {MOST_OUTCOMES:,}; "
-            "audit the mechanism without exact"
-        )
+    _check_size(len(law), name, "audit the mechanism without exact")
     weights = [(outcome, _probability(outcome, one, name)) for outcome, one in law.items()]
     total = math.fsum(weight for _, weight in weights)
     if abs(total - 1) > _SUM_TOLERANCE:

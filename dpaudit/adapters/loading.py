@@ -21,29 +21,22 @@ from dpaudit.targets.target import (
 
 
 def load_mechanism(target: AnyTarget) -> Mechanism:
-    """Return the mechanism that a target names, ready to draw.
-
-    Raises TargetError (exit code 2) when it cannot be found, built or called as asked.
-    """
+    """Return the mechanism that a target names, ready to draw. Raises TargetError when it cannot be
+    found, built or called as asked."""
     if isinstance(target, RepeatedTarget):
         return Repetition(load_mechanism(target.target), target.times)
     if isinstance(target, ComposedTarget):
         components = tuple(map(load_mechanism, target.parts))
         return Composition(target.name, components, post_processing(target.post_process))
     if isinstance(target, IsolatedTarget | CommandTarget):
-        return _process(target)
+        if not hasattr(os, "fork"):
+            raise TargetError(f"{target.name}: a separate process (isolate) needs Linux or macOS")
+        # Most audits do without.
+        from dpaudit.adapters.command import Command
+        from dpaudit.adapters.isolation import Isolated
+
+        return Isolated(target) if isinstance(target, IsolatedTarget) else Command(target)
     function, post_process = functions(target)
     how = calling(function, target, is_made=is_made(target))
-    params = resolved(target.params)
     kind = SingleDraws if how.batch is None else Batches
-    return kind(target.name, function, how, params, post_process)
-
-
-def _process(target: IsolatedTarget | CommandTarget) -> Mechanism:
-    if not hasattr(os, "fork"):
-        raise TargetError(f"{target.name}: a separate process (isolate) needs Linux or macOS")
-    # Most audits do without.
-    from dpaudit.adapters.command import Command
-    from dpaudit.adapters.isolation import Isolated
-
-    return Isolated(target) if isinstance(target, IsolatedTarget) else Command(target)
+    return kind(target.name, function, how, resolved(target.params), post_process)

@@ -18,7 +18,7 @@ class Mechanism(Protocol):
 
     name: how messages call it.
     interleaved: one call a draw, so that the arms can take turns: use `sample_each`.
-    parts: the user's own objects, where generators may hide (`randomness.carried_generators`).
+    parts: the user's own objects, where generators may hide (`carried_generators`).
     """
 
     @property
@@ -43,10 +43,7 @@ class Mechanism(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Wrapping:
-    """What a mechanism that changes the outputs of another one has from that one.
-
-    Subclasses are mechanisms: they add `sample` and `sample_each`.
-    """
+    """What a mechanism that changes the outputs of another one has from that one."""
 
     mechanism: Mechanism
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable
-from functools import reduce
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -16,59 +16,52 @@ from dpaudit.adapters.mechanism import Mechanism
 from dpaudit.errors import UsageError
 from dpaudit.processes.origin import FAILURES
 
-Nanoseconds = NDArray[np.int64]
+# From datasets to one output for each, in order, and how long each took, in nanoseconds.
+Timed = Callable[[list[Any], np.random.Generator], tuple[Any, NDArray[np.int64]]]
 
 
-def check_timeable(mechanism: Mechanism) -> None:
-    """Raise UsageError unless every call of the mechanism can be timed by itself."""
+def timed_calls(mechanism: Mechanism) -> Timed:
+    """Return what draws from a mechanism and times every call; the calls of a composition, or of
+    several runs, are added up, and post-processing is left out. Raises UsageError unless every call
+    can be timed by itself."""
     match mechanism:
         case SingleDraws():
-            return
+            return partial(_calls, mechanism)
         case Composition(components=components):
-            for one in components:
-                check_timeable(one)
+            return partial(_composition, mechanism, [timed_calls(one) for one in components])
         case Repetition(mechanism=one):
-            check_timeable(one)
+            return partial(_repetition, mechanism, timed_calls(one))
         case Batches(name=name, batch=batch):
             raise UsageError(
                 f"timing: {name} makes many draws in one call ({batch}), so the time of one draw "
                 "is unknown; give --batch-arg none (YAML: batch_arg: none) to call it once for "
                 "each draw"
             )
-        case _:
-            raise UsageError(
-                f"timing: dpaudit cannot time the calls of {mechanism.name}, which runs in "
-                "another process or is seen only through an adversary; leave out timing, or else "
-                "isolate, python, command and adversary"
-            )
+    raise UsageError(
+        f"timing: dpaudit cannot time the calls of {mechanism.name}, which runs in another "
+        "process or is seen only through an adversary; leave out timing, or else isolate, python, "
+        "command and adversary"
+    )
 
 
-def sample_timed(
-    mechanism: Mechanism, datasets: Iterable[Any], rng: np.random.Generator
-) -> tuple[Any, Nanoseconds]:
-    """Return one output for each dataset, in order, and how long each took, in nanoseconds.
-
-    The calls of a composition, or of several runs, are added up; post-processing is left out.
-    Raises UsageError as `check_timeable` does.
-    """
-    inputs = list(datasets)
-    match mechanism:
-        case SingleDraws():
-            return _sample_each(mechanism, inputs, rng)
-        case Composition(components=components):
-            drawn = [sample_timed(one, inputs, rng) for one in components]
-            total = reduce(np.add, (elapsed for _, elapsed in drawn))
-            return mechanism.released([outputs for outputs, _ in drawn]), total
-        case Repetition(mechanism=one, times=times):
-            outputs, elapsed = sample_timed(one, mechanism.inputs(inputs), rng)
-            return mechanism.released(outputs), elapsed.reshape(-1, times).sum(axis=1)
-    check_timeable(mechanism)
-    raise RuntimeError(f"{mechanism.name} cannot be timed")
+def _composition(
+    mechanism: Composition, parts: list[Timed], inputs: list[Any], rng: np.random.Generator
+) -> tuple[Any, NDArray[np.int64]]:
+    drawn = [part(inputs, rng) for part in parts]
+    elapsed = np.sum([nanoseconds for _, nanoseconds in drawn], axis=0)
+    return mechanism.released([outputs for outputs, _ in drawn]), elapsed
 
 
-def _sample_each(
+def _repetition(
+    mechanism: Repetition, draws: Timed, inputs: list[Any], rng: np.random.Generator
+) -> tuple[Any, NDArray[np.int64]]:
+    outputs, elapsed = draws(mechanism.inputs(inputs), rng)
+    return mechanism.released(outputs), elapsed.reshape(-1, mechanism.times).sum(axis=1)
+
+
+def _calls(
     mechanism: SingleDraws, inputs: list[Any], rng: np.random.Generator
-) -> tuple[list[Any], Nanoseconds]:
+) -> tuple[list[Any], NDArray[np.int64]]:
     draw, clock = mechanism.bound(rng), time.perf_counter_ns
     outputs: list[Any] = []
     elapsed: list[int] = []

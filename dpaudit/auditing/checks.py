@@ -32,7 +32,8 @@ class DrawChecks:
     def __init__(self, spec: AuditSpec, afresh: Draws | None) -> None:
         """afresh: draws in processes that have drawn nothing else; None where there are none."""
         self._spec, self._afresh = spec, afresh
-        self._share = 1 / len(spec.pairs)
+        # How likely a warning of one check may be.
+        self._level = 1 / len(spec.pairs) * WARNED / CHECKS
 
     def learned(
         self, draws: SelectionDraws, blocks: Sequence[Block], point: ProfilePoint
@@ -40,7 +41,7 @@ class DrawChecks:
         """Check learning draws, which were made in these blocks."""
         sizes = [block.draws for block in blocks]
         warnings = check_varied(draws, self._spec.alpha)
-        warnings += check_independence(draws, sizes, point, self._share)
+        warnings += check_independence(draws, sizes, point, self._level)
         return warnings + ([] if self._is_timed else check_calls(draws, sizes, self._level))
 
     def counted(
@@ -73,11 +74,6 @@ class DrawChecks:
         before = sum(_counted(blocks), Tally.empty(rule.levels))
         tallies = [before, *(drawn.tally for drawn in self._afresh(chunks))]
         return check_blocks(tallies, rule.guesses, self._level, PROCESSES)
-
-    @property
-    def _level(self) -> float:
-        """How likely a warning of one check may be."""
-        return self._share * WARNED / CHECKS
 
     @property
     def _is_timed(self) -> bool:

@@ -39,7 +39,7 @@ from dpaudit.sampling.generators import preserved
 from dpaudit.sampling.independence import check_uncached
 from dpaudit.sampling.sampler import Sampler
 from dpaudit.sampling.state import State, changed, kept_state
-from dpaudit.targets.source import source_of
+from dpaudit.targets.construction import source_of
 from dpaudit.targets.target import is_elsewhere
 from dpaudit.version import __version__
 

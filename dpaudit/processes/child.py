@@ -20,9 +20,11 @@ from functools import partial
 from typing import TypeVar
 
 from dpaudit.errors import TargetError
-from dpaudit.processes.guardian import forget, guard
+from dpaudit.processes.guardian import guardian
 
 Found = TypeVar("Found")
+# Says how many seconds are left.
+Clock = Callable[[], float]
 
 # A program is looked at so often (seconds), for an end that its output does not tell: whatever it
 # started may keep that open.
@@ -46,7 +48,6 @@ class Child:
     """A program with pipes to it, in a session of its own: Ctrl-C is not for it, and what it starts
     ends with it. It is killed when this object goes, and when this process ends, however it ends.
 
-    received: what it has written and nobody has taken.
     memory: bytes of address space at most.  environment: more variables.  keep: descriptors that it
     inherits.  Raises TargetError when it cannot be started.
     """
@@ -59,7 +60,7 @@ class Child:
         environment: Mapping[str, str] | None = None,
         keep: Sequence[int] = (),
     ) -> None:
-        self.received = bytearray()
+        self.received = bytearray()  # what it has written and nobody has taken
         self.has_ended = False
         # Whether it has read anything, as far as can be told; known once it has ended.
         self.has_read = True
@@ -67,7 +68,7 @@ class Child:
         self._unsent = memoryview(b"")
         self._last_words = b""
         self._process = _started(words, memory, {**os.environ, **(environment or {})}, keep)
-        guard(self._process.pid)
+        guardian.guard(self._process.pid)
         self._finalizer = weakref.finalize(self, _end, self._process, os.getpid())
         self._in, self._out, self._err = (
             pipe.fileno()
@@ -75,9 +76,9 @@ class Child:
             if pipe is not None
         )
         self._poll = select.poll()
-        for pipe in (self._in, self._out, self._err):
-            os.set_blocking(pipe, False)
+        os.set_blocking(self._in, False)
         for pipe in (self._out, self._err):
+            os.set_blocking(pipe, False)
             self._poll.register(pipe, select.POLLIN)
         if sys.platform == "linux":
             with contextlib.suppress(OSError):  # more than this user may have
@@ -85,7 +86,6 @@ class Child:
 
     @property
     def is_alive(self) -> bool:
-        """Whether it still runs."""
         return not self.has_ended and self._process.poll() is None
 
     def send(self, data: bytes) -> None:
@@ -94,38 +94,28 @@ class Child:
         self._write()
 
     def wait(
-        self,
-        ready: Callable[[], Found | None],
-        left: Callable[[], float] | None = None,
-        glance: float = GLANCE,
+        self, ready: Callable[[], Found | None], *left: Clock, glance: float = GLANCE
     ) -> Found:
-        """Return what `ready` finds, once that is not None.
-
-        left: seconds that are left, asked again at least every `glance` seconds; None: no end.
-        Raises Ended, or TimedOut after killing the program.
-        """
+        """Return what `ready` finds, once that is not None. Raises Ended, or TimedOut after killing
+        the program, once no seconds are `left`, which is asked at least every `glance` seconds."""
+        seconds = glance
         while (found := ready()) is None:
+            if seconds <= 0:  # nothing has come at the last moment either
+                self.kill()
+                raise TimedOut
             if self.has_ended:
                 raise Ended(self._how())
-            seconds = glance if left is None else min(left(), glance)
+            seconds = min([glance, *(clock() for clock in left)])
             self._exchange(max(0.0, seconds))
-            if seconds <= 0:  # it may have come at the last moment
-                found = ready()
-                break
-        if found is None:
-            self.kill()
-            raise TimedOut
         return found
 
     def line(self, longest: int) -> bytes | None:
-        """Take a line without its end; None while there is no whole one.
-
-        Raises ValueError when it is longer than so many bytes.
-        """
+        """Take a line without its end; None while there is no whole one. Raises ValueError when it
+        is longer than so many bytes."""
         end = self.received.find(b"\n")
-        if max(end, len(self.received) if end < 0 else 0) > longest:
+        if (len(self.received) if end < 0 else end) > longest:
             raise _too_long(longest)
-        return None if end < 0 else bytes(self.taken(end + 1) or b"")[:-1]
+        return None if end < 0 else self._taken(end + 1)[:-1]
 
     def lines(self, longest: int) -> list[bytes] | None:
         """Take all whole lines; None while there is none. Raises ValueError as `line` does."""
@@ -133,7 +123,7 @@ class Child:
         if end < 0:
             self.line(longest)
             return None
-        lines = bytes(self.taken(end + 1) or b"")[:-1].split(b"\n")
+        lines = self._taken(end + 1)[:-1].split(b"\n")
         if end > longest and max(map(len, lines)) > longest:
             raise _too_long(longest)
         return lines
@@ -159,8 +149,9 @@ class Child:
 
     def taken(self, size: int) -> bytes | None:
         """Take so many bytes; None while there are fewer."""
-        if len(self.received) < size:
-            return None
+        return None if len(self.received) < size else self._taken(size)
+
+    def _taken(self, size: int) -> bytes:
         data = bytes(memoryview(self.received)[:size])
         del self.received[:size]
         return data
@@ -200,13 +191,14 @@ class Child:
             self.has_ended = True
 
     def _write(self) -> None:
-        with contextlib.suppress(BlockingIOError):
-            try:
-                while self._unsent:
-                    written = os.write(self._in, self._unsent)
-                    self._sent, self._unsent = self._sent + written, self._unsent[written:]
-            except BrokenPipeError:  # what it has written last is still to be read
-                self._unsent = memoryview(b"")
+        try:
+            while self._unsent:
+                written = os.write(self._in, self._unsent)
+                self._sent, self._unsent = self._sent + written, self._unsent[written:]
+        except BlockingIOError:
+            pass
+        except BrokenPipeError:  # what it has written last is still to be read
+            self._unsent = memoryview(b"")
         if self._unsent:
             self._poll.register(self._in, select.POLLOUT)
         else:
@@ -232,9 +224,9 @@ class Child:
         with contextlib.suppress(subprocess.TimeoutExpired):
             self._process.wait(GLANCE)
         # It may have closed its output alone, and go on, silently or not.
-        end = time.monotonic() + GLANCE
+        left = countdown(GLANCE)
         with contextlib.suppress(OSError, ValueError):
-            while self._read(self._err) and time.monotonic() < end:
+            while self._read(self._err) and left() > 0:
                 pass
         code = self._process.returncode
         self.kill()
@@ -244,15 +236,10 @@ class Child:
         return f"{how}: {last}" if last else how
 
 
-def countdown(seconds: float) -> Callable[[], float]:
+def countdown(seconds: float) -> Clock:
     """Return what says how many of so many seconds from now are left."""
     end = time.monotonic() + seconds
     return lambda: end - time.monotonic()
-
-
-def soonest(*left: Callable[[], float]) -> float:
-    """Return how many seconds are left until the first of several ends, all of which are asked."""
-    return min(one() for one in left)
 
 
 def _too_long(longest: int) -> ValueError:
@@ -306,7 +293,7 @@ def _end(process: subprocess.Popen[bytes], owner: int) -> None:
         return
     with contextlib.suppress(ProcessLookupError, PermissionError):
         os.killpg(process.pid, signal.SIGKILL)
-    forget(process.pid)
+    guardian.forget(process.pid)
     for pipe in (process.stdin, process.stdout, process.stderr):
         if pipe is not None:
             pipe.close()

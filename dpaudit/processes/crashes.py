@@ -28,8 +28,6 @@ _log = logging.getLogger(__name__)
 
 
 class HasChild(Protocol):
-    """What draws in a process."""
-
     @property
     def child(self) -> Child: ...
 
@@ -38,10 +36,8 @@ Process = TypeVar("Process", bound=HasChild)
 
 
 class Succession(Generic[Process]):
-    """Processes that draw, of which one runs at a time.
-
-    first: the one that runs.  start: returns another one.  timeout: seconds of a draw, for words.
-    """
+    """Processes that draw, of which one runs at a time: first `first`, then what `start` returns.
+    timeout: seconds of a draw, for words."""
 
     def __init__(
         self, name: str, first: Process, start: Callable[[], Process], timeout: float | None
@@ -58,10 +54,8 @@ class Succession(Generic[Process]):
         self._asked, self._seconds = time.monotonic(), 0.0
 
     def living(self) -> Process:
-        """Return the process, or a new one in its place; no draw is under way then.
-
-        Raises MechanismError when a new one cannot be started as the first one was.
-        """
+        """Return the process, or a new one in its place; no draw is under way then. Raises
+        MechanismError when a new one cannot be started as the first one was."""
         self._asked = time.monotonic()
         if self._process is None or not self._process.child.is_alive:
             self.close()
@@ -79,15 +73,12 @@ class Succession(Generic[Process]):
 
     def lives(self) -> None:
         """Take notice that a draw came to its end."""
-        self._deaths = 0
-        self._unbegun = []
-        self._varies = True
+        self._deaths, self._unbegun, self._varies = 0, [], True
 
     def died(self, end: Ended | TimedOut, dataset: Hashable, *, has_begun: bool = True) -> Raised:
         """Return what the draw under way is. Raises MechanismError when that happens every time.
 
-        dataset: stands for the one that is drawn from.
-        has_begun: whether it is under way indeed; False: what comes before it failed.
+        dataset: stands for the one that is drawn from.  has_begun: whether it is under way indeed.
         """
         self.close()
         self._deaths += 1
@@ -100,10 +91,11 @@ class Succession(Generic[Process]):
                 f"each time with: {failure.message}"
             )
         if self._is_always(failure, dataset):
+            took = f", which took {self._seconds:.0f} s" if self._seconds >= PATIENCE else ""
             raise MechanismError(
                 f"{self._name} ended its process in each of its first {self._alike.total()} draws "
-                f"of both inputs, with a {failure.kind} ({failure.message}){self._duration()}; an "
-                "audit needs outputs"
+                f"of both inputs, with a {failure.kind} ({failure.message}){took}; an audit needs "
+                "outputs"
             )
         if self._deaths >= HOPELESS:
             raise MechanismError(
@@ -119,14 +111,9 @@ class Succession(Generic[Process]):
         if self._varies or self._seconds < PATIENCE or not self._watch.tells("no draw"):
             return
         total = self._alike.total()
-        draws = (
-            f"all {total} draws of {self._name}" if total > 1 else f"the only draw of {self._name}"
-        )
-        words = "%s so far ended with a %s (%s)"
-        _log.warning(words, draws, failure.kind, failure.message)
-
-    def _duration(self) -> str:
-        return f", which took {self._seconds:.0f} s" if self._seconds >= PATIENCE else ""
+        draws = f"all {total} draws of" if total > 1 else "the only draw of"
+        words = "%s %s so far ended with a %s (%s)"
+        _log.warning(words, draws, self._name, failure.kind, failure.message)
 
     def _is_always(self, failure: Raised, dataset: Hashable) -> bool:
         """Return whether no draw has ended in another way than this one, often enough."""

@@ -29,10 +29,8 @@ _PROTOCOL = 4
 
 
 def pickled(value: Any, what: str) -> bytes:
-    """Return what a worker reads; NumPy arrays in a form that any version of NumPy reads.
-
-    Raises TargetError when it cannot be pickled.
-    """
+    """Return what a worker reads; NumPy arrays in a form that any version of NumPy reads. Raises
+    TargetError when it cannot be pickled."""
     stream = io.BytesIO()
     try:
         _Pickler(stream, _PROTOCOL).dump(value)
@@ -51,9 +49,8 @@ class _Pickler(pickle.Pickler):
             return "import", value.path, value.called
         if type(value) is Rows:
             return value.recipe
-        if type(value) is not np.ndarray and not isinstance(value, np.generic):
-            return None
-        if value.dtype.hasobject or value.dtype.names:
+        is_array = type(value) is np.ndarray or isinstance(value, np.generic)
+        if not is_array or value.dtype.hasobject or value.dtype.names:
             return None
         return value.dtype.str, value.shape, value.tobytes()
 
@@ -95,10 +92,6 @@ def array(dtype: str, shape: list[int], data: bytes) -> NDArray[Any]:
     return np.frombuffer(data, kind).reshape(shape)
 
 
-def _all(make: Callable[[list[Any]], Any]) -> Callable[[Any], Any]:
-    return lambda body: make(list(map(decode, body)))
-
-
 def _array(body: Any) -> Any:
     dtype, shape, data = body
     return array(dtype, shape, base64.b64decode(data))[()]
@@ -124,9 +117,9 @@ def _record_type(kind: str, names: tuple[str, ...]) -> Any:
 
 _FORMS: Mapping[str, Callable[[Any], Any]] = {
     "$raised": lambda body: Raised(*map(str, body)),
-    "$tuple": _all(tuple),
-    "$set": _all(frozenset),
-    "$frozenset": _all(frozenset),
+    "$tuple": lambda body: tuple(map(decode, body)),
+    "$set": lambda body: frozenset(map(decode, body)),
+    "$frozenset": lambda body: frozenset(map(decode, body)),
     "$dict": lambda body: {decode(key): decode(value) for key, value in body},
     "$int": lambda body: int(body, 16),
     "$bytes": base64.b64decode,

@@ -41,6 +41,7 @@ class _Guardian:
     lock: threading.RLock = field(default_factory=threading.RLock)
 
     def guard(self, session: int) -> None:
+        """Have what is left of a session killed when this process is gone."""
         if self.owner != os.getpid():  # a fork has one of its own
             self.owner, self.sessions, self.process = os.getpid(), set(), None
             self.lock = threading.RLock()
@@ -50,6 +51,7 @@ class _Guardian:
             self._tell("+", session)
 
     def forget(self, session: int) -> None:
+        """Take notice that a session has been killed; its number may soon be another one's."""
         if self.owner != os.getpid():
             return
         with self.lock:
@@ -65,17 +67,7 @@ class _Guardian:
                 self.process.stdin.write(f"{sign} {session}\n".encode())
 
 
-_guardian = _Guardian()
-
-
-def guard(session: int) -> None:
-    """Have what is left of a session killed when this process is gone."""
-    _guardian.guard(session)
-
-
-def forget(session: int) -> None:
-    """Take notice that a session has been killed; its number may soon be another one's."""
-    _guardian.forget(session)
+guardian = _Guardian()
 
 
 def _started() -> subprocess.Popen[bytes] | None:

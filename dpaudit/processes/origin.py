@@ -25,8 +25,7 @@ FAILURES = (Exception, SystemExit)
 
 def end_if_forked(owner: int, error: BaseException | None = None) -> None:
     """End this process, as Python would have, unless it is `owner`: a fork that ends by an error,
-    or comes back, would go on with the audit, fork again, and so on without an end.
-    """
+    or comes back, would go on with the audit, fork again, and so on without an end."""
     if os.getpid() != owner:
         code = error.code if isinstance(error, SystemExit) else error is not None
         os._exit(code if isinstance(code, int) else code is not None)

@@ -149,9 +149,9 @@ def _built(asked: dict[str, Any]) -> Callable[..., Any]:
         raise Refused(f"{path} is not a class, so init has no use; set factory: true to call it")
     if asked["call"]:
         found = _attribute(found, asked["call"], path)
-    if not callable(found) and asked["factory"]:
-        raise Refused(f"the factory {path} returned {found!r:.60}, which cannot be called")
     if not callable(found):
+        if asked["factory"]:
+            raise Refused(f"the factory {path} returned {found!r:.60}, which cannot be called")
         raise Refused(f"{path} cannot be called; name the method that draws with call")
     return found  # type: ignore[no-any-return]  # `callable` narrows Any to Any
 
@@ -261,7 +261,6 @@ class Service:
         return {name: _signature(one) for name, one in parts.items() if is_first}
 
     def take(self, number: int, dataset: bytes) -> Any:
-        """Keep a dataset."""
         self._datasets[number] = _loaded(dataset, "a dataset")
         self._digests[number] = _digest(self._datasets[number])
         return {}
@@ -371,10 +370,8 @@ def _written(value: Any) -> bytes:
 
 
 def _sent(write: Callable[[Any], Any], output: Any) -> Any:
-    """Return what `write` makes of an output: what that raises, the mechanism has not raised.
-
-    Without memory, an output is an outcome as for the mechanism itself.
-    """
+    """Return what `write` makes of an output: what that raises, the mechanism has not raised, but
+    for a lack of memory."""
     try:
         return write(output)
     except RecursionError:

@@ -37,10 +37,10 @@ class Failures:
     first: Mapping[str, Raised] = field(default_factory=dict)
 
     def __add__(self, other: Failures) -> Failures:
-        counts, none = dict[str, tuple[int, int]](), (0, 0)
-        for kind in {**self.counts, **other.counts}:
-            one, more = self.counts.get(kind, none), other.counts.get(kind, none)
-            counts[kind] = (one[0] + more[0], one[1] + more[1])
+        counts = dict(self.counts)
+        for kind, (d1, d2) in other.counts.items():
+            before = counts.get(kind, (0, 0))
+            counts[kind] = (before[0] + d1, before[1] + d2)
         return Failures(counts, {**self.first, **other.first, **self.first})
 
     @property
@@ -50,7 +50,7 @@ class Failures:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Head:
-    """Keys of the first draws of a measured chunk, in order, and whether they are of d1: kept only
+    """Keys of the first draws of a counted chunk, in order, and whether they are of d1: kept only
     to see whether another chunk repeats them."""
 
     keys: KeyArray
@@ -62,12 +62,10 @@ class Head:
 
     @classmethod
     def mixed(cls, d1: Outcomes, d2: Outcomes, coins: np.random.Generator) -> Head:
-        """Return the first draws of both inputs in the order that coins give them, as when in
-        turns."""
-        parts = [one.keys() for one in (d1, d2)]
-        is_d1 = coins.permutation(np.repeat([True, False], [len(part) for part in parts]))
+        """Return the first draws of both inputs in an order of coins, as when in turns."""
+        is_d1 = coins.permutation(np.repeat([True, False], [d1.size, d2.size]))
         keys = np.empty(len(is_d1), dtype=np.uint64)
-        keys[is_d1], keys[~is_d1] = parts
+        keys[is_d1], keys[~is_d1] = d1.keys(), d2.keys()
         return cls(keys, is_d1)
 
 
@@ -81,10 +79,7 @@ class Learning:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Counted:
-    """All that is kept of draws that one rule has counted; parts add up.
-
-    heads: the first draws of the chunks that were to keep them.
-    """
+    """All that is kept of draws that one rule has counted; parts add up."""
 
     tally: Tally
     atoms: AtomTally | None
@@ -95,10 +90,8 @@ class Counted:
     def __add__(self, other: Counted) -> Counted:
         return Counted(
             self.tally + other.tally,
-            None if self.atoms is None or other.atoms is None else self.atoms + other.atoms,
-            None
-            if self.declared is None or other.declared is None
-            else self.declared + other.declared,
+            self.atoms and other.atoms and self.atoms + other.atoms,
+            self.declared and other.declared and self.declared + other.declared,
             self.failures + other.failures,
             self.heads + other.heads,
         )
@@ -120,9 +113,7 @@ class Measure:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Chunk(Generic[Found]):
-    """A unit of sampling, of a kind for each thing that is wanted of draws: `key` names its random
-    streams; the pair comes first in it.
-    """
+    """A unit of sampling: `key` names its random streams; the pair comes first in it."""
 
     key: Key
     size: int
@@ -139,12 +130,10 @@ class ToLearn(Chunk[Learning]):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ToCount(Chunk[Counted]):
-    """Draws that are only counted.
-
-    at_once: draws to hold the outcomes of at a time.  heads: whether to keep what the first were.
-    """
+    """Draws that are only counted."""
 
     measure: Measure
+    # Draws to hold the outcomes of at a time, and whether to keep what the first were.
     at_once: int = 131_072
     heads: bool = True
 

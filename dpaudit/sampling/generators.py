@@ -1,4 +1,5 @@
-"""The generators that a mechanism carries, and the global ones: found, re-seeded, restored.
+"""The generators that draws come from: a stream of its own for every chunk, and those that a
+mechanism carries, and the global ones, found, re-seeded and restored.
 
 A process pool copies a mechanism together with its generator, and every copy would then repeat
 the same noise (docs/method.md §11).
@@ -10,7 +11,8 @@ import random
 import sys
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from types import BuiltinFunctionType, CodeType, FunctionType, MethodType, ModuleType
@@ -29,14 +31,34 @@ RandomSource = np.random.Generator | np.random.RandomState | random.Random
 def carried_generators(*parts: Any) -> tuple[RandomSource, ...]:
     """Return the generators that callables carry, each once, in a fixed order (sets have none).
 
-    parts: functions, methods, callable objects; or `Mechanism.parts`, unpacked.
-
     Looked at: attributes of the object it is bound to (up to four levels deep), closures, default
     arguments, functools.partial, and the module globals that its code and the code that it calls
     in its own package name. The global generators of `random` and `numpy.random` are left out, and
     what cannot be seeded, such as `random.SystemRandom`: a seed does not reach it.
     """
-    return _Search(parts).run()
+    home = set().union(*map(home_of, parts))
+    # The singletons behind the functions of `random` and `numpy.random`.
+    shared = {id(getattr(random.seed, "__self__", None)), id(np.random.mtrand._rand)}
+    found: list[RandomSource] = []
+    queue = deque((part, 0) for part in parts)
+    # Kept alive, so that no two objects share an id.
+    seen = dict[int, Any]()
+    while queue and len(seen) < LIMIT:
+        value, depth = queue.popleft()
+        if depth > DEPTH or id(value) in seen or isinstance(value, _LEAVES):
+            continue
+        seen[id(value)] = value
+        if id(value) in shared:
+            continue
+        if isinstance(value, RandomSource) and _takes_seeds(value):
+            found.append(value)
+            continue
+        # Code is followed however long the chain of calls; data only to a certain depth.
+        queue.extend((part, 0) for part in _code(value, home))
+        queue.extend((part, depth + 1) for part in _data(value))
+        if isinstance(value, MethodType | BuiltinFunctionType):
+            queue.append((value.__self__, depth))
+    return tuple(found)
 
 
 def reseed(generators: Sequence[RandomSource], seeds: np.random.SeedSequence) -> None:
@@ -61,16 +83,31 @@ def reseed_globals(seeds: np.random.SeedSequence) -> None:
 @contextmanager
 def preserved(generators: Sequence[RandomSource] = ()) -> Iterator[None]:
     """Restore both global generators, and those given, to their present state afterwards."""
-    restorers: list[Callable[[], None]] = [
-        partial(random.setstate, random.getstate()),
-        partial(np.random.set_state, np.random.get_state()),
-        *map(_restorer, generators),
-    ]
-    try:
+    with ExitStack() as stack:
+        stack.callback(random.setstate, random.getstate())
+        stack.callback(np.random.set_state, np.random.get_state())
+        for generator in generators:
+            stack.callback(_restorer(generator))
         yield
-    finally:
-        for restore in restorers:
-            restore()
+
+
+@dataclass(frozen=True, slots=True)
+class ChunkStreams:
+    """The streams of one chunk: for the coins, and for the mechanism's `rng`."""
+
+    coins: np.random.Generator
+    mechanism: np.random.Generator
+
+
+def chunk_streams(seed: int, key: Sequence[int], carried: Sequence[RandomSource]) -> ChunkStreams:
+    """Return the streams of a chunk, with every generator seeded that a mechanism could draw from
+    besides: the global ones, and those that it carries. No two are alike."""
+    coins, mechanism, for_globals, for_carried = (
+        np.random.SeedSequence(seed, spawn_key=(*key, purpose)) for purpose in range(4)
+    )
+    reseed_globals(for_globals)
+    reseed(carried, for_carried)
+    return ChunkStreams(np.random.default_rng(coins), np.random.default_rng(mechanism))
 
 
 def _takes_seeds(generator: RandomSource) -> bool:
@@ -98,77 +135,36 @@ def _integer(words: NDArray[np.unsignedinteger]) -> int:
     return int.from_bytes(words.tobytes(), "little")
 
 
-class _Search:
-    """A breadth-first walk over what a callable can reach; remembers where it has been."""
-
-    def __init__(self, parts: Sequence[Any]) -> None:
-        self.found: list[RandomSource] = []
-        # Keeps what was visited alive, so that no two objects share an id during the walk.
-        self._seen: dict[int, Any] = {}
-        # The singletons behind the functions of `random` and `numpy.random`.
-        self._globals = {id(getattr(random.seed, "__self__", None)), id(np.random.mtrand._rand)}
-        self._home: set[str] = set().union(*map(home_of, parts))
-        self._queue: deque[tuple[Any, int]] = deque((part, 0) for part in parts)
-
-    def run(self) -> tuple[RandomSource, ...]:
-        while self._queue and len(self._seen) < LIMIT:
-            value, depth = self._queue.popleft()
-            if depth <= DEPTH and id(value) not in self._seen and not isinstance(value, _LEAVES):
-                self._seen[id(value)] = value
-                self._visit(value, depth)
-        return tuple(self.found)
-
-    def _visit(self, value: Any, depth: int) -> None:
-        if id(value) in self._globals:
-            return
-        if isinstance(value, RandomSource) and _takes_seeds(value):
-            self.found.append(value)
-            return
-        # Code is followed however long the chain of calls; data only to a certain depth.
-        self._queue.extend((part, 0) for part in self._code(value))
-        self._queue.extend((part, depth + 1) for part in _data(value))
-        if isinstance(value, MethodType | BuiltinFunctionType):
-            self._queue.append((value.__self__, depth))
-
-    def _code(self, value: Any) -> Iterator[Any]:
-        if isinstance(value, FunctionType):
-            yield from _held(value)
-            yield from self._named(value)
-        elif isinstance(value, MethodType):
-            yield value.__func__
-        elif isinstance(value, partial):
-            yield value.func
-        elif not isinstance(value, ModuleType):
-            yield from self._members(value if isinstance(value, type) else type(value))
-
-    def _members(self, kind: type) -> Iterator[Any]:
-        """Yield methods and class attributes: a method may draw through another one."""
-        for base in kind.__mro__:
-            if self._is_home(base.__module__):
+def _code(value: Any, home: set[str]) -> Iterator[Any]:
+    """Yield what a value draws through."""
+    if isinstance(value, FunctionType):
+        yield from _held(value)
+        yield from _named(value, home)
+    elif isinstance(value, MethodType):
+        yield value.__func__
+    elif isinstance(value, partial):
+        yield value.func
+    elif not isinstance(value, ModuleType):
+        # Methods and class attributes: a method may draw through another one.
+        for base in (value if isinstance(value, type) else type(value)).__mro__:
+            if is_home(base, home):
                 for member in list(vars(base).values()):
                     yield getattr(member, "__func__", member)
 
-    def _named(self, function: FunctionType) -> Iterator[Any]:
-        """Yield the globals that a function's code names, also by way of its own modules."""
-        names = set(code_names(function.__code__))
-        scopes = [function.__globals__]
-        for name in sorted(names & function.__globals__.keys()):
-            value = function.__globals__[name]
-            if isinstance(value, ModuleType) and self._is_home(value.__name__):
-                scopes.append(vars(value))
-        for scope in scopes:
-            for name in sorted(names & scope.keys()):
-                if self._is_relevant(scope[name]):
-                    yield scope[name]
 
-    def _is_relevant(self, value: Any) -> bool:
-        if isinstance(value, FunctionType | type):
-            return self._is_home(value.__module__)
-        return not isinstance(value, ModuleType)
-
-    def _is_home(self, module: str) -> bool:
-        """Whether a module is the user's own: library code is not searched."""
-        return _comes_from(module, self._home)
+def _named(function: FunctionType, home: set[str]) -> Iterator[Any]:
+    """Yield the globals that a function's code names, also by way of its own modules."""
+    names = set(code_names(function.__code__))
+    scopes = [function.__globals__]
+    for name in sorted(names & function.__globals__.keys()):
+        value = function.__globals__[name]
+        if isinstance(value, ModuleType) and _comes_from(value.__name__, home):
+            scopes.append(vars(value))
+    for scope in scopes:
+        for value in (scope[name] for name in sorted(names & scope.keys())):
+            is_code = isinstance(value, FunctionType | type)
+            if is_home(value, home) if is_code else not isinstance(value, ModuleType):
+                yield value
 
 
 _CODE = (ModuleType, FunctionType, MethodType, BuiltinFunctionType, type)
@@ -191,6 +187,7 @@ def is_home(value: Any, home: set[str]) -> bool:
 
 
 def _comes_from(module: str, home: set[str]) -> bool:
+    """Whether a module is the user's own: library code is not searched."""
     return module.partition(".")[0] in home or _folder(module) in home
 
 
@@ -224,12 +221,8 @@ def _data(value: Any) -> Iterator[Any]:
     elif isinstance(value, list | tuple | set | frozenset):
         yield from value
     elif not isinstance(value, _CODE):
-        yield from _attributes(value)
-
-
-def _attributes(value: Any) -> Iterator[Any]:
-    yield from list(getattr(value, "__dict__", {}).values())
-    for base in type(value).__mro__:
-        slots = vars(base).get("__slots__", ())
-        for name in (slots,) if isinstance(slots, str) else slots:
-            yield getattr(value, name, None)
+        yield from list(getattr(value, "__dict__", {}).values())
+        for base in type(value).__mro__:
+            slots = vars(base).get("__slots__", ())
+            for name in (slots,) if isinstance(slots, str) else slots:
+                yield getattr(value, name, None)

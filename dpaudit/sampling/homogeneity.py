@@ -22,54 +22,52 @@ from dpaudit.tally import Tally
 
 BoolArray = NDArray[np.bool_]
 IntArray = NDArray[np.int64]
+# The logarithm of an e-value, and what it is about.
+Evidence = tuple[float, str]
 
 # Each input's draws of a block are compared in so many runs, which the sampler's calls are.
 _RUNS = 4
 # Columns that are looked at, and where they are cut.
 _COLUMNS = 8
 _QUANTILES = (0.25, 0.5, 0.75)
-_REMEDY = (
-    "draw fresh noise for every output and keep nothing between calls; with --batch-arg none, "
-    "dpaudit calls a batch function once for each output"
-)
 
 
 @dataclass(frozen=True, slots=True)
-class Between:
-    """What draws are compared between, and what it means that they differ.
+class Difference:
+    """What is said of draws that differ more than what is independent: that they do (with a place
+    for the input), the cause when it cannot be chance, and the advice when it may be."""
 
-    groups: as in "from call to call".  cause: of a difference, with the remedy.  question: whether
-    that is the cause.
-    """
-
-    groups: str
+    words: str
     cause: str
-    question: str
+    advice: str
 
 
-CALLS = Between(
-    "from call to call",
-    "many outputs share one noise value, or a state changes from call to call; " + _REMEDY,
-    "do the outputs of a call share noise, or does the mechanism keep state between calls?",
+CALLS = Difference(
+    "outputs for {} differ from call to call more than independent draws",
+    ": many outputs share one noise value, or a state changes from call to call; draw fresh noise "
+    "for every output and keep nothing between calls; with --batch-arg none, dpaudit calls a batch "
+    "function once for each output",
+    "every bound is for independent draws; do the outputs of a call share noise, or does the "
+    "mechanism keep state between calls?",
 )
-PROCESSES = Between(
-    "from process to process",
-    "every process of the mechanism keeps something, such as noise that it draws once; draw fresh "
-    "noise for every output and keep nothing between calls",
-    "does a process of the mechanism keep something, such as noise that it draws once?",
+PROCESSES = Difference(
+    "outputs for {} differ from process to process more than independent draws",
+    ": every process of the mechanism keeps something, such as noise that it draws once; draw "
+    "fresh noise for every output and keep nothing between calls",
+    "every bound is for independent draws; does a process of the mechanism keep something, such as "
+    "noise that it draws once?",
 )
 
 
 def check_calls(draws: SelectionDraws, blocks: Sequence[int], level: float) -> list[str]:
-    """Return a warning about learning draws that differ from call to call more than chance allows.
+    """Return a warning about learning draws, made in blocks of these sizes, that differ from call
+    to call more than chance allows. Raises MechanismError for what independent draws cannot do.
 
-    blocks: sizes of the blocks that the draws were made in.  level: how likely a warning may be for
-    independent draws.  What was learned is left out: it fits the draws that it was learned from
-    better than later ones, and that is no sign of anything.
-    Raises MechanismError for what independent draws cannot do.
+    What was learned is left out: it fits the draws that it was learned from better than later ones,
+    and that is no sign of anything.
     """
     draws = beginning(draws)
-    found: list[tuple[float, str]] = []
+    found: list[Evidence] = []
     events = list(_events(draws))
     for name, arm in (("d1", draws.is_d1), ("d2", ~draws.is_d1)):
         runs = _runs(arm, blocks)
@@ -78,59 +76,39 @@ def check_calls(draws: SelectionDraws, blocks: Sequence[int], level: float) -> l
             (log_evidence(np.bincount(runs, weights=inside[arm]).astype(np.int64), sizes), name)
             for inside in events
         ]
-    return _judged(found, level, CALLS)
+    return judged(found, level, CALLS)
 
 
 def check_blocks(
-    tallies: Sequence[Tally], guesses: IntArray, level: float, between: Between = CALLS
+    tallies: Sequence[Tally], guesses: IntArray, level: float, difference: Difference = CALLS
 ) -> list[str]:
-    """Return a warning about certification draws that differ from block to block more than chance
-    allows, as `check_calls` does of learning draws.
-
-    tallies: of the blocks, in order; every one has calls, or a process, of its own for each input.
-    """
+    """Return a warning, as `check_calls` does, about certification draws that differ from block to
+    block; every one has calls, or a process, of its own for each input."""
     counts = np.stack([tally.counts for tally in tallies])  # (blocks, levels, arms)
-    found: list[tuple[float, str]] = []
-    for arm, name in enumerate(("d1", "d2")):
-        by_block = counts[:, :, arm]
-        found += [
-            (log_evidence(by_block[:, chosen].sum(axis=1), by_block.sum(axis=1)), name)
-            for chosen in level_sets(by_block.sum(axis=0), guesses)
-        ]
-    return _judged(found, level, between)
+    found = [
+        (log_evidence(by_block[:, chosen].sum(axis=1), by_block.sum(axis=1)), name)
+        for name, by_block in (("d1", counts[:, :, 0]), ("d2", counts[:, :, 1]))
+        for chosen in level_sets(by_block.sum(axis=0), guesses)
+    ]
+    return judged(found, level, difference)
 
 
-def _judged(found: Sequence[tuple[float, str]], level: float, between: Between) -> list[str]:
-    differ = f"outputs for {{}} differ {between.groups} more than independent draws"
-    advice = f"every bound is for independent draws; {between.question}"
-    return judged(found, level, differ, f": {between.cause}", advice)
-
-
-def judged(
-    found: Sequence[tuple[float, str]], level: float, differ: str, cause: str, advice: str
-) -> list[str]:
-    """Return what to say of e-values, of one event and one input each, whose mean is one again.
-    differ: of what is named, that it differs more than what is independent; cause: of what cannot
-    be chance.
-    """
+def judged(found: Sequence[Evidence], level: float, difference: Difference) -> list[str]:
+    """Return what to say of e-values, of one event and one input each, whose mean is one again."""
     evidence = log_mean(one for one, _ in found)
     if evidence < -math.log(level):
         return []
-    words = differ.format(max(found)[1])
+    words = difference.words.format(max(found)[1])
     if evidence >= -math.log(IMPOSSIBLE):
-        raise MechanismError(f"{words} can (p < {IMPOSSIBLE:g}){cause}")
-    return [f"{words} should (p < {math.exp(-evidence):.1e}), but {advice}"]
+        raise MechanismError(f"{words} can (p < {IMPOSSIBLE:g}){difference.cause}")
+    return [f"{words} should (p < {math.exp(-evidence):.1e}), but {difference.advice}"]
 
 
 def _runs(arm: BoolArray, blocks: Sequence[int]) -> IntArray:
     """Return, for every draw of an input, the number of its run: a quarter of its block's draws of
     that input, in order."""
-    ends = np.minimum(np.cumsum(blocks), len(arm))
-    starts = np.minimum(np.cumsum(blocks) - np.asarray(blocks), len(arm))
-    sizes = [int(arm[start:end].sum()) for start, end in zip(starts, ends, strict=True)]
-    runs = [
-        len(part) for size in sizes for part in np.array_split(np.empty(size, dtype=bool), _RUNS)
-    ]
+    parts = np.split(arm, np.cumsum(blocks)[:-1])
+    runs = [len(run) for part in parts for run in np.array_split(part[part], _RUNS)]
     return np.repeat(np.arange(len(runs)), runs)
 
 
@@ -144,5 +122,4 @@ def _events(draws: SelectionDraws) -> Iterator[BoolArray]:
 
 def level_sets(counts: IntArray, guesses: IntArray) -> list[BoolArray]:
     """Return sets of levels: those that speak for d1, for d2, and the lower half."""
-    half = np.cumsum(counts) <= counts.sum() / 2
-    return [guesses > 0, guesses < 0, half]
+    return [guesses > 0, guesses < 0, np.cumsum(counts) <= counts.sum() / 2]

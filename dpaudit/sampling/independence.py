@@ -52,15 +52,6 @@ class Series:
     rows: NDArray[np.intp]
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class _Block:
-    """Keys of a block in the order of the draws, and those of each input by itself."""
-
-    keys: KeyArray
-    is_d1: NDArray[np.bool_]
-    by_arm: tuple[KeyArray, KeyArray]
-
-
 def check_uncached(name: str, functions: Sequence[Any]) -> None:
     """Raise MechanismError for a function that returns again what it returned before."""
     for function in functions:
@@ -72,12 +63,14 @@ def check_uncached(name: str, functions: Sequence[Any]) -> None:
 
 
 def check_independence(
-    draws: SelectionDraws, blocks: Sequence[int], point: ProfilePoint, share: float = 1.0
+    draws: SelectionDraws,
+    blocks: Sequence[int],
+    point: ProfilePoint,
+    level: float = WARNED / CHECKS,
 ) -> list[str]:
-    """Return warnings about draws that do not look independent.
+    """Return warnings about draws, made in blocks of these sizes, that do not look independent.
 
-    blocks: sizes of the blocks that the draws were made in, in order.  point: what is claimed.
-    share: of the chance of warning about a correct mechanism, for this pair of inputs.
+    point: what is claimed.  level: how likely a warning of one check may be for independent draws.
     Raises MechanismError for what independent draws cannot be expected to do even once.
     """
     draws = beginning(draws)
@@ -86,19 +79,21 @@ def check_independence(
     every = list(series_of("draws", keys, draws.is_d1))
     for series in every:
         _check_repeats(series)
-    found = [_constant(draws, keys, point, share), _serial(draws, every, share)]
-    return list(filter(None, found))
+    warnings = _constant(draws, keys, point, level)
+    p, words = least_serial(draws.outcomes, draws.is_d1, every)
+    if p <= level:
+        warnings.append(
+            f"{words}, but every bound is for independent draws; does the mechanism keep state "
+            "between calls, or use a fixed sequence in place of a generator?"
+        )
+    return warnings
 
 
 def check_heads(draws: SelectionDraws, heads: Sequence[Head]) -> None:
-    """Raise MechanismError when blocks of certification begin with what was drawn before.
-
-    Copies of a generator, in several processes, may not meet while learning: a process that starts
-    late draws what another has drawn long ago.
-    """
+    """Raise MechanismError when blocks of certification begin with what was drawn before: a process
+    with a copy of a generator, which starts late, draws what another has drawn long ago."""
     draws = beginning(draws)
-    learned = draws.outcomes.keys()
-    keys = np.concatenate([learned, *(head.keys for head in heads)])[: 2 * _DRAWS]
+    keys = np.concatenate([draws.outcomes.keys(), *(head.keys for head in heads)])[: 2 * _DRAWS]
     is_d1 = np.concatenate([draws.is_d1, *(head.is_d1 for head in heads)])[: 2 * _DRAWS]
     for series in series_of("draws", keys, is_d1):
         _check_repeats(series)
@@ -124,6 +119,15 @@ def series_of(
         if name not in but:
             rows = np.flatnonzero(arm)
             yield Series(f"{what} of {name}", keys[rows], rows)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Block:
+    """Keys of a block in the order of the draws, and those of each input by itself."""
+
+    keys: KeyArray
+    is_d1: NDArray[np.bool_]
+    by_arm: tuple[KeyArray, KeyArray]
 
 
 def _check_blocks(keys: KeyArray, is_d1: NDArray[np.bool_], blocks: Sequence[int]) -> None:
@@ -181,43 +185,30 @@ def _check_repeats(series: Series) -> None:
 
 
 def _constant(
-    draws: SelectionDraws, keys: KeyArray, point: ProfilePoint, share: float
-) -> str | None:
+    draws: SelectionDraws, keys: KeyArray, point: ProfilePoint, level: float
+) -> list[str]:
     """Warn of two inputs with an output each, where that refutes the claim by itself."""
-    d1, d2 = (np.flatnonzero(draws.is_d1 == arm) for arm in (True, False))
+    d1, d2 = np.flatnonzero(draws.is_d1), np.flatnonzero(~draws.is_d1)
     if len(d1) == 0 or len(d2) == 0 or keys[d1[0]] == keys[d2[0]]:
-        return None
+        return []
     if any((keys[rows] != keys[rows[0]]).any() for rows in (d1, d2)):
-        return None
+        return []
     game = Game(draws.size, 0, draws.size, two_guesses=True, abstains=False)
-    if p_value(game, point.epsilon, point.delta, WARNED) > share * WARNED / CHECKS:
-        return None
+    if p_value(game, point.epsilon, point.delta, WARNED) > level:
+        return []
     one, other = draws.outcomes.words([int(d1[0]), int(d2[0])])
-    return (
+    return [
         f"all {len(d1):,} learning draws of d1 gave {one}, all {len(d2):,} of d2 gave {other}: "
         "either the mechanism is not random, or it returns a stored result (a cache, a fixed "
         "seed), and then its draws prove nothing"
-    )
-
-
-def _serial(draws: SelectionDraws, every: Sequence[Series], share: float) -> str | None:
-    """Warn of draws that depend on those before them."""
-    p, words = least_serial(draws.outcomes, draws.is_d1, every)
-    if p > share * WARNED / CHECKS:
-        return None
-    return (
-        f"{words}, but every bound is for independent draws; does the mechanism keep state "
-        "between calls, or use a fixed sequence in place of a generator?"
-    )
+    ]
 
 
 def least_serial(
     outcomes: Outcomes, is_d1: NDArray[np.bool_], every: Sequence[Series]
 ) -> tuple[float, str]:
-    """Return how likely independent draws are to depend so much on those just before them (the
-    p-value of the most telling of several tests, corrected for their number), and what depends on
-    what, in words.
-    """
+    """Return the p-value of "draws do not depend on those just before them" (of the most telling of
+    several tests, corrected for their number), and what depends on what, in words."""
     columns = list(filter(is_telling, outcomes.columns[:_COLUMNS]))
     tests = [
         (ljung_box(_scores(column, is_d1)[series.rows], _LAGS), series, column)
@@ -229,16 +220,14 @@ def least_serial(
         return 1.0, ""
     p, series, column = min(tests, key=lambda test: test[0])
     p = min(1.0, _HEAVIER * len(tests) * p)
-    words = f"= {p:.1e}" if p >= 1e-300 else "< 1e-300"
-    before = f"depend on the ones just before them ({column.name}: Ljung–Box p {words})"
-    return p, f"{series.words} {before}"
+    test = f"{column.name}: Ljung–Box p {f'= {p:.1e}' if p >= 1e-300 else '< 1e-300'}"
+    return p, f"{series.words} depend on the ones just before them ({test})"
 
 
 def is_telling(column: Column) -> bool:
     """Whether a column varies enough to show that draws hang together."""
-    if column.name == ELAPSED:  # how busy the machine is lasts for more than a draw
-        return False
-    return _varies(numbers(column))
+    # How busy the machine is lasts for more than a draw.
+    return column.name != ELAPSED and _varies(numbers(column))
 
 
 def _varies(values: NDArray[np.float64]) -> bool:
@@ -257,10 +246,8 @@ def _scores(column: Column, is_d1: NDArray[np.bool_]) -> NDArray[np.float64]:
 
 
 def numbers(column: Column) -> NDArray[np.float64]:
-    """Return entries as numbers; labels as further ones, beyond all others, in alphabetical order.
-
-    The codes of labels would not do: they tell which of them was seen first.
-    """
+    """Return entries as numbers; labels as further ones, beyond all others, in alphabetical order:
+    their codes would not do, which tell which of them was seen first."""
     if column.codes is None:
         return column.numbers
     places = np.empty(len(column.labels), dtype=np.float64)

@@ -16,7 +16,13 @@ from scipy.special import gammaln
 
 from dpaudit.errors import MechanismError
 from dpaudit.outcomes import Column, Outcomes
-from dpaudit.sampling.homogeneity import BoolArray, IntArray, judged, level_sets
+from dpaudit.sampling.homogeneity import (
+    BoolArray,
+    Difference,
+    IntArray,
+    judged,
+    level_sets,
+)
 from dpaudit.sampling.independence import (
     CHECKS,
     IMPOSSIBLE,
@@ -32,8 +38,6 @@ from dpaudit.stats.homogeneity import log_evidence
 FloatArray = NDArray[np.float64]
 # Of a sorted input: by what.
 Sorted = Mapping[str, str]
-# The logarithm of an e-value, and what it is about.
-Evidence = tuple[float, str]
 
 INPUTS = ("d1", "d2")
 # The rows of an input are compared in so many segments: few show a slow change, many show rows that
@@ -48,17 +52,18 @@ _REMEDY = (
     "every bound is for independent rows: record one row for each run, each run with fresh "
     "randomness, in the order of the runs (shuffling hides the problem and does not solve it)"
 )
-_CAUSES = (
+_ROWS = Difference(
+    "rows of {} differ along the recording more than independent rows",
     ". The cause may be runs that continue earlier ones, one run in many rows, a changed setting, "
-    f"or rows that were put in order; {_REMEDY}"
+    f"or rows that were put in order; {_REMEDY}",
+    _REMEDY,
 )
 
 
 def sorted_inputs(outcomes: Outcomes, is_d1: BoolArray, level: float = WARNED) -> dict[str, str]:
-    """Return the inputs whose rows are sorted, and by what.
+    """Return the inputs whose rows, in the order recorded, are sorted, and by what.
 
-    outcomes, is_d1: in the order recorded.  level: how likely rows in the order drawn may be taken
-    for sorted ones, by all checks together.
+    level: how likely rows in the order drawn may be taken for sorted ones, by all checks together.
     """
     found = ((name, _sorted_by(table, level)) for name, table in _tables(outcomes, is_d1))
     return {name: column for name, column in found if column is not None}
@@ -72,16 +77,21 @@ def check_rows(
     in_turns: bool,
     level: float = WARNED,
 ) -> list[str]:
-    """Return warnings about rows that do not look independent, or cannot be looked at.
+    """Return warnings about rows, in the order recorded, that do not look independent, or cannot be
+    looked at. Raises MechanismError for what independent rows cannot do.
 
-    outcomes, is_d1: in the order recorded.  is_sorted: of these.  in_turns: whether rows of both
-    inputs were recorded in one order.  level: how likely a warning may be for independent rows, by
-    all checks together.
-    Raises MechanismError for what independent rows cannot do.
+    in_turns: whether rows of both inputs were recorded in one order.  level: how likely a warning
+    may be for independent rows, by all checks together.
     """
     tables = _tables(outcomes, is_d1)
     _check_numbered([*tables, ("d1 and d2", outcomes)] if in_turns else tables)
-    warnings = [_said_of_sorted(is_sorted)] if is_sorted else []
+    warnings = []
+    if is_sorted:
+        warnings.append(
+            f"rows of {' and '.join(is_sorted)} are sorted by "
+            f"{' and '.join(dict.fromkeys(is_sorted.values()))}, so dpaudit cannot check whether "
+            "they are independent, which every bound needs; record them in the order of the draws"
+        )
     in_turns = in_turns and not is_sorted
     every = list(series_of("rows", outcomes.keys(), is_d1, in_turns=in_turns, but=is_sorted))
     for series in every:
@@ -94,7 +104,7 @@ def check_rows(
         for event in _events(numbers(column))
         for evidence in _by_segments(event)
     ]
-    warnings += _judged(found, level / CHECKS)
+    warnings += judged(found, level / CHECKS, _ROWS)
     p, words = least_serial(outcomes, is_d1, every)
     if p <= level / CHECKS:
         warnings.append(f"{words}, but {_REMEDY}")
@@ -108,44 +118,38 @@ def check_guesses(
     is_sorted: Sorted,
     level: float = WARNED,
 ) -> list[str]:
-    """Return a warning about certifying rows that a frozen rule finds different in different parts
-    of the recording, as `check_rows` does of entries.
-
-    levels, is_d1: of these rows, in the order recorded.  guesses: of the rule, by level.
-    """
-    found: list[Evidence] = []
-    for name, arm in zip(INPUTS, (is_d1, ~is_d1), strict=True):
-        if name in is_sorted:
-            continue
-        counts = np.bincount(levels[arm], minlength=len(guesses))
-        for chosen in level_sets(counts, guesses):
-            evidence = _by_segments(chosen[levels[arm]])
-            found += [(one, f"{name} (the event)") for one in evidence]
-    return _judged(found, level / CHECKS)
+    """Return a warning about certifying rows, in the order recorded, whose levels differ from part
+    to part of the recording, as `check_rows` does of entries. guesses: of the rule, by level."""
+    found = [
+        (evidence, f"{name} (the event)")
+        for name, arm in zip(INPUTS, (is_d1, ~is_d1), strict=True)
+        if name not in is_sorted
+        for chosen in level_sets(np.bincount(levels[arm], minlength=len(guesses)), guesses)
+        for evidence in _by_segments(chosen[levels[arm]])
+    ]
+    return judged(found, level / CHECKS, _ROWS)
 
 
 def _tables(outcomes: Outcomes, is_d1: BoolArray) -> list[tuple[str, Outcomes]]:
-    arms = zip(INPUTS, (is_d1, ~is_d1), strict=True)
-    return [(name, outcomes.take(_places(arm))) for name, arm in arms]
-
-
-def _places(arm: BoolArray) -> NDArray[np.intp] | slice:
-    """Return where the rows of an input are: a slice, which copies nothing, where it can be."""
-    rows = np.flatnonzero(arm)
-    together = len(rows) == rows[-1] + 1 - rows[0]
-    return slice(rows[0], rows[-1] + 1) if together else rows
+    """Return the rows of each input: by a slice, which copies nothing, where it can be."""
+    tables = []
+    for name, arm in zip(INPUTS, (is_d1, ~is_d1), strict=True):
+        rows = np.flatnonzero(arm)
+        together = slice(rows[0], rows[-1] + 1)
+        is_slice = len(rows) == together.stop - together.start
+        tables.append((name, outcomes.take(together if is_slice else rows)))
+    return tables
 
 
 def _check_numbered(tables: Sequence[tuple[str, Outcomes]]) -> None:
     """Raise for a column that numbers the rows: it tells two files of other lengths apart."""
     for name, table in tables:
-        for column in table.columns:
-            if _is_numbering(column):
-                raise MechanismError(
-                    f"{column.name} changes by the same step from row to row of {name}: it "
-                    "numbers the rows and is not an output of a mechanism; leave that column out "
-                    "(pandas: to_csv(..., index=False))"
-                )
+        for column in filter(_is_numbering, table.columns):
+            raise MechanismError(
+                f"{column.name} changes by the same step from row to row of {name}: it numbers the "
+                "rows and is not an output of a mechanism; leave that column out (pandas: "
+                "to_csv(..., index=False))"
+            )
 
 
 def _is_numbering(column: Column) -> bool:
@@ -175,9 +179,8 @@ def _check_repeats(series: Series) -> None:
 def _sorted_by(table: Outcomes, level: float) -> str | None:
     """Return what the rows are sorted by: a column, or the number of equal rows (a histogram that
     was unrolled). None where independent rows may come in such an order, as of few values."""
-    columns = table.columns
-    limit = math.log(level / CHECKS / len(INPUTS) / (len(columns) + 1))
-    for column in columns:
+    limit = math.log(level / CHECKS / len(INPUTS) / (len(table.columns) + 1))
+    for column in table.columns:
         if _is_sorted(numbers(column), limit):
             return column.name
     _, place, counts = np.unique(table.keys(), return_inverse=True, return_counts=True)
@@ -185,10 +188,8 @@ def _sorted_by(table: Outcomes, level: float) -> str | None:
 
 
 def _is_sorted(values: FloatArray, limit: float) -> bool:
-    """Whether values rise or fall throughout, and the log of the chance of that is below `limit`.
-
-    Of n!/Π c! orders of values that occur c times each, all equally likely, two are sorted.
-    """
+    """Whether values rise or fall throughout, and the log of the chance of that is below `limit`:
+    of n!/Π c! orders of values that occur c times each, all equally likely, two are sorted."""
     for part in (values[:_GLANCE], values):
         rises, falls = part[1:] >= part[:-1], part[1:] <= part[:-1]
         if not (rises.all() or falls.all()):
@@ -196,15 +197,6 @@ def _is_sorted(values: FloatArray, limit: float) -> bool:
     counts = np.unique(values, return_counts=True)[1]
     log_orders = gammaln(len(values) + 1.0) - gammaln(counts + 1.0).sum()
     return bool(math.log(2) - log_orders < limit)
-
-
-def _said_of_sorted(is_sorted: Sorted) -> str:
-    by_what = dict.fromkeys(is_sorted.values())
-    return (
-        f"rows of {' and '.join(is_sorted)} are sorted by {' and '.join(by_what)}, so dpaudit "
-        "cannot check whether they are independent, which every bound needs; record them in the "
-        "order of the draws"
-    )
 
 
 def _events(values: FloatArray) -> Iterator[BoolArray]:
@@ -225,8 +217,3 @@ def _by_segments(event: BoolArray) -> Iterator[float]:
         ends = np.arange(segments + 1) * len(event) // segments
         inside = np.diff(np.append(0, np.cumsum(event))[ends])
         yield log_evidence(inside, np.diff(ends))
-
-
-def _judged(found: Sequence[Evidence], level: float) -> list[str]:
-    differ = "rows of {} differ along the recording more than independent rows"
-    return judged(found, level, differ, _CAUSES, _REMEDY)

@@ -15,10 +15,8 @@ _EMPTY = {"None", "NaN"}
 
 
 def check_varied(draws: SelectionDraws, level: float) -> list[str]:
-    """Return a warning when all draws of both inputs gave the same output.
-
-    level: error probability of the bound for what was never seen.
-    """
+    """Return a warning when all draws of both inputs gave the same output, with a bound of this
+    error probability for what was never seen."""
     if not _are_alike(draws):
         return []
     fewest = min(int(draws.is_d1.sum()), int((~draws.is_d1).sum()))
@@ -33,25 +31,21 @@ def check_varied(draws: SelectionDraws, level: float) -> list[str]:
 def check_computed(draws: SelectionDraws, later: Tally) -> None:
     """Raise MechanismError when every output was None, NaN or infinite: nothing was computed.
 
-    later: the draws after those, by level. A mechanism may return None nearly always, and what it
-    returns otherwise be what matters; so all draws count.
+    later: the draws after those, by level, which count too: a mechanism may return None nearly
+    always, and what it returns otherwise be what matters.
     """
     columns = draws.outcomes.columns
     levels = int((later.counts.sum(axis=1) > 0).sum())
     if levels <= 1 and _are_alike(draws) and columns and all(map(_is_empty, columns)):
-        word = draws.outcomes.word(0)
-        raise MechanismError(f"every output was {word}: {_cause(word)}")
+        word, cause = draws.outcomes.word(0), "did the function forget to return?"
+        if word != "None":
+            cause = "an overflow, a division by zero, or a missing value among the inputs?"
+        raise MechanismError(f"every output was {word}: {cause}")
 
 
 def _are_alike(draws: SelectionDraws) -> bool:
     keys = draws.outcomes.keys()
     return draws.size > 0 and bool((keys == keys[0]).all())
-
-
-def _cause(word: str) -> str:
-    if word == "None":
-        return "did the function forget to return?"
-    return "an overflow, a division by zero, or a missing value among the inputs?"
 
 
 def _is_empty(column: Column) -> bool:

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from dpaudit.adapters.adversary import attacked
 from dpaudit.adapters.loading import load_mechanism
 from dpaudit.adapters.mechanism import Mechanism
-from dpaudit.adapters.timing import check_timeable, sample_timed
+from dpaudit.adapters.timing import timed_calls
 from dpaudit.attacks.atoms import find
 from dpaudit.claims.base import Adversary
 from dpaudit.draws import FreshDraws
@@ -41,8 +41,7 @@ from dpaudit.sampling.chunks import (
     ToLearn,
     ToProbe,
 )
-from dpaudit.sampling.generators import carried_generators
-from dpaudit.sampling.streams import ChunkStreams, chunk_streams
+from dpaudit.sampling.generators import ChunkStreams, carried_generators, chunk_streams
 from dpaudit.tally import AtomTally, RangeTally, Tally, by_arm
 from dpaudit.targets.missing import check_found
 from dpaudit.targets.target import AnyTarget
@@ -69,11 +68,10 @@ class Sampler:
         """adversary: its answers to outputs are the outcomes, in place of the outputs.
         timing: how long every call takes is part of its outcome."""
         self.mechanism: Mechanism = attacked(load_mechanism(target), adversary)
-        if timing:
-            check_timeable(self.mechanism)
+        self._timed = timed_calls(self.mechanism) if timing else None
         # Noted call by call: libraries that attacks import in between set variables, too.
         self.changes_environment = False
-        self._target, self._timing = target, timing
+        self._target = target
         self.carried = carried_generators(*self.mechanism.parts)
         self._pairs = pairs
         self._seed = seed
@@ -95,18 +93,21 @@ class Sampler:
 
     def learn(self, chunk: ToLearn) -> Learning:
         streams = self._prepared(chunk)
-        learn = self._learn_in_turns if self.mechanism.interleaved else self._learn_by_arm
-        learning = learn(chunk, self._pairs[chunk.pair], streams)
+        if self.mechanism.interleaved:
+            raw, outcomes, is_d1 = self._in_turns(chunk, streams)
+            failed = self._failures(outcomes, raw, is_d1)
+            learning = Learning(FreshDraws(outcomes, is_d1), failed)
+        else:
+            learning = self._learn_by_arm(chunk, streams)
         self._check_unchanged(chunk.pair)
         return learning
 
     def count(self, chunk: ToCount) -> Counted:
         streams = self._prepared(chunk)
         count = self._count_in_turns if self.mechanism.interleaved else self._count_by_arm
-        pair = self._pairs[chunk.pair]
         sizes = (min(chunk.at_once, left) for left in range(chunk.size, 0, -chunk.at_once))
         parts = (replace(chunk, size=n, heads=chunk.heads and not i) for i, n in enumerate(sizes))
-        counted = reduce(operator.add, (count(part, pair, streams) for part in parts))
+        counted = reduce(operator.add, (count(part, streams) for part in parts))
         self._check_unchanged(chunk.pair)
         return counted
 
@@ -129,7 +130,7 @@ class Sampler:
     def first(self, chunk: FirstCalls) -> Probe:
         """Make the first calls, one by one, before many are made. Raises MechanismError for an
         output that is too long for many of its like."""
-        rng, pair = self._prepared(chunk).mechanism, self._pairs[chunk.pair]
+        pair, rng = self._pairs[chunk.pair], self._prepared(chunk).mechanism
         both = (pair.d1, pair.d2)
         longest = max(checked_length(self.mechanism.sample(one, 1, rng)[0]) for one in both)
         # Timed anew: what is called first may have to import something.
@@ -138,40 +139,32 @@ class Sampler:
             self.mechanism.sample(one, 1, rng)
         return Probe(True, longest, (time.perf_counter() - start) / len(both))
 
-    def _learn_in_turns(
-        self, chunk: ToLearn, pair: NeighbouringPair, streams: ChunkStreams
-    ) -> Learning:
-        raw, outcomes, is_d1 = self._in_turns(chunk, pair, streams)
-        return Learning(FreshDraws(outcomes, is_d1), self._failures(outcomes, raw, is_d1))
-
     def _in_turns(
-        self, chunk: Chunk[Any], pair: NeighbouringPair, streams: ChunkStreams
+        self, chunk: Chunk[Any], streams: ChunkStreams
     ) -> tuple[Any, Outcomes, NDArray[np.bool_]]:
         """One call a draw: every coin picks the input of the next call."""
+        pair = self._pairs[chunk.pair]
         is_d1 = streams.coins.random(chunk.size) < 0.5
         # Taken from an array of both, a draw's input costs a few nanoseconds.
         both = np.empty(2, dtype=object)
         both[0], both[1] = pair.d2, pair.d1
         inputs = both.take(is_d1.astype(np.intp)).tolist()
-        if not self._timing:
+        if self._timed is None:
             raw = self.mechanism.sample_each(inputs, streams.mechanism)
             return raw, from_raw(raw), is_d1
-        raw, nanoseconds = sample_timed(self.mechanism, inputs, streams.mechanism)
+        raw, nanoseconds = self._timed(inputs, streams.mechanism)
         return raw, timed(from_raw(raw), nanoseconds), is_d1
 
-    def _count_in_turns(
-        self, chunk: ToCount, pair: NeighbouringPair, streams: ChunkStreams
-    ) -> Counted:
-        raw, outcomes, is_d1 = self._in_turns(chunk, pair, streams)
+    def _count_in_turns(self, chunk: ToCount, streams: ChunkStreams) -> Counted:
+        raw, outcomes, is_d1 = self._in_turns(chunk, streams)
         rule = chunk.measure.distinguisher
         counts = by_arm(rule(outcomes), rule.levels, is_d1)
         counted = self._counted(chunk.measure, counts, outcomes, raw, is_d1)
         return replace(counted, heads=(Head.of(outcomes, is_d1),)) if chunk.heads else counted
 
-    def _learn_by_arm(
-        self, chunk: ToLearn, pair: NeighbouringPair, streams: ChunkStreams
-    ) -> Learning:
+    def _learn_by_arm(self, chunk: ToLearn, streams: ChunkStreams) -> Learning:
         """A few calls for many draws each; as many of d1 as coins would have picked."""
+        pair = self._pairs[chunk.pair]
         is_d1 = streams.coins.random(chunk.size) < 0.5
         size = int(is_d1.sum())
         sizes = _calls(size, chunk.size), _calls(chunk.size - size, chunk.size)
@@ -189,29 +182,23 @@ class Sampler:
         failed = self._failures(outcomes, in_order, np.arange(chunk.size) < size)
         return Learning(FreshDraws(outcomes, is_d1), failed)
 
-    def _count_by_arm(
-        self, chunk: ToCount, pair: NeighbouringPair, streams: ChunkStreams
-    ) -> Counted:
-        size = int(streams.coins.binomial(chunk.size, 0.5))
+    def _count_by_arm(self, chunk: ToCount, streams: ChunkStreams) -> Counted:
+        pair, size = self._pairs[chunk.pair], int(streams.coins.binomial(chunk.size, 0.5))
         arms = ((pair.d1, size), (pair.d2, chunk.size - size))
         parts: list[Counted] = []
         first: dict[int, Outcomes] = {}
         # One input after the other, so that what was drawn is still in the cache when it is read; a
         # coin says which comes first.
         for arm in streams.coins.permutation(2).tolist():
-            dataset, draws = arms[arm]
-            raw = self._batch(dataset, draws, streams)
+            raw = self._batch(*arms[arm], streams)
             outcomes = from_raw(raw)
             counts = np.zeros((chunk.measure.distinguisher.levels, 2), dtype=np.int64)
             counts[:, arm] = chunk.measure.distinguisher.level.counts(outcomes)
             is_d1 = np.full(outcomes.size, arm == 0)
             parts.append(self._counted(chunk.measure, counts, outcomes, raw, is_d1))
-            if chunk.heads:
-                first[arm] = outcomes.take(slice(HEAD))
-        both = parts[0] + parts[1]
-        if not chunk.heads:
-            return both
-        return replace(both, heads=(Head.mixed(first[0], first[1], streams.coins),))
+            first[arm] = outcomes.take(slice(HEAD))
+        heads = (Head.mixed(first[0], first[1], streams.coins),) if chunk.heads else ()
+        return replace(parts[0] + parts[1], heads=heads)
 
     def _counted(
         self,
@@ -252,12 +239,11 @@ class Sampler:
 
     def _check_kept(self, chunk: Chunk[Any]) -> None:
         """Raise when a later call changes what an earlier one returned."""
-        streams = self._prepared(chunk)
-        pair = self._pairs[chunk.pair]
-        raw = self.mechanism.sample(pair.d1, 1, streams.mechanism)
+        pair, rng = self._pairs[chunk.pair], self._prepared(chunk).mechanism
+        raw = self.mechanism.sample(pair.d1, 1, rng)
         before = from_raw(raw).keys()
         for dataset in (pair.d2, pair.d1):
-            self.mechanism.sample(dataset, chunk.size, streams.mechanism)
+            self.mechanism.sample(dataset, chunk.size, rng)
         if not np.array_equal(from_raw(raw).keys(), before):
             raise MechanismError(
                 "the mechanism changes an output after returning it, so earlier draws are lost; "
@@ -265,9 +251,8 @@ class Sampler:
             )
 
     def _check_unchanged(self, number: int) -> None:
-        pair, digests = self._pairs[number], self._digests[number]
-        for name, dataset, digest in (("d1", pair.d1, digests[0]), ("d2", pair.d2, digests[1])):
-            if digest is not None and fingerprint(dataset) != digest:
+        for name, digest in zip(("d1", "d2"), self._digests[number], strict=True):
+            if digest is not None and fingerprint(getattr(self._pairs[number], name)) != digest:
                 raise MechanismError(
                     f"the mechanism changes its input {name}, so its draws are not independent; "
                     "change a copy instead"

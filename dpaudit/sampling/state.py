@@ -28,9 +28,9 @@ State = dict[str, bytes]
 def kept_state(*parts: Any) -> State:
     """Return a digest of every variable that callables can reach, by the name that messages use.
 
-    Looked at are module globals, closures, caches of functools, attributes of the
-    object that a method is bound to, of its class and of the functions themselves. Generators are
-    left out: to go on is what they are for.
+    Looked at are module globals, closures, caches of functools, attributes of the object that a
+    method is bound to, of its class and of the functions themselves. Generators are left out: to go
+    on is what they are for.
     """
     state: State = {}
     home = set().union(*map(home_of, parts))
@@ -63,7 +63,9 @@ def _variables(value: Any, home: set[str]) -> Iterator[tuple[str, Any]]:
         for name in sorted(set(code_names(value.__code__)) & scope.keys()):
             if not _is_code(scope[name]) or is_home(scope[name], home):
                 yield name, scope[name]
-        yield from _closed_over(value)
+        for name, cell in zip(value.__code__.co_freevars, value.__closure__ or (), strict=True):
+            with suppress(ValueError):  # a variable that has not been assigned yet
+                yield name, cell.cell_contents
         yield from ((f"{value.__name__}.{name}", one) for name, one in vars(value).items())
         yield f"the defaults of {value.__name__}", (value.__defaults__, value.__kwdefaults__)
     elif isinstance(value, type):
@@ -76,15 +78,10 @@ def _variables(value: Any, home: set[str]) -> Iterator[tuple[str, Any]]:
 
 
 def _of_class(value: type) -> Iterator[tuple[str, Any]]:
-    data = ((name, one) for name, one in vars(value).items() if not name.startswith("__"))
-    yield from ((f"{value.__name__}.{name}", one) for name, one in data if _is_data(one))
-
-
-def _closed_over(function: FunctionType) -> Iterator[tuple[str, Any]]:
-    cells = zip(function.__code__.co_freevars, function.__closure__ or (), strict=True)
-    for name, cell in cells:
-        with suppress(ValueError):  # a variable that has not been assigned yet
-            yield name, cell.cell_contents
+    """Yield the variables of a class: what is no method, property or slot."""
+    for name, one in vars(value).items():
+        if not (name.startswith("__") or hasattr(type(one), "__get__") or _is_code(one)):
+            yield f"{value.__name__}.{name}", one
 
 
 def _behind(value: Any) -> Iterator[Any]:
@@ -94,17 +91,12 @@ def _behind(value: Any) -> Iterator[Any]:
     elif isinstance(value, partial):
         yield value.func
     elif isinstance(value, FunctionType):
-        yield from filter(None, [getattr(value, "__wrapped__", None)])
+        yield getattr(value, "__wrapped__", None)
     else:
         for one in vars(value if isinstance(value, type) else type(value)).values():
             function = getattr(one, "__func__", one)
             if isinstance(function, FunctionType):
                 yield function
-
-
-def _is_data(attribute: Any) -> bool:
-    """Whether an attribute of a class is a variable: no method, property or slot."""
-    return not hasattr(type(attribute), "__get__") and not _is_code(attribute)
 
 
 def _is_code(value: Any) -> bool:

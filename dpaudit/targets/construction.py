@@ -1,45 +1,50 @@
-"""From an import path to the callable that draws: constructors, factories and methods."""
+"""From an import path to the callable that draws: constructors, factories and methods; and the file
+and line that its code is in."""
 
 from __future__ import annotations
 
+import functools
 import inspect
+import os
 from collections.abc import Callable, Mapping
+from contextlib import suppress
+from pathlib import Path
 from typing import Any
 
 from dpaudit.did_you_mean import did_you_mean
 from dpaudit.errors import TargetError
-from dpaudit.import_path import public_callables, resolve, there_is
+from dpaudit.import_path import loaded, public_callables, resolve, there_is
 from dpaudit.inputs.values import resolved
 from dpaudit.targets.parameters import check_post_process, init_words
-from dpaudit.targets.target import AnyTarget, CallableTarget, ImportedTarget
+from dpaudit.targets.target import (
+    AnyTarget,
+    CallableTarget,
+    ImportedTarget,
+    PythonTarget,
+    name_of,
+    single_targets,
+)
 from dpaudit.watching import step
 from dpaudit.wording import shown
 
 Function = Callable[..., Any]
 
 
-def functions(target: ImportedTarget | CallableTarget) -> tuple[Function, Function | None]:
+def functions(target: PythonTarget) -> tuple[Function, Function | None]:
     """Return what draws and what is applied to every output. Raises TargetError."""
-    if isinstance(target, ImportedTarget):
-        return build(target), post_processing(target.post_process)
-    post_process = target.post_process
-    if post_process is not None:
-        check_post_process(post_process, getattr(post_process, "__qualname__", repr(post_process)))
-    return _checked(target.function), post_process
+    function = build(target) if isinstance(target, ImportedTarget) else _checked(target.function)
+    return function, post_processing(target.post_process)
 
 
-def post_processing(path: str | None) -> Function | None:
-    """Return the function that is applied to every output, if there is one. Raises TargetError."""
-    return None if path is None else imported_function(path, "post_process")
+def post_processing(named: Function | str | None) -> Function | None:
+    """Return what is applied to every output, if there is something. Raises TargetError."""
+    return None if named is None else applied(named, "post_process")
 
 
-def imported_function(path: str, role: str) -> Function:
-    """Return the function that a path names, to be applied to outputs. Raises TargetError.
-
-    role: its key.
-    """
-    function: Function = resolve(path)
-    check_post_process(function, path, role)
+def applied(named: Function | str, role: str) -> Function:
+    """Return a function of outputs: itself, or what its import path names. Raises TargetError."""
+    function: Function = resolve(named) if isinstance(named, str) else named
+    check_post_process(function, name_of(named), role)
     return function
 
 
@@ -53,7 +58,7 @@ def _checked(function: Any) -> Function:
     return function  # type: ignore[no-any-return]  # `callable` narrows Any to Any
 
 
-def build(target: ImportedTarget) -> Callable[..., Any]:
+def build(target: ImportedTarget) -> Function:
     """Return the callable that draws. Raises TargetError when it cannot be found or built."""
     found = resolve(target.path)
     if inspect.isclass(found) and not target.factory:
@@ -76,31 +81,29 @@ def build(target: ImportedTarget) -> Callable[..., Any]:
 
 def is_made(target: AnyTarget) -> bool:
     """Return whether a constructor or a factory makes what draws, with arguments of its own."""
-    if not isinstance(target, ImportedTarget):
-        return False
-    return target.factory or inspect.isclass(resolve(target.path))
+    return isinstance(target, ImportedTarget) and (
+        target.factory or inspect.isclass(resolve(target.path))
+    )
 
 
-def needs_init(target: ImportedTarget) -> str:
+def needs_init(target: PythonTarget) -> str:
     """Return how to give arguments to what makes a mechanism, for the end of a message."""
     if not target.params:
         return "; give its arguments with --init '[…]' (YAML: init: […])"
     return f"; params are for calls of what it makes, so give it {init_words(target.params)}"
 
 
-def _lacks_arguments(maker: Callable[..., Any], target: ImportedTarget) -> bool:
+def _lacks_arguments(maker: Function, target: ImportedTarget) -> bool:
     if target.init is not None:
         return False
     try:
         inspect.signature(maker).bind()
-    except TypeError:
-        return True
-    except ValueError:  # a compiled one, without a signature
-        pass
+    except (TypeError, ValueError) as error:
+        return isinstance(error, TypeError)  # the other is of a compiled one, without a signature
     return False
 
 
-def _made(maker: Callable[..., Any], target: ImportedTarget) -> Any:
+def _made(maker: Function, target: ImportedTarget) -> Any:
     init = resolved(target.init)
     try:
         with step(f"making {target.path}"):
@@ -114,14 +117,14 @@ def _made(maker: Callable[..., Any], target: ImportedTarget) -> Any:
         ) from error
 
 
-def _method(made: Any, target: ImportedTarget) -> Callable[..., Any]:
+def _method(made: Any, target: ImportedTarget) -> Function:
     if target.call is None:
         return _callable(made, target.path)
     known = public_callables(made)
     method = getattr(made, target.call, None)
-    if method is None and inspect.isroutine(made):
-        raise TargetError(f"{target.path} is a function, which has no methods; leave out call")
     if method is None:
+        if inspect.isroutine(made):
+            raise TargetError(f"{target.path} is a function, which has no methods; leave out call")
         raise TargetError(
             f"{target.path} has no method {target.call!r}."
             f"{did_you_mean(target.call, known)}{there_is(known)}"
@@ -131,18 +134,45 @@ def _method(made: Any, target: ImportedTarget) -> Callable[..., Any]:
 
 def _check_usable(found: type, target: ImportedTarget) -> None:
     # Not `callable`, since the class itself can be called.
-    if target.call is not None or any("__call__" in vars(base) for base in found.__mro__):
-        return
-    raise TargetError(
-        f"{target.path} is a class without __call__; name the method that draws with call."
-        f"{there_is(public_callables(found))}"
-    )
+    if target.call is None and not any("__call__" in vars(base) for base in found.__mro__):
+        raise TargetError(
+            f"{target.path} is a class without __call__; name the method that draws with call."
+            f"{there_is(public_callables(found))}"
+        )
 
 
-def _callable(found: Any, name: str) -> Callable[..., Any]:
+def _callable(found: Any, name: str) -> Function:
     if callable(found):
         return found  # type: ignore[no-any-return]  # `callable` narrows Any to Any
     raise TargetError(
         f"{name} is of type {type(found).__name__}, which cannot be called; "
         "name a function, a class or an object with __call__"
     )
+
+
+def source_of(target: AnyTarget) -> str | None:
+    """Return file and line, e.g. `mine.py:12`, as seen from the working directory; None for what
+    this process has not loaded, has no Python code, or is several mechanisms."""
+    match single_targets(target):
+        case (CallableTarget(function=function),):
+            return _place(function)
+        case (ImportedTarget(path=path, call=call),):
+            found = loaded(path)
+            return _place(getattr(found, call, found) if call else found)
+    return None
+
+
+def _place(found: Any) -> str | None:
+    while isinstance(found, functools.partial):
+        found = found.func
+    if not (inspect.isroutine(found) or inspect.isclass(found)):
+        found = type(found)
+    with suppress(Exception):  # whatever a user's object answers, an audit does not end of it
+        found = inspect.unwrap(found)
+        code = getattr(found, "__code__", None)
+        file = Path(code.co_filename if code else inspect.getfile(found))
+        line = code.co_firstlineno if code else inspect.getsourcelines(found)[1]
+        here = Path(os.getcwd())
+        if file.is_file():
+            return f"{file.relative_to(here) if file.is_relative_to(here) else file}:{line}"
+    return None

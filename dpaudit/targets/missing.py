@@ -27,22 +27,21 @@ _NAME = re.compile(r"No module named '([^']+)'")
 
 def check_found(raised: Mapping[str, Raised], target: AnyTarget) -> None:
     """Raise TargetError for an import that failed. raised: exceptions by type."""
-    for kind in (kind for kind in _KINDS if kind in raised):
+    for kind in filter(raised.__contains__, _KINDS):
         where = " or ".join(dict.fromkeys(map(_where, single_targets(target))))
         raise not_found(raised[kind].words, target.name, where)
 
 
 def not_found(words: str, name: str, where: str = sys.executable) -> TargetError:
     """Return the error of an import that failed. words: the exception. where: it was tried."""
-    found = _NAME.search(words)
-    if found is None:
+    package = lacks(words)
+    if package is None:
         return TargetError(
             f"{name} cannot import what it needs in {where} ({words}); repair the installation "
             "there"
         )
     return TargetError(
-        f"{name} needs the package {found[1]!r}, which is not installed in {where}; install it "
-        "there"
+        f"{name} needs the package {package!r}, which is not installed in {where}; install it there"
     )
 
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from dpaudit.did_you_mean import did_you_mean
 from dpaudit.errors import Given, Name, TargetError
-from dpaudit.targets.target import CallableTarget, ImportedTarget
+from dpaudit.targets.target import PythonTarget
 
 BATCH = "size"
 RNG = "rng"
@@ -26,34 +26,29 @@ _COUNT = re.compile(
     r"|num|number|\w+_(count|size)",
     re.IGNORECASE,
 )
-
-
+_BESIDES = "Besides the dataset it"
 # What generators of random numbers are called elsewhere.
 _LIKE_RNG = ("rng", "prng", "rand", "random", "random_state", "generator", "gen", "key", "seed")
-
-Target = ImportedTarget | CallableTarget
 
 
 @dataclass(frozen=True, slots=True)
 class Calling:
-    """How to call a mechanism.
-
-    batch: the parameter that takes the number of outputs wanted; None for one call a draw.
-    rng: the parameter that takes the generator; None where there is none.
-    data: the parameter that takes the dataset; None for the first one, which gets it by position.
-    """
+    """How to call a mechanism: the parameters that take the number of outputs wanted (None for one
+    call a draw), the generator (None where there is none), and the dataset (None for the first one,
+    which gets it by position)."""
 
     batch: str | None
     rng: str | None
     data: str | None = None
 
 
-def calling(function: Callable[..., Any], target: Target, *, is_made: bool = False) -> Calling:
+def calling(
+    function: Callable[..., Any], target: PythonTarget, *, is_made: bool = False
+) -> Calling:
     """Return how to call the `function` of a target. Raises TargetError when it cannot be called as
-    asked.
+    asked; one without a readable signature (compiled ones) is taken at the user's word.
 
-    is_made: something made it, which takes arguments of its own (init). A callable without a
-    readable signature (compiled ones) is taken at the user's word.
+    is_made: something made it, which takes arguments of its own (init).
     """
     _check_kind(function, target.name)
     _check_named_once(target)
@@ -86,11 +81,10 @@ def check_post_process(function: Any, name: str, role: str = "post_process") -> 
     if not callable(function):
         raise TargetError(f"{role} {name} is of type {type(function).__name__}, not a function")
     _check_kind(function, f"{role} {name}")
-    signature = _signature(function)
-    if signature is None:
-        return
     try:
-        signature.bind(None)
+        signature = _signature(function)
+        if signature is not None:
+            signature.bind(None)
     except TypeError as error:
         raise TargetError(f"{role} {name} must take one output, but: {error}") from None
 
@@ -110,7 +104,7 @@ def _check_kind(function: Callable[..., Any], name: str) -> None:
             )
 
 
-def _check_generator_given(parameters: Mapping[str, Parameter], target: Target) -> None:
+def _check_generator_given(parameters: Mapping[str, Parameter], target: PythonTarget) -> None:
     """Raise for a number or a text in the place of the generator: as the seed of every draw it
     would make all of them alike."""
     value = target.params.get(RNG)
@@ -133,7 +127,7 @@ def _signature(function: Callable[..., Any]) -> inspect.Signature | None:
         return None
 
 
-def _check_named_once(target: Target) -> None:
+def _check_named_once(target: PythonTarget) -> None:
     seen: dict[str, str] = {}
     for key in ("batch_arg", "data_arg", "rng_arg"):
         one = getattr(target, key)
@@ -146,10 +140,13 @@ def _check_named_once(target: Target) -> None:
         seen[one] = key
 
 
-def _dataset_parameter(parameters: Mapping[str, Parameter], target: Target) -> str:
+def _dataset_parameter(parameters: Mapping[str, Parameter], target: PythonTarget) -> str:
     """Return the parameter that takes the dataset: the first one not named for something else."""
     if target.data_arg is not None:
-        return _named_dataset(parameters, target.name, target.data_arg)
+        first = next(iter(parameters.values()), None)
+        if first is not None and first.name == target.data_arg and first.kind in _POSITIONAL:
+            return first.name
+        return _asked(parameters, target, "data_arg", "the dataset")
     for place, parameter in enumerate(parameters.values()):
         if parameter.name in (target.batch_arg, target.rng_arg):
             continue
@@ -165,26 +162,12 @@ def _dataset_parameter(parameters: Mapping[str, Parameter], target: Target) -> s
     )
 
 
-def _named_dataset(parameters: Mapping[str, Parameter], name: str, data: str) -> str:
-    names = _named(parameters)
-    first = next(iter(parameters.values()), None)
-    if first is not None and first.name == data and first.kind in _POSITIONAL:
-        return data
-    if data not in names and not _takes_any_name(parameters):
-        raise TargetError(
-            f"{name} has no parameter {data!r} to take the dataset (data_arg)."
-            f"{did_you_mean(data, names)}{_takes(names, besides='')}"
-        )
-    return data
-
-
 def _check_no_generator(
-    parameter: Parameter, parameters: Mapping[str, Parameter], target: Target
+    parameter: Parameter, parameters: Mapping[str, Parameter], target: PythonTarget
 ) -> None:
     if parameter.name != RNG or target.rng_arg == NONE:
         return
-    others = [one for one in _named(parameters) if one != RNG]
-    example = others[0] if others else "NAME"
+    example = next((one for one in _named(parameters) if one != RNG), "NAME")
     raise TargetError(
         f"the first parameter of {target.name} is {RNG!r}, which takes a generator; name the one "
         "that takes the dataset with ",
@@ -198,14 +181,11 @@ def _check_bound(dataset: str, name: str) -> None:
     """Raise for a method that was found in its class, where no object comes with it."""
     module, colon, attribute = name.rpartition(":")
     owner, _, method = attribute.rpartition(".")
-    if dataset != "self" or not owner:
-        return
-    found = f"{module}{colon}{owner}"
-    remedy = f"use {found} --call {method} (YAML: mechanism: {found}, call: {method})"
-    raise TargetError(
-        f"{name} is a method, which needs an object of its class; "
-        + (remedy if colon else f"give that of an object, {owner}(…).{method}")
-    )
+    if dataset == "self" and owner:
+        found, remedy = f"{module}{colon}{owner}", f"give that of an object, {owner}(…).{method}"
+        if colon:
+            remedy = f"use {found} --call {method} (YAML: mechanism: {found}, call: {method})"
+        raise TargetError(f"{name} is a method, which needs an object of its class; {remedy}")
 
 
 def _named(parameters: Mapping[str, Parameter]) -> list[str]:
@@ -217,26 +197,30 @@ def _takes_any_name(parameters: Mapping[str, Parameter]) -> bool:
 
 
 def _parameter(
-    parameters: Mapping[str, Parameter], target: Target, usual: str, key: str, what: str
+    parameters: Mapping[str, Parameter], target: PythonTarget, usual: str, key: str, what: str
 ) -> str | None:
     """Return the parameter that takes something: the one that a user has named by a key, None for
     `none`; else the usual one, if there is one of that name."""
-    asked: str | None = getattr(target, key)
-    names = _named(parameters)
+    asked = getattr(target, key)
     if asked is None:
-        return usual if usual in names and usual not in target.params else None
-    if asked == NONE:
-        return None
+        return usual if usual in _named(parameters) and usual not in target.params else None
+    return None if asked == NONE else _asked(parameters, target, key, what)
+
+
+def _asked(parameters: Mapping[str, Parameter], target: PythonTarget, key: str, what: str) -> str:
+    """Return the parameter that a user has named by a key. Raises TargetError if there is none."""
+    asked: str = getattr(target, key)
+    names = _named(parameters)
     if asked in names or _takes_any_name(parameters):
         return asked
     raise TargetError(
         f"{target.name} has no parameter {asked!r} to take {what} ({key})."
-        f"{did_you_mean(asked, names)}{_takes(names)}"
+        f"{did_you_mean(asked, names)}{_takes(names, 'It' if key == 'data_arg' else _BESIDES)}"
     )
 
 
 def _check_params(
-    parameters: Mapping[str, Parameter], target: Target, dataset: str, *, is_made: bool
+    parameters: Mapping[str, Parameter], target: PythonTarget, dataset: str, *, is_made: bool
 ) -> None:
     if _takes_any_name(parameters):
         return
@@ -251,10 +235,10 @@ def _check_params(
             )
 
 
-def _takes(names: list[str], besides: str = "Besides the dataset it") -> str:
+def _takes(names: list[str], who: str = _BESIDES) -> str:
     if not names:
-        return f" {besides or 'It'} takes nothing{' but the dataset' if besides else ''}."
-    return f" {besides or 'It'} takes: {', '.join(names)}."
+        return f" {who} takes nothing{' but the dataset' if who == _BESIDES else ''}."
+    return f" {who} takes: {', '.join(names)}."
 
 
 def _check_complete(
@@ -263,19 +247,19 @@ def _check_complete(
     for parameter in parameters.values():
         optional = parameter.default is not Parameter.empty or parameter.kind in _VARIABLE
         if not optional and parameter.name not in filled:
-            raise TargetError(f"{name} needs ", *_needed(parameter.name, dataset))
+            needs = f"{name} needs {parameter.name!r}, which has no default"
+            raise TargetError(needs, *_remedy(parameter.name, dataset))
 
 
-def _needed(missing: str, dataset: str) -> tuple[str, ...]:
-    """Return what is missing and how to give it: as a parameter, a generator or the dataset."""
+def _remedy(missing: str, dataset: str) -> tuple[str, ...]:
+    """Return how to give what is missing: as a parameter, a generator or the dataset."""
     given = Given(
         f"params={{{missing!r}: VALUE}}",
         f"--param {missing}=VALUE (YAML: params: {{{missing}: VALUE}})",
     )
-    begin = f"{missing!r}, which has no default"
     if missing.lower() in _LIKE_RNG:
         takes = "; if it takes a numpy.random.Generator, give "
-        return (begin, takes, _option("rng_arg", missing), ", else ", given)
+        return (takes, _option("rng_arg", missing), ", else ", given)
     if dataset.lower() in _LIKE_RNG:
         takes = (
             f", and would get the dataset as its first parameter, {dataset!r}; if that takes a "
@@ -286,27 +270,16 @@ def _needed(missing: str, dataset: str) -> tuple[str, ...]:
             f"--rng-arg {dataset} --data-arg {missing} "
             f"(YAML: rng_arg: {dataset}, data_arg: {missing})",
         )
-        return (begin, takes, both, ", else ", given)
-    dataset_is = _option("data_arg", missing)
-    return (
-        begin,
-        "; give ",
-        given,
-        *_or_batch(missing),
-        ", or ",
-        dataset_is,
-        " if it takes the dataset",
-    )
+        return (takes, both, ", else ", given)
+    or_batch: tuple[str, ...] = ()
+    if _COUNT.fullmatch(missing):
+        batch = Given(f"batch_arg={missing!r}", f"--batch-arg {missing} (batch_arg: {missing})")
+        or_batch = (", or ", batch, " if it sets the number of outputs")
+    or_dataset = (", or ", _option("data_arg", missing), " if it takes the dataset")
+    return ("; give ", given, *or_batch, *or_dataset)
 
 
 def _option(name: str, value: str) -> Given:
     """Return an option with the parameter that it names."""
     flag = f"--{name.replace('_', '-')}"
     return Given(f"{name}={value!r}", f"{flag} {value} (YAML: {name}: {value})")
-
-
-def _or_batch(name: str) -> tuple[str, ...]:
-    if _COUNT.fullmatch(name) is None:
-        return ()
-    typed = f"--batch-arg {name} (batch_arg: {name})"
-    return (", or ", Given(f"batch_arg={name!r}", typed), " if it sets the number of outputs")

@@ -1,4 +1,8 @@
-"""What to call: a mechanism named by import path, or a callable at hand."""
+"""What to call: a mechanism named by import path, a callable at hand, a program, or several.
+
+Each has a `name`, as messages call it, and a `describe()`: what is audited, as a reader would write
+it.
+"""
 
 from __future__ import annotations
 
@@ -38,15 +42,12 @@ class ImportedTarget:
 
     @property
     def name(self) -> str:
-        """How messages call it."""
         return self.path
 
     def describe(self) -> str:
-        """Return what is audited, as a reader would write it: its arguments and what follows."""
         made = self.path if self.init is None else f"{self.path}({_arguments(self.init)})"
         called = f"{made}.{self.call}" if self.call else made
-        given = f"{called}, {_arguments(self.params)}" if self.params else called
-        return f"{given}, then {self.post_process}" if self.post_process else given
+        return _described(called, self.post_process, self.params)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,43 +63,33 @@ class CallableTarget:
 
     @property
     def name(self) -> str:
-        """The callable's own name."""
-        return _name(self.function)
+        return name_of(self.function)
 
     def describe(self) -> str:
-        """Return what is audited, as a reader would write it."""
-        given = f"{self.name}, {_arguments(self.params)}" if self.params else self.name
-        return f"{given}, then {_name(self.post_process)}" if self.post_process else given
+        return _described(self.name, self.post_process, self.params)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ComposedTarget:
     """Several mechanisms released on the same input as one output, a tuple with an entry for each.
-
-    parts: at least one.  post_process: import path of a function applied to every such tuple.
-    """
+    post_process: as in ImportedTarget."""
 
     parts: tuple[SingleTarget, ...]
     post_process: str | None = None
 
     @property
     def name(self) -> str:
-        """The names of the parts."""
         return " + ".join(part.name for part in self.parts)
 
     def describe(self) -> str:
-        """Return what is audited, as a reader would write it."""
         together = " + ".join(f"({part.describe()})" for part in self.parts)
-        return f"{together}, then {self.post_process}" if self.post_process else together
+        return _described(together, self.post_process)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
-    """What a draw in a process of its own may take, and what comes of more is an outcome.
-
-    timeout: seconds of one draw.  memory: bytes of address space of the process.  None: no limit.
-    Raises TargetError for a limit that is not above 0.
-    """
+    """What a draw in a process of its own may take, in seconds, and the process in bytes of address
+    space (None: no limit); what comes of more is an outcome. Raises TargetError."""
 
     timeout: float | None = None
     memory: int | None = None
@@ -119,33 +110,25 @@ class Limits:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IsolatedTarget:
-    """A mechanism that draws in a process of its own.
+    """A mechanism that draws in a process of its own. python: None for the one that runs this."""
 
-    python: the interpreter; None: the one that runs this.
-    """
-
-    target: ImportedTarget | CallableTarget
+    target: PythonTarget
     python: str | None = None
     limits: Limits = Limits()
 
     @property
     def name(self) -> str:
-        """The mechanism's name."""
         return self.target.name
 
     def describe(self) -> str:
-        """Return what is audited, as a reader would write it."""
         where = "in a separate process" if self.python is None else f"run by {self.python}"
         return f"{self.target.describe()}, {where}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CommandTarget:
-    """A program that speaks the protocol of docs/protocol.md.
-
-    words: the program and its arguments.  is_batch: whether it is asked for many outcomes at once;
-    None: as it says itself.  post_process: import path of a function applied to every outcome.
-    """
+    """A program that speaks the protocol of docs/protocol.md. is_batch: whether it is asked for
+    many outcomes at once; None: as it says itself.  post_process: as in ImportedTarget."""
 
     words: tuple[str, ...]
     is_batch: bool | None = None
@@ -154,20 +137,16 @@ class CommandTarget:
 
     @property
     def name(self) -> str:
-        """The command line."""
         return shlex.join(self.words)
 
     def describe(self) -> str:
-        """Return what is audited, as a reader would write it."""
-        return f"{self.name}, then {self.post_process}" if self.post_process else self.name
+        return _described(self.name, self.post_process)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RepeatedTarget:
-    """Independent runs of one mechanism on the same input, released as one output, a tuple.
-
-    times: of runs, from 2 to 100,000. Raises TargetError for another number.
-    """
+    """Independent runs of one mechanism, from 2 to 100,000, on the same input, released as one
+    output, a tuple. Raises TargetError for another number."""
 
     target: SingleTarget | ComposedTarget
     times: int
@@ -185,11 +164,9 @@ class RepeatedTarget:
 
     @property
     def name(self) -> str:
-        """The mechanism's name."""
         return self.target.name
 
     def describe(self) -> str:
-        """Return what is audited, as a reader would write it."""
         return f"{self.target.describe()}; {self.times} independent runs are one output"
 
 
@@ -202,8 +179,20 @@ def _is_whole(value: Any) -> bool:
     return isinstance(value, Integral) and not isinstance(value, bool)
 
 
-def _name(function: Callable[..., Any]) -> str:
+def name_of(function: Callable[..., Any] | str) -> str:
+    """Return how messages call a function that is at hand, or named by its import path."""
+    if isinstance(function, str):
+        return function
     return getattr(function, "__qualname__", repr(function))
+
+
+def _described(
+    called: str,
+    post_process: Callable[[Any], Any] | str | None,
+    params: Mapping[str, Any] | None = None,
+) -> str:
+    given = f"{called}, {_arguments(params)}" if params else called
+    return f"{given}, then {name_of(post_process)}" if post_process else given
 
 
 def _arguments(values: Sequence[Any] | Mapping[str, Any]) -> str:
@@ -212,7 +201,8 @@ def _arguments(values: Sequence[Any] | Mapping[str, Any]) -> str:
     return ", ".join(shown(value, 40) for value in values)
 
 
-SingleTarget = ImportedTarget | CallableTarget | IsolatedTarget | CommandTarget
+PythonTarget = ImportedTarget | CallableTarget
+SingleTarget = PythonTarget | IsolatedTarget | CommandTarget
 AnyTarget = SingleTarget | ComposedTarget | RepeatedTarget
 
 

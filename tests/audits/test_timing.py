@@ -10,7 +10,7 @@ import pytest
 
 import dpaudit
 from dpaudit.adapters.loading import load_mechanism
-from dpaudit.adapters.timing import check_timeable
+from dpaudit.adapters.timing import timed_calls
 from dpaudit.certificates.result import AuditResult, Verdict
 from dpaudit.errors import UsageError
 from dpaudit.targets.target import CallableTarget, IsolatedTarget, repeated
@@ -87,9 +87,9 @@ def test_what_cannot_be_timed_is_refused() -> None:
     with pytest.raises(UsageError, match=r"many draws in one call .size.* --batch-arg none"):
         audited(many)
     with pytest.raises(UsageError, match="many draws in one call"):
-        check_timeable(load_mechanism(repeated(CallableTarget(function=many), 2)))
+        timed_calls(load_mechanism(repeated(CallableTarget(function=many), 2)))
     with pytest.raises(UsageError, match="dpaudit cannot time the calls of"):
-        check_timeable(load_mechanism(IsolatedTarget(target=CallableTarget(function=equal))))
+        timed_calls(load_mechanism(IsolatedTarget(target=CallableTarget(function=equal))))
     with pytest.raises(UsageError, match="timing needs draws, and exact makes no draws"):
         audited("mechanisms.randomized_response:randomized_response", exact=True)
     assert audited("mechanisms.laplace:laplace_scalar", samples=1_000).error is None

@@ -1,12 +1,12 @@
 """Who draws the chunks: this process, others, or other machines. The draws are the same.
 
-A new kind is one new file, whose function takes a `Setup` and yields `Draws`, and one line here.
+A new kind is one new file, with a `Pool` that is made from a `Setup`, and one line here.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Protocol
@@ -31,17 +31,14 @@ class Draws(Protocol):
 
 
 EXECUTORS = ("serial", "processes", "dask")
-# Those that may be somewhere else: `name://address`.
-_AFAR = ("dask",)
+# The one that may be somewhere else.
+_AFAR = "dask://host:8786"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Setup:
-    """What an executor is given to draw with.
-
-    sampler: the one of this process.  make: makes its like elsewhere; it is pickled.
-    workers: how many chunks may be drawn at the same time.
-    """
+    """What an executor is given: the sampler of this process, what makes its like elsewhere, which
+    is pickled, and how many chunks may be drawn at the same time."""
 
     sampler: Sampler
     make: Callable[[], Sampler]
@@ -60,13 +57,27 @@ def check_executor(executor: Executor | str | None, workers: int) -> None:
         raise UsageError(
             Name("executor"),
             f"={executor!r} is not known; known: {', '.join(EXECUTORS)}, "
-            f"{_AFAR[0]}://host:8786.{did_you_mean(name, EXECUTORS)}",
+            f"{_AFAR}.{did_you_mean(name, EXECUTORS)}",
         )
-    if separator and (name not in _AFAR or not address):
-        example = f"{_AFAR[0]}://host:8786"
-        why = f"={executor!r} takes no address; give {name}, or {example}"
+    if separator and (name != "dask" or not address):
+        why = f"={executor!r} takes no address; give {name}, or {_AFAR}"
         raise UsageError(Name("executor"), why)
-    _check_workers(executor, name, address, workers)
+    if name == "serial" and workers > 1:
+        raise UsageError(
+            Name("executor"),
+            f"={executor!r} draws in this process; for ",
+            Name("workers"),
+            f"={workers} give processes",
+        )
+    if address and workers > 1:
+        raise UsageError(
+            Name("workers"),
+            f"={workers} with ",
+            Name("executor"),
+            f"={executor!r}: the number of workers is set where they are started; leave ",
+            Name("workers"),
+            " out",
+        )
 
 
 def is_serial(executor: Executor | str | None, workers: int) -> bool:
@@ -76,10 +87,8 @@ def is_serial(executor: Executor | str | None, workers: int) -> bool:
 
 @contextmanager
 def drawing(executor: Executor | str | None, setup: Setup) -> Iterator[Draws]:
-    """Yield what draws; None: in this process with one worker, else in processes of its own.
-
-    Raises UsageError for what cannot be reached, installed or sent there.
-    """
+    """Yield what draws; None: in this process with one worker, else in processes of its own. Raises
+    UsageError for what cannot be reached, installed or sent there."""
     if is_serial(executor, setup.workers):
         yield partial(map, setup.sampler.draw)
         return
@@ -98,28 +107,9 @@ def _opened(executor: Executor | str | None, setup: Setup) -> AbstractContextMan
         from dpaudit.sampling.executors.dask import with_dask
 
         return with_dask(setup, executor.partition("://")[2])
-    from dpaudit.sampling.executors.given import with_executor
+    from dpaudit.sampling.executors.given import GivenPool
 
-    return with_executor(setup, executor)
-
-
-def _check_workers(executor: str, name: str, address: str, workers: int) -> None:
-    if name == "serial" and workers > 1:
-        raise UsageError(
-            Name("executor"),
-            f"={executor!r} draws in this process; for ",
-            Name("workers"),
-            f"={workers} give processes",
-        )
-    if address and workers > 1:
-        raise UsageError(
-            Name("workers"),
-            f"={workers} with ",
-            Name("executor"),
-            f"={executor!r}: the number of workers is set where they are started; leave ",
-            Name("workers"),
-            " out",
-        )
+    return nullcontext(GivenPool(setup, executor))
 
 
 def _check_given(executor: object) -> None:

@@ -8,19 +8,16 @@ import signal
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
-from functools import partial
 from pathlib import Path
 from typing import Any
 
 from dpaudit.errors import MechanismError, UsageError
 from dpaudit.sampling.chunks import Chunk
 from dpaudit.sampling.executors import Draws, Setup
-from dpaudit.sampling.executors.ordered import AHEAD, in_order
+from dpaudit.sampling.executors.ordered import Pool
 from dpaudit.sampling.executors.worker import Done, Recipe, draw, forget
 
 _TO_CONNECT = "10 s"
-# Seconds that a bundle should take: Dask spends some ten milliseconds of CPU on a task.
-_SECONDS = 0.5
 _THREADS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
 # What the workers of a local cluster need not see to: one that draws in Python loses a tenth of its
 # time to it, for want of a second interpreter lock.
@@ -40,12 +37,15 @@ _COUNTED = 2.0
 
 @contextmanager
 def with_dask(setup: Setup, address: str) -> Iterator[Draws]:
-    """Draw on the cluster at an address, or on a local one with so many worker processes.
-
-    Dask runs again what was lost with a worker, and the seed is in the chunk. Raises UsageError
-    when Dask is not installed, the scheduler does not answer or the mechanism cannot be pickled.
-    """
-    distributed = _distributed()
+    """Draw on the cluster at an address, or on a local one with so many worker processes. Dask runs
+    again what was lost with a worker, and the seed is in the chunk. Raises UsageError."""
+    try:
+        import distributed
+    except ModuleNotFoundError as error:
+        raise UsageError(
+            f"executor dask needs Dask, and {error.name!r} is not installed; "
+            "pip install 'dpaudit[dask]'"
+        ) from None
     import cloudpickle  # which Dask brings along, and which takes lambdas, too
 
     recipe = Recipe.of(setup.make, cloudpickle.dumps)
@@ -55,42 +55,37 @@ def with_dask(setup: Setup, address: str) -> Iterator[Draws]:
         if not client.nthreads():
             where = client.scheduler.address
             _log.warning("the Dask cluster at %s has no workers; waiting for one", where)
-        run = _Run(distributed, client, recipe)
-        yield partial(in_order, run.submit, run.ahead, seconds=_SECONDS)
+        yield _DaskPool(distributed, client, recipe)
         client.run(_forget, recipe.run, wait=False)
 
 
-class _Run:
+class _DaskPool(Pool):
     """One audit on a cluster."""
 
+    seconds = 0.5  # Dask spends some ten milliseconds of CPU on a task
+
     def __init__(self, distributed: Any, client: Any, recipe: Recipe) -> None:
+        super().__init__(1)
         self._distributed, self._client = distributed, client
         self._name, self._number = f"dpaudit-{recipe.run}", 0
         # A task, since what is merely scattered is gone with the worker that holds it.
         self._recipe = client.submit(_same, recipe, pure=False, key=f"{self._name}-recipe")
-        self._workers, self._asked = 0, -_COUNTED
+        self._asked = -_COUNTED
 
-    def submit(self, chunks: Sequence[Chunk[Any]]) -> _Task:
+    def submit(self, chunks: Sequence[Chunk[Any]], /) -> Any:
         self._number += 1
         key = f"{self._name}-{self._number}"
-        future = self._client.submit(draw, self._recipe, list(chunks), pure=False, key=key)
-        return _Task(self._distributed, future)
+        return self._client.submit(draw, self._recipe, list(chunks), pure=False, key=key)
 
     def ahead(self) -> int:
-        """Return how many bundles to have under way, for the workers that there are now."""
         now = time.monotonic()
         if now - self._asked > _COUNTED:
-            self._workers, self._asked = len(self._client.nthreads()), now
-        return AHEAD * max(1, self._workers)
+            self._workers, self._asked = max(1, len(self._client.nthreads())), now
+        return super().ahead()
 
-
-class _Task:
-    def __init__(self, distributed: Any, future: Any) -> None:
-        self._distributed, self._future = distributed, future
-
-    def result(self) -> Done:
+    def result(self, task: Any, /) -> Done:
         try:
-            done: Done = self._future.result()
+            done: Done = task.result()
         except self._distributed.scheduler.KilledWorker as error:
             raise MechanismError(
                 f"{error.allowed_failures + 1} Dask workers died while they drew the same chunk, "
@@ -115,9 +110,6 @@ class _Task:
             ) from None
         return done
 
-    def cancel(self) -> object:
-        return self._future.cancel()
-
 
 async def _forget(run: str) -> None:
     """Run on a worker; Dask waits only for what is not a coroutine."""
@@ -126,17 +118,6 @@ async def _forget(run: str) -> None:
 
 def _same(recipe: Recipe) -> Recipe:
     return recipe
-
-
-def _distributed() -> Any:
-    try:
-        import distributed
-    except ModuleNotFoundError as error:
-        raise UsageError(
-            f"executor dask needs Dask, and {error.name!r} is not installed; "
-            "pip install 'dpaudit[dask]'"
-        ) from None
-    return distributed
 
 
 @contextmanager
@@ -158,18 +139,14 @@ def _local(distributed: Any, workers: int) -> Iterator[Any]:
     try:
         yield cluster
     except BaseException:
-        _kill(cluster)
+        # End the workers at once, whatever they are drawing.
+        for nanny in cluster.workers.values():
+            nanny.auto_restart = False
+            with suppress(ProcessLookupError, TypeError):  # it has ended, or not begun
+                os.kill(nanny.pid, signal.SIGKILL)
         raise
     finally:
         cluster.close()
-
-
-def _kill(cluster: Any) -> None:
-    """End the workers of a local cluster at once, whatever they are drawing."""
-    for nanny in cluster.workers.values():
-        nanny.auto_restart = False
-        with suppress(ProcessLookupError, TypeError):  # it has ended, or not begun
-            os.kill(nanny.pid, signal.SIGKILL)
 
 
 def _connected(distributed: Any, place: Any) -> Any:

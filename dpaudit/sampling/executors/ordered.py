@@ -2,65 +2,65 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Any, Protocol
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
 
 from dpaudit.sampling.chunks import Chunk, Found, ToCount
 from dpaudit.sampling.executors.worker import Done
 
 # Bundles under way for each worker: one that it draws, one that waits.
-AHEAD = 2
-# Seconds that a bundle should take to draw, at least: what its way there and back takes is then
-# small beside it, a millisecond between processes.
-_SECONDS = 0.1
-# More of them for every bundle that is under way: all go through one process, and come back.
+_AHEAD = 2
+# Seconds that a bundle should take for every one that is under way, at least: all go through one
+# process, and come back.
 _FOR_EACH = 0.003
 # Chunks of a bundle, at most.
 _MOST = 256
 
 
-class Pending(Protocol):
-    """A bundle under way."""
+class Pool(ABC):
+    """Workers, which draw bundles of chunks: a task each, such as a future."""
 
-    def result(self) -> Done:
-        """Wait for it."""
-        ...
+    # That a bundle should take to draw, at least: what its way there and back takes is then small
+    # beside it, a millisecond between processes.
+    seconds = 0.1
 
-    def cancel(self) -> object:
-        """Discard it, unless it is being drawn already."""
-        ...
+    def __init__(self, workers: int) -> None:
+        self._workers = workers
 
+    def ahead(self) -> int:
+        """Return how many bundles are to be under way now."""
+        return _AHEAD * self._workers
 
-Submit = Callable[[Sequence[Chunk[Any]]], Pending]
+    @abstractmethod
+    def submit(self, chunks: Sequence[Chunk[Any]], /) -> Any: ...
 
+    @abstractmethod
+    def result(self, task: Any, /) -> Done:
+        """Wait for a bundle."""
 
-def in_order(
-    submit: Submit,
-    ahead: Callable[[], int],
-    chunks: Iterable[Chunk[Found]],
-    seconds: float = _SECONDS,
-) -> Iterator[Found]:
-    """Yield what was drawn in the order of the chunks.
+    def cancel(self, task: Any, /) -> None:
+        """Discard a bundle, unless it is being drawn already."""
+        task.cancel()
 
-    ahead: how many bundles are to be under way now.  seconds: how long one should take, at least.
-
-    Bundles depend on the clock, what is drawn does not: a chunk has random streams of its own.
-    """
-    waiting: deque[Pending] = deque()
-    source, size = iter(chunks), 1
-    try:
-        while True:
-            while len(waiting) < ahead() and (bundle := _bundle(source, size)):
-                waiting.append(submit(bundle))
-            if not waiting:
-                return
-            done = waiting.popleft().result()
-            size = _fitting(done, max(seconds, _FOR_EACH * ahead()))
-            yield from done.drawn
-    finally:
-        for pending in waiting:
-            pending.cancel()
+    def __call__(self, chunks: Iterable[Chunk[Found]]) -> Iterator[Found]:
+        """Yield what was drawn in the order of the chunks. Bundles depend on the clock, what is
+        drawn does not: a chunk has random streams of its own."""
+        waiting: deque[Any] = deque()
+        source, size = iter(chunks), 1
+        try:
+            while True:
+                while len(waiting) < self.ahead() and (bundle := _bundle(source, size)):
+                    waiting.append(self.submit(bundle))
+                if not waiting:
+                    return
+                done = self.result(waiting.popleft())
+                size = _fitting(done, max(self.seconds, _FOR_EACH * self.ahead()))
+                yield from done.drawn
+        finally:
+            for task in waiting:
+                self.cancel(task)
 
 
 def _bundle(source: Iterator[Chunk[Any]], size: int) -> list[Chunk[Any]]:

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from functools import partial
 from multiprocessing import connection
 from multiprocessing.context import SpawnContext, SpawnProcess
@@ -21,7 +22,7 @@ from typing import Any
 from dpaudit.errors import MechanismError
 from dpaudit.sampling.chunks import Chunk
 from dpaudit.sampling.executors import Draws, Setup
-from dpaudit.sampling.executors.ordered import AHEAD, in_order
+from dpaudit.sampling.executors.ordered import Pool
 from dpaudit.sampling.executors.worker import Done, Recipe, draw
 from dpaudit.watching import Watch
 
@@ -36,40 +37,45 @@ _GRACE = 2.0
 
 @contextmanager
 def in_processes(setup: Setup) -> Iterator[Draws]:
-    """Draw in `workers` new processes, each with a sampler of its own.
-
-    A chunk that is lost with its process is drawn again, from the same seed. Raises UsageError when
-    the mechanism cannot be pickled.
-    """
-    pool = _Pool(Recipe.of(setup.make), setup.workers)
+    """Draw in `workers` new processes, each with a sampler of its own. A chunk that is lost with
+    its process is drawn again, from the same seed. Raises UsageError."""
+    pool = _ProcessPool(Recipe.of(setup.make), setup.workers)
     grace = 0.0  # whatever goes wrong, nobody waits for a draw that may never end
     try:
-        yield partial(in_order, pool.submit, lambda: AHEAD * setup.workers)
+        yield pool
         grace = _GRACE
     finally:
         pool.end(grace)
 
 
-class _Pool:
+@dataclass(slots=True, eq=False)
+class _Task:
+    """Chunks on their way, for whichever process is there to draw them."""
+
+    chunks: Sequence[Chunk[Any]]
+    future: Future[Done]
+
+
+class _ProcessPool(Pool):
     """A pool of processes, another one in its place when it breaks."""
 
     def __init__(self, recipe: Recipe, workers: int) -> None:
-        self._recipe, self._workers = recipe, workers
+        super().__init__(workers)
+        self._recipe = recipe
         self._tasks: list[_Task] = []
         self._breaks = 0
         self._open()
 
-    def submit(self, chunks: Sequence[Chunk[Any]]) -> _Task:
-        task = _Task(self, chunks)
+    def submit(self, chunks: Sequence[Chunk[Any]], /) -> _Task:
         try:
-            task.future = self._executor.submit(_draw, chunks)
+            future = self._executor.submit(_draw, chunks)
         except BrokenProcessPool:
             self._replace()
-            task.future = self._executor.submit(_draw, chunks)
-        self._tasks.append(task)
-        return task
+            future = self._executor.submit(_draw, chunks)
+        self._tasks.append(_Task(chunks, future))
+        return self._tasks[-1]
 
-    def result(self, task: _Task) -> Done:
+    def result(self, task: _Task, /) -> Done:
         """Wait for a task, which is begun again as often as its process is killed."""
         while True:
             try:
@@ -78,12 +84,12 @@ class _Pool:
                 self._replace()
                 continue
             self._breaks = 0
-            self.discard(task)
+            self._tasks.remove(task)
             return done
 
-    def discard(self, task: _Task) -> None:
-        if task in self._tasks:
-            self._tasks.remove(task)
+    def cancel(self, task: _Task, /) -> None:
+        self._tasks.remove(task)
+        task.future.cancel()
 
     def end(self, grace: float) -> None:
         """Let the processes end for so many seconds, then kill them and what they started."""
@@ -118,27 +124,8 @@ class _Pool:
             )
         self._open()
         for task in self._tasks:
-            if not _is_drawn(task.future):
+            if not task.future.done() or isinstance(task.future.exception(), BrokenProcessPool):
                 task.future = self._executor.submit(_draw, task.chunks)
-
-
-class _Task:
-    """Chunks on their way, for whichever process is there to draw them."""
-
-    def __init__(self, pool: _Pool, chunks: Sequence[Chunk[Any]]) -> None:
-        self._pool, self.chunks = pool, chunks
-        self.future: Future[Done] = Future()
-
-    def result(self) -> Done:
-        return self._pool.result(self)
-
-    def cancel(self) -> object:
-        self._pool.discard(self)
-        return self.future.cancel()
-
-
-def _is_drawn(future: Future[Done]) -> bool:
-    return future.done() and not isinstance(future.exception(), BrokenProcessPool)
 
 
 def _check_from_outside(codes: Sequence[int]) -> None:
@@ -213,8 +200,7 @@ def _own_way_with_warnings() -> Callable[..., None] | None:
 
 def _start_worker(recipe: Recipe, told: Lock, show: Callable[..., None] | None) -> None:
     """told: whoever acquires it, which nobody gives back, is the one to say what all would say.
-    show: takes the place of `warnings.showwarning`.
-    """
+    show: takes the place of `warnings.showwarning`."""
     global _recipe
     _recipe = recipe
     Watch.may_tell = staticmethod(partial(told.acquire, False))

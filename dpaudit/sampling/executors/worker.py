@@ -30,11 +30,8 @@ _PROCESS = secrets.token_hex(8)
 
 @dataclass(frozen=True, slots=True)
 class Recipe:
-    """What a worker makes its sampler from.
-
-    run: names the audit.  made: the pickled function that makes a sampler.  origin: the process and
-    thread that audit.  versions: of what decides the draws, there.
-    """
+    """What a worker makes its sampler from: a name of the audit, the pickled function that makes a
+    sampler, the process and thread that audit, and the versions of what decides the draws there."""
 
     run: str
     made: bytes
@@ -70,12 +67,11 @@ _samplers: OrderedDict[str, Sampler] = OrderedDict()
 
 
 def draw(recipe: Recipe, chunks: Sequence[Chunk[Any]]) -> Done:
-    """Draw chunks one after the other, in a process that may do other work before and after.
-
-    One thread of a process draws at a time: they share the global generators.
-    """
-    _check_not_a_thread(recipe)
-    with _lock:
+    """Draw chunks one after the other, in a process that may do other work before and after."""
+    process, number, thread = recipe.origin
+    if (process, number) == (_PROCESS, os.getpid()) and thread != threading.get_ident():
+        raise UsageError(THREADS)
+    with _lock:  # threads share the global generators
         sampler = _sampler(recipe)
         start = time.perf_counter()
         with preserved(sampler.carried):
@@ -87,16 +83,21 @@ def forget(run: str) -> None:
     """Let go of the sampler of an audit that has ended, unless this process is drawing."""
     if _lock.acquire(blocking=False):
         try:
-            sampler = _samplers.pop(run, None)
-            if sampler is not None:
-                sampler.close()
+            if run in _samplers:
+                _samplers.pop(run).close()
         finally:
             _lock.release()
 
 
 def _sampler(recipe: Recipe) -> Sampler:
     if recipe.run not in _samplers:
-        _check_versions(recipe)
+        here, there = _versions(), recipe.versions
+        if here != there:  # draws need not be those that this seed gives there
+            raise UsageError(
+                f"the worker on {platform.node()} has {', '.join(here)}, the auditing process has "
+                f"{', '.join(there)}: the same seed may give other draws; install the same "
+                "versions in both"
+            )
         _samplers[recipe.run] = pickle.loads(recipe.made)()
     _samplers.move_to_end(recipe.run)
     while len(_samplers) > _KEPT:
@@ -104,23 +105,6 @@ def _sampler(recipe: Recipe) -> Sampler:
     return _samplers[recipe.run]
 
 
-def _check_not_a_thread(recipe: Recipe) -> None:
-    process, number, thread = recipe.origin
-    if (process, number) == (_PROCESS, os.getpid()) and thread != threading.get_ident():
-        raise UsageError(THREADS)
-
-
 def _versions() -> tuple[str, ...]:
     python = ".".join(platform.python_version_tuple()[:2])
     return f"dpaudit {__version__}", f"numpy {np.__version__}", f"Python {python}"
-
-
-def _check_versions(recipe: Recipe) -> None:
-    """Raise where draws need not be those that this seed gives where the audit was started."""
-    different = set(recipe.versions) - set(_versions())
-    if different:
-        here, there = ", ".join(_versions()), ", ".join(recipe.versions)
-        raise UsageError(
-            f"the worker on {platform.node()} has {here}, the auditing process has {there}: the "
-            "same seed may give other draws; install the same versions in both"
-        )

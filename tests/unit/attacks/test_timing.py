@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from dpaudit.adapters.loading import load_mechanism
-from dpaudit.adapters.timing import sample_timed
+from dpaudit.adapters.timing import timed_calls
 from dpaudit.attacks.bits import BitView
 from dpaudit.attacks.timing import elapsed
 from dpaudit.draws import SelectionDraws
@@ -68,7 +68,7 @@ def test_a_timed_table_is_the_table_and_one_column() -> None:
 
 
 def timed_draws(target: Any, inputs: list[Any]) -> tuple[list[Any], list[float]]:
-    outputs, nanoseconds = sample_timed(load_mechanism(target), inputs, np.random.default_rng(0))
+    outputs, nanoseconds = timed_calls(load_mechanism(target))(inputs, np.random.default_rng(0))
     return list(outputs), [one / 1_000 for one in nanoseconds]
 
 

@@ -17,7 +17,7 @@ import pytest
 from dpaudit import watching
 from dpaudit.adapters.isolation import _check_python
 from dpaudit.adapters.loading import load_mechanism
-from dpaudit.adapters.timing import sample_timed
+from dpaudit.adapters.timing import timed_calls
 from dpaudit.import_path import file_module
 from dpaudit.inputs.datasets import load_dataset
 from dpaudit.inputs.values import Reference
@@ -123,7 +123,7 @@ def test_a_call_of_this_process_that_does_not_return(heard: Heard, timed: bool) 
 
     mechanism = load_mechanism(CallableTarget(function=hangs))
     if timed:
-        outputs: Any = sample_timed(mechanism, range(5), rng())[0]
+        outputs: Any = timed_calls(mechanism)(list(range(5)), rng())[0]
     else:
         outputs = mechanism.sample_each(range(5), rng())
     assert outputs == [0, 1, 2, 3, 4]

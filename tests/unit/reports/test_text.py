@@ -18,7 +18,7 @@ from dpaudit.reports.batch import render_all, render_remarks
 from dpaudit.reports.bounds import bounds
 from dpaudit.reports.registry import FORMATS, parse_report
 from dpaudit.reports.text import render
-from dpaudit.targets.source import source_of
+from dpaudit.targets.construction import source_of
 from dpaudit.targets.target import CallableTarget, ImportedTarget
 from tests.cli.made_results import CERTIFICATE, ERROR, PASS, VIOLATION
 from tests.forging import with_certificates

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import signal
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Executor, Future, ProcessPoolExecutor, ThreadPoolExecutor
 from functools import partial
 from multiprocessing import get_context
@@ -23,7 +23,7 @@ from dpaudit.errors import MechanismError, UsageError
 from dpaudit.inputs.pairs import NeighbouringPair
 from dpaudit.sampling.chunks import Chunk, Learning, Measure, Probe, ToCount, ToLearn
 from dpaudit.sampling.executors import Setup, drawing, worker
-from dpaudit.sampling.executors.ordered import in_order
+from dpaudit.sampling.executors.ordered import Pool
 from dpaudit.sampling.executors.worker import Done, Recipe
 from dpaudit.sampling.sampler import Sampler
 from dpaudit.targets.target import CallableTarget
@@ -189,16 +189,23 @@ def test_only_some_chunks_are_drawn_ahead() -> None:
     assert len(asked) <= 8
 
 
-class Here:
-    """A bundle that takes as long as it is told to."""
+class Here(Pool):
+    """Every chunk of a bundle takes as long as it is told to."""
 
-    def __init__(self, given: list[Chunk[Any]], seconds: float) -> None:
-        self.done = Done([Probe(True, 1) for _ in given], seconds)
+    def __init__(self, ahead: int, seconds: float) -> None:
+        super().__init__(1)
+        self._ahead, self._each = ahead, seconds
+        self.sizes: list[int] = []
 
-    def result(self) -> Done:
-        return self.done
+    def ahead(self) -> int:
+        return self._ahead
 
-    def cancel(self) -> None: ...
+    def submit(self, chunks: Sequence[Chunk[Any]], /) -> Done:
+        self.sizes.append(len(chunks))
+        return Done([Probe(True, 1) for _ in chunks], self._each * len(chunks))
+
+    def result(self, task: Done, /) -> Done:
+        return task
 
 
 @pytest.mark.parametrize(
@@ -209,28 +216,17 @@ def test_bundles_grow_to_a_tenth_of_a_second_or_more_for_many_workers(
     seconds: float, ahead: int, largest: int
 ) -> None:
     """seconds: of one chunk."""
-    sizes: list[int] = []
-
-    def submit(given: Any) -> Here:
-        sizes.append(len(given))
-        return Here(given, seconds * len(given))
-
-    many = 1_500 + 100 * ahead
-    assert len(list(in_order(submit, lambda: ahead, measured(many)))) == many
-    assert sizes[:ahead] == [1] * ahead
-    assert max(sizes) == largest
-    assert all(later <= 2 * before for before, later in itertools.pairwise(sizes[1:-1]))
+    pool, many = Here(ahead, seconds), 1_500 + 100 * ahead
+    assert len(list(pool(measured(many)))) == many
+    assert pool.sizes[:ahead] == [1] * ahead
+    assert max(pool.sizes) == largest
+    assert all(later <= 2 * before for before, later in itertools.pairwise(pool.sizes[1:-1]))
 
 
 def test_learning_blocks_travel_alone() -> None:
-    sizes: list[int] = []
-
-    def submit(given: Any) -> Here:
-        sizes.append(len(given))
-        return Here(given, 1e-6)
-
-    assert len(list(in_order(submit, lambda: 3, chunks()))) == len(SIZES)
-    assert sizes == [1] * len(SIZES)
+    pool = Here(3, 1e-6)
+    assert len(list(pool(chunks()))) == len(SIZES)
+    assert pool.sizes == [1] * len(SIZES)
 
 
 def test_what_cannot_be_pickled_stays_here() -> None:

@@ -12,7 +12,7 @@ import pytest
 
 from dpaudit.adapters.loading import load_mechanism
 from dpaudit.adapters.mechanism import Mechanism
-from dpaudit.adapters.timing import sample_timed
+from dpaudit.adapters.timing import timed_calls
 from dpaudit.auditing.options import flag_of
 from dpaudit.config.building import build_spec
 from dpaudit.errors import DpauditError
@@ -111,7 +111,7 @@ def test_names_that_are_no_identifiers_and_what_has_no_signature(file: Path) -> 
 
 def test_calls_with_named_parameters_are_timed(file: Path) -> None:
     target = ImportedTarget(path=f"{file}:late", **CASES["late"])
-    outputs, elapsed = sample_timed(load_mechanism(target), [5, 5], rng())
+    outputs, elapsed = timed_calls(load_mechanism(target))([5, 5], rng())
     assert (list(map(int, outputs)), len(elapsed)) == ([7, 7], 2)
 
 
