@@ -26,6 +26,7 @@ from dpaudit.levels.level_map import (
     log_ratio,
 )
 from dpaudit.outcomes import Column, Outcomes
+from dpaudit.outcomes.aspects import prefix_of
 
 # Widths, in cells, of the windows that smooth the counts; 0: every cell by itself.
 _WIDTHS = (0, 2, 8)
@@ -69,10 +70,11 @@ class CellLevels(LevelMap):
         return np.asarray(self.cells(outcomes.column(self.cells.name)), dtype=np.intp)
 
     def counts(self, outcomes: Outcomes) -> IntArray:
-        column = outcomes.column(self.cells.name)
-        if column.codes is not None:
-            return LevelMap.counts(self, outcomes)
-        return self.cells.digitise.counts(column.numbers, self.levels)
+        if prefix_of(self.cells.name) is None:
+            column = outcomes.column(self.cells.name)
+            if column.codes is None:
+                return self.cells.digitise.counts(column.numbers, self.levels)
+        return LevelMap.counts(self, outcomes)
 
     def words(self, chosen: NDArray[np.bool_]) -> str:
         return self.cells.words(chosen)

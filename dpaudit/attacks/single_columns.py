@@ -5,6 +5,7 @@ A key that is there for one input only, a length, one coordinate of many.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -27,9 +28,11 @@ _CLOSER = 2
 _CELLS = 32
 
 
-def single_columns(selection: SelectionDraws) -> list[Candidate]:
-    """Order outcomes by one column, for each of the most telling columns."""
-    columns = selection.outcomes.columns
+def single_columns(
+    selection: SelectionDraws, columns: Sequence[Column] | None = None
+) -> list[Candidate]:
+    """Order outcomes by one column, for each of the most telling of these columns, or of all."""
+    columns = selection.outcomes.columns if columns is None else columns
     if len(columns) < 2:
         return []
     is_d1 = selection.is_d1[:_DRAWS].astype(np.intp)

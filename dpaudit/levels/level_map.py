@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Protocol
 
 import numpy as np
@@ -18,8 +17,7 @@ IntArray = NDArray[np.int64]
 
 FOLDS = 5
 _TAIL_LEVELS = 16
-# Draws that are levelled at a time; of many more, what lies between leaves the cache.
-PIECE = 16_384
+_PIECE = 16_384
 
 _LOOKED_AT = 2_000
 
@@ -39,9 +37,12 @@ class LevelMap(Protocol):
         ...
 
     def counts(self, outcomes: Outcomes) -> IntArray:
-        """Return how many outcomes are at each level."""
-        levels = self.levels
-        return in_pieces(lambda part: np.bincount(self(part), minlength=levels), outcomes, levels)
+        """Return how many outcomes are at each level, counted in pieces that stay in the cache."""
+        counts = np.zeros(self.levels, dtype=np.int64)
+        for start in range(0, outcomes.size, _PIECE):
+            piece = self(outcomes.take(slice(start, start + _PIECE)))
+            counts += np.bincount(piece, minlength=self.levels)
+        return counts
 
     def words(self, chosen: NDArray[np.bool_]) -> str:
         """Return in words the event that the level is one of those chosen: (levels,) of bool."""
@@ -63,14 +64,6 @@ def by_fold(place: NDArray[np.integer], places: int, is_d1: NDArray[np.bool_]) -
     """Return the selection draws at each of so many places: (folds, places, 2)."""
     counts = by_arm(folds(len(place)) * places + place, FOLDS * places, is_d1)
     return counts.reshape(FOLDS, places, 2)
-
-
-def in_pieces(count: Callable[[Outcomes], IntArray], outcomes: Outcomes, levels: int) -> IntArray:
-    """Return the counts of all outcomes, (levels,), made in pieces that stay in the cache."""
-    counts = np.zeros(levels, dtype=np.int64)
-    for start in range(0, outcomes.size, PIECE):
-        counts += count(outcomes.take(slice(start, start + PIECE)))
-    return counts
 
 
 def log_ratio(counts: NDArray[np.floating | np.integer], arms: IntArray | FloatArray) -> FloatArray:

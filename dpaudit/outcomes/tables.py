@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from dpaudit.outcomes.aspects import made_from
 from dpaudit.outcomes.columns import (
     ABSENT,
-    KIND,
     RAISED,
     Column,
     KeyArray,
@@ -71,10 +71,7 @@ class Outcomes(ABC):
         outcome does not have is `ABSENT`."""
         known = self._known()
         for name in names:
-            if name.startswith(KIND):
-                yield kinds_of(known(name.removeprefix(KIND)))
-            else:
-                yield known(name)
+            yield made_from(name, known)
 
     def column(self, name: str) -> Column:
         """Return one column by its name."""
@@ -83,27 +80,6 @@ class Outcomes(ABC):
     def word(self, row: int) -> str:
         """Return one outcome as a reader would write it."""
         return self.words([row])[0]
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class View(Outcomes):
-    """Outcomes with other columns; what they *are* (their keys, their words) stays."""
-
-    outcomes: Outcomes
-    size: int = field(init=False)
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "size", self.outcomes.size)
-
-    @property
-    def width(self) -> int:
-        return self.outcomes.width
-
-    def keys(self) -> KeyArray:
-        return self.outcomes.keys()
-
-    def words(self, rows: Iterable[int]) -> list[str]:
-        return self.outcomes.words(rows)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
