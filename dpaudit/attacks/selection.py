@@ -26,12 +26,7 @@ from dpaudit.draws import SelectionDraws
 from dpaudit.levels import tuning
 from dpaudit.levels.candidate import Attack, Candidate
 from dpaudit.levels.distinguisher import AccusedAtoms, Distinguisher, Learned
-from dpaudit.levels.level_map import (
-    FloatArray,
-    IntArray,
-    LevelMap,
-    log_ratio,
-)
+from dpaudit.levels.level_map import FloatArray, IntArray, LevelMap, log_ratio
 from dpaudit.levels.rules import (
     RuleTable,
     never_abstaining,
