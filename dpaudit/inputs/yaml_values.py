@@ -10,10 +10,8 @@ import yaml
 
 from dpaudit.errors import DpauditError, UsageError
 
-PLAIN_TAGS = frozenset(
-    f"tag:yaml.org,2002:{kind}"
-    for kind in ("null", "bool", "int", "float", "str", "seq", "map", "set", "omap", "pairs")
-) | {"tag:yaml.org,2002:binary", "tag:yaml.org,2002:timestamp", "tag:yaml.org,2002:merge"}
+_KINDS = "null bool int float str seq map set omap pairs binary timestamp merge"
+_PLAIN_TAGS = frozenset(f"tag:yaml.org,2002:{kind}" for kind in _KINDS.split())
 
 # Lists in lists, at most. Block style needs a column or two for each.
 DEEPEST = 200
@@ -210,7 +208,7 @@ def _own_size(node: Any) -> int:
 
 
 def _check_tag(node: Any) -> None:
-    if node.tag in PLAIN_TAGS:
+    if node.tag in _PLAIN_TAGS:
         return
     tag = node.tag.replace("tag:yaml.org,2002:", "!!")
     raise YamlError(
