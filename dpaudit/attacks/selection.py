@@ -25,7 +25,13 @@ from dpaudit.claims import PrivacyClaim, ProfilePoint
 from dpaudit.draws import SelectionDraws
 from dpaudit.levels import tuning
 from dpaudit.levels.candidate import Attack, Candidate
-from dpaudit.levels.distinguisher import AccusedAtoms, Distinguisher, Learned
+from dpaudit.levels.distinguisher import (
+    AccusedAtoms,
+    Distinguisher,
+    Learned,
+    ScoreDistributions,
+    Tried,
+)
 from dpaudit.levels.level_map import FloatArray, IntArray, LevelMap, log_ratio
 from dpaudit.levels.rules import (
     RuleTable,
@@ -35,7 +41,6 @@ from dpaudit.levels.rules import (
     predicted_growth,
 )
 from dpaudit.levels.scores import ScoreLevels
-from dpaudit.levels.tried import ScoreDistributions, Tried
 from dpaudit.outcomes import RAISED
 from dpaudit.stats.betting import Beliefs
 

@@ -38,12 +38,9 @@ def single_columns(
     is_d1 = selection.is_d1[:_DRAWS].astype(np.intp)
     telling = np.array([_telling(column.take(slice(_DRAWS)), is_d1) for column in columns])
     # Of equals the first is the plainest: what an output is comes before what is in it.
-    best = [
-        i
-        for i in np.argsort(-telling, kind="stable")[:_CLOSER]
-        if telling[i] > tuning.ERRORS_OF_COLUMN
-    ]
-    found = [one for i in best for one in orders_of(columns[int(i)], selection)]
+    best = np.argsort(-telling, kind="stable")[:_CLOSER]
+    closer = [columns[int(i)] for i in best if telling[i] > tuning.ERRORS_OF_COLUMN]
+    found = [one for column in closer for one in orders_of(column, selection)]
     return [replace(one, attack=f"{ONE_COLUMN}{one.attack}") for one in found]
 
 
