@@ -12,8 +12,7 @@ from numpy.typing import NDArray
 from dpaudit.outcomes.columns import Column
 from dpaudit.outcomes.long_table import LongTable, Vocabulary
 from dpaudit.outcomes.paths import Path
-from dpaudit.outcomes.tables import Outcomes, Table
-from dpaudit.outcomes.timed import TimedOutcomes
+from dpaudit.outcomes.tables import Outcomes, Table, TimedOutcomes
 
 Arrays = Mapping[str, NDArray[Any]]
 

@@ -1,10 +1,11 @@
-"""Outcomes as a table, and the plain form of it: every column has an entry for every outcome."""
+"""Outcomes as a table, the plain form of it, in which every column has an entry for every outcome,
+and either with how long the calls took."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,7 @@ from dpaudit.outcomes.columns import (
     ABSENT,
     RAISED,
     Column,
+    FloatArray,
     KeyArray,
     join,
     kinds_of,
@@ -22,6 +24,7 @@ from dpaudit.outcomes.columns import (
     text_key,
 )
 from dpaudit.outcomes.paths import ROOT, Path
+from dpaudit.outcomes.units import ELAPSED
 from dpaudit.outcomes.words import Entry, written
 
 # Learning looks at no more columns than this.
@@ -135,6 +138,52 @@ class Table(Outcomes):
             yield path, entry
         for path, column in zip(self.paths, self.all_columns, strict=True):
             yield path, column.word(row)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class TimedOutcomes(Outcomes):
+    """A table with one column more, the last one. What an outcome *is* (its key, its words) is the
+    same as without: two equal outputs are one atom, however long they took.
+
+    nanoseconds: (size,).
+    """
+
+    outcomes: Outcomes
+    nanoseconds: FloatArray
+    size: int = field(init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "size", self.outcomes.size)
+
+    @property
+    def columns(self) -> Sequence[Column]:
+        return (*self.outcomes.columns, self._elapsed)
+
+    @property
+    def width(self) -> int:
+        return self.outcomes.width
+
+    def keys(self) -> KeyArray:
+        return self.outcomes.keys()
+
+    def words(self, rows: Iterable[int]) -> list[str]:
+        return self.outcomes.words(rows)
+
+    def take(self, index: NDArray[Any] | slice) -> TimedOutcomes:
+        return TimedOutcomes(self.outcomes.take(index), self.nanoseconds[index])
+
+    @property
+    def _elapsed(self) -> Column:
+        return Column(ELAPSED, self.nanoseconds)
+
+    def _known(self) -> Callable[[str], Column]:
+        known = self.outcomes._known()
+        return lambda name: self._elapsed if name == ELAPSED else known(name)
+
+
+def timed(outcomes: Outcomes, nanoseconds: NDArray[np.int64]) -> TimedOutcomes:
+    """Return outcomes with the duration of every call: (size,), in nanoseconds."""
+    return TimedOutcomes(outcomes, nanoseconds.astype(np.float64))
 
 
 def _telling_kinds(column: Column) -> Column | None:
