@@ -81,7 +81,7 @@ def _best(counts: NDArray[np.int64], position: FloatArray | None) -> _Fit:
 def _grown(counts: NDArray[np.int64], position: FloatArray | None) -> _Fit:
     draws = counts.sum(axis=1).astype(np.float64)
     fit = _Fit(_ramps(len(counts)), counts[:, 0].astype(np.float64), draws, position)
-    while len(fit.chosen) < tuning.MOST_RAMPS and fit.grow():
+    while fit.grow():
         pass
     return fit
 

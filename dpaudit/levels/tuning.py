@@ -56,10 +56,9 @@ INFORMATION_OF_CELL = 3.0
 
 # What a closer fit must gain on draws that it has not seen.
 # Nats by which a ramp must explain the draws better than without it, there are thousands to choose
-# from; by which it must do so more if its ends are chosen; and how many ramps there may be.
+# from; and by which it must do so more if its ends are chosen.
 GAIN_OF_RAMP = 6.0
 GAIN_OF_ENDS = 2.0
-MOST_RAMPS = 6
 # Nats by which additive scores must predict the input better than a simpler fit, and by which
 # features must help logistic regression.
 GAIN_OF_FIT = 1.0
