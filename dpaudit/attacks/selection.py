@@ -162,8 +162,8 @@ def accuse(selection: SelectionDraws, point: ProfilePoint) -> AccusedAtoms:
     counts = found.counts.sum(axis=0)
     arms = counts.sum(axis=0) + found.rest
     masks = np.zeros((2, len(counts)), dtype=bool)
-    masks[0, _accused(counts, arms, raw, point)] = True
-    masks[1, _accused(counts[:, ::-1], arms[::-1], raw, point)] = True
+    for mask, step in zip(masks, (1, -1), strict=True):
+        mask[_accused(counts[:, ::step], arms[::step], raw, point)] = True
     chosen = np.flatnonzero(masks.any(axis=0))
     words = tuple(found.words[i] for i in chosen)
     return AccusedAtoms(found.keys[chosen], words, masks[0, chosen], masks[1, chosen])

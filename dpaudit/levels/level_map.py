@@ -67,11 +67,10 @@ def by_fold(place: NDArray[np.integer], places: int, is_d1: NDArray[np.bool_]) -
 
 
 def log_ratio(counts: NDArray[np.floating | np.integer], arms: IntArray | FloatArray) -> FloatArray:
-    """Return the smoothed log-ratio of (…, 2) counts, given the draws of both arms."""
+    """Return the smoothed log-ratio of (…, 2) counts, given the draws of both arms, (…, 2)."""
     log_counts = np.log(counts + 0.5)
-    return np.asarray(
-        log_counts[..., 0] - log_counts[..., 1] - np.log((arms[0] + 1) / (arms[1] + 1)), dtype=float
-    )
+    both = np.log((arms[..., 0] + 1) / (arms[..., 1] + 1))
+    return np.asarray(log_counts[..., 0] - log_counts[..., 1] - both, dtype=float)
 
 
 def tail_refined(smallest: float) -> FloatArray:
@@ -106,29 +105,17 @@ def held_out_tally(level: IntArray, counts: IntArray, levels: int) -> IntArray:
     level: (folds, cells); counts: (folds, cells + 1, 2), the last cell for unseen.
     """
     place = np.append(level, np.full((len(level), 1), levels), axis=1).ravel()
-    both = [
-        np.bincount(place, weights=counts[:, :, arm].ravel(), minlength=levels + 1)
-        for arm in (0, 1)
-    ]
-    return np.stack(both, axis=1).astype(np.int64)
+    total = np.zeros((levels + 1, 2), dtype=np.int64)
+    np.add.at(total, place, counts.reshape(-1, 2))
+    return total
 
 
 def _mass_ranges(scores: FloatArray, masses: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Return the shares of mass below, and up to, all cells of a cell's score: (fits, cells)."""
-    order = np.argsort(scores, axis=1, kind="stable")
-    ordered = np.take_along_axis(scores, order, axis=1)
-    upto = np.cumsum(masses[order], axis=1)
-    upto /= np.maximum(upto[:, -1:], 1.0)
-    below = np.concatenate([np.zeros((len(upto), 1)), upto[:, :-1]], axis=1)
-    tied = ordered[:, 1:] == ordered[:, :-1]
-    edge = np.zeros((len(upto), 1), dtype=bool)
-    # Masses are ≥ 0, so that the first of some tied cells has the least below it.
-    first = np.maximum.accumulate(
-        np.where(np.concatenate([edge, tied], axis=1), 0.0, below), axis=1
-    )
-    last = np.where(np.concatenate([tied, edge], axis=1), 1.0, upto)
-    last = np.minimum.accumulate(last[:, ::-1], axis=1)[:, ::-1]
-    starts, ends = np.empty_like(first), np.empty_like(last)
-    np.put_along_axis(starts, order, first, axis=1)
-    np.put_along_axis(ends, order, last, axis=1)
+    starts, ends = np.empty(scores.shape), np.empty(scores.shape)
+    for row, one in enumerate(scores):
+        _, place = np.unique(one, return_inverse=True)
+        upto = np.cumsum(np.bincount(place, weights=masses))
+        upto = upto / max(1.0, upto[-1])
+        starts[row], ends[row] = np.append(0.0, upto[:-1])[place], upto[place]
     return starts, ends

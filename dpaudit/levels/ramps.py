@@ -120,11 +120,7 @@ class _Fit:
     """A logistic regression on the terms chosen so far. ahead: (levels,), the draws from d1."""
 
     def __init__(
-        self,
-        ramps: _Ramps,
-        ahead: FloatArray,
-        draws: FloatArray,
-        position: FloatArray | None,
+        self, ramps: _Ramps, ahead: FloatArray, draws: FloatArray, position: FloatArray | None
     ) -> None:
         self._ramps, self._ahead, self._draws = ramps, ahead, draws
         # Terms other than ramps, which need not rise: (levels, 1 or 2).

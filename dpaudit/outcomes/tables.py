@@ -121,14 +121,10 @@ class Table(Outcomes):
 
     def keys(self) -> KeyArray:
         common = sum(fixed_key(path, entry) for path, entry in self.fixed) % 2**64
-        total: KeyArray | None = None
+        total = np.full(self.size, common, dtype=np.uint64)
         for column in self.all_columns:
-            keys = column.keys()
-            keys += np.uint64(text_key(column.name))
-            total = mix(keys) if total is None else np.add(total, mix(keys), out=total)
-        if total is None:
-            return np.full(self.size, common, dtype=np.uint64)
-        return total + np.uint64(common) if common else total
+            total += mix(column.keys() + np.uint64(text_key(column.name)))
+        return total
 
     def words(self, rows: Iterable[int]) -> list[str]:
         return [written(self._entries(row)) for row in rows]
