@@ -275,7 +275,8 @@ def _promise(candidate: Candidate, aim: Aim) -> tuple[float, float]:
     bound = float(np.max(aim.predicted(table, candidate.penalty)))
     growth = float(np.max(predicted_growth(table, ProfilePoint(0.0, aim.point.delta))))
     worth = bound if candidate.penalty <= tuning.PENALTY else tuning.LESS_SIMPLE * bound
-    worth *= max(0.0, 1 - candidate.luck / np.sqrt(table.draws))
+    if candidate.scored is not None:
+        worth *= max(0.0, 1 - tuning.LUCK / np.sqrt(table.draws))
     # Differences in the last places are noise, and let the simpler attack win.
     return (float(f"{max(worth, 0.0):.4g}"), growth)
 

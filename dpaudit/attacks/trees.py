@@ -17,7 +17,6 @@ import numpy as np
 
 from dpaudit.attacks.linear.features import Category, Feature, matrix, raw_features
 from dpaudit.draws import SelectionDraws
-from dpaudit.levels import tuning
 from dpaudit.levels.candidate import Candidate, by_score
 from dpaudit.levels.cells import listed
 from dpaudit.levels.level_map import FloatArray
@@ -57,7 +56,7 @@ def trees(selection: SelectionDraws, scores: Sequence[Scored]) -> list[Candidate
         lambda one, rows: _odds(one, table[rows]),
     )
     freeze = partial(_frozen, features, scores, model, table[-_SHUFFLED_ROWS:])
-    return [by_score(Scored(NAME, held_out, freeze, halves, tuning.LUCK_OF_TREES), selection)]
+    return [by_score(Scored(NAME, held_out, freeze, halves), selection)]
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -35,11 +35,8 @@ LESS_SIMPLE = 0.9
 # An order that is simpler to describe may promise so much of the best.
 ABOUT_AS_MUCH = 0.85
 # Standard errors that a score of several columns must promise more by than one column that is read
-# off (of 10,000 draws, 2 %); a sum over what is new, more than the sum itself; trees, more than
-# what they start from (of 10,000 draws, 6 %).
+# off (of 10,000 draws, 2 %).
 LUCK = 2.0
-LUCK_OF_WHAT_IS_NEW = 3.0
-LUCK_OF_TREES = 6.0
 
 # When costly attacks are tried.
 # Draws: of fewer, trees and users' attacks find little.
