@@ -22,7 +22,7 @@ from dpaudit.levels.isotonic import pooled_counts
 from dpaudit.levels.level_map import FOLDS, FloatArray, IntArray, by_fold, folds, log_ratio
 from dpaudit.levels.ramps import log_odds
 from dpaudit.levels.scores import Scored, aligned, shares, with_most
-from dpaudit.outcomes import ABSENT, KIND, Outcomes
+from dpaudit.outcomes import ABSENT, KIND, Column, Outcomes
 
 _CELLS = 32
 # So many columns are fitted in every way; of more, those that a quick look finds to tell most.
@@ -32,9 +32,9 @@ _NEWTON_STEPS = 4
 _HALF = FOLDS // 2
 
 
-def additive(selection: SelectionDraws) -> list[Candidate]:
-    """Order vectors by the sum of the evidence of each coordinate."""
-    columns = selection.outcomes.columns
+def additive(selection: SelectionDraws, columns: Sequence[Column] | None = None) -> list[Candidate]:
+    """Order vectors by the sum of the evidence of each of these columns, or of all."""
+    columns = selection.outcomes.columns if columns is None else columns
     if len(columns) < 2:
         return []
     total = Total(selection)
@@ -42,7 +42,7 @@ def additive(selection: SelectionDraws) -> list[Candidate]:
         cells = make_cells(column, _CELLS)
         total.add(cells, cells(column))
     tables, spread, held_out, halves = total.settle()
-    importance = shares([one.name for one in columns], spread)
+    importance = shares([one.name for one in tables], spread)
     said = with_most(f"adds up {len(tables):,} coordinates", importance)
     freeze = partial(Additive, tuple((one, one.name) for one in tables), importance, said)
     return [by_score(Scored("sum over coordinates", held_out, freeze, halves), selection)]

@@ -68,10 +68,8 @@ def _installed(name: str) -> UsersAttack:
     try:
         attack = source()
     except Exception as error:
-        words = " ".join(str(error).split())
         raise UsageError(
-            f"attacks: the installed attack {name!r} cannot be loaded: {type(error).__name__}: "
-            f"{words}"
+            f"attacks: the installed attack {name!r} cannot be loaded: {_words(error)}"
         ) from error
     return _fitting(attack, name, source)
 
@@ -81,7 +79,7 @@ def _load(name: str) -> Any:
 
 
 def _fitting(attack: Any, name: str, source: Any = None) -> UsersAttack:
-    """Return the attack, its name and what it must be checked."""
+    """Return the attack, checked."""
     if inspect.isclass(attack):
         attack = _made(attack, name)
     fit = getattr(attack, "fit", attack)
@@ -105,8 +103,11 @@ def _made(attack: type[Any], name: str) -> Any:
     try:
         return attack()
     except Exception as error:
-        words = " ".join(str(error).split())
         raise UsageError(
-            f"attacks: the class {name} cannot be made without arguments: {type(error).__name__}: "
-            f"{words}; name an instance or a function instead"
+            f"attacks: the class {name} cannot be made without arguments: {_words(error)}; "
+            "name an instance or a function instead"
         ) from error
+
+
+def _words(error: Exception) -> str:
+    return f"{type(error).__name__}: {' '.join(str(error).split())}"

@@ -26,6 +26,7 @@ from dpaudit.levels.level_map import (
     log_ratio,
 )
 from dpaudit.outcomes import Column, Outcomes
+from dpaudit.outcomes.aspects import prefix_of
 
 # Widths, in cells, of the windows that smooth the counts; 0: every cell by itself.
 _WIDTHS = (0, 2, 8)
@@ -69,10 +70,11 @@ class CellLevels(LevelMap):
         return np.asarray(self.cells(outcomes.column(self.cells.name)), dtype=np.intp)
 
     def counts(self, outcomes: Outcomes) -> IntArray:
-        column = outcomes.column(self.cells.name)
-        if column.codes is not None:
-            return LevelMap.counts(self, outcomes)
-        return self.cells.digitise.counts(column.numbers, self.levels)
+        if prefix_of(self.cells.name) is None:
+            column = outcomes.column(self.cells.name)
+            if column.codes is None:
+                return self.cells.digitise.counts(column.numbers, self.levels)
+        return LevelMap.counts(self, outcomes)
 
     def words(self, chosen: NDArray[np.bool_]) -> str:
         return self.cells.words(chosen)
@@ -85,28 +87,23 @@ def _fits(cells: Cells, counts: IntArray) -> dict[str, FloatArray]:
     """
     everything = counts.sum(axis=0)
     train = np.concatenate([everything - counts, everything[None]])
+    arms = train.sum(axis=1, keepdims=True)
     numeric = train[:, : cells.intervals]
     occupied = np.flatnonzero(everything[: cells.intervals].sum(axis=1))
-    labels = np.stack([log_ratio(one[cells.intervals :], one.sum(axis=0)) for one in train])
     if len(occupied) < 2:
-        return {"single values": _complete(log_ratio_rows(numeric, train), labels)}
+        return {"single values": log_ratio(train, arms)}
     rising = larger_for_d1(numeric[-1])
     name = f"{_BY_SIZE}, {'rising' if rising else 'falling'}"
-    fits = {name: _isotonic(numeric[:, occupied], train, rising=rising)}
+    fits = {name: _isotonic(numeric[:, occupied], arms, rising=rising)}
     for width in _WIDTHS:
         if width < len(occupied) / 2:
             name = f"intervals, smoothed over {width} cells" if width else "single cells"
-            fits[name] = log_ratio_rows(_smoothed(numeric[:, occupied], width), train)
+            fits[name] = log_ratio(_smoothed(numeric[:, occupied], width), arms)
+    labels = log_ratio(train[:, cells.intervals :], arms)
     return {
-        name: _complete(_spread(values, occupied, cells.intervals), labels)
+        name: np.concatenate([_spread(values, occupied, cells.intervals), labels], axis=1)
         for name, values in fits.items()
     }
-
-
-def log_ratio_rows(counts: NDArray[np.floating | np.integer], train: IntArray) -> FloatArray:
-    """Return log-ratios of (fits, cells, 2) counts, each fit with its own totals."""
-    arms = train.sum(axis=1)
-    return np.stack([log_ratio(one, total) for one, total in zip(counts, arms, strict=True)])
 
 
 def larger_for_d1(counts: IntArray) -> bool:
@@ -116,12 +113,12 @@ def larger_for_d1(counts: IntArray) -> bool:
     return bool(d1_larger > d2_larger)
 
 
-def _isotonic(counts: IntArray, train: IntArray, *, rising: bool) -> FloatArray:
+def _isotonic(counts: IntArray, arms: IntArray, *, rising: bool) -> FloatArray:
     """Return log-ratios in order of size, by which labels find their place; the cells of a block
     that was pooled stay apart, for the cut-offs to choose."""
     step = 1 if rising else -1
     pooled = np.stack([pooled_counts(one[::step])[::step] for one in counts])
-    return log_ratio_rows(pooled, train) + step * _APART * np.arange(counts.shape[1])
+    return log_ratio(pooled, arms) + step * _APART * np.arange(counts.shape[1])
 
 
 def _smoothed(counts: IntArray, width: int) -> FloatArray:
@@ -141,10 +138,6 @@ def _spread(values: FloatArray, occupied: IntArray, intervals: int) -> FloatArra
     right = np.minimum(np.searchsorted(occupied, place), len(occupied) - 1)
     left = np.maximum(np.searchsorted(occupied, place, side="right") - 1, 0)
     return np.asarray((values[:, left] + values[:, right]) / 2)
-
-
-def _complete(numeric: FloatArray, labels: FloatArray) -> FloatArray:
-    return np.concatenate([numeric, labels], axis=1)
 
 
 def _candidate(cells: Cells, counts: IntArray, name: str, scores: FloatArray) -> Candidate:

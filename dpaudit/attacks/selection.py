@@ -25,13 +25,14 @@ from dpaudit.claims import PrivacyClaim, ProfilePoint
 from dpaudit.draws import SelectionDraws
 from dpaudit.levels import tuning
 from dpaudit.levels.candidate import Attack, Candidate
-from dpaudit.levels.distinguisher import AccusedAtoms, Distinguisher, Learned
-from dpaudit.levels.level_map import (
-    FloatArray,
-    IntArray,
-    LevelMap,
-    log_ratio,
+from dpaudit.levels.distinguisher import (
+    AccusedAtoms,
+    Distinguisher,
+    Learned,
+    ScoreDistributions,
+    Tried,
 )
+from dpaudit.levels.level_map import FloatArray, IntArray, LevelMap, log_ratio
 from dpaudit.levels.rules import (
     RuleTable,
     never_abstaining,
@@ -40,7 +41,6 @@ from dpaudit.levels.rules import (
     predicted_growth,
 )
 from dpaudit.levels.scores import ScoreLevels
-from dpaudit.levels.tried import ScoreDistributions, Tried
 from dpaudit.outcomes import RAISED
 from dpaudit.stats.betting import Beliefs
 
@@ -162,8 +162,8 @@ def accuse(selection: SelectionDraws, point: ProfilePoint) -> AccusedAtoms:
     counts = found.counts.sum(axis=0)
     arms = counts.sum(axis=0) + found.rest
     masks = np.zeros((2, len(counts)), dtype=bool)
-    masks[0, _accused(counts, arms, raw, point)] = True
-    masks[1, _accused(counts[:, ::-1], arms[::-1], raw, point)] = True
+    for mask, step in zip(masks, (1, -1), strict=True):
+        mask[_accused(counts[:, ::step], arms[::step], raw, point)] = True
     chosen = np.flatnonzero(masks.any(axis=0))
     words = tuple(found.words[i] for i in chosen)
     return AccusedAtoms(found.keys[chosen], words, masks[0, chosen], masks[1, chosen])
@@ -275,7 +275,8 @@ def _promise(candidate: Candidate, aim: Aim) -> tuple[float, float]:
     bound = float(np.max(aim.predicted(table, candidate.penalty)))
     growth = float(np.max(predicted_growth(table, ProfilePoint(0.0, aim.point.delta))))
     worth = bound if candidate.penalty <= tuning.PENALTY else tuning.LESS_SIMPLE * bound
-    worth *= max(0.0, 1 - candidate.luck / np.sqrt(table.draws))
+    if candidate.scored is not None:
+        worth *= max(0.0, 1 - tuning.LUCK / np.sqrt(table.draws))
     # Differences in the last places are noise, and let the simpler attack win.
     return (float(f"{max(worth, 0.0):.4g}"), growth)
 

@@ -54,7 +54,7 @@ def innovations(selection: SelectionDraws) -> list[Candidate]:
     tables, spread, held_out, halves = total.settle()
     importance = shares([features[one.place].column for one in steps], spread)
     freeze = partial(Innovations, features, steps, tables, importance)
-    return [by_score(Scored(NAME, held_out, freeze, halves, tuning.LUCK_OF_WHAT_IS_NEW), selection)]
+    return [by_score(Scored(NAME, held_out, freeze, halves), selection)]
 
 
 @dataclass(frozen=True, slots=True)

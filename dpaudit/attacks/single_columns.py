@@ -5,6 +5,7 @@ A key that is there for one input only, a length, one coordinate of many.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -27,20 +28,19 @@ _CLOSER = 2
 _CELLS = 32
 
 
-def single_columns(selection: SelectionDraws) -> list[Candidate]:
-    """Order outcomes by one column, for each of the most telling columns."""
-    columns = selection.outcomes.columns
+def single_columns(
+    selection: SelectionDraws, columns: Sequence[Column] | None = None
+) -> list[Candidate]:
+    """Order outcomes by one column, for each of the most telling of these columns, or of all."""
+    columns = selection.outcomes.columns if columns is None else columns
     if len(columns) < 2:
         return []
     is_d1 = selection.is_d1[:_DRAWS].astype(np.intp)
     telling = np.array([_telling(column.take(slice(_DRAWS)), is_d1) for column in columns])
     # Of equals the first is the plainest: what an output is comes before what is in it.
-    best = [
-        i
-        for i in np.argsort(-telling, kind="stable")[:_CLOSER]
-        if telling[i] > tuning.ERRORS_OF_COLUMN
-    ]
-    found = [one for i in best for one in orders_of(columns[int(i)], selection)]
+    best = np.argsort(-telling, kind="stable")[:_CLOSER]
+    closer = [columns[int(i)] for i in best if telling[i] > tuning.ERRORS_OF_COLUMN]
+    found = [one for column in closer for one in orders_of(column, selection)]
     return [replace(one, attack=f"{ONE_COLUMN}{one.attack}") for one in found]
 
 

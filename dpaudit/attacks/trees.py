@@ -11,16 +11,15 @@ from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from functools import cache, partial
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
 from dpaudit.attacks.linear.features import Category, Feature, matrix, raw_features
 from dpaudit.draws import SelectionDraws
-from dpaudit.levels import tuning
 from dpaudit.levels.candidate import Candidate, by_score
 from dpaudit.levels.cells import listed
-from dpaudit.levels.level_map import FloatArray, IntArray
+from dpaudit.levels.level_map import FloatArray
 from dpaudit.levels.scores import MOST_ROWS, Score, Scored, cross_fitted, most, shares
 from dpaudit.outcomes import KIND, Outcomes
 
@@ -50,16 +49,14 @@ def trees(selection: SelectionDraws, scores: Sequence[Scored]) -> list[Candidate
     features = tuple(raw_features(selection.outcomes.columns))
     raw = matrix(features, selection.outcomes)
     table = np.column_stack([raw, *(one.held_out for one in scores)])
-    is_d1 = selection.is_d1
-
-    def fit(rows: IntArray) -> Any:
-        return _fitted(table[rows], is_d1[rows], features)
-
     held_out, model, halves = cross_fitted(
-        selection.size, MOST_ROWS, fit, lambda one, rows: _odds(one, table[rows])
+        selection.size,
+        MOST_ROWS,
+        lambda rows: _fitted(table[rows], selection.is_d1[rows], features),
+        lambda one, rows: _odds(one, table[rows]),
     )
     freeze = partial(_frozen, features, scores, model, table[-_SHUFFLED_ROWS:])
-    return [by_score(Scored(NAME, held_out, freeze, halves, tuning.LUCK_OF_TREES), selection)]
+    return [by_score(Scored(NAME, held_out, freeze, halves), selection)]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -106,8 +103,7 @@ def _bounded(table: FloatArray) -> FloatArray:
 
 def _one_thread() -> AbstractContextManager[Any]:
     """Several workers each with several threads would stand in each other's way."""
-    context: AbstractContextManager[Any] = _thread_pools().limit(limits=1, user_api="openmp")
-    return context
+    return cast("AbstractContextManager[Any]", _thread_pools().limit(limits=1, user_api="openmp"))
 
 
 @cache

@@ -19,7 +19,7 @@ from dpaudit.attacks.one_dimensional import larger_for_d1
 from dpaudit.draws import SelectionDraws
 from dpaudit.errors import AttackError
 from dpaudit.levels.candidate import Candidate, by_score
-from dpaudit.levels.level_map import FloatArray, IntArray
+from dpaudit.levels.level_map import FloatArray
 from dpaudit.levels.scores import MOST_ROWS, Scored, cross_fitted
 from dpaudit.outcomes import Outcomes
 from dpaudit.wording import shown
@@ -47,14 +47,12 @@ class UsersAttack:
 
     def __call__(self, selection: SelectionDraws) -> list[Candidate]:
         """Return the order by the attack's score."""
-
-        def score(one: UsersScore, rows: IntArray) -> FloatArray:
-            return one(selection.outcomes.take(rows))
-
-        def fit(rows: IntArray) -> UsersScore:
-            return self._fitted(selection.take(rows))
-
-        held_out, kept, halves = cross_fitted(selection.size, MOST_ROWS, fit, score)
+        held_out, kept, halves = cross_fitted(
+            selection.size,
+            MOST_ROWS,
+            lambda rows: self._fitted(selection.take(rows)),
+            lambda score, rows: score(selection.outcomes.take(rows)),
+        )
         kept.check(selection.outcomes)
         if self.travels:
             pickle.dumps(kept)

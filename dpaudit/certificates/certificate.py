@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from dpaudit.claims import ProfilePoint
-from dpaudit.levels.tried import ScoreDistributions, Tried
+from dpaudit.levels.distinguisher import ScoreDistributions, Tried
 
 Guess = Literal["d1", "d2"]
 Stage = Literal["learning", "certification", "confirmation", "recorded"]

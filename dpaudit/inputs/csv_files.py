@@ -6,6 +6,7 @@ import csv
 import io
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -105,23 +106,14 @@ def header(cells: list[str]) -> list[str]:
     return names
 
 
-def _integer(text: str) -> int:
-    return int(_plain(text))
-
-
-def number(text: str) -> float:
+def number(text: str, kind: Callable[[str], float] = float) -> float:
     """Return the number that a cell holds. Raises ValueError."""
-    return float(_plain(text))
-
-
-def _plain(text: str) -> str:
-    # Python would also read the identifier 1_000 as a number.
-    if "_" in text:
+    if "_" in text:  # Python would also read the identifier 1_000 as a number
         raise ValueError(text)
-    return text
+    return kind(text)
 
 
-_NUMBERS: tuple[Callable[[str], Any], ...] = (_integer, number)
+_NUMBERS: tuple[Callable[[str], Any], ...] = (partial(number, kind=int), number)
 
 
 def _typed(texts: Sequence[str]) -> list[Any]:

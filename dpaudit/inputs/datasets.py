@@ -73,10 +73,9 @@ def load_dataset(
 
 
 def _dereferenced(value: Any, base: Path | None, readers: Mapping[str, Reader]) -> Any:
-    if isinstance(value, str) and value.startswith(FILE + FILE):
-        return value[1:]
     if isinstance(value, str) and value.startswith(FILE):
-        return _read(value[1:], base, {**READERS, **readers})
+        text = value.removeprefix(FILE)
+        return text if text.startswith(FILE) else _read(text, base, {**READERS, **readers})
     return resolved(written(value, base), calls=True)
 
 
@@ -106,12 +105,11 @@ def _read(name: str, base: Path | None, readers: Mapping[str, Reader]) -> Any:
 
 
 def _read_json(file: Path) -> Any:
+    text = read_text(file)
     try:
-        return parse_json(read_text(file))
+        return parse_json(text)
     except DuplicateKey as error:
         raise DatasetError(str(error)) from None
-    except UnicodeDecodeError:  # a ValueError, and no fault of the JSON
-        raise
     except ValueError as error:
         raise DatasetError(f"not valid JSON: {error}") from None
     except RecursionError:

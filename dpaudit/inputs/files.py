@@ -19,8 +19,6 @@ from dpaudit.wording import kind_of, what_is_there
 
 # Of a text that Python's own reader of JSON, or what comes after it, gives up on.
 TOO_DEEP = "nested too deeply, with hundreds of levels of lists; make it flatter"
-
-
 # Bytes that come out of a pipe at most, since it need not end.
 MOST_PIPED = 1 << 28
 

@@ -23,6 +23,9 @@ REPLACED = (
     "replacing one record means one removed and one added; a claim for add/remove needs --group 2 "
     "(claim: {group: 2}), or state --adjacency replace"
 )
+_IF_REPLACED = (
+    " (a replaced row is one removed and one added: state replace, or claim for --group 2)"
+)
 DISTANCES: Mapping[str, float] = {"l1": 1, "l2": 2, "linf": math.inf}
 ADJACENCY_KINDS = ("add-remove", "replace", *DISTANCES)
 
@@ -132,10 +135,8 @@ def _is_replacement(d1: Any, d2: Any) -> bool:
 
 def _has_records(dataset: Any) -> bool:
     """Whether a dataset is several records: a number is none, and a mapping may be a single one."""
-    if isinstance(dataset, np.ndarray):
-        return dataset.ndim > 0 and dataset.size <= _MOST_VALUES
-    if _as_pandas(dataset) is not None:
-        return bool(dataset.size <= _MOST_VALUES)
+    if isinstance(dataset, np.ndarray) or _as_pandas(dataset) is not None:
+        return bool(dataset.ndim > 0 and dataset.size <= _MOST_VALUES)
     return (isinstance(dataset, list | tuple) or _is_set(dataset)) and len(dataset) <= _MOST_VALUES
 
 
@@ -177,8 +178,7 @@ def _contradiction_or_doubt(d1: Any, d2: Any, adjacency: Adjacency, group: int) 
         return None  # one record, changed
     first, second = _rows(d1), _rows(d2)
     if first is None or second is None:
-        name, value = ("d1", d1) if first is None else ("d2", d2)
-        return f"{name} ({type(value).__name__}) has no rows to compare"
+        return f"{_first_without(first, d1, d2)} has no rows to compare"
     if adjacency.kind == "replace":
         return _check_replace(first, second, group)
     return _check_add_remove(first, second, group)
@@ -203,18 +203,13 @@ def _check_add_remove(
     only_first, only_second = _exchanged(first, second)
     if only_first + only_second > group:
         most = "one row" if group == 1 else f"in a group of {group} at most {group} rows"
+        is_replaced = only_first == only_second == 1
         raise DatasetError(
             f"d1 has {counted(only_first, 'row')} that d2 does not have, and d2 has {only_second} "
-            f"that d1 does not have; add-remove means {most} more or "
-            f"less{_if_replaced(only_first, only_second)}"
+            f"that d1 does not have; add-remove means {most} more or less"
+            f"{_IF_REPLACED if is_replaced else ''}"
         )
     return None if only_first + only_second else "d1 and d2 hold the same rows in another order"
-
-
-def _if_replaced(only_first: int, only_second: int) -> str:
-    if (only_first, only_second) != (1, 1):
-        return ""
-    return " (a replaced row is one removed and one added: state replace, or claim for --group 2)"
 
 
 def _exchanged(first: Sequence[Hashable], second: Sequence[Hashable]) -> tuple[int, int]:
@@ -226,8 +221,7 @@ def _exchanged(first: Sequence[Hashable], second: Sequence[Hashable]) -> tuple[i
 def _check_distance(d1: Any, d2: Any, adjacency: Adjacency, group: int) -> str | None:
     first, second = _numeric(d1), _numeric(d2)
     if first is None or second is None:
-        name, value = ("d1", d1) if first is None else ("d2", d2)
-        return f"{name} ({type(value).__name__}) is not a number or a vector of numbers"
+        return f"{_first_without(first, d1, d2)} is not a number or a vector of numbers"
     if first.shape != second.shape:
         raise DatasetError(
             f"d1 has shape {first.shape} and d2 {second.shape}; "
@@ -242,6 +236,11 @@ def _check_distance(d1: Any, d2: Any, adjacency: Adjacency, group: int) -> str |
             f"adjacency {adjacency.describe()} allows at most {allowed:g}{times}"
         )
     return None
+
+
+def _first_without(first: Any, d1: Any, d2: Any) -> str:
+    """Return the dataset of which nothing was made, with its type; first: what was made of d1."""
+    return f"d1 ({type(d1).__name__})" if first is None else f"d2 ({type(d2).__name__})"
 
 
 def _numeric(value: Any) -> Any:

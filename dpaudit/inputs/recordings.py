@@ -32,7 +32,11 @@ _SHOWN = 60
 def read_pair(first: Path, second: Path) -> tuple[Raw, Raw]:
     """Return the draws of d1 and of d2, from a file of each. Raises DatasetError."""
     one, other = _read(first), _read(second)
-    _check_alike(first, second, one, other)
+    if _shape(one) != _shape(other):
+        raise DatasetError(
+            f"{first} holds {_shape(one)} and {second} {_shape(other)}; "
+            "both must hold outcomes of the same mechanism"
+        )
     if isinstance(one, dict) and isinstance(other, dict):
         _check_names(first, one)
         other = {name: other[name] for name in one}
@@ -105,7 +109,7 @@ def _read_csv(file: Path) -> Columns:
 
 def _header(cells: list[str]) -> list[str]:
     names = [cell.strip() for cell in cells]
-    if names and all(map(_is_number, names)):
+    if names and all(isinstance(_cell(name), float) for name in names):
         raise DatasetError(
             f"the first line holds numbers ({shortened(','.join(names), _SHOWN)}), not the names "
             "of the columns; add a first line with names"
@@ -127,25 +131,16 @@ def _checked(rows: Iterator[list[str]], header: list[str]) -> Iterator[list[str]
 
 def _values(column: Sequence[str]) -> Raw:
     """Return cells as numbers if all are, else as numbers, text and None for the empty ones."""
-    if not any("_" in cell for cell in column):  # Python would read 1_000 as a number
-        try:
+    with suppress(ValueError):
+        if not any("_" in cell for cell in column):  # Python would read 1_000 as a number
             return np.array(column, dtype=np.float64)
-        except ValueError:
-            pass
     return [_cell(cell.strip()) for cell in column]
 
 
 def _cell(text: str) -> Any:
-    if _is_number(text):
-        return float(text)
-    return text or None
-
-
-def _is_number(text: str) -> bool:
     with suppress(ValueError):
-        csv_files.number(text)
-        return True
-    return False
+        return csv_files.number(text)
+    return text or None
 
 
 def _read_jsonl(file: Path) -> list[Any]:
@@ -184,16 +179,10 @@ def _arrow(column: Any) -> Raw:
     """Return a column as an array where it is of plain numbers, else as Python's own values."""
     if column.null_count == 0 and str(column.type) in _ARROW_NUMBERS:
         return np.asarray(column.to_numpy())
-    values: list[Any] = column.to_pylist()
-    return values
+    return list(column.to_pylist())
 
 
-_ARROW_NUMBERS = (
-    "bool",
-    "float",
-    "double",
-    *(f"{u}int{n}" for u in ("", "u") for n in (8, 16, 32)),
-)
+_ARROW_NUMBERS = ("bool", "float", "double", "int8", "int16", "int32", "uint8", "uint16", "uint32")
 _READERS: Mapping[str, Callable[[Path], Raw | Columns]] = {
     ".npy": _read_npy,
     ".csv": _read_csv,
@@ -202,16 +191,6 @@ _READERS: Mapping[str, Callable[[Path], Raw | Columns]] = {
     ".ndjson": _read_jsonl,
     ".parquet": _read_parquet,
 }
-
-
-def _check_alike(first: Path, second: Path, one: Raw | Columns, other: Raw | Columns) -> None:
-    """Raise when two files cannot hold draws of the same mechanism."""
-    shapes = [_shape(one), _shape(other)]
-    if shapes[0] != shapes[1]:
-        raise DatasetError(
-            f"{first} holds {shapes[0]} and {second} {shapes[1]}; "
-            "both must hold outcomes of the same mechanism"
-        )
 
 
 def _shape(found: Raw | Columns) -> str:

@@ -40,7 +40,16 @@ class Reference:
         Raises TargetError, and DatasetError when the call fails.
         """
         found = resolve(self.path)
-        return _called(found, self) if self.called or (calls and callable(found)) else found
+        if not self.called and not (calls and callable(found)):
+            return found
+        try:
+            with step(f"the call of {self!r}"):
+                return found()
+        except (Exception, SystemExit) as error:
+            raise DatasetError(
+                f"{self!r} failed: {type(error).__name__}: {error}; "
+                "name an object, or a function that needs no argument"
+            ) from error
 
 
 def written(value: Any, base: Path | None = None) -> Any:
@@ -99,17 +108,6 @@ def references(value: Any) -> Iterator[Reference]:
     elif type(value) in (list, tuple, dict):
         for part in value.values() if type(value) is dict else value:
             yield from references(part)
-
-
-def _called(function: Any, reference: Reference) -> Any:
-    try:
-        with step(f"the call of {reference!r}"):
-            return function()
-    except (Exception, SystemExit) as error:
-        raise DatasetError(
-            f"{reference!r} failed: {type(error).__name__}: {error}; "
-            "name an object, or a function that needs no argument"
-        ) from error
 
 
 def _text(text: str, base: Path | None) -> Any:

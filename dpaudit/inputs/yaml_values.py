@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import re
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any, ClassVar
 
 import yaml
 
-from dpaudit.errors import DpauditError, UsageError
+from dpaudit.errors import UsageError
 
-PLAIN_TAGS = frozenset(
-    f"tag:yaml.org,2002:{kind}"
-    for kind in ("null", "bool", "int", "float", "str", "seq", "map", "set", "omap", "pairs")
-) | {"tag:yaml.org,2002:binary", "tag:yaml.org,2002:timestamp", "tag:yaml.org,2002:merge"}
+_KINDS = "null bool int float str seq map set omap pairs binary timestamp merge"
+_PLAIN_TAGS = frozenset(f"tag:yaml.org,2002:{kind}" for kind in _KINDS.split())
 
 # Lists in lists, at most. Block style needs a column or two for each.
 DEEPEST = 200
@@ -102,20 +102,32 @@ def compose(text: str) -> Any:
     """Return the checked node graph of a document, None when it is empty. Raises YamlError."""
     if _may_be_deep(text):
         _check_depth(text)
+    with _loading(text) as loader:
+        node = loader.get_single_node()
+    nodes, size = ([], 0) if node is None else _all_nodes(node)
+    for one in nodes:
+        _check_tag(one)
+        _check_digits(one)
+        _check_keys(one)
+    _check_repeated(nodes, size)
+    return node
+
+
+@contextmanager
+def _loading(text: str) -> Iterator[PlainLoader]:
+    """Make a loader for a text, and a YamlError of what it finds wrong with it."""
     loader = PlainLoader(text)
     try:
-        node = loader.get_single_node()
-        nodes, size = ([], 0) if node is None else _all_nodes(node)
-        for one in nodes:
-            _check_tag(one)
-            _check_digits(one)
-            _check_keys(one)
-        _check_repeated(nodes, size)
-        return node
+        yield loader
     except yaml.MarkedYAMLError as error:
-        raise _marked(error) from None
+        mark = error.problem_mark or error.context_mark
+        parts = [part for part in (error.problem, error.context) if part]
+        line = mark.line + 1 if mark else None
+        raise YamlError(f"not valid YAML: {', '.join(parts)}", line) from None
     except yaml.YAMLError as error:
         raise YamlError(f"not valid YAML: {' '.join(str(error).split())}") from None
+    except (ValueError, OverflowError) as error:  # e.g. a 13th month
+        raise YamlError(f"not valid YAML: {error}") from None
     finally:
         loader.dispose()
 
@@ -128,8 +140,7 @@ def _may_be_deep(text: str) -> bool:
 def _check_depth(text: str) -> None:
     """Raise YamlError before the C loader, which calls itself for every level, ends the process."""
     depth = 0
-    loader = PlainLoader(text)
-    try:
+    with _loading(text) as loader:
         while loader.check_event():
             event = loader.get_event()
             depth += isinstance(event, yaml.CollectionStartEvent)
@@ -137,25 +148,14 @@ def _check_depth(text: str) -> None:
             if depth > DEEPEST:
                 line = event.start_mark.line + 1
                 raise YamlError(f"nested more than {DEEPEST} deep; make it flatter", line)
-    except yaml.MarkedYAMLError as error:
-        raise _marked(error) from None
-    finally:
-        loader.dispose()
 
 
 def construct(node: Any) -> Any:
     """Return the value of a composed document. Raises YamlError."""
     if node is None:
         return None
-    loader = PlainLoader("")
-    try:
+    with _loading("") as loader:
         return loader.construct_document(node)
-    except yaml.MarkedYAMLError as error:
-        raise _marked(error) from None
-    except (ValueError, OverflowError) as error:  # e.g. a 13th month
-        raise YamlError(f"not valid YAML: {error}") from None
-    finally:
-        loader.dispose()
 
 
 def line_of(node: Any) -> int:
@@ -210,7 +210,7 @@ def _own_size(node: Any) -> int:
 
 
 def _check_tag(node: Any) -> None:
-    if node.tag in PLAIN_TAGS:
+    if node.tag in _PLAIN_TAGS:
         return
     tag = node.tag.replace("tag:yaml.org,2002:", "!!")
     raise YamlError(
@@ -243,9 +243,3 @@ def _check_keys(node: Any) -> None:
                 f"the key {key.value!r} is given twice (first on line {first})", line_of(key)
             )
         lines[key.tag, key.value] = line_of(key)
-
-
-def _marked(error: Any) -> DpauditError:
-    mark = error.problem_mark or error.context_mark
-    parts = [part for part in (error.problem, error.context) if part]
-    return YamlError(f"not valid YAML: {', '.join(parts)}", mark.line + 1 if mark else None)

@@ -21,9 +21,8 @@ class Candidate:
 
     held_out: (levels, 2), selection draws by level and arm, each levelled by a fit to the other
         folds. penalty: standard errors by which a prediction from it is lowered, more for orders
-        with more freedom. freeze: makes the map, fitted to all of them. luck: how much of its
-        promise may be luck, as a share, when it rests on one draw (of n draws, √n times less); 0
-        for orders that can be read off an outcome. scored: the score, if the order is by one.
+        with more freedom. freeze: makes the map, fitted to all of them. scored: the score, if the
+        order is by one.
     is_smooth: whether log-ratios can be expected to change by little from level to level, as
         those of intervals do. position: (levels - 1,), the mean number or score of each level.
     """
@@ -32,7 +31,6 @@ class Candidate:
     held_out: IntArray
     penalty: float
     freeze: Callable[[], LevelMap]
-    luck: float = 0.0
     scored: Scored | None = None
     is_smooth: bool = False
     position: FloatArray | None = None
@@ -59,7 +57,6 @@ def by_score(scored: Scored, selection: SelectionDraws) -> Candidate:
         table,
         tuning.PENALTY,
         scored.freeze_levels,
-        scored.luck,
         scored,
         is_smooth=True,
         position=scored.position(table.sum(axis=1)),

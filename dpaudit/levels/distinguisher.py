@@ -1,4 +1,5 @@
-"""What was learned, frozen: a map from outcome to level, and a guess for every level."""
+"""What was learned, frozen: a map from outcome to level, a guess for every level, and what
+selection says of itself."""
 
 from __future__ import annotations
 
@@ -10,7 +11,6 @@ from numpy.typing import NDArray
 
 from dpaudit.draws import LevelArray
 from dpaudit.levels.level_map import IntArray, LevelMap
-from dpaudit.levels.tried import ScoreDistributions, Tried
 from dpaudit.outcomes import KeyArray, Outcomes
 
 if TYPE_CHECKING:  # a worker needs no SciPy, which takes as long to import as all else
@@ -40,6 +40,35 @@ class Distinguisher:
         """Return the event of one guess in words; None when the rule never makes it."""
         chosen = np.asarray(self.guesses == guess)
         return self.level.words(chosen) if chosen.any() else None
+
+
+@dataclass(frozen=True, slots=True)
+class Tried:
+    """An attack that was considered for the exact bound.
+
+    predicted: the bound that it promised on held-out selection draws, for ε at the δ of the point
+        tested (for δ at its ε when the claim is a curve); None when it was skipped.
+    skipped: why, in words; empty when it was tried.
+    """
+
+    attack: str
+    predicted: float | None
+    skipped: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class ScoreDistributions:
+    """How the score of the attack that was used fell on selection draws of either input, each draw
+    scored by a fit that had not seen it.
+
+    edges: where the levels part, rising.  counts: (draws of d1, draws of d2) by level, from below
+        the first edge on; the last one counts outcomes that have no score.
+    columns: what the score depends on most, with the share of each; they add up to at most 1.
+    """
+
+    edges: tuple[float, ...]
+    counts: tuple[tuple[int, int], ...]
+    columns: tuple[tuple[str, float], ...]
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Protocol
 
 import numpy as np
@@ -18,8 +17,7 @@ IntArray = NDArray[np.int64]
 
 FOLDS = 5
 _TAIL_LEVELS = 16
-# Draws that are levelled at a time; of many more, what lies between leaves the cache.
-PIECE = 16_384
+_PIECE = 16_384
 
 _LOOKED_AT = 2_000
 
@@ -39,9 +37,12 @@ class LevelMap(Protocol):
         ...
 
     def counts(self, outcomes: Outcomes) -> IntArray:
-        """Return how many outcomes are at each level."""
-        levels = self.levels
-        return in_pieces(lambda part: np.bincount(self(part), minlength=levels), outcomes, levels)
+        """Return how many outcomes are at each level, counted in pieces that stay in the cache."""
+        counts = np.zeros(self.levels, dtype=np.int64)
+        for start in range(0, outcomes.size, _PIECE):
+            piece = self(outcomes.take(slice(start, start + _PIECE)))
+            counts += np.bincount(piece, minlength=self.levels)
+        return counts
 
     def words(self, chosen: NDArray[np.bool_]) -> str:
         """Return in words the event that the level is one of those chosen: (levels,) of bool."""
@@ -65,20 +66,11 @@ def by_fold(place: NDArray[np.integer], places: int, is_d1: NDArray[np.bool_]) -
     return counts.reshape(FOLDS, places, 2)
 
 
-def in_pieces(count: Callable[[Outcomes], IntArray], outcomes: Outcomes, levels: int) -> IntArray:
-    """Return the counts of all outcomes, (levels,), made in pieces that stay in the cache."""
-    counts = np.zeros(levels, dtype=np.int64)
-    for start in range(0, outcomes.size, PIECE):
-        counts += count(outcomes.take(slice(start, start + PIECE)))
-    return counts
-
-
 def log_ratio(counts: NDArray[np.floating | np.integer], arms: IntArray | FloatArray) -> FloatArray:
-    """Return the smoothed log-ratio of (…, 2) counts, given the draws of both arms."""
+    """Return the smoothed log-ratio of (…, 2) counts, given the draws of both arms, (…, 2)."""
     log_counts = np.log(counts + 0.5)
-    return np.asarray(
-        log_counts[..., 0] - log_counts[..., 1] - np.log((arms[0] + 1) / (arms[1] + 1)), dtype=float
-    )
+    both = np.log((arms[..., 0] + 1) / (arms[..., 1] + 1))
+    return np.asarray(log_counts[..., 0] - log_counts[..., 1] - both, dtype=float)
 
 
 def tail_refined(smallest: float) -> FloatArray:
@@ -113,29 +105,17 @@ def held_out_tally(level: IntArray, counts: IntArray, levels: int) -> IntArray:
     level: (folds, cells); counts: (folds, cells + 1, 2), the last cell for unseen.
     """
     place = np.append(level, np.full((len(level), 1), levels), axis=1).ravel()
-    both = [
-        np.bincount(place, weights=counts[:, :, arm].ravel(), minlength=levels + 1)
-        for arm in (0, 1)
-    ]
-    return np.stack(both, axis=1).astype(np.int64)
+    total = np.zeros((levels + 1, 2), dtype=np.int64)
+    np.add.at(total, place, counts.reshape(-1, 2))
+    return total
 
 
 def _mass_ranges(scores: FloatArray, masses: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Return the shares of mass below, and up to, all cells of a cell's score: (fits, cells)."""
-    order = np.argsort(scores, axis=1, kind="stable")
-    ordered = np.take_along_axis(scores, order, axis=1)
-    upto = np.cumsum(masses[order], axis=1)
-    upto /= np.maximum(upto[:, -1:], 1.0)
-    below = np.concatenate([np.zeros((len(upto), 1)), upto[:, :-1]], axis=1)
-    tied = ordered[:, 1:] == ordered[:, :-1]
-    edge = np.zeros((len(upto), 1), dtype=bool)
-    # Masses are ≥ 0, so that the first of some tied cells has the least below it.
-    first = np.maximum.accumulate(
-        np.where(np.concatenate([edge, tied], axis=1), 0.0, below), axis=1
-    )
-    last = np.where(np.concatenate([tied, edge], axis=1), 1.0, upto)
-    last = np.minimum.accumulate(last[:, ::-1], axis=1)[:, ::-1]
-    starts, ends = np.empty_like(first), np.empty_like(last)
-    np.put_along_axis(starts, order, first, axis=1)
-    np.put_along_axis(ends, order, last, axis=1)
+    starts, ends = np.empty(scores.shape), np.empty(scores.shape)
+    for row, one in enumerate(scores):
+        _, place = np.unique(one, return_inverse=True)
+        upto = np.cumsum(np.bincount(place, weights=masses))
+        upto = upto / max(1.0, upto[-1])
+        starts[row], ends[row] = np.append(0.0, upto[:-1])[place], upto[place]
     return starts, ends

@@ -81,7 +81,7 @@ def _best(counts: NDArray[np.int64], position: FloatArray | None) -> _Fit:
 def _grown(counts: NDArray[np.int64], position: FloatArray | None) -> _Fit:
     draws = counts.sum(axis=1).astype(np.float64)
     fit = _Fit(_ramps(len(counts)), counts[:, 0].astype(np.float64), draws, position)
-    while len(fit.chosen) < tuning.MOST_RAMPS and fit.grow():
+    while fit.grow():
         pass
     return fit
 
@@ -130,11 +130,7 @@ class _Fit:
     """A logistic regression on the terms chosen so far. ahead: (levels,), the draws from d1."""
 
     def __init__(
-        self,
-        ramps: _Ramps,
-        ahead: FloatArray,
-        draws: FloatArray,
-        position: FloatArray | None,
+        self, ramps: _Ramps, ahead: FloatArray, draws: FloatArray, position: FloatArray | None
     ) -> None:
         self._ramps, self._ahead, self._draws = ramps, ahead, draws
         # Terms other than ramps, which need not rise: (levels, 1 or 2).

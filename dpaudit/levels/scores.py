@@ -10,7 +10,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpaudit.draws import LevelArray
-from dpaudit.levels import tuning
 from dpaudit.levels.cells import NO_OUTPUT
 from dpaudit.levels.digitiser import Digitiser
 from dpaudit.levels.level_map import FloatArray, IntArray, LevelMap, tail_refined
@@ -54,7 +53,7 @@ class Scored:
     """What an attack makes of the selection draws.
 
     held_out: (size,), the score of every draw by a fit that had not seen it. freeze: makes the
-        score that was fitted to all of them. luck: as of a candidate. edges: where levels part.
+        score that was fitted to all of them. edges: where levels part.
     halves: (2, size), the score of every draw by fits to two halves of the draws; None where it is
         not known what is noise in a score.
     """
@@ -63,7 +62,6 @@ class Scored:
     held_out: FloatArray
     freeze: Callable[[], Score]
     halves: FloatArray | None
-    luck: float = field(default_factory=lambda: tuning.LUCK)
     edges: FloatArray = field(init=False)
 
     def __post_init__(self) -> None:

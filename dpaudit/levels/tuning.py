@@ -35,11 +35,8 @@ LESS_SIMPLE = 0.9
 # An order that is simpler to describe may promise so much of the best.
 ABOUT_AS_MUCH = 0.85
 # Standard errors that a score of several columns must promise more by than one column that is read
-# off (of 10,000 draws, 2 %); a sum over what is new, more than the sum itself; trees, more than
-# what they start from (of 10,000 draws, 6 %).
+# off (of 10,000 draws, 2 %).
 LUCK = 2.0
-LUCK_OF_WHAT_IS_NEW = 3.0
-LUCK_OF_TREES = 6.0
 
 # When costly attacks are tried.
 # Draws: of fewer, trees and users' attacks find little.
@@ -56,10 +53,9 @@ INFORMATION_OF_CELL = 3.0
 
 # What a closer fit must gain on draws that it has not seen.
 # Nats by which a ramp must explain the draws better than without it, there are thousands to choose
-# from; by which it must do so more if its ends are chosen; and how many ramps there may be.
+# from; and by which it must do so more if its ends are chosen.
 GAIN_OF_RAMP = 6.0
 GAIN_OF_ENDS = 2.0
-MOST_RAMPS = 6
 # Nats by which additive scores must predict the input better than a simpler fit, and by which
 # features must help logistic regression.
 GAIN_OF_FIT = 1.0

@@ -13,19 +13,19 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from dpaudit.outcomes.columns import (
-    ABSENT,
-    KIND,
-    RAISED,
-    Column,
-    KeyArray,
-    Raised,
-    number_word,
-)
+from dpaudit.outcomes.columns import ABSENT, KIND, RAISED, Column, KeyArray, Raised, number_word
 from dpaudit.outcomes.long_table import NamedColumns, joined, lengthened
-from dpaudit.outcomes.reading.raw import from_raw
-from dpaudit.outcomes.tables import Outcomes, Table, are_alike, failures, narrowed, stacked
-from dpaudit.outcomes.timed import TimedOutcomes, timed
+from dpaudit.outcomes.reading.kinds import from_raw
+from dpaudit.outcomes.tables import (
+    Outcomes,
+    Table,
+    TimedOutcomes,
+    are_alike,
+    failures,
+    narrowed,
+    stacked,
+    timed,
+)
 
 __all__ = [
     "ABSENT",

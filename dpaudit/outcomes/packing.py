@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -12,13 +12,14 @@ from numpy.typing import NDArray
 from dpaudit.outcomes.columns import Column
 from dpaudit.outcomes.long_table import LongTable, Vocabulary
 from dpaudit.outcomes.paths import Path
-from dpaudit.outcomes.tables import Outcomes, Table
-from dpaudit.outcomes.timed import TimedOutcomes
+from dpaudit.outcomes.tables import Outcomes, Table, TimedOutcomes
 
 Arrays = Mapping[str, NDArray[Any]]
 
 # A path as its steps from the root: [["root", "output"], ["item", "2"]].
-_Steps = list[list[str]]
+_Steps = list[list[Any]]
+# The arrays of a long table.
+_LONG = ("offsets", "rows", "numbers", "codes")
 
 
 def pack(outcomes: Outcomes) -> dict[str, NDArray[Any]]:
@@ -79,20 +80,12 @@ def _pack_long(table: LongTable) -> dict[str, NDArray[Any]]:
         "paths": list(map(_steps, vocabulary.paths)),
         "labels": list(vocabulary.labels),
     }
-    return {
-        "words": _encoded(words),
-        "offsets": table.offsets,
-        "rows": table.rows,
-        "numbers": table.numbers,
-        "codes": table.codes,
-    }
+    return {"words": _encoded(words), **{name: getattr(table, name) for name in _LONG}}
 
 
 def _unpack_long(words: Any, arrays: Arrays) -> LongTable:
     vocabulary = Vocabulary(tuple(map(_path, words["paths"])), tuple(words["labels"]))
-    offsets, rows, numbers, codes = (
-        arrays[name] for name in ("offsets", "rows", "numbers", "codes")
-    )
+    offsets, rows, numbers, codes = (arrays[name] for name in _LONG)
     return LongTable(vocabulary, offsets, rows, numbers, codes, words["size"])
 
 
@@ -101,13 +94,9 @@ def _steps(path: Path) -> _Steps:
     return [*before, [path.step, path.word]]
 
 
-def _path(steps: Iterable[Sequence[Any]]) -> Path:
-    path: Path | None = None
-    for step, word in steps:
-        path = Path(path, step, word)
-    if path is None:
-        raise ValueError("a path without a step")
-    return path
+def _path(steps: _Steps) -> Path:
+    *before, (step, word) = steps
+    return Path(_path(before) if before else None, step, word)
 
 
 def _encoded(words: Any) -> NDArray[np.uint8]:

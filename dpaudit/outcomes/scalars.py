@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import enum
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -44,13 +43,6 @@ def of_booleans(values: NDArray[np.bool_]) -> Entries:
     return Entries(nothing, values.astype(np.int32) + 1, ("False", "True"))
 
 
-def of_labels(values: Iterable[str]) -> Entries:
-    """Return labels."""
-    known: dict[str, int] = {}
-    codes = np.array([known.setdefault(one, len(known) + 1) for one in values], dtype=np.int32)
-    return Entries(np.full(len(codes), np.nan), codes, tuple(known))
-
-
 def of_texts(values: Sequence[str]) -> Entries:
     """Return strings as labels; equal ones are written once."""
     place = {text: code for code, text in enumerate(dict.fromkeys(values), 1)}
@@ -58,14 +50,13 @@ def of_texts(values: Sequence[str]) -> Entries:
     return Entries(np.full(len(codes), np.nan), codes, tuple(map(text_label, place)))
 
 
-def of_mixed(values: list[str | float]) -> Entries:
-    """Return numbers and labels, none of the numbers NaN."""
+def of_mixed(values: Sequence[str | float]) -> Entries:
+    """Return labels and numbers, none of the numbers NaN."""
     known: dict[str, int] = {}
     codes = [known.setdefault(one, len(known) + 1) if isinstance(one, str) else 0 for one in values]
     numbers = [math.nan if isinstance(one, str) else one for one in values]
-    if not known:
-        return Entries(np.array(numbers))
-    return Entries(np.array(numbers), np.array(codes, dtype=np.int32), tuple(known))
+    some = np.array(codes, dtype=np.int32) if known else None
+    return Entries(np.array(numbers), some, tuple(known))
 
 
 def text_label(text: str) -> str:
@@ -82,11 +73,6 @@ def _cut(label: str, whole: str, size: int, unit: str) -> str:
     if size <= _LONGEST_LABEL:
         return label
     return f"{label[:_SHOWN]}… ({size:,} {unit}, digest {text_key(whole):016x})"
-
-
-def enum_label(member: enum.Enum) -> str:
-    """Return `Colour.RED`."""
-    return f"{type(member).__qualname__}.{member.name or repr(member.value)}"
 
 
 def values_of(array: NDArray[Any]) -> list[Any]:

@@ -22,7 +22,6 @@ import numpy as np
 
 from dpaudit.outcomes.columns import number_word, text_key
 from dpaudit.outcomes.paths import quoted
-from dpaudit.outcomes.scalars import enum_label
 
 EXACT = "exact value"
 
@@ -154,12 +153,9 @@ def _power(number: int, prime: int) -> int:
 def _complex(value: complex) -> Described:
     # Adding zero makes -0.0 and 0.0, which compare equal, one.
     real, imaginary = float(value.real) + 0.0, float(value.imag) + 0.0
-    parts = {"real part": _number(real), "imaginary part": _number(imaginary)}
-    return Described(repr(complex(real, imaginary)), parts)
-
-
-def _number(number: float) -> str | float:
-    return "NaN" if math.isnan(number) else number
+    parts = {"real part": real, "imaginary part": imaginary}
+    beside = {part: "NaN" if math.isnan(one) else one for part, one in parts.items()}
+    return Described(repr(complex(real, imaginary)), beside)
 
 
 def _moment(value: datetime.datetime) -> Described:
@@ -185,18 +181,14 @@ def _duration(value: datetime.timedelta) -> Described:
     return Described(f"duration {value}", {"seconds": value.total_seconds()})
 
 
-def _numpy_moment(value: np.datetime64) -> Described:
+def describe_numpy_time(value: Any) -> Described:
+    """Return one of NumPy's dates or time differences."""
     if np.isnat(value):
         return Described("NaT")
-    seconds = (value - np.datetime64(0, "s")) / np.timedelta64(1, "s")
-    return Described(str(value), {"timestamp": float(seconds)})
-
-
-def describe_duration(value: np.timedelta64) -> Described:
-    """Return one of NumPy's time differences."""
-    if np.isnat(value):
-        return Described("NaT")
-    return Described(str(value), {"seconds": float(value / np.timedelta64(1, "s"))})
+    is_moment = isinstance(value, np.datetime64)
+    passed = value - np.datetime64(0, "s") if is_moment else value
+    seconds = float(passed / np.timedelta64(1, "s"))
+    return Described(str(value), {"timestamp" if is_moment else "seconds": seconds})
 
 
 def _label(value: object) -> Described:
@@ -204,7 +196,7 @@ def _label(value: object) -> Described:
 
 
 def _member(value: enum.Enum) -> Described:
-    return Described(enum_label(value))
+    return Described(f"{type(value).__qualname__}.{value.name or repr(value.value)}")
 
 
 # Subclasses come before what they are also: a moment is a date.
@@ -216,7 +208,6 @@ _DESCRIBERS: tuple[tuple[type | tuple[type, ...], Describe], ...] = (
     (datetime.date, _date),
     (datetime.time, _time),
     (datetime.timedelta, _duration),
-    (np.datetime64, _numpy_moment),
-    (np.timedelta64, describe_duration),
+    ((np.datetime64, np.timedelta64), describe_numpy_time),
     (UUID, _label),
 )

@@ -1,4 +1,5 @@
-"""Outcomes as a table, and the plain form of it: every column has an entry for every outcome."""
+"""Outcomes as a table, the plain form of it, in which every column has an entry for every outcome,
+and either with how long the calls took."""
 
 from __future__ import annotations
 
@@ -11,11 +12,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dpaudit.outcomes.aspects import made_from
 from dpaudit.outcomes.columns import (
     ABSENT,
-    KIND,
     RAISED,
     Column,
+    FloatArray,
     KeyArray,
     join,
     kinds_of,
@@ -23,6 +25,7 @@ from dpaudit.outcomes.columns import (
     text_key,
 )
 from dpaudit.outcomes.paths import ROOT, Path
+from dpaudit.outcomes.units import ELAPSED
 from dpaudit.outcomes.words import Entry, written
 
 # Learning looks at no more columns than this.
@@ -72,10 +75,7 @@ class Outcomes(ABC):
         outcome does not have is `ABSENT`."""
         known = self._known()
         for name in names:
-            if name.startswith(KIND):
-                yield kinds_of(known(name.removeprefix(KIND)))
-            else:
-                yield known(name)
+            yield made_from(name, known)
 
     def column(self, name: str) -> Column:
         """Return one column by its name."""
@@ -84,27 +84,6 @@ class Outcomes(ABC):
     def word(self, row: int) -> str:
         """Return one outcome as a reader would write it."""
         return self.words([row])[0]
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class View(Outcomes):
-    """Outcomes with other columns; what they *are* (their keys, their words) stays."""
-
-    outcomes: Outcomes
-    size: int = field(init=False)
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "size", self.outcomes.size)
-
-    @property
-    def width(self) -> int:
-        return self.outcomes.width
-
-    def keys(self) -> KeyArray:
-        return self.outcomes.keys()
-
-    def words(self, rows: Iterable[int]) -> list[str]:
-        return self.outcomes.words(rows)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -143,14 +122,10 @@ class Table(Outcomes):
 
     def keys(self) -> KeyArray:
         common = sum(fixed_key(path, entry) for path, entry in self.fixed) % 2**64
-        total: KeyArray | None = None
+        total = np.full(self.size, common, dtype=np.uint64)
         for column in self.all_columns:
-            keys = column.keys()
-            keys += np.uint64(text_key(column.name))
-            total = mix(keys) if total is None else np.add(total, mix(keys), out=total)
-        if total is None:
-            return np.full(self.size, common, dtype=np.uint64)
-        return total + np.uint64(common) if common else total
+            total += mix(column.keys() + np.uint64(text_key(column.name)))
+        return total
 
     def words(self, rows: Iterable[int]) -> list[str]:
         return [written(self._entries(row)) for row in rows]
@@ -160,6 +135,52 @@ class Table(Outcomes):
             yield path, entry
         for path, column in zip(self.paths, self.all_columns, strict=True):
             yield path, column.word(row)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class TimedOutcomes(Outcomes):
+    """A table with one column more, the last one. What an outcome *is* (its key, its words) is the
+    same as without: two equal outputs are one atom, however long they took.
+
+    nanoseconds: (size,).
+    """
+
+    outcomes: Outcomes
+    nanoseconds: FloatArray
+    size: int = field(init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "size", self.outcomes.size)
+
+    @property
+    def columns(self) -> Sequence[Column]:
+        return (*self.outcomes.columns, self._elapsed)
+
+    @property
+    def width(self) -> int:
+        return self.outcomes.width
+
+    def keys(self) -> KeyArray:
+        return self.outcomes.keys()
+
+    def words(self, rows: Iterable[int]) -> list[str]:
+        return self.outcomes.words(rows)
+
+    def take(self, index: NDArray[Any] | slice) -> TimedOutcomes:
+        return TimedOutcomes(self.outcomes.take(index), self.nanoseconds[index])
+
+    @property
+    def _elapsed(self) -> Column:
+        return Column(ELAPSED, self.nanoseconds)
+
+    def _known(self) -> Callable[[str], Column]:
+        known = self.outcomes._known()
+        return lambda name: self._elapsed if name == ELAPSED else known(name)
+
+
+def timed(outcomes: Outcomes, nanoseconds: NDArray[np.int64]) -> TimedOutcomes:
+    """Return outcomes with the duration of every call: (size,), in nanoseconds."""
+    return TimedOutcomes(outcomes, nanoseconds.astype(np.float64))
 
 
 def _telling_kinds(column: Column) -> Column | None:

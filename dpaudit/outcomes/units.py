@@ -18,12 +18,9 @@ def number_writer(name: str) -> Callable[[float], str]:
     """Return what writes the numbers of the column of this name: 5 as `5`, `2^5` or `5 ns`."""
     if name == ELAPSED:
         return duration_word
-    return power_word if name.startswith((LOWEST_BIT, HIGHEST_BIT)) else number_word
-
-
-def power_word(exponent: float) -> str:
-    """Return a power of two, `2^-53`."""
-    return f"2^{number_word(exponent)}"
+    if name.startswith((LOWEST_BIT, HIGHEST_BIT)):
+        return lambda exponent: f"2^{number_word(exponent)}"
+    return number_word
 
 
 def duration_word(nanoseconds: float) -> str:

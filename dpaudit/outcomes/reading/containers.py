@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from operator import itemgetter
 from typing import Any
@@ -43,9 +44,11 @@ def read_lists(reader: Reader, path: Path, rows: Rows, values: Values) -> None:
 def read_arrays(reader: Reader, path: Path, rows: Rows, values: Values) -> None:
     """Read arrays, and what knows how to be one."""
     arrays = list(map(_array, values))
-    if len({(one.dtype, one.shape) for one in arrays}) == 1 and _stacks(arrays[0]):
-        stack = np.concatenate if arrays[0].ndim == 1 else np.stack
-        together = stack(arrays).reshape(len(arrays), *arrays[0].shape)
+    first = arrays[0]
+    is_plain = first.dtype.names is not None or not first.dtype.hasobject
+    if is_plain and len({(one.dtype, one.shape) for one in arrays}) == 1:
+        stack = np.concatenate if first.ndim == 1 else np.stack
+        together = stack(arrays).reshape(len(arrays), *first.shape)
         reader.read_array(path, rows, together)
         return
     _check_depth(path, values)
@@ -55,11 +58,9 @@ def read_arrays(reader: Reader, path: Path, rows: Rows, values: Values) -> None:
         reader.read_array(path, at(rows, place), np.stack([arrays[i] for i in place]))
     place = [i for i, one in enumerate(arrays) if one.ndim or one.dtype not in records]
     if place:
-        reader.read(path, at(rows, place), [_unpacked(arrays[i]) for i in place])
-
-
-def _stacks(array: np.ndarray[Any, Any]) -> bool:
-    return array.dtype.names is not None or not array.dtype.hasobject
+        others = [arrays[i] for i in place]
+        parts = [one[()] if one.ndim == 0 else values_of(one) for one in others]
+        reader.read(path, at(rows, place), parts)
 
 
 def read_dicts(reader: Reader, path: Path, rows: Rows, values: Values) -> None:
@@ -118,25 +119,11 @@ def read_sets(reader: Reader, path: Path, rows: Rows, values: Values) -> None:
 
 
 def _places(values: Values) -> list[tuple[Any, list[int]]]:
-    """Return every key, or element, with which of the values have it."""
-    found: dict[Any, list[int]] = {}
+    """Return every key, or element, with which of the values have it; 1 and True are two."""
+    found: defaultdict[tuple[type, Any], list[int]] = defaultdict(list)
     for place, value in enumerate(values):
         for key in value:
-            if key in found:
-                found[key].append(place)
-            else:
-                found[key] = [place]
-    if all(type(key) is str for key in found):
-        return list(found.items())
-    return _places_by_type(values)
-
-
-def _places_by_type(values: Values) -> list[tuple[Any, list[int]]]:
-    """Return the same where 1 and True, which are the same key, are told apart."""
-    found: dict[tuple[type, Any], list[int]] = {}
-    for place, value in enumerate(values):
-        for key in value:
-            found.setdefault((type(key), key), []).append(place)
+            found[type(key), key].append(place)
     return [(key, places) for (_, key), places in found.items()]
 
 
@@ -162,10 +149,6 @@ def _array(value: Any) -> np.ndarray[Any, Any]:
     # A masked entry is None, not what lies under the mask.
     filled = hasattr(value, "filled")
     return np.array(value.tolist(), dtype=object) if filled else np.asarray(value)
-
-
-def _unpacked(array: np.ndarray[Any, Any]) -> Any:
-    return array[()] if array.ndim == 0 else values_of(array)
 
 
 def key_word_at(key: Any, path: Path) -> str:

@@ -10,7 +10,7 @@ import numpy as np
 from dpaudit.outcomes.paths import Path
 from dpaudit.outcomes.reading.containers import key_word_at, read_keys
 from dpaudit.outcomes.reading.reader import Reader, Rows, Values
-from dpaudit.outcomes.scalars import of_labels
+from dpaudit.outcomes.scalars import of_mixed
 
 
 def read_frames(reader: Reader, path: Path, rows: Rows, values: Values) -> None:
@@ -23,7 +23,7 @@ def read_frames(reader: Reader, path: Path, rows: Rows, values: Values) -> None:
     if len(set(orders)) == 1:
         reader.constant(about, rows, orders[0])
     else:
-        reader.add(about, rows, of_labels(orders))
+        reader.add(about, rows, of_mixed(orders))
     read_keys(reader, path, rows, tables)
 
 

@@ -1,4 +1,4 @@
-"""Which function reads values of a type; those for single values."""
+"""From what a mechanism returned to a table of columns: which function reads values of a type."""
 
 from __future__ import annotations
 
@@ -7,13 +7,15 @@ import sys
 import types
 from collections import abc
 from functools import partial
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from dpaudit.errors import MechanismError
 from dpaudit.outcomes.columns import RAISED, Raised
 from dpaudit.outcomes.long_table import at
-from dpaudit.outcomes.paths import Path
+from dpaudit.outcomes.paths import ROOT, Path
 from dpaudit.outcomes.reading.containers import (
     read_arrays,
     read_dicts,
@@ -30,18 +32,42 @@ from dpaudit.outcomes.scalars import (
     bytes_label,
     of_booleans,
     of_floats,
-    of_labels,
     of_mixed,
     of_texts,
 )
-from dpaudit.outcomes.special import Describe, describe_duration, describer, exact_integer
+from dpaudit.outcomes.special import Describe, describe_numpy_time, describer, exact_integer
+from dpaudit.outcomes.tables import Outcomes
+from dpaudit.watching import Watch, step
 from dpaudit.wording import FILE_PREFIX
 
 # Bytes have a column each, as far as these go.
 _BYTES = 32
 
+# So that it is said once.
+_watch = Watch()
 
-def reader_of(kind: type, path: Path) -> Read:
+
+def from_raw(raw: abc.Sequence[Any] | NDArray[Any]) -> Outcomes:
+    """Return the table of `raw`, one outcome an entry (an array: one a row).
+
+    Numbers, strings, bytes, Booleans, None, dates, fractions, complex numbers, members of
+    enumerations, UUIDs, NumPy's scalars; lists, tuples, sets, dicts, arrays, dataclasses, named
+    tuples and pandas objects of these, of any size and depth; an entry may be `Raised`. Raises
+    MechanismError, which names the type and the place, for anything else.
+    """
+    # Those of very many entries.
+    with step("reading outputs of the mechanism", _watch):
+        reader = Reader(len(raw), _reader_of)
+        if isinstance(raw, np.ndarray) and raw.dtype != object:
+            reader.read_array(ROOT, None, raw)
+        elif len(raw):
+            reader.read(ROOT, None, raw if isinstance(raw, list) else list(raw))
+        else:
+            reader.add(ROOT, None, Entries(np.empty(0)))
+        return reader.table()
+
+
+def _reader_of(kind: type, path: Path) -> Read:
     """Return what reads values of a type. Raises MechanismError when nothing does."""
     read = _EXACTLY.get(kind) or _by_base(kind)
     if read is None:
@@ -99,11 +125,11 @@ def _read_booleans(reader: Reader, path: Path, rows: Rows, values: Values) -> No
 
 
 def _read_nothing(reader: Reader, path: Path, rows: Rows, values: Values) -> None:
-    reader.add(path, rows, of_labels(map(str, values)))
+    reader.add(path, rows, of_mixed(["None"] * len(values)))
 
 
 def _read_raised(reader: Reader, path: Path, rows: Rows, values: Values) -> None:
-    reader.add(path, rows, of_labels([RAISED + one.kind for one in values]))
+    reader.add(path, rows, of_mixed([RAISED + one.kind for one in values]))
 
 
 def _read_texts(reader: Reader, path: Path, rows: Rows, values: Values) -> None:
@@ -116,7 +142,7 @@ def _read_texts(reader: Reader, path: Path, rows: Rows, values: Values) -> None:
 
 def _read_bytes(reader: Reader, path: Path, rows: Rows, values: Values) -> None:
     data = list(map(bytes, values))
-    reader.add(path, rows, of_labels(map(bytes_label, data)))
+    reader.add(path, rows, of_mixed(list(map(bytes_label, data))))
     lengths = reader.lengths(path, rows, data)
     for length in np.unique(lengths):
         place = np.flatnonzero(lengths == length)
@@ -156,7 +182,7 @@ _EXACTLY: dict[type, Read] = {
 }
 _Bases = tuple[type | tuple[type, ...], Read]
 _BY_BASE: tuple[_Bases, ...] = (
-    (np.timedelta64, partial(_read_special, describe_duration)),  # to NumPy it is an integer too
+    (np.timedelta64, partial(_read_special, describe_numpy_time)),  # to NumPy it is an integer too
     ((float, np.float16, np.float32), _read_floats),
     ((int, np.integer), _read_integers),
     (str, _read_texts),

@@ -11,13 +11,7 @@ from numpy.typing import NDArray
 from dpaudit.outcomes.columns import Column, recoded
 from dpaudit.outcomes.long_table import Part, RowArray, at, long_table
 from dpaudit.outcomes.paths import Path
-from dpaudit.outcomes.scalars import (
-    LARGEST_EXACT,
-    Entries,
-    of_booleans,
-    of_floats,
-    values_of,
-)
+from dpaudit.outcomes.scalars import LARGEST_EXACT, Entries, of_booleans, of_floats, values_of
 from dpaudit.outcomes.tables import Outcomes, Table
 from dpaudit.outcomes.words import DICT, LIST
 

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dpaudit.attacks.bits import BitView, bits, has_fractions
+from dpaudit.attacks.bits import bits, has_fractions
 from dpaudit.draws import SelectionDraws
 from dpaudit.outcomes import from_raw
 from mechanisms.floating_point import (
@@ -22,7 +22,7 @@ ODD = [0.75, 1.0, -0.1, 120.0, 5e-324, 1e300, 2.0**-1040 * 3, 1e15, 12.345678901
 
 
 def seen(values: Any, aspect: str) -> list[str]:
-    column = BitView(from_raw(values)).column(f"{aspect} of output")
+    column = from_raw(values).column(f"{aspect} of output")
     return [column.word(row) for row in range(len(values))]
 
 

@@ -14,10 +14,11 @@ import pytest
 
 from dpaudit.adapters.loading import load_mechanism
 from dpaudit.adapters.timing import timed_calls
-from dpaudit.attacks.bits import BitView
+from dpaudit.attacks.bits import bit_columns
 from dpaudit.attacks.timing import elapsed
 from dpaudit.draws import SelectionDraws
 from dpaudit.outcomes import concatenate, from_raw, timed
+from dpaudit.outcomes.aspects import ASPECTS
 from dpaudit.outcomes.units import ELAPSED, duration_word
 from dpaudit.targets.target import CallableTarget, ComposedTarget, repeated
 
@@ -103,6 +104,7 @@ def test_post_processing_is_applied_and_not_timed() -> None:
 
 
 def test_bits_are_those_of_outputs_and_not_of_times() -> None:
-    names = [one.name for one in BitView(timed(from_raw([0.5, 1.5]), np.array([3, 4]))).columns]
+    outcomes = timed(from_raw([0.5, 1.5]), np.array([3, 4]))
+    names = [one.name for one in bit_columns(outcomes, ASPECTS)]
     assert names
     assert not any(ELAPSED in name for name in names)

@@ -22,7 +22,7 @@ from dpaudit.import_path import file_module
 from dpaudit.inputs.datasets import load_dataset
 from dpaudit.inputs.values import Reference
 from dpaudit.outcomes import from_raw
-from dpaudit.outcomes.reading import raw
+from dpaudit.outcomes.reading import kinds
 from dpaudit.targets.target import (
     CallableTarget,
     CommandTarget,
@@ -321,7 +321,7 @@ def test_reading_that_lasts(heard: Heard, monkeypatch: pytest.MonkeyPatch) -> No
             assert heard.event.wait(60)
             return 1
 
-    monkeypatch.setattr(raw, "_watch", Watch())
+    monkeypatch.setattr(kinds, "_watch", Watch())
     from_raw(Slow([1]))
     from_raw([1])
     assert len(heard.said) == 1

@@ -1,0 +1,141 @@
+"""What the numbers of a column are like in their bits and decimals: columns made from columns."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from decimal import Decimal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpaudit.outcomes.columns import KIND, Column, FloatArray, kinds_of
+from dpaudit.outcomes.scalars import Entries
+from dpaudit.outcomes.units import HIGHEST_BIT, LOWEST_BIT
+
+SPAN, _PLACES, _LAST = "span of bits of ", "decimal places of ", "last decimal of "
+# The bits of a float's significand, and the decimal digits that any float has room for.
+_PRECISION, _DIGITS = 53, 15
+_FULL = _DIGITS + 1
+_AS_MANY = "as many as fit"
+
+Codes = NDArray[np.int64]
+
+
+def made_from(name: str, known: Callable[[str], Column]) -> Column:
+    """Return the column of a name; known: what finds one that is not made from another one."""
+    prefix = prefix_of(name)
+    if prefix is None:
+        return known(name)
+    column = known(name.removeprefix(prefix))
+    return kinds_of(column) if prefix == KIND else _seen(column, prefix)
+
+
+def prefix_of(name: str) -> str | None:
+    """Return what the name of a column that is made from another one starts with, else None."""
+    return next((one for one in (KIND, *ASPECTS) if name.startswith(one)), None)
+
+
+def _seen(column: Column, name: str) -> Column:
+    """Return one aspect of a column; what is no number, 0 or infinite keeps or gets a label."""
+    numbers, labels = column.numbers, (*column.labels, "zero", "infinite")
+    codes = np.zeros(len(numbers), dtype=np.int32)
+    if column.codes is not None:
+        codes[:] = column.codes
+    codes[(codes == 0) & (numbers == 0)] = len(labels) - 1
+    codes[(codes == 0) & np.isinf(numbers)] = len(labels)
+    usual = np.flatnonzero(codes == 0)
+    found = ASPECTS[name](numbers[usual])
+    values = np.full(len(numbers), np.nan)
+    values[usual] = found.numbers
+    if found.codes is not None:
+        codes[usual] = np.where(found.codes > 0, found.codes + len(labels), 0)
+    if not codes.any():
+        return Column(f"{name}{column.name}", values)
+    return Column(f"{name}{column.name}", values, codes, (*labels, *found.labels))
+
+
+def _highest(numbers: FloatArray) -> Codes:
+    return np.asarray(np.frexp(numbers)[1].astype(np.int64) - 1)
+
+
+def _lowest(numbers: FloatArray) -> Codes:
+    fraction, exponent = np.frexp(numbers)
+    integer = np.ldexp(np.abs(fraction), _PRECISION).astype(np.int64)
+    lowest = np.frexp((integer & -integer).astype(np.float64))[1]
+    return np.asarray(exponent.astype(np.int64) + lowest - (_PRECISION + 1), dtype=np.int64)
+
+
+def _span(numbers: FloatArray) -> Entries:
+    """Return the sign, the highest and the lowest bit together, as a label."""
+    highest = _highest(numbers)
+    length = highest - _lowest(numbers)
+    # A length is at most 52, so that the three fit into one integer.
+    spans = ((highest * 64 + length) << 1) | (numbers < 0)
+    distinct, places = np.unique(spans, return_inverse=True)
+    return _labels(places, map(_span_word, distinct.tolist()))
+
+
+def _span_word(span: int) -> str:
+    highest, length = divmod(span >> 1, 64)
+    sign = "-" if span & 1 else ""
+    return f"{sign}2^{highest} to 2^{highest - length}"
+
+
+def _decimal_places(numbers: FloatArray) -> Entries:
+    places, _ = _decimals(numbers)
+    return Entries(places.astype(np.float64), (places == _FULL).astype(np.int32), (_AS_MANY,))
+
+
+def _last_decimal(numbers: FloatArray) -> Entries:
+    """Return the last digit that is not 0 with the place that it is at, 0.05 for 1.15."""
+    places, digits = _decimals(numbers)
+    distinct, found = np.unique(places * 10 + digits, return_inverse=True)
+    return _labels(found, map(_decimal_word, distinct.tolist()))
+
+
+def _decimal_word(decimal: int) -> str:
+    place, digit = divmod(decimal, 10)
+    return f"{Decimal(digit).scaleb(-place):f}" if digit else _AS_MANY
+
+
+def _labels(places: Codes, labels: Iterable[str]) -> Entries:
+    """Return labels by their place."""
+    return Entries(np.full(len(places), np.nan), (places + 1).astype(np.int32), tuple(labels))
+
+
+def _decimals(numbers: FloatArray) -> tuple[Codes, Codes]:
+    """Return after how many decimals a number ends (negative: a multiple of a power of ten), and
+    its last digit that is not 0; `_FULL` and 0 for numbers of more than 15 digits."""
+    places = np.full(len(numbers), _FULL, dtype=np.int64)
+    scaled = np.zeros(len(numbers), dtype=np.int64)
+    rest = _short_ones(numbers)
+    for place in range(_FULL):
+        left = numbers[rest]
+        ends = np.rint(left * 10.0**place) / 10.0**place == left
+        ending = rest[ends]
+        places[ending] = place
+        scaled[ending] = np.rint(np.abs(numbers[ending]) * 10.0**place).astype(np.int64)
+        rest = rest[~ends]
+    tens = np.flatnonzero(places == 0)
+    while len(tens):
+        tens = tens[scaled[tens] % 10 == 0]
+        scaled[tens] //= 10
+        places[tens] -= 1
+    return places, scaled % 10
+
+
+def _short_ones(numbers: FloatArray) -> Codes:
+    """Return which numbers are decimals of at most 15 digits and 15 places."""
+    digits = np.floor(np.log10(np.abs(numbers))) + 1
+    powers = 10.0 ** np.clip(_DIGITS - digits, 0, _DIGITS)
+    nearest = np.rint(numbers * powers)
+    return np.flatnonzero((nearest / powers == numbers) & (np.abs(nearest) < 10.0**_DIGITS))
+
+
+ASPECTS: dict[str, Callable[[FloatArray], Entries]] = {
+    LOWEST_BIT: lambda numbers: Entries(_lowest(numbers).astype(np.float64)),
+    HIGHEST_BIT: lambda numbers: Entries(_highest(numbers).astype(np.float64)),
+    SPAN: _span,
+    _PLACES: _decimal_places,
+    _LAST: _last_decimal,
+}
