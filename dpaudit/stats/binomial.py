@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from bisect import bisect_left
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import betainc, betainccinv, betaincinv
+
+from dpaudit.stats.bisection import smallest_alpha
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
@@ -167,9 +169,11 @@ def tail_quantile(gamma: float, trials: int, probability: float) -> int:
     -----
     Exact, by bisection of `upper_tail`.
     """
-    return smallest(
-        lambda count: float(upper_tail(count + 1, trials, probability)) <= gamma, -1, trials
-    )
+
+    def is_rare(count: int) -> bool:
+        return float(upper_tail(count + 1, trials, probability)) <= gamma
+
+    return bisect_left(range(trials), True, key=is_rare)
 
 
 def pair_epsilon_lower(
@@ -262,62 +266,6 @@ def pair_p_value(
         return pair_delta_lower(count, draws, other, other_draws, epsilon, alpha) > delta
 
     return smallest_alpha(refuted)
-
-
-def smallest(holds: Callable[[int], bool], low: int, high: int) -> int:
-    """Return the smallest integer for which something holds, by bisection.
-
-    Parameters
-    ----------
-    holds : callable
-        Whether it holds for an integer; if it does, it holds for all larger ones.
-    low, high : int
-        The integer is above `low`, and `high` where it holds for none below.
-
-    Returns
-    -------
-    int
-        The integer.
-
-    Notes
-    -----
-    Exact: every integer that decides is tried.
-
-    Examples
-    --------
-    >>> smallest(lambda n: n * n >= 50, 0, 100)
-    8
-    """
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (low, middle) if holds(middle) else (middle, high)
-    return high
-
-
-def smallest_alpha(refuted: Callable[[float], bool]) -> float:
-    """Return the smallest error probability at which a test refutes.
-
-    Parameters
-    ----------
-    refuted : callable
-        From alpha to whether the test refutes; where it does, it does at every larger alpha.
-
-    Returns
-    -------
-    float
-        The smallest alpha, rounded up; 1 where the test never refutes.
-
-    Notes
-    -----
-    The p-value of the test, by bisection down to e^-700.
-    """
-    low, high = -700.0, 0.0
-    if not refuted(math.exp(-1e-9)):
-        return 1.0
-    for _ in range(60):
-        middle = (low + high) / 2
-        low, high = (low, middle) if refuted(math.exp(middle)) else (middle, high)
-    return math.exp(high)
 
 
 def _check(successes: int, trials: int, alpha: float) -> None:

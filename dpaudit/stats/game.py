@@ -11,9 +11,10 @@ h = 1 if the rule can make both guesses, ½ if only one.
 from __future__ import annotations
 
 import math
+from bisect import bisect_left
 from dataclasses import dataclass
 
-from dpaudit.stats.binomial import clopper_pearson_lower, smallest, upper_tail
+from dpaudit.stats.binomial import clopper_pearson_lower, upper_tail
 from dpaudit.stats.scanning import Point, last_refuted
 from dpaudit.stats.trinomial import TERMS, ScoreTest
 
@@ -197,14 +198,11 @@ def closed_form_delta_lower(game: Game, epsilon: float, alpha: float) -> float:
     Valid with probability at least 1 - alpha; a little weaker than the exact test.
     """
 
-    def refuted(spared: int) -> bool:
+    def stands(spared: int) -> bool:
         correct = game.correct - spared
-        if correct <= 0:
-            return False
-        tail = upper_tail(correct, correct + game.wrong, _odds_to_share(epsilon))
-        return float(tail) <= alpha / 2
+        return float(upper_tail(correct, correct + game.wrong, _odds_to_share(epsilon))) > alpha / 2
 
-    spared = smallest(lambda count: not refuted(count), -1, game.correct)
+    spared = bisect_left(range(game.correct), True, key=stands)
     # The largest δ with Pr[Bin(N, hδ) ≥ spared] ≤ alpha / 2: another Clopper-Pearson bound.
     return min(1.0, clopper_pearson_lower(spared, game.draws, alpha / 2) / game.h)
 

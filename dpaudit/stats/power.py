@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from bisect import bisect_left
 
 from scipy.special import betaincinv, ndtri
 
@@ -10,7 +11,6 @@ from dpaudit.stats.binomial import (
     IntArray,
     clopper_pearson_lower,
     pair_epsilon_lower,
-    smallest,
     upper_tail,
 )
 from dpaudit.stats.probabilistic import ATOM_SHARE
@@ -56,9 +56,13 @@ def detectable_epsilon(
         excused = math.ceil(
             draws * spared - float(ndtri(alpha / 100)) * math.sqrt(draws * spared * (1 - spared))
         )
-    trials = guesses - excused
-    critical = _critical_value(trials, 1 / (1 + math.exp(-epsilon)), alpha)
-    if critical is None:
+    trials, claimed = guesses - excused, 1 / (1 + math.exp(-epsilon))
+
+    def refuted(correct: int) -> bool:
+        return float(upper_tail(correct, trials, claimed)) <= alpha
+
+    critical = 1 + bisect_left(range(1, trials + 1), True, key=refuted)
+    if critical > trials:
         return math.inf
     share = float(betaincinv(critical, trials - critical + 1, POWER))
     return math.log(share / (1 - share)) if share < 1 else math.inf
@@ -91,13 +95,6 @@ def draws_to_refute(epsilon: float, delta: float, alpha: float) -> float:
         return 1
     fewest = math.log(alpha) / math.log1p(-wrong) if wrong > 0 else math.inf
     return math.ceil(fewest) if math.isfinite(fewest) else math.inf
-
-
-def _critical_value(trials: int, share: float, alpha: float) -> int | None:
-    """Return the smallest C with Pr[Bin(trials, share) ≥ C] ≤ alpha; None when there is none."""
-    if trials <= 0 or float(upper_tail(trials, trials, share)) > alpha:
-        return None
-    return smallest(lambda count: float(upper_tail(count, trials, share)) <= alpha, 0, trials)
 
 
 def detectable_epsilon_pair(

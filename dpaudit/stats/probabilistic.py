@@ -8,12 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dpaudit.stats.binomial import (
-    IntArray,
-    clopper_pearson_lower,
-    smallest_alpha,
-    upper_tail,
-)
+from dpaudit.stats.binomial import IntArray, clopper_pearson_lower, upper_tail
+from dpaudit.stats.bisection import halved, smallest_alpha
 
 # Of the level of one direction: this share certifies the atoms, the rest bounds their mass. The
 # first is the harder thing to do: it compares two probabilities, and the mass is often far above δ.
@@ -81,16 +77,12 @@ def epsilon_lower(
 ) -> float:
     """Return the largest ε at which (ε, δ) is refuted in this direction at level alpha, or 0.
 
-    Monotone: a larger ε certifies fewer atoms. Bisection to 10⁻⁶, rounded down.
+    Monotone: a larger ε certifies fewer atoms. To 10⁻⁶, rounded down.
     """
 
-    def refuted(epsilon: float) -> bool:
-        return violating_mass(counts, others, draws, epsilon, alpha).delta_lower > delta
+    def stands(epsilon: float) -> bool:
+        return violating_mass(counts, others, draws, epsilon, alpha).delta_lower <= delta
 
-    low, high = 0.0, 50.0
-    if len(counts) == 0 or not refuted(low):
+    if len(counts) == 0 or stands(0.0):
         return 0.0
-    while high - low > 1e-6:
-        middle = (low + high) / 2
-        low, high = (middle, high) if refuted(middle) else (low, middle)
-    return low
+    return halved(stands, 0.0, 50.0, times=26)[0]

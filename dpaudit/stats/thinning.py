@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from dpaudit.stats.binomial import smallest, upper_tail
+from bisect import bisect_left
+
+from dpaudit.stats.binomial import upper_tail
 
 # The probability, at most, that coins ask for more draws of an input than there are. They are then
 # tossed again, so that what is tested after them holds at (1 - TOSSED_AGAIN) of its level.
@@ -38,7 +40,7 @@ def coin_flips(first: int, second: int) -> int:
         tails = upper_tail([first + 1, second + 1], coins, 0.5)
         return float(tails.sum()) > TOSSED_AGAIN
 
-    return smallest(ask_for_more, 0, 2 * min(first, second) + 1) - 1
+    return bisect_left(range(1, 2 * min(first, second) + 1), True, key=ask_for_more)
 
 
 def looks_tossed(first: int, second: int, changes: int, level: float) -> bool:
