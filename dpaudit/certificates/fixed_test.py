@@ -141,7 +141,7 @@ def atoms_test(setting: Setting, accused: Accused, arms: tuple[int, int]) -> Fix
             ),
         ),
         detectable_epsilon=min(
-            power.detectable_epsilon_atoms(own, other, draws, point.epsilon, point.delta, alpha)
+            probabilistic.detectable_epsilon(own, other, draws, point.epsilon, point.delta, alpha)
             for own, other, draws in sides
         ),
         accused=accused,

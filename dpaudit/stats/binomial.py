@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from bisect import bisect_left
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -68,7 +67,7 @@ def clopper_pearson_lower(successes: int, trials: int, alpha: float) -> float:
     Raises
     ------
     ValueError
-        For impossible counts, or an impossible alpha.
+        For other arguments.
 
     Notes
     -----
@@ -105,7 +104,7 @@ def clopper_pearson_upper(successes: int, trials: int, alpha: float) -> float:
     Raises
     ------
     ValueError
-        For impossible counts, or an impossible alpha.
+        For other arguments.
 
     Notes
     -----
@@ -131,49 +130,19 @@ def clopper_pearson_interval(successes: int, trials: int, alpha: float) -> tuple
     Returns
     -------
     tuple of float
-        The lower and the upper bound, alpha / 2 for each, rounded outward.
+        The bounds of `clopper_pearson_lower` and `clopper_pearson_upper`, alpha / 2 for each.
 
     Raises
     ------
     ValueError
-        For impossible counts, or an impossible alpha.
+        For other arguments.
 
     Notes
     -----
-    Holds the true probability with probability at least 1 - alpha. Source: Clopper & Pearson 1934.
+    Holds the true probability with probability at least 1 - alpha.
     """
-    return (
-        clopper_pearson_lower(successes, trials, alpha / 2),
-        clopper_pearson_upper(successes, trials, alpha / 2),
-    )
-
-
-def tail_quantile(gamma: float, trials: int, probability: float) -> int:
-    """Return the smallest f with Pr[Bin(trials, probability) > f] ≤ gamma.
-
-    Parameters
-    ----------
-    gamma : float
-        The probability of more than f, in (0, 1).
-    trials : int
-        At least 0.
-    probability : float
-        In [0, 1].
-
-    Returns
-    -------
-    int
-        f, in [0, trials].
-
-    Notes
-    -----
-    Exact, by bisection of `upper_tail`.
-    """
-
-    def is_rare(count: int) -> bool:
-        return float(upper_tail(count + 1, trials, probability)) <= gamma
-
-    return bisect_left(range(trials), True, key=is_rare)
+    lower = clopper_pearson_lower(successes, trials, alpha / 2)
+    return lower, clopper_pearson_upper(successes, trials, alpha / 2)
 
 
 def pair_epsilon_lower(
@@ -199,8 +168,7 @@ def pair_epsilon_lower(
 
     Notes
     -----
-    Valid with probability at least 1 - alpha, for fixed numbers of draws too. It needs some three
-    times the draws of the game (docs/method.md §2).
+    Valid with probability at least 1 - alpha, for fixed numbers of draws too (docs/method.md §2).
     """
     lower = clopper_pearson_lower(count, draws, alpha / 2) - delta
     upper = clopper_pearson_upper(other, other_draws, alpha / 2)
@@ -214,10 +182,8 @@ def pair_delta_lower(
 
     Parameters
     ----------
-    count, draws : int
-        Draws in the event, of all draws, of the input that the event is evidence for.
-    other, other_draws : int
-        The same of the other input.
+    count, draws, other, other_draws : int
+        As of `pair_epsilon_lower`.
     epsilon : float
         The ε of the claim, in nats, at least 0.
     alpha : float
@@ -226,7 +192,7 @@ def pair_delta_lower(
     Returns
     -------
     float
-        P_lower - e^ε Q_upper, at least 0, from Clopper-Pearson bounds.
+        P_lower - e^ε Q_upper, at least 0.
 
     Notes
     -----
@@ -245,12 +211,10 @@ def pair_p_value(
 
     Parameters
     ----------
-    count, draws : int
-        Draws in the event, of all draws, of the input that the event is evidence for.
-    other, other_draws : int
-        The same of the other input.
+    count, draws, other, other_draws : int
+        As of `pair_epsilon_lower`.
     epsilon, delta : float
-        The claim.
+        The claim: ε ≥ 0 in nats, δ in [0, 1).
 
     Returns
     -------

@@ -28,7 +28,7 @@ _LARGEST = 50.0
 
 @dataclass(frozen=True, slots=True)
 class Game:
-    """The outcome of the distinguishing game.
+    """What came of the draws, and two properties of the rule, which the counts never decide.
 
     Parameters
     ----------
@@ -37,18 +37,14 @@ class Game:
     draws : int
         All draws, those without a guess among them.
     two_guesses : bool
-        Whether the rule can guess both inputs: a property of the rule, never of the counts.
+        Whether the rule can guess both inputs.
     abstains : bool, default True
-        Whether the rule can decline to guess, likewise.
+        Whether the rule can decline to guess.
 
     Raises
     ------
     ValueError
         For impossible counts.
-
-    Notes
-    -----
-    docs/method.md §2.
     """
 
     correct: int
@@ -79,8 +75,7 @@ def p_value(game: Game, epsilon: float, delta: float, alpha: float) -> float:
     epsilon, delta : float
         The claim: ε ≥ 0 in nats, δ in [0, 1).
     alpha : float
-        The level in force, in (0, 1). Only its hundredth is used, as the share of the nuisance
-        interval.
+        The level in force, in (0, 1), of which a hundredth pays for the nuisance interval.
 
     Returns
     -------
@@ -92,14 +87,12 @@ def p_value(game: Game, epsilon: float, delta: float, alpha: float) -> float:
     Under the claim Pr[p ≤ u] ≤ u for every u ≥ alpha / 100. Binomial where δ = 0 or the rule never
     abstains, else the score test of `trinomial` (docs/method.md §2).
     """
-    guesses = game.correct + game.wrong
-    if delta == 0:
-        return float(upper_tail(game.correct, guesses, _odds_to_share(epsilon)))
-    if not game.abstains:
-        pure = _odds_to_share(epsilon)
-        share = pure + game.h * delta * (1 - pure)
-        return float(upper_tail(game.correct, guesses, min(1.0, share)))
-    return _score_test(game, alpha).p_value(epsilon, game.h * delta)
+    spared = game.h * delta
+    if spared and game.abstains:
+        return _score_test(game, alpha).p_value(epsilon, spared)
+    pure = _odds_to_share(epsilon)
+    share = min(1.0, pure + spared * (1 - pure))
+    return float(upper_tail(game.correct, game.correct + game.wrong, share))
 
 
 def epsilon_lower(game: Game, delta: float, alpha: float) -> float:
@@ -109,10 +102,8 @@ def epsilon_lower(game: Game, delta: float, alpha: float) -> float:
     ----------
     game : Game
         The counts.
-    delta : float
-        δ, in [0, 1).
-    alpha : float
-        The error probability, in (0, 1).
+    delta, alpha : float
+        δ, in [0, 1); the error probability, in (0, 1).
 
     Returns
     -------
@@ -146,10 +137,8 @@ def delta_lower(game: Game, epsilon: float, delta: float, alpha: float) -> float
     ----------
     game : Game
         The counts.
-    epsilon : float
-        ε, in nats, at least 0.
-    delta : float
-        The δ of the claim, in [0, 1), which decides how the bound is found.
+    epsilon, delta : float
+        The claim: ε ≥ 0 in nats, δ in [0, 1). δ decides how the bound is found.
     alpha : float
         The error probability, in (0, 1).
 
@@ -172,31 +161,13 @@ def delta_lower(game: Game, epsilon: float, delta: float, alpha: float) -> float
         excess = share * (1 + odds) - 1
         return min(1.0, excess / odds / game.h) if excess > 0 else 0.0
     if delta == 0 or epsilon > _LARGEST:
-        return closed_form_delta_lower(game, epsilon, alpha)
+        return _closed_form_delta_lower(game, epsilon, alpha)
     return _scan(game, lambda point: (epsilon, game.h * point), 1.0, alpha)
 
 
-def closed_form_delta_lower(game: Game, epsilon: float, alpha: float) -> float:
-    """Return the closed-form lower bound for δ at a given ε.
-
-    Parameters
-    ----------
-    game : Game
-        The counts.
-    epsilon : float
-        ε, in nats, at least 0.
-    alpha : float
-        The error probability, in (0, 1).
-
-    Returns
-    -------
-    float
-        A bound in [0, 1]: below it, guesses that δ excuses leave enough to refute ε at alpha / 2.
-
-    Notes
-    -----
-    Valid with probability at least 1 - alpha; a little weaker than the exact test.
-    """
+def _closed_form_delta_lower(game: Game, epsilon: float, alpha: float) -> float:
+    """Return a bound below which guesses that δ excuses leave enough to refute ε at alpha / 2: a
+    little weaker than the exact test."""
 
     def stands(spared: int) -> bool:
         correct = game.correct - spared

@@ -40,7 +40,8 @@ class Guesses:
     canaries : int
         Records that were each in or out by a fair coin, at least 1.
     guesses : int
-        How many of them were guessed to be in or out.
+        How many of them were guessed to be in or out. For δ > 0 a number that was fixed beforehand;
+        for δ = 0 it may depend on the output (docs/method.md §12).
     correct : int
         How many guesses were right.
 
@@ -48,11 +49,6 @@ class Guesses:
     ------
     ValueError
         For impossible counts.
-
-    Notes
-    -----
-    For δ > 0 the number of guesses must have been fixed beforehand; for δ = 0 it may depend on the
-    output (docs/method.md §12).
     """
 
     canaries: int
@@ -99,10 +95,8 @@ def epsilon_lower(seen: Guesses, delta: float, alpha: float) -> float:
     ----------
     seen : Guesses
         The counts.
-    delta : float
-        δ, in [0, 1).
-    alpha : float
-        The error probability, in (0, 1).
+    delta, alpha : float
+        δ, in [0, 1); the error probability, in (0, 1).
 
     Returns
     -------
@@ -134,10 +128,8 @@ def delta_lower(seen: Guesses, epsilon: float, alpha: float) -> float:
     ----------
     seen : Guesses
         The counts.
-    epsilon : float
-        ε, in nats, at least 0.
-    alpha : float
-        The error probability, in (0, 1).
+    epsilon, alpha : float
+        ε ≥ 0 in nats; the error probability, in (0, 1).
 
     Returns
     -------
@@ -160,10 +152,8 @@ def smallest_detectable(seen: Guesses, epsilon: float, delta: float, alpha: floa
     ----------
     seen : Guesses
         The counts.
-    epsilon, delta : float
-        The claim.
-    alpha : float
-        The error probability, in (0, 1).
+    epsilon, delta, alpha : float
+        The claim: ε ≥ 0 in nats, δ in [0, 1); the error probability, in (0, 1).
 
     Returns
     -------

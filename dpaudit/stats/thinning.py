@@ -27,8 +27,7 @@ def coin_flips(first: int, second: int) -> int:
 
     Notes
     -----
-    Coins that ask for too much are tossed again; a test of the thinned draws is valid at
-    (1 - TOSSED_AGAIN) of its level (docs/method.md §12).
+    A test of the thinned draws is valid at (1 - TOSSED_AGAIN) of its level (docs/method.md §12).
 
     Examples
     --------
@@ -41,31 +40,3 @@ def coin_flips(first: int, second: int) -> int:
         return float(tails.sum()) > TOSSED_AGAIN
 
     return bisect_left(range(1, 2 * min(first, second) + 1), True, key=ask_for_more)
-
-
-def looks_tossed(first: int, second: int, changes: int, level: float) -> bool:
-    """Return whether the arms of rows look like fair coins.
-
-    Parameters
-    ----------
-    first, second : int
-        Rows of d1 and of d2.
-    changes : int
-        How many rows are of another arm than the row before.
-    level : float
-        The probability of a false alarm, in (0, 1).
-
-    Returns
-    -------
-    bool
-        Whether neither of these numbers is unlikely for fair coins.
-
-    Notes
-    -----
-    Fair coins look otherwise with probability at most `level`.
-    """
-    rows = first + second
-    tails = upper_tail(
-        [max(first, second), max(changes, rows - 1 - changes)], [rows, rows - 1], 0.5
-    )
-    return bool((tails > level / 4).all())
