@@ -8,13 +8,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Annotated, ClassVar, Self
 
-from dpaudit.claims.base import (
-    Instead,
-    Parameter,
-    PrivacyClaim,
-    ProfilePoint,
-    checked_positive,
-)
+from dpaudit.claims.base import Instead, Parameter, PrivacyClaim, ProfilePoint, checked_positive
 from dpaudit.claims.solving import largest_parameter
 
 _LARGEST_MU = 10.0
