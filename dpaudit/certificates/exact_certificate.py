@@ -43,7 +43,8 @@ class ExactCertificate:
     epsilon : float
         The smallest ε that holds for the pair at δ = 0; inf when none does.
     epsilon_lower, delta_lower : float
-        The smallest ε at the δ of the point, the smallest δ at its ε: lower bounds that are attained.
+        The smallest ε at the δ of the point, and the smallest δ at its ε: lower bounds that are
+        attained.
     probabilistic_delta : float
         The smallest δ of probabilistic DP at the ε of the point.
     event : ExactEvent or None

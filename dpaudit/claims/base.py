@@ -140,10 +140,8 @@ class PrivacyClaim(ABC):
 
         Parameters
         ----------
-        epsilon : float
-            The ε of the point that was attacked.
-        delta_lower : float
-            A lower bound for δ at this ε.
+        epsilon, delta_lower : float
+            The ε of the point that was attacked, and a lower bound for δ there.
 
         Returns
         -------

@@ -94,10 +94,8 @@ def gaussian_delta(mu: float, epsilon: float) -> float:
 
     Parameters
     ----------
-    mu : float
-        μ, above 0.
-    epsilon : float
-        ε, in nats, at least 0.
+    mu, epsilon : float
+        μ, above 0; ε, in nats, at least 0.
 
     Returns
     -------

@@ -43,9 +43,8 @@ def group(claim: PrivacyClaim, size: int) -> PrivacyClaim:
 
     Examples
     --------
-    >>> from dpaudit.claims.pure import PureDP
-    >>> group(PureDP(0.5), 3).describe()
-    '1.5-DP'
+    >>> group(ApproximateDP(0.5, 0), 3).describe()
+    '(1.5, 0)-DP'
     """
     if isinstance(size, bool) or not isinstance(size, Integral) or size < 1:
         raise ClaimError(Name("group"), f"={size!r} must be a whole number of records, at least 1")
@@ -168,8 +167,7 @@ def chain(first: PrivacyClaim, second: PrivacyClaim) -> ApproximateDP:
 
     Examples
     --------
-    >>> from dpaudit.claims.pure import PureDP
-    >>> chain(PureDP(1.0), PureDP(0.5)).epsilon
+    >>> chain(ApproximateDP(1.0, 0), ApproximateDP(0.5, 0)).epsilon
     1.5
     """
     one, other = first.point(), second.point()
@@ -184,10 +182,9 @@ def posterior_bounds(epsilon: float, prior: float) -> tuple[float, float]:
 
     Parameters
     ----------
-    epsilon : float
-        ε, in nats. Finite, at least 0.
-    prior : float
-        The probability of this input before the output is seen, in [0, 1].
+    epsilon, prior : float
+        ε, in nats, finite, at least 0; the probability of this input before the output is seen, in
+        [0, 1].
 
     Returns
     -------

@@ -43,10 +43,8 @@ class RenyiDP(PrivacyClaim):
 
     Parameters
     ----------
-    order : float
-        a, the order of the divergence. In (1, 10,000].
-    epsilon : float
-        The largest divergence, in nats. In [0, 100].
+    order, epsilon : float
+        a, the order, in (1, 10,000]; the largest divergence, in nats, in [0, 100].
 
     Raises
     ------

@@ -25,10 +25,8 @@ def upper_tail(successes: ArrayLike, trials: ArrayLike, probability: ArrayLike) 
 
     Parameters
     ----------
-    successes : array_like of int
-        Any integers.
-    trials : array_like of int
-        At least 0.
+    successes, trials : array_like of int
+        Any integers; at least 0.
     probability : array_like of float
         In [0, 1].
 

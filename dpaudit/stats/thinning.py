@@ -22,8 +22,8 @@ def coin_flips(first: int, second: int) -> int:
     Returns
     -------
     int
-        The largest N such that N fair coins ask for more draws of an input than there are with
-        probability at most `TOSSED_AGAIN`.
+        The most fair coins that ask for more draws of an input than there are with probability at
+        most `TOSSED_AGAIN`.
 
     Notes
     -----
