@@ -154,10 +154,8 @@ def pair_epsilon_lower(
         Draws in the event, of all draws, of the input that the event is evidence for.
     other, other_draws : int
         The same of the other input.
-    delta : float
-        The δ of the claim, in [0, 1).
-    alpha : float
-        The error probability, in (0, 1), half of it for each frequency.
+    delta, alpha : float
+        The δ of the claim, in [0, 1); the error probability, in (0, 1), half for each frequency.
 
     Returns
     -------
@@ -182,10 +180,9 @@ def pair_delta_lower(
     ----------
     count, draws, other, other_draws : int
         As of `pair_epsilon_lower`.
-    epsilon : float
-        The ε of the claim, in nats, at least 0.
-    alpha : float
-        The error probability, in (0, 1), half of it for each frequency.
+    epsilon, alpha : float
+        The ε of the claim, in nats, at least 0; the error probability, in (0, 1), half for each
+        frequency.
 
     Returns
     -------

@@ -42,7 +42,7 @@ _Point = Callable[[float], tuple[float, float]]
 
 @dataclass(frozen=True, slots=True)
 class Game:
-    """What came of the draws, and two properties of the rule, which the counts never decide.
+    """The outcome of the distinguishing game.
 
     Parameters
     ----------
@@ -51,9 +51,9 @@ class Game:
     draws : int
         All draws, those without a guess among them.
     two_guesses : bool
-        Whether the rule can guess both inputs.
+        Whether the rule can guess both inputs: a property of the rule, never of the counts.
     abstains : bool, default True
-        Whether the rule can decline to guess.
+        Whether the rule can decline to guess, likewise.
 
     Raises
     ------
