@@ -154,7 +154,7 @@ def _is_package(name: str) -> bool:
 def _inside(module: ModuleType) -> str:
     """Return what a module is, and how what is in it is named."""
     name, callables = module.__name__, public_callables(module)
-    modules = list(_siblings(name))
+    modules = _siblings(name)
     if modules and not callables:
         there = f"{name}.MODULE:NAME.{there_is(modules)}"
         return f"package; name what is in one of its modules: {there}"
@@ -196,7 +196,7 @@ def make_importable(folder: str) -> None:
 
 def _no_such_module(name: str, missing: str) -> str:
     parent, _, child = missing.rpartition(".")
-    siblings = list(_siblings(parent))
+    siblings = _siblings(parent)
     suggestion = did_you_mean(child, siblings)
     if not parent:
         return f"there is no module {missing!r} in {os.getcwd()} or on sys.path.{suggestion}"
@@ -204,14 +204,12 @@ def _no_such_module(name: str, missing: str) -> str:
     return f"there is no module {child!r} {where}.{suggestion}{there_is(siblings)}"
 
 
-def _siblings(parent: str) -> Iterator[str]:
-    """Yield the public modules in a package; of the whole path for the empty name."""
+def _siblings(parent: str) -> list[str]:
+    """Return the public modules in a package; of the whole path for the empty name."""
     if not parent:
-        yield from modules_on_path()
-        return
-    for module in pkgutil.iter_modules(getattr(sys.modules.get(parent), "__path__", [])):
-        if not module.name.startswith("_"):
-            yield module.name
+        return modules_on_path()
+    modules = pkgutil.iter_modules(getattr(sys.modules.get(parent), "__path__", []))
+    return [one.name for one in modules if not one.name.startswith("_")]
 
 
 def modules_on_path() -> list[str]:

@@ -34,7 +34,8 @@ from dpaudit.outcomes import Column, Outcomes, concatenate, from_raw, narrowed
 from dpaudit.sampling.row_order import Sorted, check_guesses, check_rows, sorted_inputs
 from dpaudit.sampling.sameness import check_varied
 from dpaudit.sampling.sampler import atom_tally, failures_by_arm
-from dpaudit.stats.thinning import coin_flips, looks_tossed
+from dpaudit.stats.dependence import looks_tossed
+from dpaudit.stats.thinning import coin_flips
 from dpaudit.tally import Tally, by_arm
 from dpaudit.wording import counted
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from bisect import bisect_left
 
 from dpaudit.auditing.options import MAXIMUM_SAMPLES
 from dpaudit.auditing.schedule import Plan
@@ -12,7 +13,6 @@ from dpaudit.certificates.evidence import BETTING_SHARE, CERTIFICATION_SHARE
 from dpaudit.claims import PrivacyClaim, ProfilePoint
 from dpaudit.inputs.pairs import are_equal
 from dpaudit.stats import one_run
-from dpaudit.stats.binomial import smallest
 from dpaudit.stats.one_run import Guesses
 from dpaudit.stats.power import draws_to_refute
 from dpaudit.wording import counted
@@ -87,7 +87,8 @@ def _can_refute(point: ProfilePoint, samples: int, alpha: float) -> bool:
 
 def _enough(point: ProfilePoint, alpha: float) -> int:
     """Return the fewest draws of a budget that can refute a point."""
-    return smallest(lambda draws: _can_refute(point, draws, alpha), 1, 2 * MAXIMUM_SAMPLES)
+    budgets = range(2, 2 * MAXIMUM_SAMPLES)
+    return 2 + bisect_left(budgets, True, key=lambda draws: _can_refute(point, draws, alpha))
 
 
 def _words(point: ProfilePoint) -> str:

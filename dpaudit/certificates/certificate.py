@@ -88,14 +88,11 @@ class Schedule:
 
     Attributes
     ----------
-    learned : int
-        Draws to learn from, at most.
-    block : int
-        Draws of which a worker holds the outcomes.
-    by_clock : bool
-        Whether the budget was planned by the clock while learning.
-    full : bool
-        Whether the run was to go on to its planned end after a refutation.
+    learned, block : int
+        Draws to learn from, at most, and draws of which a worker holds the outcomes.
+    by_clock, full : bool
+        Whether the budget was planned by the clock while learning; whether the run was to go on to
+        its planned end after a refutation.
     """
 
     learned: int
@@ -117,18 +114,14 @@ class FixedTest:
         How counts became a bound (docs/method.md §2 and §7).
     alpha : float
         The share of the error probability that this test spends.
-    draws : int
-        Certification draws, of both inputs.
-    correct, wrong : int
-        Guesses of the game.
+    draws, correct, wrong : int
+        Certification draws, of both inputs; right and wrong guesses of the game.
     two_guesses : bool
         Whether the rule can guess both inputs (h = 1) or only one (h = ½).
     events : tuple of EventCount
         One or two events; for the probabilistic definition, the certified atoms.
-    epsilon_lower : float
-        Lower bound for ε at the claimed δ, valid at 1 - alpha.
-    delta_lower : float
-        Lower bound for δ at the claimed ε, valid at 1 - alpha.
+    epsilon_lower, delta_lower : float
+        Lower bounds for ε at the claimed δ and for δ at the claimed ε, each valid at 1 - alpha.
     p_value : float
         Of the claim, by this test alone.
     detectable_epsilon : float
@@ -161,13 +154,10 @@ class EpsilonInterval:
     Attributes
     ----------
     lower, upper : float
-        The ends, together valid at 1 - `Certificate.alpha`; upper is inf when nothing bounds ε.
+        The ends, together valid at 1 - `Certificate.alpha` (docs/method.md §10); upper is inf when
+        nothing bounds ε.
     atoms : tuple of tuples
         Every declared output in words, and its certification draws of d1 and of d2.
-
-    Notes
-    -----
-    docs/method.md §10.
     """
 
     lower: float
@@ -181,11 +171,9 @@ class FirstFailure:
 
     Attributes
     ----------
-    message : str
-        Its message.
-    where : str
-        Where it was raised, as `mine.py:12`; empty where that is not known (a crash, or a program
-        in another language).
+    message, where : str
+        What it said, and where it was raised, as `mine.py:12`; empty where that is not known (a
+        crash, or a program in another language).
     """
 
     message: str
@@ -223,26 +211,20 @@ class Certificate:
         Whether the claim was refuted on this pair.
     attack : str
         What found the event, in words.
-    draws : int
-        All draws made, for both inputs.
-    budget : int
-        All draws allowed.
+    draws, budget : int
+        All draws made, for both inputs, and all that were allowed.
     refuted_after : int or None
         Draws when betting refuted the claim.
-    alpha : float
-        Error probability of this pair.
-    alpha_betting : float
-        The share of betting.
+    alpha, alpha_betting : float
+        Error probability of this pair, and the share of it that betting spends.
     wealth : float
         The smallest, over the claimed ε and every smaller one of the grid, of the largest wealth at
         a recorded look. Betting refutes when it is at least 1 / alpha_betting.
     epsilon_betting : float
         Lower bound for ε that betting gives, valid at 1 - alpha_betting at every moment.
-    epsilon_lower : float
-        Lower bound for ε at the δ of the point, the better of epsilon_betting and
-        fixed.epsilon_lower; valid at 1 - alpha.
-    delta_lower : float
-        Lower bound for δ at the ε of the point, valid at 1 - alpha.
+    epsilon_lower, delta_lower : float
+        Lower bounds for ε at the δ of the point, the better of epsilon_betting and
+        fixed.epsilon_lower, and for δ at the ε of the point; each valid at 1 - alpha.
     p_value : float
         Of the claim, by betting and the exact test together.
     fixed : FixedTest

@@ -42,10 +42,9 @@ class ExactCertificate:
         Whether the claim fails on this pair, by more than rounding (`stats.exact.TOLERANCE`).
     epsilon : float
         The smallest ε that holds for the pair at δ = 0; inf when none does.
-    epsilon_lower : float
-        The smallest ε at the δ of the point: a lower bound that is attained.
-    delta_lower : float
-        The smallest δ at the ε of the point: a lower bound that is attained.
+    epsilon_lower, delta_lower : float
+        The smallest ε at the δ of the point, and the smallest δ at its ε: lower bounds that are
+        attained.
     probabilistic_delta : float
         The smallest δ of probabilistic DP at the ε of the point.
     event : ExactEvent or None

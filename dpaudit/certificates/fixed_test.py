@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import compress
 
 import numpy as np
 from numpy.typing import NDArray
@@ -79,6 +80,9 @@ def pair_test(
     alpha = setting.alpha / max(1, len(events))
     ahead = [_ahead(event) for event in events]
     p_values = [pair_p_value(*one, point.epsilon, point.delta) for one in ahead]
+    detectable = (
+        power.detectable_epsilon_pair(*one, point.epsilon, point.delta, alpha) for one in ahead
+    )
     return FixedTest(
         stage=setting.stage,
         method="clopper-pearson",
@@ -91,13 +95,7 @@ def pair_test(
         epsilon_lower=_most(pair_epsilon_lower(*one, point.delta, alpha) for one in ahead),
         delta_lower=_most(pair_delta_lower(*one, point.epsilon, alpha) for one in ahead),
         p_value=min(1.0, len(events) * min(p_values, default=1.0)),
-        detectable_epsilon=min(
-            (
-                power.detectable_epsilon_pair(*one, point.epsilon, point.delta, alpha)
-                for one in ahead
-            ),
-            default=math.inf,
-        ),
+        detectable_epsilon=min(detectable, default=math.inf),
     )
 
 
@@ -109,11 +107,15 @@ def atoms_test(setting: Setting, accused: Accused, arms: tuple[int, int]) -> Fix
         probabilistic.violating_mass(own, other, draws, point.epsilon, alpha)
         for own, other, draws in sides
     ]
-    certified = {
-        guess: dict(zip(_of(accused, guess), mass.certified, strict=True))
+    found = [
+        atom
         for guess, mass in zip(_GUESSES, masses, strict=True)
-    }
-    found = [atom for atom in accused if certified[atom[1]][atom]]
+        for atom in compress(_of(accused, guess), mass.certified)
+    ]
+    p_values = [
+        probabilistic.p_value(own, other, draws, point.epsilon, point.delta)
+        for own, other, draws in sides
+    ]
     right = sum(d1 if guess == "d1" else d2 for _, guess, d1, d2 in found)
     return FixedTest(
         stage=setting.stage,
@@ -132,16 +134,9 @@ def atoms_test(setting: Setting, accused: Accused, arms: tuple[int, int]) -> Fix
             for own, other, draws in sides
         ),
         delta_lower=_most(mass.delta_lower for mass in masses),
-        p_value=min(
-            1.0,
-            2
-            * min(
-                probabilistic.p_value(own, other, draws, point.epsilon, point.delta)
-                for own, other, draws in sides
-            ),
-        ),
+        p_value=min(1.0, 2 * min(p_values)),
         detectable_epsilon=min(
-            power.detectable_epsilon_atoms(own, other, draws, point.epsilon, point.delta, alpha)
+            probabilistic.detectable_epsilon(own, other, draws, point.epsilon, point.delta, alpha)
             for own, other, draws in sides
         ),
         accused=accused,
@@ -150,13 +145,9 @@ def atoms_test(setting: Setting, accused: Accused, arms: tuple[int, int]) -> Fix
 
 def accused(atoms: AccusedAtoms, tally: AtomTally) -> Accused:
     """Return the atoms of both directions with their counts."""
-    sides: tuple[tuple[Guess, NDArray[np.bool_]], ...] = (
-        ("d1", atoms.for_d1),
-        ("d2", atoms.for_d2),
-    )
     return tuple(
         (atoms.words[i], guess, int(tally.counts[i, 0]), int(tally.counts[i, 1]))
-        for guess, mask in sides
+        for guess, mask in zip(_GUESSES, (atoms.for_d1, atoms.for_d2), strict=True)
         for i in np.flatnonzero(mask)
     )
 
@@ -164,12 +155,11 @@ def accused(atoms: AccusedAtoms, tally: AtomTally) -> Accused:
 def _events(
     setting: Setting, tally: Tally, guesses: NDArray[np.int64], words: Words
 ) -> tuple[EventCount, ...]:
-    events = []
-    for guess, sign, said in zip(_GUESSES, (1, -1), words, strict=True):
-        if said is not None:
-            counts = tally.event(guesses == sign)
-            events.append(_event(setting, said, guess, counts, tally.arms))
-    return tuple(events)
+    return tuple(
+        _event(setting, said, guess, tally.event(guesses == sign), tally.arms)
+        for guess, sign, said in zip(_GUESSES, (1, -1), words, strict=True)
+        if said is not None
+    )
 
 
 def _event(

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
+from operator import itemgetter
 from typing import Any
 
 import numpy as np
@@ -39,23 +41,18 @@ class FiniteRange:
         texts = [(place, one) for place, one in enumerate(declared) if isinstance(one, str)]
         others = [(place, one) for place, one in enumerate(declared) if not isinstance(one, str)]
         raised = [(place, Raised(one, "")) for place, one in texts]
-        keys: list[int] = []
-        words: list[str] = []
-        for group in (texts, [*others, *raised]):
+        found: list[tuple[int, str, int]] = []
+        for group in filter(None, (texts, [*others, *raised])):
             outcomes = _table([one for _, one in group])
-            keys += outcomes.keys().tolist() if group else []
-            words += [outcomes.word(row) for row in range(len(group))]
-        order = np.argsort(np.array(keys, dtype=np.uint64), kind="stable")
-        entries = [place for place, _ in (*texts, *others, *raised)]
-        found = cls(
-            np.array(keys, dtype=np.uint64)[order],
-            tuple(words[i] for i in order),
-            np.array(entries, dtype=np.intp)[order],
-        )
-        twice = np.flatnonzero(found.keys[1:] == found.keys[:-1])
-        if len(twice):
-            raise UsageError(f"range lists the output {found.words[twice[0]]} twice")
-        return found
+            said = map(outcomes.word, range(len(group)))
+            places = (place for place, _ in group)
+            found += zip(outcomes.keys().tolist(), said, places, strict=True)
+        found.sort(key=itemgetter(0))
+        for (key, word, _), (following, _, _) in pairwise(found):
+            if key == following:
+                raise UsageError(f"range lists the output {word} twice")
+        keys, words, entry = zip(*found, strict=True)
+        return cls(np.array(keys, dtype=np.uint64), words, np.array(entry, dtype=np.intp))
 
     def interval(self, tally: RangeTally, alpha: float) -> EpsilonInterval | str:
         """Return the interval at 1 - alpha, or why there is none.

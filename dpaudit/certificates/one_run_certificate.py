@@ -24,10 +24,8 @@ class OneRunCertificate:
         these guesses were right.
     alpha : float
         The error probability.
-    epsilon_lower : float
-        Lower bound for ε at the δ of the point, valid at 1 - alpha.
-    delta_lower : float
-        Lower bound for δ at the ε of the point, valid at 1 - alpha.
+    epsilon_lower, delta_lower : float
+        Lower bounds for ε at the δ of the point and for δ at its ε, each valid at 1 - alpha.
     p_value : float
         Of the claim.
     detectable_epsilon : float

@@ -45,7 +45,7 @@ class Repeated:
     times : int
         How many.
     claim : PrivacyClaim
-        The claim for one of them; `AuditResult.claim` is what follows for all.
+        The claim for one of them; `AuditResult.claim` is for all.
     """
 
     times: int
@@ -325,26 +325,19 @@ class Progress:
 
     Attributes
     ----------
-    name : str
-        How reports call the audit.
-    pair : str
-        The pair of inputs, in words.
+    name, pair : str
+        How reports call the audit, and the pair of inputs, in words.
     draws : int
         Draws made for this pair, of both inputs.
     budget : int
         All draws allowed for it; 0 while they are still to be planned by the clock (`time`).
     rate : float
         Draws a second.
-    wealth : float
-        The wealth of the bettors, as it stands.
-    epsilon_lower : float
-        The lower bound for ε that betting gives, as it stands.
+    wealth, epsilon_lower : float
+        The wealth of the bettors, and the lower bound for ε that betting gives, as they stand. The
+        bound is valid at every moment (docs/method.md §4).
     remaining : float
         Seconds left at this rate.
-
-    Notes
-    -----
-    The bound is valid at every moment (docs/method.md §4).
     """
 
     name: str

@@ -14,10 +14,8 @@ class ApproximateDP(PointClaim):
 
     Parameters
     ----------
-    epsilon : float
-        ε, in nats. Finite, at least 0.
-    delta : float
-        δ, in [0, 1).
+    epsilon, delta : float
+        ε, in nats, finite, at least 0; δ, in [0, 1).
 
     Raises
     ------

@@ -26,10 +26,8 @@ class ApproximateZCDP(PrivacyClaim):
 
     Parameters
     ----------
-    rho : float
-        ρ, in nats for each unit of the order. In (0, 100].
-    delta : float
-        δ, in [0, 1).
+    rho, delta : float
+        ρ, in nats for each unit of the order, in (0, 100]; δ, in [0, 1).
 
     Raises
     ------
@@ -85,9 +83,8 @@ class ApproximateZCDP(PrivacyClaim):
         return ZeroConcentratedDP(self.rho).own_lower(epsilon, inside)
 
     def composed(self, claims: Sequence[Self]) -> ApproximateZCDP:
-        """Return the sum of all ρ, and the probability that any of the releases fails: all of them
-        are in their events with probability ∏ (1 - δ), and then divergences add up (Bun & Steinke
-        2016, Section 8). It is at most the sum of all δ."""
+        """Return the sum of all ρ, and the probability that a release is not in its event: all are
+        with probability ∏ (1 - δ) (Bun & Steinke 2016, Section 8). The sum of all δ is no less."""
         fails = -math.expm1(math.fsum(math.log1p(-one.delta) for one in claims)) * (1 + 1e-15)
         delta = meaningful(min(fails, total(claims, "delta")), "composition")
         return ApproximateZCDP(total(claims, "rho"), delta)

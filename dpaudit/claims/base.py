@@ -59,10 +59,8 @@ class ProfilePoint:
 
     Parameters
     ----------
-    epsilon : float
-        ε, in nats.
-    delta : float
-        δ.
+    epsilon, delta : float
+        ε ≥ 0 in nats, δ in [0, 1).
     """
 
     epsilon: float
@@ -75,12 +73,8 @@ class PrivacyClaim(ABC):
 
     Attributes
     ----------
-    key : str
-        The name of the definition on the command line and in files.
-    title : str
-        The name in words.
-    formula : str
-        The inequality, in one line.
+    key, title, formula : str
+        The name on the command line and in files, the name in words, the inequality in one line.
     counts_single_outputs : bool
         Whether the claim bounds the probability of outputs one by one, which no event shows.
     limits_adversaries : bool
@@ -89,9 +83,9 @@ class PrivacyClaim(ABC):
     Notes
     -----
     A claim is valid on construction and does not change. An audit refutes it by refuting one point
-    of its privacy profile δ(ε) (docs/method.md §6). Subclasses are frozen dataclasses of their
-    parameters, each annotated with a `Parameter`, one file each, registered in `definitions.py`.
-    They say here all that sets them apart.
+    of its privacy profile δ(ε) (docs/method.md §6). Subclasses, one file each, say here all that
+    sets them apart. They are frozen dataclasses of their parameters, each annotated with a
+    `Parameter`, and registered in `definitions.py`.
     """
 
     key: ClassVar[str]
@@ -101,7 +95,7 @@ class PrivacyClaim(ABC):
     limits_adversaries: ClassVar[bool] = False
 
     def profile(self, epsilon: float) -> float:
-        """Return the privacy profile at ε: what the claim's point implies, unless it says more.
+        """Return the privacy profile at ε.
 
         Parameters
         ----------
@@ -111,9 +105,16 @@ class PrivacyClaim(ABC):
         Returns
         -------
         float
-            δ(ε), the largest P(E) - e^ε Q(E) that the claim allows, rounded up.
+            δ(ε), the largest P(E) - e^ε Q(E) that the claim allows, rounded up. Unless it says
+            more, its point (ε₀, δ₀) implies δ₀ from ε₀ on, and below
+            δ₀ + (1 - δ₀)(e^ε₀ - e^ε) / (1 + e^ε₀), which randomized response attains (Kairouz, Oh &
+            Viswanath 2015).
         """
-        return at_most_epsilon(self.point(), epsilon)
+        point = self.point()
+        if epsilon >= point.epsilon:
+            return point.delta
+        gap = -math.expm1(epsilon - point.epsilon) / (1 + math.exp(-point.epsilon))
+        return min(1.0, (point.delta + (1 - point.delta) * gap) * (1 + 1e-15))
 
     @abstractmethod
     def points(self) -> tuple[ProfilePoint, ...]:
@@ -139,10 +140,8 @@ class PrivacyClaim(ABC):
 
         Parameters
         ----------
-        epsilon : float
-            The ε of the point that was attacked.
-        delta_lower : float
-            A lower bound for δ at this ε.
+        epsilon, delta_lower : float
+            The ε of the point that was attacked, and a lower bound for δ there.
 
         Returns
         -------
@@ -218,10 +217,7 @@ class PrivacyClaim(ABC):
 
 @dataclass(frozen=True, slots=True)
 class PointClaim(PrivacyClaim):
-    """A claim of one (ε, δ), tested at this point of its profile.
-
-    epsilon: finite, ≥ 0. delta: 0 ≤ δ < 1. Raises ClaimError otherwise.
-    """
+    """A claim of one (ε, δ), tested at this point of its profile."""
 
     epsilon: Epsilon
     delta: Delta
@@ -246,7 +242,6 @@ def checked_number(name: str, value: Any) -> float:
 
 
 def checked_epsilon(epsilon: Any) -> float:
-    """Return a finite number, at least 0. Raises ClaimError for anything else."""
     number = checked_number("epsilon", epsilon)
     if not (math.isfinite(number) and number >= 0):
         raise ClaimError(Name("epsilon"), f"={number!r} must be a finite number, at least 0")
@@ -254,7 +249,6 @@ def checked_epsilon(epsilon: Any) -> float:
 
 
 def checked_delta(delta: Any) -> float:
-    """Return a number in [0, 1). Raises ClaimError for anything else."""
     number = checked_number("delta", delta)
     if not 0 <= number < 1:
         raise ClaimError(Name("delta"), f"={number!r} must lie in [0, 1)")
@@ -262,24 +256,11 @@ def checked_delta(delta: Any) -> float:
 
 
 def checked_positive(name: str, value: Any, most: float = math.inf) -> float:
-    """Return a finite number above 0, at most `most`. Raises ClaimError for anything else."""
     number = checked_number(name, value)
     if not (math.isfinite(number) and 0 < number <= most):
         limit = f"lie in (0, {most:g}]" if most < math.inf else "be a finite number above 0"
         raise ClaimError(Name(name), f"={number!r} must {limit}")
     return number
-
-
-def at_most_epsilon(point: ProfilePoint, epsilon: float) -> float:
-    """Return the δ at any ε that (ε₀, δ₀)-DP implies, rounded up.
-
-    Above ε₀ it is δ₀; below, δ₀ + (1 - δ₀)(e^ε₀ - e^ε) / (1 + e^ε₀), attained by randomized
-    response (Kairouz, Oh & Viswanath 2015).
-    """
-    if epsilon >= point.epsilon:
-        return point.delta
-    gap = -math.expm1(epsilon - point.epsilon) / (1 + math.exp(-point.epsilon))
-    return min(1.0, (point.delta + (1 - point.delta) * gap) * (1 + 1e-15))
 
 
 def points_at(claim: PrivacyClaim, epsilons: Iterable[float]) -> tuple[ProfilePoint, ...]:
@@ -303,12 +284,8 @@ def meaningful(delta: float, what: str) -> float:
 def group_point(point: ProfilePoint, size: int) -> tuple[float, float]:
     """Return the ε and δ that (ε, δ)-DP implies for groups: kε and δ (e^{kε} - 1) / (e^ε - 1),
     which is kδ at ε = 0 (Lalanne, Prop. 6)."""
-    delta = point.delta * _geometric_sum(point.epsilon, size) if point.delta else 0.0
-    return size * point.epsilon, meaningful(delta, f"group of {size}")
-
-
-def _geometric_sum(epsilon: float, terms: int) -> float:
-    """Return 1 + e^ε + … + e^{(terms - 1) ε}; inf when it is too large for a float."""
+    epsilon, times = size * point.epsilon, math.inf  # as it is when too large for a float
     with suppress(OverflowError):
-        return math.expm1(terms * epsilon) / math.expm1(epsilon) if epsilon else float(terms)
-    return math.inf
+        times = math.expm1(epsilon) / math.expm1(point.epsilon) if epsilon else float(size)
+    delta = point.delta * times if point.delta else 0.0
+    return epsilon, meaningful(delta, f"group of {size}")

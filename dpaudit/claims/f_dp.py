@@ -111,10 +111,9 @@ def _lines_below(function: TradeOff, name: str) -> Knots:
     """
     points = tuple((alpha, _evaluated(function, alpha, name)) for alpha in _grid())
     _check_shape(points, name)
-    corners = [(0.0, max(0.0, _line(points[1], points[2], 0.0)))]
-    for before, left, right, after in zip(points, points[1:], points[2:], points[3:], strict=False):
-        corners.append(_meeting((before, left), (right, after)))
-    return (*corners, (1.0, 0.0))
+    chords = tuple(pairwise(points))
+    corners = (_meeting(before, after) for before, after in zip(chords, chords[2:], strict=False))
+    return ((0.0, max(0.0, _line(*chords[1], 0.0))), *corners, (1.0, 0.0))
 
 
 def _meeting(before: tuple[Knot, Knot], after: tuple[Knot, Knot]) -> Knot:

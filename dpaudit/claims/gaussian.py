@@ -8,13 +8,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Annotated, ClassVar, Self
 
-from dpaudit.claims.base import (
-    Instead,
-    Parameter,
-    PrivacyClaim,
-    ProfilePoint,
-    checked_positive,
-)
+from dpaudit.claims.base import Instead, Parameter, PrivacyClaim, ProfilePoint, checked_positive
 from dpaudit.claims.solving import largest_parameter
 
 _LARGEST_MU = 10.0
@@ -100,10 +94,8 @@ def gaussian_delta(mu: float, epsilon: float) -> float:
 
     Parameters
     ----------
-    mu : float
-        μ, above 0.
-    epsilon : float
-        ε, in nats, at least 0.
+    mu, epsilon : float
+        μ, above 0; ε, in nats, at least 0.
 
     Returns
     -------

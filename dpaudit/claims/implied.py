@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from numbers import Integral
 
 from dpaudit.claims.approximate import ApproximateDP
-from dpaudit.claims.base import PrivacyClaim, checked_epsilon, checked_number, meaningful
+from dpaudit.claims.base import PrivacyClaim, checked_epsilon, checked_number, meaningful, total
 from dpaudit.errors import ClaimError, Name
 
 
@@ -30,7 +30,7 @@ def group(claim: PrivacyClaim, size: int) -> PrivacyClaim:
     Returns
     -------
     PrivacyClaim
-        The claim for the group.
+        The claim for the group: `PrivacyClaim.for_group`.
 
     Raises
     ------
@@ -39,13 +39,12 @@ def group(claim: PrivacyClaim, size: int) -> PrivacyClaim:
 
     Notes
     -----
-    Each definition says it for itself (`PrivacyClaim.for_group`, docs/method.md §6).
+    docs/method.md §6.
 
     Examples
     --------
-    >>> from dpaudit.claims.pure import PureDP
-    >>> group(PureDP(0.5), 3).describe()
-    '1.5-DP'
+    >>> group(ApproximateDP(0.5, 0), 3).describe()
+    '(1.5, 0)-DP'
     """
     if isinstance(size, bool) or not isinstance(size, Integral) or size < 1:
         raise ClaimError(Name("group"), f"={size!r} must be a whole number of records, at least 1")
@@ -90,7 +89,12 @@ def compose(claims: Sequence[PrivacyClaim]) -> PrivacyClaim:
     if not claims:
         raise ClaimError("compose needs at least one claim")
     alike = all(type(one) is type(claims[0]) for one in claims)
-    return (claims[0].composed(claims) if alike else None) or _composed_points(claims)
+    own = claims[0].composed(claims) if alike else None
+    if own is not None:
+        return own
+    points = [claim.point() for claim in claims]
+    delta = meaningful(total(points, "delta"), "composition")
+    return ApproximateDP(total(points, "epsilon"), delta)
 
 
 def relax(claim: PrivacyClaim, epsilon: float, *, tight: bool = True) -> ApproximateDP:
@@ -103,12 +107,13 @@ def relax(claim: PrivacyClaim, epsilon: float, *, tight: bool = True) -> Approxi
     epsilon : float
         ε', in nats, in [0, ε].
     tight : bool, default True
-        Whether δ' is from the privacy profile; else it is δ + e^ε - e^ε', which is soon vacuous.
+        Whether δ' is from the privacy profile, rounded up; else it is δ + e^ε - e^ε', which is soon
+        vacuous.
 
     Returns
     -------
     ApproximateDP
-        The claim (ε', δ'), with δ' rounded up where it is tight.
+        The claim (ε', δ').
 
     Raises
     ------
@@ -117,8 +122,8 @@ def relax(claim: PrivacyClaim, epsilon: float, *, tight: bool = True) -> Approxi
 
     Notes
     -----
-    For (ε, δ)-DP the tight δ' is δ + (1 - δ)(e^ε - e^ε') / (1 + e^ε) (Kairouz, Oh & Viswanath
-    2015); the other one is Prop. 9 of Lalanne (docs/method.md §6).
+    The tight δ' of (ε, δ)-DP is in `PrivacyClaim.profile`; the other one is Prop. 9 of Lalanne
+    (docs/method.md §6).
 
     Examples
     --------
@@ -141,15 +146,14 @@ def chain(first: PrivacyClaim, second: PrivacyClaim) -> ApproximateDP:
 
     Parameters
     ----------
-    first : PrivacyClaim
-        The claim for d1 and d2; it counts as its point (ε₁, δ₁).
-    second : PrivacyClaim
-        The claim for d2 and d3; it counts as its point (ε₂, δ₂).
+    first, second : PrivacyClaim
+        The claims for d1 and d2, and for d2 and d3; they count as their points, (ε₁, δ₁), (ε₂, δ₂).
 
     Returns
     -------
     ApproximateDP
-        The claim (ε₁ + ε₂, δ) for d1 and d3, δ the larger of δ₁ + e^ε₁ δ₂ and δ₂ + e^ε₂ δ₁.
+        The claim (ε₁ + ε₂, δ), δ the larger of δ₁ + e^ε₁ δ₂ and, the other way round,
+        δ₂ + e^ε₂ δ₁.
 
     Raises
     ------
@@ -158,13 +162,12 @@ def chain(first: PrivacyClaim, second: PrivacyClaim) -> ApproximateDP:
 
     Notes
     -----
-    p ≤ e^ε₁ q + δ₁ and q ≤ e^ε₂ r + δ₂ give p ≤ e^(ε₁+ε₂) r + δ₁ + e^ε₁ δ₂, and the other way round
-    δ₂ + e^ε₂ δ₁; both directions must hold (docs/method.md §6; docs/seeds.md, 003, Exercise 7.2).
+    p ≤ e^ε₁ q + δ₁ and q ≤ e^ε₂ r + δ₂ give p ≤ e^(ε₁+ε₂) r + δ₁ + e^ε₁ δ₂ (docs/method.md §6;
+    docs/seeds.md, 003, Exercise 7.2).
 
     Examples
     --------
-    >>> from dpaudit.claims.pure import PureDP
-    >>> chain(PureDP(1.0), PureDP(0.5)).epsilon
+    >>> chain(ApproximateDP(1.0, 0), ApproximateDP(0.5, 0)).epsilon
     1.5
     """
     one, other = first.point(), second.point()
@@ -179,15 +182,14 @@ def posterior_bounds(epsilon: float, prior: float) -> tuple[float, float]:
 
     Parameters
     ----------
-    epsilon : float
-        ε, in nats. Finite, at least 0.
-    prior : float
-        The probability of one of the two inputs before the output is seen, in [0, 1].
+    epsilon, prior : float
+        ε, in nats, finite, at least 0; the probability of this input before the output is seen, in
+        [0, 1].
 
     Returns
     -------
     tuple of float
-        The smallest and the largest probability of this input afterwards.
+        Its smallest and its largest probability afterwards.
 
     Raises
     ------
@@ -212,10 +214,3 @@ def posterior_bounds(epsilon: float, prior: float) -> tuple[float, float]:
     low = belief * damped / (belief * damped + 1 - belief) if belief < 1 else 1.0
     high = belief / (belief + (1 - belief) * damped) if belief > 0 else 0.0
     return low, high
-
-
-def _composed_points(claims: Sequence[PrivacyClaim]) -> ApproximateDP:
-    points = [claim.point() for claim in claims]
-    delta = math.fsum(point.delta for point in points)
-    epsilon = math.fsum(point.epsilon for point in points)
-    return ApproximateDP(epsilon, meaningful(delta, "composition"))

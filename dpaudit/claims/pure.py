@@ -6,13 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Self
 
-from dpaudit.claims.base import (
-    Epsilon,
-    PrivacyClaim,
-    ProfilePoint,
-    checked_epsilon,
-    total,
-)
+from dpaudit.claims.base import Epsilon, PrivacyClaim, ProfilePoint, checked_epsilon, total
 
 
 @dataclass(frozen=True, slots=True)

@@ -109,16 +109,18 @@ def make_claim(parameters: Mapping[str, Any], definition: str | None = None) -> 
         )
     if definition == "pure" and given.get("delta") == 0:
         del given["delta"]
-    return DEFINITIONS[definition](**_checked_names(_converted(given, definition), definition))
+    given = _converted(given, definition)
+    _check_names(given, definition)
+    return DEFINITIONS[definition](**given)
 
 
 def implied_definition(given: Mapping[str, Any]) -> str:
     """Return the definition that parameters belong to: of those that one of them tells of, the one
     that takes the most of them; else approximate with a δ > 0, else pure."""
-    telling = [key for key in DEFINITIONS if _spellings(key, telling=True) & given.keys()]
+    telling = [key for key in DEFINITIONS if _names(key, telling=True) & given.keys()]
     if not telling:
         return "approximate" if given.get("delta") else "pure"
-    return max(telling, key=lambda key: len(_spellings(key) & given.keys()))
+    return max(telling, key=lambda key: len(_names(key) & given.keys()))
 
 
 def required(definition: str) -> list[str]:
@@ -128,20 +130,21 @@ def required(definition: str) -> list[str]:
 
 def missing(given: Mapping[str, Any], definition: str) -> list[str]:
     """Return the parameters that a definition cannot do without and that were not given."""
-    stood_for = {
-        name
-        for name, one in _DESCRIBED[definition].items()
-        if one.instead is not None and one.instead.name in given
-    }
-    return [name for name in required(definition) if name not in given.keys() | stood_for]
+    about = _DESCRIBED[definition]
+    needed = required(definition)
+    return [name for name in needed if given.keys().isdisjoint(_spellings(name, about[name]))]
 
 
-def _spellings(definition: str, *, telling: bool = False) -> set[str]:
+def _names(definition: str, *, telling: bool = False) -> set[str]:
     """Return the parameters of a definition, or those that mean it, and what stands for them."""
-    about = {
-        name: one for name, one in _DESCRIBED[definition].items() if one.is_telling or not telling
-    }
-    return {*about, *(one.instead.name for one in about.values() if one.instead is not None)}
+    about = _DESCRIBED[definition].items()
+    wanted = (_spellings(name, one) for name, one in about if one.is_telling or not telling)
+    return set().union(*wanted)
+
+
+def _spellings(name: str, about: Parameter) -> tuple[str, ...]:
+    """Return the name of a parameter, and of what may be given in its place."""
+    return (name,) if about.instead is None else (name, about.instead.name)
 
 
 def _converted(given: dict[str, Any], definition: str) -> dict[str, Any]:
@@ -152,27 +155,22 @@ def _converted(given: dict[str, Any], definition: str) -> dict[str, Any]:
         if other is None or other.name not in given:
             continue
         if name in given:
-            both = f"{name} and {other.name}"
-            raise ClaimError(f"{both} say the same, {other.same}; give one of them")
+            raise ClaimError(
+                f"{name} and {other.name} say the same, {other.same}; give one of them"
+            )
         found[name] = other.convert(found.pop(other.name))
     return found
 
 
-def _checked_names(given: dict[str, Any], definition: str) -> dict[str, Any]:
-    wanted = _DESCRIBED[definition]
+def _check_names(given: dict[str, Any], definition: str) -> None:
+    about = _DESCRIBED[definition].items()
+    words = {name: " or ".join(_spellings(name, one)) for name, one in about}
     for name in given:
-        if name not in wanted:
+        if name not in words:
             raise ClaimError(
                 f"{name!r} is not a parameter of the {definition} definition; "
-                f"it takes {', '.join(map(_words, wanted, wanted.values()))}."
-                + did_you_mean(name, wanted)
+                f"it takes {', '.join(words.values())}." + did_you_mean(name, words)
             )
-    absent = missing(given, definition)
+    absent = [words[name] for name in missing(given, definition)]
     if absent:
-        needed = " and ".join(_words(name, wanted[name]) for name in absent)
-        raise ClaimError(f"the {definition} definition needs {needed}")
-    return given
-
-
-def _words(name: str, about: Parameter) -> str:
-    return name if about.instead is None else f"{name} or {about.instead.name}"
+        raise ClaimError(f"the {definition} definition needs {' and '.join(absent)}")

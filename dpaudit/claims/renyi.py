@@ -43,10 +43,8 @@ class RenyiDP(PrivacyClaim):
 
     Parameters
     ----------
-    order : float
-        a, the order of the divergence. In (1, 10,000].
-    epsilon : float
-        The largest divergence, in nats. In [0, 100].
+    order, epsilon : float
+        a, the order, in (1, 10,000]; the largest divergence, in nats, in [0, 100].
 
     Raises
     ------
@@ -56,8 +54,8 @@ class RenyiDP(PrivacyClaim):
     Notes
     -----
     P and Q are the laws of the output on d1 and d2. An audit tests one point of the profile that
-    the claim implies (`renyi_delta`), so that its bound for D_a is what one event shows
-    (docs/method.md §6). Source: Mironov 2017, Def. 4.
+    the claim implies, so that its bound for D_a is what one event shows (docs/method.md §6).
+    Source: Mironov 2017, Def. 4.
 
     Examples
     --------
@@ -89,7 +87,7 @@ class RenyiDP(PrivacyClaim):
         object.__setattr__(self, "epsilon", epsilon)
 
     def profile(self, epsilon: float) -> float:
-        return renyi_delta(self.order, self.epsilon, epsilon)
+        return _renyi_delta(self.order, self.epsilon, epsilon)
 
     def points(self) -> tuple[ProfilePoint, ...]:
         tails = (self.epsilon + math.log(1 / delta) / (self.order - 1) for delta in _DELTAS)
@@ -101,7 +99,7 @@ class RenyiDP(PrivacyClaim):
 
     def own_lower(self, epsilon: float, delta_lower: float) -> tuple[str, float]:
         """Return the largest divergence, rounded down, whose δ stays below the bound."""
-        delta_of = partial(renyi_delta, self.order, epsilon=epsilon)
+        delta_of = partial(_renyi_delta, self.order, epsilon=epsilon)
         return f"D_{self.order:g}", largest_parameter(delta_of, delta_lower, _LARGEST)
 
     def composed(self, claims: Sequence[Self]) -> RenyiDP | None:
@@ -128,14 +126,16 @@ class ZeroConcentratedDP(PrivacyClaim):
     Notes
     -----
     P and Q are the laws of the output on d1 and d2; the claim holds in both directions. An audit
-    tests one point of the profile that the claim implies (`concentrated_delta`, docs/method.md §6).
-    Source: Bun & Steinke 2016, Def. 1.1.
+    tests one point of the profile that the claim implies, the least over some orders
+    (docs/method.md §6). Source: Bun & Steinke 2016, Def. 1.1.
 
     Examples
     --------
     >>> from dpaudit import ZeroConcentratedDP
     >>> ZeroConcentratedDP(0.5).describe()
     '0.5-zCDP'
+    >>> round(ZeroConcentratedDP(0.5).profile(1.0), 3)
+    0.215
     """
 
     key: ClassVar[str] = "zcdp"
@@ -148,7 +148,7 @@ class ZeroConcentratedDP(PrivacyClaim):
         object.__setattr__(self, "rho", checked_positive("rho", self.rho, _LARGEST))
 
     def profile(self, epsilon: float) -> float:
-        return concentrated_delta(self.rho, epsilon)
+        return _concentrated_delta(self.rho, epsilon)
 
     def points(self) -> tuple[ProfilePoint, ...]:
         tails = (self.rho + 2 * math.sqrt(self.rho * math.log(1 / delta)) for delta in _DELTAS)
@@ -160,7 +160,7 @@ class ZeroConcentratedDP(PrivacyClaim):
 
     def own_lower(self, epsilon: float, delta_lower: float) -> tuple[str, float]:
         """Return the largest ρ, rounded down, whose δ stays below the bound."""
-        delta_of = partial(concentrated_delta, epsilon=epsilon)
+        delta_of = partial(_concentrated_delta, epsilon=epsilon)
         return "ρ", largest_parameter(delta_of, delta_lower, _LARGEST)
 
     def for_group(self, size: int) -> ZeroConcentratedDP:
@@ -173,32 +173,8 @@ class ZeroConcentratedDP(PrivacyClaim):
 
 
 @lru_cache(maxsize=4096)
-def renyi_delta(order: float, divergence: float, epsilon: float) -> float:
-    """Return the privacy profile δ(ε) of Rényi DP of one order.
-
-    Parameters
-    ----------
-    order : float
-        a, above 1.
-    divergence : float
-        The largest D_a, in nats. Finite, at least 0.
-    epsilon : float
-        ε, in nats. Finite, at least 0.
-
-    Returns
-    -------
-    float
-        The largest p - e^ε q with D_a(p ‖ q) ≤ divergence in both directions, rounded up.
-
-    Notes
-    -----
-    No conversion from one order to (ε, δ)-DP is better (docs/method.md §6).
-
-    Examples
-    --------
-    >>> round(renyi_delta(2.0, 0.5, 1.0), 3)
-    0.09
-    """
+def _renyi_delta(order: float, divergence: float, epsilon: float) -> float:
+    """Return the largest p - e^ε q whose divergence is allowed in both directions, rounded up."""
     factor = math.exp(min(epsilon, 700.0))
 
     def gain(log_q: float) -> float:
@@ -214,31 +190,11 @@ def renyi_delta(order: float, divergence: float, epsilon: float) -> float:
 
 
 @lru_cache(maxsize=4096)
-def concentrated_delta(rho: float, epsilon: float) -> float:
-    """Return a δ at ε that ρ-zCDP implies.
+def _concentrated_delta(rho: float, epsilon: float) -> float:
+    """Return the least `_renyi_delta` over some orders, each of which is valid; rounded up.
 
-    Parameters
-    ----------
-    rho : float
-        ρ, above 0.
-    epsilon : float
-        ε, in nats. Finite, at least 0.
-
-    Returns
-    -------
-    float
-        The least `renyi_delta` over some orders, rounded up.
-
-    Notes
-    -----
-    Every order gives a valid δ (docs/method.md §6). Tried are the best order of the closed form of
-    Canonne, Kamath & Steinke 2020 (Prop. 12), some below it, and orders near 1, which are best at
-    small ε.
-
-    Examples
-    --------
-    >>> round(concentrated_delta(0.5, 1.0), 3)
-    0.215
+    Tried are the best order of the closed form of Canonne, Kamath & Steinke 2020 (Prop. 12), some
+    below it, and orders near 1, which are best at small ε.
     """
 
     def log_delta(log_excess: float) -> float:
@@ -248,31 +204,13 @@ def concentrated_delta(rho: float, epsilon: float) -> float:
     best = peak(lambda one: -log_delta(one), -8.0, math.log(_LARGEST_ORDER), 1e-3)
     closed = math.exp(min(0.0, log_delta(best))) * (1 + 1e-12)
     orders = (1.001, 1.05, *(1 + math.exp(best + step) for step in (-0.5, -0.25, 0.0)))
-    return min(closed, *(renyi_delta(a, rho * a, epsilon) for a in orders))
+    return min(closed, *(_renyi_delta(a, rho * a, epsilon) for a in orders))
 
 
-def binary_divergence(p: float, q: float, order: float) -> float:
-    """Return the Rényi divergence of one coin from another.
+def _binary_divergence(p: float, q: float, order: float) -> float:
+    """Return D_a(p ‖ q) of coins, inf where q excludes what p allows (Mironov 2017, Def. 3).
 
-    Parameters
-    ----------
-    p, q : float
-        The probabilities of heads, in [0, 1].
-    order : float
-        a, above 1.
-
-    Returns
-    -------
-    float
-        D_a(p ‖ q), in nats; inf where q excludes what p allows.
-
-    Notes
-    -----
-    Source: Mironov 2017, Def. 3.
-
-    Examples
-    --------
-    >>> round(binary_divergence(0.75, 0.25, 2.0), 4)
+    >>> round(_binary_divergence(0.75, 0.25, 2.0), 4)
     0.8473
     """
     if p == q:
@@ -302,17 +240,17 @@ def _largest_p(q: float, order: float, divergence: float) -> float:
 
 
 def _larger_divergence(q: float, order: float) -> Callable[[float], float]:
-    """Return the larger of `binary_divergence(p, q)` and `binary_divergence(q, p)`, as a function
+    """Return the larger of `_binary_divergence(p, q)` and `_binary_divergence(q, p)`, as a function
     of p: a profile asks for it thousands of times, and each logarithm is taken once."""
     if not 0 < q < 1:
-        return lambda p: max(binary_divergence(p, q, order), binary_divergence(q, p, order))
+        return lambda p: max(_binary_divergence(p, q, order), _binary_divergence(q, p, order))
     less, log_q, log_not_q = 1 - order, math.log(q), math.log1p(-q)
 
     def most(p: float) -> float:
         if p == q:
             return 0.0
         if not 0 < p < 1:
-            return max(binary_divergence(p, q, order), binary_divergence(q, p, order))
+            return max(_binary_divergence(p, q, order), _binary_divergence(q, p, order))
         log_p, log_not_p = math.log(p), math.log1p(-p)
         first, second = order * log_p + less * log_q, order * log_not_p + less * log_not_q
         there = _log_add(first, second)

@@ -26,7 +26,7 @@ def crossing(function: Function, low: float, high: float, tolerance: float) -> t
         middle = (low + high) / 2
         reach = max(0.0, tolerance / 2 * 2 ** max(0, steps - step) - (high - low) / 2)
         guess = (at_high * low - at_low * high) / (at_high - at_low) if at_high > at_low else middle
-        nudged = _towards(guess, middle, weight * (high - low) ** 2)
+        nudged = _within(middle, guess, weight * (high - low) ** 2)
         point = _within(nudged, middle, reach)
         if not low < point < high:
             point = middle
@@ -72,13 +72,8 @@ def largest_parameter(delta_of: Function, delta_lower: float, high: float) -> fl
     return math.exp(low)
 
 
-def _towards(guess: float, middle: float, distance: float) -> float:
-    if abs(middle - guess) <= distance:
-        return middle
-    return guess + math.copysign(distance, middle - guess)
-
-
-def _within(point: float, middle: float, reach: float) -> float:
-    if abs(point - middle) <= reach:
+def _within(point: float, centre: float, reach: float) -> float:
+    """Return the number nearest to `point` that is within `reach` of `centre`."""
+    if abs(point - centre) <= reach:
         return point
-    return middle - math.copysign(reach, middle - point)
+    return centre + math.copysign(reach, point - centre)

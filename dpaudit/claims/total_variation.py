@@ -6,14 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Self
 
-from dpaudit.claims.base import (
-    Delta,
-    PrivacyClaim,
-    ProfilePoint,
-    checked_delta,
-    meaningful,
-    total,
-)
+from dpaudit.claims.base import Delta, PrivacyClaim, ProfilePoint, checked_delta, meaningful, total
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,16 +25,14 @@ FRACTIONS = (0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 0.9)
 class Beliefs:
     """What the bettors of one round believe; fixed before the draws they are bet on.
 
+    A bettor keeps its place, and so its stake, from round to round.
+
     Parameters
     ----------
     posteriors : ndarray of float, shape (bettors, levels)
         Estimated Pr[arm 1 | level], in (0, 1).
     rules : ndarray of int, shape (rules, levels)
         -1 (guess 2), 0 (abstain), 1 (guess 1).
-
-    Notes
-    -----
-    A bettor keeps its place, and so its stake, from round to round.
     """
 
     posteriors: FloatArray
@@ -51,12 +49,9 @@ class Beliefs:
         Returns
         -------
         ndarray of float, shape (bettors, levels, 2)
-            Arm 1 first.
-
-        Notes
-        -----
-        Under (ε, δ)-DP each factor has expectation at most 1. The posterior bettors take part only
-        when δ = 0, since they bet on the likelihood ratio of single levels (docs/method.md §4).
+            Arm 1 first. Under the claim each factor has expectation at most 1. The posterior
+            bettors take part only when δ = 0, since they bet on the likelihood ratio of single
+            levels (docs/method.md §4).
         """
         if delta > 0:
             return _stake_factors(self.rules, epsilon, delta)
@@ -71,14 +66,14 @@ def stakes(beliefs: Beliefs, delta: float) -> FloatArray:
     Parameters
     ----------
     beliefs : Beliefs
-        What says how many bettors there are.
+        Those of any round.
     delta : float
         The δ of the claim, in [0, 1).
 
     Returns
     -------
     ndarray of float, shape (bettors,)
-        Shares that add up to 1.
+        They add up to 1.
 
     Notes
     -----
@@ -160,9 +155,9 @@ def epsilon_lower(grid: FloatArray, largest_log_wealth: FloatArray, alpha: float
 
     Notes
     -----
-    Valid at every moment at once, with probability at least 1 - alpha: were the bound above the
-    true ε, the first grid point at or above the true ε would have been rejected, and its wealth is
-    a supermartingale (docs/method.md §4).
+    Valid at every moment at once, with probability at least 1 - alpha: were it above the true ε,
+    the first grid point from there on would have been rejected, and its wealth is a supermartingale
+    (docs/method.md §4).
     """
     rejected = largest_log_wealth >= -math.log(alpha)
     until = len(grid) if rejected.all() else int(np.argmin(rejected))

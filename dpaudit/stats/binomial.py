@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import betainc, betainccinv, betaincinv
+
+from dpaudit.stats.bisection import smallest_alpha
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
@@ -24,10 +25,8 @@ def upper_tail(successes: ArrayLike, trials: ArrayLike, probability: ArrayLike) 
 
     Parameters
     ----------
-    successes : array_like of int
-        Any integers.
-    trials : array_like of int
-        At least 0.
+    successes, trials : array_like of int
+        Any integers; at least 0.
     probability : array_like of float
         In [0, 1].
 
@@ -73,7 +72,7 @@ def clopper_pearson_lower(successes: int, trials: int, alpha: float) -> float:
     Raises
     ------
     ValueError
-        For impossible counts, or an impossible alpha.
+        For other arguments.
 
     Notes
     -----
@@ -110,7 +109,7 @@ def clopper_pearson_upper(successes: int, trials: int, alpha: float) -> float:
     Raises
     ------
     ValueError
-        For impossible counts, or an impossible alpha.
+        For other arguments.
 
     Notes
     -----
@@ -136,45 +135,19 @@ def clopper_pearson_interval(successes: int, trials: int, alpha: float) -> tuple
     Returns
     -------
     tuple of float
-        The lower and the upper bound, alpha / 2 for each, rounded outward.
+        The bounds of `clopper_pearson_lower` and `clopper_pearson_upper`, alpha / 2 for each.
 
     Raises
     ------
     ValueError
-        For impossible counts, or an impossible alpha.
+        For other arguments.
 
     Notes
     -----
-    Holds the true probability with probability at least 1 - alpha. Source: Clopper & Pearson 1934.
+    Holds the true probability with probability at least 1 - alpha.
     """
-    return (
-        clopper_pearson_lower(successes, trials, alpha / 2),
-        clopper_pearson_upper(successes, trials, alpha / 2),
-    )
-
-
-def tail_quantile(gamma: float, trials: int, probability: float) -> int:
-    """Return the smallest f with Pr[Bin(trials, probability) > f] ≤ gamma.
-
-    Parameters
-    ----------
-    gamma : float
-        The probability of more than f, in (0, 1).
-    trials : int
-        At least 0.
-    probability : float
-        In [0, 1].
-
-    Returns
-    -------
-    int
-        f, in [0, trials].
-
-    Notes
-    -----
-    Exact, by bisection of `upper_tail`.
-    """
-    return smallest(lambda count: _tail(count + 1, trials, probability) <= gamma, -1, trials)
+    lower = clopper_pearson_lower(successes, trials, alpha / 2)
+    return lower, clopper_pearson_upper(successes, trials, alpha / 2)
 
 
 def pair_epsilon_lower(
@@ -188,10 +161,8 @@ def pair_epsilon_lower(
         Draws in the event, of all draws, of the input that the event is evidence for.
     other, other_draws : int
         The same of the other input.
-    delta : float
-        The δ of the claim, in [0, 1).
-    alpha : float
-        The error probability, in (0, 1), half of it for each frequency.
+    delta, alpha : float
+        The δ of the claim, in [0, 1); the error probability, in (0, 1), half for each frequency.
 
     Returns
     -------
@@ -200,8 +171,7 @@ def pair_epsilon_lower(
 
     Notes
     -----
-    Valid with probability at least 1 - alpha, for fixed numbers of draws too. It needs some three
-    times the draws of the game (docs/method.md §2).
+    Valid with probability at least 1 - alpha, for fixed numbers of draws too (docs/method.md §2).
     """
     lower = clopper_pearson_lower(count, draws, alpha / 2) - delta
     upper = clopper_pearson_upper(other, other_draws, alpha / 2)
@@ -215,19 +185,16 @@ def pair_delta_lower(
 
     Parameters
     ----------
-    count, draws : int
-        Draws in the event, of all draws, of the input that the event is evidence for.
-    other, other_draws : int
-        The same of the other input.
-    epsilon : float
-        The ε of the claim, in nats, at least 0.
-    alpha : float
-        The error probability, in (0, 1), half of it for each frequency.
+    count, draws, other, other_draws : int
+        As of `pair_epsilon_lower`.
+    epsilon, alpha : float
+        The ε of the claim, in nats, at least 0; the error probability, in (0, 1), half for each
+        frequency.
 
     Returns
     -------
     float
-        P_lower - e^ε Q_upper, at least 0, from Clopper-Pearson bounds.
+        P_lower - e^ε Q_upper, at least 0.
 
     Notes
     -----
@@ -246,12 +213,10 @@ def pair_p_value(
 
     Parameters
     ----------
-    count, draws : int
-        Draws in the event, of all draws, of the input that the event is evidence for.
-    other, other_draws : int
-        The same of the other input.
+    count, draws, other, other_draws : int
+        As of `pair_epsilon_lower`.
     epsilon, delta : float
-        The claim.
+        The claim: ε ≥ 0 in nats, δ in [0, 1).
 
     Returns
     -------
@@ -267,62 +232,6 @@ def pair_p_value(
         return pair_delta_lower(count, draws, other, other_draws, epsilon, alpha) > delta
 
     return smallest_alpha(refuted)
-
-
-def smallest(holds: Callable[[int], bool], low: int, high: int) -> int:
-    """Return the smallest integer for which something holds, by bisection.
-
-    Parameters
-    ----------
-    holds : callable
-        Whether it holds for an integer; if it does, it holds for all larger ones.
-    low, high : int
-        The integer is above `low`, and `high` where it holds for none below.
-
-    Returns
-    -------
-    int
-        The integer.
-
-    Notes
-    -----
-    Exact: every integer that decides is tried.
-
-    Examples
-    --------
-    >>> smallest(lambda n: n * n >= 50, 0, 100)
-    8
-    """
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (low, middle) if holds(middle) else (middle, high)
-    return high
-
-
-def smallest_alpha(refuted: Callable[[float], bool]) -> float:
-    """Return the smallest error probability at which a test refutes.
-
-    Parameters
-    ----------
-    refuted : callable
-        From alpha to whether the test refutes; where it does, it does at every larger alpha.
-
-    Returns
-    -------
-    float
-        The smallest alpha, rounded up; 1 where the test never refutes.
-
-    Notes
-    -----
-    The p-value of the test, by bisection down to e^-700.
-    """
-    low, high = -700.0, 0.0
-    if not refuted(math.exp(-1e-9)):
-        return 1.0
-    for _ in range(60):
-        middle = (low + high) / 2
-        low, high = (low, middle) if refuted(math.exp(middle)) else (middle, high)
-    return math.exp(high)
 
 
 def _check(successes: int, trials: int, alpha: float) -> None:

@@ -12,9 +12,9 @@ from dpaudit.stats.binomial import FloatArray, IntArray, upper_tail
 
 Keys = NDArray[np.generic]
 
-# A sequence is cut until it has no more pairs of equal entries than this.
 # Series that vary by less, as a share of their largest entry, are constant.
 _ROUNDING = 1e-12
+# A sequence is cut until it has no more pairs of equal entries than this.
 _MOST_PAIRS = 100_000
 _COARSE = 2_000
 # Standard errors, and pairs, by which the probability of a coincidence is taken larger than seen.
@@ -30,15 +30,28 @@ def ljung_box(series: FloatArray, lags: int) -> float:
     Q = n (n + 2) Σ_k r_k² / (n - k), which is about chi-squared with `lags` degrees of freedom.
     Source: Ljung & Box 1978.
     """
-    if len(series) == 0 or np.ptp(series) <= _ROUNDING * np.abs(series).max():
+    n = len(series)
+    if n <= lags or np.ptp(series) <= _ROUNDING * np.abs(series).max():
         return 1.0  # what rounding leaves of a mean is no variation
-    n, centred = len(series), series - series.mean()
+    centred = series - series.mean()
     power = _product(centred, centred)
-    if power <= 0 or n <= lags:
+    if power <= 0:
         return 1.0
     shares = (_product(centred[k:], centred[:-k]) / power for k in range(1, lags + 1))
     q = n * (n + 2) * math.fsum(r * r / (n - k) for k, r in enumerate(shares, start=1))
     return float(chdtrc(lags, q))
+
+
+def looks_tossed(first: int, second: int, changes: int, level: float) -> bool:
+    """Return whether the arms of rows look like fair coins, which look otherwise with probability
+    at most `level`.
+
+    first, second: rows of d1 and of d2.  changes: rows of another arm than the row before.
+    """
+    rows = first + second
+    more = max(first, second), max(changes, rows - 1 - changes)
+    tails = upper_tail(more, (rows, rows - 1), 0.5)
+    return bool((tails > level / 4).all())
 
 
 def _product(one: FloatArray, other: FloatArray) -> float:

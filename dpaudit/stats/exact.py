@@ -44,8 +44,6 @@ class Extreme:
 def epsilon(p: Law, q: Law, delta: float = 0.0) -> Extreme:
     """Return the smallest ε ≥ 0 with P(E) ≤ e^ε Q(E) + δ, and the reverse, for every E; may be inf.
 
-    It is the largest log((P(E) - δ) / Q(E)) over the sets of outcomes of largest P/Q.
-
     >>> epsilon({0: 0.75, 1: 0.25}, {0: 0.25, 1: 0.75}).epsilon == math.log(3)
     True
     """
@@ -67,8 +65,8 @@ def delta(p: Law, q: Law, epsilon: float) -> float:
 
 
 def violating(p: Law, q: Law, epsilon: float) -> Event:
-    """Return {s : P(s) > e^ε Q(s)}, of the direction where it is likelier: its probability `ahead`
-    is the smallest δ of (ε, δ)-probabilistic DP.
+    """Return {s : P(s) > e^ε Q(s)}, of the direction where its probability `ahead` is larger: the
+    smallest δ of (ε, δ)-probabilistic DP.
 
     >>> violating({0: 0.75, 1: 0.25}, {0: 0.25, 1: 0.75}, 1.0).ahead
     0.75
@@ -103,7 +101,6 @@ def _log_ratio(atom: Atom) -> float:
 
 
 def _beyond(atoms: Iterable[Atom], epsilon: float) -> list[Atom]:
-    """Return the outcomes whose log-ratio is above ε, by more than the tolerance."""
     return [atom for atom in atoms if _log_ratio(atom) > epsilon + TOLERANCE]
 
 
@@ -113,6 +110,7 @@ def _event(guess: Guess, atoms: Sequence[Atom]) -> Event:
 
 
 def _extreme(atoms: list[Atom], guess: Guess, delta: float) -> Extreme:
+    """Return the largest log((P(E) - δ) / Q(E)); it is one of a set of outcomes of largest P/Q."""
     ordered = sorted(atoms, key=_log_ratio, reverse=True)
     ahead = accumulate(one for _, one, _ in ordered)
     behind = accumulate(other for _, _, other in ordered)
@@ -124,7 +122,6 @@ def _extreme(atoms: list[Atom], guess: Guess, delta: float) -> Extreme:
 
 
 def _log_excess(ahead: float, behind: float, delta: float) -> float:
-    """Return log((P(E) - δ) / Q(E)); -inf where P(E) does not exceed δ."""
     excess = ahead - delta
     if excess <= TOLERANCE * ahead:
         return -math.inf

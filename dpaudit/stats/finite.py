@@ -28,7 +28,7 @@ def epsilon_interval(counts: Sequence[tuple[int, int]], alpha: float) -> tuple[f
     -----
     Holds ε with probability at least 1 - alpha. Of m draws of one output, those of d1 are
     Binomial(m, θ) with logit θ = log P(s)/Q(s): Clopper-Pearson bounds at alpha / 2K on both sides
-    hold all of these log-ratios at once, and ε is the largest of them in size (docs/method.md §10).
+    hold all of these log-ratios at once, and ε is the largest of them in size.
 
     Examples
     --------

@@ -15,17 +15,18 @@ bound in the source's Corollary 5.4, which is larger where p is small, and too s
 from __future__ import annotations
 
 import math
+from bisect import bisect_left
 from dataclasses import dataclass
 
 import numpy as np
 from scipy.special import logsumexp
 
-from dpaudit.stats.binomial import clopper_pearson_lower, smallest, upper_tail
+from dpaudit.stats.binomial import clopper_pearson_lower, upper_tail
+from dpaudit.stats.bisection import halved
 from dpaudit.stats.power import detectable_epsilon
 
 # No bound for ε is sought above.
 _LARGEST = 50.0
-_STEPS = 60
 # Guesses at most, some of which take an array of as many floats; and canaries, far below 2^53.
 MOST_GUESSES, MOST_CANARIES = 10_000_000, 10**15
 
@@ -39,7 +40,8 @@ class Guesses:
     canaries : int
         Records that were each in or out by a fair coin, at least 1.
     guesses : int
-        How many of them were guessed to be in or out.
+        How many of them were guessed to be in or out. For δ > 0 a number that was fixed beforehand;
+        for δ = 0 it may depend on the output (docs/method.md §12).
     correct : int
         How many guesses were right.
 
@@ -47,11 +49,6 @@ class Guesses:
     ------
     ValueError
         For impossible counts.
-
-    Notes
-    -----
-    For δ > 0 the number of guesses must have been fixed beforehand; for δ = 0 it may depend on the
-    output (docs/method.md §12).
     """
 
     canaries: int
@@ -98,10 +95,8 @@ def epsilon_lower(seen: Guesses, delta: float, alpha: float) -> float:
     ----------
     seen : Guesses
         The counts.
-    delta : float
-        δ, in [0, 1).
-    alpha : float
-        The error probability, in (0, 1).
+    delta, alpha : float
+        δ, in [0, 1); the error probability, in (0, 1).
 
     Returns
     -------
@@ -121,13 +116,9 @@ def epsilon_lower(seen: Guesses, delta: float, alpha: float) -> float:
     if delta == 0:
         share = clopper_pearson_lower(seen.correct, seen.guesses, alpha) if seen.guesses else 0.0
         return max(0.0, math.log(share / (1 - share))) if share > 0 else 0.0
-    low, high = 0.0, _LARGEST
-    if p_value(seen, low, delta) > alpha:
+    if p_value(seen, 0.0, delta) > alpha:
         return 0.0
-    for _ in range(_STEPS):
-        middle = (low + high) / 2
-        low, high = (middle, high) if p_value(seen, middle, delta) <= alpha else (low, middle)
-    return low
+    return halved(lambda epsilon: p_value(seen, epsilon, delta) > alpha, 0.0, _LARGEST)[0]
 
 
 def delta_lower(seen: Guesses, epsilon: float, alpha: float) -> float:
@@ -137,10 +128,8 @@ def delta_lower(seen: Guesses, epsilon: float, alpha: float) -> float:
     ----------
     seen : Guesses
         The counts.
-    epsilon : float
-        ε, in nats, at least 0.
-    alpha : float
-        The error probability, in (0, 1).
+    epsilon, alpha : float
+        ε ≥ 0 in nats; the error probability, in (0, 1).
 
     Returns
     -------
@@ -163,10 +152,8 @@ def smallest_detectable(seen: Guesses, epsilon: float, delta: float, alpha: floa
     ----------
     seen : Guesses
         The counts.
-    epsilon, delta : float
-        The claim.
-    alpha : float
-        The error probability, in (0, 1).
+    epsilon, delta, alpha : float
+        The claim: ε ≥ 0 in nats, δ in [0, 1); the error probability, in (0, 1).
 
     Returns
     -------
@@ -183,7 +170,7 @@ def smallest_detectable(seen: Guesses, epsilon: float, delta: float, alpha: floa
         one = Guesses(seen.canaries, seen.guesses, correct)
         return p_value(one, epsilon, delta) <= alpha
 
-    needed = smallest(refutes, -1, seen.guesses + 1)
+    needed = bisect_left(range(seen.guesses + 1), True, key=refutes)
     if needed > seen.guesses:
         return math.inf
     # The level at which the test without δ asks for as many right guesses.

@@ -3,17 +3,11 @@
 from __future__ import annotations
 
 import math
+from bisect import bisect_left
 
 from scipy.special import betaincinv, ndtri
 
-from dpaudit.stats.binomial import (
-    IntArray,
-    clopper_pearson_lower,
-    pair_epsilon_lower,
-    smallest,
-    upper_tail,
-)
-from dpaudit.stats.probabilistic import ATOM_SHARE
+from dpaudit.stats.binomial import pair_epsilon_lower, upper_tail
 
 POWER = 0.9
 
@@ -27,10 +21,8 @@ def detectable_epsilon(
     ----------
     guesses : int
         Guesses made; the event's share of the draws is taken as it was seen.
-    epsilon : float
-        The claimed ε, in nats, at least 0.
-    alpha : float
-        The error probability, in (0, 1).
+    epsilon, alpha : float
+        The claimed ε ≥ 0, in nats; the error probability, in (0, 1).
     draws : int, default 0
         All draws, to which `spared` applies.
     spared : float, default 0
@@ -56,9 +48,13 @@ def detectable_epsilon(
         excused = math.ceil(
             draws * spared - float(ndtri(alpha / 100)) * math.sqrt(draws * spared * (1 - spared))
         )
-    trials = guesses - excused
-    critical = _critical_value(trials, 1 / (1 + math.exp(-epsilon)), alpha)
-    if critical is None:
+    trials, claimed = guesses - excused, 1 / (1 + math.exp(-epsilon))
+
+    def refuted(correct: int) -> bool:
+        return float(upper_tail(correct, trials, claimed)) <= alpha
+
+    critical = 1 + bisect_left(range(1, trials + 1), True, key=refuted)
+    if critical > trials:
         return math.inf
     share = float(betaincinv(critical, trials - critical + 1, POWER))
     return math.log(share / (1 - share)) if share < 1 else math.inf
@@ -69,10 +65,8 @@ def draws_to_refute(epsilon: float, delta: float, alpha: float) -> float:
 
     Parameters
     ----------
-    epsilon, delta : float
-        The claim: ε ≥ 0 in nats, δ at least 0.
-    alpha : float
-        The error probability, in (0, 1).
+    epsilon, delta, alpha : float
+        The claim: ε ≥ 0 in nats, δ at least 0; the error probability, in (0, 1).
 
     Returns
     -------
@@ -84,30 +78,15 @@ def draws_to_refute(epsilon: float, delta: float, alpha: float) -> float:
     Under the claim a rule that never abstains is right with probability at most
     (e^ε + δ) / (1 + e^ε), so that m right guesses have p = ((e^ε + δ) / (1 + e^ε))^m.
     """
-    if delta >= 1:
-        return math.inf
     wrong = (1 - delta) / (1 + math.exp(min(epsilon, 700.0)))  # the least probability of an error
-    if wrong >= 1:
-        return 1
-    fewest = math.log(alpha) / math.log1p(-wrong) if wrong > 0 else math.inf
+    if wrong <= 0:
+        return math.inf
+    fewest = math.log(alpha) / math.log1p(-wrong)
     return math.ceil(fewest) if math.isfinite(fewest) else math.inf
 
 
-def _critical_value(trials: int, share: float, alpha: float) -> int | None:
-    """Return the smallest C with Pr[Bin(trials, share) ≥ C] ≤ alpha; None when there is none."""
-    if trials <= 0 or float(upper_tail(trials, trials, share)) > alpha:
-        return None
-    return smallest(lambda count: float(upper_tail(count, trials, share)) <= alpha, 0, trials)
-
-
 def detectable_epsilon_pair(
-    count: int,
-    draws: int,
-    other: int,
-    other_draws: int,
-    epsilon: float,
-    delta: float,
-    alpha: float,
+    count: int, draws: int, other: int, other_draws: int, epsilon: float, delta: float, alpha: float
 ) -> float:
     """Return the smallest ε₁ > ε that the pair of bounds refutes with probability 0.9.
 
@@ -115,10 +94,8 @@ def detectable_epsilon_pair(
     ----------
     count, draws, other, other_draws : int
         As of `pair_epsilon_lower`; the event's share of the other input is taken as it was seen.
-    epsilon, delta : float
-        The claim: ε ≥ 0 in nats, δ in [0, 1).
-    alpha : float
-        The error probability, in (0, 1).
+    epsilon, delta, alpha : float
+        The claim: ε ≥ 0 in nats, δ in [0, 1); the error probability, in (0, 1).
 
     Returns
     -------
@@ -149,49 +126,3 @@ def _unlucky_counts(ahead: float, draws: int, behind: float, other_draws: int) -
     low = math.floor(draws * ahead * (1 - step * spread[0]))
     high = math.ceil(other_draws * behind * (1 + step * spread[1]))
     return max(0, low), min(other_draws, high)
-
-
-def detectable_epsilon_atoms(
-    counts: IntArray,
-    others: IntArray,
-    draws: int,
-    epsilon: float,
-    delta: float,
-    alpha: float,
-) -> float:
-    """Return the smallest ε₁ at which enough atoms to outweigh δ would each be certified.
-
-    Parameters
-    ----------
-    counts, others : ndarray of int, shape (atoms,)
-        Draws of the accused input and of the other one, by atom.
-    draws : int
-        All draws of the accused input.
-    epsilon, delta : float
-        The claim: ε ≥ 0 in nats, δ in [0, 1).
-    alpha : float
-        The error probability, in (0, 1).
-
-    Returns
-    -------
-    float
-        ε₁; inf when all atoms together do not outweigh δ.
-
-    Notes
-    -----
-    Each atom by itself with probability 0.9, at the shares of alpha that
-    `probabilistic.violating_mass` takes (docs/method.md §7 and §8).
-    """
-    if len(counts) == 0:
-        return math.inf
-    share = ATOM_SHARE * alpha / len(counts)
-    each = [
-        (detectable_epsilon(int(one + other), epsilon, share), int(one))
-        for one, other in zip(counts, others, strict=True)
-    ]
-    mass = 0
-    for detectable, count in sorted(each):
-        mass += count
-        if clopper_pearson_lower(mass, draws, (1 - ATOM_SHARE) * alpha) > delta:
-            return detectable
-    return math.inf

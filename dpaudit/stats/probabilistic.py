@@ -8,12 +8,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dpaudit.stats.binomial import (
-    IntArray,
-    clopper_pearson_lower,
-    smallest_alpha,
-    upper_tail,
-)
+from dpaudit.stats import power
+from dpaudit.stats.binomial import IntArray, clopper_pearson_lower, upper_tail
+from dpaudit.stats.bisection import halved, smallest_alpha
 
 # Of the level of one direction: this share certifies the atoms, the rest bounds their mass. The
 # first is the harder thing to do: it compares two probabilities, and the mass is often far above δ.
@@ -22,11 +19,7 @@ ATOM_SHARE = 0.8
 
 @dataclass(frozen=True, slots=True)
 class ViolatingMass:
-    """Certified atoms of one direction and a lower bound for their probability.
-
-    certified: for every candidate atom, whether P(s) > e^ε Q(s) was certified.
-    delta_lower: bound for P(V).
-    """
+    """Whether P(s) > e^ε Q(s) is certified, by candidate atom; a lower bound for P of all such."""
 
     certified: tuple[bool, ...]
     delta_lower: float
@@ -35,18 +28,17 @@ class ViolatingMass:
 def violating_mass(
     counts: IntArray, others: IntArray, draws: int, epsilon: float, alpha: float
 ) -> ViolatingMass:
-    """Certify atoms with P(s) > e^ε Q(s) and bound P of all such atoms from below at 1 - alpha.
+    """Certify atoms of V = {s : P(s) > e^ε Q(s)} and bound P(V) from below at 1 - alpha.
 
     counts, others: (atoms,) draws of the accused arm and of the other one, in candidate atoms that
     were chosen without these draws; draws: all draws of the accused arm.
     With probability 1 - ATOM_SHARE · alpha every certified atom is in V; then their count is at
     most that of the fixed set V ∩ A, so the same draws bound P(V).
     """
-    most = 1 / (1 + math.exp(-epsilon))
-    p_values = upper_tail(counts, counts + others, most)
+    p_values = upper_tail(counts, counts + others, 1 / (1 + math.exp(-epsilon)))
     certified = holm(p_values, ATOM_SHARE * alpha)
-    count = int(counts[certified].sum())
-    lower = clopper_pearson_lower(count, draws, (1 - ATOM_SHARE) * alpha)
+    inside = int(counts[certified].sum())
+    lower = clopper_pearson_lower(inside, draws, (1 - ATOM_SHARE) * alpha)
     return ViolatingMass(tuple(certified.tolist()), lower)
 
 
@@ -60,10 +52,8 @@ def holm(p_values: ArrayLike, alpha: float) -> NDArray[np.bool_]:
     """
     p = np.asarray(p_values, dtype=float)
     order = np.argsort(p, kind="stable")
-    passed = p[order] <= alpha / np.arange(len(p), 0, -1)
-    until = len(p) if passed.all() else int(np.argmin(passed))
-    rejected = np.zeros(len(p), dtype=bool)
-    rejected[order[:until]] = True
+    rejected = np.empty(len(p), dtype=bool)
+    rejected[order] = np.logical_and.accumulate(p[order] <= alpha / np.arange(len(p), 0, -1))
     return rejected
 
 
@@ -81,16 +71,28 @@ def epsilon_lower(
 ) -> float:
     """Return the largest ε at which (ε, δ) is refuted in this direction at level alpha, or 0.
 
-    Monotone: a larger ε certifies fewer atoms. Bisection to 10⁻⁶, rounded down.
+    Monotone: a larger ε certifies fewer atoms. To 10⁻⁶, rounded down.
     """
 
-    def refuted(epsilon: float) -> bool:
-        return violating_mass(counts, others, draws, epsilon, alpha).delta_lower > delta
+    def stands(epsilon: float) -> bool:
+        return violating_mass(counts, others, draws, epsilon, alpha).delta_lower <= delta
 
-    low, high = 0.0, 50.0
-    if len(counts) == 0 or not refuted(low):
+    if len(counts) == 0 or stands(0.0):
         return 0.0
-    while high - low > 1e-6:
-        middle = (low + high) / 2
-        low, high = (middle, high) if refuted(middle) else (low, middle)
-    return low
+    return halved(stands, 0.0, 50.0, times=26)[0]
+
+
+def detectable_epsilon(
+    counts: IntArray, others: IntArray, draws: int, epsilon: float, delta: float, alpha: float
+) -> float:
+    """Return the smallest ε₁ at which enough atoms to outweigh δ would each be certified, with
+    probability 0.9; inf when all of them together do not outweigh it (docs/method.md §8)."""
+    if len(counts) == 0:
+        return math.inf
+    share, mass = ATOM_SHARE * alpha / len(counts), 0
+    each = [power.detectable_epsilon(int(one), epsilon, share) for one in counts + others]
+    for detectable, count in sorted(zip(each, counts.tolist(), strict=True)):
+        mass += count
+        if clopper_pearson_lower(mass, draws, (1 - ATOM_SHARE) * alpha) > delta:
+            return detectable
+    return math.inf

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from dpaudit.stats.binomial import smallest, upper_tail
+from bisect import bisect_left
+
+from dpaudit.stats.binomial import upper_tail
 
 # The probability, at most, that coins ask for more draws of an input than there are. They are then
 # tossed again, so that what is tested after them holds at (1 - TOSSED_AGAIN) of its level.
@@ -20,13 +22,12 @@ def coin_flips(first: int, second: int) -> int:
     Returns
     -------
     int
-        The largest N such that N fair coins ask for more draws of an input than there are with
-        probability at most `TOSSED_AGAIN`.
+        The most fair coins that ask for more draws of an input than there are with probability at
+        most `TOSSED_AGAIN`.
 
     Notes
     -----
-    Coins that ask for too much are tossed again; a test of the thinned draws is valid at
-    (1 - TOSSED_AGAIN) of its level (docs/method.md §12).
+    A test of the thinned draws is valid at (1 - TOSSED_AGAIN) of its level (docs/method.md §12).
 
     Examples
     --------
@@ -38,32 +39,4 @@ def coin_flips(first: int, second: int) -> int:
         tails = upper_tail([first + 1, second + 1], coins, 0.5)
         return float(tails.sum()) > TOSSED_AGAIN
 
-    return smallest(ask_for_more, 0, 2 * min(first, second) + 1) - 1
-
-
-def looks_tossed(first: int, second: int, changes: int, level: float) -> bool:
-    """Return whether the arms of rows look like fair coins.
-
-    Parameters
-    ----------
-    first, second : int
-        Rows of d1 and of d2.
-    changes : int
-        How many rows are of another arm than the row before.
-    level : float
-        The probability of a false alarm, in (0, 1).
-
-    Returns
-    -------
-    bool
-        Whether neither of these numbers is unlikely for fair coins.
-
-    Notes
-    -----
-    Fair coins look otherwise with probability at most `level`.
-    """
-    rows = first + second
-    tails = upper_tail(
-        [max(first, second), max(changes, rows - 1 - changes)], [rows, rows - 1], 0.5
-    )
-    return bool((tails > level / 4).all())
+    return bisect_left(range(1, 2 * min(first, second) + 1), True, key=ask_for_more)

@@ -7,6 +7,7 @@ p-value takes a supremum on an interval that holds it with probability 1 - γ (B
 from __future__ import annotations
 
 import math
+from bisect import bisect_left
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
@@ -15,13 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import betainc
 
-from dpaudit.stats.binomial import (
-    FloatArray,
-    IntArray,
-    clopper_pearson_interval,
-    tail_quantile,
-    upper_tail,
-)
+from dpaudit.stats.binomial import FloatArray, IntArray, clopper_pearson_interval, upper_tail
 
 _POINTS = 65
 _REFINED = 17
@@ -99,11 +94,6 @@ class ScoreTest:
         The share of the error probability that pays for the interval of w, in (0, 1).
     terms : int
         The most in a sum. Fewer are quicker, and make p larger.
-
-    Notes
-    -----
-    The null is c ≤ e^ε w + s. Source: Berger & Boos 1994, with the score statistic of
-    docs/method.md §2.
     """
 
     def __init__(
@@ -118,15 +108,13 @@ class ScoreTest:
 
         Parameters
         ----------
-        epsilon : float
-            ε, in nats, at least 0.
-        spared : float
-            s = hδ, in [0, 1).
+        epsilon, spared : float
+            ε ≥ 0 in nats, s = hδ in [0, 1).
 
         Returns
         -------
         float
-            z.
+            z, sd being that at the constrained maximum likelihood estimate.
         """
         counts = np.array([self._correct]), np.array([self._wrong])
         return float(_score(*counts, self.draws, math.exp(epsilon), spared)[0])
@@ -136,21 +124,16 @@ class ScoreTest:
 
         Parameters
         ----------
-        epsilon : float
-            ε, in nats, at least 0.
-        spared : float
-            s = hδ, in [0, 1).
+        epsilon, spared : float
+            ε ≥ 0 in nats, s = hδ in [0, 1).
         enough : float, default 1
             A supremum above it is not sought further, since the claim stands anyway.
 
         Returns
         -------
         float
-            γ + sup over w of Pr[score ≥ observed], c on the boundary; in [γ, 1], rounded up.
-
-        Notes
-        -----
-        Under the null Pr[p ≤ u] ≤ u for every u.
+            γ + sup over w of Pr[score ≥ observed], c on the boundary; in [γ, 1], rounded up. Under
+            the null Pr[p ≤ u] ≤ u for every u.
         """
         tail = self._tail(epsilon, spared)
         if tail is None:
@@ -302,8 +285,17 @@ def _coarse(
 
 def _wrong_range(draws: int, low: float, high: float) -> tuple[int, int]:
     """Return a range of W that all but 2·10⁻¹³ of Bin(draws, w) falls in, for w in [low, high]."""
-    first = draws - tail_quantile(_TRUNCATED, draws, 1 - low)
-    return max(0, first), tail_quantile(_TRUNCATED, draws, high)
+    first = draws - _tail_quantile(_TRUNCATED, draws, 1 - low)
+    return max(0, first), _tail_quantile(_TRUNCATED, draws, high)
+
+
+def _tail_quantile(gamma: float, trials: int, probability: float) -> int:
+    """Return the smallest f with Pr[Bin(trials, probability) > f] ≤ gamma."""
+
+    def is_rare(count: int) -> bool:
+        return bool(betainc(count + 1, trials - count, probability) <= gamma)
+
+    return bisect_left(range(trials), True, key=is_rare)
 
 
 def _group_edges(first: int, last: int, most: int) -> IntArray:

@@ -15,7 +15,7 @@ from dpaudit.claims import (
     PrivacyClaim,
     gaussian_delta,
 )
-from dpaudit.claims.renyi import binary_divergence
+from dpaudit.claims.renyi import _binary_divergence
 
 
 def shifted(x: float, size: int, rng: np.random.Generator) -> Any:
@@ -68,7 +68,7 @@ def test_a_true_claim_is_not_refuted(claim: PrivacyClaim) -> None:
 
 def test_a_bound_on_the_divergence_of_randomized_response_is_nearly_reached() -> None:
     """Two outcomes, so that nothing is lost by looking at one event."""
-    truth = binary_divergence(0.75, 0.25, 2.0)
+    truth = _binary_divergence(0.75, 0.25, 2.0)
     result = dpaudit.audit(flipped, 0, 1, RenyiDP(2, truth), samples=200_000)
     own = result.claim.own_lower(result.point.epsilon, result.delta_lower)
     assert own is not None

@@ -19,7 +19,7 @@ from dpaudit.stats.binomial import (
 )
 from dpaudit.stats.game import (
     Game,
-    closed_form_delta_lower,
+    _closed_form_delta_lower,
     delta_lower,
     epsilon_lower,
     p_value,
@@ -82,7 +82,7 @@ def test_p_values_and_bounds_are_in_range(
     assert 0 <= p_value(game, epsilon, delta, alpha) <= 1
     assert 0 <= epsilon_lower(game, delta, alpha) < math.inf
     assert 0 <= delta_lower(game, epsilon, delta, alpha) <= 1
-    assert 0 <= closed_form_delta_lower(game, epsilon, alpha) <= 1
+    assert 0 <= _closed_form_delta_lower(game, epsilon, alpha) <= 1
 
 
 @given(games(), epsilons, deltas, alphas)
@@ -122,7 +122,7 @@ def test_a_larger_claim_without_delta_is_harder_to_refute(
 def test_the_closed_form_never_exceeds_its_own_limit_without_delta(
     game: Game, epsilon: float, alpha: float
 ) -> None:
-    if closed_form_delta_lower(game, epsilon, alpha) > 0:
+    if _closed_form_delta_lower(game, epsilon, alpha) > 0:
         assert p_value(game, epsilon, 0.0, alpha) <= alpha
 
 

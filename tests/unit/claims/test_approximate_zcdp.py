@@ -18,7 +18,7 @@ import dpaudit
 from dpaudit import ApproximateZCDP, Verdict, ZeroConcentratedDP
 from dpaudit.auditing.stated_laws import certify
 from dpaudit.claims import ApproximateDP, compose, group, implied_definition, make_claim
-from dpaudit.claims.renyi import concentrated_delta
+from dpaudit.claims.renyi import _concentrated_delta
 from dpaudit.config.loading import load_config
 from dpaudit.errors import ClaimError
 from tests.result_files import from_json, to_json
@@ -111,7 +111,7 @@ def test_the_profile_falls_with_epsilon_and_rises_with_the_parameters(
     assert all(after <= before for before, after in pairwise(values))
     assert all(delta <= value <= 1 for value in values)
     for epsilon in EPSILONS:
-        exact = delta + (1 - delta) * concentrated_delta(rho, epsilon)
+        exact = delta + (1 - delta) * _concentrated_delta(rho, epsilon)
         assert exact <= claim.profile(epsilon) <= exact * (1 + 1e-14)
         assert claim.profile(epsilon) >= ZeroConcentratedDP(rho).profile(epsilon)
         for more in (

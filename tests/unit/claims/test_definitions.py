@@ -25,7 +25,7 @@ from dpaudit.claims import (
     group,
     make_claim,
 )
-from dpaudit.claims.renyi import binary_divergence, concentrated_delta, renyi_delta
+from dpaudit.claims.renyi import _binary_divergence, _concentrated_delta, _renyi_delta
 from dpaudit.errors import ClaimError
 
 FloatArray = NDArray[np.float64]
@@ -62,7 +62,7 @@ def test_the_renyi_profile_is_the_largest_excess_over_allowed_pairs(
         allowed = np.maximum(divergences(middle, q), divergences(q, middle)) <= divergence
         low, high = np.where(allowed, middle, low), np.where(allowed, high, middle)
     best = float(np.max(low - math.exp(epsilon) * q))
-    found = renyi_delta(order, divergence, epsilon)
+    found = _renyi_delta(order, divergence, epsilon)
     assert best <= found  # it is rounded up
     assert found == pytest.approx(best, abs=2e-3)
 
@@ -71,9 +71,9 @@ def test_the_renyi_profile_is_the_largest_excess_over_allowed_pairs(
 @pytest.mark.parametrize("keep", [0.6, 0.75, 0.99])
 def test_randomized_response_reaches_its_renyi_profile(order: float, keep: float) -> None:
     """Two outcomes: the divergence says all, and the profile touches the truth at one ε."""
-    divergence = binary_divergence(keep, 1 - keep, order)
+    divergence = _binary_divergence(keep, 1 - keep, order)
     truth = [(e, max(0.0, keep - math.exp(e) * (1 - keep))) for e in np.linspace(0, 3, 61)]
-    excess = [renyi_delta(order, divergence, epsilon) - delta for epsilon, delta in truth]
+    excess = [_renyi_delta(order, divergence, epsilon) - delta for epsilon, delta in truth]
     assert min(excess) >= 0
     assert min(excess) < 2e-3
 
@@ -82,17 +82,17 @@ def test_randomized_response_reaches_its_renyi_profile(order: float, keep: float
 @pytest.mark.parametrize("epsilon", [0.0, 0.5, 1.0, 3.0])
 def test_gaussian_noise_stays_below_what_its_divergences_allow(mu: float, epsilon: float) -> None:
     exact = gaussian_delta(mu, epsilon)
-    assert exact <= concentrated_delta(mu**2 / 2, epsilon) + 1e-12
+    assert exact <= _concentrated_delta(mu**2 / 2, epsilon) + 1e-12
     for order in (1.1, 2.0, 6.0):
-        assert exact <= renyi_delta(order, order * mu**2 / 2, epsilon) + 1e-12
+        assert exact <= _renyi_delta(order, order * mu**2 / 2, epsilon) + 1e-12
 
 
 @pytest.mark.parametrize("rho", [0.02, 0.5, 3.0])
 def test_the_concentrated_profile_is_the_least_over_orders(rho: float) -> None:
     for epsilon in (0.0, rho, rho + 2 * math.sqrt(rho)):
         orders = 1 + np.exp(np.linspace(-6, 6, 121))
-        least = min(renyi_delta(float(a), rho * float(a), epsilon) for a in orders)
-        assert concentrated_delta(rho, epsilon) == pytest.approx(least, rel=0.02)
+        least = min(_renyi_delta(float(a), rho * float(a), epsilon) for a in orders)
+        assert _concentrated_delta(rho, epsilon) == pytest.approx(least, rel=0.02)
 
 
 @pytest.mark.parametrize(

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from statsmodels.stats.proportion import proportion_confint
 
+from dpaudit.stats import trinomial
 from dpaudit.stats.binomial import (
     clopper_pearson_interval,
     clopper_pearson_lower,
@@ -16,10 +17,9 @@ from dpaudit.stats.binomial import (
     pair_delta_lower,
     pair_epsilon_lower,
     pair_p_value,
-    smallest_alpha,
-    tail_quantile,
     upper_tail,
 )
+from dpaudit.stats.bisection import smallest_alpha
 
 ALPHAS = (0.5, 0.1, 0.01, 1e-6, 1e-12)
 COUNTS = [(k, n) for n in (1, 2, 7, 40, 1_000) for k in {0, 1, n // 3, n - 1, n} if 0 <= k <= n]
@@ -113,7 +113,7 @@ def test_impossible_counts_are_refused(
 @pytest.mark.parametrize("probability", [Fraction(0), Fraction(1, 40), Fraction(3, 5)])
 def test_the_quantile_is_the_smallest_one(gamma: float, probability: Fraction) -> None:
     trials = 30
-    quantile = tail_quantile(gamma, trials, float(probability))
+    quantile = trinomial._tail_quantile(gamma, trials, float(probability))
     assert exact_tail(quantile + 1, trials, probability) <= gamma
     assert quantile == 0 or exact_tail(quantile, trials, probability) > gamma
 

@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 from scipy.stats import binom
 
+from dpaudit.stats import probabilistic
 from dpaudit.stats.binomial import pair_epsilon_lower
 from dpaudit.stats.game import Game, p_value
 from dpaudit.stats.power import (
     POWER,
     detectable_epsilon,
-    detectable_epsilon_atoms,
     detectable_epsilon_pair,
 )
 from dpaudit.stats.probabilistic import violating_mass
@@ -102,7 +102,7 @@ def test_the_pair_of_bounds_detects_nothing_beyond_certainty() -> None:
 def test_atoms_are_detected_as_their_test_would() -> None:
     draws, delta, alpha = 20_000, 0.05, 0.02
     counts, others = np.array([4_000, 900]), np.array([1_500, 300])
-    smallest = detectable_epsilon_atoms(counts, others, draws, 1.0, delta, alpha)
+    smallest = probabilistic.detectable_epsilon(counts, others, draws, 1.0, delta, alpha)
     total = int((counts + others)[0])
     own = round(total * share(smallest))
     certified = violating_mass(np.array([own]), np.array([total - own]), draws, 1.0, alpha)
@@ -112,6 +112,6 @@ def test_atoms_are_detected_as_their_test_would() -> None:
 
 def test_atoms_too_light_to_outweigh_delta_detect_nothing() -> None:
     none = np.array([], dtype=np.int64)
-    assert detectable_epsilon_atoms(none, none, 1_000, 1.0, 0.0, 0.05) == math.inf
+    assert probabilistic.detectable_epsilon(none, none, 1_000, 1.0, 0.0, 0.05) == math.inf
     light = np.array([50]), np.array([10])
-    assert detectable_epsilon_atoms(*light, 10_000, 1.0, 0.05, 0.05) == math.inf
+    assert probabilistic.detectable_epsilon(*light, 10_000, 1.0, 0.05, 0.05) == math.inf
