@@ -26,9 +26,9 @@ from typing import Any, NoReturn
 
 PRELOADED = (
     *(f"dpaudit.cli.{name}" for name in ("commands", "run", "bound", "explain", "report", "list")),
-    *("dpaudit.auditing.engine", "dpaudit.auditing.recheck.record", "dpaudit.cli.batch"),
-    *("dpaudit.cli.progress", "dpaudit.config", "dpaudit.reports.json", "numpy", "scipy.special"),
-    *("rich.console", "rich.progress", "rich.table", "yaml"),
+    *("dpaudit.auditing.engine", "dpaudit.auditing.recheck", "dpaudit.cli.batch"),
+    *("dpaudit.cli.progress", "dpaudit.config.loading", "dpaudit.reports.json", "numpy"),
+    *("scipy.special", "rich.console", "rich.progress", "rich.table", "yaml"),
 )
 # What Python reads when it starts; where one of these differs, a program must be started anew.
 _AT_START = ("PYTHON", "LC_", "LANG")

@@ -11,7 +11,6 @@ import socket
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, suppress
 from dataclasses import replace
-from functools import cache
 from importlib import metadata
 from pathlib import Path
 from typing import Any
@@ -148,15 +147,8 @@ def _versions() -> dict[str, str]:
     found = {"python": platform.python_version()}
     for name in _LIBRARIES:
         with suppress(metadata.PackageNotFoundError):
-            found[name] = _version(name)
+            found[name] = metadata.version(name)
     return found
-
-
-@cache
-def _version(name: str) -> str:
-    """Return the version of a package, which a file of some hundred lines says: a batch of audits
-    reads it once. Raises PackageNotFoundError."""
-    return metadata.version(name)
 
 
 def _changes(sessions: Sequence[Mapping[str, str]]) -> str:

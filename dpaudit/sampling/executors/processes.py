@@ -177,12 +177,17 @@ class _Context(SpawnContext):
                 process.kill()
 
 
+# What ends a group of processes. It is for the one that the user talks to, which then ends its
+# workers; one that ended by itself at that moment would be taken for a crash.
+_FOR_ALL = (signal.SIGTERM, signal.SIGHUP)
+
+
 class _Process(SpawnProcess):
-    """A process that Ctrl-C does not reach, from its first moment on: it is for the process that
-    the user talks to, which then ends its workers."""
+    """A process that Ctrl-C does not reach, from its first moment on, nor what else ends a group,
+    until it has a group of its own."""
 
     def start(self) -> None:
-        before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+        before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT, *_FOR_ALL})
         try:
             super().start()
         finally:
@@ -208,8 +213,11 @@ def _start_worker(recipe: Recipe, told: Lock, show: Callable[..., None] | None) 
     if show is not None:
         warnings.showwarning = show
     os.setpgid(0, 0)  # what the mechanism starts belongs to it, and ends with it
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
+    # What has come until now is dropped.
+    usual = {one: signal.signal(one, signal.SIG_IGN) for one in (*_FOR_ALL, signal.SIGINT)}
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, usual)
+    for number in _FOR_ALL:
+        signal.signal(number, usual[number])
     threading.Thread(target=_end_with_parent, daemon=True).start()
 
 
