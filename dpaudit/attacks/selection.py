@@ -41,6 +41,7 @@ from dpaudit.levels.rules import (
     predicted_growth,
 )
 from dpaudit.levels.scores import ScoreLevels
+from dpaudit.levels.shrinkage import shrunk
 from dpaudit.outcomes import RAISED
 from dpaudit.stats.betting import Beliefs
 
@@ -131,7 +132,8 @@ def learn(
     beliefs = Beliefs(_posteriors(best.held_out), bets)
     tried = [*(Tried(one.attack, _predicted(one, aim)) for one in candidates), *skipped]
     distinguisher = Distinguisher(best.attack, level, rule)
-    return Learned(distinguisher, beliefs, tuple(tried), _distributions(best, level))
+    scores = _distributions(best, level)
+    return Learned(distinguisher, beliefs, tuple(tried), scores, _expected(best))
 
 
 def most_telling(
@@ -246,6 +248,18 @@ def _predicted(candidate: Candidate, aim: Aim) -> float:
     """Return the best predicted bound."""
     table = RuleTable.of(candidate.held_out)
     return max(0.0, float(f"{np.max(aim.predicted(table, candidate.penalty)):.4g}"))
+
+
+def _expected(candidate: Candidate) -> FloatArray:
+    """Return the draws to expect at every level, by a smooth fit where there is one; at the last
+    one, of what was never seen, as many of either input."""
+    if candidate.is_smooth:
+        ordered = candidate.smoothed.draws
+    else:
+        counts = candidate.held_out
+        share = shrunk(counts[:-1], counts.sum(axis=0)).share
+        ordered = counts[:-1].sum(axis=1)[:, None] * np.stack([share, 1 - share], axis=1)
+    return np.append(ordered, [[0.5, 0.5]], axis=0)
 
 
 def _distributions(candidate: Candidate, level: LevelMap) -> ScoreDistributions | None:

@@ -24,7 +24,13 @@ from dpaudit.certificates.certificate import (
     Schedule,
     Stage,
 )
-from dpaudit.certificates.evidence import BETTING_SHARE, Evidence, certificate
+from dpaudit.certificates.evidence import (
+    BETTING_SHARE,
+    CERTIFICATION_SHARE,
+    CONFIRMATION_SHARE,
+    Evidence,
+    certificate,
+)
 from dpaudit.certificates.fixed_test import Accused, accused
 from dpaudit.certificates.interval import STOPPED, FiniteRange
 from dpaudit.certificates.replay import block_of, round_of
@@ -34,11 +40,13 @@ from dpaudit.draws import FreshDraws, SelectionDraws, pool
 from dpaudit.errors import MechanismError
 from dpaudit.levels.candidate import Attack
 from dpaudit.levels.distinguisher import AccusedAtoms, Distinguisher, Learned
+from dpaudit.levels.witnesses import most_telling_witness
 from dpaudit.outcomes import Outcomes, narrowed
 from dpaudit.sampling.chunks import Counted, Failures, Head, Measure, ToCount, ToLearn
 from dpaudit.sampling.executors import Draws
 from dpaudit.sampling.sampler import failures_by_arm
 from dpaudit.stats.betting import Beliefs
+from dpaudit.stats.witness import Witness
 from dpaudit.tally import Tally
 
 # What names the random streams of a stage, after the number of the pair.
@@ -89,6 +97,7 @@ class PairAudit:
         self._heads: list[Head] = []
         self._range = None if spec.range is None else FiniteRange.of(spec.range)
         self._interval: EpsilonInterval | None = None
+        self._limited: tuple[Witness, float] | None = None
 
     def run(self) -> Certificate:
         """Return the certificate. Raises MechanismError when there is nothing to certify."""
@@ -96,6 +105,13 @@ class PairAudit:
         # Refuted while learning: everything drawn may decide what the fresh block confirms.
         learned = self._fit() if frozen is None else frozen
         measure = self._measure(learned.distinguisher)
+        room = self._plan.budget - self._spent
+        share, coming = (
+            (CONFIRMATION_SHARE, min(self._spent, room))
+            if frozen is None
+            else (CERTIFICATION_SHARE, room)
+        )
+        self._limited = limited_divergence(self._claim, learned, coming, share * self._spec.alpha)
         if frozen is None:
             evidence = self._confirm(measure)
         else:
@@ -285,6 +301,7 @@ class PairAudit:
             words=(rule.words(1), rule.words(-1)),
             rounds=tuple(map(round_of, self._rounds)),
             accused=found,
+            limited=self._limited,
         )
 
     def _certificate(self, evidence: Evidence, learned: Learned) -> Certificate:
@@ -314,6 +331,21 @@ class PairAudit:
                 full=self._spec.full,
             ),
         )
+
+
+def limited_divergence(
+    claim: PrivacyClaim, learned: Learned, coming: int, alpha: float
+) -> tuple[Witness, float] | None:
+    """Return the witness of a Rényi divergence to certify, and the most that the claim allows it to
+    be; None where the claim limits none, or none promises to show anything.
+
+    coming: draws to certify with.  alpha: what their exact tests may spend, half of it on this one.
+    """
+    limits = dict(claim.divergences())
+    if not limits or learned.expected is None:
+        return None
+    witness = most_telling_witness(learned.expected, limits, coming, alpha / 2)
+    return None if witness is None else (witness, limits[witness.order])
 
 
 def single_outputs(

@@ -21,6 +21,7 @@ from dpaudit.certificates.result import AuditResult, Verdict
 from dpaudit.claims import PrivacyClaim, compose, group
 from dpaudit.stats.finite import epsilon_interval
 from dpaudit.stats.one_run import Guesses
+from dpaudit.stats.witness import Witness
 
 # Other versions of the libraries may round differently in the last places.
 _RELATIVE = 1e-6
@@ -114,6 +115,8 @@ def _certificate(result: AuditResult, one: Certificate) -> Iterator[Finding]:
         yield from _draws(one)
         computed = replace(one, **numbers(_evidence(result, one)))
         yield from _fields(one.fixed, computed.fixed)
+        if one.divergence is not None:
+            yield from _compared(one.divergence, computed.divergence, (), "{} of the divergence")
         yield from _numbers(one, computed)
         if one.schedule is not None:
             yield from _blocks(result.claim, one, one.schedule)
@@ -160,7 +163,17 @@ def _evidence(result: AuditResult, one: Certificate) -> Evidence:
         rounds=one.rounds,
         accused=fixed.accused,
         thinned=_is_thinned(one),
+        limited=_limited(result.claim, one),
     )
+
+
+def _limited(claim: PrivacyClaim, one: Certificate) -> tuple[Witness, float] | None:
+    if one.divergence is None:
+        return None
+    witness = one.divergence.witness
+    if len(witness.values) != len(one.guesses):
+        raise ValueError("the witness has a number for every level")
+    return witness, dict(claim.divergences())[witness.order]
 
 
 def _is_thinned(one: Certificate) -> bool:

@@ -18,7 +18,7 @@ from dpaudit.attacks.one_dimensional import thresholds
 from dpaudit.attacks.selection import ATTACKS, Aim, learn, most_telling
 from dpaudit.auditing.engine import versions
 from dpaudit.auditing.options import DEFAULTS, MINIMUM_SAMPLES, BoundMethod, verify
-from dpaudit.auditing.pair_audit import low_bits, single_outputs
+from dpaudit.auditing.pair_audit import limited_divergence, low_bits, single_outputs
 from dpaudit.auditing.schedule import limits_for
 from dpaudit.auditing.underpowered import kept_too_few
 from dpaudit.certificates.certificate import Certificate, Method, Recording
@@ -29,7 +29,7 @@ from dpaudit.certificates.result import AuditResult, Failed, Recorded
 from dpaudit.claims import PrivacyClaim, ProfilePoint
 from dpaudit.draws import FreshDraws, SelectionDraws
 from dpaudit.errors import MechanismError, UsageError
-from dpaudit.levels.distinguisher import AccusedAtoms, Distinguisher
+from dpaudit.levels.distinguisher import AccusedAtoms, Distinguisher, Learned
 from dpaudit.outcomes import Column, Outcomes, concatenate, from_raw, narrowed
 from dpaudit.sampling.row_order import Sorted, check_guesses, check_rows, sorted_inputs
 from dpaudit.sampling.sameness import check_varied
@@ -219,7 +219,7 @@ class _Recorded:
         if several:
             point = most_telling(selection, audit.claim, coming, self._attacks)
         learned = learn(selection, Aim(point, coming, for_delta=several), self._attacks)
-        evidence = self._evidence(learned.distinguisher, point, selection, split)
+        evidence = self._evidence(learned, point, selection, split)
         return certificate(
             evidence,
             attack=learned.distinguisher.attack,
@@ -298,9 +298,10 @@ class _Recorded:
         return FreshDraws(self._audit.outcomes.take(rows), self._audit.is_d1[rows])
 
     def _evidence(
-        self, rule: Distinguisher, point: ProfilePoint, selection: SelectionDraws, split: _Split
+        self, learned: Learned, point: ProfilePoint, selection: SelectionDraws, split: _Split
     ) -> Evidence:
         """Count the rows kept for it; return what the certificate is to follow from."""
+        rule = learned.distinguisher
         atoms, warned = single_outputs(self._audit.claim, selection, point)
         self._warnings += warned
         use_pair = atoms is None and self._prefers_pair(rule, point, selection, split)
@@ -322,6 +323,9 @@ class _Recorded:
             words=(rule.words(1), rule.words(-1)),
             accused=() if atoms is None else self._accused(atoms, rows),
             thinned=not (self._is_tossed or use_pair),
+            limited=limited_divergence(
+                self._audit.claim, learned, len(rows), 1 - self._audit.confidence
+            ),
         )
 
     def _accused(self, atoms: AccusedAtoms, rows: Rows) -> Accused:

@@ -8,6 +8,7 @@ from typing import Literal
 
 from dpaudit.claims import ProfilePoint
 from dpaudit.levels.distinguisher import ScoreDistributions, Tried
+from dpaudit.stats.witness import Witness
 
 Guess = Literal["d1", "d2"]
 Stage = Literal["learning", "certification", "confirmation", "recorded"]
@@ -148,6 +149,35 @@ class FixedTest:
 
 
 @dataclass(frozen=True, slots=True)
+class DivergenceTest:
+    """The lower bound of a Rényi divergence, from the draws of the exact test.
+
+    Attributes
+    ----------
+    witness : Witness
+        What was fixed before these draws: order, direction, a number for every level, stakes.
+    alpha : float
+        The share of the error probability that this test spends.
+    allowed : float
+        The most that the claim allows the divergence to be, in nats.
+    lower : float
+        The lower bound, in nats, valid at 1 - alpha.
+    p_value : float
+        Of the claim, by this test alone.
+
+    Notes
+    -----
+    docs/method.md §6.
+    """
+
+    witness: Witness
+    alpha: float
+    allowed: float
+    lower: float
+    p_value: float
+
+
+@dataclass(frozen=True, slots=True)
 class EpsilonInterval:
     """An interval for the pair's smallest ε at δ = 0, where all outputs were declared.
 
@@ -260,6 +290,8 @@ class Certificate:
         elsewhere.
     notes : tuple of str
         What is worth knowing about the pair, and no reason for doubt.
+    divergence : DivergenceTest or None
+        For Rényi and zero-concentrated DP, where a divergence promised to show anything.
 
     Notes
     -----
@@ -297,3 +329,4 @@ class Certificate:
     first_failures: Mapping[str, FirstFailure] = field(default_factory=dict)
     adjacency: str | None = None
     notes: tuple[str, ...] = ()
+    divergence: DivergenceTest | None = None

@@ -14,6 +14,7 @@ import numpy as np
 from dpaudit.certificates.certificate import (
     Block,
     Certificate,
+    DivergenceTest,
     FixedStage,
     FixedTest,
     Method,
@@ -31,6 +32,7 @@ from dpaudit.certificates.replay import beliefs_of, replay, tally
 from dpaudit.certificates.wealth import Wealth
 from dpaudit.claims import ProfilePoint
 from dpaudit.stats.thinning import TOSSED_AGAIN
+from dpaudit.stats.witness import Witness, divergence_lower, p_value
 from dpaudit.tally import Tally
 
 # How a pair's error probability is shared out: betting, the exact test at the planned end, and the
@@ -55,6 +57,8 @@ class Evidence:
     guesses: the rule of the exact test, by level; words: its events, for d1 and for d2.
     accused: single outputs with their counts, for the probabilistic definition.
     thinned: whether the draws of the exact test are a random part of fixed numbers of draws.
+    limited: a witness of a Rényi divergence, and the most that the claim allows it to be; half of
+    what the exact test may spend of alpha is then spent on it.
     """
 
     point: ProfilePoint
@@ -68,6 +72,7 @@ class Evidence:
     rounds: tuple[Round, ...] = ()
     accused: Accused = ()
     thinned: bool = False
+    limited: tuple[Witness, float] | None = None
 
     @property
     def betting_share(self) -> float:
@@ -76,10 +81,12 @@ class Evidence:
 
     @property
     def fixed_share(self) -> float:
-        """The share of alpha that the exact test spends."""
+        """The share of alpha that the exact test spends, or each of two, where there are two."""
         if self.stage == "recorded":
-            return 1 - TOSSED_AGAIN if self.thinned else 1.0
-        return CERTIFICATION_SHARE if self.stage == "certification" else CONFIRMATION_SHARE
+            share = 1 - TOSSED_AGAIN if self.thinned else 1.0
+        else:
+            share = CERTIFICATION_SHARE if self.stage == "certification" else CONFIRMATION_SHARE
+        return share if self.limited is None else share / 2
 
 
 def numbers(evidence: Evidence, followed: Wealth | None = None) -> dict[str, Any]:
@@ -88,9 +95,12 @@ def numbers(evidence: Evidence, followed: Wealth | None = None) -> dict[str, Any
     followed: the wealth as it was followed while drawing, to spare working it out again.
     Raises ValueError for beliefs that nobody may bet on.
     """
-    fixed = fixed_test(evidence)
-    p_values = [1.0, fixed.p_value / (fixed.alpha / evidence.alpha)]
-    log_wealth, epsilon_betting, is_refuted = 0.0, 0.0, fixed.p_value <= fixed.alpha
+    fixed, divergence = fixed_test(evidence), _divergence_test(evidence)
+    tests: list[FixedTest | DivergenceTest] = [fixed]
+    tests += [] if divergence is None else [divergence]
+    p_values = [1.0, *(one.p_value / evidence.fixed_share for one in tests)]
+    log_wealth, epsilon_betting = 0.0, 0.0
+    is_refuted = any(one.p_value <= one.alpha for one in tests)
     if evidence.betting_share:
         bets = _bets(evidence, followed)
         log_wealth, epsilon_betting = bets.log_largest, bets.epsilon_lower
@@ -107,6 +117,7 @@ def numbers(evidence: Evidence, followed: Wealth | None = None) -> dict[str, Any
         "delta_lower": fixed.delta_lower,
         "p_value": min(p_values),
         "fixed": fixed,
+        "divergence": divergence,
     }
 
 
@@ -130,14 +141,32 @@ def certificate(
 
 def fixed_test(evidence: Evidence) -> FixedTest:
     """Return the exact test of evidence."""
-    counts = (tally(block) for block in evidence.blocks if block.stage == evidence.stage)
-    total = sum(counts, Tally.empty(len(evidence.guesses)))
-    alpha = evidence.fixed_share * evidence.alpha
+    total, alpha = _counted(evidence), evidence.fixed_share * evidence.alpha
     setting = Setting(evidence.stage, evidence.point, alpha, evidence.confidence)
     if evidence.method == "probabilistic":
         return atoms_test(setting, evidence.accused, total.arms)
     test = pair_test if evidence.method == "clopper-pearson" else game_test
     return test(setting, total, np.array(evidence.guesses, dtype=np.int64), evidence.words)
+
+
+def _divergence_test(evidence: Evidence) -> DivergenceTest | None:
+    if evidence.limited is None:
+        return None
+    witness, allowed = evidence.limited
+    counts, alpha = _counted(evidence).counts, evidence.fixed_share * evidence.alpha
+    return DivergenceTest(
+        witness=witness,
+        alpha=alpha,
+        allowed=allowed,
+        lower=divergence_lower(witness, counts, alpha),
+        p_value=p_value(witness, counts, allowed),
+    )
+
+
+def _counted(evidence: Evidence) -> Tally:
+    """Return the draws of the exact test."""
+    counts = (tally(block) for block in evidence.blocks if block.stage == evidence.stage)
+    return sum(counts, Tally.empty(len(evidence.guesses)))
 
 
 def _bets(evidence: Evidence, followed: Wealth | None) -> Wealth:

@@ -150,6 +150,34 @@ class PrivacyClaim(ABC):
         """
         return None
 
+    def divergences(self) -> tuple[tuple[float, float], ...]:
+        """Return the Rényi divergences that the claim limits, in both directions.
+
+        Returns
+        -------
+        tuple of pairs of float
+            Orders above 1, each with the most that D_a may be, in nats; none where a point of the
+            profile says all.
+        """
+        return ()
+
+    def own_of_divergence(self, order: float, lower: float) -> tuple[str, float] | None:
+        """Return a lower bound for the definition's own parameter that a divergence shows.
+
+        Parameters
+        ----------
+        order : float
+            One of those of `divergences`.
+        lower : float
+            A lower bound of the divergence of this order, in nats.
+
+        Returns
+        -------
+        tuple of str and float, or None
+            The symbol of the parameter, and the bound, rounded down.
+        """
+        return None
+
     def for_group(self, size: int) -> PrivacyClaim | None:
         """Return what the claim implies for inputs that differ in several records.
 

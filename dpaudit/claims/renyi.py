@@ -32,6 +32,8 @@ _LARGEST_ORDER = 1e4
 _LARGEST = 100.0
 # The points to attack are where the usual conversions to (ε, δ) put these δ.
 _DELTAS = (0.3, 0.1, 1e-2, 1e-3, 1e-5)
+# Of a claim about all orders, those that a divergence is bounded for.
+_ORDERS = (1.05, 1.2, 1.5, 2.0, 3.0, 5.0, 10.0, 20.0)
 Rho = Annotated[float, Parameter("The ρ of a zCDP claim.", is_telling=True, has_curve=True)]
 # How far from the peak golden-section search may end, in log q.
 _NEAR = 1e-7
@@ -102,6 +104,12 @@ class RenyiDP(PrivacyClaim):
         delta_of = partial(_renyi_delta, self.order, epsilon=epsilon)
         return f"D_{self.order:g}", largest_parameter(delta_of, delta_lower, _LARGEST)
 
+    def divergences(self) -> tuple[tuple[float, float], ...]:
+        return ((self.order, self.epsilon),)
+
+    def own_of_divergence(self, order: float, lower: float) -> tuple[str, float]:
+        return f"D_{order:g}", lower
+
     def composed(self, claims: Sequence[Self]) -> RenyiDP | None:
         """Return the sum of all ε where all are of one order (Mironov 2017, Prop. 1)."""
         if any(one.order != self.order for one in claims):
@@ -162,6 +170,12 @@ class ZeroConcentratedDP(PrivacyClaim):
         """Return the largest ρ, rounded down, whose δ stays below the bound."""
         delta_of = partial(_concentrated_delta, epsilon=epsilon)
         return "ρ", largest_parameter(delta_of, delta_lower, _LARGEST)
+
+    def divergences(self) -> tuple[tuple[float, float], ...]:
+        return tuple((order, self.rho * order) for order in _ORDERS)
+
+    def own_of_divergence(self, order: float, lower: float) -> tuple[str, float]:
+        return "ρ", lower / order * (1 - 1e-15)
 
     def for_group(self, size: int) -> ZeroConcentratedDP:
         """Return k²ρ-zCDP (Bun & Steinke 2016, Prop. 1.9)."""

@@ -76,12 +76,14 @@ class Learned:
     """All that a round of learning leaves: the rule for the bound, and what the bettors believe.
 
     tried: the attacks that were considered.  scores: of the one that was used, if it is a score.
+    expected: (levels, 2), draws of both inputs to expect at every level, of as many as selection.
     """
 
     distinguisher: Distinguisher
     beliefs: Beliefs
     tried: tuple[Tried, ...] = ()
     scores: ScoreDistributions | None = None
+    expected: NDArray[np.float64] | None = None
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from dpaudit.certificates.result import AuditResult, Verdict
 from dpaudit.claims import PrivacyClaim
@@ -81,6 +81,10 @@ def own_bound(claim: PrivacyClaim, epsilon: float, delta_lower: float) -> Bound 
 def _bounds(result: AuditResult, every: bool) -> Iterator[Bound]:
     claim, point = result.claim, result.point
     own = own_bound(claim, point.epsilon, result.delta_lower)
+    for test in (one.divergence for one in result.certificates):
+        shown = None if test is None else claim.own_of_divergence(test.witness.order, test.lower)
+        if own is not None and shown is not None and shown[1] > own.lower:
+            own = replace(own, lower=shown[1])
     if own is not None:
         yield own
         if not every:

@@ -150,17 +150,24 @@ def _workings(certificate: Certificate) -> list[str]:
     rule = "either input" if fixed.two_guesses else "one input only"
     guesses = f"{fixed.correct:,} right and {fixed.wrong:,} wrong guesses, at {rule}"
     exact = row("exact test", f"{fixed.method}: {guesses}; {bound}")
+    test = certificate.divergence
+    if test is not None:
+        bounded = f"{findings.divergence(test)} ≥ {numbers.at_least(test.lower)}"
+        allowed, p = numbers.plain(test.allowed), numbers.p_at_most(test.p_value)
+        exact += row("divergence", f"{bounded} (allowed: {allowed}), p {p}")
     if certificate.recording is not None:
         return [*found, *exact]
     betting = f"ε ≥ {numbers.at_least(certificate.epsilon_betting)}"
     wealth = numbers.at_least(certificate.wealth)
     needed = numbers.about(1 / certificate.alpha_betting)
-    spent = [numbers.error_level(one) for one in (certificate.alpha_betting, fixed.alpha)]
+    alphas = (certificate.alpha_betting, fixed.alpha)
+    spent = [numbers.error_level(one) for one in alphas]
+    tests = "for the exact test" if test is None else "each for the exact test and the divergence"
     recorded = counted(len(certificate.blocks), "block"), counted(len(certificate.rounds), "round")
     return [
         *found,
         *row("betting", f"wealth {wealth} (violation at {needed}); {betting}"),
         *exact,
-        *row("error split", f"{spent[0]} for betting, {spent[1]} for the exact test"),
+        *row("error split", f"{spent[0]} for betting, {spent[1]} {tests}"),
         *row("record", f"{recorded[0]} of draws, {recorded[1]} of bets"),
     ]

@@ -7,7 +7,7 @@ import re
 from collections.abc import Mapping, Sequence
 
 from dpaudit.auditing.underpowered import no_draws_could
-from dpaudit.certificates.certificate import Certificate, EventCount, FixedTest
+from dpaudit.certificates.certificate import Certificate, DivergenceTest, EventCount, FixedTest
 from dpaudit.certificates.exact_certificate import ExactEvent
 from dpaudit.certificates.result import AnyCertificate, AuditResult
 from dpaudit.claims import ProfilePoint
@@ -53,6 +53,10 @@ def refutation(certificate: Certificate) -> str:
         found = _violating_mass(certificate.fixed, point)
     elif event is not None and _excess(event, point) > 0:
         found = compared(event, point)
+    test, fixed = certificate.divergence, certificate.fixed
+    if test is not None and test.p_value <= test.alpha and fixed.p_value > fixed.alpha:
+        allowed, lower = numbers.apart(test.allowed, test.lower, digits=2)
+        return f"{divergence(test)} is at least {lower}; the claim allows {allowed}"
     if found is not None:
         return found
     if certificate.wealth * certificate.alpha_betting >= 1:
@@ -60,6 +64,12 @@ def refutation(certificate: Certificate) -> str:
         needed = numbers.about(1 / certificate.alpha_betting)
         return f"betting wealth reached {reached} (violation at {needed})"
     return f"p {numbers.p_at_most(certificate.p_value)}"
+
+
+def divergence(test: DivergenceTest) -> str:
+    """Return which Rényi divergence was bounded."""
+    order = f"D_{numbers.plain(test.witness.order)}"
+    return f"{order}(P ‖ Q)" if test.witness.from_d1 else f"{order}(Q ‖ P)"
 
 
 def attacker(result: AuditResult) -> str:

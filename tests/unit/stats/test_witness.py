@@ -1,0 +1,178 @@
+"""A bounded witness of a Rényi divergence: closed forms, exact enumeration, sharpness."""
+
+import math
+from itertools import product
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+from scipy.stats import binom, norm
+
+from dpaudit.stats.witness import (
+    Witness,
+    divergence_lower,
+    log_wealth,
+    made_for,
+    p_value,
+)
+
+ALPHA = 0.05
+
+
+def of_coins(
+    p: float,
+    q: float,
+    order: float,
+    draws: float,
+    *,
+    g: tuple[float, float] | None = None,
+    alpha: float = ALPHA,
+) -> Witness:
+    """Return the witness of two coins' log-ratio, or of another g, made for so many draws."""
+    laws = np.array([[p, q], [1 - p, 1 - q]])
+    values = np.log(laws[:, 0] / laws[:, 1]) if g is None else np.array(g)
+    return Witness(order, True, tuple(values), made_for(order, values, laws, draws, alpha)[0])
+
+
+def of_normals(
+    shift: float, order: float, draws: float, cap: float, alpha: float = 0.0075
+) -> tuple[Witness, NDArray[np.float64]]:
+    """Return the witness of N(shift, 1) against N(0, 1) on 80 levels, and their laws."""
+    edges = np.linspace(-5, 5 + shift, 79)
+    laws = np.stack(
+        [np.diff(norm.cdf(np.concatenate([[-np.inf], edges - m, [np.inf]]))) for m in (shift, 0)],
+        axis=1,
+    )
+    values = np.clip(np.log(laws[:, 0] / laws[:, 1]), -cap, cap)
+    stakes, _ = made_for(order, values, laws, draws, alpha)
+    return Witness(order, True, tuple(values), stakes), laws
+
+
+def binary_divergence(p: float, q: float, order: float) -> float:
+    """Return D_a of two coins (Mironov 2017, Def. 3)."""
+    powers = p**order * q ** (1 - order) + (1 - p) ** order * (1 - q) ** (1 - order)
+    return math.log(powers) / (order - 1)
+
+
+@pytest.mark.parametrize(("p", "q"), [(0.6, 0.4), (0.9, 0.5), (0.02, 0.01), (0.3, 0.7)])
+@pytest.mark.parametrize("order", [1.1, 2.0, 6.0])
+def test_with_ever_more_draws_the_divergence_of_two_coins_is_reached(
+    p: float, q: float, order: float
+) -> None:
+    truth = binary_divergence(p, q, order)
+    draws = np.array([1e5, 1e7, 1e9])
+    bounds = [
+        divergence_lower(of_coins(p, q, order, n), n * np.array([[p, q], [1 - p, 1 - q]]), ALPHA)
+        for n in draws
+    ]
+    assert bounds == sorted(bounds)
+    assert 0.98 * truth < bounds[-1] <= truth
+
+
+@pytest.mark.parametrize("g", [None, (0.4, -0.1), (-0.3, 0.8), (0.0, 0.0)])
+@pytest.mark.parametrize(("p", "q", "order"), [(0.7, 0.3, 2.0), (0.55, 0.45, 5.0), (0.9, 0.2, 1.2)])
+def test_the_true_divergence_is_refuted_no_more_often_than_alpha(
+    p: float, q: float, order: float, g: tuple[float, float] | None
+) -> None:
+    # All tallies of so many draws a side, each with its probability: no simulation.
+    draws, alpha = 16, 0.2
+    witness = of_coins(p, q, order, draws, g=g, alpha=alpha)
+    truth = binary_divergence(p, q, order)
+    wrong = sum(
+        binom.pmf(i, draws, p) * binom.pmf(j, draws, q)
+        for i, j in product(range(draws + 1), repeat=2)
+        if p_value(witness, np.array([[i, j], [draws - i, draws - j]]), truth) <= alpha
+    )
+    assert wrong <= alpha
+
+
+def test_a_product_of_wealths_is_on_average_no_gain() -> None:
+    draws, p, q, order = 12, 0.7, 0.4, 3.0
+    witness = of_coins(p, q, order, draws)
+    truth = binary_divergence(p, q, order)
+    mean = sum(
+        binom.pmf(i, draws, p)
+        * binom.pmf(j, draws, q)
+        * math.exp(log_wealth(witness, np.array([[i, j], [draws - i, draws - j]]), truth))
+        for i, j in product(range(draws + 1), repeat=2)
+    )
+    assert mean <= 1
+
+
+def partly_kept(*gains: float) -> float:
+    """Return the log of the product of wealths of each of which a tenth is not bet."""
+    return sum(max(math.log(0.9) + gain, math.log(0.1)) for gain in gains)
+
+
+def test_the_least_product_is_that_of_a_fine_grid() -> None:
+    witness, laws = of_normals(1.0, 2.0, 5_000, 2.5)
+    counts = np.random.default_rng(3).multinomial(5_000, laws.T).T
+    (x, y), power = witness.raised, 2.0
+    for divergence in (0.0, 0.3, 0.8, 1.5):
+
+        def remaining(mean: float, divergence: float = divergence) -> float:
+            partner = mean**power * math.exp(-divergence)
+            return partly_kept(
+                float(counts[:, 0] @ np.log1p(witness.stakes[0] * (x - mean))),
+                float(counts[:, 1] @ np.log1p(witness.stakes[1] * (partner - y))),
+            )
+
+        means = np.geomspace(x.min(), x.max(), 2_001)
+        least = int(np.argmin([remaining(mean) for mean in means]))
+        around = np.linspace(means[max(0, least - 1)], means[min(2_000, least + 1)], 20_001)
+        truth = min(map(remaining, around.tolist()))
+        assert truth - 1.1e-3 <= log_wealth(witness, counts, divergence) <= truth + 1e-3
+
+
+def test_bound_and_p_value_say_the_same() -> None:
+    witness, laws = of_normals(1.0, 2.0, 50_000, 2.5)
+    counts = np.random.default_rng(4).multinomial(50_000, laws.T).T
+    bound = divergence_lower(witness, counts, ALPHA)
+    assert (
+        p_value(witness, counts, bound * 0.999) <= ALPHA < p_value(witness, counts, bound * 1.001)
+    )
+
+
+@pytest.mark.parametrize(
+    ("order", "cap", "least"), [(2.0, 3.0, 0.94), (8.0, 1.5, 0.74), (1.2, 4.0, 0.94)]
+)
+def test_of_normal_noise_a_million_draws_show_nearly_all(
+    order: float, cap: float, least: float
+) -> None:
+    shift = math.sqrt(2 / order)  # a divergence of 1
+    witness, laws = of_normals(shift, order, 500_000, cap)
+    counts = np.random.default_rng(5).multinomial(500_000, laws.T).T
+    assert least < divergence_lower(witness, counts, 0.0075) < 1
+
+
+def test_the_other_direction_is_the_other_arm() -> None:
+    witness, laws = of_normals(1.0, 2.0, 50_000, 2.5)
+    counts = np.random.default_rng(6).multinomial(50_000, laws.T).T
+    turned = Witness(witness.order, False, witness.values, witness.stakes)
+    assert divergence_lower(turned, counts[:, ::-1], ALPHA) == divergence_lower(
+        witness, counts, ALPHA
+    )
+
+
+def test_equal_laws_show_nothing() -> None:
+    witness, laws = of_normals(1.0, 2.0, 50_000, 2.5)
+    counts = np.random.default_rng(7).multinomial(50_000, np.stack([laws[:, 1]] * 2)).T
+    assert divergence_lower(witness, counts, ALPHA) == 0
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"order": 1.0},
+        {"values": ()},
+        {"values": (math.inf, 0.0)},
+        {"stakes": (0.0, 0.1)},
+        {"stakes": (10.0, 0.1)},
+        {"stakes": (0.1, 10.0)},
+    ],
+)
+def test_what_is_no_witness_is_refused(given: dict[str, Any]) -> None:
+    usual = {"order": 2.0, "from_d1": True, "values": (-1.0, 1.0), "stakes": (0.1, 0.1)}
+    with pytest.raises(ValueError, match=r"witness|stakes"):
+        Witness(**{**usual, **given})
