@@ -33,15 +33,20 @@ from benchmarks.tight_mechanisms import (
     learn,
 )
 from benchmarks.whole_audits import SETTINGS, Setting, false_alarm
+from dpaudit.levels.witnesses import most_telling_witness
 from dpaudit.stats.betting import log_wealth, stakes
 from dpaudit.stats.binomial import clopper_pearson_interval, pair_delta_lower
 from dpaudit.stats.game import Game, p_value
 from dpaudit.stats.probabilistic import violating_mass
+from dpaudit.stats.witness import p_value as witness_p_value
 from dpaudit.tally import Tally
 
 SELECTION, CERTIFICATION, LOOKS = 400, 1_200, 24
 # The two-sided interval of a rate that may not lie above nominal.
 INTERVAL = 0.999
+
+# Draws added to every level before its log-ratio is taken.
+PRIOR: FloatArray = np.full(2, 0.25)
 
 Run = Callable[[float, np.random.Generator], bool]
 
@@ -147,6 +152,28 @@ def atoms(mechanism: Mechanism, *, fresh: bool = True) -> Run:
     return run
 
 
+def divergence(mechanism: Mechanism, order: float, *, fresh: bool = True) -> Run:
+    """Return the test of a Rényi divergence, its witness learned from selection draws.
+
+    fresh: certify on draws of their own, as one must: not on those that the witness, its cap and
+    what is staked on it were chosen by.
+    """
+    first, second = mechanism.table.T
+    truth = math.log(np.sum(first**order * second ** (1 - order))) / (order - 1)
+
+    def run(alpha: float, rng: np.random.Generator) -> bool:
+        selection = mechanism.tally(SELECTION, rng)
+        draws = CERTIFICATION if fresh else SELECTION
+        seen = selection.counts + PRIOR
+        witness = most_telling_witness(seen, {order: truth}, draws, alpha)
+        if witness is None:
+            return False
+        tally = mechanism.tally(CERTIFICATION, rng) if fresh else selection
+        return witness_p_value(witness, tally.counts, truth) <= alpha
+
+    return run
+
+
 def audit(setting: Setting) -> Run:
     """Return a whole audit, from a seed that is drawn."""
     return lambda alpha, rng: false_alarm(setting, alpha, int(rng.integers(2**31)))
@@ -182,6 +209,9 @@ CASES = (
     Case("Clopper-Pearson pair, randomised response", True, pair(RANDOMIZED_RESPONSE)),
     Case("Clopper-Pearson pair, reveal or randomise", True, pair(REVEALING)),
     Case("atoms (PDP), atom of probability δ", True, atoms(EXPOSED)),
+    Case("witness of D_2, Laplace", True, divergence(LAPLACE, 2.0)),
+    Case("witness of D_4, randomised response", True, divergence(RANDOMIZED_RESPONSE, 4.0)),
+    Case("witness chosen on its own draws", False, divergence(LAPLACE, 2.0, fresh=False)),
     Case("certified on selection draws", False, fixed(RANDOMIZED_RESPONSE, fresh=False)),
     Case("certified on selection draws, δ > 0", False, fixed(REVEALING, fresh=False)),
     Case("atoms certified on selection draws", False, atoms(EXPOSED, fresh=False)),

@@ -15,7 +15,7 @@ from dpaudit.stats.witness import Witness, divergence_lower, made_for
 
 _CAPS = np.geomspace(0.1, 8.0, 20)
 # Of those that promise most by a formula that is sharp for small stakes, so many are worked out.
-_WORKED_OUT = 4
+_WORKED_OUT = 3
 # No exponent of a witness is larger.
 _FARTHEST = 200.0
 _LEAST = 1e-9

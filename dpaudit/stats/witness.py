@@ -25,8 +25,8 @@ from numpy.typing import NDArray
 from dpaudit.stats.binomial import FloatArray
 
 # Steps in which pairs of means are searched at first; until the least is known to this, in logs.
-_CELLS, _NEAR = 64, 1e-3
-_ROUNDS = 60
+_CELLS, _PARTS, _NEAR = 48, 6, 1e-3
+_ROUNDS = 20
 # No draw loses more than about this share of a wealth.
 _MOST_STAKED = 0.5
 # Logs of the shares of a wealth that are bet with and kept: against pairs of means that are far
@@ -34,7 +34,8 @@ _MOST_STAKED = 0.5
 _STAKED, _KEPT = math.log(0.9), math.log(0.1)
 # What sums of logarithms may be off by, relative to the terms that they add up.
 _ROUNDING = 1e-12
-_STEPS = 50
+# Bounds are rounded down by no more than this share.
+_STEPS, _COARSE = 50, 1e-4
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,7 +131,7 @@ def divergence_lower(witness: Witness, counts: NDArray[np.integer], alpha: float
             low = middle
         else:
             high = middle
-        if high - low < 1e-6 * high:
+        if high - low < _COARSE * high:
             break
     return low
 
@@ -156,7 +157,7 @@ def log_wealth(witness: Witness, counts: NDArray[np.integer], divergence: float)
     -----
     In log m₁ the log of the first wealth is concave and that of the second one, at the smallest m₂
     allowed, convex: in a step of a grid the one lies above its chord and the other above its
-    tangent. Steps in which the sum of both may be least are halved. A tenth of each wealth is not
+    tangent. Steps in which the sum of both may be least are split. A tenth of each wealth is not
     bet, so that it is at least that much.
     """
     x, y = witness.raised
@@ -173,31 +174,25 @@ def log_wealth(witness: Witness, counts: NDArray[np.integer], divergence: float)
         slope = power * (1 - (1 - against * y) / (1 + profit))
         return _STAKED + _total(profit, other), slope @ other
 
-    place = np.linspace(np.log(x.min()), np.log(x.max()), _CELLS + 1)
-    low, high = place[:-1], place[1:]
-    settled, best = math.inf, math.inf
+    places = np.linspace(np.log(x.min()), np.log(x.max()), _CELLS + 1)
+    edges = np.stack([places[:-1], places[1:]])
+    settled = best = math.inf
     for _ in range(_ROUNDS):
-        middle = (low + high) / 2
+        middle = edges.mean(axis=0)
         tangent, slope = second(middle)
-        chord, rise = (first(low), first(high)), slope * (high - low) / 2
-        below = tangent - rise, tangent + rise
-        least = np.max(
-            [
-                np.minimum(chord[0] + below[0], chord[1] + below[1]),
-                np.minimum(*chord) + _KEPT,
-                np.minimum(*below) + _KEPT,
-                np.full(len(low), 2 * _KEPT),
-            ],
-            axis=0,
-        )
+        rise = slope * (edges - middle)
+        chord, below = first(edges.ravel()).reshape(2, -1), tangent + rise
         both = np.maximum(first(middle), _KEPT) + np.maximum(tangent, _KEPT)
-        best = min(best, float(np.min(both)))
+        best = min(best, float(both.min()))
+        # Whichever of them is kept or bet with, no less is left than the largest of these.
+        least = (chord + below).min(axis=0)
+        for one in (chord.min(axis=0) + _KEPT, below.min(axis=0) + _KEPT, 2 * _KEPT):
+            least = np.maximum(least, one)
         is_open = least < best - _NEAR
         settled = min(settled, float(least[~is_open].min(initial=math.inf)))
         if not is_open.any():
             return settled
-        low, middle, high = low[is_open], middle[is_open], high[is_open]
-        low, high = np.concatenate([low, middle]), np.concatenate([middle, high])
+        edges = _split(edges[:, is_open])
     return min(settled, float(least[is_open].min()))
 
 
@@ -243,6 +238,12 @@ def made_for(
     gap = needed / stake + stake * variance / 2
     predicted = power * math.log(means[0]) - math.log(means[1] + gap)
     return (slope * stake, stake), predicted
+
+
+def _split(edges: FloatArray) -> FloatArray:
+    """Return steps of a grid, (2, steps), each in `_PARTS`."""
+    finer = np.linspace(edges[0], edges[1], _PARTS + 1)
+    return np.stack([finer[:-1].ravel(), finer[1:].ravel()])
 
 
 def _most(witness: Witness) -> float:

@@ -130,7 +130,7 @@ def test_bound_and_p_value_say_the_same() -> None:
     counts = np.random.default_rng(4).multinomial(50_000, laws.T).T
     bound = divergence_lower(witness, counts, ALPHA)
     assert (
-        p_value(witness, counts, bound * 0.999) <= ALPHA < p_value(witness, counts, bound * 1.001)
+        p_value(witness, counts, bound * 0.9999) <= ALPHA < p_value(witness, counts, bound * 1.0003)
     )
 
 
