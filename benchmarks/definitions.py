@@ -1,4 +1,4 @@
-"""Power for claims that are not pure: Gaussian, approximate and probabilistic.
+"""Power for claims that are not pure: Gaussian, Rényi, zCDP, approximate and probabilistic.
 
 python -m benchmarks.definitions [--seeds 20]
 """
@@ -16,10 +16,15 @@ from typing import Any
 import numpy as np
 
 import dpaudit
+from dpaudit.claims import ProfilePoint
+from dpaudit.reports import bounds as reported
+from dpaudit.stats.game import Game, delta_lower, p_value
 from mechanisms.pdp import counterexample, merge
 
 DRAWS = 1_000_000
 DELTAS = (1e-5, 1e-3, 0.05)
+# Orders of which normal noise has a divergence of 1, in its standard deviations of shift.
+ORDERS = {2.0: 1.0, 8.0: 0.5, 16.0: math.sqrt(1 / 8)}
 PDP_DELTA, PDP_DRAWS = 0.01, 2_000_000
 _TRUTH = 1 / (1 + math.exp(-1))
 
@@ -27,6 +32,11 @@ _TRUTH = 1 / (1 + math.exp(-1))
 def gaussian(x: float, size: int, rng: np.random.Generator) -> Any:
     """Noise of standard deviation 1: exactly 1-Gaussian DP for inputs at distance 1."""
     return x + rng.normal(size=size)
+
+
+def shifted(x: float, shift: float, size: int, rng: np.random.Generator) -> Any:
+    """Noise of standard deviation 1 for inputs at this distance: D_a is a shift² / 2."""
+    return shift * x + rng.normal(size=size)
 
 
 def reveal_or_randomize(x: int, delta: float, size: int, rng: np.random.Generator) -> Any:
@@ -60,6 +70,55 @@ def gaussian_lines(seeds: int) -> list[str]:
         f"Gaussian μ = 1 claimed as 0.9: refuted after {draws:,.0f} draws (wanted ≤ 30,000)",
         f"Gaussian μ = 1 claimed as 1, 10⁶ draws: μ ≥ {lower:.4f} (wanted ≥ 0.99)",
     ]
+
+
+def divergence_lines(seeds: int) -> list[str]:
+    """Return the bounds for divergences of normal noise, beside those that one event shows, and how
+    often and how soon a claim that is too strong is refuted."""
+    cases: list[tuple[str, dpaudit.PrivacyClaim, float]] = [
+        *((f"D_{a:g} = 1", dpaudit.RenyiDP(a, 1.0), shift) for a, shift in ORDERS.items()),
+        ("ρ = ½", dpaudit.ZeroConcentratedDP(0.5), 1.0),
+    ]
+    lines = []
+    for words, claim, shift in cases:
+        true = audits(partial(shifted, shift=shift), claim, DRAWS, seeds)
+        lower, event = median(map(_shown, true)), median(map(_shown_by_event, true))
+        both = f"at least {lower:.4f} (by one event {event:.4f})"
+        lines.append(f"normal noise, {words}, claimed so, 10⁶ draws: {both}")
+    refuted = audits(gaussian, dpaudit.RenyiDP(2.0, 0.8), 200_000, seeds)
+    found = sum(one.verdict is dpaudit.Verdict.VIOLATION for one in refuted)
+    by_event = sum(map(_is_refuted_by_event, refuted))
+    lines.append(
+        f"normal noise, D_2 = 1 claimed as 0.8, 2·10⁵ draws: refuted in {found} of {seeds} "
+        f"(by one event in {by_event})"
+    )
+    return lines
+
+
+def _shown(result: dpaudit.AuditResult) -> float:
+    """Return the bound for the claim's own parameter."""
+    return reported.bounds(result)[0].lower
+
+
+def _game(result: dpaudit.AuditResult) -> tuple[Game, ProfilePoint, float]:
+    """Return the game of the exact test, the point it tests, and all of the α of both tests."""
+    (one,) = result.certificates
+    fixed, share = one.fixed, 1 if one.divergence is None else 2
+    game = Game(fixed.correct, fixed.wrong, fixed.draws, two_guesses=fixed.two_guesses)
+    return game, one.point, share * fixed.alpha
+
+
+def _shown_by_event(result: dpaudit.AuditResult) -> float:
+    """Return the bound that the event would give if the exact test had all of the α."""
+    game, point, alpha = _game(result)
+    delta = delta_lower(game, point.epsilon, point.delta, alpha)
+    shown = result.claim.own_lower(point.epsilon, delta)
+    return 0.0 if shown is None else shown[1]
+
+
+def _is_refuted_by_event(result: dpaudit.AuditResult) -> bool:
+    game, point, alpha = _game(result)
+    return p_value(game, point.epsilon, point.delta, alpha) <= alpha
 
 
 def tight_lines(seeds: int) -> list[str]:
@@ -103,7 +162,7 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, default=20)
     seeds = parser.parse_args().seeds
     print(f"99 %, medians of {seeds} seeds")
-    for lines in (gaussian_lines, tight_lines, probabilistic_lines):
+    for lines in (gaussian_lines, divergence_lines, tight_lines, probabilistic_lines):
         print("\n".join(lines(seeds)), flush=True)
 
 

@@ -137,6 +137,9 @@ def _exposed(epsilon: float, delta: float) -> Mechanism:
 
 
 LAPLACE = _laplace(1.0)
+DETAILED_LAPLACE = Mechanism(
+    "Laplace, in detail", _detailed(LAPLACE.table, np.full(DETAILS, 1 / DETAILS)), 1.0
+)
 RANDOMIZED_RESPONSE = Mechanism("randomised response", _randomized_response(1.0), 1.0)
 REVEALING = _revealing(1.0, 0.05)
 EXPOSED = _exposed(1.0, 0.03)

@@ -154,13 +154,13 @@ def _divergence_test(evidence: Evidence) -> DivergenceTest | None:
         return None
     witness, allowed = evidence.limited
     counts, alpha = _counted(evidence).counts, evidence.fixed_share * evidence.alpha
-    return DivergenceTest(
-        witness=witness,
-        alpha=alpha,
-        allowed=allowed,
-        lower=divergence_lower(witness, counts, alpha),
-        p_value=p_value(witness, counts, allowed),
-    )
+    lower, p = divergence_lower(witness, counts, alpha), p_value(witness, counts, allowed)
+    # Each is rounded to its own safe side; where one of them refutes the claim, so does the other.
+    if lower > allowed:
+        p = min(p, alpha)
+    elif p <= alpha:
+        lower = math.nextafter(allowed, math.inf)
+    return DivergenceTest(witness=witness, alpha=alpha, allowed=allowed, lower=lower, p_value=p)
 
 
 def _counted(evidence: Evidence) -> Tally:

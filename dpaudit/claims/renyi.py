@@ -37,6 +37,8 @@ _ORDERS = (1.05, 1.2, 1.5, 2.0, 3.0, 5.0, 10.0, 20.0)
 Rho = Annotated[float, Parameter("The ρ of a zCDP claim.", is_telling=True, has_curve=True)]
 # How far from the peak golden-section search may end, in log q.
 _NEAR = 1e-7
+# Beyond it, floats have no room for the probabilities that a profile is made of.
+_FARTHEST = 650.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,8 +58,7 @@ class RenyiDP(PrivacyClaim):
     Notes
     -----
     P and Q are the laws of the output on d1 and d2. An audit tests one point of the profile that
-    the claim implies, so that its bound for D_a is what one event shows (docs/method.md §6).
-    Source: Mironov 2017, Def. 4.
+    the claim implies, and beside it D_a itself (docs/method.md §6). Source: Mironov 2017, Def. 4.
 
     Examples
     --------
@@ -134,8 +135,8 @@ class ZeroConcentratedDP(PrivacyClaim):
     Notes
     -----
     P and Q are the laws of the output on d1 and d2; the claim holds in both directions. An audit
-    tests one point of the profile that the claim implies, the least over some orders
-    (docs/method.md §6). Source: Bun & Steinke 2016, Def. 1.1.
+    tests one point of the profile that the claim implies, the least over some orders, and beside it
+    D_a of one order (docs/method.md §6). Source: Bun & Steinke 2016, Def. 1.1.
 
     Examples
     --------
@@ -189,7 +190,8 @@ class ZeroConcentratedDP(PrivacyClaim):
 @lru_cache(maxsize=4096)
 def _renyi_delta(order: float, divergence: float, epsilon: float) -> float:
     """Return the largest p - e^ε q whose divergence is allowed in both directions, rounded up."""
-    factor = math.exp(min(epsilon, 700.0))
+    epsilon = min(epsilon, _FARTHEST)  # a profile falls, so that this rounds up
+    factor = math.exp(epsilon)
 
     def gain(log_q: float) -> float:
         q = math.exp(log_q)

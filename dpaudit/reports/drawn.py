@@ -52,7 +52,10 @@ def _pair(certificate: Certificate, result: AuditResult, verbose: int) -> list[s
         least = numbers.at_least(certificate.epsilon_lower, above=certificate.point.epsilon)
         own = f"ε ≥ {least}, p {numbers.p_at_most(certificate.p_value)}"
         lines = ["", *lines, *row("", own)]
-    lines += _events(certificate, result.confidence, verbose)
+    if findings.is_by_divergence(certificate) and not verbose:
+        lines += _divergence(certificate)  # the event stays within the claim
+    else:
+        lines += _events(certificate, result.confidence, verbose)
     if verbose or certificate.recording is not None:
         lines += row("draws", _draws(certificate))
     lines += _interval(certificate)
@@ -141,6 +144,17 @@ def _first_failure(first: FirstFailure | None) -> list[str]:
     return row("", f"the first: {said}" + (f" ({first.where})" if first.where else ""))
 
 
+def _divergence(certificate: Certificate) -> list[str]:
+    """Return the row of a Rényi divergence, or nothing."""
+    test = certificate.divergence
+    if test is None:
+        return []
+    allowed, lower = numbers.plain(test.allowed), numbers.at_least(test.lower, above=test.allowed)
+    bounded = f"{findings.divergence(test)} ≥ {lower} (allowed: {allowed})"
+    p = numbers.p_at_most(test.p_value)
+    return row("divergence", f"{bounded}, p {p}; P of d1, Q of d2")
+
+
 def _workings(certificate: Certificate) -> list[str]:
     fixed = certificate.fixed
     found = row("found by", certificate.attack)
@@ -150,11 +164,7 @@ def _workings(certificate: Certificate) -> list[str]:
     rule = "either input" if fixed.two_guesses else "one input only"
     guesses = f"{fixed.correct:,} right and {fixed.wrong:,} wrong guesses, at {rule}"
     exact = row("exact test", f"{fixed.method}: {guesses}; {bound}")
-    test = certificate.divergence
-    if test is not None:
-        bounded = f"{findings.divergence(test)} ≥ {numbers.at_least(test.lower)}"
-        allowed, p = numbers.plain(test.allowed), numbers.p_at_most(test.p_value)
-        exact += row("divergence", f"{bounded} (allowed: {allowed}), p {p}")
+    exact += _divergence(certificate)
     if certificate.recording is not None:
         return [*found, *exact]
     betting = f"ε ≥ {numbers.at_least(certificate.epsilon_betting)}"
@@ -162,7 +172,9 @@ def _workings(certificate: Certificate) -> list[str]:
     needed = numbers.about(1 / certificate.alpha_betting)
     alphas = (certificate.alpha_betting, fixed.alpha)
     spent = [numbers.error_level(one) for one in alphas]
-    tests = "for the exact test" if test is None else "each for the exact test and the divergence"
+    tests = "for the exact test"
+    if certificate.divergence is not None:
+        tests = "each for the exact test and the divergence"
     recorded = counted(len(certificate.blocks), "block"), counted(len(certificate.rounds), "round")
     return [
         *found,

@@ -48,15 +48,15 @@ def shares(event: AnyEvent) -> tuple[float, float]:
 def refutation(certificate: Certificate) -> str:
     """Return why the claim is refuted: what was seen, beside what the claim allows."""
     event, point = leading_event(certificate), certificate.point
+    test = certificate.divergence
+    if test is not None and is_by_divergence(certificate):
+        allowed, lower = numbers.apart(test.allowed, test.lower, digits=2)
+        return f"{divergence(test)} is at least {lower}; the claim allows {allowed}"
     found = None  # where the counts alone do not show it
     if certificate.fixed.method == "probabilistic" and certificate.fixed.events:
         found = _violating_mass(certificate.fixed, point)
     elif event is not None and _excess(event, point) > 0:
         found = compared(event, point)
-    test, fixed = certificate.divergence, certificate.fixed
-    if test is not None and test.p_value <= test.alpha and fixed.p_value > fixed.alpha:
-        allowed, lower = numbers.apart(test.allowed, test.lower, digits=2)
-        return f"{divergence(test)} is at least {lower}; the claim allows {allowed}"
     if found is not None:
         return found
     if certificate.wealth * certificate.alpha_betting >= 1:
@@ -64,6 +64,12 @@ def refutation(certificate: Certificate) -> str:
         needed = numbers.about(1 / certificate.alpha_betting)
         return f"betting wealth reached {reached} (violation at {needed})"
     return f"p {numbers.p_at_most(certificate.p_value)}"
+
+
+def is_by_divergence(certificate: Certificate) -> bool:
+    """Return whether a Rényi divergence refutes the claim, and the event does not."""
+    test, fixed = certificate.divergence, certificate.fixed
+    return test is not None and test.p_value <= test.alpha and fixed.p_value > fixed.alpha
 
 
 def divergence(test: DivergenceTest) -> str:

@@ -29,11 +29,15 @@ _CELLS, _PARTS, _NEAR = 48, 6, 1e-3
 _ROUNDS = 20
 # No draw loses more than about this share of a wealth.
 _MOST_STAKED = 0.5
+# How often the slope that stakes are made for is taken anew.
+_TURNS = 4
 # Logs of the shares of a wealth that are bet with and kept: against pairs of means that are far
 # from the truth one bet loses nearly all, and must not spoil what the other one gains.
 _STAKED, _KEPT = math.log(0.9), math.log(0.1)
 # What sums of logarithms may be off by, relative to the terms that they add up.
 _ROUNDING = 1e-12
+# What X, Y and their means may be off by, relative to them.
+_RAISED = 1e-12
 # Bounds are rounded down by no more than this share.
 _STEPS, _COARSE = 50, 1e-4
 
@@ -151,7 +155,7 @@ def log_wealth(witness: Witness, counts: NDArray[np.integer], divergence: float)
     Returns
     -------
     float
-        Rounded down; inf where no pair of means is allowed.
+        Rounded down.
 
     Notes
     -----
@@ -164,6 +168,8 @@ def log_wealth(witness: Witness, counts: NDArray[np.integer], divergence: float)
     table = np.asarray(counts, dtype=np.float64)
     own, other = (table[:, 0], table[:, 1]) if witness.from_d1 else (table[:, 1], table[:, 0])
     power, (stake, against) = witness.order / (witness.order - 1), witness.stakes
+    # (1) has means of e^{(a-1) g} and e^{a g} themselves, and these are rounded.
+    divergence += (power + 1) * _RAISED
 
     def first(log_mean: FloatArray) -> FloatArray:
         return _STAKED + _total(stake * (x - np.exp(log_mean)[:, None]), own)
@@ -223,21 +229,23 @@ def made_for(
 
     Notes
     -----
-    λ₁ / λ₂ is the slope of m₂ = m₁^{a/(a-1)} e^{-d} at the means that are expected, since the two
-    bets must stand against neighbouring pairs of means alike. n draws of each with a profit λ gap -
-    λ² variance / 2 on average reach log(1/α) where the gap is log(1/α) / (n λ) + λ variance / 2.
+    λ₁ / λ₂ is the slope of m₂ = m₁^{a/(a-1)} e^{-d} where the bound is expected, since the two bets
+    must stand against neighbouring pairs of means alike. n draws of each with a profit
+    λ gap - λ² variance / 2 on average reach log(1/α) where the gap is log(1/α) / (n λ) +
+    λ variance / 2. Slope and gap follow from each other, and are taken in turns.
     """
     x, y = np.exp((order - 1) * values), np.exp(order * values)
-    power, means = order / (order - 1), (float(laws[:, 0] @ x), float(laws[:, 1] @ y))
-    slope = power * means[1] / means[0]
-    spread = slope**2 * laws[:, 0] @ (x - means[0]) ** 2 + laws[:, 1] @ (y - means[1]) ** 2
-    variance = max(float(spread), 1e-300)
+    power, mean, other = order / (order - 1), float(laws[:, 0] @ x), float(laws[:, 1] @ y)
+    spread, against = float(laws[:, 0] @ (x - mean) ** 2), float(laws[:, 1] @ (y - other) ** 2)
     needed = -math.log(alpha) / max(1.0, draws)
-    most = _MOST_STAKED / max(slope * float(x.max() - x.min()), float(y.max()))
-    stake = min(math.sqrt(2 * needed / variance), most)
-    gap = needed / stake + stake * variance / 2
-    predicted = power * math.log(means[0]) - math.log(means[1] + gap)
-    return (slope * stake, stake), predicted
+    slope = stake = gap = 0.0
+    for _ in range(_TURNS):
+        slope = power * (other + gap) / mean
+        variance = max(slope**2 * spread + against, 1e-300)
+        most = _MOST_STAKED / max(slope * float(x.max() - x.min()), float(y.max()))
+        stake = min(math.sqrt(2 * needed / variance), most)
+        gap = needed / stake + stake * variance / 2
+    return (slope * stake, stake), power * math.log(mean) - math.log(other + gap)
 
 
 def _split(edges: FloatArray) -> FloatArray:
