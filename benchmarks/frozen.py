@@ -49,6 +49,29 @@ IGNORED = {
     "result.audits.source": "new: file and line of the mechanism",
     "result.audits.command": "new: the command line that repeats the audit",
     "result.audits.grouped": "new: the claim for one record",
+    "result.audits.certificates.divergence": "new: the bound of a Rényi divergence",
+}
+# What is not compared of audits of some definitions, by definition, and the reason. Draws, counts,
+# rule, events, bets and verdicts are.
+RESPENT = "half of what the exact test may spend of α is now spent on a divergence"
+IGNORED_OF: dict[str, dict[str, str]] = {
+    definition: {
+        f"result.audits.{name}": RESPENT
+        for name in (
+            "epsilon_lower",
+            "delta_lower",
+            "p_value",
+            "certificates.epsilon_lower",
+            "certificates.delta_lower",
+            "certificates.p_value",
+            "certificates.fixed.alpha",
+            "certificates.fixed.epsilon_lower",
+            "certificates.fixed.delta_lower",
+            "certificates.fixed.p_value",
+            "certificates.fixed.detectable_epsilon",
+        )
+    }
+    for definition in ("renyi", "zcdp")
 }
 # Parts of texts that are not compared, as regular expressions of whole lines; each with the reason.
 IGNORED_TEXTS = {
@@ -144,6 +167,7 @@ def _differences(
         return
     kept, present = _by_name(kept), _by_name(present)
     if isinstance(kept, dict) and isinstance(present, dict):
+        ignored = {*ignored, *_ignored_of(kept, place)}
         for key in {**kept, **present}:
             inner = (f"{path}.{key}" if path else str(key), _inside(place, key))
             if inner[1] in ignored:
@@ -163,6 +187,11 @@ def _differences(
             yield from _differences(one, other, f"{path}[{index}]", place, ignored)
     elif not _is_same(kept, present):
         yield Difference(path, _short(kept), _short(present))
+
+
+def _ignored_of(kept: dict[str, Any], place: str) -> dict[str, str]:
+    claim = kept.get("claim") if place == "result.audits" else None
+    return IGNORED_OF.get(claim["definition"], {}) if isinstance(claim, dict) else {}
 
 
 def _is_same(kept: Any, present: Any) -> bool:

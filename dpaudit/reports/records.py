@@ -127,7 +127,10 @@ def decode_record(kind: type[Any], value: Any, path: str, **made: Any) -> Any:
         if one.default is one.default_factory is MISSING and name not in mapping:
             raise DamagedRecord(f"{path}: the key {name!r} is missing")
     given = {key: decode(hints[key], part, f"{path}.{key}") for key, part in mapping.items()}
-    return kind(**given, **made)
+    try:
+        return kind(**given, **made)
+    except ValueError as error:  # a part that no computation gives
+        raise DamagedRecord(f"{path}: {error}") from None
 
 
 def _decode_claim(value: Any, path: str) -> PrivacyClaim:

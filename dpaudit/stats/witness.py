@@ -8,7 +8,7 @@ with equality at g = log dP/dQ. A witness gives every level a value of g, fixed 
 that are counted. Both expectations are then means of bounded numbers, and each is tested by
 betting: a bettor who stakes a share λ on "E_P[X] > m", X = e^{(a-1) g}, multiplies a wealth of 1 by
 1 + λ (X - m) at each draw, which on average is no gain while E_P[X] ≤ m (Waudby-Smith & Ramdas
-2023). A second one bets on "E_Q[Y] < m", Y = e^{a g}. D_a ≤ d leaves only the pairs of means with
+2024). A second one bets on "E_Q[Y] < m", Y = e^{a g}. D_a ≤ d leaves only the pairs of means with
 m₁^{a/(a-1)} e^{-d} ≤ m₂; against the true one of them the product of both wealths has expectation
 at most 1, so that 1 / (the least product over all such pairs) is a p-value of D_a ≤ d
 (docs/method.md §6).
@@ -23,6 +23,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpaudit.stats.binomial import FloatArray
+
+Counts = NDArray[np.integer] | FloatArray
 
 # Steps in which pairs of means are searched at first; until the least is known to this, in logs.
 _CELLS, _PARTS, _NEAR = 48, 6, 1e-3
@@ -104,7 +106,7 @@ def p_value(witness: Witness, counts: NDArray[np.integer], divergence: float) ->
     return math.exp(-max(0.0, log_wealth(witness, counts, divergence)))
 
 
-def divergence_lower(witness: Witness, counts: NDArray[np.integer], alpha: float) -> float:
+def divergence_lower(witness: Witness, counts: Counts, alpha: float) -> float:
     """Return a lower bound of D_a(P ‖ Q).
 
     Parameters
@@ -140,7 +142,7 @@ def divergence_lower(witness: Witness, counts: NDArray[np.integer], alpha: float
     return low
 
 
-def log_wealth(witness: Witness, counts: NDArray[np.integer], divergence: float) -> float:
+def log_wealth(witness: Witness, counts: Counts, divergence: float) -> float:
     """Return the log of the least wealth against any pair of means that the divergence allows.
 
     Parameters

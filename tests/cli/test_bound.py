@@ -50,6 +50,29 @@ def test_the_report_shows_it_again(dpaudit: Any, files: list[str], tmp_path: Pat
     assert again.stdout.startswith(first.stdout)
 
 
+def test_a_divergence_that_no_event_shows_in_eighty_columns(dpaudit: Any, tmp_path: Path) -> None:
+    rng, file = np.random.default_rng(1), tmp_path / "result.json"
+    paths = [tmp_path / name for name in ("d1.npy", "d2.npy")]
+    for shift, path in enumerate(paths):
+        np.save(path, shift + rng.normal(size=40_000))
+    words = ("bound", *paths, "--order", "2", "--epsilon", "0.75")
+    brief, verbose = dpaudit(*words), dpaudit(*words, "-v", "--json", file)
+    assert (brief.exit_code, verbose.exit_code) == (1, 1), brief.output
+    headline = re.compile(r"D_2\([PQ] ‖ [PQ]\) is at least 0\.[89]\d*; the claim allows 0\.75")
+    row = re.compile(r"  divergence  D_2\([PQ] ‖ [PQ]\) ≥ 0\.[89]\d+ \(allowed: 0\.75\), p = ")
+    for text in (brief.stdout, verbose.stdout):
+        assert headline.search(" ".join(text.split())), text
+        assert len(row.findall(text)) == 1, text
+        lines = [one for one in text.splitlines() if str(tmp_path) not in one]
+        assert max(map(len, lines)) <= 80
+    assert "event E" not in brief.stdout
+    assert "event E" in verbose.stdout
+    assert "each for the exact test and the divergence" not in verbose.stdout  # nobody bets here
+    again = dpaudit("report", file, "-v")
+    assert again.exit_code == 1, again.output
+    assert again.stdout.startswith(verbose.stdout)
+
+
 def test_what_was_not_looked_at_is_said(dpaudit: Any, files: list[str], tmp_path: Path) -> None:
     said = dpaudit("bound", *files, "--epsilon", "1", "-v").stdout
     remedy = "dpaudit run --floating-point searches them"

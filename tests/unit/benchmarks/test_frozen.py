@@ -41,6 +41,28 @@ def changed(path: str, value: Any) -> list[str]:
     return list(map(str, differences(record(), present)))
 
 
+@pytest.mark.parametrize(
+    ("definition", "field", "count"),
+    [
+        ("renyi", "epsilon_lower", 0),
+        ("zcdp", "epsilon_lower", 0),
+        ("renyi", "draws", 1),
+        ("gdp", "epsilon_lower", 1),
+    ],
+)
+def test_of_some_definitions_some_fields_are_not_compared(
+    definition: str, field: str, count: int
+) -> None:
+    kept = record()
+    kept["result"]["audits"][1]["claim"] = {"definition": definition}
+    present = copy.deepcopy(kept)
+    present["result"]["audits"][1][field] = 0.5
+    assert len(differences(kept, present)) == count
+    present = copy.deepcopy(kept)
+    present["result"]["audits"][2][field] = 0.5
+    assert len(differences(kept, present)) == 1
+
+
 def test_equal_records_do_not_differ() -> None:
     assert differences(record(), record()) == []
 

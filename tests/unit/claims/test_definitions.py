@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Callable
 from typing import Any
 from unittest import mock
@@ -85,6 +86,17 @@ def test_gaussian_noise_stays_below_what_its_divergences_allow(mu: float, epsilo
     assert exact <= _concentrated_delta(mu**2 / 2, epsilon) + 1e-12
     for order in (1.1, 2.0, 6.0):
         assert exact <= _renyi_delta(order, order * mu**2 / 2, epsilon) + 1e-12
+
+
+@pytest.mark.parametrize(
+    "claim", [RenyiDP(2, 1.0), RenyiDP(1.0001, 0.1), RenyiDP(10_000, 3.0), ZeroConcentratedDP(0.5)]
+)
+def test_a_profile_falls_up_to_the_largest_float(claim: PrivacyClaim) -> None:
+    epsilons = (1.0, 50.0, 600.0, 649.0, 651.0, 700.0, 710.0, 800.0, 1e5, sys.float_info.max)
+    profile = [claim.profile(epsilon) for epsilon in epsilons]
+    assert all(one >= 0 for one in profile)
+    assert profile == sorted(profile, reverse=True)
+    assert all(0 <= point.delta < 1 for point in claim.points())
 
 
 @pytest.mark.parametrize("rho", [0.02, 0.5, 3.0])

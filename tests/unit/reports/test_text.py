@@ -9,7 +9,15 @@ from typing import Any
 import pytest
 
 import dpaudit
-from dpaudit import ApproximateDP, PureDP, TotalVariation, Verdict, ZeroConcentratedDP
+from dpaudit import (
+    ApproximateDP,
+    PureDP,
+    RenyiDP,
+    TotalVariation,
+    Verdict,
+    ZeroConcentratedDP,
+)
+from dpaudit.certificates.certificate import DivergenceTest
 from dpaudit.certificates.result import AuditResult
 from dpaudit.claims.approximate_zcdp import ApproximateZCDP
 from dpaudit.errors import UsageError
@@ -18,12 +26,20 @@ from dpaudit.reports.batch import render_all, render_remarks
 from dpaudit.reports.bounds import bounds
 from dpaudit.reports.registry import FORMATS, parse_report
 from dpaudit.reports.text import render
+from dpaudit.stats.witness import Witness
 from dpaudit.targets.construction import source_of
 from dpaudit.targets.target import CallableTarget, ImportedTarget
-from tests.cli.made_results import CERTIFICATE, ERROR, PASS, VIOLATION
+from tests.cli.made_results import CERTIFICATE, ERROR, FIXED, PASS, VIOLATION
 from tests.forging import with_certificates
 from tests.result_files import from_json, reported
 
+DIVERGENCE = DivergenceTest(
+    witness=Witness(2.0, True, (0.5, -0.5), (0.1, 0.1)),
+    alpha=0.00025,
+    allowed=0.8,
+    lower=0.91349,
+    p_value=3.1e-9,
+)
 ASKED = replace(VIOLATION, command="dpaudit run a.yaml -k wrong", source="mechanisms/laplace.py:71")
 
 
@@ -54,6 +70,69 @@ def test_a_violation_in_fifteen_lines() -> None:
         "  allowed     P(E) ≤ e^0.5 · 11.0 % = 18.1 %",
         "  repeat      dpaudit run a.yaml -k wrong",
     ]
+
+
+def by_divergence(claim: dpaudit.PrivacyClaim, test: DivergenceTest) -> AuditResult:
+    """Return a violation that the event does not show."""
+    fixed = replace(FIXED, alpha=test.alpha, p_value=0.31)
+    certificate = replace(
+        CERTIFICATE,
+        point=claim.point(),
+        fixed=fixed,
+        divergence=test,
+        refuted_after=None,
+        wealth=1.5,
+        delta_lower=0.0,
+    )
+    return replace(with_certificates(ASKED, certificate), claim=claim)
+
+
+def test_a_violation_that_only_a_divergence_shows() -> None:
+    assert render(by_divergence(RenyiDP(2, 0.8), DIVERGENCE)).splitlines() == [
+        "VIOLATION  wrong-density: refuted at 99 %: D_2(P ‖ Q) is at least 0.91; the",
+        "  claim allows 0.8",
+        "",
+        "  claim       (2, 0.8)-Rényi DP, Rényi differential privacy:",
+        "              log E_Q[(P/Q)^a] / (a - 1) ≤ ε",
+        "  mechanism   mechanisms.laplace:wrong_density (mechanisms/laplace.py:71)",
+        "  D_2 at least 0.913, with 99 % confidence (claimed: 0.8)",
+        "  p-value     3.9e-120 (violation if ≤ 0.01), from 1,265 draws, seed 0",
+        "  inputs      d1 = 0, d2 = 1",
+        "  divergence  D_2(P ‖ Q) ≥ 0.913 (allowed: 0.8), p = 3.1e-09; P of d1, Q of d2",
+        "  repeat      dpaudit run a.yaml -k wrong",
+    ]
+
+
+def test_details_have_the_event_and_the_divergence() -> None:
+    verbose = " ".join(render(by_divergence(RenyiDP(2, 0.8), DIVERGENCE), verbose=1).split())
+    for words in (
+        "event E2",
+        "divergence D_2(P ‖ Q) ≥ 0.913 (allowed: 0.8), p = 3.1e-09; P of d1, Q of d2",
+        "0.2 % for betting, 0.025 % each for the exact test and the divergence",
+    ):
+        assert words in verbose
+
+
+def test_the_order_and_the_direction_are_those_of_the_witness() -> None:
+    witness = replace(DIVERGENCE.witness, order=1.05, from_d1=False)
+    test = replace(DIVERGENCE, witness=witness, allowed=0.42)
+    result = by_divergence(ZeroConcentratedDP(0.4), test)
+    assert "D_1.05(Q ‖ P) is at least 0.91; the claim allows 0.42" in render(result)
+    assert rows(result) == ["ρ at least 0.869, with 99 % confidence (claimed: 0.4)"]
+
+
+def test_a_divergence_that_is_hardly_too_large_is_shown_as_larger() -> None:
+    text = render(by_divergence(RenyiDP(2, 0.8), replace(DIVERGENCE, lower=0.800012)))
+    assert "D_2(P ‖ Q) is at least 0.80001; the claim allows 0.8" in " ".join(text.split())
+    assert "D_2(P ‖ Q) ≥ 0.80001 (allowed: 0.8)" in text
+
+
+def test_where_the_event_refutes_too_it_is_the_headline() -> None:
+    result = by_divergence(RenyiDP(2, 0.8), DIVERGENCE)
+    (one,) = result.certificates
+    both = with_certificates(result, replace(one, fixed=replace(one.fixed, p_value=1e-6)))
+    assert "outputs ≤ 0.13 appear in" in " ".join(render(both).split())
+    assert "divergence" not in render(both)
 
 
 def test_what_was_not_refuted_is_never_called_private() -> None:
