@@ -40,6 +40,8 @@ _STAKED, _KEPT = math.log(0.9), math.log(0.1)
 _ROUNDING = 1e-12
 # What X, Y and their means may be off by, relative to them.
 _RAISED = 1e-12
+# No p-value is smaller than e to the minus this.
+_LARGEST = 700.0
 # Bounds are rounded down by no more than this share.
 _STEPS, _COARSE = 50, 1e-4
 
@@ -103,7 +105,7 @@ def p_value(witness: Witness, counts: NDArray[np.integer], divergence: float) ->
     float
         p, in (0, 1], rounded up.
     """
-    return math.exp(-max(0.0, log_wealth(witness, counts, divergence)))
+    return math.exp(-min(_LARGEST, max(0.0, log_wealth(witness, counts, divergence))))
 
 
 def divergence_lower(witness: Witness, counts: Counts, alpha: float) -> float:

@@ -176,3 +176,31 @@ def test_what_is_no_witness_is_refused(given: dict[str, Any]) -> None:
     usual = {"order": 2.0, "from_d1": True, "values": (-1.0, 1.0), "stakes": (0.1, 0.1)}
     with pytest.raises(ValueError, match=r"witness|stakes"):
         Witness(**{**usual, **given})
+
+
+@pytest.mark.parametrize("order", [1 + 1e-9, 1.0001, 1.05, 20.0])
+def test_rounding_of_powers_never_helps(order: float) -> None:
+    """As the order nears 1, X nears 1 at every level, and its digits are lost; the bound with them,
+    and never beyond the truth."""
+    p, q, draws = 0.7, 0.3, 10**9
+    truth = p * math.log(p / q) + q * math.log(q / p) if order < 1.001 else math.inf
+    witness = of_coins(p, q, order, draws)
+    counts = draws * np.array([[p, q], [1 - p, 1 - q]])
+    bound = divergence_lower(witness, counts, ALPHA)
+    assert 0 <= bound < min(truth * 1.001, math.log(p / q))
+    assert order < 1.001 or bound > 0.3
+
+
+@pytest.mark.parametrize("scale", [1, 10**6, 10**12])
+def test_all_draws_on_one_level_show_nothing(scale: int) -> None:
+    counts = np.array([[scale, scale], [0, 0]])
+    witness = of_coins(0.7, 0.3, 2.0, 1_000)
+    assert divergence_lower(witness, counts, ALPHA) == 0
+    assert p_value(witness, counts, 0.0) == 1
+    assert divergence_lower(witness, 0 * counts, ALPHA) == 0
+
+
+def test_a_p_value_too_small_for_a_float_is_rounded_up() -> None:
+    witness = of_coins(0.9, 0.1, 2.0, 10**9)
+    counts = np.array([[9 * 10**8, 10**8], [10**8, 9 * 10**8]])
+    assert 0 < p_value(witness, counts, 0.1) < 1e-300
