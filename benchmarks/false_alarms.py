@@ -58,7 +58,7 @@ Run = Callable[[float, np.random.Generator], bool]
 class Case:
     """One procedure on one mechanism; `run` draws, learns, tests, and says whether it refuted.
 
-    costly: a run takes some 30 ms, so that fewer are played than of the others.
+    costly: a run takes some 15 ms, so that fewer are played than of the others.
     """
 
     name: str

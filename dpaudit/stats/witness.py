@@ -131,11 +131,11 @@ def divergence_lower(witness: Witness, counts: Counts, alpha: float) -> float:
     """
     needed = -math.log(alpha)
     low, high = 0.0, _most(witness)
-    if log_wealth(witness, counts, low) < needed:
+    if log_wealth(witness, counts, low, needed) < needed:
         return 0.0
     for _ in range(_STEPS):
         middle = (low + high) / 2
-        if log_wealth(witness, counts, middle) >= needed:
+        if log_wealth(witness, counts, middle, needed) >= needed:
             low = middle
         else:
             high = middle
@@ -144,7 +144,9 @@ def divergence_lower(witness: Witness, counts: Counts, alpha: float) -> float:
     return low
 
 
-def log_wealth(witness: Witness, counts: Counts, divergence: float) -> float:
+def log_wealth(
+    witness: Witness, counts: Counts, divergence: float, needed: float | None = None
+) -> float:
     """Return the log of the least wealth against any pair of means that the divergence allows.
 
     Parameters
@@ -155,6 +157,9 @@ def log_wealth(witness: Witness, counts: Counts, divergence: float) -> float:
         Draws by level and arm, d1 first.
     divergence : float
         In nats, at least 0.
+    needed : float or None, default None
+        Where only this matters, whether the log is as large: then the search ends once that is
+        known, with a number on the same side.
 
     Returns
     -------
@@ -186,7 +191,7 @@ def log_wealth(witness: Witness, counts: Counts, divergence: float) -> float:
 
     places = np.linspace(np.log(x.min()), np.log(x.max()), _CELLS + 1)
     edges = np.stack([places[:-1], places[1:]])
-    settled = best = math.inf
+    settled = best = reached = math.inf
     for _ in range(_ROUNDS):
         middle = edges.mean(axis=0)
         tangent, slope = second(middle)
@@ -200,10 +205,11 @@ def log_wealth(witness: Witness, counts: Counts, divergence: float) -> float:
             least = np.maximum(least, one)
         is_open = least < best - _NEAR
         settled = min(settled, float(least[~is_open].min(initial=math.inf)))
-        if not is_open.any():
-            return settled
+        reached = min(settled, float(least[is_open].min(initial=math.inf)))
+        if not is_open.any() or (needed is not None and not reached < needed <= best):
+            return reached
         edges = _split(edges[:, is_open])
-    return min(settled, float(least[is_open].min()))
+    return reached
 
 
 def made_for(

@@ -125,6 +125,16 @@ def test_the_least_product_is_that_of_a_fine_grid() -> None:
         assert truth - 1.1e-3 <= log_wealth(witness, counts, divergence) <= truth + 1e-3
 
 
+@pytest.mark.parametrize("off", [-5.0, -0.01, -1e-6, 0.0, 1e-6, 0.01, 5.0])
+@pytest.mark.parametrize("divergence", [0.0, 0.5, 0.9, 2.0])
+def test_a_search_that_ends_early_ends_on_the_same_side(divergence: float, off: float) -> None:
+    witness, laws = of_normals(1.0, 2.0, 5_000, 2.5)
+    counts = np.random.default_rng(3).multinomial(5_000, laws.T).T
+    whole = log_wealth(witness, counts, divergence)
+    needed = whole + off
+    assert (log_wealth(witness, counts, divergence, needed) >= needed) is (off <= 0)
+
+
 def test_bound_and_p_value_say_the_same() -> None:
     witness, laws = of_normals(1.0, 2.0, 50_000, 2.5)
     counts = np.random.default_rng(4).multinomial(50_000, laws.T).T
