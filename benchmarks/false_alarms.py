@@ -18,6 +18,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from functools import cache
 from itertools import repeat
+from typing import cast
 
 import numpy as np
 
@@ -34,6 +35,10 @@ from benchmarks.tight_mechanisms import (
     learn,
 )
 from benchmarks.whole_audits import SETTINGS, Setting, false_alarm
+from dpaudit.attacks.selection import Aim, learn_again
+from dpaudit.claims import ProfilePoint
+from dpaudit.levels.candidate import Fine, of_cells
+from dpaudit.levels.level_map import Grouped, LevelMap
 from dpaudit.levels.witnesses import most_telling_witness
 from dpaudit.stats.betting import log_wealth, stakes
 from dpaudit.stats.binomial import clopper_pearson_interval, pair_delta_lower
@@ -50,6 +55,9 @@ COSTLY = 10
 
 # Draws added to every level before its log-ratio is taken.
 PRIOR: FloatArray = np.full(2, 0.25)
+
+# What maps an outcome to its cell: tallies have no outcomes.
+_CELLS = cast(LevelMap, None)
 
 Run = Callable[[float, np.random.Generator], bool]
 
@@ -163,6 +171,26 @@ def atoms(mechanism: Mechanism, *, fresh: bool = True) -> Run:
     return run
 
 
+def counted(mechanism: Mechanism, *, fresh: bool = True) -> Run:
+    """Return the exact test of cells that were put in order after draws that were only counted.
+
+    fresh: certify on draws of their own, as one must: not on those that the counters had counted.
+    """
+    point = ProfilePoint(mechanism.epsilon, mechanism.delta)
+
+    def run(alpha: float, rng: np.random.Generator) -> bool:
+        selection = mechanism.tally(SELECTION, rng)
+        fine = Fine(_CELLS, np.append(selection.counts, [[0, 0]], axis=0))
+        order = of_cells("cells", fine)
+        learned = learn_again([order], Aim(point, CERTIFICATION), to_bet=False)
+        level = cast(Grouped, learned.distinguisher.level)
+        rule = learned.distinguisher.guesses[level.group][:-1]
+        tally = mechanism.tally(CERTIFICATION, rng) if fresh else selection
+        return refuted(tally.game(rule), mechanism, alpha)
+
+    return run
+
+
 def divergence(mechanism: Mechanism, order: float, *, fresh: bool = True) -> Run:
     """Return the test of a Rényi divergence, its witness learned from selection draws.
 
@@ -220,6 +248,13 @@ CASES = (
     Case("Clopper-Pearson pair, randomised response", True, pair(RANDOMIZED_RESPONSE)),
     Case("Clopper-Pearson pair, reveal or randomise", True, pair(REVEALING)),
     Case("atoms (PDP), atom of probability δ", True, atoms(EXPOSED)),
+    Case("cells by their counts, randomised response", True, counted(RANDOMIZED_RESPONSE)),
+    Case("cells by their counts, reveal or randomise", True, counted(REVEALING)),
+    Case(
+        "cells certified on the draws they were counted on",
+        False,
+        counted(RANDOMIZED_RESPONSE, fresh=False),
+    ),
     Case("certified on selection draws", False, fixed(RANDOMIZED_RESPONSE, fresh=False)),
     Case("certified on selection draws, δ > 0", False, fixed(REVEALING, fresh=False)),
     Case("atoms certified on selection draws", False, atoms(EXPOSED, fresh=False)),

@@ -49,6 +49,7 @@ IGNORED = {
     "result.audits.source": "new: file and line of the mechanism",
     "result.audits.command": "new: the command line that repeats the audit",
     "result.audits.grouped": "new: the claim for one record",
+    "result.audits.certificates.schedule.counted": "new: draws that were counted to learn from",
     "result.audits.certificates.divergence": "new: the bound of a Rényi divergence",
 }
 # What is not compared of audits of some definitions, by definition, and the reason. Draws, counts,

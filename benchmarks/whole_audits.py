@@ -7,11 +7,13 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
+from unittest.mock import patch
 
 import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks.definitions import gaussian, merged, reveal_or_randomize
+from dpaudit.auditing import schedule
 from dpaudit.auditing.engine import run_audit
 from dpaudit.auditing.options import BoundMethod
 from dpaudit.auditing.spec import AuditSpec
@@ -34,6 +36,8 @@ from dpaudit.targets.target import CallableTarget, repeated
 EPSILON, DELTA = 1.0, 0.05
 # Entries of a vector that is too long for logistic regression.
 LONG = 520
+# A probability that few draws do not show.
+_RARE = 0.002
 _TRUTH = 1 / (1 + math.exp(-EPSILON))
 _REVEALING = partial(reveal_or_randomize, delta=DELTA)
 # D_a / a of randomised response is largest at a = 1.
@@ -109,6 +113,7 @@ class Setting:
     """What is audited and how; every claim is true and tight, for one run and for `repeat`.
 
     scale: how many times the usual draws, for attacks that are tried only when there are many.
+    kept: draws to keep and learn from, where learning is to go on by counting; None: the usual.
     """
 
     name: str
@@ -121,6 +126,7 @@ class Setting:
     timing: bool = False
     attacks: tuple[Any, ...] = ()
     scale: int = 1
+    kept: int | None = None
 
     def is_wrong(self, result: AuditResult) -> bool:
         """Whether a true claim was refuted or a bound lies above the truth."""
@@ -145,6 +151,20 @@ SETTINGS = (
     Setting("reveal or randomise", _REVEALING, ApproximateDP(EPSILON, DELTA)),
     Setting("reveal or randomise, PDP", _REVEALING, ProbabilisticDP(EPSILON, DELTA)),
     Setting("reveal or randomise, approximate zCDP", _REVEALING, ApproximateZCDP(_RHO, DELTA)),
+    Setting(
+        "reveal or randomise, learned by counting",
+        partial(reveal_or_randomize, delta=_RARE),
+        ApproximateDP(EPSILON, _RARE),
+        scale=8,
+        kept=250,
+    ),
+    Setting(
+        "randomised response, learned by counting",
+        randomized_response,
+        PureDP(EPSILON),
+        scale=8,
+        kept=250,
+    ),
     Setting("T∘K as approximate DP", partial(merged, delta=DELTA), ApproximateDP(EPSILON, DELTA)),
     Setting("Gaussian noise, μ", gaussian, GaussianDP(1.0)),
     Setting("randomised response, Rényi", randomized_response, RenyiDP(4.0, _divergence(4.0))),
@@ -183,7 +203,9 @@ def false_alarm(setting: Setting, nominal: float, seed: int) -> bool:
         timing=setting.timing,
         attacks=setting.attacks,
     )
-    result = run_audit(spec)
+    kept = schedule._MOST_LEARNED if setting.kept is None else setting.kept
+    with patch.object(schedule, "_MOST_LEARNED", kept):
+        result = run_audit(spec)
     if result.verdict is Verdict.ERROR:
         raise RuntimeError(f"{setting.name}, seed {seed}: {result.error}")
     return setting.is_wrong(result)

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from dpaudit.draws import LevelArray, SelectionDraws
 from dpaudit.levels import tuning
-from dpaudit.levels.candidate import Candidate
+from dpaudit.levels.candidate import Candidate, Fine
 from dpaudit.levels.cells import NO_OUTPUT, listed, shortened
 from dpaudit.levels.level_map import (
     FOLDS,
@@ -74,7 +74,9 @@ def atoms(selection: SelectionDraws) -> list[Candidate]:
     final = np.append(level[-1], levels).astype(np.intp)
     freeze = partial(AtomLevels, found.keys, final, found.words)
     penalty = tuning.PENALTY if len(found.keys) <= tuning.FEW_CELLS else tuning.PENALTY_ANY_ORDER
-    return [Candidate("single outputs", held_out, penalty, freeze)]
+    every = AtomLevels(found.keys, np.arange(len(found.keys) + 1, dtype=np.intp), found.words)
+    fine = Fine(every, np.append(everything, found.rest[None], axis=0))
+    return [Candidate("single outputs", held_out, penalty, freeze, fine=fine)]
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from dpaudit.attacks.linear.features import on_scale
 from dpaudit.draws import LevelArray, SelectionDraws
 from dpaudit.levels import tuning
-from dpaudit.levels.candidate import Candidate
+from dpaudit.levels.candidate import Candidate, Fine
 from dpaudit.levels.cells import Cells, make_cells
 from dpaudit.levels.isotonic import pooled_counts
 from dpaudit.levels.level_map import (
@@ -53,6 +53,11 @@ def orders_of(column: Column, selection: SelectionDraws) -> list[Candidate]:
     count = cells.intervals + len(cells.labels) + 1
     counts = by_fold(cells(column), count, selection.is_d1)
     found = [_candidate(cells, counts, name, fit) for name, fit in _fits(cells, counts).items()]
+    numbers = column.numbers if column.codes is None else column.numbers[column.codes == 0]
+    if len(numbers) == 0 or not is_continuous(numbers):
+        # Intervals of numbers that hardly repeat go along with their neighbours: no order is free.
+        fine = Fine(CellLevels(cells, count), counts.sum(axis=0))
+        found = [replace(one, fine=fine) if _is_free(one) else one for one in found]
     return [
         _by_intervals(one, column, selection) if one.attack.startswith(_BY_SIZE) else one
         for one in found
@@ -151,6 +156,11 @@ def _candidate(cells: Cells, counts: IntArray, name: str, scores: FloatArray) ->
     penalty = tuning.PENALTY if is_simple else tuning.PENALTY_ANY_ORDER
     final = cells.with_values(np.append(level[-1], levels).astype(np.intp))
     return Candidate(name, held_out, penalty, partial(CellLevels, final, levels + 1))
+
+
+def _is_free(candidate: Candidate) -> bool:
+    """Whether cells are ordered each by itself."""
+    return candidate.attack.startswith("single ")
 
 
 def _by_intervals(candidate: Candidate, column: Column, selection: SelectionDraws) -> Candidate:

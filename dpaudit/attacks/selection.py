@@ -6,6 +6,7 @@ the order that was fitted to it.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -17,6 +18,7 @@ from dpaudit.attacks.bits import bits
 from dpaudit.attacks.linear.logistic import logistic
 from dpaudit.attacks.linear.mean_differences import mean_differences
 from dpaudit.attacks.one_dimensional import one_dimensional
+from dpaudit.attacks.rare import NAME as RARE
 from dpaudit.attacks.repeated_runs import exchangeable
 from dpaudit.attacks.sequential import innovations
 from dpaudit.attacks.single_columns import single_columns
@@ -65,16 +67,22 @@ _MOST_ATOMS = 64
 # Of more columns, trees take long.
 _MOST_FOR_TREES = 256
 _COLUMNS_KEPT = 64
+# Orders that further draws are counted by.
+_LEADING = 3
 
 
 @dataclass(frozen=True, slots=True)
 class Aim:
     """What a rule is chosen for: the largest certified ε at the point's δ or, with `for_delta`, the
-    largest δ at its ε, on `coming` draws."""
+    largest δ at its ε, on `coming` draws.
+
+    reserve: a stake is kept for late bets, on what only many draws show: for what is rare.
+    """
 
     point: ProfilePoint
     coming: int
     for_delta: bool = False
+    reserve: bool = False
 
     def chosen_by(self, candidate: Candidate) -> FloatArray:
         """Return what every rule of a candidate is predicted to certify, to choose one of them."""
@@ -82,16 +90,28 @@ class Aim:
             fit = candidate.smoothed
             table = RuleTable.of_smooth(fit.draws, int(candidate.held_out.sum()))
             if fit.follows:
-                return self._predicted(table, tuning.PENALTY_FOLLOWING)
+                return self.lowered(table, tuning.PENALTY_FOLLOWING)
             if self._is_pure:
-                return self._predicted(table, tuning.PENALTY_RAMPED)
-        return self.predicted(RuleTable.of(candidate.held_out), candidate.penalty)
+                return self.lowered(table, tuning.PENALTY_RAMPED)
+        return self.promised(candidate)
+
+    def promised(self, candidate: Candidate) -> FloatArray:
+        """Return what every rule is predicted to certify, to compare candidates by."""
+        if candidate.shrunk is None:
+            return self.predicted(candidate.table, candidate.penalty)
+        bound = self.lowered(candidate.table, 0.0)
+        if candidate.penalty == 0:
+            return bound
+        # What few cells of a few draws each say together is not sure enough.
+        counted = RuleTable.of(candidate.held_out)
+        return np.minimum(bound, self.predicted(counted, candidate.penalty))
 
     def predicted(self, table: RuleTable, penalty: float) -> FloatArray:
-        """Return what every rule is predicted to certify, to compare candidates by."""
-        return self._predicted(table, penalty + self._is_pure * tuning.PENALTY_WITHOUT_DELTA)
+        """Return what every rule is predicted to certify, lowered by a penalty."""
+        return self.lowered(table, penalty + self._is_pure * tuning.PENALTY_WITHOUT_DELTA)
 
-    def _predicted(self, table: RuleTable, penalty: float) -> FloatArray:
+    def lowered(self, table: RuleTable, penalty: float) -> FloatArray:
+        """Return what every rule is predicted to certify, lowered by so many standard errors."""
         if self.for_delta:
             return predicted_delta(table, self.point.epsilon, self.coming, penalty)
         return predicted_epsilon(table, self.point.delta, self.coming, penalty)
@@ -126,14 +146,68 @@ def learn(
     candidates = [one for attack in attacks for one in attack(selection)]
     more, skipped = _trees(selection, aim, candidates, thorough=thorough)
     candidates += more
+    return _frozen(_best(candidates, aim), candidates, aim, skipped, is_late=False)
+
+
+def learn_again(candidates: list[Candidate], aim: Aim, *, to_bet: bool) -> Learned:
+    """Return the most promising rule and beliefs of orders that further draws were counted by.
+
+    to_bet: for bets to come alone, on the order that promises the fastest growth.
+    """
     best = _best(candidates, aim)
+    if aim.for_delta or _promise(best, aim)[0] > aim.point.epsilon:
+        return _frozen(best, candidates, aim)
+    # Nothing is sure to refute the claim: what may do so is worth more than what cannot.
+    hopeful = [one.hopeful() for one in candidates if one.shrunk is not None]
+    able = [one for one in hopeful if _promise(one, aim)[0] > aim.point.epsilon]
+    likely = max(able, key=lambda one: _evidence(one, aim), default=best)
+    if likely is not best and _evidence(likely, aim) > tuning.LIKELY:
+        return _frozen(likely, candidates, aim)
+    if to_bet:
+        best = max(
+            candidates, key=lambda one: float(np.max(predicted_growth(one.table, aim.point)))
+        )
+    return _frozen(best, candidates, aim)
+
+
+def _evidence(candidate: Candidate, aim: Aim) -> float:
+    """Return how much likelier, in logs, the draws are than what the claim's ε alone allows."""
+    point = ProfilePoint(aim.point.epsilon, 0.0)
+    return float(np.max(predicted_growth(candidate.table, point)))
+
+
+def is_undecided(candidates: list[Candidate], aim: Aim, more: float) -> bool:
+    """Return whether so many times the draws may show what these do not: a rare event that refutes
+    the claim, where nothing else does."""
+    if aim.for_delta:
+        return False
+    if max(_promise(one, aim)[0] for one in candidates) > aim.point.epsilon:
+        return False
+    rare = [one for one in candidates if one.attack == RARE]
+    later = [one.hopeful().foreseen(more) for one in rare]
+    return any(_evidence(one, aim) > tuning.LIKELY for one in later)
+
+
+def _frozen(
+    best: Candidate,
+    candidates: list[Candidate],
+    aim: Aim,
+    skipped: Sequence[Tried] = (),
+    *,
+    is_late: bool = True,
+) -> Learned:
     level = best.freeze()
     rule, bets = _rules(best, aim)
+    if aim.reserve:
+        bets = np.concatenate([bets, bets[:1] if is_late else np.zeros_like(bets[:1])])
     beliefs = Beliefs(_posteriors(best.held_out), bets)
     tried = [*(Tried(one.attack, _predicted(one, aim)) for one in candidates), *skipped]
     distinguisher = Distinguisher(best.attack, level, rule)
+    order = sorted(candidates, key=lambda one: _promise(one, aim), reverse=True)
+    others = [one for one in order if one is not best and one.attack != RARE]
+    leading = tuple([one for one in [best] if one.attack != RARE] + others)[:_LEADING]
     scores = _distributions(best, level)
-    return Learned(distinguisher, beliefs, tuple(tried), scores, _expected(best))
+    return Learned(distinguisher, beliefs, tuple(tried), scores, _expected(best), leading)
 
 
 def most_telling(
@@ -227,7 +301,7 @@ def _why_no_trees(
     best = max(candidates, key=lambda one: _promise(one, aim))
     if _predicted(best, aim) >= tuning.NEARLY_ALL * _most_possible(selection, aim):
         return f"{best.attack} promises nearly as much as so many draws can show"
-    growth = float(np.max(predicted_growth(RuleTable.of(best.held_out), aim.point)))
+    growth = float(np.max(predicted_growth(best.table, aim.point)))
     if not thorough and growth > tuning.PLENTY:
         return f"{best.attack} is enough for a refutation"
     scored = [one for one in candidates if one.scored is not None]
@@ -246,8 +320,7 @@ def _most_possible(selection: SelectionDraws, aim: Aim) -> float:
 
 def _predicted(candidate: Candidate, aim: Aim) -> float:
     """Return the best predicted bound."""
-    table = RuleTable.of(candidate.held_out)
-    return max(0.0, float(f"{np.max(aim.predicted(table, candidate.penalty)):.4g}"))
+    return max(0.0, float(f"{np.max(aim.promised(candidate)):.4g}"))
 
 
 def _expected(candidate: Candidate) -> FloatArray:
@@ -285,8 +358,8 @@ def _best(candidates: list[Candidate], aim: Aim) -> Candidate:
 
 def _promise(candidate: Candidate, aim: Aim) -> tuple[float, float]:
     """Return the best predicted bound, then the best predicted growth against no privacy loss."""
-    table = RuleTable.of(candidate.held_out)
-    bound = float(np.max(aim.predicted(table, candidate.penalty)))
+    table = candidate.table
+    bound = float(np.max(aim.promised(candidate)))
     growth = float(np.max(predicted_growth(table, ProfilePoint(0.0, aim.point.delta))))
     worth = bound if candidate.penalty <= tuning.PENALTY else tuning.LESS_SIMPLE * bound
     if candidate.scored is not None:
@@ -299,7 +372,7 @@ def _rules(candidate: Candidate, aim: Aim) -> tuple[IntArray, IntArray]:
     """Return the rule of the exact bound, (levels,), and three to bet on, (3, levels): that one,
     the one for growth at the claim, and one that always guesses. Where a rule promises no growth,
     the bet is to abstain, lest it lose what has been won."""
-    table, levels = RuleTable.of(candidate.held_out), len(candidate.held_out)
+    table, levels = candidate.table, len(candidate.held_out)
     bound = aim.chosen_by(candidate)
     growth = predicted_growth(table, aim.point)
     always = int(np.argmax(never_abstaining(table)))

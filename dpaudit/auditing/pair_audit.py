@@ -3,13 +3,23 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 
 import numpy as np
 
 from dpaudit.attacks.bits import has_fractions
-from dpaudit.attacks.selection import Aim, accuse, attacks_for, has_atoms, learn, most_telling
+from dpaudit.attacks.rare import rare as rare_outputs
+from dpaudit.attacks.selection import (
+    Aim,
+    accuse,
+    attacks_for,
+    has_atoms,
+    is_undecided,
+    learn,
+    learn_again,
+    most_telling,
+)
 from dpaudit.auditing.checks import DrawChecks
 from dpaudit.auditing.journal.interface import PairProgress
 from dpaudit.auditing.options import MINIMUM_SAMPLES
@@ -38,19 +48,30 @@ from dpaudit.certificates.wealth import Wealth
 from dpaudit.claims import PrivacyClaim, ProfilePoint
 from dpaudit.draws import FreshDraws, SelectionDraws, pool
 from dpaudit.errors import MechanismError
-from dpaudit.levels.candidate import Attack
+from dpaudit.levels.candidate import Attack, Candidate
 from dpaudit.levels.distinguisher import AccusedAtoms, Distinguisher, Learned
+from dpaudit.levels.sieve import Sieve
 from dpaudit.levels.witnesses import most_telling_witness
 from dpaudit.outcomes import Outcomes, narrowed
-from dpaudit.sampling.chunks import Counted, Failures, Head, Measure, ToCount, ToLearn
+from dpaudit.sampling.chunks import (
+    MOST_KEPT,
+    Counted,
+    Failures,
+    Head,
+    Measure,
+    Rare,
+    ToCount,
+    ToLearn,
+)
 from dpaudit.sampling.executors import Draws
 from dpaudit.sampling.sampler import failures_by_arm
 from dpaudit.stats.betting import Beliefs
 from dpaudit.stats.witness import Witness
-from dpaudit.tally import Tally
+from dpaudit.tally import Tally, by_arm
+from dpaudit.wording import counted as counted_words
 
 # What names the random streams of a stage, after the number of the pair.
-LEARNING, CERTIFYING, CONFIRMING, PROBING, AFRESH = range(5)
+LEARNING, CERTIFYING, CONFIRMING, PROBING, AFRESH, COUNTING = range(6)
 
 # So many draws that are all exceptions end an audit while it still learns.
 _HOPELESS = 500
@@ -85,11 +106,13 @@ class PairAudit:
         self._point = self._claim.point()
         self._is_settled = len(self._claim.points()) == 1
         self._wealth = Wealth(self._point, BETTING_SHARE * spec.alpha)
+        # For good, since no bettor may get another stake: whether there may be much to count.
+        self._reserves = spec.time is not None or plan.freeze_at > plan.hold_until
         self._parts: list[SelectionDraws] = []
         self._learned_from = 0
         self._rounds: list[Beliefs] = []
         self._blocks: list[Block] = []
-        self._spent = 0
+        self._spent = self._counted_on = 0
         self._failures = Failures()
         self._refuted_after: int | None = None
         self._warnings: list[str] = []
@@ -101,21 +124,20 @@ class PairAudit:
 
     def run(self) -> Certificate:
         """Return the certificate. Raises MechanismError when there is nothing to certify."""
-        frozen = self._learn()
-        # Refuted while learning: everything drawn may decide what the fresh block confirms.
-        learned = self._fit() if frozen is None else frozen
+        learned = self._learn()
         measure = self._measure(learned.distinguisher)
         room = self._plan.budget - self._spent
         share, coming = (
             (CONFIRMATION_SHARE, min(self._spent, room))
-            if frozen is None
+            if self._may_stop
             else (CERTIFICATION_SHARE, room)
         )
         self._limited = limited_divergence(self._claim, learned, coming, share * self._spec.alpha)
-        if frozen is None:
+        if self._may_stop:
+            # Refuted while learning: everything drawn may decide what the fresh block confirms.
             evidence = self._confirm(measure)
         else:
-            self._believe(frozen)
+            self._believe(learned)
             evidence = self._certify(measure)
         found = self._certificate(evidence, learned)
         if not found.refuted:
@@ -128,10 +150,10 @@ class PairAudit:
         """Whether a refutation ends the run: asked for, and enough budget left to confirm it."""
         return self._refuted_after is not None and self._can_confirm(0)
 
-    def _learn(self) -> Learned | None:
+    def _learn(self) -> Learned:
         """Bet on each block with what was learned before it, then learn from it.
 
-        Returns what is frozen for the exact bound; None when the claim was refuted before.
+        Returns what is frozen for the exact bound, or to be confirmed after a refutation.
         """
         learned: Learned | None = None
         sizes = self._plan.learning_sizes()
@@ -145,16 +167,74 @@ class PairAudit:
             )
             self._check_alive()
             self._plan.learned(self._spent, ahead=self._spec.draws_ahead)
-            freeze_at = self._plan.freeze_at
-            if self._may_stop or self._spent >= freeze_at:
+            hold_until = self._plan.hold_until
+            if self._may_stop or self._spent >= hold_until:
                 break
             points = len(self._claim.points())
-            if wants_refit(self._learned_from, self._spent, freeze_at, points):
+            if wants_refit(self._learned_from, self._spent, hold_until, points):
                 learned = self._fit()
                 self._believe(learned)
             self._plan.asks()
         self._warnings += self._checks.learned(self._selection(), self._blocks, self._point)
-        return None if self._may_stop else self._fit(thorough=True)
+        if self._may_stop:
+            return self._fit()
+        learned = self._fit(thorough=True)
+        return learned if self._spent >= self._plan.freeze_at else self._count_on(learned)
+
+    def _count_on(self, learned: Learned) -> Learned:
+        """Learn from draws that are not kept but counted, by the orders that promised most, and of
+        which the rare ones are kept; bet on them all the while."""
+        selection = self._selection()
+        sieve = Sieve.of(selection)
+        orders, seen = (
+            learned.leading,
+            selection.take(np.flatnonzero(sieve.strange(selection.outcomes))),
+        )
+        rare, arms = Rare(seen), by_arm(np.zeros(selection.size, np.intp), 1, selection.is_d1)[0]
+        counters = tuple(one.counter for one in orders)
+        number = 0
+        while True:
+            self._believe(learned)
+            measure = Measure(learned.distinguisher, others=counters, sieve=sieve)
+            total: Counted | None = None
+            for counted in self._draws(self._to_count_on(measure, number)):
+                number += 1
+                self._failures += counted.failures
+                self._wealth.record([counted.tally])
+                self._record("learning", len(self._rounds) - 1, counted.tally)
+                total = counted if total is None else total + counted
+                if self._may_stop:
+                    break
+            if total is None or total.rare is None:
+                raise RuntimeError("no draws were left to count")
+            rare, arms = rare + total.rare, arms + total.tally.counts.sum(axis=0)
+            orders = tuple(
+                one.counted_on(more.counts) for one, more in zip(orders, total.others, strict=True)
+            )
+            self._counted_on += total.tally.draws
+            found = [*orders, *rare_outputs(sieve, rare.kept, arms)]
+            is_last = self._may_stop or self._is_enough(found)
+            if is_last and rare.lost:
+                self._ignored.append(
+                    f"{counted_words(rare.lost, 'rare output')} beyond {MOST_KEPT:,}"
+                )
+            learned = learn_again(found, self._aim(), to_bet=not is_last)
+            if is_last:
+                return learned
+
+    def _is_enough(self, found: list[Candidate]) -> bool:
+        """Whether to freeze: what is left of the budget is worth more than learning is."""
+        spent, plan = self._spent, self._plan
+        if spent < plan.freeze_at:
+            return False
+        most = plan.budget / 2 / spent
+        return not (plan.may_count_on(spent) and is_undecided(found, self._aim(), most))
+
+    def _to_count_on(self, measure: Measure, number: int) -> Iterator[ToCount]:
+        sizes = self._plan.counting_sizes(self._spent)
+        for place, size in enumerate(sizes, number):
+            key = (self._number, COUNTING, place)
+            yield ToCount(key, size, measure, self._plan.limits.block, heads=False)
 
     def _take(self, fresh: FreshDraws, learned: Learned | None) -> SelectionDraws:
         """Bet on a learning block, record it as far as the first refutation, release it."""
@@ -237,8 +317,12 @@ class PairAudit:
             self._wealth = Wealth(self._point, BETTING_SHARE * self._spec.alpha)
             self._is_settled = True
         self._learned_from = selection.size
-        aim = Aim(self._point, coming, for_delta=len(self._claim.points()) > 1)
-        return learn(selection, aim, self._attacks, users=self._users, thorough=thorough)
+        return learn(selection, self._aim(), self._attacks, users=self._users, thorough=thorough)
+
+    def _aim(self) -> Aim:
+        coming = max(self._plan.budget - self._spent, MINIMUM_SAMPLES)
+        several = len(self._claim.points()) > 1
+        return Aim(self._point, coming, for_delta=several, reserve=self._reserves)
 
     def _selection(self) -> SelectionDraws:
         self._parts = [pool(self._parts)]
@@ -329,6 +413,7 @@ class PairAudit:
                 block=self._plan.limits.block,
                 by_clock=self._spec.time is not None,
                 full=self._spec.full,
+                counted=self._counted_on,
             ),
         )
 

@@ -236,8 +236,10 @@ def _blocks(claim: PrivacyClaim, one: Certificate, schedule: Schedule) -> Iterat
     learned, spent = sum(learning), sum(learning) + sum(certifying)
     stopped = bool(confirming) and not certifying
     if not schedule.by_clock:
-        yield "blocks to learn from", learning, _learning(plan, learning, stopped=stopped)
-        yield "rounds of the blocks", *_rounds(claim, one.blocks, plan.freeze_at)
+        later = list(_phases(plan, schedule.counted))
+        made = _learning(plan, learning, [size for phase in later for size in phase], stopped)
+        yield "blocks to learn from", learning, made
+        yield "rounds of the blocks", *_rounds(claim, one.blocks, plan.hold_until, later)
     wanted = [] if stopped else list(plan.certifying_sizes(learned))
     made = wanted[: len(certifying)] if confirming else wanted
     yield "blocks of the certification", certifying, made
@@ -259,28 +261,45 @@ def _has_room(one: Certificate, schedule: Schedule, spent: int) -> bool:
     return not schedule.full and one.budget - spent >= MINIMUM_SAMPLES
 
 
-def _learning(plan: Plan, recorded: Sequence[int], *, stopped: bool) -> list[int]:
-    """Return the blocks to learn from; the last one is cut at a look when that refuted."""
-    wanted = list(plan.learning_sizes())
+def _phases(plan: Plan, counted: int) -> Iterator[list[int]]:
+    """Yield the blocks that are counted to learn from, between one time to learn and the next, so
+    many draws in all; where learning ends is up to what was learned, from a place on."""
+    spent = plan.hold_until
+    until = max(spent + counted, plan.freeze_at)
+    while counted and spent < until:
+        sizes = list(plan.counting_sizes(spent))
+        spent += sum(sizes)
+        yield sizes
+
+
+def _learning(plan: Plan, recorded: Sequence[int], later: list[int], stopped: bool) -> list[int]:
+    """Return the blocks to learn from; when one refuted, that is the last one, and cut at a look if
+    it was kept."""
+    kept = list(plan.learning_sizes())
+    wanted = [*kept, *later]
     if not stopped:
         return wanted
     wanted = wanted[: len(recorded)]
-    if wanted and recorded[-1] < wanted[-1] and recorded[-1] % look_stride(wanted[-1]) == 0:
+    is_kept = 0 < len(recorded) <= len(kept)
+    if is_kept and recorded[-1] < wanted[-1] and recorded[-1] % look_stride(wanted[-1]) == 0:
         wanted[-1] = recorded[-1]
     return wanted
 
 
 def _rounds(
-    claim: PrivacyClaim, blocks: Sequence[Block], freeze_at: int
+    claim: PrivacyClaim, blocks: Sequence[Block], hold_until: int, later: list[list[int]]
 ) -> tuple[list[int | None], list[int | None]]:
     """Return the round that each block to learn from was bet on in, as recorded and as wanted."""
     learning = [block for block in blocks if block.stage == "learning"]
     points = len(claim.points())
     wanted: list[int | None] = []
     round_, learned_from = None, 0
+    # Of what is counted, it is learned from at the beginning of every phase.
+    anew = set(accumulate(map(sum, later[:-1]), initial=hold_until)) if later else set()
     for _, spent in zip(learning, accumulate(one.draws for one in learning), strict=True):
         wanted.append(round_)
-        if spent < freeze_at and wants_refit(learned_from, spent, freeze_at, points):
+        is_kept = spent < hold_until and wants_refit(learned_from, spent, hold_until, points)
+        if is_kept or spent in anew:
             round_, learned_from = 0 if round_ is None else round_ + 1, spent
     return [block.round for block in learning], wanted
 

@@ -85,10 +85,20 @@ class Plan:
         return self._budget is not None
 
     @property
+    def hold_until(self) -> int:
+        """Draws to keep and learn from."""
+        return min(self.limits.learned, self._usual)
+
+    @property
     def freeze_at(self) -> int:
-        """Draws to learn from before the event of the exact bound is frozen."""
-        budget = self.budget
-        return min(self.limits.learned, max(budget // 8, min(budget // 4, 1_000)))
+        """Draws to learn from before the event of the exact bound is frozen: those that are kept,
+        and others that are counted, where these are as many again."""
+        most = self.limits.learned
+        return self._usual if self._usual >= 2 * most else min(most, self._usual)
+
+    @property
+    def _usual(self) -> int:
+        return max(self.budget // 8, min(self.budget // 4, 1_000))
 
     def asks(self) -> None:
         """Take notice that a block is asked for."""
@@ -125,12 +135,30 @@ class Plan:
         self._budget = max(MINIMUM_SAMPLES, spent + max(coming, spent // 8))
 
     def learning_sizes(self) -> Iterator[int]:
-        """Yield block sizes, the last one cut to end at the freeze, as it stands when asked for."""
+        """Yield sizes of blocks that are kept, the last one cut to end where that ends, as it
+        stands when asked for."""
         spent, size = 0, float(FIRST_BLOCK)
-        while spent < self.freeze_at:
-            block = min(round(size), self.freeze_at - spent, self.limits.block)
+        while spent < self.hold_until:
+            block = min(round(size), self.hold_until - spent, self.limits.block)
             yield block
             spent, size = spent + block, size * _GROWTH
+
+    def counting_until(self, spent: int) -> int:
+        """Return the draws after which to learn anew from what was counted."""
+        is_near = 0.6 * self.freeze_at < 2 * spent and spent < self.freeze_at
+        return self.freeze_at if is_near else 2 * spent
+
+    def may_count_on(self, spent: int) -> bool:
+        """Return whether there is room to double what is learned from: to half of the budget."""
+        return 2 * spent <= self.budget // 2
+
+    def counting_sizes(self, spent: int) -> Iterator[int]:
+        """Yield sizes of blocks to count and learn from, until it is time to learn anew."""
+        until = self.counting_until(spent)
+        while spent < until:
+            block = min(max(spent // _BLOCKS, _SMALLEST), self._largest(), until - spent)
+            yield block
+            spent += block
 
     def certifying_sizes(self, spent: int) -> Iterator[int]:
         """Yield block sizes from `spent` draws to the end of the budget."""

@@ -90,16 +90,19 @@ class Schedule:
     Attributes
     ----------
     learned, block : int
-        Draws to learn from, at most, and draws of which a worker holds the outcomes.
+        Draws to keep and learn from, at most, and draws of which a worker holds the outcomes.
     by_clock, full : bool
         Whether the budget was planned by the clock while learning; whether the run was to go on to
         its planned end after a refutation.
+    counted : int
+        Draws beyond those that are kept, which were counted to learn from. None in older files.
     """
 
     learned: int
     block: int
     by_clock: bool
     full: bool
+    counted: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,16 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
-from functools import cached_property
+from dataclasses import dataclass, replace
+from functools import cached_property, partial
 from typing import Protocol
+
+import numpy as np
 
 from dpaudit.draws import SelectionDraws
 from dpaudit.levels import tuning
-from dpaudit.levels.level_map import FloatArray, IntArray, LevelMap
+from dpaudit.levels.level_map import FloatArray, Grouped, IntArray, LevelMap, cut_by_mass
 from dpaudit.levels.ramps import Smoothed, smoothed
+from dpaudit.levels.rules import RuleTable
 from dpaudit.levels.scores import Scored
+from dpaudit.levels.shrinkage import ShrunkLevels, by_level, shrunk
 from dpaudit.tally import by_arm
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Fine:
+    """Cells that were made without the inputs. cells: their map. counts: (cells, 2), the selection
+    draws in each, the last one for unseen."""
+
+    cells: LevelMap
+    counts: IntArray
 
 
 @dataclass(frozen=True, eq=False)
@@ -23,6 +36,8 @@ class Candidate:
         folds. penalty: standard errors by which a prediction from it is lowered, more for orders
         with more freedom. freeze: makes the map, fitted to all of them. scored: the score, if the
         order is by one.
+    shrunk: of an order that may be any, what to expect at its levels, in place of a penalty.
+    fine: cells that the levels are made of, where they may be put in any order.
     is_smooth: whether log-ratios can be expected to change by little from level to level, as
         those of intervals do. position: (levels - 1,), the mean number or score of each level.
     """
@@ -32,13 +47,66 @@ class Candidate:
     penalty: float
     freeze: Callable[[], LevelMap]
     scored: Scored | None = None
+    shrunk: ShrunkLevels | None = None
+    fine: Fine | None = None
     is_smooth: bool = False
     position: FloatArray | None = None
+
+    @cached_property
+    def table(self) -> RuleTable:
+        """What every rule would guess on as many draws."""
+        if self.shrunk is None:
+            return RuleTable.of(self.held_out)
+        return RuleTable.of_smooth(
+            self.shrunk.expected, int(self.held_out.sum()), self.shrunk.variance
+        )
+
+    def counted_on(self, counts: IntArray) -> Candidate:
+        """Return the order after more draws, counted by `counter`; of cells it is found anew."""
+        if self.fine is None:
+            return replace(self, held_out=self.held_out + counts)
+        fine = Fine(self.fine.cells, self.fine.counts + counts)
+        return of_cells(self.attack, fine)
+
+    def hopeful(self) -> Candidate:
+        """Return the same order, what is expected of it not lowered to be sure."""
+        if self.shrunk is None:
+            return self
+        sure = np.zeros(len(self.shrunk.variance))
+        return replace(self, shrunk=ShrunkLevels(self.shrunk.expected, sure), penalty=0.0)
+
+    def foreseen(self, more: float) -> Candidate:
+        """Return what so many times the draws are expected to make of it."""
+        if self.shrunk is None:
+            return self
+        held_out = (self.held_out * more).astype(np.int64)
+        # What is known of a share gets sharper, and is worth more draws.
+        shrunk = ShrunkLevels(self.shrunk.expected * more, self.shrunk.variance * more)
+        return replace(self, held_out=held_out, shrunk=shrunk)
+
+    @property
+    def counter(self) -> LevelMap:
+        """What counts further draws for it."""
+        return self.freeze() if self.fine is None else self.fine.cells
 
     @cached_property
     def smoothed(self) -> Smoothed:
         """The counts of what was seen, smoothed."""
         return smoothed(self.held_out[:-1], self.position)
+
+
+def of_cells(attack: str, fine: Fine) -> Candidate:
+    """Return the order of cells by what is to be expected of each."""
+    counts, arms = fine.counts[:-1], fine.counts.sum(axis=0)
+    cells, draws = shrunk(counts, arms), counts.sum(axis=1)
+    (level,), levels = cut_by_mass(cells.share[None], draws.astype(np.float64))
+    group = np.append(level, levels).astype(np.intp)
+    held_out = np.stack(
+        [np.bincount(group, weights=arm, minlength=levels + 1) for arm in fine.counts.T], axis=1
+    ).astype(np.int64)
+    expected = by_level(cells, draws, level, levels)
+    freeze = partial(Grouped, fine.cells, group)
+    return Candidate(attack, held_out, 0.0, freeze, shrunk=expected, fine=fine)
 
 
 class Attack(Protocol):

@@ -130,15 +130,15 @@ def _edges(ordered: FloatArray, limit: int) -> FloatArray:
     starts = np.flatnonzero(np.concatenate([[True], ordered[1:] != ordered[:-1]]))
     distinct, counts = ordered[starts], np.diff(np.append(starts, len(ordered)))
     if len(distinct) <= min(limit // 2, max(2, len(ordered) // 2)):
-        return _around(distinct)
+        return around(distinct)
     bins = int(np.clip(len(ordered) // tuning.DRAWS_PER_CELL, 8, limit))
     frequent = distinct[counts >= max(4, len(ordered) / bins)]
     places = np.floor(_quantiles(bins, len(ordered)) * len(ordered)).astype(np.int64)
     edges = _shortened(ordered, places)
-    return np.unique(np.concatenate([edges, _around(frequent)]))
+    return np.unique(np.concatenate([edges, around(frequent)]))
 
 
-def _around(values: FloatArray) -> FloatArray:
+def around(values: FloatArray) -> FloatArray:
     """Return edges that give each value an interval of its own."""
     with np.errstate(over="ignore"):
         both = np.concatenate([values, np.nextafter(values, np.inf)])

@@ -14,6 +14,7 @@ from dpaudit.levels.level_map import IntArray, LevelMap
 from dpaudit.outcomes import KeyArray, Outcomes
 
 if TYPE_CHECKING:  # a worker needs no SciPy, which takes as long to import as all else
+    from dpaudit.levels.candidate import Candidate
     from dpaudit.stats.betting import Beliefs
 
 
@@ -75,6 +76,7 @@ class ScoreDistributions:
 class Learned:
     """All that a round of learning leaves: the rule for the bound, and what the bettors believe.
 
+    leading: the orders that promised most, to be counted on.
     tried: the attacks that were considered.  scores: of the one that was used, if it is a score.
     expected: (levels, 2), draws of both inputs to expect at every level, of as many as selection.
     """
@@ -84,6 +86,7 @@ class Learned:
     tried: tuple[Tried, ...] = ()
     scores: ScoreDistributions | None = None
     expected: NDArray[np.float64] | None = None
+    leading: tuple[Candidate, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
@@ -47,6 +48,28 @@ class LevelMap(Protocol):
     def words(self, chosen: NDArray[np.bool_]) -> str:
         """Return in words the event that the level is one of those chosen: (levels,) of bool."""
         ...
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Grouped(LevelMap):
+    """The group that the cell of an outcome belongs to. group: (cells,), by level of `cells`."""
+
+    cells: LevelMap
+    group: LevelArray
+
+    @property
+    def levels(self) -> int:
+        return int(self.group.max()) + 1
+
+    def __call__(self, outcomes: Outcomes) -> LevelArray:
+        return np.asarray(self.group[self.cells(outcomes)])
+
+    def counts(self, outcomes: Outcomes) -> IntArray:
+        found = np.bincount(self.group, weights=self.cells.counts(outcomes), minlength=self.levels)
+        return np.asarray(found, dtype=np.int64)
+
+    def words(self, chosen: NDArray[np.bool_]) -> str:
+        return self.cells.words(chosen[self.group])
 
 
 def is_continuous(numbers: FloatArray) -> bool:

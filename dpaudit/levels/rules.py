@@ -36,16 +36,29 @@ class RuleTable:
         return cls.of_smooth(_risen(held_out[:-1]), int(held_out.sum()))
 
     @classmethod
-    def of_smooth(cls, ordered: FloatArray, draws: int) -> RuleTable:
-        """Table the rules for counts whose share of d1 rises; `draws` with those unseen."""
+    def of_smooth(
+        cls, ordered: FloatArray, draws: int, variance: FloatArray | None = None
+    ) -> RuleTable:
+        """Table the rules for counts whose share of d1 rises; `draws` with those unseen.
+
+        variance: (levels,), of the draws of d1 to expect at a level, by which every rule is taken
+        to guess worse (`tuning.DEVIATIONS`).
+        """
         below = np.concatenate([np.zeros((1, 2)), np.cumsum(ordered, axis=0)])
         above = below[-1] - below
         place = np.arange(len(below))
         low, high = place[:, None], place[None, :]
         h = np.where((low > 0) & (high < len(ordered)), 1.0, 0.5)
+        correct = below[:, None, 1] + above[None, :, 0]
+        wrong = below[:, None, 0] + above[None, :, 1]
+        if variance is not None:
+            upto = np.concatenate([[0.0], np.cumsum(variance)])
+            off = tuning.DEVIATIONS * np.sqrt(upto[:, None] + (upto[-1] - upto)[None, :])
+            off = np.minimum(off, correct)
+            correct, wrong = correct - off, wrong + off
         return cls(
-            correct=below[:, None, 1] + above[None, :, 0],
-            wrong=below[:, None, 0] + above[None, :, 1],
+            correct=correct,
+            wrong=wrong,
             h=h,
             valid=low <= high,
             draws=draws,

@@ -18,6 +18,8 @@ from dpaudit.levels.level_map import FloatArray, IntArray
 # Log-ratios on the grid: 0, and geometrically spaced ones of either sign.
 _SMALLEST, _LARGEST, _POINTS = 2e-3, 12.0, 56
 _STEPS = 60
+# No log-ratio is ruled out by the counts of other cells.
+_LEAST = 1e-12
 
 
 def _grid() -> FloatArray:
@@ -37,32 +39,74 @@ class Shrunk:
     variance: FloatArray
 
 
-def shrunk(counts: IntArray, arms: NDArray[np.integer]) -> Shrunk:
-    """Return what is to be expected of cells after so many draws.
+@dataclass(frozen=True, slots=True, eq=False)
+class Law:
+    """How the log-ratios of cells are distributed. weights: (grid,). even: the log-odds of d1 in a
+    cell that tells nothing."""
 
-    counts: (cells, 2), draws by cell and arm. arms: (2,), all draws of d1 and of d2.
-    """
-    alike, place, many = np.unique(counts, axis=0, return_inverse=True, return_counts=True)
-    first, second = alike[:, :1].astype(np.float64), alike[:, 1:].astype(np.float64)
-    # The log-odds of d1 in a cell that tells nothing.
-    even = float(np.log((arms[0] + 1) / (arms[1] + 1)))
+    weights: FloatArray
+    even: float
+
+    @classmethod
+    def of(cls, counts: IntArray, arms: NDArray[np.integer]) -> Law:
+        """Return the law that makes the counts of cells most likely.
+
+        counts: (cells, 2), draws by cell and arm. arms: (2,), all draws of d1 and of d2.
+        """
+        even = float(np.log((arms[0] + 1) / (arms[1] + 1)))
+        alike, many = np.unique(counts, axis=0, return_counts=True)
+        likelihood = _likelihood(alike, even)
+        weights = np.full(len(_GRID), 1 / len(_GRID))
+        for _ in range(_STEPS):
+            weights = weights * ((many / (likelihood @ weights)) @ likelihood) / many.sum()
+        return cls(weights, even)
+
+    def expected(self, counts: IntArray) -> Shrunk:
+        """Return what is to be expected of cells with these counts: (cells, 2)."""
+        alike, place = np.unique(counts, axis=0, return_inverse=True)
+        posterior = _likelihood(alike, self.even) * (self.weights + _LEAST)
+        posterior /= posterior.sum(axis=1, keepdims=True)
+        share = 1 / (1 + np.exp(-_GRID - self.even))
+        mean = posterior @ share
+        variance = np.maximum(posterior @ share**2 - mean**2, 0.0)
+        # Cells that are known better than the grid is fine are taken as they are.
+        draws = alike.sum(axis=1)
+        seen = (alike[:, 0] + 0.5) / (draws + 1)
+        error = 1 / np.sqrt((draws + 1) * seen * (1 - seen))
+        log_ratio = np.log(seen) - np.log1p(-seen) - self.even
+        is_known = error < np.interp(log_ratio, _GRID, _GAP) / 2
+        mean = np.where(is_known, seen, mean)
+        variance = np.where(is_known, seen * (1 - seen) / (draws + 1), variance)
+        return Shrunk(mean[place.ravel()], variance[place.ravel()])
+
+
+def shrunk(counts: IntArray, arms: NDArray[np.integer]) -> Shrunk:
+    """Return what is to be expected of cells, by the law of their own counts; as of `Law.of`."""
+    return Law.of(counts, arms).expected(counts)
+
+
+def _likelihood(counts: IntArray, even: float) -> FloatArray:
+    """Return the likelihood of every log-ratio of the grid, up to a factor: (cells, grid)."""
     odds = _GRID + even
-    share = 1 / (1 + np.exp(-odds))
-    log_likelihood = -first * np.log1p(np.exp(-odds)) - second * np.log1p(np.exp(odds))
-    likelihood = np.exp(log_likelihood - log_likelihood.max(axis=1, keepdims=True))
-    law = np.full(len(_GRID), 1 / len(_GRID))
-    for _ in range(_STEPS):
-        law = law * ((many / (likelihood @ law)) @ likelihood) / many.sum()
-    posterior = likelihood * law
-    posterior /= posterior.sum(axis=1, keepdims=True)
-    mean = posterior @ share
-    variance = np.maximum(posterior @ share**2 - mean**2, 0.0)
-    # Cells that are known better than the grid is fine are taken as they are.
-    draws = (first + second).ravel()
-    seen = (first.ravel() + 0.5) / (draws + 1)
-    error = 1 / np.sqrt((draws + 1) * seen * (1 - seen))
-    log_ratio = np.log(seen) - np.log1p(-seen) - even
-    is_known = error < np.interp(log_ratio, _GRID, _GAP) / 2
-    mean = np.where(is_known, seen, mean)
-    variance = np.where(is_known, seen * (1 - seen) / (draws + 1), variance)
-    return Shrunk(mean[place.ravel()], variance[place.ravel()])
+    logs = -counts[:, :1] * np.log1p(np.exp(-odds)) - counts[:, 1:] * np.log1p(np.exp(odds))
+    return np.asarray(np.exp(logs - logs.max(axis=1, keepdims=True)))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ShrunkLevels:
+    """expected: (levels, 2), draws of both inputs; variance: (levels,), of those of d1."""
+
+    expected: FloatArray
+    variance: FloatArray
+
+
+def by_level(
+    cells: Shrunk, draws: NDArray[np.integer], level: IntArray, levels: int
+) -> ShrunkLevels:
+    """Return what to expect at levels of whole cells. draws, level: (cells,)."""
+
+    def total(numbers: FloatArray) -> FloatArray:
+        return np.asarray(np.bincount(level, weights=numbers, minlength=levels), dtype=float)
+
+    expected = np.stack([total(draws * cells.share), total(draws * (1 - cells.share))], axis=1)
+    return ShrunkLevels(expected, total(draws.astype(np.float64) ** 2 * cells.variance))

@@ -22,6 +22,8 @@ PENALTY_RAMPED = 1.5
 # By less where the log-ratio goes along with a number or a score: two heights, known from all
 # draws, then foretell the rare outputs on which the bound depends.
 PENALTY_FOLLOWING = 0.5
+# Standard deviations of what is expected of cells that were shrunk together, in place of a penalty.
+DEVIATIONS = 2.0
 # Of the mass of single outputs (the probabilistic definition).
 PENALTY_OF_MASS = 3.0
 # One-sided 99 %: about what the bound on the draws to come will lose.
@@ -42,6 +44,9 @@ LUCK = 2.0
 # Draws: of fewer, trees and users' attacks find little.
 DRAWS_FOR_TREES = 2_000
 DRAWS_FOR_USERS_ATTACKS = 1_000
+# Nats by which draws must be likelier than the claim allows, for an event that may refute it to be
+# preferred to one that shows more but cannot.
+LIKELY = 0.7
 # The share of what a rule that is never wrong would promise, which is as good as reached.
 NEARLY_ALL = 0.98
 # So much log wealth in as many draws as were learned from refutes a claim at any usual level.

@@ -107,6 +107,10 @@ def _draws(certificate: Certificate) -> str:
         made = f"{recording.draws_d1:,} of d1 and {recording.draws_d2:,} of d2 recorded"
         return f"{made}; {certificate.draws - kept:,} to learn from, {kept:,} for the exact bound"
     text = f"{certificate.draws:,} of {certificate.budget:,}"
+    counted_on = 0 if certificate.schedule is None else certificate.schedule.counted
+    if counted_on:
+        learned = sum(one.draws for one in certificate.blocks if one.stage == "learning")
+        text += f"; {learned - counted_on:,} kept and {counted_on:,} counted to learn from"
     if certificate.refuted_after is not None:
         text += f"; refuted after {certificate.refuted_after:,}"
     if certificate.fixed.stage == "confirmation":

@@ -9,8 +9,10 @@ from typing import Generic, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from dpaudit.draws import FreshDraws
+from dpaudit.draws import FreshDraws, SelectionDraws, pool
 from dpaudit.levels.distinguisher import AccusedAtoms, Distinguisher
+from dpaudit.levels.level_map import LevelMap
+from dpaudit.levels.sieve import Sieve
 from dpaudit.outcomes import KeyArray, Outcomes, Raised
 from dpaudit.tally import AtomTally, RangeTally, Tally
 
@@ -18,6 +20,8 @@ Key = tuple[int, ...]
 
 # Draws that are kept of a counted chunk.
 HEAD = 64
+# Rare draws that are kept of all, at most.
+MOST_KEPT = 16_384
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,14 +82,31 @@ class Learning:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
+class Rare:
+    """What a sieve let through of draws that were counted to learn from. lost: how many there was
+    no room for."""
+
+    kept: SelectionDraws
+    lost: int = 0
+
+    def __add__(self, other: Rare) -> Rare:
+        room = max(0, MOST_KEPT - self.kept.size)
+        kept = pool([self.kept, other.kept.take(slice(room))])
+        return Rare(kept, self.lost + other.lost + max(0, other.kept.size - room))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class Counted:
-    """All that is kept of draws that one rule has counted; parts add up."""
+    """All that is kept of draws that one rule has counted; parts add up. others, rare: as the
+    measure asks."""
 
     tally: Tally
     atoms: AtomTally | None
     declared: RangeTally | None
     failures: Failures
     heads: tuple[Head, ...] = ()
+    others: tuple[Tally, ...] = ()
+    rare: Rare | None = None
 
     def __add__(self, other: Counted) -> Counted:
         return Counted(
@@ -94,6 +115,8 @@ class Counted:
             self.declared and other.declared and self.declared + other.declared,
             self.failures + other.failures,
             self.heads + other.heads,
+            tuple(one + more for one, more in zip(self.others, other.others, strict=True)),
+            self.rare and other.rare and self.rare + other.rare,
         )
 
 
@@ -104,11 +127,17 @@ Found = TypeVar("Found", Learning, Counted, Probe)
 @dataclass(frozen=True, slots=True, eq=False)
 class Measure:
     """What certification keeps of a draw: its level, for accused atoms which one it is, and which
-    of the outputs that were declared to be all there are (by their keys, rising)."""
+    of the outputs that were declared to be all there are (by their keys, rising).
+
+    Draws to learn from are counted by other maps as well (others), and kept where a sieve lets
+    them through.
+    """
 
     distinguisher: Distinguisher
     atoms: AccusedAtoms | None = None
     declared: KeyArray | None = None
+    others: tuple[LevelMap, ...] = ()
+    sieve: Sieve | None = None
 
 
 @dataclass(frozen=True, slots=True, eq=False)

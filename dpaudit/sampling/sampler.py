@@ -21,13 +21,15 @@ from dpaudit.adapters.mechanism import Mechanism
 from dpaudit.adapters.timing import timed_calls
 from dpaudit.attacks.atoms import find
 from dpaudit.claims.base import Adversary
-from dpaudit.draws import FreshDraws
+from dpaudit.draws import FreshDraws, SelectionDraws
 from dpaudit.errors import MechanismError
 from dpaudit.inputs.pairs import NeighbouringPair, fingerprint
+from dpaudit.levels.sieve import Sieve
 from dpaudit.outcomes import KeyArray, Outcomes, Raised, concatenate, failures, from_raw, timed
 from dpaudit.outcomes.reading.lengths import checked_length
 from dpaudit.sampling.chunks import (
     HEAD,
+    MOST_KEPT,
     Chunk,
     Counted,
     Failures,
@@ -37,6 +39,7 @@ from dpaudit.sampling.chunks import (
     Learning,
     Measure,
     Probe,
+    Rare,
     ToCount,
     ToLearn,
     ToProbe,
@@ -214,6 +217,8 @@ class Sampler:
             None if atoms is None else atom_tally(atoms.keys, outcomes, is_d1),
             None if declared is None else _range_tally(declared, outcomes, is_d1),
             self._failures(outcomes, raw, is_d1),
+            others=tuple(Tally(by_arm(one(outcomes), one.levels, is_d1)) for one in measure.others),
+            rare=None if measure.sieve is None else _rare(measure.sieve, outcomes, is_d1),
         )
 
     def _batch(self, dataset: Any, size: int, streams: ChunkStreams) -> Any:
@@ -280,6 +285,12 @@ def _counted(place: NDArray[np.intp], atoms: int, is_d1: NDArray[np.bool_]) -> A
     """Return the draws at each of `atoms` places, by arm; a place beyond them is not counted."""
     counts = by_arm(place, atoms + 1, is_d1)
     return AtomTally(counts[:-1], (int(is_d1.sum()), int((~is_d1).sum())))
+
+
+def _rare(sieve: Sieve, outcomes: Outcomes, is_d1: NDArray[np.bool_]) -> Rare:
+    rows = np.flatnonzero(sieve.strange(outcomes))
+    kept = rows[:MOST_KEPT]
+    return Rare(SelectionDraws(outcomes.take(kept), is_d1[kept]), len(rows) - len(kept))
 
 
 def _range_tally(keys: KeyArray, outcomes: Outcomes, is_d1: NDArray[np.bool_]) -> RangeTally:

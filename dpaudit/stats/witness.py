@@ -22,8 +22,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from dpaudit.stats.binomial import FloatArray
-
+FloatArray = NDArray[np.float64]
 Counts = NDArray[np.integer] | FloatArray
 
 # Steps in which pairs of means are searched at first; until the least is known to this, in logs.

@@ -187,7 +187,7 @@ def test_after_an_early_stop_fresh_draws_confirm() -> None:
         (dpaudit.GaussianDP(1.0), shifted),
         (RenyiDP(2, 1.0), constant),
     ],
-    ids=str,
+    ids=["large order", "approximate zCDP", "Gaussian", "nothing to tell"],
 )
 def test_where_no_divergence_is_bounded_the_exact_test_has_all(
     claim: PrivacyClaim, mechanism: Callable[..., Any]

@@ -335,7 +335,25 @@ def test_blocks_are_planned_to_the_last_draw() -> None:
     assert sum(plan.confirming_sizes(100)) == 1_000
 
 
-@pytest.mark.parametrize(("budget", "freeze"), [(1_000, 250), (8_000, 1_000), (10**7, 100_000)])
+def test_learning_goes_on_by_counting_where_that_doubles_it() -> None:
+    plan = Plan(10**7, None)
+    spent = sum(plan.learning_sizes())
+    assert spent == plan.hold_until == 100_000
+    ends = []
+    while spent < plan.freeze_at:
+        spent += sum(plan.counting_sizes(spent))
+        ends.append(spent)
+    assert ends == [200_000, 400_000, 1_250_000]
+    assert plan.may_count_on(2_500_000)
+    assert sum(plan.counting_sizes(2_500_000)) == 2_500_000
+    assert not plan.may_count_on(2_500_001)
+    assert Plan(1_500_000, None).freeze_at == 100_000
+
+
+@pytest.mark.parametrize(
+    ("budget", "freeze"),
+    [(1_000, 250), (8_000, 1_000), (10**6, 100_000), (1_600_000, 200_000), (10**7, 1_250_000)],
+)
 def test_the_freeze_comes_at_a_share_of_the_budget(budget: int, freeze: int) -> None:
     assert Plan(budget, None).freeze_at == freeze
 

@@ -11,10 +11,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpaudit.auditing.journal.records import Record
-from dpaudit.draws import FreshDraws
-from dpaudit.outcomes import Raised
+from dpaudit.draws import FreshDraws, SelectionDraws
+from dpaudit.outcomes import Raised, from_raw
 from dpaudit.outcomes.packing import pack, unpack
-from dpaudit.sampling.chunks import Counted, Drawn, Failures, Head, Learning, Probe
+from dpaudit.sampling.chunks import Counted, Drawn, Failures, Head, Learning, Probe, Rare
 from dpaudit.tally import AtomTally, RangeTally, Tally
 
 _IS_D1 = "is_d1"
@@ -41,16 +41,24 @@ def _counted_words(counted: Counted) -> dict[str, Any]:
         words["atoms"] = _atoms_words(counted.atoms)
     if counted.declared is not None:
         words["declared"] = [_atoms_words(counted.declared.atoms), counted.declared.undeclared]
+    if counted.others:
+        words["others"] = [one.counts.tolist() for one in counted.others]
+    if counted.rare is not None:
+        words["rare"] = [counted.rare.kept.size, counted.rare.lost]
     for head in counted.heads:
         words["head"] = [coded(head.keys), coded(head.is_d1)]
     return words
 
 
 def arrays_of(drawn: Drawn) -> dict[str, NDArray[Any]]:
-    """Return the columns of fresh draws. To write them down is to look at nothing."""
-    if not isinstance(drawn, Learning):
+    """Return the columns of fresh draws, and of rare ones. To write them down is to look at
+    nothing."""
+    if isinstance(drawn, Learning):
+        draws = drawn.fresh.release()
+    elif isinstance(drawn, Counted) and drawn.rare is not None and drawn.rare.kept.size:
+        draws = drawn.rare.kept
+    else:
         return {}
-    draws = drawn.fresh.release()
     return {**pack(draws.outcomes), _IS_D1: draws.is_d1}
 
 
@@ -70,7 +78,17 @@ def drawn_of(record: Record) -> Drawn:
         declared=_declared(*words["declared"]) if "declared" in words else None,
         failures=failures,
         heads=(_head(*words["head"]),) if "head" in words else (),
+        others=tuple(Tally(_counts(rows)) for rows in words.get("others", ())),
+        rare=_rare(record, *words["rare"]) if "rare" in words else None,
     )
+
+
+def _rare(record: Record, kept: int, lost: int) -> Rare:
+    if kept == 0:
+        return Rare(SelectionDraws(from_raw([]), np.empty(0, dtype=bool)), lost)
+    arrays = record.arrays()
+    is_d1 = arrays.pop(_IS_D1)
+    return Rare(SelectionDraws(unpack(arrays), is_d1), lost)
 
 
 def coded(array: NDArray[Any]) -> str:

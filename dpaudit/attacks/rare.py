@@ -1,0 +1,190 @@
+"""The attack on what is rare: single values, labels and far tails that a sieve has kept whole.
+
+It is about draws that were counted, not kept, and so no attack on selection draws like the others:
+what is rare there was counted whole, and the rest of them is one level.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import partial
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpaudit.draws import LevelArray, SelectionDraws
+from dpaudit.levels import tuning
+from dpaudit.levels.candidate import Candidate
+from dpaudit.levels.cells import Cells, around, listed
+from dpaudit.levels.level_map import FloatArray, IntArray, LevelMap
+from dpaudit.levels.shrinkage import Law, by_level
+from dpaudit.levels.sieve import Sieve, Usual
+from dpaudit.outcomes import Column, Outcomes, concatenate
+from dpaudit.tally import by_arm
+
+NAME = "rare outputs"
+# Of one column: values and labels of their own, at most, each seen so often.
+_MOST, _LEAST = 8, 2
+_FARTHEST = 1e300
+# Columns that are looked at, those that tell most.
+_COLUMNS = 4
+_REST = 0
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class RareLevels(LevelMap):
+    """The level of the first of some columns in which an outcome is rare; one of all the others.
+
+    cells: by column, to a number, 0 for what is not rare. level: (numbers,), the level of each.
+    """
+
+    cells: tuple[Cells, ...]
+    level: LevelArray
+
+    @property
+    def levels(self) -> int:
+        return len(self.level) + 1
+
+    def __call__(self, outcomes: Outcomes) -> LevelArray:
+        return np.asarray(self.level[_numbered(self.cells, outcomes)])
+
+    def words(self, chosen: NDArray[np.bool_]) -> str:
+        every = np.asarray(chosen[self.level])
+        if every[_REST]:
+            kept = self.words(~chosen)
+            return f"not: {kept}"
+        parts = [one.words(every) for one in self.cells if every[_own(one)].any()]
+        return listed(parts, "or")
+
+
+def rare(sieve: Sieve, kept: SelectionDraws, arms: IntArray) -> list[Candidate]:
+    """Order what is rare among draws that were counted.
+
+    kept: those that the sieve has let through. arms: (2,), all that were counted, by input.
+    """
+    # Beside a usual outcome, since what all outcomes of a table have in common is no column.
+    new = [one.name for one in sieve.new(concatenate([sieve.like, kept.outcomes]))]
+    usual = [*sieve.columns, *(None for _ in new)]
+    columns = kept.outcomes.named([*(one.name for one in sieve.columns), *new])
+    found = [_cells(*both) for both in zip(usual, columns, strict=True)]
+    every = [one for one in found if one is not None]
+    if not every:
+        return []
+    # Shrunk by what the cells of all columns say together, of which the luckiest ones look telling.
+    counts = [by_arm(one(kept.outcomes.column(one.name)), _size(one), kept.is_d1) for one in every]
+    law = Law.of(np.concatenate([one[1:] for one in counts]), arms)
+    even = (arms[0] + 1) / (arms.sum() + 2)
+    telling = [float(np.abs(law.expected(one[1:]).share - even).max()) for one in counts]
+    best = sorted(range(len(every)), key=lambda place: -telling[place])[:_COLUMNS]
+    return [_of_columns([every[place] for place in best], kept, arms, law)]
+
+
+def _of_columns(columns: list[Cells], kept: SelectionDraws, arms: IntArray, law: Law) -> Candidate:
+    """Return the order of the rare cells of some columns."""
+    cells = _numbered_on(columns)
+    numbers = 1 + sum(_size(one) - 1 for one in columns)
+    counts = by_arm(_numbered(cells, kept.outcomes), numbers, kept.is_d1)
+    counts[_REST] = arms - counts[1:].sum(axis=0)
+    share = law.expected(counts)
+    order = np.argsort(share.share, kind="stable")
+    level = np.empty(numbers, dtype=np.intp)
+    level[order] = np.arange(numbers)
+    expected = by_level(share, counts.sum(axis=1), level, numbers)
+    held_out = np.append(counts[order], [[0, 0]], axis=0)
+    freeze = partial(RareLevels, cells, level)
+    return Candidate(NAME, held_out, tuning.PENALTY_ANY_ORDER, freeze, shrunk=expected)
+
+
+def _cells(usual: Usual | None, column: Column) -> Cells | None:
+    """Return the rare values, labels and tails of a column of what was kept, numbered from 1 on, 0
+    for the rest of it; None where there are none. usual: None for a column that is new."""
+    is_number = np.ones(len(column.numbers), bool) if column.codes is None else column.codes == 0
+    numbers = np.sort(column.numbers[is_number])
+    labels = _rare_labels(usual, column)
+    if usual is not None and usual.is_range:
+        low, high = usual.numbers
+        below, above = numbers[numbers < low], numbers[numbers > high]
+        edges, values = _tails(low, below, high, above)
+    else:
+        known = np.empty(0) if usual is None else usual.numbers
+        edges, values = _single(numbers[~np.isin(numbers, known)])
+    start = int(values.max(initial=0)) + 1
+    label_values = np.append(np.arange(start, start + len(labels)), _REST).astype(np.intp)
+    if start == 1 and not labels:
+        return None
+    return Cells(column.name, edges, labels, values, label_values)
+
+
+def _tails(
+    low: float, below: FloatArray, high: float, above: FloatArray
+) -> tuple[FloatArray, NDArray[np.intp]]:
+    """Return the edges and the numbers of intervals beyond both ends of a range."""
+    with np.errstate(over="ignore"):
+        above_high = np.nextafter(high, np.inf)
+    left = np.unique([*_cut(below, low), low]) if len(below) >= _LEAST else np.empty(0)
+    right = np.unique([above_high, *_cut(above, high)]) if len(above) >= _LEAST else np.empty(0)
+    edges = np.concatenate([left[left > -np.inf], right])
+    ids = np.arange(1, len(edges) + 1)
+    inner = len(left[left > -np.inf])
+    return edges, np.concatenate([ids[:inner], [_REST], ids[inner:]]).astype(np.intp)
+
+
+def _cut(numbers: FloatArray, end: float) -> FloatArray:
+    """Return where the sorted numbers beyond an end are cut: in the middle, and where they part:
+    at the widest gap, as a multiple of the distance from the end."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        distance = np.minimum(np.abs(numbers - end), _FARTHEST)
+        gaps = np.abs(np.diff(np.log1p(distance / np.median(distance))))
+    return numbers[[len(numbers) // 2, int(np.argmax(gaps)) + 1]]
+
+
+def _single(numbers: FloatArray) -> tuple[FloatArray, NDArray[np.intp]]:
+    """Return the edges and numbers of intervals of single values, those that came up most."""
+    values, counts = np.unique(numbers, return_counts=True)
+    chosen = np.argsort(-counts, kind="stable")[:_MOST]
+    values = np.sort(values[chosen[counts[chosen] >= _LEAST]])
+    edges = around(values)
+    found = np.zeros(len(edges) + 1, dtype=np.intp)
+    found[np.searchsorted(edges, values, side="right")] = np.arange(1, len(values) + 1)
+    return edges, found
+
+
+def _rare_labels(usual: Usual | None, column: Column) -> tuple[str, ...]:
+    if column.codes is None or (usual is not None and usual.labels is None):
+        return ()
+    known = frozenset[str]() if usual is None or usual.labels is None else usual.labels
+    counts = np.bincount(column.codes, minlength=len(column.labels) + 1)[1:]
+    order = np.argsort(-counts, kind="stable")
+    every = [column.labels[i] for i in order if counts[i] >= _LEAST]
+    return tuple(label for label in every if label not in known)[:_MOST]
+
+
+def _numbered_on(columns: list[Cells]) -> tuple[Cells, ...]:
+    """Return columns whose numbers follow on one another."""
+    cells: list[Cells] = []
+    used = 0
+    for one in columns:
+        values = np.append(one.values, one.label_values)
+        moved = np.where(values == _REST, _REST, values + used).astype(np.intp)
+        inner = one.intervals
+        cells.append(Cells(one.name, one.edges, one.labels, moved[:inner], moved[inner:]))
+        used += _size(one) - 1
+    return tuple(cells)
+
+
+def _size(cells: Cells) -> int:
+    """Return how many numbers a column has, with that of the rest."""
+    return int(max(cells.values.max(), cells.label_values.max())) + 1
+
+
+def _numbered(cells: tuple[Cells, ...], outcomes: Outcomes) -> NDArray[np.intp]:
+    found = np.zeros(outcomes.size, dtype=np.intp)
+    for one, column in zip(cells, outcomes.named([one.name for one in cells]), strict=True):
+        found = np.where(found == _REST, one(column), found)
+    return found
+
+
+def _own(cells: Cells) -> NDArray[np.intp]:
+    """Return the numbers of a column's cells."""
+    values = np.unique(np.append(cells.values, cells.label_values))
+    return np.asarray(values[values != _REST])

@@ -1,0 +1,122 @@
+"""What selection draws have seen often, and the outcomes that it lets through: the rare ones.
+
+Draws that are only counted are gone. A sieve is made from draws that were kept; of those that come
+later it picks the rows that have, anywhere, an entry that was hardly ever seen: a value, a label, a
+number farther out than nearly all, an entry at a place that had none. They are kept whole.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpaudit.draws import SelectionDraws
+from dpaudit.levels.level_map import FloatArray
+from dpaudit.outcomes import Column, Outcomes
+
+# What was seen so often is usual; and so is all of a column of which more than this share is not.
+OFTEN = 10
+_NEVER_STOPS_BEING_NEW = 0.02
+# Values of a column of numbers, at most, that are told apart; of more, the range is looked at.
+_MOST_VALUES = 4_096
+# Columns that are looked at; of wider outcomes the others are left to the orders that count them.
+_MOST_COLUMNS = 256
+
+Mask = NDArray[np.bool_]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Usual:
+    """What is usual in one column.
+
+    numbers: the usual values, rising, or the two ends of the usual range; is_range: which of both.
+    labels: the usual ones; None where labels never stop being new.
+    """
+
+    name: str
+    numbers: FloatArray
+    is_range: bool
+    labels: frozenset[str] | None
+
+    @classmethod
+    def of(cls, column: Column) -> Usual:
+        """Return what is usual in a column of selection draws."""
+        size = len(column.numbers)
+        numbers = column.numbers if column.codes is None else column.numbers[column.codes == 0]
+        values, counts = np.unique(numbers, return_counts=True)
+        often = values[counts >= OFTEN]
+        rare = int(counts[counts < OFTEN].sum())
+        is_range = len(values) > _MOST_VALUES or rare > _NEVER_STOPS_BEING_NEW * size
+        if is_range:
+            ordered = np.sort(numbers)
+            place = min(OFTEN, len(ordered)) - 1
+            often = ordered[[place, len(ordered) - 1 - place]]
+        return cls(column.name, often, is_range, _usual_labels(column))
+
+    def strange(self, column: Column) -> Mask:
+        """Return which entries are not usual."""
+        codes = column.codes
+        if codes is None:
+            return self._far(column.numbers)
+        found = np.zeros(len(codes), dtype=bool)
+        is_number = codes == 0
+        if is_number.any():
+            found[is_number] = self._far(column.numbers[is_number])
+        if self.labels is not None:
+            by_code = np.array([False, *(one not in self.labels for one in column.labels)])
+            found |= by_code[codes]
+        return found
+
+    def _far(self, numbers: FloatArray) -> Mask:
+        if self.is_range:
+            return np.asarray((numbers < self.numbers[0]) | (numbers > self.numbers[1]))
+        if len(self.numbers) == 0:
+            return np.ones(len(numbers), dtype=bool)
+        place = np.minimum(np.searchsorted(self.numbers, numbers), len(self.numbers) - 1)
+        return np.asarray(self.numbers[place] != numbers)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Sieve:
+    """What is usual, by column; frozen and picklable.
+
+    like: one of the outcomes; what all of them had in common is in no column.
+    """
+
+    columns: tuple[Usual, ...]
+    like: Outcomes
+
+    @classmethod
+    def of(cls, selection: SelectionDraws) -> Sieve:
+        """Return what selection draws have seen often."""
+        columns = selection.outcomes.columns[:_MOST_COLUMNS]
+        return cls(tuple(map(Usual.of, columns)), selection.outcomes.take(slice(1)))
+
+    def strange(self, outcomes: Outcomes) -> Mask:
+        """Return which outcomes have an entry that is not usual: (size,)."""
+        found = np.zeros(outcomes.size, dtype=bool)
+        names = [one.name for one in self.columns]
+        for usual, column in zip(self.columns, outcomes.named(names), strict=True):
+            found |= usual.strange(column)
+        for column in self.new(outcomes):
+            found |= column.keys() != self.like.column(column.name).keys()[0]
+        return found
+
+    def new(self, outcomes: Outcomes) -> list[Column]:
+        """Return the columns of outcomes that there were none of."""
+        known = {one.name for one in self.columns}
+        if len(known) == _MOST_COLUMNS:
+            return []
+        return [one for one in outcomes.columns if one.name not in known]
+
+
+def _usual_labels(column: Column) -> frozenset[str] | None:
+    if column.codes is None:
+        return frozenset()
+    counts = np.bincount(column.codes, minlength=len(column.labels) + 1)[1:]
+    if counts[counts < OFTEN].sum() > _NEVER_STOPS_BEING_NEW * len(column.codes):
+        return None
+    often = zip(column.labels, counts >= OFTEN, strict=True)
+    return frozenset(label for label, is_often in often if is_often)

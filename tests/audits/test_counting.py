@@ -1,0 +1,140 @@
+"""Learning from draws that are counted, not kept: leaks that only many draws show."""
+
+import math
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import dpaudit
+from dpaudit import ApproximateDP, AuditResult, PureDP, Verdict
+from dpaudit.auditing import schedule
+from dpaudit.auditing.recheck import recheck
+from dpaudit.reports.text import render
+from tests.forging import with_certificates
+from tests.result_files import from_json, to_json
+
+# A leak that d1 alone gives, beside noise that attains ε, in so many draws.
+P, EPSILON = 1e-3, 1.1
+CLAIM, SAMPLES = ApproximateDP(EPSILON, P / 10), 200_000
+TRUTH = 1 / (1 + math.exp(-EPSILON))
+SEEDS = range(3)
+
+
+def answer(dataset: int, size: int, rng: np.random.Generator) -> Any:
+    return np.where(rng.random(size) < TRUTH, dataset, 1 - dataset).astype(float)
+
+
+def value(dataset: int, size: int, rng: np.random.Generator) -> Any:
+    found = answer(dataset, size, rng)
+    found[(rng.random(size) < P) & (dataset == 1)] = 77.0
+    return found
+
+
+def tail(dataset: int, size: int, rng: np.random.Generator) -> Any:
+    found = dataset + rng.laplace(scale=1 / EPSILON, size=size)
+    found[(rng.random(size) < P) & (dataset == 1)] = 1e6
+    return found
+
+
+def category(dataset: int, size: int, rng: np.random.Generator) -> Any:
+    found = rng.normal(size=(size, 20))
+    found[:, 0] = answer(dataset, size, rng)
+    found[:, 7] = rng.integers(5, size=size)
+    found[(rng.random(size) < P) & (dataset == 1), 7] = 9
+    return found
+
+
+def key(dataset: int, size: int, rng: np.random.Generator) -> Any:
+    leaks = (rng.random(size) < P) & (dataset == 1)
+    return [
+        {"answer": one, "leak": 1} if leak else {"answer": one}
+        for one, leak in zip(answer(dataset, size, rng).tolist(), leaks.tolist(), strict=True)
+    ]
+
+
+def failing(dataset: int, rng: np.random.Generator) -> float:
+    if dataset and rng.random() < P:
+        raise ValueError("leak")
+    return float(dataset if rng.random() < TRUTH else 1 - dataset)
+
+
+@pytest.fixture(autouse=True)
+def few_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Keep fewer draws, so that a budget of fewer draws is one to count in."""
+    monkeypatch.setattr(schedule, "_MOST_LEARNED", 5_000)
+
+
+def audited(mechanism: Any, claim: Any = CLAIM, seed: int = 0, **more: Any) -> AuditResult:
+    return dpaudit.audit(mechanism, 1, 0, claim, samples=SAMPLES, seed=seed, **more)
+
+
+@pytest.mark.parametrize("mechanism", [value, tail, category, key, failing])
+@pytest.mark.parametrize("seed", SEEDS)
+def test_a_rare_leak_is_found(mechanism: Any, seed: int) -> None:
+    result = audited(mechanism, seed=seed)
+    assert result.verdict is Verdict.VIOLATION
+    assert recheck(result) == []
+
+
+@pytest.mark.parametrize("claim", [CLAIM, PureDP(EPSILON)])
+@pytest.mark.parametrize("seed", SEEDS)
+def test_without_the_leak_nothing_is_found(claim: Any, seed: int) -> None:
+    result = audited(answer, claim, seed)
+    (certificate,) = result.certificates
+    assert result.verdict is Verdict.NO_VIOLATION_FOUND
+    assert certificate.schedule is not None
+    assert certificate.schedule.counted >= SAMPLES // 8 - 5_000
+    assert recheck(result) == []
+
+
+def test_what_was_counted_is_in_the_file_and_the_report() -> None:
+    (result,) = from_json(to_json([audited(answer)]))
+    (certificate,) = result.certificates
+    learned = sum(block.draws for block in certificate.blocks if block.stage == "learning")
+    assert certificate.schedule is not None
+    counted = certificate.schedule.counted
+    assert learned == 5_000 + counted
+    assert recheck(result) == []
+    shown = " ".join(render(result, verbose=1).split())
+    assert f"5,000 kept and {counted:,} counted to learn from" in shown
+
+
+def test_a_file_that_hides_where_learning_ended_is_noticed() -> None:
+    result = audited(answer)
+    (certificate,) = result.certificates
+    assert certificate.schedule is not None
+    for counted in (0, 60_000):
+        schedule = replace(certificate.schedule, counted=counted)
+        forged = replace(certificate, schedule=schedule)
+        assert recheck(with_certificates(result, forged))
+
+
+def test_workers_and_a_journal_that_is_cut_short_change_nothing(tmp_path: Path) -> None:
+    alone = audited("tests.audits.test_counting:tail")
+    (certificate,) = alone.certificates
+    path = tmp_path / "kept"
+    journaled = audited("tests.audits.test_counting:tail", journal=path)
+    assert journaled.certificates == alone.certificates
+    (file,) = path.glob("*.jsonl") if any(path.glob("*.jsonl")) else path.iterdir()
+    whole = file.read_bytes()
+    for share in (0.3, 0.6, 0.9):
+        file.write_bytes(whole[: int(share * len(whole))])
+        again = audited("tests.audits.test_counting:tail", journal=path, resume=True)
+        assert again.certificates[0].blocks == certificate.blocks
+        assert again.certificates[0].rounds == certificate.rounds
+
+
+def test_a_stream_that_never_stops_being_new_stays_within_bounds() -> None:
+    def changing(dataset: int, size: int, rng: np.random.Generator) -> Any:
+        """Give what nobody has seen before, from some draw on, and more of it than
+        there is room for."""
+        made[0] += size
+        found = answer(dataset, size, rng)
+        return found if made[0] < 6_000 else found + rng.random(size)
+
+    made = [0]
+    (certificate,) = audited(changing, PureDP(3.0)).certificates
+    assert any("rare outputs beyond 16,384" in one for one in certificate.ignored)

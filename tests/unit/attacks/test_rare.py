@@ -1,0 +1,78 @@
+"""Orders of what is rare: which cells there are, how they are counted, and in what words."""
+
+from typing import Any
+
+import numpy as np
+
+from dpaudit.attacks.rare import rare
+from dpaudit.draws import SelectionDraws
+from dpaudit.levels.candidate import Candidate
+from dpaudit.levels.sieve import Sieve
+from dpaudit.outcomes import from_raw
+
+RNG = np.random.default_rng(0)
+ARMS = np.array([50_000, 50_000])
+
+
+def order_of(seen: Any, kept: Any, is_d1: list[bool]) -> Candidate | None:
+    outcomes = from_raw(seen)
+    sieve = Sieve.of(SelectionDraws(outcomes, np.arange(outcomes.size) % 2 == 0))
+    found = rare(sieve, SelectionDraws(from_raw(kept), np.array(is_d1)), ARMS)
+    return found[0] if found else None
+
+
+def words_of_d1(order: Candidate) -> str:
+    """Return the event that an outcome is at the level most for d1."""
+    chosen = np.arange(len(order.held_out)) == len(order.held_out) - 2
+    return order.freeze().words(chosen)
+
+
+def test_a_value_that_one_input_gives_is_the_last_level() -> None:
+    order = order_of([0.0, 1.0] * 50, [77.0] * 12, [True] * 12)
+    assert order is not None
+    assert order.held_out.tolist() == [[49_988, 50_000], [12, 0], [0, 0]]
+    assert words_of_d1(order) == "output is 77"
+    levels = order.freeze()(from_raw([0.0, 77.0, 1.0, 5.0]))
+    assert levels.tolist() == [0, 1, 0, 0]
+
+
+def test_many_cells_that_say_nothing_do_not_hide_one_that_does() -> None:
+    noise = RNG.choice(np.arange(100.0, 108.0), size=100)
+    kept = [*noise.tolist(), *[77.0] * 20]
+    is_d1 = [*(RNG.random(100) < 0.5).tolist(), *[True] * 20]
+    order = order_of([0.0, 1.0] * 50, kept, is_d1)
+    assert order is not None
+    assert words_of_d1(order) == "output is 77"
+    shares = order.shrunk.expected[:, 0] / order.shrunk.expected.sum(axis=1)  # type: ignore[union-attr]
+    assert shares[-1] > 0.95
+    assert np.abs(shares[:-1] - 0.5).max() < 0.1
+
+
+def test_far_tails_are_parted_at_the_widest_gap() -> None:
+    usual = RNG.normal(size=5_000)
+    far = usual.max() + np.concatenate([RNG.random(10), 1e6 + RNG.random(10)])
+    order = order_of(usual, far, [True, False] * 5 + [True] * 10)
+    assert order is not None
+    assert order.held_out[-2].tolist() == [10, 0]
+    assert words_of_d1(order).startswith("output ≥ 1000")
+
+
+def test_a_new_key_a_label_and_an_exception_are_told_apart() -> None:
+    kept = [{"a": 1, "b": 2}] * 9
+    order = order_of([{"a": 1}] * 50, kept, [True] * 9)
+    assert order is not None
+    assert "b" in words_of_d1(order)
+    order = order_of(["x", "y"] * 50, ["z"] * 9, [True] * 9)
+    assert order is not None
+    assert words_of_d1(order) == "output is 'z'"
+
+
+def test_the_words_of_what_is_not_rare() -> None:
+    order = order_of([0.0, 1.0] * 50, [77.0] * 12, [True] * 12)
+    assert order is not None
+    assert order.freeze().words(np.array([True, False, False])) == "not: output is 77"
+
+
+def test_what_came_up_once_is_no_cell() -> None:
+    assert order_of([0.0, 1.0] * 50, [77.0], [True]) is None
+    assert order_of([0.0, 1.0] * 50, [], []) is None

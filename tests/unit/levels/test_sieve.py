@@ -1,0 +1,69 @@
+"""What a sieve lets through: what was hardly ever seen among selection draws, and nothing else."""
+
+import pickle
+from typing import Any
+
+import numpy as np
+import pytest
+
+from dpaudit.draws import SelectionDraws
+from dpaudit.levels.sieve import OFTEN, Sieve
+from dpaudit.outcomes import from_raw
+
+RNG = np.random.default_rng(0)
+NUMBERS = RNG.normal(size=5_000)
+
+
+class Boom(Exception):
+    """An exception of a mechanism."""
+
+
+def sieve_of(raw: Any) -> Sieve:
+    outcomes = from_raw(raw)
+    return Sieve.of(SelectionDraws(outcomes, np.arange(outcomes.size) % 2 == 0))
+
+
+@pytest.mark.parametrize(
+    ("seen", "later", "strange"),
+    [
+        ([0.0, 1.0] * 50, [0.0, 1.0, 77.0, -1.0], [2, 3]),
+        (NUMBERS, [0.0, 1e6, -np.inf, 0.5, np.inf], [1, 2, 4]),
+        (["a", "b"] * 50, ["a", "c", "b", None, 2.0], [1, 3, 4]),
+        ([{"a": 1}] * 50, [{"a": 1}, {"a": 1, "b": 2}, {"a": 1}], [1]),
+        ([{"a": 1, "b": 2}, {"a": 1}] * 50, [{"a": 1}, {"b": 2}, {"a": 1, "b": 2}], [1]),
+        ([[1, 2]] * 50, [[1, 2], [1, 2, 3], [1]], [1, 2]),
+        ([True, 1] * 50, [True, 1, "True"], [2]),
+    ],
+)
+def test_what_was_hardly_ever_seen_is_let_through(
+    seen: Any, later: list[Any], strange: list[int]
+) -> None:
+    found = sieve_of(seen).strange(from_raw(later))
+    assert np.flatnonzero(found).tolist() == strange
+
+
+def test_a_place_among_many_is_looked_at() -> None:
+    vectors = RNG.integers(5, size=(2_000, 20))
+    later = vectors[:100].copy()
+    later[17, 13] = 9
+    assert np.flatnonzero(sieve_of(vectors).strange(from_raw(later))).tolist() == [17]
+
+
+def test_values_that_never_stop_being_new_are_no_rarity() -> None:
+    words = [f"key {number}" for number in range(3_000)]
+    assert not sieve_of(words[:2_000]).strange(from_raw(words[2_000:])).any()
+
+
+def test_a_number_seen_often_is_usual_and_one_seen_less_is_not() -> None:
+    seen = [1.0] * 1_000 + [2.0] * OFTEN + [3.0] * (OFTEN - 1)
+    assert sieve_of(seen).strange(from_raw([1.0, 2.0, 3.0])).tolist() == [False, False, True]
+
+
+def test_of_numbers_that_do_not_repeat_the_tails_are_rare() -> None:
+    share = sieve_of(NUMBERS).strange(from_raw(RNG.normal(size=100_000))).mean()
+    assert 0.5 < share / (2 * OFTEN / len(NUMBERS)) < 2
+
+
+def test_it_may_be_sent_to_a_worker() -> None:
+    sieve = pickle.loads(pickle.dumps(sieve_of(NUMBERS)))  # what was just pickled
+    assert sieve.strange(from_raw([0.0, 1e9])).tolist() == [False, True]
