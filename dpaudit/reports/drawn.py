@@ -36,7 +36,9 @@ def meaning(result: AuditResult, ending: Sampled | Failed, verbose: int) -> list
     """Return what it means for an attacker, and what was not shown."""
     if ending.deciding is None:
         return []
-    lines = paragraph(findings.attacker(result)) if verbose else []
+    # Of a violation that another parameter shows, a bound of 0 for ε says nothing.
+    says = result.epsilon_lower > 0 or result.verdict is not Verdict.VIOLATION
+    lines = paragraph(findings.attacker(result)) if verbose and says else []
     if result.verdict is Verdict.NO_VIOLATION_FOUND:
         lines += paragraph(findings.detectable(ending.deciding))
         lines += paragraph(findings.UNPROVEN)
