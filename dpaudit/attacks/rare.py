@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from dpaudit.draws import LevelArray, SelectionDraws
 from dpaudit.levels import tuning
 from dpaudit.levels.candidate import Candidate
-from dpaudit.levels.cells import Cells, around, listed
+from dpaudit.levels.cells import NO_OUTPUT, Cells, around, listed
 from dpaudit.levels.level_map import FloatArray, IntArray, LevelMap
 from dpaudit.levels.shrinkage import Law, by_level
 from dpaudit.levels.sieve import Sieve, Usual
@@ -50,11 +50,12 @@ class RareLevels(LevelMap):
 
     def words(self, chosen: NDArray[np.bool_]) -> str:
         every = np.asarray(chosen[self.level])
+        if every.all():
+            return "any output"
         if every[_REST]:
-            kept = self.words(~chosen)
-            return f"not: {kept}"
+            return f"none of: {self.words(~chosen)}"
         parts = [one.words(every) for one in self.cells if every[_own(one)].any()]
-        return listed(parts, "or")
+        return listed(parts, "or") if parts else NO_OUTPUT
 
 
 def rare(sieve: Sieve, kept: SelectionDraws, arms: IntArray) -> list[Candidate]:

@@ -186,11 +186,9 @@ class PairAudit:
         which the rare ones are kept; bet on them all the while."""
         selection = self._selection()
         sieve = Sieve.of(selection)
-        orders, seen = (
-            learned.leading,
-            selection.take(np.flatnonzero(sieve.strange(selection.outcomes))),
-        )
-        rare, arms = Rare(seen), by_arm(np.zeros(selection.size, np.intp), 1, selection.is_d1)[0]
+        orders = learned.leading
+        rare = Rare(selection.take(np.flatnonzero(sieve.strange(selection.outcomes))))
+        arms = by_arm(np.zeros(selection.size, np.intp), 1, selection.is_d1)[0]
         counters = tuple(one.counter for one in orders)
         number = 0
         while True:
@@ -200,6 +198,7 @@ class PairAudit:
             for counted in self._draws(self._to_count_on(measure, number)):
                 number += 1
                 self._failures += counted.failures
+                self._heads += counted.heads
                 self._wealth.record([counted.tally])
                 self._record("learning", len(self._rounds) - 1, counted.tally)
                 total = counted if total is None else total + counted
@@ -234,7 +233,7 @@ class PairAudit:
         sizes = self._plan.counting_sizes(self._spent)
         for place, size in enumerate(sizes, number):
             key = (self._number, COUNTING, place)
-            yield ToCount(key, size, measure, self._plan.limits.block, heads=False)
+            yield ToCount(key, size, measure, self._plan.limits.block)
 
     def _take(self, fresh: FreshDraws, learned: Learned | None) -> SelectionDraws:
         """Bet on a learning block, record it as far as the first refutation, release it."""

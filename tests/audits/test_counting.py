@@ -127,6 +127,20 @@ def test_workers_and_a_journal_that_is_cut_short_change_nothing(tmp_path: Path) 
         assert again.certificates[0].rounds == certificate.rounds
 
 
+def test_draws_that_come_again_among_those_that_are_counted_are_an_error() -> None:
+    def repeating(dataset: int, size: int, rng: np.random.Generator) -> Any:
+        """Begin some calls alike, of those whose draws are only counted to learn from."""
+        made[0] += size
+        found = dataset + rng.normal(size=size)
+        if 8_000 < made[0] < 20_000:
+            found[:40] = dataset + first[: min(40, size)]
+        return found
+
+    made, first = [0], np.random.default_rng(1).normal(size=40)
+    result = audited(repeating, dpaudit.GaussianDP(1.5))
+    assert result.verdict is Verdict.ERROR
+
+
 def test_a_stream_that_never_stops_being_new_stays_within_bounds() -> None:
     def changing(dataset: int, size: int, rng: np.random.Generator) -> Any:
         """Give what nobody has seen before, from some draw on, and more of it than

@@ -70,7 +70,10 @@ def test_a_new_key_a_label_and_an_exception_are_told_apart() -> None:
 def test_the_words_of_what_is_not_rare() -> None:
     order = order_of([0.0, 1.0] * 50, [77.0] * 12, [True] * 12)
     assert order is not None
-    assert order.freeze().words(np.array([True, False, False])) == "not: output is 77"
+    words = order.freeze().words
+    assert words(np.array([True, False, False])) == "none of: output is 77"
+    assert words(np.array([True, True, False])) == "any output"
+    assert words(np.array([False, False, True])) == "no output"
 
 
 def test_what_came_up_once_is_no_cell() -> None:
