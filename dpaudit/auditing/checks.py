@@ -23,6 +23,8 @@ from dpaudit.tally import Tally
 # limits, each.
 _AFRESH, _SHARE = 8, 32
 _FEWEST, _MOST = 16, 250
+# Rules that count to learn from, more than there may be: each may warn so much less often.
+_PHASES = 32
 
 
 class DrawChecks:
@@ -57,6 +59,11 @@ class DrawChecks:
             check_computed(selection, sum(counted, Tally.empty(rule.levels)))
         check_heads(selection, heads)
         return [] if self._is_timed else check_blocks(counted, rule.guesses, self._level)
+
+    def learned_again(self, counted: Sequence[Tally], rule: Distinguisher) -> list[str]:
+        """Check draws that a rule has counted to learn from, which it had not learned from."""
+        level = self._level / _PHASES
+        return [] if self._is_timed else check_blocks(counted, rule.guesses, level)
 
     def refuted(
         self, stream: tuple[int, int], blocks: Sequence[Block], measure: Measure

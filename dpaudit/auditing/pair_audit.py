@@ -195,8 +195,10 @@ class PairAudit:
             self._believe(learned)
             measure = Measure(learned.distinguisher, others=counters, sieve=sieve)
             total: Counted | None = None
+            tallies: list[Tally] = []
             for counted in self._draws(self._to_count_on(measure, number)):
                 number += 1
+                tallies.append(counted.tally)
                 self._failures += counted.failures
                 self._heads += counted.heads
                 self._wealth.record([counted.tally])
@@ -206,6 +208,7 @@ class PairAudit:
                     break
             if total is None or total.rare is None:
                 raise RuntimeError("no draws were left to count")
+            self._warnings += self._checks.learned_again(tallies, learned.distinguisher)
             rare, arms = rare + total.rare, arms + total.tally.counts.sum(axis=0)
             orders = tuple(
                 one.counted_on(more.counts) for one, more in zip(orders, total.others, strict=True)

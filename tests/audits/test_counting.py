@@ -141,6 +141,17 @@ def test_draws_that_come_again_among_those_that_are_counted_are_an_error() -> No
     assert result.verdict is Verdict.ERROR
 
 
+def test_draws_that_change_while_they_are_counted_are_an_error() -> None:
+    def drifting(dataset: int, size: int, rng: np.random.Generator) -> Any:
+        """Answer for a while as no other call does, while draws are only counted."""
+        made[0] += size
+        return answer(dataset if 8_000 < made[0] < 14_000 else 0, size, rng) + rng.random(size)
+
+    made = [0]
+    result = audited(drifting, PureDP(3.0))
+    assert result.verdict is Verdict.ERROR
+
+
 def test_a_stream_that_never_stops_being_new_stays_within_bounds() -> None:
     def changing(dataset: int, size: int, rng: np.random.Generator) -> Any:
         """Give what nobody has seen before, from some draw on, and more of it than
