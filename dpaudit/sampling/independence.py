@@ -30,9 +30,9 @@ _FIRST = 16
 # Draws that are looked at, at most, of those to learn from and of the first ones of blocks.
 _DRAWS = 20_000
 # At most so many correct mechanisms are warned about, by all the checks that can warn together: one
-# output for each input, serial dependence, calls that differ, while learning and certifying, and
-# processes that differ.
-WARNED, CHECKS = 1e-4, 5
+# output for each input, serial dependence, calls that differ (while draws are kept, while they are
+# counted to learn from, and while certifying), and processes that differ.
+WARNED, CHECKS = 1e-4, 6
 # Serial dependence: columns looked at, at most; lags; draws of one series, at least.
 _COLUMNS, _LAGS, _LEAST = 4, 10, 1_000
 # The tail of Ljung-Box is heavier than that of its limit (measured: some 12 times at 2e-5).
