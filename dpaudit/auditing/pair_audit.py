@@ -2,40 +2,35 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 
 import numpy as np
 
 from dpaudit.attacks.bits import has_fractions
-from dpaudit.attacks.rare import rare as rare_outputs
 from dpaudit.attacks.selection import (
     Aim,
     accuse,
     attacks_for,
     has_atoms,
-    is_undecided,
     learn,
-    learn_again,
     most_telling,
 )
 from dpaudit.auditing.checks import DrawChecks
+from dpaudit.auditing.counting import CountingStage
 from dpaudit.auditing.journal.interface import PairProgress
+from dpaudit.auditing.ledger import Ledger
 from dpaudit.auditing.options import MINIMUM_SAMPLES
 from dpaudit.auditing.schedule import Plan, look_stride, wants_refit
 from dpaudit.auditing.spec import AuditSpec
 from dpaudit.certificates.certificate import (
-    Block,
     Certificate,
     EpsilonInterval,
     FirstFailure,
     FixedStage,
     Schedule,
-    Stage,
 )
 from dpaudit.certificates.evidence import (
-    BETTING_SHARE,
     CERTIFICATION_SHARE,
     CONFIRMATION_SHARE,
     Evidence,
@@ -43,32 +38,25 @@ from dpaudit.certificates.evidence import (
 )
 from dpaudit.certificates.fixed_test import Accused, accused
 from dpaudit.certificates.interval import STOPPED, FiniteRange
-from dpaudit.certificates.replay import block_of, round_of
-from dpaudit.certificates.wealth import Wealth
+from dpaudit.certificates.replay import round_of
 from dpaudit.claims import PrivacyClaim, ProfilePoint
 from dpaudit.draws import FreshDraws, SelectionDraws, pool
 from dpaudit.errors import MechanismError
-from dpaudit.levels.candidate import Attack, Candidate
+from dpaudit.levels.candidate import Attack
 from dpaudit.levels.distinguisher import AccusedAtoms, Distinguisher, Learned
-from dpaudit.levels.sieve import Sieve
 from dpaudit.levels.witnesses import most_telling_witness
 from dpaudit.outcomes import Outcomes, narrowed
 from dpaudit.sampling.chunks import (
-    MOST_KEPT,
     Counted,
     Failures,
-    Head,
     Measure,
-    Rare,
     ToCount,
     ToLearn,
 )
 from dpaudit.sampling.executors import Draws
 from dpaudit.sampling.sampler import failures_by_arm
-from dpaudit.stats.betting import Beliefs
 from dpaudit.stats.witness import Witness
-from dpaudit.tally import Tally, by_arm
-from dpaudit.wording import counted as counted_words
+from dpaudit.tally import Tally
 
 # What names the random streams of a stage, after the number of the pair.
 LEARNING, CERTIFYING, CONFIRMING, PROBING, AFRESH, COUNTING = range(6)
@@ -97,27 +85,20 @@ class PairAudit:
         """afresh: draws in a new process; None where draws are made in this one."""
         self._checks = DrawChecks(spec, afresh)
         self._spec, self._number, self._plan = spec, number, plan
-        self._draws, self._notify = draws, notify
+        self._draws = draws
         self._claim = spec.tested
         self._attacks = attacks_for(
             floating_point=spec.floating_point, timing=spec.timing, repeated=spec.runs > 1
         )
         self._users = users
-        self._point = self._claim.point()
         self._is_settled = len(self._claim.points()) == 1
-        self._wealth = Wealth(self._point, BETTING_SHARE * spec.alpha)
+        self._ledger = Ledger(spec, plan, self._claim.point(), notify)
         # For good, since no bettor may get another stake: whether there may be much to count.
         self._reserves = spec.time is not None or plan.freeze_at > plan.hold_until
         self._parts: list[SelectionDraws] = []
-        self._learned_from = 0
-        self._rounds: list[Beliefs] = []
-        self._blocks: list[Block] = []
-        self._spent = self._counted_on = 0
-        self._failures = Failures()
-        self._refuted_after: int | None = None
+        self._learned_from = self._counted_on = 0
         self._warnings: list[str] = []
         self._ignored: list[str] = []
-        self._heads: list[Head] = []
         self._range = None if spec.range is None else FiniteRange.of(spec.range)
         self._interval: EpsilonInterval | None = None
         self._limited: tuple[Witness, float] | None = None
@@ -126,29 +107,24 @@ class PairAudit:
         """Return the certificate. Raises MechanismError when there is nothing to certify."""
         learned = self._learn()
         measure = self._measure(learned.distinguisher)
-        room = self._plan.budget - self._spent
+        room = self._plan.budget - self._ledger.spent
         share, coming = (
-            (CONFIRMATION_SHARE, min(self._spent, room))
-            if self._may_stop
+            (CONFIRMATION_SHARE, min(self._ledger.spent, room))
+            if self._ledger.may_stop
             else (CERTIFICATION_SHARE, room)
         )
         self._limited = limited_divergence(self._claim, learned, coming, share * self._spec.alpha)
-        if self._may_stop:
+        if self._ledger.may_stop:
             # Refuted while learning: everything drawn may decide what the fresh block confirms.
             evidence = self._confirm(measure)
         else:
-            self._believe(learned)
+            self._ledger.believe(learned.beliefs)
             evidence = self._certify(measure)
         found = self._certificate(evidence, learned)
         if not found.refuted:
             return found
-        warned = self._checks.refuted((self._number, AFRESH), self._blocks, measure)
+        warned = self._checks.refuted((self._number, AFRESH), self._ledger.blocks, measure)
         return replace(found, warnings=(*found.warnings, *warned))
-
-    @property
-    def _may_stop(self) -> bool:
-        """Whether a refutation ends the run: asked for, and enough budget left to confirm it."""
-        return self._refuted_after is not None and self._can_confirm(0)
 
     def _learn(self) -> Learned:
         """Bet on each block with what was learned before it, then learn from it.
@@ -162,115 +138,66 @@ class PairAudit:
         for drawn in self._draws(chunks):
             self._plan.gets(drawn.fresh.size)
             released = self._take(drawn.fresh, learned)
-            self._failures += Failures(
+            self._ledger.failures += Failures(
                 failures_by_arm(released.outcomes, released.is_d1), drawn.failures.first
             )
             self._check_alive()
-            self._plan.learned(self._spent, ahead=self._spec.draws_ahead)
+            self._plan.learned(self._ledger.spent, ahead=self._spec.draws_ahead)
             hold_until = self._plan.hold_until
-            if self._may_stop or self._spent >= hold_until:
+            if self._ledger.may_stop or self._ledger.spent >= hold_until:
                 break
             points = len(self._claim.points())
-            if wants_refit(self._learned_from, self._spent, hold_until, points):
+            if wants_refit(self._learned_from, self._ledger.spent, hold_until, points):
                 learned = self._fit()
-                self._believe(learned)
+                self._ledger.believe(learned.beliefs)
             self._plan.asks()
-        self._warnings += self._checks.learned(self._selection(), self._blocks, self._point)
-        if self._may_stop:
+        ledger = self._ledger
+        self._warnings += self._checks.learned(self._selection(), ledger.blocks, ledger.point)
+        if ledger.may_stop:
             return self._fit()
         learned = self._fit(thorough=True)
-        return learned if self._spent >= self._plan.freeze_at else self._count_on(learned)
+        return learned if ledger.spent >= self._plan.freeze_at else self._count_on(learned)
 
     def _count_on(self, learned: Learned) -> Learned:
-        """Learn from draws that are not kept but counted, by the orders that promised most, and of
-        which the rare ones are kept; bet on them all the while."""
-        selection = self._selection()
-        sieve = Sieve.of(selection)
-        orders = learned.leading
-        rare = Rare(selection.take(np.flatnonzero(sieve.strange(selection.outcomes))))
-        arms = by_arm(np.zeros(selection.size, np.intp), 1, selection.is_d1)[0]
-        counters = tuple(one.counter for one in orders)
-        number = 0
-        while True:
-            self._believe(learned)
-            measure = Measure(learned.distinguisher, others=counters, sieve=sieve)
-            total: Counted | None = None
-            tallies: list[Tally] = []
-            for counted in self._draws(self._to_count_on(measure, number)):
-                number += 1
-                tallies.append(counted.tally)
-                self._failures += counted.failures
-                self._heads += counted.heads
-                self._wealth.record([counted.tally])
-                self._record("learning", len(self._rounds) - 1, counted.tally)
-                total = counted if total is None else total + counted
-                if self._may_stop:
-                    break
-            if total is None or total.rare is None:
-                raise RuntimeError("no draws were left to count")
-            self._warnings += self._checks.learned_again(tallies, learned.distinguisher)
-            rare, arms = rare + total.rare, arms + total.tally.counts.sum(axis=0)
-            orders = tuple(
-                one.counted_on(more.counts) for one, more in zip(orders, total.others, strict=True)
-            )
-            self._counted_on += total.tally.draws
-            found = [*orders, *rare_outputs(sieve, rare.kept, arms)]
-            is_last = self._may_stop or self._is_enough(found)
-            if is_last and rare.lost:
-                self._ignored.append(
-                    f"{counted_words(rare.lost, 'rare output')} beyond {MOST_KEPT:,}"
-                )
-            learned = learn_again(found, self._aim(), to_bet=not is_last)
-            if is_last:
-                return learned
-
-    def _is_enough(self, found: list[Candidate]) -> bool:
-        """Whether to freeze: what is left of the budget is worth more than learning is."""
-        spent, plan = self._spent, self._plan
-        if spent < plan.freeze_at:
-            return False
-        most = plan.budget / 2 / spent
-        return not (plan.may_count_on(spent) and is_undecided(found, self._aim(), most))
-
-    def _to_count_on(self, measure: Measure, number: int) -> Iterator[ToCount]:
-        sizes = self._plan.counting_sizes(self._spent)
-        for place, size in enumerate(sizes, number):
-            key = (self._number, COUNTING, place)
-            yield ToCount(key, size, measure, self._plan.limits.block)
+        """Learn from draws that are not kept but counted."""
+        stream = (self._number, COUNTING)
+        stage = CountingStage(stream, self._plan, self._ledger, self._checks, self._aim)
+        learned = stage.learn(self._selection(), learned, self._draws)
+        self._counted_on = stage.draws
+        self._warnings += stage.warnings
+        self._ignored += stage.ignored
+        return learned
 
     def _take(self, fresh: FreshDraws, learned: Learned | None) -> SelectionDraws:
         """Bet on a learning block, record it as far as the first refutation, release it."""
         if learned is None:
             released = fresh.release()
             d1 = int(released.is_d1.sum())
-            self._record("learning", None, Tally(np.array([[d1, released.size - d1]])))
+            total = Tally(np.array([[d1, released.size - d1]]))
         else:
             stride, rule = look_stride(fresh.size), learned.distinguisher
             looks = self._that_count(fresh.looks(rule, rule.levels, stride))
             released = fresh.release(len(looks) * stride)
             total = Tally(np.sum([look.counts for look in looks], axis=0))
-            self._wealth.record([total])
-            self._record("learning", len(self._rounds) - 1, total)
+        self._ledger.write("learning", total, is_bet_on=learned is not None)
         self._parts.append(released)
         return released
 
     def _that_count(self, looks: tuple[Tally, ...]) -> tuple[Tally, ...]:
         """Return all looks, or those up to the first that refutes where that ends the run."""
-        first = self._wealth.first_refuting(looks) if self._refuted_after is None else None
+        if self._ledger.refuted_after is not None:
+            return looks
+        first = self._ledger.wealth.first_refuting(looks)
         if first is None:
             return looks
         seen = looks[: first + 1]
-        return seen if self._can_confirm(sum(look.draws for look in seen)) else looks
-
-    def _can_confirm(self, coming: int) -> bool:
-        room = self._plan.budget - self._spent - coming
-        return not self._spec.full and room >= MINIMUM_SAMPLES
+        return seen if self._ledger.can_confirm(sum(look.draws for look in seen)) else looks
 
     def _certify(self, measure: Measure) -> Evidence:
         """Count the rest of the budget with one frozen rule, still betting at every block's end."""
-        sizes = self._plan.certifying_sizes(self._spent)
+        sizes = self._plan.certifying_sizes(self._ledger.spent)
         total = self._counted("certification", sizes, measure)
-        if self._may_stop:
+        if self._ledger.may_stop:
             return self._confirm(measure)
         if self._range is not None and total.declared is not None:
             found = self._range.interval(total.declared, self._spec.alpha)
@@ -284,7 +211,7 @@ class PairAudit:
         """Spend the exact test on a fresh block, as large as all that came before it."""
         if self._range is not None:
             self._warnings.append(STOPPED)
-        sizes = self._plan.confirming_sizes(self._spent)
+        sizes = self._plan.confirming_sizes(self._ledger.spent)
         total = self._counted("confirmation", sizes, measure)
         return self._evidence("confirmation", measure, total)
 
@@ -298,13 +225,9 @@ class PairAudit:
         )
         total: Counted | None = None
         for counted in self._draws(chunks):
-            self._failures += counted.failures
-            self._heads += counted.heads
-            if is_bet_on:
-                self._wealth.record([counted.tally])
-            self._record(stage, len(self._rounds) - 1 if is_bet_on else None, counted.tally)
+            self._ledger.count(stage, counted, is_bet_on=is_bet_on)
             total = counted if total is None else total + counted
-            if is_bet_on and self._may_stop:
+            if is_bet_on and self._ledger.may_stop:
                 break
         if total is None:
             raise RuntimeError(f"no draws were left for the {stage}")
@@ -315,94 +238,74 @@ class PairAudit:
         coming = max(self._plan.budget - selection.size, MINIMUM_SAMPLES)
         if not self._is_settled:
             # By draws that certify nothing, and before anything is bet.
-            self._point = most_telling(selection, self._claim, coming, self._attacks)
-            self._wealth = Wealth(self._point, BETTING_SHARE * self._spec.alpha)
+            self._ledger.settle(most_telling(selection, self._claim, coming, self._attacks))
             self._is_settled = True
         self._learned_from = selection.size
         return learn(selection, self._aim(), self._attacks, users=self._users, thorough=thorough)
 
     def _aim(self) -> Aim:
-        coming = max(self._plan.budget - self._spent, MINIMUM_SAMPLES)
+        coming = max(self._plan.budget - self._ledger.spent, MINIMUM_SAMPLES)
         several = len(self._claim.points()) > 1
-        return Aim(self._point, coming, for_delta=several, reserve=self._reserves)
+        return Aim(self._ledger.point, coming, for_delta=several, reserve=self._reserves)
 
     def _selection(self) -> SelectionDraws:
         self._parts = [pool(self._parts)]
         return self._parts[0]
-
-    def _believe(self, learned: Learned) -> None:
-        self._rounds.append(learned.beliefs)
-        self._wealth.believe(learned.beliefs)
 
     def _measure(self, distinguisher: Distinguisher) -> Measure:
         selection = self._selection()
         self._warnings += filter(None, [narrowed(selection.outcomes)])
         if not self._spec.floating_point:
             self._ignored += low_bits(selection.outcomes, "--floating-point")
-        atoms, warned = single_outputs(self._claim, selection, self._point)
+        atoms, warned = single_outputs(self._claim, selection, self._ledger.point)
         self._warnings += warned
         return Measure(distinguisher, atoms, None if self._range is None else self._range.keys)
 
-    def _record(self, stage: Stage, place: int | None, tally: Tally) -> None:
-        self._blocks.append(block_of(stage, place, tally))
-        self._spent += tally.draws
-        if self._refuted_after is None and self._wealth.refuted:
-            self._refuted_after = self._spent
-        moment = PairProgress(
-            draws=self._spent,
-            budget=self._plan.budget,
-            is_planned=self._plan.is_final,
-            wealth=math.exp(min(self._wealth.log_largest, 700.0)),
-            epsilon_lower=self._wealth.epsilon_lower,
-            point=self._point,
-            rounds=len(self._rounds),
-            gains=self._wealth.gains,
-        )
-        self._notify(moment)
-
     def _check_alive(self) -> None:
         """Raise when nothing but exceptions came out, which says nothing about privacy."""
-        if self._failures.total == self._spent >= min(_HOPELESS, self._plan.freeze_at):
-            first = next(iter(self._failures.first.values())).words
+        failures, spent = self._ledger.failures, self._ledger.spent
+        if failures.total == spent >= min(_HOPELESS, self._plan.freeze_at):
+            first = next(iter(failures.first.values())).words
             raise MechanismError(
-                f"all {self._spent} draws of both inputs raised an exception, the first one "
+                f"all {spent} draws of both inputs raised an exception, the first one "
                 f"{first}; an audit needs outputs"
             )
 
     def _evidence(self, stage: FixedStage, measure: Measure, total: Counted) -> Evidence:
         """Check the draws of the exact test; return what the certificate is to follow from."""
-        rule = measure.distinguisher
-        self._warnings += self._checks.counted(self._selection(), self._blocks, self._heads, rule)
+        rule, ledger = measure.distinguisher, self._ledger
+        self._warnings += self._checks.counted(self._selection(), ledger.blocks, ledger.heads, rule)
         found: Accused = ()
         if measure.atoms is not None and total.atoms is not None:
             found = accused(measure.atoms, total.atoms)
         return Evidence(
-            point=self._point,
+            point=ledger.point,
             alpha=self._spec.alpha,
             confidence=self._spec.confidence,
-            blocks=tuple(self._blocks),
+            blocks=tuple(ledger.blocks),
             stage=stage,
             method=self._spec.bound if measure.atoms is None else "probabilistic",
             guesses=tuple(rule.guesses.tolist()),
             words=(rule.words(1), rule.words(-1)),
-            rounds=tuple(map(round_of, self._rounds)),
+            rounds=tuple(map(round_of, ledger.rounds)),
             accused=found,
             limited=self._limited,
         )
 
     def _certificate(self, evidence: Evidence, learned: Learned) -> Certificate:
+        ledger = self._ledger
         return certificate(
             evidence,
-            self._wealth,
+            ledger.wealth,
             pair=self._spec.pairs[self._number].label,
             attack=learned.distinguisher.attack,
             budget=self._plan.budget,
-            refuted_after=self._refuted_after,
-            failures=self._failures.counts,
+            refuted_after=ledger.refuted_after,
+            failures=ledger.failures.counts,
             first_failures={
                 kind: FirstFailure(one.message, one.where)
-                for kind in self._failures.counts
-                if (one := self._failures.first.get(kind)) is not None
+                for kind in ledger.failures.counts
+                if (one := ledger.failures.first.get(kind)) is not None
             },
             reproducible=True,
             warnings=tuple(self._warnings),
