@@ -36,6 +36,7 @@ from benchmarks.tight_mechanisms import (
 )
 from benchmarks.whole_audits import SETTINGS, Setting, false_alarm
 from dpaudit.attacks.selection import Aim, learn_again
+from dpaudit.certificates.evidence import hidden_delta
 from dpaudit.claims import ProfilePoint
 from dpaudit.levels.candidate import Fine, of_cells
 from dpaudit.levels.level_map import Grouped, LevelMap
@@ -52,6 +53,11 @@ SELECTION, CERTIFICATION, LOOKS = 400, 1_200, 24
 INTERVAL = 0.999
 # Of costly cases, one in so many runs is played.
 COSTLY = 10
+
+# Many outputs, of which most are rare: of any number of draws, some are not among them.
+RARE: FloatArray = 1 / np.arange(1, 2_001)
+RARE /= RARE.sum()
+MANY = 4_000
 
 # Draws added to every level before its log-ratio is taken.
 PRIOR: FloatArray = np.full(2, 0.25)
@@ -213,6 +219,24 @@ def divergence(mechanism: Mechanism, order: float, *, fresh: bool = True) -> Run
     return run
 
 
+def unseen(*, fresh: bool = True) -> Run:
+    """Return whether outputs that selection never had are likelier than the bound of the δ that
+    they can hide.
+
+    fresh: count them on draws of their own, as one must: not on those that had to have them.
+    """
+
+    def run(alpha: float, rng: np.random.Generator) -> bool:
+        selection, tally = (rng.multinomial(size, RARE, size=2) for size in (SELECTION, MANY))
+        is_new = (selection == 0).all(axis=0)
+        counted = tally if fresh else selection
+        d1, d2 = counted[:, is_new].sum(axis=1).tolist()
+        bound = hidden_delta((d1, d2), (int(counted[0].sum()), int(counted[1].sum())), alpha)
+        return float(RARE[is_new].sum()) > bound
+
+    return run
+
+
 def audit(setting: Setting) -> Run:
     """Return a whole audit, from a seed that is drawn."""
     return lambda alpha, rng: false_alarm(setting, alpha, int(rng.integers(2**31)))
@@ -265,6 +289,8 @@ CASES = (
         either(betting(RANDOMIZED_RESPONSE), fixed(RANDOMIZED_RESPONSE)),
     ),
     Case("α not split: two fixed bounds", False, either(*[fixed(RANDOMIZED_RESPONSE)] * 2)),
+    Case("what was never seen hides more than its bound", True, unseen()),
+    Case("what was never seen, counted on selection draws", False, unseen(fresh=False)),
     Case("looks inside a block sorted by arm", False, betting(LAPLACE, sorted_by_arm=True)),
     Case("witness of D_2, Laplace", True, divergence(DETAILED_LAPLACE, 2.0), costly=True),
     Case(

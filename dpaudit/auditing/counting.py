@@ -25,7 +25,8 @@ class CountingStage:
     """Counts draws of one pair by the orders that promised most, and bets on them all the while;
     `learn` once.
 
-    draws: those that were counted.  warnings: of checks.  ignored: what was dropped.
+    draws: those that were counted.  kept: the rare ones.  warnings: of checks.  ignored: what was
+    dropped.
     """
 
     def __init__(
@@ -38,6 +39,7 @@ class CountingStage:
     ) -> None:
         """stream: pair and stage that name the random streams.  aim: what a rule is for now."""
         self.draws = 0
+        self.kept: SelectionDraws | None = None
         self.warnings: list[str] = []
         self.ignored: list[str] = []
         self._stream, self._plan, self._ledger = stream, plan, ledger
@@ -63,6 +65,7 @@ class CountingStage:
             is_last = self._ledger.may_stop or self._is_enough(found)
             learned = learn_again(found, self._aim(), to_bet=not is_last)
             if is_last:
+                self.kept = rare.kept
                 if rare.lost:
                     lost = counted_words(rare.lost, "rare output")
                     self.ignored.append(f"{lost} beyond {MOST_KEPT:,}")

@@ -44,6 +44,7 @@ from dpaudit.draws import FreshDraws, SelectionDraws, pool
 from dpaudit.errors import MechanismError
 from dpaudit.levels.candidate import Attack
 from dpaudit.levels.distinguisher import AccusedAtoms, Distinguisher, Learned
+from dpaudit.levels.sieve import Sieve
 from dpaudit.levels.witnesses import most_telling_witness
 from dpaudit.outcomes import Outcomes, narrowed
 from dpaudit.sampling.chunks import (
@@ -96,6 +97,7 @@ class PairAudit:
         # For good, since no bettor may get another stake: whether there may be much to count.
         self._reserves = spec.time is not None or plan.freeze_at > plan.hold_until
         self._parts: list[SelectionDraws] = []
+        self._rare: SelectionDraws | None = None
         self._learned_from = self._counted_on = 0
         self._warnings: list[str] = []
         self._ignored: list[str] = []
@@ -163,7 +165,7 @@ class PairAudit:
         stream = (self._number, COUNTING)
         stage = CountingStage(stream, self._plan, self._ledger, self._checks, self._aim)
         learned = stage.learn(self._selection(), learned, self._draws)
-        self._counted_on = stage.draws
+        self._counted_on, self._rare = stage.draws, stage.kept
         self._warnings += stage.warnings
         self._ignored += stage.ignored
         return learned
@@ -212,7 +214,7 @@ class PairAudit:
         if self._range is not None:
             self._warnings.append(STOPPED)
         sizes = self._plan.confirming_sizes(self._ledger.spent)
-        total = self._counted("confirmation", sizes, measure)
+        total = self._counted("confirmation", sizes, replace(measure, seen=None))
         return self._evidence("confirmation", measure, total)
 
     def _counted(self, stage: FixedStage, sizes: Iterable[int], measure: Measure) -> Counted:
@@ -259,7 +261,15 @@ class PairAudit:
             self._ignored += low_bits(selection.outcomes, "--floating-point")
         atoms, warned = single_outputs(self._claim, selection, self._ledger.point)
         self._warnings += warned
-        return Measure(distinguisher, atoms, None if self._range is None else self._range.keys)
+        declared = None if self._range is None else self._range.keys
+        # Of a claim that is refuted already, nobody asks what else there may be.
+        seen = None if self._ledger.may_stop else Sieve.seen(pool(self._learned_of()))
+        return Measure(distinguisher, atoms, declared, seen=seen)
+
+    def _learned_of(self) -> list[SelectionDraws]:
+        """Return all draws to learn from that were kept."""
+        rare = [] if self._rare is None or not self._rare.size else [self._rare]
+        return [self._selection(), *rare]
 
     def _check_alive(self) -> None:
         """Raise when nothing but exceptions came out, which says nothing about privacy."""
@@ -290,6 +300,7 @@ class PairAudit:
             rounds=tuple(map(round_of, ledger.rounds)),
             accused=found,
             limited=self._limited,
+            unseen=total.unseen,
         )
 
     def _certificate(self, evidence: Evidence, learned: Learned) -> Certificate:

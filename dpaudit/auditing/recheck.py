@@ -117,6 +117,8 @@ def _certificate(result: AuditResult, one: Certificate) -> Iterator[Finding]:
         yield from _fields(one.fixed, computed.fixed)
         if one.divergence is not None:
             yield from _compared(one.divergence, computed.divergence, (), "{} of the divergence")
+        if one.unseen is not None:
+            yield from _compared(one.unseen, computed.unseen, (), "{} of what was new")
         yield from _numbers(one, computed)
         if one.schedule is not None:
             yield from _blocks(result.claim, one, one.schedule)
@@ -164,6 +166,7 @@ def _evidence(result: AuditResult, one: Certificate) -> Evidence:
         accused=fixed.accused,
         thinned=_is_thinned(one),
         limited=_limited(result.claim, one),
+        unseen=None if one.unseen is None else (one.unseen.count_d1, one.unseen.count_d2),
     )
 
 

@@ -30,10 +30,11 @@ from dpaudit.claims import PrivacyClaim, ProfilePoint
 from dpaudit.draws import FreshDraws, SelectionDraws
 from dpaudit.errors import MechanismError, UsageError
 from dpaudit.levels.distinguisher import AccusedAtoms, Distinguisher, Learned
+from dpaudit.levels.sieve import Sieve
 from dpaudit.outcomes import Column, Outcomes, concatenate, from_raw, narrowed
 from dpaudit.sampling.row_order import Sorted, check_guesses, check_rows, sorted_inputs
 from dpaudit.sampling.sameness import check_varied
-from dpaudit.sampling.sampler import atom_tally, failures_by_arm
+from dpaudit.sampling.sampler import atom_tally, failures_by_arm, unseen
 from dpaudit.stats.dependence import looks_tossed
 from dpaudit.stats.thinning import coin_flips
 from dpaudit.tally import Tally, by_arm
@@ -326,7 +327,14 @@ class _Recorded:
             limited=limited_divergence(
                 self._audit.claim, learned, len(rows), 1 - self._audit.confidence
             ),
+            unseen=self._unseen(selection, rows),
         )
+
+    def _unseen(self, selection: SelectionDraws, rows: Rows) -> tuple[int, int] | None:
+        seen = Sieve.seen(selection)
+        if seen is None:
+            return None
+        return unseen(seen, self._audit.outcomes.take(rows), self._audit.is_d1[rows])
 
     def _accused(self, atoms: AccusedAtoms, rows: Rows) -> Accused:
         """Return single outputs with how often they came up in these rows."""

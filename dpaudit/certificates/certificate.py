@@ -181,6 +181,25 @@ class DivergenceTest:
 
 
 @dataclass(frozen=True, slots=True)
+class Unseen:
+    """Draws of the exact test with anything that no draw to learn from had: a value, a label, an
+    entry at a place that had none, a number beyond all others. No rule could learn of them.
+
+    Attributes
+    ----------
+    count_d1, count_d2 : int
+        How many there were, by input.
+    delta : float
+        The largest δ that such outputs can hide, valid at 1 - `Certificate.alpha`: the larger one
+        of two Clopper-Pearson upper bounds of their probability, by input.
+    """
+
+    count_d1: int
+    count_d2: int
+    delta: float
+
+
+@dataclass(frozen=True, slots=True)
 class EpsilonInterval:
     """An interval for the pair's smallest ε at δ = 0, where all outputs were declared.
 
@@ -295,6 +314,9 @@ class Certificate:
         What is worth knowing about the pair, and no reason for doubt.
     divergence : DivergenceTest or None
         For Rényi and zero-concentrated DP, where a divergence promised to show anything.
+    unseen : Unseen or None
+        Of the draws of the exact test, where the run came to its planned end. None as well for
+        outputs of more columns than are looked at one by one, and in older files.
 
     Notes
     -----
@@ -333,3 +355,4 @@ class Certificate:
     adjacency: str | None = None
     notes: tuple[str, ...] = ()
     divergence: DivergenceTest | None = None
+    unseen: Unseen | None = None

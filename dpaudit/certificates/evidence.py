@@ -19,6 +19,7 @@ from dpaudit.certificates.certificate import (
     FixedTest,
     Method,
     Round,
+    Unseen,
 )
 from dpaudit.certificates.fixed_test import (
     Accused,
@@ -31,6 +32,7 @@ from dpaudit.certificates.fixed_test import (
 from dpaudit.certificates.replay import beliefs_of, replay, tally
 from dpaudit.certificates.wealth import Wealth
 from dpaudit.claims import ProfilePoint
+from dpaudit.stats.binomial import clopper_pearson_upper
 from dpaudit.stats.thinning import TOSSED_AGAIN
 from dpaudit.stats.witness import Witness, divergence_lower, p_value
 from dpaudit.tally import Tally
@@ -59,6 +61,7 @@ class Evidence:
     thinned: whether the draws of the exact test are a random part of fixed numbers of draws.
     limited: a witness of a Rényi divergence, and the most that the claim allows it to be; half of
     what the exact test may spend of alpha is then spent on it.
+    unseen: of the draws of the exact test, those that have anything that was not seen before.
     """
 
     point: ProfilePoint
@@ -73,6 +76,7 @@ class Evidence:
     accused: Accused = ()
     thinned: bool = False
     limited: tuple[Witness, float] | None = None
+    unseen: tuple[int, int] | None = None
 
     @property
     def betting_share(self) -> float:
@@ -118,6 +122,7 @@ def numbers(evidence: Evidence, followed: Wealth | None = None) -> dict[str, Any
         "p_value": min(p_values),
         "fixed": fixed,
         "divergence": divergence,
+        "unseen": _unseen(evidence),
     }
 
 
@@ -149,6 +154,19 @@ def fixed_test(evidence: Evidence) -> FixedTest:
     return test(setting, total, np.array(evidence.guesses, dtype=np.int64), evidence.words)
 
 
+def hidden_delta(new: tuple[int, int], arms: tuple[int, int], alpha: float) -> float:
+    """Return the largest δ that outputs can hide which came up so often, by input, valid at
+    1 - alpha: the larger one of two upper bounds of their probability.
+
+    It says how far an audit reaches and refutes nothing, so that it may have all of alpha.
+    """
+    bounds = (
+        clopper_pearson_upper(count, draws, alpha / 2) if draws else 1.0
+        for count, draws in zip(new, arms, strict=True)
+    )
+    return max(bounds)
+
+
 def _divergence_test(evidence: Evidence) -> DivergenceTest | None:
     if evidence.limited is None:
         return None
@@ -161,6 +179,13 @@ def _divergence_test(evidence: Evidence) -> DivergenceTest | None:
     elif p <= alpha:
         lower = math.nextafter(allowed, math.inf)
     return DivergenceTest(witness=witness, alpha=alpha, allowed=allowed, lower=lower, p_value=p)
+
+
+def _unseen(evidence: Evidence) -> Unseen | None:
+    if evidence.unseen is None:
+        return None
+    arms = _counted(evidence).arms
+    return Unseen(*evidence.unseen, hidden_delta(evidence.unseen, arms, evidence.alpha))
 
 
 def _counted(evidence: Evidence) -> Tally:

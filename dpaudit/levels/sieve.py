@@ -1,8 +1,9 @@
-"""What selection draws have seen often, and the outcomes that it lets through: the rare ones.
+"""What selection draws have seen, and the outcomes that it lets through: the rare or new ones.
 
-Draws that are only counted are gone. A sieve is made from draws that were kept; of those that come
-later it picks the rows that have, anywhere, an entry that was hardly ever seen: a value, a label, a
-number farther out than nearly all, an entry at a place that had none. They are kept whole.
+A sieve is made from draws that were kept. Of those that come later it picks the rows that have,
+anywhere, an entry that was hardly ever seen, or never: a value, a label, a number farther out than
+nearly all, an entry at a place that had none. Draws that are only counted are gone; what they have
+that is rare is kept whole, and what they have that is new no rule has learned anything of.
 """
 
 from __future__ import annotations
@@ -19,8 +20,12 @@ from dpaudit.outcomes import Column, Outcomes
 # What was seen so often is usual; and so is all of a column of which more than this share is not.
 OFTEN = 10
 _NEVER_STOPS_BEING_NEW = 0.02
+# What was seen less often is no value that repeats.
+_REPEATS = 2
 # Values of a column of numbers, at most, that are told apart; of more, the range is looked at.
 _MOST_VALUES = 4_096
+# With so few, comparing with each takes less than looking them up.
+_FEW = 6
 # Columns that are looked at; of wider outcomes the others are left to the orders that count them.
 _MOST_COLUMNS = 256
 
@@ -32,7 +37,7 @@ class Usual:
     """What is usual in one column.
 
     numbers: the usual values, rising, or the two ends of the usual range; is_range: which of both.
-    labels: the usual ones; None where labels never stop being new.
+    labels: the usual ones; None where all are.
     """
 
     name: str
@@ -41,19 +46,19 @@ class Usual:
     labels: frozenset[str] | None
 
     @classmethod
-    def of(cls, column: Column) -> Usual:
-        """Return what is usual in a column of selection draws."""
+    def of(cls, column: Column, often: int) -> Usual:
+        """Return what was seen so often in a column of selection draws."""
         size = len(column.numbers)
         numbers = column.numbers if column.codes is None else column.numbers[column.codes == 0]
         values, counts = np.unique(numbers, return_counts=True)
-        often = values[counts >= OFTEN]
-        rare = int(counts[counts < OFTEN].sum())
+        usual = values[counts >= often]
+        rare = int(counts[counts < max(often, _REPEATS)].sum())
         is_range = len(values) > _MOST_VALUES or rare > _NEVER_STOPS_BEING_NEW * size
         if is_range:
             ordered = np.sort(numbers)
-            place = min(OFTEN, len(ordered)) - 1
-            often = ordered[[place, len(ordered) - 1 - place]]
-        return cls(column.name, often, is_range, _usual_labels(column))
+            place = min(often, len(ordered)) - 1
+            usual = ordered[[place, len(ordered) - 1 - place]]
+        return cls(column.name, usual, is_range, _usual_labels(column, often))
 
     def strange(self, column: Column) -> Mask:
         """Return which entries are not usual."""
@@ -72,8 +77,11 @@ class Usual:
     def _far(self, numbers: FloatArray) -> Mask:
         if self.is_range:
             return np.asarray((numbers < self.numbers[0]) | (numbers > self.numbers[1]))
-        if len(self.numbers) == 0:
-            return np.ones(len(numbers), dtype=bool)
+        if len(self.numbers) <= _FEW:
+            found = np.ones(len(numbers), dtype=bool)
+            for value in self.numbers.tolist():
+                found &= numbers != value
+            return found
         place = np.minimum(np.searchsorted(self.numbers, numbers), len(self.numbers) - 1)
         return np.asarray(self.numbers[place] != numbers)
 
@@ -91,8 +99,19 @@ class Sieve:
     @classmethod
     def of(cls, selection: SelectionDraws) -> Sieve:
         """Return what selection draws have seen often."""
+        return cls._of(selection, OFTEN)
+
+    @classmethod
+    def seen(cls, selection: SelectionDraws) -> Sieve | None:
+        """Return what selection draws have seen at all: what it lets through is new. None for
+        outcomes too wide to look at whole."""
+        return cls._of(selection, 1) if selection.outcomes.width <= _MOST_COLUMNS else None
+
+    @classmethod
+    def _of(cls, selection: SelectionDraws, often: int) -> Sieve:
         columns = selection.outcomes.columns[:_MOST_COLUMNS]
-        return cls(tuple(map(Usual.of, columns)), selection.outcomes.take(slice(1)))
+        usual = tuple(Usual.of(one, often) for one in columns)
+        return cls(usual, selection.outcomes.take(slice(1)))
 
     def strange(self, outcomes: Outcomes) -> Mask:
         """Return which outcomes have an entry that is not usual: (size,)."""
@@ -112,11 +131,12 @@ class Sieve:
         return [one for one in outcomes.columns if one.name not in known]
 
 
-def _usual_labels(column: Column) -> frozenset[str] | None:
+def _usual_labels(column: Column, often: int) -> frozenset[str] | None:
+    """Return the labels seen so often; None where labels never stop being new."""
     if column.codes is None:
         return frozenset()
     counts = np.bincount(column.codes, minlength=len(column.labels) + 1)[1:]
-    if counts[counts < OFTEN].sum() > _NEVER_STOPS_BEING_NEW * len(column.codes):
+    if counts[counts < often].sum() > _NEVER_STOPS_BEING_NEW * len(column.codes):
         return None
-    often = zip(column.labels, counts >= OFTEN, strict=True)
-    return frozenset(label for label, is_often in often if is_often)
+    is_often = zip(column.labels, counts >= often, strict=True)
+    return frozenset(label for label, is_one in is_often if is_one)

@@ -158,6 +158,25 @@ def detectable(certificate: Certificate) -> str:
     return caught(fixed.detectable_epsilon, certificate.point, "visible to this event")
 
 
+def unseen(certificate: Certificate) -> str:
+    """Return how many draws of the exact test no rule could have learned of, and what such outputs
+    can hide; the empty text where that was not counted."""
+    found = certificate.unseen
+    if found is None:
+        return ""
+    new, draws = found.count_d1 + found.count_d2, certificate.fixed.draws
+    most = numbers.at_most(found.delta)
+    if new:
+        return (
+            f"{new:,} of {draws:,} test draws were of a kind not seen while learning; such outputs "
+            f"can hide a δ of at most {most}."
+        )
+    return (
+        f"No output of a new kind came up in {draws:,} test draws; kinds not seen while learning "
+        f"can hide a δ of at most {most}."
+    )
+
+
 def caught(epsilon: float, point: ProfilePoint, where: str) -> str:
     """Return that a leak of so large an ε would have been caught."""
     at = f" (at δ = {numbers.plain(point.delta)})" if point.delta else ""

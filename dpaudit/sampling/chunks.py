@@ -97,8 +97,8 @@ class Rare:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Counted:
-    """All that is kept of draws that one rule has counted; parts add up. others, rare: as the
-    measure asks."""
+    """All that is kept of draws that one rule has counted; parts add up. others, rare, unseen: as
+    the measure asks."""
 
     tally: Tally
     atoms: AtomTally | None
@@ -107,6 +107,7 @@ class Counted:
     heads: tuple[Head, ...] = ()
     others: tuple[Tally, ...] = ()
     rare: Rare | None = None
+    unseen: tuple[int, int] | None = None
 
     def __add__(self, other: Counted) -> Counted:
         return Counted(
@@ -117,6 +118,9 @@ class Counted:
             self.heads + other.heads,
             tuple(one + more for one, more in zip(self.others, other.others, strict=True)),
             self.rare and other.rare and self.rare + other.rare,
+            self.unseen
+            and other.unseen
+            and (self.unseen[0] + other.unseen[0], self.unseen[1] + other.unseen[1]),
         )
 
 
@@ -130,7 +134,8 @@ class Measure:
     of the outputs that were declared to be all there are (by their keys, rising).
 
     Draws to learn from are counted by other maps as well (others), and kept where a sieve lets
-    them through.
+    them through. Of those that certify, the ones are counted, by input, that have anything that was
+    not seen before.
     """
 
     distinguisher: Distinguisher
@@ -138,6 +143,7 @@ class Measure:
     declared: KeyArray | None = None
     others: tuple[LevelMap, ...] = ()
     sieve: Sieve | None = None
+    seen: Sieve | None = None
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -219,6 +219,7 @@ class Sampler:
             self._failures(outcomes, raw, is_d1),
             others=tuple(Tally(by_arm(one(outcomes), one.levels, is_d1)) for one in measure.others),
             rare=None if measure.sieve is None else _rare(measure.sieve, outcomes, is_d1),
+            unseen=None if measure.seen is None else unseen(measure.seen, outcomes, is_d1),
         )
 
     def _batch(self, dataset: Any, size: int, streams: ChunkStreams) -> Any:
@@ -291,6 +292,14 @@ def _rare(sieve: Sieve, outcomes: Outcomes, is_d1: NDArray[np.bool_]) -> Rare:
     rows = np.flatnonzero(sieve.strange(outcomes))
     kept = rows[:MOST_KEPT]
     return Rare(SelectionDraws(outcomes.take(kept), is_d1[kept]), len(rows) - len(kept))
+
+
+def unseen(seen: Sieve, outcomes: Outcomes, is_d1: NDArray[np.bool_]) -> tuple[int, int]:
+    """Return how many outcomes of d1 and of d2 have anything that was not seen before."""
+    is_new = seen.strange(outcomes)
+    new = int(np.count_nonzero(is_new))
+    d1 = int(np.count_nonzero(is_new & is_d1)) if new else 0
+    return d1, new - d1
 
 
 def _range_tally(keys: KeyArray, outcomes: Outcomes, is_d1: NDArray[np.bool_]) -> RangeTally:

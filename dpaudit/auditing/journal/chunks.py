@@ -45,6 +45,8 @@ def _counted_words(counted: Counted) -> dict[str, Any]:
         words["others"] = [one.counts.tolist() for one in counted.others]
     if counted.rare is not None:
         words["rare"] = [counted.rare.kept.size, counted.rare.lost]
+    if counted.unseen is not None:
+        words["unseen"] = list(counted.unseen)
     for head in counted.heads:
         words["head"] = [coded(head.keys), coded(head.is_d1)]
     return words
@@ -80,6 +82,7 @@ def drawn_of(record: Record) -> Drawn:
         heads=(_head(*words["head"]),) if "head" in words else (),
         others=tuple(Tally(_counts(rows)) for rows in words.get("others", ())),
         rare=_rare(record, *words["rare"]) if "rare" in words else None,
+        unseen=_pair(*words["unseen"]) if "unseen" in words else None,
     )
 
 
@@ -107,6 +110,10 @@ def _atoms_words(atoms: AtomTally) -> list[Any]:
 def _atoms(words: list[Any]) -> AtomTally:
     counts, (d1, d2) = words
     return AtomTally(_counts(counts), (d1, d2))
+
+
+def _pair(d1: int, d2: int) -> tuple[int, int]:
+    return d1, d2
 
 
 def _declared(atoms: list[Any], undeclared: str | None) -> RangeTally:

@@ -8,7 +8,7 @@ import pytest
 
 from dpaudit.draws import SelectionDraws
 from dpaudit.levels.sieve import OFTEN, Sieve
-from dpaudit.outcomes import from_raw
+from dpaudit.outcomes import Raised, from_raw
 
 RNG = np.random.default_rng(0)
 NUMBERS = RNG.normal(size=5_000)
@@ -67,3 +67,39 @@ def test_of_numbers_that_do_not_repeat_the_tails_are_rare() -> None:
 def test_it_may_be_sent_to_a_worker() -> None:
     sieve = pickle.loads(pickle.dumps(sieve_of(NUMBERS)))  # what was just pickled
     assert sieve.strange(from_raw([0.0, 1e9])).tolist() == [False, True]
+
+
+def seen_by(raw: Any) -> Sieve:
+    outcomes = from_raw(raw)
+    sieve = Sieve.seen(SelectionDraws(outcomes, np.arange(outcomes.size) % 2 == 0))
+    assert sieve is not None
+    return sieve
+
+
+@pytest.mark.parametrize(
+    ("seen", "later", "new"),
+    [
+        ([0.0, 1.0] * 50 + [2.0] * 2, [0.0, 2.0, 1.5, -1.0], [2, 3]),
+        (range(12), [3, 3.5, 11, 12, -1], [3, 4]),  # no value repeats: what is beyond them
+        ([*range(40)] * 3, [3, 3.5, 39, 40], [1, 3]),
+        (NUMBERS, [NUMBERS.min(), NUMBERS.max(), 1e6, -np.inf, 0.123], [2, 3]),
+        (["a", "b"] * 50 + ["c"], ["a", "c", "d", None, 2.0], [2, 3, 4]),
+        ([f"key {number}" for number in range(50)], ["key 3", "key 50"], [1]),
+        ([{"a": 1}] * 50, [{"a": 1}, {"a": 1, "b": 2}, {"a": 1}], [1]),
+        ([[1, 2]] * 50, [[1, 2], [1, 2, 3], [1]], [1, 2]),
+        ([1.0] * 50, [1.0, np.nan, Boom("a")], [1, 2]),
+    ],
+)
+def test_what_was_never_seen_is_new(seen: Any, later: list[Any], new: list[int]) -> None:
+    raw = [Raised("Boom", "a") if isinstance(one, Boom) else one for one in later]
+    assert np.flatnonzero(seen_by(list(seen)).strange(from_raw(raw))).tolist() == new
+
+
+def test_nothing_that_was_seen_is_new() -> None:
+    vectors = RNG.geometric(0.3, size=(3_000, 20))
+    assert not seen_by(vectors).strange(from_raw(vectors)).any()
+
+
+def test_of_outcomes_too_wide_to_look_at_whole_nothing_is_said() -> None:
+    outcomes = from_raw(np.zeros((20, 300)))
+    assert Sieve.seen(SelectionDraws(outcomes, np.arange(20) % 2 == 0)) is None
