@@ -11,7 +11,7 @@ from dpaudit.attacks.selection import Aim, is_undecided, learn_again
 from dpaudit.auditing.checks import DrawChecks
 from dpaudit.auditing.ledger import Ledger
 from dpaudit.auditing.schedule import Plan
-from dpaudit.draws import SelectionDraws
+from dpaudit.draws import SelectionDraws, pool
 from dpaudit.levels.candidate import Candidate
 from dpaudit.levels.distinguisher import Learned
 from dpaudit.levels.sieve import Sieve
@@ -21,12 +21,59 @@ from dpaudit.tally import Tally, by_arm
 from dpaudit.wording import counted as counted_words
 
 
+class Counts:
+    """What draws that are counted have shown so far, beside those that were kept.
+
+    sieve, counters: what lets rare outputs through, and the orders to count by; fixed for good.
+    """
+
+    def __init__(self, selection: SelectionDraws, learned: Learned) -> None:
+        """selection: draws that were kept.  learned: from these."""
+        self.sieve = Sieve.of(selection)
+        self._orders: Sequence[Candidate] = learned.leading
+        self.counters = tuple(one.counter for one in self._orders)
+        is_rare = self.sieve.strange(selection.outcomes)
+        self._selection = selection
+        self._rare = Rare(selection.take(np.flatnonzero(is_rare)))
+        self._arms = by_arm(np.zeros(selection.size, np.intp), 1, selection.is_d1)[0]
+
+    def add(self, counted: Sequence[Tally], rare: Rare, arms: tuple[int, int]) -> None:
+        """Add draws. counted: by each counter.  rare: of them.  arms: how many, by input."""
+        self._orders = [
+            one.counted_on(more.counts) for one, more in zip(self._orders, counted, strict=True)
+        ]
+        self._rare += rare
+        self._arms = self._arms + np.array(arms)
+
+    def found(self) -> list[Candidate]:
+        """Return the orders, made anew."""
+        return [*self._orders, *rare_outputs(self.sieve, self._rare.kept, self._arms)]
+
+    def kept(self) -> SelectionDraws:
+        """Return all draws that are still there to look at."""
+        rare = self._rare.kept
+        return pool([self._selection, rare]) if rare.size else self._selection
+
+    def dropped(self) -> list[str]:
+        """Return what there was no room for."""
+        lost = self._rare.lost
+        return [f"{counted_words(lost, 'rare output')} beyond {MOST_KEPT:,}"] if lost else []
+
+
+def is_enough(found: list[Candidate], spent: int, plan: Plan, aim: Aim) -> bool:
+    """Return whether to freeze after so many draws: what is left of the budget is worth more than
+    learning is."""
+    if spent < plan.freeze_at:
+        return False
+    most = plan.budget / 2 / spent
+    return not (plan.may_count_on(spent) and is_undecided(found, aim, most))
+
+
 class CountingStage:
     """Counts draws of one pair by the orders that promised most, and bets on them all the while;
     `learn` once.
 
-    draws: those that were counted.  kept: the rare ones.  warnings: of checks.  ignored: what was
-    dropped.
+    draws: how many there were.  warnings: of checks.
     """
 
     def __init__(
@@ -35,40 +82,28 @@ class CountingStage:
         plan: Plan,
         ledger: Ledger,
         checks: DrawChecks,
+        counts: Counts,
         aim: Callable[[], Aim],
     ) -> None:
         """stream: pair and stage that name the random streams.  aim: what a rule is for now."""
         self.draws = 0
-        self.kept: SelectionDraws | None = None
         self.warnings: list[str] = []
-        self.ignored: list[str] = []
         self._stream, self._plan, self._ledger = stream, plan, ledger
-        self._checks, self._aim = checks, aim
+        self._checks, self._counts, self._aim = checks, counts, aim
         self._chunks = 0
 
-    def learn(self, selection: SelectionDraws, learned: Learned, draws: Draws) -> Learned:
-        """Return what is frozen. selection: draws that were kept.  learned: from these."""
-        sieve = Sieve.of(selection)
-        orders: Sequence[Candidate] = learned.leading
-        rare = Rare(selection.take(np.flatnonzero(sieve.strange(selection.outcomes))))
-        arms = by_arm(np.zeros(selection.size, np.intp), 1, selection.is_d1)[0]
-        counters = tuple(one.counter for one in orders)
+    def learn(self, learned: Learned, draws: Draws) -> Learned:
+        """Return what is frozen. learned: from draws that were kept."""
+        counts, ledger = self._counts, self._ledger
         while True:
-            self._ledger.believe(learned.beliefs)
-            measure = Measure(learned.distinguisher, others=counters, sieve=sieve)
-            total, seen = self._count(measure, draws)
-            rare, arms = rare + seen, arms + total.tally.counts.sum(axis=0)
-            orders = [
-                one.counted_on(more.counts) for one, more in zip(orders, total.others, strict=True)
-            ]
-            found = [*orders, *rare_outputs(sieve, rare.kept, arms)]
-            is_last = self._ledger.may_stop or self._is_enough(found)
-            learned = learn_again(found, self._aim(), to_bet=not is_last)
+            ledger.believe(learned.beliefs)
+            measure = Measure(learned.distinguisher, others=counts.counters, sieve=counts.sieve)
+            total, rare = self._count(measure, draws)
+            counts.add(total.others, rare, total.tally.arms)
+            found, aim = counts.found(), self._aim()
+            is_last = ledger.may_stop or is_enough(found, ledger.spent, self._plan, aim)
+            learned = learn_again(found, aim, to_bet=not is_last)
             if is_last:
-                self.kept = rare.kept
-                if rare.lost:
-                    lost = counted_words(rare.lost, "rare output")
-                    self.ignored.append(f"{lost} beyond {MOST_KEPT:,}")
                 return learned
 
     def _count(self, measure: Measure, draws: Draws) -> tuple[Counted, Rare]:
@@ -92,11 +127,3 @@ class CountingStage:
         sizes = self._plan.counting_sizes(self._ledger.spent)
         for place, size in enumerate(sizes, self._chunks):
             yield ToCount((*self._stream, place), size, measure, self._plan.limits.block)
-
-    def _is_enough(self, found: list[Candidate]) -> bool:
-        """Whether to freeze: what is left of the budget is worth more than learning is."""
-        spent, plan = self._ledger.spent, self._plan
-        if spent < plan.freeze_at:
-            return False
-        most = plan.budget / 2 / spent
-        return not (plan.may_count_on(spent) and is_undecided(found, self._aim(), most))

@@ -17,7 +17,7 @@ from dpaudit.attacks.selection import (
     most_telling,
 )
 from dpaudit.auditing.checks import DrawChecks
-from dpaudit.auditing.counting import CountingStage
+from dpaudit.auditing.counting import CountingStage, Counts
 from dpaudit.auditing.journal.interface import PairProgress
 from dpaudit.auditing.ledger import Ledger
 from dpaudit.auditing.options import MINIMUM_SAMPLES
@@ -97,7 +97,7 @@ class PairAudit:
         # For good, since no bettor may get another stake: whether there may be much to count.
         self._reserves = spec.time is not None or plan.freeze_at > plan.hold_until
         self._parts: list[SelectionDraws] = []
-        self._rare: SelectionDraws | None = None
+        self._counts: Counts | None = None
         self._learned_from = self._counted_on = 0
         self._warnings: list[str] = []
         self._ignored: list[str] = []
@@ -163,11 +163,12 @@ class PairAudit:
     def _count_on(self, learned: Learned) -> Learned:
         """Learn from draws that are not kept but counted."""
         stream = (self._number, COUNTING)
-        stage = CountingStage(stream, self._plan, self._ledger, self._checks, self._aim)
-        learned = stage.learn(self._selection(), learned, self._draws)
-        self._counted_on, self._rare = stage.draws, stage.kept
+        self._counts = counts = Counts(self._selection(), learned)
+        stage = CountingStage(stream, self._plan, self._ledger, self._checks, counts, self._aim)
+        learned = stage.learn(learned, self._draws)
+        self._counted_on = stage.draws
         self._warnings += stage.warnings
-        self._ignored += stage.ignored
+        self._ignored += counts.dropped()
         return learned
 
     def _take(self, fresh: FreshDraws, learned: Learned | None) -> SelectionDraws:
@@ -263,13 +264,9 @@ class PairAudit:
         self._warnings += warned
         declared = None if self._range is None else self._range.keys
         # Of a claim that is refuted already, nobody asks what else there may be.
-        seen = None if self._ledger.may_stop else Sieve.seen(pool(self._learned_of()))
+        kept = selection if self._counts is None else self._counts.kept()
+        seen = None if self._ledger.may_stop else Sieve.seen(kept)
         return Measure(distinguisher, atoms, declared, seen=seen)
-
-    def _learned_of(self) -> list[SelectionDraws]:
-        """Return all draws to learn from that were kept."""
-        rare = [] if self._rare is None or not self._rare.size else [self._rare]
-        return [self._selection(), *rare]
 
     def _check_alive(self) -> None:
         """Raise when nothing but exceptions came out, which says nothing about privacy."""

@@ -8,18 +8,20 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dpaudit.attacks.one_dimensional import thresholds
-from dpaudit.attacks.selection import ATTACKS, Aim, learn, most_telling
+from dpaudit.attacks.selection import ATTACKS, Aim, learn, learn_again, most_telling
+from dpaudit.auditing.counting import Counts, is_enough
 from dpaudit.auditing.engine import versions
 from dpaudit.auditing.options import DEFAULTS, MINIMUM_SAMPLES, BoundMethod, verify
 from dpaudit.auditing.pair_audit import limited_divergence, low_bits, single_outputs
-from dpaudit.auditing.schedule import limits_for
+from dpaudit.auditing.schedule import Plan, limits_for
+from dpaudit.auditing.splitting import FixedSplit, Rows, Split, TossedSplit
 from dpaudit.auditing.underpowered import kept_too_few
 from dpaudit.certificates.certificate import Certificate, Method, Recording
 from dpaudit.certificates.evidence import Evidence, certificate
@@ -34,13 +36,11 @@ from dpaudit.levels.sieve import Sieve
 from dpaudit.outcomes import Column, Outcomes, concatenate, from_raw, narrowed
 from dpaudit.sampling.row_order import Sorted, check_guesses, check_rows, sorted_inputs
 from dpaudit.sampling.sameness import check_varied
-from dpaudit.sampling.sampler import atom_tally, failures_by_arm, unseen
+from dpaudit.sampling.sampler import atom_tally, failures_by_arm, rare, unseen
 from dpaudit.stats.dependence import looks_tossed
-from dpaudit.stats.thinning import coin_flips
 from dpaudit.tally import Tally, by_arm
 from dpaudit.wording import counted
 
-Rows = NDArray[np.intp]
 Raw = Sequence[Any] | NDArray[Any]
 
 # Draws of each input, at least.
@@ -188,15 +188,6 @@ def audit_recorded(audit: RecordedAudit) -> AuditResult:
     )
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class _Split:
-    """Rows to learn from, and of the others those that the game and the pair of bounds may use."""
-
-    selection: Rows
-    game: Rows
-    pair: Rows
-
-
 class _Recorded:
     """One audit of recorded draws; `certificate` once."""
 
@@ -204,22 +195,30 @@ class _Recorded:
         self._audit = audit
         self._rng = np.random.default_rng(audit.seed)
         self._warnings: list[str] = []
+        self._ignored: list[str] = []
+        self._counts: Counts | None = None
+        self._learning: list[Tally] = []
         self._sorted: Sorted = {}
         self._is_tossed = audit.coin_flipped and self._looks_tossed()
         self._attacks = (thresholds,) if audit.scores_only else ATTACKS
+        self._limits = limits_for(len(audit.outcomes.columns), single_draws=False)
 
     def certificate(self) -> Certificate:
         """Return the certificate. Raises MechanismError for rows that cannot be independent."""
         self._sorted = self._check_rows()
-        split = self._split()
-        selection = self._fresh(split.selection).release()
+        # By the seed and by the inputs alone.
+        kind = TossedSplit if self._is_tossed else FixedSplit
+        split = kind(self._audit.is_d1, self._rng)
+        selection = self._fresh(split.learn_from(self._kept(split.size))).release()
         self._warnings += filter(None, [narrowed(selection.outcomes)])
         self._warnings += check_varied(selection, 1 - self._audit.confidence)
-        audit, coming = self._audit, len(split.game)
+        audit, coming = self._audit, split.left()
         point, several = audit.claim.point(), len(audit.claim.points()) > 1
         if several:
             point = most_telling(selection, audit.claim, coming, self._attacks)
-        learned = learn(selection, Aim(point, coming, for_delta=several), self._attacks)
+        aim = Aim(point, coming, for_delta=several)
+        learned = learn(selection, aim, self._attacks)
+        learned = self._count_on(selection, learned, aim, split)
         evidence = self._evidence(learned, point, selection, split)
         return certificate(
             evidence,
@@ -231,7 +230,7 @@ class _Recorded:
             reproducible=True,
             warnings=tuple(self._warnings),
             recording=Recording(*audit.arms, self._is_tossed),
-            ignored=tuple(low_bits(selection.outcomes, _ONLY_DRAWN)),
+            ignored=(*self._ignored, *low_bits(selection.outcomes, _ONLY_DRAWN)),
             attacks=learned.tried,
             scores=learned.scores,
         )
@@ -254,37 +253,34 @@ class _Recorded:
         levels = rule(self._audit.outcomes.take(rows)).astype(np.int64)
         self._warnings += check_guesses(levels, self._audit.is_d1[rows], rule.guesses, self._sorted)
 
-    def _split(self) -> _Split:
-        """Split the rows by the seed and by their inputs alone, never by what is in them."""
-        return self._tossed_split() if self._is_tossed else self._fixed_split()
+    def _kept(self, rows: int) -> int:
+        """Return how many rows are kept to learn from."""
+        return min(self._limits.learned, round(_LEARNED * rows))
 
-    def _tossed_split(self) -> _Split:
-        order = self._rng.permutation(len(self._audit.is_d1))
-        size = self._learning_size(len(order))
-        return _Split(order[:size], order[size:], order[size:])
-
-    def _fixed_split(self) -> _Split:
-        arms = [np.flatnonzero(self._audit.is_d1 == arm) for arm in (True, False)]
-        d1, d2 = (self._rng.permutation(rows) for rows in arms)
-        # As many of each, as the predictions of learning take it.
-        each = self._learning_size(2 * min(len(d1), len(d2))) // 2
-        selection = self._rng.permutation(np.concatenate([d1[:each], d2[:each]]))
-        d1, d2 = d1[each:], d2[each:]
-        coins = coin_flips(len(d1), len(d2))
-        heads = self._heads(coins, len(d1), len(d2))
-        game = np.concatenate([d1[:heads], d2[: coins - heads]])
-        return _Split(selection, game, np.concatenate([d1, d2]))
-
-    def _heads(self, coins: int, first: int, second: int) -> int:
-        """Toss fair coins until they ask for no more draws than there are."""
+    def _count_on(
+        self, selection: SelectionDraws, learned: Learned, aim: Aim, split: Split
+    ) -> Learned:
+        """Learn from rows that are not kept but counted, where there are many."""
+        plan, spent = Plan(split.size, None, self._limits), selection.size
+        if spent >= plan.freeze_at:
+            return learned
+        self._counts = counts = Counts(selection, learned)
         while True:
-            heads = int(self._rng.binomial(coins, 0.5))
-            if heads <= first and coins - heads <= second:
-                return heads
+            rows = split.learn_from(plan.counting_until(spent) - spent)
+            for start in range(0, len(rows), plan.limits.block):
+                self._count(counts, self._fresh(rows[start : start + plan.limits.block]).release())
+            spent += len(rows)
+            found, aim = counts.found(), replace(aim, coming=split.left())
+            if is_enough(found, spent, plan, aim):
+                self._ignored += counts.dropped()
+                return learn_again(found, aim, to_bet=False)
 
-    def _learning_size(self, rows: int) -> int:
-        limits = limits_for(len(self._audit.outcomes.columns), single_draws=False)
-        return min(limits.learned, round(_LEARNED * rows))
+    def _count(self, counts: Counts, draws: SelectionDraws) -> None:
+        outcomes, is_d1 = draws.outcomes, draws.is_d1
+        every = [Tally(by_arm(one(outcomes), one.levels, is_d1)) for one in counts.counters]
+        made = _arms_only(draws)
+        counts.add(every, rare(counts.sieve, outcomes, is_d1), made.arms)
+        self._learning.append(made)
 
     def _looks_tossed(self) -> bool:
         is_d1 = self._audit.is_d1
@@ -299,25 +295,29 @@ class _Recorded:
         return FreshDraws(self._audit.outcomes.take(rows), self._audit.is_d1[rows])
 
     def _evidence(
-        self, learned: Learned, point: ProfilePoint, selection: SelectionDraws, split: _Split
+        self, learned: Learned, point: ProfilePoint, selection: SelectionDraws, split: Split
     ) -> Evidence:
         """Count the rows kept for it; return what the certificate is to follow from."""
         rule = learned.distinguisher
         atoms, warned = single_outputs(self._audit.claim, selection, point)
         self._warnings += warned
-        use_pair = atoms is None and self._prefers_pair(rule, point, selection, split)
-        rows, how = (split.pair, _PAIRED) if use_pair else (split.game, _THINNED)
+        game, pair = split.rest()
+        use_pair = atoms is None and self._prefers_pair(rule, point, selection, game, pair)
+        rows, how = (pair, _PAIRED) if use_pair else (game, _THINNED)
         if not self._is_tossed:
             self._warnings.append(_FIXED_ARMS.format(how=how))
         self._check_guesses(rule, rows)
         (tally,) = self._fresh(rows).looks(rule, rule.levels, len(rows))
-        learning = Tally(by_arm(np.zeros(selection.size, dtype=np.intp), 1, selection.is_d1))
+        learning = [_arms_only(selection), *self._learning]
         by_counts: Method = "clopper-pearson" if use_pair else "game"
         return Evidence(
             point=point,
             alpha=1 - self._audit.confidence,
             confidence=self._audit.confidence,
-            blocks=(block_of("learning", None, learning), block_of("recorded", None, tally)),
+            blocks=(
+                *(block_of("learning", None, one) for one in learning),
+                block_of("recorded", None, tally),
+            ),
             stage="recorded",
             method=by_counts if atoms is None else "probabilistic",
             guesses=tuple(rule.guesses.tolist()),
@@ -331,7 +331,7 @@ class _Recorded:
         )
 
     def _unseen(self, selection: SelectionDraws, rows: Rows) -> tuple[int, int] | None:
-        seen = Sieve.seen(selection)
+        seen = Sieve.seen(selection if self._counts is None else self._counts.kept())
         if seen is None:
             return None
         return unseen(seen, self._audit.outcomes.take(rows), self._audit.is_d1[rows])
@@ -342,7 +342,12 @@ class _Recorded:
         return accused(atoms, atom_tally(atoms.keys, outcomes, is_d1))
 
     def _prefers_pair(
-        self, rule: Distinguisher, point: ProfilePoint, selection: SelectionDraws, split: _Split
+        self,
+        rule: Distinguisher,
+        point: ProfilePoint,
+        selection: SelectionDraws,
+        game: Rows,
+        pair: Rows,
     ) -> bool:
         """Whether to certify by a pair of bounds, decided by draws that certify nothing."""
         if self._audit.bound is not None:
@@ -353,14 +358,19 @@ class _Recorded:
         # How the rule fares on the draws that it was learned from: fit for predictions only.
         seen = by_arm(rule(selection.outcomes), rule.levels, selection.is_d1)
         words = (rule.words(1), rule.words(-1))
-        from_d1 = int(self._audit.is_d1[split.pair].sum())
-        pair_arms = from_d1, len(split.pair) - from_d1
-        game_arms = (len(split.game) // 2,) * 2
+        from_d1 = int(self._audit.is_d1[pair].sum())
+        pair_arms = from_d1, len(pair) - from_d1
+        game_arms = (len(game) // 2,) * 2
         setting = Setting("recorded", point, 1 - self._audit.confidence, self._audit.confidence)
         by_pair = pair_test(setting, _scaled(seen, pair_arms), rule.guesses, words)
         by_game = game_test(setting, _scaled(seen, game_arms), rule.guesses, words)
         better, usual = ((one.epsilon_lower, one.delta_lower) for one in (by_pair, by_game))
         return better > usual
+
+
+def _arms_only(draws: SelectionDraws) -> Tally:
+    """Return how many draws of each input there are, at one level."""
+    return Tally(by_arm(np.zeros(draws.size, dtype=np.intp), 1, draws.is_d1))
 
 
 def _scaled(seen: NDArray[np.int64], arms: tuple[int, int]) -> Tally:

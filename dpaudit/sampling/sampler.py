@@ -218,7 +218,7 @@ class Sampler:
             None if declared is None else _range_tally(declared, outcomes, is_d1),
             self._failures(outcomes, raw, is_d1),
             others=tuple(Tally(by_arm(one(outcomes), one.levels, is_d1)) for one in measure.others),
-            rare=None if measure.sieve is None else _rare(measure.sieve, outcomes, is_d1),
+            rare=None if measure.sieve is None else rare(measure.sieve, outcomes, is_d1),
             unseen=None if measure.seen is None else unseen(measure.seen, outcomes, is_d1),
         )
 
@@ -288,7 +288,8 @@ def _counted(place: NDArray[np.intp], atoms: int, is_d1: NDArray[np.bool_]) -> A
     return AtomTally(counts[:-1], (int(is_d1.sum()), int((~is_d1).sum())))
 
 
-def _rare(sieve: Sieve, outcomes: Outcomes, is_d1: NDArray[np.bool_]) -> Rare:
+def rare(sieve: Sieve, outcomes: Outcomes, is_d1: NDArray[np.bool_]) -> Rare:
+    """Return what a sieve lets through."""
     rows = np.flatnonzero(sieve.strange(outcomes))
     kept = rows[:MOST_KEPT]
     return Rare(SelectionDraws(outcomes.take(kept), is_d1[kept]), len(rows) - len(kept))

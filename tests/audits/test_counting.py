@@ -163,3 +163,46 @@ def test_a_stream_that_never_stops_being_new_stays_within_bounds() -> None:
     made = [0]
     (certificate,) = audited(changing, PureDP(3.0)).certificates
     assert any("rare outputs beyond 16,384" in one for one in certificate.ignored)
+
+
+def recorded(mechanism: Any, seed: int, *, tossed: bool) -> AuditResult:
+    rng = np.random.default_rng(seed)
+    d1 = int(rng.binomial(SAMPLES, 0.5)) if tossed else SAMPLES // 2
+    of_d1, of_d2 = (
+        mechanism(one, size=size, rng=rng) for one, size in ((1, d1), (0, SAMPLES - d1))
+    )
+    return dpaudit.bound(of_d1, of_d2, CLAIM, coin_flipped=tossed, seed=seed)
+
+
+@pytest.mark.parametrize("tossed", [False, True])
+@pytest.mark.parametrize("mechanism", [value, tail])
+def test_recorded_outputs_are_counted_as_well(mechanism: Any, tossed: bool) -> None:
+    for seed in SEEDS:
+        result = recorded(mechanism, seed, tossed=tossed)
+        assert result.verdict is Verdict.VIOLATION
+        (one,) = result.certificates
+        kept, *counted, exact = [block.draws for block in one.blocks]
+        assert kept == 5_000
+        learned = kept + sum(counted)
+        assert SAMPLES // 9 < learned <= SAMPLES // 2
+        assert exact > 0.98 * (SAMPLES - learned)
+        assert recheck(result) == []
+        (again,) = from_json(to_json([result]))
+        assert recheck(again) == []
+
+
+def test_a_recorded_key_that_is_rare() -> None:
+    assert recorded(key, 0, tossed=False).verdict is Verdict.VIOLATION
+
+
+def test_without_counting_a_recorded_leak_is_missed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("dpaudit.auditing.recorded.Plan.freeze_at", 0)
+    found = [recorded(value, seed, tossed=False).verdict for seed in SEEDS]
+    assert found == [Verdict.NO_VIOLATION_FOUND] * len(SEEDS)
+
+
+def test_recorded_draws_that_meet_the_claim_are_not_refuted() -> None:
+    for seed in SEEDS:
+        result = recorded(answer, seed, tossed=bool(seed % 2))
+        assert result.verdict is Verdict.NO_VIOLATION_FOUND
+        assert len(result.certificates[0].blocks) > 2

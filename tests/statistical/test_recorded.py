@@ -12,6 +12,7 @@ import pytest
 
 from dpaudit.auditing import recorded
 from dpaudit.auditing.recorded import audit_recorded, recorded_audit
+from dpaudit.auditing.splitting import FixedSplit, Rows
 from dpaudit.certificates.result import Verdict
 from dpaudit.claims import ApproximateDP, PrivacyClaim, PureDP
 from dpaudit.stats import one_run
@@ -83,13 +84,17 @@ def test_uneven_arms_keep_the_level_with_either_bound(bound: str, is_above: IsAb
 @pytest.fixture
 def certify_what_was_learned_from(monkeypatch: pytest.MonkeyPatch) -> None:
     """Plant the mistake: the draws that chose the event certify it."""
-    split = recorded._Recorded._fixed_split
 
-    def reused(self: Any) -> Any:
-        honest = split(self)
-        return recorded._Split(honest.game, honest.game, honest.pair)
+    class Reused(FixedSplit):
+        def learn_from(self, rows: int) -> Rows:
+            super().learn_from(rows)
+            self.certifying = super().rest()
+            return self.certifying[0]
 
-    monkeypatch.setattr(recorded._Recorded, "_fixed_split", reused)
+        def rest(self) -> tuple[Rows, Rows]:
+            return self.certifying
+
+    monkeypatch.setattr(recorded, "FixedSplit", Reused)
 
 
 @pytest.mark.usefixtures("certify_what_was_learned_from")

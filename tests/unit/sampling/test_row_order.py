@@ -16,6 +16,7 @@ import dpaudit
 from benchmarks.dependence import LAWS as SHARED_LAWS
 from dpaudit.auditing import recorded
 from dpaudit.auditing.recorded import audit_recorded, coin_flipped_audit
+from dpaudit.auditing.splitting import FixedSplit, TossedSplit
 from dpaudit.certificates.certificate import Certificate
 from dpaudit.certificates.result import AuditResult, Verdict
 from dpaudit.claims import PureDP
@@ -314,8 +315,13 @@ def test_the_split_takes_rows_from_everywhere() -> None:
         recorded.recorded_audit(d1, d2, **given),
         coin_flipped_audit(both, rng.random(2 * SIZE) < 0.5, **given),
     ):
-        split = recorded._Recorded(audit)._split()
-        for rows in (split.selection, split.game, split.pair):
+        kind = TossedSplit if audit.coin_flipped else FixedSplit
+        split = kind(audit.is_d1, np.random.default_rng(0))
+        kept, more = split.learn_from(SIZE // 2), split.learn_from(SIZE // 4)
+        game, pair = split.rest()
+        assert len(kept) + len(more) + len(pair) == len(np.unique([*kept, *more, *pair]))
+        assert len(pair) == 2 * SIZE - 3 * SIZE // 4
+        for rows in (kept, more, game, pair):
             for arm in (audit.is_d1, ~audit.is_d1):
                 taken = np.sort(audit.outcomes.columns[0].numbers[rows[arm[rows]]])
                 assert np.abs(taken - np.linspace(0, 1, len(taken))).max() < 0.1
