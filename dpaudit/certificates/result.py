@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from enum import Enum
+from importlib import import_module
 from typing import Any, ClassVar, Literal
 
 from dpaudit.certificates.certificate import Certificate
@@ -187,9 +188,9 @@ class Failed:
 Ending = Sampled | Recorded | Exact | Canaries | Failed
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class AuditResult:
-    """The result of one audit.
+    """The result of one audit; printed, it is a report.
 
     Attributes
     ----------
@@ -248,7 +249,7 @@ class AuditResult:
     warnings: tuple[str, ...] = ()
     repeated: Repeated | None = None
     grouped: Grouped | None = None
-    request: Mapping[str, Any] | None = field(default=None, repr=False)
+    request: Mapping[str, Any] | None = None
     underpowered: str | None = None
     resumed: int = 0
     source: str | None = None
@@ -317,6 +318,38 @@ class AuditResult:
         """Whether `expect` was met; True when nothing was expected and no violation found."""
         wanted = Verdict.VIOLATION if self.expect == "violation" else Verdict.NO_VIOLATION_FOUND
         return self.verdict is wanted
+
+    def report(self, *, verbose: bool = False) -> str:
+        """Return the report in words, as the command line shows it.
+
+        Parameters
+        ----------
+        verbose : bool, default False
+            Whether to show every pair and event as well, and how the result came about.
+
+        Returns
+        -------
+        str
+            Lines of at most 80 columns where they can be broken, without a final newline.
+
+        Examples
+        --------
+        >>> import dpaudit
+        >>> def bit(x, size, rng):
+        ...     return rng.integers(2, size=size) * x
+        >>> result = dpaudit.audit(bit, 0, 1, dpaudit.PureDP(1.0), samples=2_000, name="bit")
+        >>> print(result.report().splitlines()[0])
+        VIOLATION  bit: refuted at 99 %: outputs > 0 appear in 50.5 % of draws for d2,
+        """
+        # By name: the rooms of reports are above this one, which must not depend on them.
+        return str(import_module("dpaudit.reports.text").render(self, verbose=int(verbose)))
+
+    def __str__(self) -> str:
+        return self.report()
+
+    def __repr__(self) -> str:
+        line = import_module("dpaudit.reports.text").render_line(self)
+        return f"<AuditResult {' '.join(line.split())}>"
 
 
 @dataclass(frozen=True, slots=True)

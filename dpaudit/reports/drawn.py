@@ -41,7 +41,8 @@ def meaning(result: AuditResult, ending: Sampled | Failed, verbose: int) -> list
     lines = paragraph(findings.attacker(result)) if verbose and says else []
     if result.verdict is Verdict.NO_VIOLATION_FOUND:
         lines += paragraph(findings.detectable(ending.deciding))
-        lines += paragraph(findings.unseen(ending.deciding))
+        reach = findings.unseen(ending.deciding)
+        lines += paragraph(reach) if reach else []
         lines += paragraph(findings.UNPROVEN)
         listed = " and ".join(ending.deciding.ignored)
         lines += paragraph(f"Not tested: {listed}.") if listed and verbose else []

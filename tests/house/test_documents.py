@@ -17,9 +17,9 @@ from tests import warm
 
 ROOT = Path(__file__).parents[2]
 DOCUMENTS = sorted([ROOT / "README.md", *(ROOT / "docs").rglob("*.md")])
-# The first commands of a new user are those of the installed package; of the others, a warm process
-# forks the programs.
-STARTED = [ROOT / "README.md"]
+# The first commands of a new user are those of the installed package, and pytest is; of the others,
+# a warm process forks the programs.
+STARTED = [ROOT / "README.md", ROOT / "docs/pytest.md"]
 _FENCE = re.compile(
     r"(?:<!-- file: (?P<file>\S+) -->\n+)?^```(?P<kind>\w+)\n(?P<text>.*?)^```$",
     re.MULTILINE | re.DOTALL,

@@ -1,0 +1,27 @@
+"""Privacy claims in tests: `assert_private` and `assert_violates`, and what pytest needs for them.
+
+Importing the package costs nothing: pytest does it at every start.
+"""
+
+from __future__ import annotations
+
+TYPE_CHECKING = False  # spares the import of typing
+if TYPE_CHECKING:
+    from typing import Any
+
+    from dpaudit.testing.assertions import assert_private as assert_private
+    from dpaudit.testing.assertions import assert_violates as assert_violates
+
+__all__ = ["assert_private", "assert_violates"]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in __all__:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from dpaudit.testing import assertions
+
+    return getattr(assertions, name)
+
+
+def __dir__() -> list[str]:
+    return sorted([*globals(), *__all__])

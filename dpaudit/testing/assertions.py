@@ -1,0 +1,183 @@
+"""What a test says of a mechanism: `assert_private`, `assert_violates`."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from dataclasses import replace
+from typing import Any, Literal
+
+from dpaudit.api import MoreOptions, audit
+from dpaudit.auditing.journal.opening import journal_path
+from dpaudit.certificates.result import AuditResult, Verdict
+from dpaudit.claims import PrivacyClaim, make_claim, parameters
+from dpaudit.did_you_mean import did_you_mean
+from dpaudit.errors import UsageError
+from dpaudit.reports.json import entry
+from dpaudit.testing.session import Kept, Session, current
+
+Mechanism = Callable[..., Any] | str | list[str]
+
+# Options of `audit` that a test may give beside those of its claim.
+_USUAL = ("params", "samples", "time", "confidence", "seed", "workers", "on_progress")
+
+
+def assert_private(
+    mechanism: Mechanism, d1: Any, d2: Any, claim: PrivacyClaim | None = None, **options: Any
+) -> AuditResult:
+    """Fail the test if the mechanism leaks more than is claimed, as far as draws show it.
+
+    Parameters
+    ----------
+    mechanism : callable, str or list of str
+        As of `dpaudit.audit`.
+    d1, d2 : Any
+        Neighbouring inputs, handed over as they are and never changed.
+    claim : PrivacyClaim, optional
+        What is claimed. Or give its numbers: `epsilon=1.0`, `epsilon=1.0, delta=1e-5`, `mu=0.5`,
+        `rho=0.1`.
+    **options : Any
+        Of `dpaudit.audit`. By default 100,000 draws of both inputs together at confidence 0.9999,
+        from seed 0; `[tool.dpaudit]` in pyproject.toml sets others for all tests.
+
+    Returns
+    -------
+    AuditResult
+        No violation was found.
+
+    Raises
+    ------
+    AssertionError
+        With the report, if the claim is refuted, the audit ended with an error, or it could not
+        have failed (`allow_underpowered=True` allows that).
+    UsageError
+        For a request that cannot be carried out.
+
+    Notes
+    -----
+    A test with the same code and seed has the same outcome every time. Of a correct mechanism and a
+    new seed, it fails with probability at most 1 - confidence (docs/method.md §4). To pass proves
+    nothing about other inputs, rarer events or more draws.
+
+    Examples
+    --------
+    >>> from dpaudit.testing import assert_private
+    >>> def laplace(x, size, rng):
+    ...     return x + rng.laplace(size=size)
+    >>> result = assert_private(laplace, 0, 1, epsilon=1.0, samples=20_000)
+    >>> result.epsilon_lower < 1.0
+    True
+    """
+    __tracebackhide__ = True
+    result = audited(mechanism, d1, d2, claim, options, expect="pass")
+    if result.verdict is not Verdict.NO_VIOLATION_FOUND or result.underpowered is not None:
+        raise AssertionError(result.report())
+    return result
+
+
+def assert_violates(
+    mechanism: Mechanism, d1: Any, d2: Any, claim: PrivacyClaim | None = None, **options: Any
+) -> AuditResult:
+    """Fail the test unless draws prove that the mechanism leaks more than is claimed.
+
+    Parameters
+    ----------
+    mechanism, d1, d2, claim, **options
+        As of `assert_private`.
+
+    Returns
+    -------
+    AuditResult
+        The claim was refuted.
+
+    Raises
+    ------
+    AssertionError
+        With the report, if the claim is not refuted or the audit ended with an error.
+    UsageError
+        For a request that cannot be carried out.
+
+    Examples
+    --------
+    >>> from dpaudit.testing import assert_violates
+    >>> def too_little_noise(x, size, rng):
+    ...     return x + rng.laplace(scale=0.5, size=size)
+    >>> assert_violates(too_little_noise, 0, 1, epsilon=1.0).epsilon_lower > 1.0
+    True
+    """
+    __tracebackhide__ = True
+    result = audited(mechanism, d1, d2, claim, options, expect="violation")
+    if result.verdict is not Verdict.VIOLATION:
+        raise AssertionError(result.report())
+    return result
+
+
+def audited(
+    mechanism: Mechanism,
+    d1: Any,
+    d2: Any,
+    claim: PrivacyClaim | None,
+    options: Mapping[str, Any],
+    expect: Literal["violation", "pass"] | None = None,
+) -> AuditResult:
+    """Return the result of an audit of the test that is running, and keep it for the run's report.
+
+    expect: the verdict that the test asks for.
+    """
+    session = current()
+    given, claim = _parted(claim, options)
+    given = session.options(given)
+    if session.test is not None:
+        given.setdefault("name", session.test.name())
+    result = _run(mechanism, d1, d2, claim, given)
+    if session.test is not None:
+        result = replace(result, command=_repeating(session, session.test.nodeid))
+    result = replace(result, expect=expect)
+    if session.test is not None:
+        alpha = 1 - result.confidence if result.ending.by_chance else 0.0
+        session.test.kept.append(Kept(result.name, tuple(entry(result)), alpha))
+    return result
+
+
+def _parted(
+    claim: PrivacyClaim | None, options: Mapping[str, Any]
+) -> tuple[dict[str, Any], PrivacyClaim]:
+    """Return the options of the audit, and the claim, which its numbers may stand for."""
+    known = [*_USUAL, *MoreOptions.__annotations__]
+    of_claims = {one.name for one in parameters()} - set(known)
+    numbers = {name: value for name, value in options.items() if name in of_claims}
+    given = {name: value for name, value in options.items() if name not in of_claims}
+    for name in given:
+        if name not in known:
+            near = did_you_mean(name, [*known, *of_claims])
+            raise TypeError(f"unexpected keyword argument {name!r}.{near}")
+    if claim is None:
+        if not numbers:
+            raise UsageError("nothing is claimed; give epsilon=…, or a claim, as PureDP(1.0)")
+        return given, make_claim(numbers)
+    if numbers:
+        raise UsageError(f"give the claim or its numbers, not both: {', '.join(numbers)}")
+    return given, claim
+
+
+def _run(
+    mechanism: Mechanism, d1: Any, d2: Any, claim: PrivacyClaim, given: dict[str, Any]
+) -> AuditResult:
+    """Return the result. A journal is for a run that was ended before: of one that has come to its
+    end nothing is kept, so that the next run draws anew."""
+    if "journal" not in given:
+        return audit(mechanism, d1, d2, claim, **given)
+    given.setdefault("resume", True)
+    result = audit(mechanism, d1, d2, claim, **given)
+    with suppress(FileNotFoundError):
+        journal_path(given["journal"], result.name).unlink()
+    return result
+
+
+def _repeating(session: Session, nodeid: str) -> str:
+    """Return the command that runs a test again, with what the command line has changed."""
+    forced = session.forced.get("samples")
+    return shlex.join(
+        ["pytest", nodeid, *([f"--dpaudit-samples={forced}"] if forced is not None else [])]
+    )

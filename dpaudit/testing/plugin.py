@@ -1,0 +1,166 @@
+"""The pytest plugin: options, marker, fixture, and what a run's summary says of its audits.
+
+pytest imports this at every start, for tests that audit nothing as well: so whatever is heavy is
+imported when there is an audit.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Generator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dpaudit.testing.session import Kept, Session, Test, begin, end, settings_of
+
+_MARKER = "dpaudit"
+# What a report of a test carries from worker to worker.
+_CARRIED = "dpaudit_kept"
+_STASHED = pytest.StashKey["Plugin"]()
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    group = parser.getgroup("dpaudit", "privacy audits")
+    group.addoption(
+        "--dpaudit-samples",
+        metavar="N",
+        help="draws of every privacy audit, in place of what tests and pyproject.toml say",
+    )
+    group.addoption(
+        "--dpaudit-json",
+        metavar="FILE",
+        help="save the results of all privacy audits, for dpaudit report",
+    )
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.addinivalue_line(
+        "markers",
+        f"{_MARKER}(samples=…, confidence=…, …): options of the privacy audits of a test",
+    )
+    plugin = Plugin(config)
+    config.stash[_STASHED] = plugin
+    config.pluginmanager.register(plugin, "dpaudit-session")
+
+
+def pytest_unconfigure(config: pytest.Config) -> None:
+    if config.stash.get(_STASHED, None) is not None:
+        end()
+
+
+@pytest.fixture
+def dp_audit() -> Callable[..., Any]:
+    """Audit a mechanism with the settings of the test run, and keep the result for its report.
+
+    `dp_audit(mechanism, d1, d2, epsilon=1.0)` takes what `assert_private` does, and returns the
+    `AuditResult`, whatever the verdict is.
+    """
+
+    def run(mechanism: Any, d1: Any, d2: Any, claim: Any = None, **options: Any) -> Any:
+        from dpaudit.testing.assertions import audited
+
+        return audited(mechanism, d1, d2, claim, options)
+
+    return run
+
+
+class Plugin:
+    """The audits of one test run."""
+
+    def __init__(self, config: pytest.Config) -> None:
+        self._config = config
+        self._kept: dict[str, list[Kept]] = {}
+        self._file = _file(config)
+        try:
+            settings = settings_of(config.rootpath)
+        except ValueError as error:
+            raise pytest.UsageError(str(error)) from None
+        self.session = Session(settings, _forced(config))
+        begin(self.session)
+
+    def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
+        for item in items:
+            if any(marker.args for marker in item.iter_markers(_MARKER)):
+                raise pytest.UsageError(f"{item.nodeid}: the marker {_MARKER} takes keywords only")
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_runtest_protocol(self, item: pytest.Item) -> Generator[None, Any, Any]:
+        marked: dict[str, Any] = {}
+        for marker in reversed(list(item.iter_markers(_MARKER))):
+            marked |= marker.kwargs
+        self.session.test = Test(item.nodeid, marked)
+        try:
+            return (yield)
+        finally:
+            self.session.test = None
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_runtest_makereport(self, item: pytest.Item) -> Generator[None, Any, Any]:
+        report = yield
+        test = self.session.test
+        if test is not None and test.kept and report.when == "teardown":
+            carried = [[one.name, list(one.entry), one.alpha] for one in test.kept]
+            setattr(report, _CARRIED, carried)
+        return report
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        carried = getattr(report, _CARRIED, ())
+        if carried:
+            kept = [Kept(name, tuple(entry), alpha) for name, entry, alpha in carried]
+            self._kept[report.nodeid] = kept
+
+    def pytest_terminal_summary(self, terminalreporter: Any) -> None:
+        every = [one for _, kept in sorted(self._kept.items()) for one in kept]
+        if self._file is not None:
+            from dpaudit.reports.json import Entry, document
+
+            entries = [Entry(*one.entry) for one in every]
+            self._file.write_text(document(entries, len(entries)), encoding="utf-8")
+        if every:
+            terminalreporter.write_line(f"dpaudit: {summary(every)}")
+
+
+def summary(kept: list[Kept]) -> str:
+    """Return how many audits there were, and how often they are to raise a false alarm.
+
+    >>> summary([Kept("one", (), 0.0001), Kept("two", (), 0.0001)])
+    '2 privacy audits; with new seeds, at most 1 run in 5,000 has a false alarm'
+    """
+    audits = f"{len(kept)} privacy audit{'s' if len(kept) != 1 else ''}"
+    alpha = sum(one.alpha for one in kept)
+    if alpha == 0:
+        return f"{audits}, all exact"
+    if alpha >= 1:
+        return f"{audits}; with new seeds, false alarms are likely: raise the confidence"
+    # Not above the truth, but for the rounding of 1 - confidence.
+    runs = math.floor(1 / alpha * (1 + 1e-9))
+    return f"{audits}; with new seeds, at most 1 run in {runs:,} has a false alarm"
+
+
+def _forced(config: pytest.Config) -> dict[str, Any]:
+    text = config.getoption("--dpaudit-samples")
+    if text is None:
+        return {}
+    try:
+        samples = int(float(text)) if "e" in text.lower() else int(text)
+    except ValueError:
+        samples = 0
+    if samples <= 0:
+        raise pytest.UsageError(f"--dpaudit-samples={text} must be a number of draws, as 20_000")
+    return {"samples": samples}
+
+
+def _file(config: pytest.Config) -> Path | None:
+    """Return where results are saved, after a look at whether they can be; None in a worker."""
+    path = config.getoption("--dpaudit-json")
+    if path is None or hasattr(config, "workerinput"):
+        return None
+    file = Path(config.invocation_params.dir, path)
+    try:
+        with file.open("a", encoding="utf-8"):
+            pass
+    except OSError as error:
+        raise pytest.UsageError(f"--dpaudit-json={path} cannot be written: {error}") from None
+    return file

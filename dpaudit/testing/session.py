@@ -1,0 +1,118 @@
+"""The settings and results of the audits of one test run: plain values, no statistics."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+# What tests audit with unless they say otherwise: a second or less, and a false alarm in 10,000
+# runs with new seeds.
+DEFAULTS: Mapping[str, Any] = {"samples": 100_000, "confidence": 0.9999, "seed": 0, "workers": 1}
+# What `[tool.dpaudit]` in pyproject.toml may set.
+SETTINGS = ("samples", "confidence", "journal", "workers")
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """One audit of a test run, as it is handed from worker to worker.
+
+    entry: its parts of a result file.  alpha: how likely it is to raise a false alarm, with a new
+    seed.
+    """
+
+    name: str
+    entry: tuple[str, ...]
+    alpha: float
+
+
+@dataclass(slots=True)
+class Test:
+    """The test that is running. options: of its markers.  kept: its audits so far."""
+
+    nodeid: str
+    options: Mapping[str, Any]
+    kept: list[Kept] = field(default_factory=list)
+
+    def name(self) -> str:
+        """Return what the next audit is called: like the test, numbered from the second one on."""
+        number = len(self.kept) + 1
+        return self.nodeid if number == 1 else f"{self.nodeid} ({number})"
+
+
+@dataclass(slots=True)
+class Session:
+    """One test run. settings: of pyproject.toml.  forced: of the command line, which come before
+    all others.  test: the one that is running, if any."""
+
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    forced: Mapping[str, Any] = field(default_factory=dict)
+    test: Test | None = None
+
+    def options(self, given: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the options of an audit: those of the command line, else what it was `given`, else
+        those of the test's markers, of pyproject.toml, and the defaults."""
+        marked = {} if self.test is None else self.test.options
+        merged = _over(_over(_over(_over(DEFAULTS, self.settings), marked), given), self.forced)
+        return {name: value for name, value in merged.items() if value is not None}
+
+
+def _over(below: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, Any]:
+    """Return options, those `above` first. Draws are planned by their number or by the clock."""
+    given = {name for name, value in above.items() if value is not None}
+    hidden = {"samples", "time"} if given & {"samples", "time"} else set()
+    return {name: one for name, one in below.items() if name not in hidden} | dict(above)
+
+
+def settings_of(folder: Path) -> dict[str, Any]:
+    """Return what `[tool.dpaudit]` says in the pyproject.toml of a folder.
+
+    Raises ValueError, in words, for a key that is not known.
+    """
+    file = folder / "pyproject.toml"
+    try:
+        text = file.read_text(encoding="utf-8")
+    except OSError:
+        return {}
+    if "dpaudit" not in text:
+        return {}
+    import tomllib
+
+    try:
+        found = tomllib.loads(text).get("tool", {}).get("dpaudit", {})
+    except tomllib.TOMLDecodeError as error:
+        raise ValueError(f"{file}: {error}") from None
+    if not isinstance(found, dict):
+        raise ValueError(f"{file}: [tool.dpaudit] must be a table")
+    for key in found:
+        if key not in SETTINGS:
+            from dpaudit.did_you_mean import did_you_mean
+
+            known = ", ".join(SETTINGS)
+            raise ValueError(
+                f"{file}: unknown key {key!r} in [tool.dpaudit]; known: {known}."
+                + did_you_mean(key, SETTINGS)
+            )
+    if "journal" in found:
+        found["journal"] = str(folder / str(found["journal"]))
+    return found
+
+
+# The test run that is under way; outside of pytest, that of the working directory.
+_current: list[Session] = []
+
+
+def current() -> Session:
+    """Return the test run that is under way."""
+    return _current[-1] if _current else Session(settings_of(Path.cwd()))
+
+
+def begin(session: Session) -> None:
+    """Begin a test run."""
+    _current.append(session)
+
+
+def end() -> None:
+    """End the test run that was begun last."""
+    _current.pop()

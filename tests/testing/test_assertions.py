@@ -1,0 +1,131 @@
+"""What a test says of a mechanism, and how it reads when it fails."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import dpaudit
+from dpaudit.testing import assert_private, assert_violates, session
+from mechanisms import laplace
+
+FEW: dict[str, Any] = {"samples": 5_000}
+
+
+def noisy(dataset: float, size: int, rng: np.random.Generator) -> Any:
+    return dataset + rng.laplace(size=size)
+
+
+def broken(dataset: float) -> float:
+    raise ValueError("out of range")
+
+
+@pytest.fixture(autouse=True)
+def outside_of_a_run(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """As from a script: without the settings and the name of the test that is running."""
+    monkeypatch.setattr(session, "_current", [])
+    monkeypatch.chdir(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("claim", "words"),
+    [
+        ({"epsilon": 1.5}, "1.5-DP"),
+        ({"epsilon": 1.5, "delta": 1e-3}, "(1.5, 0.001)-DP"),
+        ({"mu": 3.0}, "3-Gaussian DP"),
+        ({"rho": 1.0}, "1-zCDP"),
+        ({"claim": dpaudit.PureDP(1.5)}, "1.5-DP"),
+    ],
+)
+def test_a_claim_by_its_numbers_or_as_an_object(claim: dict[str, Any], words: str) -> None:
+    result = assert_private(noisy, 0.0, 1.0, **claim, **FEW)
+    assert result.verdict is dpaudit.Verdict.NO_VIOLATION_FOUND
+    assert result.claim.describe() == words
+    assert result.confidence == 0.9999
+
+
+def test_a_leak_fails_with_the_report() -> None:
+    with pytest.raises(AssertionError) as failure:
+        assert_private(laplace.wrong_density, 0.0, 1.0, epsilon=0.5, **FEW)
+    said = str(failure.value)
+    assert said.startswith("VIOLATION  wrong_density: refuted at 99.99 %")
+    for word in ("the claim allows", "P(E)  d1", "Clopper–Pearson", "d1 = 0.0, d2 = 1.0", "seed 0"):
+        assert word in said
+    assert "(expected: pass)" in " ".join(said.split())
+    assert len(said.splitlines()) <= 16
+
+
+def test_a_leak_that_is_expected_passes_and_one_that_is_not_there_fails() -> None:
+    assert assert_violates(noisy, 0.0, 1.0, epsilon=0.5, **FEW).epsilon_lower > 0.5
+    with pytest.raises(
+        AssertionError, match=r"(?s)NO VIOLATION FOUND  noisy: .*expected: violation"
+    ):
+        assert_violates(noisy, 0.0, 1.0, epsilon=1.5, samples=5_000, name="noisy")
+
+
+@pytest.mark.parametrize("asserts", [assert_private, assert_violates])
+def test_an_error_never_passes(asserts: Any) -> None:
+    with pytest.raises(AssertionError, match=r"(?s)ERROR  broken: .*ValueError: out of range"):
+        asserts(broken, 0, 1, epsilon=1.0, **FEW)
+
+
+@pytest.mark.parametrize("asserts", [assert_private, assert_violates])
+def test_an_audit_that_cannot_fail_never_passes(asserts: Any) -> None:
+    with pytest.raises(AssertionError, match="under-powered: 5,000 draws cannot refute ε = 20"):
+        asserts(noisy, 0.0, 1.0, epsilon=20.0, **FEW)
+
+
+def test_but_it_may_where_that_is_allowed() -> None:
+    result = assert_private(noisy, 0.0, 1.0, epsilon=20.0, allow_underpowered=True, **FEW)
+    assert result.underpowered is None
+
+
+@pytest.mark.parametrize(
+    ("given", "error", "words"),
+    [
+        ({}, dpaudit.UsageError, "nothing is claimed; give epsilon=…"),
+        ({"claim": dpaudit.PureDP(1.0), "delta": 0.1}, dpaudit.UsageError, "not both: delta"),
+        ({"epsilon": -1.0}, dpaudit.UsageError, "epsilon"),
+        ({"epsilon": 1.0, "sampels": 9}, TypeError, "'sampels'. Did you mean 'samples'?"),
+        ({"epsilom": 1.0}, TypeError, "'epsilom'. Did you mean 'epsilon'?"),
+        ({"epsilon": 1.0, "samples": 9, "time": 2.0}, dpaudit.UsageError, "not both"),
+    ],
+)
+def test_a_wrong_request_is_no_failed_assertion(
+    given: dict[str, Any], error: type[Exception], words: str
+) -> None:
+    with pytest.raises(error) as raised:
+        assert_private(noisy, 0.0, 1.0, **given)
+    assert words in str(raised.value)
+
+
+def test_settings_come_from_the_nearest_project_file(tmp_path: Path) -> None:
+    (tmp_path / "pyproject.toml").write_text("[tool.dpaudit]\nsamples = 4_000\nconfidence = 0.9\n")
+    result = assert_private(noisy, 0.0, 1.0, epsilon=1.5)
+    assert (result.confidence, result.certificates[0].budget) == (0.9, 4_000)
+    own = assert_private(noisy, 0.0, 1.0, epsilon=1.5, samples=3_000)
+    assert (own.confidence, own.certificates[0].budget) == (0.9, 3_000)
+
+
+def test_time_takes_the_place_of_the_usual_draws() -> None:
+    assert assert_private(noisy, 0.0, 1.0, epsilon=1.5, time=0.2).certificates[0].budget != 100_000
+
+
+def test_a_journal_is_gone_once_its_audit_has_ended(tmp_path: Path) -> None:
+    for _ in range(2):
+        result = assert_private(noisy, 0.0, 1.0, epsilon=1.5, journal=tmp_path / "kept", **FEW)
+        assert result.resumed == 0
+    assert list((tmp_path / "kept").iterdir()) == []
+
+
+def test_a_result_shows_itself() -> None:
+    result = dpaudit.audit(noisy, 0.0, 1.0, dpaudit.PureDP(0.5), **FEW)
+    assert str(result) == result.report()
+    assert result.report().startswith("VIOLATION  noisy: refuted at 99 %")
+    assert "exact test" in result.report(verbose=True)
+    assert "exact test" not in result.report()
+    assert repr(result).startswith("<AuditResult VIOLATION noisy: refuted at 99 %")
+    assert len(repr(result)) < 160

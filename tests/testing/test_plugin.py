@@ -1,0 +1,172 @@
+"""The pytest plugin, on small test runs of its own."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from dpaudit.testing.plugin import summary
+from dpaudit.testing.session import Kept
+
+pytest_plugins = ["pytester"]
+
+TESTS = """
+import pytest
+from dpaudit.testing import assert_private, assert_violates
+
+def noisy(x, size, rng):
+    return x + rng.laplace(size=size)
+
+def test_private():
+    assert_private(noisy, 0, 1, epsilon=1.5)
+
+@pytest.mark.parametrize("epsilon", [0.5, 0.6])
+def test_violates(epsilon):
+    assert_violates(noisy, 0, 1, epsilon=epsilon, samples=3_000)
+
+@pytest.mark.dpaudit(samples=4_000, confidence=0.99)
+def test_marked(dp_audit):
+    first = dp_audit(noisy, 0, 1, epsilon=1.5)
+    second = dp_audit(noisy, 1, 0, epsilon=1.5, samples=2_000)
+    assert first.verdict is second.verdict
+"""
+
+
+@pytest.fixture
+def project(pytester: pytest.Pytester) -> pytest.Pytester:
+    pytester.makepyfile(test_mine=TESTS)
+    pytester.makepyprojecttoml("[tool.dpaudit]\nsamples = 5_000\nconfidence = 0.999\n")
+    return pytester
+
+
+def audits_of(file: Path) -> dict[str, dict[str, object]]:
+    return {one["name"]: one for one in json.loads(file.read_text("utf-8"))["audits"]}
+
+
+def budgets_of(file: Path) -> dict[str, object]:
+    return {name: one["certificates"][0]["budget"] for name, one in audits_of(file).items()}  # type: ignore[index]
+
+
+def test_a_run_states_its_audits_and_saves_them(project: pytest.Pytester) -> None:
+    result = project.runpytest("--dpaudit-json", "out.json")
+    result.assert_outcomes(passed=4)
+    # 0.001 for each of three, 0.01 for each of two.
+    result.stdout.fnmatch_lines(
+        ["dpaudit: 5 privacy audits; with new seeds, at most 1 run in 43 has a false alarm"]
+    )
+    assert budgets_of(project.path / "out.json") == {
+        "test_mine.py::test_marked": 4_000,
+        "test_mine.py::test_marked (2)": 2_000,
+        "test_mine.py::test_private": 5_000,
+        "test_mine.py::test_violates[0.5]": 3_000,
+        "test_mine.py::test_violates[0.6]": 3_000,
+    }
+
+
+def test_the_command_line_comes_before_all(project: pytest.Pytester) -> None:
+    result = project.runpytest("--dpaudit-json", "out.json", "--dpaudit-samples", "6_000")
+    result.assert_outcomes(passed=4)
+    assert set(budgets_of(project.path / "out.json").values()) == {6_000}
+
+
+def test_several_workers_give_the_same_results(project: pytest.Pytester) -> None:
+    project.runpytest("--dpaudit-json", "one.json").assert_outcomes(passed=4)
+    result = project.runpytest_subprocess("--dpaudit-json", "two.json", "-n", "2")
+    result.assert_outcomes(passed=4)
+    result.stdout.fnmatch_lines(["dpaudit: 5 privacy audits; *1 run in 43*"])
+    one, two = (audits_of(project.path / name) for name in ("one.json", "two.json"))
+    for audits in (one, two):
+        for audit in audits.values():
+            audit.pop("seconds")
+    assert one == two
+
+
+def test_a_failure_shows_the_report_and_how_to_repeat_it(pytester: pytest.Pytester) -> None:
+    pytester.makepyfile(
+        test_mine="""
+        from dpaudit.testing import assert_private
+
+        def test_leak():
+            def leaks(x, size, rng):
+                return x + rng.laplace(scale=0.5, size=size)
+            assert_private(leaks, 0, 1, epsilon=1)
+        """
+    )
+    result = pytester.runpytest("--dpaudit-samples", "5_000")
+    result.assert_outcomes(failed=1)
+    result.stdout.fnmatch_lines(
+        [
+            ">*assert_private(leaks, 0, 1, epsilon=1)",
+            "E*AssertionError: VIOLATION  test_mine.py::test_leak: refuted at 99.99 %*",
+            "E*inputs*d1 = 0, d2 = 1*",
+            "E*repeat*pytest test_mine.py::test_leak --dpaudit-samples=5000",
+            "test_mine.py:*: AssertionError",
+        ]
+    )
+    assert "assertions.py" not in result.stdout.str()
+
+
+def test_a_run_without_audits_says_nothing(pytester: pytest.Pytester) -> None:
+    pytester.makepyfile("def test_nothing(): pass")
+    result = pytester.runpytest("--dpaudit-json", "out.json")
+    assert "dpaudit:" not in result.stdout.str()
+    assert audits_of(pytester.path / "out.json") == {}
+
+
+@pytest.mark.parametrize(
+    ("flags", "project_file", "words"),
+    [
+        (["--dpaudit-samples", "many"], "", "--dpaudit-samples=many must be a number of draws"),
+        (["--dpaudit-json", "no/out.json"], "", "--dpaudit-json=no/out.json cannot be written"),
+        ([], "[tool.dpaudit]\nsample = 5", "unknown key 'sample' in [[]tool.dpaudit]*'samples'*"),
+        ([], "[tool]\ndpaudit = 5", "[[]tool.dpaudit] must be a table"),
+    ],
+)
+def test_wrong_settings_are_refused_before_any_test(
+    pytester: pytest.Pytester, flags: list[str], project_file: str, words: str
+) -> None:
+    pytester.makepyfile("def test_nothing(): pass")
+    pytester.makepyprojecttoml(project_file)
+    result = pytester.runpytest(*flags)
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    result.stderr.fnmatch_lines([f"*{words}*"])
+
+
+def test_a_wrong_value_in_the_project_file_names_it(project: pytest.Pytester) -> None:
+    project.makepyprojecttoml("[tool.dpaudit]\nconfidence = 7\n")
+    result = project.runpytest("-k", "private")
+    result.assert_outcomes(failed=1)
+    result.stdout.fnmatch_lines(["E*UsageError: confidence=7*"])
+
+
+def test_a_marker_takes_keywords_only(pytester: pytest.Pytester) -> None:
+    pytester.makepyfile("import pytest\n@pytest.mark.dpaudit(5)\ndef test_nothing(): pass")
+    result = pytester.runpytest()
+    assert result.ret != 0
+    result.stderr.fnmatch_lines(["*the marker dpaudit takes keywords only*"])
+
+
+def test_loading_it_imports_nothing_heavy() -> None:
+    code = (
+        "import sys, dpaudit.testing.plugin\n"
+        "print([one for one in ('numpy', 'scipy', 'yaml', 'click') if one in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
+
+
+@pytest.mark.parametrize(
+    ("alphas", "words"),
+    [
+        ([0.01], "1 privacy audit; with new seeds, at most 1 run in 100 has a false alarm"),
+        ([0.0], "1 privacy audit, all exact"),
+        ([0.6, 0.6], "2 privacy audits; with new seeds, false alarms are likely: *"),
+    ],
+)
+def test_the_summary(alphas: list[float], words: str) -> None:
+    said = summary([Kept("one", (), alpha) for alpha in alphas])
+    assert said.startswith(words.rstrip("*"))
