@@ -7,7 +7,11 @@ import signal
 
 # What a developer set for their own terminal would change what the programs under test print, also
 # those in processes of their own. Removed here, before any test is collected.
-for _variable in ("CLICOLOR_FORCE", "COLUMNS", "FORCE_COLOR", "NO_COLOR", "TTY_COMPATIBLE"):
+# So would, where the suite runs on GitHub, a summary of its own.
+for _variable in (
+    *("CLICOLOR_FORCE", "COLUMNS", "FORCE_COLOR", "NO_COLOR", "TTY_COMPATIBLE"),
+    "GITHUB_STEP_SUMMARY",
+):
     os.environ.pop(_variable, None)
 
 # The suite starts some hundreds of programs. Each would compile the package anew, half a second,

@@ -13,6 +13,7 @@ from dpaudit.cli import exit_codes
 from dpaudit.cli.flags import some_flags
 from dpaudit.cli.output import Printer
 from dpaudit.cli.process.streams import set_apart
+from dpaudit.cli.saving import Results, destinations
 from dpaudit.errors import DpauditError, UsageError
 from dpaudit.inputs.files import piped, read_text, reading
 from dpaudit.reports.batch import unended
@@ -38,8 +39,8 @@ _UNSEEN = (
     help="Also repeat the audits with their seeds, and compare the results.",
 )
 @some_flags(quiet="Print one line for each audit.")
-@some_flags("verbose", "debug")
-def report(file: Path, rerun: bool, quiet: bool, verbose: int) -> int:
+@some_flags("report", "verbose", "debug")
+def report(file: Path, rerun: bool, quiet: bool, report: list[str], verbose: int) -> int:
     """Recompute the wealth, bounds and p-values in FILE from the draws recorded there, and show
     the audits as the run did.
 
@@ -47,12 +48,16 @@ def report(file: Path, rerun: bool, quiet: bool, verbose: int) -> int:
     end.
     """
     results, planned = _read(file)
-    printer = Printer([result.name for result in results], quiet=quiet, verbose=verbose)
+    saved = Results(destinations(None, report, [file]), sys.stdout, planned=planned)
+    names = [result.name for result in results]
+    printer = Printer(names, quiet=quiet, verbose=verbose, to=saved.beside)
     disagreements = []
     for result in results:
         disagreements += [f"{result.name}: {text}" for text in _recheck(file, result)]
         printer.show(result)
+        saved.add(result)
     printer.summarise(results)
+    saved.finish()
     ended = [result for result in results if result.verdict is not Verdict.ERROR]
     if rerun and not disagreements:
         from dpaudit.cli.rerun import differences
@@ -66,7 +71,8 @@ def report(file: Path, rerun: bool, quiet: bool, verbose: int) -> int:
     if disagreements:
         return exit_codes.FAILURE
     if not quiet:
-        click.echo("\n" + "\n".join(wrap(_said(ended, len(results) - len(ended), rerun=rerun))))
+        said = wrap(_said(ended, len(results) - len(ended), rerun=rerun))
+        click.echo("\n" + "\n".join(said), file=saved.beside)
     missing = unended(len(results), planned)
     if missing:
         click.echo(f"error: {file}: {missing}", err=True)

@@ -9,7 +9,7 @@ import tempfile
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, TextIO
+from typing import Any, NamedTuple, TextIO
 
 import click
 
@@ -20,7 +20,16 @@ from dpaudit.errors import DpauditError, UsageError
 from dpaudit.reports.registry import FORMATS, Format, parse_report
 
 STDOUT = "-"
-Destination = tuple[Format, str]
+# Where GitHub Actions says that a step may write its summary to.
+_SUMMARY = "GITHUB_STEP_SUMMARY"
+
+
+class Destination(NamedTuple):
+    """A format and a file. before: what is in the file and stays there."""
+
+    format: Format
+    file: str
+    before: str = ""
 
 
 def destinations(
@@ -36,10 +45,26 @@ def destinations(
             check_writable(file, inputs)
         # Found here, since a mechanism may go to another folder.
         place = file if file == STDOUT else str(Path(file).absolute())
-        if any(place == other for _, other in found):
+        if any(place == one.file for one in found):
             raise UsageError(f"two reports cannot be written to {file!r}; give each its own file")
-        found.append((form, place))
+        found.append(Destination(form, place))
+    if all(one.format is not FORMATS["markdown"] for one in found):
+        found += _summary()
     return found
+
+
+def _summary() -> list[Destination]:
+    """Return the summary of a step of GitHub Actions, where there is one to write to."""
+    file = os.environ.get(_SUMMARY)
+    if not file:
+        return []
+    path = Path(file).absolute()
+    try:
+        check_writable(path)
+        before = path.read_text(encoding="utf-8") if path.exists() else ""
+    except (UsageError, OSError, UnicodeDecodeError):
+        return []  # nobody has asked for it here
+    return [Destination(FORMATS["markdown"], str(path), before)]
 
 
 class Results:
@@ -55,37 +80,40 @@ class Results:
     @property
     def beside(self) -> TextIO:
         """Where reports are shown: standard error, if standard output belongs to one of them."""
-        return sys.stderr if any(file == STDOUT for _, file in self._entries) else self._stdout
+        return sys.stderr if any(one.file == STDOUT for one in self._entries) else self._stdout
 
     def add(self, result: AuditResult) -> None:
         """Take one more result."""
-        for (form, _), entries in self._entries.items():
-            entries.append(form.entry(result))
+        for to, entries in self._entries.items():
+            entries.append(to.format.entry(result))
 
     def keep(self) -> None:
         """Put down what there is, since what comes next may end this process."""
-        for (form, file), entries in self._entries.items():
+        for to, entries in self._entries.items():
             with suppress(DpauditError, OSError):  # in the end it is said why
-                if file != STDOUT or watching.is_watched():
-                    path = Path(file) if file != STDOUT else self._aside()
-                    write_whole(path, form.document(entries, self._planned).encode(), lasting=False)
+                if to.file != STDOUT or watching.is_watched():
+                    path = Path(to.file) if to.file != STDOUT else self._aside()
+                    write_whole(path, self._text(to, entries).encode(), lasting=False)
 
     def finish(self) -> None:
         """Write all results. Raises UsageError when that is not possible."""
-        for (form, file), entries in self._entries.items():
+        for to, entries in self._entries.items():
             if not entries:
                 continue
-            text = form.document(entries, self._planned)
-            if file == STDOUT:
+            text = self._text(to, entries)
+            if to.file == STDOUT:
                 # Programs read UTF-8, whatever a terminal can show.
-                shown = text if form.is_prose else text.encode()
+                shown = text if to.format.is_prose else text.encode()
                 click.echo(shown, nl=False, file=self._stdout)
                 if self._kept is not None:
                     watching.say(watching.FILE, "")
                     self._kept.unlink(missing_ok=True)
                     self._kept = None
             else:
-                write_whole(Path(file), text.encode())
+                write_whole(Path(to.file), text.encode())
+
+    def _text(self, to: Destination, entries: Sequence[Any]) -> str:
+        return to.before + to.format.document(entries, self._planned)
 
     def _aside(self) -> Path:
         """Return a file that the process which watches this one shows if need be."""

@@ -9,7 +9,7 @@ from typing import Any
 from dpaudit.certificates.result import AuditResult
 from dpaudit.did_you_mean import did_you_mean
 from dpaudit.errors import UsageError
-from dpaudit.reports import batch, json, junit
+from dpaudit.reports import batch, github, json, junit, markdown
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,17 +28,20 @@ FORMATS: Mapping[str, Format] = {
     "text": Format(".txt", lambda result: result, batch.render_all, is_prose=True),
     "json": Format(".json", json.entry, json.document),
     "junit": Format(".xml", junit.entry, junit.document),
+    "markdown": Format(".md", markdown.entry, markdown.document),
+    "github": Format(".txt", github.entry, github.document),
 }
 
 
 def parse_report(text: str) -> tuple[Format, str]:
-    """Return the format and the file of `FORMAT:FILE`. Raises UsageError."""
+    """Return the format and the file of `FORMAT:FILE`; `-`, standard output, for `FORMAT` alone.
+    Raises UsageError."""
     name, colon, file = text.partition(":")
-    if name in FORMATS and file:
-        return FORMATS[name], file
+    if name in FORMATS and bool(colon) is bool(file):
+        return FORMATS[name], file or "-"
     known = f"known formats: {', '.join(FORMATS)}"
     if colon and file:
         raise UsageError(f"--report {text!r}: {known}.{did_you_mean(name, FORMATS)}")
     fitting = next((key for key, one in FORMATS.items() if text.endswith(one.suffix)), "text")
     example = f"{name}:FILE" if name in FORMATS else f"{fitting}:{text}"
-    raise UsageError(f"--report {text!r} must be FORMAT:FILE, as {example}; {known}")
+    raise UsageError(f"--report {text!r} must be FORMAT or FORMAT:FILE, as {example}; {known}")

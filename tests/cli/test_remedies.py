@@ -186,8 +186,8 @@ REFUSED: dict[str, tuple[tuple[str, ...], str]] = {
     "standard input": (("-", *ASKED), "target '-' is not an import path"),
     "a device": (("/dev/zero", *ASKED), "target '/dev/zero' is a device, not a Python file"),
     "a report without a file": (
-        ("m.py:laplace", *ASKED, "--report", "junit"),
-        "--report 'junit' must be FORMAT:FILE, as junit:FILE; known formats:",
+        ("m.py:laplace", *ASKED, "--report", "junit:"),
+        "--report 'junit:' must be FORMAT or FORMAT:FILE, as junit:FILE; known formats:",
     ),
     "no mechanism": (
         ("unnamed.yaml",),

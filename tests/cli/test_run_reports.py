@@ -62,6 +62,50 @@ def test_what_cannot_be_written_is_refused_before_the_work(
     assert message in result.stderr
 
 
+def test_a_format_alone_is_for_standard_output(dpaudit: Any, asked: Any) -> None:
+    result = dpaudit(*TARGET, "--report", "markdown")
+    assert result.stdout.startswith("### dpaudit: 1 privacy audit, as expected\n")
+    assert "NO VIOLATION FOUND  laplace" in result.stderr
+
+
+def test_a_summary_of_github_is_added_to_what_is_there(
+    dpaudit: Any, asked: Any, config: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    summary = tmp_path / "summary.md"
+    summary.write_text("# Built\n", encoding="utf-8")
+    monkeypatch.setenv("GITHUB_STEP_SUMMARY", str(summary))
+    assert dpaudit("run", config("a", "wrong")).stdout.startswith("NO VIOLATION FOUND  a ")
+    text = summary.read_text("utf-8")
+    assert text.startswith("# Built\n### dpaudit: 2 privacy audits: 1 not as expected\n")
+    assert text.count("###") == 2
+    own = tmp_path / "own.md"
+    dpaudit("run", config("a"), "--report", f"markdown:{own}")
+    assert summary.read_text("utf-8") == text
+    assert own.exists()
+
+
+@pytest.mark.parametrize("place", ["no/where.md", "."])
+def test_a_summary_that_cannot_be_written_is_left_out(
+    dpaudit: Any, asked: Any, monkeypatch: pytest.MonkeyPatch, place: str
+) -> None:
+    monkeypatch.setenv("GITHUB_STEP_SUMMARY", place)
+    assert dpaudit(*TARGET).exit_code == 0
+
+
+def test_saved_results_are_written_in_other_formats(dpaudit: Any, tmp_path: Path) -> None:
+    saved, xml, words = (tmp_path / name for name in ("r.json", "r.xml", "r.md"))
+    asked = ("bound", "--guesses", "1000", "100", "99", "--epsilon", "1")
+    assert dpaudit(*asked, "--json", saved).exit_code == 1
+    reports = ("--report", f"junit:{xml}", "--report", f"markdown:{words}", "--report", "github")
+    result = dpaudit("report", saved, *reports)
+    assert result.exit_code == 0
+    assert len(list(XML.parse(xml).iter("failure"))) == 1
+    assert "1 not as expected" in words.read_text("utf-8")
+    assert result.stdout.startswith("::error title=VIOLATION%3A ")
+    assert "VIOLATION" in result.stderr
+    assert "Rechecked: " in result.stderr
+
+
 def test_guesses_have_reports_too(dpaudit: Any, tmp_path: Path) -> None:
     xml = tmp_path / "r.xml"
     words = ("bound", "--guesses", "1000", "100", "99", "--epsilon", "1")

@@ -239,7 +239,8 @@ def test_old_results_have_neither_source_nor_command() -> None:
 def test_every_format_writes_audits_of_all_kinds(name: str) -> None:
     text = reported(name, [VIOLATION, PASS, ERROR])
     assert text.endswith("\n")
-    for result in (VIOLATION, PASS, ERROR):
+    # Annotations are of what somebody has to look at.
+    for result in (VIOLATION, *([] if name == "github" else [PASS]), ERROR):
         assert result.name in text
     assert FORMATS[name].suffix.startswith(".")
 
@@ -252,8 +253,8 @@ def test_a_report_of_one_audit_as_text_is_its_report() -> None:
     ("text", "message"),
     [
         ("jsn:a.json", "Did you mean 'json'?"),
-        ("out.json", "must be FORMAT:FILE, as json:out.json"),
-        ("json:", "must be FORMAT:FILE"),
+        ("out.json", "must be FORMAT or FORMAT:FILE, as json:out.json"),
+        ("json:", "must be FORMAT or FORMAT:FILE"),
         ("tests.xml", "as junit:tests.xml"),
     ],
 )

@@ -1,0 +1,70 @@
+"""Audits as annotations of GitHub Actions: lines of output that GitHub shows at the code.
+
+Of what nobody expected, an error each, at the line of the mechanism; GitHub shows ten of a step.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from dpaudit.certificates.result import AuditResult
+from dpaudit.reports.batch import unended
+from dpaudit.reports.findings import is_expected
+from dpaudit.reports.numbers import unglued
+from dpaudit.reports.text import reason
+from dpaudit.wording import counted
+
+_MOST = 10
+
+
+class Annotation(NamedTuple):
+    """What is kept of one audit. line: the annotation; none of what was expected."""
+
+    line: str | None
+
+
+def entry(result: AuditResult) -> Annotation:
+    """Return the annotation of one audit."""
+    if is_expected(result):
+        return Annotation(None)
+    wanted = f" (expected: {result.expect})" if result.expect else ""
+    title = f"{result.verdict.value}: {result.name}{wanted}"
+    message = unglued(reason(result))
+    if result.command is not None:
+        message = f"{message}\n{result.command}"
+    file, _, line = (result.source or "").rpartition(":")
+    where = {"file": file, "line": line} if file and line.isdigit() else {}
+    return Annotation(command("error", message, {**where, "title": title}))
+
+
+def document(found: Sequence[Annotation], planned: int) -> str:
+    """Return the lines of all annotations. planned: how many audits there are to be."""
+    lines = [one.line for one in found if one.line is not None]
+    missing = unended(len(found), planned)
+    if missing:
+        lines.insert(0, command("error", missing, {"title": "dpaudit"}))
+    if len(lines) > _MOST:
+        more = f"{counted(len(lines) - _MOST + 1, 'audit')} more did not come out as expected"
+        lines = [*lines[: _MOST - 1], command("error", more, {"title": "dpaudit"})]
+    return "".join(f"{line}\n" for line in lines)
+
+
+def command(kind: str, message: str, properties: dict[str, str]) -> str:
+    """Return a workflow command; nothing in it can end it, or begin another one.
+
+    >>> command("error", "50 %\\nfound", {"file": "a,b.py", "line": "3"})
+    '::error file=a%2Cb.py,line=3::50 %25%0Afound'
+    """
+    said = ",".join(f"{name}={_property(value)}" for name, value in properties.items())
+    return f"::{kind} {said}::{_message(message)}"
+
+
+def _message(text: str) -> str:
+    found = text.replace("%", "%25").replace("\r", "%0D")
+    # Whatever else may end a line.
+    return "%0A".join(found.splitlines())
+
+
+def _property(text: str) -> str:
+    return _message(text).replace(":", "%3A").replace(",", "%2C")

@@ -1,0 +1,119 @@
+"""Audits as Markdown, which code hosts show beside a change: a table of all of them, and in full
+those that somebody has to look at."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from dpaudit.certificates.result import AuditResult, Verdict
+from dpaudit.reports.batch import unended
+from dpaudit.reports.bounds import bounds
+from dpaudit.reports.findings import is_expected
+from dpaudit.reports.numbers import unglued
+from dpaudit.reports.text import render, warnings_of
+from dpaudit.wording import counted, shortened
+
+# A summary of GitHub may have 1 MiB. Characters take up to four bytes.
+_MOST_BYTES = 900_000
+_LONGEST_NAME = 120
+_HEAD = ("verdict", "audit", "claim", "shown", "draws", "seed")
+# What has a meaning in Markdown or HTML.
+_SPECIAL = re.compile(r"([\\`*_{}\[\]<>()#+!|~&@$])")
+_NO_TEXT = re.compile("[\x00-\x08\x0b-\x1f\x7f\u2028\u2029]")
+
+
+class Part(NamedTuple):
+    """What is kept of one audit: its row, and its report where somebody has to look at it."""
+
+    row: str
+    report: str
+    is_met: bool
+
+
+def entry(result: AuditResult) -> Part:
+    """Return what is kept of one audit."""
+    is_met = is_expected(result)
+    verdict = result.verdict.value
+    if result.underpowered is not None:
+        verdict = f"{verdict} (under-powered)"
+    elif result.expect is not None:
+        wanted = Verdict.VIOLATION.value if result.expect == "violation" else "no violation"
+        verdict = f"{verdict} (expected)" if is_met else f"{verdict} (expected: {wanted})"
+    shown = bounds(result)[0].brief(result) if result.decisive is not None else ""
+    cells = (
+        escaped(verdict) if is_met else f"**{escaped(verdict)}**",
+        escaped(shortened(result.name, _LONGEST_NAME)),
+        escaped(result.claim.describe()),
+        escaped(unglued(shown)),
+        f"{result.draws:,}" if result.draws else "",
+        str(result.seed) if result.draws else "",
+    )
+    report = "" if is_met else _fenced(render(result))
+    if is_met and warnings_of(result):
+        report = "\n".join(f"* {escaped(' '.join(one.split()))}" for one in warnings_of(result))
+    return Part(_row(cells), f"#### {cells[1]}\n\n{report}\n" if report else "", is_met)
+
+
+def document(parts: Sequence[Part], planned: int) -> str:
+    """Return the document. planned: how many audits there are to be."""
+    unmet = sum(not one.is_met for one in parts)
+    said = counted(len(parts), "privacy audit")
+    title = f"{said}: {unmet} not as expected" if unmet else f"{said}, as expected"
+    missing = unended(len(parts), planned)
+    lines = [f"### dpaudit: {title}", ""]
+    lines += [f"**{escaped(missing)}.**", ""] if missing else []
+    rows = [_row(_HEAD), _row(["---"] * len(_HEAD)), *_first(_ordered(parts))]
+    return "\n".join([*lines, *rows, "", *_within(parts, sum(map(_size, rows)))])
+
+
+def escaped(text: str) -> str:
+    """Return text that Markdown and HTML show as it is, in one line."""
+    plain = " ".join(_NO_TEXT.sub(lambda found: ascii(found[0])[1:-1], text).split())
+    return _SPECIAL.sub(r"\\\1", plain).replace(r"\<", "&lt;").replace(r"\&", "&amp;")
+
+
+def _ordered(parts: Sequence[Part]) -> list[str]:
+    """Return the rows, those first that somebody has to look at."""
+    return [one.row for one in sorted(parts, key=lambda part: part.is_met)]
+
+
+def _first(rows: list[str]) -> list[str]:
+    """Return the rows that there is room for, in half of the document."""
+    found: list[str] = []
+    room = _MOST_BYTES // 2
+    for row in rows:
+        room -= _size(row)
+        if room < 0:
+            return [*found, _row([f"{len(rows) - len(found):,} more", *[""] * (len(_HEAD) - 1)])]
+        found.append(row)
+    return found
+
+
+def _within(parts: Sequence[Part], used: int) -> list[str]:
+    """Return the reports that there is room for."""
+    found: list[str] = []
+    reports = [one.report for one in sorted(parts, key=lambda part: part.is_met) if one.report]
+    for report in reports:
+        used += _size(report)
+        if used > _MOST_BYTES:
+            return [*found, f"{len(reports) - len(found):,} more reports are left out here.\n"]
+        found.append(report)
+    return found
+
+
+def _row(cells: Sequence[str]) -> str:
+    return f"| {' | '.join(cells)} |"
+
+
+def _fenced(text: str) -> str:
+    """Return text as a block, its fence longer than any in it."""
+    plain = _NO_TEXT.sub(lambda found: ascii(found[0])[1:-1], text)
+    longest = max((len(one) for one in re.findall("`+", plain)), default=0)
+    fence = "`" * max(3, longest + 1)
+    return f"{fence}text\n{plain}\n{fence}"
+
+
+def _size(text: str) -> int:
+    return len(text.encode()) + 1
