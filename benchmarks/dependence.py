@@ -15,6 +15,7 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from functools import partial
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -38,12 +39,12 @@ DEPENDENT: tuple[Callable[..., Any], ...] = (
     shared_noise.by_generator,
     shared_noise.counting,
 )
-BUDGETS = (1_000, 20_000, 1_000_000)
+BUDGETS = (100, 150, 1_000, 20_000, 1_000_000)
 UNWARNED = 0.01
 STATE = "keeps state between calls"
 
-SIZE = 2_000
-BLOCKS = [100, 125, 156, 195, 244, 305, 381, 477, 17]
+# Draws, and the blocks that they were made in.
+SIZES = {2_000: [100, 125, 156, 195, 244, 305, 381, 477, 17], 100: [25, 31, 44]}
 Rng = np.random.Generator
 LAWS: dict[str, Callable[[Rng, int], Any]] = {
     "Laplace": lambda rng, n: rng.laplace(size=n),
@@ -122,18 +123,14 @@ def _ended(name: str, samples: int, seed: int) -> str:
 
 
 def independent(pool: ProcessPoolExecutor, checks: int) -> bool:
-    print(f"\n{'correct law':<22}{'checks':>8}{'warnings':>10}{'errors':>8}")
+    print(f"\n{'correct law':<22}{'draws':>7}{'checks':>8}{'warnings':>10}{'errors':>8}")
     warned = errors = 0
-    for name in LAWS:
-        found = [
-            sum(one)
-            for one in zip(
-                *pool.map(partial(_noticed, name), range(checks), chunksize=50), strict=True
-            )
-        ]
-        print(f"{name:<22}{2 * checks:>8,}{found[0]:>10}{found[1]:>8}", flush=True)
+    for name, size in product(LAWS, SIZES):
+        each = pool.map(partial(_noticed, name, size), range(checks), chunksize=50)
+        found = [sum(one) for one in zip(*each, strict=True)]
+        print(f"{name:<22}{size:>7,}{2 * checks:>8,}{found[0]:>10}{found[1]:>8}", flush=True)
         warned, errors = warned + found[0], errors + found[1]
-    every = 2 * checks * len(LAWS)
+    every = 2 * checks * len(LAWS) * len(SIZES)
     allowed = WARNED * every
     print(
         f"{warned} warnings and {errors} errors in {every:,} checks (allowed: {allowed:.0f} and 0)"
@@ -141,15 +138,15 @@ def independent(pool: ProcessPoolExecutor, checks: int) -> bool:
     return errors == 0 and warned <= max(allowed, 1)
 
 
-def _noticed(name: str, seed: int) -> tuple[int, int]:
+def _noticed(name: str, size: int, seed: int) -> tuple[int, int]:
     """Return warnings and errors about a correct law, while learning and while certifying."""
     rng = np.random.default_rng(seed)
     level = WARNED / CHECKS
-    draws = SelectionDraws(from_raw(LAWS[name](rng, SIZE)), rng.random(SIZE) < 0.5)
-    levels = rng.integers(0, 12, SIZE)
+    draws = SelectionDraws(from_raw(LAWS[name](rng, size)), rng.random(size) < 0.5)
+    levels = rng.integers(0, 12, size)
     tallies = [Tally(part) for part in _blocks(levels, draws.is_d1)]
     checks: Sequence[Callable[[], list[str]]] = (
-        lambda: check_calls(draws, BLOCKS, level),
+        lambda: check_calls(draws, SIZES[size], level),
         lambda: check_blocks(tallies, np.repeat([1, 0, -1], 4), level),
     )
     warnings = errors = 0

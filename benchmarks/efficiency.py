@@ -1,10 +1,12 @@
 """How near an audit comes to an oracle that knows the law of the mechanism.
 
-python -m benchmarks.efficiency [--only NAME]... [--seeds 25] [--processes 2]
+python -m benchmarks.efficiency [--only NAME]... [--budget DRAWS]... [--seeds 25] [--processes 2]
 
 Efficiency is the draws that the oracle needs to expect the bound of the audit, over the draws that
 the audit made: the oracle neither learns nor bets, and spends all draws and all of α on one test.
 It may exceed 1 by luck, and is cut at 2; a bound of 0 has efficiency 0.
+
+--budget: the efficiency at these numbers of draws instead, where the oracle itself certifies an ε.
 """
 
 from __future__ import annotations
@@ -184,6 +186,44 @@ def measured(specimen: Specimen, seeds: int, seconds: float) -> Measured:
     )
 
 
+def at_budgets(
+    specimen: Specimen, budgets: Sequence[int], seeds: int, seconds: float
+) -> list[tuple[float, float, float]]:
+    """Return the median bound, that of the oracle and the efficiency at each budget; the efficiency
+    is nan where the oracle certifies nothing."""
+    oracle = Oracle(specimen.law, ALPHA, specimen.delta)
+    found = []
+    for draws in budgets:
+        runs = repeated(partial(run, specimen, draws, oracle.rule(draws)), seeds, seconds)
+        lower, best = median(one.bound for one in runs), oracle.bound(draws)
+        share = efficiency(oracle, lower, draws) if best > 0 else math.nan
+        found.append((lower, best, share))
+    return found
+
+
+def line_at_budgets(specimen: Specimen, found: Sequence[tuple[float, float, float]]) -> str:
+    """Return one line of the table of budgets."""
+    cells = (
+        f"{lower:>9.3f}{best:>8.3f}{'' if math.isnan(share) else f'{share:.2f}':>6}"
+        for lower, best, share in found
+    )
+    return f"{specimen.name:<48}{specimen.epsilon:>7.3f}{''.join(cells)}"
+
+
+def summary_at_budgets(
+    budgets: Sequence[int], table: Sequence[Sequence[tuple[float, float, float]]]
+) -> Iterator[str]:
+    """Yield the figures of every budget over all specimens."""
+    for place, draws in enumerate(budgets):
+        shares = [found[place][2] for found in table if not math.isnan(found[place][2])]
+        if shares:
+            nothing = sum(share == 0 for share in shares)
+            yield (
+                f"efficiency at {draws:,}: median {median(shares):.2f}, mean "
+                f"{sum(shares) / len(shares):.2f}; {nothing} of {len(shares)} with a bound of 0"
+            )
+
+
 def line(one: Measured) -> str:
     """Return one line of the table."""
     refuted = "" if math.isnan(one.refuting) else f"{one.refuting:.1f} ×"
@@ -216,13 +256,30 @@ def chosen(names: Iterable[str]) -> list[Specimen]:
     return [every[name] for name in names] or list(every.values())
 
 
+def _compare_budgets(given: argparse.Namespace) -> None:
+    print(f"99 %, medians of {LEAST_SEEDS} to {given.seeds} seeds")
+    titles = "".join(f"{f'{draws:,}':>9}{'oracle':>8}{'':>6}" for draws in given.budget)
+    print(f"{'mechanism':<48}{'ε':>7}{titles}")
+    chosen_ones, table = chosen(given.only), []
+    measure = partial(at_budgets, budgets=given.budget, seeds=given.seeds, seconds=given.seconds)
+    with ProcessPoolExecutor(given.processes) as pool:
+        for specimen, found in zip(chosen_ones, pool.map(measure, chosen_ones), strict=True):
+            table.append(found)
+            print(line_at_budgets(specimen, found), flush=True)
+    print("\n".join(["", *summary_at_budgets(given.budget, table)]))
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--only", action="append", default=[], metavar="NAME")
     parser.add_argument("--seeds", type=int, default=25)
     parser.add_argument("--seconds", type=float, default=3.0, help="for each of three columns")
     parser.add_argument("--processes", type=int, default=2)
+    parser.add_argument("--budget", action="append", default=[], type=int, metavar="DRAWS")
     given = parser.parse_args()
+    if given.budget:
+        _compare_budgets(given)
+        return
     print(
         f"99 %, medians of {LEAST_SEEDS} to {given.seeds} seeds; × is draws to refute ¾ ε / limit"
     )

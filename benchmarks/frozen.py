@@ -17,6 +17,7 @@ compared in what is known before the draws, and in their verdicts.
 from __future__ import annotations
 
 import argparse
+import copy
 import json
 import math
 import os
@@ -49,6 +50,7 @@ IGNORED = {
     "result.audits.source": "new: file and line of the mechanism",
     "result.audits.command": "new: the command line that repeats the audit",
     "result.audits.grouped": "new: the claim for one record",
+    "result.audits.certificates.schedule.confirming": "new: draws of a confirmation, at least",
     "result.audits.certificates.schedule.counted": "new: draws that were counted to learn from",
     "result.audits.certificates.divergence": "new: the bound of a Rényi divergence",
 }
@@ -78,6 +80,14 @@ IGNORED_OF["renyi"] |= {
     f"result.audits.{name}": "renyi-low-order has a false claim, which a divergence refutes now"
     for name in ("verdict", "certificates.refuted")
 }
+# What follows from a confirmation, of its certificate and of its audit; not compared where a run
+# ended in one, in what was kept or now: it has as many draws as came before, and its rule is chosen
+# for so many, where it had at least 1,000. What came before it is compared.
+CONFIRMED = {
+    *("draws", "epsilon_lower", "delta_lower", "p_value", "fixed", "guesses"),
+    *("attack", "attacks", "scores", "failures", "first_failures"),
+}
+CONFIRMED_AUDIT = {"draws", "epsilon_lower", "delta_lower", "p_value", "event"}
 # Parts of texts that are not compared, as regular expressions of whole lines; each with the reason.
 IGNORED_TEXTS = {
     r"^  time        .*\n": "how long it took",
@@ -162,6 +172,37 @@ class Difference:
 def differences(kept: Any, present: Any, ignored: tuple[str, ...] = ()) -> list[Difference]:
     """Return where two JSON values differ, types included, but for what is IGNORED or `ignored`."""
     return list(_differences(_renamed(kept, ""), present, "", "", {*IGNORED, *ignored}))
+
+
+def before_confirmations(kept: Any, present: Any) -> tuple[Any, Any]:
+    """Return two records without what is CONFIRMED where a run ended in a confirmation."""
+    both = copy.deepcopy((kept, present))
+    results = [(one or {}).get("result") or {} for one in both]
+    by_name = [{one["name"]: one for one in result.get("audits", ())} for result in results]
+    for name in by_name[0].keys() & by_name[1].keys():
+        audits = [audits[name] for audits in by_name]
+        certified = [audit.get("certificates") or [] for audit in audits]
+        for place, certificates in enumerate(zip(*certified, strict=False)):
+            stages = {(one["fixed"] or {}).get("stage") for one in certificates}
+            if "confirmation" in stages:
+                # Where it went on for want of room to confirm, it went on betting.
+                more = {"wealth", "epsilon_betting"} if len(stages) > 1 else set()
+                for audit, one in zip(audits, certificates, strict=True):
+                    _cut_confirmation(audit, one, place, CONFIRMED | more)
+    return both
+
+
+def _cut_confirmation(audit: Record, certificate: Record, place: int, fields: set[str]) -> None:
+    """Leave the blocks up to the refutation, and no such fields."""
+    blocks, drawn = [], 0
+    for one in audit["blocks"]:
+        drawn += one["draws"] if one["certificate"] == place else 0
+        if one["certificate"] != place or drawn <= certificate["refuted_after"]:
+            blocks.append(one)
+    audit["blocks"] = blocks
+    for record, names in ((certificate, fields), (audit, CONFIRMED_AUDIT)):
+        for name in names & record.keys():
+            del record[name]
 
 
 def _differences(
@@ -377,7 +418,7 @@ def compare(place: Place, *, quick: bool, jobs: int, show: int) -> int:
     present: dict[str, Record] = {}
     for run, record, seconds in _performed(place, chosen, jobs):
         present[run.name] = record
-        differing = differences(_kept(place, run), record)
+        differing = differences(*before_confirmations(_kept(place, run), record))
         print(f"{seconds:6.1f} s  {'DIFFERS' if differing else 'same'}  {run.name}", flush=True)
         if differing:
             found[run.name] = differing

@@ -114,6 +114,7 @@ class Setting:
 
     scale: how many times the usual draws, for attacks that are tried only when there are many.
     kept: draws to keep and learn from, where learning is to go on by counting; None: the usual.
+    samples: draws of every audit, in place of the usual ones; 0: those.
     """
 
     name: str
@@ -127,6 +128,7 @@ class Setting:
     attacks: tuple[Any, ...] = ()
     scale: int = 1
     kept: int | None = None
+    samples: int = 0
 
     def is_wrong(self, result: AuditResult) -> bool:
         """Whether a true claim was refuted or a bound lies above the truth."""
@@ -184,6 +186,19 @@ SETTINGS = (
         scale=2,
     ),
     Setting("normal noise on a long vector: difference of means", spread_out, GaussianDP(3.0)),
+    Setting("Laplace, 100 draws", laplace, PureDP(EPSILON), samples=100),
+    Setting("randomised response, 100 draws", randomized_response, PureDP(EPSILON), samples=100),
+    Setting("randomised response, 150 draws", randomized_response, PureDP(EPSILON), samples=150),
+    Setting(
+        "reveal or randomise, 150 draws", _REVEALING, ApproximateDP(EPSILON, DELTA), samples=150
+    ),
+    Setting(
+        "reveal or randomise, PDP, 100 draws",
+        _REVEALING,
+        ProbabilisticDP(EPSILON, DELTA),
+        samples=100,
+    ),
+    Setting("Gaussian noise, μ, 150 draws", gaussian, GaussianDP(1.0), samples=150),
 )
 
 
@@ -194,7 +209,7 @@ def false_alarm(setting: Setting, nominal: float, seed: int) -> bool:
         target=repeated(CallableTarget(function=setting.mechanism), setting.repeat),
         pairs=(NeighbouringPair(0, 1, label="d1 = 0, d2 = 1"),),
         claim=setting.claim,
-        samples=setting.scale * (1_000 + 1_000 * (seed % 4)),
+        samples=setting.samples or setting.scale * (1_000 + 1_000 * (seed % 4)),
         confidence=1 - nominal,
         seed=seed,
         bound=setting.bound,

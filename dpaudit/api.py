@@ -106,7 +106,7 @@ def audit(
     params : mapping of str to Any, optional
         Keyword arguments of every call.
     samples : int, default 1,000,000
-        Draws of both inputs together, from 1,000 to 10¹⁵.
+        Draws of both inputs together, from 100 to 10¹⁵.
     time : float, optional
         Seconds, above 0, which plan the draws from the speed of the mechanism instead.
     confidence : float, default 0.99
@@ -210,7 +210,7 @@ def bound(
     ----------
     outcomes_d1, outcomes_d2 : sequence or ndarray
         Independent outputs for two neighbouring inputs, an entry each (of an array: a row), in the
-        order in which they were made, which is looked at. At least 1,000 in all, and 100 of each.
+        order in which they were made, which is looked at. At least 100 in all, and 25 of each.
     claim : PrivacyClaim
         What is put to the test.
     coin_flipped : bool, default False

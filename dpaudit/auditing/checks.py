@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 from dpaudit.auditing.spec import AuditSpec
@@ -14,7 +15,7 @@ from dpaudit.inputs.pairs import NeighbouringPair, short
 from dpaudit.levels.distinguisher import Distinguisher
 from dpaudit.sampling.chunks import Head, Measure, ToCount
 from dpaudit.sampling.executors import Draws
-from dpaudit.sampling.homogeneity import PROCESSES, check_blocks, check_calls
+from dpaudit.sampling.homogeneity import CALLS, PROCESSES, check_blocks, check_calls, doubt
 from dpaudit.sampling.independence import CHECKS, WARNED, check_heads, check_independence
 from dpaudit.sampling.sameness import check_computed, check_varied
 from dpaudit.tally import Tally
@@ -22,7 +23,11 @@ from dpaudit.tally import Tally
 # Chunks that are drawn afresh after a refutation: a share of the draws that were made, within
 # limits, each.
 _AFRESH, _SHARE = 8, 32
-_FEWEST, _MOST = 16, 250
+_FEWEST, _MOST = 8, 250
+# Fewer draws than so many show too little of what hangs together. If their e-value is at least this
+# (of independent draws, in about one run of a hundred), so many more are drawn, in so many blocks.
+_FEW, _SUSPECT = 500, 2.0
+_TO_SEE, _BLOCKS = 1_000, 16
 # Rules that count to learn from, more than there may be: each may warn so much less often.
 _PHASES = 32
 
@@ -31,9 +36,9 @@ class DrawChecks:
     """The checks of one pair. Each returns warnings, and raises MechanismError for what
     independent draws cannot do."""
 
-    def __init__(self, spec: AuditSpec, afresh: Draws | None) -> None:
+    def __init__(self, spec: AuditSpec, draws: Draws, afresh: Draws | None) -> None:
         """afresh: draws in processes that have drawn nothing else; None where there are none."""
-        self._spec, self._afresh = spec, afresh
+        self._spec, self._draws, self._afresh = spec, draws, afresh
         # How likely a warning of one check may be.
         self._level = 1 / len(spec.pairs) * WARNED / CHECKS
 
@@ -65,22 +70,51 @@ class DrawChecks:
         level = self._level / _PHASES
         return [] if self._is_timed else check_blocks(counted, rule.guesses, level)
 
+    def doubted(
+        self,
+        stream: tuple[int, int],
+        blocks: Sequence[Block],
+        measure: Measure,
+        *,
+        is_cheap: bool,
+    ) -> list[str]:
+        """Check more draws after a refutation by few, if those look as though they differed from
+        call to call, or if draws are cheap.
+
+        stream: pair and stage that name the random streams.
+        """
+        counted, guesses = _counted(blocks), measure.distinguisher.guesses
+        if self._is_timed or sum(one.draws for one in counted) >= _FEW:
+            return []
+        before = doubt(counted, guesses)
+        if before < math.log(_SUSPECT) and not is_cheap:
+            return []
+        more = _drawn(self._draws, stream, range(_BLOCKS), _TO_SEE, measure)
+        return check_blocks(more, guesses, self._level, CALLS, before)
+
     def refuted(
         self, stream: tuple[int, int], blocks: Sequence[Block], measure: Measure
     ) -> list[str]:
-        """Check, after a refutation, that new processes of the mechanism draw as the first did.
+        """Check, after a refutation, that new processes of the mechanism draw as the first did;
+        more of them if the first few look as though they did not.
 
         What a process keeps for as long as it lives is alike in all draws that it made.
         stream: pair and stage that name the random streams.
         """
         if self._afresh is None or self._is_timed:
             return []
-        size = min(max(_FEWEST, sum(block.draws for block in blocks) // _SHARE), _MOST)
-        chunks = (ToCount((*stream, number), size, measure) for number in range(_AFRESH))
-        rule = measure.distinguisher
-        before = sum(_counted(blocks), Tally.empty(rule.levels))
-        tallies = [before, *(drawn.tally for drawn in self._afresh(chunks))]
-        return check_blocks(tallies, rule.guesses, self._level, PROCESSES)
+        rule, draws = measure.distinguisher, sum(block.draws for block in blocks)
+        size = min(max(_FEWEST, draws // _SHARE), _MOST)
+        known = sum(_counted(blocks), Tally.empty(rule.levels))
+        processes = range(_AFRESH)
+        tallies = [known, *_drawn(self._afresh, stream, processes, _AFRESH * size, measure)]
+        warnings = check_blocks(tallies, rule.guesses, self._level, PROCESSES)
+        before = doubt(tallies, rule.guesses)
+        if _AFRESH * size >= _FEW or before < math.log(_SUSPECT):
+            return warnings
+        processes = range(_AFRESH, 2 * _AFRESH)
+        more = _drawn(self._afresh, stream, processes, _TO_SEE, measure)
+        return check_blocks(more, rule.guesses, self._level, PROCESSES, before) or warnings
 
     @property
     def _is_timed(self) -> bool:
@@ -102,6 +136,15 @@ def doubtful_inputs(pair: NeighbouringPair, certificate: Certificate) -> list[st
         for arm, (name, dataset) in enumerate((("d1", pair.d1), ("d2", pair.d2)))
         if 0 < drawn[arm] == sum(count[arm] for count in counts)
     ]
+
+
+def _drawn(
+    draws: Draws, stream: tuple[int, int], numbers: range, size: int, measure: Measure
+) -> list[Tally]:
+    """Return tallies of about so many draws, in chunks of these numbers."""
+    each = size // len(numbers)
+    chunks = (ToCount((*stream, number), each, measure) for number in numbers)
+    return [drawn.tally for drawn in draws(chunks)]
 
 
 def _counted(blocks: Sequence[Block]) -> list[Tally]:

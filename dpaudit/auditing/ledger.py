@@ -6,7 +6,6 @@ import math
 from collections.abc import Callable
 
 from dpaudit.auditing.journal.interface import PairProgress
-from dpaudit.auditing.options import MINIMUM_SAMPLES
 from dpaudit.auditing.schedule import Plan
 from dpaudit.auditing.spec import AuditSpec
 from dpaudit.certificates.certificate import Block, Stage
@@ -55,7 +54,7 @@ class Ledger:
     def can_confirm(self, coming: int) -> bool:
         """Return whether, after so many draws more, there is budget left to confirm with."""
         room = self._plan.budget - self.spent - coming
-        return not self._spec.full and room >= MINIMUM_SAMPLES
+        return not self._spec.full and room >= self._plan.limits.confirming
 
     def believe(self, beliefs: Beliefs) -> None:
         """Bet on these from now on."""

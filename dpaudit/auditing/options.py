@@ -34,7 +34,7 @@ Owner = Literal["mechanism", "inputs", "audit", "claim", "run"]
 Section = Literal["What to audit", "Claim", "Budget", "Processes", "Attacks", "Output"]
 Check = Callable[[Any], str | None]
 
-MINIMUM_SAMPLES = 1_000
+MINIMUM_SAMPLES = 100
 # Counts of so many are still exact as floats, in which the bounds are computed.
 MAXIMUM_SAMPLES = 10**15
 
@@ -321,7 +321,7 @@ _TABLE = (
     # Budget
     _budget("samples", WHOLE,
         f"Draws for each pair of inputs, d1 and d2 together, at least {MINIMUM_SAMPLES:,}.",
-        usual=True, must="a whole number of draws for each pair, at least 1000",
+        usual=True, must=f"a whole number of draws for each pair, at least {MINIMUM_SAMPLES}",
         default=1_000_000, check=_SAMPLES),
     _budget("time", DURATION,
         "How long to draw, such as 30s, 2m or 1h; give it or --samples, not both.",

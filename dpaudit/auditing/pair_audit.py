@@ -20,7 +20,6 @@ from dpaudit.auditing.checks import DrawChecks
 from dpaudit.auditing.counting import CountingStage, Counts
 from dpaudit.auditing.journal.interface import PairProgress
 from dpaudit.auditing.ledger import Ledger
-from dpaudit.auditing.options import MINIMUM_SAMPLES
 from dpaudit.auditing.schedule import Plan, look_stride, wants_refit
 from dpaudit.auditing.spec import AuditSpec
 from dpaudit.certificates.certificate import (
@@ -60,7 +59,7 @@ from dpaudit.stats.witness import Witness
 from dpaudit.tally import Tally
 
 # What names the random streams of a stage, after the number of the pair.
-LEARNING, CERTIFYING, CONFIRMING, PROBING, AFRESH, COUNTING = range(6)
+LEARNING, CERTIFYING, CONFIRMING, PROBING, AFRESH, COUNTING, DOUBTING = range(7)
 
 # So many draws that are all exceptions end an audit while it still learns.
 _HOPELESS = 500
@@ -84,7 +83,7 @@ class PairAudit:
         afresh: Draws | None = None,
     ) -> None:
         """afresh: draws in a new process; None where draws are made in this one."""
-        self._checks = DrawChecks(spec, afresh)
+        self._checks = DrawChecks(spec, draws, afresh)
         self._spec, self._number, self._plan = spec, number, plan
         self._draws = draws
         self._claim = spec.tested
@@ -109,13 +108,9 @@ class PairAudit:
         """Return the certificate. Raises MechanismError when there is nothing to certify."""
         learned = self._learn()
         measure = self._measure(learned.distinguisher)
-        room = self._plan.budget - self._ledger.spent
-        share, coming = (
-            (CONFIRMATION_SHARE, min(self._ledger.spent, room))
-            if self._ledger.may_stop
-            else (CERTIFICATION_SHARE, room)
-        )
-        self._limited = limited_divergence(self._claim, learned, coming, share * self._spec.alpha)
+        share = CONFIRMATION_SHARE if self._ledger.may_stop else CERTIFICATION_SHARE
+        alpha = share * self._spec.alpha
+        self._limited = limited_divergence(self._claim, learned, self._coming, alpha)
         if self._ledger.may_stop:
             # Refuted while learning: everything drawn may decide what the fresh block confirms.
             evidence = self._confirm(measure)
@@ -125,7 +120,10 @@ class PairAudit:
         found = self._certificate(evidence, learned)
         if not found.refuted:
             return found
-        warned = self._checks.refuted((self._number, AFRESH), self._ledger.blocks, measure)
+        blocks, is_cheap = self._ledger.blocks, not self._plan.limits.single_draws
+        stream = self._number, DOUBTING
+        warned = self._checks.doubted(stream, blocks, measure, is_cheap=is_cheap)
+        warned += self._checks.refuted((self._number, AFRESH), blocks, measure)
         return replace(found, warnings=(*found.warnings, *warned))
 
     def _learn(self) -> Learned:
@@ -238,18 +236,23 @@ class PairAudit:
 
     def _fit(self, *, thorough: bool = False) -> Learned:
         selection = self._selection()
-        coming = max(self._plan.budget - selection.size, MINIMUM_SAMPLES)
         if not self._is_settled:
             # By draws that certify nothing, and before anything is bet.
-            self._ledger.settle(most_telling(selection, self._claim, coming, self._attacks))
+            self._ledger.settle(most_telling(selection, self._claim, self._coming, self._attacks))
             self._is_settled = True
         self._learned_from = selection.size
         return learn(selection, self._aim(), self._attacks, users=self._users, thorough=thorough)
 
     def _aim(self) -> Aim:
-        coming = max(self._plan.budget - self._ledger.spent, MINIMUM_SAMPLES)
         several = len(self._claim.points()) > 1
-        return Aim(self._ledger.point, coming, for_delta=several, reserve=self._reserves)
+        return Aim(self._ledger.point, self._coming, for_delta=several, reserve=self._reserves)
+
+    @property
+    def _coming(self) -> int:
+        """Draws that what is learned now is for: those of the confirmation, or what is left."""
+        if self._ledger.may_stop:
+            return sum(self._plan.confirming_sizes(self._ledger.spent))
+        return max(self._plan.budget - self._ledger.spent, 1)
 
     def _selection(self) -> SelectionDraws:
         self._parts = [pool(self._parts)]
@@ -327,6 +330,7 @@ class PairAudit:
                 by_clock=self._spec.time is not None,
                 full=self._spec.full,
                 counted=self._counted_on,
+                confirming=self._plan.limits.confirming,
             ),
         )
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from dpaudit.auditing.canaries import certify_guesses
 from dpaudit.auditing.options import MINIMUM_SAMPLES
-from dpaudit.auditing.schedule import Limits, Plan, look_stride, wants_refit
+from dpaudit.auditing.schedule import CONFIRMING, Limits, Plan, look_stride, wants_refit
 from dpaudit.auditing.stated_laws import certify
 from dpaudit.certificates.certificate import Block, Certificate, FixedTest, Schedule
 from dpaudit.certificates.evidence import Evidence, numbers
@@ -25,6 +25,10 @@ from dpaudit.stats.witness import Witness
 
 # Other versions of the libraries may round differently in the last places.
 _RELATIVE = 1e-6
+
+# Draws of a confirmation, at least: of a mechanism that is called once for each draw, and of one
+# that makes many draws a call, or of any in versions before.
+_CONFIRMING = (MINIMUM_SAMPLES, CONFIRMING)
 
 # How findings name the numbers.
 _NAMES = {
@@ -231,12 +235,13 @@ def _blocks(claim: PrivacyClaim, one: Certificate, schedule: Schedule) -> Iterat
     Where the clock planned the budget, how much was learned from depends on it, and is taken as it
     was.
     """
-    plan = Plan(one.budget, None, Limits(schedule.learned, schedule.block))
+    plan = Plan(one.budget, None, Limits(schedule.learned, schedule.block, schedule.confirming))
     learning, certifying, confirming = (
         [block.draws for block in one.blocks if block.stage == stage]
         for stage in ("learning", "certification", "confirmation")
     )
     learned, spent = sum(learning), sum(learning) + sum(certifying)
+    yield "draws of a confirmation, at least", True, schedule.confirming in _CONFIRMING
     stopped = bool(confirming) and not certifying
     if not schedule.by_clock:
         later = list(_phases(plan, schedule.counted))
@@ -250,7 +255,8 @@ def _blocks(claim: PrivacyClaim, one: Certificate, schedule: Schedule) -> Iterat
     refuted = first_refuted(one.point, one.alpha_betting, rounds, one.blocks)
     yield "draws to the refutation", one.refuted_after, refuted
     if confirming:
-        yield "blocks of the confirmation", confirming, list(plan.confirming_sizes(spent))
+        fresh = list(plan.confirming_sizes(spent))
+        yield "blocks of the confirmation", confirming, fresh
         yield "draws before the confirmation", spent, refuted
         yield "room for a confirmation", True, _has_room(one, schedule, spent)
     else:
@@ -261,7 +267,7 @@ def _blocks(claim: PrivacyClaim, one: Certificate, schedule: Schedule) -> Iterat
 
 def _has_room(one: Certificate, schedule: Schedule, spent: int) -> bool:
     """Whether a refutation after so many draws ends the run."""
-    return not schedule.full and one.budget - spent >= MINIMUM_SAMPLES
+    return not schedule.full and one.budget - spent >= schedule.confirming
 
 
 def _phases(plan: Plan, counted: int) -> Iterator[list[int]]:

@@ -44,9 +44,9 @@ from dpaudit.wording import counted
 Raw = Sequence[Any] | NDArray[Any]
 
 # Draws of each input, at least.
-_LEAST_OF_ONE = 100
+_LEAST_OF_ONE = MINIMUM_SAMPLES // 4
 # The share of the draws to learn from: more than where draws can be made at will, since the bound
-# of few draws depends most on the event (a third is near the best from 1,000 to 20,000 draws).
+# of few draws depends most on the event (a third is near the best from 100 to 20,000 draws).
 _LEARNED = 1 / 3
 _SHUFFLING = 20_231
 # Coins that look less fair than so are not taken for coins.

@@ -9,6 +9,11 @@ from dataclasses import dataclass
 from dpaudit.auditing.options import MINIMUM_SAMPLES
 
 FIRST_BLOCK = 100
+# By the clock, the first block is all that a slow mechanism may learn from: a quarter of the fewest
+# draws, as where these are asked for.
+_FIRST_BY_CLOCK = MINIMUM_SAMPLES // 4
+# Draws to certify with, at least, when the clock has run out.
+_LEAST_CERTIFYING = MINIMUM_SAMPLES - _FIRST_BY_CLOCK
 _GROWTH = 1.25
 # Draws to learn from, and of the largest block; both less when an outcome has many columns, so that
 # memory stays within some tens of megabytes.
@@ -19,11 +24,15 @@ _LEAST_ROWS = 2_000
 # and a refutation is not noticed before the end of its block.
 _BLOCKS = 16
 _SMALLEST, _LARGEST = 64, 131_072
+# A small budget is cut into so many blocks, or there would be too few to compare.
+_FEWEST_BLOCKS = 15
 # So many blocks are enough to see how far a budget is, unless they get too large to share out among
 # many workers: more only make work.
 _ENOUGH_BLOCKS, _SHARED_OUT = 200, 524_288
-# The fewest blocks of a confirmation.
+# The fewest blocks of a confirmation, and its fewest draws; of a mechanism that is called once for
+# each draw, and so may be slow, the fewest of a budget are enough.
 _CONFIRMING_BLOCKS = 16
+CONFIRMING = 1_000
 # A budget is divided into no more than about so many blocks, since each one is kept in the result.
 _MOST_BLOCKS = 16_384
 # One call a draw is slow: smaller blocks keep the display alive and several workers busy.
@@ -39,10 +48,17 @@ _MARGIN = 0.9
 @dataclass(frozen=True, slots=True)
 class Limits:
     """learned: draws to learn from at most. block: draws to hold the outcomes of at a time; a block
-    is larger only where a budget would have too many."""
+    is larger only where a budget would have too many. confirming: draws of a confirmation, at
+    least."""
 
     learned: int = _MOST_LEARNED
     block: int = _LARGEST
+    confirming: int = CONFIRMING
+
+    @property
+    def single_draws(self) -> bool:
+        """Whether the mechanism is called once for each draw."""
+        return self.confirming < CONFIRMING
 
 
 def limits_for(columns: int, *, single_draws: bool) -> Limits:
@@ -50,7 +66,8 @@ def limits_for(columns: int, *, single_draws: bool) -> Limits:
     fewest = min(_LEAST_ROWS, 10 * _MOST_ENTRIES // max(1, columns))
     rows = max(fewest, _MOST_ENTRIES // max(1, columns))
     block = _LARGEST_OF_SINGLE_DRAWS if single_draws else _LARGEST
-    return Limits(min(_MOST_LEARNED, rows), min(block, rows))
+    confirming = MINIMUM_SAMPLES if single_draws else CONFIRMING
+    return Limits(min(_MOST_LEARNED, rows), min(block, rows), confirming)
 
 
 class Plan:
@@ -132,12 +149,12 @@ class Plan:
         if spent + coming < MINIMUM_SAMPLES:
             self._late(rate, spent)
         # Out of time or not, without draws to certify with all the others would be for nothing.
-        self._budget = max(MINIMUM_SAMPLES, spent + max(coming, spent // 8))
+        self._budget = spent + max(coming, spent // 8, _LEAST_CERTIFYING)
 
     def learning_sizes(self) -> Iterator[int]:
         """Yield sizes of blocks that are kept, the last one cut to end where that ends, as it
         stands when asked for."""
-        spent, size = 0, float(FIRST_BLOCK)
+        spent, size = 0, float(FIRST_BLOCK if self._seconds is None else _FIRST_BY_CLOCK)
         while spent < self.hold_until:
             block = min(round(size), self.hold_until - spent, self.limits.block)
             yield block
@@ -156,24 +173,30 @@ class Plan:
         """Yield sizes of blocks to count and learn from, until it is time to learn anew."""
         until = self.counting_until(spent)
         while spent < until:
-            block = min(max(spent // _BLOCKS, _SMALLEST), self._largest(), until - spent)
+            block = min(max(spent // _BLOCKS, self._smallest()), self._largest(), until - spent)
             yield block
             spent += block
 
     def certifying_sizes(self, spent: int) -> Iterator[int]:
         """Yield block sizes from `spent` draws to the end of the budget."""
         while spent < self.budget:
-            block = min(max(spent // _BLOCKS, _SMALLEST), self._largest(), self.budget - spent)
+            block = min(
+                max(spent // _BLOCKS, self._smallest()), self._largest(), self.budget - spent
+            )
             yield block
             spent += block
 
     def confirming_sizes(self, spent: int) -> Iterator[int]:
         """Yield block sizes of the confirmation of a refutation after `spent` draws: many, so that
         it shows when draws depend on the call that they were made in."""
-        size = min(self.budget - spent, max(spent, MINIMUM_SAMPLES))
+        size = min(self.budget - spent, max(spent, self.limits.confirming))
         block = min(self._largest(), -(-size // _CONFIRMING_BLOCKS))
         for start in range(0, size, block):
             yield min(block, size - start)
+
+    def _smallest(self) -> int:
+        """Return the draws of the smallest block whose draws are only tallied."""
+        return min(_SMALLEST, self.budget // _FEWEST_BLOCKS)
 
     def _largest(self) -> int:
         """Return the draws of the largest block whose draws are only tallied."""

@@ -96,6 +96,8 @@ class Schedule:
         its planned end after a refutation.
     counted : int
         Draws beyond those that are kept, which were counted to learn from. None in older files.
+    confirming : int
+        Draws of a confirmation, at least, within the budget; 1,000 in files that do not say.
     """
 
     learned: int
@@ -103,6 +105,7 @@ class Schedule:
     by_clock: bool
     full: bool
     counted: int = 0
+    confirming: int = 1_000
 
 
 @dataclass(frozen=True, slots=True)

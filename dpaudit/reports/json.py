@@ -14,8 +14,9 @@ History of the format (`version`):
     `first_failures` of each kind; audits have a `request`, from which they can be run again.
 3   `source` and `command`: the line of the mechanism's code, and the command that repeats the
     audit. `planned`, where the run has not ended, or did not come to its end: how many audits there
-    were to be. Certificates have a `divergence`, null but for Rényi and zero-concentrated DP, and
-    `unseen`: draws of the exact test with anything that no draw to learn from had.
+    were to be. `confirming` of a schedule: draws of a confirmation, at least; 1,000 without it.
+    Certificates have a `divergence`, null but for Rényi and zero-concentrated DP, and `unseen`:
+    draws of the exact test with anything that no draw to learn from had.
 """
 
 from __future__ import annotations

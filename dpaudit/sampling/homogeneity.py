@@ -80,22 +80,45 @@ def check_calls(draws: SelectionDraws, blocks: Sequence[int], level: float) -> l
 
 
 def check_blocks(
-    tallies: Sequence[Tally], guesses: IntArray, level: float, difference: Difference = CALLS
+    tallies: Sequence[Tally],
+    guesses: IntArray,
+    level: float,
+    difference: Difference = CALLS,
+    before: float = 0.0,
 ) -> list[str]:
     """Return a warning, as `check_calls` does, about certification draws that differ from block to
-    block; every one has calls, or a process, of its own for each input."""
+    block; every one has calls, or a process, of its own for each input.
+
+    before: what `doubt` returned for other blocks, which these go on from."""
+    return judged(_of_blocks(tallies, guesses), level, difference, before)
+
+
+def doubt(tallies: Sequence[Tally], guesses: IntArray) -> float:
+    """Return the log of the e-value of certification draws that differ from block to block.
+
+    Whatever it made of them, draws that were made later give another one, and the product of both
+    is one again: its expectation, given the first, is at most the first. A test that goes on in
+    this way may warn at either look, at the level of one (Ville).
+    """
+    return log_mean(one for one, _ in _of_blocks(tallies, guesses))
+
+
+def _of_blocks(tallies: Sequence[Tally], guesses: IntArray) -> list[Evidence]:
     counts = np.stack([tally.counts for tally in tallies])  # (blocks, levels, arms)
-    found = [
+    return [
         (log_evidence(by_block[:, chosen].sum(axis=1), by_block.sum(axis=1)), name)
         for name, by_block in (("d1", counts[:, :, 0]), ("d2", counts[:, :, 1]))
         for chosen in level_sets(by_block.sum(axis=0), guesses)
     ]
-    return judged(found, level, difference)
 
 
-def judged(found: Sequence[Evidence], level: float, difference: Difference) -> list[str]:
-    """Return what to say of e-values, of one event and one input each, whose mean is one again."""
-    evidence = log_mean(one for one, _ in found)
+def judged(
+    found: Sequence[Evidence], level: float, difference: Difference, before: float = 0.0
+) -> list[str]:
+    """Return what to say of e-values, of one event and one input each, whose mean is one again.
+
+    before: the log of one of other draws, which came first."""
+    evidence = before + log_mean(one for one, _ in found)
     if evidence < -math.log(level):
         return []
     words = difference.words.format(max(found)[1])
@@ -121,5 +144,8 @@ def _events(draws: SelectionDraws) -> Iterator[BoolArray]:
 
 
 def level_sets(counts: IntArray, guesses: IntArray) -> list[BoolArray]:
-    """Return sets of levels: those that speak for d1, for d2, and the lower half."""
-    return [guesses > 0, guesses < 0, np.cumsum(counts) <= counts.sum() / 2]
+    """Return sets of levels: those that speak for d1, for d2, and the lower half, as nearly as
+    levels allow."""
+    lower = np.cumsum(counts)
+    half = np.argmin(np.abs(lower - lower[-1] / 2))
+    return [guesses > 0, guesses < 0, np.arange(len(counts)) <= half]

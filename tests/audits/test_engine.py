@@ -7,6 +7,7 @@ import pickle
 import random
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -84,16 +85,19 @@ def test_a_correct_claim_gets_all_its_draws_and_a_detectable_leak() -> None:
 
 @pytest.mark.parametrize("claimed", [0.1, 1.0])
 def test_the_smallest_budget_is_kept(claimed: float) -> None:
-    one = only(audit(PureDP(claimed), samples=1_000))
-    assert one.draws == 1_000
+    one = only(audit(PureDP(claimed), samples=100))
+    assert (one.draws, one.fixed.draws) == (100, 75)
     assert one.fixed.stage == "certification"
 
 
 def test_too_little_room_to_confirm_means_going_on() -> None:
-    # Refuted after some hundred draws, with fewer than a thousand left.
-    one = only(audit(PureDP(0.1), samples=1_150))
-    assert one.refuted
-    assert one.draws == 1_150
+    certain = partial(audit, PureDP(0.1), lambda x: x)
+    stopped, going_on = (only(certain(samples=samples)) for samples in (500, 120))
+    assert stopped.refuted_after is not None
+    assert stopped.draws == 2 * stopped.refuted_after < 300
+    # Refuted after as many draws or fewer, with less than a hundred left.
+    assert going_on.refuted_after is not None
+    assert (going_on.draws, going_on.fixed.stage) == (120, "certification")
 
 
 CASES: dict[str, dict[str, Any]] = {
@@ -318,7 +322,7 @@ def test_the_budget_is_unknown_until_the_clock_has_planned_it() -> None:
     # Refuted long before a share of the time has shown how fast draws are.
     result = dpaudit.audit(batch, 0, 1, PureDP(0.01), time=600.0, on_progress=moments.append)
     assert result.verdict is Verdict.VIOLATION
-    assert (moments[0].draws, moments[0].budget) == (100, 0)
+    assert (moments[0].draws, moments[0].budget) == (25, 0)
     assert 500 < moments[0].remaining <= 600
 
 
@@ -333,6 +337,9 @@ def test_blocks_are_planned_to_the_last_draw() -> None:
     assert sum(plan.confirming_sizes(30_000)) == 30_000
     assert sum(plan.confirming_sizes(70_000)) == 30_000  # what is left
     assert sum(plan.confirming_sizes(100)) == 1_000
+    plan = Plan(100_000, None, limits_for(1, single_draws=True))
+    assert sum(plan.confirming_sizes(60)) == 100
+    assert list(plan.confirming_sizes(150)) == [10] * 15
 
 
 def test_learning_goes_on_by_counting_where_that_doubles_it() -> None:
@@ -352,7 +359,10 @@ def test_learning_goes_on_by_counting_where_that_doubles_it() -> None:
 
 @pytest.mark.parametrize(
     ("budget", "freeze"),
-    [(1_000, 250), (8_000, 1_000), (10**6, 100_000), (1_600_000, 200_000), (10**7, 1_250_000)],
+    [
+        *[(100, 25), (1_000, 250), (8_000, 1_000), (10**6, 100_000)],
+        *[(1_600_000, 200_000), (10**7, 1_250_000)],
+    ],
 )
 def test_the_freeze_comes_at_a_share_of_the_budget(budget: int, freeze: int) -> None:
     assert Plan(budget, None).freeze_at == freeze
@@ -362,9 +372,9 @@ def test_wide_outcomes_are_kept_in_smaller_numbers() -> None:
     assert limits_for(1, single_draws=False).learned == 100_000
     wide = limits_for(1_000, single_draws=False)
     assert (wide.learned, wide.block) == (4_000, 4_000)
-    assert limits_for(20_000, single_draws=True) == Limits(2_000, 2_000)
+    assert limits_for(20_000, single_draws=True) == Limits(2_000, 2_000, 100)
     # The longest outputs that are taken: in hundreds of megabytes, no more.
-    assert limits_for(100_000, single_draws=True) == Limits(400, 400)
+    assert limits_for(100_000, single_draws=True) == Limits(400, 400, 100)
 
 
 def test_a_plan_by_the_clock_is_made_once() -> None:
@@ -389,7 +399,7 @@ def test_a_plan_by_the_clock_is_made_once() -> None:
 
 def test_time_plans_the_draws() -> None:
     one = only(audit(PureDP(1.0), single, time=0.4))
-    assert one.draws == one.budget > 1_000
+    assert one.draws == one.budget > 100
 
 
 def test_learning_again_is_rare_once_there_are_many_draws() -> None:

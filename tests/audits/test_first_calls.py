@@ -57,12 +57,11 @@ def test_time_that_is_not_enough_is_told_before_it_is_used(
         return True
 
     monkeypatch.setattr(caplog.handler, "filter", handled)
-    result = dpaudit.audit(slow.draw, 0.0, 0.1, PureDP(1.0), time=30.0)
-    assert sum(one.draws for one in result.certificates) == 1_000
+    result = dpaudit.audit(slow.draw, 0.0, 0.1, PureDP(1.0), time=3.0)
+    (one,) = result.certificates
+    assert (one.draws, one.fixed.draws) == (100, 75)
     (notice,) = result.warnings
-    assert notice.startswith(
-        "30 s allow about 420 draws at 14 per second, but an audit needs 1,000"
-    )
+    assert notice.startswith("3 s allow about 42 draws at 14 per second, but an audit needs 100")
     assert caplog.messages == [f"{result.name}: {notice}"]
     # After the first four calls, and it was so: within a tenth.
     assert max(told) < 1

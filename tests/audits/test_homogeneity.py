@@ -48,7 +48,7 @@ def test_draws_that_hang_together_are_an_error(mechanism: Any, seed: int) -> Non
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-@pytest.mark.parametrize("samples", [1_000, 50_000])
+@pytest.mark.parametrize("samples", [100, 150, 1_000, 50_000])
 def test_noise_kept_for_each_dataset_is_named(samples: int, seed: int) -> None:
     result = audited(shared_noise.remembered, samples=samples, seed=seed)
     if result.verdict is Verdict.VIOLATION:
@@ -86,6 +86,49 @@ def test_a_broken_mechanism_without_state_is_not_warned_about() -> None:
         result = audited(laplace.wrong_density, seed=seed)
         assert result.verdict is Verdict.VIOLATION
         assert warned(result) == ""
+
+
+def test_a_broken_mechanism_is_not_warned_about_after_few_draws() -> None:
+    for seed in range(20):
+        for samples in (100, 150, 300):
+            result = audited(laplace.wrong_density, samples=samples, seed=seed)
+            assert result.error is None
+            assert warned(result) == ""
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+@pytest.mark.parametrize("samples", [100, 150, 300])
+@pytest.mark.parametrize(
+    "mechanism",
+    [shared_noise.broadcast, shared_noise.drifting, shared_noise.stale, shared_noise.by_generator],
+)
+def test_few_draws_that_hang_together_are_no_silent_violation(
+    mechanism: Any, samples: int, seed: int
+) -> None:
+    result = audited(mechanism, samples=samples, seed=seed)
+    assert result.verdict is not Verdict.VIOLATION or warned(result)
+
+
+def test_a_slow_mechanism_is_refuted_by_twice_the_draws_that_refute_it() -> None:
+    calls = []
+
+    def slow(x: float, rng: np.random.Generator) -> float:
+        calls.append(x)
+        return float(x + rng.laplace(scale=0.2))
+
+    made, beyond = [], []
+    for seed in range(20):
+        calls.clear()
+        result = audited(slow, epsilon=0.5, seed=seed)
+        (one,) = result.certificates
+        assert one.refuted_after is not None
+        assert one.draws == one.refuted_after + max(100, one.refuted_after)
+        made.append(one.draws)
+        beyond.append(len(calls) - one.draws)
+    assert np.median(made) <= 300
+    # Beyond the draws are those that show what the mechanism is like. In one run at most, draws
+    # looked for a while as though they hung together.
+    assert sum(more > min(beyond) for more in beyond) <= 1
 
 
 def test_variables_that_have_no_digest_do_not_end_the_audit() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from typing import Any
 
@@ -9,11 +10,14 @@ import pytest
 
 import dpaudit
 from dpaudit.auditing.recheck import _evidence, recheck
-from dpaudit.certificates.certificate import Certificate, Schedule
+from dpaudit.auditing.schedule import Limits, Plan
+from dpaudit.certificates.certificate import Block, Certificate, Schedule
 from dpaudit.certificates.evidence import numbers
 from dpaudit.certificates.result import AuditResult
 from mechanisms import laplace
 from tests.forging import with_certificates
+from tests.result_files import from_json, to_json
+from tests.sent import single
 
 
 def audited(mechanism: Any = laplace.laplace, epsilon: float = 1.0, **more: Any) -> AuditResult:
@@ -38,7 +42,7 @@ def schedule_of(result: AuditResult) -> Schedule:
 
 
 @pytest.mark.parametrize("full", [False, True])
-@pytest.mark.parametrize("samples", [1_000, 1_300, 5_000, 20_000])
+@pytest.mark.parametrize("samples", [100, 150, 300, 1_000, 5_000, 20_000])
 @pytest.mark.parametrize(
     ("mechanism", "epsilon"),
     [(laplace.laplace, 1.0), (laplace.laplace, 0.9), (laplace.wrong_density, 0.5)],
@@ -101,6 +105,50 @@ def test_a_confirmation_of_another_size() -> None:
     assert result.certificates[0].fixed.stage == "confirmation"
     found = " ".join(recheck(cut(result, 1)))
     assert "blocks of the confirmation" in found
+
+
+def test_a_file_of_a_version_with_larger_confirmations() -> None:
+    """Those had 1,000 draws or more, and ended a run only where as many were left."""
+    result = audited(single, 0.1, samples=2_000)
+    (one,) = result.certificates
+    schedule = schedule_of(result)
+    assert schedule.confirming == 100
+    assert one.refuted_after is not None
+    before = Schedule(schedule.learned, schedule.block, by_clock=False, full=False)
+    found = recheck(recomputed(result, replace(one, schedule=before)))
+    assert any("blocks of the confirmation" in text for text in found)
+    # What such a version wrote: the same beginning, and a larger confirmation.
+    plan = Plan(one.budget, None, Limits(schedule.learned, schedule.block, before.confirming))
+    sizes = list(plan.confirming_sizes(one.refuted_after))
+    assert sum(sizes) == 1_000
+    begun = tuple(block for block in one.blocks if block.stage != "confirmation")
+    empty = ((0, 0),) * (len(one.guesses) - 1)
+    fresh = [
+        Block("confirmation", None, size, ((size - size // 2, size // 2), *empty)) for size in sizes
+    ]
+    written = recomputed(result, replace(one, schedule=before, blocks=(*begun, *fresh)))
+    (read,) = from_json(_without_confirming(to_json([written])))
+    assert schedule_of(read) == before
+    assert recheck(read) == []
+
+
+def _without_confirming(text: str) -> str:
+    """Return a result file as versions before wrote it, without a digest, which they had."""
+    document = json.loads(text)
+    del document["digest"]
+    document["version"] = 1
+    for one in document["audits"]:
+        for certificate in one["certificates"]:
+            del certificate["schedule"]["confirming"]
+    return json.dumps(document)
+
+
+def test_a_confirmation_of_any_size_that_suits_a_forger() -> None:
+    result = audited(laplace.wrong_density, 0.5)
+    (one,) = result.certificates
+    changed = replace(schedule_of(result), confirming=7)
+    found = recheck(recomputed(result, replace(one, schedule=changed)))
+    assert any("draws of a confirmation, at least" in text for text in found)
 
 
 def test_beliefs_that_were_learned_anew_once_more() -> None:

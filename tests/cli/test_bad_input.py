@@ -117,7 +117,7 @@ USAGE: dict[str, tuple[tuple[str, ...], str]] = {
     "δ < 0": (("m.py:laplace", *INPUTS, *CLAIM, "--delta", "-0.1"), "must lie in [0, 1)"),
     "confidence 0": (("m.py:laplace", *INPUTS, *CLAIM, "--confidence", "0"), "(0, 1)"),
     "confidence 1": (("m.py:laplace", *INPUTS, *CLAIM, "--confidence", "1"), "(0, 1)"),
-    "few samples": (("m.py:laplace", *INPUTS, *CLAIM, "--samples", "999"), "at least 1,000"),
+    "few samples": (("m.py:laplace", *INPUTS, *CLAIM, "--samples", "99"), "at least 100"),
     "no workers": (("m.py:laplace", *INPUTS, *CLAIM, "--workers", "0"), "at least 1"),
     "bad time": (("m.py:laplace", *INPUTS, *CLAIM, "--time", "soon"), "30s"),
     "unknown parameter": (("m.py:laplace", *INPUTS, *CLAIM, "--param", "scale=1"), "'scale'"),

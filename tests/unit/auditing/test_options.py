@@ -106,7 +106,7 @@ def test_a_mistyped_keyword_is_refused() -> None:
 @pytest.mark.parametrize(
     ("name", "value", "message"),
     [
-        ("samples", 999, "samples=999 is too few to certify anything; give at least 1,000"),
+        ("samples", 99, "samples=99 is too few to certify anything; give at least 100"),
         ("samples", 10**30, "samples=1.00e+30 is more than can be counted exactly"),
         ("samples", True, "samples=True must be an integer"),
         ("time", 0, "time=0 must be above 0 seconds, and finite"),

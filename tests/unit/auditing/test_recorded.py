@@ -169,12 +169,12 @@ def test_scores_are_cut_by_thresholds_only() -> None:
     ("outcomes", "match"),
     [
         (
-            ([1.0] * 400, [1.0] * 400),
-            "800 draws cannot certify anything; give at least 1,000 in all",
+            ([1.0] * 40, [1.0] * 40),
+            "80 draws cannot certify anything; give at least 100 in all",
         ),
         (
             ([1.0] * 5_000, [1.0] * 20),
-            "20 draws of d2 cannot certify anything; give at least 100 of each",
+            "20 draws of d2 cannot certify anything; give at least 25 of each",
         ),
         ((np.full(900, np.nan), np.full(900, np.nan)), "every outcome is NaN"),
         ((np.full((900, 2), np.nan), np.full((900, 2), np.nan)), "every outcome is NaN"),

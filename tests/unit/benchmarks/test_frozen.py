@@ -130,6 +130,24 @@ def test_an_audit_that_is_missing_is_told_alone() -> None:
     assert found.present == "missing"
 
 
+def test_what_follows_from_a_confirmation_is_not_compared_and_what_came_before_it_is() -> None:
+    def ended(stage: str, size: int, learned: int) -> Any:
+        certificate = {"fixed": {"stage": stage}, "refuted_after": 100, "wealth": 3.0 * size}
+        blocks = [("learning", learned), (stage, size)]
+        listed = [{"certificate": 0, "stage": one, "draws": draws} for one, draws in blocks]
+        audit = {"name": "one", "certificates": [certificate], "blocks": listed, "draws": size}
+        return {"result": {"audits": [audit]}}
+
+    def told(*both: Any) -> list[str]:
+        return list(map(str, differences(*frozen.before_confirmations(*both))))
+
+    confirmed = ended("confirmation", 100, 100)
+    # One that had no room to confirm, and went on betting, too.
+    assert told(ended("certification", 900, 100), confirmed) == []
+    assert told(ended("confirmation", 100, 90), confirmed)
+    assert told(ended("certification", 9, 100), ended("certification", 8, 100))
+
+
 def test_another_order_of_audits_is_a_change() -> None:
     present = record()
     present["result"]["audits"].reverse()

@@ -69,19 +69,21 @@ def test_what_is_too_long_is_refused_with_the_remedy(output: Any, words: str) ->
 
 
 def test_words_say_how_long_it_takes() -> None:
-    assert late_words(30.0, 14.0, 1, 81.4) == (
-        "30 s allow about 420 draws at 14 per second, but an audit needs 1,000: this will take "
-        "about 81 s"
+    assert late_words(3.0, 14.0, 1, 8.14) == (
+        "3 s allow about 42 draws at 14 per second, but an audit needs 100: this will take "
+        "about 8.1 s"
     )
-    assert "each of 3 pairs needs 1,000" in late_words(0.5, 0.25, 3, 9.0)
+    assert "each of 3 pairs needs 100" in late_words(0.5, 0.25, 3, 9.0)
 
 
 def test_a_plan_tells_when_it_learns_that_it_will_be_late() -> None:
     now, told = [0.0], list[tuple[float, int]]()
     plan = Plan(0, 10.0, clock=lambda: now[0], late=lambda rate, spent: told.append((rate, spent)))
     plan.asks()
+    assert next(plan.learning_sizes()) == 25
     now[0] = 5.0
-    plan.gets(100)
-    plan.learned(100)
-    assert told == [(20.0, 100)]
-    assert plan.budget == 1_000
+    plan.gets(25)
+    plan.learned(25)
+    assert told == [(5.0, 25)]
+    # Three quarters of the fewest draws are left to certify with.
+    assert (plan.budget, plan.freeze_at) == (100, 25)

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from benchmarks.dependence import BLOCKS, LAWS, SIZE
+from benchmarks.dependence import LAWS, SIZES
 from dpaudit.draws import SelectionDraws
 from dpaudit.errors import MechanismError
 from dpaudit.outcomes import from_raw
@@ -19,14 +19,16 @@ from dpaudit.tally import Tally
 from mechanisms import laplace
 
 LEVEL = 1e-4
+SIZE, BLOCKS = next(iter(SIZES.items()))
 
 
+@pytest.mark.parametrize("size", SIZES)
 @pytest.mark.parametrize("law", LAWS)
-def test_independent_draws_are_not_warned_about(law: str) -> None:
+def test_independent_draws_are_not_warned_about(law: str, size: int) -> None:
     for seed in range(30):
         rng = np.random.default_rng(seed)
-        draws = SelectionDraws(from_raw(LAWS[law](rng, SIZE)), rng.random(SIZE) < 0.5)
-        assert check_calls(draws, BLOCKS, LEVEL) == []
+        draws = SelectionDraws(from_raw(LAWS[law](rng, size)), rng.random(size) < 0.5)
+        assert check_calls(draws, SIZES[size], LEVEL) == []
 
 
 def test_what_is_unlikely_is_a_warning() -> None:
