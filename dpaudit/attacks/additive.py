@@ -58,8 +58,9 @@ class Additive:
 
     def __call__(self, outcomes: Outcomes) -> FloatArray:
         total = np.zeros(outcomes.size)
-        columns = outcomes.named(name for _, name in self.tables)
-        for (table, _), column in zip(self.tables, columns, strict=True):
+        telling = [(table, name) for table, name in self.tables if table.says_something]
+        columns = outcomes.named(name for _, name in telling)
+        for (table, _), column in zip(telling, columns, strict=True):
             total += table(column)
         return total
 

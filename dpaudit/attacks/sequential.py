@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpaudit.attacks.additive import Total
-from dpaudit.attacks.linear.features import Number, matrix, on_scale
+from dpaudit.attacks.linear.features import Number, matrix, on_scale, without_gaps
 from dpaudit.attacks.linear.products import gram
 from dpaudit.draws import SelectionDraws
 from dpaudit.levels import tuning
@@ -83,11 +83,13 @@ class Innovations:
 
     def __call__(self, outcomes: Outcomes) -> FloatArray:
         numbers = matrix(self.features, outcomes)
-        # An outcome of another shape has no score.
-        total = np.where(np.isnan(numbers).any(axis=1), np.nan, 0.0)
-        numbers = np.nan_to_num(numbers)
+        known = without_gaps(numbers)
+        total = np.zeros(len(known))
+        if known is not numbers:  # an outcome of another shape has no score
+            total[np.isnan(numbers).any(axis=1)] = np.nan
         for step, table in zip(self.steps, self.tables, strict=True):
-            total += table(step(self.features, numbers))
+            if table.says_something:
+                total += table(step(self.features, known))
         return total
 
     def words(self) -> str:

@@ -50,6 +50,11 @@ class Cells:
     def intervals(self) -> int:
         return len(self.edges) + 1
 
+    @property
+    def says_something(self) -> bool:
+        """Whether some entry has a value other than 0."""
+        return bool(self.values.any() or self.label_values.any())
+
     def __call__(self, column: Column) -> NDArray[Any]:
         """Return the value of every entry."""
         if column.codes is None:

@@ -6,7 +6,7 @@ import operator
 import os
 import time
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from functools import reduce
 from itertools import chain
@@ -24,6 +24,7 @@ from dpaudit.claims.base import Adversary
 from dpaudit.draws import FreshDraws, SelectionDraws
 from dpaudit.errors import MechanismError
 from dpaudit.inputs.pairs import NeighbouringPair, fingerprint
+from dpaudit.levels.level_map import LevelMap
 from dpaudit.levels.sieve import Sieve
 from dpaudit.outcomes import KeyArray, Outcomes, Raised, concatenate, failures, from_raw, timed
 from dpaudit.outcomes.reading.lengths import checked_length
@@ -162,7 +163,8 @@ class Sampler:
         raw, outcomes, is_d1 = self._in_turns(chunk, streams)
         rule = chunk.measure.distinguisher
         counts = by_arm(rule(outcomes), rule.levels, is_d1)
-        counted = self._counted(chunk.measure, counts, outcomes, raw, is_d1)
+        others = (by_arm(one(outcomes), one.levels, is_d1) for one in chunk.measure.others)
+        counted = self._counted(chunk.measure, counts, others, outcomes, raw, is_d1)
         return replace(counted, heads=(Head.of(outcomes, is_d1),)) if chunk.heads else counted
 
     def _learn_by_arm(self, chunk: ToLearn, streams: ChunkStreams) -> Learning:
@@ -195,10 +197,10 @@ class Sampler:
         for arm in streams.coins.permutation(2).tolist():
             raw = self._batch(*arms[arm], streams)
             outcomes = from_raw(raw)
-            counts = np.zeros((chunk.measure.distinguisher.levels, 2), dtype=np.int64)
-            counts[:, arm] = chunk.measure.distinguisher.level.counts(outcomes)
+            counts = _of_arm(chunk.measure.distinguisher.level, outcomes, arm)
+            others = (_of_arm(one, outcomes, arm) for one in chunk.measure.others)
             is_d1 = np.full(outcomes.size, arm == 0)
-            parts.append(self._counted(chunk.measure, counts, outcomes, raw, is_d1))
+            parts.append(self._counted(chunk.measure, counts, others, outcomes, raw, is_d1))
             first[arm] = outcomes.take(slice(HEAD))
         heads = (Head.mixed(first[0], first[1], streams.coins),) if chunk.heads else ()
         return replace(parts[0] + parts[1], heads=heads)
@@ -207,6 +209,7 @@ class Sampler:
         self,
         measure: Measure,
         counts: NDArray[np.int64],
+        others: Iterable[NDArray[np.int64]],
         outcomes: Outcomes,
         raw: Sequence[Any],
         is_d1: NDArray[np.bool_],
@@ -217,7 +220,7 @@ class Sampler:
             None if atoms is None else atom_tally(atoms.keys, outcomes, is_d1),
             None if declared is None else _range_tally(declared, outcomes, is_d1),
             self._failures(outcomes, raw, is_d1),
-            others=tuple(Tally(by_arm(one(outcomes), one.levels, is_d1)) for one in measure.others),
+            others=tuple(map(Tally, others)),
             rare=None if measure.sieve is None else rare(measure.sieve, outcomes, is_d1),
             unseen=None if measure.seen is None else unseen(measure.seen, outcomes, is_d1),
         )
@@ -286,6 +289,13 @@ def _counted(place: NDArray[np.intp], atoms: int, is_d1: NDArray[np.bool_]) -> A
     """Return the draws at each of `atoms` places, by arm; a place beyond them is not counted."""
     counts = by_arm(place, atoms + 1, is_d1)
     return AtomTally(counts[:-1], (int(is_d1.sum()), int((~is_d1).sum())))
+
+
+def _of_arm(level: LevelMap, outcomes: Outcomes, arm: int) -> NDArray[np.int64]:
+    """Return the outcomes of one input by level and arm: (levels, 2)."""
+    counts = np.zeros((level.levels, 2), dtype=np.int64)
+    counts[:, arm] = level.counts(outcomes)
+    return counts
 
 
 def rare(sieve: Sieve, outcomes: Outcomes, is_d1: NDArray[np.bool_]) -> Rare:

@@ -37,7 +37,9 @@ class Number:
         if self.scale == 0:
             return column.numbers
         with np.errstate(invalid="ignore", over="ignore"):
-            return np.clip((column.numbers - self.centre) / self.scale, -_FARTHEST, _FARTHEST)
+            found = column.numbers - self.centre
+            found /= self.scale
+        return np.clip(found, -_FARTHEST, _FARTHEST, out=found)
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +79,8 @@ class Above:
     bound: float
 
     def __call__(self, column: Column) -> FloatArray:
-        return np.nan_to_num(np.sign(column.numbers - self.bound))
+        side = column.numbers - self.bound
+        return without_gaps(np.sign(side, out=side))
 
 
 Feature = Number | Category | Indicator | Above
@@ -110,12 +113,25 @@ def with_sides(features: Iterable[Feature]) -> list[Feature]:
     return found
 
 
-def matrix(features: Sequence[Feature], outcomes: Outcomes) -> FloatArray:
-    """Return the features of all outcomes: (size, features), by column in memory."""
-    found = np.empty((outcomes.size, len(features)), order="F")
+def matrix(
+    features: Sequence[Feature], outcomes: Outcomes, others: Sequence[FloatArray] = ()
+) -> FloatArray:
+    """Return the features of all outcomes, and others after them: (size, features), by column in
+    memory."""
+    found = np.empty((outcomes.size, len(features) + len(others)), order="F")
     for place, (feature, column) in enumerate(with_columns(features, outcomes)):
         found[:, place] = feature(column)
+    for place, other in enumerate(others, len(features)):
+        found[:, place] = other
     return found
+
+
+def without_gaps(numbers: FloatArray) -> FloatArray:
+    """Return numbers with 0 where there is none, and infinite ones as large as can be; most have
+    neither, which two passes tell."""
+    if len(numbers) and np.isfinite(numbers.min()) and np.isfinite(numbers.max()):
+        return numbers
+    return np.nan_to_num(numbers)
 
 
 def with_columns(

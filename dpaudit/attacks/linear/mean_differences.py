@@ -12,9 +12,9 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
-from dpaudit.attacks.linear.features import matrix, scaled_features
+from dpaudit.attacks.linear.features import scaled_features
 from dpaudit.attacks.linear.products import summed, times
-from dpaudit.attacks.linear.weighted import MOST_FEATURES, Linear, filled
+from dpaudit.attacks.linear.weighted import MOST_FEATURES, Linear, design_of
 from dpaudit.draws import SelectionDraws
 from dpaudit.levels.candidate import Candidate, by_score
 from dpaudit.levels.level_map import FOLDS, FloatArray, folds
@@ -31,7 +31,7 @@ def mean_differences(selection: SelectionDraws) -> list[Candidate]:
     features = scaled_features(columns)
     if len(features) < 2:
         return []
-    design, is_d1 = filled(matrix(features, selection.outcomes)), selection.is_d1
+    design, is_d1 = design_of(features, selection.outcomes), selection.is_d1
     # Both inputs together: held-out draws may have a part in it.
     variance = design[:, 1:].var(axis=0) + _TINY
     fold = folds(selection.size)
@@ -43,7 +43,7 @@ def mean_differences(selection: SelectionDraws) -> list[Candidate]:
     weights = _weights(total, variance)
     both = [_sums(design[half::2], is_d1[half::2]) for half in (0, 1)]
     halves = np.stack([times(design, _weights(half, variance)) for half in both])
-    freeze = partial(Linear.of, features, weights, design)
+    freeze = partial(Linear.of, features, weights, selection.outcomes)
     return [by_score(Scored("difference of means", held_out, freeze, halves), selection)]
 
 

@@ -30,6 +30,19 @@ def gram(left: FloatArray, right: FloatArray) -> FloatArray:
     return total
 
 
+def weighted_gram(matrix: FloatArray, weights: FloatArray) -> FloatArray:
+    """Return matrixᵀ · diag(weights) · matrix, weighted piece by piece to save memory."""
+    width = matrix.shape[1]
+    rows = max(1, _SMALL // width**2)
+    if rows < _LEAST_ROWS:
+        rows = len(matrix)
+    total = np.zeros((width, width))
+    for start in range(0, len(matrix), rows):
+        piece = matrix[start : start + rows]
+        total += (piece * weights[start : start + rows, None]).T @ piece
+    return total
+
+
 def times(matrix: FloatArray, vector: FloatArray) -> FloatArray:
     """Return matrix · vector."""
     return np.asarray(np.einsum("ij,j->i", matrix, vector))

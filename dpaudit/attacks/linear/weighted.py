@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dpaudit.attacks.linear.features import Feature, Number, with_columns
+from dpaudit.attacks.linear.features import Feature, Number, with_columns, without_gaps
 from dpaudit.levels.cells import listed
 from dpaudit.levels.level_map import FloatArray
 from dpaudit.levels.scores import most, shares
@@ -26,10 +26,11 @@ class Linear:
     columns: tuple[tuple[str, float], ...]
 
     @classmethod
-    def of(cls, features: Sequence[Feature], weights: FloatArray, design: FloatArray) -> Linear:
-        """Return the score with these weights. design: (draws, 1 + features), to see from by how
-        much each feature moves it."""
-        spread = np.abs(weights[1:]) * design[:, 1:].std(axis=0)
+    def of(cls, features: Sequence[Feature], weights: FloatArray, outcomes: Outcomes) -> Linear:
+        """Return the score with these weights. outcomes: to see from by how much each feature moves
+        it."""
+        every = with_columns(features, outcomes)
+        spread = np.abs(weights[1:]) * [without_gaps(one(column)).std() for one, column in every]
         importance = shares([one.column for one in features], spread.tolist())
         return cls(tuple(features), tuple(weights.tolist()), importance)
 
@@ -38,7 +39,7 @@ class Linear:
         # Added up, not multiplied as a matrix: equal for an outcome whatever stands beside it.
         every = zip(with_columns(self.features, outcomes), self.weights[1:], strict=True)
         for (feature, column), weight in every:
-            total += weight * np.nan_to_num(feature(column))
+            total += weight * without_gaps(feature(column))
         return total
 
     def words(self) -> str:
@@ -57,6 +58,11 @@ class Linear:
         return f"{weight / (feature.scale or 1.0):.3g} × {name}"
 
 
-def filled(features: FloatArray) -> FloatArray:
-    """Return the design: a column of ones, and the features with 0 where they have no number."""
-    return np.column_stack([np.ones(len(features)), np.nan_to_num(features)])
+def design_of(features: Sequence[Feature], outcomes: Outcomes) -> FloatArray:
+    """Return the design: a column of ones, and the features with 0 where they have no number; by
+    column in memory."""
+    design = np.empty((outcomes.size, 1 + len(features)), order="F")
+    design[:, 0] = 1.0
+    for place, (feature, column) in enumerate(with_columns(features, outcomes), 1):
+        design[:, place] = without_gaps(feature(column))
+    return design

@@ -8,12 +8,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpaudit.outcomes.columns import Column, recoded
+from dpaudit.outcomes.columns import Column, FloatArray, recoded
 from dpaudit.outcomes.long_table import Part, RowArray, at, long_table
 from dpaudit.outcomes.paths import Path
 from dpaudit.outcomes.scalars import LARGEST_EXACT, Entries, of_booleans, of_floats, values_of
 from dpaudit.outcomes.tables import Outcomes, Table
 from dpaudit.outcomes.words import DICT, LIST
+
+# Rows of a matrix that are turned into columns at a time.
+_PIECE = 1_024
 
 Rows = RowArray | None
 Values = Sequence[Any]
@@ -52,8 +55,9 @@ class Reader:
         elif array.ndim > 1:
             self.constant(path, rows, LIST)
             self.constant(path.about("length"), rows, float(array.shape[1]))
-            for i in range(array.shape[1]):
-                self.read_array(path.item(i), rows, array[:, i])
+            columns = _by_column(array) if _is_plain(array) else np.moveaxis(array, 1, 0)
+            for i, column in enumerate(columns):
+                self.read_array(path.item(i), rows, column)
         elif kind == "f" and array.itemsize <= 8:
             self.add(path, rows, of_floats(array))
         elif kind in "iu" and _exact(array):
@@ -104,8 +108,24 @@ class Reader:
         return Table(columns, self.size, paths, tuple(self._fixed))
 
 
+def _is_plain(array: NDArray[Any]) -> bool:
+    """Return whether an array is a matrix of numbers that are all floats."""
+    kind = array.dtype.kind
+    is_float = kind == "f" and array.itemsize <= 8
+    return array.ndim == 2 and (is_float or (kind in "iu" and _exact(array)))
+
+
+def _by_column(array: NDArray[Any]) -> FloatArray:
+    """Return a matrix by column in memory: (columns, size); piece by piece, since each column by
+    itself would touch all of it."""
+    found = np.empty(array.shape[::-1])
+    for start in range(0, len(array), _PIECE):
+        found[:, start : start + _PIECE] = array[start : start + _PIECE].T
+    return found
+
+
 def _exact(values: NDArray[Any]) -> bool:
-    return len(values) == 0 or bool(
+    return values.size == 0 or bool(
         values.max() <= LARGEST_EXACT and values.min() >= -LARGEST_EXACT
     )
 

@@ -16,7 +16,7 @@ from dpaudit.attacks.linear.features import (
     scaled_features,
     with_sides,
 )
-from dpaudit.attacks.linear.products import gram, solved, summed, times
+from dpaudit.attacks.linear.products import gram, solved, summed, times, weighted_gram
 from dpaudit.attacks.sequential import _decorrelated
 from dpaudit.levels.scores import most, shares
 from dpaudit.outcomes import from_raw
@@ -28,6 +28,8 @@ def test_products_are_those_of_numpy() -> None:
         matrix, other = rng.normal(size=(rows, width)), rng.normal(size=(rows, width))
         vector, weights = rng.normal(size=width), rng.normal(size=rows)
         assert gram(matrix, other) == pytest.approx(matrix.T @ other)
+        weighted = matrix.T @ np.diag(weights) @ matrix
+        assert weighted_gram(matrix, weights) == pytest.approx(weighted, abs=1e-8)
         assert times(matrix, vector) == pytest.approx(matrix @ vector)
         assert summed(matrix, weights) == pytest.approx(matrix.T @ weights)
         definite = matrix.T @ matrix + np.eye(width)

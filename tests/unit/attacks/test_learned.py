@@ -18,7 +18,6 @@ from dpaudit.attacks import column_pairs as interplay
 from dpaudit.attacks.additive import additive
 from dpaudit.attacks.linear.logistic import _cross_fitted, _fit, logistic
 from dpaudit.attacks.linear.mean_differences import mean_differences
-from dpaudit.attacks.linear.weighted import filled
 from dpaudit.attacks.selection import Aim, learn
 from dpaudit.attacks.sequential import _steps, innovations
 from dpaudit.attacks.trees import NAME as TREES
@@ -245,13 +244,17 @@ def test_outcomes_of_another_shape_are_scored_somehow() -> None:
     assert level[0] == rule.levels - 1
 
 
+def _design(features: NDArray[np.float64]) -> NDArray[np.float64]:
+    return np.column_stack([np.ones(len(features)), features])
+
+
 def test_weights_are_those_of_another_library() -> None:
     from sklearn.linear_model import LogisticRegression
 
     rng = np.random.default_rng(3)
     features = rng.normal(size=(400, 5)) @ rng.normal(size=(5, 5))
     target = (rng.random(400) < 1 / (1 + np.exp(-features @ [2, 0, -1, 0, 0.5]))).astype(float)
-    weights = _fit(filled(features), target)
+    weights = _fit(_design(features), target)
     other = LogisticRegression(C=1.0, tol=1e-10, max_iter=10_000).fit(features, target)
     assert weights[1:] == pytest.approx(other.coef_[0], abs=1e-3)
     assert weights[0] == pytest.approx(other.intercept_[0], abs=1e-3)
@@ -259,14 +262,14 @@ def test_weights_are_those_of_another_library() -> None:
 
 def test_columns_that_tell_all_do_not_break_the_fit() -> None:
     sure = np.repeat([0.0, 1.0], 300)
-    weights = _fit(filled(sure[:, None] * 10), sure)
+    weights = _fit(_design(sure[:, None] * 10), sure)
     assert np.isfinite(weights).all()
     assert weights[1] > 0.5
 
 
 def test_held_out_odds_are_those_of_a_fit_without_the_fold() -> None:
     rng = np.random.default_rng(5)
-    design = filled(rng.normal(size=(250, 8)))
+    design = _design(rng.normal(size=(250, 8)))
     target = (rng.random(250) < 0.5).astype(float)
     held_out, _, _ = _cross_fitted(design, target, 200)
     fold = folds(200)

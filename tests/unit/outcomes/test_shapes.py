@@ -175,6 +175,25 @@ def test_a_batch_as_an_array_is_the_same_as_its_rows() -> None:
         assert words(from_raw(batch)) == words(from_raw(list(batch)))
 
 
+@pytest.mark.parametrize("order", ["C", "F"])
+@pytest.mark.parametrize("dtype", ["float64", "float32", "int8", "int64", "uint64", "bool"])
+def test_a_long_matrix_is_the_same_as_its_columns(dtype: str, order: Any) -> None:
+    # More rows than are turned into columns at a time.
+    numbers = np.random.default_rng(1).integers(0, 100, (2_500, 3)).astype(dtype)
+    if dtype == "float64":
+        numbers[7, 1] = np.nan
+    if dtype.endswith("int64"):
+        numbers[7, 1] = 2**60 + 1  # no float
+    table = from_raw(np.asarray(numbers, order=order))
+    for place in range(3):
+        column, alone = table.column(f"output[{place}]"), from_raw(numbers[:, place].copy())
+        own = alone.column("output")
+        assert np.array_equal(column.numbers, own.numbers, equal_nan=True)
+        assert column.keys().tolist() == own.keys().tolist()
+        assert column.labels == own.labels
+    assert table.keys().tolist() == from_raw(list(numbers)).keys().tolist()
+
+
 @pytest.mark.parametrize(
     ("entries", "expected"),
     [
