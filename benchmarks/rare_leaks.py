@@ -69,7 +69,14 @@ def key(dataset: int, size: int, rng: np.random.Generator, p: float) -> list[dic
     return [{"answer": one, "leak": 1.0} if leak else {"answer": one} for one, leak in both]
 
 
-KINDS: dict[str, Draw] = {"value": value, "tail": tail, "category": category, "key": key}
+def exception(dataset: int, rng: np.random.Generator, p: float) -> float:
+    """An exception beside a randomised response, one call a draw."""
+    if dataset == 1 and rng.random() < p:
+        raise ValueError("leak")
+    return float(dataset if rng.random() < _TRUTH else 1 - dataset)
+
+
+KINDS: dict[str, Draw] = {one.__name__: one for one in (value, tail, category, key, exception)}
 
 
 def line(name: str, p: float, seeds: int) -> str:
