@@ -104,7 +104,8 @@ def _steps(numbers: FloatArray, is_d1: NDArray[np.bool_]) -> tuple[Step, ...]:
     covariance = gram(centred, centred) / count
     inverse, new = _decorrelated(covariance)
     # Variances of regression coefficients: that of the row times the precision of the others.
-    precision = np.cumsum(inverse**2 / np.maximum(new, 1e-300)[:, None], axis=0)
+    inverse_new = np.where(new > 0, 1 / np.where(new > 0, new, 1.0), 0.0)
+    precision = np.cumsum(inverse**2 * inverse_new[:, None], axis=0)
     found = []
     for row in np.flatnonzero(new > 0):
         error = np.sqrt(new[row] * precision[row - 1, :row] / count) if row else np.empty(0)
