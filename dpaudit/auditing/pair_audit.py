@@ -14,7 +14,9 @@ from dpaudit.attacks.selection import (
     Aim,
     accuse,
     attacks_for,
+    gains_by_more,
     has_atoms,
+    is_sure,
     is_undecided,
     learn,
     learn_again,
@@ -226,11 +228,13 @@ class PairAudit:
 
     def _is_enough(self, found: list[Candidate]) -> bool:
         """Whether to freeze: what is left of the budget is worth more than learning is."""
-        spent, plan = self._spent, self._plan
-        if spent < plan.freeze_at:
+        spent, plan, aim = self._spent, self._plan, self._aim()
+        if spent < plan.freeze_at and not (plan.may_freeze(spent) and is_sure(found, aim)):
             return False
+        if not plan.may_count_on(spent):
+            return True
         most = plan.budget / 2 / spent
-        return not (plan.may_count_on(spent) and is_undecided(found, self._aim(), most))
+        return not (is_undecided(found, aim, most) or gains_by_more(found, aim))
 
     def _to_count_on(self, measure: Measure, number: int) -> Iterator[ToCount]:
         sizes = self._plan.counting_sizes(self._spent)
