@@ -37,6 +37,7 @@ from dpaudit.levels.distinguisher import (
 from dpaudit.levels.level_map import FloatArray, IntArray, LevelMap, log_ratio
 from dpaudit.levels.rules import (
     RuleTable,
+    evened,
     never_abstaining,
     predicted_delta,
     predicted_epsilon,
@@ -90,6 +91,7 @@ class Aim:
         """Return what every rule of a candidate is predicted to certify, to choose one of them."""
         if candidate.is_smooth and not self.for_delta:
             fit = candidate.smoothed
+            # Ramps are fair to both inputs by themselves.
             table = RuleTable.of_smooth(fit.draws, int(candidate.held_out.sum()))
             if fit.follows:
                 return self.lowered(table, tuning.PENALTY_FOLLOWING)
@@ -107,7 +109,7 @@ class Aim:
         if candidate.penalty == 0:
             return bound
         # What few cells of a few draws each say together is not sure enough.
-        counted = RuleTable.of(candidate.held_out)
+        counted = RuleTable.evened(candidate.held_out)
         return np.minimum(bound, self.predicted(counted, candidate.penalty))
 
     def predicted(self, table: RuleTable, penalty: float) -> FloatArray:
@@ -222,9 +224,9 @@ def _imagined(truth: FloatArray, counts: IntArray, aim: Aim) -> float:
     """Return the bound to expect of the rule that counts lead to. truth: (cells, 2), the draws to
     expect; counts: (cells, 2)."""
     level, expected = in_order(np.append(counts, [[0, 0]], axis=0))
-    table = RuleTable.of_smooth(expected, int(counts.sum()))
+    table = RuleTable.of_smooth(evened(expected, counts.sum(axis=0)), int(counts.sum()))
     chosen = int(np.argmax(aim.lowered(table, tuning.PENALTY_COUNTED)))
-    real = by_group(truth, level, len(expected))
+    real = evened(by_group(truth, level, len(expected)), truth.sum(axis=0))
     bounds = aim.lowered(RuleTable.of_smooth(real, int(truth.sum())), 0.0)
     return float(bounds.ravel()[chosen])
 
@@ -269,7 +271,7 @@ def most_telling(
     """Return the point of a claim's profile to test on `coming` draws: the one that promises the
     largest bound for the definition's own parameter or, without one, for δ as a multiple of what is
     claimed. Of nearly equal ones, the first."""
-    tables = [RuleTable.of(one.held_out) for attack in attacks for one in attack(selection)]
+    tables = [RuleTable.evened(one.held_out) for attack in attacks for one in attack(selection)]
 
     def promise(point: ProfilePoint) -> float:
         every = [predicted_delta(one, point.epsilon, coming, tuning.PENALTY) for one in tables]

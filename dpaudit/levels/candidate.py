@@ -16,7 +16,7 @@ from dpaudit.levels.clusters import averaged
 from dpaudit.levels.level_map import FloatArray, Grouped, IntArray, LevelMap
 from dpaudit.levels.merging import merged
 from dpaudit.levels.ramps import Smoothed, smoothed
-from dpaudit.levels.rules import RuleTable
+from dpaudit.levels.rules import RuleTable, evened
 from dpaudit.levels.scores import Scored
 from dpaudit.levels.shrinkage import ShrunkLevels
 from dpaudit.tally import by_arm
@@ -59,10 +59,9 @@ class Candidate:
     def table(self) -> RuleTable:
         """What every rule would guess on as many draws."""
         if self.shrunk is None:
-            return RuleTable.of(self.held_out)
-        return RuleTable.of_smooth(
-            self.shrunk.expected, int(self.held_out.sum()), self.shrunk.variance
-        )
+            return RuleTable.evened(self.held_out)
+        expected = evened(self.shrunk.expected, self.held_out.sum(axis=0))
+        return RuleTable.of_smooth(expected, int(self.held_out.sum()), self.shrunk.variance)
 
     def counted_on(self, counts: IntArray) -> Candidate:
         """Return the order after more draws, counted by `counter`; of cells it is found anew."""
