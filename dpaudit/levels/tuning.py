@@ -22,7 +22,8 @@ PENALTY_RAMPED = 1.5
 # By less where the log-ratio goes along with a number or a score: two heights, known from all
 # draws, then foretell the rare outputs on which the bound depends.
 PENALTY_FOLLOWING = 0.5
-# Standard deviations of what is expected of cells that were shrunk together, in place of a penalty.
+# Standard deviations of what is expected of rare cells, in place of a penalty; and standard errors
+# by which an order of cells must exceed a claim to be sure to refute it.
 DEVIATIONS = 2.0
 # Of an order of cells that were counted, whose log-ratios are shrunk for their luck.
 PENALTY_COUNTED = 1.0
