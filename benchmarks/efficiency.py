@@ -1,12 +1,13 @@
 """How near an audit comes to an oracle that knows the law of the mechanism.
 
-python -m benchmarks.efficiency [--only NAME]... [--budget DRAWS]... [--seeds 25] [--processes 2]
+python -m benchmarks.efficiency [--only NAME]... [--seeds 25] [--processes 2] [--draws N]
+
+With --draws the table has the efficiency at that budget alone, be it larger or smaller than those
+of the full table.
 
 Efficiency is the draws that the oracle needs to expect the bound of the audit, over the draws that
 the audit made: the oracle neither learns nor bets, and spends all draws and all of α on one test.
 It may exceed 1 by luck, and is cut at 2; a bound of 0 has efficiency 0.
-
---budget: the efficiency at these numbers of draws instead, where the oracle itself certifies an ε.
 """
 
 from __future__ import annotations
@@ -186,42 +187,60 @@ def measured(specimen: Specimen, seeds: int, seconds: float) -> Measured:
     )
 
 
-def at_budgets(
-    specimen: Specimen, budgets: Sequence[int], seeds: int, seconds: float
-) -> list[tuple[float, float, float]]:
-    """Return the median bound, that of the oracle and the efficiency at each budget; the efficiency
-    is nan where the oracle certifies nothing."""
+@dataclass(frozen=True, slots=True)
+class Share:
+    """One line of the table of one budget: medians over seeds; fields are as of `Measured`."""
+
+    name: str
+    epsilon: float
+    lower: float
+    oracle: float
+    efficiency: float
+    cpu: float
+    attack: str
+
+    def __str__(self) -> str:
+        return (
+            f"{self.name:<48}{self.epsilon:>7.3f}{self.lower:>9.4f}{self.oracle:>9.4f}"
+            f"{self.efficiency:>7.2f}{self.cpu:>7.2f}  {self.attack}"
+        )
+
+
+def share(specimen: Specimen, draws: int, seeds: int, seconds: float) -> Share:
+    """Measure the efficiency of one specimen at one budget."""
     oracle = Oracle(specimen.law, ALPHA, specimen.delta)
-    found = []
-    for draws in budgets:
-        runs = repeated(partial(run, specimen, draws, oracle.rule(draws)), seeds, seconds)
-        lower, best = median(one.bound for one in runs), oracle.bound(draws)
-        share = efficiency(oracle, lower, draws) if best > 0 else math.nan
-        found.append((lower, best, share))
-    return found
-
-
-def line_at_budgets(specimen: Specimen, found: Sequence[tuple[float, float, float]]) -> str:
-    """Return one line of the table of budgets."""
-    cells = (
-        f"{lower:>9.3f}{best:>8.3f}{'' if math.isnan(share) else f'{share:.2f}':>6}"
-        for lower, best, share in found
+    runs = repeated(partial(run, specimen, draws, oracle.rule(draws)), seeds, seconds)
+    lower, attacks = median(one.bound for one in runs), [one.attack for one in runs]
+    return Share(
+        name=specimen.name,
+        epsilon=specimen.epsilon,
+        lower=lower,
+        oracle=oracle.bound(draws),
+        efficiency=efficiency(oracle, lower, draws),
+        cpu=median(one.cpu for one in runs),
+        attack=max(attacks, key=attacks.count),
     )
-    return f"{specimen.name:<48}{specimen.epsilon:>7.3f}{''.join(cells)}"
 
 
-def summary_at_budgets(
-    budgets: Sequence[int], table: Sequence[Sequence[tuple[float, float, float]]]
+def shares(
+    some: Sequence[Specimen], draws: int, seeds: int, seconds: float, processes: int
 ) -> Iterator[str]:
-    """Yield the figures of every budget over all specimens."""
-    for place, draws in enumerate(budgets):
-        shares = [found[place][2] for found in table if not math.isnan(found[place][2])]
-        if shares:
-            nothing = sum(share == 0 for share in shares)
-            yield (
-                f"efficiency at {draws:,}: median {median(shares):.2f}, mean "
-                f"{sum(shares) / len(shares):.2f}; {nothing} of {len(shares)} with a bound of 0"
-            )
+    """Yield the lines of the table of one budget, each as soon as it is known."""
+    yield f"99 %, {draws:,} draws, medians of {min(seeds, LEAST_SEEDS)} to {seeds} seeds"
+    titles = f"{'at least':>9}{'oracle':>9}{'share':>7}{'CPU':>7}"
+    yield f"{'mechanism':<48}{'ε':>7}{titles}  attack"
+    found = []
+    with ProcessPoolExecutor(processes) as pool:
+        measure = partial(share, draws=draws, seeds=seeds, seconds=seconds)
+        for one in pool.map(measure, some):
+            if one.oracle > 0:
+                found.append(one.efficiency)
+            yield str(one)
+    nothing = sum(one == 0 for one in found)
+    yield (
+        f"\nefficiency at {draws:,}: median {median(found):.2f}, least {min(found):.2f}, "
+        f"{nothing} of {len(found)} at 0"
+    )
 
 
 def line(one: Measured) -> str:
@@ -247,26 +266,13 @@ def summary(table: Sequence[Measured]) -> Iterator[str]:
     yield f"CPU outside the mechanism at 10⁶: at most {slowest:.1f} s (≤ 15)"
 
 
-def chosen(names: Iterable[str]) -> list[Specimen]:
+def chosen(names: Iterable[str], some: Sequence[Specimen] | None = None) -> list[Specimen]:
     """Return the specimens of these names, all if there are none; raises SystemExit."""
-    every = {one.name: one for one in specimens()}
+    every = {one.name: one for one in (specimens() if some is None else some)}
     unknown = [name for name in names if name not in every]
     if unknown:
         raise SystemExit(f"--only {unknown[0]!r} is no specimen; known: {'; '.join(every)}")
     return [every[name] for name in names] or list(every.values())
-
-
-def _compare_budgets(given: argparse.Namespace) -> None:
-    print(f"99 %, medians of {LEAST_SEEDS} to {given.seeds} seeds")
-    titles = "".join(f"{f'{draws:,}':>9}{'oracle':>8}{'':>6}" for draws in given.budget)
-    print(f"{'mechanism':<48}{'ε':>7}{titles}")
-    chosen_ones, table = chosen(given.only), []
-    measure = partial(at_budgets, budgets=given.budget, seeds=given.seeds, seconds=given.seconds)
-    with ProcessPoolExecutor(given.processes) as pool:
-        for specimen, found in zip(chosen_ones, pool.map(measure, chosen_ones), strict=True):
-            table.append(found)
-            print(line_at_budgets(specimen, found), flush=True)
-    print("\n".join(["", *summary_at_budgets(given.budget, table)]))
 
 
 def main() -> None:
@@ -275,10 +281,12 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, default=25)
     parser.add_argument("--seconds", type=float, default=3.0, help="for each of three columns")
     parser.add_argument("--processes", type=int, default=2)
-    parser.add_argument("--budget", action="append", default=[], type=int, metavar="DRAWS")
+    parser.add_argument("--draws", type=int, help="measure the efficiency at this budget alone")
     given = parser.parse_args()
-    if given.budget:
-        _compare_budgets(given)
+    some = chosen(given.only)
+    if given.draws is not None:
+        for text in shares(some, given.draws, given.seeds, given.seconds, given.processes):
+            print(text, flush=True)
         return
     print(
         f"99 %, medians of {LEAST_SEEDS} to {given.seeds} seeds; × is draws to refute ¾ ε / limit"
@@ -288,7 +296,7 @@ def main() -> None:
     table = []
     with ProcessPoolExecutor(given.processes) as pool:
         measure = partial(measured, seeds=given.seeds, seconds=given.seconds)
-        for one in pool.map(measure, chosen(given.only)):
+        for one in pool.map(measure, some):
             table.append(one)
             print(line(one), flush=True)
     print("\n".join(["", *summary(table)]))

@@ -20,6 +20,7 @@ FloatArray = NDArray[np.float64]
 _SCALES = 40.0
 _DEVIATIONS = 9.0
 _LATTICE = 512
+_THRESHOLDS = 8_000
 
 
 def laplace_law(distance: float) -> RatioLaw:
@@ -119,6 +120,38 @@ def above_threshold(
     return np.asarray(above.argmax(axis=1))
 
 
+def sparse_vector(
+    dataset: Sequence[float],
+    epsilon: float,
+    stops_after: int,
+    *,
+    size: int,
+    rng: np.random.Generator,
+) -> NDArray[np.int64]:
+    """Return for every answer 1 where it is above a noisy 0, 0 where it is below, and -1 after so
+    many that were above.
+
+    The sparse vector technique, ε-DP where every answer moves by at most 1 (Dwork & Roth 2014,
+    Alg. 2, with the threshold of the first answer kept for all: Lyu, Su & Li 2017, Alg. 1).
+    """
+    threshold = rng.laplace(0.0, 2 / epsilon, (size, 1))
+    noise = rng.laplace(0.0, 4 * stops_after / epsilon, (size, len(dataset)))
+    above = (np.asarray(dataset) + noise >= threshold).astype(np.int64)
+    before = np.cumsum(above, axis=1) - above
+    return np.where(before < stops_after, above, -1)
+
+
+def sparse_vector_law(
+    d1: Sequence[float], d2: Sequence[float], epsilon: float, stops_after: int
+) -> RatioLaw:
+    """Return the law of `sparse_vector` where an output depends on how many answers of the first
+    half and of the second were given, and were above: those of a half are equal."""
+    both = _kinds_of_sparse_vector(len(d1) // 2, stops_after)
+    kinds = np.array([kind for kind, _ in both])
+    ways = np.array([[count] for _, count in both], dtype=np.float64)
+    return RatioLaw.of(ways * sparse_vector_masses(d1, d2, epsilon, stops_after, kinds))
+
+
 def prefix_sums(
     dataset: Sequence[float], epsilon: float, *, size: int, rng: np.random.Generator
 ) -> FloatArray:
@@ -153,6 +186,54 @@ def revealing_pmf(dataset: int, epsilon: float, delta: float) -> dict[int, float
     honest = 1 / (1 + math.exp(-epsilon))
     answers = {dataset: honest, 1 - dataset: 1 - honest}
     return {10 + dataset: delta, **{one: (1 - delta) * p for one, p in answers.items()}}
+
+
+def sparse_vector_kinds(outputs: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Return of every output how many answers of the first half were given, and were above, and
+    the same of the second half: (outputs, 4)."""
+    half = outputs.shape[1] // 2
+    halves = outputs[:, :half], outputs[:, half:]
+    counts = [count.sum(axis=1) for one in halves for count in (one >= 0, one > 0)]
+    return np.stack(counts, axis=1)
+
+
+def sparse_vector_masses(
+    d1: Sequence[float],
+    d2: Sequence[float],
+    epsilon: float,
+    stops_after: int,
+    kinds: NDArray[np.int64],
+) -> FloatArray:
+    """Return the probabilities of single outputs of some kinds on either input: (kinds, 2); a
+    trapezoid rule over the noisy threshold."""
+    scale = 2 / epsilon
+    noise = np.linspace(-_SCALES * scale, _SCALES * scale, _THRESHOLDS + 1)
+    weights = np.exp(-np.abs(noise) / scale)
+    masses = []
+    for dataset in (d1, d2):
+        centres = dataset[0], dataset[-1]
+        logs = np.zeros((len(kinds), len(noise)))
+        for place, centre in enumerate(centres):
+            given, above = kinds[:, 2 * place, None], kinds[:, 2 * place + 1, None]
+            below = _laplace_below((noise - centre) / (2 * stops_after * scale))
+            logs += above * np.log1p(-below) + (given - above) * np.log(below)
+        masses.append(np.exp(logs) @ weights / weights.sum())
+    return np.stack(masses, axis=1)
+
+
+def _kinds_of_sparse_vector(half: int, stops_after: int) -> list[tuple[tuple[int, ...], int]]:
+    """Return every kind of output, with how many outputs there are of it."""
+    found: list[tuple[tuple[int, ...], int]] = []
+    for given in range(stops_after, half + 1):
+        found.append(((given, stops_after, 0, 0), math.comb(given - 1, stops_after - 1)))
+    for first in range(stops_after):
+        ways = math.comb(half, first)
+        rest = stops_after - first
+        for given in range(rest, half + 1):
+            found.append(((half, first, given, rest), ways * math.comb(given - 1, rest - 1)))
+        for second in range(rest):
+            found.append(((half, first, half, second), ways * math.comb(half, second)))
+    return found
 
 
 def _laplace_below(x: FloatArray) -> FloatArray:

@@ -7,7 +7,7 @@ the order that was fitted to it.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,7 +26,7 @@ from dpaudit.attacks.timing import elapsed
 from dpaudit.claims import PrivacyClaim, ProfilePoint
 from dpaudit.draws import SelectionDraws
 from dpaudit.levels import tuning
-from dpaudit.levels.candidate import Attack, Candidate
+from dpaudit.levels.candidate import Attack, Candidate, by_group, in_order
 from dpaudit.levels.distinguisher import (
     AccusedAtoms,
     Distinguisher,
@@ -37,6 +37,7 @@ from dpaudit.levels.distinguisher import (
 from dpaudit.levels.level_map import FloatArray, IntArray, LevelMap, log_ratio
 from dpaudit.levels.rules import (
     RuleTable,
+    evened,
     never_abstaining,
     predicted_delta,
     predicted_epsilon,
@@ -69,6 +70,8 @@ _MOST_FOR_TREES = 256
 _COLUMNS_KEPT = 64
 # Orders that further draws are counted by.
 _LEADING = 3
+# Times that further draws are imagined, to see whether they pay.
+_IMAGINED = 10
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,6 +91,7 @@ class Aim:
         """Return what every rule of a candidate is predicted to certify, to choose one of them."""
         if candidate.is_smooth and not self.for_delta:
             fit = candidate.smoothed
+            # Ramps are fair to both inputs by themselves.
             table = RuleTable.of_smooth(fit.draws, int(candidate.held_out.sum()))
             if fit.follows:
                 return self.lowered(table, tuning.PENALTY_FOLLOWING)
@@ -99,11 +103,13 @@ class Aim:
         """Return what every rule is predicted to certify, to compare candidates by."""
         if candidate.shrunk is None:
             return self.predicted(candidate.table, candidate.penalty)
+        if candidate.fine is not None:
+            return self.lowered(candidate.table, tuning.PENALTY_COUNTED)
         bound = self.lowered(candidate.table, 0.0)
         if candidate.penalty == 0:
             return bound
         # What few cells of a few draws each say together is not sure enough.
-        counted = RuleTable.of(candidate.held_out)
+        counted = RuleTable.evened(candidate.held_out)
         return np.minimum(bound, self.predicted(counted, candidate.penalty))
 
     def predicted(self, table: RuleTable, penalty: float) -> FloatArray:
@@ -155,7 +161,7 @@ def learn_again(candidates: list[Candidate], aim: Aim, *, to_bet: bool) -> Learn
     to_bet: for bets to come alone, on the order that promises the fastest growth.
     """
     best = _best(candidates, aim)
-    if aim.for_delta or _promise(best, aim)[0] > aim.point.epsilon:
+    if aim.for_delta or _is_sure(best, aim):
         return _frozen(best, candidates, aim)
     # Nothing is sure to refute the claim: what may do so is worth more than what cannot.
     hopeful = [one.hopeful() for one in candidates if one.shrunk is not None]
@@ -170,6 +176,18 @@ def learn_again(candidates: list[Candidate], aim: Aim, *, to_bet: bool) -> Learn
     return _frozen(best, candidates, aim)
 
 
+def is_sure(candidates: list[Candidate], aim: Aim) -> bool:
+    """Return whether some order is sure to refute the claim."""
+    return not aim.for_delta and any(_is_sure(one, aim) for one in candidates)
+
+
+def _is_sure(candidate: Candidate, aim: Aim) -> bool:
+    if candidate.fine is None:
+        return _promise(candidate, aim)[0] > aim.point.epsilon
+    bound = aim.lowered(candidate.table, tuning.DEVIATIONS)
+    return float(np.max(bound)) > aim.point.epsilon
+
+
 def _evidence(candidate: Candidate, aim: Aim) -> float:
     """Return how much likelier, in logs, the draws are than what the claim's ε alone allows."""
     point = ProfilePoint(aim.point.epsilon, 0.0)
@@ -179,13 +197,38 @@ def _evidence(candidate: Candidate, aim: Aim) -> float:
 def is_undecided(candidates: list[Candidate], aim: Aim, more: float) -> bool:
     """Return whether so many times the draws may show what these do not: a rare event that refutes
     the claim, where nothing else does."""
-    if aim.for_delta:
-        return False
-    if max(_promise(one, aim)[0] for one in candidates) > aim.point.epsilon:
+    if aim.for_delta or is_sure(candidates, aim):
         return False
     rare = [one for one in candidates if one.attack == RARE]
     later = [one.hopeful().foreseen(more) for one in rare]
     return any(_evidence(one, aim) > tuning.LIKELY for one in later)
+
+
+def gains_by_more(candidates: list[Candidate], aim: Aim) -> bool:
+    """Return whether to double what was counted, and certify on as many draws less, promises more:
+    were everything as it is expected to be, and the cells put in order by what may be drawn."""
+    best = _best(candidates, aim)
+    if best.fine is None or best.shrunk is None:
+        return False
+    truth, draws = best.shrunk.expected, int(best.held_out.sum())
+    later = replace(aim, coming=aim.coming - draws)
+    rng = np.random.default_rng(draws)
+    gain = 0.0
+    for _ in range(_IMAGINED):
+        counts, more = rng.poisson(truth), rng.poisson(truth)
+        gain += _imagined(truth, counts + more, later) - _imagined(truth, counts, aim)
+    return gain > 0
+
+
+def _imagined(truth: FloatArray, counts: IntArray, aim: Aim) -> float:
+    """Return the bound to expect of the rule that counts lead to. truth: (cells, 2), the draws to
+    expect; counts: (cells, 2)."""
+    level, expected = in_order(np.append(counts, [[0, 0]], axis=0))
+    table = RuleTable.of_smooth(evened(expected, counts.sum(axis=0)), int(counts.sum()))
+    chosen = int(np.argmax(aim.lowered(table, tuning.PENALTY_COUNTED)))
+    real = evened(by_group(truth, level, len(expected)), truth.sum(axis=0))
+    bounds = aim.lowered(RuleTable.of_smooth(real, int(truth.sum())), 0.0)
+    return float(bounds.ravel()[chosen])
 
 
 def _frozen(
@@ -205,9 +248,18 @@ def _frozen(
     distinguisher = Distinguisher(best.attack, level, rule)
     order = sorted(candidates, key=lambda one: _promise(one, aim), reverse=True)
     others = [one for one in order if one is not best and one.attack != RARE]
-    leading = tuple([one for one in [best] if one.attack != RARE] + others)[:_LEADING]
+    leading = _leading([*(one for one in [best] if one.attack != RARE), *others])
     scores = _distributions(best, level)
     return Learned(distinguisher, beliefs, tuple(tried), scores, _expected(best), leading)
+
+
+def _leading(order: list[Candidate]) -> tuple[Candidate, ...]:
+    """Return the first orders, and in place of the last of them the first one of cells if there is
+    none before it: of cells further draws make more than of orders that stay as they are."""
+    first, rest = order[:_LEADING], order[_LEADING:]
+    if not any(one.fine is not None for one in first):
+        first[_LEADING - 1 :] = [one for one in rest if one.fine is not None][:1] or first[-1:]
+    return tuple(first)
 
 
 def most_telling(
@@ -219,7 +271,7 @@ def most_telling(
     """Return the point of a claim's profile to test on `coming` draws: the one that promises the
     largest bound for the definition's own parameter or, without one, for δ as a multiple of what is
     claimed. Of nearly equal ones, the first."""
-    tables = [RuleTable.of(one.held_out) for attack in attacks for one in attack(selection)]
+    tables = [RuleTable.evened(one.held_out) for attack in attacks for one in attack(selection)]
 
     def promise(point: ProfilePoint) -> float:
         every = [predicted_delta(one, point.epsilon, coming, tuning.PENALTY) for one in tables]
@@ -378,8 +430,9 @@ def _rules(candidate: Candidate, aim: Aim) -> tuple[IntArray, IntArray]:
     always = int(np.argmax(never_abstaining(table)))
     fastest = int(np.argmax(growth)) if np.max(growth) > 0 else always
     best = int(np.argmax(bound)) if np.max(bound) > 0 else fastest
-    # With δ > 0 the bound is simple and sharper for a rule that guesses whatever comes.
-    guesses_all = int(aim.point.delta > 0)
+    # With δ > 0 the bound is simple and sharper for a rule that guesses whatever comes: where no
+    # outcome is of a kind without a level, which the table says nothing of.
+    guesses_all = int(aim.point.delta > 0 and not candidate.held_out[-1].any())
     places = (best, fastest, always)
     rules = np.stack(
         [table.guesses(one, levels, guesses_all if one == always else 0) for one in places]

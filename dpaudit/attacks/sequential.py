@@ -7,8 +7,8 @@ random walks; and for Gaussian noise of any covariance.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
 
 import numpy as np
@@ -17,15 +17,18 @@ from numpy.typing import NDArray
 from dpaudit.attacks.additive import Total
 from dpaudit.attacks.linear.features import Number, matrix, on_scale, without_gaps
 from dpaudit.attacks.linear.products import gram
-from dpaudit.draws import SelectionDraws
+from dpaudit.attacks.one_dimensional import orders_of
+from dpaudit.draws import LevelArray, SelectionDraws
 from dpaudit.levels import tuning
 from dpaudit.levels.candidate import Candidate, by_score
 from dpaudit.levels.cells import Cells, make_cells
-from dpaudit.levels.level_map import FloatArray
+from dpaudit.levels.level_map import FloatArray, LevelMap
 from dpaudit.levels.scores import Scored, shares, with_most
 from dpaudit.outcomes import Column, Outcomes
+from dpaudit.outcomes.tables import Table
 
 NAME = "sum over what is new in each coordinate"
+ONE = "one new coordinate: "
 
 _CELLS = 32
 _LEAST_DRAWS = 300
@@ -54,7 +57,64 @@ def innovations(selection: SelectionDraws) -> list[Candidate]:
     tables, spread, held_out, halves = total.settle()
     importance = shares([features[one.place].column for one in steps], spread)
     freeze = partial(Innovations, features, steps, tables, importance)
-    return [by_score(Scored(NAME, held_out, freeze, halves), selection)]
+    score = by_score(Scored(NAME, held_out, freeze, halves), selection)
+    most = steps[int(np.argmax(spread))]
+    return [score, *(_by_itself(most, features, numbers, selection) if most.terms else [])]
+
+
+def _by_itself(
+    step: Step, features: tuple[Number, ...], numbers: FloatArray, selection: SelectionDraws
+) -> list[Candidate]:
+    """Return the orders by what is new in one coordinate: where one answer alone differs, all that
+    a sum adds to it is noise."""
+    outcomes = _table(step, features, numbers)
+    found = orders_of(outcomes.all_columns[0], SelectionDraws(outcomes, selection.is_d1))
+    return [
+        replace(
+            one,
+            attack=f"{ONE}{one.attack}",
+            freeze=partial(_frozen, one.freeze, features, step),
+            fine=None,
+        )
+        for one in found
+    ]
+
+
+def _table(step: Step, features: Sequence[Number], numbers: FloatArray) -> Table:
+    """Return what is new in one coordinate as a table of one column, in the units of the outputs:
+    what those before it foretell is told from their medians."""
+    new, feature = step(features, numbers), features[step.place]
+    name = f"what is new in {feature.column}"
+    return Table((Column(name, new.numbers * (feature.scale or 1.0)),), len(numbers))
+
+
+def _frozen(freeze: Callable[[], LevelMap], features: tuple[Number, ...], step: Step) -> NewLevels:
+    places = [step.place, *(place for place, _ in step.terms)]
+    kept = tuple(features[place] for place in places)
+    terms = tuple((at, coefficient) for at, (_, coefficient) in enumerate(step.terms, 1))
+    return NewLevels(freeze(), kept, Step(0, terms))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class NewLevels(LevelMap):
+    """The level of what is new in the first of some features; the last one without a number."""
+
+    level: LevelMap
+    features: tuple[Number, ...]
+    step: Step
+
+    @property
+    def levels(self) -> int:
+        return self.level.levels
+
+    def __call__(self, outcomes: Outcomes) -> LevelArray:
+        numbers = matrix(self.features, outcomes)
+        gaps = np.isnan(numbers).any(axis=1)
+        found = self.level(_table(self.step, self.features, np.nan_to_num(numbers)))
+        return np.where(gaps, self.levels - 1, found).astype(np.intp)
+
+    def words(self, chosen: NDArray[np.bool_]) -> str:
+        return self.level.words(chosen)
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,7 +166,8 @@ def _steps(numbers: FloatArray, is_d1: NDArray[np.bool_]) -> tuple[Step, ...]:
     covariance = gram(centred, centred) / count
     inverse, new = _decorrelated(covariance)
     # Variances of regression coefficients: that of the row times the precision of the others.
-    precision = np.cumsum(inverse**2 / np.maximum(new, 1e-300)[:, None], axis=0)
+    inverse_new = np.where(new > 0, 1 / np.where(new > 0, new, 1.0), 0.0)
+    precision = np.cumsum(inverse**2 * inverse_new[:, None], axis=0)
     found = []
     for row in np.flatnonzero(new > 0):
         error = np.sqrt(new[row] * precision[row - 1, :row] / count) if row else np.empty(0)

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 import numpy as np
 
 from dpaudit.attacks.rare import rare as rare_outputs
-from dpaudit.attacks.selection import Aim, is_undecided, learn_again
+from dpaudit.attacks.selection import Aim, gains_by_more, is_sure, is_undecided, learn_again
 from dpaudit.auditing.checks import DrawChecks
 from dpaudit.auditing.ledger import Ledger
 from dpaudit.auditing.schedule import Plan
@@ -63,10 +63,12 @@ class Counts:
 def is_enough(found: list[Candidate], spent: int, plan: Plan, aim: Aim) -> bool:
     """Return whether to freeze after so many draws: what is left of the budget is worth more than
     learning is."""
-    if spent < plan.freeze_at:
+    if spent < plan.freeze_at and not (plan.may_freeze(spent) and is_sure(found, aim)):
         return False
+    if not plan.may_count_on(spent):
+        return True
     most = plan.budget / 2 / spent
-    return not (plan.may_count_on(spent) and is_undecided(found, aim, most))
+    return not (is_undecided(found, aim, most) or gains_by_more(found, aim))
 
 
 class CountingStage:

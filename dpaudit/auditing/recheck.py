@@ -274,7 +274,9 @@ def _phases(plan: Plan, counted: int) -> Iterator[list[int]]:
     """Yield the blocks that are counted to learn from, between one time to learn and the next, so
     many draws in all; where learning ends is up to what was learned, from a place on."""
     spent = plan.hold_until
-    until = max(spent + counted, plan.freeze_at)
+    until = spent + counted
+    if not plan.may_freeze(until):
+        until = max(until, plan.freeze_at)
     while counted and spent < until:
         sizes = list(plan.counting_sizes(spent))
         spent += sum(sizes)

@@ -20,6 +20,8 @@ _GROWTH = 1.25
 _MOST_LEARNED = 100_000
 _MOST_ENTRIES = 4_000_000
 _LEAST_ROWS = 2_000
+# Of what is counted, a clear refutation takes no more than this part of the budget.
+_SOONEST = 32
 # Later blocks are a sixteenth of what was drawn before, within these limits: a look costs little,
 # and a refutation is not noticed before the end of its block.
 _BLOCKS = 16
@@ -164,6 +166,10 @@ class Plan:
         """Return the draws after which to learn anew from what was counted."""
         is_near = 0.6 * self.freeze_at < 2 * spent and spent < self.freeze_at
         return self.freeze_at if is_near else 2 * spent
+
+    def may_freeze(self, spent: int) -> bool:
+        """Return whether enough was learned from where the claim is sure to be refuted."""
+        return spent >= self.budget // _SOONEST
 
     def may_count_on(self, spent: int) -> bool:
         """Return whether there is room to double what is learned from: to half of the budget."""

@@ -8,14 +8,17 @@ from functools import cached_property, partial
 from typing import Protocol
 
 import numpy as np
+from numpy.typing import NDArray
 
 from dpaudit.draws import SelectionDraws
 from dpaudit.levels import tuning
-from dpaudit.levels.level_map import FloatArray, Grouped, IntArray, LevelMap, cut_by_mass
+from dpaudit.levels.clusters import averaged
+from dpaudit.levels.level_map import FloatArray, Grouped, IntArray, LevelMap
+from dpaudit.levels.merging import merged
 from dpaudit.levels.ramps import Smoothed, smoothed
-from dpaudit.levels.rules import RuleTable
+from dpaudit.levels.rules import RuleTable, evened
 from dpaudit.levels.scores import Scored
-from dpaudit.levels.shrinkage import ShrunkLevels, by_level, shrunk
+from dpaudit.levels.shrinkage import ShrunkLevels
 from dpaudit.tally import by_arm
 
 
@@ -56,10 +59,9 @@ class Candidate:
     def table(self) -> RuleTable:
         """What every rule would guess on as many draws."""
         if self.shrunk is None:
-            return RuleTable.of(self.held_out)
-        return RuleTable.of_smooth(
-            self.shrunk.expected, int(self.held_out.sum()), self.shrunk.variance
-        )
+            return RuleTable.evened(self.held_out)
+        expected = evened(self.shrunk.expected, self.held_out.sum(axis=0))
+        return RuleTable.of_smooth(expected, int(self.held_out.sum()), self.shrunk.variance)
 
     def counted_on(self, counts: IntArray) -> Candidate:
         """Return the order after more draws, counted by `counter`; of cells it is found anew."""
@@ -97,16 +99,31 @@ class Candidate:
 
 def of_cells(attack: str, fine: Fine) -> Candidate:
     """Return the order of cells by what is to be expected of each."""
-    counts, arms = fine.counts[:-1], fine.counts.sum(axis=0)
-    cells, draws = shrunk(counts, arms), counts.sum(axis=1)
-    (level,), levels = cut_by_mass(cells.share[None], draws.astype(np.float64))
+    level, expected = in_order(fine.counts)
+    levels = len(expected)
     group = np.append(level, levels).astype(np.intp)
-    held_out = np.stack(
-        [np.bincount(group, weights=arm, minlength=levels + 1) for arm in fine.counts.T], axis=1
-    ).astype(np.int64)
-    expected = by_level(cells, draws, level, levels)
+    held_out = by_group(fine.counts, group, levels + 1).astype(np.int64)
     freeze = partial(Grouped, fine.cells, group)
-    return Candidate(attack, held_out, 0.0, freeze, shrunk=expected, fine=fine)
+    shrunk = ShrunkLevels(expected, np.zeros(levels))
+    penalty = tuning.PENALTY_COUNTED
+    return Candidate(attack, held_out, penalty, freeze, shrunk=shrunk, fine=fine)
+
+
+def in_order(counts: IntArray) -> tuple[IntArray, FloatArray]:
+    """Return the level of every cell, (cells,), and the draws to expect at each, (levels, 2).
+
+    counts: (cells + 1, 2), the last one for unseen.
+    """
+    share, draws = averaged(counts[:-1], counts.sum(axis=0)), counts[:-1].sum(axis=1)
+    level, levels = merged(share, draws)
+    expected = draws[:, None] * np.stack([share, 1 - share], axis=1)
+    return level, by_group(expected, level, levels)
+
+
+def by_group(draws: FloatArray | IntArray, group: NDArray[np.integer], groups: int) -> FloatArray:
+    """Return the draws of so many groups of cells: (groups, 2)."""
+    arms = [np.bincount(group, weights=arm, minlength=groups) for arm in draws.T]
+    return np.stack(arms, axis=1).astype(np.float64)
 
 
 class Attack(Protocol):

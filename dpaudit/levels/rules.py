@@ -36,6 +36,12 @@ class RuleTable:
         return cls.of_smooth(_risen(held_out[:-1]), int(held_out.sum()))
 
     @classmethod
+    def evened(cls, held_out: IntArray) -> RuleTable:
+        """Table the same rules as if both inputs had had as many draws."""
+        ordered = evened(_risen(held_out[:-1]), held_out.sum(axis=0))
+        return cls.of_smooth(ordered, int(held_out.sum()))
+
+    @classmethod
     def of_smooth(
         cls, ordered: FloatArray, draws: int, variance: FloatArray | None = None
     ) -> RuleTable:
@@ -72,6 +78,15 @@ class RuleTable:
         rule[high : levels - 1] = 1
         rule[levels - 1] = unseen
         return rule
+
+
+def evened(draws: FloatArray, arms: NDArray[np.integer]) -> FloatArray:
+    """Return draws by level and arm as if both inputs had had as many, as they are expected to have
+    among draws to come: an arm that had more by luck makes guesses on it look better.
+
+    arms: (2,), all draws of d1 and of d2.
+    """
+    return np.asarray(draws * (arms.sum() / 2 / np.maximum(arms, 1)))
 
 
 def predicted_epsilon(table: RuleTable, delta: float, coming: int, penalty: float) -> FloatArray:

@@ -28,6 +28,8 @@ def _grid() -> FloatArray:
 
 
 _GRID = _grid()
+# The log-ratios of the grid by their size.
+SIZES = _GRID[_POINTS:]
 _GAP = np.gradient(_GRID)
 
 

@@ -22,8 +22,11 @@ PENALTY_RAMPED = 1.5
 # By less where the log-ratio goes along with a number or a score: two heights, known from all
 # draws, then foretell the rare outputs on which the bound depends.
 PENALTY_FOLLOWING = 0.5
-# Standard deviations of what is expected of cells that were shrunk together, in place of a penalty.
+# Standard deviations of what is expected of rare cells, in place of a penalty; and standard errors
+# by which an order of cells must exceed a claim to be sure to refute it.
 DEVIATIONS = 2.0
+# Of an order of cells that were counted, whose log-ratios are shrunk for their luck.
+PENALTY_COUNTED = 1.0
 # Of the mass of single outputs (the probabilistic definition).
 PENALTY_OF_MASS = 3.0
 # One-sided 99 %: about what the bound on the draws to come will lose.
@@ -78,6 +81,9 @@ SHARE_OF_TAILS = 0.02
 # input; of the columns that weigh something, the share that may be noise; the largest factor that a
 # column's scores are multiplied by.
 PRIOR_DRAWS = 4.0
+# Nats by which a cluster of cells with one log-ratio must explain their counts better than the next
+# one does, to be likelier than not.
+COST_OF_CLUSTER = 1.0
 NOISE_COLUMNS = 0.1
 LARGEST_SCALE = 1.5
 # Logistic regression: the weight of squared coefficients.

@@ -7,12 +7,13 @@ alone says next to nothing. Fitted by Newton's method with a ridge (the columns 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dpaudit.attacks.linear.features import Feature, scaled_features, with_sides
+from dpaudit.attacks.linear.features import Above, Feature, Number, scaled_features, with_sides
 from dpaudit.attacks.linear.products import solved, summed, times, weighted_gram
 from dpaudit.attacks.linear.weighted import MOST_FEATURES, Linear, design_of
 from dpaudit.draws import SelectionDraws
@@ -31,6 +32,9 @@ _NEWTON_STEPS = 20
 _HALVINGS = 8
 _CLOSE = 1e-6
 _CORRECTIONS = 3
+# Kinds of features whose weights are pooled, where there are so many.
+_POOLED = (Number, Above)
+_FEWEST_POOLED = 4
 
 
 def logistic(selection: SelectionDraws) -> list[Candidate]:
@@ -54,17 +58,23 @@ def _fitted(features: Sequence[Feature], selection: SelectionDraws) -> tuple[Sco
     design = design_of(features, selection.outcomes)
     target = selection.is_d1.astype(np.float64)
     fitted = min(selection.size, _MOST_ENTRIES // design.shape[1])
-    held_out, weights, halves = _cross_fitted(design, target, fitted)
+    kinds = np.array(
+        [-1, *(_POOLED.index(type(one)) if type(one) in _POOLED else -1 for one in features)]
+    )
+    held_out, weights, halves = _cross_fitted(design, target, fitted, kinds)
     freeze = partial(Linear.of, features, weights, selection.outcomes)
     loss = float(np.sum(np.logaddexp(0.0, held_out) - target * held_out))
     return Scored(NAME, held_out, freeze, halves), loss
 
 
 def _cross_fitted(
-    design: FloatArray, is_d1: FloatArray, rows: int
+    design: FloatArray, is_d1: FloatArray, rows: int, kinds: NDArray[np.intp]
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Return the log-odds of every draw by weights that it had no part in; the weights of the first
-    `rows` draws; and the log-odds by those of two halves of them, (2, draws)."""
+    `rows` draws; and the log-odds by those of two halves of them, (2, draws).
+
+    kinds: by feature the kind that it is of, among which weights are pooled; -1 for none.
+    """
     seen, target = design[:rows], is_d1[:rows]
     weights = _fit(seen, target)
     fold = folds(rows)
@@ -73,16 +83,52 @@ def _cross_fitted(
     by_row = np.ascontiguousarray(seen)
     parts = [_information(by_row[one::FOLDS], rates[one::FOLDS]) for one in range(FOLDS)]
     total = np.sum(parts, axis=0)
-    held_out = times(design, weights)
+    both = [_corrected(seen[half::2], target[half::2], weights, total / 2) for half in (0, 1)]
+    pooled = partial(_pooled, spreads=_spreads(weights, both, kinds))
+    held_out = times(design, pooled(weights, 1.0))
     for one, part in enumerate(parts):
         without = _corrected(by_row, target, weights, total - part, fold != one)
-        held_out[:rows][one::FOLDS] = times(by_row[one::FOLDS], without)
+        held_out[:rows][one::FOLDS] = times(
+            by_row[one::FOLDS], pooled(without, FOLDS / (FOLDS - 1))
+        )
     del by_row
-    halves = [
-        times(design, _corrected(seen[half::2], target[half::2], weights, total / 2))
-        for half in (0, 1)
-    ]
-    return held_out, weights, np.stack(halves)
+    halves = [times(design, pooled(half, 2.0)) for half in both]
+    return held_out, pooled(weights, 1.0), np.stack(halves)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Spread:
+    """The weights of one kind: the variance of what is true of them, and that of their errors."""
+
+    of_kind: NDArray[np.bool_]
+    truth: float
+    error: float
+
+
+def _spreads(
+    weights: FloatArray, halves: list[FloatArray], kinds: NDArray[np.intp]
+) -> list[_Spread]:
+    """Return how far weights of a kind differ, and how much of it are errors: those of two halves
+    of the draws differ by nothing else."""
+    found = []
+    for kind in range(len(_POOLED)):
+        of_kind = kinds == kind
+        if of_kind.sum() >= _FEWEST_POOLED:
+            error = float(np.mean((halves[0] - halves[1])[of_kind] ** 2)) / 4
+            truth = max(0.0, float(np.var(weights[of_kind])) - error)
+            found.append(_Spread(of_kind, truth, error))
+    return found
+
+
+def _pooled(weights: FloatArray, times_error: float, spreads: list[_Spread]) -> FloatArray:
+    """Return weights nearer to the mean of their kind, the more of what they differ by are errors
+    (James & Stein 1961, towards the mean): noise that is alike in all columns weighs them alike."""
+    weights = weights.copy()
+    for one in spreads:
+        own = weights[one.of_kind]
+        kept = one.truth / max(one.truth + times_error * one.error, 1e-300)
+        weights[one.of_kind] = own.mean() + kept * (own - own.mean())
+    return weights
 
 
 def _fit(design: FloatArray, target: FloatArray) -> FloatArray:

@@ -19,7 +19,7 @@ from dpaudit.attacks.additive import additive
 from dpaudit.attacks.linear.logistic import _cross_fitted, _fit, logistic
 from dpaudit.attacks.linear.mean_differences import mean_differences
 from dpaudit.attacks.selection import Aim, learn
-from dpaudit.attacks.sequential import _steps, innovations
+from dpaudit.attacks.sequential import ONE, _steps, innovations
 from dpaudit.attacks.trees import NAME as TREES
 from dpaudit.attacks.trees import trees
 from dpaudit.claims import ProfilePoint
@@ -206,15 +206,39 @@ def test_what_is_learned_is_the_same_again_and_elsewhere() -> None:
     assert len(copied(draws.outcomes.take(slice(0)))) == 0
 
 
+def test_one_new_coordinate_tells_all_where_one_number_differs() -> None:
+    def sums(dataset: float, size: int, rng: Rng) -> Batch:
+        return np.cumsum(rng.laplace(size=(size, 5)) + dataset * np.eye(5)[2], axis=1)
+
+    draws = drawn(sums, 20_000)
+    threshold = next(one for one in innovations(draws) if one.attack.startswith(f"{ONE}thresh"))
+    level = threshold.freeze()
+    later = drawn(sums, 20_000, seed=7).outcomes
+    new = np.diff([column.numbers for column in later.columns[1:3]], axis=0)[0]
+    # In the order of what is new, but for the errors of one coefficient.
+    assert abs(np.corrcoef(level(later), new)[0, 1]) > 0.9
+    assert "what is new in output[2]" in level.words(np.arange(level.levels) < 9)
+    assert level(from_raw([[1.0], "of another shape"])).tolist() == [level.levels - 1] * 2
+
+
+def test_a_coordinate_that_follows_from_others_hides_no_others() -> None:
+    rng = np.random.default_rng(8)
+    noise = rng.normal(size=(5_000, 3)).cumsum(axis=1)
+    numbers = np.column_stack([noise[:, 0], noise[:, 0], noise[:, 1:]])
+    steps = _steps(numbers, rng.random(5_000) < 0.5)
+    assert [one.place for one in steps] == [0, 2, 3]
+    assert dict(steps[-1].terms)[2] == pytest.approx(-1.0, abs=0.05)
+
+
 @pytest.mark.parametrize("attack", [logistic, innovations])
 def test_a_score_depends_on_its_outcome_alone(attack: Attack) -> None:
     draws = drawn(prefix_sums, 3_000)
-    (candidate,) = attack(draws)
-    level = candidate.freeze()
-    some = np.arange(500)[::-3]
-    assert np.array_equal(level(draws.outcomes)[some], level(draws.outcomes.take(some)))
-    assert candidate.held_out.sum() == draws.size
-    assert pickle.loads(pickle.dumps(level))(draws.outcomes).max() < level.levels
+    for candidate in attack(draws):
+        level = candidate.freeze()
+        some = np.arange(500)[::-3]
+        assert np.array_equal(level(draws.outcomes)[some], level(draws.outcomes.take(some)))
+        assert candidate.held_out.sum() == draws.size
+        assert pickle.loads(pickle.dumps(level))(draws.outcomes).max() < level.levels
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -271,7 +295,7 @@ def test_held_out_odds_are_those_of_a_fit_without_the_fold() -> None:
     rng = np.random.default_rng(5)
     design = _design(rng.normal(size=(250, 8)))
     target = (rng.random(250) < 0.5).astype(float)
-    held_out, _, _ = _cross_fitted(design, target, 200)
+    held_out, _, _ = _cross_fitted(design, target, 200, np.full(9, -1))
     fold = folds(200)
     for one in range(FOLDS):
         rest, inside = np.flatnonzero(fold != one), np.flatnonzero(fold == one)
@@ -279,6 +303,21 @@ def test_held_out_odds_are_those_of_a_fit_without_the_fold() -> None:
         assert held_out[inside] == pytest.approx(wanted, abs=0.02)
     # Draws beyond those that are fitted have had no part in the weights that are kept.
     assert held_out[200:] == pytest.approx(design[200:] @ _fit(design[:200], target[:200]))
+
+
+@pytest.mark.parametrize("differing", [20, 1])
+def test_weights_of_columns_that_tell_alike_are_pooled(differing: int) -> None:
+    rng = np.random.default_rng(6)
+    target = (rng.random(4_000) < 0.5).astype(float)
+    shift = np.where(np.arange(20) < differing, 2 / differing, 0.0)
+    columns = rng.normal(size=(4_000, 20)) + target[:, None] * shift
+    design = np.column_stack([np.ones(4_000), columns])
+    kinds = np.append(-1, np.zeros(20, dtype=np.intp))
+    alone, weights = (
+        _cross_fitted(design, target, 4_000, one)[1] for one in (np.full(21, -1), kinds)
+    )
+    off, usually_off = (np.square(one[1:] - shift).sum() for one in (weights, alone))
+    assert off < (0.3 if differing == 20 else 1.05) * usually_off
 
 
 @pytest.mark.parametrize(("size", "fits"), [(90, 4), (199, 4), (200, 2), (1_000, 2)])

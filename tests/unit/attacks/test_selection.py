@@ -221,6 +221,15 @@ def test_the_table_evens_out_what_does_not_rise() -> None:
     assert below_1[0] / below_1[1] == pytest.approx(below_3[0] / below_3[1], rel=0.02)
 
 
+def test_an_input_that_came_up_more_often_makes_no_event_look_better() -> None:
+    # d1 happened to be drawn a tenth more often.
+    held_out = np.array([[110, 272], [990, 728], [0, 0]])
+    even = np.array([[100, 272], [900, 728], [0, 0]])
+    evened, table = RuleTable.evened(held_out), RuleTable.of(even)
+    assert evened.correct == pytest.approx(1.05 * table.correct, rel=0.01)
+    assert evened.wrong == pytest.approx(1.05 * table.wrong, rel=0.01)
+
+
 def test_a_rule_that_cannot_be_chosen_is_never_predicted_best() -> None:
     table = RuleTable.of(np.random.default_rng(5).integers(0, 30, size=(7, 2)))
     for point in (ProfilePoint(0.2, 0.0), ProfilePoint(0.2, 0.05)):

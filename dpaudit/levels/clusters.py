@@ -1,0 +1,154 @@
+"""What counts say of many cells at once, where cells may tell equally much.
+
+Many mechanisms have a few log-ratios that many outputs share, in size: k-ary randomised response,
+the tails of Laplace noise. Cells are taken to fall into few clusters, each with a log-ratio of one
+size and either sign. How many there are is not known: neighbouring clusters are joined one by one,
+and what is expected of a cell is the mean over all these models, each weighted by its likelihood
+and by e^-1 a cluster. So cells that the counts cannot tell apart are taken for equal, and an event
+of two is preferred to one of them; those that they can tell apart stay so.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpaudit.levels import tuning
+from dpaudit.levels.level_map import FloatArray, IntArray
+from dpaudit.levels.shrinkage import SIZES
+
+_STEPS_OF_GRID, _STEPS, _STEPS_OF_JOINING = 60, 60, 20
+_LONGEST_STEP = 1.0
+_SMALL = 1e-5
+# No log-ratio is ruled out by the counts of other cells.
+_LEAST = 1e-12
+# Models that are so many nats worse are left out, and so are those of more joined clusters.
+_FAR = 15.0
+# Standard errors from what its cluster expects, at which a cell is taken as it is.
+_UNEXPLAINED = 4.0
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Cells:
+    """Different pairs of counts, (cells, 2), how many cells have each, and the log-odds of d1 in a
+    cell that tells nothing."""
+
+    counts: IntArray
+    many: NDArray[np.integer]
+    even: float
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Model:
+    """sizes, weights: of the log-ratios of clusters, (clusters,). worth: the log-likelihood less
+    what its clusters cost."""
+
+    sizes: FloatArray
+    weights: FloatArray
+    worth: float
+
+
+def averaged(counts: IntArray, arms: NDArray[np.integer]) -> FloatArray:
+    """Return the share of d1 to expect among the draws of every cell, by all models: (cells,).
+
+    counts: (cells, 2), draws by cell and arm. arms: (2,), all draws of d1 and of d2.
+    """
+    alike, place, many = np.unique(counts, axis=0, return_inverse=True, return_counts=True)
+    cells = _Cells(alike, many, float(np.log((arms[0] + 1) / (arms[1] + 1))))
+    models = _models(cells)
+    worth = np.array([one.worth for one in models])
+    weights = np.exp(worth - worth.max())
+    weights[worth < worth.max() - _FAR] = 0.0
+    weights /= weights.sum()
+    expected = np.zeros(len(alike))
+    for model, weight in zip(models, weights, strict=True):
+        if weight > 0:
+            expected += weight * _expected(cells, model)
+    draws = alike.sum(axis=1)
+    seen = (alike[:, 0] + 0.5) / (draws + 1)
+    error = np.sqrt(seen * (1 - seen) / (draws + 1))
+    share = np.where(np.abs(seen - expected) > _UNEXPLAINED * error, seen, expected)
+    return share[place.ravel()]
+
+
+def _models(cells: _Cells) -> list[_Model]:
+    """Return models of fewer and fewer clusters, the first with the whole grid."""
+    grid, even_weights = SIZES, np.full(len(SIZES), 1 / len(SIZES))
+    _, weights, likelihood = _fitted(cells, grid, even_weights, _STEPS_OF_GRID, moves=False)
+    beside = np.concatenate([[0.0], weights, [0.0]])
+    peaks = np.flatnonzero((weights >= beside[:-2]) & (weights > beside[2:]) & (weights > _SMALL))
+    found = [_Model(grid, weights, likelihood - tuning.COST_OF_CLUSTER * len(peaks))]
+    nearest = np.argmin(np.abs(np.arange(len(grid))[:, None] - peaks), axis=1)
+    sizes = grid[peaks]
+    weights = np.bincount(nearest, weights=weights).astype(np.float64)
+    fit = _fitted(cells, sizes, weights, _STEPS, moves=True)
+    while True:
+        sizes, weights, likelihood = fit
+        worth = likelihood - tuning.COST_OF_CLUSTER * len(sizes)
+        found.append(_Model(sizes, weights, worth))
+        if len(sizes) == 1 or worth < max(one.worth for one in found) - _FAR:
+            return found
+        joined = [_joined(cells, sizes, weights, place) for place in range(len(sizes) - 1)]
+        fit = max(joined, key=lambda one: one[-1])
+
+
+def _joined(
+    cells: _Cells, sizes: FloatArray, weights: FloatArray, place: int
+) -> tuple[FloatArray, FloatArray, float]:
+    """Return the fit with one cluster for the one at a place and the next larger one."""
+    order = np.argsort(sizes, kind="stable")
+    sizes, weights = sizes[order], weights[order]
+    both = slice(place, place + 2)
+    weight = weights[both].sum()
+    size = sizes[both] @ weights[both] / weight
+    sizes = np.concatenate([sizes[:place], [size], sizes[place + 2 :]])
+    weights = np.concatenate([weights[:place], [weight], weights[place + 2 :]])
+    return _fitted(cells, sizes, weights, _STEPS_OF_JOINING, moves=True)
+
+
+def _fitted(
+    cells: _Cells, sizes: FloatArray, weights: FloatArray, steps: int, *, moves: bool
+) -> tuple[FloatArray, FloatArray, float]:
+    """Return sizes and weights of larger likelihood, and its log, by steps of EM.
+
+    moves: the sizes may change, by one step of Newton's method at a time.
+    """
+    counts, many = cells.counts, cells.many
+    ahead, draws = counts[:, :1], counts.sum(axis=1, keepdims=True)
+    for _ in range(steps):
+        blame, _ = _blame(cells, sizes, weights)
+        blame *= many[:, None]
+        weights = blame.sum(axis=(0, 1)) / many.sum()
+        if moves:
+            slope, bend = np.zeros(len(sizes)), np.full(len(sizes), 1e-9)
+            for sign, part in zip((1, -1), blame, strict=True):
+                share = 1 / (1 + np.exp(-(cells.even + sign * sizes)))
+                slope += sign * (part * (ahead - draws * share)).sum(axis=0)
+                bend += (part * draws).sum(axis=0) * share * (1 - share)
+            step = np.clip(slope / bend, -_LONGEST_STEP, _LONGEST_STEP)
+            sizes = np.clip(sizes + step, 0.0, SIZES[-1])
+    _, logs = _blame(cells, sizes, weights)
+    return sizes, weights, float(many @ logs)
+
+
+def _blame(cells: _Cells, sizes: FloatArray, weights: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Return the probability of every log-ratio, given a cell's counts, (2, cells, sizes), the
+    positive ones first; and the log-likelihood of each cell."""
+    ahead, behind = cells.counts[:, :1], cells.counts[:, 1:]
+    odds = cells.even + np.stack([sizes, -sizes])[:, None, :]
+    logs = -ahead * np.log1p(np.exp(-odds)) - behind * np.log1p(np.exp(odds))
+    most = logs.max(axis=(0, 2), keepdims=True)
+    blame = np.exp(logs - most) * (weights / 2)
+    total = blame.sum(axis=(0, 2), keepdims=True)
+    return blame / total, np.asarray(np.log(total) + most)[0, :, 0]
+
+
+def _expected(cells: _Cells, model: _Model) -> FloatArray:
+    """Return the mean of the share of d1, given a cell's counts: (cells,)."""
+    sizes = np.concatenate([model.sizes, SIZES])
+    weights = np.concatenate([model.weights, np.full(len(SIZES), _LEAST)])
+    blame, _ = _blame(cells, sizes, weights)
+    share = 1 / (1 + np.exp(-(cells.even + np.stack([sizes, -sizes])[:, None, :])))
+    return np.asarray((blame * share).sum(axis=(0, 2)))
