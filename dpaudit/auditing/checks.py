@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from dpaudit.auditing.spec import AuditSpec
 from dpaudit.certificates.certificate import Block, Certificate
@@ -31,8 +31,9 @@ class DrawChecks:
     """The checks of one pair. Each returns warnings, and raises MechanismError for what
     independent draws cannot do."""
 
-    def __init__(self, spec: AuditSpec, afresh: Draws | None) -> None:
-        """afresh: draws in processes that have drawn nothing else; None where there are none."""
+    def __init__(self, spec: AuditSpec, afresh: Callable[[], Draws | None]) -> None:
+        """afresh: returns what draws in processes that have drawn nothing else; None where only
+        this process has drawn."""
         self._spec, self._afresh = spec, afresh
         # How likely a warning of one check may be.
         self._level = 1 / len(spec.pairs) * WARNED / CHECKS
@@ -73,13 +74,14 @@ class DrawChecks:
         What a process keeps for as long as it lives is alike in all draws that it made.
         stream: pair and stage that name the random streams.
         """
-        if self._afresh is None or self._is_timed:
+        afresh = None if self._is_timed else self._afresh()
+        if afresh is None:
             return []
         size = min(max(_FEWEST, sum(block.draws for block in blocks) // _SHARE), _MOST)
         chunks = (ToCount((*stream, number), size, measure) for number in range(_AFRESH))
         rule = measure.distinguisher
         before = sum(_counted(blocks), Tally.empty(rule.levels))
-        tallies = [before, *(drawn.tally for drawn in self._afresh(chunks))]
+        tallies = [before, *(drawn.tally for drawn in afresh(chunks))]
         return check_blocks(tallies, rule.guesses, self._level, PROCESSES)
 
     @property

@@ -93,6 +93,7 @@ class CountingStage:
     def _is_enough(self, found: list[Candidate]) -> bool:
         """Whether to freeze: what is left of the budget is worth more than learning is."""
         spent, plan = self._ledger.spent, self._plan
+        plan.goes_on(spent)
         if spent < plan.freeze_at:
             return False
         most = plan.budget / 2 / spent

@@ -79,9 +79,8 @@ def test_words_say_how_long_it_takes() -> None:
 def test_a_plan_tells_when_it_learns_that_it_will_be_late() -> None:
     now, told = [0.0], list[tuple[float, int]]()
     plan = Plan(0, 10.0, clock=lambda: now[0], late=lambda rate, spent: told.append((rate, spent)))
-    plan.asks()
     now[0] = 5.0
-    plan.gets(100)
     plan.learned(100)
     assert told == [(20.0, 100)]
+    plan.ends_learning(100)
     assert plan.budget == 1_000
