@@ -135,11 +135,11 @@ def no_processes(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(ProcessPoolExecutor, "submit", started)
 
 
-# Blocks: two before all others, 17 to learn from, 14 to count and learn from, 34 to certify.
+# Chunks: 2 before all others, 9 to learn from, 40 to count and learn from, 12 to certify.
 @pytest.mark.usefixtures("two_cores", "counts_on")
 @pytest.mark.parametrize(
     ("function", "chunks"),
-    [(batch, 0), (batch, 15), (batch, 25), (batch, 45), (single, 30), (Carries(), 10)],
+    [(batch, 0), (batch, 30), (single, 54), (Carries(), 8)],
 )
 def test_those_who_join_change_nothing_whenever_they_do(
     function: Callable[..., Any], chunks: int, monkeypatch: pytest.MonkeyPatch
