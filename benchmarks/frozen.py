@@ -53,6 +53,8 @@ IGNORED = {
     "result.audits.certificates.schedule.confirming": "new: draws of a confirmation, at least",
     "result.audits.certificates.schedule.counted": "new: draws that were counted to learn from",
     "result.audits.certificates.divergence": "new: the bound of a Rényi divergence",
+    "result.audits.workers": "new: how many processes drew, which depends on the machine",
+    "result.audits.notes": "new: why no others drew",
 }
 # What is not compared of audits of some definitions, by definition, and the reason. Draws, counts,
 # rule, events and bets are.

@@ -192,7 +192,8 @@ def blocks_of(draws: int, *, single: bool) -> int:
 
 def audit(path: str, draws: int, workers: int | None = WORKERS) -> Sequence[str]:
     """Return the command that audits a correct mechanism."""
-    many = () if workers is None else ("--executor", "processes", "--workers", str(workers))
+    one = ("--workers", "1")
+    many = one if workers is None else ("--executor", "processes", "--workers", str(workers))
     claim = ("--d1", "0", "--d2", "1", "--epsilon", "1", "--full")
     return dpaudit("run", path, *claim, "--samples", str(draws), *many)
 

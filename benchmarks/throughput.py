@@ -41,10 +41,11 @@ def laplace(x, rng):  # type: ignore[no-untyped-def]  # as a user writes it
     return x + rng.laplace()
 
 
-def audit(target: str, draws: int, *more: str) -> list[str]:
+def audit(target: str, draws: int, *more: str, workers: int = 1) -> list[str]:
     """Return the command that audits a correct mechanism, ε = 1."""
     inputs = ("--d1", "0", "--d2", "1", "--epsilon", "1")
-    return dpaudit("run", target, *inputs, "--samples", str(draws), *more)
+    asked = ("--samples", str(draws), "--workers", str(workers))
+    return dpaudit("run", target, *inputs, *asked, *more)
 
 
 def main() -> None:
@@ -84,8 +85,8 @@ def single(times: int) -> None:
 def workers(times: int) -> None:
     """Print what a second worker brings in wall time, and how Dask does with two."""
     target = "benchmarks.throughput:laplace"
-    commands = [audit(target, LONG, "--workers", count) for count in ("1", "2")]
-    commands.append(audit(target, LONG, "--workers", "2", "--executor", "dask"))
+    commands = [audit(target, LONG, workers=count) for count in (1, 2)]
+    commands.append(audit(target, LONG, "--executor", "dask", workers=2))
     one, two, dask = alternated(commands, times)
     print(f"{LONG:,} draws in {one.wall:.1f} s with one worker, {two.wall:.1f} s with two:", end="")
     print(f" {one.wall / two.wall:.2f} times as fast (wanted: ≥ 1.8)")

@@ -26,6 +26,7 @@ from dpaudit.claims import PrivacyClaim
 from dpaudit.did_you_mean import did_you_mean
 from dpaudit.errors import UsageError
 from dpaudit.inputs.pairs import Adjacency, NeighbouringPair, describe_pair, parse_adjacency
+from dpaudit.sampling.executors import Workers
 from dpaudit.targets.target import (
     CallableTarget,
     CommandTarget,
@@ -86,7 +87,7 @@ def audit(
     time: float | None = DEFAULTS["time"],
     confidence: float = DEFAULTS["confidence"],
     seed: int = DEFAULTS["seed"],
-    workers: int = DEFAULTS["workers"],
+    workers: Workers = DEFAULTS["workers"],
     on_progress: Callable[[Progress], None] | None = None,
     **more: Unpack[MoreOptions],
 ) -> AuditResult:
@@ -113,8 +114,10 @@ def audit(
         1 minus the probability of a false alarm, in (0, 1).
     seed : int, default 0
         Root of all randomness, at least 0. Equal seeds give equal results, whatever `workers`.
-    workers : int, default 1
-        Processes that draw. More than one need a mechanism that can be pickled or imported.
+    workers : int or 'auto', default 1
+        Processes that draw. More than one need a mechanism that can be pickled or imported. With
+        `'auto'`, this process draws, and as many as there are cores join it once more than some 5
+        seconds are left.
     on_progress : callable, optional
         Called with a `Progress` after every block of draws.
 

@@ -9,7 +9,9 @@ from __future__ import annotations
 import os
 import random
 import signal
+import tempfile
 import time
+from multiprocessing import parent_process
 from pathlib import Path
 from typing import Any
 
@@ -57,6 +59,53 @@ def killed_once(flag: str, x: float, size: int, rng: np.random.Generator) -> Any
         Path(flag).touch()
         os.kill(os.getpid(), signal.SIGKILL)
     return batch(x, size, rng)
+
+
+_source = random.SystemRandom()
+_noise = dict[float, float]()
+_made = 0
+
+
+def unseeded(x: float) -> float:
+    """Noise that no seed reaches."""
+    return x + _source.expovariate(1.0) - _source.expovariate(1.0)
+
+
+def keeps_noise(x: float) -> float:
+    """Such noise, drawn once for each input in every process."""
+    return _noise.setdefault(x, unseeded(x)) + _source.gauss(0.0, 0.3)
+
+
+def other_elsewhere(x: float, size: int, rng: np.random.Generator) -> Any:
+    """What the process that audits has set is not set in others."""
+    return x + (1.0 if parent_process() is None else 0.5) * rng.laplace(size=size)
+
+
+def ends_elsewhere(x: float, size: int, rng: np.random.Generator) -> Any:
+    if parent_process() is not None:
+        os._exit(3)
+    return batch(x, size, rng)
+
+
+def keeps_count(x: float, size: int, rng: np.random.Generator) -> Any:
+    global _made
+    _made += size
+    return batch(x, size, rng)
+
+
+def writes(path: str, x: float, size: int, rng: np.random.Generator) -> Any:
+    """Draws by way of a file."""
+    Path(path).write_bytes(batch(x, size, rng).tobytes())
+    return np.frombuffer(Path(path).read_bytes())
+
+
+def writes_anew(x: float, size: int, rng: np.random.Generator) -> Any:
+    """Draws by way of a temporary file, and logs to nowhere."""
+    with tempfile.TemporaryFile() as file, Path(os.devnull).open("w") as nowhere:
+        nowhere.write("drawing")
+        file.write(batch(x, size, rng).tobytes())
+        file.seek(0)
+        return np.frombuffer(file.read())
 
 
 def mutates(rows: Any) -> int:

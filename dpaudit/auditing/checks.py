@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from dpaudit.auditing.spec import AuditSpec
 from dpaudit.certificates.certificate import Block, Certificate
@@ -36,8 +36,9 @@ class DrawChecks:
     """The checks of one pair. Each returns warnings, and raises MechanismError for what
     independent draws cannot do."""
 
-    def __init__(self, spec: AuditSpec, draws: Draws, afresh: Draws | None) -> None:
-        """afresh: draws in processes that have drawn nothing else; None where there are none."""
+    def __init__(self, spec: AuditSpec, draws: Draws, afresh: Callable[[], Draws | None]) -> None:
+        """afresh: returns what draws in processes that have drawn nothing else; None where only
+        this process has drawn."""
         self._spec, self._draws, self._afresh = spec, draws, afresh
         # How likely a warning of one check may be.
         self._level = 1 / len(spec.pairs) * WARNED / CHECKS
@@ -101,19 +102,20 @@ class DrawChecks:
         What a process keeps for as long as it lives is alike in all draws that it made.
         stream: pair and stage that name the random streams.
         """
-        if self._afresh is None or self._is_timed:
+        afresh = None if self._is_timed else self._afresh()
+        if afresh is None:
             return []
         rule, draws = measure.distinguisher, sum(block.draws for block in blocks)
         size = min(max(_FEWEST, draws // _SHARE), _MOST)
         known = sum(_counted(blocks), Tally.empty(rule.levels))
         processes = range(_AFRESH)
-        tallies = [known, *_drawn(self._afresh, stream, processes, _AFRESH * size, measure)]
+        tallies = [known, *_drawn(afresh, stream, processes, _AFRESH * size, measure)]
         warnings = check_blocks(tallies, rule.guesses, self._level, PROCESSES)
         before = doubt(tallies, rule.guesses)
         if _AFRESH * size >= _FEW or before < math.log(_SUSPECT):
             return warnings
         processes = range(_AFRESH, 2 * _AFRESH)
-        more = _drawn(self._afresh, stream, processes, _TO_SEE, measure)
+        more = _drawn(afresh, stream, processes, _TO_SEE, measure)
         return check_blocks(more, rule.guesses, self._level, PROCESSES, before) or warnings
 
     @property

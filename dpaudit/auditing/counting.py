@@ -102,6 +102,7 @@ class CountingStage:
             measure = Measure(learned.distinguisher, others=counts.counters, sieve=counts.sieve)
             total, rare = self._count(measure, draws)
             counts.add(total.others, rare, total.tally.arms)
+            self._plan.goes_on(ledger.spent)
             found, aim = counts.found(), self._aim()
             is_last = ledger.may_stop or is_enough(found, ledger.spent, self._plan, aim)
             learned = learn_again(found, aim, to_bet=not is_last)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import platform
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import AbstractContextManager, closing, nullcontext, suppress
+from contextlib import AbstractContextManager, closing, contextmanager, nullcontext, suppress
 from dataclasses import replace
 from functools import partial
 from itertools import islice
@@ -15,7 +15,7 @@ import numpy as np
 from dpaudit.auditing.checks import doubtful_inputs
 from dpaudit.auditing.journal.interface import Journal, PairProgress
 from dpaudit.auditing.options import MINIMUM_SAMPLES
-from dpaudit.auditing.pair_audit import PROBING, PairAudit
+from dpaudit.auditing.pair_audit import AFRESH, PROBING, PairAudit
 from dpaudit.auditing.schedule import Plan, late_words, limits_for
 from dpaudit.auditing.spec import AuditSpec
 from dpaudit.auditing.stated_laws import exact_certificates
@@ -34,7 +34,7 @@ from dpaudit.errors import MechanismError
 from dpaudit.inputs.pairs import check_pair, notes, stated
 from dpaudit.levels.candidate import Attack
 from dpaudit.sampling.chunks import Chunk, FirstCalls, Found, ToProbe
-from dpaudit.sampling.executors import Draws, Setup, drawing
+from dpaudit.sampling.executors import WORTHWHILE, Crew, Draws, Setup, drawing, resolved
 from dpaudit.sampling.generators import preserved
 from dpaudit.sampling.independence import check_uncached
 from dpaudit.sampling.sampler import Sampler
@@ -61,6 +61,11 @@ _UNREPEATABLE = (
     "equal seeds do not give equal outcomes: the mechanism uses randomness that no seed controls "
     "(from the operating system or a native library), or keeps state between calls; another run "
     "will differ"
+)
+
+_DIFFERED = (
+    "a new process of the mechanism gave other outputs from the same seed than this one: if "
+    "a process keeps something, such as noise that it draws once, this verdict proves nothing"
 )
 
 _log = logging.getLogger(__name__)
@@ -115,6 +120,8 @@ def _audited(journal: Journal, on_progress: Notify | None) -> AuditResult:
         resumed=journal.resumed,
         source=source_of(spec.target),
         command=spec.command,
+        workers=run.workers,
+        notes=run.notes,
     )
 
 
@@ -153,6 +160,10 @@ class _Run:
     def __init__(self, journal: Journal, on_progress: Notify | None) -> None:
         self.certificates: list[Certificate] = []
         self.notices: tuple[str, ...] = ()
+        self.notes: tuple[str, ...] = ()
+        self.workers: int | None = None
+        self._number = 0
+        self._moment: PairProgress | None = None
         self._spec, self._journal, self._on_progress = journal.spec, journal, on_progress
         self._users: tuple[Attack, ...] = ()
         self._make = _maker(self._spec)
@@ -171,14 +182,15 @@ class _Run:
         with (
             closing(sampler),
             preserved(sampler.carried),
-            drawing(self._spec.executor, Setup(sampler, self._make, self._spec.workers)) as draws,
+            drawing(self._spec.executor, self._setup(sampler)) as crew,
+            self._noted(crew),
         ):
-            kept = self._journal.recording(draws)
             for number, pair in enumerate(self._spec.pairs):
-                found = self._audit(number, sampler, kept)
+                found = self._audit(number, sampler, crew)
                 said = [*warnings[number]]
                 said += [_TIMED] if self._spec.timing else []
                 said += _kept(state, sampler) if found.refuted else []
+                said += [_DIFFERED] if found.refuted and crew.differed else []
                 said += [] if found.reproducible else [_UNREPEATABLE]
                 remarked = replace(
                     found,
@@ -190,30 +202,76 @@ class _Run:
             self._journal.ends()
         return Sampled(tuple(self.certificates))
 
-    def _audit(self, number: int, sampler: Sampler, draws: Draws) -> Certificate:
+    def _setup(self, sampler: Sampler) -> Setup:
+        """Return what an executor is given. Times are never taken beside others who draw."""
+        spec = self._spec
+        is_auto, is_alone = spec.workers == "auto", spec.timing
+        if is_auto and spec.executor is None:
+            return Setup(sampler, self._make, left=None if is_alone else self._left)
+        workers = 1 if is_auto and is_alone else resolved(spec.executor, spec.workers)
+        return Setup(sampler, self._make, workers)
+
+    @contextmanager
+    def _noted(self, crew: Crew) -> Iterator[None]:
+        """Note who drew, however it ends."""
+        try:
+            yield
+        finally:
+            self.workers = crew.workers
+            self.notes = () if crew.note is None else (crew.note,)
+
+    def _left(self, rate: float) -> float:
+        """Return about how many seconds of drawing are left, at so many draws a second."""
+        spec, moment = self._spec, self._moment
+        later = len(spec.pairs) - self._number - 1
+        if spec.time is not None:
+            seconds = spec.time - self._journal.now()
+            if later or moment is None or moment.left is None:
+                return seconds
+            return min(seconds, moment.left / rate)
+        coming = spec.samples if moment is None or moment.left is None else moment.left
+        return (coming + later * spec.samples) / rate
+
+    def _audit(self, number: int, sampler: Sampler, crew: Crew) -> Certificate:
+        self._number, self._moment = number, None
+        draws = self._journal.recording(crew, lambda: crew.is_here)
         single_draws = sampler.mechanism.interleaved
         # Looked at where it will draw: a mechanism that dies must not take this process along.
         (first,) = draws([FirstCalls((number, PROBING, 1), 4)])
-        if single_draws and self._spec.executor in (None, "serial", "processes"):
-            self._late(number, self._spec.workers / max(first.seconds, 1e-9), -4 * _PROBE)
+        is_mine = self._spec.executor in (None, "serial", "processes")
+        if single_draws and is_mine and self._spec.time is not None:
+            self._late(number, self._hands() / max(first.seconds, 1e-9), -4 * _PROBE)
         (probe,) = draws([ToProbe((number, PROBING, 0), _PROBE)])
         limits = limits_for(max(first.columns, probe.columns), single_draws=single_draws)
         late = partial(self._late, number)
         seconds = self._seconds(number)
         plan = Plan(self._spec.samples, seconds, limits, self._journal.clock, late)
         notify = partial(self._notify, number, self._journal.now(), seconds)
-        afresh = self._afresh(sampler)
+        afresh = partial(self._afresh, number, sampler, crew)
         audit = PairAudit(self._spec, number, plan, draws, notify, self._users, afresh)
         return replace(audit.run(), reproducible=probe.reproducible)
 
-    def _afresh(self, sampler: Sampler) -> Draws | None:
-        """Return what draws in processes that have drawn nothing else; None where the mechanism is
-        drawn from here, or where no such process can be had."""
+    def _afresh(self, number: int, sampler: Sampler, crew: Crew) -> Draws | None:
+        """Return what draws in processes that have drawn nothing else; None where all was drawn
+        here, or where no such process can be had."""
         if is_elsewhere(self._spec.target):
-            return self._journal.recording(partial(map, partial(_in_a_new_process, sampler)))
-        if not self._spec.draws_ahead or self._spec.executor not in (None, "processes"):
+            again: Draws = partial(map, partial(_in_a_new_process, sampler))
+            return self._journal.recording(again, lambda: crew.is_here)
+        is_wanted = crew.others_drew and self._spec.executor in (None, "processes")
+        # What was drawn so before the audit was resumed is read again, whoever draws now.
+        recorded = self._journal.has_next((number, AFRESH))
+        if not (is_wanted if recorded is None else recorded):
             return None
-        return self._journal.recording(partial(_in_new_workers, Setup(sampler, self._make, 1)))
+        again = partial(_in_new_workers, Setup(sampler, self._make, 1))
+        return self._journal.recording(again, lambda: False)
+
+    def _hands(self) -> int:
+        """Return how many will draw, if it takes as long as it may."""
+        spec = self._spec
+        is_short = spec.executor is None and (spec.time or 0.0) <= WORTHWHILE
+        if spec.workers == "auto" and (spec.timing or is_short):
+            return 1
+        return resolved(spec.executor, spec.workers)
 
     def _seconds(self, number: int) -> float | None:
         """Return this pair's share of the time that is left."""
@@ -227,12 +285,13 @@ class _Run:
 
         rate: draws a second.  spent: draws of the pair so far; below 0: those to make besides.
         """
-        if self._spec.time is None or self.notices:
+        if self._spec.time is None:
             return
         pairs = len(self._spec.pairs)
         coming = (pairs - number) * MINIMUM_SAMPLES - spent
+        # The clock is asked each time, so that a journal tells the same to any number of workers.
         takes = self._journal.clock() + coming / rate
-        if takes > self._spec.time:
+        if takes > self._spec.time and not self.notices:
             self.notices = (late_words(self._spec.time, rate, pairs, takes),)
             _log.warning("%s: %s", self._spec.name, self.notices[0])
 
@@ -240,6 +299,7 @@ class _Run:
         self, number: int, start: float, seconds: float | None, moment: PairProgress
     ) -> None:
         self._journal.sees(moment)
+        self._moment = moment
         if self._on_progress is None:
             return
         elapsed = max(self._journal.now() - start, 1e-9)

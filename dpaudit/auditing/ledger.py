@@ -79,6 +79,7 @@ class Ledger:
             draws=self.spent,
             budget=self._plan.budget,
             is_planned=self._plan.is_final,
+            left=self._left,
             wealth=math.exp(min(self.wealth.log_largest, 700.0)),
             epsilon_lower=self.wealth.epsilon_lower,
             point=self.point,
@@ -86,3 +87,11 @@ class Ledger:
             gains=self.wealth.gains,
         )
         self._notify(moment)
+
+    @property
+    def _left(self) -> int | None:
+        """The draws still to be made, if that is known."""
+        room = self._plan.budget - self.spent
+        if self.may_stop:
+            return min(room, max(self.spent, self._plan.limits.confirming))
+        return room if self._plan.is_final else None

@@ -85,6 +85,9 @@ SWITCH = Kind(bool, "true or false", accepts=lambda value: isinstance(value, boo
 COUNT = Kind(int)
 NUMBER = Kind(Number)
 WHOLE = Kind(Number, metavar="NUMBER")
+PROCESSES = Kind(
+    int | float | Annotated[str, Meta(pattern=f"^(auto|{REFERENCE})$")], metavar="NUMBER|auto"
+)
 SEED = Kind(int | str, metavar="NUMBER|random")
 DURATION = Kind(int | float | str, metavar="DURATION")
 SIZE = Kind(int | str, metavar="SIZE")
@@ -169,7 +172,7 @@ TWO_BUDGETS = (
 def refused(name: str, value: Any, why: str) -> UsageError:
     """Return the error for the value of an option, such as `samples=7 is too few`."""
     is_long = isinstance(value, Integral) and abs(int(value)) > MAXIMUM_SAMPLES
-    is_number = OPTIONS[name].kind in (NUMBER, WHOLE, SEED) if name in OPTIONS else False
+    is_number = OPTIONS[name].kind in (NUMBER, WHOLE, SEED, PROCESSES) if name in OPTIONS else False
     written = f"{Decimal(int(value)):.3g}" if is_long and is_number else shown(value)
     return UsageError(Name(name), f"={written} {why}")
 
@@ -204,7 +207,14 @@ _CONFIDENCE = _number(
 _SEED = _number(
     Integral, "an integer", (lambda value: value >= 0, "must be an integer, at least 0")
 )
-_WORKERS = _number(Integral, "an integer", (lambda value: value >= 1, "must be at least 1"))
+_PROCESSES = "a whole number of processes, at least 1, or auto"
+
+
+def _workers(value: Any) -> str | None:
+    is_number = isinstance(value, Integral) and not isinstance(value, bool) and int(value) >= 1
+    return None if is_number or value == "auto" else f"must be {_PROCESSES}"
+
+
 _SIZE = _number(Integral, "a whole number of bytes")
 
 
@@ -351,8 +361,10 @@ _TABLE = (
         "Memory limit for the mechanism's process, such as 512MB or 2GiB.",
         must="a size such as 512MB, the limit for the mechanism's process; needs isolate",
         check=_SIZE),
-    _process("workers", WHOLE, "Number of processes that draw.",
-        must="a whole number of processes, at least 1", default=1, check=_WORKERS),
+    _process("workers", PROCESSES,
+        "Number of processes that draw; auto: one, and as many as there are cores once more than "
+        "some 5 seconds are left.",
+        must=_PROCESSES, default=1, unless="auto; in Python 1", check=_workers, more="scale.md"),
     _process("executor", Kind(Words),
         "Where workers run: serial, processes, dask or dask://host:8786 (docs/scale.md).",
         metavar="NAME", must="serial, processes, dask or dask://host:8786: where workers run",

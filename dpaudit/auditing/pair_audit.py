@@ -46,20 +46,14 @@ from dpaudit.levels.distinguisher import AccusedAtoms, Distinguisher, Learned
 from dpaudit.levels.sieve import Sieve
 from dpaudit.levels.witnesses import most_telling_witness
 from dpaudit.outcomes import Outcomes, narrowed
-from dpaudit.sampling.chunks import (
-    Counted,
-    Failures,
-    Measure,
-    ToCount,
-    ToLearn,
-)
+from dpaudit.sampling.chunks import Counted, Failures, Measure, ToCount, ToLearn, ToTime
 from dpaudit.sampling.executors import Draws
 from dpaudit.sampling.sampler import failures_by_arm
 from dpaudit.stats.witness import Witness
 from dpaudit.tally import Tally
 
 # What names the random streams of a stage, after the number of the pair.
-LEARNING, CERTIFYING, CONFIRMING, PROBING, AFRESH, COUNTING, DOUBTING = range(7)
+LEARNING, CERTIFYING, CONFIRMING, PROBING, AFRESH, COUNTING, DOUBTING, TIMING = range(8)
 
 # So many draws that are all exceptions end an audit while it still learns.
 _HOPELESS = 500
@@ -80,9 +74,9 @@ class PairAudit:
         draws: Draws,
         notify: Callable[[PairProgress], None],
         users: tuple[Attack, ...] = (),
-        afresh: Draws | None = None,
+        afresh: Callable[[], Draws | None] = lambda: None,
     ) -> None:
-        """afresh: draws in a new process; None where draws are made in this one."""
+        """afresh: returns what draws in a new process; None where draws were made in this one."""
         self._checks = DrawChecks(spec, draws, afresh)
         self._spec, self._number, self._plan = spec, number, plan
         self._draws = draws
@@ -134,15 +128,13 @@ class PairAudit:
         learned: Learned | None = None
         sizes = self._plan.learning_sizes()
         chunks = (ToLearn((self._number, LEARNING, n), size) for n, size in enumerate(sizes))
-        self._plan.asks()
         for drawn in self._draws(chunks):
-            self._plan.gets(drawn.fresh.size)
             released = self._take(drawn.fresh, learned)
             self._ledger.failures += Failures(
                 failures_by_arm(released.outcomes, released.is_d1), drawn.failures.first
             )
             self._check_alive()
-            self._plan.learned(self._ledger.spent, ahead=self._spec.draws_ahead)
+            self._plan.learned(self._ledger.spent)
             hold_until = self._plan.hold_until
             if self._ledger.may_stop or self._ledger.spent >= hold_until:
                 break
@@ -150,13 +142,31 @@ class PairAudit:
             if wants_refit(self._learned_from, self._ledger.spent, hold_until, points):
                 learned = self._fit()
                 self._ledger.believe(learned.beliefs)
-            self._plan.asks()
         ledger = self._ledger
         self._warnings += self._checks.learned(self._selection(), ledger.blocks, ledger.point)
         if ledger.may_stop:
             return self._fit()
+        if not self._plan.is_final:
+            self._take_time(learned or self._fit())
+            self._plan.ends_learning(ledger.spent)
         learned = self._fit(thorough=True)
+        self._plan.goes_on(ledger.spent)
         return learned if ledger.spent >= self._plan.freeze_at else self._count_on(learned)
+
+    def _take_time(self, learned: Learned) -> None:
+        """See how fast draws are counted once all who draw are there, to plan how many there is
+        time for: on draws that count for nothing, since how long a draw takes may depend on its
+        output. Blocks to learn from are too small, and come too slowly, to show it."""
+        measure = Measure(learned.distinguisher)
+        sizes = self._plan.timed_sizes(self._ledger.spent)
+        block, patience = self._plan.limits.block, self._plan.patience
+        chunks = (
+            ToTime((self._number, TIMING, number), size, measure, block, False, patience)
+            for number, size in enumerate(sizes)
+        )
+        for drawn in self._draws(chunks):
+            if self._plan.timed(drawn.tally.draws):
+                break
 
     def _count_on(self, learned: Learned) -> Learned:
         """Learn from draws that are not kept but counted."""

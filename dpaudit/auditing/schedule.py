@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -41,9 +42,15 @@ _MOST_BLOCKS = 16_384
 _LARGEST_OF_SINGLE_DRAWS = 32_768
 # Refitted after every block at first, later when the draws have doubled.
 _EAGER = 1_000
-# When draws are planned by the clock: not before this share of the time has been used, so that
-# what starts slowly is not taken for slow.
-_MEASURED = 0.05
+# When draws are planned by the clock: the share of the time after which learning ends, as it ends
+# after that share of the draws elsewhere, and the share if there are few draws by then; that for
+# seeing how fast draws are made, in so many blocks at least; and what is planned for.
+_LEARNING, _LEARNING_FEW = 1 / 8, 1 / 4
+_FEW = 1_000
+_TIMING, _TIMED_BLOCKS = 0.05, 8
+_SMALLEST_TIMED = 4
+# Share of what is left of the time that is waited for those who will draw.
+_PATIENCE = 1 / 3
 _MARGIN = 0.9
 
 
@@ -90,8 +97,11 @@ class Plan:
         self.limits = limits or Limits()
         self._budget = samples if seconds is None else None
         self._seconds, self._clock, self._start = seconds, clock, clock()
-        self._asked, self._late = self._start, late
-        self._blocks: list[tuple[int, float, float]] = []
+        self._late = late
+        self._held: int | None = None
+        # Draws that were timed, since when, and how many that gives a second.
+        self._timed, self._since = 0, math.nan
+        self._rate: float | None = None
 
     @property
     def budget(self) -> int:
@@ -105,53 +115,86 @@ class Plan:
 
     @property
     def hold_until(self) -> int:
-        """Draws to keep and learn from."""
+        """Draws to keep and learn from; by the clock, the most that there may be until it says that
+        there are enough."""
+        if self._seconds is not None:
+            return self.limits.learned if self._held is None else self._held
         return min(self.limits.learned, self._usual)
 
     @property
     def freeze_at(self) -> int:
         """Draws to learn from before the event of the exact bound is frozen: those that are kept,
         and others that are counted, where these are as many again."""
-        most = self.limits.learned
-        return self._usual if self._usual >= 2 * most else min(most, self._usual)
+        return self._usual if self._usual >= 2 * self.limits.learned else self.hold_until
 
     @property
     def _usual(self) -> int:
-        return max(self.budget // 8, min(self.budget // 4, 1_000))
+        return max(self.budget // 8, min(self.budget // 4, _FEW))
 
-    def asks(self) -> None:
-        """Take notice that a block is asked for."""
-        self._asked = self._clock()
-
-    def gets(self, size: int) -> None:
-        """Take notice that it has come."""
-        now = self._clock()
-        self._blocks.append((size, now - self._asked, now))
-
-    def learned(self, spent: int, *, ahead: bool = False) -> None:
-        """Fix the budget by the clock once that is due, at the end of a learning block.
-
-        ahead: blocks are drawn while others are learned from.
-        """
-        if self._budget is not None or self._seconds is None:
+    def learned(self, spent: int) -> None:
+        """Take notice that a block has been learned from: by the clock, it may be enough."""
+        if self._seconds is None:
             return
         elapsed = self._clock() - self._start
-        size, waited, came = self._blocks[-1]  # the largest
-        working = elapsed
-        if ahead:
-            # Workers take a while to start, which says nothing about how fast they draw, and
-            # waiting for one block says nothing either.
-            first = self._blocks[0][2]
-            working = self._clock() - first
-            size, waited = sum(size for size, _, _ in self._blocks[1:]), came - first
-        if working < _MEASURED * self._seconds and spent < self.limits.learned:
+        is_time = elapsed >= _LEARNING * self._seconds
+        is_late = elapsed >= _LEARNING_FEW * self._seconds
+        is_enough = spent >= self.limits.learned or (is_time and spent >= _FEW)
+        if is_enough or (is_late and spent >= MINIMUM_SAMPLES // 4):
+            self._held = spent
+        elif is_late:
+            self._tell(spent / max(elapsed, 1e-9), spent, elapsed)
+
+    @property
+    def patience(self) -> float:
+        """Seconds to wait for those who will draw, before draws are timed."""
+        return _PATIENCE * max(0.0, (self._seconds or 0.0) - (self._clock() - self._start))
+
+    def timed_sizes(self, spent: int) -> Iterator[int]:
+        """Yield the sizes of blocks whose time is taken, without an end if any time is left: twice
+        as many draws each time, as long as that does not take too long."""
+        seconds, elapsed = self._seconds or 0.0, self._clock() - self._start
+        if elapsed >= _MARGIN * seconds:
             return
-        rate = size / max(waited, 1e-9)
-        coming = int(rate * max(0.0, _MARGIN * self._seconds - elapsed))
-        if spent + coming < MINIMUM_SAMPLES:
-            self._late(rate, spent)
+        rate = spent / max(elapsed, 1e-9)
+        size = float(_FEW)
+        while True:
+            known = rate if self._rate is None else self._rate
+            most = known * _TIMING * seconds / _TIMED_BLOCKS
+            yield int(max(_SMALLEST_TIMED, min(size, most)))
+            # As large as those that certify: what a small one takes beside its draws is seen, too.
+            size = min(2 * size, max(self.limits.block, _SHARED_OUT))
+
+    def timed(self, size: int) -> bool:
+        """Take notice that such a block has come; return whether that is enough."""
+        now = self._clock()
+        if math.isnan(self._since):  # what came before it does not say how long it took
+            self._since = now
+            return False
+        self._timed += size
+        self._rate = self._timed / max(now - self._since, 1e-9)
+        return now - self._since >= _TIMING * (self._seconds or 0.0)
+
+    def ends_learning(self, spent: int) -> None:
+        """Plan the budget by the clock, now that draws have been timed."""
+        elapsed = self._clock() - self._start
+        rate = spent / max(elapsed, 1e-9) if self._rate is None else self._rate
+        self._tell(rate, spent, elapsed)
+        self._plan(spent, elapsed, rate)
+
+    def goes_on(self, spent: int) -> None:
+        """Plan what is left anew by the clock, before anything is drawn for the exact bound: to
+        learn takes time, and to count for it takes longer than to count."""
+        if self._seconds is not None and self._rate is not None:
+            self._plan(spent, self._clock() - self._start, self._rate)
+
+    def _plan(self, spent: int, elapsed: float, rate: float) -> None:
+        coming = int(rate * max(0.0, _MARGIN * (self._seconds or 0.0) - elapsed))
         # Out of time or not, without draws to certify with all the others would be for nothing.
         self._budget = spent + max(coming, spent // 8, _LEAST_CERTIFYING)
+
+    def _tell(self, rate: float, spent: int, elapsed: float) -> None:
+        if spent + rate * max(0.0, _MARGIN * (self._seconds or 0.0) - elapsed) < MINIMUM_SAMPLES:
+            self._late(rate, spent)
 
     def learning_sizes(self) -> Iterator[int]:
         """Yield sizes of blocks that are kept, the last one cut to end where that ends, as it

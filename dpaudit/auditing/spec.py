@@ -12,7 +12,7 @@ from dpaudit.certificates.result import Grouped
 from dpaudit.claims import PrivacyClaim, compose
 from dpaudit.errors import ClaimError, Name, UsageError
 from dpaudit.inputs.pairs import NeighbouringPair
-from dpaudit.sampling.executors import check_executor, is_serial
+from dpaudit.sampling.executors import Workers, check_executor, is_serial
 from dpaudit.targets.target import AnyTarget, RepeatedTarget
 
 if TYPE_CHECKING:
@@ -47,7 +47,7 @@ class AuditSpec:
     time: float | None = DEFAULTS["time"]
     confidence: float = DEFAULTS["confidence"]
     seed: int = DEFAULTS["seed"]
-    workers: int = DEFAULTS["workers"]
+    workers: Workers = DEFAULTS["workers"]
     executor: Executor | str | None = DEFAULTS["executor"]
     bound: BoundMethod = DEFAULTS["bound"]
     full: bool = DEFAULTS["full"]
@@ -88,7 +88,8 @@ class AuditSpec:
 
     @property
     def draws_ahead(self) -> bool:
-        """Whether somebody else draws the next blocks while this process learns from the last."""
+        """Whether from the start somebody else draws the next blocks while this process learns from
+        the last."""
         return not is_serial(self.executor, self.workers)
 
     @property

@@ -230,6 +230,10 @@ class AuditResult:
         File and line of the mechanism's code, as `mine.py:12`, where they are known.
     command : str or None
         The command line that runs the audit again, where it came from one.
+    workers : int or None
+        How many processes drew at the same time, at most; None where nothing was drawn.
+    notes : tuple of str
+        What explains the run, and is no doubt about it.
 
     Notes
     -----
@@ -254,6 +258,8 @@ class AuditResult:
     resumed: int = 0
     source: str | None = None
     command: str | None = None
+    workers: int | None = None
+    notes: tuple[str, ...] = ()
 
     @property
     def verdict(self) -> Verdict:

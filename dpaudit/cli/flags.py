@@ -76,6 +76,16 @@ def _whole_number(_: click.Context, param: click.Parameter, text: str | None) ->
     raise UsageError(f"{param.opts[0]} {text!r} must be a whole number, e.g. 1_000_000 or 1e6")
 
 
+def _processes(
+    ctx: click.Context, param: click.Parameter, text: str | None
+) -> int | float | str | None:
+    """Read a number of processes, as it would stand in a file, or `auto`."""
+    try:
+        return _whole_number(ctx, param, text)
+    except UsageError:
+        return text  # refused, unless it is auto, with what may be given
+
+
 def _seed(ctx: click.Context, param: click.Parameter, text: str | None) -> int | None:
     """Read a seed; draw one for `random`, here and not later, so that a batch shares it."""
     if text == "random":
@@ -94,6 +104,7 @@ _READERS: Mapping[Kind, dict[str, Any]] = {
     table.COUNT: {"count": True},
     table.NUMBER: {"type": float},
     table.WHOLE: {"callback": _whole_number},
+    table.PROCESSES: {"callback": _processes},
     table.SEED: {"callback": _seed},
     table.DATASET: {"callback": _input},
     table.ARGUMENTS: {"callback": _value},

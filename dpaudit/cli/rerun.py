@@ -19,7 +19,8 @@ from dpaudit.wording import counted, shown
 # (lines of code are named as seen from the working directory).
 _SAID = ("warnings", "first_failures", "adjacency", "notes")
 _ANOTHERS = (
-    "seconds", "versions", "request", "expect", "resumed", "source", "command", "grouped", *_SAID,
+    "seconds", "versions", "request", "expect", "resumed", "source", "command", "grouped",
+    "workers", *_SAID,
 )  # fmt: skip
 
 

@@ -14,6 +14,7 @@ from dpaudit.auditing.options import (
     DEFAULTS,
     DURATION,
     OPTIONS,
+    PROCESSES,
     SEED,
     TWO_BUDGETS,
     WHOLE,
@@ -105,6 +106,7 @@ def _spec(given: Settings, base: Folder) -> AuditSpec:
     options = {
         one.name: _read(one, given[one.name], base) for one in owned("audit") if one.name in given
     }
+    options.setdefault("workers", "auto")
     once, times = target_of(given, base), given.get("repeat")
     with about("repeat"):
         target = once if times is None else repeated(once, _whole("repeat", times))
@@ -219,7 +221,11 @@ def _read(option: Option, value: Any, base: Folder) -> Any:
             return tuple(located(path, base) for path in value)
         if option.kind is DURATION:
             return parse_duration(value, name)
-        if option.kind is WHOLE:
+        if option.kind is PROCESSES and value == "auto":
+            return value
+        if option.kind is PROCESSES and isinstance(value, float) and not value.is_integer():
+            raise refusal((name,), f"={value!r} must be {option.must}")
+        if option.kind in (WHOLE, PROCESSES):
             return _whole(name, value)
         if option.kind is SEED and value == "random":
             return DrawnSeed(secrets.randbelow(2**32))

@@ -97,13 +97,15 @@ def _asked(result: AuditResult) -> list[str]:
 
 def _time(result: AuditResult) -> list[str]:
     lines = row("seed", str(result.seed)) if result.certificates else []
+    lines += row("workers", str(result.workers)) if result.workers is not None else []
     lines += row("time", numbers.duration(result.seconds))
     versions = ", ".join(f"{name} {version}" for name, version in result.versions.items())
     return lines + row("versions", versions)
 
 
 def _warnings(result: AuditResult) -> list[str]:
-    noted = dict.fromkeys(text for one in result.by_pair for text in getattr(one, "notes", ()))
+    of_pairs = (text for one in result.by_pair for text in getattr(one, "notes", ()))
+    noted = dict.fromkeys([*result.notes, *of_pairs])
     said = [("warning", text) for text in warnings_of(result)] + [("note", text) for text in noted]
     return [line for label, text in said for line in row(label, text)]
 

@@ -174,6 +174,14 @@ class ToCount(Chunk[Counted]):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
+class ToTime(ToCount):
+    """Draws that are counted only to see how long that takes, before their number is planned: when
+    all are there who will draw, or after so many seconds of patience."""
+
+    patience: float = 15.0
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class ToProbe(Chunk[Probe]):
     """Draws that are made twice, only to see what the mechanism is like."""
 

@@ -44,6 +44,7 @@ from dpaudit.sampling.chunks import (
     ToCount,
     ToLearn,
     ToProbe,
+    ToTime,
 )
 from dpaudit.sampling.generators import ChunkStreams, carried_generators, chunk_streams
 from dpaudit.tally import AtomTally, RangeTally, Tally, by_arm
@@ -88,6 +89,7 @@ class Sampler:
         kinds: dict[type, Callable[[Any], Any]] = {
             ToLearn: self.learn,
             ToCount: self.count,
+            ToTime: self.count,
             ToProbe: self.probe,
             FirstCalls: self.first,
         }

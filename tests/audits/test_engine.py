@@ -381,20 +381,81 @@ def test_a_plan_by_the_clock_is_made_once() -> None:
     times = [0.0]
     plan = Plan(1_000, 10.0, clock=lambda: times[-1])
 
-    def block(size: int, seconds: float) -> None:
-        plan.asks()
+    def passes(seconds: float) -> None:
         times.append(times[-1] + seconds)
-        plan.gets(size)
 
-    block(100, 0.1)
-    plan.learned(100)
-    assert (plan.budget, plan.is_final) == (800_000, False)  # not measured yet
-    block(1_000, 1.0)
-    plan.learned(1_100)
-    assert (plan.budget, plan.is_final) == (1_100 + int(1_000 * (9.0 - 1.1)), True)
-    block(1_000, 0.001)
-    plan.learned(2_100)
-    assert plan.budget == 1_100 + int(1_000 * (9.0 - 1.1))
+    passes(1.0)
+    plan.learned(5_000)
+    assert (plan.freeze_at, plan.budget, plan.is_final) == (100_000, 800_000, False)
+    passes(0.25)
+    plan.learned(6_000)  # an eighth of the time is over
+    assert (plan.freeze_at, plan.is_final) == (6_000, False)
+    sizes = plan.timed_sizes(6_000)
+    drawn = [next(sizes)]
+    passes(1.0)  # whoever draws has started late, which says nothing about how fast draws are
+    assert not plan.timed(drawn[0])
+    for is_enough in (False, False, True):
+        passes(0.2)
+        drawn.append(next(sizes))
+        assert plan.timed(drawn[-1]) == is_enough
+    rate = sum(drawn[1:]) / (3 * 0.2)
+    assert drawn[0] == int(0.05 * 10 / 8 * 6_000 / 1.25)
+    plan.ends_learning(6_000)
+    assert plan.budget == pytest.approx(6_000 + rate * (9.0 - 2.85), abs=1)
+    assert plan.is_final
+    passes(2.0)  # to learn thoroughly
+    plan.goes_on(6_000)
+    assert plan.budget == pytest.approx(6_000 + rate * (9.0 - 4.85), abs=1)
+
+
+@pytest.mark.parametrize(
+    ("share", "spent", "is_enough"),
+    [
+        (0.1, 50_000, False),
+        (0.1, 100_000, True),  # more are not learned from
+        (0.2, 999, False),
+        (0.2, 1_000, True),
+        (0.3, 24, False),
+        (0.3, 25, True),
+    ],
+)
+def test_by_the_clock_learning_ends_after_a_share_of_the_time(
+    share: float, spent: int, is_enough: bool
+) -> None:
+    times = [0.0]
+    plan = Plan(1_000, 10.0, clock=lambda: times[-1])
+    times.append(10 * share)
+    plan.learned(spent)
+    assert (plan.freeze_at <= spent) == is_enough
+
+
+def test_out_of_time_no_draws_are_made_to_see_how_fast_they_are() -> None:
+    times = [0.0]
+    plan = Plan(1_000, 10.0, clock=lambda: times[-1])
+    times.append(20.0)
+    plan.learned(400)
+    assert list(plan.timed_sizes(400)) == []
+    plan.ends_learning(400)
+    assert (plan.budget, plan.is_final) == (475, True)
+
+
+def test_a_pair_that_has_no_time_left_gets_the_fewest_draws() -> None:
+    plan = Plan(1_000, 0.0, clock=lambda: 7.0)
+    plan.learned(24)
+    assert plan.freeze_at > 24
+    plan.learned(25)
+    assert plan.freeze_at == 25
+    plan.ends_learning(25)
+    assert plan.budget == 100
+
+
+def test_slow_draws_are_timed_in_small_numbers() -> None:
+    times = [0.0]
+    plan = Plan(1_000, 20.0, clock=lambda: times[-1])
+    times.append(5.0)
+    plan.learned(250)
+    sizes = plan.timed_sizes(250)
+    assert [next(sizes), next(sizes)] == [6, 6]  # an eighth of a second at 50 draws a second
 
 
 def test_time_plans_the_draws() -> None:

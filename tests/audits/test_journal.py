@@ -110,7 +110,7 @@ def whole(spec: AuditSpec) -> str:
 
 def as_text(result: AuditResult) -> str:
     # How often it was cut short is told, too, and the rest is the same.
-    return to_json([replace(result, seconds=0.0, resumed=0, warnings=())])
+    return to_json([replace(result, seconds=0.0, resumed=0, warnings=(), workers=None)])
 
 
 def cut_after(spec: AuditSpec, blocks: int, folder: Path) -> AuditResult:

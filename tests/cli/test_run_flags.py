@@ -20,7 +20,7 @@ def test_a_target_alone_takes_the_defaults_of_an_audit(dpaudit: Any, asked: Any)
     assert (spec.name, spec.target.path) == ("laplace", "my.module:laplace")
     assert (spec.pairs[0].d1, spec.pairs[0].d2) == (0, 1)
     assert (spec.samples, spec.confidence, spec.seed) == (1_000_000, 0.99, 0)
-    assert (spec.workers, spec.bound, spec.full) == (1, "game", False)
+    assert (spec.workers, spec.bound, spec.full) == ("auto", "game", False)
     assert (spec.on_error, spec.expect, spec.claim) == ("outcome", None, PureDP(1.0))
 
 
@@ -36,6 +36,8 @@ def test_a_target_alone_takes_the_defaults_of_an_audit(dpaudit: Any, asked: Any)
         (["--confidence", "0.9"], "confidence", 0.9),
         (["--seed", "7"], "seed", 7),
         (["--workers", "2"], "workers", 2),
+        (["--workers", "1e1"], "workers", 10),
+        (["--workers", "auto"], "workers", "auto"),
         (["--bound", "clopper-pearson"], "bound", "clopper-pearson"),
         (["--on-error", "fail"], "on_error", "fail"),
         (["--expect", "pass"], "expect", "pass"),
@@ -131,7 +133,18 @@ def test_flags_override_a_file_only_where_they_are_given(
         (["--time", "0"], "--time=0.0 must be above 0"),
         (["--seed", "-1"], "--seed '-1' must be a whole number, at least 0, or random"),
         (["--seed", "1.5"], "--seed '1.5' must be a whole number"),
-        (["--workers", "0"], "--workers=0 must be at least 1"),
+        (
+            ["--workers", "0"],
+            "--workers=0 must be a whole number of processes, at least 1, or auto",
+        ),
+        (
+            ["--workers", "many"],
+            "--workers='many' must be a whole number of processes, at least 1, or auto",
+        ),
+        (
+            ["--workers", "1.5"],
+            "--workers='1.5' must be a whole number of processes, at least 1, or auto",
+        ),
         (["--repeat", "0"], "--repeat=0 must be a whole number of runs, at least 1"),
         (["--repeat", "some"], "--repeat 'some' must be a whole number"),
         (["--delta", "0.1", "--repeat", "10"], "--repeat=10 leaves nothing to test"),

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import time
 from collections import deque
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
 from typing import Any
 
@@ -22,7 +22,7 @@ from dpaudit.auditing.journal.interface import Journal, PairProgress
 from dpaudit.auditing.journal.records import Content, Record, Records
 from dpaudit.auditing.spec import AuditSpec
 from dpaudit.errors import JournalError
-from dpaudit.sampling.chunks import Chunk, Drawn, Probe, ToCount
+from dpaudit.sampling.chunks import Chunk, Drawn, Key, Probe, ToCount, ToTime
 from dpaudit.sampling.executors import Draws
 
 _END = "end"
@@ -103,8 +103,13 @@ class FileJournal(Journal):
             raise self._disagreement()
         return self._due.popleft()
 
-    def recording(self, draws: Draws) -> Draws:
-        return partial(self._drawn, draws)
+    def recording(self, draws: Draws, is_here: Callable[[], bool]) -> Draws:
+        return partial(self._drawn, draws, is_here)
+
+    def has_next(self, stage: Key) -> bool | None:
+        if self._next is None:
+            return None
+        return tuple(self._next.words.get("chunk", ()))[: len(stage)] == stage
 
     def sees(self, moment: PairProgress) -> None:
         self._moment = moment
@@ -118,7 +123,9 @@ class FileJournal(Journal):
             raise self._disagreement()
         self._at = float(self._next.words["at"])
 
-    def _drawn(self, draws: Draws, chunks: Iterable[Chunk[Any]]) -> Iterator[Any]:
+    def _drawn(
+        self, draws: Draws, is_here: Callable[[], bool], chunks: Iterable[Chunk[Any]]
+    ) -> Iterator[Any]:
         """Yield what is recorded, then what is drawn."""
         source = iter(chunks)
         while self._next is not None:
@@ -126,13 +133,13 @@ class FileJournal(Journal):
             if chunk is None:
                 return
             yield self._again(self._next, chunk)
-        yield from self._anew(draws, source)
+        yield from self._anew(draws, is_here, source)
 
     def _again(self, record: Record, chunk: Chunk[Any]) -> Drawn:
         """Return a chunk from its record."""
         self._check(record)
-        # By the clock, the size of a block depends on how far ahead it was asked for.
-        is_same_size = self.spec.time is not None or record.words.get("size") == chunk.size
+        # The size of what is timed depends on how far ahead it was asked for.
+        is_same_size = isinstance(chunk, ToTime) or record.words.get("size") == chunk.size
         if record.words.get("chunk") != list(chunk.key) or not is_same_size:
             raise self._disagreement()
         if record.words.get("event") != _event(chunk):
@@ -141,12 +148,14 @@ class FileJournal(Journal):
         self._step()
         return self._noted(drawn_of(record))
 
-    def _anew(self, draws: Draws, source: Iterator[Chunk[Any]]) -> Iterator[Any]:
+    def _anew(
+        self, draws: Draws, is_here: Callable[[], bool], source: Iterator[Chunk[Any]]
+    ) -> Iterator[Any]:
         asked: deque[Chunk[Any]] = deque()
 
         def asking() -> Iterator[Chunk[Any]]:
             for chunk in source:
-                self._begins(chunk)
+                self._begins(chunk, is_here=is_here())
                 asked.append(chunk)
                 yield chunk
 
@@ -155,11 +164,11 @@ class FileJournal(Journal):
             self._drew = True
             yield drawn
 
-    def _begins(self, chunk: Chunk[Any]) -> None:
+    def _begins(self, chunk: Chunk[Any], *, is_here: bool) -> None:
         """Say at once, where it is this process that draws, that it begins a block: it may be the
         last thing that it does."""
         self._draws_now = True
-        if not self.spec.draws_ahead:
+        if is_here:
             self._history.check(chunk.key)
             self._records.append({BEGUN: list(chunk.key)})
 
@@ -201,7 +210,10 @@ class FileJournal(Journal):
 
     def _check(self, record: Record) -> None:
         """Raise unless all was before this record as it is now."""
-        if self._due or record.words["state"] != _state(self._moment):
+        # How often the clock was asked matters only where it plans the draws; else a journal may be
+        # of a release that asked more often.
+        is_unasked = bool(self._due) and self.spec.time is not None
+        if is_unasked or record.words["state"] != _state(self._moment):
             raise self._disagreement()
 
     def _disagreement(self) -> JournalError:

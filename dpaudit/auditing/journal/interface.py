@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -10,6 +11,7 @@ from numpy.typing import NDArray
 
 from dpaudit.auditing.spec import AuditSpec
 from dpaudit.claims import ProfilePoint
+from dpaudit.sampling.chunks import Key
 from dpaudit.sampling.executors import Draws
 
 
@@ -17,7 +19,8 @@ from dpaudit.sampling.executors import Draws
 class PairProgress:
     """How far a pair is, after a block.
 
-    draws of budget.  is_planned: whether the budget is final.  wealth, epsilon_lower: as they
+    draws of budget.  is_planned: whether the budget is final.  left: draws still to be made, as far
+    as that is known.  wealth, epsilon_lower: as they
     stand.  point: what is bet against.  rounds: how often the bettors have learned.  gains: of each
     of them against the point, in logs.
     """
@@ -25,6 +28,7 @@ class PairProgress:
     draws: int
     budget: int
     is_planned: bool
+    left: int | None
     wealth: float
     epsilon_lower: float
     point: ProfilePoint
@@ -59,9 +63,15 @@ class Journal:
         """Return the same, for whoever decides something by it."""
         return self.now()
 
-    def recording(self, draws: Draws) -> Draws:
-        """Return what draws as `draws` does, and records it."""
+    def recording(self, draws: Draws, is_here: Callable[[], bool]) -> Draws:
+        """Return what draws as `draws` does, and records it. is_here: whether this process draws
+        the next chunk."""
         return draws
+
+    def has_next(self, stage: Key) -> bool | None:
+        """Return whether what is recorded goes on with chunks of a stage, whose keys begin so; None
+        where nothing more is recorded."""
+        return None
 
     def sees(self, moment: PairProgress) -> None:
         """Take notice of how far a pair is."""

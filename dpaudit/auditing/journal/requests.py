@@ -54,8 +54,6 @@ def request(spec: AuditSpec) -> Request:
         for field in fields(spec)
         if field.name not in _FREE
     }
-    if spec.time is not None:  # how the speed was estimated, which the draws were planned by
-        asked["several workers"] = [str(spec.draws_ahead), digest(spec.draws_ahead)]
     for name, file in _files(spec):
         with file.open("rb") as opened:
             found = hashlib.file_digest(opened, hashlib.blake2b).hexdigest()

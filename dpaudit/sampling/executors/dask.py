@@ -13,7 +13,7 @@ from typing import Any
 
 from dpaudit.errors import MechanismError, UsageError
 from dpaudit.sampling.chunks import Chunk
-from dpaudit.sampling.executors import Draws, Setup
+from dpaudit.sampling.executors import Crew, Setup
 from dpaudit.sampling.executors.ordered import Pool
 from dpaudit.sampling.executors.worker import Done, Recipe, draw, forget
 
@@ -36,7 +36,7 @@ _COUNTED = 2.0
 
 
 @contextmanager
-def with_dask(setup: Setup, address: str) -> Iterator[Draws]:
+def with_dask(setup: Setup, address: str) -> Iterator[Crew]:
     """Draw on the cluster at an address, or on a local one with so many worker processes. Dask runs
     again what was lost with a worker, and the seed is in the chunk. Raises UsageError."""
     try:
@@ -80,7 +80,7 @@ class _DaskPool(Pool):
     def ahead(self) -> int:
         now = time.monotonic()
         if now - self._asked > _COUNTED:
-            self._workers, self._asked = max(1, len(self._client.nthreads())), now
+            self.workers, self._asked = max(1, len(self._client.nthreads())), now
         return super().ahead()
 
     def result(self, task: Any, /) -> Done:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
-from dpaudit.sampling.chunks import Chunk, Found, ToCount
+from dpaudit.sampling.chunks import Chunk, Found, ToCount, ToTime
+from dpaudit.sampling.executors import Crew
 from dpaudit.sampling.executors.worker import Done
 
 # Bundles under way for each worker: one that it draws, one that waits.
@@ -19,7 +20,7 @@ _FOR_EACH = 0.003
 _MOST = 256
 
 
-class Pool(ABC):
+class Pool(Crew):
     """Workers, which draw bundles of chunks: a task each, such as a future."""
 
     # That a bundle should take to draw, at least: what its way there and back takes is then small
@@ -27,11 +28,11 @@ class Pool(ABC):
     seconds = 0.1
 
     def __init__(self, workers: int) -> None:
-        self._workers = workers
+        self.workers = workers
 
     def ahead(self) -> int:
         """Return how many bundles are to be under way now."""
-        return _AHEAD * self._workers
+        return _AHEAD * self.workers
 
     @abstractmethod
     def submit(self, chunks: Sequence[Chunk[Any]], /) -> Any: ...
@@ -44,14 +45,21 @@ class Pool(ABC):
         """Discard a bundle, unless it is being drawn already."""
         task.cancel()
 
-    def __call__(self, chunks: Iterable[Chunk[Found]]) -> Iterator[Found]:
+    def settle(self, seconds: float) -> None:
+        """Wait until all are there who will draw, before the time of draws is taken; not longer
+        than so many seconds. Most are there from the start."""
+
+    def __call__(self, chunks: Iterable[Chunk[Found]], /) -> Iterator[Found]:
         """Yield what was drawn in the order of the chunks. Bundles depend on the clock, what is
         drawn does not: a chunk has random streams of its own."""
         waiting: deque[Any] = deque()
-        source, size = iter(chunks), 1
+        source, size, is_settled = iter(chunks), 1, False
         try:
             while True:
                 while len(waiting) < self.ahead() and (bundle := _bundle(source, size)):
+                    if isinstance(bundle[0], ToTime) and not is_settled:
+                        self.settle(bundle[0].patience)
+                        is_settled = True
                     waiting.append(self.submit(bundle))
                 if not waiting:
                     return
@@ -65,11 +73,11 @@ class Pool(ABC):
 
 def _bundle(source: Iterator[Chunk[Any]], size: int) -> list[Chunk[Any]]:
     """Return the next chunks, none when there are no more; learning blocks, which are waited for
-    one by one, by themselves."""
+    one by one, and those whose time is taken, by themselves."""
     bundle: list[Chunk[Any]] = []
     for chunk in source:
         bundle.append(chunk)
-        if not isinstance(chunk, ToCount) or len(bundle) >= size:
+        if type(chunk) is not ToCount or len(bundle) >= size:
             break
     return bundle
 

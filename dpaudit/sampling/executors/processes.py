@@ -9,19 +9,19 @@ import threading
 import time
 import warnings
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import Future, ProcessPoolExecutor
+from concurrent.futures import Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
 from multiprocessing import connection
 from multiprocessing.context import SpawnContext, SpawnProcess
-from multiprocessing.synchronize import Lock
+from multiprocessing.synchronize import Barrier, Lock
 from typing import Any
 
 from dpaudit.errors import MechanismError
 from dpaudit.sampling.chunks import Chunk
-from dpaudit.sampling.executors import Draws, Setup
+from dpaudit.sampling.executors import Crew, Setup
 from dpaudit.sampling.executors.ordered import Pool
 from dpaudit.sampling.executors.worker import Done, Recipe, draw
 from dpaudit.watching import Watch
@@ -31,21 +31,22 @@ from dpaudit.watching import Watch
 _FROM_OUTSIDE = (signal.SIGKILL, signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 # Times in a row that workers are replaced, at most, with no chunk done in between.
 _REPLACED = 3
-# Seconds that workers have to end by themselves when all is done.
-_GRACE = 2.0
+# Seconds that workers have to end by themselves when all is done; and that they wait for each other
+# to start, where all are to have started before anything is drawn.
+_GRACE, _TOGETHER = 2.0, 15.0
 
 
 @contextmanager
-def in_processes(setup: Setup) -> Iterator[Draws]:
+def in_processes(setup: Setup) -> Iterator[Crew]:
     """Draw in `workers` new processes, each with a sampler of its own. A chunk that is lost with
     its process is drawn again, from the same seed. Raises UsageError."""
-    pool = _ProcessPool(Recipe.of(setup.make), setup.workers)
-    grace = 0.0  # whatever goes wrong, nobody waits for a draw that may never end
+    pool = ProcessPool(Recipe.of(setup.make), setup.workers)
+    is_over = False
     try:
         yield pool
-        grace = _GRACE
+        is_over = True
     finally:
-        pool.end(grace)
+        pool.close(in_order=is_over)
 
 
 @dataclass(slots=True, eq=False)
@@ -56,7 +57,7 @@ class _Task:
     future: Future[Done]
 
 
-class _ProcessPool(Pool):
+class ProcessPool(Pool):
     """A pool of processes, another one in its place when it breaks."""
 
     def __init__(self, recipe: Recipe, workers: int) -> None:
@@ -91,7 +92,22 @@ class _ProcessPool(Pool):
         self._tasks.remove(task)
         task.future.cancel()
 
-    def end(self, grace: float) -> None:
+    def start(self, chunks: Sequence[Chunk[Any]], seconds: float = _TOGETHER) -> list[Future[Done]]:
+        """Start all processes now; of each return what becomes of the same chunks there. They wait
+        so long for each other."""
+        every = range(self.workers)
+        return [self._executor.submit(_draw_together, chunks, seconds) for _ in every]
+
+    def settle(self, seconds: float) -> None:
+        with suppress(BrokenProcessPool):  # which is seen to when a chunk is wanted
+            wait(self.start((), seconds), seconds)
+
+    def close(self, *, in_order: bool) -> None:
+        """End the processes. in_order: whether all is done; whatever went wrong else, nobody waits
+        for a draw that may never end."""
+        self._end(_GRACE if in_order else 0.0)
+
+    def _end(self, grace: float) -> None:
         """Let the processes end for so many seconds, then kill them and what they started."""
         if grace:
             self._executor.shutdown(wait=False, cancel_futures=True)
@@ -103,16 +119,21 @@ class _ProcessPool(Pool):
         # Spawned, never forked: a fork would copy the state of every generator, and locks held.
         self._context = _Context()
         self._executor = ProcessPoolExecutor(
-            self._workers,
+            self.workers,
             mp_context=self._context,
             initializer=_start_worker,
-            initargs=(self._recipe, self._context.Lock(), _own_way_with_warnings()),
+            initargs=(
+                self._recipe,
+                self._context.Lock(),
+                self._context.Barrier(self.workers),
+                _own_way_with_warnings(),
+            ),
         )
 
     def _replace(self) -> None:
         """Start new processes and hand them what was under way. Raises MechanismError when the
         mechanism is the cause, or nothing gets done."""
-        self.end(0.0)
+        self._end(0.0)
         codes = [process.exitcode or 0 for process in self._context.started]
         self._breaks += 1
         _check_from_outside(codes)
@@ -195,6 +216,7 @@ class _Process(SpawnProcess):
 
 
 _recipe: Recipe | None = None
+_together: Barrier | None = None
 
 
 def _own_way_with_warnings() -> Callable[..., None] | None:
@@ -203,11 +225,13 @@ def _own_way_with_warnings() -> Callable[..., None] | None:
     return show if getattr(show, "__module__", "").startswith("dpaudit.") else None
 
 
-def _start_worker(recipe: Recipe, told: Lock, show: Callable[..., None] | None) -> None:
-    """told: whoever acquires it, which nobody gives back, is the one to say what all would say.
-    show: takes the place of `warnings.showwarning`."""
-    global _recipe
-    _recipe = recipe
+def _start_worker(
+    recipe: Recipe, told: Lock, together: Barrier, show: Callable[..., None] | None
+) -> None:
+    """together: of all processes.  told: whoever acquires it, which nobody gives back, is the one
+    to say what all would say.  show: takes the place of `warnings.showwarning`."""
+    global _recipe, _together
+    _recipe, _together = recipe, together
     Watch.may_tell = staticmethod(partial(told.acquire, False))
     Watch.is_first = False
     if show is not None:
@@ -233,3 +257,12 @@ def _draw(chunks: Sequence[Chunk[Any]]) -> Done:
     if _recipe is None:
         raise RuntimeError("a worker was given a chunk before it was started")
     return draw(_recipe, chunks)
+
+
+def _draw_together(chunks: Sequence[Chunk[Any]], seconds: float) -> Done:
+    """Draw, and wait until every other process has, too: so that each of them is given one task."""
+    done = _draw(chunks)
+    if _together is not None:
+        with suppress(threading.BrokenBarrierError):
+            _together.wait(seconds)
+    return done

@@ -128,12 +128,12 @@ def test_the_draws_and_what_explains_why_they_stay() -> None:
     assert words(one, other).startswith("samples was 2,000, is 3,000 (the number of draws")
 
 
-def test_by_the_clock_several_workers_are_planned_for_in_another_way() -> None:
-    one, two, three = (
-        spec_of(CallableTarget(function=len), time=5.0, workers=count) for count in (1, 2, 3)
+@pytest.mark.parametrize("more", [{}, {"time": 5.0}])
+def test_how_many_workers_draw_is_no_difference(more: dict[str, Any]) -> None:
+    one, two, auto = (
+        spec_of(CallableTarget(function=len), workers=count, **more) for count in (1, 2, "auto")
     )
-    assert words(one, two) == "several workers was False, is True"
-    assert words(two, three) == ""
+    assert words(one, two) == words(one, auto) == words(auto, two) == ""
 
 
 def test_several_differences_are_all_named() -> None:

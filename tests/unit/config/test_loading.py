@@ -68,6 +68,20 @@ def test_smallest_audit(load: Any) -> None:
     assert spec.pairs[0].label == "d1 = 0, d2 = 1"
     assert spec.claim == PureDP(1.0)
     assert (spec.samples, spec.confidence, spec.seed, spec.time) == (1_000_000, 0.99, 0, None)
+    assert spec.workers == "auto"
+
+
+@pytest.mark.parametrize(("written", "wanted"), [("auto", "auto"), ("3", 3), ("1e1", 10)])
+def test_workers(load: Any, written: str, wanted: int | str) -> None:
+    (spec,) = load(audit_with(f"workers: {written}"))
+    assert spec.workers == wanted
+
+
+@pytest.mark.parametrize("written", ["many", "1.5", "true"])
+def test_what_is_no_number_of_workers(refused: Any, written: str) -> None:
+    words = refused(audit_with(f"workers: {written}"))
+    assert words.startswith("8: workers=")
+    assert words.endswith("must be a whole number of processes, at least 1, or auto")
 
 
 def test_every_key(load: Any) -> None:

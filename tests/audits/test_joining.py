@@ -1,0 +1,421 @@
+"""Workers that join an audit when it takes long: they change nothing but how long it takes."""
+
+from __future__ import annotations
+
+import multiprocessing
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import dpaudit
+from dpaudit import AuditResult, PureDP, Verdict
+from dpaudit.auditing import schedule
+from dpaudit.auditing.engine import run_audit
+from dpaudit.auditing.spec import AuditSpec
+from dpaudit.certificates.result import Progress
+from dpaudit.errors import MechanismError
+from dpaudit.inputs.pairs import NeighbouringPair
+from dpaudit.processes import cores
+from dpaudit.reports.text import render
+from dpaudit.sampling import executors
+from dpaudit.sampling.executors import Here, joining, processes
+from dpaudit.sampling.sampler import Sampler
+from dpaudit.targets.target import CallableTarget, ImportedTarget, IsolatedTarget
+from tests.result_files import to_json
+from tests.sent import (
+    Carries,
+    batch,
+    ends_elsewhere,
+    keeps_count,
+    keeps_noise,
+    other_elsewhere,
+    single,
+    unseeded,
+    writes,
+    writes_anew,
+)
+
+SAMPLES = 40_000
+
+
+UNGUARDED = """
+from dpaudit.sampling import executors
+from dpaudit.sampling.executors import joining
+import dpaudit
+
+executors.WORTHWHILE = executors._FIRST = 0.0
+joining.cores = lambda: 2
+look = joining.Others.look
+joining.Others.look = lambda others: (others.wait(15.0), look(others))
+
+def mechanism(x, size, rng):
+    return x + rng.laplace(size=size)
+
+result = dpaudit.audit(mechanism, 0, 1, dpaudit.PureDP(1.0), samples=1000, workers="auto")
+print((result.workers, *result.notes))
+"""
+
+
+class Cut(BaseException):
+    """Stands for whatever ends a run."""
+
+
+def spec_of(function: Callable[..., Any], epsilon: float = 1.0, **more: Any) -> AuditSpec:
+    return AuditSpec(
+        **{
+            "name": "audit",
+            "target": CallableTarget(function=function),
+            "pairs": (NeighbouringPair(0.0, 1.0, None, "0, 1"),),
+            "claim": PureDP(epsilon),
+            "samples": SAMPLES,
+            "workers": "auto",
+            **more,
+        }
+    )
+
+
+def as_text(result: AuditResult) -> str:
+    """Return all of a result that does not depend on who drew, or how often it was resumed."""
+    return to_json([replace(result, seconds=0.0, resumed=0, workers=None)])
+
+
+@pytest.fixture
+def two_cores(monkeypatch: pytest.MonkeyPatch) -> None:
+    for module in (joining, cores):
+        monkeypatch.setattr(module, "cores", lambda: 2)
+
+
+def join_after(chunks: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Others are worth while after so many chunks, and waited for, so that they draw the one after
+    the next."""
+    look = Here._look
+
+    def counting(crew: Any, *given: Any, **more: Any) -> None:
+        nonlocal chunks
+        chunks -= 1
+        if chunks < 0:
+            look(crew, *given, **more)
+
+    seen = joining.Others.look
+
+    def waiting(others: joining.Others) -> None:
+        others.wait(15.0)
+        seen(others)
+
+    monkeypatch.setattr(executors, "WORTHWHILE", 0.0)
+    monkeypatch.setattr(executors, "_FIRST", 0.0)
+    monkeypatch.setattr(Here, "_look", counting)
+    monkeypatch.setattr(joining.Others, "look", waiting)
+
+
+@pytest.fixture
+def eager(two_cores: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    join_after(0, monkeypatch)
+
+
+@pytest.fixture
+def counts_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A few draws are kept to learn from, and more are counted."""
+    monkeypatch.setattr(schedule, "_MOST_LEARNED", 2_000)
+
+
+@pytest.fixture
+def no_processes(monkeypatch: pytest.MonkeyPatch) -> None:
+    def started(*args: Any, **more: Any) -> Any:
+        raise AssertionError("a process was started")
+
+    monkeypatch.setattr(ProcessPoolExecutor, "submit", started)
+
+
+# Chunks: 2 before all others, 9 to learn from, 40 to count and learn from, 12 to certify.
+@pytest.mark.usefixtures("two_cores", "counts_on")
+@pytest.mark.parametrize(
+    ("function", "chunks"),
+    [(batch, 0), (batch, 30), (single, 54), (Carries(), 8)],
+)
+def test_those_who_join_change_nothing_whenever_they_do(
+    function: Callable[..., Any], chunks: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    join_after(chunks, monkeypatch)
+    spec = spec_of(function)
+    alone, joined = (run_audit(replace(spec, workers=workers)) for workers in (1, "auto"))
+    assert (alone.workers, joined.workers) == (1, 2)
+    assert as_text(joined) == as_text(alone)
+    schedule_of = alone.certificates[0].schedule
+    assert schedule_of is not None
+    assert schedule_of.counted >= 3_000
+    assert "workers     2" in render(joined, verbose=1)
+    assert '"workers": 2' in to_json([joined])
+
+
+@pytest.mark.usefixtures("eager")
+def test_a_mechanism_in_a_process_of_its_own_gets_one_for_each_who_joins() -> None:
+    target = IsolatedTarget(target=CallableTarget(function=single))
+    spec = spec_of(single, target=target, samples=3_000)
+    alone, joined = (run_audit(replace(spec, workers=workers)) for workers in (1, "auto"))
+    assert joined.workers == 2
+    assert as_text(joined) == as_text(alone)
+
+
+@pytest.mark.usefixtures("two_cores", "no_processes")
+@pytest.mark.parametrize("more", [{}, {"time": 0.3}, {"full": True}])
+def test_a_short_audit_starts_no_processes(more: dict[str, Any]) -> None:
+    result = run_audit(spec_of(batch, **more))
+    assert result.error is None
+    assert (result.workers, result.notes) == (1, ())
+
+
+def test_a_short_audit_imports_nothing_for_it() -> None:
+    code = (
+        "import sys; from dpaudit.cli.main import main\n"
+        "try: main()\n"
+        "except SystemExit: pass\n"
+        "print([one for one in sys.modules if 'joining' in one or one.endswith('.cores')"
+        " or one.startswith('multiprocessing') or one == 'concurrent.futures.process'])"
+    )
+    words = ["run", "mechanisms.laplace:laplace", "--d1", "0", "--d2", "1", "--epsilon", "1"]
+    words += ["--samples", "2000"]
+    done = subprocess.run(
+        [sys.executable, "-c", code, *words], text=True, capture_output=True, timeout=60, check=True
+    )
+    assert done.stdout.endswith("\n[]\n")
+
+
+@pytest.mark.usefixtures("eager", "no_processes")
+@pytest.mark.parametrize("more", [{"timing": True}, {"executor": "serial"}, {"workers": 1}])
+def test_nobody_joins_where_times_are_taken_or_nobody_may(more: dict[str, Any]) -> None:
+    result = run_audit(spec_of(single, samples=1_000, **more))
+    assert result.error is None
+    assert (result.workers, result.notes) == (1, ())
+
+
+@pytest.mark.usefixtures("eager", "no_processes")
+def test_one_core_has_nobody_to_join(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(joining, "cores", lambda: 1)
+    assert run_audit(spec_of(batch)).workers == 1
+
+
+@pytest.mark.usefixtures("eager")
+def test_what_cannot_be_sent_is_drawn_here_and_told_of() -> None:
+    spec = spec_of(lambda x, size, rng: batch(x, size, rng))
+    result = run_audit(spec)
+    assert as_text(replace(result, notes=())) == as_text(run_audit(replace(spec, workers=1)))
+    assert result.workers == 1
+    (note,) = result.notes
+    assert note.startswith("only one process drew, though more would have been faster: ")
+    assert "pickle" in note
+    assert render(result).count("note        only one process drew") == 1
+    assert result.warnings == ()
+
+
+@pytest.mark.usefixtures("two_cores", "no_processes")
+def test_nothing_is_told_of_where_it_would_not_have_mattered() -> None:
+    assert run_audit(spec_of(lambda x, size, rng: batch(x, size, rng))).notes == ()
+
+
+@pytest.mark.usefixtures("eager")
+@pytest.mark.parametrize(
+    ("function", "said"),
+    [
+        (other_elsewhere, "there, equal seeds give other outputs than in this process"),
+        (ends_elsewhere, "a process that was to draw ended at once"),
+        (keeps_count, "the mechanism keeps state between calls, which changed _made"),
+        (partial(writes, "written"), "its calls all write to written"),
+    ],
+)
+def test_state_of_this_process_stays_here(
+    function: Callable[..., Any], said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    result = run_audit(spec_of(function))
+    assert as_text(replace(result, notes=())) == as_text(run_audit(spec_of(function, workers=1)))
+    assert (result.workers, len(result.notes)) == (1, 1)
+    assert said in result.notes[0]
+    assert not multiprocessing.active_children()
+
+
+@pytest.mark.usefixtures("eager")
+def test_where_no_process_can_be_started_none_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refused(*given: Any) -> Any:
+        raise OSError(38, "Function not implemented")
+
+    monkeypatch.setattr(joining, "ProcessPool", refused)
+    (note,) = run_audit(spec_of(batch)).notes
+    assert note.endswith("no process can be started ([Errno 38] Function not implemented)")
+
+
+def test_a_script_that_another_process_runs_first_does_not_audit_again(tmp_path: Path) -> None:
+    script = tmp_path / "script.py"
+    script.write_text(UNGUARDED)
+    done = subprocess.run(
+        [sys.executable, str(script)], text=True, capture_output=True, timeout=60, check=True
+    )
+    assert done.stdout.count("only one process drew") == 1
+    assert done.stderr == ""
+
+
+@pytest.mark.usefixtures("eager", "no_processes")
+def test_what_only_the_shown_draws_do_ends_no_audit(monkeypatch: pytest.MonkeyPatch) -> None:
+    spec = spec_of(batch, samples=1_000)
+    alone = as_text(run_audit(replace(spec, workers=1)))
+    learn = Sampler.learn
+
+    def fails(sampler: Sampler, chunk: Any) -> Any:
+        if chunk.key == joining._KEY:
+            raise MechanismError("a rare failure")
+        return learn(sampler, chunk)
+
+    monkeypatch.setattr(Sampler, "learn", fails)
+    result = run_audit(spec)
+    assert result.notes[0].endswith("a rare failure")
+    assert as_text(replace(result, notes=())) == alone
+
+
+@pytest.mark.usefixtures("eager")
+def test_files_of_their_own_may_be_written_anywhere() -> None:
+    assert run_audit(spec_of(writes_anew, samples=1_000)).workers == 2
+
+
+@pytest.mark.usefixtures("eager", "no_processes")
+def test_others_join_as_far_as_memory_allows(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(joining, "room_for", lambda hands: 1)
+    (note,) = run_audit(spec_of(batch)).notes
+    assert note.endswith("there is no memory for another process as large as this one")
+
+
+@pytest.mark.usefixtures("eager", "no_processes")
+def test_draws_that_take_all_cores_are_not_shared_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("time.process_time", lambda: 2 * time.perf_counter())
+    assert run_audit(spec_of(batch)).workers == 1
+
+
+class Nearness:
+    """An attack whose score cannot be sent."""
+
+    def fit(self, selection: Any) -> Any:
+        return lambda outcomes: -outcomes.columns[0].numbers
+
+
+@pytest.mark.usefixtures("eager")
+def test_a_score_that_cannot_be_sent_stays_here() -> None:
+    spec = spec_of(batch, attacks=(Nearness,))
+    result = run_audit(spec)
+    assert result.error is None
+    assert as_text(replace(result, notes=())) == as_text(run_audit(replace(spec, workers=1)))
+
+
+@pytest.mark.usefixtures("eager")
+def test_a_mechanism_that_no_seed_reaches_has_no_state_to_compare() -> None:
+    result = run_audit(spec_of(unseeded, epsilon=2.0, samples=2_000))
+    assert (result.workers, result.notes) == (2, ())
+    assert not result.certificates[0].reproducible
+
+
+@pytest.mark.usefixtures("eager")
+@pytest.mark.parametrize("seed", [0, 1])
+def test_noise_kept_by_those_who_join_is_found(seed: int) -> None:
+    result = run_audit(spec_of(keeps_noise, samples=2_000, seed=seed))
+    assert result.workers == 2
+    assert result.verdict is not Verdict.VIOLATION
+
+
+@pytest.mark.usefixtures("eager")
+def test_a_violation_is_doubted_where_others_drew_otherwise() -> None:
+    target = ImportedTarget(path="mechanisms.shared_noise:remembered")
+    result = run_audit(spec_of(batch, target=target, samples=2_000))
+    assert (result.workers, result.verdict) == (1, Verdict.VIOLATION)
+    said = " ".join(result.certificates[0].warnings)
+    assert "a new process of the mechanism gave other outputs from the same seed" in said
+    other = run_audit(spec_of(other_elsewhere, samples=2_000))
+    assert (other.workers, other.verdict) == (1, Verdict.NO_VIOLATION_FOUND)
+    assert other.certificates[0].warnings == ()
+
+
+@pytest.mark.usefixtures("eager")
+def test_a_violation_is_drawn_afresh_where_others_drew(monkeypatch: pytest.MonkeyPatch) -> None:
+    opened: list[int] = []
+    pool = processes.ProcessPool
+
+    def counting(recipe: Any, workers: int) -> Any:
+        opened.append(workers)
+        return pool(recipe, workers)
+
+    for module in (processes, joining):
+        monkeypatch.setattr(module, "ProcessPool", counting)
+    result = run_audit(spec_of(batch, 0.3))
+    assert result.verdict is Verdict.VIOLATION
+    assert opened == [2, 1, 1, 1, 1]  # who joined, and four new ones
+
+
+def cut_after(blocks: int, spec: AuditSpec) -> AuditResult:
+    def watch(moment: Progress) -> None:
+        nonlocal blocks
+        blocks -= 1
+        if blocks == 0:
+            raise Cut
+
+    return run_audit(spec, watch)
+
+
+@pytest.mark.usefixtures("two_cores", "counts_on")
+@pytest.mark.parametrize(
+    ("workers", "cuts", "chunks", "epsilon"),
+    [
+        (("auto", 2, 1), (3, 8), 0, 1.0),
+        ((1, "auto", "auto"), (20, 27), 5, 1.0),
+        (("auto", "auto", "auto"), (25, 40), 20, 1.0),
+        ((1, "auto", 1), (3, 8), 0, 0.3),
+    ],
+)
+def test_a_journal_does_not_mind_who_goes_on(
+    workers: tuple[Any, ...],
+    cuts: tuple[int, int],
+    chunks: int,
+    epsilon: float,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    join_after(chunks, monkeypatch)
+    spec = spec_of(batch, epsilon)
+    whole = as_text(run_audit(replace(spec, workers=1)))
+    kept = replace(spec, journal=tmp_path, resume=True)
+    for number, cut in zip(workers[:2], cuts, strict=True):
+        with pytest.raises(Cut):
+            cut_after(cut, replace(kept, workers=number))
+    assert as_text(run_audit(replace(kept, workers=workers[2]))) == whole
+    # And once more, from what is recorded alone.
+    assert as_text(run_audit(replace(kept, workers=1))) == whole
+    assert as_text(run_audit(replace(kept, workers="auto"))) == whole
+
+
+@pytest.mark.usefixtures("eager")
+def test_by_the_clock_others_join_and_the_plan_stays(tmp_path: Path) -> None:
+    spec = spec_of(batch, time=0.4, journal=tmp_path, resume=True)
+    budgets = list[int]()
+
+    def watch(moment: Progress) -> None:
+        budgets.append(moment.budget)
+        if moment.budget and len(budgets) > 3:
+            raise Cut
+
+    with pytest.raises(Cut):
+        run_audit(spec, watch)
+    result = run_audit(replace(spec, workers=1))
+    (found,) = result.certificates
+    assert found.draws == found.budget
+    if found.schedule is not None and not found.schedule.counted:  # or it was planned anew since
+        assert found.budget == budgets[-1]
+    assert as_text(run_audit(spec)) == as_text(result)
+
+
+def test_python_asks_for_others_by_name_only() -> None:
+    assert dpaudit.audit(batch, 0, 1, PureDP(1.0), samples=2_000).workers == 1
+    assert dpaudit.audit(batch, 0, 1, PureDP(1.0), samples=2_000, workers="auto").workers == 1
