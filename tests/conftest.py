@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import ctypes
+import gc
 import os
 import signal
+from contextlib import suppress
 
 # What a developer set for their own terminal would change what the programs under test print, also
 # those in processes of their own. Removed here, before any test is collected.
@@ -24,3 +27,18 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:
     signal.signal(signal.SIGHUP, signal.SIG_DFL)
+
+# Memory that an array leaves stays with the process: glibc would hand it back to the system and ask
+# for it again, page by page, some hundred thousand times. (Other systems have no such function.)
+_TRIM_THRESHOLD, _MMAP_THRESHOLD = -1, -3
+with suppress(OSError, AttributeError):
+    _libc = ctypes.CDLL(None)
+    _libc.mallopt(_TRIM_THRESHOLD, 1 << 28)
+    _libc.mallopt(_MMAP_THRESHOLD, 1 << 25)
+
+
+def pytest_collection_finish() -> None:
+    """Leave what was imported and collected out of every later search for garbage: hundreds of
+    thousands of objects, which live as long as the process and would be gone through each time."""
+    gc.collect()
+    gc.freeze()

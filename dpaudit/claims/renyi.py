@@ -188,8 +188,11 @@ class ZeroConcentratedDP(PrivacyClaim):
 
 
 @lru_cache(maxsize=4096)
-def _renyi_delta(order: float, divergence: float, epsilon: float) -> float:
-    """Return the largest p - e^ε q whose divergence is allowed in both directions, rounded up."""
+def _renyi_delta(
+    order: float, divergence: float, epsilon: float, enough: float = math.inf
+) -> float:
+    """Return the largest p - e^ε q whose divergence is allowed in both directions, rounded up;
+    where it is at least `enough`, any number from there on."""
     epsilon = min(epsilon, _FARTHEST)  # a profile falls, so that this rounds up
     factor = math.exp(epsilon)
 
@@ -200,7 +203,7 @@ def _renyi_delta(order: float, divergence: float, epsilon: float) -> float:
     # p - e^ε q is positive only for q < e^-ε; the pairs allowed form a convex set, so that it has
     # one peak in q, and in log q. It may be a corner, so that what is lost beside it is of the
     # order of p times the distance.
-    log_q = peak(gain, -epsilon - 40.0, -epsilon, _NEAR)
+    log_q = peak(gain, -epsilon - 40.0, -epsilon, _NEAR, enough)
     p = _largest_p(math.exp(log_q), order, divergence)
     return min(1.0, max(0.0, gain(log_q)) + 2 * _NEAR * p)
 
@@ -218,9 +221,10 @@ def _concentrated_delta(rho: float, epsilon: float) -> float:
         return (a - 1) * (a * rho - epsilon) - math.log(a - 1) + a * math.log1p(-1 / a)
 
     best = peak(lambda one: -log_delta(one), -8.0, math.log(_LARGEST_ORDER), 1e-3)
-    closed = math.exp(min(0.0, log_delta(best))) * (1 + 1e-12)
-    orders = (1.001, 1.05, *(1 + math.exp(best + step) for step in (-0.5, -0.25, 0.0)))
-    return min(closed, *(_renyi_delta(a, rho * a, epsilon) for a in orders))
+    least = math.exp(min(0.0, log_delta(best))) * (1 + 1e-12)
+    for a in (1.001, 1.05, *(1 + math.exp(best + step) for step in (-0.5, -0.25, 0.0))):
+        least = min(least, _renyi_delta(a, rho * a, epsilon, least))
+    return least
 
 
 def _binary_divergence(p: float, q: float, order: float) -> float:

@@ -37,11 +37,16 @@ def crossing(function: Function, low: float, high: float, tolerance: float) -> t
     return low, high
 
 
-def peak(function: Function, low: float, high: float, tolerance: float) -> float:
-    """Return where a function with one peak is largest, within `tolerance` (golden sections)."""
+def peak(
+    function: Function, low: float, high: float, tolerance: float, enough: float = math.inf
+) -> float:
+    """Return where a function with one peak is largest, within `tolerance` (golden sections); or,
+    as soon as one is found, a point where it is `enough`."""
     left, right = high - _GOLDEN * (high - low), low + _GOLDEN * (high - low)
     at_left, at_right = function(left), function(right)
     while high - low > tolerance:
+        if max(at_left, at_right) >= enough:
+            return left if at_left >= enough else right
         if at_left < at_right:
             low, left, at_left = left, right, at_right
             right = low + _GOLDEN * (high - low)

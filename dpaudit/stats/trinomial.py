@@ -77,8 +77,8 @@ def _even_grid(draws: int, low: float, high: float, terms: int) -> _Grid:
 
 @lru_cache(maxsize=_KEPT)
 def _finer_grid(grid: _Grid, draws: int, low: float, high: float) -> _Grid:
-    """Return finer points between two of a grid, with the groups of this."""
-    return _Grid.over(np.linspace(low, high, _REFINED), grid.edges, draws)
+    """Return finer points between two of a grid, which are none of them, with its groups."""
+    return _Grid.over(np.linspace(low, high, _REFINED)[1:-1], grid.edges, draws)
 
 
 class ScoreTest:

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from dpaudit.auditing import recorded
+from dpaudit.auditing.options import BoundMethod
 from dpaudit.auditing.recorded import audit_recorded, recorded_audit
 from dpaudit.auditing.splitting import FixedSplit, Rows
 from dpaudit.certificates.result import Verdict
@@ -53,11 +54,19 @@ CASES: dict[str, tuple[Callable[[int], Draw], PrivacyClaim, tuple[int, int], int
 }
 
 
-def alarms(case: str, **more: Any) -> Iterator[bool]:
+# What came of audits that took the bound which promised more, by case, run, and that bound: an
+# audit of the same run that is asked for this bound is the very same one.
+_CHOSEN: dict[tuple[str, int, str], bool] = {}
+
+
+def alarms(case: str, bound: BoundMethod | None = None) -> Iterator[bool]:
     make, claim, sizes, _ = CASES[case]
     rng = np.random.default_rng([SEED, list(CASES).index(case)])
     for run in itertools.count():
         draws = [make(size)(rng, arm) for size, arm in zip(sizes, (True, False), strict=True)]
+        if bound is not None and (case, run, bound) in _CHOSEN:
+            yield _CHOSEN[case, run, bound]
+            continue
         audit = recorded_audit(
             *draws,
             name="",
@@ -66,9 +75,14 @@ def alarms(case: str, **more: Any) -> Iterator[bool]:
             claim=claim,
             confidence=1 - NOMINAL,
             seed=run,
-            **more,
+            bound=bound,
         )
-        yield audit_recorded(audit).verdict is Verdict.VIOLATION
+        result = audit_recorded(audit)
+        refuted = result.verdict is Verdict.VIOLATION
+        if bound is None:
+            (certificate,) = result.certificates
+            _CHOSEN[case, run, certificate.fixed.method] = refuted
+        yield refuted
 
 
 @pytest.mark.parametrize("case", CASES)
@@ -77,7 +91,9 @@ def test_a_true_claim_is_refuted_no_more_often_than_nominal(case: str, is_above:
 
 
 @pytest.mark.parametrize("bound", ["game", "clopper-pearson"])
-def test_uneven_arms_keep_the_level_with_either_bound(bound: str, is_above: IsAbove) -> None:
+def test_uneven_arms_keep_the_level_with_either_bound(
+    bound: BoundMethod, is_above: IsAbove
+) -> None:
     assert not is_above(alarms("response, uneven", bound=bound), RUNS, NOMINAL)
 
 
