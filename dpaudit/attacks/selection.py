@@ -91,7 +91,6 @@ class Aim:
         """Return what every rule of a candidate is predicted to certify, to choose one of them."""
         if candidate.is_smooth and not self.for_delta:
             fit = candidate.smoothed
-            # Ramps are fair to both inputs by themselves.
             table = RuleTable.of_smooth(fit.draws, int(candidate.held_out.sum()))
             if fit.follows:
                 return self.lowered(table, tuning.PENALTY_FOLLOWING)

@@ -93,8 +93,8 @@ class Candidate:
 
     @cached_property
     def smoothed(self) -> Smoothed:
-        """The counts of what was seen, smoothed."""
-        return smoothed(self.held_out[:-1], self.position)
+        """The counts of what was seen, smoothed as if both inputs had come up as often."""
+        return smoothed(evened(self.held_out[:-1], self.held_out.sum(axis=0)), self.position)
 
 
 def of_cells(attack: str, fine: Fine) -> Candidate:

@@ -29,7 +29,6 @@ _BETWEEN = (-0.4, -0.2, 0.0, 0.2, 0.4)
 # Ends of a ramp that are weighed against the best ones: so many levels to either side.
 _NEARBY = 6
 _UNLIKELY = 1e-3
-_THOUSAND = 1_000
 _NEWTON_STEPS = 12
 _LONGEST_STEP = 3.0
 _TINY = 1e-9
@@ -46,16 +45,14 @@ class Smoothed:
     worth: float
 
 
-def smoothed(counts: NDArray[np.int64], position: FloatArray | None = None) -> Smoothed:
+def smoothed(
+    counts: NDArray[np.int64] | FloatArray, position: FloatArray | None = None
+) -> Smoothed:
     """Smooth counts; counts, position: as of `log_odds`."""
     if len(counts) < 2:
         return Smoothed(counts.astype(np.float64), follows=False, worth=-np.inf)
-    draws = counts.sum(axis=1)
-    # Half a log of the draws for a height, as of any parameter (Schwarz 1978): what is chosen by
-    # these levels had better not follow the luck of a tail, of which many draws have many.
-    more = 0.5 * float(np.log(max(1.0, draws.sum() / _THOUSAND)))
-    fit = _best(counts, position, tuning.GAIN_OF_RAMP + more)
-    share = _share(fit.averaged())
+    fit = _best(counts, position)
+    draws, share = counts.sum(axis=1), _share(fit.averaged())
     both = np.stack([draws * share, draws * (1 - share)], axis=1)
     return Smoothed(both, fit.follows, fit.worth)
 
@@ -72,22 +69,21 @@ def log_odds(counts: NDArray[np.int64], position: FloatArray | None = None) -> F
     if len(counts) < 2:
         ahead, behind = counts.sum(axis=0) + 0.5
         return np.full(len(counts), np.log(ahead / behind))
-    return _best(counts, position, tuning.GAIN_OF_RAMP).averaged()
+    return _best(counts, position).averaged()
 
 
-def _best(counts: NDArray[np.int64], position: FloatArray | None, least: float) -> _Fit:
-    """Return the better one of two fits, by ramps alone and with the position. least: nats that a
-    term must explain."""
-    fits = [_grown(counts, None, least)]
+def _best(counts: NDArray[np.int64] | FloatArray, position: FloatArray | None) -> _Fit:
+    """Return the better one of two fits, by ramps alone and with the position."""
+    fits = [_grown(counts, None)]
     if position is not None:
-        fits.append(_grown(counts, position, least))
+        fits.append(_grown(counts, position))
     return max(fits, key=lambda fit: fit.worth)
 
 
-def _grown(counts: NDArray[np.int64], position: FloatArray | None, least: float) -> _Fit:
+def _grown(counts: NDArray[np.int64] | FloatArray, position: FloatArray | None) -> _Fit:
     draws = counts.sum(axis=1).astype(np.float64)
     fit = _Fit(_ramps(len(counts)), counts[:, 0].astype(np.float64), draws, position)
-    while fit.grow(least):
+    while fit.grow():
         pass
     return fit
 
@@ -152,18 +148,18 @@ class _Fit:
         self._heights = np.empty(0)
         self._fitted = np.zeros(len(draws))
 
-    def grow(self, least: float) -> bool:
+    def grow(self) -> bool:
         """Add the term that explains most; return False, and add none, when it explains little."""
         # A score statistic is about twice the gain; what falls far short of it is not fitted.
         left = self._unexplained()
         tried = (self._best_ramp(left), self._best_other(left))
-        found = [one for one in tried if one[-1] > least]
+        found = [one for one in tried if one[-1] > tuning.GAIN_OF_RAMP]
         if not found:
             return False
         tries = [(*self._with(term), ramp, offset, term) for ramp, offset, term, _ in found]
         best = max(tries, key=lambda one: one[0] - tuning.GAIN_OF_ENDS * (one[2] is not None))
         gain, heights, ramp, offset, term = best
-        if gain < least:
+        if gain < tuning.GAIN_OF_RAMP:
             return False
         self.chosen.append((ramp, offset))
         self._terms, self._heights = np.column_stack([self._terms, term]), heights

@@ -80,7 +80,7 @@ class RuleTable:
         return rule
 
 
-def evened(draws: FloatArray, arms: NDArray[np.integer]) -> FloatArray:
+def evened(draws: FloatArray | IntArray, arms: NDArray[np.integer]) -> FloatArray:
     """Return draws by level and arm as if both inputs had had as many, as they are expected to have
     among draws to come: an arm that had more by luck makes guesses on it look better.
 

@@ -103,7 +103,7 @@ def test_resume_alone_says_what_is_missing(dpaudit: Any) -> None:
 def test_a_random_seed_is_kept(dpaudit: Any, tmp_path: Path) -> None:
     files = [tmp_path / "first.json", tmp_path / "second.json"]
     # A claim that no seed refutes.
-    asked = (*SHORT, "--epsilon", "3", "--seed", "random")
+    asked = (*TARGET[:-1], "3", *SHORT[len(TARGET) :], "--seed", "random")
     words = (*asked, "--journal", tmp_path / "kept", "--resume", "--json")
     for file in files:
         assert dpaudit(*words, file).exit_code == 0

@@ -9,7 +9,7 @@ import threading
 import time
 import warnings
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import Future, ProcessPoolExecutor, wait
+from concurrent.futures import Future, InvalidStateError, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -118,7 +118,7 @@ class ProcessPool(Pool):
     def _open(self) -> None:
         # Spawned, never forked: a fork would copy the state of every generator, and locks held.
         self._context = _Context()
-        self._executor = ProcessPoolExecutor(
+        self._executor = _Executor(
             self.workers,
             mp_context=self._context,
             initializer=_start_worker,
@@ -168,6 +168,22 @@ def _ended(code: int) -> str:
     with suppress(ValueError):
         return signal.Signals(-code).name
     return f"signal {-code}"
+
+
+class _Executor(ProcessPoolExecutor):
+    """An executor whose processes may be killed when tasks were cancelled. Python 3.11 reports each
+    of these as an error in a thread of its own; later versions do not."""
+
+    def submit(self, function: Callable[..., Any], /, *args: Any, **more: Any) -> Future[Any]:
+        future = super().submit(function, *args, **more)
+        future.__class__ = _Future
+        return future
+
+
+class _Future(Future[Any]):
+    def set_exception(self, exception: BaseException | None) -> None:
+        with suppress(InvalidStateError):
+            super().set_exception(exception)
 
 
 class _Context(SpawnContext):

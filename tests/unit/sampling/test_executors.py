@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import itertools
 import signal
+import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Executor, Future, ProcessPoolExecutor, ThreadPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
 from functools import partial
 from multiprocessing import get_context
 from pathlib import Path
@@ -24,6 +26,7 @@ from dpaudit.inputs.pairs import NeighbouringPair
 from dpaudit.sampling.chunks import Chunk, Learning, Measure, Probe, ToCount, ToLearn
 from dpaudit.sampling.executors import Setup, drawing, worker
 from dpaudit.sampling.executors.ordered import Pool
+from dpaudit.sampling.executors.processes import _Executor
 from dpaudit.sampling.executors.worker import Done, Recipe
 from dpaudit.sampling.sampler import Sampler
 from dpaudit.targets.target import CallableTarget
@@ -320,3 +323,21 @@ def test_a_worker_with_other_versions_is_refused(
     monkeypatch.setattr(worker, "_versions", lambda: ("dpaudit 0", "numpy 1.0", "Python 3.11"))
     with pytest.raises(UsageError, match=r"has dpaudit 0, numpy 1.0, .*the same versions"):
         worker.draw(recipe, chunks())
+
+
+def test_tasks_that_were_cancelled_are_no_errors_of_killed_processes(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Ctrl-C cancels what waits and kills what draws: a traceback of a thread would follow."""
+    said: list[object] = []
+    monkeypatch.setattr(threading, "excepthook", said.append)
+    executor = _Executor(1, mp_context=get_context("spawn"))
+    running, *waiting = (executor.submit(time.sleep, 60) for _ in range(6))
+    while not running.running():
+        time.sleep(0.01)
+    assert waiting[-1].cancel()
+    for process in executor._processes.values():
+        process.kill()
+    executor.shutdown(wait=True)
+    assert isinstance(running.exception(), BrokenProcessPool)
+    assert said == []
