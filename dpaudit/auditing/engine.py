@@ -242,7 +242,11 @@ class _Run:
         if single_draws and is_mine and self._spec.time is not None:
             self._late(number, self._hands() / max(first.seconds, 1e-9), -4 * _PROBE)
         (probe,) = draws([ToProbe((number, PROBING, 0), _PROBE)])
-        limits = limits_for(max(first.columns, probe.columns), single_draws=single_draws)
+        columns, by_outputs = (
+            max(first.columns, probe.columns),
+            self._spec.tested.counts_single_outputs,
+        )
+        limits = limits_for(columns, single_draws=single_draws, by_outputs=by_outputs)
         late = partial(self._late, number)
         seconds = self._seconds(number)
         plan = Plan(self._spec.samples, seconds, limits, self._journal.clock, late)

@@ -70,12 +70,15 @@ class Limits:
         return self.confirming < CONFIRMING
 
 
-def limits_for(columns: int, *, single_draws: bool) -> Limits:
-    """Return limits for outcomes of so many columns."""
+def limits_for(columns: int, *, single_draws: bool, by_outputs: bool = False) -> Limits:
+    """Return limits for outcomes of so many columns.
+
+    by_outputs: single outputs are certified, of which few draws show none.
+    """
     fewest = min(_LEAST_ROWS, 10 * _MOST_ENTRIES // max(1, columns))
     rows = max(fewest, _MOST_ENTRIES // max(1, columns))
     block = _LARGEST_OF_SINGLE_DRAWS if single_draws else _LARGEST
-    confirming = MINIMUM_SAMPLES if single_draws else CONFIRMING
+    confirming = MINIMUM_SAMPLES if single_draws and not by_outputs else CONFIRMING
     return Limits(min(_MOST_LEARNED, rows), min(block, rows), confirming)
 
 

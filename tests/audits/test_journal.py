@@ -203,7 +203,8 @@ def test_by_the_clock_what_was_planned_stays_planned(tmp_path: Path) -> None:
 
     def cut(moment: Progress) -> None:
         budgets.append(moment.budget)
-        if moment.budget != budgets[0]:
+        # More is not learned from, and so not planned anew.
+        if moment.draws > 0.6 * moment.budget > 0:
             raise Cut
 
     with pytest.raises(Cut):
