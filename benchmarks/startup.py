@@ -1,4 +1,5 @@
-"""A whole audit that refutes, beside importing what any command line with NumPy imports.
+"""A whole audit that refutes, beside importing what any command line with NumPy imports; and
+pytest with the plugin, beside pytest without it.
 
 python -m benchmarks.startup [--times 15]
 """
@@ -14,6 +15,10 @@ AUDIT = dpaudit(
     "run", "mechanisms.laplace:laplace", "--param", "epsilon=2",
     "--d1", "0", "--d2", "1", "--epsilon", "0.5",
 )  # fmt: skip
+PYTEST = [
+    [*python("import pytest; raise SystemExit(pytest.main())"), "--version", *more]
+    for more in (("-p", "no:dpaudit"), ())
+]
 
 
 def main() -> None:
@@ -23,6 +28,9 @@ def main() -> None:
     ratio = audit.wall / base.wall
     print(f"import numpy, click, rich: {base.wall:.3f} s; dpaudit run, truth 2 against claim 0.5:")
     print(f"{audit.wall:.3f} s, {ratio:.2f} times as long (wanted: ≤ 4)")
+    without, plugin = alternated(PYTEST, parser.parse_args().times)
+    ratio = plugin.wall / without.wall
+    print(f"pytest --version: {without.wall:.3f} s; with the plugin {ratio:.3f} times (≤ 1.05)")
 
 
 if __name__ == "__main__":
