@@ -64,6 +64,7 @@ class MoreOptions(TypedDict, total=False):
     bound: BoundMethod
     full: bool
     allow_underpowered: bool
+    require_power: float | None
     isolate: bool
     python: str | None
     timeout: float | None
@@ -137,7 +138,7 @@ def audit(
         may be a `concurrent.futures.Executor` with `workers` processes, which is left open.
     floating_point, timing, attacks
         "Attacks" in docs/options.md. `attacks` may hold objects.
-    name, allow_underpowered, journal, resume
+    name, allow_underpowered, require_power, journal, resume
         "Output" in docs/options.md.
 
     Raises

@@ -19,7 +19,7 @@ from dpaudit.auditing.pair_audit import AFRESH, PROBING, PairAudit
 from dpaudit.auditing.schedule import Plan, late_words, limits_for
 from dpaudit.auditing.spec import AuditSpec
 from dpaudit.auditing.stated_laws import exact_certificates
-from dpaudit.auditing.underpowered import foreseen, too_few
+from dpaudit.auditing.underpowered import foreseen, too_few, too_weak
 from dpaudit.certificates.certificate import Certificate
 from dpaudit.certificates.result import (
     AuditResult,
@@ -126,11 +126,15 @@ def _audited(journal: Journal, on_progress: Notify | None) -> AuditResult:
 
 
 def _underpowered(spec: AuditSpec, certificates: Sequence[Certificate]) -> str | None:
-    """Return why no certificate could have refuted the claim; None when one could, or has."""
+    """Return why no certificate could have refuted the claim, or would have as surely as is asked
+    for; None when one could, or has."""
     if any(one.refuted for one in certificates):
         return None
     budgets = [one.budget for one in certificates if spec.time is not None]
-    return foreseen(spec) or (too_few(spec, max(budgets)) if budgets else None)
+    found = foreseen(spec) or (too_few(spec, max(budgets)) if budgets else None)
+    if found is None and spec.require_power is not None and certificates:
+        found = too_weak(certificates, spec.require_power)
+    return found
 
 
 def versions(certificates: Iterable[Certificate] = ()) -> dict[str, str]:

@@ -207,6 +207,11 @@ _CONFIDENCE = _number(
 _SEED = _number(
     Integral, "an integer", (lambda value: value >= 0, "must be an integer, at least 0")
 )
+_POWER = _number(
+    Real,
+    "a number, 1 or more, such as 1.2",
+    (lambda value: 1 <= value < math.inf, "must be a number, 1 or more, such as 1.2"),
+)
 _PROCESSES = "a whole number of processes, at least 1, or auto"
 
 
@@ -386,6 +391,11 @@ _TABLE = (
         "Exit 0, not 4, for an audit that cannot refute its claim, whatever the mechanism does "
         "(too few draws for this ε, or equal inputs).",
         must="true or false: whether an audit that cannot fail may pass"),
+    _verdict("require_power", NUMBER,
+        "Exit 4 for an audit that finds nothing and would not have caught, 9 times in 10, a leak "
+        "of this many times the claimed ε in the event that it tested, such as 1.2.",
+        must="a number, 1 or more, such as 1.2", check=_POWER, metavar="FACTOR",
+        more="configuration.md#how-a-run-ends"),
     _verdict("expect", _choice(*get_args(Expectation)), "Expected verdict: exit 0 if it matches."),
     _run("json", TEXT,
         "Write the results to this file, in full, so that dpaudit report can recheck them; '-': "

@@ -52,6 +52,7 @@ class AuditSpec:
     bound: BoundMethod = DEFAULTS["bound"]
     full: bool = DEFAULTS["full"]
     allow_underpowered: bool = DEFAULTS["allow_underpowered"]
+    require_power: float | None = DEFAULTS["require_power"]
     on_error: OnError = DEFAULTS["on_error"]
     range: tuple[Any, ...] | None = DEFAULTS["range"]
     exact: bool = DEFAULTS["exact"]
@@ -76,6 +77,8 @@ class AuditSpec:
         if self.resume and self.journal is None:
             why = " needs the journal to continue from; give "
             raise UsageError(Name("resume"), why, Name("journal"), " DIR as well")
+        if self.require_power is not None:
+            self._check_power()
         for name in ("floating_point", "timing", "attacks"):
             if self.exact and getattr(self, name):
                 why = " makes no draws; give one of them"
@@ -85,6 +88,14 @@ class AuditSpec:
         except ClaimError as error:
             why = f"={self.runs} leaves nothing to test: "
             raise ClaimError(Name("repeat"), why, *error.parts) from error
+
+    def _check_power(self) -> None:
+        power, allowed = Name("require_power"), Name("allow_underpowered")
+        if self.allow_underpowered:
+            raise UsageError("give ", power, " or ", allowed, ", not both: they ask for opposites")
+        if all(point.epsilon == 0 for point in self.tested.points()):
+            why = " is a multiple of the claimed ε, which is 0 here; leave it out"
+            raise UsageError(power, why)
 
     @property
     def draws_ahead(self) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_left
+from collections.abc import Sequence
 
 from dpaudit.auditing.options import MAXIMUM_SAMPLES
 from dpaudit.auditing.schedule import Plan
@@ -41,6 +42,27 @@ def too_few(spec: AuditSpec, samples: int) -> str | None:
     if no_draws_could(point, spec.alpha):
         return f"{words}, and no number of draws could"
     return f"{words}; at least {_enough(point, spec.alpha):,} could (--samples)"
+
+
+def too_weak(certificates: Sequence[Certificate], factor: float) -> str | None:
+    """Return that some pair would not have caught a leak of so many times the claimed ε, and what
+    it would have caught; None when all would. Certificates of claims with ε = 0 are left out."""
+    ratios = {
+        one.fixed.detectable_epsilon / one.point.epsilon: one
+        for one in certificates
+        if one.point.epsilon > 0
+    }
+    worst = max(ratios, default=0.0)
+    if worst <= factor:
+        return None
+    one = ratios[worst]
+    of = f" on {one.pair}" if len(certificates) > 1 else ""
+    least = one.fixed.detectable_epsilon
+    seen = f"only leaks of ε ≥ {least:.4g}" if math.isfinite(least) else "no leak"
+    return (
+        f"it would have caught {seen}{of}, but {factor:g} times the claim is ε = "
+        f"{factor * one.point.epsilon:.4g}; more draws may catch smaller ones (--samples)"
+    )
 
 
 def no_draws_could(point: ProfilePoint, alpha: float) -> bool:

@@ -89,6 +89,47 @@ def test_it_can_be_allowed(dpaudit: Any, folder: Path) -> None:
     assert dpaudit("run", "a.yaml").exit_code == 0
 
 
+@pytest.mark.parametrize(("factor", "code"), [("1.2", 0), ("1.01", 4)])
+def test_as_much_power_as_is_asked_for(dpaudit: Any, folder: Path, factor: str, code: int) -> None:
+    asked = ("m.py:laplace", "--d1", "0", "--d2", "1", "--epsilon", "1", "--samples", "20_000")
+    result = dpaudit("run", *asked, "--require-power", factor)
+    assert result.exit_code == code
+    said = "under-powered: it would have caught only leaks of ε ≥ 1.0"
+    assert (said in words(result.stdout)) is (code == 4)
+    assert (f"{factor} times the claim is ε = {factor};" in words(result.stdout)) is (code == 4)
+    (folder / "a.yaml").write_text(
+        "version: 1\naudits:\n  - {name: a, mechanism: m.py:laplace, d1: 0, d2: 1,\n"
+        f"     claim: {{epsilon: 1}}, samples: 20_000, require_power: {factor}}}\n"
+    )
+    assert dpaudit("run", "a.yaml").exit_code == code
+
+
+def test_a_violation_needs_no_power(dpaudit: Any) -> None:
+    asked = ("m.py:laplace", "--d1", "0", "--d2", "1", "--epsilon", "0.3", "--samples", "20_000")
+    assert dpaudit("run", *asked, "--require-power", "1").exit_code == 1
+
+
+@pytest.mark.parametrize(
+    ("more", "message"),
+    [
+        (("--require-power", "0.9"), "--require-power=0.9 must be a number, 1 or more"),
+        (("--require-power", "1.2", "--allow-underpowered"), "not both: they ask for opposites"),
+        (("--require-power", "much"), "--require-power"),
+    ],
+)
+def test_power_that_cannot_be_asked_for(dpaudit: Any, more: Any, message: str) -> None:
+    result = dpaudit("run", "m.py:laplace", "--d1", "0", "--d2", "1", "--epsilon", "1", *more)
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert message in words(result.stderr)
+
+
+def test_no_multiple_of_a_claim_of_delta_alone(dpaudit: Any) -> None:
+    asked = ("m.py:laplace", "--d1", "0", "--d2", "1", "--epsilon", "0", "--delta", "0.5")
+    result = dpaudit("run", *asked, "--require-power", "1.2")
+    assert result.exit_code == 2
+    assert "--require-power is a multiple of the claimed ε" in words(result.stderr)
+
+
 def test_equal_inputs_exit_4(dpaudit: Any) -> None:
     result = dpaudit("run", "m.py:laplace", "--d1", "1", "--d2", "1", "--epsilon", "1", "-q")
     assert result.exit_code == 4
