@@ -9,7 +9,7 @@ from typing import Any
 from dpaudit.certificates.result import AuditResult
 from dpaudit.did_you_mean import did_you_mean
 from dpaudit.errors import UsageError
-from dpaudit.reports import batch, github, json, junit, markdown
+from dpaudit.reports import batch, github, json, junit, markdown, sarif
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +29,7 @@ FORMATS: Mapping[str, Format] = {
     "json": Format(".json", json.entry, json.document),
     "junit": Format(".xml", junit.entry, junit.document),
     "markdown": Format(".md", markdown.entry, markdown.document),
+    "sarif": Format(".sarif", sarif.entry, sarif.document),
     "github": Format(".txt", github.entry, github.document),
 }
 

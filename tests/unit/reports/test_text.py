@@ -239,8 +239,8 @@ def test_old_results_have_neither_source_nor_command() -> None:
 def test_every_format_writes_audits_of_all_kinds(name: str) -> None:
     text = reported(name, [VIOLATION, PASS, ERROR])
     assert text.endswith("\n")
-    # Annotations are of what somebody has to look at.
-    for result in (VIOLATION, *([] if name == "github" else [PASS]), ERROR):
+    # Annotations and alerts are of what somebody has to look at.
+    for result in (VIOLATION, *([] if name in ("github", "sarif") else [PASS]), ERROR):
         assert result.name in text
     assert FORMATS[name].suffix.startswith(".")
 

@@ -1,0 +1,171 @@
+"""Audits as SARIF 2.1.0, which code scanning shows as alerts at the line of the mechanism.
+
+A result for every audit that somebody has to look at; what was expected is in none.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Sequence
+from pathlib import Path, PurePath
+from typing import Any, NamedTuple
+from urllib.parse import quote
+
+from dpaudit.certificates.result import AuditResult, Verdict
+from dpaudit.reports.batch import unended
+from dpaudit.reports.findings import is_expected
+from dpaudit.reports.numbers import unglued
+from dpaudit.reports.text import reason, render
+from dpaudit.version import __version__
+
+SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
+_CLAIM, _ERROR, _POWER, _EXPECTED = "claim-refuted", "audit-error", "under-powered", "not-refuted"
+# By rule: its level, how severe it is as a security problem, and what it says.
+_RULES = {
+    _CLAIM: (
+        "error",
+        "7.5",
+        "A differential privacy claim is refuted",
+        "Draws prove that the mechanism leaks more than it claims for the inputs of the audit.",
+        "Mend the mechanism, or claim less. The message names the event that shows the leak, and "
+        "the command that repeats the audit.",
+    ),
+    _ERROR: (
+        "error",
+        "5.0",
+        "An audit of a privacy claim ended with an error",
+        "The mechanism could not be audited, so nothing is known about its claim.",
+        "The message says why, and how to go on.",
+    ),
+    _POWER: (
+        "warning",
+        "3.0",
+        "An audit of a privacy claim could not have failed",
+        "The audit was too small to refute the claim, or its inputs were equal.",
+        "Give it more draws, or other inputs.",
+    ),
+    _EXPECTED: (
+        "error",
+        "3.0",
+        "A violation that was expected was not found",
+        "The audit expects a violation of the claim, and draws did not show one.",
+        "Look whether the mechanism or the audit has changed.",
+    ),
+}
+
+
+class Part(NamedTuple):
+    """What is kept of one audit. result: the one of SARIF; None where nobody has to look."""
+
+    result: dict[str, Any] | None
+
+
+def entry(result: AuditResult) -> Part:
+    """Return what is kept of one audit."""
+    if is_expected(result):
+        return Part(None)
+    rule = _rule(result)
+    message = f"{result.name}: {unglued(reason(result))}"
+    found = {
+        "ruleId": rule,
+        "ruleIndex": list(_RULES).index(rule),
+        "level": _RULES[rule][0],
+        "message": {"text": message},
+        "locations": [_location(result.source)],
+        "partialFingerprints": {"primaryLocationLineHash": _fingerprint(rule, result)},
+        "properties": {
+            "claim": result.claim.describe(),
+            "epsilonLower": _number(result.epsilon_lower),
+            "deltaLower": _number(result.delta_lower),
+            "confidence": result.confidence,
+            "draws": result.draws,
+            "seed": result.seed,
+            "report": render(result),
+            **({"command": result.command} if result.command else {}),
+        },
+    }
+    return Part(found)
+
+
+def document(parts: Sequence[Part], planned: int) -> str:
+    """Return the document. planned: how many audits there are to be."""
+    missing = unended(len(parts), planned)
+    invocation: dict[str, Any] = {"executionSuccessful": not missing}
+    if missing:
+        invocation["toolExecutionNotifications"] = [
+            {"level": "error", "message": {"text": missing}}
+        ]
+    driver = {
+        "name": "dpaudit",
+        "version": __version__,
+        "semanticVersion": __version__,
+        "rules": [_described(rule) for rule in _RULES],
+    }
+    run = {
+        "tool": {"driver": driver},
+        "invocations": [invocation],
+        "columnKind": "unicodeCodePoints",
+        "results": [one.result for one in parts if one.result is not None],
+    }
+    return json.dumps({"$schema": SCHEMA, "version": "2.1.0", "runs": [run]}, indent=1) + "\n"
+
+
+def _rule(result: AuditResult) -> str:
+    if result.verdict is Verdict.ERROR:
+        return _ERROR
+    if result.verdict is Verdict.VIOLATION:
+        return _CLAIM
+    return _EXPECTED if result.underpowered is None else _POWER
+
+
+def _described(rule: str) -> dict[str, Any]:
+    level, severity, name, says, remedy = _RULES[rule]
+    return {
+        "id": rule,
+        "name": "".join(map(str.capitalize, rule.split("-"))),
+        "shortDescription": {"text": name},
+        "fullDescription": {"text": says},
+        "help": {"text": remedy},
+        "defaultConfiguration": {"level": level},
+        "properties": {
+            "tags": ["security", "privacy"],
+            "precision": "very-high",
+            "security-severity": severity,
+        },
+    }
+
+
+def _location(source: str | None) -> dict[str, Any]:
+    """Return where the mechanism is defined, e.g. `mine.py:12`; the folder where that is not
+    known."""
+    file, _, number = (source or "").rpartition(":")
+    if not file or not number.isdigit():
+        return {"physicalLocation": {"artifactLocation": {"uri": "."}}}
+    line = int(number)
+    start, end = _columns(Path(file), line)
+    region = {"startLine": line, "endLine": line, "startColumn": start, "endColumn": end}
+    # Relative to the folder that the command was run in, as code hosts want it.
+    uri = quote(PurePath(file).as_posix(), errors="replace")
+    return {"physicalLocation": {"artifactLocation": {"uri": uri}, "region": region}}
+
+
+def _columns(file: Path, line: int) -> tuple[int, int]:
+    """Return the first column of what stands in a line, and the one after the last."""
+    try:
+        text = file.read_text(encoding="utf-8").splitlines()[line - 1].rstrip()
+    except (OSError, ValueError, IndexError):  # such as a name that no file can have
+        return 1, 2
+    return len(text) - len(text.lstrip()) + 1, max(2, len(text) + 1)
+
+
+def _fingerprint(rule: str, result: AuditResult) -> str:
+    """Return what is the same for the same finding, though its line may move."""
+    file = (result.source or "").rpartition(":")[0]
+    said = "\0".join((rule, file, result.name, result.claim.describe()))
+    return f"{hashlib.sha256(said.encode(errors='surrogatepass')).hexdigest()[:16]}:1"
+
+
+def _number(value: float) -> float | str:
+    """Return a number as JSON can have it."""
+    return value if abs(value) < float("inf") else str(value)
