@@ -132,7 +132,7 @@ def audited(
         given.setdefault("name", session.test.name())
     result = _run(mechanism, d1, d2, claim, given)
     if session.test is not None:
-        result = replace(result, command=_repeating(session, session.test.nodeid))
+        result = replace(result, command=_repeating(session, session.test.repeated))
     result = replace(result, expect=expect)
     if session.test is not None:
         alpha = 1 - result.confidence if result.ending.by_chance else 0.0
@@ -175,9 +175,9 @@ def _run(
     return result
 
 
-def _repeating(session: Session, nodeid: str) -> str:
+def _repeating(session: Session, test: str) -> str:
     """Return the command that runs a test again, with what the command line has changed."""
     forced = session.forced.get("samples")
     return shlex.join(
-        ["pytest", nodeid, *([f"--dpaudit-samples={forced}"] if forced is not None else [])]
+        ["pytest", test, *([f"--dpaudit-samples={forced}"] if forced is not None else [])]
     )

@@ -7,7 +7,9 @@ imported when there is an audit.
 from __future__ import annotations
 
 import math
+import os
 from collections.abc import Callable, Generator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -90,7 +92,7 @@ class Plugin:
         marked: dict[str, Any] = {}
         for marker in reversed(list(item.iter_markers(_MARKER))):
             marked |= marker.kwargs
-        self.session.test = Test(item.nodeid, marked)
+        self.session.test = Test(item.nodeid, marked, self._from_here(item.nodeid))
         try:
             return (yield)
         finally:
@@ -111,15 +113,29 @@ class Plugin:
             kept = [Kept(name, tuple(entry), alpha) for name, entry, alpha in carried]
             self._kept[report.nodeid] = kept
 
-    def pytest_terminal_summary(self, terminalreporter: Any) -> None:
-        every = [one for _, kept in sorted(self._kept.items()) for one in kept]
+    @pytest.hookimpl(trylast=True)
+    def pytest_sessionfinish(self) -> None:
         if self._file is not None:
             from dpaudit.reports.json import Entry, document
 
-            entries = [Entry(*one.entry) for one in every]
+            entries = [Entry(*one.entry) for one in self._every()]
             self._file.write_text(document(entries, len(entries)), encoding="utf-8")
+
+    def pytest_terminal_summary(self, terminalreporter: Any) -> None:
+        every = self._every()
         if every:
             terminalreporter.write_line(f"dpaudit: {summary(every)}")
+
+    def _from_here(self, nodeid: str) -> str:
+        """Return what a test is called in the folder that pytest was started in."""
+        path, colons, names = nodeid.partition("::")
+        here = self._config.invocation_params.dir
+        with suppress(ValueError):  # on another drive
+            path = Path(os.path.relpath(self._config.rootpath / path, here)).as_posix()
+        return f"{path}{colons}{names}"
+
+    def _every(self) -> list[Kept]:
+        return [one for _, kept in sorted(self._kept.items()) for one in kept]
 
 
 def summary(kept: list[Kept]) -> str:

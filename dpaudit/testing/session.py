@@ -29,10 +29,12 @@ class Kept:
 
 @dataclass(slots=True)
 class Test:
-    """The test that is running. options: of its markers.  kept: its audits so far."""
+    """The test that is running. options: of its markers.  repeated: what pytest calls it from the
+    folder that it was started in.  kept: its audits so far."""
 
     nodeid: str
     options: Mapping[str, Any]
+    repeated: str
     kept: list[Kept] = field(default_factory=list)
 
     def name(self) -> str:

@@ -170,3 +170,21 @@ def test_loading_it_imports_nothing_heavy() -> None:
 def test_the_summary(alphas: list[float], words: str) -> None:
     said = summary([Kept("one", (), alpha) for alpha in alphas])
     assert said.startswith(words.rstrip("*"))
+
+
+def test_a_test_is_repeated_from_where_it_was_run(
+    project: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    inner = project.mkdir("inner")
+    (inner / "test_own.py").write_text(TESTS.replace("epsilon=1.5", "epsilon=0.5"), "utf-8")
+    (project.path / "conftest.py").touch()
+    project.makeini("[pytest]")
+    monkeypatch.chdir(inner)
+    result = project.runpytest("-k", "test_private", "test_own.py")
+    result.stdout.fnmatch_lines(["E*VIOLATION  inner/test_own.py::test_private*"])
+    result.stdout.fnmatch_lines(["E*repeat*pytest test_own.py::test_private"])
+
+
+def test_results_are_saved_without_a_terminal(project: pytest.Pytester) -> None:
+    project.runpytest("--dpaudit-json", "out.json", "-p", "no:terminal")
+    assert len(audits_of(project.path / "out.json")) == 5
