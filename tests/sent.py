@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import random
 import signal
+import sys
 import tempfile
 import time
 from multiprocessing import parent_process
@@ -42,6 +43,22 @@ class Carries:
 
     def __call__(self, x: float) -> float:
         return x + float(self.rng.laplace())
+
+
+class Exits:
+    """Cannot be had in another process, which it asks to end."""
+
+    def __call__(self, x: float, size: int, rng: np.random.Generator) -> Any:
+        return batch(x, size, rng)
+
+    def __reduce__(self) -> Any:
+        return _made_elsewhere, ()
+
+
+def _made_elsewhere() -> Exits:
+    if parent_process() is not None:
+        sys.exit("another instance is running")
+    return Exits()
 
 
 def ends_with(code: int, x: float) -> float:

@@ -157,7 +157,11 @@ class PairAudit:
         """See how fast draws are counted once all who draw are there, to plan how many there is
         time for: on draws that count for nothing, since how long a draw takes may depend on its
         output. Blocks to learn from are too small, and come too slowly, to show it."""
-        measure = Measure(learned.distinguisher)
+        selection = self._selection()
+        atoms, _ = single_outputs(self._claim, selection, self._ledger.point)
+        declared = None if self._range is None else self._range.keys
+        # As certification will count them.
+        measure = Measure(learned.distinguisher, atoms, declared, seen=Sieve.seen(selection))
         sizes = self._plan.timed_sizes(self._ledger.spent)
         block, patience = self._plan.limits.block, self._plan.patience
         chunks = (
@@ -311,6 +315,7 @@ class PairAudit:
             accused=found,
             limited=self._limited,
             unseen=total.unseen,
+            ranges=measure.seen is not None and measure.seen.has_ranges,
         )
 
     def _certificate(self, evidence: Evidence, learned: Learned) -> Certificate:

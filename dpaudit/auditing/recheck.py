@@ -171,6 +171,7 @@ def _evidence(result: AuditResult, one: Certificate) -> Evidence:
         thinned=_is_thinned(one),
         limited=_limited(result.claim, one),
         unseen=None if one.unseen is None else (one.unseen.count_d1, one.unseen.count_d2),
+        ranges=one.unseen is not None and one.unseen.ranges,
     )
 
 

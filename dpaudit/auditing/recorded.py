@@ -309,6 +309,7 @@ class _Recorded:
         self._check_guesses(rule, rows)
         (tally,) = self._fresh(rows).looks(rule, rule.levels, len(rows))
         learning = [_arms_only(selection), *self._learning]
+        seen = Sieve.seen(selection if self._counts is None else self._counts.kept())
         by_counts: Method = "clopper-pearson" if use_pair else "game"
         return Evidence(
             point=point,
@@ -327,13 +328,11 @@ class _Recorded:
             limited=limited_divergence(
                 self._audit.claim, learned, len(rows), 1 - self._audit.confidence
             ),
-            unseen=self._unseen(selection, rows),
+            unseen=None if seen is None else self._unseen(seen, rows),
+            ranges=seen is not None and seen.has_ranges,
         )
 
-    def _unseen(self, selection: SelectionDraws, rows: Rows) -> tuple[int, int] | None:
-        seen = Sieve.seen(selection if self._counts is None else self._counts.kept())
-        if seen is None:
-            return None
+    def _unseen(self, seen: Sieve, rows: Rows) -> tuple[int, int]:
         return unseen(seen, self._audit.outcomes.take(rows), self._audit.is_d1[rows])
 
     def _accused(self, atoms: AccusedAtoms, rows: Rows) -> Accused:

@@ -186,7 +186,8 @@ class DivergenceTest:
 @dataclass(frozen=True, slots=True)
 class Unseen:
     """Draws of the exact test with anything that no draw to learn from had: a value, a label, an
-    entry at a place that had none, a number beyond all others. No rule could learn of them.
+    entry at a place that had none; of numbers that hardly ever repeat, one beyond all others. No
+    rule could learn of them.
 
     Attributes
     ----------
@@ -195,11 +196,15 @@ class Unseen:
     delta : float
         The largest δ that such outputs can hide, valid at 1 - `Certificate.alpha`: the larger one
         of two Clopper-Pearson upper bounds of their probability, by input.
+    ranges : bool
+        Whether somewhere in the outputs numbers hardly ever repeat, so that only those beyond all
+        others count.
     """
 
     count_d1: int
     count_d2: int
     delta: float
+    ranges: bool
 
 
 @dataclass(frozen=True, slots=True)

@@ -62,6 +62,7 @@ class Evidence:
     limited: a witness of a Rényi divergence, and the most that the claim allows it to be; half of
     what the exact test may spend of alpha is then spent on it.
     unseen: of the draws of the exact test, those that have anything that was not seen before.
+    ranges: whether that is, somewhere, a number beyond all others.
     """
 
     point: ProfilePoint
@@ -77,6 +78,7 @@ class Evidence:
     thinned: bool = False
     limited: tuple[Witness, float] | None = None
     unseen: tuple[int, int] | None = None
+    ranges: bool = False
 
     @property
     def betting_share(self) -> float:
@@ -185,7 +187,8 @@ def _unseen(evidence: Evidence) -> Unseen | None:
     if evidence.unseen is None:
         return None
     arms = _counted(evidence).arms
-    return Unseen(*evidence.unseen, hidden_delta(evidence.unseen, arms, evidence.alpha))
+    delta = hidden_delta(evidence.unseen, arms, evidence.alpha)
+    return Unseen(*evidence.unseen, delta, evidence.ranges)
 
 
 def _counted(evidence: Evidence) -> Tally:

@@ -22,14 +22,16 @@ from dpaudit.reports.registry import FORMATS, Format, parse_report
 STDOUT = "-"
 # Where GitHub Actions says that a step may write its summary to.
 _SUMMARY = "GITHUB_STEP_SUMMARY"
+_LARGEST_SUMMARY = 2**20
 
 
 class Destination(NamedTuple):
-    """A format and a file. before: what is in the file and stays there."""
+    """A format and a file. is_added: at the end, to what others have written there by then, if that
+    can be done: nobody has asked for it here."""
 
     format: Format
     file: str
-    before: str = ""
+    is_added: bool = False
 
 
 def destinations(
@@ -58,13 +60,7 @@ def _summary() -> list[Destination]:
     file = os.environ.get(_SUMMARY)
     if not file:
         return []
-    path = Path(file).absolute()
-    try:
-        check_writable(path)
-        before = path.read_text(encoding="utf-8") if path.exists() else ""
-    except (UsageError, OSError, UnicodeDecodeError):
-        return []  # nobody has asked for it here
-    return [Destination(FORMATS["markdown"], str(path), before)]
+    return [Destination(FORMATS["markdown"], str(Path(file).absolute()), is_added=True)]
 
 
 class Results:
@@ -90,10 +86,12 @@ class Results:
     def keep(self) -> None:
         """Put down what there is, since what comes next may end this process."""
         for to, entries in self._entries.items():
+            if to.is_added:
+                continue
             with suppress(DpauditError, OSError):  # in the end it is said why
                 if to.file != STDOUT or watching.is_watched():
                     path = Path(to.file) if to.file != STDOUT else self._aside()
-                    write_whole(path, self._text(to, entries).encode(), lasting=False)
+                    write_whole(path, _bytes(self._text(to, entries)), lasting=False)
 
     def finish(self) -> None:
         """Write all results. Raises UsageError when that is not possible."""
@@ -101,19 +99,21 @@ class Results:
             if not entries:
                 continue
             text = self._text(to, entries)
-            if to.file == STDOUT:
+            if to.is_added:
+                _add(Path(to.file), _bytes(text))
+            elif to.file == STDOUT:
                 # Programs read UTF-8, whatever a terminal can show.
-                shown = text if to.format.is_prose else text.encode()
+                shown = text if to.format.is_prose else _bytes(text)
                 click.echo(shown, nl=False, file=self._stdout)
                 if self._kept is not None:
                     watching.say(watching.FILE, "")
                     self._kept.unlink(missing_ok=True)
                     self._kept = None
             else:
-                write_whole(Path(to.file), text.encode())
+                write_whole(Path(to.file), _bytes(text))
 
     def _text(self, to: Destination, entries: Sequence[Any]) -> str:
-        return to.before + to.format.document(entries, self._planned)
+        return to.format.document(entries, self._planned)
 
     def _aside(self) -> Path:
         """Return a file that the process which watches this one shows if need be."""
@@ -123,3 +123,17 @@ class Results:
             self._kept = Path(path)
             watching.say(watching.FILE, path)
         return self._kept
+
+
+def _add(path: Path, content: bytes) -> None:
+    """Write at the end of a file, if there is room for it and it can be written."""
+    with suppress(OSError):
+        used = path.stat().st_size if path.exists() else 0
+        if used + len(content) < _LARGEST_SUMMARY:
+            with path.open("ab") as file:
+                file.write(content)
+
+
+def _bytes(text: str) -> bytes:
+    """Return text as UTF-8, with an escape for what has none."""
+    return text.encode(errors="backslashreplace")

@@ -8,7 +8,7 @@ that is rare is kept whole, and what they have that is new no rule has learned a
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,6 +26,7 @@ _REPEATS = 2
 _MOST_VALUES = 4_096
 # With so few, comparing with each takes less than looking them up.
 _FEW = 6
+_LARGEST_TABLE = 65_536
 # Columns that are looked at; of wider outcomes the others are left to the orders that count them.
 _MOST_COLUMNS = 256
 
@@ -44,6 +45,8 @@ class Usual:
     numbers: FloatArray
     is_range: bool
     labels: frozenset[str] | None
+    # Of whole numbers near each other: which of them, from the least on, are usual.
+    table: Mask | None = field(default=None, repr=False)
 
     @classmethod
     def of(cls, column: Column, often: int) -> Usual:
@@ -58,7 +61,8 @@ class Usual:
             ordered = np.sort(numbers)
             place = min(often, len(ordered)) - 1
             usual = ordered[[place, len(ordered) - 1 - place]]
-        return cls(column.name, usual, is_range, _usual_labels(column, often))
+        table = None if is_range else _table(usual)
+        return cls(column.name, usual, is_range, _usual_labels(column, often), table)
 
     def strange(self, column: Column) -> Mask:
         """Return which entries are not usual."""
@@ -82,19 +86,34 @@ class Usual:
             for value in self.numbers.tolist():
                 found &= numbers != value
             return found
+        if self.table is not None:
+            return self._missing(numbers, self.table)
         place = np.minimum(np.searchsorted(self.numbers, numbers), len(self.numbers) - 1)
         return np.asarray(self.numbers[place] != numbers)
+
+    def _missing(self, numbers: FloatArray, table: Mask) -> Mask:
+        least = self.numbers[0]
+        inside = (numbers >= least) & (numbers < least + len(table))
+        place = np.where(inside, numbers - least, 0.0).astype(np.intp)
+        return np.asarray(~(inside & table[place] & (place + least == numbers)))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Sieve:
     """What is usual, by column; frozen and picklable.
 
-    like: one of the outcomes; what all of them had in common is in no column.
+    like: one of the outcomes; what all of them had in common is in no column. is_cut: whether there
+    were more columns than are looked at.
     """
 
     columns: tuple[Usual, ...]
     like: Outcomes
+    is_cut: bool
+
+    @property
+    def has_ranges(self) -> bool:
+        """Whether of some column, whose numbers hardly repeat, the range is looked at."""
+        return any(one.is_range for one in self.columns)
 
     @classmethod
     def of(cls, selection: SelectionDraws) -> Sieve:
@@ -105,13 +124,15 @@ class Sieve:
     def seen(cls, selection: SelectionDraws) -> Sieve | None:
         """Return what selection draws have seen at all: what it lets through is new. None for
         outcomes too wide to look at whole."""
-        return cls._of(selection, 1) if selection.outcomes.width <= _MOST_COLUMNS else None
+        found = cls._of(selection, 1)
+        return None if found.is_cut or selection.outcomes.width > _MOST_COLUMNS else found
 
     @classmethod
     def _of(cls, selection: SelectionDraws, often: int) -> Sieve:
-        columns = selection.outcomes.columns[:_MOST_COLUMNS]
-        usual = tuple(Usual.of(one, often) for one in columns)
-        return cls(usual, selection.outcomes.take(slice(1)))
+        columns = selection.outcomes.columns
+        usual = tuple(Usual.of(one, often) for one in columns[:_MOST_COLUMNS])
+        is_cut = len(columns) > _MOST_COLUMNS
+        return cls(usual, selection.outcomes.take(slice(1)), is_cut)
 
     def strange(self, outcomes: Outcomes) -> Mask:
         """Return which outcomes have an entry that is not usual: (size,)."""
@@ -125,10 +146,22 @@ class Sieve:
 
     def new(self, outcomes: Outcomes) -> list[Column]:
         """Return the columns of outcomes that there were none of."""
-        known = {one.name for one in self.columns}
-        if len(known) == _MOST_COLUMNS:
+        if self.is_cut:
             return []
+        known = {one.name for one in self.columns}
         return [one for one in outcomes.columns if one.name not in known]
+
+
+def _table(usual: FloatArray) -> Mask | None:
+    """Return which whole numbers from the least on are usual; None where they are none, or far from
+    each other."""
+    if len(usual) <= _FEW or not np.isfinite(usual).all() or usual[-1] - usual[0] >= _LARGEST_TABLE:
+        return None
+    if (usual != np.rint(usual)).any():
+        return None
+    table = np.zeros(int(usual[-1] - usual[0]) + 1, dtype=bool)
+    table[(usual - usual[0]).astype(np.intp)] = True
+    return table
 
 
 def _usual_labels(column: Column, often: int) -> frozenset[str] | None:

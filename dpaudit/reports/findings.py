@@ -167,14 +167,17 @@ def unseen(certificate: Certificate) -> str:
     new, draws = found.count_d1 + found.count_d2, certificate.fixed.draws
     most = numbers.at_most(found.delta)
     if new:
-        return (
+        text = (
             f"{new:,} of {draws:,} test draws were of a kind not seen while learning; such outputs "
-            f"can hide a δ of at most {most}."
+            f"can hide a δ of at most {most}"
         )
-    return (
-        f"No output of a new kind came up in {draws:,} test draws; kinds not seen while learning "
-        f"can hide a δ of at most {most}."
-    )
+    else:
+        text = (
+            f"No output of a new kind came up in {draws:,} test draws; kinds not seen while "
+            f"learning can hide a δ of at most {most}"
+        )
+    ranges = " (of numbers that hardly ever repeat, new are those beyond all others)"
+    return f"{text}{ranges if found.ranges else ''}."
 
 
 def caught(epsilon: float, point: ProfilePoint, where: str) -> str:

@@ -16,7 +16,7 @@ History of the format (`version`):
     audit. `planned`, where the run has not ended, or did not come to its end: how many audits there
     were to be. `confirming` of a schedule: draws of a confirmation, at least; 1,000 without it.
     Certificates have a `divergence`, null but for Rényi and zero-concentrated DP, and `unseen`:
-    draws of the exact test with anything that no draw to learn from had.
+    draws of the exact test of a kind that no draw to learn from was.
 """
 
 from __future__ import annotations

@@ -21,7 +21,7 @@ _LONGEST_NAME = 120
 _HEAD = ("verdict", "audit", "claim", "shown", "draws", "seed")
 # What has a meaning in Markdown or HTML.
 _SPECIAL = re.compile(r"([\\`*_{}\[\]<>()#+!|~&@$])")
-_NO_TEXT = re.compile("[\x00-\x08\x0b-\x1f\x7f\u2028\u2029]")
+_NO_TEXT = re.compile("[\x00-\x08\x0b-\x1f\x7f\u2028\u2029\ud800-\udfff]")
 
 
 class Part(NamedTuple):

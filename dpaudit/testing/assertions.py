@@ -56,8 +56,9 @@ def assert_private(
 
     Notes
     -----
-    A test with the same code and seed has the same outcome every time. Of a correct mechanism and a
-    new seed, it fails with probability at most 1 - confidence (docs/method.md §4). To pass proves
+    A test with the same code and seed has the same outcome every time, unless `time` plans its
+    draws or the mechanism has randomness that no seed reaches. Of a correct mechanism and a new
+    seed, it fails with probability at most 1 - confidence (docs/method.md §4). To pass proves
     nothing about other inputs, rarer events or more draws.
 
     Examples

@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from dpaudit.testing.session import Kept, Session, Test, begin, end, settings_of
+from dpaudit.testing.session import Kept, RunningTest, Session, begin, end, settings_of
 
 _MARKER = "dpaudit"
 # What a report of a test carries from worker to worker.
@@ -74,6 +74,7 @@ class Plugin:
     def __init__(self, config: pytest.Config) -> None:
         self._config = config
         self._kept: dict[str, list[Kept]] = {}
+        self._has_run = False
         self._file = _file(config)
         try:
             settings = settings_of(config.rootpath)
@@ -92,7 +93,7 @@ class Plugin:
         marked: dict[str, Any] = {}
         for marker in reversed(list(item.iter_markers(_MARKER))):
             marked |= marker.kwargs
-        self.session.test = Test(item.nodeid, marked, self._from_here(item.nodeid))
+        self.session.test = RunningTest(item.nodeid, marked, self._from_here(item.nodeid))
         try:
             return (yield)
         finally:
@@ -108,6 +109,7 @@ class Plugin:
         return report
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        self._has_run = True
         carried = getattr(report, _CARRIED, ())
         if carried:
             kept = [Kept(name, tuple(entry), alpha) for name, entry, alpha in carried]
@@ -115,7 +117,7 @@ class Plugin:
 
     @pytest.hookimpl(trylast=True)
     def pytest_sessionfinish(self) -> None:
-        if self._file is not None:
+        if self._file is not None and self._has_run:
             from dpaudit.reports.json import Entry, document
 
             entries = [Entry(*one.entry) for one in self._every()]
@@ -174,9 +176,12 @@ def _file(config: pytest.Config) -> Path | None:
     if path is None or hasattr(config, "workerinput"):
         return None
     file = Path(config.invocation_params.dir, path)
+    was_there = file.exists()
     try:
         with file.open("a", encoding="utf-8"):
             pass
+        if not was_there:
+            file.unlink()
     except OSError as error:
         raise pytest.UsageError(f"--dpaudit-json={path} cannot be written: {error}") from None
     return file

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import partial
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -28,7 +30,7 @@ class Kept:
 
 
 @dataclass(slots=True)
-class Test:
+class RunningTest:
     """The test that is running. options: of its markers.  repeated: what pytest calls it from the
     folder that it was started in.  kept: its audits so far."""
 
@@ -36,10 +38,12 @@ class Test:
     options: Mapping[str, Any]
     repeated: str
     kept: list[Kept] = field(default_factory=list)
+    _numbers: Iterator[int] = field(default_factory=partial(count, 1), repr=False)
 
     def name(self) -> str:
-        """Return what the next audit is called: like the test, numbered from the second one on."""
-        number = len(self.kept) + 1
+        """Return what the next audit is called: like the test, numbered from the second one on,
+        whichever thread it is of."""
+        number = next(self._numbers)
         return self.nodeid if number == 1 else f"{self.nodeid} ({number})"
 
 
@@ -50,7 +54,7 @@ class Session:
 
     settings: Mapping[str, Any] = field(default_factory=dict)
     forced: Mapping[str, Any] = field(default_factory=dict)
-    test: Test | None = None
+    test: RunningTest | None = None
 
     def options(self, given: Mapping[str, Any]) -> dict[str, Any]:
         """Return the options of an audit: those of the command line, else what it was `given`, else

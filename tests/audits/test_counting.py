@@ -206,3 +206,16 @@ def test_recorded_draws_that_meet_the_claim_are_not_refuted() -> None:
         result = recorded(answer, seed, tossed=bool(seed % 2))
         assert result.verdict is Verdict.NO_VIOLATION_FOUND
         assert len(result.certificates[0].blocks) > 2
+
+
+@pytest.mark.parametrize("more", range(9))
+def test_any_number_of_rows_is_counted_to_an_end(
+    more: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An eighth of the rows may be odd, and rows of both inputs are learned from in pairs."""
+    monkeypatch.setattr(schedule, "_MOST_LEARNED", 200)
+    rng = np.random.default_rng(0)
+    size = 2_000 + more
+    result = dpaudit.bound(rng.normal(size=size), rng.normal(size=size), PureDP(2.0))
+    learned = sum(block.draws for block in result.certificates[0].blocks[:-1])
+    assert 2 * size // 8 <= learned <= size + 1

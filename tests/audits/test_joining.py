@@ -32,6 +32,7 @@ from dpaudit.targets.target import CallableTarget, ImportedTarget, IsolatedTarge
 from tests.result_files import to_json
 from tests.sent import (
     Carries,
+    Exits,
     batch,
     ends_elsewhere,
     keeps_count,
@@ -227,6 +228,7 @@ def test_nothing_is_told_of_where_it_would_not_have_mattered() -> None:
     [
         (other_elsewhere, "there, equal seeds give other outputs than in this process"),
         (ends_elsewhere, "a process that was to draw ended at once"),
+        (Exits(), "SystemExit: another instance is running"),
         (keeps_count, "the mechanism keeps state between calls, which changed _made"),
         (partial(writes, "written"), "its calls all write to written"),
     ],
@@ -259,6 +261,40 @@ def test_a_script_that_another_process_runs_first_does_not_audit_again(tmp_path:
         [sys.executable, str(script)], text=True, capture_output=True, timeout=60, check=True
     )
     assert done.stdout.count("only one process drew") == 1
+    assert done.stderr == ""
+
+
+OWN_POOL = """
+import multiprocessing
+{audit}
+if __name__ == "__main__":
+    with multiprocessing.get_context("spawn").Pool(1) as pool:
+        print(pool.map(abs, [-7]))
+"""
+
+
+def test_processes_of_the_users_own_are_left_alone(tmp_path: Path) -> None:
+    """They run the script first, which audits without a guard."""
+    script = tmp_path / "script.py"
+    script.write_text(OWN_POOL.format(audit=UNGUARDED))
+    done = subprocess.run(
+        [sys.executable, str(script)], text=True, capture_output=True, timeout=60, check=True
+    )
+    assert done.stdout.endswith("[7]\n")
+    # The first audit says so; the one of the child wants no others.
+    assert done.stdout.count("only one process drew") == 1
+
+
+def test_a_program_in_no_file_draws_alone(tmp_path: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, "-"],
+        input=UNGUARDED,
+        text=True,
+        capture_output=True,
+        timeout=60,
+        check=True,
+    )
+    assert "the program that runs is in no file" in done.stdout
     assert done.stderr == ""
 
 

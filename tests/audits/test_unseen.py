@@ -108,3 +108,14 @@ def test_a_run_that_goes_on_from_a_journal_says_the_same(tmp_path: Path) -> None
         return unseen(dpaudit.audit("tests.audits.test_unseen:seldom_new", 0, 1, CLAIM, **given))
 
     assert run(resume=False) == run(resume=True)
+
+
+def test_of_numbers_that_hardly_repeat_it_says_what_counts_as_new() -> None:
+    def number(dataset: int, *, size: int, rng: np.random.Generator) -> Any:
+        return rng.normal(size=size)
+
+    result = dpaudit.audit(number, 0, 1, CLAIM, samples=20_000)
+    assert unseen(result).ranges
+    said = " ".join(render(result).split())
+    assert "(of numbers that hardly ever repeat, new are those beyond all others)" in said
+    assert not unseen(dpaudit.audit(seldom_new, 0, 1, CLAIM, samples=20_000)).ranges

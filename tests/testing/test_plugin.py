@@ -5,12 +5,13 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
 from dpaudit.testing.plugin import summary
-from dpaudit.testing.session import Kept
+from dpaudit.testing.session import Kept, RunningTest
 
 pytest_plugins = ["pytester"]
 
@@ -188,3 +189,21 @@ def test_a_test_is_repeated_from_where_it_was_run(
 def test_results_are_saved_without_a_terminal(project: pytest.Pytester) -> None:
     project.runpytest("--dpaudit-json", "out.json", "-p", "no:terminal")
     assert len(audits_of(project.path / "out.json")) == 5
+
+
+@pytest.mark.parametrize("flag", ["--collect-only", "-knothing"])
+def test_where_no_test_runs_the_last_results_stay(project: pytest.Pytester, flag: str) -> None:
+    file = project.path / "out.json"
+    project.runpytest("--dpaudit-json", "out.json", flag)
+    assert not file.exists()
+    file.write_text("kept")
+    project.runpytest("--dpaudit-json", "out.json", flag)
+    assert file.read_text() == "kept"
+
+
+def test_audits_of_several_threads_have_names_of_their_own() -> None:
+    test = RunningTest("test_mine.py::test", {}, "test_mine.py::test")
+    with ThreadPoolExecutor(8) as pool:
+        names = list(pool.map(lambda _: test.name(), range(200)))
+    assert len(set(names)) == 200
+    assert names[0] == "test_mine.py::test"

@@ -11,7 +11,7 @@ import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import chain
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
@@ -142,6 +142,8 @@ EXECUTORS = ("serial", "processes", "dask")
 # Seconds of drawing that are worth other processes, which take about one each to start; and those
 # that an audit takes before any do, since it may soon find something.
 WORTHWHILE, _FIRST = 5.0, 1.0
+# How the processes that draw are called.
+WORKER = "dpaudit-worker"
 # The one that may be somewhere else.
 _AFAR = "dask://host:8786"
 
@@ -219,8 +221,10 @@ def drawing(executor: Executor | str | None, setup: Setup) -> Iterator[Crew]:
     join this one later where the setup says what is left. Raises UsageError for what cannot be
     reached, installed or sent there."""
     if is_serial(executor, setup.workers):
-        if setup.left is not None and _is_preparing():
-            raise SystemExit(1)  # whoever started this process finds that it has ended
+        if setup.left is not None and (child := _preparing()):
+            if child.startswith(WORKER):
+                raise SystemExit(1)  # whoever started this process finds that it has ended
+            setup = replace(setup, left=None)  # of the user's own, and in no need of others
         crew, is_over = Here(setup), False
         try:
             yield crew
@@ -233,10 +237,13 @@ def drawing(executor: Executor | str | None, setup: Setup) -> Iterator[Crew]:
         yield draws
 
 
-def _is_preparing() -> bool:
-    """Return whether another process has started this one, which runs its script to begin with."""
+def _preparing() -> str:
+    """Return the name of this process, if another one has started it and it runs its script to
+    begin with; else the empty text."""
     process = sys.modules.get("multiprocessing.process")
-    return process is not None and getattr(process.current_process(), "_inheriting", False)
+    if process is None or not getattr(process.current_process(), "_inheriting", False):
+        return ""
+    return str(process.current_process().name)
 
 
 def _opened(executor: Executor | str | None, setup: Setup) -> AbstractContextManager[Crew]:

@@ -8,9 +8,11 @@ for nothing. Until then, and if they cannot, this process goes on by itself.
 from __future__ import annotations
 
 import pickle
+import sys
 from collections.abc import Iterable, Iterator
 from concurrent.futures import Future, wait
 from concurrent.futures.process import BrokenProcessPool
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -70,17 +72,18 @@ class Others:
         if not self._starting or not all(one.done() for one in self._starting):
             return
         starting, self._starting = self._starting, []
-        try:
-            shown = [_keys(one.result().drawn[0]) for one in starting]
-        except BrokenProcessPool:
+        # Whatever it is, it is well here: what ends those processes must not end this one.
+        wrong = next(filter(None, (one.exception() for one in starting)), None)
+        if isinstance(wrong, BrokenProcessPool):
             self._stay(
                 "a process that was to draw ended at once (in a script, audits belong into "
                 "`if __name__ == '__main__':`)"
             )
             return
-        except Exception as error:  # noqa: BLE001  # whatever it is, it is well here
-            self._stay(_words(error))
+        if wrong is not None:
+            self._stay(_words(wrong))
             return
+        shown = [_keys(one.result().drawn[0]) for one in starting]
         if self._shown is not None and not all(np.array_equal(self._shown, one) for one in shown):
             self.differed = True
             self._stay("there, equal seeds give other outputs than in this process")
@@ -118,6 +121,9 @@ class Others:
 
     def _start(self, setup: Setup) -> None:
         """Start them, unless what is drawn here shows that it belongs to one process alone."""
+        if _is_in_no_file():
+            self._stay("the program that runs is in no file")
+            return
         recipe = Recipe.of(setup.make)
         few = ToLearn(_KEY, min(_SHOWN, max(4, int(self._rate * _SHOWING))))
         parts = self._sampler.mechanism.parts
@@ -151,7 +157,15 @@ def _keys(drawn: Learning) -> KeyArray:
     return drawn.fresh.release().outcomes.keys()
 
 
-def _words(error: Exception) -> str:
+def _is_in_no_file() -> bool:
+    """Return whether the program is none that another process could run, such as one that Python
+    reads from standard input."""
+    main = sys.modules["__main__"]
+    file = getattr(main, "__file__", None)
+    return main.__spec__ is None and file is not None and not Path(file).exists()
+
+
+def _words(error: BaseException) -> str:
     said = " ".join(str(error).split())
     is_ours = isinstance(error, DpauditError)
     return said if is_ours and said else f"{type(error).__name__}: {said}".removesuffix(": ")

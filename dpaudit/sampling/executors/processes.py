@@ -21,7 +21,7 @@ from typing import Any
 
 from dpaudit.errors import MechanismError
 from dpaudit.sampling.chunks import Chunk
-from dpaudit.sampling.executors import Crew, Setup
+from dpaudit.sampling.executors import WORKER, Crew, Setup
 from dpaudit.sampling.executors.ordered import Pool
 from dpaudit.sampling.executors.worker import Done, Recipe, draw
 from dpaudit.watching import Watch
@@ -195,6 +195,7 @@ class _Context(SpawnContext):
 
     def Process(self, *args: Any, **more: Any) -> SpawnProcess:  # type: ignore[override]  # noqa: N802  # a class there
         process = _Process(*args, **more)
+        process.name = f"{WORKER}-{len(self.started)}"
         self.started.append(process)
         return process
 

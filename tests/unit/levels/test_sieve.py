@@ -103,3 +103,22 @@ def test_nothing_that_was_seen_is_new() -> None:
 def test_of_outcomes_too_wide_to_look_at_whole_nothing_is_said() -> None:
     outcomes = from_raw(np.zeros((20, 300)))
     assert Sieve.seen(SelectionDraws(outcomes, np.arange(20) % 2 == 0)) is None
+
+
+@pytest.mark.parametrize("keys", [255, 256, 257])
+def test_a_new_key_beside_many_is_new_or_nothing_is_said(keys: int) -> None:
+    usual = {f"k{place}": place for place in range(keys)}
+    outcomes = from_raw([usual] * 20)
+    sieve = Sieve.seen(SelectionDraws(outcomes, np.arange(20) % 2 == 0))
+    later = from_raw([usual, {**usual, "leak": 1}])
+    assert sieve is None or sieve.strange(later).tolist() == [False, True]
+
+
+@pytest.mark.parametrize("usual", [range(300), range(-40, 900, 7), [0.5, *range(50)], [0, 10**9]])
+def test_numbers_are_looked_up_as_they_are_searched_for(usual: Any) -> None:
+    sieve = sieve_of([*map(float, usual)] * OFTEN)
+    values = np.array(sorted(usual), dtype=float)
+    odd = [np.nan, np.inf, -np.inf, 1e300, -1e300, values[0] - 1, values[-1] + 1, 3.25, -0.0]
+    later = np.concatenate([values, values + 0.5, odd, RNG.integers(-60, 1_000, 500)])
+    (column,) = sieve.columns
+    assert column._far(later).tolist() == [one not in set(values) for one in later.tolist()]

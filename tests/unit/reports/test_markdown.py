@@ -20,6 +20,7 @@ NASTY = [
     "@team #1",
     "two\nlines",
     "\x1b[31m",
+    "\ud800",
 ]
 
 
