@@ -19,6 +19,7 @@ from dpaudit.attacks.linear.logistic import logistic
 from dpaudit.attacks.linear.mean_differences import mean_differences
 from dpaudit.attacks.one_dimensional import one_dimensional
 from dpaudit.attacks.rare import NAME as RARE
+from dpaudit.attacks.rare import rare
 from dpaudit.attacks.repeated_runs import exchangeable
 from dpaudit.attacks.sequential import innovations
 from dpaudit.attacks.single_columns import single_columns
@@ -26,7 +27,7 @@ from dpaudit.attacks.timing import elapsed
 from dpaudit.claims import PrivacyClaim, ProfilePoint
 from dpaudit.draws import SelectionDraws
 from dpaudit.levels import tuning
-from dpaudit.levels.candidate import Attack, Candidate, by_group, in_order
+from dpaudit.levels.candidate import Attack, Candidate, by_group, in_order, of_cells
 from dpaudit.levels.distinguisher import (
     AccusedAtoms,
     Distinguisher,
@@ -45,6 +46,7 @@ from dpaudit.levels.rules import (
 )
 from dpaudit.levels.scores import ScoreLevels
 from dpaudit.levels.shrinkage import shrunk
+from dpaudit.levels.sieve import Sieve
 from dpaudit.outcomes import RAISED
 from dpaudit.stats.betting import Beliefs
 
@@ -70,6 +72,8 @@ _MOST_FOR_TREES = 256
 _COLUMNS_KEPT = 64
 # Orders that further draws are counted by.
 _LEADING = 3
+# What is rare among draws that are kept was seen less often than one of these.
+_RARE = (10, 100)
 # Times that further draws are imagined, to see whether they pay.
 _IMAGINED = 10
 
@@ -140,18 +144,37 @@ def learn(
     *,
     users: tuple[Attack, ...] = (),
     thorough: bool = True,
+    with_rare: bool = True,
 ) -> Learned:
     """Return the most promising rule and beliefs.
 
     users: attacks of unknown cost, left out while draws are few.  thorough: spare no attack that
-    may find more, even if draws are few or enough is found for a refutation.
+    may find more, even if draws are few or enough is found for a refutation.  with_rare: look at
+    what is rare, too, where nothing else is sure to refute the claim.
     """
     if thorough or selection.size >= tuning.DRAWS_FOR_USERS_ATTACKS:
         attacks = (*attacks, *users)
     candidates = [one for attack in attacks for one in attack(selection)]
     more, skipped = _trees(selection, aim, candidates, thorough=thorough)
     candidates += more
-    return _frozen(_best(candidates, aim), candidates, aim, skipped, is_late=False)
+    best = _best(candidates, aim)
+    # Without δ, what is rare shows as much as it can refute by, and needs no preference.
+    wanted = thorough and with_rare and aim.point.delta > 0 and not aim.for_delta
+    if wanted and not _is_sure(best, aim):
+        # What is rare, and what is no more than one cell of some thousands.
+        small = [of_cells(one.attack, one.fine) for one in candidates if one.fine is not None]
+        small += [one for often in _RARE for one in _rare(selection, often)]
+        best = _likely_to_refute(small, aim, tuning.LIKELY_OF_FEW) or best
+        candidates += small
+    return _frozen(best, candidates, aim, skipped, is_late=False)
+
+
+def _rare(selection: SelectionDraws, often: int) -> list[Candidate]:
+    """Return the order of what is rare among selection draws: was seen less often than this."""
+    sieve = Sieve.of(selection, often)
+    kept = selection.take(np.flatnonzero(sieve.strange(selection.outcomes)))
+    arms = np.array([selection.is_d1.sum(), (~selection.is_d1).sum()], dtype=np.int64)
+    return rare(sieve, kept, arms) if kept.size else []
 
 
 def learn_again(candidates: list[Candidate], aim: Aim, *, to_bet: bool) -> Learned:
@@ -162,17 +185,23 @@ def learn_again(candidates: list[Candidate], aim: Aim, *, to_bet: bool) -> Learn
     best = _best(candidates, aim)
     if aim.for_delta or _is_sure(best, aim):
         return _frozen(best, candidates, aim)
-    # Nothing is sure to refute the claim: what may do so is worth more than what cannot.
-    hopeful = [one.hopeful() for one in candidates if one.shrunk is not None]
-    able = [one for one in hopeful if _promise(one, aim)[0] > aim.point.epsilon]
-    likely = max(able, key=lambda one: _evidence(one, aim), default=best)
-    if likely is not best and _evidence(likely, aim) > tuning.LIKELY:
+    likely = _likely_to_refute(candidates, aim, tuning.LIKELY)
+    if likely is not None:
         return _frozen(likely, candidates, aim)
     if to_bet:
         best = max(
             candidates, key=lambda one: float(np.max(predicted_growth(one.table, aim.point)))
         )
     return _frozen(best, candidates, aim)
+
+
+def _likely_to_refute(candidates: list[Candidate], aim: Aim, least: float) -> Candidate | None:
+    """Return the order that may refute the claim, where nothing is sure to: it is worth more than
+    one that shows more but cannot. least: nats of evidence against the claim's ε."""
+    hopeful = [one.hopeful() for one in candidates if one.shrunk is not None]
+    able = [one for one in hopeful if _promise(one, aim)[0] > aim.point.epsilon]
+    found = max(able, key=lambda one: _evidence(one, aim), default=None)
+    return None if found is None or _evidence(found, aim) <= least else found
 
 
 def is_sure(candidates: list[Candidate], aim: Aim) -> bool:

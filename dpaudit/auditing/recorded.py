@@ -217,7 +217,7 @@ class _Recorded:
         if several:
             point = most_telling(selection, audit.claim, coming, self._attacks)
         aim = Aim(point, coming, for_delta=several)
-        learned = learn(selection, aim, self._attacks)
+        learned = learn(selection, aim, self._attacks, with_rare=not audit.scores_only)
         learned = self._count_on(selection, learned, aim, split)
         evidence = self._evidence(learned, point, selection, split)
         return certificate(

@@ -163,8 +163,11 @@ class Plan:
         while True:
             known = rate if self._rate is None else self._rate
             most = known * _TIMING * seconds / _TIMED_BLOCKS
-            yield int(max(_SMALLEST_TIMED, min(size, most)))
+            size = max(_SMALLEST_TIMED, min(size, most))
+            yield int(size)
             # As large as those that certify: what a small one takes beside its draws is seen, too.
+            # Never more than twice the last one: blocks of several workers come at once, and look
+            # as if they had taken no time.
             size = min(2 * size, max(self.limits.block, _SHARED_OUT))
 
     def timed(self, size: int) -> bool:

@@ -116,9 +116,9 @@ class Sieve:
         return any(one.is_range for one in self.columns)
 
     @classmethod
-    def of(cls, selection: SelectionDraws) -> Sieve:
-        """Return what selection draws have seen often."""
-        return cls._of(selection, OFTEN)
+    def of(cls, selection: SelectionDraws, often: int = OFTEN) -> Sieve:
+        """Return what selection draws have seen so often."""
+        return cls._of(selection, often)
 
     @classmethod
     def seen(cls, selection: SelectionDraws) -> Sieve | None:

@@ -162,22 +162,21 @@ def unseen(certificate: Certificate) -> str:
     """Return how many draws of the exact test no rule could have learned of, and what such outputs
     can hide; the empty text where that was not counted."""
     found = certificate.unseen
-    if found is None:
+    if found is None or EQUAL in certificate.warnings:
         return ""
     new, draws = found.count_d1 + found.count_d2, certificate.fixed.draws
-    most = numbers.at_most(found.delta)
     if new:
-        text = (
-            f"{new:,} of {draws:,} test draws were of a kind not seen while learning; such outputs "
-            f"can hide a δ of at most {most}"
+        seen, there = (
+            f"{new:,} of {draws:,} test draws were of a kind that had not come up",
+            "there",
         )
     else:
-        text = (
-            f"No output of a new kind came up in {draws:,} test draws; kinds not seen while "
-            f"learning can hide a δ of at most {most}"
-        )
-    ranges = " (of numbers that hardly ever repeat, new are those beyond all others)"
-    return f"{text}{ranges if found.ranges else ''}."
+        seen, there = f"All {draws:,} test draws were of kinds that had come up", "in others"
+    ranges = " (numbers that hardly ever repeat: beyond all others)" if found.ranges else ""
+    return (
+        f"{seen} when the event was chosen{ranges}. A leak of up to δ = "
+        f"{numbers.at_most(found.delta)} may hide {there}, and more in rare outputs that had."
+    )
 
 
 def caught(epsilon: float, point: ProfilePoint, where: str) -> str:

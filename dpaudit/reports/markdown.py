@@ -10,7 +10,7 @@ from typing import NamedTuple
 from dpaudit.certificates.result import AuditResult, Verdict
 from dpaudit.reports.batch import unended
 from dpaudit.reports.bounds import bounds
-from dpaudit.reports.findings import is_expected
+from dpaudit.reports.findings import UNPROVEN, is_expected
 from dpaudit.reports.numbers import unglued
 from dpaudit.reports.text import render, warnings_of
 from dpaudit.wording import counted, shortened
@@ -65,7 +65,8 @@ def document(parts: Sequence[Part], planned: int) -> str:
     lines = [f"### dpaudit: {title}", ""]
     lines += [f"**{escaped(missing)}.**", ""] if missing else []
     rows = [_row(_HEAD), _row(["---"] * len(_HEAD)), *_first(_ordered(parts))]
-    return "\n".join([*lines, *rows, "", *_within(parts, sum(map(_size, rows)))])
+    reports = _within(parts, sum(map(_size, rows)))
+    return "\n".join([*lines, *rows, "", *reports, *([UNPROVEN, ""] if parts else [])])
 
 
 def escaped(text: str) -> str:

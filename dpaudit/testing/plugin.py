@@ -163,7 +163,7 @@ def _forced(config: pytest.Config) -> dict[str, Any]:
         return {}
     try:
         samples = int(float(text)) if "e" in text.lower() else int(text)
-    except ValueError:
+    except (ValueError, OverflowError):
         samples = 0
     if samples <= 0:
         raise pytest.UsageError(f"--dpaudit-samples={text} must be a number of draws, as 20_000")
@@ -176,6 +176,8 @@ def _file(config: pytest.Config) -> Path | None:
     if path is None or hasattr(config, "workerinput"):
         return None
     file = Path(config.invocation_params.dir, path)
+    if file.suffix == ".py":
+        raise pytest.UsageError(f"--dpaudit-json={path} is a file of code; name one for results")
     was_there = file.exists()
     try:
         with file.open("a", encoding="utf-8"):

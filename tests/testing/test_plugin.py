@@ -122,6 +122,8 @@ def test_a_run_without_audits_says_nothing(pytester: pytest.Pytester) -> None:
     ("flags", "project_file", "words"),
     [
         (["--dpaudit-samples", "many"], "", "--dpaudit-samples=many must be a number of draws"),
+        (["--dpaudit-samples", "1e400"], "", "--dpaudit-samples=1e400 must be a number of draws"),
+        (["--dpaudit-json", "test_mine.py"], "", "--dpaudit-json=test_mine.py is a file of code"),
         (["--dpaudit-json", "no/out.json"], "", "--dpaudit-json=no/out.json cannot be written"),
         ([], "[tool.dpaudit]\nsample = 5", "unknown key 'sample' in [[]tool.dpaudit]*'samples'*"),
         ([], "[tool]\ndpaudit = 5", "[[]tool.dpaudit] must be a table"),

@@ -1,0 +1,52 @@
+"""Leaks that are rare among the draws that are kept: what may refute the claim is chosen before
+what shows more and cannot."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import dpaudit
+from dpaudit import ApproximateDP, Verdict
+from dpaudit.attacks import selection
+
+SEEDS = range(3)
+CLAIM = ApproximateDP(1.1, 1e-5)
+
+
+def rarely(dataset: int, *, size: int, rng: np.random.Generator) -> Any:
+    """Laplace noise; hardly ever, the same number for one input alone."""
+    found = dataset + rng.laplace(size=size)
+    found[(rng.random(size) < 2e-3) & (dataset == 1)] = 77.0
+    return found
+
+
+def meets(dataset: int, *, size: int, rng: np.random.Generator) -> Any:
+    return dataset + rng.laplace(scale=1 / 1.1, size=size)
+
+
+def verdicts(mechanism: Any) -> list[Verdict]:
+    return [
+        dpaudit.audit(mechanism, 1, 0, CLAIM, samples=200_000, seed=seed).verdict for seed in SEEDS
+    ]
+
+
+def test_a_rare_value_is_found() -> None:
+    assert verdicts(rarely) == [Verdict.VIOLATION] * len(SEEDS)
+
+
+def test_it_is_missed_where_only_the_usual_is_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(selection, "_likely_to_refute", lambda *_: None)
+    assert Verdict.NO_VIOLATION_FOUND in verdicts(rarely)
+
+
+def test_what_meets_the_claim_is_not_refuted() -> None:
+    assert verdicts(meets) == [Verdict.NO_VIOLATION_FOUND] * len(SEEDS)
+
+
+def test_recorded_outputs() -> None:
+    rng = np.random.default_rng(0)
+    d1, d2 = (rarely(one, size=100_000, rng=rng) for one in (1, 0))
+    assert dpaudit.bound(d1, d2, CLAIM).verdict is Verdict.VIOLATION
