@@ -128,10 +128,11 @@ class Results:
 def _add(path: Path, content: bytes) -> None:
     """Write at the end of a file, if there is room for it and it can be written."""
     with suppress(OSError):
-        used = path.stat().st_size if path.exists() else 0
-        if used + len(content) < _LARGEST_SUMMARY:
+        before = path.read_bytes() if path.exists() else b""
+        if len(before) + len(content) < _LARGEST_SUMMARY:
             with path.open("ab") as file:
-                file.write(content)
+                # A heading begins a line.
+                file.write(b"\n" + content if before[-1:] not in (b"", b"\n") else content)
 
 
 def _bytes(text: str) -> bytes:

@@ -84,6 +84,22 @@ def test_a_summary_of_github_is_added_to_what_is_there(
     assert own.exists()
 
 
+def test_a_summary_begins_a_line_and_leaves_what_others_write(
+    dpaudit: Any, install_engine: Any, config: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    summary = tmp_path / "summary.md"
+    monkeypatch.setenv("GITHUB_STEP_SUMMARY", str(summary))
+
+    def run_audit(spec: AuditSpec, on_progress: Any = None) -> Any:
+        with summary.open("a") as file:
+            file.write(f"{spec.name} was here")
+        return answer(spec)
+
+    install_engine(run_audit)
+    dpaudit("run", config("a", "b"))
+    assert summary.read_text("utf-8").startswith("a was hereb was here\n### dpaudit: 2 privacy")
+
+
 @pytest.mark.parametrize("place", ["no/where.md", "."])
 def test_a_summary_that_cannot_be_written_is_left_out(
     dpaudit: Any, asked: Any, monkeypatch: pytest.MonkeyPatch, place: str
