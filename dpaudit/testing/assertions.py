@@ -126,6 +126,22 @@ def audited(
 
     expect: the verdict that the test asks for.
     """
+    __tracebackhide__ = True
+    try:
+        return _audited(mechanism, d1, d2, claim, options, expect)
+    except (UsageError, TypeError) as error:
+        # Of a request that cannot be carried out, the line of the test is the one to look at.
+        raise error.with_traceback(None) from None
+
+
+def _audited(
+    mechanism: Mechanism,
+    d1: Any,
+    d2: Any,
+    claim: PrivacyClaim | None,
+    options: Mapping[str, Any],
+    expect: Literal["violation", "pass"] | None,
+) -> AuditResult:
     session = current()
     given, claim = _parted(claim, options)
     given = session.options(given)

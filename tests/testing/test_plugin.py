@@ -146,6 +146,25 @@ def test_a_wrong_value_in_the_project_file_names_it(project: pytest.Pytester) ->
     result.stdout.fnmatch_lines(["E*UsageError: confidence=7*"])
 
 
+@pytest.mark.parametrize("more", ["samples=5", "sampels=5_000", "delta=-1"])
+def test_a_wrong_request_shows_the_line_of_the_test_alone(
+    pytester: pytest.Pytester, more: str
+) -> None:
+    pytester.makepyfile(
+        f"""
+        from dpaudit.testing import assert_private
+
+        def test_wrong():
+            assert_private(abs, 0, 1, epsilon=1, {more})
+        """
+    )
+    result = pytester.runpytest()
+    result.assert_outcomes(failed=1)
+    result.stdout.fnmatch_lines([f">*assert_private(abs, 0, 1, epsilon=1, {more})", "E*Error: *"])
+    for file in ("assertions.py", "api.py", "spec.py", "<string>"):
+        assert file not in result.stdout.str()
+
+
 def test_a_marker_takes_keywords_only(pytester: pytest.Pytester) -> None:
     pytester.makepyfile("import pytest\n@pytest.mark.dpaudit(5)\ndef test_nothing(): pass")
     result = pytester.runpytest()
