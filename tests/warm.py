@@ -3,8 +3,8 @@
 `warm.dpaudit()` stands for the words of the command `dpaudit`, `warm.python()` for an interpreter
 that takes `-c`, code and arguments: both are given to subprocess.run as any program is. What is
 not tested with them: how Python itself starts (options, PYTHON... variables, encodings, closed
-streams), what is imported, what differs between two seeds of hashes, limits that are set between
-fork and exec, and signals, which the client does not pass on.
+streams) and is taken apart at the end, what is imported, what differs between two seeds of hashes,
+limits that are set between fork and exec, and signals, which the client does not pass on.
 """
 
 from __future__ import annotations

@@ -283,7 +283,10 @@ def _frozen(
 
 def _leading(order: list[Candidate]) -> tuple[Candidate, ...]:
     """Return the first orders, and in place of the last of them the first one of cells if there is
-    none before it: of cells further draws make more than of orders that stay as they are."""
+    none before it: of cells further draws make more than of orders that stay as they are. Cells
+    that were put in order twice are counted once."""
+    fine = [one.fine for one in order]
+    order = [one for n, one in enumerate(order) if one.fine is None or fine.index(one.fine) == n]
     first, rest = order[:_LEADING], order[_LEADING:]
     if not any(one.fine is not None for one in first):
         first[_LEADING - 1 :] = [one for one in rest if one.fine is not None][:1] or first[-1:]

@@ -101,6 +101,7 @@ class PairAudit:
     def run(self) -> Certificate:
         """Return the certificate. Raises MechanismError when there is nothing to certify."""
         learned = self._learn()
+        self._remark()
         measure = self._measure(learned.distinguisher)
         share = CONFIRMATION_SHARE if self._ledger.may_stop else CERTIFICATION_SHARE
         alpha = share * self._spec.alpha
@@ -157,11 +158,7 @@ class PairAudit:
         """See how fast draws are counted once all who draw are there, to plan how many there is
         time for: on draws that count for nothing, since how long a draw takes may depend on its
         output. Blocks to learn from are too small, and come too slowly, to show it."""
-        selection = self._selection()
-        atoms, _ = single_outputs(self._claim, selection, self._ledger.point)
-        declared = None if self._range is None else self._range.keys
-        # As certification will count them.
-        measure = Measure(learned.distinguisher, atoms, declared, seen=Sieve.seen(selection))
+        measure = self._measure(learned.distinguisher)
         sizes = self._plan.timed_sizes(self._ledger.spent)
         block, patience = self._plan.limits.block, self._plan.patience
         chunks = (
@@ -272,13 +269,18 @@ class PairAudit:
         self._parts = [pool(self._parts)]
         return self._parts[0]
 
-    def _measure(self, distinguisher: Distinguisher) -> Measure:
+    def _remark(self) -> None:
+        """Take notice of what was not looked at, and of what could not be counted."""
         selection = self._selection()
         self._warnings += filter(None, [narrowed(selection.outcomes)])
         if not self._spec.floating_point:
             self._ignored += low_bits(selection.outcomes, "--floating-point")
-        atoms, warned = single_outputs(self._claim, selection, self._ledger.point)
-        self._warnings += warned
+        self._warnings += single_outputs(self._claim, selection, self._ledger.point)[1]
+
+    def _measure(self, distinguisher: Distinguisher) -> Measure:
+        """Return what is kept of a draw that certifies."""
+        selection = self._selection()
+        atoms, _ = single_outputs(self._claim, selection, self._ledger.point)
         declared = None if self._range is None else self._range.keys
         # Of a claim that is refuted already, nobody asks what else there may be.
         kept = selection if self._counts is None else self._counts.kept()

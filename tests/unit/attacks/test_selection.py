@@ -261,3 +261,12 @@ def test_atoms_are_found_by_key() -> None:
     keys = np.array([3, 7, 9], dtype=np.uint64)
     assert find(keys, np.array([9, 1, 3, 10], dtype=np.uint64)).tolist() == [2, 3, 0, 3]
     assert find(keys[:0], keys).tolist() == [0, 0, 0]
+
+
+def test_cells_that_were_put_in_order_twice_are_counted_once() -> None:
+    """With δ > 0, cells are looked at again for what may refute the claim."""
+    draws = selection(words_of_rr, 20_000)
+    learned = learn(draws, Aim(ProfilePoint(2.0, 0.01), 100_000))
+    fine = [one.fine for one in learned.leading if one.fine is not None]
+    assert fine
+    assert len(set(map(id, fine))) == len(fine)
