@@ -10,9 +10,12 @@ from __future__ import annotations
 import math
 import types
 import typing
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import MISSING, fields, is_dataclass
 from enum import Enum
+from functools import cache, partial
+from itertools import repeat
 from typing import Any, Literal, Union
 
 from dpaudit.claims import DEFINITIONS, PrivacyClaim, make_claim
@@ -26,6 +29,10 @@ _ESCAPE = "'"
 
 class DamagedRecord(Exception):
     """A value that is not what its type says; the message starts with its path."""
+
+    def below(self, place: str) -> DamagedRecord:
+        """Return the same of a value that stands at this place of another one."""
+        return DamagedRecord(place + str(self))
 
 
 def encode(value: Any, *, typed: bool = True) -> Any:
@@ -75,25 +82,8 @@ def encode_record(value: Any, *, without: str | None = None) -> dict[str, Any]:
 def decode(hint: Any, value: Any, path: str) -> Any:
     """Return the value of type `hint` that `encode` made `value` of. Raises DamagedRecord. path:
     where the value stands, e.g. `audits[0].claim`, for the message."""
-    if hint is Any:
-        return decode_untyped(value)
-    if hint is PrivacyClaim:
-        return _decode_claim(value, path)
-    if is_dataclass(hint) and isinstance(hint, type):
-        return decode_record(hint, value, path)
-    if isinstance(hint, type) and issubclass(hint, Enum):
-        return _decode_choice({one.value: one for one in hint}, value, path)
-    origin, parts = typing.get_origin(hint), typing.get_args(hint)
-    if origin is Literal:
-        return _decode_choice({one: one for one in parts}, value, path)
-    if origin in (Union, types.UnionType):  # only `X | None` occurs
-        return None if value is None else decode(parts[0], value, path)
-    if origin is tuple:
-        return _decode_tuple(parts, decode(list, value, path), path)
-    if origin is not None:
-        mapping = decode(dict, value, path)
-        return {key: decode(parts[1], part, f"{path}.{key}") for key, part in mapping.items()}
-    return _decode_scalar(hint, value, path)
+    with _under(path):
+        return _decoder(hint)(value)
 
 
 def decode_untyped(value: Any) -> Any:
@@ -117,54 +107,141 @@ def as_lists(value: Any) -> Any:
 def decode_record(kind: type[Any], value: Any, path: str, **made: Any) -> Any:
     """Return the dataclass that a mapping describes; keys it does not know are an error. made:
     fields that are not in the mapping."""
-    mapping = decode(dict, value, path)
-    hints = typing.get_type_hints(kind)
-    known = {one.name: one for one in fields(kind) if one.name not in made}
-    for key in mapping:
-        if key not in known:
-            raise DamagedRecord(f"{path}: unknown key {key!r}.{did_you_mean(key, known)}")
-    for name, one in known.items():
-        if one.default is one.default_factory is MISSING and name not in mapping:
-            raise DamagedRecord(f"{path}: the key {name!r} is missing")
-    given = {key: decode(hints[key], part, f"{path}.{key}") for key, part in mapping.items()}
+    with _under(path):
+        return _Record(kind)(value, **made)
+
+
+@contextmanager
+def _under(path: str) -> Iterator[None]:
     try:
-        return kind(**given, **made)
-    except ValueError as error:  # a part that no computation gives
-        raise DamagedRecord(f"{path}: {error}") from None
+        yield
+    except DamagedRecord as error:
+        raise error.below(path) from None
 
 
-def _decode_claim(value: Any, path: str) -> PrivacyClaim:
-    parameters = dict(decode(dict, value, path))
+# A result has a hundred thousand of values, so the hints are read once, and where a value stands is
+# put together only for a message.
+@cache
+def _decoder(hint: Any) -> Callable[[Any], Any]:
+    """Return what makes a value of type `hint`, or raises DamagedRecord."""
+    if hint is Any:
+        return decode_untyped
+    if hint is PrivacyClaim:
+        return _claim
+    if is_dataclass(hint) and isinstance(hint, type):
+        return _Record(hint)
+    if isinstance(hint, type) and issubclass(hint, Enum):
+        return partial(_choice, {one.value: one for one in hint})
+    origin, parts = typing.get_origin(hint), typing.get_args(hint)
+    if origin is Literal:
+        return partial(_choice, {one: one for one in parts})
+    if origin in (Union, types.UnionType):  # only `X | None` occurs
+        return partial(_optional, _decoder(parts[0]))
+    if origin is tuple and parts[-1] is Ellipsis:
+        return partial(_sequence, parts[0])
+    if origin is tuple:
+        return partial(_fixed, tuple(_decoder(part) for part in parts))
+    if origin is not None:
+        return partial(_mapping, _decoder(parts[1]))
+    return partial(_scalar, hint)
+
+
+class _Record:
+    """Makes a dataclass of a mapping."""
+
+    def __init__(self, kind: type[Any]) -> None:
+        self.kind = kind
+        self.hints = typing.get_type_hints(kind)
+        self.known = {one.name: one for one in fields(kind)}
+        self.needed = [
+            name
+            for name, one in self.known.items()
+            if one.default is one.default_factory is MISSING
+        ]
+
+    def __call__(self, value: Any, **made: Any) -> Any:
+        mapping = _scalar(dict, value)
+        for key in mapping:
+            if key not in self.known or key in made:
+                known = [one for one in self.known if one not in made]
+                raise DamagedRecord(f": unknown key {key!r}.{did_you_mean(key, known)}")
+        for name in self.needed:
+            if name not in mapping and name not in made:
+                raise DamagedRecord(f": the key {name!r} is missing")
+        given = {key: self._part(key, part) for key, part in mapping.items()}
+        try:
+            return self.kind(**given, **made)
+        except ValueError as error:  # a part that no computation gives
+            raise DamagedRecord(f": {error}") from None
+
+    def _part(self, key: str, value: Any) -> Any:
+        try:
+            return _decoder(self.hints[key])(value)
+        except DamagedRecord as error:
+            raise error.below(f".{key}") from None
+
+
+def _claim(value: Any) -> PrivacyClaim:
+    parameters = dict(_scalar(dict, value))
     definition = parameters.pop("definition", None)
     if not isinstance(definition, str) or definition not in DEFINITIONS:
-        raise _wrong(f"{path}.definition", f"one of {', '.join(DEFINITIONS)}", definition)
+        raise _wrong(f"one of {', '.join(DEFINITIONS)}", definition).below(".definition")
     try:
         return make_claim(parameters, definition)
     except ClaimError as error:
-        raise DamagedRecord(f"{path}: {error}") from None
+        raise DamagedRecord(f": {error}") from None
 
 
-def _decode_tuple(parts: Sequence[Any], values: list[Any], path: str) -> tuple[Any, ...]:
-    if parts[-1] is Ellipsis:
-        parts = [parts[0]] * len(values)
-    if len(values) != len(parts):
-        raise _wrong(path, f"a list of {len(parts)}", values)
-    numbered = enumerate(zip(parts, values, strict=True))
-    return tuple(decode(hint, one, f"{path}[{place}]") for place, (hint, one) in numbered)
+def _optional(decoder: Callable[[Any], Any], value: Any) -> Any:
+    return None if value is None else decoder(value)
 
 
-def _decode_choice(known: Mapping[Any, Any], value: Any, path: str) -> Any:
+def _sequence(hint: Any, value: Any) -> tuple[Any, ...]:
+    values = _scalar(list, value)
+    if hint in _NAMES and set(map(type, values)) <= {hint}:  # most of a result
+        return tuple(values)
+    return _decoded(repeat(_decoder(hint), len(values)), values)
+
+
+def _fixed(decoders: Sequence[Callable[[Any], Any]], value: Any) -> tuple[Any, ...]:
+    values = _scalar(list, value)
+    if len(values) != len(decoders):
+        raise _wrong(f"a list of {len(decoders)}", values)
+    return _decoded(decoders, values)
+
+
+def _decoded(decoders: Iterable[Callable[[Any], Any]], values: list[Any]) -> tuple[Any, ...]:
+    made: list[Any] = []
+    try:
+        for decoder, one in zip(decoders, values, strict=True):
+            made.append(decoder(one))
+    except DamagedRecord as error:
+        raise error.below(f"[{len(made)}]") from None
+    return tuple(made)
+
+
+def _mapping(decoder: Callable[[Any], Any], value: Any) -> dict[str, Any]:
+    made = {}
+    for key, part in _scalar(dict, value).items():
+        try:
+            made[key] = decoder(part)
+        except DamagedRecord as error:
+            raise error.below(f".{key}") from None
+    return made
+
+
+def _choice(known: Mapping[Any, Any], value: Any) -> Any:
     if not isinstance(value, str) or value not in known:
-        raise _wrong(path, f"one of {', '.join(known)}", value)
+        raise _wrong(f"one of {', '.join(known)}", value)
     return known[value]
 
 
-def _decode_scalar(hint: type[Any], value: Any, path: str) -> Any:
+def _scalar(hint: type[Any], value: Any) -> Any:
     if hint is float:
         value = _SPECIAL.get(value, value) if isinstance(value, str) else value
         value = float(value) if type(value) is int else value
     if type(value) is not hint:
-        raise _wrong(path, _NAMES[hint], value)
+        raise _wrong(_NAMES[hint], value)
     return value
 
 
@@ -178,5 +255,5 @@ _NAMES = {
 }
 
 
-def _wrong(path: str, wanted: str, value: Any) -> DamagedRecord:
-    return DamagedRecord(f"{path} must be {wanted}, not {shown(value)}")
+def _wrong(wanted: str, value: Any) -> DamagedRecord:
+    return DamagedRecord(f" must be {wanted}, not {shown(value)}")
