@@ -28,12 +28,11 @@ class Wealth:
         self._gains: FloatArray = np.zeros((len(self._grid), 1))
         self._largest: FloatArray = np.zeros(len(self._grid))
         self._shares: FloatArray = np.ones(1)
-        self._factors: FloatArray | None = None
+        self._factors: FloatArray | None = None  # (grid, bettors, levels, arms)
 
     def believe(self, beliefs: Beliefs) -> None:
         """Fix what is believed about the draws to come."""
-        tables = [beliefs.log_factors(float(epsilon), self._delta) for epsilon in self._grid]
-        self._factors = np.stack(tables)  # (grid, bettors, levels, arms)
+        self._factors = beliefs.log_factors(self._grid, self._delta)
         self._shares = stakes(beliefs, self._delta)
         if self._gains.shape[1] != len(self._shares):
             self._gains = np.zeros((len(self._grid), len(self._shares)))

@@ -38,26 +38,28 @@ class Beliefs:
     posteriors: FloatArray
     rules: IntArray
 
-    def log_factors(self, epsilon: float, delta: float) -> FloatArray:
+    def log_factors(self, epsilon: float | FloatArray, delta: float) -> FloatArray:
         """Return the log of what a draw multiplies the wealth of every bettor by.
 
         Parameters
         ----------
-        epsilon, delta : float
-            The claim: ε ≥ 0 in nats, δ in [0, 1).
+        epsilon : float or ndarray of float, shape (...)
+            Claims: ε ≥ 0 in nats.
+        delta : float
+            The δ of all of them, in [0, 1).
 
         Returns
         -------
-        ndarray of float, shape (bettors, levels, 2)
+        ndarray of float, shape (..., bettors, levels, 2)
             Arm 1 first. Under the claim each factor has expectation at most 1. The posterior
             bettors take part only when δ = 0, since they bet on the likelihood ratio of single
             levels (docs/method.md §4).
         """
+        claims = np.asarray(epsilon, dtype=float)
         if delta > 0:
-            return _stake_factors(self.rules, epsilon, delta)
-        return np.concatenate(
-            [_posterior_factors(self.posteriors, epsilon), _guess_factors(self.rules, epsilon)]
-        )
+            return _stake_factors(self.rules, claims, delta)
+        both = _posterior_factors(self.posteriors, claims), _guess_factors(self.rules, claims)
+        return np.concatenate(both, axis=-3)
 
 
 def stakes(beliefs: Beliefs, delta: float) -> FloatArray:
@@ -164,32 +166,32 @@ def epsilon_lower(grid: FloatArray, largest_log_wealth: FloatArray, alpha: float
     return float(grid[until - 1]) if until else 0.0
 
 
-def _posterior_factors(posteriors: FloatArray, epsilon: float) -> FloatArray:
+def _posterior_factors(posteriors: FloatArray, epsilon: FloatArray) -> FloatArray:
     """Return log(π_b / clip(π, 1 - θ₀, θ₀)_b), θ₀ = e^ε / (1 + e^ε).
 
     Under ε-DP the true posterior of every level lies in [1 - θ₀, θ₀]; the expectation of the
     factor is linear in it and at most 1 at the nearer end.
     """
-    most = 1 / (1 + math.exp(-epsilon))
+    most = (1 / (1 + _odds_against(epsilon)))[..., None, None]
     allowed = np.clip(posteriors, 1 - most, most)
     both = np.stack([posteriors / allowed, (1 - posteriors) / (1 - allowed)], axis=-1)
     return np.asarray(np.log(both), dtype=float)
 
 
-def _guess_factors(rules: IntArray, epsilon: float) -> FloatArray:
+def _guess_factors(rules: IntArray, epsilon: FloatArray) -> FloatArray:
     """Return log(θ/θ₀) for a correct and log((1-θ)/(1-θ₀)) for a wrong guess, for every excess.
 
     Under ε-DP a guess is correct with probability at most θ₀ < θ.
     """
     excess = np.array(EXCESSES)
-    claimed, believed = _log_shares(np.array([epsilon])), _log_shares(epsilon + excess)
+    claimed, believed = _log_shares(epsilon[..., None]), _log_shares(epsilon[..., None] + excess)
     gain_correct, gain_wrong = believed[0] - claimed[0], believed[1] - claimed[1]
     return _by_guess(rules, gain_correct, gain_wrong, np.zeros(len(excess)))
 
 
-def _stake_factors(rules: IntArray, epsilon: float, delta: float) -> FloatArray:
+def _stake_factors(rules: IntArray, epsilon: FloatArray, delta: float) -> FloatArray:
     """Return log(1 + λ(1[correct] - e^ε 1[wrong] - hδ)), λ = fraction / (e^ε + hδ), by rule."""
-    odds = math.exp(-epsilon)
+    odds = _odds_against(epsilon)[..., None]
     tables = []
     for rule in rules:
         h = 1.0 if (rule > 0).any() and (rule < 0).any() else 0.5
@@ -198,20 +200,23 @@ def _stake_factors(rules: IntArray, epsilon: float, delta: float) -> FloatArray:
         spared = stake * (h * delta if rule.any() else 0.0)
         correct, wrong = np.log1p(stake - spared), np.log1p(-np.array(FRACTIONS))
         tables.append(_by_guess(rule[None, :], correct, wrong, np.log1p(-spared)))
-    return np.concatenate(tables)
+    return np.concatenate(tables, axis=-3)
 
 
 def _by_guess(
     rules: IntArray, correct: FloatArray, wrong: FloatArray, abstained: FloatArray
 ) -> FloatArray:
-    """Spread gains (excesses,) over (rules · excesses, levels, 2) by what each rule guesses."""
+    """Spread gains (..., excesses) over (..., rules · excesses, levels, 2) by what each rule
+    guesses."""
     guess = rules[:, None, :, None] * np.array([1, -1])
-    gains = np.where(
-        guess > 0,
-        correct[None, :, None, None],
-        np.where(guess < 0, wrong[None, :, None, None], abstained[None, :, None, None]),
-    )
-    return np.asarray(gains.reshape(-1, rules.shape[1], 2), dtype=float)
+    right, missed, idle = (one[..., None, :, None, None] for one in (correct, wrong, abstained))
+    gains = np.where(guess > 0, right, np.where(guess < 0, missed, idle))
+    return np.asarray(gains.reshape(*correct.shape[:-1], -1, rules.shape[1], 2), dtype=float)
+
+
+def _odds_against(epsilon: FloatArray) -> FloatArray:
+    """Return e^-ε, by the same function for one claim and for many."""
+    return np.reshape([math.exp(-one) for one in epsilon.ravel()], epsilon.shape)
 
 
 def _log_shares(log_odds: FloatArray) -> tuple[FloatArray, FloatArray]:
