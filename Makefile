@@ -12,8 +12,9 @@ BIN := .venv/bin
 audit: .venv/installed
 	$(BIN)/dpaudit run configs/quickstart.yaml
 
+# worksteal: a worker that is done takes over tests that others have not begun.
 test: .venv/installed-test
-	$(BIN)/python -m pytest -n auto
+	$(BIN)/python -m pytest -n auto --dist worksteal
 
 check: .venv/installed-dev
 	$(BIN)/ruff check
