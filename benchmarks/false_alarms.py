@@ -35,7 +35,8 @@ from benchmarks.tight_mechanisms import (
     learn,
 )
 from benchmarks.whole_audits import SETTINGS, Setting, false_alarm
-from dpaudit.attacks.selection import Aim, learn_again
+from dpaudit.attacks.choosing.aim import Aim
+from dpaudit.attacks.choosing.going_on import learn_again
 from dpaudit.certificates.evidence import hidden_delta
 from dpaudit.claims import ProfilePoint
 from dpaudit.levels.candidate import Fine, of_cells

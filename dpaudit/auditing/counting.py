@@ -6,8 +6,9 @@ from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
 
+from dpaudit.attacks.choosing.aim import Aim
+from dpaudit.attacks.choosing.going_on import gains_by_more, is_sure, is_undecided, learn_again
 from dpaudit.attacks.rare import rare as rare_outputs
-from dpaudit.attacks.selection import Aim, gains_by_more, is_sure, is_undecided, learn_again
 from dpaudit.auditing.checks import DrawChecks
 from dpaudit.auditing.ledger import Ledger
 from dpaudit.auditing.schedule import Plan

@@ -8,14 +8,9 @@ from dataclasses import replace
 import numpy as np
 
 from dpaudit.attacks.bits import has_fractions
-from dpaudit.attacks.selection import (
-    Aim,
-    accuse,
-    attacks_for,
-    has_atoms,
-    learn,
-    most_telling,
-)
+from dpaudit.attacks.choosing.accusing import accuse, has_atoms
+from dpaudit.attacks.choosing.aim import Aim
+from dpaudit.attacks.choosing.selection import attacks_for, learn, most_telling
 from dpaudit.auditing.checks import DrawChecks
 from dpaudit.auditing.counting import CountingStage, Counts
 from dpaudit.auditing.journal.interface import PairProgress

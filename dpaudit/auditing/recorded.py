@@ -14,8 +14,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dpaudit.attacks.choosing.aim import Aim
+from dpaudit.attacks.choosing.going_on import learn_again
+from dpaudit.attacks.choosing.selection import ATTACKS, learn, most_telling
 from dpaudit.attacks.one_dimensional import thresholds
-from dpaudit.attacks.selection import ATTACKS, Aim, learn, learn_again, most_telling
 from dpaudit.auditing.counting import Counts, is_enough
 from dpaudit.auditing.engine import versions
 from dpaudit.auditing.options import DEFAULTS, MINIMUM_SAMPLES, BoundMethod, verify

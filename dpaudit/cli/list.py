@@ -15,8 +15,8 @@ from typing import Any
 
 import click
 
+from dpaudit.attacks.choosing.selection import attacks_for
 from dpaudit.attacks.loading import installed_attacks
-from dpaudit.attacks.selection import attacks_for
 from dpaudit.attacks.trees import trees
 from dpaudit.claims import DEFINITIONS, required
 from dpaudit.claims.registry import described

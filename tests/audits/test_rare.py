@@ -10,7 +10,7 @@ import pytest
 
 import dpaudit
 from dpaudit import ApproximateDP, Verdict
-from dpaudit.attacks import selection
+from dpaudit.attacks.choosing import selection
 
 SEEDS = range(3)
 CLAIM = ApproximateDP(1.1, 1e-5)
@@ -38,7 +38,7 @@ def test_a_rare_value_is_found() -> None:
 
 
 def test_it_is_missed_where_only_the_usual_is_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(selection, "_likely_to_refute", lambda *_: None)
+    monkeypatch.setattr(selection, "likely_to_refute", lambda *_: None)
     assert Verdict.NO_VIOLATION_FOUND in verdicts(rarely)
 
 

@@ -16,9 +16,10 @@ from numpy.typing import NDArray
 
 from dpaudit.attacks import column_pairs as interplay
 from dpaudit.attacks.additive import additive
+from dpaudit.attacks.choosing.aim import Aim
+from dpaudit.attacks.choosing.selection import learn
 from dpaudit.attacks.linear.logistic import _cross_fitted, _fit, logistic
 from dpaudit.attacks.linear.mean_differences import mean_differences
-from dpaudit.attacks.selection import Aim, learn
 from dpaudit.attacks.sequential import ONE, _steps, innovations
 from dpaudit.attacks.trees import NAME as TREES
 from dpaudit.attacks.trees import trees
@@ -347,14 +348,14 @@ def test_no_draw_is_scored_by_a_fit_that_saw_it(size: int, fits: int) -> None:
         (
             signs,
             4_000,
-            {"selection._MOST_FOR_TREES": 2},
+            {"choosing.selection._MOST_FOR_TREES": 2},
             True,
             "3 columns are too many, more than 2",
         ),
         (
             signs,
             4_000,
-            {"selection._most_possible": lambda *_: 0.0},
+            {"choosing.selection._most_possible": lambda *_: 0.0},
             True,
             "as so many draws can show",
         ),

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dpaudit.attacks.selection import Aim, _best, _promise
+from dpaudit.attacks.choosing.aim import Aim, best_of, promise
 from dpaudit.claims import ProfilePoint
 from dpaudit.draws import SelectionDraws
 from dpaudit.levels.candidate import Candidate, by_score
@@ -64,10 +64,10 @@ def test_of_orders_that_promise_about_as_much_the_one_that_tells_more_is_kept() 
         for name, counts in (("lucky", lucky), ("better", better))
     ]
     aim = Aim(ProfilePoint(5.0, 0.0), 10**6)
-    promised = [_promise(one, aim)[0] for one in both]
+    promised = [promise(one, aim)[0] for one in both]
     assert promised[1] < promised[0] < promised[1] / 0.85
-    assert _best(both, aim).attack == "better"
-    assert _best([both[0], replace(both[1], is_smooth=False)], aim).attack == "lucky"
+    assert best_of(both, aim).attack == "better"
+    assert best_of([both[0], replace(both[1], is_smooth=False)], aim).attack == "lucky"
 
 
 def counted(log_odds: np.ndarray, draws: int) -> np.ndarray:

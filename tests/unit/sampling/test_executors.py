@@ -19,7 +19,8 @@ import numpy as np
 import pytest
 
 import dpaudit
-from dpaudit.attacks.selection import Aim, learn
+from dpaudit.attacks.choosing.aim import Aim
+from dpaudit.attacks.choosing.selection import learn
 from dpaudit.claims import ProfilePoint, PureDP
 from dpaudit.errors import MechanismError, UsageError
 from dpaudit.inputs.pairs import NeighbouringPair

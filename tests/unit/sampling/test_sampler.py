@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dpaudit.attacks.selection import Aim, learn
+from dpaudit.attacks.choosing.aim import Aim
+from dpaudit.attacks.choosing.selection import learn
 from dpaudit.claims import ProfilePoint
 from dpaudit.draws import pool
 from dpaudit.errors import MechanismError

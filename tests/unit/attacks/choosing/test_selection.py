@@ -12,8 +12,10 @@ from numpy.typing import NDArray
 
 from dpaudit.attacks.additive import additive
 from dpaudit.attacks.atoms import atoms, find
+from dpaudit.attacks.choosing.accusing import accuse, has_atoms
+from dpaudit.attacks.choosing.aim import Aim
+from dpaudit.attacks.choosing.selection import learn
 from dpaudit.attacks.one_dimensional import one_dimensional
-from dpaudit.attacks.selection import Aim, accuse, has_atoms, learn
 from dpaudit.claims import ProfilePoint
 from dpaudit.draws import FreshDraws, SelectionDraws
 from dpaudit.levels.isotonic import pooled_counts

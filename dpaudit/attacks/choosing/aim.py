@@ -1,0 +1,117 @@
+"""What an order promises: the bound to expect on draws to come, and the growth of bets."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from dpaudit.claims import ProfilePoint
+from dpaudit.levels import tuning
+from dpaudit.levels.candidate import Candidate
+from dpaudit.levels.level_map import FloatArray
+from dpaudit.levels.rules import RuleTable, predicted_delta, predicted_epsilon, predicted_growth
+
+
+@dataclass(frozen=True, slots=True)
+class Aim:
+    """What a rule is chosen for: the largest certified ε at the point's δ or, with `for_delta`, the
+    largest δ at its ε, on `coming` draws.
+
+    reserve: a stake is kept for late bets, on what only many draws show: for what is rare.
+    """
+
+    point: ProfilePoint
+    coming: int
+    for_delta: bool = False
+    reserve: bool = False
+
+    def chosen_by(self, candidate: Candidate) -> FloatArray:
+        """Return what every rule of a candidate is predicted to certify, to choose one of them."""
+        if candidate.is_smooth and not self.for_delta:
+            fit = candidate.smoothed
+            table = RuleTable.of_smooth(fit.draws, int(candidate.held_out.sum()))
+            if fit.follows:
+                return self.lowered(table, tuning.PENALTY_FOLLOWING)
+            if self._is_pure:
+                return self.lowered(table, tuning.PENALTY_RAMPED)
+        return self.promised(candidate)
+
+    def promised(self, candidate: Candidate) -> FloatArray:
+        """Return what every rule is predicted to certify, to compare candidates by."""
+        if candidate.shrunk is None:
+            return self.predicted(candidate.table, candidate.penalty)
+        if candidate.fine is not None:
+            return self.lowered(candidate.table, tuning.PENALTY_COUNTED)
+        bound = self.lowered(candidate.table, 0.0)
+        if candidate.penalty == 0:
+            return bound
+        # What few cells of a few draws each say together is not sure enough.
+        counted = RuleTable.evened(candidate.held_out)
+        return np.minimum(bound, self.predicted(counted, candidate.penalty))
+
+    def predicted(self, table: RuleTable, penalty: float) -> FloatArray:
+        """Return what every rule is predicted to certify, lowered by a penalty."""
+        return self.lowered(table, penalty + self._is_pure * tuning.PENALTY_WITHOUT_DELTA)
+
+    def lowered(self, table: RuleTable, penalty: float) -> FloatArray:
+        """Return what every rule is predicted to certify, lowered by so many standard errors."""
+        if self.for_delta:
+            return predicted_delta(table, self.point.epsilon, self.coming, penalty)
+        return predicted_epsilon(table, self.point.delta, self.coming, penalty)
+
+    @property
+    def _is_pure(self) -> bool:
+        return self.point.delta == 0 and not self.for_delta
+
+
+def promise(candidate: Candidate, aim: Aim) -> tuple[float, float]:
+    """Return the best predicted bound, then the best predicted growth against no privacy loss."""
+    table = candidate.table
+    bound = float(np.max(aim.promised(candidate)))
+    growth = float(np.max(predicted_growth(table, ProfilePoint(0.0, aim.point.delta))))
+    worth = bound if candidate.penalty <= tuning.PENALTY else tuning.LESS_SIMPLE * bound
+    if candidate.scored is not None:
+        worth *= max(0.0, 1 - tuning.LUCK / np.sqrt(table.draws))
+    # Differences in the last places are noise, and let the simpler attack win.
+    return (float(f"{max(worth, 0.0):.4g}"), growth)
+
+
+def best_predicted(candidate: Candidate, aim: Aim) -> float:
+    """Return the best predicted bound."""
+    return max(0.0, float(f"{np.max(aim.promised(candidate)):.4g}"))
+
+
+def best_of(candidates: list[Candidate], aim: Aim) -> Candidate:
+    """Return the candidate that promises most; of those that promise about as much, and whose
+    log-ratios go along with what they order by, the one that explains the draws best: that tells
+    how good an order is, where the promise depends on the luck of a few rare outputs."""
+    best = max(candidates, key=lambda one: promise(one, aim))
+    if aim.for_delta or not best.is_smooth or not best.smoothed.follows:
+        return best
+    enough = tuning.ABOUT_AS_MUCH * promise(best, aim)[0]
+    near = [one for one in candidates if one.is_smooth and promise(one, aim)[0] >= enough]
+    following = [one for one in near if one.smoothed.follows]
+    return max(following, key=lambda one: one.smoothed.worth)
+
+
+def evidence(candidate: Candidate, aim: Aim) -> float:
+    """Return how much likelier, in logs, the draws are than what the claim's ε alone allows."""
+    point = ProfilePoint(aim.point.epsilon, 0.0)
+    return float(np.max(predicted_growth(candidate.table, point)))
+
+
+def surely_refutes(candidate: Candidate, aim: Aim) -> bool:
+    if candidate.fine is None:
+        return promise(candidate, aim)[0] > aim.point.epsilon
+    bound = aim.lowered(candidate.table, tuning.DEVIATIONS)
+    return float(np.max(bound)) > aim.point.epsilon
+
+
+def likely_to_refute(candidates: list[Candidate], aim: Aim, least: float) -> Candidate | None:
+    """Return the order that may refute the claim, where nothing is sure to: it is worth more than
+    one that shows more but cannot. least: nats of evidence against the claim's ε."""
+    hopeful = [one.hopeful() for one in candidates if one.shrunk is not None]
+    able = [one for one in hopeful if promise(one, aim)[0] > aim.point.epsilon]
+    found = max(able, key=lambda one: evidence(one, aim), default=None)
+    return None if found is None or evidence(found, aim) <= least else found

@@ -1,0 +1,132 @@
+"""From the chosen order to what is frozen: a rule, what bettors believe, further orders."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from dpaudit.attacks.choosing.aim import Aim, best_predicted, promise
+from dpaudit.attacks.rare import NAME as RARE
+from dpaudit.levels.candidate import Candidate
+from dpaudit.levels.distinguisher import Distinguisher, Learned, ScoreDistributions, Tried
+from dpaudit.levels.level_map import FloatArray, IntArray, LevelMap, log_ratio
+from dpaudit.levels.rules import never_abstaining, predicted_growth
+from dpaudit.levels.scores import ScoreLevels
+from dpaudit.levels.shrinkage import shrunk
+from dpaudit.stats.betting import Beliefs
+
+# Standard errors by which the bettors move log-ratios towards zero.
+_SHRINKS = (0.0, 0.5, 1.0, 1.5)
+# Groups of levels that the coarse bettors see: they win early, those with all levels late.
+_COARSE = 8
+# Beliefs are kept in results as short decimals, and bet on as they are kept.
+_DECIMALS = 5
+_COLUMNS_KEPT = 64
+# Orders that further draws are counted by.
+_LEADING = 3
+
+
+def frozen(
+    best: Candidate,
+    candidates: list[Candidate],
+    aim: Aim,
+    skipped: Sequence[Tried] = (),
+    *,
+    is_late: bool = True,
+) -> Learned:
+    """Return the rule and beliefs of an order, what else was tried, and the orders that further
+    draws are counted by.
+
+    skipped: attacks that were left out, with the reason.  is_late: for draws after the first ones.
+    """
+    level = best.freeze()
+    rule, bets = _rules(best, aim)
+    if aim.reserve:
+        bets = np.concatenate([bets, bets[:1] if is_late else np.zeros_like(bets[:1])])
+    beliefs = Beliefs(_posteriors(best.held_out), bets)
+    tried = [*(Tried(one.attack, best_predicted(one, aim)) for one in candidates), *skipped]
+    distinguisher = Distinguisher(best.attack, level, rule)
+    order = sorted(candidates, key=lambda one: promise(one, aim), reverse=True)
+    others = [one for one in order if one is not best and one.attack != RARE]
+    leading = _leading([*(one for one in [best] if one.attack != RARE), *others])
+    scores = _distributions(best, level)
+    return Learned(distinguisher, beliefs, tuple(tried), scores, _expected(best), leading)
+
+
+def _leading(order: list[Candidate]) -> tuple[Candidate, ...]:
+    """Return the first orders, and in place of the last of them the first one of cells if there is
+    none before it: of cells further draws make more than of orders that stay as they are. Cells
+    that were put in order twice are counted once."""
+    fine = [one.fine for one in order]
+    order = [one for n, one in enumerate(order) if one.fine is None or fine.index(one.fine) == n]
+    first, rest = order[:_LEADING], order[_LEADING:]
+    if not any(one.fine is not None for one in first):
+        first[_LEADING - 1 :] = [one for one in rest if one.fine is not None][:1] or first[-1:]
+    return tuple(first)
+
+
+def _expected(candidate: Candidate) -> FloatArray:
+    """Return the draws to expect at every level, by a smooth fit where there is one; at the last
+    one, of what was never seen, as many of either input."""
+    if candidate.is_smooth:
+        ordered = candidate.smoothed.draws
+    else:
+        counts = candidate.held_out
+        share = shrunk(counts[:-1], counts.sum(axis=0)).share
+        ordered = counts[:-1].sum(axis=1)[:, None] * np.stack([share, 1 - share], axis=1)
+    return np.append(ordered, [[0.5, 0.5]], axis=0)
+
+
+def _distributions(candidate: Candidate, level: LevelMap) -> ScoreDistributions | None:
+    if candidate.scored is None or not isinstance(level, ScoreLevels):
+        return None
+    counts = tuple((int(d1), int(d2)) for d1, d2 in candidate.held_out)
+    edges = tuple(candidate.scored.edges.tolist())
+    return ScoreDistributions(edges, counts, level.score.columns[:_COLUMNS_KEPT])
+
+
+def _rules(candidate: Candidate, aim: Aim) -> tuple[IntArray, IntArray]:
+    """Return the rule of the exact bound, (levels,), and three to bet on, (3, levels): that one,
+    the one for growth at the claim, and one that always guesses. Where a rule promises no growth,
+    the bet is to abstain, lest it lose what has been won."""
+    table, levels = candidate.table, len(candidate.held_out)
+    bound = aim.chosen_by(candidate)
+    growth = predicted_growth(table, aim.point)
+    always = int(np.argmax(never_abstaining(table)))
+    fastest = int(np.argmax(growth)) if np.max(growth) > 0 else always
+    best = int(np.argmax(bound)) if np.max(bound) > 0 else fastest
+    # With δ > 0 the bound is simple and sharper for a rule that guesses whatever comes: where no
+    # outcome is of a kind without a level, which the table says nothing of.
+    guesses_all = int(aim.point.delta > 0 and not candidate.held_out[-1].any())
+    places = (best, fastest, always)
+    rules = np.stack(
+        [table.guesses(one, levels, guesses_all if one == always else 0) for one in places]
+    )
+    grows = growth.ravel()[list(places)] > 0
+    return rules[0], np.where(grows[:, None], rules, 0)
+
+
+def _posteriors(held_out: IntArray) -> FloatArray:
+    """Return what the bettors believe, Pr[d1 | level]: (bettors, levels); ½ for unseen."""
+    ordered = held_out[:-1]
+    arms = held_out.sum(axis=0)
+    rows = []
+    for counts in (_grouped(ordered), ordered):
+        ratio = log_ratio(counts, arms)
+        error = np.sqrt((1 / (counts + 0.5)).sum(axis=1))
+        for shrink in _SHRINKS:
+            believed = np.sign(ratio) * np.maximum(np.abs(ratio) - shrink * error, 0.0)
+            rows.append(np.append(1 / (1 + np.exp(-believed)), 0.5))
+    least = 10.0**-_DECIMALS
+    return np.asarray(np.clip(np.round(np.stack(rows), _DECIMALS), least, 1 - least))
+
+
+def _grouped(ordered: IntArray) -> IntArray:
+    """Return the counts of the group that a level belongs to, of neighbours with equal mass."""
+    masses = ordered.sum(axis=1)
+    middle = np.cumsum(masses) - masses / 2
+    group = np.minimum((middle * _COARSE / max(1, masses.sum())).astype(int), _COARSE - 1)
+    totals = np.zeros((_COARSE, 2), dtype=np.int64)
+    np.add.at(totals, group, ordered)
+    return np.asarray(totals[group])

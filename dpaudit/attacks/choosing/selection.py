@@ -1,0 +1,166 @@
+"""From selection draws to what is frozen: picks the attack, the cut-offs and the bettors' beliefs.
+
+Everything here is judged on held-out folds, so that no selection draw is wasted and none flatters
+the order that was fitted to it.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from dpaudit.attacks.additive import additive
+from dpaudit.attacks.atoms import atoms
+from dpaudit.attacks.bits import bits
+from dpaudit.attacks.choosing.aim import (
+    Aim,
+    best_of,
+    best_predicted,
+    likely_to_refute,
+    promise,
+    surely_refutes,
+)
+from dpaudit.attacks.choosing.freezing import frozen
+from dpaudit.attacks.linear.logistic import logistic
+from dpaudit.attacks.linear.mean_differences import mean_differences
+from dpaudit.attacks.one_dimensional import one_dimensional
+from dpaudit.attacks.rare import rare
+from dpaudit.attacks.repeated_runs import exchangeable
+from dpaudit.attacks.sequential import innovations
+from dpaudit.attacks.single_columns import single_columns
+from dpaudit.attacks.timing import elapsed
+from dpaudit.claims import PrivacyClaim, ProfilePoint
+from dpaudit.draws import SelectionDraws
+from dpaudit.levels import tuning
+from dpaudit.levels.candidate import Attack, Candidate, of_cells
+from dpaudit.levels.distinguisher import Learned, Tried
+from dpaudit.levels.rules import RuleTable, predicted_delta, predicted_growth
+from dpaudit.levels.sieve import Sieve
+
+ATTACKS: tuple[Attack, ...] = (
+    one_dimensional,
+    single_columns,
+    additive,
+    innovations,
+    logistic,
+    mean_differences,
+    atoms,
+)
+
+# Of more columns, trees take long.
+_MOST_FOR_TREES = 256
+# What is rare among draws that are kept was seen less often than one of these.
+_RARE = (10, 100)
+
+
+def attacks_for(*, floating_point: bool, timing: bool, repeated: bool) -> tuple[Attack, ...]:
+    """Return all attacks: those that are always on, and those that are asked for, or of use only
+    where outputs are several runs."""
+    asked = ((exchangeable, repeated), (bits, floating_point), (elapsed, timing))
+    return (*ATTACKS, *(attack for attack, is_on in asked if is_on))
+
+
+def learn(
+    selection: SelectionDraws,
+    aim: Aim,
+    attacks: tuple[Attack, ...] = ATTACKS,
+    *,
+    users: tuple[Attack, ...] = (),
+    thorough: bool = True,
+    with_rare: bool = True,
+) -> Learned:
+    """Return the most promising rule and beliefs.
+
+    users: attacks of unknown cost, left out while draws are few.  thorough: spare no attack that
+    may find more, even if draws are few or enough is found for a refutation.  with_rare: look at
+    what is rare, too, where nothing else is sure to refute the claim.
+    """
+    if thorough or selection.size >= tuning.DRAWS_FOR_USERS_ATTACKS:
+        attacks = (*attacks, *users)
+    candidates = [one for attack in attacks for one in attack(selection)]
+    more, skipped = _trees(selection, aim, candidates, thorough=thorough)
+    candidates += more
+    best = best_of(candidates, aim)
+    # Without δ, what is rare shows as much as it can refute by, and needs no preference.
+    wanted = thorough and with_rare and aim.point.delta > 0 and not aim.for_delta
+    if wanted and not surely_refutes(best, aim):
+        # What is rare, and what is no more than one cell of some thousands.
+        small = [of_cells(one.attack, one.fine) for one in candidates if one.fine is not None]
+        small += [one for often in _RARE for one in _rare(selection, often)]
+        best = likely_to_refute(small, aim, tuning.LIKELY_OF_FEW) or best
+        candidates += small
+    return frozen(best, candidates, aim, skipped, is_late=False)
+
+
+def _rare(selection: SelectionDraws, often: int) -> list[Candidate]:
+    """Return the order of what is rare among selection draws: was seen less often than this."""
+    sieve = Sieve.of(selection, often)
+    kept = selection.take(np.flatnonzero(sieve.strange(selection.outcomes)))
+    arms = np.array([selection.is_d1.sum(), (~selection.is_d1).sum()], dtype=np.int64)
+    return rare(sieve, kept, arms) if kept.size else []
+
+
+def most_telling(
+    selection: SelectionDraws,
+    claim: PrivacyClaim,
+    coming: int,
+    attacks: tuple[Attack, ...] = ATTACKS,
+) -> ProfilePoint:
+    """Return the point of a claim's profile to test on `coming` draws: the one that promises the
+    largest bound for the definition's own parameter or, without one, for δ as a multiple of what is
+    claimed. Of nearly equal ones, the first."""
+    tables = [RuleTable.evened(one.held_out) for attack in attacks for one in attack(selection)]
+
+    def multiple(point: ProfilePoint) -> float:
+        every = [predicted_delta(one, point.epsilon, coming, tuning.PENALTY) for one in tables]
+        delta = max(0.0, *map(np.max, every))
+        own = claim.own_lower(point.epsilon, delta)
+        return float(f"{delta / max(point.delta, 1e-12) if own is None else own[1]:.1e}")
+
+    return max(claim.points(), key=multiple)
+
+
+def _trees(
+    selection: SelectionDraws, aim: Aim, candidates: list[Candidate], *, thorough: bool
+) -> tuple[list[Candidate], list[Tried]]:
+    """Return what trees make of the draws, or why they are left out; nothing of either where they
+    do not apply."""
+    if len(selection.outcomes.columns) < 2 or selection.size < tuning.DRAWS_FOR_TREES:
+        return [], []
+    # Imported here, since most audits do without.
+    from dpaudit.attacks import trees
+
+    reason = _why_no_trees(selection, aim, candidates, thorough=thorough)
+    if reason is not None:
+        return [], [Tried(trees.NAME, None, reason)]
+    scores = [one.scored for one in candidates if one.scored is not None]
+    return trees.trees(selection, scores), []
+
+
+def _why_no_trees(
+    selection: SelectionDraws, aim: Aim, candidates: list[Candidate], *, thorough: bool
+) -> str | None:
+    """Return why trees, which cost most, cannot win or are not needed; None when they may win."""
+    from dpaudit.attacks.column_pairs import has_interplay
+    from dpaudit.attacks.trees import is_installed
+
+    columns = len(selection.outcomes.columns)
+    if columns > _MOST_FOR_TREES:
+        return f"{columns:,} columns are too many, more than {_MOST_FOR_TREES}"
+    best = max(candidates, key=lambda one: promise(one, aim))
+    if best_predicted(best, aim) >= tuning.NEARLY_ALL * _most_possible(selection, aim):
+        return f"{best.attack} promises nearly as much as so many draws can show"
+    growth = float(np.max(predicted_growth(best.table, aim.point)))
+    if not thorough and growth > tuning.PLENTY:
+        return f"{best.attack} is enough for a refutation"
+    scored = [one for one in candidates if one.scored is not None]
+    base = max(scored or [best], key=lambda one: promise(one, aim))
+    if not has_interplay(selection, base):
+        return f"no two columns tell more together than {base.attack} makes of them"
+    return None if is_installed() else "scikit-learn is not there: pip install 'dpaudit[learned]'"
+
+
+def _most_possible(selection: SelectionDraws, aim: Aim) -> float:
+    """Return the bound promised by a rule that is never wrong."""
+    arms = np.array([selection.is_d1.sum(), (~selection.is_d1).sum()])
+    perfect = np.array([[0, arms[1]], [arms[0], 0], [0, 0]], dtype=np.int64)
+    return float(np.max(aim.predicted(RuleTable.of(perfect), tuning.PENALTY)))
