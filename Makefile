@@ -5,7 +5,7 @@ PYTHON ?= $(shell for p in python3 python3.14 python3.13 python3.12 python3.11 p
 	$$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && { echo $$p; break; }; done)
 BIN := .venv/bin
 
-.PHONY: audit test check benchmarks gallery clean
+.PHONY: audit test check docs docs-links benchmarks gallery clean
 # Two targets would install into one environment at the same time.
 .NOTPARALLEL:
 
@@ -21,6 +21,20 @@ check: .venv/installed-dev
 	$(BIN)/ruff format --check
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+
+# The site, in build/site. What nitpicks find is an error; no page may fetch anything from elsewhere.
+# Every page is read again, since Sphinx warns only of those that it reads.
+SPHINX = $(BIN)/sphinx-build --fresh-env --fail-on-warning --keep-going --nitpicky --quiet \
+	--doctree-dir build/doctrees docs
+
+docs: .venv/installed-dev
+	$(SPHINX) build/site
+	@! grep -rE '<(script|link|img)[^>]+(src|href)="(https?:)?//|url\((https?:)?//' build/site \
+		--include='*.html' --include='*.css'
+
+# Needs the network, so it gates nothing.
+docs-links: .venv/installed-dev
+	$(SPHINX) build/links --builder linkcheck
 
 benchmarks: .venv/installed-test
 	@echo 'Run one with .venv/bin/python -m benchmarks.NAME; its figures go into benchmarks/RESULTS.md:'

@@ -33,7 +33,7 @@ class DpauditError(Exception):
     Parameters
     ----------
     *parts : str
-        The parts of the message; those that name an option are `Name`s.
+        The parts of the message; each that names an option is a `Name`.
 
     Attributes
     ----------

@@ -270,25 +270,25 @@ _TABLE = (
         "The parameter for the number of outputs of one call; none: call once for each output.",
         metavar="NAME", unless="size, if it has one",
         must="the name of the parameter for the number of outputs of one call, or none",
-        more="configuration.md#parameters-under-other-names"),
+        more="mechanism.md#parameters-under-other-names"),
     _called("data_arg", TEXT, "The parameter for the dataset.", metavar="NAME",
         must="the name of the parameter for the dataset", unless="the first",
-        more="configuration.md#parameters-under-other-names"),
+        more="mechanism.md#parameters-under-other-names"),
     _called("rng_arg", TEXT,
         "The parameter for a numpy.random.Generator; none: pass no generator.", metavar="NAME",
         must="the name of the parameter for a numpy.random.Generator, or none",
-        unless="rng, if it has one", more="configuration.md#parameters-under-other-names"),
+        unless="rng, if it has one", more="mechanism.md#parameters-under-other-names"),
     _called("post_process", PATH, "The import path of a function to apply to every output.",
         more="attacks.md#a-score-of-your-own"),
     _called("command", Kind(Annotated[list[Words], Meta(min_length=1)] | Words, metavar="COMMAND"),
         "Audit a program in place of a target: its command line, in quotes. docs/protocol.md "
         "defines what it reads and writes.",
         must="a list of words, or a command line: a program to audit in place of mechanism",
-        more="configuration.md#in-another-process"),
+        more="protocol.md"),
     _given("compose", Kind(_NESTED),
         "A list of at least two mechanisms (import paths or mappings), in place of mechanism; "
         "they run on the same input, and their outputs together are one output.", flag=None,
-        more="configuration.md#several-releases-of-one-input"),
+        more="compositions.md"),
     _given("pairs", Kind(_NESTED), "A list of {d1, d2}; they share the audit's error probability.",
         flag=None),
     _given("as", _choice(*FORMS),
@@ -302,7 +302,7 @@ _TABLE = (
     _given("repeat", WHOLE,
         "Treat this many independent runs on one input as one output; the claim is per run.",
         must="a whole number of independent runs on one input, which together are one output; the "
-             "claim is per run", default=1, more="configuration.md#several-releases-of-one-input"),
+             "claim is per run", default=1, more="compositions.md"),
     _given("matrix", Kind(dict[str, Annotated[list[Any], Meta(min_length=1)]]),
         "A mapping from names to lists of values, which ${name} refers to; one audit for each "
         "combination, at most 5,000.", flag=None),
@@ -313,12 +313,12 @@ _TABLE = (
         "All possible outputs, exceptions by name: '[0, 1, TypeError]'. Gives an interval for ε, "
         "not only a lower bound.",
         must="a list of all possible outputs, exceptions by name, at least two", check=_range,
-        more="configuration.md#outputs-that-are-known"),
+        more="known-outputs.md"),
     _seen("exact", SWITCH,
         "Do not draw: compute the result from the mechanism's own pmf(dataset, **params), a "
         "mapping from outcomes to probabilities.",
         must="true or false: whether to compute from the mechanism's own pmf",
-        more="configuration.md#outputs-that-are-known"),
+        more="known-outputs.md"),
     # Claim
     _claimed("claim", Kind(dict[str, Any]),
         "A mapping such as {epsilon: 1, delta: 1e-5}: the claim to test.", flag=None,
@@ -354,10 +354,10 @@ _TABLE = (
     _own_process("python", PROGRAM,
         "Run the target with this Python; dpaudit need not be installed there.",
         must="the path of the Python interpreter that runs the mechanism",
-        more="configuration.md#in-another-process"),
+        more="versions.md"),
     _own_process("isolate", SWITCH,
         "Run the mechanism in a separate process: a crash counts as an outcome, and limits can be "
-        "set.", more="configuration.md#in-another-process"),
+        "set.", more="protocol.md#faults"),
     _own_process("timeout", DURATION,
         "Time limit for one draw, such as 500ms or 5s; a draw that takes longer counts as an "
         "outcome.", must="a duration such as 500ms or 5s, the limit for one draw; needs isolate",
@@ -376,9 +376,9 @@ _TABLE = (
         unless="serial with one worker, else processes", more="scale.md"),
     # Attacks
     _attack("floating_point", SWITCH, "Also search the low-order bits and decimals of floats.",
-        more="configuration.md#low-order-bits-and-time"),
+        more="floating-point.md"),
     _attack("timing", SWITCH, "Also search the duration of each call.",
-        more="configuration.md#low-order-bits-and-time"),
+        more="floating-point.md"),
     _attack("attacks", PATHS,
         "Add an attack: an import path, or the name of an installed one. Repeatable; "
         "docs/attacks.md defines the interface.", flag="--attack",

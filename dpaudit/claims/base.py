@@ -235,7 +235,7 @@ class PrivacyClaim(ABC):
 
     @property
     def adversary(self) -> Adversary | str | None:
-        """Whose answers are all that is looked at; None: whatever tells the inputs apart."""
+        """Whose answers are all that is looked at, or None for whatever tells the inputs apart."""
         return None
 
     def parameters(self) -> dict[str, Any]:

@@ -11,7 +11,7 @@ from dpaudit.claims.base import Delta, PrivacyClaim, ProfilePoint, checked_delta
 
 @dataclass(frozen=True, slots=True)
 class TotalVariation(PrivacyClaim):
-    """Total variation distance of at most δ: |P(E) - Q(E)| ≤ δ for every event E.
+    """Total variation distance of at most δ: `|P(E) - Q(E)| ≤ δ` for every event E.
 
     Parameters
     ----------

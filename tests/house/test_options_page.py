@@ -49,11 +49,12 @@ def test_every_link_leads_somewhere() -> None:
     for one in OPTIONS.values():
         file, _, anchor = one.more.partition("#")
         if file:
-            headings = list(_anchors((PAGE.parent / file).read_text(encoding="utf-8")))
+            headings = list(anchors((PAGE.parent / file).read_text(encoding="utf-8")))
             assert not anchor or anchor in headings, one.more
 
 
-def _anchors(text: str) -> Iterator[str]:
+def anchors(text: str) -> Iterator[str]:
+    """Yield what the headings of a document can be linked by."""
     for heading in re.findall(r"^#+ (.*)$", text, re.MULTILINE):
         yield re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-")
 

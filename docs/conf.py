@@ -1,0 +1,92 @@
+"""The site: `make docs` builds it from these pages, from the commands and from docstrings."""
+
+from __future__ import annotations
+
+import re
+import sys
+from pathlib import Path
+from typing import Any
+
+from sphinx.application import Sphinx
+
+import dpaudit
+
+sys.path.append(str(Path(__file__).parent / "site"))
+
+project = "dpaudit"
+version = release = dpaudit.__version__
+language = "en"
+extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon", "generated"]
+exclude_patterns = ["site"]
+nitpicky = True
+# The one error that docstrings name and `dpaudit` does not: a UsageError.
+nitpick_ignore = [("py:exc", "ClaimError")]
+
+# Slugs of headings are those of GitHub, where the pages are read too.
+myst_heading_anchors = 4
+myst_enable_extensions = ["deflist"]
+# Pages that show a file of another folder; what links to the file means the page.
+PAGES = {
+    "README.md": "index.md",
+    "ARCHITECTURE.md": "architecture.md",
+    "CHANGELOG.md": "changelog.md",
+    "CONTRIBUTING.md": "contributing.md",
+    "benchmarks/RESULTS.md": "measurements.md",
+    "tests/README.md": "tests.md",
+}
+
+# Docstrings say the types, in words; single backticks are code in them.
+autodoc_typehints = "none"
+autodoc_member_order = "bysource"
+autodoc_inherit_docstrings = False
+toc_object_entries_show_parents = "hide"
+napoleon_google_docstring = False
+napoleon_use_param = False
+napoleon_use_rtype = False
+napoleon_custom_sections = [("Attributes", "params_style")]
+default_role = "code"
+smartquotes_action = "D"  # dashes; quotes stay as they are
+maximum_signature_line_length = 80
+
+html_theme = "furo"
+html_title = "dpaudit"
+html_show_sphinx = False
+html_show_copyright = False
+html_copy_source = False
+html_static_path = ["site/static"]
+html_css_files = ["dpaudit.css"]
+# Nothing is fetched from elsewhere: the fonts are those of the reader.
+html_theme_options = {"navigation_with_keys": True}
+pygments_style = "friendly"
+
+linkcheck_anchors = False
+
+
+def setup(app: Sphinx) -> None:
+    app.connect("source-read", _link_pages)
+    app.connect("include-read", _link_pages)
+    app.connect("autodoc-process-docstring", _link_documents)
+    app.connect("autodoc-process-signature", _leave_out_constructors)
+
+
+def _link_pages(*event: Any) -> None:
+    """Let links to files, as they are in the repository, lead to pages."""
+    text: list[str] = event[-1]
+    text[0] = re.sub(
+        r"\]\((?:\.\./)*(?:docs/)?([\w/]+\.md)",
+        lambda link: f"]({PAGES.get(link[1], link[1])}",
+        text[0],
+    )
+
+
+def _link_documents(*event: Any) -> None:
+    """Let documents that a docstring names be links."""
+    lines: list[str] = event[-1]
+    lines[:] = [re.sub(r"docs/(\w+)\.md", r":doc:`\1`", line) for line in lines]
+
+
+def _leave_out_constructors(*event: Any) -> tuple[str, None] | None:
+    """Results are made by audits: how is nobody's interface."""
+    _, what, name, *_ = event
+    made_by_audits = ("AuditResult", "Certificate", "Progress", "Verdict")
+    return ("", None) if what == "class" and name.rpartition(".")[2] in made_by_audits else None
