@@ -47,7 +47,7 @@ gallery: .venv/installed $(GALLERY)
 	$(BIN)/dpaudit run configs/gallery/*.yaml --quiet --json .gallery/results.json
 
 clean:
-	rm -rf .venv .gallery
+	rm -rf .venv .gallery build
 
 # A virtual environment without pip would look finished to the next call, so it does not stay.
 .venv/bin/python:

@@ -64,6 +64,8 @@ linkcheck_anchors = False
 
 def setup(app: Sphinx) -> None:
     app.connect("source-read", _link_pages)
+    app.connect("source-read", _name_files)
+    app.connect("source-read", _list_pages)
     app.connect("include-read", _link_pages)
     app.connect("autodoc-process-docstring", _link_documents)
     app.connect("autodoc-process-signature", _leave_out_constructors)
@@ -79,6 +81,23 @@ def _link_pages(*event: Any) -> None:
     )
 
 
+def _name_files(*event: Any) -> None:
+    """Let a block that the tests write to a file have its name above it."""
+    text: list[str] = event[-1]
+    text[0] = re.sub(
+        r"<!-- file: (\S+) -->\n+```(\w+)\n", r"```{code-block} \2\n:caption: \1\n\n", text[0]
+    )
+
+
+def _list_pages(_: Sphinx, page: str, text: list[str]) -> None:
+    """Let the links of the index, which lists all pages by their kind, be the table of contents."""
+    parts = re.split(r"^## (.*)$", text[0], flags=re.MULTILINE)[1:] if page == "index" else []
+    for caption, links in zip(parts[::2], parts[1::2], strict=True):
+        pages = re.findall(r"^- \[([^]]+)\]\((\S+)\.md\)", links, re.MULTILINE)
+        lines = [f":caption: {caption}", ":hidden:", "", *(f"{name} <{to}>" for name, to in pages)]
+        text[0] += "\n".join(["", "```{toctree}", *lines, "```", ""])
+
+
 def _link_documents(*event: Any) -> None:
     """Let documents that a docstring names be links."""
     lines: list[str] = event[-1]
@@ -87,6 +106,6 @@ def _link_documents(*event: Any) -> None:
 
 def _leave_out_constructors(*event: Any) -> tuple[str, None] | None:
     """Results are made by audits: how is nobody's interface."""
-    _, what, name, *_ = event
-    made_by_audits = ("AuditResult", "Certificate", "Progress", "Verdict")
-    return ("", None) if what == "class" and name.rpartition(".")[2] in made_by_audits else None
+    _, what, _, made, *_ = event
+    is_result = what == "class" and made.__module__.startswith("dpaudit.certificates.")
+    return ("", None) if is_result else None

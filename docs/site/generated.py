@@ -6,6 +6,7 @@ import inspect
 import json
 import re
 from collections.abc import Iterator
+from dataclasses import is_dataclass
 from importlib import import_module
 from itertools import groupby
 from pathlib import Path
@@ -85,15 +86,14 @@ class Schema(SphinxDirective):
 
 
 class Docstring(SphinxDirective):
-    """The docstring of a module, as it is, without its first line."""
+    """The docstring of a module as Markdown, without its first line."""
 
     required_arguments = 1
 
     def run(self) -> list[nodes.Node]:
         text = inspect.getdoc(import_module(self.arguments[0])) or ""
-        block = nodes.literal_block("", text.partition("\n\n")[2])
-        block["language"] = "text"
-        return [block]
+        numbered = re.sub(r"^(\d+)   ", r"\1.  ", text.partition("\n\n")[2], flags=re.MULTILINE)
+        return self.parse_text_to_nodes(numbered)
 
 
 class PublicNames(SphinxDirective):
@@ -104,6 +104,24 @@ class PublicNames(SphinxDirective):
     def run(self) -> list[nodes.Node]:
         text = "\n".join(_documented(self.arguments[0]))
         return self.parse_text_to_nodes(f"```{{eval-rst}}\n{text}\n```")
+
+
+class Records(SphinxDirective):
+    """What results hold: the records of certificates that are not public names by themselves."""
+
+    def run(self) -> list[nodes.Node]:
+        lines = "\n".join(f".. autoclass:: {name}" for name in _records())
+        inner = self.parse_text_to_nodes(f"```{{eval-rst}}\n{lines}\n```")
+        return [nodes.container("", *inner, classes=["records"])]
+
+
+def _records() -> Iterator[str]:
+    for name in ("result", "certificate", "exact_certificate", "one_run_certificate"):
+        module = import_module(f"dpaudit.certificates.{name}")
+        for key, one in vars(module).items():
+            is_own = is_dataclass(one) and one.__module__ == module.__name__
+            if is_own and key not in dpaudit.__all__ and not key.startswith("_"):
+                yield f"{module.__name__}.{key}"
 
 
 def _documented(kind: str) -> Iterator[str]:
@@ -138,4 +156,5 @@ def setup(app: Sphinx) -> dict[str, bool]:
     app.add_directive("schema", Schema)
     app.add_directive("docstring", Docstring)
     app.add_directive("public-names", PublicNames)
+    app.add_directive("records", Records)
     return {"parallel_read_safe": True}

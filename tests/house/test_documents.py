@@ -48,7 +48,9 @@ def test_blocks_do_what_they_show(document: Path, tmp_path: Path) -> None:
         shutil.copytree(ROOT / name, tmp_path / name)
     for block in blocks(document):
         if block.file is not None:
-            (tmp_path / block.file).write_text(block.text, encoding="utf-8")
+            file = tmp_path / block.file
+            file.parent.mkdir(parents=True, exist_ok=True)
+            file.write_text(block.text, encoding="utf-8")
         elif block.kind == "python":
             python = [sys.executable] if document in STARTED else warm.python()
             ran = _run([*python, "-c", block.text], tmp_path, programs)
