@@ -6,7 +6,7 @@ import math
 import re
 from collections.abc import Mapping, Sequence
 
-from dpaudit.auditing.underpowered import no_draws_could
+from dpaudit.auditing.underpowered import event_could_not
 from dpaudit.certificates.certificate import Certificate, DivergenceTest, EventCount, FixedTest
 from dpaudit.certificates.exact_certificate import ExactEvent
 from dpaudit.certificates.result import AnyCertificate, AuditResult
@@ -15,7 +15,7 @@ from dpaudit.inputs.pairs import EQUAL, describe_pair
 from dpaudit.reports import numbers
 from dpaudit.reports.layout import row
 from dpaudit.reports.records import as_lists
-from dpaudit.wording import counted, shortened
+from dpaudit.wording import shortened
 
 AnyEvent = EventCount | ExactEvent
 
@@ -146,15 +146,9 @@ def detectable(certificate: Certificate) -> str:
         return "No leak would have been caught: d1 and d2 are equal."
     if not fixed.events:
         return "No leak would have been caught: no event looked worth testing."
-    if math.isinf(fixed.detectable_epsilon):
-        seen = fixed.correct + fixed.wrong
-        of = "" if seen == fixed.draws else " in an event"
-        more = "no number could" if no_draws_could(certificate.point, fixed.alpha) else "more help"
-        return (
-            f"No leak would have been caught: {counted(seen, 'draw')}{of} cannot refute ε = "
-            f"{numbers.plain(certificate.point.epsilon)}, even if every one tells d1 and d2 apart "
-            f"({more})."
-        )
+    reason = event_could_not(certificate)
+    if reason is not None:
+        return f"No leak would have been caught: {reason}."
     return caught(fixed.detectable_epsilon, certificate.point, "visible to this event")
 
 

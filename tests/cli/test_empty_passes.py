@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -46,7 +47,8 @@ def test_too_few_draws_exit_4_and_say_so_before_drawing(dpaudit: Any) -> None:
     # The full report comes all the same, and does not call an event rare that is not.
     assert "99 % Clopper–Pearson" in result.stdout
     assert (
-        "4,000 draws cannot refute ε = 12, even if every one tells d1 and d2 apart (more help)."
+        "4,000 draws cannot refute ε = 12, even if every one tells d1 and d2 apart (more draws "
+        "help)."
     ) in words(result.stdout)
     said = words(result.stdout).replace("rarer events", "").replace("rare outputs that had", "")
     assert "rare" not in said
@@ -60,7 +62,7 @@ def test_what_no_draws_can_refute_is_not_promised_with_more(
     assert result.exit_code == 4
     assert "and no number of draws could" in words(result.stdout)
     assert "(no number could)" in words(result.stdout)
-    assert "more help" not in words(result.stdout)
+    assert "more draws help" not in words(result.stdout)
 
 
 def test_what_no_recording_and_no_guesses_can_refute(dpaudit: Any) -> None:
@@ -77,6 +79,21 @@ def test_what_no_recording_and_no_guesses_can_refute(dpaudit: Any) -> None:
     few = dpaudit("bound", "--guesses", 1000, 20, 20, "--epsilon", "4")
     assert "guess about more canaries" in words(few.stdout)
     assert "(more canaries help)" in words(few.stdout)
+
+
+def test_an_event_that_could_not_refute_exits_4(dpaudit: Any) -> None:
+    """All 100 draws could refute ε = 2; those of the event that was chosen could not."""
+    (*asked, seed) = ("m.py:laplace", "--d1", "0", "--d2", "2", "--epsilon", "2", "--seed", "0")
+    result = dpaudit("run", *asked, seed, "--samples", "100")
+    assert result.exit_code == 4
+    reason = "in the event that was tested cannot refute ε = 2, even if every one tells d1 and d2"
+    assert f"under-powered: {reason}" in re.sub(r"\d+ draws (in)", r"\1", words(result.stdout))
+    assert f"No leak would have been caught: {reason}" in re.sub(
+        r"\d+ draws (in)", r"\1", words(result.stdout)
+    )
+    allowed = dpaudit("run", *asked, seed, "--samples", "100", "--allow-underpowered")
+    assert allowed.exit_code == 0
+    assert dpaudit("run", *asked, seed, "--samples", "1000").exit_code == 0
 
 
 def test_it_can_be_allowed(dpaudit: Any, folder: Path) -> None:
