@@ -5,7 +5,7 @@ PYTHON ?= $(shell for p in python3 python3.14 python3.13 python3.12 python3.11 p
 	$$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && { echo $$p; break; }; done)
 BIN := .venv/bin
 
-.PHONY: audit test check docs docs-links benchmarks gallery clean
+.PHONY: audit test check package lowest docs docs-links benchmarks gallery clean
 # Two targets would install into one environment at the same time.
 .NOTPARALLEL:
 
@@ -21,6 +21,21 @@ check: .venv/installed-dev
 	$(BIN)/ruff format --check
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+	$(BIN)/check-jsonschema --builtin-schema vendor.citation-file-format CITATION.cff
+	$(BIN)/check-jsonschema --builtin-schema vendor.github-issue-forms .github/ISSUE_TEMPLATE/[0-9]*.yml
+
+# What would be published, on its own.
+package: .venv/installed-dev
+	$(BIN)/python -m pytest tests/package
+
+# The suite with the oldest versions that pyproject.toml allows.
+lowest: .venv/installed-dev
+	$(BIN)/uv venv --quiet --clear --python $(BIN)/python build/lowest
+	$(BIN)/uv pip compile --quiet --resolution lowest-direct --extra dask --extra figures \
+		--extra learned --extra parquet --output-file build/lowest.txt pyproject.toml
+	$(BIN)/uv pip install --quiet --python build/lowest/bin/python --requirement build/lowest.txt \
+		--editable '.[test]'
+	build/lowest/bin/python -m pytest -n auto --dist worksteal
 
 # The site, in build/site. What nitpicks find is an error; no page may fetch anything from elsewhere.
 # Every page is read again, since Sphinx warns only of those that it reads.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
+import tomllib
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
@@ -45,6 +46,18 @@ def _lines(function: ast.FunctionDef | ast.AsyncFunctionDef) -> int:
     has_docstring = ast.get_docstring(function) is not None and len(function.body) > 1
     first = function.body[1 if has_docstring else 0].lineno
     return (function.end_lineno or first) - first + 1
+
+
+def test_every_room_of_the_tests_is_run() -> None:
+    """By `make test`, or by a target of its own."""
+    settings = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    usual = set(settings["tool"]["pytest"]["ini_options"]["testpaths"])
+    makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
+    rooms = {f"tests/{path.parent.name}" for path in (ROOT / "tests").glob("*/test_*.py")}
+    rooms |= {"tests/unit"}
+    assert usual <= rooms
+    for room in rooms - usual:
+        assert re.search(rf"pytest {room}$", makefile, re.MULTILINE), room
 
 
 def test_every_room_is_a_package_that_is_shipped_with_its_types() -> None:

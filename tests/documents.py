@@ -1,0 +1,87 @@
+"""Runs the commands and programs of a document; CONTRIBUTING.md says how they are written."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).parents[1]
+_FENCE = re.compile(
+    r"(?:<!-- file: (?P<file>\S+) -->\n+)?^```(?P<kind>\w+)\n(?P<text>.*?)^```$",
+    re.MULTILINE | re.DOTALL,
+)
+# Make would build another environment: what it says that it runs there is run here.
+_NOT_HERE = ("make ", "pip ", "git ")
+_THERE = ".venv/bin/"
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    kind: str
+    file: str | None
+    text: str
+
+
+def blocks(document: Path) -> Iterator[Block]:
+    for found in _FENCE.finditer(document.read_text(encoding="utf-8")):
+        yield Block(found["kind"], found["file"], found["text"])
+
+
+def follow(
+    document: Path, folder: Path, python: Sequence[str], programs: Sequence[Path], source: str = ""
+) -> None:
+    """Do what a document says, in a folder. python: the words that start it; programs: where its
+    commands are; source: where the modules of its programs are, beside those installed."""
+    path = os.pathsep.join((*map(str, programs), os.environ["PATH"]))
+    environment = {**os.environ, "PATH": path, "PYTHONPATH": source, "COLUMNS": "80"}
+    for name in ("configs", "mechanisms"):
+        shutil.copytree(ROOT / name, folder / name)
+    for block in blocks(document):
+        if block.file is not None:
+            file = folder / block.file
+            file.parent.mkdir(parents=True, exist_ok=True)
+            file.write_text(block.text, encoding="utf-8")
+        elif block.kind == "python":
+            ran = _run([*python, "-c", block.text], folder, environment)
+            assert ran.returncode == 0, f"{block.text}\n{ran.stderr}"
+        elif block.kind == "console":
+            _check_console(block.text, folder, environment)
+
+
+def _check_console(text: str, folder: Path, environment: dict[str, str]) -> None:
+    for part in re.split(r"^\$ ", text, flags=re.MULTILINE)[1:]:
+        command, _, shown = part.partition("\n")
+        if command.startswith("make ") and shown.startswith(_THERE):
+            command, _, shown = shown.removeprefix(_THERE).partition("\n")
+        if command.startswith(_NOT_HERE):
+            continue
+        result = _run(["bash", "-c", command], folder, environment)
+        _compare(command, shown, result.stdout + result.stderr)
+
+
+def _run(
+    words: list[str], folder: Path, environment: dict[str, str]
+) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        words, cwd=folder, env=environment, capture_output=True, text=True, timeout=300
+    )
+
+
+def _compare(command: str, shown: str, printed: str) -> None:
+    wanted, got = _normalised(shown), _normalised(printed)
+    pattern = ".*".join(map(re.escape, re.split(r"^\.\.\.$", wanted, flags=re.MULTILINE)))
+    assert re.fullmatch(pattern, got, re.DOTALL), (
+        f"$ {command}\n\nshown:\n{shown}\nprinted:\n{printed}"
+    )
+
+
+def _normalised(text: str) -> str:
+    """Leave out times, versions and the ends of lines."""
+    lines = [line.rstrip() for line in text.strip().splitlines()]
+    kept = [line for line in lines if not re.match(r"\s+(time|versions)\s", line)]
+    return "\n".join(kept)
