@@ -5,7 +5,7 @@ PYTHON ?= $(shell for p in python3 python3.14 python3.13 python3.12 python3.11 p
 	$$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && { echo $$p; break; }; done)
 BIN := .venv/bin
 
-.PHONY: audit test check package lowest docs docs-links benchmarks gallery clean
+.PHONY: audit test check browser package lowest docs docs-links benchmarks gallery clean
 # Two targets would install into one environment at the same time.
 .NOTPARALLEL:
 
@@ -51,6 +51,13 @@ docs: .venv/installed-dev
 docs-links: .venv/installed-dev
 	$(SPHINX) build/links --builder linkcheck
 
+# The pages of --report html in Chromium, whose driver is a program of its own.
+browser: .venv/installed-browser
+	@for program in chromium chromedriver; do command -v $$program >/dev/null || { \
+		echo "make browser needs $$program, which is not installed; on Debian:" \
+		"apt-get install chromium chromium-driver" >&2; exit 1; }; done
+	$(BIN)/python -m pytest tests/browser
+
 benchmarks: .venv/installed-test
 	@echo 'Run one with .venv/bin/python -m benchmarks.NAME; its figures go into benchmarks/RESULTS.md:'
 	@grep -l __main__ benchmarks/*.py | sed 's|^benchmarks/\(.*\)\.py|  \1|'
@@ -81,6 +88,10 @@ clean:
 .venv/installed-test: pyproject.toml | .venv/bin/python
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[test]'
 	@touch $@ .venv/installed
+
+.venv/installed-browser: pyproject.toml | .venv/bin/python
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[browser,test]'
+	@touch $@ .venv/installed .venv/installed-test
 
 .venv/installed-dev: pyproject.toml | .venv/bin/python
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'

@@ -8,6 +8,9 @@ import os
 import signal
 from contextlib import suppress
 
+# These need Chromium: make browser.
+collect_ignore = ["browser"]
+
 # What a developer set for their own terminal would change what the programs under test print, also
 # those in processes of their own. Removed here, before any test is collected.
 # So would, where the suite runs on GitHub, a summary of its own.

@@ -10,7 +10,7 @@ import numpy as np
 from dpaudit.certificates.certificate import Block, Round, Stage
 from dpaudit.certificates.wealth import Wealth
 from dpaudit.claims import ProfilePoint
-from dpaudit.stats.betting import Beliefs
+from dpaudit.stats.betting import Beliefs, log_wealth, stakes
 from dpaudit.tally import Tally
 
 
@@ -44,6 +44,28 @@ def first_refuted(
         if wealth.refuted:
             return spent
     return None
+
+
+def course(
+    point: ProfilePoint, rounds: Sequence[Beliefs], blocks: Sequence[Block]
+) -> list[tuple[int, float]]:
+    """Return the log of the wealth against the claim itself as it stood after every block that was
+    bet on, with the draws made by then."""
+    gains, shares, factors = np.zeros(1), np.ones(1), np.zeros((1, 1, 2))
+    found: list[tuple[int, float]] = []
+    believed, spent = None, 0
+    for block in blocks:
+        spent += block.draws
+        if block.round is None:
+            continue
+        if block.round != believed:
+            believed = block.round
+            factors = rounds[believed].log_factors(point.epsilon, point.delta)
+            shares = stakes(rounds[believed], point.delta)
+            gains = gains if len(gains) == len(shares) else np.zeros(len(shares))
+        gains = gains + np.einsum("la,bla->b", tally(block).counts, factors)
+        found.append((spent, float(log_wealth(gains, shares))))
+    return found
 
 
 def round_of(beliefs: Beliefs) -> Round:

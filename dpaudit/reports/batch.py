@@ -56,13 +56,17 @@ def render_summary(results: Sequence[AuditResult]) -> str:
             lines += ["", *wrap(f"{result.name}: {result.verdict.value}{wanted}")]
             lines += wrap(reason(result), "  ", "  ")
             lines += [f"  {result.command}"] if result.command else []
+    chance = [line for text in chances(results) for line in wrap(text)]
+    return numbers.unglued("\n".join([*lines, *([""] if chance else []), *chance]))
+
+
+def chances(results: Sequence[AuditResult]) -> list[str]:
+    """Return what there is to say of false alarms, in sentences."""
     chance = _false_alarms(results)
-    lines += ["", *wrap(chance)] if chance else []
     # Of recorded outputs the seed did not decide what the mechanism drew.
     drawn = (one for one in results if one.certificates and not one.certificates[0].recording)
     seeds = [one.seed for one in drawn]
-    lines += wrap(_SHARED) if len(set(seeds)) < len(seeds) else []
-    return numbers.unglued("\n".join(lines))
+    return [*([chance] if chance else []), *([_SHARED] if len(set(seeds)) < len(seeds) else [])]
 
 
 def unended(ended: int, planned: int) -> str:

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dpaudit.auditing.underpowered import event_could_not
 from dpaudit.certificates.certificate import Certificate, DivergenceTest, EventCount, FixedTest
 from dpaudit.certificates.exact_certificate import ExactEvent
-from dpaudit.certificates.result import AnyCertificate, AuditResult
+from dpaudit.certificates.result import AnyCertificate, AuditResult, Verdict
 from dpaudit.claims import ProfilePoint
 from dpaudit.inputs.pairs import EQUAL, describe_pair
 from dpaudit.reports import numbers
@@ -121,6 +121,17 @@ def allowance(name: str, event: AnyEvent, point: ProfilePoint) -> list[str]:
 def is_expected(result: AuditResult) -> bool:
     """Return whether nobody has to look at an audit: it came out as foreseen, and could fail."""
     return result.meets_expectation and result.underpowered is None
+
+
+def verdict_of(result: AuditResult) -> str:
+    """Return the verdict, and what was expected where something was."""
+    verdict = result.verdict.value
+    if result.underpowered is not None:
+        return f"{verdict} (under-powered)"
+    if result.expect is None:
+        return verdict
+    wanted = Verdict.VIOLATION.value if result.expect == "violation" else "no violation"
+    return f"{verdict} (expected)" if is_expected(result) else f"{verdict} (expected: {wanted})"
 
 
 def tried(certificate: Certificate) -> str:

@@ -15,14 +15,30 @@ LABEL = 14
 _MARGIN, BELOW = "  ", " " * LABEL
 
 
+class Line(str):
+    """The first line of a row or of a paragraph. label, text: what it was made of, unbroken; a
+    paragraph has no label, and a row with an empty one goes on with the one above."""
+
+    __slots__ = ("label", "text")
+
+    label: str | None
+    text: str
+
+
 def row(label: str, text: str) -> list[str]:
     """Return `  label   text`, its further lines below the text."""
-    return wrap(text, f"{_MARGIN}{f'{label} ':<{LABEL - len(_MARGIN)}}", BELOW)
+    lines = wrap(text, f"{_MARGIN}{f'{label} ':<{LABEL - len(_MARGIN)}}", BELOW)
+    return _remembering(lines, label, text)
 
 
 def paragraph(text: str) -> list[str]:
     """Return an indented paragraph."""
-    return wrap(text, _MARGIN, _MARGIN)
+    return _remembering(wrap(text, _MARGIN, _MARGIN), None, text)
+
+
+def remembered(lines: Sequence[str]) -> list[Line]:
+    """Return what rows and paragraphs were made of; those of tables are left out."""
+    return [one for one in lines if isinstance(one, Line)]
 
 
 def wrap(text: str, first: str = "", further: str = "") -> list[str]:
@@ -71,3 +87,9 @@ def table(
         ]
         lines.append(margin + "  ".join(padded).rstrip())
     return lines
+
+
+def _remembering(lines: list[str], label: str | None, text: str) -> list[str]:
+    first = Line(lines[0])
+    first.label, first.text = label, text
+    return [first, *lines[1:]]

@@ -7,10 +7,10 @@ import re
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from dpaudit.certificates.result import AuditResult, Verdict
+from dpaudit.certificates.result import AuditResult
 from dpaudit.reports.batch import unended
 from dpaudit.reports.bounds import bounds
-from dpaudit.reports.findings import UNPROVEN, is_expected
+from dpaudit.reports.findings import UNPROVEN, is_expected, verdict_of
 from dpaudit.reports.numbers import unglued
 from dpaudit.reports.text import render, warnings_of
 from dpaudit.wording import counted, shortened
@@ -35,12 +35,7 @@ class Part(NamedTuple):
 def entry(result: AuditResult) -> Part:
     """Return what is kept of one audit."""
     is_met = is_expected(result)
-    verdict = result.verdict.value
-    if result.underpowered is not None:
-        verdict = f"{verdict} (under-powered)"
-    elif result.expect is not None:
-        wanted = Verdict.VIOLATION.value if result.expect == "violation" else "no violation"
-        verdict = f"{verdict} (expected)" if is_met else f"{verdict} (expected: {wanted})"
+    verdict = verdict_of(result)
     shown = bounds(result)[0].brief(result) if result.decisive is not None else ""
     cells = (
         escaped(verdict) if is_met else f"**{escaped(verdict)}**",

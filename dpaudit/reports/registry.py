@@ -10,18 +10,21 @@ from dpaudit.certificates.result import AuditResult
 from dpaudit.did_you_mean import did_you_mean
 from dpaudit.errors import UsageError
 from dpaudit.reports import batch, github, json, junit, markdown, sarif
+from dpaudit.reports.html import page
 
 
 @dataclass(frozen=True, slots=True)
 class Format:
     """A format of reports. suffix: how its files end. is_prose: whether it is for people, not for
     programs. entry: what is kept of one audit, as soon as it has ended. document: the text of all
-    that were kept, in order, and of how many there are to be."""
+    that were kept, in order, and of how many there are to be. check: raises UsageError where
+    something is missing that the format needs."""
 
     suffix: str
     entry: Callable[[AuditResult], Any]
     document: Callable[[Sequence[Any], int], str]
     is_prose: bool = False
+    check: Callable[[], None] = lambda: None
 
 
 FORMATS: Mapping[str, Format] = {
@@ -31,6 +34,7 @@ FORMATS: Mapping[str, Format] = {
     "markdown": Format(".md", markdown.entry, markdown.document),
     "sarif": Format(".sarif", sarif.entry, sarif.document),
     "github": Format(".txt", github.entry, github.document),
+    "html": Format(".html", page.entry, page.document, check=page.check),
 }
 
 
@@ -39,6 +43,7 @@ def parse_report(text: str) -> tuple[Format, str]:
     Raises UsageError."""
     name, colon, file = text.partition(":")
     if name in FORMATS and bool(colon) is bool(file):
+        FORMATS[name].check()
         return FORMATS[name], file or "-"
     known = f"known formats: {', '.join(FORMATS)}"
     if colon and file:

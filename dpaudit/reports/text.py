@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from dpaudit.certificates.result import (
     AuditResult,
@@ -38,21 +38,33 @@ _VIEWS: Mapping[type, _View] = {
 }
 
 
+class Statements(NamedTuple):
+    """Lines of what was asked and found, and of what it means."""
+
+    rows: list[str]
+    meaning: list[str]
+
+
 def render(result: AuditResult, *, verbose: int = 0) -> str:
     """Return the report of one audit, without a final newline; its first word is the verdict.
     verbose: 1 also shows every pair and event, how the result came about and what it does not
     show."""
-    lines = [*wrap(headline(result), further="  "), "", *_asked(result)]
-    view = _VIEWS[type(result.ending)]
-    found = view.found(result, result.ending, verbose)
-    lines += [*found, *(_time(result) if found and verbose else [])]
-    if result.resumed:
-        lines += row("runs", f"{result.resumed + 1}: this audit was resumed from its journal")
+    said = statements(result, verbose)
+    lines = [*wrap(headline(result), further="  "), "", *said.rows]
     lines += _warnings(result)
     # As it is, since a line that was broken could not be pasted.
     lines += [f"  repeat      {result.command}"] if result.command is not None else []
-    meaning = view.meaning(result, result.ending, verbose)
-    return numbers.unglued("\n".join([*lines, *([""] if meaning else []), *meaning]))
+    return numbers.unglued("\n".join([*lines, *([""] if said.meaning else []), *said.meaning]))
+
+
+def statements(result: AuditResult, verbose: int) -> Statements:
+    """Return what there is to say of an audit below its headline, but for remarks."""
+    view = _VIEWS[type(result.ending)]
+    found = view.found(result, result.ending, verbose)
+    rows = [*_asked(result), *found, *(_time(result) if found and verbose else [])]
+    if result.resumed:
+        rows += row("runs", f"{result.resumed + 1}: this audit was resumed from its journal")
+    return Statements(rows, view.meaning(result, result.ending, verbose))
 
 
 def render_line(result: AuditResult) -> str:
@@ -104,9 +116,8 @@ def _time(result: AuditResult) -> list[str]:
 
 
 def _warnings(result: AuditResult) -> list[str]:
-    of_pairs = (text for one in result.by_pair for text in getattr(one, "notes", ()))
-    noted = dict.fromkeys([*result.notes, *of_pairs])
-    said = [("warning", text) for text in warnings_of(result)] + [("note", text) for text in noted]
+    said = [("warning", text) for text in warnings_of(result)]
+    said += [("note", text) for text in notes_of(result)]
     return [line for label, text in said for line in row(label, text)]
 
 
@@ -114,3 +125,9 @@ def warnings_of(result: AuditResult) -> list[str]:
     """Return every warning of an audit once."""
     every = [*result.warnings, *(text for one in result.by_pair for text in one.warnings)]
     return list(dict.fromkeys(every))
+
+
+def notes_of(result: AuditResult) -> list[str]:
+    """Return every note of an audit once."""
+    of_pairs = (text for one in result.by_pair for text in getattr(one, "notes", ()))
+    return list(dict.fromkeys([*result.notes, *of_pairs]))

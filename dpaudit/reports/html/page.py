@@ -1,0 +1,179 @@
+"""Audits as one self-contained HTML file: a table of all, and each with its figures.
+
+Whatever a mechanism, a name or a message says is text: Jinja2 escapes it, what no browser shows is
+written as Python writes it, and a content security policy lets nothing run but the page's own
+script and style.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import re
+from collections import Counter
+from collections.abc import Sequence
+from functools import cache
+from importlib.util import find_spec
+from typing import Any
+
+from dpaudit.certificates.result import AuditResult, Verdict
+from dpaudit.errors import UsageError
+from dpaudit.reports.batch import chances, unended
+from dpaudit.reports.findings import UNPROVEN, is_expected
+from dpaudit.reports.html import canvas
+from dpaudit.reports.html.pictures import left_out, pictures
+from dpaudit.reports.html.view import Row, row_of, view_of
+from dpaudit.version import __version__
+from dpaudit.wording import counted
+
+# A figure takes 3 ms and 3 kB: of more audits than these a browser would have to load 10 MB.
+MOST_WITH_FIGURES = 200
+_NEEDED = {"jinja2": "Jinja2", "matplotlib": "matplotlib"}
+# Control characters, and what ends lines or turns around what is written after it.
+_UNSEEN = re.compile(
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff\ud800-\udfff"
+    "\ufffe\uffff]"
+)
+
+
+class Part:
+    """What is kept of one audit. Its section is made when it is asked for, and once."""
+
+    def __init__(self, result: AuditResult) -> None:
+        self.result = result
+        self.is_met = is_expected(result)
+        self._made: dict[tuple[int, bool], str] = {}
+        self._row: Row | None = None
+
+    @property
+    def row(self) -> Row:
+        """The audit in the table of all."""
+        if self._row is None:
+            self._row = row_of(self.result)
+        return self._row
+
+    def section(self, number: int, *, with_figures: bool) -> str:
+        """Return the markup of the audit, the one of this number on its page."""
+        made = (number, with_figures)
+        if made not in self._made:
+            self._made[made] = _rendered(
+                "audit.html",
+                number=number,
+                row=self.row,
+                view=view_of(self.result),
+                with_figures=with_figures,
+                pictures=pictures(self.result) if with_figures else [],
+                left_out=left_out(self.result),
+                size=(canvas.WIDTH, canvas.HEIGHT),
+            )
+        return self._made[made]
+
+
+def check() -> None:
+    """Raise UsageError unless there is what the page is made with."""
+    missing = [name for module, name in _NEEDED.items() if find_spec(module) is None]
+    if missing:
+        are = "which is" if len(missing) == 1 else "which are"
+        raise UsageError(
+            f"--report html needs {' and '.join(missing)}, {are} not installed: "
+            "pip install 'dpaudit[html]'"
+        )
+
+
+def entry(result: AuditResult) -> Part:
+    """Return what is kept of one audit."""
+    return Part(result)
+
+
+def document(parts: Sequence[Part], planned: int) -> str:
+    """Return the document. planned: how many audits there are to be."""
+    check()
+    safe = _environment().filters["ours"]
+    order = sorted(range(len(parts)), key=lambda place: parts[place].is_met)
+    drawn = set(order[:MOST_WITH_FIGURES])
+    sections = (parts[place].section(place + 1, with_figures=place in drawn) for place in order)
+    style, script = _source("style.css"), _source("script.js")
+    return _rendered(
+        "page.html",
+        policy=safe(_policy(style, script)),
+        style=safe(style),
+        script=safe(script),
+        title=_title(parts),
+        counts=_counts(parts),
+        chances=chances([one.result for one in parts]),
+        missing=unended(len(parts), planned),
+        undrawn=len(parts) - len(drawn),
+        drawn=len(drawn),
+        rows=[(place + 1, parts[place].row) for place in order],
+        sections=safe("".join(sections)),
+        unproven=UNPROVEN,
+        version=__version__,
+    )
+
+
+def visible(text: str) -> str:
+    """Return text in which nothing is hidden, and nothing that HTML has no form for.
+
+    >>> visible("a\\x00b\\u202ec")
+    'a\\\\x00b\\\\u202ec'
+    """
+    return _UNSEEN.sub(lambda found: ascii(found[0])[1:-1], text)
+
+
+def _title(parts: Sequence[Part]) -> str:
+    said, unmet = counted(len(parts), "privacy audit"), sum(not one.is_met for one in parts)
+    return f"{said}: {unmet:,} not as expected" if unmet else f"{said}, as expected"
+
+
+def _counts(parts: Sequence[Part]) -> list[tuple[str, str, int, int]]:
+    """Return by verdict how many audits came out as expected, and how many did not."""
+    tally = Counter((one.result.verdict, one.is_met) for one in parts)
+    kinds = {one.result.verdict: one.row.kind for one in parts}
+    return [
+        (verdict.value, kinds[verdict], tally[verdict, True], tally[verdict, False])
+        for verdict in Verdict
+        if verdict in kinds
+    ]
+
+
+def _policy(style: str, script: str) -> str:
+    """Return what the page may load and run: nothing but its own style and script."""
+    hashes = [
+        base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
+        for text in (style, script)
+    ]
+    allowed = f"style-src 'sha256-{hashes[0]}'; script-src 'sha256-{hashes[1]}'"
+    return f"default-src 'none'; {allowed}; img-src data:; base-uri 'none'; form-action 'none'"
+
+
+def _source(name: str) -> str:
+    """Return a file of the page as it stands in it."""
+    environment = _environment()
+    text: str = environment.loader.get_source(environment, name)[0]
+    return f"\n{text.strip()}\n"
+
+
+def _rendered(template: str, **values: Any) -> str:
+    return str(_environment().get_template(template).render(**values))
+
+
+@cache
+def _environment() -> Any:
+    import jinja2
+    from markupsafe import Markup
+
+    def shown(value: Any) -> Any:
+        is_text = isinstance(value, str) and not isinstance(value, Markup)
+        return visible(value) if is_text else value
+
+    environment = jinja2.Environment(
+        loader=jinja2.PackageLoader("dpaudit.reports.html"),
+        autoescape=True,
+        finalize=shown,
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+    )
+    environment.filters["ours"] = Markup
+    return environment

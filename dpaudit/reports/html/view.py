@@ -1,0 +1,177 @@
+"""An audit as the page shows it: the words of the text report, row by row, and its tables."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from dpaudit.certificates.certificate import Certificate, EventCount
+from dpaudit.certificates.exact_certificate import ExactCertificate
+from dpaudit.certificates.result import AuditResult, Verdict
+from dpaudit.reports import numbers
+from dpaudit.reports.bounds import bounds
+from dpaudit.reports.findings import is_expected, verdict_of
+from dpaudit.reports.layout import remembered
+from dpaudit.reports.text import notes_of, reason, statements, warnings_of
+
+_KINDS = {
+    Verdict.VIOLATION: "violation",
+    Verdict.NO_VIOLATION_FOUND: "nothing",
+    Verdict.ERROR: "error",
+}
+_STAGES = {
+    "learning": "to learn from, and to bet on",
+    "certification": "kept for the exact test",
+    "confirmation": "to confirm what betting had refuted",
+    "recorded": "kept for the exact test",
+}
+_MOST_EVENTS = 50
+_DIGITS = 6
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """A table with a caption. The first cell of a row is its heading."""
+
+    caption: str
+    head: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """An audit in the table of all. rank: what verdicts are sorted by, the one to look at first.
+    lower, draws, seconds: what is sorted by as well."""
+
+    verdict: str
+    kind: str
+    rank: int
+    name: str
+    claim: str
+    shown: str
+    lower: float
+    draws: int
+    seconds: float
+    time: str
+    is_met: bool
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """What the page says of one audit below its headline. rows: labels, each with its texts."""
+
+    reason: str
+    rows: tuple[tuple[str, tuple[str, ...]], ...]
+    meaning: tuple[str, ...]
+    events: tuple[Table, ...]
+    stages: tuple[Table, ...]
+    tried: tuple[Table, ...]
+    warnings: tuple[str, ...]
+    notes: tuple[str, ...]
+    command: str | None
+
+
+def row_of(result: AuditResult) -> Row:
+    """Return an audit as a row of the table of all."""
+    is_met = is_expected(result)
+    return Row(
+        verdict=verdict_of(result),
+        kind=_KINDS[result.verdict],
+        rank=list(_KINDS).index(result.verdict) + (len(_KINDS) if is_met else 0),
+        name=result.name,
+        claim=result.claim.describe(),
+        shown=bounds(result)[0].brief(result) if result.decisive is not None else "",
+        lower=result.epsilon_lower,
+        draws=result.draws,
+        seconds=result.seconds,
+        time=numbers.duration(result.seconds),
+        is_met=is_met,
+    )
+
+
+def view_of(result: AuditResult) -> View:
+    """Return all that is said of an audit."""
+    said = statements(result, 1)
+    drawn = result.certificates
+    return View(
+        reason=reason(result),
+        rows=tuple(_rows(said.rows)),
+        meaning=tuple(one.text for one in remembered(said.meaning)),
+        events=tuple(_events(result)),
+        stages=tuple(_stages(one, several=len(drawn) > 1) for one in drawn),
+        tried=tuple(_tried(one, several=len(drawn) > 1) for one in drawn if one.attacks),
+        warnings=tuple(warnings_of(result)),
+        notes=tuple(notes_of(result)),
+        command=result.command,
+    )
+
+
+def _rows(lines: list[str]) -> Iterator[tuple[str, tuple[str, ...]]]:
+    """Yield the labels with their texts; a row without a label goes on with the one above."""
+    label, texts = "", list[str]()
+    for one in remembered(lines):
+        if one.label and texts:
+            yield label, tuple(texts)
+            texts = []
+        label = one.label or label
+        texts.append(one.text)
+    if texts:
+        yield label, tuple(texts)
+
+
+def _of(one: Certificate | ExactCertificate, several: bool) -> str:
+    return f" ({one.pair})" if several else ""
+
+
+def _events(result: AuditResult) -> Iterator[Table]:
+    """Yield what each input has of the events, a table for each pair."""
+    several = len(result.by_pair) > 1
+    for one in result.by_pair:
+        if isinstance(one, Certificate) and one.fixed.events:
+            level = numbers.level(result.confidence)
+            head = ("event", "input", "seen in", "share", f"{level} Clopper–Pearson")
+            caption = f"Events of the exact test{_of(one, several)}"
+            left_out = len(one.fixed.events) - _MOST_EVENTS
+            caption += f"; {left_out:,} more are left out" if left_out > 0 else ""
+            yield Table(caption, head, tuple(_counted(one.fixed.events)))
+        elif isinstance(one, ExactCertificate) and one.event is not None:
+            probabilities = (one.event.probability_d1, one.event.probability_d2)
+            written = [numbers.about(each, digits=_DIGITS) for each in probabilities]
+            rows = (("P(E)", "d1", written[0]), ("Q(E)", "d2", written[1]))
+            caption = f"The event that decides{_of(one, several)}"
+            yield Table(caption, ("event", "input", "probability"), rows)
+
+
+def _counted(events: tuple[EventCount, ...]) -> Iterator[tuple[str, ...]]:
+    for place, one in enumerate(events[:_MOST_EVENTS], start=1):
+        name = f"E{place}" if len(events) > 1 else "E"
+        for letter, arm, count, draws, (low, high) in (
+            ("P", "d1", one.count_d1, one.draws_d1, one.interval_d1),
+            ("Q", "d2", one.count_d2, one.draws_d2, one.interval_d2),
+        ):
+            share = numbers.share(count / draws) if draws else ""
+            least, most = numbers.share(low, numbers.DOWN), numbers.share(high, numbers.UP)
+            seen = f"{count:,} of {draws:,}"
+            yield f"{letter}({name})", arm, seen, share, f"{least} to {most}"
+
+
+def _stages(one: Certificate, *, several: bool) -> Table:
+    rows = []
+    for stage in dict.fromkeys(block.stage for block in one.blocks):
+        blocks = [block for block in one.blocks if block.stage == stage]
+        arms = [sum(pair[arm] for block in blocks for pair in block.tally) for arm in (0, 1)]
+        bets = len({block.round for block in blocks} - {None})
+        counts = (sum(block.draws for block in blocks), *arms, len(blocks), bets)
+        rows.append((stage, _STAGES[stage], *(f"{count:,}" for count in counts)))
+    head = ("stage", "what the draws were for", "draws", "of d1", "of d2", "blocks", "bets")
+    return Table(f"Stages{_of(one, several)}", head, tuple(rows))
+
+
+def _tried(one: Certificate, *, several: bool) -> Table:
+    order = sorted(one.attacks, key=lambda tried: -(tried.predicted or 0.0))
+    rows = (
+        (each.attack, "" if each.predicted is None else numbers.about(each.predicted), each.skipped)
+        for each in order
+    )
+    head = ("attack", "bound it promised", "not tried, because")
+    return Table(f"What was tried{_of(one, several)}", head, tuple(rows))

@@ -1,0 +1,163 @@
+"""Results whose every text is markup, control characters and whatever else a page may trip over."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import fields, is_dataclass, replace
+from typing import Any, Literal, get_args, get_origin, get_type_hints
+
+from dpaudit.certificates.certificate import FirstFailure, Recording
+from dpaudit.certificates.exact_certificate import ExactCertificate, ExactEvent
+from dpaudit.certificates.one_run_certificate import OneRunCertificate
+from dpaudit.certificates.result import AuditResult, Canaries, Exact, Failed, Recorded, Sampled
+from dpaudit.claims import PrivacyClaim, PureDP
+from dpaudit.levels.distinguisher import ScoreDistributions, Tried
+from tests.cli.made_results import CERTIFICATE, ERROR, PASS, VIOLATION
+
+PLANTED = (
+    "</style></script><script>document.title='planted'</script>"
+    "<img src=x onerror=\"document.title='planted'\"><svg onload=planted()>"
+    '\' onmouseover=\'planted()\' " onfocus="planted()" autofocus x="'
+    " ]]> <!-- --> {{ 7 * 7 }} {% raw %} $\\alpha$ &lt; javascript:planted()"
+    "\nsecond line\r\0\x1b[31m\u2028\u202eright to left\ud800\uffff"
+)
+LAW = (("output is 0", 0.6, 0.2), ("output is 1", 0.4, 0.3), ("output is 2", 0.0, 0.5))
+EXACT = replace(
+    VIOLATION,
+    name="exactly",
+    claim=PureDP(1.0),
+    ending=Exact(
+        (
+            ExactCertificate(
+                pair="d1 = 0, d2 = 1",
+                point=PureDP(1.0).point(),
+                refuted=True,
+                epsilon=float("inf"),
+                epsilon_lower=float("inf"),
+                delta_lower=0.5,
+                probabilistic_delta=0.5,
+                event=ExactEvent("output is 2", "d2", 0.0, 0.5),
+                law=LAW,
+                notes=("noted",),
+            ),
+        )
+    ),
+)
+ONE_RUN = replace(
+    VIOLATION,
+    name="guesses",
+    claim=PureDP(1.0),
+    ending=Canaries(
+        (
+            OneRunCertificate(
+                pair="each canary in or out",
+                point=PureDP(1.0).point(),
+                refuted=True,
+                canaries=1_000,
+                guesses=800,
+                correct=700,
+                alpha=0.01,
+                epsilon_lower=1.69,
+                delta_lower=0.0043,
+                p_value=3e-23,
+                detectable_epsilon=1.3,
+                warnings=("warned",),
+            ),
+        )
+    ),
+)
+RECORDED = replace(
+    VIOLATION,
+    name="recorded",
+    ending=Recorded(
+        (
+            replace(
+                CERTIFICATE,
+                alpha_betting=0.0,
+                wealth=1.0,
+                rounds=(),
+                fixed=replace(CERTIFICATE.fixed, stage="recorded"),
+                blocks=(replace(CERTIFICATE.blocks[2], stage="recorded"),),
+                recording=Recording(600, 600, coin_flipped=False),
+            ),
+        )
+    ),
+)
+FULL = replace(
+    VIOLATION,
+    name="full",
+    expect="violation",
+    warnings=("warned",),
+    notes=("noted",),
+    request={"settings": {"pairs": ({"name": "d1 = 0, d2 = 1", "d1": "zero", "d2": "one"},)}},
+    source="mine.py:12",
+    command="dpaudit run mine.py:laplace",
+    workers=2,
+    ending=Sampled(
+        (
+            replace(
+                CERTIFICATE,
+                failures={"ValueError": (3, 4)},
+                first_failures={"ValueError": FirstFailure("it said", "mine.py:3")},
+                warnings=("of the pair",),
+                notes=("about the pair",),
+                ignored=("names",),
+                attacks=(Tried("thresholds", 1.2), Tried("trees", None, "too few draws")),
+                adjacency="add-remove",
+            ),
+            replace(
+                CERTIFICATE,
+                pair="d1 = 1, d2 = 2",
+                p_value=0.5,
+                guesses=(-1, 1, 0),
+                blocks=tuple(
+                    replace(block, round=None, tally=(*block.tally, (0, 0)))
+                    for block in CERTIFICATE.blocks
+                ),
+                rounds=(),
+                scores=ScoreDistributions((0.5,), ((1, 2), (3, 4), (0, 0)), (("age", 0.7),)),
+            ),
+        )
+    ),
+)
+HALF = replace(
+    ERROR, name="half", ending=Failed("it failed", (CERTIFICATE,)), underpowered=None, resumed=2
+)
+WEAK = replace(PASS, name="weak", underpowered="too few draws")
+EVERY_KIND = (PASS, VIOLATION, ERROR, EXACT, ONE_RUN, RECORDED, FULL, HALF, WEAK)
+
+
+def with_texts(value: Any, text: str, hint: Any = Any) -> Any:
+    """Return a result whose texts are all the same, but for those that only some values may be."""
+    if isinstance(value, PrivacyClaim) or get_origin(hint) is Literal:
+        return value
+    if is_dataclass(value) and not isinstance(value, type):
+        hints = get_type_hints(type(value))
+        return replace(
+            value,
+            **{
+                one.name: with_texts(getattr(value, one.name), text, _literal(hints[one.name]))
+                for one in fields(value)
+            },
+        )
+    if isinstance(value, Mapping):
+        return {_key(key, text): with_texts(part, text) for key, part in value.items()}
+    if isinstance(value, tuple | list):
+        return tuple(with_texts(part, text) for part in value)
+    return text if isinstance(value, str) and value not in ("d1", "d2") else value
+
+
+def planted(result: AuditResult, text: str = PLANTED) -> AuditResult:
+    """Return a result with markup in every text that a user or a mechanism may give."""
+    changed: AuditResult = with_texts(result, text)
+    return changed
+
+
+def _literal(hint: Any) -> Any:
+    """Return the Literal in `Literal[...] | None`."""
+    return next((one for one in get_args(hint) if get_origin(one) is Literal), hint)
+
+
+def _key(key: str, text: str) -> str:
+    """Return keys of settings as they are, and names of exceptions changed."""
+    return text if key == "ValueError" else key

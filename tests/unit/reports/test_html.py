@@ -1,0 +1,292 @@
+"""HTML: whole, self-contained, readable without eyes or colours; no text of a user is markup."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import re
+from collections import Counter
+from dataclasses import replace
+from html.parser import HTMLParser
+from itertools import pairwise
+from typing import Any
+
+import pytest
+
+from dpaudit.certificates.result import AuditResult
+from dpaudit.errors import UsageError
+from dpaudit.reports.html import page
+from dpaudit.reports.registry import parse_report
+from dpaudit.reports.text import reason
+from tests.cli.made_results import ERROR, PASS, VIOLATION
+from tests.hostile import EVERY_KIND, EXACT, FULL, HALF, ONE_RUN, PLANTED, RECORDED, planted
+
+VOID = {"meta", "link", "input", "br", "img"}
+
+
+class Page(HTMLParser):
+    """A page as a parser sees it: its tags in order, with attributes, and its texts."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__(convert_charrefs=True)
+        self.tags: list[tuple[str, dict[str, str]]] = []
+        self.texts: list[tuple[str, str]] = []
+        self.open: list[str] = []
+        self.comments: list[str] = []
+        self.feed(text)
+        self.close()
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        assert len(attrs) == len({name for name, _ in attrs})
+        self.tags.append((tag, {name: value or "" for name, value in attrs}))
+        if tag not in VOID:
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.handle_starttag(tag, attrs)
+        if tag not in VOID:
+            self.handle_endtag(tag)
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open.pop() == tag
+
+    def handle_data(self, data: str) -> None:
+        if data.strip():
+            self.texts.append((self.open[-1], data))
+
+    def handle_comment(self, data: str) -> None:
+        self.comments.append(data)
+
+    def of(self, tag: str) -> list[dict[str, str]]:
+        return [attributes for name, attributes in self.tags if name == tag]
+
+    @property
+    def text(self) -> str:
+        found = [text for tag, text in self.texts if tag not in ("style", "script")]
+        return " ".join(" ".join(found).split())
+
+
+def written(*results: AuditResult, planned: int = 0) -> str:
+    return page.document([page.entry(one) for one in results], planned or len(results))
+
+
+def read(*results: AuditResult, planned: int = 0) -> Page:
+    found = Page(written(*results, planned=planned))
+    assert found.open == []
+    return found
+
+
+@pytest.mark.parametrize("result", EVERY_KIND, ids=lambda one: one.name)
+def test_an_audit_of_every_kind_says_what_its_report_says(result: AuditResult) -> None:
+    found = read(result)
+    text = found.text.replace("\xa0", " ")
+    assert result.verdict.value in text
+    assert result.name in text
+    assert " ".join(reason(result).replace("\xa0", " ").split()) in text
+    assert result.claim.title in text
+    assert not re.search(r"\b(is|are) (now )?private\b", text)
+
+
+def test_of_an_audit_stands_there_what_has_to() -> None:
+    text = read(FULL).text
+    for said in (
+        "dpaudit run mine.py:laplace",
+        "mine.py:12",
+        "to confirm what betting had refuted",
+        "trees too few draws",
+        "warned",
+        "about the pair",
+        "P(E1) d1 412 of 498 82.7",
+        "the first: it said (mine.py:3)",
+        "d1 = 1, d2 = 2",
+    ):
+        assert said in text.replace("\xa0", " ")
+
+
+@pytest.mark.parametrize(
+    ("result", "names"),
+    [
+        (VIOLATION, ["region", "profile", "outputs", "wealth", "belief"]),
+        (RECORDED, ["region", "profile", "outputs", "belief"]),
+        (EXACT, ["region", "profile", "outputs", "belief"]),
+        (ONE_RUN, ["profile", "belief"]),
+        (HALF, ["region", "profile", "outputs", "wealth", "belief"]),
+        (ERROR, []),
+    ],
+    ids=lambda one: getattr(one, "name", ""),
+)
+def test_figures_that_are_not_there_are_said_to_be_missing(
+    result: AuditResult, names: list[str]
+) -> None:
+    found = read(result)
+    captions = [one["id"] for one in found.of("figcaption")]
+    assert captions == [f"{name}-1" for name in names]
+    missing = ("no wealth to show", "no pair of inputs was finished")
+    assert any(said in found.text for said in missing) is (len(names) < 5)
+
+
+def test_every_text_may_be_markup_and_none_is() -> None:
+    """The same audits with harmless texts make the very same tags."""
+    hostile = [planted(one) for one in EVERY_KIND]
+    tame = [planted(one, "some words") for one in EVERY_KIND]
+    found, wanted = read(*hostile), read(*tame)
+    assert [(tag, sorted(names)) for tag, names in found.tags] == [
+        (tag, sorted(names)) for tag, names in wanted.tags
+    ]
+    assert found.comments == []
+    assert found.text.count("document.title=") >= 9 * 5
+    assert "{{ 7 * 7 }} {% raw %}" in found.text
+    fixed = {"class", "style", "href", "id", "data-audit", "data-kind", "for", "viewBox", "d"}
+    for (tag, names), (_, others) in zip(found.tags, wanted.tags, strict=True):
+        for name in fixed & names.keys():
+            assert names[name] == others[name], (tag, name)
+
+
+def test_what_no_browser_shows_is_written_out() -> None:
+    text = written(replace(PASS, name="a\x00b\x1b[31m\u202ec\ud800\uffff\x85d"))
+    assert r"a\x00b\x1b[31m\u202ec\ud800\uffff\x85d" in text
+    assert not re.search("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202e\ud800-\udfff\uffff]", text)
+    assert text == text.encode().decode()
+    assert not re.search("[\x00\x1b\u202e\ud800]", written(*map(planted, EVERY_KIND)))
+
+
+def test_the_page_runs_and_loads_nothing_but_its_own() -> None:
+    found = read(*map(planted, EVERY_KIND))
+    policy = next(one["content"] for one in found.of("meta") if "http-equiv" in one)
+    assert policy.startswith("default-src 'none'; ")
+    assert "unsafe" not in policy
+    for tag in ("style", "script"):
+        (own,) = [text for name, text in found.texts if name == tag]
+        digest = base64.b64encode(hashlib.sha256(own.encode()).digest()).decode()
+        assert f"{tag}-src 'sha256-{digest}'" in policy
+    for _, names in found.tags:
+        assert "style" not in names
+        assert "src" not in names
+        assert not [name for name in names if name.startswith("on")]
+        assert re.match("#|data:,", names.get("href", "#"))
+    assert {tag for tag, _ in found.tags}.isdisjoint({"iframe", "object", "base", "img", "form"})
+    style = next(text for name, text in found.texts if name == "style")
+    assert "url(" not in style
+    assert "@import" not in style
+
+
+def test_headings_have_an_order_and_ids_are_single() -> None:
+    found = read(*EVERY_KIND)
+    levels = [int(tag[1]) for tag, _ in found.tags if re.fullmatch("h[1-6]", tag)]
+    assert levels[0] == 1
+    assert levels.count(1) == 1
+    assert all(new <= old + 1 for old, new in pairwise(levels))
+    ids = Counter(names["id"] for _, names in found.tags if "id" in names)
+    assert max(ids.values()) == 1
+    for _, names in found.tags:
+        for name in ("aria-labelledby", "for"):
+            assert names.get(name, "all") in ids
+        assert names.get("href", "#all").removeprefix("#") in {*ids, "data:,"}
+
+
+def test_it_can_be_read_without_eyes() -> None:
+    found = read(*EVERY_KIND)
+    assert found.of("html") == [{"lang": "en"}]
+    assert {"header", "main", "footer"} <= {tag for tag, _ in found.tags}
+    assert len(found.of("table")) == len(found.of("caption"))
+    assert all(one.get("scope") in ("col", "row") for one in found.of("th"))
+    drawings = [one for one in found.of("svg") if one["class"] == "drawing"]
+    assert len(drawings) == len(found.of("figure")) > 20
+    for one in drawings:
+        assert one["role"] == "img"
+        assert len(one["aria-label"]) > 40
+    for one in found.of("svg"):
+        assert one.get("role") == "img" or one.get("aria-hidden") == "true"
+
+
+def test_those_come_first_that_somebody_has_to_look_at() -> None:
+    found = read(PASS, VIOLATION, replace(PASS, expect="violation", name="missed"))
+    assert [one["id"] for one in found.of("article")] == ["audit-2", "audit-3", "audit-1"]
+    assert "3 privacy audits: 2 not as expected" in found.text
+
+
+def test_a_run_that_did_not_end_says_so() -> None:
+    assert "1 of 3 audits: the run did not end." in read(PASS, planned=3).text
+    assert "0 of 3 audits: the run did not end." in read(planned=3).text
+
+
+def test_how_many_audits_have_figures_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(page, "MOST_WITH_FIGURES", 2)
+    found = read(PASS, VIOLATION, PASS, ERROR)
+    assert "Figures are drawn for 2 audits" in found.text
+    assert "2 more are without" in found.text
+    assert {one["id"].split("-")[1] for one in found.of("figcaption")} == {"2"}
+    assert found.text.count("The figures of this audit are left out") == 2
+
+
+def test_what_was_made_of_an_audit_is_made_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A report is written anew after every audit of a run."""
+    calls = []
+
+    def counted(result: AuditResult) -> list[Any]:
+        calls.append(result)
+        return []
+
+    monkeypatch.setattr(page, "pictures", counted)
+    parts = []
+    for _ in range(5):
+        parts.append(page.entry(VIOLATION))
+        page.document(parts, 5)
+    assert len(calls) == 5
+
+
+def test_the_same_results_make_the_same_page() -> None:
+    assert written(*EVERY_KIND) == written(*EVERY_KIND)
+
+
+def test_what_is_missing_is_named_with_its_remedy(monkeypatch: pytest.MonkeyPatch) -> None:
+    def found(module: str) -> object | None:
+        return None if module == "jinja2" else object()
+
+    monkeypatch.setattr(page, "find_spec", found)
+    with pytest.raises(UsageError, match=r"needs Jinja2, which is not.*dpaudit\[html\]"):
+        parse_report("html:out.html")
+    parse_report("text:out.txt")
+
+
+# What is written in each colour, and on what.
+TEXTS = [("ink", "paper"), ("ink", "panel"), ("quiet", "paper"), ("quiet", "panel")]
+TEXTS += [("link", "paper")]
+LINES = [
+    (name, ground)
+    for name in ("claim", "d1", "d2", "bound", "even", "violation", "nothing", "error")
+    for ground in ("paper", "panel")
+]
+
+
+@pytest.mark.parametrize("theme", [0, 1], ids=["light", "dark"])
+@pytest.mark.parametrize(("pairs", "least"), [(TEXTS, 4.5), (LINES, 3.0)], ids=["texts", "lines"])
+def test_colours_can_be_told_from_what_is_behind_them(
+    theme: int, pairs: list[tuple[str, str]], least: float
+) -> None:
+    style = next(text for tag, text in read().texts if tag == "style")
+    blocks = re.findall(r":root \{(.*?)\}", style, re.DOTALL)
+    colours = dict(re.findall(r"--(\w+): (#\w{6});", blocks[theme]))
+    for name, ground in pairs:
+        assert contrast(colours[name], colours[ground]) >= least, (name, ground)
+
+
+def contrast(one: str, other: str) -> float:
+    """WCAG 2.2, contrast ratio."""
+    low, high = sorted(map(luminance, (one, other)))
+    return (high + 0.05) / (low + 0.05)
+
+
+def luminance(colour: str) -> float:
+    parts = [int(colour[place : place + 2], 16) / 255 for place in (1, 3, 5)]
+    linear = [one / 12.92 if one <= 0.04045 else ((one + 0.055) / 1.055) ** 2.4 for one in parts]
+    return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+
+
+def test_the_ratio_of_black_and_white() -> None:
+    assert contrast("#000000", "#ffffff") == pytest.approx(21)
+
+
+def test_planted_texts_would_be_noticed() -> None:
+    with pytest.raises(AssertionError):
+        Page(f"<p>{PLANTED}</p>")

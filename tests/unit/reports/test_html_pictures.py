@@ -1,0 +1,205 @@
+"""Figures: where their marks are, and that there is one for whatever an audit ends in."""
+
+from __future__ import annotations
+
+import math
+import re
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+import dpaudit
+from dpaudit.certificates.exact_certificate import ExactCertificate
+from dpaudit.certificates.replay import beliefs_of, course, tally
+from dpaudit.certificates.result import AuditResult, Exact, Sampled
+from dpaudit.certificates.wealth import Wealth
+from dpaudit.claims import PrivacyClaim, PureDP, make_claim
+from dpaudit.claims.curves import tradeoff
+from dpaudit.reports.html.canvas import HEIGHT, WIDTH, Canvas, Scale
+from dpaudit.reports.html.pictures import Picture, pictures
+from tests.cli.made_results import BELOW, CERTIFICATE, PASS, VIOLATION
+from tests.hostile import EVERY_KIND, EXACT, FULL
+
+CLAIMS = [
+    make_claim(given)
+    for given in (
+        {"epsilon": 0.0},
+        {"epsilon": 1.0},
+        {"epsilon": 800.0},
+        {"epsilon": 1.0, "delta": 1e-300},
+        {"epsilon": 1.0, "delta": 1e-5},
+        {"epsilon": 0.0, "delta": 0.9},
+        {"mu": 1.0},
+        {"rho": 0.5},
+        {"order": 2.0, "epsilon": 1.0},
+    )
+] + [
+    make_claim({"delta": 0.2}, "total-variation"),
+    make_claim({"epsilon": 1.0, "delta": 0.1}, "probabilistic"),
+    make_claim({"epsilon": 1.0, "delta": 0.1}, "computational"),
+]
+
+
+def with_claim(result: AuditResult, claim: PrivacyClaim) -> AuditResult:
+    """Return a result in which every pair tested this claim."""
+    pairs: Any = tuple(replace(one, point=claim.point()) for one in result.by_pair)
+    return replace(result, claim=claim, ending=type(result.ending)(pairs))
+
+
+def of(result: AuditResult, name: str) -> Picture:
+    return next(one for one in pictures(result) if one.name == name)
+
+
+def places(picture: Picture, kind: str) -> list[list[tuple[float, float]]]:
+    """Return the corners of every path of a kind."""
+    found = re.findall(rf'<g class="{kind}"><path d="M ([^"]*?)(?:z )?"/>', picture.drawing)
+    numbers = [[float(one) for one in path.split()] for path in found]
+    return [list(zip(path[::2], path[1::2], strict=True)) for path in numbers]
+
+
+def middle(corners: list[tuple[float, float]]) -> tuple[float, float]:
+    xs, ys = zip(*corners, strict=True)
+    return (min(xs) + max(xs)) / 2, (min(ys) + max(ys)) / 2
+
+
+@pytest.mark.parametrize("claim", CLAIMS, ids=lambda one: one.describe())
+@pytest.mark.parametrize("result", [PASS, VIOLATION, EXACT], ids=lambda one: one.name)
+def test_every_claim_has_figures_inside_of_their_frames(
+    result: AuditResult, claim: PrivacyClaim
+) -> None:
+    for one in pictures(with_claim(result, claim)):
+        assert not re.search(r"nan|inf", one.drawing)
+        for x, y in re.findall(r'[ML"] ?(-?[\d.]+) (-?[\d.]+)', one.drawing):
+            assert -2 <= float(x) <= WIDTH + 2
+            assert -2 <= float(y) <= HEIGHT + 2
+        assert all(len(row) == len(one.head) for row in one.rows)
+
+
+@pytest.mark.parametrize("result", EVERY_KIND, ids=lambda one: one.name)
+def test_no_text_of_an_audit_is_in_a_drawing(result: AuditResult) -> None:
+    for one in pictures(result):
+        words = re.findall(r">([^<]+)<", one.drawing)
+        known = r"[\d.e\-kMG]+|E\d*|for d[12]|violation at [\d,.e+]+|.*[αβδε].*|draws|wealth|levels"
+        known += r"|levels of the score|outcomes|share of each input|belief in (d1|a canary) \w+"
+        assert [one for one in words if not re.fullmatch(known, one)] == []
+
+
+def test_an_event_lies_where_its_errors_are() -> None:
+    picture = of(VIOLATION, "region")
+    (x, y), (left, top) = (middle(places(picture, kind)[0]) for kind in ("mark d1", "mark d2"))
+    frame = places(picture, "region")[0]
+    (low, high), (bottom, up) = (
+        (min(one[axis] for one in frame), max(one[axis] for one in frame)) for axis in (0, 1)
+    )
+    share = (BELOW.count_d2 / BELOW.draws_d2, 1 - BELOW.count_d1 / BELOW.draws_d1)
+    assert (x - low) / (high - low) == pytest.approx(share[0], abs=0.002)
+    assert (up - y) / (up - bottom) == pytest.approx(share[1], abs=0.002)
+    assert (left - low) / (high - low) == pytest.approx(60 / 498, abs=0.002)
+    assert (up - top) / (up - bottom) == pytest.approx(1 - 400 / 502, abs=0.002)
+    box = places(picture, "box d1")[0]
+    widest = (max(one[0] for one in box) - low) / (high - low)
+    assert widest == pytest.approx(BELOW.interval_d2[1], abs=0.002)
+
+
+def test_an_event_that_refutes_lies_below_the_curve_of_the_claim() -> None:
+    for event in CERTIFICATE.fixed.events:
+        ahead, behind = event.interval_d1[0], event.interval_d2[1]
+        if event.guess == "d2":
+            ahead, behind = event.interval_d2[0], event.interval_d1[1]
+        assert 1 - ahead < tradeoff(VIOLATION.claim, behind)
+    picture = of(VIOLATION, "region")
+    curve = places(picture, "claim")[0]
+    for corners in (places(picture, "box d1")[0], places(picture, "box d2")[0]):
+        right = max(x for x, _ in corners)
+        # Downwards, numbers grow.
+        highest = min(y for _, y in corners)
+        assert highest > next(y for x, y in curve if x >= right)
+
+
+def test_bounds_are_said_as_the_report_says_them() -> None:
+    picture = of(VIOLATION, "profile")
+    assert picture.rows == (
+        ("ε at δ = 0", "0.5", "1.21"),
+        ("δ at ε = 0.5", "0", "0.214"),
+    )
+    assert "with 99\xa0% confidence" in picture.alt
+    assert "ε is ∞" in of(EXACT, "profile").alt
+
+
+def test_the_outputs_are_the_counts_of_the_test() -> None:
+    picture = of(VIOLATION, "outputs")
+    assert picture.rows == (
+        ("1", "17.3\xa0%", "89.0\xa0%", "for d2"),
+        ("2", "82.7\xa0%", "11.0\xa0%", "for d1"),
+    )
+    second = replace(FULL, ending=Sampled((FULL.certificates[1],)))
+    words = [row[0] for row in of(second, "outputs").rows]
+    assert words == ["score below 0.5", "score above 0.5"]
+
+
+def test_of_a_law_the_outcomes_of_the_event_are_marked() -> None:
+    marked = {row[0]: row[3] for row in of(EXACT, "outputs").rows}
+    assert marked == {"output is 0": "", "output is 1": "", "output is 2": "for d2"}
+
+
+def test_of_many_outcomes_the_likeliest_are_drawn_and_the_others_counted() -> None:
+    (one,) = EXACT.by_pair
+    assert isinstance(one, ExactCertificate)
+    law: list[tuple[str, float, float]] = [(f"{place}", 1 / 800, 0.0) for place in range(400)]
+    law += [(f"{place}", 0.0, 1 / 800) for place in range(400)] + [("often", 0.5, 0.5)]
+    made = replace(one, law=tuple(law), event=None)
+    picture = of(replace(EXACT, ending=Exact((made,))), "outputs")
+    assert "701 more, none of them likelier, are not drawn." in picture.notes
+    assert "The table has the first 40." in picture.notes
+    (outline,) = places(picture, "d2")
+    assert len({y for _, y in outline}) == 3  # nothing, 1/800 and a half
+
+
+def bit(x: int, size: int, rng: Any) -> Any:
+    return rng.integers(2, size=size) * x
+
+
+@pytest.mark.parametrize("claim", [PureDP(1.0), dpaudit.ApproximateDP(1.0, 0.1)])
+def test_the_course_of_wealth_ends_as_the_certificate_says(claim: PrivacyClaim) -> None:
+    result = dpaudit.audit(bit, 0, 1, claim, samples=20_000, name="bit")
+    (one,) = result.certificates
+    rounds = [beliefs_of(believed) for believed in one.rounds]
+    looks = course(one.point, rounds, one.blocks)
+    followed, believed = Wealth(one.point, one.alpha_betting), None
+    for block in one.blocks:
+        if block.round is not None:
+            if block.round != believed:
+                believed = block.round
+                followed.believe(rounds[believed])
+            followed.record([tally(block)])
+    assert max(wealth for _, wealth in looks) == pytest.approx(followed.log_largest)
+    assert math.exp(max(wealth for _, wealth in looks)) == pytest.approx(one.wealth)
+    bets = [block for block in one.blocks if block.round is not None]
+    assert len(looks) == len(bets)
+    assert [draws for draws, _ in looks] == sorted(draws for draws, _ in looks)
+    assert f"{looks[-1][0]:,} draws" in of(result, "wealth").alt
+
+
+def test_ticks_are_round_and_inside() -> None:
+    assert [words for _, words in Scale(0, 1).ticks()] == ["0", "0.2", "0.4", "0.6", "0.8", "1"]
+    assert [words for _, words in Scale(0, 1_000_000).ticks()][-1] == "1M"
+    powers = Scale(1e-6, 1.0, is_log=True).ticks()
+    assert [words for _, words in powers] == ["1e-6", "1e-4", "1e-2", "1"]
+
+
+def test_what_lies_beyond_an_axis_is_at_its_end() -> None:
+    scale = Scale(1e-3, 1.0, is_log=True)
+    assert [scale.share(one) for one in (0.0, 1e-9, 1e-3, 1.0, 7.0)] == [0, 0, 0, 1, 1]
+    assert scale.share(math.sqrt(1e-3)) == pytest.approx(0.5)
+
+
+def test_a_drawing_has_neither_ids_nor_styles() -> None:
+    canvas = Canvas(Scale(0, 1), Scale(0, 1), "across", "up")
+    canvas.ticks()
+    canvas.mark("d1", "diamond", 0.25, 0.5)
+    canvas.line("claim", [(0, 0), (1, 1)])
+    drawn = canvas.markup()
+    assert not re.search(r"\b(id|style|xlink|transform)=|url\(|#", drawn)
+    assert set(re.findall(r"<(\w+)", drawn)) == {"g", "path", "text"}
+    assert '<text x="' in drawn
