@@ -20,8 +20,8 @@ from types import SimpleNamespace
 
 from dpaudit.reports import numbers
 
-WIDTH, HEIGHT = 340.0, 236.0
-_LEFT, _RIGHT, _TOP, _BOTTOM = 46.0, 12.0, 24.0, 38.0
+WIDTH, HEIGHT = 340.0, 240.0
+_LEFT, _RIGHT, _TOP, _BOTTOM = 46.0, 12.0, 28.0, 38.0
 _TAG, _NUMBER = re.compile("<[^>]+>"), re.compile(r"-?\d+\.\d+")
 _STYLE = re.compile(r' style="[^"]*"')
 _MOVED = re.compile(r' transform="translate\(([-\d.]+) ([-\d.]+)\)[^"]*"')
@@ -76,7 +76,7 @@ class Canvas:
         with self._group("frame"):
             for value, _ in y.ticks():
                 self._draw([self._at(x.low, value), self._at(x.high, value)])
-        self._words(4, HEIGHT - 10, y_label, "start", "label")
+        self._words(4, HEIGHT - 14, y_label, "start", "label")
         self._words(WIDTH - _RIGHT, 5, x_label, "end", "label")
         for value, words in y.ticks():
             self._words(_LEFT - 5, self._at(x.low, value)[1] - 3.5, words, "end", "tick")

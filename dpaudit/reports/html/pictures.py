@@ -17,12 +17,14 @@ from dpaudit.certificates.result import AuditResult
 from dpaudit.claims import PrivacyClaim, posterior_bounds
 from dpaudit.claims.curves import tradeoff
 from dpaudit.reports import numbers
-from dpaudit.reports.html.canvas import Canvas, Scale
+from dpaudit.reports.html.canvas import Canvas, Points, Scale
 from dpaudit.wording import shortened
 
 _STEPS = 48
 _MOST_EVENTS, _MOST_BARS, _MOST_ROWS, _MOST_LOOKS = 8, 100, 40, 200
 _SMALLEST_WEALTH = 1e-6
+# Where all events are rarer only a corner of the square is shown.
+_RARE = 0.3
 # Below it a linear axis shows no difference.
 _SMALL_DELTA = 0.02
 # Beyond it a belief of 50 % becomes certainty to all digits.
@@ -113,20 +115,22 @@ def _region(result: AuditResult, one: Certificate | ExactCertificate) -> Picture
     every = _events(one)
     if not every:
         return None
-    events, curve = every[:_MOST_EVENTS], _tradeoff(result.claim)
-    canvas = Canvas(Scale(0, 1), Scale(0, 1), "false alarms α", "misses β")
+    events = every[:_MOST_EVENTS]
+    shown = _window(events)
+    canvas = Canvas(Scale(0, shown), Scale(1 - shown, 1), "false alarms α", "misses β")
     canvas.ticks()
-    # The other way round every test that is worse than a guess.
-    canvas.area("region", [*curve, *((1 - x, 1 - y) for x, y in curve)])
-    canvas.line("even", [(0.0, 1.0), (1.0, 0.0)])
+    curve, opposite = _tradeoff(result.claim, shown)
+    canvas.area("region", [*curve, *opposite[::-1]])
+    canvas.line("even", [(0.0, 1.0), (shown, 1 - shown)])
     canvas.line("claim", curve)
     for event in events:
         if event.alpha[1] < event.alpha[2]:
             canvas.box(f"box {event.guess}", event.alpha[1:], event.beta[1:])
         canvas.mark(event.guess, _SHAPE[event.guess], event.alpha[0], event.beta[0])
-        right = event.alpha[2] < 0.85
-        beside = event.alpha[2] + 0.03 if right else event.alpha[1] - 0.03
-        canvas.word(beside, event.beta[0] - 0.02, event.name, "start" if right else "end")
+    for event, name in _labels(events, 0.06 * shown):
+        right = event.alpha[2] < 0.85 * shown
+        beside = event.alpha[2] + 0.03 * shown if right else event.alpha[1] - 0.03 * shown
+        canvas.word(beside, event.beta[0] - 0.02 * shown, name, "start" if right else "end")
     is_exact = isinstance(one, ExactCertificate)
     boxes = () if is_exact else (Key("box", "area", f"{_level(result)} interval of both"),)
     guesses = sorted({event.guess for event in events})
@@ -140,6 +144,8 @@ def _region(result: AuditResult, one: Certificate | ExactCertificate) -> Picture
         notes.append(
             "Each interval holds by itself; the verdict follows from the exact test and the bets."
         )
+    if shown < 1:
+        notes.append("Shown is the corner in which the events are, since they are rare.")
     if len(every) > len(events):
         notes.append(f"{len(every) - len(events):,} more events are not drawn.")
     return Picture(
@@ -353,12 +359,44 @@ _OF_DRAWS = (
 )
 
 
+def _labels(events: Sequence[_Event], room: float) -> list[tuple[_Event, str]]:
+    """Return events with their names; those that lie upon each other share a place."""
+    found: list[tuple[_Event, str]] = []
+    for event in events:
+        for place, (other, name) in enumerate(found):
+            if max(abs(event.alpha[0] - other.alpha[0]), abs(event.beta[0] - other.beta[0])) < room:
+                found[place] = (other, f"{name}, {event.name}")
+                break
+        else:
+            found.append((event, event.name))
+    return found
+
+
+def _window(events: Sequence[_Event]) -> float:
+    """Return how much of both axes is shown: 1, or less where all events are rare."""
+    furthest = max(max(event.alpha[2], 1 - event.beta[1]) for event in events)
+    needed = 2.5 * furthest
+    if not 0 < needed < _RARE:
+        return 1.0
+    # A round number.
+    size = 10.0 ** math.floor(math.log10(needed))
+    return size * math.ceil(needed / size - 1e-9)
+
+
 @lru_cache(maxsize=64)
-def _tradeoff(claim: PrivacyClaim) -> tuple[tuple[float, float], ...]:
-    """Return the curve of a claim, with more points where it is steep."""
-    half = [0.5 * (step / _STEPS) ** 2 for step in range(_STEPS + 1)]
-    alphas = [*half, *(1 - one for one in half[-2::-1])]
-    return tuple((alpha, tradeoff(claim, alpha)) for alpha in alphas)
+def _tradeoff(claim: PrivacyClaim, shown: float) -> tuple[Points, Points]:
+    """Return the curve of a claim, with more points where it is steep, and the upper edge of what
+    it allows: the same for whoever always guesses the other way round."""
+    half = [0.5 * shown * (step / _STEPS) ** 2 for step in range(_STEPS + 1)]
+    alphas = [*half, *(shown - one for one in half[-2::-1])]
+    lower = [(alpha, tradeoff(claim, alpha)) for alpha in alphas]
+    upper = [(alpha, 1 - tradeoff(claim, 1 - alpha)) for alpha in alphas]
+    if shown == 1:
+        return lower, upper
+    # Cut off where the curve leaves what is shown.
+    inside = [one for one in lower if one[1] >= 1 - shown]
+    corner = [(shown, 1 - shown), (inside[-1][0], 1 - shown)]
+    return inside, [*upper, *(corner if len(inside) < len(lower) else [])]
 
 
 def _level(result: AuditResult) -> str:

@@ -80,8 +80,12 @@ def test_every_claim_has_figures_inside_of_their_frames(
 def test_no_text_of_an_audit_is_in_a_drawing(result: AuditResult) -> None:
     for one in pictures(result):
         words = re.findall(r">([^<]+)<", one.drawing)
-        known = r"[\d.e\-kMG]+|E\d*|for d[12]|violation at [\d,.e+]+|.*[αβδε].*|draws|wealth|levels"
-        known += r"|levels of the score|outcomes|share of each input|belief in (d1|a canary) \w+"
+        known = (
+            r"[\d.e\-kMG]+|E\d*(, E\d+)*|for d[12]|violation at [\d,.e+]+|.*[αβδε].*|draws|wealth"
+        )
+        known += (
+            r"|levels|levels of the score|outcomes|share of each input|belief in (d1|a canary) \w+"
+        )
         assert [one for one in words if not re.fullmatch(known, one)] == []
 
 
@@ -115,6 +119,28 @@ def test_an_event_that_refutes_lies_below_the_curve_of_the_claim() -> None:
         # Downwards, numbers grow.
         highest = min(y for _, y in corners)
         assert highest > next(y for x, y in curve if x >= right)
+
+
+def test_of_rare_events_only_the_corner_is_shown() -> None:
+    rare = replace(
+        BELOW, count_d1=9, count_d2=2, interval_d1=(0.005, 0.04), interval_d2=(0.0005, 0.012)
+    )
+    fixed = replace(CERTIFICATE.fixed, events=(rare,))
+    result = replace(VIOLATION, ending=Sampled((replace(CERTIFICATE, fixed=fixed),)))
+    picture = of(result, "region")
+    assert any("corner" in one for one in picture.notes)
+    (x, y), frame = middle(places(picture, "mark d1")[0]), places(picture, "region")[0]
+    low, high = min(x for x, _ in frame), max(x for x, _ in frame)
+    bottom, up = min(y for _, y in frame), max(y for _, y in frame)
+    assert (x - low) / (high - low) == pytest.approx(2 / 502 / 0.1, abs=0.003)
+    assert (y - bottom) / (up - bottom) == pytest.approx(9 / 498 / 0.1, abs=0.003)
+    assert not any("corner" in one for one in of(VIOLATION, "region").notes)
+
+
+def test_events_upon_each_other_share_a_place_for_their_names() -> None:
+    fixed = replace(CERTIFICATE.fixed, events=(BELOW, BELOW))
+    result = replace(VIOLATION, ending=Sampled((replace(CERTIFICATE, fixed=fixed),)))
+    assert ">E1, E2<" in of(result, "region").drawing
 
 
 def test_bounds_are_said_as_the_report_says_them() -> None:
