@@ -401,9 +401,9 @@ _TABLE = (
         "Write the results to this file, in full, so that dpaudit report can recheck them; '-': "
         "to standard output, and the report to stderr.", metavar="FILE", usual=True),
     _run("report", PATHS,
-        "Also write the results as text, json, junit, markdown, sarif or github (annotations), to "
-        "a file or, without one, to standard output, and the report to stderr. Repeatable.",
-        metavar="FORMAT[:FILE]"),
+        "Also write the results as text, html, json, junit, markdown, sarif or github "
+        "(annotations), to a file or, without one, to standard output, and the report to stderr. "
+        "Repeatable.", metavar="FORMAT[:FILE]", more="reports.md"),
     _run("pattern", TEXT,
         "Run only audits whose name contains this; 'not PATTERN': all others; =NAME: only this "
         "one.", flag="-k", metavar="PATTERN"),

@@ -9,6 +9,7 @@ from xml.etree import ElementTree as XML
 import pytest
 
 from dpaudit.auditing.spec import AuditSpec
+from dpaudit.reports.html import page
 from tests.cli.made_results import answer
 from tests.result_files import from_json
 
@@ -129,3 +130,38 @@ def test_guesses_have_reports_too(dpaudit: Any, tmp_path: Path) -> None:
     (failure,) = XML.parse(xml).iter("failure")
     assert "99 of 100 guesses were right" in str(failure.get("message"))
     assert "dpaudit bound 1000 100 99 --guesses --epsilon 1" in str(failure.text)
+
+
+def test_a_page_of_saved_results(dpaudit: Any, tmp_path: Path) -> None:
+    saved, html = tmp_path / "r.json", tmp_path / "r.html"
+    asked = ("bound", "--guesses", "1000", "100", "99", "--epsilon", "1", "--json", saved)
+    assert dpaudit(*asked, "--report", f"html:{html}").exit_code == 1
+    first = html.read_text("utf-8")
+    assert "99 of 100 guesses were right" in first
+    assert dpaudit("report", saved, "--report", f"html:{html}").exit_code == 0
+    assert html.read_text("utf-8") == first
+
+
+def test_a_page_is_there_before_the_next_audit_begins(
+    dpaudit: Any, install_engine: Any, config: Any, tmp_path: Path
+) -> None:
+    html = tmp_path / "r.html"
+
+    def run_audit(spec: AuditSpec, on_progress: Any = None) -> Any:
+        if spec.name == "b":
+            assert "1 of 2 audits: the run did not end." in html.read_text("utf-8")
+        return answer(spec)
+
+    install_engine(run_audit)
+    assert dpaudit("run", config("a", "b"), "--report", f"html:{html}").exit_code == 0
+    assert "did not end" not in html.read_text("utf-8")
+
+
+def test_a_page_that_cannot_be_made_is_refused_before_the_work(
+    dpaudit: Any, asked: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(page, "find_spec", lambda module: None)
+    result = dpaudit(*TARGET, "--report", f"html:{tmp_path / 'r.html'}")
+    assert (result.exit_code, asked) == (2, [])
+    assert "needs Jinja2 and matplotlib, which are not installed" in result.stderr
+    assert "pip install 'dpaudit[html]'" in result.stderr
