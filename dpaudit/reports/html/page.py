@@ -21,7 +21,7 @@ from dpaudit.errors import UsageError
 from dpaudit.reports.batch import chances, unended
 from dpaudit.reports.findings import UNPROVEN, is_expected
 from dpaudit.reports.html import canvas
-from dpaudit.reports.html.pictures import left_out, pictures
+from dpaudit.reports.html.pictures.choice import left_out, pictures
 from dpaudit.reports.html.view import Row, row_of, view_of
 from dpaudit.version import __version__
 from dpaudit.wording import counted

@@ -17,7 +17,8 @@ from dpaudit.certificates.wealth import Wealth
 from dpaudit.claims import PrivacyClaim, PureDP, make_claim
 from dpaudit.claims.curves import tradeoff
 from dpaudit.reports.html.canvas import HEIGHT, WIDTH, Canvas, Scale
-from dpaudit.reports.html.pictures import Picture, pictures
+from dpaudit.reports.html.pictures.choice import pictures
+from dpaudit.reports.html.pictures.picture import Picture
 from tests.cli.made_results import BELOW, CERTIFICATE, PASS, VIOLATION
 from tests.hostile import EVERY_KIND, EXACT, FULL
 

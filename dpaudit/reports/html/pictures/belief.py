@@ -1,0 +1,62 @@
+"""What the belief in one input may become after an output."""
+
+from __future__ import annotations
+
+from dpaudit.certificates.one_run_certificate import OneRunCertificate
+from dpaudit.certificates.result import AuditResult
+from dpaudit.claims import posterior_bounds
+from dpaudit.reports import numbers
+from dpaudit.reports.html.canvas import Canvas, Scale
+from dpaudit.reports.html.pictures.picture import STEPS, Key, Picture
+
+# Beyond it a belief of 50 % becomes certainty to all digits.
+_LARGEST_EPSILON = 50.0
+
+
+def belief(result: AuditResult) -> Picture:
+    """Return what the belief in one input may become, by the claim and by what was shown."""
+    claimed = min(result.point.epsilon, _LARGEST_EPSILON)
+    shown = min(result.epsilon_lower, _LARGEST_EPSILON)
+    subject = "a canary" if isinstance(result.decisive, OneRunCertificate) else "d1"
+    across, up = f"belief in {subject} before", f"belief in {subject} after"
+    canvas = Canvas(Scale(0, 1), Scale(0, 1), across, up)
+    canvas.ticks()
+    priors = [step / STEPS for step in range(STEPS + 1)]
+    below, above = zip(*(posterior_bounds(claimed, one) for one in priors), strict=True)
+    upper = list(zip(priors, above, strict=True))
+    lower = list(zip(priors, below, strict=True))
+    canvas.area("region", [*upper, *lower[::-1]])
+    canvas.line("even", [(0.0, 0.0), (1.0, 1.0)])
+    canvas.line("claim", upper)
+    canvas.line("claim", lower)
+    canvas.line("bound", [(one, posterior_bounds(shown, one)[1]) for one in priors])
+    reached = posterior_bounds(shown, 0.5)[1]
+    canvas.mark("bound", "diamond", 0.5, reached)
+    exactly = not result.ending.by_chance
+    kind = "exact" if exactly else "certified"
+    rounding = numbers.NEAREST if exactly else numbers.DOWN
+    notes = ["An output may move a belief within the shaded area, by the claimed ε."]
+    if result.point.delta:
+        notes.append(f"The claim's δ = {numbers.plain(result.point.delta)} excepts rare outputs.")
+    if result.claim.limits_adversaries:
+        notes.append("The claim speaks of adversaries of limited means.")
+    rows = [0.01, 0.1, 0.25, 0.5, 0.75, 0.9, 0.99]
+    allowed = numbers.sure(claimed, numbers.UP)
+    return Picture(
+        "belief",
+        f"Belief in {subject} before and after an output",
+        canvas.markup(),
+        (Key("claim", "line", "the claim: most and least"), Key("bound", "line", f"{kind} ε"),
+         Key("bound", "diamond", f"{kind}, from even odds")),
+        f"From even odds the claimed ε allows {allowed} at most; the {kind} ε makes "
+        f"{numbers.share(reached, rounding)} possible.",
+        tuple(notes),
+        ("before", "claim, at least", "claim, at most", f"{kind}, up to at least"),
+        tuple(
+            (numbers.share(one), numbers.share(least, numbers.DOWN),
+             numbers.share(most, numbers.UP),
+             numbers.share(posterior_bounds(shown, one)[1], rounding))
+            for one in rows
+            for least, most in [posterior_bounds(claimed, one)]
+        ),
+    )  # fmt: skip

@@ -1,0 +1,150 @@
+"""Where the draws of the exact test fell, or the probabilities that a mechanism states."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import groupby, pairwise
+
+from dpaudit.certificates.certificate import Certificate
+from dpaudit.certificates.exact_certificate import ExactCertificate
+from dpaudit.reports import numbers
+from dpaudit.reports.html.canvas import Canvas, Scale
+from dpaudit.reports.html.pictures.picture import Key, Picture, ratio
+from dpaudit.wording import shortened
+
+_MOST_BARS, _MOST_ROWS, _LONGEST = 100, 40, 60
+
+
+_OF_LAW = "The probabilities are those that the mechanism's own pmf states."
+_OF_DRAWS = (
+    "Counts of draws that had no part in choosing the event. A level is a kind of outputs that the "
+    "rule does not tell apart; levels stand in the order of the rule."
+)
+
+
+@dataclass(frozen=True, slots=True)
+class _Bar:
+    """One kind of output: its share of the draws of d1 and of d2, and what event it is in."""
+
+    words: str
+    d1: float
+    d2: float
+    guess: str | None = None
+
+
+def outputs(one: Certificate | ExactCertificate) -> Picture | None:
+    """Return where the draws of the exact test fell, and what was chosen."""
+    every, words = _bars(one)
+    bars = [bar for bar in every if bar.d1 or bar.d2]
+    if not bars:
+        return None
+    shown = _likeliest(bars)
+    highest = max(max(bar.d1, bar.d2) for bar in shown)
+    is_law = isinstance(one, ExactCertificate)
+    across = "outcomes" if is_law else words
+    canvas = Canvas(Scale(0, len(shown)), Scale(0, 1.18 * highest), across, "share of each input")
+    for guess, group in groupby(enumerate(shown), key=lambda entry: entry[1].guess):
+        places = [place for place, _ in group]
+        if guess is not None:
+            canvas.box(f"event {guess}", (places[0], places[-1] + 1), (0, 1.18 * highest))
+            canvas.word((places[0] + places[-1] + 1) / 2, 1.09 * highest, f"for {guess}")
+    canvas.steps("d1", [bar.d1 for bar in shown])
+    canvas.steps("d2", [bar.d2 for bar in shown])
+    chosen = [guess for guess in ("d1", "d2") if any(bar.guess == guess for bar in shown)]
+    said = [
+        f"what is evidence for {guess} has {_sum(every, guess, 'd1')} of d1 and "
+        f"{_sum(every, guess, 'd2')} of d2"
+        for guess in chosen
+    ]
+    notes = [_OF_LAW if is_law else _OF_DRAWS]
+    if len(shown) < len(bars):
+        notes.append(f"{len(bars) - len(shown):,} more, none of them likelier, are not drawn.")
+    rows = shown[:_MOST_ROWS]
+    if len(rows) < len(shown):
+        notes.append(f"The table has the first {len(rows)}.")
+    return Picture(
+        "outputs",
+        "Probabilities of the outcomes" if is_law else "Where the test draws fell",
+        canvas.markup(),
+        (Key("d1", "line", "d1"), Key("d2", "line", "d2"),
+         *(Key(f"event {guess}", "area", f"chosen event for {guess}") for guess in chosen)),
+        f"The shares of d1 and of d2, by {across}" + (f": {'; '.join(said)}." if said else "."),
+        tuple(notes),
+        ("outcome" if is_law else "level", "d1", "d2", "event"),
+        tuple(
+            (shortened(bar.words, _LONGEST), numbers.share(bar.d1), numbers.share(bar.d2),
+             f"for {bar.guess}" if bar.guess else "")
+            for bar in rows
+        ),
+    )  # fmt: skip
+
+
+def _likeliest(bars: list[_Bar]) -> list[_Bar]:
+    """Return as many bars as there is room for, in order; of those that are equally high, some from
+    everywhere."""
+    if len(bars) <= _MOST_BARS:
+        return bars
+    heights = [max(bar.d1, bar.d2) for bar in bars]
+    least = sorted(heights, reverse=True)[_MOST_BARS - 1]
+    kept = {place for place, height in enumerate(heights) if height > least}
+    alike = [place for place, height in enumerate(heights) if height == least]
+    room = _MOST_BARS - len(kept)
+    kept |= {alike[place * len(alike) // room] for place in range(room)}
+    return [bars[place] for place in sorted(kept)]
+
+
+def _bars(one: Certificate | ExactCertificate) -> tuple[list[_Bar], str]:
+    """Return every kind of output, in order, and what the kinds are."""
+    if isinstance(one, ExactCertificate):
+        return list(_law(one)), "outcomes"
+    fixed = one.fixed
+    if fixed.method == "probabilistic":
+        d1, d2 = (fixed.events[0].draws_d1, fixed.events[0].draws_d2) if fixed.events else (0, 0)
+        certified = {event.words for event in fixed.events}
+        atoms = fixed.accused if fixed.events else ()
+        return [
+            _Bar(words, ratio(p, d1), ratio(q, d2), guess if words in certified else None)
+            for words, guess, p, q in atoms
+        ], "suspected outputs"
+    counts = [(0, 0)] * len(one.guesses)
+    for block in one.blocks:
+        if block.stage == fixed.stage:
+            counts = [(p + r, q + s) for (p, q), (r, s) in zip(counts, block.tally, strict=True)]
+    all_d1, all_d2 = sum(p for p, _ in counts), sum(q for _, q in counts)
+    names = {1: "d1", -1: "d2"} if fixed.events else {}
+    words = _level_words(one)
+    return [
+        _Bar(word, ratio(p, all_d1), ratio(q, all_d2), names.get(guess))
+        for word, (p, q), guess in zip(words, counts, one.guesses, strict=True)
+    ], "levels of the score" if one.scores is not None else "levels"
+
+
+def _level_words(one: Certificate) -> list[str]:
+    """Return levels in words: the scores between their edges, where they have some."""
+    if one.scores is None or len(one.guesses) != len(one.scores.edges) + 2:
+        return [str(place + 1) for place in range(len(one.guesses))]
+    written = [numbers.about(edge) for edge in one.scores.edges]
+    between = [f"score {low} to {high}" for low, high in pairwise(written)]
+    if not written:
+        return ["any score", "no score"]
+    return [f"score below {written[0]}", *between, f"score above {written[-1]}", "no score"]
+
+
+def _law(one: ExactCertificate) -> Iterator[_Bar]:
+    """Yield the outcomes, with the event where it is the one that the profile is attained by."""
+    event, factor = one.event, math.exp(min(one.point.epsilon, 700.0))
+    guesses: list[str | None] = [None] * len(one.law)
+    if event is not None:
+        ahead, other = (1, 2) if event.guess == "d1" else (2, 1)
+        inside = [bool(row[ahead] > factor * row[other]) for row in one.law]  # type: ignore[operator]
+        found = math.fsum(row[1] for row, is_in in zip(one.law, inside, strict=True) if is_in)
+        if math.isclose(found, event.probability_d1, rel_tol=1e-9, abs_tol=1e-12):
+            guesses = [event.guess if is_in else None for is_in in inside]
+    for (words, p, q), guess in zip(one.law, guesses, strict=True):
+        yield _Bar(words, p, q, guess)
+
+
+def _sum(bars: Sequence[_Bar], guess: str, arm: str) -> str:
+    return numbers.share(min(1.0, math.fsum(getattr(b, arm) for b in bars if b.guess == guess)))

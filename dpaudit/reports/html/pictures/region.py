@@ -1,0 +1,155 @@
+"""The events as tests of one input against the other, and what the claim allows such tests."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+
+from dpaudit.certificates.certificate import Certificate, EventCount
+from dpaudit.certificates.exact_certificate import ExactCertificate, ExactEvent
+from dpaudit.certificates.result import AuditResult
+from dpaudit.claims import PrivacyClaim
+from dpaudit.claims.curves import tradeoff
+from dpaudit.reports import numbers
+from dpaudit.reports.html.canvas import Canvas, Points, Scale
+from dpaudit.reports.html.pictures.picture import STEPS, Key, Picture, level, ratio
+
+_MOST_EVENTS = 8
+# Where all events are rarer only a corner of the square is shown.
+_RARE = 0.3
+
+
+_SHAPE = {"d1": "circle", "d2": "square"}
+_OF_EVENTS = (
+    "An event is a test of one input against the other. The claim allows no point below its curve."
+)
+_OF_INTERVALS = (
+    "Each interval holds by itself; the verdict follows from the exact test and the bets."
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Tested:
+    """An event as a test: what it accuses, and its two errors with their intervals."""
+
+    name: str
+    guess: str
+    alpha: tuple[float, float, float]
+    beta: tuple[float, float, float]
+
+
+def region(result: AuditResult, one: Certificate | ExactCertificate) -> Picture | None:
+    """Return the trade-off of the claim, and the errors of the events as tests of it."""
+    every = tested_events(one)
+    if not every:
+        return None
+    events = every[:_MOST_EVENTS]
+    shown = _window(events)
+    is_exact = isinstance(one, ExactCertificate)
+    boxes = () if is_exact else (Key("box", "area", f"{level(result)} interval of both"),)
+    guesses = sorted({event.guess for event in events})
+    points = [Key(guess, _SHAPE[guess], f"event for {guess}") for guess in guesses]
+    said = [
+        f"{event.name}: α {numbers.share(event.alpha[0])}, β {numbers.share(event.beta[0])}"
+        for event in events
+    ]
+    notes = [_OF_EVENTS] if is_exact else [_OF_EVENTS, _OF_INTERVALS]
+    if shown < 1:
+        notes.append("Shown is the corner in which the events are, since they are rare.")
+    if len(every) > len(events):
+        notes.append(f"{len(every) - len(events):,} more events are not drawn.")
+    return Picture(
+        "region",
+        "Errors of a test between d1 and d2",
+        _drawn(events, result.claim, shown),
+        (Key("claim", "line", "least miss rate of the claim"),
+         Key("region", "area", "allowed by the claim"), *points, *boxes),
+        f"The curve of the claim, and the events. {'; '.join(said)}.",
+        tuple(notes),
+        ("event", "error", "share", "at least", "at most"),
+        tuple(
+            (event.name, sign, numbers.share(of[0]), numbers.share(of[1], numbers.DOWN),
+             numbers.share(of[2], numbers.UP))
+            for event in events
+            for sign, of in (("α", event.alpha), ("β", event.beta))
+        ),
+    )  # fmt: skip
+
+
+def _drawn(events: Sequence[Tested], claim: PrivacyClaim, shown: float) -> str:
+    canvas = Canvas(Scale(0, shown), Scale(1 - shown, 1), "false alarms α", "misses β")
+    canvas.ticks()
+    curve, opposite = _tradeoff(claim, shown)
+    canvas.area("region", [*curve, *opposite[::-1]])
+    canvas.line("even", [(0.0, 1.0), (shown, 1 - shown)])
+    canvas.line("claim", curve)
+    for event in events:
+        if event.alpha[1] < event.alpha[2]:
+            canvas.box(f"box {event.guess}", event.alpha[1:], event.beta[1:])
+        canvas.mark(event.guess, _SHAPE[event.guess], event.alpha[0], event.beta[0])
+    for event, name in _labels(events, 0.06 * shown):
+        right = event.alpha[2] < 0.85 * shown
+        beside = event.alpha[2] + 0.03 * shown if right else event.alpha[1] - 0.03 * shown
+        canvas.word(beside, event.beta[0] - 0.02 * shown, name, "start" if right else "end")
+    return canvas.markup()
+
+
+def tested_events(one: Certificate | ExactCertificate) -> list[Tested]:
+    """Return the events that were tested, named as the rows of the certificate are."""
+    if isinstance(one, ExactCertificate):
+        return [] if one.event is None else [_tested("E", one.event)]
+    events = one.fixed.events
+    names = [f"E{place + 1}" for place in range(len(events))] if len(events) > 1 else ["E"]
+    return [_tested(name, event) for name, event in zip(names, events, strict=False)]
+
+
+def _tested(name: str, event: EventCount | ExactEvent) -> Tested:
+    if isinstance(event, ExactEvent):
+        d1, d2 = ((one, one, one) for one in (event.probability_d1, event.probability_d2))
+    else:
+        d1 = (ratio(event.count_d1, event.draws_d1), *event.interval_d1)
+        d2 = (ratio(event.count_d2, event.draws_d2), *event.interval_d2)
+    ahead, behind = (d1, d2) if event.guess == "d1" else (d2, d1)
+    return Tested(name, event.guess, behind, (1 - ahead[0], 1 - ahead[2], 1 - ahead[1]))
+
+
+def _labels(events: Sequence[Tested], room: float) -> list[tuple[Tested, str]]:
+    """Return events with their names; those that lie upon each other share a place."""
+    found: list[tuple[Tested, str]] = []
+    for event in events:
+        for place, (other, name) in enumerate(found):
+            if max(abs(event.alpha[0] - other.alpha[0]), abs(event.beta[0] - other.beta[0])) < room:
+                found[place] = (other, f"{name}, {event.name}")
+                break
+        else:
+            found.append((event, event.name))
+    return found
+
+
+def _window(events: Sequence[Tested]) -> float:
+    """Return how much of both axes is shown: 1, or less where all events are rare."""
+    furthest = max(max(event.alpha[2], 1 - event.beta[1]) for event in events)
+    needed = 2.5 * furthest
+    if not 0 < needed < _RARE:
+        return 1.0
+    # A round number.
+    size = 10.0 ** math.floor(math.log10(needed))
+    return size * math.ceil(needed / size - 1e-9)
+
+
+@lru_cache(maxsize=64)
+def _tradeoff(claim: PrivacyClaim, shown: float) -> tuple[Points, Points]:
+    """Return the curve of a claim, with more points where it is steep, and the upper edge of what
+    it allows: the same for whoever always guesses the other way round."""
+    half = [0.5 * shown * (step / STEPS) ** 2 for step in range(STEPS + 1)]
+    alphas = [*half, *(shown - one for one in half[-2::-1])]
+    lower = [(alpha, tradeoff(claim, alpha)) for alpha in alphas]
+    upper = [(alpha, 1 - tradeoff(claim, 1 - alpha)) for alpha in alphas]
+    if shown == 1:
+        return lower, upper
+    # Cut off where the curve leaves what is shown.
+    inside = [one for one in lower if one[1] >= 1 - shown]
+    corner = [(shown, 1 - shown), (inside[-1][0], 1 - shown)]
+    return inside, [*upper, *(corner if len(inside) < len(lower) else [])]
