@@ -126,8 +126,7 @@ class Canvas:
 
     def markup(self) -> str:
         """Return the drawing, as the content of an `svg` element of WIDTH x HEIGHT."""
-        # As they are written, not as outlines.
-        with _tools().matplotlib.rc_context({"svg.fonttype": "none"}):
+        with _as_text():
             for kind, x, y, words in self._labels:
                 with self._group(kind):
                     self._renderer.draw_text(self._pen, x, HEIGHT - y, words, self._font, 0.0)
@@ -172,6 +171,18 @@ SHAPES = {
     "up": [(-1.1, -0.9), (1.1, -0.9), (0.0, 1.2)],
     "right": [(-0.9, -1.1), (1.2, 0.0), (-0.9, 1.1)],
 }
+
+
+@contextmanager
+def _as_text() -> Iterator[None]:
+    """Have words drawn as words, not as their outlines."""
+    settings = _tools().matplotlib.rcParams  # whose own context copies hundreds of them
+    before = settings["svg.fonttype"]
+    settings["svg.fonttype"] = "none"
+    try:
+        yield
+    finally:
+        settings["svg.fonttype"] = before
 
 
 def _short(found: re.Match[str]) -> str:

@@ -208,6 +208,26 @@ def test_the_course_of_wealth_ends_as_the_certificate_says(claim: PrivacyClaim) 
     assert f"{looks[-1][0]:,} draws" in of(result, "wealth").alt
 
 
+@pytest.mark.parametrize(
+    "claim",
+    [
+        dpaudit.ProbabilisticDP(1.0, 0.1),
+        dpaudit.RenyiDP(2.0, 0.1),
+        dpaudit.GaussianDP(1.0),
+        dpaudit.TotalVariation(0.1),
+    ],
+    ids=lambda one: one.key,
+)
+def test_audits_of_other_definitions_have_every_figure(claim: PrivacyClaim) -> None:
+    result = dpaudit.audit(bit, 0, 1, claim, samples=20_000, name="bit")
+    assert [one.name for one in pictures(result)] == [
+        "region", "profile", "outputs", "wealth", "belief",
+    ]  # fmt: skip
+    rows = of(result, "outputs").rows
+    assert rows
+    assert any(row[3] for row in rows)
+
+
 def test_ticks_are_round_and_inside() -> None:
     assert [words for _, words in Scale(0, 1).ticks()] == ["0", "0.2", "0.4", "0.6", "0.8", "1"]
     assert [words for _, words in Scale(0, 1_000_000).ticks()][-1] == "1M"

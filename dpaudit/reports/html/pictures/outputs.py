@@ -15,8 +15,6 @@ from dpaudit.reports.html.pictures.picture import Key, Picture, ratio
 from dpaudit.wording import shortened
 
 _MOST_BARS, _MOST_ROWS, _LONGEST = 100, 40, 60
-
-
 _OF_LAW = "The probabilities are those that the mechanism's own pmf states."
 _OF_DRAWS = (
     "Counts of draws that had no part in choosing the event. A level is a kind of outputs that the "
@@ -45,11 +43,7 @@ def outputs(one: Certificate | ExactCertificate) -> Picture | None:
     is_law = isinstance(one, ExactCertificate)
     across = "outcomes" if is_law else words
     canvas = Canvas(Scale(0, len(shown)), Scale(0, 1.18 * highest), across, "share of each input")
-    for guess, group in groupby(enumerate(shown), key=lambda entry: entry[1].guess):
-        places = [place for place, _ in group]
-        if guess is not None:
-            canvas.box(f"event {guess}", (places[0], places[-1] + 1), (0, 1.18 * highest))
-            canvas.word((places[0] + places[-1] + 1) / 2, 1.09 * highest, f"for {guess}")
+    _shade(canvas, shown, highest)
     canvas.steps("d1", [bar.d1 for bar in shown])
     canvas.steps("d2", [bar.d2 for bar in shown])
     chosen = [guess for guess in ("d1", "d2") if any(bar.guess == guess for bar in shown)]
@@ -81,6 +75,21 @@ def outputs(one: Certificate | ExactCertificate) -> Picture | None:
     )  # fmt: skip
 
 
+def _shade(canvas: Canvas, shown: list[_Bar], highest: float) -> None:
+    """Shade the chosen events; the widest piece of each says which it is."""
+    pieces: dict[str, list[tuple[int, int]]] = {}
+    for guess, group in groupby(enumerate(shown), key=lambda entry: entry[1].guess):
+        places = [place for place, _ in group]
+        if guess is not None:
+            pieces.setdefault(guess, []).append((places[0], places[-1] + 1))
+    for guess, heights in (("d1", 1.09), ("d2", 0.98)):
+        for piece in pieces.get(guess, []):
+            canvas.box(f"event {guess}", piece, (0, 1.18 * highest))
+        if guess in pieces:
+            first, last = max(pieces[guess], key=lambda piece: piece[1] - piece[0])
+            canvas.word((first + last) / 2, heights * highest, f"for {guess}")
+
+
 def _likeliest(bars: list[_Bar]) -> list[_Bar]:
     """Return as many bars as there is room for, in order; of those that are equally high, some from
     everywhere."""
@@ -102,11 +111,12 @@ def _bars(one: Certificate | ExactCertificate) -> tuple[list[_Bar], str]:
     fixed = one.fixed
     if fixed.method == "probabilistic":
         d1, d2 = (fixed.events[0].draws_d1, fixed.events[0].draws_d2) if fixed.events else (0, 0)
-        certified = {event.words for event in fixed.events}
+        certified = {(event.words, event.guess) for event in fixed.events}
         atoms = fixed.accused if fixed.events else ()
         return [
-            _Bar(words, ratio(p, d1), ratio(q, d2), guess if words in certified else None)
+            _Bar(words, ratio(p, d1), ratio(q, d2), guess if is_certified else None)
             for words, guess, p, q in atoms
+            for is_certified in [(f"output is {words}", guess) in certified]
         ], "suspected outputs"
     counts = [(0, 0)] * len(one.guesses)
     for block in one.blocks:

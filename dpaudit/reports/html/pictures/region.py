@@ -19,8 +19,6 @@ from dpaudit.reports.html.pictures.picture import STEPS, Key, Picture, level, ra
 _MOST_EVENTS = 8
 # Where all events are rarer only a corner of the square is shown.
 _RARE = 0.3
-
-
 _SHAPE = {"d1": "circle", "d2": "square"}
 _OF_EVENTS = (
     "An event is a test of one input against the other. The claim allows no point below its curve."
