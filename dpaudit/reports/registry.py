@@ -10,7 +10,7 @@ from dpaudit.certificates.result import AuditResult
 from dpaudit.did_you_mean import did_you_mean
 from dpaudit.errors import UsageError
 from dpaudit.reports import batch, github, json, junit, markdown, sarif
-from dpaudit.reports.html import page
+from dpaudit.reports.html import format as html
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +34,7 @@ FORMATS: Mapping[str, Format] = {
     "markdown": Format(".md", markdown.entry, markdown.document),
     "sarif": Format(".sarif", sarif.entry, sarif.document),
     "github": Format(".txt", github.entry, github.document),
-    "html": Format(".html", page.entry, page.document, check=page.check),
+    "html": Format(".html", html.entry, html.document, check=html.check),
 }
 
 

@@ -46,6 +46,7 @@ def test_importing_has_no_side_effect(module: str, tmp_path: Path) -> None:
             "dpaudit.attacks.user_attack",
             "scipy click yaml pandas dpaudit.auditing",
         ),
+        ("dpaudit.cli.run", "jinja2 matplotlib dpaudit.reports.html.page"),
         ("dpaudit.adapters.loading, dpaudit.inputs.datasets", "yaml scipy pandas statsmodels"),
     ],
 )

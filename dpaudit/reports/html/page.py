@@ -13,11 +13,9 @@ import re
 from collections import Counter
 from collections.abc import Sequence
 from functools import cache
-from importlib.util import find_spec
 from typing import Any
 
 from dpaudit.certificates.result import AuditResult, Verdict
-from dpaudit.errors import UsageError
 from dpaudit.reports.batch import chances, unended
 from dpaudit.reports.findings import UNPROVEN, is_expected
 from dpaudit.reports.html import canvas
@@ -28,7 +26,6 @@ from dpaudit.wording import counted
 
 # A figure takes 3 ms and 3 kB: of more audits than these a browser would have to load 10 MB.
 MOST_WITH_FIGURES = 200
-_NEEDED = {"jinja2": "Jinja2", "matplotlib": "matplotlib"}
 # Control characters, and what ends lines or turns around what is written after it.
 _UNSEEN = re.compile(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff\ud800-\udfff"
@@ -69,25 +66,8 @@ class Part:
         return self._made[made]
 
 
-def check() -> None:
-    """Raise UsageError unless there is what the page is made with."""
-    missing = [name for module, name in _NEEDED.items() if find_spec(module) is None]
-    if missing:
-        are = "which is" if len(missing) == 1 else "which are"
-        raise UsageError(
-            f"--report html needs {' and '.join(missing)}, {are} not installed: "
-            "pip install 'dpaudit[html]'"
-        )
-
-
-def entry(result: AuditResult) -> Part:
-    """Return what is kept of one audit."""
-    return Part(result)
-
-
-def document(parts: Sequence[Part], planned: int) -> str:
-    """Return the document. planned: how many audits there are to be."""
-    check()
+def written(parts: Sequence[Part], planned: int) -> str:
+    """Return the page. planned: how many audits there are to be."""
     safe = _environment().filters["ours"]
     order = sorted(range(len(parts)), key=lambda place: parts[place].is_met)
     drawn = set(order[:MOST_WITH_FIGURES])

@@ -164,7 +164,7 @@ def _stages(one: Certificate, *, several: bool) -> Table:
         counts = (sum(block.draws for block in blocks), *arms, len(blocks), bets)
         rows.append((stage, _STAGES[stage], *(f"{count:,}" for count in counts)))
     head = ("stage", "what the draws were for", "draws", "of d1", "of d2", "blocks", "bets")
-    return Table(f"Stages{_of(one, several)}", head, tuple(rows))
+    return Table(f"Draws by stage{_of(one, several)}", head, tuple(rows))
 
 
 def _tried(one: Certificate, *, several: bool) -> Table:
@@ -174,4 +174,4 @@ def _tried(one: Certificate, *, several: bool) -> Table:
         for each in order
     )
     head = ("attack", "bound it promised", "not tried, because")
-    return Table(f"What was tried{_of(one, several)}", head, tuple(rows))
+    return Table(f"Attacks, by what they promised{_of(one, several)}", head, tuple(rows))

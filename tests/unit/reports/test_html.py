@@ -15,6 +15,7 @@ import pytest
 
 from dpaudit.certificates.result import AuditResult
 from dpaudit.errors import UsageError
+from dpaudit.reports.html import format as html_format
 from dpaudit.reports.html import page
 from dpaudit.reports.registry import parse_report
 from dpaudit.reports.text import reason
@@ -67,7 +68,7 @@ class Page(HTMLParser):
 
 
 def written(*results: AuditResult, planned: int = 0) -> str:
-    return page.document([page.entry(one) for one in results], planned or len(results))
+    return page.written([page.Part(one) for one in results], planned or len(results))
 
 
 def read(*results: AuditResult, planned: int = 0) -> Page:
@@ -230,8 +231,8 @@ def test_what_was_made_of_an_audit_is_made_once(monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setattr(page, "pictures", counted)
     parts = []
     for _ in range(5):
-        parts.append(page.entry(VIOLATION))
-        page.document(parts, 5)
+        parts.append(page.Part(VIOLATION))
+        page.written(parts, 5)
     assert len(calls) == 5
 
 
@@ -243,7 +244,7 @@ def test_what_is_missing_is_named_with_its_remedy(monkeypatch: pytest.MonkeyPatc
     def found(module: str) -> object | None:
         return None if module == "jinja2" else object()
 
-    monkeypatch.setattr(page, "find_spec", found)
+    monkeypatch.setattr(html_format, "find_spec", found)
     with pytest.raises(UsageError, match=r"needs Jinja2, which is not.*dpaudit\[html\]"):
         parse_report("html:out.html")
     parse_report("text:out.txt")

@@ -82,12 +82,15 @@ def _shade(canvas: Canvas, shown: list[_Bar], highest: float) -> None:
         places = [place for place, _ in group]
         if guess is not None:
             pieces.setdefault(guess, []).append((places[0], places[-1] + 1))
-    for guess, heights in (("d1", 1.09), ("d2", 0.98)):
-        for piece in pieces.get(guess, []):
+    middles: list[float] = []
+    for guess in sorted(pieces):
+        for piece in pieces[guess]:
             canvas.box(f"event {guess}", piece, (0, 1.18 * highest))
-        if guess in pieces:
-            first, last = max(pieces[guess], key=lambda piece: piece[1] - piece[0])
-            canvas.word((first + last) / 2, heights * highest, f"for {guess}")
+        first, last = max(pieces[guess], key=lambda piece: piece[1] - piece[0])
+        middle = (first + last) / 2
+        is_near = any(abs(middle - other) < 0.2 * len(shown) for other in middles)
+        canvas.word(middle, (0.98 if is_near else 1.09) * highest, f"for {guess}")
+        middles.append(middle)
 
 
 def _likeliest(bars: list[_Bar]) -> list[_Bar]:
