@@ -1,4 +1,4 @@
-"""The format as it is registered: what it takes to write a page is imported when one is asked for."""
+"""The format as it is registered: what writes a page is imported when one is asked for."""
 
 from __future__ import annotations
 

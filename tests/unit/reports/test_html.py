@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import json
 import re
 from collections import Counter
 from dataclasses import replace
@@ -17,10 +18,12 @@ from dpaudit.certificates.result import AuditResult
 from dpaudit.errors import UsageError
 from dpaudit.reports.html import format as html_format
 from dpaudit.reports.html import page
+from dpaudit.reports.json import read_document
 from dpaudit.reports.registry import parse_report
 from dpaudit.reports.text import reason
 from tests.cli.made_results import ERROR, PASS, VIOLATION
 from tests.hostile import EVERY_KIND, EXACT, FULL, HALF, ONE_RUN, PLANTED, RECORDED, planted
+from tests.result_files import to_json
 
 VOID = {"meta", "link", "input", "br", "img"}
 
@@ -198,6 +201,27 @@ def test_it_can_be_read_without_eyes() -> None:
         assert len(one["aria-label"]) > 40
     for one in found.of("svg"):
         assert one.get("role") == "img" or one.get("aria-hidden") == "true"
+
+
+def test_a_result_file_of_the_first_version_has_a_page() -> None:
+    """Of what came later nothing is there: schedules, notes, commands, what was unseen."""
+    document = json.loads(to_json([VIOLATION, ERROR]))
+    audits = document["audits"]
+    for audit in audits:
+        for name in ("source", "command", "workers", "notes", "request"):
+            audit.pop(name, None)
+        for one in audit["certificates"]:
+            for name in (
+                "schedule",
+                "adjacency",
+                "notes",
+                "first_failures",
+                "divergence",
+                "unseen",
+            ):
+                one.pop(name, None)
+    results, _ = read_document(json.dumps({"version": 1, "audits": audits}))
+    assert len(read(*results).of("figcaption")) == 5
 
 
 def test_those_come_first_that_somebody_has_to_look_at() -> None:
