@@ -51,7 +51,7 @@ def profile(result: AuditResult) -> Picture:
          *((Key("bound", "up", f"{bound}: δ {least_is} this"),) if delta > 0 else ())),
         f"The curve of the claim. At δ = {at_delta}, ε {least_is} {least}; at ε = {at_epsilon}, δ "
         f"{least_is} {least_delta}{sure}.",
-        ("A bound outside of the shaded area refutes the claim.",),
+        ("A bound to the right of the claimed ε, or above the claimed δ, refutes the claim.",),
         ("at", "claimed", bound if exactly else f"{bound}, at least"),
         ((f"ε at δ = {at_delta}", at_epsilon, least), (f"δ at ε = {at_epsilon}", at_delta,
                                                        least_delta)),
