@@ -32,7 +32,7 @@ package: .venv/installed-dev
 lowest: .venv/installed-dev
 	$(BIN)/uv venv --quiet --clear --python $(BIN)/python build/lowest
 	$(BIN)/uv pip compile --quiet --resolution lowest-direct --extra dask --extra figures \
-		--extra learned --extra parquet --output-file build/lowest.txt pyproject.toml
+		--extra html --extra learned --extra parquet --output-file build/lowest.txt pyproject.toml
 	$(BIN)/uv pip install --quiet --python build/lowest/bin/python --requirement build/lowest.txt \
 		--editable '.[test]'
 	build/lowest/bin/python -m pytest -n auto --dist worksteal

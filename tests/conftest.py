@@ -8,8 +8,8 @@ import os
 import signal
 from contextlib import suppress
 
-# These need Chromium: make browser.
-collect_ignore = ["browser"]
+# These need Chromium (make browser), and build and install (make package).
+collect_ignore = ["browser", "package"]
 
 # What a developer set for their own terminal would change what the programs under test print, also
 # those in processes of their own. Removed here, before any test is collected.
