@@ -19,7 +19,7 @@ from dpaudit.auditing.pair_audit import AFRESH, PROBING, PairAudit
 from dpaudit.auditing.schedule import Plan, late_words, limits_for
 from dpaudit.auditing.spec import AuditSpec
 from dpaudit.auditing.stated_laws import exact_certificates
-from dpaudit.auditing.underpowered import event_could_not, foreseen, too_few, too_weak
+from dpaudit.auditing.underpowered import foreseen, too_few, too_weak
 from dpaudit.certificates.certificate import Certificate
 from dpaudit.certificates.result import (
     AuditResult,
@@ -132,9 +132,6 @@ def _underpowered(spec: AuditSpec, certificates: Sequence[Certificate]) -> str |
         return None
     budgets = [one.budget for one in certificates if spec.time is not None]
     found = foreseen(spec) or (too_few(spec, max(budgets)) if budgets else None)
-    # A divergence that was tested beside the event may refute the claim without it.
-    alone = [one for one in certificates if one.divergence is None]
-    found = found or next(filter(None, map(event_could_not, alone)), None)
     if found is None and spec.require_power is not None and certificates:
         found = too_weak(certificates, spec.require_power)
     return found

@@ -67,12 +67,12 @@ def too_weak(certificates: Sequence[Certificate], factor: float) -> str | None:
 
 def event_could_not(certificate: Certificate) -> str | None:
     """Return that the event of the exact test could not have refuted the claim, whatever the draws
-    in it had been, and the remedy; None when it could."""
+    in it had been; None when it could."""
     fixed, point = certificate.fixed, certificate.point
     if not fixed.events or math.isfinite(fixed.detectable_epsilon):
         return None
     seen = fixed.correct + fixed.wrong
-    of = "" if seen == fixed.draws else " in the event that was tested"
+    of = "" if seen == fixed.draws else " in the event"
     more = "no number could" if no_draws_could(point, fixed.alpha) else "more draws help"
     return (
         f"{counted(seen, 'draw')}{of} cannot refute {_words(point)}, even if every one tells d1 "
