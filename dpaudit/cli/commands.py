@@ -14,6 +14,7 @@ from dpaudit.cli.process.leaving import leave
 from dpaudit.version import __version__
 
 COMMANDS = {
+    "init": ("dpaudit.cli.init:init", "Write a first audit, a test and a workflow."),
     "run": ("dpaudit.cli.run:run", "Audit a mechanism, or all audits of configuration files."),
     "bound": ("dpaudit.cli.bound:bound", "Audit recorded outputs, or guesses about canaries."),
     "explain": ("dpaudit.cli.explain:explain", "Show what a privacy claim means."),

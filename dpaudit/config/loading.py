@@ -10,6 +10,7 @@ from typing import Any
 from dpaudit.auditing.spec import AuditSpec
 from dpaudit.claims import DEFINITIONS
 from dpaudit.config.building import default_name, located_spec
+from dpaudit.config.holes import check_filled_in
 from dpaudit.config.matrix import expand
 from dpaudit.config.problems import Path, problem, reported
 from dpaudit.config.schema import FILE_KEYS, VERSION, check_audit_keys, check_keys
@@ -96,7 +97,9 @@ class _Document:
         """Return the audit that settings describe, and that of its claim's curve."""
         locate = partial(self.locate_in, index, flags=overrides)
         with reported(locate):
-            audits = list(_with_curve(_overridden(settings, overrides)))
+            given = _overridden(settings, overrides)
+            check_filled_in(given)
+            audits = list(_with_curve(given))
         flags = {*overrides, *overrides.get("claim", ())}
         return [located_spec(one, locate, self.path.parent, flags) for one in audits]
 

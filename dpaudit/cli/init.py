@@ -1,0 +1,350 @@
+"""`dpaudit init`: configuration file, test and workflow for a mechanism, and a first audit."""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import click
+
+from dpaudit.adapters.loading import load_mechanism
+from dpaudit.certificates.result import AuditResult, Verdict
+from dpaudit.claims import implied_definition, missing, parameters
+from dpaudit.cli import exit_codes
+from dpaudit.cli.batch import auditing, run_batch
+from dpaudit.cli.files import check_writable, write_whole
+from dpaudit.cli.flags import given_settings, some_flags
+from dpaudit.cli.group import DEBUG
+from dpaudit.cli.options import option
+from dpaudit.cli.output import Printer
+from dpaudit.cli.process.streams import set_apart
+from dpaudit.cli.repeat_command import RepeatableCommand
+from dpaudit.cli.starting.files import CONFIG, TEST, Start, contents
+from dpaudit.cli.starting.inputs import Guess, guess
+from dpaudit.cli.starting.needs import Reading, read
+from dpaudit.config.building import build_claims, build_spec
+from dpaudit.config.holes import FILL_IN
+from dpaudit.errors import DpauditError, UsageError
+from dpaudit.import_path import split
+from dpaudit.inputs.datasets import load_dataset, parse_dataset
+from dpaudit.inputs.values import resolved, written
+from dpaudit.outcomes import Raised
+from dpaudit.reports.layout import wrap
+from dpaudit.targets.target import ImportedTarget
+
+_TARGET = ("init", "call", "factory", "params", "batch_arg", "data_arg", "rng_arg", "post_process")
+_NUMBERS = tuple(one.name for one in parameters() if one.has_flag and one.forms == ("number",))
+_FLAGS = ("epsilon", "delta", "d1", "d2", "params", "samples", "init", "call", "factory")
+_MORE = (
+    *("batch_arg", "data_arg", "rng_arg", "post_process", "as", "adjacency"),
+    *(one for one in _NUMBERS if one not in _FLAGS),
+    *("group", "definition"),
+)
+# Draws of the audits that are written down: as many as take some seconds.
+_BUDGETS = (100_000, 10_000, 1_000)
+_SECONDS = 10.0
+_TRIALS = 3
+
+
+@click.command(
+    cls=RepeatableCommand,
+    epilog="""\b
+Examples:
+  dpaudit init mine.py:noisy_count
+  dpaudit init mine.py:noisy_count --epsilon 1 --d1 '[1, 2, 3]' --d2 '[1, 2]'""",
+)
+@click.argument("target", metavar="TARGET")
+@some_flags(*_FLAGS, *_MORE)
+@option("--force", is_flag=True, help="Replace files that are there.")
+@option("--no-run", is_flag=True, help="Write the files, and audit nothing.")
+@some_flags("debug")
+@click.pass_context
+def init(ctx: click.Context, /, target: str, force: bool, no_run: bool, **flags: Any) -> int:
+    """Write audits.yaml, test_privacy.py and a GitHub workflow for TARGET, a mechanism such as
+    package.module:function or path/to/file.py:function, and run a first audit.
+
+    What is not given is asked for on a terminal, or read from the signature; what neither says is
+    left as FILL_IN, to be filled in.
+    """
+    settings = given_settings(ctx, flags)
+    split(target)
+    stdout = ctx.with_resource(set_apart())
+    start = _started(target, settings)
+    texts = contents(start)
+    _check_free(list(texts), force=force)
+    _write_all(texts)
+    for path in texts:
+        click.echo(f"wrote {path}", file=stdout)
+    if start.holes:
+        click.echo(f"\n{_to_fill_in(start)}", file=stdout)
+        return exit_codes.NOTHING_FOUND
+    if no_run:
+        click.echo(f"\n{_next(None)}", file=stdout)
+        return exit_codes.NOTHING_FOUND
+    click.echo(file=stdout)
+    result, code = _audited(ctx)
+    Printer([result.name], quiet=False, verbose=0, to=stdout).show(result)
+    click.echo(f"\n{_next(result)}", file=stdout)
+    return code
+
+
+def _started(target: str, settings: dict[str, Any]) -> Start:
+    """Return the audit, from what was given, asked and read."""
+    made = {key: settings[key] for key in _TARGET if key in settings}
+    claim = _claim(dict(settings.get("claim", {})), target)
+    # As a float, which some libraries insist on.
+    known = {name: float(claim[name]) for name in _NUMBERS if claim.get(name, FILL_IN) != FILL_IN}
+    reading = read(_target(target, made), known)
+    reading = _asked(reading, known)
+    made |= _read_of(reading.target)
+    mechanism = None
+    if reading.is_complete:
+        mechanism = load_mechanism(_resolved(reading.target))
+    inputs, remarks = _inputs(reading, settings, mechanism)
+    has_inputs = FILL_IN not in (inputs["d1"], inputs["d2"])
+    samples = settings.get("samples") or _samples(mechanism if has_inputs else None, inputs)
+    if reading.methods:
+        made["call"] = FILL_IN
+    found = {"name": target.rpartition(":")[2], "mechanism": target, **made, "claim": claim}
+    remarks["claim"] = "The claim that is put to the test."
+    remarks["samples"] = "Draws of both inputs together. More of them find smaller leaks."
+    start = Start({**found, **inputs, "samples": samples}, remarks, reading.methods)
+    if not start.holes:
+        build_spec(start.settings)  # refuses what the file would be refused for
+    return start
+
+
+def _target(path: str, made: Mapping[str, Any]) -> ImportedTarget:
+    return ImportedTarget(path=path, **{key: written(value) for key, value in made.items()})
+
+
+def _resolved(target: ImportedTarget) -> ImportedTarget:
+    return replace(target, params=resolved(target.params))
+
+
+def _read_of(target: ImportedTarget) -> dict[str, Any]:
+    """Return the keys of a target as a file has them."""
+    found = {key: getattr(target, key) for key in _TARGET}
+    return {key: value for key, value in found.items() if value not in (None, False, {})}
+
+
+def _claim(given: dict[str, Any], target: str) -> dict[str, Any]:
+    """Return the claim, asked for where nothing is given, its missing numbers FILL_IN."""
+    if not given and _is_terminal():
+        name = target.rpartition(":")[2]
+        epsilon = _ask(f"the ε that {name} claims", float)
+        if epsilon is not None:
+            delta = _ask("its δ (0 if there is none)", float)
+            given = {"epsilon": epsilon, **({"delta": delta} if delta else {})}
+    definition = given.get("definition") or implied_definition(given)
+    claim = {key: _short(value) for key, value in given.items()}
+    claim |= dict.fromkeys(missing(given, definition), FILL_IN)
+    if FILL_IN not in claim.values():
+        build_claims(claim)
+    return claim
+
+
+def _short(value: Any) -> Any:
+    """Return a number as people write it: 1 for 1.0."""
+    return int(value) if isinstance(value, float) and value.is_integer() else value
+
+
+def _asked(reading: Reading, known: Mapping[str, Any]) -> Reading:
+    """Return the reading with what a terminal was asked for, if there is one."""
+    if not _is_terminal():
+        return reading
+    target = reading.target
+    if reading.methods:
+        method = _ask(f"the method that draws, of {', '.join(reading.methods)}", str)
+        if method is not None:
+            reading = _asked(read(replace(target, call=method), known), known)
+        return reading
+    init, params = target.init, dict(target.params)
+    for names, into, what in (
+        (reading.init, init, "the constructor's argument"),
+        (reading.params, params, "the argument"),
+    ):
+        for name in names:
+            value = _ask(f"{what} {name}", parse_dataset)
+            if value is not None and isinstance(into, dict):
+                into[name] = value
+    kept = {name: value for name, value in params.items() if value != FILL_IN}
+    made = init
+    if isinstance(init, dict):
+        made = {name: value for name, value in init.items() if value != FILL_IN} or None
+    return read(replace(target, init=made, params=kept), known)
+
+
+def _ask(what: str, kind: Any) -> Any:
+    """Return what somebody at a terminal says; None for nothing."""
+
+    def parse(text: str) -> Any:
+        if not text.strip():
+            return None
+        try:
+            return kind(text)
+        except (ValueError, DpauditError) as error:
+            raise click.BadParameter(str(error)) from None
+
+    return click.prompt(
+        f"{what} (empty: later)", default="", show_default=False, value_proc=parse, err=True
+    )
+
+
+def _is_terminal() -> bool:
+    return sys.stdin is not None and sys.stdin.isatty() and sys.stderr.isatty()
+
+
+def _inputs(
+    reading: Reading, settings: Mapping[str, Any], mechanism: Any
+) -> tuple[dict[str, Any], dict[str, str]]:
+    """Return the keys of the inputs, and remarks on them."""
+    beside = {key: settings[key] for key in ("as", "adjacency") if key in settings}
+    given = {key: settings[key] for key in ("d1", "d2") if key in settings}
+    if len(given) == 2:
+        return {**given, **beside}, {}
+    found = Guess()
+    if not given:
+        found = guess(reading, None if mechanism is None else lambda one: _takes(mechanism, one))
+    for key in ("d1", "d2"):
+        if key not in given:
+            asked = None
+            if not found.has_inputs and _is_terminal():
+                asked = _ask(f"{key}, {'one input' if key == 'd1' else 'its neighbour'}", _value)
+            guessed = getattr(found, key) if found.has_inputs else FILL_IN
+            given[key] = guessed if asked is None else asked
+    if found.form is not None:
+        beside.setdefault("as", found.form)
+    if found.adjacency is not None:
+        beside.setdefault("adjacency", found.adjacency)
+    if not found.has_inputs:
+        return {**given, **beside}, {}
+    remark = (
+        f"Two neighbouring inputs, guessed from {found.why}. An audit is about these two alone: "
+        "choose the pair that you think leaks most."
+    )
+    return {**given, **beside}, {"d1": remark}
+
+
+def _value(text: str) -> Any:
+    return parse_dataset(text)
+
+
+def _takes(mechanism: Any, inputs: Guess) -> bool:
+    """Return whether a mechanism returns something for both inputs."""
+    try:
+        outputs = [
+            output
+            for one in (inputs.d1, inputs.d2)
+            for output in mechanism.sample(load_dataset(one, form=inputs.form), 2, _rng())
+        ]
+    except DpauditError:
+        return False
+    return not any(isinstance(one, Raised) or one is None for one in outputs)
+
+
+def _samples(mechanism: Any, inputs: Mapping[str, Any]) -> int:
+    """Return the draws of an audit that takes some seconds, from the time that a few take."""
+    if mechanism is None:
+        return _BUDGETS[0]
+    form = inputs.get("as")
+    with suppress(DpauditError):
+        pair = [load_dataset(inputs[key], form=form) for key in ("d1", "d2")]
+        began = time.perf_counter()
+        for one in pair:
+            mechanism.sample(one, _TRIALS, _rng())
+        each = (time.perf_counter() - began) / (_TRIALS * len(pair))
+        return next((one for one in _BUDGETS if one * each <= _SECONDS), _BUDGETS[-1])
+    return _BUDGETS[0]
+
+
+def _rng() -> Any:
+    import numpy as np
+
+    return np.random.default_rng(0)
+
+
+def _check_free(paths: list[Path], *, force: bool) -> None:
+    """Raise UsageError unless all files can be written, before one is."""
+    there = [str(path) for path in paths if path.exists() or path.is_symlink()]
+    if there and not force:
+        verb = "is" if len(there) == 1 else "are"
+        raise UsageError(
+            f"{', '.join(there)} {verb} there already, so nothing was written; --force replaces "
+            f"{'it' if len(there) == 1 else 'them'}, or add an audit to {CONFIG} by hand"
+        )
+    for path in paths:
+        folder = next(one for one in path.absolute().parents if one.exists())
+        if not folder.is_dir():
+            raise UsageError(f"cannot write {path}: '{folder}' is a file, not a folder")
+        if path.parent.is_dir():
+            check_writable(path)
+        elif not os.access(folder, os.W_OK | os.X_OK):
+            raise UsageError(f"cannot write {path}: Permission denied in the folder '{folder}'")
+
+
+def _write_all(texts: Mapping[Path, str]) -> None:
+    """Write all files, or leave everything as it was."""
+    before = {path: path.read_bytes() if path.exists() else None for path in texts}
+    made: list[Path] = []
+    try:
+        for path, text in texts.items():
+            folders = [one for one in (path.parent, *path.parent.parents) if not one.exists()]
+            for folder in reversed(folders):
+                folder.mkdir()
+                made.append(folder)
+            write_whole(path, text.encode())
+    except BaseException as error:
+        for path, content in before.items():
+            with suppress(OSError, DpauditError):
+                if content is None:
+                    path.unlink(missing_ok=True)
+                else:
+                    write_whole(path, content)
+        for folder in reversed(made):
+            with suppress(OSError):
+                folder.rmdir()
+        if isinstance(error, OSError):
+            raise UsageError(f"cannot write {error.filename}: {error.strerror}") from error
+        raise
+
+
+def _audited(ctx: click.Context) -> tuple[AuditResult, int]:
+    """Return the result of the audit that was written down, and its exit code."""
+    from dpaudit.config.loading import load_config
+
+    spec = load_config(CONFIG)[0]
+    spec = replace(spec, command=f"dpaudit run {CONFIG} -k {spec.name}")
+    with auditing() as requests:
+        debug = ctx.meta.get(DEBUG, False)
+        return next(iter(run_batch([spec], requests, quiet=False, debug=debug, is_lone=True)))
+
+
+def _to_fill_in(start: Start) -> str:
+    names = ", ".join(start.holes)
+    return "\n".join(
+        wrap(
+            f"Still to be filled in, where {CONFIG} and {TEST} say FILL_IN: {names}. Then: "
+            f"dpaudit run {CONFIG}"
+        )
+    )
+
+
+def _next(result: AuditResult | None) -> str:
+    """Return what to do next."""
+    said = f"Next: read {CONFIG}, and choose the two inputs that you think leak most. "
+    if result is not None and result.verdict is Verdict.VIOLATION:
+        said = (
+            "Next: if the claim is right for these two inputs, the mechanism is not. Mend it, "
+            "or, if the inputs are no neighbours, choose others. "
+        )
+    elif result is not None and result.verdict is Verdict.ERROR:
+        said = f"Next: mend what the error says, in {CONFIG} and {TEST}. "
+    commands = f"Then: dpaudit run {CONFIG}; pytest {TEST}. The workflow runs at the next push."
+    return "\n".join(wrap(said + commands))

@@ -1,0 +1,1 @@
+"""What `dpaudit init` finds out about a mechanism, and the files that it writes."""

@@ -1,0 +1,40 @@
+"""Places of a file that are still to be filled in, as `dpaudit init` leaves them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from dpaudit.config.problems import Path, problem
+
+# Unlike anything that somebody audits. In the place of any value of an audit.
+FILL_IN = "FILL_IN"
+# The deepest that is looked for one: what an audit is about may be large.
+_DEPTH = 4
+
+
+def check_filled_in(settings: Mapping[str, Any]) -> None:
+    """Raise a PlacedError that names all that is still to be filled in."""
+    found = list(holes(settings))
+    if found:
+        names = [".".join(map(str, path)) for path in found]
+        last = f" and {names[-1]}" if len(names) > 1 else names[-1]
+        them = "it" if len(names) == 1 else "them"
+        raise problem(
+            found[0],
+            f"{', '.join(names[:-1])}{last} must be filled in: put a value in the place of "
+            f"{FILL_IN}, or give {them} on the command line",
+        )
+
+
+def holes(value: Any, path: Path = ()) -> Iterator[Path]:
+    """Yield the paths of what is still to be filled in."""
+    if isinstance(value, str):
+        if value == FILL_IN:
+            yield path
+    elif len(path) < _DEPTH and isinstance(value, Mapping):
+        for key, part in value.items():
+            yield from holes(part, (*path, key))
+    elif len(path) < _DEPTH and isinstance(value, list) and path[-1:] in (("pairs",), ("init",)):
+        for place, part in enumerate(value):
+            yield from holes(part, (*path, place))

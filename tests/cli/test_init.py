@@ -1,0 +1,361 @@
+"""`dpaudit init`: files that work, whatever the mechanism is, and none that replaces another."""
+
+from __future__ import annotations
+
+import os
+import pty
+import shlex
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import click
+import pytest
+import yaml
+
+from dpaudit.cli import init as command
+from dpaudit.cli.commands import cli
+from dpaudit.config.loading import load_config
+from dpaudit.errors import ConfigurationError
+from tests import warm
+
+MINE = '''
+from collections.abc import Callable
+import numpy as np
+
+
+def noisy_count(rows, rng):
+    return len(rows) + rng.laplace(scale=0.5)
+
+
+def private_count(rows, size, rng):
+    return len(rows) + rng.laplace(scale=2, size=size)
+
+
+def noisy_mean(values: np.ndarray, size, rng):
+    return np.clip(values, 0, 1).sum() + rng.laplace(size=size)
+
+
+def documented(x, size, rng):
+    """Add noise.
+
+    Parameters
+    ----------
+    x : float
+        What is protected.
+    """
+    return float(x) + rng.laplace(size=size)
+
+
+def scaled(x: float, sensitivity, epsilon, size, rng):
+    return x + rng.laplace(scale=sensitivity / epsilon, size=size)
+
+
+def frame_count(frame: "pd.DataFrame", size, rng):
+    return len(frame) + rng.laplace(size=size)
+
+
+def elsewhere(prng, queries: list[float], size):
+    return sum(queries) + prng.laplace(size=size)
+
+
+class Laplace:
+    def __init__(self, epsilon):
+        self.epsilon = epsilon
+
+    def add_noise(self, x: float, size, rng):
+        return x + rng.laplace(scale=1 / self.epsilon, size=size)
+
+
+class Several(Laplace):
+    def quantile(self, x):
+        return x
+
+
+class Called:
+    def __call__(self, bit, size, rng):
+        return bit + rng.laplace(size=size)
+
+
+def make(epsilon) -> Callable:
+    return Laplace(epsilon).add_noise
+
+
+def ready():
+    return Laplace(1).add_noise
+
+
+def broken(rows, rng):
+    raise ValueError("no")
+
+
+async def later(rows):
+    return 0
+'''
+FILES = ("audits.yaml", "test_privacy.py", ".github/workflows/privacy.yml")
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    (tmp_path / "mine.py").write_text(MINE)
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def ran(*words: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [*warm.dpaudit(), *words], capture_output=True, text=True, stdin=subprocess.DEVNULL
+    )
+
+
+def started(*words: str) -> subprocess.CompletedProcess[str]:
+    return ran("init", *words)
+
+
+def audit() -> dict[str, Any]:
+    found: dict[str, Any] = yaml.safe_load(Path("audits.yaml").read_text())["audits"][0]
+    return found
+
+
+def pytest_says() -> tuple[int, str]:
+    """Return what pytest says of the test that was written."""
+    done = subprocess.run(
+        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "test_privacy.py"],
+        capture_output=True,
+        text=True,
+    )
+    return done.returncode, done.stdout
+
+
+def test_a_leak_is_shown_at_once_and_its_test_is_red(folder: Path) -> None:
+    done = started("mine.py:noisy_count", "--epsilon", "1")
+    assert done.returncode == 1, done.stderr
+    assert [line for line in done.stdout.splitlines() if line.startswith("wrote")] == [
+        f"wrote {file}" for file in FILES
+    ]
+    assert "VIOLATION  noisy_count" in done.stdout
+    assert "the mechanism is not" in done.stdout
+    assert audit()["claim"] == {"epsilon": 1}
+    assert (audit()["d1"], audit()["d2"]) == ([0, 1, 1], [0, 1])
+    assert ran("run", "audits.yaml", "-q").returncode == 1
+    code, said = pytest_says()
+    assert code == 1
+    assert "VIOLATION  test_privacy.py::test_noisy_count_is_private" in said
+
+
+def test_a_private_mechanism_is_green(folder: Path) -> None:
+    done = started("mine.py:private_count", "--epsilon", "1")
+    assert done.returncode == 0, done.stderr
+    assert "NO VIOLATION FOUND  private_count" in done.stdout
+    assert ran("run", "audits.yaml", "-q").returncode == 0
+    assert pytest_says()[0] == 0
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        ("documented", {"d1": 0.0, "d2": 1.0}),
+        ("noisy_mean", {"d1": [0.0, 1.0, 1.0], "d2": [0.0, 1.0], "as": "array"}),
+        ("elsewhere", {"rng_arg": "prng", "data_arg": "queries", "d2": [0.0, 1.0]}),
+        ("scaled --param sensitivity=1", {"params": {"sensitivity": 1, "epsilon": 1.0}}),
+        ("Laplace", {"init": {"epsilon": 1.0}, "call": "add_noise", "d1": 0.0}),
+        ("Several --call add_noise", {"init": {"epsilon": 1.0}, "call": "add_noise"}),
+        ("Called", {"d1": 0, "d2": 1}),
+        ("make", {"factory": True, "init": {"epsilon": 1.0}}),
+        ("ready", {"factory": True}),
+        ("Laplace --init [0.5]", {"init": [0.5], "call": "add_noise"}),
+        ("private_count --d1 [2,3] --d2 [2] --delta 0.1", {"d1": [2, 3], "d2": [2]}),
+        ("private_count --definition approximate --delta 0.1 --group 2", {"d2": [0, 1]}),
+        ("private_count --definition probabilistic --delta 0.1", {"d2": [0, 1]}),
+    ],
+)
+def test_what_signatures_say(folder: Path, words: str, expected: dict[str, Any]) -> None:
+    name, *more = words.split()
+    done = started(f"mine.py:{name}", "--epsilon", "1", "--samples", "2000", *more)
+    assert done.returncode == 0, done.stderr
+    assert expected.items() <= audit().items()
+    assert len(load_config(folder / "audits.yaml")) == 1
+    code, said = pytest_says()
+    assert code == 0, said
+
+
+def test_all_that_nobody_knows_is_to_be_filled_in(folder: Path) -> None:
+    done = started("mine.py:scaled")
+    assert done.returncode == 0
+    holes = "params.sensitivity, params.epsilon, claim.epsilon"
+    assert f"say FILL_IN: {holes}." in " ".join(done.stdout.split())
+    refused = ran("run", "audits.yaml")
+    assert refused.returncode == 2
+    assert (
+        "audits.yaml:8: params.sensitivity, params.epsilon and claim.epsilon must be filled in"
+        in (refused.stderr)
+    )
+    filled = "--param sensitivity=1 --param epsilon=1 --epsilon 1 -q --samples 1000"
+    assert ran("run", "audits.yaml", *filled.split()).returncode == 0
+    code, said = pytest_says()
+    assert code == 1
+    assert f"FILL_IN: {holes}; then remove this line" in said
+
+
+@pytest.mark.parametrize(
+    ("name", "holes"),
+    [
+        ("frame_count", ["d1", "d2"]),
+        ("Several", ["call", "init.epsilon", "d1", "d2"]),
+        ("make", ["init.epsilon", "d1", "d2"]),
+        ("broken", ["d1", "d2"]),
+    ],
+)
+def test_holes(folder: Path, name: str, holes: list[str]) -> None:
+    done = started(f"mine.py:{name}", "--mu", "1")
+    assert done.returncode == 0, done.stderr
+    with pytest.raises(ConfigurationError, match="must be filled in") as error:
+        load_config(folder / "audits.yaml")
+    assert all(one in str(error.value) for one in holes)
+    compile((folder / "test_privacy.py").read_text(), "test_privacy.py", "exec")
+
+
+@pytest.mark.parametrize("hole", ["name", "init", "params", "pairs", "adjacency"])
+def test_a_hole_anywhere_is_refused(folder: Path, hole: str) -> None:
+    value = {"params": "{a: FILL_IN}", "pairs": "[{d1: 0, d2: FILL_IN}]"}.get(hole, "FILL_IN")
+    inputs = "" if hole == "pairs" else "d1: 0, d2: 1, "
+    text = f"{{mechanism: 'mine.py:make', {inputs}claim: {{epsilon: 1}}, {hole}: {value}}}"
+    (folder / "a.yaml").write_text(f"version: 1\naudits:\n  - {text}\n")
+    with pytest.raises(ConfigurationError, match=rf"a.yaml:3: {hole}[\w.]* must be filled in"):
+        load_config(folder / "a.yaml")
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        ("mine.py:nosy_count", "Did you mean 'noisy_count'?"),
+        ("mein.py:noisy_count", "Did you mean 'mine.py'?"),
+        ("mine:noisy_cnt", "Did you mean 'noisy_count'?"),
+        ("mine.py", "add the function"),
+        ("mine.py:later", "async function"),
+        ("mine.py:noisy_count --epsilon -1", "epsilon"),
+        (
+            "mine.py:noisy_count --definition probabilistic --epsilon 1 --delta 0.1 --group 2",
+            "simple",
+        ),
+        ("mine.py:noisy_count --d1 3 --d2 4 --epsilon 1 --adjacency replase", "Did you mean"),
+        ("mine.py:noisy_count --param rows=1", "is the dataset"),
+        ("mine.py:noisy_count --param scal=1", "has no parameter 'scal'"),
+        ("mine.py:Laplace --call add_nose --epsilon 1", "Did you mean 'add_noise'?"),
+        ("mine.py:Laplace --call add_nose", "Did you mean 'add_noise'?"),
+        ("mine.py:noisy_count --call x", "leave out call"),
+        ("mine.py:noisy_count --sampels 3", "Did you mean '--samples'?"),
+    ],
+)
+def test_mistakes_write_nothing(folder: Path, words: str, message: str) -> None:
+    done = started(*words.split())
+    assert done.returncode == 2
+    assert message in done.stderr
+    assert len(done.stderr.splitlines()) == 1
+    assert [path.name for path in folder.iterdir() if path.name != "__pycache__"] == ["mine.py"]
+
+
+@pytest.mark.parametrize("there", FILES)
+def test_nothing_is_replaced_unless_asked(folder: Path, there: str) -> None:
+    path = folder / there
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text("mine")
+    done = started("mine.py:private_count", "--epsilon", "1", "--no-run")
+    assert done.returncode == 2
+    assert done.stderr == (
+        f"error: {there} is there already, so nothing was written; --force replaces it, or add an "
+        "audit to audits.yaml by hand\n"
+    )
+    assert path.read_text() == "mine"
+    assert sum((folder / one).exists() for one in FILES) == 1
+    done = started("mine.py:private_count", "--epsilon", "1", "--no-run", "--force")
+    assert done.returncode == 0
+    assert path.read_text() != "mine"
+
+
+def test_a_folder_that_cannot_be_written_to(folder: Path) -> None:
+    (folder / ".github").write_text("a file")
+    done = started("mine.py:private_count", "--epsilon", "1")
+    assert done.returncode == 2
+    assert "cannot write .github/workflows/privacy.yml" in done.stderr
+    assert sorted(one.name for one in folder.glob("*.y*ml")) == []
+
+
+def test_all_files_or_none(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (folder / "test_privacy.py").write_text("mine")
+    write = command.write_whole
+
+    def failing(path: Path, content: bytes) -> None:
+        if path.suffix == ".yml":
+            raise PermissionError(13, "Permission denied", str(path))
+        write(path, content)
+
+    monkeypatch.setattr(command, "write_whole", failing)
+    texts = {Path(file): "new" for file in FILES}
+    with pytest.raises(Exception, match="Permission denied"):
+        command._write_all(texts)
+    assert (folder / "test_privacy.py").read_text() == "mine"
+    assert not (folder / "audits.yaml").exists()
+    assert not (folder / ".github").exists()
+
+
+def test_modules_and_files_of_other_folders(folder: Path) -> None:
+    package = folder / "inside" / "package"
+    package.mkdir(parents=True)
+    (folder / "inside" / "__init__.py").write_text("")
+    (package / "__init__.py").write_text("")
+    (package / "noise.py").write_text(MINE)
+    (folder / "my-noise.py").write_text(MINE)
+    (folder / "inside" / "random.py").write_text(MINE)
+    files = ("inside/package/noise.py", "my-noise.py", "inside/random.py")
+    for target in ("inside.package.noise", *files):
+        words = (f"{target}:private_count", "--epsilon", "1", "--force", "--samples", "2000")
+        done = started(*words)
+        assert done.returncode == 0, done.stderr
+        code, said = pytest_says()
+        assert code == 0, said
+
+
+def test_the_workflow_has_only_commands_that_exist(folder: Path) -> None:
+    (folder / "requirements.txt").write_text("")
+    assert started("mine.py:private_count", "--epsilon", "1", "--no-run").returncode == 0
+    workflow = yaml.safe_load((folder / FILES[2]).read_text())
+    assert workflow["name"] == "privacy"
+    commands = [
+        shlex.split(step["run"]) for step in workflow["jobs"]["audit"]["steps"] if "run" in step
+    ]
+    installs = [words for words in commands if words[0] == "pip"]
+    assert installs == [["pip", "install", "dpaudit"], ["pip", "install", "-r", "requirements.txt"]]
+    (words,) = [words for words in commands if words not in installs]
+    assert words[0] == "dpaudit"
+    assert ran(*words[1:]).returncode == 0
+    one = cli.get_command(click.Context(cli), words[1])
+    assert one is not None
+    assert "--report" in {name for param in one.params for name in param.opts}
+
+
+def test_a_terminal_is_asked(folder: Path) -> None:
+    main, side = pty.openpty()
+    words = [*warm.dpaudit(), "init", "mine.py:scaled", "--samples", "2000"]
+    running = subprocess.Popen(words, stdin=side, stdout=side, stderr=side, close_fds=True)
+    os.close(side)
+    said = ""
+    answers = {"claims": "1", "its δ": "", "sensitivity": "one: [", "expected": "1"}
+    deadline = time.monotonic() + 60
+    while time.monotonic() < deadline:
+        try:
+            said += os.read(main, 65_536).decode(errors="replace")
+        except OSError:  # the other end is closed
+            break
+        for question, answer in list(answers.items()):
+            if question in said and said.rstrip(" ").endswith(":"):
+                os.write(main, f"{answer}\n".encode())
+                del answers[question]
+                said = ""
+                break
+    running.wait(timeout=60)
+    os.close(main)
+    assert "NO VIOLATION FOUND" in said
+    assert audit()["params"] == {"sensitivity": 1, "epsilon": 1.0}
