@@ -16,6 +16,7 @@ from dpaudit.version import __version__
 COMMANDS = {
     "init": ("dpaudit.cli.init:init", "Write a first audit, a test and a workflow."),
     "run": ("dpaudit.cli.run:run", "Audit a mechanism, or all audits of configuration files."),
+    "plan": ("dpaudit.cli.plan:plan_", "Work out how many draws an audit needs."),
     "bound": ("dpaudit.cli.bound:bound", "Audit recorded outputs, or guesses about canaries."),
     "explain": ("dpaudit.cli.explain:explain", "Show what a privacy claim means."),
     "report": ("dpaudit.cli.report:report", "Recheck and show results that run --json wrote."),

@@ -13,9 +13,15 @@ POWER = 0.9
 
 
 def detectable_epsilon(
-    guesses: int, epsilon: float, alpha: float, *, draws: int = 0, spared: float = 0.0
+    guesses: int,
+    epsilon: float,
+    alpha: float,
+    *,
+    draws: int = 0,
+    spared: float = 0.0,
+    power: float = POWER,
 ) -> float:
-    """Return the smallest ε₁ > ε that the game refutes with probability 0.9.
+    """Return the smallest ε₁ > ε that the game refutes with probability `power`.
 
     Parameters
     ----------
@@ -28,6 +34,8 @@ def detectable_epsilon(
     spared : float, default 0
         hδ. Guesses that the δ of the claim excuses are set aside before the pure test, as the
         closed-form bound does.
+    power : float, default 0.9
+        In (0, 1).
 
     Returns
     -------
@@ -56,7 +64,7 @@ def detectable_epsilon(
     critical = 1 + bisect_left(range(1, trials + 1), True, key=refuted)
     if critical > trials:
         return math.inf
-    share = float(betaincinv(critical, trials - critical + 1, POWER))
+    share = float(betaincinv(critical, trials - critical + 1, power))
     return math.log(share / (1 - share)) if share < 1 else math.inf
 
 
@@ -86,9 +94,17 @@ def draws_to_refute(epsilon: float, delta: float, alpha: float) -> float:
 
 
 def detectable_epsilon_pair(
-    count: int, draws: int, other: int, other_draws: int, epsilon: float, delta: float, alpha: float
+    count: int,
+    draws: int,
+    other: int,
+    other_draws: int,
+    epsilon: float,
+    delta: float,
+    alpha: float,
+    *,
+    power: float = POWER,
 ) -> float:
-    """Return the smallest ε₁ > ε that the pair of bounds refutes with probability 0.9.
+    """Return the smallest ε₁ > ε that the pair of bounds refutes with probability `power`.
 
     Parameters
     ----------
@@ -96,6 +112,8 @@ def detectable_epsilon_pair(
         As of `pair_epsilon_lower`; the event's share of the other input is taken as it was seen.
     epsilon, delta, alpha : float
         The claim: ε ≥ 0 in nats, δ in [0, 1); the error probability, in (0, 1).
+    power : float, default 0.9
+        In (0, 1).
 
     Returns
     -------
@@ -112,17 +130,19 @@ def detectable_epsilon_pair(
         ahead = math.exp(min(larger, 700.0)) * behind + delta
         if ahead >= 1:
             return False
-        low, high = _unlucky_counts(ahead, draws, behind, other_draws)
+        low, high = _unlucky_counts(ahead, draws, behind, other_draws, power)
         return pair_epsilon_lower(low, draws, high, other_draws, delta, alpha) >= epsilon
 
     steps = (epsilon + 0.01 * 1.02**i for i in range(400))
     return next((one for one in steps if refuted(one)), math.inf)
 
 
-def _unlucky_counts(ahead: float, draws: int, behind: float, other_draws: int) -> tuple[int, int]:
-    """Return the counts of a run whose estimated log-ratio is at its lower 10 % quantile."""
+def _unlucky_counts(
+    ahead: float, draws: int, behind: float, other_draws: int, power: float
+) -> tuple[int, int]:
+    """Return the counts of a run whose estimated log-ratio is at its lower 1 - power quantile."""
     spread = (1 - ahead) / (draws * ahead), (1 - behind) / (other_draws * behind)
-    step = float(ndtri(POWER)) / math.sqrt(max(sum(spread), 1e-300))
+    step = float(ndtri(power)) / math.sqrt(max(sum(spread), 1e-300))
     low = math.floor(draws * ahead * (1 - step * spread[0]))
     high = math.ceil(other_draws * behind * (1 + step * spread[1]))
     return max(0, low), min(other_draws, high)

@@ -17,6 +17,7 @@ import yaml
 
 from dpaudit.cli import init as command
 from dpaudit.cli.commands import cli
+from dpaudit.cli.files import write_whole
 from dpaudit.config.loading import load_config
 from dpaudit.errors import ConfigurationError
 from tests import warm
@@ -285,14 +286,14 @@ def test_a_folder_that_cannot_be_written_to(folder: Path) -> None:
 
 def test_all_files_or_none(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (folder / "test_privacy.py").write_text("mine")
-    write = command.write_whole
+    write = write_whole
 
     def failing(path: Path, content: bytes) -> None:
         if path.suffix == ".yml":
             raise PermissionError(13, "Permission denied", str(path))
         write(path, content)
 
-    monkeypatch.setattr(command, "write_whole", failing)
+    monkeypatch.setattr("dpaudit.cli.init.write_whole", failing)
     texts = {Path(file): "new" for file in FILES}
     with pytest.raises(Exception, match="Permission denied"):
         command._write_all(texts)

@@ -1,0 +1,238 @@
+"""How many draws an audit needs, so that it would catch a leak of a given size: from a short trial.
+
+The trial learns an event and how probable it is. The leak that is planned for is the least that is
+asked for, in this event: given that a draw is in it, the odds of its input are e^(factor ε). How
+many draws its exact test then needs is worked out as `--require-power` judges it afterwards
+(underpowered.py), so that the two agree.
+"""
+
+from __future__ import annotations
+
+import math
+from bisect import bisect_left
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+from dpaudit.auditing.options import MAXIMUM_SAMPLES, MINIMUM_SAMPLES
+from dpaudit.auditing.schedule import Limits, Plan
+from dpaudit.auditing.spec import AuditSpec
+from dpaudit.auditing.underpowered import foreseen
+from dpaudit.certificates.certificate import Certificate
+from dpaudit.certificates.result import AuditResult
+from dpaudit.errors import UsageError
+from dpaudit.stats.binomial import clopper_pearson_lower
+from dpaudit.stats.power import detectable_epsilon, detectable_epsilon_pair
+
+TRIAL = 10_000
+# Where nothing was seen that tells the inputs apart, and beside what was: events of other
+# probabilities.
+SHARES = (0.5, 0.1, 0.01, 0.001)
+# Added to the seed, so that the audit has other draws than the trials which chose their number.
+_OTHER_SEEDS = 2**32
+# Of a single trial: the event is at least as probable, but for this probability; and the event of
+# another audit may be rarer.
+_DOUBT, _SLACK = 0.01, 0.9
+# Further trials, each as large as the audit, within these limits of draws and of seconds: how many
+# at a time, and how often. Of nine audits that are alike, the one that needs most is each with the
+# same probability.
+_SEVERAL, _ROUNDS = 8, 3
+_LARGEST, _PATIENCE = 400_000, 30.0
+_DIGITS = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Planned:
+    """What was found for one pair.
+
+    share: of the draws, those in the event, at least, after what may be lost; words: the event of
+    the trial that needs most.  samples: draws of an audit; None where no number of them is enough.
+    certificate: of that trial.
+    """
+
+    share: float
+    words: str
+    samples: int | None
+    certificate: Certificate
+
+
+@dataclass(frozen=True, slots=True)
+class AuditPlan:
+    """What was found for all pairs. trials: how many there were.  last: the last one's result."""
+
+    pairs: tuple[Planned, ...]
+    trials: int
+    last: AuditResult
+
+    @property
+    def samples(self) -> int | None:
+        """Draws of an audit, enough for every pair; None where there is no such number."""
+        numbers = [one.samples for one in self.pairs]
+        return None if None in numbers else max(one for one in numbers if one is not None)
+
+
+Run = Callable[[AuditSpec], AuditResult]
+
+
+def plan(spec: AuditSpec, factor: float, power: float, run: Run, draws: int = TRIAL) -> AuditPlan:
+    """Return how many draws an audit needs to catch a leak of `factor` > 1 times the claimed ε with
+    probability `power`.
+
+    run: carries out an audit. Raises UsageError for one that cannot be planned, and MechanismError
+    where the mechanism cannot be audited.
+    """
+    _check(spec)
+    first = run(_trial_of(spec, draws, 0))
+    found = _planned([first], factor, power)
+    rate, number = first.draws / max(first.seconds, 1e-9), 1
+    for _ in range(_ROUNDS):
+        samples = found.samples
+        if samples is None:
+            break
+        size = max(draws, min(samples, _LARGEST))
+        if _SEVERAL * size > _PATIENCE * rate:
+            break
+        # Trials as large as the audit: which event is chosen depends on the number of draws.
+        several = [run(_trial_of(spec, size, number + one)) for one in range(_SEVERAL)]
+        number += _SEVERAL
+        rate = max(rate, several[-1].draws / max(several[-1].seconds, 1e-9))
+        again = _planned(several, factor, power)
+        is_enough = again.samples is not None and again.samples <= samples
+        found = found if is_enough else again
+        if is_enough or size == _LARGEST:
+            break
+    return replace(found, trials=number)
+
+
+def _check(spec: AuditSpec) -> None:
+    """Raise UsageError for an audit that cannot be planned."""
+    if spec.exact:
+        raise UsageError("an exact audit makes no draws, so there are none to plan")
+    if all(point.epsilon == 0 for point in spec.tested.points()):
+        raise UsageError("a leak is planned for as a multiple of the claimed ε, which is 0 here")
+    hopeless = foreseen(replace(spec, samples=MAXIMUM_SAMPLES))
+    if hopeless is not None:
+        raise UsageError(hopeless)
+
+
+def _trial_of(spec: AuditSpec, draws: int, number: int) -> AuditSpec:
+    """Return an audit to learn from, of other draws than those of the audit itself."""
+    return replace(
+        spec,
+        samples=draws,
+        time=None,
+        seed=spec.seed + _OTHER_SEEDS + number,
+        full=True,
+        workers=1,
+        executor=None,
+        allow_underpowered=True,
+        require_power=None,
+        expect=None,
+    )
+
+
+def _planned(trials: Sequence[AuditResult], factor: float, power: float) -> AuditPlan:
+    """Return what is enough for all of some trials."""
+    by_pair = zip(*(one.certificates for one in trials), strict=True)
+    pairs = [
+        max((_of_one(one, factor, power, len(trials) > 1) for one in certificates), key=_most)
+        for certificates in by_pair
+    ]
+    return AuditPlan(tuple(pairs), len(trials), trials[-1])
+
+
+def _most(one: Planned) -> float:
+    return math.inf if one.samples is None else one.samples
+
+
+def _of_one(one: Certificate, factor: float, power: float, is_one_of_several: bool) -> Planned:
+    test = one.fixed
+    if test.method == "probabilistic":
+        raise UsageError(
+            "single outputs, by which the probabilistic definition is tested, are not planned for; "
+            "claim --definition approximate, which it implies"
+        )
+    inside = test.correct + test.wrong
+    share = inside / test.draws if is_one_of_several else _least_share(inside, test.draws)
+    words = " or ".join(event.words for event in test.events)
+    return Planned(share, words, draws_needed(one, share, factor, power), one)
+
+
+def draws_needed(one: Certificate, share: float, factor: float, power: float) -> int | None:
+    """Return the fewest draws of an audit whose event has such a share of them; None where there is
+    no such number."""
+
+    def is_enough(samples: int) -> bool:
+        return _detectable(one, samples, share, power) <= factor * one.point.epsilon
+
+    if one.point.epsilon <= 0 or share <= 0:
+        return None
+    budgets = range(MINIMUM_SAMPLES, MAXIMUM_SAMPLES)
+    samples = MINIMUM_SAMPLES + bisect_left(budgets, True, key=is_enough)
+    if samples >= MAXIMUM_SAMPLES:
+        return None
+    while not is_enough(rounded(samples)):  # whole numbers of guesses go up and down a little
+        samples = math.ceil(1.01 * samples)
+    return rounded(samples)
+
+
+def rounded(number: int) -> int:
+    """Return a number of draws as people write it, rounded up.
+
+    >>> rounded(123_456), rounded(100)
+    (124000, 100)
+    """
+    unit: int = 10 ** max(0, len(str(number)) - _DIGITS)
+    return -(-number // unit) * unit
+
+
+def certifying(samples: int, limits: Limits) -> int:
+    """Return the draws that are left for the exact test, at least."""
+    schedule = Plan(samples, None, limits)
+    counts = schedule.freeze_at > schedule.hold_until
+    # To learn by counting may go on, to half of the budget.
+    return samples // 2 if counts else samples - schedule.freeze_at
+
+
+def _least_share(inside: int, draws: int) -> float:
+    """Return a share of draws that the event has at least, but for a small probability, after what
+    another audit may lose."""
+    return _SLACK * clopper_pearson_lower(inside, draws, _DOUBT) if inside else 0.0
+
+
+def _detectable(one: Certificate, samples: int, share: float, power: float) -> float:
+    """Return the least ε that the exact test of such an audit catches."""
+    schedule, test, point = one.schedule, one.fixed, one.point
+    limits = Limits()
+    if schedule is not None:
+        limits = Limits(schedule.learned, schedule.block, schedule.confirming)
+    draws = certifying(samples, limits)
+    if test.method == "clopper-pearson":
+        return _by_pair(one, draws, share, power)
+    side = 1.0 if test.two_guesses else 0.5
+    return detectable_epsilon(
+        math.floor(share * draws),
+        point.epsilon,
+        test.alpha,
+        draws=draws,
+        spared=side * point.delta,
+        power=power,
+    )
+
+
+def _by_pair(one: Certificate, draws: int, share: float, power: float) -> float:
+    """Return the same for the bounds of two inputs: the best of the events, in proportion."""
+    test, point = one.fixed, one.point
+    seen = (test.correct + test.wrong) / test.draws
+    least = math.inf
+    for event in test.events:
+        other, of = (event.count_d2, event.draws_d2)
+        if event.guess == "d2":
+            other, of = event.count_d1, event.draws_d1
+        half = draws // 2
+        behind = math.floor(half * (other / max(of, 1)) * share / seen)
+        alpha = test.alpha / max(1, len(test.events))
+        found = detectable_epsilon_pair(
+            behind, half, behind, half, point.epsilon, point.delta, alpha, power=power
+        )
+        least = min(least, found)
+    return least

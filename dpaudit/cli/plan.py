@@ -1,0 +1,242 @@
+"""`dpaudit plan`: how many draws, and how long, an audit needs to catch a leak of a given size."""
+
+from __future__ import annotations
+
+import shlex
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+import click
+
+from dpaudit.auditing.options import MINIMUM_SAMPLES, OPTIONS
+from dpaudit.auditing.planning import SHARES, TRIAL, AuditPlan, Planned, draws_needed, plan
+from dpaudit.auditing.spec import AuditSpec
+from dpaudit.certificates.result import AuditResult, Verdict
+from dpaudit.cli import exit_codes
+from dpaudit.cli.batch import auditing, run_one
+from dpaudit.cli.flags import check_complete, given_settings, some_flags
+from dpaudit.cli.options import option
+from dpaudit.cli.process.interruption import Requests
+from dpaudit.cli.process.streams import set_apart
+from dpaudit.cli.repeat_command import RepeatableCommand, repeating
+from dpaudit.config.building import build_spec
+from dpaudit.errors import MechanismError, UsageError
+from dpaudit.import_path import split
+from dpaudit.reports.layout import wrap
+from dpaudit.reports.numbers import GLUE, unglued
+from dpaudit.stats.power import POWER
+from dpaudit.wording import counted
+
+# What a plan decides, or has no use for.
+_LEFT_OUT = ("samples", "time", "require_power", "allow_underpowered", "expect", "exact", "full")
+_FLAGS = tuple(
+    one.name
+    for one in OPTIONS.values()
+    if one.flag and one.of != "run" and one.name not in _LEFT_OUT
+)
+# Seconds of drawing that show how fast that goes.
+_TIMED = 1.0
+
+
+@click.command(
+    cls=RepeatableCommand,
+    epilog="""\b
+Example:
+  dpaudit plan mine.py:noisy_count --d1 '[1, 2]' --d2 '[1]' --epsilon 1 --excess 1.1""",
+)
+@click.argument("target", required=False, metavar="TARGET")
+@some_flags(*_FLAGS)
+@option(
+    "--excess",
+    type=float,
+    default=1.2,
+    show_default=True,
+    metavar="FACTOR",
+    section="Usual options",
+    help="How many times the claimed ε the leak is that is to be caught.",
+)
+@option(
+    "--power",
+    type=float,
+    default=POWER,
+    show_default=True,
+    section="Usual options",
+    help="The probability to catch it with.",
+)
+@option(
+    "--trial",
+    type=int,
+    default=TRIAL,
+    show_default=True,
+    metavar="NUMBER",
+    help="Draws to learn from how probable the event is.",
+)
+@some_flags(quiet="Print the number of draws alone.")
+@some_flags("debug")
+@click.pass_context
+def plan_(
+    ctx: click.Context,
+    /,
+    target: str | None,
+    excess: float,
+    power: float,
+    trial: int,
+    quiet: bool,
+    **flags: Any,
+) -> int:
+    """Work out how many draws, and how long, an audit of TARGET needs to catch a leak of FACTOR
+    times the claim, from short trials.
+    """
+    stdout = ctx.with_resource(set_apart())
+    settings = given_settings(ctx, flags)
+    _check(excess, power, trial)
+    spec = _spec(target, settings)
+    with auditing() as requests:
+        found = plan(spec, excess, power, partial(_result, requests), trial)
+        rate = 0.0 if quiet else _rate(spec, requests)
+    if quiet:
+        if found.samples is None:
+            raise UsageError(f"{_hopeless(found)}; without -q more is said")
+        click.echo(found.samples, file=stdout)
+        return exit_codes.NOTHING_FOUND
+    shown = _Shown(found, excess, power, rate)
+    click.echo(unglued("\n".join(shown.lines(_command(ctx, target, spec)))), file=stdout)
+    return exit_codes.UNDERPOWERED if found.samples is None else exit_codes.NOTHING_FOUND
+
+
+def _check(excess: float, power: float, trial: int) -> None:
+    if not 1 < excess < float("inf"):
+        raise UsageError(f"--excess={excess:g} must be above 1, such as 1.1")
+    if not 0 < power < 1:
+        raise UsageError(f"--power={power:g} must lie in (0, 1), e.g. 0.9")
+    if trial < MINIMUM_SAMPLES:
+        raise UsageError(f"--trial={trial} is too few; give at least {MINIMUM_SAMPLES}")
+
+
+def _spec(target: str | None, settings: dict[str, Any]) -> AuditSpec:
+    """Return the audit to plan."""
+    if target is None and "command" not in settings:
+        raise UsageError("the mechanism is missing: dpaudit plan mine.py:mechanism --epsilon 1")
+    if target is not None and target.endswith((".yaml", ".yml")):
+        raise UsageError(
+            f"{target!r} is a file of audits; a plan is for one mechanism, such as mine.py:function"
+        )
+    if target is not None:
+        split(target)
+    example = f"dpaudit plan {target or '--command …'} --d1 0 --d2 1 --epsilon 1"
+    check_complete(settings, ("d1", "d2"), "one mechanism", example)
+    named = {} if target is None else {"mechanism": target}
+    return build_spec({**named, **settings})
+
+
+def _result(requests: Requests, spec: AuditSpec) -> AuditResult:
+    """Return the result of a trial. Raises MechanismError for one that has none."""
+    result = run_one(spec, requests, f"{spec.name} (trial)", quiet=True)
+    if result.verdict is Verdict.ERROR:
+        raise MechanismError(f"the trial ended with an error: {result.error}")
+    return result
+
+
+def _rate(spec: AuditSpec, requests: Requests) -> float:
+    """Return draws a second of an audit by one process."""
+    timed = replace(spec, time=_TIMED * len(spec.pairs), full=True, workers=1)
+    result = run_one(timed, requests, f"{spec.name} (speed)", quiet=True)
+    return result.draws / max(result.seconds, 1e-9)
+
+
+def _hopeless(found: AuditPlan) -> str:
+    if any(one.share == 0 for one in found.pairs):
+        return "the trial saw no event that tells d1 and d2 apart"
+    return "no number of draws would catch such a leak in the event that the trial found"
+
+
+def _command(ctx: click.Context, target: str | None, spec: AuditSpec) -> str:
+    """Return the command of the audit, without what only the plan has."""
+    words = shlex.split(repeating(ctx, [] if target is None else [target], spec.seed))
+    kept, skipped = list[str](), False
+    for word in words:
+        if skipped:
+            skipped = False
+        elif word in ("--excess", "--power", "--trial"):
+            skipped = True
+        else:
+            kept.append(word)
+    return shlex.join(["dpaudit", "run", *kept[2:]])
+
+
+class _Shown:
+    """A plan in words."""
+
+    def __init__(self, found: AuditPlan, excess: float, power: float, rate: float) -> None:
+        self._found, self._rate = found, rate
+        self._excess, self._power = excess, power
+
+    def lines(self, command: str) -> list[str]:
+        """Return what the plan says. command: of the audit, without its number of draws."""
+        samples = self._found.samples
+        if samples is None:
+            head = f"No plan: {_hopeless(self._found)}."
+        else:
+            head = f"{samples:,} draws, about {self._time(samples)}: {self._aim()}"
+        lines = [*wrap(head), ""]
+        for one in self._found.pairs:
+            lines += self._of_pair(one)
+        if samples is not None:
+            factor = f" --require-power {self._excess:g}" if self._power >= POWER else ""
+            lines += ["", f"  run         {command} --samples {samples}{factor}"]
+        return [*lines, "", *wrap(self._assumed())]
+
+    def _aim(self) -> str:
+        point = self._found.pairs[0].certificate.point
+        delta = f" at δ = {point.delta:g}" if point.delta else ""
+        return (
+            f"a leak of ε = {self._excess * point.epsilon:.4g}{delta}, {self._excess:g} times the "
+            f"claim, is then caught with probability {self._power:g}"
+        )
+
+    def _of_pair(self, one: Planned) -> list[str]:
+        lines = []
+        if len(self._found.pairs) > 1:
+            lines.append(f"  inputs      {one.certificate.pair}")
+        if one.share:
+            event = one.words or "no event"
+            lines += wrap(
+                f"{event}; at least {100 * one.share:.3g}{GLUE}% of the draws",
+                "  event       ",
+                " " * 14,
+            )
+        table = (
+            (share, draws_needed(one.certificate, share, self._excess, self._power))
+            for share in SHARES
+            if not one.share or share < one.share
+        )
+        said = [
+            f"{100 * share:g}{GLUE}%: {number:,}" for share, number in table if number is not None
+        ]
+        if said:
+            lines += wrap(
+                f"draws, if the event that leaks has {'; '.join(said)}", "  rarer       ", " " * 14
+            )
+        return lines
+
+    def _time(self, samples: int) -> str:
+        seconds = samples / max(self._rate, 1e-9)
+        for unit, length in (("days", 86_400), ("hours", 3_600), ("minutes", 60)):
+            if seconds >= 2 * length:
+                return f"{seconds / length:.0f} {unit} of one core"
+        return f"{max(1, round(seconds))} s of one core"
+
+    def _assumed(self) -> str:
+        last, trials = self._found.last, self._found.trials
+        draws = f"a trial of {counted(last.draws, 'draw')}"
+        if trials > 1:
+            draws = f"{trials} trials, the last of {counted(last.draws, 'draw')},"
+        refuted = last.verdict is Verdict.VIOLATION
+        already = "The last trial refutes the claim already. " if refuted else ""
+        return (
+            f"{already}Assumed: the leak shows in an event as probable as those that {draws} "
+            "found, and whoever sees a draw in it has odds of e^ε for its input, no more. A leak "
+            "in a rarer event needs more draws, and one that shows only for other inputs is not "
+            "seen at all."
+        )

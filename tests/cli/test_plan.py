@@ -1,0 +1,107 @@
+"""`dpaudit plan`: what it says, and what it refuses."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+MECHANISMS = """
+def laplace(x, size, rng):
+    return x + rng.laplace(size=size)
+
+def constant(x):
+    return 0
+
+def failing(x):
+    raise ValueError(x)
+"""
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    (tmp_path / "m.py").write_text(MECHANISMS)
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def words(text: str) -> str:
+    return " ".join(text.split())
+
+
+ASKED = ("plan", "m.py:laplace", "--d1", "0", "--d2", "1", "--epsilon", "1")
+
+
+def test_the_audit_that_is_planned_passes_what_it_requires(dpaudit: Any) -> None:
+    result = dpaudit(*ASKED, "--excess", "1.2")
+    assert (result.exit_code, result.stderr) == (0, "")
+    assert re.match(r"[\d,]+ draws, about \d+ s of one core: a leak of ε = 1.2,", result.stdout)
+    assert "caught with probability 0.9" in words(result.stdout)
+    assert "Assumed:" in result.stdout
+    command = next(line for line in result.stdout.splitlines() if line.startswith("  run "))
+    asked = shlex.split(command)[2:]
+    assert asked[-2:] == ["--require-power", "1.2"]
+    assert dpaudit(*asked).exit_code == 0
+    fewer = [*asked[:-3], str(int(asked[-3]) // 2), *asked[-2:]]
+    assert dpaudit(*fewer).exit_code == 4
+
+
+def test_smaller_leaks_and_more_power_need_more_draws(dpaudit: Any) -> None:
+    def planned(*more: str) -> int:
+        result = dpaudit(*ASKED, "--trial", "2000", "-q", *more)
+        assert result.exit_code == 0, result.stderr
+        return int(result.stdout)
+
+    usual = planned()
+    assert planned("--excess", "1.1") > 2 * usual
+    assert planned("--power", "0.5") < usual < planned("--power", "0.99")
+    assert planned("--confidence", "0.9999") > usual
+
+
+def test_a_power_below_that_of_require_power_is_not_required(dpaudit: Any) -> None:
+    result = dpaudit(*ASKED, "--power", "0.5")
+    assert "with probability 0.5" in words(result.stdout)
+    assert "--require-power" not in result.stdout
+
+
+def test_a_leak_that_no_audit_would_catch(dpaudit: Any) -> None:
+    """The claim's δ excuses more than the event of a mechanism that leaks less has."""
+    result = dpaudit(*ASKED, "--delta", "0.9")
+    assert result.exit_code == 4
+    assert "No plan: no number of draws would catch such a leak" in words(result.stdout)
+    result = dpaudit(*ASKED, "--delta", "0.9", "-q")
+    assert (result.exit_code, result.stdout) == (2, "")
+
+
+@pytest.mark.parametrize(
+    ("asked", "message"),
+    [
+        ((*ASKED, "--excess", "1"), "--excess=1 must be above 1, such as 1.1"),
+        ((*ASKED, "--excess", "nan"), "--excess=nan must be above 1"),
+        ((*ASKED, "--power", "1"), "--power=1 must lie in (0, 1), e.g. 0.9"),
+        ((*ASKED, "--trial", "7"), "--trial=7 is too few; give at least 100"),
+        ((*ASKED, "--samples", "7"), "there is no option '--samples'"),
+        (ASKED[:4], "--d2, --epsilon are missing; an audit of one mechanism looks like dpaudit"),
+        (("plan", "--epsilon", "1"), "the mechanism is missing"),
+        (("plan", "a.yaml"), "'a.yaml' is a file of audits"),
+        (("plan", "m.py:laplac", *ASKED[2:]), "Did you mean 'laplace'?"),
+        (
+            ("plan", "m.py:laplace", "--d1", "1", "--d2", "1", "--epsilon", "1"),
+            "d1 and d2 are equal",
+        ),
+        ((*ASKED[:-1], "0"), "the claimed ε, which is 0 here"),
+    ],
+)
+def test_what_cannot_be_planned(dpaudit: Any, asked: tuple[str, ...], message: str) -> None:
+    result = dpaudit(*asked)
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert message in words(result.stderr)
+
+
+def test_a_mechanism_that_fails(dpaudit: Any) -> None:
+    result = dpaudit("plan", "m.py:failing", *ASKED[2:])
+    assert result.exit_code == 3
+    assert "the trial ended with an error" in result.stderr

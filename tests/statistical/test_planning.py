@@ -1,0 +1,68 @@
+"""`dpaudit plan`: what it promises, audits keep."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+import pytest
+
+from dpaudit.auditing.engine import run_audit
+from dpaudit.auditing.planning import plan
+from dpaudit.auditing.spec import AuditSpec
+from dpaudit.certificates.result import AuditResult, Verdict
+from dpaudit.config.building import build_spec
+
+Interval = Callable[[int, int], tuple[float, float]]
+
+FACTOR, POWER = 1.1, 0.9
+
+
+def spec_of(mechanism: str, params: dict[str, float], **claim: float) -> AuditSpec:
+    settings: dict[str, Any] = {"mechanism": mechanism, "params": params, "claim": claim}
+    return replace(build_spec({**settings, "d1": 0, "d2": 1}), workers=1)
+
+
+def audited(spec: AuditSpec, samples: int, seed: int) -> AuditResult:
+    return run_audit(replace(spec, samples=samples, seed=seed, require_power=FACTOR))
+
+
+@pytest.fixture(scope="module")
+def leaking() -> tuple[AuditSpec, int]:
+    """A mechanism that leaks 1.1 times its claim, and the draws planned for it."""
+    spec = spec_of("mechanisms.laplace:laplace", {"epsilon": FACTOR}, epsilon=1.0)
+    samples = plan(spec, FACTOR, POWER, run_audit).samples
+    assert samples is not None
+    return spec, samples
+
+
+def refutations(spec: AuditSpec, samples: int, runs: int) -> int:
+    results = map(partial(audited, spec, samples), range(runs))
+    return sum(one.verdict is Verdict.VIOLATION for one in results)
+
+
+def test_a_leak_of_the_size_planned_for_is_caught_as_often_as_promised(
+    leaking: tuple[AuditSpec, int], share: Interval
+) -> None:
+    low, high = share(refutations(*leaking, 30), 30)
+    assert low <= POWER <= high
+
+
+def test_with_a_quarter_of_the_draws_it_is_not(
+    leaking: tuple[AuditSpec, int], share: Interval
+) -> None:
+    spec, samples = leaking
+    assert share(refutations(spec, samples // 4, 20), 20)[1] < POWER
+
+
+def test_the_audit_has_the_power_that_is_required_of_it(share: Interval) -> None:
+    """An audit alike the nine trials needs more draws than all of them once in nine times."""
+    spec = spec_of("mechanisms.randomized_response:randomized_response", {}, epsilon=1.0987)
+    samples = plan(spec, FACTOR, POWER, run_audit).samples
+    assert samples is not None
+    enough = [audited(spec, samples, seed).underpowered is None for seed in range(15)]
+    assert share(sum(enough), 15)[1] >= 8 / 9
+    fewer = [audited(spec, samples // 2, seed).underpowered is None for seed in range(15)]
+    assert share(sum(fewer), 15)[1] < 8 / 9

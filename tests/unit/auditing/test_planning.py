@@ -1,0 +1,78 @@
+"""Draws that are planned from what one trial has shown."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from dpaudit.auditing.engine import run_audit
+from dpaudit.auditing.planning import _planned, _trial_of, certifying, draws_needed, rounded
+from dpaudit.auditing.schedule import Limits, Plan
+from dpaudit.auditing.spec import AuditSpec
+from dpaudit.config.building import build_spec
+from dpaudit.errors import UsageError
+
+
+def spec(**more: object) -> AuditSpec:
+    laplace = {"mechanism": "mechanisms.laplace:laplace", "d1": 0, "d2": 1}
+    return build_spec({**laplace, "claim": {"epsilon": 1}, **more})
+
+
+def test_a_trial_has_other_draws_than_the_audit() -> None:
+    audit = spec()
+    seeds = {_trial_of(audit, 1_000, number).seed for number in range(9)} | {audit.seed}
+    assert len(seeds) == 10
+
+
+@pytest.mark.parametrize("bound", ["game", "clopper-pearson"])
+def test_the_planned_draws_are_enough_and_few_less_are_not(bound: str) -> None:
+    trial = run_audit(_trial_of(spec(bound=bound), 2_000, 0))
+    (found,) = _planned([trial], 1.3, 0.9).pairs
+    assert found.samples is not None
+    assert draws_needed(found.certificate, found.share / 2, 1.3, 0.9) > 1.5 * found.samples  # type: ignore[operator]
+    assert draws_needed(found.certificate, found.share, 1.5, 0.9) < found.samples  # type: ignore[operator]
+    assert draws_needed(found.certificate, 0.0, 1.3, 0.9) is None
+
+
+def test_several_pairs_need_what_the_worst_of_them_does() -> None:
+    pairs = [{"d1": 0, "d2": 1}, {"d1": 0, "d2": 0.2}]
+    given = {key: value for key, value in _settings().items() if key not in ("d1", "d2")}
+    trial = run_audit(_trial_of(build_spec({**given, "pairs": pairs}), 2_000, 0))
+    found = _planned([trial], 1.3, 0.9)
+    assert len(found.pairs) == 2
+    assert found.samples == max(one.samples or 0 for one in found.pairs)
+
+
+def _settings() -> dict[str, object]:
+    return {
+        "mechanism": "mechanisms.laplace:laplace",
+        "d1": 0,
+        "d2": 1,
+        "claim": {"epsilon": 1},
+    }
+
+
+@pytest.mark.parametrize("samples", [100, 1_000, 13_400, 500_000, 5_000_000])
+def test_draws_of_the_exact_test_are_those_that_are_left(samples: int) -> None:
+    left = certifying(samples, Limits())
+    assert samples // 2 <= left <= samples - Plan(samples, None).freeze_at
+
+
+def test_numbers_are_rounded_up() -> None:
+    assert [rounded(one) for one in (100, 999, 1_000, 1_001, 123_456)] == [
+        100,
+        999,
+        1_000,
+        1_010,
+        124_000,
+    ]
+
+
+def test_single_outputs_are_not_planned_for() -> None:
+    settings = {"mechanism": "mechanisms.randomized_response:randomized_response"}
+    claim = {"definition": "probabilistic", "epsilon": 1, "delta": 0.01}
+    audit = build_spec({**_settings(), **settings, "claim": claim})
+    trial = run_audit(_trial_of(replace(audit), 2_000, 0))
+    with pytest.raises(UsageError, match="single outputs"):
+        _planned([trial], 1.2, 0.9)
