@@ -22,7 +22,7 @@ COMMANDS = {
     "report": ("dpaudit.cli.report:report", "Recheck and show results that run --json wrote."),
     "list": (
         "dpaudit.cli.list:list_",
-        "List definitions, attacks, or the mechanisms of a package.",
+        "List definitions, attacks, reports, mechanisms, or the audits of a file.",
     ),
     "schema": ("dpaudit.cli.schema:schema", "Print the JSON schema of configuration files."),
 }

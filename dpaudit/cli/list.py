@@ -1,4 +1,5 @@
-"""`dpaudit list`: definitions that can be claimed, attacks, and the mechanisms of a package."""
+"""`dpaudit list`: what there is to choose from, the mechanisms of a package, and the audits of a
+file; all of it from the tables that the rest of dpaudit works by."""
 
 from __future__ import annotations
 
@@ -18,6 +19,7 @@ import click
 from dpaudit.attacks.choosing.selection import attacks_for
 from dpaudit.attacks.loading import installed_attacks
 from dpaudit.attacks.trees import trees
+from dpaudit.auditing.options import flag_of
 from dpaudit.claims import DEFINITIONS, required
 from dpaudit.claims.registry import described
 from dpaudit.cli import exit_codes
@@ -25,16 +27,74 @@ from dpaudit.cli.group import SuggestingGroup, debug_option
 from dpaudit.did_you_mean import did_you_mean
 from dpaudit.errors import TargetError
 from dpaudit.import_path import file_module, is_file, make_importable, modules_on_path
+from dpaudit.inputs.pairs import ADJACENCIES
 from dpaudit.reports.layout import padded, width_of, wrap
 from dpaudit.reports.numbers import unglued
+from dpaudit.reports.registry import FORMATS
 
 _COLUMN, _NAMES = 38, 18
 _SPECIMENS = "mechanisms"
+# The option that a switch of the attacks comes from, where it has another name.
+_OPTION = {"repeated": "repeat"}
 
 
-@click.group("list", cls=SuggestingGroup)
+class ListGroup(SuggestingGroup):
+    """A group that takes a file as well, of audits or of mechanisms: a name that no command has,
+    with such an ending or of a file that is there."""
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        file = Path(args[0])
+        if self.get_command(ctx, args[0]) is None:
+            if file.suffix == ".py":
+                args = ["mechanisms", *args]
+            elif file.suffix in (".yaml", ".yml") or file.is_file():
+                args = ["audits", *args]
+        return super().resolve_command(ctx, args)
+
+
+@click.group("list", cls=ListGroup)
 def list_() -> None:
-    """List definitions, attacks, or the mechanisms of a package."""
+    """List definitions, attacks, reports, adjacencies, the mechanisms of a package, or the audits
+    of a file: dpaudit list audits.yaml.
+    """
+
+
+@list_.command(short_help="The audits of configuration files.")
+@click.argument(
+    "files", nargs=-1, required=True, metavar="FILE...", type=click.Path(path_type=Path)
+)
+@debug_option
+def audits(files: tuple[Path, ...]) -> None:
+    """List the audits of configuration files, matrices expanded, as dpaudit run selects them by
+    -k; what they name is imported, and nothing is run.
+    """
+    from dpaudit.config.loading import load_config
+
+    specs = [spec for file in files for spec in load_config(file)]
+    width = min(_COLUMN, max(width_of(spec.name) for spec in specs))
+    for spec in specs:
+        expected = f", expect {spec.expect}" if spec.expect else ""
+        said = f"{spec.tested.describe()}, {spec.target.describe()}{expected}"
+        click.echo(_cut(f"{padded(spec.name, width)}  {' '.join(said.split())}"))
+
+
+@list_.command(short_help="The formats of reports.")
+@debug_option
+def reports() -> None:
+    """List the formats for --report, each with how its files usually end."""
+    for name, form in FORMATS.items():
+        summary = _summary(sys.modules[form.document.__module__])
+        _show(name, f"{summary} ({form.suffix})")
+
+
+@list_.command(short_help="The neighbouring relations.")
+@debug_option
+def adjacencies() -> None:
+    """List the neighbouring relations for --adjacency."""
+    for name, sentence in ADJACENCIES.items():
+        _show(name, sentence)
 
 
 @list_.command(short_help="The privacy definitions, with their formulas.")
@@ -53,12 +113,17 @@ def definitions() -> None:
 @debug_option
 def attacks() -> None:
     """List the attacks that try to tell the inputs apart, and the installed ones for --attack."""
-    asked = {"bits": "--floating-point", "elapsed": "--timing", "exchangeable": "--repeat"}
-    every = attacks_for(floating_point=True, timing=True, repeated=True)
-    built_in = [(one.__name__, _summary(one)) for one in every if inspect.isfunction(one)]
-    for name, summary in [*built_in, ("trees", _summary(trees))]:
-        flag = f" ({asked[name]})" if name in asked else ""
-        _show(name, f"{summary}{flag}")
+    switches = inspect.signature(attacks_for).parameters
+    usual = dict.fromkeys(switches, False)
+    asked = {
+        one: f" ({flag_of(_OPTION.get(switch, switch))})"
+        for switch in switches
+        for one in attacks_for(**{**usual, switch: True})
+        if one not in attacks_for(**usual)
+    }
+    every = [*attacks_for(**usual), *asked, trees]
+    for one in filter(inspect.isfunction, every):
+        _show(one.__name__, f"{_summary(one)}{asked.get(one, '')}")
     for name, offered in installed_attacks().items():
         _show(name, f"installed: {offered.value} (--attack {name})")
 
@@ -174,9 +239,9 @@ def _functions(modules: list[ModuleType]) -> list[Callable[..., Any]]:
     ]
 
 
-def _summary(function: Callable[..., Any]) -> str:
+def _summary(one: Any) -> str:
     """Return the first paragraph of a docstring, whose first line may end within a sentence."""
-    return " ".join((inspect.getdoc(function) or "").partition("\n\n")[0].split())
+    return " ".join((inspect.getdoc(one) or "").partition("\n\n")[0].split())
 
 
 def _cut(line: str) -> str:

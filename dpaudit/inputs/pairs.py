@@ -27,7 +27,15 @@ _IF_REPLACED = (
     " (a replaced row is one removed and one added: state replace, or claim for --group 2)"
 )
 DISTANCES: Mapping[str, float] = {"l1": 1, "l2": 2, "linf": math.inf}
-ADJACENCY_KINDS = ("add-remove", "replace", *DISTANCES)
+# All relations, each in a sentence.
+ADJACENCIES: Mapping[str, str] = {
+    "add-remove": "One record more or less.",
+    "replace": "One record changed for another one.",
+    "l1": "Vectors whose differences add up to at most so much: l1:1.",
+    "l2": "Vectors at most so far from each other, as the crow flies: l2:1.",
+    "linf": "Vectors of which no entry differs by more than so much: linf:1.",
+}
+ADJACENCY_KINDS = tuple(ADJACENCIES)
 
 # Larger datasets are not looked through for what is only a note.
 _MOST_VALUES = 100_000

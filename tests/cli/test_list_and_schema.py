@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import sys
 from importlib import invalidate_caches
 from importlib.machinery import PathFinder
@@ -11,8 +12,11 @@ from typing import Any
 
 import pytest
 
+from dpaudit.attacks.loading import installed_attacks
 from dpaudit.claims import DEFINITIONS
+from dpaudit.inputs.pairs import ADJACENCY_KINDS, DISTANCES, parse_adjacency
 from dpaudit.reports.layout import width_of
+from dpaudit.reports.registry import FORMATS
 
 
 @pytest.fixture
@@ -42,7 +46,60 @@ def test_every_definition_is_listed_with_its_formula(dpaudit: Any) -> None:
         assert definition.formula in " ".join(result.stdout.split())
 
 
-@pytest.mark.parametrize("what", ["definitions", "attacks"])
+def test_every_format_is_listed(dpaudit: Any) -> None:
+    result = dpaudit("list", "reports")
+    assert result.exit_code == 0
+    for name, form in FORMATS.items():
+        assert re.search(
+            rf"^{name} +[A-Z].*\n?.*\n?.*\({re.escape(form.suffix)}\)", result.stdout, re.MULTILINE
+        )
+
+
+def test_every_adjacency_is_listed(dpaudit: Any) -> None:
+    result = dpaudit("list", "adjacencies")
+    assert result.exit_code == 0
+    listed = [line.split()[0] for line in result.stdout.splitlines() if line[0] != " "]
+    assert listed == list(ADJACENCY_KINDS)
+    for kind in listed:
+        assert parse_adjacency(f"{kind}:1" if kind in DISTANCES else kind)
+
+
+def test_attacks_that_are_asked_for_name_their_flag(dpaudit: Any) -> None:
+    text = " ".join(dpaudit("list", "attacks").stdout.split())
+    for flag in ("--floating-point", "--timing", "--repeat"):
+        assert f"({flag})" in text
+    assert text.count("(--") == 3 + len(installed_attacks())
+
+
+def test_the_audits_of_a_file(dpaudit: Any, config: Any) -> None:
+    path = config("first", "second", more=", matrix: {e: [1, 2]}, expect: pass")
+    path.write_text(path.read_text().replace("name: first", "name: 'first-${e}'"))
+    path.write_text(path.read_text().replace("name: second", "name: 'second-${e}'"))
+    shown = dpaudit("list", path)
+    assert shown.exit_code == 0, shown.stderr
+    assert [line.split()[0] for line in shown.stdout.splitlines()] == [
+        *("first-1", "first-2", "second-1", "second-2")
+    ]
+    assert "1-DP, m:f, expect pass" in shown.stdout
+    assert dpaudit("list", "audits", path).stdout == shown.stdout
+
+
+def test_a_command_goes_before_a_file_of_its_name(
+    dpaudit: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for name in ("attacks", "mine"):
+        (tmp_path / name).write_text("version: 2")
+    assert "one_dimensional" in dpaudit("list", "attacks").stdout
+    result = dpaudit("list", "mine")
+    assert result.exit_code == 2
+    assert "mine:1: version=2 is not known" in result.stderr
+    (tmp_path / "mine.py").write_text('def noise(x):\n    "Adds it."\n')
+    assert dpaudit("list", "mine.py").stdout == "mine.py:noise  Adds it.\n"
+    assert dpaudit("list", "nope.yaml").exit_code == 2
+
+
+@pytest.mark.parametrize("what", ["definitions", "attacks", "reports", "adjacencies"])
 def test_no_line_is_longer_than_a_terminal_is_wide(dpaudit: Any, what: str) -> None:
     lines = dpaudit("list", what).stdout.splitlines()
     assert max(map(len, lines)) <= 80
