@@ -15,6 +15,7 @@ from dpaudit.auditing import options as table
 from dpaudit.auditing.options import OPTIONS, Kind, Option, owned
 from dpaudit.auditing.spec import DrawnSeed
 from dpaudit.claims import implied_definition, missing, required
+from dpaudit.cli.completing import COMPLETERS
 from dpaudit.cli.group import debug_option
 from dpaudit.cli.options import USUAL, option
 from dpaudit.errors import DatasetError, UsageError
@@ -142,6 +143,7 @@ def _flag_of(one: Option, other_help: str | None) -> Callable[[Command], Command
     said = other_help or f"{one.help}{default}"
     # The readers of others look at it.
     is_eager = one.name == "resume"
+    extra["shell_complete"] = COMPLETERS.get(one.name)
     return option(*names, help=said, section=section, is_eager=is_eager, **extra)
 
 

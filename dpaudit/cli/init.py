@@ -18,6 +18,7 @@ from dpaudit.certificates.result import AuditResult, Verdict
 from dpaudit.claims import implied_definition, missing, parameters
 from dpaudit.cli import exit_codes
 from dpaudit.cli.batch import auditing, run_batch
+from dpaudit.cli.completing import files
 from dpaudit.cli.files import check_writable, write_whole
 from dpaudit.cli.flags import given_settings, some_flags
 from dpaudit.cli.group import DEBUG
@@ -59,7 +60,7 @@ Examples:
   dpaudit init mine.py:noisy_count
   dpaudit init mine.py:noisy_count --epsilon 1 --d1 '[1, 2, 3]' --d2 '[1, 2]'""",
 )
-@click.argument("target", metavar="TARGET")
+@click.argument("target", metavar="TARGET", shell_complete=files)
 @some_flags(*_FLAGS, *_MORE)
 @option("--force", is_flag=True, help="Replace files that are there.")
 @option("--no-run", is_flag=True, help="Write the files, and audit nothing.")

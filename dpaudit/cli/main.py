@@ -19,11 +19,19 @@ def main() -> None:
     if heeds:
         signal.signal(signal.SIGINT, watching.end_at_once)
     # What only shows a text runs nobody's code, and need not wait for another process.
-    if sys.argv[1:] and not sys.argv[1].startswith("-"):
+    completes = "_DPAUDIT_COMPLETE" in os.environ and _completes()
+    if not completes and sys.argv[1:] and not sys.argv[1].startswith("-"):
         watching.begin()
     from dpaudit.cli.commands import run_commands
 
     run_commands()
+
+
+def _completes() -> bool:
+    """Return whether a shell asks how a command line goes on."""
+    from dpaudit.cli.completing import begin
+
+    return begin()
 
 
 def _end(number: int, _: object) -> None:

@@ -15,6 +15,7 @@ from dpaudit.auditing.spec import AuditSpec
 from dpaudit.certificates.result import AuditResult, Verdict
 from dpaudit.cli import exit_codes
 from dpaudit.cli.batch import auditing, run_one
+from dpaudit.cli.completing import files
 from dpaudit.cli.flags import check_complete, given_settings, some_flags
 from dpaudit.cli.options import option
 from dpaudit.cli.process.interruption import Requests
@@ -45,7 +46,7 @@ _TIMED = 1.0
 Example:
   dpaudit plan mine.py:noisy_count --d1 '[1, 2]' --d2 '[1]' --epsilon 1 --excess 1.1""",
 )
-@click.argument("target", required=False, metavar="TARGET")
+@click.argument("target", required=False, metavar="TARGET", shell_complete=files)
 @some_flags(*_FLAGS)
 @option(
     "--excess",

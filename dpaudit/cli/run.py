@@ -16,6 +16,7 @@ from dpaudit.auditing.spec import AuditSpec, DrawnSeed
 from dpaudit.certificates.result import AuditResult
 from dpaudit.cli import exit_codes
 from dpaudit.cli.batch import auditing, run_batch
+from dpaudit.cli.completing import files
 from dpaudit.cli.flags import check_complete, given_settings, some_flags
 from dpaudit.cli.group import DEBUG
 from dpaudit.cli.output import Printer
@@ -39,7 +40,7 @@ Examples:
 
 docs/options.md lists all options, as flags, keys of files and keywords of Python.""",
 )
-@click.argument("targets", nargs=-1, metavar="TARGET|FILE.yaml...")
+@click.argument("targets", nargs=-1, metavar="TARGET|FILE.yaml...", shell_complete=files)
 @some_flags(*(one.name for one in OPTIONS.values() if one.flag))
 @click.pass_context
 def run(

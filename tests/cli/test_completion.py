@@ -1,0 +1,132 @@
+"""Completion by a shell: what it offers, and that it loads no library that computes."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import click
+import pytest
+from click.shell_completion import BashComplete
+
+from dpaudit.claims import DEFINITIONS
+from dpaudit.cli.commands import COMMANDS, cli
+from dpaudit.inputs.pairs import ADJACENCY_KINDS
+from dpaudit.reports.registry import FORMATS
+
+DPAUDIT = str(Path(sys.executable).parent / "dpaudit")
+
+
+def asked(shell: str, line: str = "", **more: str) -> subprocess.CompletedProcess[str]:
+    words = line.split(" ")
+    given = {"COMP_WORDS": line, "COMP_CWORD": str(len(words) - 1), **more}
+    if shell.startswith("fish"):
+        given["COMP_CWORD"] = words[-1]
+    environment = {**os.environ, **given, "_DPAUDIT_COMPLETE": shell}
+    return subprocess.run([DPAUDIT], env=environment, capture_output=True, text=True)
+
+
+def offered(line: str) -> list[str]:
+    done = asked("bash_complete", line)
+    assert (done.returncode, done.stderr) == (0, "")
+    return [one.partition(",")[2] for one in done.stdout.splitlines()]
+
+
+def test_commands_choices_formats_and_relations() -> None:
+    assert offered("dpaudit ") == list(COMMANDS)
+    assert offered("dpaudit run x --definition ") == list(DEFINITIONS)
+    assert offered("dpaudit run x --report ") == list(FORMATS)
+    assert offered("dpaudit run x --report ju") == ["junit"]
+    assert [one.partition(":")[0] for one in offered("dpaudit run --adjacency ")] == list(
+        ADJACENCY_KINDS
+    )
+    assert offered("dpaudit run x --require-p") == ["--require-power"]
+
+
+@pytest.mark.parametrize(
+    "line", ["dpaudit run ", "dpaudit init ", "dpaudit report ", "dpaudit run x --report junit:o"]
+)
+def test_files_are_left_to_the_shell(line: str) -> None:
+    done = asked("bash_complete", line)
+    assert done.stdout.startswith("file,")
+
+
+def test_every_command_offers_all_its_options_without_what_computes() -> None:
+    """The stand-ins change nothing of what is declared."""
+    for command in paths(cli, []):
+        line = " ".join(["dpaudit", *command, "--"])
+        real = BashComplete(cli, {}, "dpaudit", "_").get_completions(command, "--")
+        assert offered(line) == [one.value for one in real], line
+
+
+def paths(group: click.Group, before: list[str]) -> list[list[str]]:
+    found = []
+    for name in group.list_commands(click.Context(group)):
+        one = group.get_command(click.Context(group), name)
+        here = [*before, name]
+        found += paths(one, here) if isinstance(one, click.Group) else [here]
+    return found
+
+
+@pytest.mark.parametrize("line", ["run --rep", "run x --report ", "run --attack ", "explain "])
+def test_neither_numpy_nor_scipy_is_loaded(line: str) -> None:
+    code = (
+        "import sys, atexit\n"
+        "from dpaudit.cli.completing import begin\n"
+        "begin()\n"
+        "from dpaudit.cli.commands import cli\n"
+        "try:\n    cli.main(prog_name='dpaudit', standalone_mode=False)\n"
+        "except SystemExit:\n    pass\n"
+        "loaded = [one for one in sys.modules if 'multiarray' in one or one.startswith('scipy.')]\n"
+        "print([one for one in loaded if getattr(sys.modules[one], '__file__', None)])\n"
+    )
+    words = f"dpaudit {line}"
+    environment = {**os.environ, "_DPAUDIT_COMPLETE": "bash_complete", "COMP_WORDS": words}
+    environment["COMP_CWORD"] = str(len(words.split(" ")) - 1)
+    done = subprocess.run(
+        [sys.executable, "-c", code], env=environment, capture_output=True, text=True
+    )
+    assert done.stdout.splitlines()[-1] == "[]"
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_scripts(shell: str) -> None:
+    done = asked(f"{shell}_source")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert f"_DPAUDIT_COMPLETE={shell}_complete" in done.stdout
+    done = asked(f"{shell}_complete", "dpaudit run x --report ju")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "junit" in done.stdout
+
+
+def test_the_real_bash_completes(tmp_path: Path) -> None:
+    (tmp_path / "audits.yaml").write_text("")
+    script = f"""
+export PATH={Path(DPAUDIT).parent}:$PATH
+eval "$(_DPAUDIT_COMPLETE=bash_source dpaudit)"
+complete -p dpaudit
+COMP_WORDS=(dpaudit run x --report ma) COMP_CWORD=4
+_dpaudit_completion dpaudit
+echo "${{COMPREPLY[@]}}"
+"""
+    done = subprocess.run(["bash", "-c", script], cwd=tmp_path, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.splitlines() == [
+        "complete -o nosort -F _dpaudit_completion dpaudit",
+        "markdown",
+    ]
+
+
+@pytest.mark.parametrize("asks", ["bash", "bash_sourc", "1"])
+def test_what_no_shell_asks(asks: str) -> None:
+    done = asked(asks)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.startswith(f"error: _DPAUDIT_COMPLETE={asks!r} must be one of bash_source")
+
+
+def test_what_goes_wrong_is_not_said_in_the_middle_of_a_line(tmp_path: Any) -> None:
+    done = asked("bash_complete", "dpaudit run", COMP_CWORD="many")
+    assert (done.stdout, done.stderr) == ("", "")
