@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
+
+from jsonschema import Draft202012Validator
 
 from dpaudit.certificates.result import AuditResult
 from dpaudit.reports.json import read_document
 from dpaudit.reports.registry import FORMATS
+from dpaudit.reports.result_schema import result_schema
+
+SCHEMA = Draft202012Validator(result_schema())
 
 
 def reported(form: str, results: Sequence[AuditResult]) -> str:
@@ -16,7 +22,14 @@ def reported(form: str, results: Sequence[AuditResult]) -> str:
 
 
 def to_json(results: Sequence[AuditResult]) -> str:
-    return reported("json", results)
+    text = reported("json", results)
+    check_schema(text)
+    return text
+
+
+def check_schema(text: str) -> None:
+    """Raise for a result file that the published schema refuses."""
+    SCHEMA.validate(json.loads(text))
 
 
 def from_json(text: str) -> list[AuditResult]:

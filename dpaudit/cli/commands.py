@@ -20,11 +20,11 @@ COMMANDS = {
     "bound": ("dpaudit.cli.bound:bound", "Audit recorded outputs, or guesses about canaries."),
     "explain": ("dpaudit.cli.explain:explain", "Show what a privacy claim means."),
     "report": ("dpaudit.cli.report:report", "Recheck and show results that run --json wrote."),
-    "list": (
-        "dpaudit.cli.list:list_",
-        "List definitions, attacks, reports, mechanisms, or the audits of a file.",
+    "list": ("dpaudit.cli.list:list_", "List what to choose from, or the audits of a file."),
+    "schema": (
+        "dpaudit.cli.schema:schema",
+        "Print the JSON schema of configurations or results.",
     ),
-    "schema": ("dpaudit.cli.schema:schema", "Print the JSON schema of configuration files."),
 }
 
 

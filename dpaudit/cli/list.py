@@ -121,7 +121,7 @@ def attacks() -> None:
         for one in attacks_for(**{**usual, switch: True})
         if one not in attacks_for(**usual)
     }
-    every = [*attacks_for(**usual), *asked, trees]
+    every: list[Any] = [*attacks_for(**usual), *asked, trees]
     for one in filter(inspect.isfunction, every):
         _show(one.__name__, f"{_summary(one)}{asked.get(one, '')}")
     for name, offered in installed_attacks().items():

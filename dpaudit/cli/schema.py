@@ -1,4 +1,5 @@
-"""`dpaudit schema`: the JSON schema of configuration files, for editors and validators."""
+"""`dpaudit schema`: the JSON schemas of configuration and of result files, for editors and others
+who read or write them."""
 
 from __future__ import annotations
 
@@ -7,15 +8,21 @@ import json
 import click
 
 from dpaudit.cli.group import debug_option
-from dpaudit.config.schema import schema as configuration_schema
 
 
 @click.command
+@click.argument("what", type=click.Choice(["config", "result"]), default="config")
 @debug_option
-def schema() -> None:
-    """Print the JSON schema of the files that dpaudit run reads.
+def schema(what: str) -> None:
+    """Print the JSON schema (2020-12) of the files that dpaudit run reads (config), or of those
+    that --json writes (result).
 
     \b
     dpaudit schema > dpaudit.schema.json
+    dpaudit schema result > result.schema.json
     """
-    click.echo(json.dumps(configuration_schema(), indent=2, ensure_ascii=False))
+    from dpaudit.config.schema import schema as configuration_schema
+    from dpaudit.reports.result_schema import result_schema
+
+    found = configuration_schema() if what == "config" else result_schema()
+    click.echo(json.dumps(found, indent=2, ensure_ascii=False))

@@ -23,7 +23,7 @@ from dpaudit.did_you_mean import did_you_mean
 from dpaudit.errors import ClaimError
 from dpaudit.wording import shown
 
-_SPECIAL = {"Infinity": math.inf, "-Infinity": -math.inf, "NaN": math.nan}
+SPECIAL = {"Infinity": math.inf, "-Infinity": -math.inf, "NaN": math.nan}
 _ESCAPE = "'"
 
 
@@ -58,7 +58,7 @@ def encode(value: Any, *, typed: bool = True) -> Any:
         return [encode(part, typed=typed) for part in value]
     if hasattr(value, "tolist"):  # a NumPy array or number
         return encode(value.tolist(), typed=typed)
-    if isinstance(value, str) and not typed and value.lstrip(_ESCAPE) in _SPECIAL:
+    if isinstance(value, str) and not typed and value.lstrip(_ESCAPE) in SPECIAL:
         return _ESCAPE + value
     return _encode_float(value) if isinstance(value, float) else value
 
@@ -92,9 +92,9 @@ def decode_untyped(value: Any) -> Any:
         return {key: decode_untyped(part) for key, part in value.items()}
     if isinstance(value, list):
         return tuple(decode_untyped(part) for part in value)
-    if isinstance(value, str) and value.startswith(_ESCAPE) and value.lstrip(_ESCAPE) in _SPECIAL:
+    if isinstance(value, str) and value.startswith(_ESCAPE) and value.lstrip(_ESCAPE) in SPECIAL:
         return value[1:]
-    return _SPECIAL.get(value, value) if isinstance(value, str) else value
+    return SPECIAL.get(value, value) if isinstance(value, str) else value
 
 
 def as_lists(value: Any) -> Any:
@@ -238,7 +238,7 @@ def _choice(known: Mapping[Any, Any], value: Any) -> Any:
 
 def _scalar(hint: type[Any], value: Any) -> Any:
     if hint is float:
-        value = _SPECIAL.get(value, value) if isinstance(value, str) else value
+        value = SPECIAL.get(value, value) if isinstance(value, str) else value
         value = float(value) if type(value) is int else value
     if type(value) is not hint:
         raise _wrong(_NAMES[hint], value)

@@ -17,6 +17,7 @@ from dpaudit.claims import DEFINITIONS
 from dpaudit.inputs.pairs import ADJACENCY_KINDS, DISTANCES, parse_adjacency
 from dpaudit.reports.layout import width_of
 from dpaudit.reports.registry import FORMATS
+from dpaudit.reports.result_schema import result_schema
 
 
 @pytest.fixture
@@ -184,3 +185,13 @@ def test_the_schema_is_json(dpaudit: Any) -> None:
     result = dpaudit("schema")
     assert result.exit_code == 0
     assert json.loads(result.stdout)["$schema"].startswith("https://json-schema.org")
+
+
+def test_the_schema_of_results_is_that_of_their_files(dpaudit: Any) -> None:
+    printed = dpaudit("schema", "result")
+    assert printed.exit_code == 0
+    assert json.loads(printed.stdout) == json.loads(json.dumps(result_schema()))
+    assert dpaudit("schema", "config").stdout == dpaudit("schema").stdout
+    wrong = dpaudit("schema", "results")
+    assert (wrong.exit_code, wrong.stdout) == (2, "")
+    assert "not one of 'config', 'result'" in wrong.stderr

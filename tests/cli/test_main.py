@@ -55,7 +55,10 @@ def test_no_command_is_a_request_for_help(dpaudit: Any) -> None:
 
 @pytest.mark.parametrize(
     ("word", "known"),
-    [("list", "attacks, definitions, mechanisms"), ("explain", "posterior, profile, tradeoff")],
+    [
+        ("list", "adjacencies, attacks, audits, definitions, mechanisms, reports"),
+        ("explain", "posterior, profile, tradeoff"),
+    ],
 )
 def test_a_group_alone_says_what_is_missing(dpaudit: Any, word: str, known: str) -> None:
     result = dpaudit(word)
@@ -65,7 +68,7 @@ def test_a_group_alone_says_what_is_missing(dpaudit: Any, word: str, known: str)
 
 
 def test_summaries_of_commands_are_whole(dpaudit: Any) -> None:
-    assert "List definitions, attacks, or the mechanisms of a package." in dpaudit("--help").stdout
+    assert "List what to choose from, or the audits of a file." in dpaudit("--help").stdout
     for group in ("list", "explain"):
         assert "..." not in dpaudit(group, "--help").stdout.partition("Commands:")[2]
 
@@ -80,7 +83,7 @@ def test_version(dpaudit: Any) -> None:
     ("word", "message"),
     [
         ("rum", "Did you mean 'run'?"),
-        ("xyz", "Known: run, bound, explain, report, list, schema"),
+        ("xyz", "Known: init, run, plan, bound, explain, report, list, schema"),
         ("pkg.mod:f", "Did you mean 'dpaudit run pkg.mod:f'?"),
         ("audits.yaml", "Did you mean 'dpaudit run audits.yaml'?"),
     ],

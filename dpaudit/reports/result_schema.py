@@ -1,0 +1,229 @@
+"""The JSON schema (2020-12) of result files, from the dataclasses that they are made of.
+
+It describes what this dpaudit writes: every field is there, and no other one, so that a file with a
+slip in a name does not pass. There are three exceptions. The document itself may have more fields,
+since its digest is of the audits alone and others may add what they know of a run. `request` holds
+settings as they were written. And `versions` and counts by kind have keys of their own.
+
+A schema says what is well-formed, not what follows from what: `dpaudit report` rechecks that.
+
+Versions: a field that is added, removed or changes its meaning makes another version of the format,
+with another `$id` and an entry in the history (json.py). dpaudit reads all versions up to its own,
+and refuses newer ones.
+"""
+
+from __future__ import annotations
+
+import inspect
+import re
+import types
+import typing
+from collections.abc import Mapping, Sequence
+from dataclasses import fields, is_dataclass
+from enum import Enum
+from typing import Any, Literal, Union
+
+from dpaudit.certificates.certificate import Block, Certificate
+from dpaudit.certificates.exact_certificate import ExactCertificate
+from dpaudit.certificates.one_run_certificate import OneRunCertificate
+from dpaudit.certificates.result import AuditResult, Verdict
+from dpaudit.claims import DEFINITIONS, PrivacyClaim
+from dpaudit.claims.registry import described
+from dpaudit.reports.json import VERSION
+from dpaudit.reports.records import SPECIAL
+
+Schema = dict[str, Any]
+
+ID = f"urn:dpaudit:result:{VERSION}"
+_NUMBER = {"$ref": "#/$defs/number"}
+_TEXT = {"type": "string"}
+_NULL = {"type": "null"}
+_COUNT = {"type": "integer", "minimum": 0}
+_OF_FORM: Mapping[str, Schema] = {
+    "number": _NUMBER,
+    "text": _TEXT,
+    "path": _TEXT,
+    "function": {"type": "array", "items": {"type": "array", "items": _NUMBER}},
+}
+# Of fields of these names, wherever they are.
+_PROBABILITY = {"type": "number", "minimum": 0, "maximum": 1}
+_BOUNDED = ("p_value", "confidence", "alpha", "alpha_betting")
+# Parameters of a claim that need not be there.
+_OPTIONAL = ("adversary",)
+# The part of a docstring that says what fields are, and one of its entries.
+_FIELDS = re.compile(r"(?:Attributes|Parameters)\n-+\n(.*?)(?:\n\n\w+\n-+\n|\Z)", re.DOTALL)
+_ENTRY = re.compile(r"^([a-z]\w*(?:, \w+)*) : [^\n]*\n((?:[ ]{4}[^\n]*\n?)+)", re.MULTILINE)
+
+
+def result_schema() -> Schema:
+    """Return the schema of a result file."""
+    found = _Definitions()
+    audit = _audit(found)
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "$id": ID,
+        "title": f"Results of dpaudit, version {VERSION}",
+        "description": "What dpaudit run --json writes, and dpaudit report rechecks.",
+        "type": "object",
+        "properties": {
+            "version": {"const": VERSION},
+            "count": {**_COUNT, "description": "How many audits there are."},
+            "planned": {
+                **_COUNT,
+                "description": "How many there were to be, where the run did not come to its end.",
+            },
+            "digest": {
+                **_TEXT,
+                "pattern": "^sha256:[0-9a-f]{64}$",
+                "description": "Of all audits, so that a change by accident is noticed.",
+            },
+            "audits": {"type": "array", "items": audit},
+        },
+        "required": ["version", "count", "digest", "audits"],
+        "$defs": dict(sorted(found.made.items())),
+    }
+
+
+class _Definitions:
+    """Schemas of dataclasses, each made once."""
+
+    def __init__(self) -> None:
+        self.made: dict[str, Schema] = {
+            "number": {
+                "description": "A number; JSON has none that are not finite.",
+                "anyOf": [{"type": "number"}, {"enum": list(SPECIAL)}],
+            }
+        }
+
+    def of(self, hint: Any) -> Schema:
+        """Return the schema of what `encode` makes of a value of a type."""
+        if hint is Any:
+            return {}
+        if hint is PrivacyClaim:
+            return self._named("claim", _claim)
+        if isinstance(hint, type) and is_dataclass(hint):
+            return self._named(hint.__name__, lambda: self.record(hint))
+        if isinstance(hint, type) and issubclass(hint, Enum):
+            return {"enum": [one.value for one in hint]}
+        return self._composed(typing.get_origin(hint), typing.get_args(hint), hint)
+
+    def _composed(self, origin: Any, parts: Sequence[Any], hint: Any) -> Schema:
+        if origin is Literal:
+            return {"enum": list(parts)}
+        if origin in (Union, types.UnionType):
+            return {"anyOf": [_NULL if one is type(None) else self.of(one) for one in parts]}
+        if origin is tuple and parts[-1] is Ellipsis:
+            return {"type": "array", "items": self.of(parts[0])}
+        if origin is tuple:
+            entries = list(map(self.of, parts))
+            return {"type": "array", "prefixItems": entries, **_length(len(parts))}
+        if origin is not None:
+            return {"type": "object", "additionalProperties": self.of(parts[1])}
+        scalar: Mapping[Any, Schema] = {
+            float: _NUMBER,
+            int: {"type": "integer"},
+            str: _TEXT,
+            bool: {"type": "boolean"},
+        }
+        return scalar[hint]
+
+    def _named(self, name: str, make: Any) -> Schema:
+        if name not in self.made:
+            self.made[name] = {}  # one that holds itself would not end
+            self.made[name] = make()
+        return {"$ref": f"#/$defs/{name}"}
+
+    def record(self, kind: type, *without: str) -> Schema:
+        """Return the schema of a dataclass; without some of its fields."""
+        said, hints = _said(kind), typing.get_type_hints(kind)
+        names = [one.name for one in fields(kind) if one.name not in without]
+        summary = (inspect.getdoc(kind) or "").partition("\n\n")[0]
+        return _object(
+            {name: {**self._field(name, hints[name]), **said.get(name, {})} for name in names},
+            " ".join(summary.split()),
+        )
+
+    def _field(self, name: str, hint: Any) -> Schema:
+        if name in _BOUNDED:
+            return dict(_PROBABILITY)
+        return dict(_COUNT) if hint is int else self.of(hint)
+
+
+def _audit(found: _Definitions) -> Schema:
+    """Return the schema of an audit: its fields, and in place of the ending what says which it is
+    (json.py)."""
+    audit = found.record(AuditResult, "ending")
+    certificate = found.record(Certificate, "blocks")
+    block = found.record(Block)
+    block["properties"] = {"certificate": _COUNT, **block["properties"]}
+    block["required"] = ["certificate", *block["required"]]
+    found.made |= {"Certificate": certificate, "Block": block}
+    text_or_none = {"anyOf": [_TEXT, _NULL]}
+    own = {
+        "verdict": {"enum": [one.value for one in Verdict]},
+        "epsilon_lower": _NUMBER,
+        "delta_lower": _NUMBER,
+        "p_value": _PROBABILITY,
+        "draws": _COUNT,
+        "event": {**text_or_none, "description": "The leading event of the pair that decides."},
+        "error": {**text_or_none, "description": "Why the verdict is ERROR."},
+        "certificates": {
+            "type": "array",
+            "items": {"$ref": "#/$defs/Certificate"},
+            "description": "One for each pair that was drawn for.",
+        },
+        "exact": {"type": "array", "items": found.of(ExactCertificate)},
+        "one_run": {"anyOf": [found.of(OneRunCertificate), _NULL]},
+        "blocks": {
+            "type": "array",
+            "items": {"$ref": "#/$defs/Block"},
+            "description": "All draws, in order; `certificate` says which pair a block is of.",
+        },
+    }
+    whole = _object({**audit["properties"], **own}, audit["description"])
+    is_error = {"properties": {"verdict": {"const": Verdict.ERROR.value}}}
+    whole |= {
+        "if": is_error,
+        "then": {"properties": {"error": _TEXT}},
+        "else": {"properties": {"error": _NULL}},
+    }
+    return whole
+
+
+def _claim() -> Schema:
+    """Return the schema of a claim: of each definition, its parameters."""
+    kinds = []
+    for key, definition in DEFINITIONS.items():
+        values = {
+            name: {**_OF_FORM[one.forms[0]], "description": one.help}
+            for name, one in described(key).items()
+        }
+        kind = _object({"definition": {"const": key}, **values}, f"{definition.title}.")
+        kind["required"] = [one for one in kind["required"] if one not in _OPTIONAL]
+        kinds.append(kind)
+    return {"oneOf": kinds}
+
+
+def _object(properties: Mapping[str, Schema], description: str) -> Schema:
+    return {
+        "description": description,
+        "type": "object",
+        "properties": dict(properties),
+        "required": list(properties),
+        "additionalProperties": False,
+    }
+
+
+def _length(number: int) -> Schema:
+    return {"items": False, "minItems": number}
+
+
+def _said(kind: type) -> dict[str, Schema]:
+    """Return what a docstring says of fields."""
+    part = _FIELDS.search(f"{inspect.getdoc(kind) or ''}\n")
+    found = _ENTRY.findall(f"{part[1]}\n") if part else []
+    return {
+        name: {"description": " ".join(text.split())}
+        for names, text in found
+        for name in names.split(", ")
+    }

@@ -1,0 +1,172 @@
+"""The published schema of result files: what is written passes, what is bent does not."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from jsonschema import Draft202012Validator
+
+from dpaudit import ApproximateDP, GaussianDP, ProbabilisticDP, PureDP, RenyiDP, audit
+from dpaudit import bound as bound_recorded
+from dpaudit.api import bound_guesses
+from dpaudit.certificates.result import AuditResult, Verdict
+from dpaudit.claims import make_claim
+from dpaudit.errors import DpauditError, UsageError
+from dpaudit.reports.json import VERSION, read_document
+from dpaudit.reports.result_schema import ID, result_schema
+from tests.cli.made_results import ERROR, PASS, VIOLATION
+from tests.forging import forged
+from tests.result_files import SCHEMA, check_schema, reported, to_json
+
+
+def laplace(x: float, size: int, rng: Any) -> Any:
+    return x + rng.laplace(size=size)
+
+
+def coin(x: int, size: int, rng: Any) -> Any:
+    return rng.random(size) < 0.25 + 0.5 * x
+
+
+def stated(x: int) -> int:
+    raise AssertionError
+
+
+stated.pmf = lambda x: {0: 0.25 + 0.5 * x, 1: 0.75 - 0.5 * x}  # type: ignore[attr-defined]
+
+
+def failing(x: int, rng: Any) -> int:
+    if rng.random() < 0.5:
+        raise ValueError("seven")
+    return x
+
+
+def broken(x: int) -> int:
+    raise ValueError(x)
+
+
+MADE: dict[str, Callable[[], AuditResult]] = {
+    "game": lambda: audit(laplace, 0, 1, PureDP(1.0), samples=2_000),
+    "violation": lambda: audit(laplace, 0, 1, PureDP(0.1), samples=2_000),
+    "pair": lambda: audit(
+        laplace, 0, 1, ApproximateDP(1.0, 0.1), samples=2_000, bound="clopper-pearson"
+    ),
+    "single outputs": lambda: audit(coin, 0, 1, ProbabilisticDP(0.5, 0.1), samples=2_000),
+    "infinite": lambda: audit(lambda x: x, 0, 1, PureDP(1.0), samples=2_000),
+    "divergence": lambda: audit(laplace, 0, 1, RenyiDP(2.0, 0.4), samples=4_000),
+    "gaussian": lambda: audit(laplace, 0, 1, GaussianDP(1.0), samples=2_000, repeat=2),
+    "range": lambda: audit(coin, 0, 1, PureDP(2.0), samples=2_000, range=[False, True]),
+    "exceptions": lambda: audit(failing, 0, 1, PureDP(1.0), samples=2_000),
+    "error": lambda: audit(broken, 0, 1, PureDP(1.0), samples=2_000),
+    "exact": lambda: audit(stated, 0, 1, PureDP(1.0), exact=True),
+    "recorded": lambda: bound_recorded([0.0] * 60, [1.0] * 60, PureDP(1.0)),
+    "coin-flipped": lambda: bound_recorded(
+        [0.1 * one for one in range(70)], [1.0] * 60, PureDP(1.0), coin_flipped=True, scores=True
+    ),
+    "canaries": lambda: bound_guesses(1_000, 100, 75, PureDP(0.5)),
+    "f-dp": lambda: audit(
+        coin, 0, 1, make_claim({"tradeoff": [[0, 1], [0.25, 0.25], [1, 0]]}), samples=2_000
+    ),
+    "underpowered": lambda: audit(laplace, 0, 1, PureDP(9.0), samples=100),
+    "text": lambda: audit(laplace, 0, 1, PureDP(1.0), samples=2_000, name='"\x00]]>\ud800\n<b>'),
+}
+
+
+def test_the_schema_is_one() -> None:
+    Draft202012Validator.check_schema(result_schema())
+    assert result_schema()["$id"] == ID == f"urn:dpaudit:result:{VERSION}"
+    json.dumps(result_schema(), allow_nan=False)
+
+
+@pytest.mark.parametrize("kind", MADE)
+def test_what_is_written_passes(kind: str) -> None:
+    result = MADE[kind]()
+    assert (result.verdict is Verdict.ERROR) is (kind == "error")
+    read_document(to_json([result, result]))
+
+
+def test_runs_that_did_not_end_and_made_results_pass() -> None:
+    to_json([PASS, VIOLATION, ERROR])
+    document = json.loads(reported("json", [PASS]))
+    check_schema(json.dumps({**document, "planned": 3}))
+    check_schema(json.dumps({**document, "pipeline": "others may say what they know"}))
+
+
+def _set(*path: Any, to: Any) -> Callable[[Any], None]:
+    def change(document: Any) -> None:
+        for one in path[:-1]:
+            document = document[one]
+        document[path[-1]] = to
+
+    return change
+
+
+def _drop(*path: Any) -> Callable[[Any], None]:
+    def change(document: Any) -> None:
+        for one in path[:-1]:
+            document = document[one]
+        del document[path[-1]]
+
+    return change
+
+
+FIRST = ("audits", 0)
+FIXED = (*FIRST, "certificates", 0, "fixed")
+BENT = {
+    "another version": _set("version", to=VERSION + 1),
+    "an older version": _set("version", to=VERSION - 1),
+    "no digest": _drop("digest"),
+    "no such digest": _set("digest", to="md5:0"),
+    "a negative count": _set("count", to=-1),
+    "no audits": _drop("audits"),
+    "a field that nobody knows": _set(*FIRST, "epsilon_uper", to=1),
+    "a field that is missing": _drop(*FIRST, "seed"),
+    "another verdict": _set(*FIRST, "verdict", to="PRIVATE"),
+    "a verdict that has no error": _set(*FIRST, "verdict", to="ERROR"),
+    "an error that has another verdict": _set(*FIRST, "error", to="why"),
+    "a p-value above 1": _set(*FIRST, "p_value", to=1.5),
+    "a text for a number": _set(*FIRST, "epsilon_lower", to="1"),
+    "a number for a text": _set(*FIRST, "name", to=3),
+    "an expectation": _set(*FIRST, "expect", to="maybe"),
+    "a claim of no definition": _set(*FIRST, "claim", "definition", to="purest"),
+    "a claim with another's parameter": _set(*FIRST, "claim", "mu", to=1.0),
+    "a claim that lacks one": _drop(*FIRST, "claim", "epsilon"),
+    "a field of a certificate": _set(*FIRST, "certificates", 0, "colour", to="red"),
+    "a stage": _set(*FIXED, "stage", to="later"),
+    "a test without its draws": _drop(*FIXED, "draws"),
+    "a guess": _set(*FIXED, "events", 0, "guess", to="d3"),
+    "an interval of three": _set(*FIXED, "events", 0, "interval_d1", to=[0, 1, 2]),
+    "a block without its pair": _drop(*FIRST, "blocks", 0, "certificate"),
+    "a tally of one input": _set(*FIRST, "blocks", 0, "tally", to=[[1]]),
+}
+
+
+@pytest.fixture(scope="module")
+def text() -> str:
+    return to_json([MADE["game"]()])
+
+
+@pytest.mark.parametrize("bent", BENT)
+def test_what_is_bent_does_not_pass(text: str, bent: str) -> None:
+    document = json.loads(text)
+    BENT[bent](document)
+    assert not SCHEMA.is_valid(document)
+    if bent != "an older version":
+        # Whoever forges an audit makes count and digest fit; else they would tell.
+        is_whole = (
+            document.get("count") == 1 and document.get("digest") == json.loads(text)["digest"]
+        )
+        written = forged(document) if is_whole and "audits" in document else json.dumps(document)
+        with pytest.raises(DpauditError):
+            read_document(written)
+
+
+def test_files_of_a_newer_version_are_refused_and_of_older_ones_are_read(text: str) -> None:
+    document = json.loads(text)
+    with pytest.raises(UsageError, match=rf"version={VERSION + 1} was written by a newer dpaudit"):
+        read_document(forged({**document, "version": VERSION + 1}))
+    for version in range(1, VERSION):
+        results, _ = read_document(forged({**document, "version": version}))
+        assert len(results) == 1
