@@ -1,13 +1,16 @@
 """Audits as JUnit XML, which CI systems show: a test case for each, named like the audit.
 
 An audit that did not come out as expected is a failure; one that ended with ERROR is an error. What
-was expected passes, a violation, too. The report is in `system-out`, the figures are properties.
+was expected passes, a violation, too. The report is in `system-out`. The figures are properties: of
+a suite for each audit, since the schema that Jenkins and pytest check by (junit-10.xsd) has none of
+a case.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from copy import deepcopy
 from xml.etree import ElementTree
 
 from dpaudit.certificates.result import AuditResult, Verdict
@@ -21,16 +24,12 @@ _NO_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
 def entry(result: AuditResult) -> ElementTree.Element:
-    """Return the test case of one audit."""
-    case = ElementTree.Element(
-        "testcase",
-        name=_text(result.name),
-        classname=_text(result.target),
-        time=f"{result.seconds:.3f}",
-    )
-    properties = ElementTree.SubElement(case, "properties")
+    """Return the suite of one audit, which has one test case."""
+    suite = _suite(_text(result.name), f"{result.seconds:.3f}")
+    properties = ElementTree.SubElement(suite, "properties")
     for name, value in _figures(result).items():
         ElementTree.SubElement(properties, "property", name=name, value=_text(value))
+    case = _case(suite, _text(result.target))
     report = _text(render(result))
     if not is_expected(result):
         kind = "error" if result.verdict is Verdict.ERROR else "failure"
@@ -40,27 +39,56 @@ def entry(result: AuditResult) -> ElementTree.Element:
     warnings = "\n".join(map(_text, warnings_of(result)))
     if warnings:
         ElementTree.SubElement(case, "system-err").text = warnings
-    return case
+    return suite
 
 
-def document(cases: Sequence[ElementTree.Element], planned: int) -> str:
-    """Return the document of test cases; with an error where there are to be more of them."""
-    words = unended(len(cases), planned)
+def document(suites: Sequence[ElementTree.Element], planned: int) -> str:
+    """Return the document of audits; with an error where there are to be more of them."""
+    words = unended(len(suites), planned)
     if words:
-        case = ElementTree.Element("testcase", name="the run", classname="dpaudit", time="0.000")
-        ElementTree.SubElement(case, "error", message=words, type="ERROR")
-        cases = [*cases, case]
-    counts = {
+        suite = _suite("the run", "0.000")
+        ElementTree.SubElement(_case(suite, "dpaudit"), "error", message=words, type="ERROR")
+        suites = [*suites, suite]
+    root = ElementTree.Element("testsuites", {"name": "dpaudit", **_counts(suites)})
+    for one in _told_apart(suites):
+        one.attrib |= _counts([one])
+        root.append(one)
+    ElementTree.indent(root)
+    text = ElementTree.tostring(root, encoding="unicode")
+    return f'<?xml version="1.0" encoding="utf-8"?>\n{text}\n'
+
+
+def _suite(name: str, time: str) -> ElementTree.Element:
+    return ElementTree.Element("testsuite", name=name, time=time)
+
+
+def _case(suite: ElementTree.Element, classname: str) -> ElementTree.Element:
+    return ElementTree.SubElement(suite, "testcase", {**suite.attrib, "classname": classname})
+
+
+def _counts(suites: Sequence[ElementTree.Element]) -> dict[str, str]:
+    """Return how many cases there are, what came of them, and how long they took."""
+    cases = [case for suite in suites for case in suite.iter("testcase")]
+    return {
         "tests": str(len(cases)),
         "failures": str(sum(one.find("failure") is not None for one in cases)),
         "errors": str(sum(one.find("error") is not None for one in cases)),
         "time": f"{sum(float(one.attrib['time']) for one in cases):.3f}",
     }
-    suites = ElementTree.Element("testsuites", counts)
-    ElementTree.SubElement(suites, "testsuite", {"name": "dpaudit", **counts}).extend(cases)
-    ElementTree.indent(suites)
-    text = ElementTree.tostring(suites, encoding="unicode")
-    return f'<?xml version="1.0" encoding="utf-8"?>\n{text}\n'
+
+
+def _told_apart(suites: Sequence[ElementTree.Element]) -> Iterator[ElementTree.Element]:
+    """Yield copies, with a number where another case has the same name and class: CI systems take
+    two of them for one."""
+    taken: set[tuple[str, str]] = set()
+    for suite in map(deepcopy, suites):
+        (case,) = suite.iter("testcase")
+        name, number = case.attrib["name"], 1
+        while (case.attrib["classname"], case.attrib["name"]) in taken:
+            number += 1
+            case.attrib["name"] = suite.attrib["name"] = f"{name} ({number})"
+        taken.add((case.attrib["classname"], case.attrib["name"]))
+        yield suite
 
 
 def _figures(result: AuditResult) -> dict[str, str]:

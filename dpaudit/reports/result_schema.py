@@ -159,7 +159,7 @@ def _audit(found: _Definitions) -> Schema:
     block["required"] = ["certificate", *block["required"]]
     found.made |= {"Certificate": certificate, "Block": block}
     text_or_none = {"anyOf": [_TEXT, _NULL]}
-    own = {
+    own: dict[str, Schema] = {
         "verdict": {"enum": [one.value for one in Verdict]},
         "epsilon_lower": _NUMBER,
         "delta_lower": _NUMBER,

@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 from xml.etree import ElementTree as XML
 
 import pytest
+from xmlschema import XMLSchema
 
+from dpaudit.auditing.engine import run_audit
 from dpaudit.certificates.result import AuditResult, Failed
+from dpaudit.config.loading import load_config
+from dpaudit.reports import junit
 from dpaudit.reports.text import render
 from tests.cli.made_results import ERROR, PASS, VIOLATION
 from tests.result_files import reported
@@ -18,18 +23,33 @@ IDLE = replace(PASS, name="idle", underpowered="1,000 draws cannot refute it", e
 ALL = [VIOLATION, PASS, ERROR, MET, UNMET, IDLE]
 
 
-def suites(results: list[AuditResult]) -> XML.Element:
-    return XML.fromstring(reported("junit", results).encode())
+# Of Jenkins' xUnit plugin, as pytest's tests have it.
+SCHEMA = XMLSchema(str(Path(__file__).parent / "schemas" / "junit-10.xsd"))
+
+
+def suites(results: list[AuditResult], planned: int = 0) -> XML.Element:
+    entries = [junit.entry(one) for one in results]
+    text = junit.document(entries, planned or len(results))
+    SCHEMA.validate(text)
+    assert text == junit.document(entries, planned or len(results))  # it is asked more than once
+    return XML.fromstring(text.encode())
+
+
+def test_the_schema_is_one_that_refuses() -> None:
+    text = reported("junit", [PASS])
+    assert SCHEMA.is_valid(text)
+    assert not SCHEMA.is_valid(text.replace(' tests="1"', ""))
+    assert not SCHEMA.is_valid(text.replace("<system-out", "<properties/><system-out"))
 
 
 def test_every_audit_is_a_case_and_only_the_unexpected_fail() -> None:
     root = suites(ALL)
-    (suite,) = root
-    for one in (root, suite):
-        assert (one.get("tests"), one.get("failures"), one.get("errors")) == ("6", "3", "1")
+    assert (root.get("tests"), root.get("failures"), root.get("errors")) == ("6", "3", "1")
+    assert [one.get("tests") for one in root] == ["1"] * 6
+    assert [one.get("failures") for one in root] == ["1", "0", "0", "0", "1", "1"]
     outcomes = {
         case.get("name"): [part.tag for part in case if part.tag in ("failure", "error")]
-        for case in suite
+        for case in root.iter("testcase")
     }
     assert outcomes == {
         "wrong-density": ["failure"],
@@ -42,9 +62,10 @@ def test_every_audit_is_a_case_and_only_the_unexpected_fail() -> None:
 
 
 def test_the_report_and_the_figures_come_back() -> None:
-    for case, result in zip(suites(ALL)[0], ALL, strict=True):
-        assert case.findtext("system-out") == render(result)
-        figures = {one.attrib["name"]: one.attrib["value"] for one in case.iter("property")}
+    for suite, result in zip(suites(ALL), ALL, strict=True):
+        assert suite.get("name") == result.name
+        assert suite.findtext("testcase/system-out") == render(result)
+        figures = {one.attrib["name"]: one.attrib["value"] for one in suite.iter("property")}
         assert float(figures["epsilon_lower"]) == result.epsilon_lower
         assert float(figures["p_value"]) == result.p_value
         assert figures["verdict"] == result.verdict.value
@@ -66,12 +87,46 @@ def test_what_xml_has_no_form_for_is_escaped(said: str, read: str) -> None:
     odd = replace(
         ERROR, name=said, target=said, ending=Failed(said), warnings=(said,), command=said
     )
-    (case,) = suites([odd])[0]
+    (case,) = suites([odd]).iter("testcase")
     assert case.get("name") == read
     assert case.get("classname") == read
     assert case.findtext("system-err") == read
     assert read in (case.findtext("system-out") or "")
 
 
-def test_no_audits_are_a_suite_without_cases() -> None:
-    assert len(suites([])[0]) == 0
+def test_no_audits_are_no_suites() -> None:
+    assert len(suites([])) == 0
+    assert suites([]).get("tests") == "0"
+
+
+def test_a_run_that_did_not_end_has_an_error_of_its_own() -> None:
+    root = suites([PASS], planned=3)
+    assert (root.get("tests"), root.get("errors")) == ("2", "1")
+    error = root.find("testsuite[@name='the run']/testcase/error")
+    assert error is not None
+    assert error.get("message") == "1 of 3 audits: the run did not end"
+
+
+def test_every_case_has_a_name_of_its_own() -> None:
+    """Also of one name in several files, or of several audits in a test."""
+    twice = [PASS, PASS, replace(PASS, name="laplace (2)"), PASS, replace(PASS, target="other")]
+    cases = list(suites(twice).iter("testcase"))
+    names = [(case.get("classname"), case.get("name")) for case in cases]
+    assert len(set(names)) == len(names)
+    assert [name for _, name in names] == [
+        *("laplace", "laplace (2)", "laplace (2) (2)", "laplace (3)", "laplace")
+    ]
+
+
+def test_a_matrix_and_pairs_are_cases_of_their_own(tmp_path: Path) -> None:
+    path = tmp_path / "audits.yaml"
+    path.write_text(
+        "version: 1\n"
+        "defaults: {mechanism: 'mechanisms.laplace:laplace', claim: {epsilon: 1}, samples: 1000}\n"
+        "audits:\n"
+        "  - {name: 'e-${e}', matrix: {e: [0.5, 1]}, d1: 0, d2: 1, params: {epsilon: '${e}'}}\n"
+        "  - {name: pairs, pairs: [{d1: 0, d2: 1}, {d1: 0, d2: 2}]}\n"
+    )
+    results = [run_audit(spec) for spec in load_config(path)]
+    cases = [case.get("name") for case in suites(results).iter("testcase")]
+    assert cases == ["e-0.5", "e-1", "pairs"]
