@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import stat
 from pathlib import Path
 
@@ -13,6 +14,10 @@ _KINDS = (
     (stat.S_ISSOCK, "a socket"),
     (stat.S_ISCHR, "a device"),
     (stat.S_ISBLK, "a device"),
+)
+
+_STEERING = re.compile(
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]"
 )
 
 
@@ -39,6 +44,22 @@ def counted(number: int, noun: str) -> str:
     if number == 1:
         return f"1 {noun}"
     return f"{number:,} {noun}{'es' if noun.endswith('s') else 's'}"
+
+
+def visible(text: str) -> str:
+    """Return a text with escapes for what steers a terminal, or what it shows otherwise than it is
+    written: control characters but for tabs and the ends of lines, changes of direction, halves of
+    characters.
+
+    >>> visible("red: \\x1b[31m")
+    'red: \\\\x1b[31m'
+    """
+    return _STEERING.sub(lambda found: ascii(found[0])[1:-1], text)
+
+
+def in_a_line(text: str) -> str:
+    """Return a text whose lines are one, with spaces between them."""
+    return " ".join(text.splitlines())
 
 
 def shortened(text: str, width: int = 60) -> str:

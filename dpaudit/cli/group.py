@@ -17,6 +17,7 @@ from dpaudit.cli import exit_codes
 from dpaudit.cli.process.streams import OutputError, abandon_output
 from dpaudit.did_you_mean import did_you_mean, nearest
 from dpaudit.errors import DpauditError, UsageError
+from dpaudit.wording import visible
 
 DEBUG = "dpaudit.debug"
 
@@ -133,7 +134,7 @@ def guarded(command: Callable[[], Any]) -> int:
 
 def _failed(error: Exception) -> int:
     """Show an error; return its exit code."""
-    click.echo(describe_error(error), err=True)
+    click.echo(visible(describe_error(error)), err=True)
     if isinstance(error, OutputError):
         abandon_output()
     return exit_code(error)
@@ -218,4 +219,5 @@ def _show(error: click.ClickException) -> None:
         message = f"there is no option {error.option_name!r}."
         message += f" Did you mean {known[near]!r}?" if near is not None else ""
     path = error.ctx.command_path if error.ctx else "dpaudit"
-    click.echo(f"error: {message[:1].lower()}{message[1:]} (see '{path} --help')", err=True)
+    said = f"error: {message[:1].lower()}{message[1:]} (see '{path} --help')"
+    click.echo(visible(said), err=True)

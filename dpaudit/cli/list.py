@@ -31,6 +31,7 @@ from dpaudit.inputs.pairs import ADJACENCIES
 from dpaudit.reports.layout import padded, width_of, wrap
 from dpaudit.reports.numbers import unglued
 from dpaudit.reports.registry import FORMATS
+from dpaudit.wording import in_a_line, visible
 
 _COLUMN, _NAMES = 38, 18
 _SPECIMENS = "mechanisms"
@@ -77,7 +78,8 @@ def audits(files: tuple[Path, ...]) -> None:
     for spec in specs:
         expected = f", expect {spec.expect}" if spec.expect else ""
         said = f"{spec.tested.describe()}, {spec.target.describe()}{expected}"
-        click.echo(_cut(f"{padded(spec.name, width)}  {' '.join(said.split())}"))
+        line = f"{padded(spec.name, width)}  {' '.join(said.split())}"
+        click.echo(_cut(visible(in_a_line(line))))
 
 
 @list_.command(short_help="The formats of reports.")

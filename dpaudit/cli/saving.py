@@ -47,12 +47,19 @@ def destinations(
             check_writable(file, inputs)
         # Found here, since a mechanism may go to another folder.
         place = file if file == STDOUT else str(Path(file).absolute())
-        if any(place == one.file for one in found):
+        if any(_is_same(place, one.file) for one in found):
             raise UsageError(f"two reports cannot be written to {file!r}; give each its own file")
         found.append(Destination(form, place))
     if all(one.format is not FORMATS["markdown"] for one in found):
         found += _summary()
     return found
+
+
+def _is_same(one: str, other: str) -> bool:
+    """Return whether two places are one, by whatever path."""
+    return one == other or (
+        STDOUT not in (one, other) and Path(one).resolve() == Path(other).resolve()
+    )
 
 
 def _summary() -> list[Destination]:

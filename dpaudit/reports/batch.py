@@ -9,7 +9,7 @@ from dpaudit.certificates.result import AuditResult, Verdict
 from dpaudit.reports import numbers
 from dpaudit.reports.bounds import bounds
 from dpaudit.reports.findings import is_expected
-from dpaudit.reports.layout import padded, wrap
+from dpaudit.reports.layout import padded, pasted, wrap
 from dpaudit.reports.text import reason, render, warnings_of
 from dpaudit.wording import counted, shortened
 
@@ -55,7 +55,7 @@ def render_summary(results: Sequence[AuditResult]) -> str:
             wanted = f" (expected: {result.expect})" if result.expect else ""
             lines += ["", *wrap(f"{result.name}: {result.verdict.value}{wanted}")]
             lines += wrap(reason(result), "  ", "  ")
-            lines += [f"  {result.command}"] if result.command else []
+            lines += [f"  {pasted(result.command)}"] if result.command else []
     chance = [line for text in chances(results) for line in wrap(text)]
     return numbers.unglued("\n".join([*lines, *([""] if chance else []), *chance]))
 

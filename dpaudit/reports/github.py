@@ -13,7 +13,7 @@ from dpaudit.reports.batch import unended
 from dpaudit.reports.findings import is_expected
 from dpaudit.reports.numbers import unglued
 from dpaudit.reports.text import reason
-from dpaudit.wording import counted
+from dpaudit.wording import counted, visible
 
 _MOST = 10
 
@@ -63,7 +63,7 @@ def command(kind: str, message: str, properties: dict[str, str]) -> str:
 def _message(text: str) -> str:
     found = text.replace("%", "%25").replace("\r", "%0D")
     # Whatever else may end a line.
-    return "%0A".join(found.splitlines())
+    return visible("%0A".join(found.splitlines()))
 
 
 def _property(text: str) -> str:

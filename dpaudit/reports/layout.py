@@ -58,6 +58,11 @@ def glued(text: str) -> str:
     return text.replace(" ", GLUE)
 
 
+def pasted(command: str) -> str:
+    """Return a command in one line, not broken, since it is there to be pasted."""
+    return command.replace("\n", "\\n")
+
+
 def width_of(text: str) -> int:
     """Return how many columns of a terminal a text takes: two for each wide character, such as a
     Chinese one, and none for one that is put onto the one before."""

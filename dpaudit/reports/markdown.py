@@ -13,7 +13,7 @@ from dpaudit.reports.bounds import bounds
 from dpaudit.reports.findings import UNPROVEN, is_expected, verdict_of
 from dpaudit.reports.numbers import unglued
 from dpaudit.reports.text import render, warnings_of
-from dpaudit.wording import counted, shortened
+from dpaudit.wording import counted, shortened, visible
 
 # A summary of GitHub may have 1 MiB. Characters take up to four bytes.
 _MOST_BYTES = 900_000
@@ -21,7 +21,6 @@ _LONGEST_NAME = 120
 _HEAD = ("verdict", "audit", "claim", "shown", "draws", "seed")
 # What has a meaning in Markdown or HTML.
 _SPECIAL = re.compile(r"([\\`*_{}\[\]<>()#+!|~&@$])")
-_NO_TEXT = re.compile("[\x00-\x08\x0b-\x1f\x7f\u2028\u2029\ud800-\udfff]")
 
 
 class Part(NamedTuple):
@@ -66,7 +65,7 @@ def document(parts: Sequence[Part], planned: int) -> str:
 
 def escaped(text: str) -> str:
     """Return text that Markdown and HTML show as it is, in one line."""
-    plain = " ".join(_NO_TEXT.sub(lambda found: ascii(found[0])[1:-1], text).split())
+    plain = " ".join(visible(text).split())
     return _SPECIAL.sub(r"\\\1", plain).replace(r"\<", "&lt;").replace(r"\&", "&amp;")
 
 
@@ -105,7 +104,7 @@ def _row(cells: Sequence[str]) -> str:
 
 def _fenced(text: str) -> str:
     """Return text as a block, its fence longer than any in it."""
-    plain = _NO_TEXT.sub(lambda found: ascii(found[0])[1:-1], text)
+    plain = visible(text)
     longest = max((len(one) for one in re.findall("`+", plain)), default=0)
     fence = "`" * max(3, longest + 1)
     return f"{fence}text\n{plain}\n{fence}"

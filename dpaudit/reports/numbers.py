@@ -8,6 +8,8 @@ from __future__ import annotations
 import math
 from decimal import ROUND_CEILING, ROUND_FLOOR, ROUND_HALF_EVEN, Context, Decimal
 
+from dpaudit.wording import visible
+
 DOWN, UP, NEAREST = ROUND_FLOOR, ROUND_CEILING, ROUND_HALF_EVEN
 # Enough digits to tell any two floats apart.
 _ALL_DIGITS = 17
@@ -117,8 +119,9 @@ def sure(epsilon: float, rounding: str = DOWN) -> str:
 
 
 def unglued(text: str) -> str:
-    """Return text whose no-break spaces have become plain ones, once lines are laid out."""
-    return text.replace(GLUE, " ")
+    """Return text whose no-break spaces have become plain ones, once lines are laid out; with
+    escapes for what would steer a terminal."""
+    return visible(text.replace(GLUE, " "))
 
 
 def _round(value: float, digits: int, rounding: str) -> Decimal:

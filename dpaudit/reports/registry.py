@@ -46,8 +46,12 @@ def parse_report(text: str) -> tuple[Format, str]:
         FORMATS[name].check()
         return FORMATS[name], file or "-"
     known = f"known formats: {', '.join(FORMATS)}"
-    if colon and file:
-        raise UsageError(f"--report {text!r}: {known}.{did_you_mean(name, FORMATS)}")
-    fitting = next((key for key, one in FORMATS.items() if text.endswith(one.suffix)), "text")
-    example = f"{name}:FILE" if name in FORMATS else f"{fitting}:{text}"
+    if not text.strip(" :"):
+        raise UsageError(f"--report {text!r} names no format; give one, as in junit:FILE; {known}")
+    meant = did_you_mean(name, FORMATS)
+    if name and name not in FORMATS and (file or (meant and name.isalpha())):
+        raise UsageError(f"--report {text!r}: {known}.{meant}")
+    path = text.lstrip(":")
+    fitting = next((key for key, one in FORMATS.items() if path.endswith(one.suffix)), "text")
+    example = f"{name}:FILE" if name in FORMATS else f"{fitting}:{path}"
     raise UsageError(f"--report {text!r} must be FORMAT or FORMAT:FILE, as {example}; {known}")

@@ -15,7 +15,8 @@ from dpaudit.certificates.result import (
     Verdict,
 )
 from dpaudit.reports import drawn, exact, numbers, one_run
-from dpaudit.reports.layout import glued, row, wrap
+from dpaudit.reports.layout import glued, pasted, row, wrap
+from dpaudit.wording import in_a_line
 
 
 class _View(Protocol):
@@ -53,7 +54,7 @@ def render(result: AuditResult, *, verbose: int = 0) -> str:
     lines = [*wrap(headline(result), further="  "), "", *said.rows]
     lines += _warnings(result)
     # As it is, since a line that was broken could not be pasted.
-    lines += [f"  repeat      {result.command}"] if result.command is not None else []
+    lines += [f"  repeat      {pasted(result.command)}"] if result.command is not None else []
     return numbers.unglued("\n".join([*lines, *([""] if said.meaning else []), *said.meaning]))
 
 
@@ -69,12 +70,13 @@ def statements(result: AuditResult, verbose: int) -> Statements:
 
 def render_line(result: AuditResult) -> str:
     """Return the verdict of one audit and why, in one line."""
-    return numbers.unglued(headline(result))
+    return numbers.unglued(in_a_line(headline(result)))
 
 
 def render_warnings(result: AuditResult) -> list[str]:
     """Return the warnings of one audit, each in one line."""
-    return [numbers.unglued(f"warning: {result.name}: {text}") for text in warnings_of(result)]
+    said = (in_a_line(f"warning: {result.name}: {text}") for text in warnings_of(result))
+    return list(map(numbers.unglued, said))
 
 
 def headline(result: AuditResult) -> str:

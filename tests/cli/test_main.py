@@ -168,10 +168,21 @@ def _encoded(encoding: str, *words: str) -> subprocess.CompletedProcess[bytes]:
     return subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, timeout=60)
 
 
-@pytest.mark.parametrize(("variables", "is_coloured"), [({}, True), ({"NO_COLOR": "1"}, False)])
+@pytest.mark.parametrize(
+    ("variables", "is_coloured"),
+    [
+        ({}, True),
+        ({"NO_COLOR": "1"}, False),
+        ({"NO_COLOR": ""}, True),  # as no-color.org has it
+        ({"TERM": "dumb"}, False),
+        ({"TERM": "xterm"}, True),
+    ],
+)
 def test_colours_on_a_terminal_only(variables: dict[str, str], is_coloured: bool) -> None:
     ours, theirs = pty.openpty()
-    environment = {key: value for key, value in os.environ.items() if key != "NO_COLOR"}
+    environment = {
+        key: value for key, value in os.environ.items() if key not in ("NO_COLOR", "TERM")
+    }
     command = _command(ANSWERING, *TARGET, python=warm.python())
     with subprocess.Popen(
         command, cwd=ROOT, stdout=theirs, env={**environment, **variables}

@@ -53,14 +53,35 @@ def test_reports_are_there_before_the_next_audit_begins(
         (("--report", "junt:r.xml"), "Did you mean 'junit'?"),
         (("--report", "text:-", "--json", "-"), "two reports cannot be written to '-'"),
         (("--report", "text:no/where.txt"), "there is no folder 'no'"),
+        (("--report", "junit:.", "--report", "text"), "it is a folder; name a file"),
+        (
+            ("--report", ""),
+            "--report '' names no format; give one, as in junit:FILE",
+        ),
+        (("--report", ":"), "--report ':' names no format"),
+        (("--report", ":r.xml"), "as junit:r.xml"),
+        (("--report", "junti"), "Did you mean 'junit'?"),
+        (("--report", "JUnit"), "Did you mean 'junit'?"),
+        (("--report", "junit:"), "as junit:FILE"),
+        (("--report", "text:r.txt", "--json", "./r.txt"), "two reports cannot be written to"),
+        (("--report", "text:r", "--report", "junit:../{here}/r"), "two reports cannot be written"),
+        (("--report", "text:link", "--report", "junit:real"), "two reports cannot be written"),
     ],
 )
 def test_what_cannot_be_written_is_refused_before_the_work(
-    dpaudit: Any, asked: Any, flags: tuple[str, ...], message: str
+    dpaudit: Any,
+    asked: Any,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    flags: tuple[str, ...],
+    message: str,
 ) -> None:
-    result = dpaudit(*TARGET, *flags)
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "link").symlink_to("real")
+    result = dpaudit(*TARGET, *(flag.format(here=tmp_path.name) for flag in flags))
     assert (result.exit_code, result.stdout, asked) == (2, "", [])
     assert message in result.stderr
+    assert [one.name for one in tmp_path.iterdir()] == ["link"]
 
 
 def test_a_format_alone_is_for_standard_output(dpaudit: Any, asked: Any) -> None:
