@@ -32,7 +32,7 @@ from dpaudit.cli.starting.needs import Reading, read
 from dpaudit.config.building import build_claims, build_spec
 from dpaudit.config.holes import FILL_IN
 from dpaudit.errors import DpauditError, UsageError
-from dpaudit.import_path import split
+from dpaudit.import_path import is_file, split
 from dpaudit.inputs.datasets import load_dataset, parse_dataset
 from dpaudit.inputs.values import resolved, written
 from dpaudit.outcomes import Raised
@@ -74,7 +74,7 @@ def init(ctx: click.Context, /, target: str, force: bool, no_run: bool, **flags:
     left as FILL_IN, to be filled in.
     """
     settings = given_settings(ctx, flags)
-    split(target)
+    target = _from_here(target)
     stdout = ctx.with_resource(set_apart())
     start = _started(target, settings)
     texts = contents(start)
@@ -119,6 +119,16 @@ def _started(target: str, settings: dict[str, Any]) -> Start:
     if not start.holes:
         build_spec(start.settings)  # refuses what the file would be refused for
     return start
+
+
+def _from_here(target: str) -> str:
+    """Return an import path whose file, if it has one, is named as seen from this folder."""
+    module, attribute = split(target)
+    if not is_file(module):
+        return target
+    file = Path(os.path.normpath(Path(os.getcwd()) / module))
+    here = Path(os.getcwd())
+    return f"{file.relative_to(here)}:{attribute}" if file.is_relative_to(here) else target
 
 
 def _target(path: str, made: Mapping[str, Any]) -> ImportedTarget:

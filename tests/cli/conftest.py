@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 import types
 from collections.abc import Callable
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ from click.testing import CliRunner, Result
 from dpaudit.auditing.spec import AuditSpec
 from dpaudit.cli.commands import cli
 from tests.cli.made_results import answer, engine
+from tests.result_files import check_schema
 
 Invoke = Callable[..., Result]
 
@@ -23,9 +25,22 @@ def dpaudit() -> Invoke:
     """Run a command line given as words."""
 
     def invoke(*words: Any) -> Result:
-        return CliRunner().invoke(cli, [str(word) for word in words], prog_name="dpaudit")
+        given = [str(word) for word in words]
+        result = CliRunner().invoke(cli, given, prog_name="dpaudit")
+        _check_written(given)
+        return result
 
     return invoke
+
+
+def _check_written(words: list[str]) -> None:
+    """Raise for results that a command has written otherwise than their schema says."""
+    after = dict(pairwise(words))
+    files = [after.get("--json", ""), after.get("--report", "").removeprefix("json:")]
+    for file in filter(None, files):
+        path = Path(file)
+        if path.is_file() and path.suffix == ".json":
+            check_schema(path.read_text("utf-8"))
 
 
 @pytest.fixture

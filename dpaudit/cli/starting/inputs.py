@@ -44,6 +44,7 @@ _TYPES: tuple[tuple[str, Guess], ...] = (
     (r"\b(ndarray|nd_?array|array_?-?like|array)\b.*\bint", _rows(0, 1, 1, form="array")),
     (r"ndarray|\barray|arraylike", _ARRAY),
     (r"\b(dict|mapping|set|frozenset|series)\b", Guess()),
+    (r"\btuple\[[^\]]*,(?!\s*\.\.\.)", Guess()),  # of so many entries, each with a meaning
     (r"\b(list|sequence|iterable|collection|tuple)s?\b.*\b(list|tuple|dict|mapping)\b", Guess()),
     (r"\b(list|sequence|iterable|collection|tuple)s?\b.*\bbool", _rows(True, False, True)),
     (r"\b(list|sequence|iterable|collection|tuple)s?\b.*\bstr", _rows("a", "b", "c")),

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from inspect import Parameter
 from typing import Any
 
+from dpaudit.claims import parameters as claim_parameters
 from dpaudit.config.holes import FILL_IN
 from dpaudit.did_you_mean import did_you_mean
 from dpaudit.errors import TargetError
@@ -19,6 +20,13 @@ from dpaudit.targets.target import ImportedTarget
 
 # What a generator is called, where it is surely none of the numbers that a mechanism takes.
 _GENERATORS = ("prng", "generator", "random_state", "random_generator")
+# What takes a number of the claim, or of the noise, rather than the input.
+_NO_DATA = (
+    *(one.name for one in claim_parameters() if one.has_flag),
+    "eps",
+    "scale",
+    "sensitivity",
+)
 _GENERATOR_TYPE = "Generator"
 _VARIABLE = (Parameter.VAR_POSITIONAL, Parameter.VAR_KEYWORD)
 _CALLABLE = ("Callable", "FunctionType")
@@ -162,7 +170,7 @@ def _called(
     if not parameters:
         calling(function, target)
         return Reading(target, {}, None, init=missing, document=document)
-    target = _with_generator(parameters, target)
+    target = _with_data(parameters, _with_generator(parameters, target))
     dataset = _dataset(parameters, target)
     beside = {target.rng_arg or RNG, target.batch_arg or BATCH, getattr(dataset, "name", None)}
     wanted = [one for one in _unfilled(parameters, target.params) if one not in beside]
@@ -180,11 +188,20 @@ def _with_generator(parameters: Parameters, target: ImportedTarget) -> ImportedT
     found = next((name for name, one in parameters.items() if _is_generator(one)), None)
     if found is None or found in target.params:
         return target
-    target = replace(target, rng_arg=found)
-    if target.data_arg is None and found == next(iter(parameters)):
-        others = [name for name in _unfilled(parameters, target.params) if name != found]
-        target = replace(target, data_arg=others[0] if others else None)
-    return target
+    return replace(target, rng_arg=found)
+
+
+def _with_data(parameters: Parameters, target: ImportedTarget) -> ImportedTarget:
+    """Return a target with the parameter that takes the input, where the first one surely does
+    not: a generator or a number of a claim, or where none is taken by position."""
+    if target.data_arg is not None:
+        return target
+    beside = (target.rng_arg or RNG, target.batch_arg or BATCH, *_NO_DATA)
+    first = next(iter(parameters.values()))
+    if first.name not in beside and first.kind is not Parameter.KEYWORD_ONLY:
+        return target
+    others = [name for name in _unfilled(parameters, target.params) if name not in beside]
+    return replace(target, data_arg=others[0] if others else None)
 
 
 def _is_generator(parameter: Parameter) -> bool:
