@@ -23,7 +23,8 @@ from dpaudit.errors import UsageError
 from dpaudit.stats.binomial import clopper_pearson_lower
 from dpaudit.stats.power import detectable_epsilon, detectable_epsilon_pair
 
-TRIAL = 10_000
+# Draws of the first trial, and the fewest, where the usual ones take more than so many seconds.
+TRIAL, _LEAST, _SHORT = 10_000, 1_000, 10.0
 # Where nothing was seen that tells the inputs apart, and beside what was: events of other
 # probabilities.
 SHARES = (0.5, 0.1, 0.01, 0.001)
@@ -73,17 +74,21 @@ class AuditPlan:
 Run = Callable[[AuditSpec], AuditResult]
 
 
-def plan(spec: AuditSpec, factor: float, power: float, run: Run, draws: int = TRIAL) -> AuditPlan:
+def plan(
+    spec: AuditSpec, factor: float, power: float, run: Run, draws: int | None = None
+) -> AuditPlan:
     """Return how many draws an audit needs to catch a leak of `factor` > 1 times the claimed ε with
     probability `power`.
 
-    run: carries out an audit. Raises UsageError for one that cannot be planned, and MechanismError
+    run: carries out an audit.  draws: of the first trial; None for as many as take some seconds.
+    Raises UsageError for one that cannot be planned, and MechanismError
     where the mechanism cannot be audited.
     """
     _check(spec)
+    draws = _affordable(run(_trial_of(spec, MINIMUM_SAMPLES, 0))) if draws is None else draws
     first = run(_trial_of(spec, draws, 0))
     found = _planned([first], factor, power)
-    rate, number = first.draws / max(first.seconds, 1e-9), 1
+    rate, number = speed(first), 1
     for _ in range(_ROUNDS):
         samples = found.samples
         if samples is None:
@@ -94,13 +99,23 @@ def plan(spec: AuditSpec, factor: float, power: float, run: Run, draws: int = TR
         # Trials as large as the audit: which event is chosen depends on the number of draws.
         several = [run(_trial_of(spec, size, number + one)) for one in range(_SEVERAL)]
         number += _SEVERAL
-        rate = max(rate, several[-1].draws / max(several[-1].seconds, 1e-9))
+        rate = max(rate, speed(several[-1]))
         again = _planned(several, factor, power)
         is_enough = again.samples is not None and again.samples <= samples
         found = found if is_enough else again
         if is_enough or size == _LARGEST:
             break
     return replace(found, trials=number)
+
+
+def speed(result: AuditResult) -> float:
+    """Return draws a second of an audit as a whole."""
+    return result.draws / max(result.seconds, 1e-9)
+
+
+def _affordable(shortest: AuditResult) -> int:
+    """Return draws of a first trial: fewer than usual where these would take long."""
+    return max(_LEAST, min(TRIAL, int(_SHORT * speed(shortest))))
 
 
 def _check(spec: AuditSpec) -> None:

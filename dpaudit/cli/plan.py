@@ -10,7 +10,7 @@ from typing import Any
 import click
 
 from dpaudit.auditing.options import MINIMUM_SAMPLES, OPTIONS
-from dpaudit.auditing.planning import SHARES, TRIAL, AuditPlan, Planned, draws_needed, plan
+from dpaudit.auditing.planning import SHARES, TRIAL, AuditPlan, Planned, draws_needed, plan, speed
 from dpaudit.auditing.spec import AuditSpec
 from dpaudit.certificates.result import AuditResult, Verdict
 from dpaudit.cli import exit_codes
@@ -37,7 +37,7 @@ _FLAGS = tuple(
     if one.flag and one.of != "run" and one.name not in _LEFT_OUT
 )
 # Seconds of drawing that show how fast that goes.
-_TIMED = 1.0
+_TIMED, _SLOW = 1.0, 1_000
 
 
 @click.command(
@@ -68,10 +68,9 @@ Example:
 @option(
     "--trial",
     type=int,
-    default=TRIAL,
-    show_default=True,
     metavar="NUMBER",
-    help="Draws to learn from how probable the event is.",
+    help="Draws to learn from how probable the event is. "
+    f"Default: {TRIAL:,}, fewer where these take long.",
 )
 @some_flags(quiet="Print the number of draws alone.")
 @some_flags("debug")
@@ -82,7 +81,7 @@ def plan_(
     target: str | None,
     excess: float,
     power: float,
-    trial: int,
+    trial: int | None,
     quiet: bool,
     **flags: Any,
 ) -> int:
@@ -94,8 +93,8 @@ def plan_(
     _check(excess, power, trial)
     spec = _spec(target, settings)
     with auditing() as requests:
-        found = plan(spec, excess, power, partial(_result, requests), trial)
-        rate = 0.0 if quiet else _rate(spec, requests)
+        found = plan(spec, excess, power, partial(_result, requests, quiet), trial)
+        rate = 0.0 if quiet else _rate(spec, found, requests)
     if quiet:
         if found.samples is None:
             raise UsageError(f"{_hopeless(found)}; without -q more is said")
@@ -106,12 +105,12 @@ def plan_(
     return exit_codes.UNDERPOWERED if found.samples is None else exit_codes.NOTHING_FOUND
 
 
-def _check(excess: float, power: float, trial: int) -> None:
+def _check(excess: float, power: float, trial: int | None) -> None:
     if not 1 < excess < float("inf"):
         raise UsageError(f"--excess={excess:g} must be above 1, such as 1.1")
     if not 0 < power < 1:
         raise UsageError(f"--power={power:g} must lie in (0, 1), e.g. 0.9")
-    if trial < MINIMUM_SAMPLES:
+    if trial is not None and trial < MINIMUM_SAMPLES:
         raise UsageError(f"--trial={trial} is too few; give at least {MINIMUM_SAMPLES}")
 
 
@@ -131,16 +130,18 @@ def _spec(target: str | None, settings: dict[str, Any]) -> AuditSpec:
     return build_spec({**named, **settings})
 
 
-def _result(requests: Requests, spec: AuditSpec) -> AuditResult:
+def _result(requests: Requests, quiet: bool, spec: AuditSpec) -> AuditResult:
     """Return the result of a trial. Raises MechanismError for one that has none."""
-    result = run_one(spec, requests, f"{spec.name} (trial)", quiet=True)
+    result = run_one(spec, requests, f"{spec.name} (trial)", quiet=quiet)
     if result.verdict is Verdict.ERROR:
         raise MechanismError(f"the trial ended with an error: {result.error}")
     return result
 
 
-def _rate(spec: AuditSpec, requests: Requests) -> float:
+def _rate(spec: AuditSpec, found: AuditPlan, requests: Requests) -> float:
     """Return draws a second of an audit by one process."""
+    if speed(found.last) < _SLOW:  # then little else takes any time
+        return speed(found.last)
     timed = replace(spec, time=_TIMED * len(spec.pairs), full=True, workers=1)
     result = run_one(timed, requests, f"{spec.name} (speed)", quiet=True)
     return result.draws / max(result.seconds, 1e-9)
