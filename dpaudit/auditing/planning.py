@@ -30,13 +30,14 @@ TRIAL, _LEAST, _SHORT = 10_000, 1_000, 10.0
 SHARES = (0.5, 0.1, 0.01, 0.001)
 # Added to the seed, so that the audit has other draws than the trials which chose their number.
 _OTHER_SEEDS = 2**32
-# Of a single trial: the event is at least as probable, but for this probability; and the event of
-# another audit may be rarer.
+# The event of a single trial is at least as probable, but for this probability; and that of another
+# audit may have only this part of its share.
 _DOUBT, _SLACK = 0.01, 0.9
 # Further trials, each as large as the audit, within these limits of draws and of seconds: how many
-# at a time, and how often. Of nine audits that are alike, the one that needs most is each with the
-# same probability.
+# at a time, and how often. Events of audits that choose alike have nearly the same share.
 _SEVERAL, _ROUNDS = 8, 3
+# Audits choose alike whose numbers of draws differ by no more than this factor.
+_ALIKE = 1.2
 _LARGEST, _PATIENCE = 400_000, 30.0
 _DIGITS = 3
 
@@ -101,9 +102,8 @@ def plan(
         number += _SEVERAL
         rate = max(rate, speed(several[-1]))
         again = _planned(several, factor, power)
-        is_enough = again.samples is not None and again.samples <= samples
-        found = found if is_enough else again
-        if is_enough or size == _LARGEST:
+        found = again
+        if _draws(again) <= _ALIKE * samples or size == _LARGEST:
             break
     return replace(found, trials=number)
 
@@ -146,16 +146,19 @@ def _trial_of(spec: AuditSpec, draws: int, number: int) -> AuditSpec:
 
 
 def _planned(trials: Sequence[AuditResult], factor: float, power: float) -> AuditPlan:
-    """Return what is enough for all of some trials."""
+    """Return what is enough for one trial, or for all of several but the one that needs most: now
+    and then an audit chooses an event of its own."""
     by_pair = zip(*(one.certificates for one in trials), strict=True)
+    is_several = len(trials) > 1
     pairs = [
-        max((_of_one(one, factor, power, len(trials) > 1) for one in certificates), key=_most)
+        sorted((_of_one(one, factor, power, is_several) for one in certificates), key=_draws)
         for certificates in by_pair
     ]
-    return AuditPlan(tuple(pairs), len(trials), trials[-1])
+    chosen = tuple(found[-2 if is_several else -1] for found in pairs)
+    return AuditPlan(chosen, len(trials), trials[-1])
 
 
-def _most(one: Planned) -> float:
+def _draws(one: Planned | AuditPlan) -> float:
     return math.inf if one.samples is None else one.samples
 
 
@@ -167,7 +170,7 @@ def _of_one(one: Certificate, factor: float, power: float, is_one_of_several: bo
             "claim --definition approximate, which it implies"
         )
     inside = test.correct + test.wrong
-    share = inside / test.draws if is_one_of_several else _least_share(inside, test.draws)
+    share = _SLACK * inside / test.draws if is_one_of_several else _least_share(inside, test.draws)
     words = " or ".join(event.words for event in test.events)
     return Planned(share, words, draws_needed(one, share, factor, power), one)
 

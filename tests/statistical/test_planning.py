@@ -58,11 +58,11 @@ def test_with_a_quarter_of_the_draws_it_is_not(
 
 
 def test_the_audit_has_the_power_that_is_required_of_it(share: Interval) -> None:
-    """An audit alike the nine trials needs more draws than all of them once in nine times."""
+    """Of nine audits alike, eight of them trials, it is one of the two that need most with 2/9."""
     spec = spec_of("mechanisms.randomized_response:randomized_response", {}, epsilon=1.0987)
     samples = plan(spec, FACTOR, POWER, run_audit).samples
     assert samples is not None
     enough = [audited(spec, samples, seed).underpowered is None for seed in range(15)]
-    assert share(sum(enough), 15)[1] >= 8 / 9
-    fewer = [audited(spec, samples // 2, seed).underpowered is None for seed in range(15)]
-    assert share(sum(fewer), 15)[1] < 8 / 9
+    assert share(sum(enough), 15)[1] >= 7 / 9
+    fewer = [audited(spec, samples // 2, seed).underpowered is None for seed in range(12)]
+    assert share(sum(fewer), 12)[1] < 7 / 9
