@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
@@ -54,12 +55,31 @@ def test_files_are_left_to_the_shell(line: str) -> None:
     assert done.stdout.startswith("file,")
 
 
+WITHOUT = """
+import json, os, sys
+os.environ["_DPAUDIT_COMPLETE"] = "bash_complete"
+from dpaudit.cli.completing import begin
+assert begin()
+from click.shell_completion import BashComplete
+from dpaudit.cli.commands import cli
+found = [
+    [one.value for one in BashComplete(cli, {}, "dpaudit", "_").get_completions(path, "--")]
+    for path in json.loads(sys.argv[1])
+]
+print(json.dumps(found))
+"""
+
+
 def test_every_command_offers_all_its_options_without_what_computes() -> None:
     """The stand-ins change nothing of what is declared."""
-    for command in paths(cli, []):
-        line = " ".join(["dpaudit", *command, "--"])
-        real = BashComplete(cli, {}, "dpaudit", "_").get_completions(command, "--")
-        assert offered(line) == [one.value for one in real], line
+    commands = paths(cli, [])
+    complete = BashComplete(cli, {}, "dpaudit", "_")
+    real = [[one.value for one in complete.get_completions(path, "--")] for path in commands]
+    done = subprocess.run(
+        [sys.executable, "-c", WITHOUT, json.dumps(commands)], capture_output=True, text=True
+    )
+    assert done.returncode == 0
+    assert json.loads(done.stdout) == real
 
 
 def paths(group: click.Group, before: list[str]) -> list[list[str]]:

@@ -49,16 +49,11 @@ def test_the_audit_that_is_planned_passes_what_it_requires(dpaudit: Any) -> None
     assert dpaudit(*fewer).exit_code == 4
 
 
-def test_smaller_leaks_and_more_power_need_more_draws(dpaudit: Any) -> None:
-    def planned(*more: str) -> int:
-        result = dpaudit(*ASKED, "--trial", "2000", "-q", *more)
-        assert result.exit_code == 0, result.stderr
-        return int(result.stdout)
-
-    usual = planned()
-    assert planned("--excess", "1.1") > 2 * usual
-    assert planned("--power", "0.5") < usual < planned("--power", "0.99")
-    assert planned("--confidence", "0.9999") > usual
+def test_the_number_alone(dpaudit: Any) -> None:
+    usual = dpaudit(*ASKED, "--trial", "2000", "-q")
+    sure = dpaudit(*ASKED, "--trial", "2000", "-q", "--confidence", "0.9999")
+    assert (usual.exit_code, usual.stderr) == (0, "")
+    assert int(sure.stdout) > int(usual.stdout)
 
 
 def test_a_power_below_that_of_require_power_is_not_required(dpaudit: Any) -> None:

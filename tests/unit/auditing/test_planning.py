@@ -33,6 +33,10 @@ def test_the_planned_draws_are_enough_and_few_less_are_not(bound: str) -> None:
     assert draws_needed(found.certificate, found.share / 2, 1.3, 0.9) > 1.5 * found.samples  # type: ignore[operator]
     assert draws_needed(found.certificate, found.share, 1.5, 0.9) < found.samples  # type: ignore[operator]
     assert draws_needed(found.certificate, 0.0, 1.3, 0.9) is None
+    unsure, sure = (draws_needed(found.certificate, found.share, 1.3, one) for one in (0.5, 0.99))
+    assert unsure is not None
+    assert sure is not None
+    assert unsure < found.samples < sure
 
 
 def test_several_pairs_need_what_the_worst_of_them_does() -> None:
