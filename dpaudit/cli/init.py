@@ -182,7 +182,7 @@ def _asked(reading: Reading, known: Mapping[str, Any]) -> Reading:
         (reading.params, params, "the argument"),
     ):
         for name in names:
-            value = _ask(f"{what} {name}", parse_dataset)
+            value = _ask(f"{what} {name}", lambda text: written(parse_dataset(text)))
             if value is not None and isinstance(into, dict):
                 into[name] = value
     kept = {name: value for name, value in params.items() if value != FILL_IN}

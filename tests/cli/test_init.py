@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 import os
 import pty
 import shlex
@@ -18,8 +19,11 @@ import yaml
 from dpaudit.cli import init as command
 from dpaudit.cli.commands import cli
 from dpaudit.cli.files import write_whole
+from dpaudit.cli.starting.values import in_python, in_yaml
 from dpaudit.config.loading import load_config
 from dpaudit.errors import ConfigurationError
+from dpaudit.inputs.values import with_tuples
+from dpaudit.inputs.yaml_values import parse_yaml
 from tests import warm
 
 MINE = '''
@@ -72,6 +76,12 @@ def by_name(*, rows, size, rng):
 
 def couple(x: tuple[float, float], size, rng):
     return x[0] + rng.laplace(size=size)
+
+
+def clipped(rows, bounds, shape, size, rng):
+    low, high = bounds
+    assert isinstance(bounds, tuple)
+    return sum(min(max(row, low), high) for row in rows) + rng.laplace(scale=high, size=size)
 
 
 class Laplace:
@@ -186,6 +196,10 @@ def test_a_private_mechanism_is_green(folder: Path) -> None:
         ("Laplace", {"init": {"epsilon": 1.0}, "call": "add_noise", "d1": 0.0}),
         ("Several --call add_noise", {"init": {"epsilon": 1.0}, "call": "add_noise"}),
         ("late", {"data_arg": "rows", "params": {"epsilon": 1.0}, "d2": [0, 1]}),
+        (
+            'clipped --param bounds={"tuple":[0,1]} --param shape=[.inf,-1e3]',
+            {"params": {"bounds": {"tuple": [0, 1]}, "shape": [float("inf"), -1000.0]}},
+        ),
         ("by_name", {"data_arg": "rows", "d2": [0, 1]}),
         ("Called", {"d1": 0, "d2": 1}),
         ("make", {"factory": True, "init": {"epsilon": 1.0}}),
@@ -238,6 +252,19 @@ def test_holes(folder: Path, name: str, holes: list[str]) -> None:
         load_config(folder / "audits.yaml")
     assert all(one in str(error.value) for one in holes)
     compile((folder / "test_privacy.py").read_text(), "test_privacy.py", "exec")
+
+
+def test_what_only_a_file_can_refer_to_is_left_open_in_python(folder: Path) -> None:
+    more = ("--param", "bounds={tuple: [0, 1]}", "--param", "shape=import:math:pi", "--d2", "[0]")
+    done = started("mine.py:clipped", "--epsilon", "1", *more, "--d1", "@rows.json", "--no-run")
+    assert done.returncode == 2
+    assert "rows.json" in done.stderr
+    (folder / "rows.json").write_text("[0, 1]")
+    done = started("mine.py:clipped", "--epsilon", "1", *more, "--d1", "@rows.json")
+    assert done.returncode == 0, done.stderr
+    assert audit()["params"]["shape"] == "import:math:pi"
+    assert audit()["d1"] == "@rows.json"
+    assert "FILL_IN: params.shape, d1; then remove this line" in fails()
 
 
 @pytest.mark.parametrize("hole", ["name", "init", "params", "pairs", "adjacency"])
@@ -390,3 +417,34 @@ def test_a_terminal_is_asked(folder: Path) -> None:
     os.close(main)
     assert "NO VIOLATION FOUND" in said
     assert audit()["params"] == {"sensitivity": 1, "epsilon": 1.0}
+
+
+VALUES = [
+    *(0, -7, 10**30, 0.1, -1e300, 1e-7, float("inf"), -float("inf"), True, False, None),
+    *(
+        "",
+        "yes",
+        "null",
+        "1e3",
+        "a: b # c",
+        'it\'s "so"',
+        "two\nlines\t",
+        "\x00\x1b",
+        "ε\u2028",
+        "{}",
+    ),
+    *([], {}, [1, [2.5, "x"]], {"a": {"b": [None]}, 1: "one", "on": True}),
+    *({"tuple": [0, 1]}, {"tuple": [[0], {"tuple": []}]}, {"a": {"tuple": [7]}}),
+    *(datetime.date(2024, 1, 31), datetime.datetime(2024, 1, 31, 12, 30)),
+]
+
+
+@pytest.mark.parametrize("value", VALUES, ids=repr)
+def test_values_are_read_back_as_they_were(value: Any) -> None:
+    text = in_yaml(value)
+    assert len(text.splitlines()) == 1
+    assert parse_yaml(f"key: {text}") == {"key": value}
+    written = in_python(value)
+    assert written is not None
+    assert eval(written, {"datetime": datetime, "float": float}) == with_tuples(value)
+    assert parse_yaml(in_yaml(with_tuples(value))) == value

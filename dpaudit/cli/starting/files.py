@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import sys
 import textwrap
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib.util import find_spec
 from pathlib import Path
@@ -199,6 +199,13 @@ class _Call:
     def body(self) -> Iterator[str]:
         """Yield the lines of the test."""
         settings, gaps = self._start.settings, list(self._start.holes)
+        # What a file refers to has no short form in Python.
+        gaps += [
+            f"{key}.{name}"
+            for key in ("params", "init")
+            for name, value in _named(settings.get(key, {}))
+            if value != FILL_IN and in_python(value) is None
+        ]
         inputs = {name: self._input(settings[name]) for name in ("d1", "d2")}
         for name, value in inputs.items():
             if value is None:
@@ -261,6 +268,10 @@ class _Call:
         if self._after is not None:
             yield f"post_process={self._after}"
         yield f"samples={settings['samples']:_}"
+
+
+def _named(arguments: Any) -> Iterable[tuple[Any, Any]]:
+    return arguments.items() if isinstance(arguments, Mapping) else enumerate(arguments)
 
 
 def _python(value: Any) -> str:

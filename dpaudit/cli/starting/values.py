@@ -9,11 +9,12 @@ from collections.abc import Mapping
 from typing import Any
 
 from dpaudit.inputs.datasets import FILE
-from dpaudit.inputs.values import IMPORT
+from dpaudit.inputs.values import IMPORT, Reference
 
 
 def in_yaml(value: Any) -> str:
-    """Return a parsed value in one line of YAML, which is read back as the same value.
+    """Return a value that was read, its tuples made or not, in one line of YAML, which is read back
+    as the same value.
 
     >>> in_yaml({"bounds": {"tuple": [0, 1.5]}, "word": "yes: # no"})
     '{"bounds": {"tuple": [0, 1.5]}, "word": "yes: # no"}'
@@ -21,8 +22,12 @@ def in_yaml(value: Any) -> str:
     if isinstance(value, Mapping):
         items = (f"{in_yaml(key)}: {in_yaml(part)}" for key, part in value.items())
         return f"{{{', '.join(items)}}}"
-    if isinstance(value, list | tuple):
+    if isinstance(value, tuple):
+        return f"{{tuple: {in_yaml(list(value))}}}"
+    if isinstance(value, list):
         return f"[{', '.join(map(in_yaml, value))}]"
+    if isinstance(value, Reference):
+        return in_yaml(repr(value))
     if isinstance(value, float) and not math.isfinite(value):
         return ".nan" if math.isnan(value) else ".inf" if value > 0 else "-.inf"
     if isinstance(value, datetime.date):
@@ -34,17 +39,21 @@ _SPACE = (" ",)
 
 
 def in_python(value: Any) -> str | None:
-    """Return a parsed value as an expression of Python; None for one that refers to a file or to
-    an import.
+    """Return a value that was read as an expression of Python; None for one that refers to a file
+    or to an import.
 
     >>> in_python({"tuple": [0, 1.5]}), in_python("@rows.csv")
     ('(0, 1.5)', None)
     """
     if isinstance(value, Mapping):
         return _mapping(value)
+    if isinstance(value, tuple):
+        return in_python({"tuple": list(value)})
     if isinstance(value, list):
         parts = [in_python(part) for part in value]
         return None if None in parts else f"[{', '.join(map(str, parts))}]"
+    if isinstance(value, Reference):
+        return None
     if isinstance(value, float) and not math.isfinite(value):
         return f'float("{value}")'
     if isinstance(value, datetime.date):
