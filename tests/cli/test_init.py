@@ -21,7 +21,7 @@ from dpaudit.cli.commands import cli
 from dpaudit.cli.files import write_whole
 from dpaudit.cli.starting.values import in_python, in_yaml
 from dpaudit.config.loading import load_config
-from dpaudit.errors import ConfigurationError
+from dpaudit.errors import ConfigurationError, UsageError
 from dpaudit.inputs.values import with_tuples
 from dpaudit.inputs.yaml_values import parse_yaml
 from tests import warm
@@ -448,3 +448,20 @@ def test_values_are_read_back_as_they_were(value: Any) -> None:
     assert written is not None
     assert eval(written, {"datetime": datetime, "float": float}) == with_tuples(value)
     assert parse_yaml(in_yaml(with_tuples(value))) == value
+
+
+def test_a_folder_that_nobody_may_write_to(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As root may everywhere."""
+
+    def denied(path: Path, *_: Any, **__: Any) -> None:
+        raise PermissionError(13, "Permission denied", str(path))
+
+    paths = [Path(file) for file in FILES]
+    with monkeypatch.context() as patched:
+        patched.setattr(Path, "touch", denied)
+        with pytest.raises(UsageError, match=r"^cannot write audits.yaml: Permission denied"):
+            command._check_free(paths, force=False)
+    monkeypatch.setattr(os, "access", lambda *_: False)
+    with pytest.raises(UsageError, match=r"privacy.yml: Permission denied in the folder"):
+        command._check_free(paths, force=True)
+    assert [one.name for one in folder.iterdir()] == ["mine.py"]
