@@ -37,7 +37,12 @@ from benchmarks.tight_mechanisms import (
 from benchmarks.whole_audits import SETTINGS, Setting, false_alarm
 from dpaudit.attacks.choosing.aim import Aim
 from dpaudit.attacks.choosing.going_on import learn_again
-from dpaudit.certificates.evidence import hidden_delta
+from dpaudit.certificates.evidence import (
+    BETTING_SHARE,
+    CERTIFICATION_SHARE,
+    CONFIRMATION_SHARE,
+    hidden_delta,
+)
 from dpaudit.claims import ProfilePoint
 from dpaudit.levels.candidate import Fine, of_cells
 from dpaudit.levels.level_map import Grouped, LevelMap
@@ -45,6 +50,7 @@ from dpaudit.levels.witnesses import most_telling_witness
 from dpaudit.stats.betting import log_wealth, stakes
 from dpaudit.stats.binomial import clopper_pearson_interval, pair_delta_lower
 from dpaudit.stats.game import Game, p_value
+from dpaudit.stats.holm import holm
 from dpaudit.stats.probabilistic import violating_mass
 from dpaudit.stats.witness import p_value as witness_p_value
 from dpaudit.tally import Tally
@@ -59,6 +65,9 @@ COSTLY = 10
 RARE: FloatArray = 1 / np.arange(1, 2_001)
 RARE /= RARE.sum()
 MANY = 4_000
+
+# Audits of a batch that have one error probability together.
+SIZE = 12
 
 # Draws added to every level before its log-ratio is taken.
 PRIOR: FloatArray = np.full(2, 0.25)
@@ -238,6 +247,53 @@ def unseen(*, fresh: bool = True) -> Run:
     return run
 
 
+def family(
+    mechanism: Mechanism,
+    *,
+    by_bets: bool = False,
+    stops_at_its_share: bool = True,
+    corrected: bool = True,
+) -> Run:
+    """Return a batch of `SIZE` audits with one error probability together.
+
+    by_bets: nothing but bets, which spend all of it: few runs then show whether stops are right.
+    stops_at_its_share: an audit that stops early does so at its share, as it must: not at the level
+    of all, to be a violation whatever Holm's procedure says.  corrected: there is that procedure.
+    """
+
+    def run(alpha: float, rng: np.random.Generator) -> bool:
+        stop = alpha / SIZE if stops_at_its_share else alpha
+        ended = [_stopping(mechanism, stop, rng, by_bets=by_bets) for _ in range(SIZE)]
+        p_values = [p for p, _ in ended]
+        if not corrected:
+            return min(p_values) <= alpha
+        has_stopped = not stops_at_its_share and any(stopped for _, stopped in ended)
+        return has_stopped or bool(holm(p_values, alpha).any())
+
+    return run
+
+
+def _stopping(
+    mechanism: Mechanism, stop: float, rng: np.random.Generator, *, by_bets: bool
+) -> tuple[float, bool]:
+    """Return the p-value of an audit that bets, and ends where bets refute at a level; and whether
+    it did so. The exact test is that of a confirmation, or of the planned end."""
+    learned = learn(mechanism.tally(SELECTION, rng), mechanism)
+    looks = mechanism.looks(CERTIFICATION, LOOKS, rng)
+    path = np.cumsum(_gains(learned, mechanism, looks), axis=0)
+    wealth = np.maximum.accumulate(log_wealth(path, stakes(learned.beliefs, mechanism.delta)))
+    share = 1.0 if by_bets else BETTING_SHARE
+    refuting = np.flatnonzero(wealth >= -math.log(share * stop))
+    has_stopped = len(refuting) > 0
+    by_wealth = math.exp(-float(wealth[refuting[0] if has_stopped else -1])) / share
+    if by_bets:
+        return by_wealth, has_stopped
+    share = CONFIRMATION_SHARE if has_stopped else CERTIFICATION_SHARE
+    counted = mechanism.tally(CERTIFICATION, rng) if has_stopped else Tally(looks.sum(axis=0))
+    exact = p_value(counted.game(learned.rule), mechanism.epsilon, mechanism.delta, share * stop)
+    return min(by_wealth, exact / share), has_stopped
+
+
 def audit(setting: Setting) -> Run:
     """Return a whole audit, from a seed that is drawn."""
     return lambda alpha, rng: false_alarm(setting, alpha, int(rng.integers(2**31)))
@@ -304,6 +360,25 @@ CASES = (
         "witness chosen on its own draws",
         False,
         divergence(DETAILED_LAPLACE, 2.0, fresh=False),
+        costly=True,
+    ),
+    Case("batch of 12, Holm's procedure", True, family(RANDOMIZED_RESPONSE), costly=True),
+    Case(
+        "batch of 12 by bets, Holm's procedure",
+        True,
+        family(RANDOMIZED_RESPONSE, by_bets=True),
+        costly=True,
+    ),
+    Case(
+        "batch of 12, each at its own level",
+        False,
+        family(RANDOMIZED_RESPONSE, corrected=False),
+        costly=True,
+    ),
+    Case(
+        "batch of 12 by bets, stops at the level of all",
+        False,
+        family(RANDOMIZED_RESPONSE, by_bets=True, stops_at_its_share=False),
         costly=True,
     ),
 )

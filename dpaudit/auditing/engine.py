@@ -122,6 +122,7 @@ def _audited(journal: Journal, on_progress: Notify | None) -> AuditResult:
         command=spec.command,
         workers=run.workers,
         notes=run.notes,
+        family=spec.family,
     )
 
 
@@ -193,8 +194,9 @@ class _Run:
                 found = self._audit(number, sampler, crew)
                 said = [*warnings[number]]
                 said += [_TIMED] if self._spec.timing else []
-                said += _kept(state, sampler) if found.refuted else []
-                said += [_DIFFERED] if found.refuted and crew.differed else []
+                is_doubted = found.refuted or self._spec.may_refute(found.p_value)
+                said += _kept(state, sampler) if is_doubted else []
+                said += [_DIFFERED] if is_doubted and crew.differed else []
                 said += [] if found.reproducible else [_UNREPEATABLE]
                 remarked = replace(
                     found,

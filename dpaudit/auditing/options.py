@@ -28,9 +28,9 @@ from dpaudit.wording import shown
 BoundMethod = Literal["game", "clopper-pearson"]
 OnError = Literal["outcome", "fail"]
 Expectation = Literal["violation", "pass"]
-# Whose an option is: keys of a mechanism, of its inputs, of the audit, parameters of the claim; or
-# of the run alone, which no file says.
-Owner = Literal["mechanism", "inputs", "audit", "claim", "run"]
+# Whose an option is: keys of a mechanism, of its inputs, of the audit, parameters of the claim; of
+# a whole file; or of the run alone, which no file says.
+Owner = Literal["mechanism", "inputs", "audit", "claim", "file", "run"]
 Section = Literal["What to audit", "Claim", "Budget", "Processes", "Attacks", "Output"]
 Check = Callable[[Any], str | None]
 
@@ -243,6 +243,7 @@ _process = partial(Option, section="Processes", of="audit")
 _attack = partial(Option, section="Attacks", of="audit")
 _report = partial(Option, section="Output", of="inputs")
 _verdict = partial(Option, section="Output", of="audit")
+_batch = partial(Option, of="file")
 _run = partial(Option, section="Output", of="run")
 
 
@@ -343,6 +344,11 @@ _TABLE = (
         usual=True, must="a duration such as 30s, 2m, 1h, or a number of seconds", check=_TIME),
     _budget("confidence", NUMBER, "1 minus the probability of a false alarm.", usual=True,
         must="a number between 0 and 1, such as 0.99", default=0.99, check=_CONFIDENCE),
+    _batch("familywise", SWITCH,
+        "One error probability for all audits of a file together, by Holm's procedure: a key "
+        "beside audits, not in one. --confidence is then that of all of them.", section="Budget",
+        must="true or false: whether all audits of the file have one error probability together",
+        more="configuration.md#one-error-probability-for-a-batch"),
     _budget("seed", SEED,
         "Root of all randomness: a number, or random, which picks one and shows it.", usual=True,
         must="a whole number, at least 0, or random", default=0, check=_SEED,

@@ -108,7 +108,7 @@ class PairAudit:
             self._ledger.believe(learned.beliefs)
             evidence = self._certify(measure)
         found = self._certificate(evidence, learned)
-        if not found.refuted:
+        if not (found.refuted or self._spec.may_refute(found.p_value)):
             return found
         blocks, is_cheap = self._ledger.blocks, not self._plan.limits.single_draws
         stream = self._number, DOUBTING

@@ -9,6 +9,7 @@ from itertools import accumulate
 from typing import Any
 
 from dpaudit.auditing.canaries import certify_guesses
+from dpaudit.auditing.families import settled, share_of, unsettled
 from dpaudit.auditing.options import MINIMUM_SAMPLES
 from dpaudit.auditing.schedule import CONFIRMING, Limits, Plan, look_stride, wants_refit
 from dpaudit.auditing.stated_laws import certify
@@ -17,7 +18,7 @@ from dpaudit.certificates.evidence import Evidence, numbers
 from dpaudit.certificates.exact_certificate import ExactCertificate
 from dpaudit.certificates.one_run_certificate import OneRunCertificate
 from dpaudit.certificates.replay import beliefs_of, first_refuted, tally
-from dpaudit.certificates.result import AuditResult, Verdict
+from dpaudit.certificates.result import AuditResult, Family, Verdict
 from dpaudit.claims import PrivacyClaim, compose, group
 from dpaudit.stats.finite import epsilon_interval
 from dpaudit.stats.one_run import Guesses
@@ -65,6 +66,35 @@ def recheck(result: AuditResult) -> list[str]:
         for name, recorded, computed in (*_of_pairs(result), *_of_claims(result))
         if not _agree(recorded, computed)
     ]
+
+
+def recheck_families(results: Sequence[AuditResult], *, has_ended: bool) -> list[str]:
+    """Return what does not follow from the p-values of all audits of a family, one sentence each;
+    empty when all does. has_ended: whether all are there."""
+    families: dict[str, list[Family]] = {}
+    for one in results:
+        if one.family is not None:
+            families.setdefault(one.family.name, []).append(one.family)
+    findings = [
+        f"{name}: its audits do not agree on how many they are, and how sure"
+        for name, own in families.items()
+        if len({(one.size, one.confidence) for one in own}) > 1 or len(own) > own[0].size
+    ]
+    if findings:
+        return findings
+    expected = settled(results) if has_ended else unsettled(results)
+    for recorded, computed in zip(results, expected, strict=True):
+        if recorded.family is None or computed.family is None:
+            continue
+        own_share = share_of(recorded.family.confidence, recorded.family.size)
+        for name, *both in (
+            ("level of Holm's procedure", recorded.family.level, computed.family.level),
+            ("confidence of its share", recorded.confidence, own_share),
+        ):
+            if not _agree(*both):
+                said = "recorded {!r}, recomputed {!r}".format(*both)
+                findings.append(f"{recorded.name}: {name}: {said}")
+    return findings
 
 
 def _of_pairs(result: AuditResult) -> Iterator[Finding]:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from dpaudit.auditing.options import DEFAULTS, BoundMethod, Expectation, OnError, owned, verify
-from dpaudit.certificates.result import Grouped
+from dpaudit.certificates.result import Family, Grouped
 from dpaudit.claims import PrivacyClaim, compose
 from dpaudit.errors import ClaimError, Name, UsageError
 from dpaudit.inputs.pairs import NeighbouringPair
@@ -34,6 +34,7 @@ class AuditSpec:
     request: the settings that all this was built from, as a result keeps them.
     command: the command line that asks for this audit alone.
     files: those that the settings name, so that no result is written over them.
+    family: audits that it shares an error probability with; `confidence` is what that leaves it.
     All others are options: dpaudit/auditing/options.py, docs/options.md.
 
     Raises UsageError for a value outside its range.
@@ -67,6 +68,7 @@ class AuditSpec:
     request: Mapping[str, Any] | None = None
     command: str | None = None
     files: tuple[Path, ...] = ()
+    family: Family | None = None
 
     def __post_init__(self) -> None:
         verify(claim=self.claim)
@@ -117,3 +119,9 @@ class AuditSpec:
     def alpha(self) -> float:
         """Probability of error that one pair may spend."""
         return (1 - self.confidence) / len(self.pairs)
+
+    def may_refute(self, p_value: float) -> bool:
+        """Return whether a p-value of one pair may yet refute the claim, by what other audits of a
+        family show; at the level of the audit alone a certificate says it."""
+        family = self.family
+        return family is not None and p_value * len(self.pairs) <= 1 - family.confidence

@@ -69,6 +69,33 @@ class Grouped:
     claim: PrivacyClaim
 
 
+@dataclass(frozen=True, slots=True)
+class Family:
+    """Audits that have one error probability together, by Holm's procedure (docs/method.md §9).
+
+    Attributes
+    ----------
+    name : str
+        What they stand in, such as a configuration file.
+    size : int
+        How many they are; those that chance has no part in do not count.
+    confidence : float
+        1 minus the probability that any of them is a false alarm, in (0, 1).
+    level : float
+        The largest p-value that refutes the claim of this audit. An equal share, `1 -
+        AuditResult.confidence`, as long as the run goes on; then more where others were refuted.
+    """
+
+    name: str
+    size: int
+    confidence: float
+    level: float
+
+    def __post_init__(self) -> None:
+        if not (self.size >= 1 and 0 < self.confidence < 1 and 0 < self.level < 1):
+            raise ValueError(f"{self} is no family of audits")
+
+
 AnyCertificate = Certificate | ExactCertificate | OneRunCertificate
 
 
@@ -234,11 +261,15 @@ class AuditResult:
         How many processes drew at the same time, at most; None where nothing was drawn.
     notes : tuple of str
         What explains the run, and is no doubt about it.
+    family : Family or None
+        The audits that this one shares an error probability with; `confidence` is then what its
+        equal share leaves, at which all bounds of the family hold together.
 
     Notes
     -----
     Of a mechanism that satisfies the claim on all pairs, the verdict is VIOLATION with probability
-    at most 1 - confidence (docs/method.md §4). Equal seeds are no further evidence (§9).
+    at most 1 - confidence (docs/method.md §4); of a family, any is with probability at most
+    1 - family.confidence. Equal seeds are no further evidence (§9).
     """
 
     name: str
@@ -260,14 +291,27 @@ class AuditResult:
     command: str | None = None
     workers: int | None = None
     notes: tuple[str, ...] = ()
+    family: Family | None = None
 
     @property
     def verdict(self) -> Verdict:
         """What the audit says."""
         if isinstance(self.ending, Failed):
             return Verdict.ERROR
-        refuted = any(one.refuted for one in self.ending.certificates)
+        refuted = self.is_refuted_alone or (
+            self.family is not None and self.p_value <= self.family.level
+        )
         return Verdict.VIOLATION if refuted else Verdict.NO_VIOLATION_FOUND
+
+    @property
+    def is_refuted_alone(self) -> bool:
+        """Whether the claim is refuted at `confidence`, whatever others of a family showed."""
+        return any(one.refuted for one in self.ending.certificates)
+
+    @property
+    def level(self) -> float:
+        """The largest p-value that refutes the claim."""
+        return 1 - self.confidence if self.family is None else self.family.level
 
     @property
     def error(self) -> str | None:

@@ -117,4 +117,5 @@ def _not_run(spec: AuditSpec, error: Exception, start: float) -> AuditResult:
         versions={"python": sys.version.split()[0]},
         expect=spec.expect,
         command=spec.command,
+        family=spec.family,
     )

@@ -155,7 +155,7 @@ def given_settings(ctx: click.Context, flags: dict[str, Any]) -> dict[str, Any]:
         for name, value in flags.items()
         if ctx.get_parameter_source(name) is ParameterSource.COMMANDLINE
         and name in OPTIONS
-        and OPTIONS[name].of != "run"
+        and OPTIONS[name].of not in ("file", "run")
     }
     settings = {name: value for name, value in explicit.items() if name not in _CLAIM}
     claim = {name: explicit[name] for name in _CLAIM if name in explicit}

@@ -56,6 +56,7 @@ def report(file: Path, rerun: bool, quiet: bool, report: list[str], verbose: int
         disagreements += [f"{result.name}: {text}" for text in _recheck(file, result)]
         printer.show(result)
         saved.add(result)
+    disagreements += _recheck_families(results, planned)
     printer.summarise(results)
     saved.finish()
     ended = [result for result in results if result.verdict is not Verdict.ERROR]
@@ -124,6 +125,14 @@ def _read(file: Path) -> tuple[list[AuditResult], int]:
             remedy = "name a file that dpaudit run --json wrote"
             raise UsageError(f"it cannot be read, since it is not text; {remedy}") from error
         return read_document(text)
+
+
+def _recheck_families(results: Sequence[AuditResult], planned: int) -> list[str]:
+    if all(one.family is None for one in results):
+        return []
+    from dpaudit.auditing.recheck import recheck_families
+
+    return recheck_families(results, has_ended=len(results) >= planned)
 
 
 def _recheck(file: Path, result: AuditResult) -> list[str]:

@@ -11,6 +11,7 @@ from typing import Any
 
 import click
 
+from dpaudit.auditing.families import is_open, settled
 from dpaudit.auditing.options import OPTIONS
 from dpaudit.auditing.spec import AuditSpec, DrawnSeed
 from dpaudit.certificates.result import AuditResult
@@ -52,6 +53,7 @@ def run(
     report: list[str],
     journal: str | None,
     resume: bool,
+    familywise: bool,
     quiet: bool,
     verbose: int,
     **flags: Any,
@@ -63,7 +65,7 @@ def run(
     settings = given_settings(ctx, flags)
     if not targets and "command" not in settings:
         raise click.MissingParameter(ctx=ctx, param=ctx.command.params[0])
-    requested = _requested(ctx, targets, settings)
+    requested = _requested(ctx, targets, settings, familywise=familywise)
     specs = _selected(requested, pattern)
     specs = _journaled(specs, journal, resume, settings.get("seed"))
     inputs: list[str | Path] = [*targets, *(file for spec in requested for file in spec.files)]
@@ -95,7 +97,8 @@ def _finished(
             results.add(result)
             if len(seen) < len(specs):
                 results.keep()
-            printer.show(result)
+            if not is_open(result):  # else its verdict is not known yet
+                printer.show(result)
     except KeyboardInterrupt:
         results.finish()
         click.echo(f"\n{len(seen)} of {counted(len(specs), 'audit')} finished", err=True)
@@ -107,17 +110,28 @@ def _finished(
     except (BrokenPipeError, OutputError):
         results.finish()
         raise
+    final = settled(seen)
+    for place, (before, after) in enumerate(zip(seen, final, strict=True)):
+        if before != after:
+            results.replace(place, after)
+        if before.verdict is not after.verdict:
+            codes[place] = exit_codes.of_result(after)
+        if is_open(before):
+            printer.show(after)
     results.finish()
-    printer.summarise(seen)
+    printer.summarise(final)
     return exit_codes.worst(codes)
 
 
 def _requested(
-    ctx: click.Context, targets: Sequence[str], settings: dict[str, Any]
+    ctx: click.Context, targets: Sequence[str], settings: dict[str, Any], *, familywise: bool
 ) -> list[AuditSpec]:
     """Return the audits asked for, from files, all of which are read before anything runs."""
     if _are_files(targets):
-        return _from_files(ctx, [Path(target) for target in targets], settings)
+        paths = [Path(target) for target in targets]
+        return _from_files(ctx, paths, settings, familywise=familywise)
+    if familywise:
+        raise UsageError("--familywise is about the audits of a configuration file; give one")
     for target in targets:
         _check_no_other_file(target)
     files = [target for target in targets if target.endswith(_CONFIGURATIONS)]
@@ -168,7 +182,7 @@ def _check_no_other_file(target: str) -> None:
 
 
 def _from_files(
-    ctx: click.Context, paths: Sequence[Path], settings: dict[str, Any]
+    ctx: click.Context, paths: Sequence[Path], settings: dict[str, Any], *, familywise: bool
 ) -> list[AuditSpec]:
     # PyYAML is not imported where a target is given on the command line.
     from dpaudit.config.loading import load_config
@@ -180,7 +194,7 @@ def _from_files(
         seen[path.resolve()] = path
     loaded = []
     for path in paths:
-        specs = load_config(path, settings)
+        specs = load_config(path, settings, familywise=familywise)
         for spec in specs:
             # The command line that repeats it alone.
             name = spec.name if _selected(specs, spec.name) == [spec] else f"={spec.name}"

@@ -90,6 +90,11 @@ class Results:
         for to, entries in self._entries.items():
             entries.append(to.format.entry(result))
 
+    def replace(self, place: int, result: AuditResult) -> None:
+        """Take another result in the place of one that was taken before."""
+        for to, entries in self._entries.items():
+            entries[place] = to.format.entry(result)
+
     def keep(self) -> None:
         """Put down what there is, since what comes next may end this process."""
         for to, entries in self._entries.items():

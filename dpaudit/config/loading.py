@@ -7,18 +7,21 @@ from collections.abc import Collection, Iterator, Mapping
 from functools import partial
 from typing import Any
 
+from dpaudit.auditing.families import together
+from dpaudit.auditing.options import owned
 from dpaudit.auditing.spec import AuditSpec
 from dpaudit.claims import DEFINITIONS
 from dpaudit.config.building import default_name, located_spec
 from dpaudit.config.holes import check_filled_in
 from dpaudit.config.matrix import expand
-from dpaudit.config.problems import Path, problem, reported
+from dpaudit.config.problems import Path, about, problem, refusal, reported
 from dpaudit.config.schema import FILE_KEYS, VERSION, check_audit_keys, check_keys
 from dpaudit.config.targets import PROCESS, PYTHONIC, SINGLE_TARGET
 from dpaudit.did_you_mean import did_you_mean
 from dpaudit.errors import ConfigurationError, DatasetError
 from dpaudit.inputs.files import near_file, read_text, why_unreadable
 from dpaudit.inputs.yaml_values import YamlError, compose, construct, line_of
+from dpaudit.wording import shown
 
 # Keys that flags add to instead of replacing: `--epsilon 2` keeps the file's δ.
 _MERGED = ("claim", "params")
@@ -40,10 +43,16 @@ _ALTERNATIVES = (
 )
 
 
-def load_config(path: pathlib.Path, overrides: Mapping[str, Any] | None = None) -> list[AuditSpec]:
+def load_config(
+    path: pathlib.Path,
+    overrides: Mapping[str, Any] | None = None,
+    *,
+    familywise: bool = False,
+) -> list[AuditSpec]:
     """Return the audits of a configuration file, in its order, matrices expanded. overrides: keys
-    of an audit, from flags, which win over the file. Raises ConfigurationError (and the errors of
-    claims, datasets and audits) with `file.yaml:12: ` in front."""
+    of an audit, from flags, which win over the file. familywise: as the key, from a flag. Raises
+    ConfigurationError (and the errors of claims, datasets and audits) with `file.yaml:12: ` in
+    front."""
     document = _Document(path)
     with reported(document.locate):
         _check_file(document.content)
@@ -54,7 +63,11 @@ def load_config(path: pathlib.Path, overrides: Mapping[str, Any] | None = None) 
     ]
     with reported(document.locate):
         _check_names(built, document)
-    return [spec for _, spec in built]
+        specs = [spec for _, spec in built]
+        if not (familywise or document.content.get("familywise")):
+            return specs
+        with about("familywise"):
+            return together(specs, str(path))
 
 
 class _Document:
@@ -144,6 +157,9 @@ def _check_file(content: Any) -> None:
             ("version",),
             f"version={content['version']!r} is not known; this dpaudit reads version {VERSION}",
         )
+    for one in owned("file"):
+        if not isinstance(content.get(one.name, False), bool):
+            raise refusal((one.name,), f"={shown(content[one.name])} must be {one.must}")
     audits, defaults = content.get("audits"), content.get("defaults")
     if not isinstance(audits, list) or not audits:
         raise problem(("audits",), "audits must be a list with at least one audit")

@@ -23,7 +23,8 @@ VERSION = 1
 TARGET_KEYS = tuple(one.name for one in owned("mechanism"))
 AUDIT_KEYS = tuple(one.name for one in owned("mechanism", "inputs", "audit"))
 PAIR_KEYS = ("d1", "d2", "adjacency", "name")
-FILE_KEYS = ("version", "audits", "defaults")
+OF_THE_FILE = tuple(one.name for one in owned("file"))
+FILE_KEYS = ("version", "audits", "defaults", *OF_THE_FILE)
 CLAIM_KEYS = (*(one.name for one in owned("claim")), "curve")
 _OF_THE_RUN = tuple(one.name for one in owned("run"))
 
@@ -76,6 +77,7 @@ def schema() -> dict[str, Any]:
             ("version", Annotated[Literal[1], Meta(description="1, the version of this format")]),
             ("audits", all_audits),
             ("defaults", Annotated[audit | UnsetType, Meta(description=own)], UNSET),
+            *(_optional(one, one.kind.type) for one in owned("file")),
         ],
         namespace={"__doc__": "A batch of audits for dpaudit run."},
     )
@@ -90,6 +92,8 @@ def check_audit_keys(settings: Mapping[str, Any], path: Path = ()) -> None:
         if key in CLAIM_KEYS:
             written = shown(value) if isinstance(value, str) else json.dumps(value, default=str)
             raise problem((*path, key), f"{key!r} belongs in claim: {{{key}: {written}}}")
+        if key in OF_THE_FILE:
+            raise problem((*path, key), f"{key!r} belongs beside audits: it is about all of them")
         if key in _OF_THE_RUN:
             raise problem(
                 (*path, key), f"{key!r} belongs to a run, not to an audit: give {flag_of(key)}"

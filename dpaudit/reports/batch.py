@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Sequence
 
-from dpaudit.certificates.result import AuditResult, Verdict
+from dpaudit.certificates.result import AuditResult, Family, Verdict
 from dpaudit.reports import numbers
 from dpaudit.reports.bounds import bounds
 from dpaudit.reports.findings import is_expected
@@ -105,7 +105,11 @@ def _table(results: Sequence[AuditResult]) -> list[str]:
 
 def _false_alarms(results: Sequence[AuditResult]) -> str:
     """Return the chance of a false alarm; nothing where chance had no part."""
-    alphas = [1 - one.confidence for one in results if one.by_pair and one.ending.by_chance]
+    by_chance = [one for one in results if one.by_pair and one.ending.by_chance]
+    alphas = [1 - one.confidence for one in by_chance if one.family is None]
+    families = {one.family.name: one.family for one in by_chance if one.family is not None}
+    if families:
+        return _family_alarms(list(families.values()), alphas)
     if not alphas:
         return ""
     together = numbers.error_level(min(1.0, sum(alphas)))
@@ -113,3 +117,19 @@ def _false_alarms(results: Sequence[AuditResult]) -> str:
         return f"The chance of a false alarm is at most {together}."
     each = "" if len(set(alphas)) > 1 else f"{numbers.error_level(alphas[0])} for each audit, "
     return f"Chance of a false alarm: at most {each}{together} together."
+
+
+def _family_alarms(families: Sequence[Family], others: Sequence[float]) -> str:
+    """Return the chance of a false alarm where audits share one. others: the error probabilities of
+    the audits that do not."""
+    alphas = [1 - one.confidence for one in families]
+    if len(families) == 1 and not others:
+        together = numbers.error_level(alphas[0])
+        of = counted(families[0].size, "audit")
+        return f"Chance of any false alarm: at most {together} for all {of} together (Holm)."
+    each = ", ".join(
+        f"{numbers.error_level(alpha)} for the {counted(one.size, 'audit')} of {one.name} (Holm)"
+        for alpha, one in zip(alphas, families, strict=True)
+    )
+    total = numbers.error_level(min(1.0, sum(alphas) + sum(others)))
+    return f"Chance of any false alarm: at most {each}, {total} for all audits of the run together."

@@ -26,7 +26,8 @@ class Bound:
         """Return the bound as a row of a report."""
         implied, number = self._stated(result)
         label = f"{self.symbol} {'above' if implied else 'at least'}"
-        sure = f"with {numbers.level(result.confidence)} confidence"
+        confidence = 1 - result.level if implied else result.confidence
+        sure = f"with {numbers.level(confidence)} confidence"
         return row(label, f"{number}{self.at}, {sure} (claimed: {numbers.plain(self.claimed)})")
 
     def brief(self, result: AuditResult) -> str:
@@ -48,9 +49,12 @@ def rows(result: AuditResult, *, every: bool) -> list[str]:
     """Return the bounds and the p-value as rows of a report."""
     lines = [line for one in bounds(result, every=every) for line in one.row(result)]
     p = numbers.p_at_most(result.p_value).removeprefix("= ")
-    alpha = numbers.plain(1 - result.confidence)
+    alpha = numbers.plain(result.level)
     pairs = len(result.certificates)
     corrected = f", corrected for {pairs} pairs" if pairs > 1 else ""
+    family = result.family
+    if family is not None:
+        corrected += f"; {numbers.plain(1 - family.confidence)} for all {family.size} audits"
     text = f"{p} (violation if ≤ {alpha}{corrected})"
     if pairs:
         is_drawn = all(one.recording is None and one.reproducible for one in result.certificates)

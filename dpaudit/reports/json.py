@@ -16,7 +16,8 @@ History of the format (`version`):
     audit. `planned`, where the run has not ended, or did not come to its end: how many audits there
     were to be. `confirming` of a schedule: draws of a confirmation, at least; 1,000 without it.
     Certificates have a `divergence`, null but for Rényi and zero-concentrated DP, and `unseen`:
-    draws of the exact test of a kind that no draw to learn from was.
+    draws of the exact test of a kind that no draw to learn from was. `family` of an audit: those
+    that it shares an error probability with, and the level of its p-value; null without any.
 """
 
 from __future__ import annotations

@@ -83,6 +83,9 @@ def level(confidence: float) -> str:
     text = plain(100 * confidence)
     if confidence < 1 and text == "100":  # which no confidence is
         text = f"{Decimal(100) * Decimal(repr(confidence)):f}".rstrip("0")
+    exact = Decimal(f"{100 * confidence:.12g}")  # but for the noise of 1 - 0.01
+    if Decimal(text) > exact:  # such as 99.6667, of three audits together
+        text = f"{Context(prec=6, rounding=DOWN).plus(exact):f}"
     return f"{text}{GLUE}%"
 
 

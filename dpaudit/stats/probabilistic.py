@@ -5,12 +5,10 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-import numpy as np
-from numpy.typing import ArrayLike, NDArray
-
 from dpaudit.stats import power
 from dpaudit.stats.binomial import IntArray, clopper_pearson_lower, upper_tail
 from dpaudit.stats.bisection import halved, smallest_alpha
+from dpaudit.stats.holm import holm
 
 # Of the level of one direction: this share certifies the atoms, the rest bounds their mass. The
 # first is the harder thing to do: it compares two probabilities, and the mass is often far above δ.
@@ -40,21 +38,6 @@ def violating_mass(
     inside = int(counts[certified].sum())
     lower = clopper_pearson_lower(inside, draws, (1 - ATOM_SHARE) * alpha)
     return ViolatingMass(tuple(certified.tolist()), lower)
-
-
-def holm(p_values: ArrayLike, alpha: float) -> NDArray[np.bool_]:
-    """Return which hypotheses Holm's step-down procedure rejects at family-wise level alpha.
-
-    Source: Holm 1979. Valid under any dependence.
-
-    >>> holm([0.01, 0.04, 0.03], 0.05).tolist()
-    [True, False, False]
-    """
-    p = np.asarray(p_values, dtype=float)
-    order = np.argsort(p, kind="stable")
-    rejected = np.empty(len(p), dtype=bool)
-    rejected[order] = np.logical_and.accumulate(p[order] <= alpha / np.arange(len(p), 0, -1))
-    return rejected
 
 
 def p_value(counts: IntArray, others: IntArray, draws: int, epsilon: float, delta: float) -> float:

@@ -24,8 +24,9 @@ from dpaudit.stats.game import (
     epsilon_lower,
     p_value,
 )
-from dpaudit.stats.probabilistic import holm, violating_mass
+from dpaudit.stats.holm import holm
 from dpaudit.stats.probabilistic import p_value as atoms_p_value
+from dpaudit.stats.probabilistic import violating_mass
 from dpaudit.tally import Tally
 
 alphas = st.floats(1e-6, 0.5)

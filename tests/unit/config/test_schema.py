@@ -37,6 +37,6 @@ def test_every_field_of_an_audit_has_a_key() -> None:
     # Where a run is kept, and whether to go on with it, belongs to the run and not to the audit; a
     # request is what all keys together are, files are what they name, and a group is part of the
     # claim.
-    others = {"target", "journal", "resume", "request", "files", "group", "grouped"}
+    others = {"target", "journal", "resume", "request", "files", "group", "grouped", "family"}
     own = {field.name for field in fields(AuditSpec)} - others
     assert own <= set(AUDIT_KEYS)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from statsmodels.stats.multitest import multipletests
 
-from dpaudit.stats.probabilistic import holm
+from dpaudit.stats.holm import holm, levels
 
 
 @pytest.mark.parametrize("alpha", [0.01, 0.05, 0.3])
@@ -27,3 +27,35 @@ def test_holm_stops_at_the_first_that_stands() -> None:
 def test_nothing_to_test_and_nan_refute_nothing() -> None:
     assert holm([], 0.05).tolist() == []
     assert holm([np.nan, 0.001], 0.05).tolist() == [False, True]
+
+
+def _many(size: int) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
+    rng = np.random.default_rng(size)
+    return np.where(rng.random(size) < 0.4, rng.random(size) / 200, rng.random(size))
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 8, 50])
+def test_a_p_value_is_rejected_where_it_is_at_most_its_level(size: int) -> None:
+    p_values = _many(size)
+    theirs = multipletests(p_values, 0.05, method="holm")[0]
+    reached = levels(p_values, 0.05, size)
+    assert [p <= one for p, one in zip(p_values, reached, strict=True)] == theirs.tolist()
+    assert min(reached) >= 0.05 / size
+    assert max(reached) <= 0.05
+
+
+@pytest.mark.parametrize("missing", [1, 4])
+def test_hypotheses_without_a_p_value_stand_and_count(missing: int) -> None:
+    p_values = _many(8)
+    padded = np.append(p_values, np.ones(missing))
+    theirs = multipletests(padded, 0.05, method="holm")[0][:8]
+    assert holm(p_values, 0.05, 8 + missing).tolist() == theirs.tolist()
+    reached = levels(p_values, 0.05, 8 + missing)
+    assert reached == levels(padded, 0.05, 8 + missing)[:8]
+    assert reached != levels(p_values, 0.05, 8)
+
+
+def test_levels_grow_with_what_is_rejected() -> None:
+    assert levels([0.9, 0.001, 0.02], 0.06, 3) == pytest.approx([0.06, 0.02, 0.03])
+    assert levels([0.9, 0.5], 0.06, 2) == pytest.approx([0.03, 0.03])
+    assert levels([], 0.06, 2) == []

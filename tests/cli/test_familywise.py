@@ -1,0 +1,195 @@
+"""One error probability for all audits of a file: what is run, printed, kept and rechecked."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dpaudit.auditing.spec import AuditSpec
+from dpaudit.certificates.result import Sampled
+from dpaudit.claims import PureDP
+from tests.cli.made_results import CLEARED, answer
+from tests.result_files import from_json
+
+ROOT = Path(__file__).parents[2]
+
+# ε = 1 holds tightly for the first two; the others claim too little, by less and less.
+BATCH = """version: 1
+familywise: true
+defaults: {mechanism: "mechanisms.laplace:laplace", d1: 0, d2: 1, samples: 20_000}
+audits:
+  - {name: tight, claim: {epsilon: 1}}
+  - {name: exact, mechanism: "mechanisms.pdp:counterexample", exact: true, claim: {epsilon: 9}}
+  - {name: wrong, claim: {epsilon: 0.5}}
+  - {name: late, claim: {epsilon: 0.94}, seed: 21}
+  - name: two-pairs
+    claim: {epsilon: 1}
+    pairs: [{d1: 0, d2: 1}, {d1: 1, d2: 0}]
+"""
+
+
+@pytest.fixture
+def batch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(ROOT)
+    path = tmp_path / "batch.yaml"
+    path.write_text(BATCH, encoding="utf-8")
+    return path
+
+
+def words(text: str) -> str:
+    return " ".join(text.split())
+
+
+@pytest.fixture
+def p_values(install_engine: Callable[[Any], None]) -> list[AuditSpec]:
+    """Answer every audit with the p-value that is its name."""
+    specs: list[AuditSpec] = []
+
+    def run_audit(spec: AuditSpec, on_progress: Any = None) -> Any:
+        specs.append(spec)
+        made = replace(answer(spec), family=spec.family)
+        if not spec.name.replace(".", "").isdigit():
+            return made
+        p = float(spec.name)
+        point, alone = PureDP(1.0).point(), p <= spec.alpha
+        one = replace(CLEARED, point=point, p_value=p, refuted=alone, alpha=spec.alpha)
+        return replace(made, ending=Sampled((one,)))
+
+    install_engine(run_audit)
+    return specs
+
+
+def in_a_file(path: Path, *names: str, more: str = "") -> Path:
+    audits = "".join(f"  - {{name: '{name}'}}\n" for name in names)
+    path.write_text(
+        f"version: 1\n{more}defaults: {{mechanism: 'm:f', d1: 0, d2: 1, claim: {{epsilon: 1}}}}\n"
+        f"audits:\n{audits}"
+    )
+    return path
+
+
+def test_the_verdicts_are_those_of_holms_procedure(
+    dpaudit: Any, p_values: list[AuditSpec], tmp_path: Path
+) -> None:
+    file = in_a_file(tmp_path / "a.yaml", "0.006", "0.9", "0.001", "0.003", more="familywise: on\n")
+    assert dpaudit("run", file).exit_code == 2  # YAML 1.2: `on` is a text
+    file = in_a_file(
+        tmp_path / "a.yaml", "0.006", "0.9", "0.001", "0.003", more="familywise: true\n"
+    )
+    ran = dpaudit("run", file, "--json", tmp_path / "r.json", "-q")
+    assert [one.confidence for one in p_values] == [0.9975] * 4
+    lines = [line.split()[:4] for line in ran.stdout.splitlines()[:4]]
+    # What the others decide on is printed when they are known.
+    assert [line[-1] if line[0] == "NO" else line[1] for line in lines] == [
+        "0.9", "0.001", "0.006", "0.003",
+    ]  # fmt: skip
+    assert [line[0] for line in lines] == ["NO", "VIOLATION", "NO", "VIOLATION"]
+    assert ran.exit_code == 1
+    assert "at most 1 % for all 4 audits together (Holm)." in ran.stdout
+    assert "each audit" not in ran.stdout
+    results = from_json((tmp_path / "r.json").read_text("utf-8"))
+    levels = [one.family.level for one in results if one.family]
+    assert levels == pytest.approx([0.005, 0.005, 0.0025, 0.01 / 3])
+    # Without it, each is judged at 1 %, and a false alarm of any is four times as likely.
+    usual = dpaudit("run", in_a_file(tmp_path / "b.yaml", "0.006", "0.9", "0.001", "0.003"))
+    assert "at most 1 % for each audit, 4 % together" in usual.stdout
+
+
+def test_only_what_others_refute_changes_the_exit_code(
+    dpaudit: Any, p_values: list[AuditSpec], tmp_path: Path
+) -> None:
+    alone = in_a_file(tmp_path / "a.yaml", "0.004", "0.9", "0.8", more="familywise: true\n")
+    assert dpaudit("run", alone).exit_code == 0
+    with_others = in_a_file(tmp_path / "b.yaml", "0.004", "0.9", "0.001")
+    assert dpaudit("run", with_others, "--familywise", "-k", "0.004").exit_code == 0
+    ran = dpaudit("run", with_others, "--familywise")
+    assert ran.exit_code == 1
+    assert "VIOLATION           0.004" in ran.stdout
+    assert "--familywise -k 0.004" in ran.stdout
+    assert {one.confidence for one in p_values} == {p_values[0].confidence}
+
+
+def test_each_file_is_a_family(dpaudit: Any, p_values: list[AuditSpec], tmp_path: Path) -> None:
+    first = in_a_file(tmp_path / "a.yaml", "0.9", "0.8", more="familywise: true\n")
+    second = in_a_file(tmp_path / "b.yaml", "0.7")
+    said = words(dpaudit("run", first, second).stdout)
+    assert [one.confidence for one in p_values] == [0.995, 0.995, 0.99]
+    name = f"at most 1 % for the 2 audits of {first} (Holm), 2 % for all audits of the run together"
+    assert words(name).replace(" ", "") in said.replace(" ", "")
+
+
+@pytest.mark.parametrize(
+    ("more", "said"),
+    [
+        ("familywise: 1\n", ":2: familywise=1 must be true or false"),
+        ("familywise: 'yes'\n", ":2: familywise='yes' must be true or false"),
+        ("familywise: null\n", ":2: familywise=None must be true or false"),
+    ],
+)
+def test_what_is_no_truth_value_is_refused(
+    dpaudit: Any, tmp_path: Path, more: str, said: str
+) -> None:
+    ran = dpaudit("run", in_a_file(tmp_path / "a.yaml", "x", more=more))
+    assert ran.exit_code == 2
+    assert said in ran.stderr
+
+
+def test_it_is_about_all_audits_of_a_file(dpaudit: Any, config: Any, tmp_path: Path) -> None:
+    inside = dpaudit("run", config("a", more=", familywise: true"))
+    assert "'familywise' belongs beside audits: it is about all of them" in inside.stderr
+    lone = dpaudit("run", "m:f", "--d1", 0, "--d2", 1, "--epsilon", 1, "--familywise")
+    assert lone.stderr == (
+        "error: --familywise is about the audits of a configuration file; give one\n"
+    )
+    file = config("a", "b", more=", confidence: 0.95")
+    file.write_text(file.read_text().replace("0.95", "0.9", 1).replace("audits:", "familywise: "
+                                             "true\naudits:"))  # fmt: skip
+    two = dpaudit("run", file)
+    assert two.exit_code == 2
+    assert f"{file}:3: confidence=0.9 and 0.95: " in two.stderr
+    assert dpaudit("run", file, "--confidence", "0.9", "-k", "zzz").exit_code == 5
+
+
+def test_a_real_batch_is_kept_rechecked_repeated_and_forged(
+    dpaudit: Any, batch: Path, tmp_path: Path
+) -> None:
+    saved = tmp_path / "results.json"
+    ran = dpaudit("run", batch, "--json", saved)
+    results = {one.name: one for one in from_json(saved.read_text("utf-8"))}
+    assert ran.exit_code == 1
+    assert results["exact"].family is None
+    assert {one.confidence for name, one in results.items() if name != "exact"} == {0.9975}
+    late = results["late"]
+    assert 0.0025 < late.p_value <= 0.01 / 3
+    assert not late.is_refuted_alone
+    assert late.verdict.value == "VIOLATION"
+    assert late.epsilon_lower < 0.94
+    assert "ε > 0.94" in ran.stdout
+    # The bound of what its share refutes is above the claim.
+    assert results["wrong"].epsilon_lower > 0.5
+    report = dpaudit("report", saved, "--rerun")
+    assert report.exit_code == 0, report.output
+    document = json.loads(saved.read_text("utf-8"))
+    alone = dpaudit("run", batch, "-k", "=late", "--json", tmp_path / "alone.json")
+    assert alone.exit_code == 0  # refuted only beside another violation
+    (same,) = from_json((tmp_path / "alone.json").read_text("utf-8"))
+    assert same.ending == late.ending
+    assert document["audits"][3]["family"]["size"] == 4
+
+
+def test_a_journal_goes_on_with_the_same_shares(dpaudit: Any, batch: Path, tmp_path: Path) -> None:
+    words_ = ("run", batch, "--journal", tmp_path / "journal", "--json", tmp_path / "r.json")
+    dpaudit(*words_)
+    before = from_json((tmp_path / "r.json").read_text("utf-8"))
+    dpaudit(*words_, "--resume")
+    after = from_json((tmp_path / "r.json").read_text("utf-8"))
+    assert [one.ending for one in after] == [one.ending for one in before]
+    assert [one.family for one in after] == [one.family for one in before]
+    # Another batch has other shares, so that its audits are other ones.
+    batch.write_text(BATCH + "  - {name: more, claim: {epsilon: 1}}\n", encoding="utf-8")
+    assert "confidence was " in dpaudit(*words_, "--resume").stdout

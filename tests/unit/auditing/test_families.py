@@ -1,0 +1,146 @@
+"""Audits with one error probability together, on results made by hand."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from dpaudit.auditing.families import is_open, settled, share_of, together, unsettled
+from dpaudit.auditing.recheck import recheck_families
+from dpaudit.auditing.spec import AuditSpec
+from dpaudit.certificates.result import AuditResult, Failed, Family, Sampled, Verdict
+from dpaudit.claims import PureDP
+from dpaudit.errors import UsageError
+from dpaudit.inputs.pairs import NeighbouringPair
+from dpaudit.reports.batch import render_summary
+from dpaudit.reports.text import render
+from dpaudit.targets.target import CallableTarget
+from tests.cli.made_results import CLEARED, PASS, VIOLATION
+from tests.result_files import from_json, to_json
+
+FAMILY = Family("audits.yaml", 4, 0.96, 0.01)
+
+
+def audited(p_value: float, name: str = "", family: Family = FAMILY) -> AuditResult:
+    """Return the result of an audit of the family: refuted alone if p is at most its share."""
+    own = share_of(family.confidence, family.size)
+    alone = p_value <= 1 - own
+    certificate = replace(
+        CLEARED, point=PureDP(1.0).point(), p_value=p_value, refuted=alone, alpha=1 - own
+    )
+    return replace(
+        PASS,
+        name=name or f"p {p_value}",
+        confidence=own,
+        ending=Sampled((certificate,)),
+        family=replace(family, level=1 - own),
+    )
+
+
+def verdicts(results: list[AuditResult]) -> list[bool]:
+    return [one.verdict is Verdict.VIOLATION for one in results]
+
+
+def spec(name: str, **options: object) -> AuditSpec:
+    pair = NeighbouringPair(0, 1, None, "d1 = 0, d2 = 1")
+    target = CallableTarget(function=lambda x: x)
+    return AuditSpec(name=name, target=target, pairs=(pair,), claim=PureDP(1.0), **options)  # type: ignore[arg-type]
+
+
+def test_shares_add_up_to_no_more_than_the_whole() -> None:
+    for confidence in (0.5, 0.95, 0.99, 0.9999):
+        for size in (1, 2, 3, 7, 300):
+            alpha = size * (1 - share_of(confidence, size))
+            assert (1 - confidence) * (1 - 1e-6) <= alpha <= 1 - confidence
+    assert share_of(0.99, 1) == 0.99
+
+
+def test_what_draws_nothing_has_no_share() -> None:
+    specs = together([spec("a"), spec("b", exact=True), spec("c", confidence=0.99)], "audits.yaml")
+    assert [one.confidence for one in specs] == [0.995, 0.99, 0.995]
+    assert [one.family and one.family.size for one in specs] == [2, None, 2]
+    assert together([spec("b", exact=True)], "x")[0].family is None
+
+
+def test_two_confidences_are_refused() -> None:
+    with pytest.raises(UsageError, match=r"confidence=0.9 and 0.99: .* give it in defaults"):
+        together([spec("a"), spec("b", confidence=0.9)], "audits.yaml")
+
+
+def test_holms_verdicts_follow_from_all_p_values() -> None:
+    results = [audited(p) for p in (0.019, 0.9, 0.001, 0.012)]
+    assert verdicts(results) == [False, False, True, False]
+    assert [is_open(one) for one in results] == [True, False, False, True]
+    final = settled(results)
+    assert verdicts(final) == [True, False, True, True]
+    levels = [one.family.level for one in final if one.family]
+    assert levels == pytest.approx([0.02, 0.04, 0.01, 0.04 / 3])
+    assert verdicts(unsettled(final)) == verdicts(results)
+    assert recheck_families(final, has_ended=True) == []
+    assert recheck_families(results, has_ended=False) == []
+
+
+def test_a_small_p_value_stands_where_no_other_is_smaller() -> None:
+    """What stops at the level of all is too large for Holm's procedure."""
+    assert verdicts(settled([audited(p) for p in (0.011, 0.9, 0.9, 0.9)])) == [False] * 4
+    assert verdicts(settled([audited(p) for p in (0.039, 0.001, 0.001, 0.001)])) == [True] * 4
+
+
+def test_audits_that_were_not_selected_count() -> None:
+    assert verdicts(settled([audited(0.001), audited(0.02)])) == [True, False]
+    assert verdicts(settled([audited(0.001), audited(0.013)])) == [True, True]
+
+
+def test_an_error_refutes_nothing_and_families_are_apart() -> None:
+    failed = replace(audited(0.001), ending=Failed("broken", audited(0.001).certificates))
+    others = [audited(p, family=replace(FAMILY, name="b.yaml")) for p in (0.001, 0.013)]
+    final = settled([failed, audited(0.013), *others])
+    assert [one.verdict for one in final] == [
+        Verdict.ERROR,
+        Verdict.NO_VIOLATION_FOUND,
+        Verdict.VIOLATION,
+        Verdict.VIOLATION,
+    ]
+
+
+def test_an_audit_that_others_refute_is_not_under_powered() -> None:
+    late = replace(audited(0.013), underpowered="too few draws")
+    assert settled([audited(0.001), late])[1].underpowered is None
+    assert settled([audited(0.5), late])[1].underpowered == "too few draws"
+
+
+def test_a_level_that_does_not_follow_is_noticed() -> None:
+    final = settled([audited(p) for p in (0.019, 0.9, 0.001, 0.012)])
+    for place, one in enumerate(final):
+        assert one.family is not None
+        forged = list(final)
+        forged[place] = replace(one, family=replace(one.family, level=one.family.level * 1.5))
+        (said,) = recheck_families(forged, has_ended=True)
+        assert said.startswith(f"{one.name}: level of Holm's procedure: recorded ")
+    assert len(recheck_families(final, has_ended=False)) == 3
+    alone = [replace(one, confidence=0.96) for one in final]
+    assert any("confidence of its share" in one for one in recheck_families(alone, has_ended=True))
+    five = recheck_families([*final, audited(0.5)], has_ended=True)
+    assert any("do not agree on how many" in one for one in five)
+
+
+def test_a_late_refutation_shows_its_level_and_a_bound_that_agrees_with_it() -> None:
+    final = settled([audited(0.001), audited(0.013, "late")])
+    report = render(final[1])
+    assert "refuted at 98.6666 %" in report
+    assert "ε above 1, with 98.6666 % confidence (claimed: 1)" in " ".join(report.split())
+    assert "(violation if ≤ 0.0133333; 0.04 for all 4 audits)" in report
+    assert from_json(to_json(final)) == final
+
+
+def test_the_summary_tells_the_chance_for_the_batch() -> None:
+    final = settled([audited(0.5), audited(0.9)])
+    assert "Chance of any false alarm: at most 4 % for all 4 audits together (Holm)." in (
+        render_summary(final)
+    )
+    apart = [audited(0.5), audited(0.5, family=Family("b.yaml", 2, 0.99, 0.005)), VIOLATION]
+    assert (
+        "at most 4 % for the 4 audits of audits.yaml (Holm), 1 % for the 2 audits of b.yaml "
+        "(Holm), 6 % for all audits of the run together."
+    ) in " ".join(render_summary(apart).split())
