@@ -47,7 +47,7 @@ def report(file: Path, rerun: bool, quiet: bool, report: list[str], verbose: int
     Exit code 0 if all numbers agree, whatever the verdicts; 3 if one differs, or the run did not
     end.
     """
-    results, planned = _read(file)
+    results, planned = read_results(file)
     saved = Results(destinations(None, report, [file]), sys.stdout, planned=planned)
     names = [result.name for result in results]
     printer = Printer(names, quiet=quiet, verbose=verbose, to=saved.beside)
@@ -110,7 +110,9 @@ def _said(ended: Sequence[AuditResult], errors: int, *, rerun: bool) -> str:
     return f"{said}{unscheduled} {_UNSEEN}"
 
 
-def _read(file: Path) -> tuple[list[AuditResult], int]:
+def read_results(file: Path) -> tuple[list[AuditResult], int]:
+    """Return the results in a file, and how many there were to be. Raises UsageError, and
+    ContradictoryFile for a file that was changed."""
     if file == Path("-") and sys.stdin is None:
         raise UsageError("standard input is closed; name a file of results, or pipe one")
     if file.suffix in (".yaml", ".yml"):

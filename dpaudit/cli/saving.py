@@ -112,7 +112,7 @@ class Results:
                 continue
             text = self._text(to, entries)
             if to.is_added:
-                _add(Path(to.file), _bytes(text))
+                add_at_end(Path(to.file), _bytes(text))
             elif to.file == STDOUT:
                 # Programs read UTF-8, whatever a terminal can show.
                 shown = text if to.format.is_prose else _bytes(text)
@@ -137,7 +137,7 @@ class Results:
         return self._kept
 
 
-def _add(path: Path, content: bytes) -> None:
+def add_at_end(path: Path, content: bytes) -> None:
     """Write at the end of a file, if there is room for it and it can be written."""
     with suppress(OSError):
         before = path.read_bytes() if path.exists() else b""

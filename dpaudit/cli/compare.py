@@ -1,0 +1,73 @@
+"""`dpaudit compare`: two files of `dpaudit run --json`, and what has changed for the worse."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from dpaudit.certificates.result import AuditResult
+from dpaudit.cli import exit_codes
+from dpaudit.cli.files import write_whole
+from dpaudit.cli.flags import some_flags
+from dpaudit.cli.report import read_results
+from dpaudit.cli.saving import STDOUT, add_at_end, destinations
+from dpaudit.errors import DpauditError, UsageError
+from dpaudit.reports.batch import unended
+from dpaudit.reports.comparison import compare as compared
+from dpaudit.reports.comparison import render, render_markdown
+from dpaudit.reports.registry import FORMATS
+
+_RENDERERS = {"text": render, "markdown": render_markdown}
+_FILE = click.Path(path_type=Path, allow_dash=True)
+
+
+@click.command
+@click.argument("old", type=_FILE)
+@click.argument("new", type=_FILE)
+@some_flags(
+    report="Also write the comparison as text or markdown, to a file or, without one, to standard "
+    "output. Repeatable.",
+)
+@some_flags("debug")
+def compare(old: Path, new: Path, report: list[str]) -> int:
+    """Compare the results in NEW with those in OLD, files of dpaudit run --json, audit by audit.
+
+    Exit code 1 for a regression: a new violation, an error where there was a verdict, a vanished
+    audit, lost power; 0 otherwise; 2 for files that cannot be compared.
+    """
+    wanted = destinations(None, report, [old, new])
+    by_format = {id(FORMATS[name]): shown for name, shown in _RENDERERS.items()}
+    for to in wanted:
+        if id(to.format) not in by_format:
+            raise UsageError(f"--report: compare writes {' and '.join(_RENDERERS)}")
+    if old == new or (old.exists() and new.exists() and old.samefile(new)):
+        raise UsageError(f"{old} and {new} are one file, in which nothing can have changed")
+    read = [(file, *_read(file)) for file in (old, new)]
+    missing = [(file, unended(len(results), planned)) for file, results, planned in read]
+    remarks = [f"{file}: {said}" for file, said in missing if said]
+    comparison = compared(read[0][1], read[1][1], remarks)
+    is_shown = False
+    for to in wanted:
+        text = by_format[id(to.format)](comparison)
+        if to.is_added:
+            add_at_end(Path(to.file), text.encode(errors="backslashreplace"))
+        elif to.file == STDOUT:
+            click.echo(text, nl=False)
+            is_shown = True
+        else:
+            write_whole(Path(to.file), text.encode(errors="backslashreplace"))
+    if not is_shown:
+        click.echo(render(comparison), nl=False)
+    return exit_codes.VIOLATION if comparison.regressions else exit_codes.NOTHING_FOUND
+
+
+def _read(file: Path) -> tuple[list[AuditResult], int]:
+    """Return the results of a file. Raises UsageError for one that is of no use, also where it was
+    changed: no audit has failed here."""
+    try:
+        return read_results(file)
+    except UsageError:
+        raise
+    except DpauditError as error:
+        raise UsageError(*error.parts) from error

@@ -1,0 +1,262 @@
+"""What has changed between two runs of audits, and what of it is a regression: results in, text and
+Markdown out.
+
+Noise is no change. Two runs of one mechanism have other draws, so that their bounds differ: lower
+bounds that differ contradict nothing. What is said to have moved cannot have stayed where it was,
+but for the error probabilities of both runs (docs/ci.md).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from dpaudit.certificates.exact_certificate import ExactCertificate
+from dpaudit.certificates.result import AnyCertificate, AuditResult, Verdict
+from dpaudit.errors import UsageError
+from dpaudit.reports import numbers
+from dpaudit.reports.batch import name_width
+from dpaudit.reports.bounds import bounds
+from dpaudit.reports.findings import is_expected
+from dpaudit.reports.layout import padded, wrap
+from dpaudit.reports.markdown import escaped
+from dpaudit.wording import counted, shortened
+
+_REGRESSION, _CHANGE = "REGRESSION", "change"
+_WIDTH = len(_REGRESSION)
+_HEAD = ("", "audit", "what", "before", "now")
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """What is different about one audit. before, now: what each run has shown, empty where there is
+    no audit."""
+
+    name: str
+    what: str
+    is_regression: bool
+    before: str = ""
+    now: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """Two runs side by side. audits: names of all in the second one, with those that vanished.
+    remarks: about the files as a whole."""
+
+    changes: tuple[Change, ...]
+    audits: int
+    remarks: tuple[str, ...] = ()
+
+    @property
+    def regressions(self) -> int:
+        """How many audits have a regression."""
+        return len({one.name for one in self.changes if one.is_regression})
+
+    @property
+    def others(self) -> int:
+        """How many audits have changed, and not for the worse."""
+        return len({one.name for one in self.changes}) - self.regressions
+
+
+def compare(
+    before: Sequence[AuditResult], now: Sequence[AuditResult], remarks: Sequence[str] = ()
+) -> Comparison:
+    """Compare two runs, audit by audit, by their names. Raises UsageError where a name is used
+    twice."""
+    old, new = _by_name(before, "first"), _by_name(now, "second")
+    changes: list[Change] = []
+    for name in dict.fromkeys([*old, *new]):
+        was, found = old.get(name), new.get(name)
+        if was is None and found is not None:
+            is_bad = found.verdict is Verdict.VIOLATION and not is_expected(found)
+            what = "new violation, in a new audit" if is_bad else "new audit"
+            changes.append(Change(name, what, is_bad, now=_shown(found)))
+        elif found is None and was is not None:
+            changes.append(Change(name, "vanished", is_regression=True, before=_shown(was)))
+        elif was is not None and found is not None:
+            for what, is_regression in _differences(was, found):
+                changes.append(Change(name, what, is_regression, _shown(was), _shown(found)))
+    said = list(remarks)
+    if list(before) == list(now):
+        said.append("both files hold the results of one and the same run")
+    return Comparison(tuple(changes), len({**old, **new}), tuple(said))
+
+
+def render(comparison: Comparison) -> str:
+    """Return a comparison as text of 80 columns: what has changed, regressions first."""
+    width = name_width(one.name for one in comparison.changes)
+    lines: list[str] = []
+    for one in _ordered(comparison):
+        kind = _REGRESSION if one.is_regression else _CHANGE
+        name = padded(shortened(one.name, width), width)
+        lines.append(f"{kind:<{_WIDTH}}  {name}  {one.what}")
+        lines += [f"  before  {one.before}"] if one.before else []
+        lines += [f"  now     {one.now}"] if one.now else []
+    lines += ["", *wrap(_summary(comparison))] if lines else wrap(_summary(comparison))
+    lines += [line for text in comparison.remarks for line in wrap(f"note: {text}", "", "  ")]
+    return numbers.unglued("\n".join([*lines, ""]))
+
+
+def render_markdown(comparison: Comparison) -> str:
+    """Return a comparison as Markdown, for a comment on a change."""
+    lines = [f"### dpaudit compare: {escaped(_summary(comparison))}", ""]
+    if comparison.changes:
+        lines += [_row(_HEAD), _row(["---"] * len(_HEAD))]
+    for one in _ordered(comparison):
+        kind = f"**{_REGRESSION}**" if one.is_regression else _CHANGE
+        texts = (shortened(one.name, 120), one.what, one.before, one.now)
+        lines.append(_row([kind, *(escaped(numbers.unglued(text)) for text in texts)]))
+    lines += ["", *(f"* {escaped(text)}" for text in comparison.remarks)]
+    return "\n".join(lines).rstrip("\n") + "\n"
+
+
+def _by_name(results: Sequence[AuditResult], which: str) -> dict[str, AuditResult]:
+    found: dict[str, AuditResult] = {}
+    for one in results:
+        if one.name in found:
+            raise UsageError(
+                f"the {which} file has two audits named {one.name!r}, so that nobody can tell "
+                "which to compare; give each audit its own name"
+            )
+        found[one.name] = one
+    return found
+
+
+def _differences(was: AuditResult, found: AuditResult) -> Iterator[tuple[str, bool]]:
+    """Yield what is different, in words, and whether it is a regression."""
+    verdict = _verdicts(was, found)
+    if verdict is not None:
+        yield verdict
+    if found.verdict is Verdict.NO_VIOLATION_FOUND and was.verdict is not Verdict.ERROR:
+        yield from _power(was, found)
+    yield from _asked(was, found)
+    yield from _moved(was, found)
+    if verdict is None and _should_be_equal(was, found) and _drawn(was) != _drawn(found):
+        yield "other draws from the same seed: the code of the mechanism has changed", False
+
+
+def _verdicts(was: AuditResult, found: AuditResult) -> tuple[str, bool] | None:
+    is_new = was.verdict is not found.verdict
+    if found.verdict is Verdict.ERROR:
+        return ("an error, where there was a verdict", True) if is_new else None
+    if found.verdict is Verdict.VIOLATION:
+        if is_expected(found):
+            return ("violation, as expected", False) if is_new else None
+        if is_new or is_expected(was):
+            return "new violation" if is_new else "a violation that is not expected any more", True
+        return None
+    if not is_new:
+        return None
+    if was.verdict is Verdict.ERROR:
+        return "no error any more", False
+    if found.expect == "violation":
+        return "lost power: a violation that is expected was not found", True
+    return "no violation any more", False
+
+
+def _power(was: AuditResult, found: AuditResult) -> Iterator[tuple[str, bool]]:
+    """Yield what makes leaks harder to find. Not what an event would have caught: which event that
+    is depends on the draws."""
+    if found.underpowered is not None and was.underpowered is None:
+        yield f"lost power: under-powered: {found.underpowered}", True
+        return
+    before, after = _budget(was), _budget(found)
+    if before is not None and after is not None and after < before:
+        yield f"lost power: {counted(after, 'draw')}, before {before:,}", True
+
+
+def _budget(result: AuditResult) -> int | None:
+    """Return how many draws there may be; None where the clock says it, or nothing is drawn."""
+    schedules = [one.schedule for one in result.certificates]
+    if not schedules or any(one is not None and one.by_clock for one in schedules):
+        return None
+    return sum(one.budget for one in result.certificates)
+
+
+def _asked(was: AuditResult, found: AuditResult) -> Iterator[tuple[str, bool]]:
+    """Yield what was asked for otherwise, so that the results are not of the same audit."""
+    if was.claim != found.claim:
+        yield f"another claim: {found.claim.describe()}, before {was.claim.describe()}", False
+    if was.target != found.target:
+        yield f"another mechanism: {found.target}, before {was.target}", False
+    pairs = [[one.pair for one in result.by_pair] for result in (was, found)]
+    if all(pairs) and pairs[0] != pairs[1]:
+        yield f"other inputs: {'; '.join(pairs[1])}, before {'; '.join(pairs[0])}", False
+
+
+def _moved(was: AuditResult, found: AuditResult) -> Iterator[tuple[str, bool]]:
+    """Yield where the ε of a pair cannot be what it was: its intervals have nothing in common."""
+    old = {one.pair: _interval(one) for one in was.by_pair}
+    if was.repeated != found.repeated:
+        return
+    for one in found.by_pair:
+        if one.pair not in old:
+            continue
+        (low, high), (lower, upper) = old[one.pair], _interval(one)
+        of = f" on {one.pair}" if len(found.by_pair) > 1 else ""
+        if lower > high:
+            more, most = numbers.at_least(lower, above=high), numbers.at_most(high)
+            yield f"leaks more{of}: ε ≥ {more}, before ε ≤ {most}", False
+        elif upper < low:
+            yield (
+                f"leaks less{of}: ε ≤ {numbers.at_most(upper)}, before ε ≥ {numbers.at_least(low)}",
+                False,
+            )
+
+
+def _interval(one: AnyCertificate) -> tuple[float, float]:
+    """Return bounds of the ε of a pair at δ = 0, infinite where nothing bounds it from above.
+
+    A bound at a larger δ is one at δ = 0, too, where ε is largest.
+    """
+    if isinstance(one, ExactCertificate):
+        return one.epsilon, one.epsilon
+    interval = getattr(one, "interval", None)
+    if interval is None:
+        return one.epsilon_lower, float("inf")
+    # The upper end of one run is compared with the lower bound of the other; each of the two holds
+    # at the confidence of its pair. The lower end of the interval is left out, as a third one.
+    return one.epsilon_lower, interval.upper
+
+
+def _should_be_equal(was: AuditResult, found: AuditResult) -> bool:
+    """Return whether equal code would have made equal draws."""
+    drawn = [*was.certificates, *found.certificates]
+    is_repeatable = all(
+        one.reproducible and one.recording is None and not (one.schedule and one.schedule.by_clock)
+        for one in drawn
+    )
+    same = ("seed", "versions", "request", "claim", "target", "confidence")
+    are_same = all(getattr(was, name) == getattr(found, name) for name in same)
+    return bool(drawn) and is_repeatable and are_same and was.request is not None
+
+
+def _drawn(result: AuditResult) -> list[object]:
+    return [one.blocks for one in result.certificates]
+
+
+def _shown(result: AuditResult) -> str:
+    """Return what an audit has shown, in a line."""
+    verdict = result.verdict.value
+    if result.verdict is Verdict.ERROR:
+        return f"{verdict}: {shortened(' '.join((result.error or '').split()), 100)}"
+    return f"{verdict}, {bounds(result)[0].brief(result)}"
+
+
+def _summary(comparison: Comparison) -> str:
+    same = comparison.audits - comparison.regressions - comparison.others
+    parts = [
+        counted(comparison.regressions, "regression") if comparison.regressions else "",
+        f"{counted(comparison.others, 'audit')} changed otherwise" if comparison.others else "",
+        f"{same:,} without a change" if same else "",
+    ]
+    return f"{counted(comparison.audits, 'audit')}: {', '.join(filter(None, parts))}."
+
+
+def _ordered(comparison: Comparison) -> list[Change]:
+    return sorted(comparison.changes, key=lambda one: not one.is_regression)
+
+
+def _row(cells: Sequence[str]) -> str:
+    return f"| {' | '.join(cells)} |"

@@ -1,0 +1,304 @@
+"""`dpaudit compare`: what has changed between two files of results, and what of it is worse."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import dpaudit as dp
+from dpaudit.certificates.certificate import EpsilonInterval
+from dpaudit.certificates.result import AuditResult, Sampled
+from dpaudit.claims import PureDP
+from dpaudit.reports.comparison import compare, render
+from dpaudit.reports.json import document, entry
+from mechanisms import randomized_response
+from tests.cli.made_results import CLEARED, ERROR, PASS, VIOLATION
+from tests.result_files import to_json
+
+FEWER = replace(CLEARED, budget=100_000)
+
+
+def named(result: AuditResult, name: str = "a", **more: Any) -> AuditResult:
+    return replace(result, name=name, **more)
+
+
+def differences(was: AuditResult, found: AuditResult) -> list[tuple[str, bool]]:
+    found_ = compare([named(was)], [named(found)])
+    return [(one.what, one.is_regression) for one in found_.changes]
+
+
+EXPECTED = replace(VIOLATION, claim=PASS.claim, target=PASS.target, expect="violation")
+FOUND = replace(VIOLATION, claim=PASS.claim, target=PASS.target)
+FAILED = replace(ERROR, claim=PASS.claim, target=PASS.target)
+LONGED_FOR = replace(PASS, expect="violation")
+NEW, LOST = "new violation", "lost power: a violation that is expected was not found"
+UNDER = replace(PASS, underpowered="too few draws")
+
+
+@pytest.mark.parametrize(
+    ("was", "found", "what", "is_regression"),
+    [
+        (PASS, FOUND, "new violation", True),
+        (FAILED, FOUND, "new violation", True),
+        (EXPECTED, FOUND, "a violation that is not expected any more", True),
+        (LONGED_FOR, FOUND, "new violation", True),
+        (PASS, EXPECTED, "violation, as expected", False),
+        (FOUND, EXPECTED, None, False),
+        (EXPECTED, EXPECTED, None, False),
+        (FOUND, FOUND, None, False),
+        (PASS, PASS, None, False),
+        (LONGED_FOR, LONGED_FOR, None, False),
+        (PASS, FAILED, "an error, where there was a verdict", True),
+        (FOUND, FAILED, "an error, where there was a verdict", True),
+        (FAILED, FAILED, None, False),
+        (FAILED, PASS, "no error any more", False),
+        (FAILED, UNDER, "no error any more", False),
+        (FOUND, PASS, "no violation any more", False),
+        (EXPECTED, PASS, "no violation any more", False),
+        (EXPECTED, LONGED_FOR, LOST, True),
+        (PASS, UNDER, "lost power: under-powered: too few draws", True),
+        (UNDER, UNDER, None, False),
+        (UNDER, PASS, None, False),
+    ],
+)
+def test_verdicts(
+    was: AuditResult, found: AuditResult, what: str | None, is_regression: bool
+) -> None:
+    assert differences(was, found) == ([] if what is None else [(what, is_regression)])
+
+
+def test_fewer_draws_are_lost_power_unless_the_clock_says_how_many() -> None:
+    fewer = replace(PASS, ending=Sampled((FEWER,)))
+    said = "lost power: 100,000 draws, before 1,000,000"
+    assert differences(PASS, fewer) == [(said, True)]
+    assert differences(fewer, PASS) == []
+    assert differences(FOUND, replace(FOUND, ending=replace(FOUND.ending))) == []
+    schedule = dp.audit(lambda x, rng: x + rng.laplace(), 0, 1, PureDP(1.0), samples=100)
+    (one,) = schedule.certificates
+    assert one.schedule is not None
+    by_clock = replace(FEWER, schedule=replace(one.schedule, by_clock=True))
+    assert differences(PASS, replace(PASS, ending=Sampled((by_clock,)))) == []
+    two = replace(PASS, ending=Sampled((CLEARED, CLEARED)))
+    assert (said.replace("100,000", "1,000,000").replace("before 1,", "before 2,"), True) in (
+        differences(two, PASS)
+    )
+
+
+def test_what_was_asked_otherwise_is_said() -> None:
+    other = replace(PASS, claim=PureDP(2.0), target="mine.py:f")
+    assert differences(PASS, other) == [
+        ("another claim: 2-DP, before 1-DP", False),
+        ("another mechanism: mine.py:f, before mechanisms.laplace:laplace", False),
+    ]
+    pair = replace(CLEARED, pair="d1 = 0, d2 = 2")
+    assert differences(PASS, replace(PASS, ending=Sampled((pair,)))) == [
+        ("other inputs: d1 = 0, d2 = 2, before d1 = 0, d2 = 1", False)
+    ]
+
+
+def bounded(lower: float, upper: float | None) -> AuditResult:
+    interval = None if upper is None else EpsilonInterval(lower, upper, ())
+    one = replace(CLEARED, epsilon_lower=lower, interval=interval)
+    return replace(PASS, ending=Sampled((one,)))
+
+
+@pytest.mark.parametrize(
+    ("was", "found", "said"),
+    [
+        ((0.5, 0.6), (0.61, 0.7), "leaks more: ε ≥ 0.61, before ε ≤ 0.6"),
+        ((0.5, 0.6), (0.61, None), "leaks more: ε ≥ 0.61, before ε ≤ 0.6"),
+        ((0.5, None), (0.3, 0.4), "leaks less: ε ≤ 0.4, before ε ≥ 0.5"),
+        ((0.5, 0.6), (0.59, 0.7), None),
+        ((0.5, 0.6), (0.6, None), None),
+        ((0.01, None), (0.99, None), None),  # the first run may have had worse luck
+        ((0.5, float("inf")), (0.9, float("inf")), None),
+    ],
+)
+def test_a_bound_moved_where_intervals_have_nothing_in_common(
+    was: tuple[float, float | None], found: tuple[float, float | None], said: str | None
+) -> None:
+    expected = [] if said is None else [(said, False)]
+    assert differences(bounded(*was), bounded(*found)) == expected
+
+
+def response(p: float, seed: int, **more: Any) -> AuditResult:
+    return dp.audit(
+        randomized_response.randomized_response,
+        0,
+        1,
+        PureDP(3.0),
+        range=[0, 1],
+        samples=4_000,
+        seed=seed,
+        params={"p": p},
+        name="a",
+        **more,
+    )
+
+
+def test_noise_is_no_change_and_a_real_one_is() -> None:
+    was = response(0.5, 0)
+    assert [compare([was], [response(0.5, seed)]).changes for seed in range(1, 9)] == [()] * 8
+    (change,) = [
+        one
+        for one in compare([was], [response(0.75, 9)]).changes
+        if not one.what.startswith("another mechanism")
+    ]
+    assert change.what.startswith("leaks more: ε ≥ ")
+    assert not change.is_regression
+
+
+def test_other_draws_from_the_same_seed_are_other_code() -> None:
+    was = replace(response(0.5, 0), request={"folder": None, "settings": {}})
+    (one,) = was.certificates
+    *first, last = one.blocks
+    tally = (*last.tally[:-1], (last.tally[-1][0] + 1, last.tally[-1][1]))
+    other = replace(one, blocks=(*first, replace(last, tally=tally)))
+    changed = replace(was, ending=Sampled((other,)))
+    said = "other draws from the same seed: the code of the mechanism has changed"
+    assert differences(was, changed) == [(said, False)]
+    assert differences(was, replace(changed, seed=1)) == []
+    assert differences(was, replace(changed, versions={"numpy": "9"})) == []
+    assert differences(replace(was, request=None), replace(changed, request=None)) == []
+
+
+def written(path: Path, results: Sequence[AuditResult], planned: int = 0) -> Path:
+    path.write_text(document([entry(one) for one in results], planned), "utf-8")
+    return path
+
+
+def test_exit_codes_and_the_text(dpaudit: Any, tmp_path: Path) -> None:
+    old = written(tmp_path / "old.json", [named(PASS, "a"), named(PASS, "b"), named(PASS, "c")])
+    new = written(tmp_path / "new.json", [named(FOUND, "b"), named(PASS, "c"), named(PASS, "d")])
+    ran = dpaudit("compare", old, new)
+    assert ran.exit_code == 1
+    assert ran.stdout == (
+        "REGRESSION  a  vanished\n"
+        "  before  NO VIOLATION FOUND, ε ≥ 0.983, claimed 0.5\n"
+        "REGRESSION  b  new violation\n"
+        "  before  NO VIOLATION FOUND, ε ≥ 0.983, claimed 0.5\n"
+        "  now     VIOLATION, ε ≥ 1.21, claimed 0.5\n"
+        "change      d  new audit\n"
+        "  now     NO VIOLATION FOUND, ε ≥ 0.983, claimed 0.5\n"
+        "\n4 audits: 2 regressions, 1 audit changed otherwise, 1 without a change.\n"
+    )
+    back = dpaudit("compare", new, old)
+    assert back.exit_code == 1  # d vanished
+    same = written(tmp_path / "same.json", [named(PASS, "a"), named(PASS, "b"), named(PASS, "c")])
+    equal = dpaudit("compare", old, same)
+    assert equal.exit_code == 0
+    assert equal.stdout == (
+        "3 audits: 3 without a change.\nnote: both files hold the results of one and the same run\n"
+    )
+
+
+def test_a_violation_in_a_new_audit_is_a_regression(dpaudit: Any, tmp_path: Path) -> None:
+    old = written(tmp_path / "old.json", [named(PASS, "a")])
+    new = written(tmp_path / "new.json", [named(PASS, "a"), named(FOUND, "b")])
+    assert dpaudit("compare", old, new).exit_code == 1
+    new = written(tmp_path / "new.json", [named(PASS, "a"), named(EXPECTED, "b")])
+    assert dpaudit("compare", old, new).exit_code == 0
+
+
+def test_a_run_that_did_not_end_is_said_and_misses_audits(dpaudit: Any, tmp_path: Path) -> None:
+    old = written(tmp_path / "old.json", [named(PASS, "a"), named(PASS, "b")])
+    new = written(tmp_path / "new.json", [named(PASS, "a")], planned=2)
+    ran = dpaudit("compare", old, new)
+    assert ran.exit_code == 1
+    assert "vanished" in ran.stdout
+    assert "1 of 2 audits: the run did not end" in " ".join(ran.stdout.split())
+
+
+def test_formats(dpaudit: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    old = written(tmp_path / "old.json", [named(PASS, "a|b")])
+    new = written(tmp_path / "new.json", [named(FOUND, "a|b")])
+    ran = dpaudit("compare", old, new, "--report", "markdown")
+    assert ran.exit_code == 1
+    assert ran.stdout.startswith("### dpaudit compare: 1 audit: 1 regression.\n\n|  | audit |")
+    assert "| **REGRESSION** | a\\|b | new violation | NO VIOLATION FOUND, ε ≥ " in ran.stdout
+    dpaudit("compare", old, new, "--report", f"markdown:{tmp_path / 'c.md'}")
+    assert (tmp_path / "c.md").read_text("utf-8") == ran.stdout
+    kept = dpaudit("compare", old, new, "--report", f"text:{tmp_path / 'c.txt'}")
+    assert (tmp_path / "c.txt").read_text("utf-8") == kept.stdout
+    other = dpaudit("compare", old, new, "--report", "junit")
+    assert (other.exit_code, other.stderr) == (
+        2,
+        "error: --report: compare writes text and markdown\n",
+    )
+    onto = dpaudit("compare", old, new, "--report", f"text:{new}")
+    assert onto.exit_code == 2
+    assert "it is an input" in onto.stderr
+    monkeypatch.setenv("GITHUB_STEP_SUMMARY", str(tmp_path / "summary.md"))
+    dpaudit("compare", old, new)
+    assert (tmp_path / "summary.md").read_text("utf-8") == ran.stdout
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        ("", "not a JSON document"),
+        ("{", "not a JSON document"),
+        ("[]", "there is no version and audits"),
+        ('{"version": 3}', "there is no version and audits"),
+        ('{"version": 99, "audits": []}', "written by a newer dpaudit"),
+        (document([], 0), "there are no audits in it"),
+        (to_json([PASS])[:-20], "not a JSON document"),
+        (to_json([PASS]).replace('"seed": 0', '"seed": 1'), "the file was changed"),
+        (json.dumps({"version": 1, "audits": [{}]}), "the results are damaged"),
+        (to_json([PASS, PASS]), "two audits named 'laplace'"),
+    ],
+)
+def test_files_of_no_use(dpaudit: Any, tmp_path: Path, content: str, said: str) -> None:
+    good = written(tmp_path / "good.json", [PASS])
+    bad = tmp_path / "bad.json"
+    bad.write_text(content, "utf-8")
+    for files in ((good, bad), (bad, good)):
+        ran = dpaudit("compare", *files)
+        assert ran.exit_code == 2, ran.output
+        assert said in ran.stderr
+        assert ran.stdout == ""
+
+
+def test_no_files_and_one_file_twice(dpaudit: Any, tmp_path: Path) -> None:
+    good = written(tmp_path / "good.json", [PASS])
+    missing = dpaudit("compare", good, tmp_path / "god.json")
+    assert missing.exit_code == 2
+    assert "Did you mean" in missing.stderr
+    assert dpaudit("compare", good).exit_code == 2
+    twice = dpaudit("compare", good, good)
+    assert twice.exit_code == 2
+    assert "are one file, in which nothing can have changed" in twice.stderr
+    (tmp_path / "link.json").symlink_to(good)
+    assert dpaudit("compare", good, tmp_path / "link.json").exit_code == 2
+    audits = tmp_path / "audits.yaml"
+    audits.write_text("version: 1")
+    assert "is a file of audits" in dpaudit("compare", good, audits).stderr
+
+
+def test_an_older_format_is_read_beside_a_newer_one(dpaudit: Any, tmp_path: Path) -> None:
+    old = json.loads(to_json([PASS]))
+    (audit,) = old["audits"]
+    del audit["family"]
+    for key in ("count", "digest"):
+        del old[key]
+    path = tmp_path / "old.json"
+    path.write_text(json.dumps({**old, "version": 1}), "utf-8")
+    ran = dpaudit("compare", path, written(tmp_path / "new.json", [PASS]))
+    assert ran.exit_code == 0, ran.output
+
+
+def test_changes_of_many_audits_come_regressions_first() -> None:
+    text = render(
+        compare(
+            [named(PASS, "a"), named(PASS, "b")],
+            [named(replace(PASS, claim=PureDP(2.0)), "a"), named(FOUND, "b")],
+        )
+    )
+    assert [line.split()[0] for line in text.splitlines() if line[:1].strip()] == [
+        "REGRESSION", "change", "2",
+    ]  # fmt: skip
