@@ -65,12 +65,32 @@ def weighted(target: AnyTarget, dataset: Any, label: str) -> Weighted:
     if isinstance(target, RepeatedTarget):
         return _product([weighted(target.target, dataset, label)] * target.times, target.name)
     if isinstance(target, IsolatedTarget | CommandTarget):
-        raise TargetError(
-            f"{target.name} runs in another process, and an exact audit reads the pmf in this "
-            "one; leave out exact, or the option that starts the process"
-        )
+        raise _elsewhere(target.name)
     function, post_process = functions(target)
     return _processed(_stated(function, target, dataset, label), post_process)
+
+
+def check_stated(target: AnyTarget) -> None:
+    """Raise TargetError where a part of a target cannot be loaded, or states no law; none is asked
+    for."""
+    if isinstance(target, RepeatedTarget):
+        check_stated(target.target)
+    elif isinstance(target, ComposedTarget):
+        for part in target.parts:
+            check_stated(part)
+        post_processing(target.post_process)
+    elif isinstance(target, IsolatedTarget | CommandTarget):
+        raise _elsewhere(target.name)
+    else:
+        _pmf(functions(target)[0], target.name)
+        resolved(target.params)
+
+
+def _elsewhere(name: str) -> TargetError:
+    return TargetError(
+        f"{name} runs in another process, and an exact audit reads the pmf in this one; leave out "
+        "exact, or the option that starts the process"
+    )
 
 
 def _product(laws: list[Weighted], name: str) -> Weighted:

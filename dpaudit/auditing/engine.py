@@ -12,6 +12,7 @@ from itertools import islice
 
 import numpy as np
 
+from dpaudit.adapters.laws import check_stated
 from dpaudit.auditing.checks import doubtful_inputs
 from dpaudit.auditing.journal.interface import Journal, PairProgress
 from dpaudit.auditing.options import MINIMUM_SAMPLES
@@ -81,6 +82,23 @@ def run_audit(spec: AuditSpec, on_progress: Notify | None = None) -> AuditResult
     """
     with _journal(spec) as journal:
         return _audited(journal, on_progress)
+
+
+def check_attacks(spec: AuditSpec) -> None:
+    """Load the attacks of a user. Raises what the audit would."""
+    if spec.attacks:
+        from dpaudit.attacks.loading import load_attacks
+
+        load_attacks(spec.attacks, travels=spec.draws_ahead)
+
+
+def check_mechanism(spec: AuditSpec) -> None:
+    """Load what draws, and draw nothing. Raises what the audit would."""
+    if spec.exact:
+        check_stated(spec.target)
+        return
+    with closing(_maker(spec)()) as sampler:
+        check_uncached(sampler.mechanism.name, sampler.mechanism.parts)
 
 
 def _journal(spec: AuditSpec) -> AbstractContextManager[Journal]:

@@ -20,6 +20,7 @@ COMMANDS = {
     "bound": ("dpaudit.cli.bound:bound", "Audit recorded outputs, or guesses about canaries."),
     "explain": ("dpaudit.cli.explain:explain", "Show what a privacy claim means."),
     "report": ("dpaudit.cli.report:report", "Recheck and show results that run --json wrote."),
+    "check": ("dpaudit.cli.check:check", "Check configuration files, and draw nothing."),
     "compare": ("dpaudit.cli.compare:compare", "Compare two files of results of run --json."),
     "list": ("dpaudit.cli.list:list_", "List what to choose from, or the audits of a file."),
     "schema": (

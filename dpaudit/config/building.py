@@ -60,12 +60,16 @@ def located_spec(
     """Return the audit; `locate` says where in the file a key stands. base: where relative files
     are looked for after the working directory. flags: keys that the command line gave."""
     with reported(locate, flags):
-        check_audit_keys(settings)
-        given = _given(settings)
-        check_types(given)
-        spec = _spec(given, base)
-        files = named_files(settings, base)
-        return replace(spec, request=_request(settings, base), files=files)
+        return placed_spec(settings, base)
+
+
+def placed_spec(settings: Settings, base: Folder = None) -> AuditSpec:
+    """Return the audit, as `located_spec` does. Raises a PlacedError, which no file is named in."""
+    check_audit_keys(settings)
+    given = _given(settings)
+    check_types(given)
+    spec = _spec(given, base)
+    return replace(spec, request=_request(settings, base), files=named_files(settings, base))
 
 
 def _request(settings: Mapping[str, Any], base: Folder) -> dict[str, Any] | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pathlib
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from functools import partial
 from typing import Any
 
@@ -14,8 +14,8 @@ from dpaudit.claims import DEFINITIONS
 from dpaudit.config.building import default_name, located_spec
 from dpaudit.config.holes import check_filled_in
 from dpaudit.config.matrix import expand
-from dpaudit.config.problems import Path, about, problem, refusal, reported
-from dpaudit.config.schema import FILE_KEYS, VERSION, check_audit_keys, check_keys
+from dpaudit.config.problems import Path, PlacedError, about, problem, refusal, reported
+from dpaudit.config.schema import FILE_KEYS, VERSION, check_audit_keys, unknown_keys
 from dpaudit.config.targets import PROCESS, PYTHONIC, SINGLE_TARGET
 from dpaudit.did_you_mean import did_you_mean
 from dpaudit.errors import ConfigurationError, DatasetError
@@ -53,7 +53,7 @@ def load_config(
     of an audit, from flags, which win over the file. familywise: as the key, from a flag. Raises
     ConfigurationError (and the errors of claims, datasets and audits) with `file.yaml:12: ` in
     front."""
-    document = _Document(path)
+    document = Document(path)
     with reported(document.locate):
         _check_file(document.content)
     built = [
@@ -62,7 +62,8 @@ def load_config(
         for spec in document.specs(index, settings, overrides or {})
     ]
     with reported(document.locate):
-        _check_names(built, document)
+        for one in name_problems([(index, spec.name) for index, spec in built], document):
+            raise one
         specs = [spec for _, spec in built]
         if not (familywise or document.content.get("familywise")):
             return specs
@@ -70,7 +71,7 @@ def load_config(
             return together(specs, str(path))
 
 
-class _Document:
+class Document:
     """A parsed file that remembers on which line every key stands."""
 
     def __init__(self, path: pathlib.Path) -> None:
@@ -112,7 +113,7 @@ class _Document:
         with reported(locate):
             given = _overridden(settings, overrides)
             check_filled_in(given)
-            audits = list(_with_curve(given))
+            audits = list(with_curve(given))
         flags = {*overrides, *overrides.get("claim", ())}
         return [located_spec(one, locate, self.path.parent, flags) for one in audits]
 
@@ -144,45 +145,59 @@ def _lines(node: Any, path: Path = ()) -> Iterator[tuple[Path, int]]:
             yield from _lines(item, (*path, index))
 
 
-def _check_file(content: Any) -> None:
+def file_problems(content: Any) -> Iterator[PlacedError]:
+    """Yield what is wrong with a file as a whole, but for the keys of its audits."""
     if content is None:
-        raise problem((), "the file is empty; it needs version: 1 and audits:")
+        yield problem((), "the file is empty; it needs version: 1 and audits:")
+        return
     if not isinstance(content, Mapping):
-        raise problem((), "the file must be a mapping with version: 1 and audits:")
-    check_keys(content, FILE_KEYS)
+        yield problem((), "the file must be a mapping with version: 1 and audits:")
+        return
+    yield from unknown_keys(content, FILE_KEYS)
     if "version" not in content:
-        raise problem((), f"the file has no version; start it with version: {VERSION}")
-    if content["version"] != VERSION or isinstance(content["version"], bool):
-        raise problem(
+        yield problem((), f"the file has no version; start it with version: {VERSION}")
+    elif content["version"] != VERSION or isinstance(content["version"], bool):
+        yield problem(
             ("version",),
             f"version={content['version']!r} is not known; this dpaudit reads version {VERSION}",
         )
     for one in owned("file"):
         if not isinstance(content.get(one.name, False), bool):
-            raise refusal((one.name,), f"={shown(content[one.name])} must be {one.must}")
+            yield refusal((one.name,), f"={shown(content[one.name])} must be {one.must}")
     audits, defaults = content.get("audits"), content.get("defaults")
     if not isinstance(audits, list) or not audits:
-        raise problem(("audits",), "audits must be a list with at least one audit")
-    if defaults is not None:
-        _check_audit(defaults, ("defaults",))
-    for index, audit in enumerate(audits):
-        _check_audit(audit, ("audits", index))
+        yield problem(("audits",), "audits must be a list with at least one audit")
+        return
+    placed: list[tuple[Path, Any]] = [] if defaults is None else [(("defaults",), defaults)]
+    for path, settings in [*placed, *((("audits", i), one) for i, one in enumerate(audits))]:
+        if not isinstance(settings, Mapping):
+            why = f"{settings!r} must be a mapping with keys such as mechanism and claim"
+            yield problem(path, why)
 
 
-def _check_audit(settings: Any, path: Path) -> None:
-    if not isinstance(settings, Mapping):
-        raise problem(path, f"{settings!r} must be a mapping with keys such as mechanism and claim")
-    check_audit_keys(settings, path)
+def _check_file(content: Any) -> None:
+    for one in file_problems(content):
+        raise one
+    if content.get("defaults") is not None:
+        check_audit_keys(content["defaults"], ("defaults",))
+    for index, audit in enumerate(content["audits"]):
+        check_audit_keys(audit, ("audits", index))
 
 
-def _audits(document: _Document) -> Iterator[tuple[int, dict[str, Any]]]:
+def _audits(document: Document) -> Iterator[tuple[int, dict[str, Any]]]:
     """Yield the settings of every audit, defaults filled in, and its place in the list."""
-    defaults = document.content.get("defaults") or {}
-    for index, audit in enumerate(document.content["audits"]):
-        settings = {**_without_displaced(defaults, audit), **audit}
+    for index in range(len(document.content["audits"])):
         with reported(partial(document.locate_in, index)):
-            for expanded in expand(settings, default_name(settings)):
+            for expanded in expanded_settings(document.content, index):
                 yield index, expanded
+
+
+def expanded_settings(content: Mapping[str, Any], index: int) -> Iterator[dict[str, Any]]:
+    """Yield the settings of every audit that an entry stands for, defaults filled in. Raises a
+    PlacedError."""
+    audit = content["audits"][index]
+    settings = {**_without_displaced(content.get("defaults") or {}, audit), **audit}
+    yield from expand(settings, default_name(settings))
 
 
 def _overridden(settings: Mapping[str, Any], overrides: Mapping[str, Any]) -> dict[str, Any]:
@@ -194,7 +209,7 @@ def _overridden(settings: Mapping[str, Any], overrides: Mapping[str, Any]) -> di
     return merged
 
 
-def _with_curve(settings: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+def with_curve(settings: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
     """Yield the audit of the claim's point and, where `claim` has a `curve`, that of the curve: a
     wrong curve often leaves the point unrefuted, and the other way round."""
     claim = settings.get("claim")
@@ -235,14 +250,15 @@ def _without_displaced(below: Mapping[str, Any], above: Mapping[str, Any]) -> di
     return {key: value for key, value in below.items() if key not in dropped}
 
 
-def _check_names(built: list[tuple[int, AuditSpec]], document: _Document) -> None:
+def name_problems(names: Iterable[tuple[int, str]], document: Document) -> Iterator[PlacedError]:
+    """Yield where a name is used again. names: with the places of their audits in the list."""
     first: dict[str, int] = {}
-    for index, spec in built:
-        if spec.name in first:
-            line = document.line(("audits", first[spec.name]))
-            raise problem(
+    for index, name in names:
+        if name in first:
+            line = document.line(("audits", first[name]))
+            yield problem(
                 ("audits", index, "name"),
-                f"the audit name {spec.name!r} is used twice (first on line {line}); "
+                f"the audit name {name!r} is used twice (first on line {line}); "
                 "give each audit its own name",
             )
-        first[spec.name] = index
+        first.setdefault(name, index)

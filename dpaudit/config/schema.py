@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from functools import partial
 from keyword import iskeyword
 from typing import Annotated, Any, Literal
@@ -112,10 +112,18 @@ def check_audit_keys(settings: Mapping[str, Any], path: Path = ()) -> None:
 
 def check_keys(given: Iterable[Any], known: Iterable[str], path: Path = ()) -> None:
     """Raise a PlacedError for the first key that is not known."""
+    for one in unknown_keys(given, known, path):
+        raise one
+
+
+def unknown_keys(
+    given: Iterable[Any], known: Iterable[str], path: Path = ()
+) -> Iterator[PlacedError]:
+    """Yield the error of every key that is not known."""
     known = list(known)
     for key in given:
         if key not in known:
-            raise problem(
+            yield problem(
                 (*path, key),
                 f"unknown key {key!r}.{did_you_mean(str(key), known)} Known: {', '.join(known)}",
             )

@@ -1,0 +1,258 @@
+"""`dpaudit check`: every problem of every file, and no draw."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+
+SOUND = """def drawn(x, rng):
+    raise SystemExit("it was called")
+
+
+class Noisy:
+    def __init__(self, scale):
+        self.scale = scale
+
+    def draw(self, x, rng):
+        raise SystemExit("it was called")
+
+
+def silent(x):
+    return x
+
+
+def attack(x):
+    return x
+"""
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    (tmp_path / "sound.py").write_text(SOUND)
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def lines(text: str) -> list[str]:
+    """Return the problems, each as `LINE message`."""
+    found = [line for line in text.splitlines() if line.startswith("error: ")]
+    return [re.sub(r"^error: [^:]*:(\d+): ", r"\1 ", line) for line in found]
+
+
+def test_what_is_shipped_is_sound_and_nothing_is_drawn(
+    dpaudit: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from dpaudit.sampling.sampler import Sampler
+
+    def draw(*_: Any) -> Any:
+        raise AssertionError("it draws")
+
+    monkeypatch.chdir(ROOT)
+    monkeypatch.setattr(Sampler, "draw", draw)
+    files = [
+        *sorted(Path("configs").glob("*.yaml")),
+        *sorted(Path("configs/seeds").glob("*.yaml")),
+    ]
+    ran = dpaudit("check", *files)
+    assert ran.exit_code == 0, ran.output
+    assert len(ran.stdout.splitlines()) == len(files) >= 5
+    assert "configs/quickstart.yaml: 2 audits\n" in ran.stdout
+
+
+def test_a_sound_file_is_loaded_and_not_run(dpaudit: Any, folder: Path) -> None:
+    (folder / "a.yaml").write_text(
+        "version: 1\n"
+        "familywise: true\n"
+        "defaults: {d1: 0, d2: 1, claim: {epsilon: 1}}\n"
+        "audits:\n"
+        "  - {name: a, mechanism: 'sound.py:drawn'}\n"
+        "  - {name: 'b${s}', mechanism: 'sound.py:Noisy', init: ['${s}'], call: draw, "
+        "matrix: {s: [1, 2]}}\n"
+        "  - {name: c, mechanism: 'sound.py:drawn', isolate: true}\n"
+        "  - {name: d, mechanism: 'sound.py:drawn', claim: {epsilon: 1, curve: {zcdp: {rho: 1}}}}\n"
+        "  - {name: e, mechanism: 'mechanisms.pdp:counterexample', exact: true}\n"
+    )
+    ran = dpaudit("check", "a.yaml", "a.yaml")
+    assert (ran.exit_code, ran.stdout) == (0, "a.yaml: 7 audits\n"), ran.output
+
+
+MANY = """version: 2
+familywise: 1
+colour: red
+defaults: {mechanism: "sound.py:drawn", d1: 0, d2: 1, sampels: 100}
+audits:
+  - name: first
+    claim: {epsilon: -1}
+    samples: 7
+    confidence: 2
+    epsilon: 1
+    workers: many
+  - name: second
+    mechanism: sound.py:drwn
+    claim: {epsilon: 1, dleta: 0.1, rh0: 2}
+  - just a text
+  - name: third
+    mechanism: not_a_module_at_all:f
+    claim: {epsilon: 1}
+    d1: "@missing.json"
+    d2: "@missing.csv"
+    adjacency: sideways
+    seed: -1
+  - name: first
+    claim: {epsilon: 1}
+    pairs: [{d1: 0, d2: "@none.npy"}, {d1: 1}, {d1: 0, d2: 1, adjacency: crooked}]
+  - name: fourth
+    compose: ["sound.py:drawn", {mechanism: 'sound.py:drawn', timeout: 1s, tmieout: 2s}]
+    claim: {epsilon: 1}
+  - name: fifth
+    mechanism: sound.py:Noisy
+    call: darw
+    init: [1]
+    claim: {epsilon: 1}
+    exact: true
+  - name: sixth-${s}
+    matrix: {t: [1]}
+    claim: {epsilon: 1}
+  - name: seventh
+    attacks: ["sound.py:atack"]
+    claim: {epsilon: 1}
+  - name: eighth
+  - name: ninth
+    claim: {curve: {gaussian: {sigma: 1}, zcdp: {rho: 1}}, epsilon: 1}
+"""
+
+# The beginning of every message, with its line.
+WANTED = [
+    "1 version=2 is not known",
+    "2 familywise=1 must be true or false",
+    "3 unknown key 'colour'.",
+    "4 unknown key 'sampels'. Did you mean 'samples'?",
+    "7 epsilon=-1.0 must be a finite number",
+    "8 samples=7 is too few",
+    "9 confidence=2 must lie in (0, 1)",
+    "10 'epsilon' belongs in claim: {epsilon: 1}",
+    "11 workers='many' must be",
+    "13 target 'sound.py:drwn': ",
+    "14 'dleta' is not a parameter",
+    "14 'rh0' is not a parameter",
+    "15 'just a text' must be a mapping",
+    "17 there is no module 'not_a_module_at_all'",
+    "19 dataset @missing.json: there is no such file",
+    "20 dataset @missing.csv: there is no such file",
+    "21 adjacency='sideways' is not known",
+    "22 seed=-1 must be an integer, at least 0",
+    "23 the audit name 'first' is used twice (first on line 6)",
+    "25 adjacency='crooked' is not known",
+    "25 dataset @none.npy: there is no such file",
+    "25 pair {'d1': 1} must be a mapping with d1 and d2; it has no d2",
+    "27 timeout needs a separate process",
+    "27 unknown key 'tmieout'. Did you mean 'timeout'?",
+    "30 sound.py:Noisy has no method 'darw'",
+    "36 matrix: 't' is never used",
+    "39 attacks: attack 'sound.py:atack': ",
+    "41 the audit has no claim",
+    "43 curve={'gaussian'",
+]
+
+
+def test_every_problem_of_a_file_is_named(dpaudit: Any, folder: Path) -> None:
+    (folder / "a.yaml").write_text(MANY)
+    ran = dpaudit("check", "a.yaml")
+    assert ran.exit_code == 2
+    assert ran.stdout == ""
+    found = lines(ran.stderr)
+    assert [int(line.split()[0]) for line in found] == sorted(int(one.split()[0]) for one in WANTED)
+    for one, wanted in zip(sorted(found), sorted(WANTED), strict=True):
+        assert one.startswith(wanted)
+    assert ran.stderr.endswith(f"\n{len(WANTED)} problems\n")
+
+
+def test_every_file_is_looked_at(dpaudit: Any, folder: Path) -> None:
+    sound = (
+        "version: 1\naudits: [{mechanism: 'sound.py:drawn', d1: 0, d2: 1, claim: {epsilon: 1}}]\n"
+    )
+    (folder / "sound.yaml").write_text(sound)
+    (folder / "broken.yaml").write_text("version: 1\naudits: [\n")
+    (folder / "empty.yaml").write_text("")
+    (folder / "list.yaml").write_text("[]")
+    (folder / "no-audits.yaml").write_text("version: 1\naudits: []\ndefaults: 7\n")
+    (folder / "defaults.yaml").write_text(f"defaults: 7\n{sound}")
+    names = ("broken", "empty", "missing", "list", "no-audits", "defaults", "sound")
+    ran = dpaudit("check", *(f"{name}.yaml" for name in names))
+    assert ran.exit_code == 2
+    assert ran.stdout == "sound.yaml: 1 audit\n"
+    for name in names[:-1]:
+        assert f"{name}.yaml" in ran.stderr, name
+    assert ran.stderr.splitlines()[-1] == "6 problems"
+    assert "Traceback" not in ran.stderr
+
+
+def test_what_a_module_does_is_no_end_of_the_check(dpaudit: Any, folder: Path) -> None:
+    (folder / "leaves.py").write_text("import sys\nsys.exit(0)\n")
+    (folder / "fails.py").write_text("print('hello')\n1 / 0\n")
+    (folder / "a.yaml").write_text(
+        "version: 1\ndefaults: {d1: 0, d2: 1, claim: {epsilon: 1}}\naudits:\n"
+        "  - {mechanism: 'leaves.py:f', name: a}\n"
+        "  - {mechanism: 'fails.py:f', name: 'b${s}', matrix: {s: [1, 2]}}\n"
+        "  - {mechanism: 'sound.py:silent', name: c, exact: true}\n"
+    )
+    ran = dpaudit("check", "a.yaml")
+    assert ran.exit_code == 2
+    assert [line[:2] for line in lines(ran.stderr)] == ["4 ", "5 ", "6 "]
+    assert "hello" not in ran.stdout
+    assert "silent has no pmf" in ran.stderr
+
+
+def test_one_confidence_for_a_family(dpaudit: Any, folder: Path) -> None:
+    (folder / "a.yaml").write_text(
+        "version: 1\nfamilywise: true\n"
+        "defaults: {d1: 0, d2: 1, claim: {epsilon: 1}, mechanism: 'sound.py:drawn'}\n"
+        "audits: [{name: a}, {name: b, confidence: 0.9}]\n"
+    )
+    ran = dpaudit("check", "a.yaml")
+    assert ran.exit_code == 2
+    assert lines(ran.stderr)[0].startswith("2 confidence=0.9 and 0.99: ")
+
+
+def test_an_audit_that_cannot_fail_is_a_warning(dpaudit: Any, folder: Path) -> None:
+    (folder / "a.yaml").write_text(
+        "version: 1\naudits: [{mechanism: 'sound.py:drawn', d1: 0, d2: 1, claim: {epsilon: 12}, "
+        "samples: 100}]\n"
+    )
+    ran = dpaudit("check", "a.yaml")
+    assert ran.exit_code == 0
+    assert "warning: a.yaml:2: drawn: under-powered: 100 draws cannot refute" in ran.stderr
+
+
+def test_no_file_is_a_mistake(dpaudit: Any) -> None:
+    assert dpaudit("check").exit_code == 2
+
+
+def test_the_hook_does_what_pre_commit_would(folder: Path) -> None:
+    import yaml
+
+    (hook,) = yaml.safe_load((ROOT / ".pre-commit-hooks.yaml").read_text())
+    assert hook["id"] == "dpaudit-check"
+    manifest = str(ROOT / ".pre-commit-hooks.yaml")
+    checked = subprocess.run(
+        [sys.executable, "-m", "pre_commit", "validate-manifest", manifest],
+        capture_output=True,
+        text=True,
+    )
+    assert checked.returncode == 0, checked.stdout
+    assert not re.search(hook["files"], "setup.yaml")
+    for name in ("audits.yaml", "privacy/audits.yml", "dpaudit.yaml", "x/dpaudit/count.yaml"):
+        assert re.search(hook["files"], name), name
+    (folder / "audits.yaml").write_text("version: 1\naudits: []\n")
+    program, *words = hook["entry"].split()
+    command = [str(Path(sys.executable).parent / program), *words, *hook.get("args", ())]
+    ran = subprocess.run([*command, "audits.yaml"], capture_output=True, text=True)
+    assert ran.returncode == 2
+    assert "audits must be a list with at least one audit" in ran.stderr
