@@ -87,10 +87,13 @@ def render(comparison: Comparison) -> str:
     """Return a comparison as text of 80 columns: what has changed, regressions first."""
     width = name_width(one.name for one in comparison.changes)
     lines: list[str] = []
-    for one in _ordered(comparison):
+    every = _ordered(comparison)
+    for place, one in enumerate(every):
         kind = _REGRESSION if one.is_regression else _CHANGE
         name = padded(shortened(one.name, width), width)
-        lines.append(f"{kind:<{_WIDTH}}  {name}  {one.what}")
+        lines += wrap(f"{kind:<{_WIDTH}}  {name}  {one.what}", "", "    ")
+        if place + 1 < len(every) and every[place + 1].name == one.name:
+            continue
         lines += [f"  before  {one.before}"] if one.before else []
         lines += [f"  now     {one.now}"] if one.now else []
     lines += ["", *wrap(_summary(comparison))] if lines else wrap(_summary(comparison))
@@ -255,7 +258,13 @@ def _summary(comparison: Comparison) -> str:
 
 
 def _ordered(comparison: Comparison) -> list[Change]:
-    return sorted(comparison.changes, key=lambda one: not one.is_regression)
+    """Return all changes: audits with a regression first, what is worse first of each audit."""
+    worse = {one.name for one in comparison.changes if one.is_regression}
+    order = list(dict.fromkeys(one.name for one in comparison.changes))
+    return sorted(
+        comparison.changes,
+        key=lambda one: (one.name not in worse, order.index(one.name), not one.is_regression),
+    )
 
 
 def _row(cells: Sequence[str]) -> str:
