@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import hashlib
+import os
 import sys
+import time
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -10,10 +13,11 @@ import click
 
 from dpaudit.certificates.result import AuditResult, Verdict
 from dpaudit.cli import exit_codes
+from dpaudit.cli.files import check_writable, write_whole
 from dpaudit.cli.flags import some_flags
 from dpaudit.cli.output import Printer
 from dpaudit.cli.process.streams import set_apart
-from dpaudit.cli.saving import Results, destinations
+from dpaudit.cli.saving import STDOUT, Results, destinations
 from dpaudit.errors import DpauditError, UsageError
 from dpaudit.inputs.files import piped, read_text, reading
 from dpaudit.reports.batch import unended
@@ -38,15 +42,27 @@ _UNSEEN = (
     is_flag=True,
     help="Also repeat the audits with their seeds, and compare the results.",
 )
+@click.option(
+    "--badge",
+    is_flag=False,
+    flag_value=STDOUT,
+    metavar="[FILE.svg]",
+    help="Print what may be cited of FILE, and a badge in Markdown, in place of the reports; with "
+    "a file, the badge is written there.",
+)
 @some_flags(quiet="Print one line for each audit.")
 @some_flags("report", "verbose", "debug")
-def report(file: Path, rerun: bool, quiet: bool, report: list[str], verbose: int) -> int:
+def report(
+    file: Path, rerun: bool, badge: str | None, quiet: bool, report: list[str], verbose: int
+) -> int:
     """Recompute the wealth, bounds and p-values in FILE from the draws recorded there, and show
     the audits as the run did.
 
     Exit code 0 if all numbers agree, whatever the verdicts; 3 if one differs, or the run did not
     end.
     """
+    if badge is not None:
+        _check_badge(badge, file, plain=not (quiet or verbose or report))
     results, planned = read_results(file)
     saved = Results(destinations(None, report, [file]), sys.stdout, planned=planned)
     names = [result.name for result in results]
@@ -54,11 +70,13 @@ def report(file: Path, rerun: bool, quiet: bool, report: list[str], verbose: int
     disagreements = []
     for result in results:
         disagreements += [f"{result.name}: {text}" for text in _recheck(file, result)]
-        printer.show(result)
         saved.add(result)
+        if badge is None:
+            printer.show(result)
     disagreements += _recheck_families(results, planned)
-    printer.summarise(results)
-    saved.finish()
+    if badge is None:
+        printer.summarise(results)
+        saved.finish()
     ended = [result for result in results if result.verdict is not Verdict.ERROR]
     if rerun and not disagreements:
         from dpaudit.cli.rerun import differences
@@ -71,14 +89,47 @@ def report(file: Path, rerun: bool, quiet: bool, report: list[str], verbose: int
         click.echo(f"error: {file}: {text}", err=True)
     if disagreements:
         return exit_codes.FAILURE
-    if not quiet:
+    if not quiet and badge is None:
         said = wrap(_said(ended, len(results) - len(ended), rerun=rerun))
         click.echo("\n" + "\n".join(said), file=saved.beside)
     missing = unended(len(results), planned)
     if missing:
         click.echo(f"error: {file}: {missing}", err=True)
         return exit_codes.FAILURE
+    if badge is not None:
+        _show_badge(badge, file, results)
     return exit_codes.NOTHING_FOUND
+
+
+def _check_badge(badge: str, file: Path, *, plain: bool) -> None:
+    """Raise UsageError where no badge can be had. plain: whether nothing else is asked for."""
+    if not plain:
+        raise UsageError("--badge is printed in place of reports; leave out -q, -v and --report")
+    if file == Path("-"):
+        raise UsageError("--badge states the digest of a file; name one")
+    if badge != STDOUT:
+        if not badge.endswith(".svg"):
+            raise UsageError(f"--badge {badge!r} must end in .svg; put FILE before --badge")
+        check_writable(badge, [file])
+
+
+def _show_badge(badge: str, file: Path, results: Sequence[AuditResult]) -> None:
+    """Print what may be cited of results whose numbers are right, and a badge."""
+    from dpaudit.reports import badge as badges
+
+    # One that reproducible builds set, in place of the clock.
+    epoch = os.environ.get("SOURCE_DATE_EPOCH", "")
+    seconds = int(epoch) if epoch.isdecimal() else time.time()
+    date = time.strftime("%Y-%m-%d", time.gmtime(seconds))
+    digest = hashlib.sha256(file.read_bytes()).hexdigest()
+    said = [badges.statement(one, digest, date) for one in results]
+    for line in said:
+        click.echo(line)
+    shown = badges.badge(results)
+    if badge != STDOUT:
+        content = badges.svg(shown, "\n".join(said))
+        write_whole(Path(badge), content.encode(errors="backslashreplace"))
+    click.echo("\n" + badges.markdown(shown, None if badge == STDOUT else badge))
 
 
 def _said(ended: Sequence[AuditResult], errors: int, *, rerun: bool) -> str:

@@ -101,6 +101,8 @@ def _finished(
                 printer.show(result)
     except KeyboardInterrupt:
         results.finish()
+        for result in filter(is_open, seen):  # as it stands, by its share alone
+            printer.show(result)
         click.echo(f"\n{len(seen)} of {counted(len(specs), 'audit')} finished", err=True)
         if specs[0].journal is not None:
             again = () if "--resume" in sys.argv else ("--resume",)

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
+import numpy as np
 import pytest
 
+from dpaudit.auditing.engine import run_audit
 from dpaudit.auditing.families import is_open, settled, share_of, together, unsettled
 from dpaudit.auditing.recheck import recheck_families
 from dpaudit.auditing.spec import AuditSpec
@@ -42,10 +45,10 @@ def verdicts(results: list[AuditResult]) -> list[bool]:
     return [one.verdict is Verdict.VIOLATION for one in results]
 
 
-def spec(name: str, **options: object) -> AuditSpec:
+def spec(name: str, **options: Any) -> AuditSpec:
     pair = NeighbouringPair(0, 1, None, "d1 = 0, d2 = 1")
-    target = CallableTarget(function=lambda x: x)
-    return AuditSpec(name=name, target=target, pairs=(pair,), claim=PureDP(1.0), **options)  # type: ignore[arg-type]
+    options.setdefault("target", CallableTarget(function=lambda x: x))
+    return AuditSpec(name=name, pairs=(pair,), claim=PureDP(1.0), **options)
 
 
 def test_shares_add_up_to_no_more_than_the_whole() -> None:
@@ -144,3 +147,28 @@ def test_the_summary_tells_the_chance_for_the_batch() -> None:
         "at most 4 % for the 4 audits of audits.yaml (Holm), 1 % for the 2 audits of b.yaml "
         "(Holm), 6 % for all audits of the run together."
     ) in " ".join(render_summary(apart).split())
+
+
+CALLS: list[int] = []
+
+
+def counting(x: int, rng: np.random.Generator) -> float:
+    CALLS.append(x)
+    return float(x + rng.laplace(scale=0.8))
+
+
+def test_what_others_may_yet_refute_is_doubted_like_a_violation() -> None:
+    """State that calls change is a reason for doubt, whoever refutes the claim."""
+    alone = spec("a", target=CallableTarget(function=counting), samples=1_000)
+    warned = {}
+    for confidence in (None, 0.01, 0.98):
+        family = None if confidence is None else Family("x", 2, confidence, 0.01)
+        result = run_audit(replace(alone, family=family))
+        assert result.verdict is Verdict.NO_VIOLATION_FOUND
+        warned[confidence] = any("keeps state between calls" in one for one in _warnings(result))
+    assert result.p_value > 0.02
+    assert warned == {None: False, 0.01: True, 0.98: False}
+
+
+def _warnings(result: AuditResult) -> list[str]:
+    return [text for one in result.certificates for text in one.warnings]
