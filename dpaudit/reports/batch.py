@@ -125,6 +125,8 @@ def _family_alarms(families: Sequence[Family], others: Sequence[float]) -> str:
     alphas = [1 - one.confidence for one in families]
     if len(families) == 1 and not others:
         together = numbers.error_level(alphas[0])
+        if families[0].size == 1:
+            return f"The chance of a false alarm is at most {together}."
         of = counted(families[0].size, "audit")
         return f"Chance of any false alarm: at most {together} for all {of} together (Holm)."
     each = ", ".join(

@@ -183,8 +183,9 @@ def _asked(was: AuditResult, found: AuditResult) -> Iterator[tuple[str, bool]]:
         yield f"another claim: {found.claim.describe()}, before {was.claim.describe()}", False
     if was.target != found.target:
         yield f"another mechanism: {found.target}, before {was.target}", False
-    pairs = [[one.pair for one in result.by_pair] for result in (was, found)]
-    if all(pairs) and pairs[0] != pairs[1]:
+    ended = (one for one in (was, found) if one.verdict is not Verdict.ERROR)
+    pairs = [[one.pair for one in result.by_pair] for result in ended]
+    if len(pairs) == 2 and pairs[0] != pairs[1]:
         yield f"other inputs: {'; '.join(pairs[1])}, before {'; '.join(pairs[0])}", False
 
 

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
+import time
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -10,9 +13,11 @@ from typing import Any
 
 import pytest
 
+from dpaudit.auditing.recheck import recheck_families
 from dpaudit.auditing.spec import AuditSpec
 from dpaudit.certificates.result import Sampled
 from dpaudit.claims import PureDP
+from dpaudit.reports.json import read_document
 from tests.cli.made_results import CLEARED, answer
 from tests.result_files import from_json
 
@@ -52,6 +57,9 @@ def p_values(install_engine: Callable[[Any], None]) -> list[AuditSpec]:
 
     def run_audit(spec: AuditSpec, on_progress: Any = None) -> Any:
         specs.append(spec)
+        if spec.name == "stop":
+            os.kill(os.getpid(), signal.SIGINT)
+            time.sleep(60)
         made = replace(answer(spec), family=spec.family)
         if not spec.name.replace(".", "").isdigit():
             return made
@@ -193,3 +201,23 @@ def test_a_journal_goes_on_with_the_same_shares(dpaudit: Any, batch: Path, tmp_p
     # Another batch has other shares, so that its audits are other ones.
     batch.write_text(BATCH + "  - {name: more, claim: {epsilon: 1}}\n", encoding="utf-8")
     assert "confidence was " in dpaudit(*words_, "--resume").stdout
+
+
+def test_an_interrupted_batch_shows_what_is_open_by_its_share(
+    dpaudit: Any, p_values: list[AuditSpec], tmp_path: Path
+) -> None:
+    names = ("0.003", "0.001", "stop", "0.9")
+    file = in_a_file(tmp_path / "a.yaml", *names, more="familywise: true\n")
+    ran = dpaudit("run", file, "--json", tmp_path / "r.json", "-q")
+    assert ran.exit_code == 130
+    assert [line.split()[:4] for line in ran.stdout.splitlines()] == [
+        ["VIOLATION", "0.001", "ε", ">"],
+        ["NO", "VIOLATION", "FOUND", "0.003"],
+    ]
+    assert "2 of 4 audits finished" in ran.stderr
+    results, planned = read_document((tmp_path / "r.json").read_text("utf-8"))
+    assert planned == 4
+    assert [one.verdict.value for one in results] == ["NO VIOLATION FOUND", "VIOLATION"]
+    assert recheck_families(results, has_ended=False) == []
+    # In a run that had ended, the first one would be refuted beside the second.
+    assert len(recheck_families(results, has_ended=True)) == 1

@@ -8,17 +8,19 @@ from typing import Any
 import numpy as np
 import pytest
 
+from dpaudit.api import audit
 from dpaudit.auditing.engine import run_audit
 from dpaudit.auditing.families import is_open, settled, share_of, together, unsettled
 from dpaudit.auditing.recheck import recheck_families
 from dpaudit.auditing.spec import AuditSpec
 from dpaudit.certificates.result import AuditResult, Failed, Family, Sampled, Verdict
-from dpaudit.claims import PureDP
+from dpaudit.claims import ApproximateDP, PureDP
 from dpaudit.errors import UsageError
 from dpaudit.inputs.pairs import NeighbouringPair
 from dpaudit.reports.batch import render_summary
 from dpaudit.reports.text import render
 from dpaudit.targets.target import CallableTarget
+from mechanisms.pdp import counterexample
 from tests.cli.made_results import CLEARED, PASS, VIOLATION
 from tests.result_files import from_json, to_json
 
@@ -172,3 +174,12 @@ def test_what_others_may_yet_refute_is_doubted_like_a_violation() -> None:
 
 def _warnings(result: AuditResult) -> list[str]:
     return [text for one in result.certificates for text in one.warnings]
+
+
+def test_a_family_of_one_says_no_more_than_any_audit() -> None:
+    one = audited(0.5, family=Family("a.yaml", 1, 0.96, 0.04))
+    assert "The chance of a false alarm is at most 4 %." in render_summary([one, exact()])
+
+
+def exact() -> AuditResult:
+    return audit(counterexample, 0, 1, ApproximateDP(1.0, 0.1), exact=True)
