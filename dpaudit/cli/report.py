@@ -15,6 +15,7 @@ from dpaudit.certificates.result import AuditResult, Verdict
 from dpaudit.cli import exit_codes
 from dpaudit.cli.files import check_writable, write_whole
 from dpaudit.cli.flags import some_flags
+from dpaudit.cli.options import option
 from dpaudit.cli.output import Printer
 from dpaudit.cli.process.streams import set_apart
 from dpaudit.cli.saving import STDOUT, Results, destinations
@@ -42,7 +43,7 @@ _UNSEEN = (
     is_flag=True,
     help="Also repeat the audits with their seeds, and compare the results.",
 )
-@click.option(
+@option(
     "--badge",
     is_flag=False,
     flag_value=STDOUT,
