@@ -34,7 +34,7 @@ from benchmarks.tight_mechanisms import (
     Mechanism,
     learn,
 )
-from benchmarks.whole_audits import SETTINGS, Setting, false_alarm
+from benchmarks.whole_audits import BATCH, SETTINGS, Setting, false_alarm, false_alarm_of_any
 from dpaudit.attacks.choosing.aim import Aim
 from dpaudit.attacks.choosing.going_on import learn_again
 from dpaudit.certificates.evidence import (
@@ -299,6 +299,16 @@ def audit(setting: Setting) -> Run:
     return lambda alpha, rng: false_alarm(setting, alpha, int(rng.integers(2**31)))
 
 
+def batch(*, corrected: bool = True) -> Run:
+    """Return a batch of whole audits that have one error probability together."""
+
+    def run(alpha: float, rng: np.random.Generator) -> bool:
+        seeds = rng.integers(2**31, size=len(BATCH)).tolist()
+        return false_alarm_of_any(alpha, seeds, corrected=corrected)
+
+    return run
+
+
 def either(*runs: Run) -> Run:
     """Return the twin that refutes when one of several tests does, each at the full alpha."""
     return lambda alpha, rng: any(run(alpha, rng) for run in runs)
@@ -385,6 +395,10 @@ CASES = (
 
 
 AUDITS = tuple(Case(f"whole audit, {one.name}", True, audit(one)) for one in SETTINGS)
+BATCHES = (
+    Case("whole batch of 4, Holm's procedure", True, batch()),
+    Case("whole batch of 4, each by its own p-value", False, batch(corrected=False)),
+)
 
 
 def play(case: Case, runs: int, nominal: float, seed: np.random.SeedSequence) -> int:
@@ -395,7 +409,7 @@ def play(case: Case, runs: int, nominal: float, seed: np.random.SeedSequence) ->
 
 def _play(index: int, runs: int, nominal: float, seed: np.random.SeedSequence) -> int:
     """Play a case by its number, since what it runs cannot be sent to another process."""
-    return play((CASES + AUDITS)[index], runs, nominal, seed)
+    return play((CASES + AUDITS + BATCHES)[index], runs, nominal, seed)
 
 
 def play_all(
@@ -409,7 +423,7 @@ def play_all(
             alarms = map(play, cases, repeat(runs), repeat(nominal), seeds)
         else:
             pool = stack.enter_context(ProcessPoolExecutor(workers))
-            known = [(CASES + AUDITS).index(case) for case in cases]
+            known = [(CASES + AUDITS + BATCHES).index(case) for case in cases]
             alarms = pool.map(_play, known, repeat(runs), repeat(nominal), seeds)
         for case, refuted_in in zip(cases, alarms, strict=True):
             yield Outcome(case, case.runs(runs), refuted_in, nominal)
@@ -454,7 +468,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     )
     given = parser.parse_args(arguments)
     start = time.perf_counter()
-    cases, runs = (AUDITS, given.end_to_end) if given.end_to_end else (CASES, given.runs)
+    whole = AUDITS + BATCHES
+    cases, runs = (whole, given.end_to_end) if given.end_to_end else (CASES, given.runs)
     print(f"nominal {given.nominal:g}, seed {given.seed}\n{heading(cases)}")
     right = True
     # Each as soon as it is known: whole audits take long, and a run that is cut short keeps them.

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 from unittest.mock import patch
@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from benchmarks.definitions import gaussian, merged, reveal_or_randomize
 from dpaudit.auditing import schedule
 from dpaudit.auditing.engine import run_audit
+from dpaudit.auditing.families import settled, together
 from dpaudit.auditing.options import BoundMethod
 from dpaudit.auditing.spec import AuditSpec
 from dpaudit.certificates.result import AuditResult, Verdict
@@ -202,9 +203,30 @@ SETTINGS = (
 )
 
 
-def false_alarm(setting: Setting, nominal: float, seed: int) -> bool:
-    """Audit once; return whether its result is wrong."""
-    spec = AuditSpec(
+# A batch of four: of both kinds of claims, of events and of single outputs.
+BATCH = tuple(
+    one
+    for one in SETTINGS
+    if one.name
+    in {"Laplace", "randomised response", "reveal or randomise", "reveal or randomise, PDP"}
+)
+
+
+def false_alarm_of_any(nominal: float, seeds: Sequence[int], *, corrected: bool) -> bool:
+    """Audit a batch that has one error probability together, a seed for each audit; return whether
+    any is refuted. corrected: by Holm's procedure, as it must; not each by its own p-value."""
+    specs = [
+        replace(_spec(one, nominal, seed), samples=1_000)
+        for one, seed in zip(BATCH, seeds, strict=True)
+    ]
+    results = [run_audit(spec) for spec in together(specs, "batch")]
+    if not corrected:
+        return any(one.p_value <= nominal for one in results)
+    return any(one.verdict is Verdict.VIOLATION for one in settled(results))
+
+
+def _spec(setting: Setting, nominal: float, seed: int) -> AuditSpec:
+    return AuditSpec(
         name=setting.name,
         target=repeated(CallableTarget(function=setting.mechanism), setting.repeat),
         pairs=(NeighbouringPair(0, 1, label="d1 = 0, d2 = 1"),),
@@ -218,6 +240,11 @@ def false_alarm(setting: Setting, nominal: float, seed: int) -> bool:
         timing=setting.timing,
         attacks=setting.attacks,
     )
+
+
+def false_alarm(setting: Setting, nominal: float, seed: int) -> bool:
+    """Audit once; return whether its result is wrong."""
+    spec = _spec(setting, nominal, seed)
     kept = schedule._MOST_LEARNED if setting.kept is None else setting.kept
     with patch.object(schedule, "_MOST_LEARNED", kept):
         result = run_audit(spec)

@@ -57,8 +57,8 @@ def compare(old: Path, new: Path, report: list[str]) -> int:
             is_shown = True
         else:
             write_whole(Path(to.file), text.encode(errors="backslashreplace"))
-    if not is_shown:
-        click.echo(render(comparison), nl=False)
+    # Beside a report that has standard output, as in dpaudit run.
+    click.echo(render(comparison), nl=False, err=is_shown)
     return exit_codes.VIOLATION if comparison.regressions else exit_codes.NOTHING_FOUND
 
 
