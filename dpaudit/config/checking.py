@@ -17,6 +17,7 @@ from dpaudit.auditing.families import together
 from dpaudit.auditing.options import owned
 from dpaudit.auditing.spec import AuditSpec
 from dpaudit.config.building import default_name, placed_spec
+from dpaudit.config.holes import check_filled_in, holes
 from dpaudit.config.loading import (
     Document,
     expanded_settings,
@@ -24,7 +25,7 @@ from dpaudit.config.loading import (
     name_problems,
     with_curve,
 )
-from dpaudit.config.problems import Locate, Path, PlacedError, about, reported
+from dpaudit.config.problems import Locate, Path, PlacedError, about, problem, reported
 from dpaudit.errors import DpauditError
 from dpaudit.inputs.pairs import parse_adjacency
 
@@ -56,6 +57,7 @@ class _Mending:
 
     def build(self, base: pathlib.Path) -> None:
         """Build the audit, and note every problem on the way."""
+        self._fill_in()
         for _ in range(_MOST):
             try:
                 self.spec = placed_spec(self.settings, base)
@@ -65,6 +67,15 @@ class _Mending:
                 self.problems += [error] if is_new else []
                 if not self._mend(error):
                     return
+
+    def _fill_in(self) -> None:
+        """Put something in the places that are still to be filled in, and note them."""
+        try:
+            check_filled_in(self.settings)
+        except PlacedError as error:
+            self.problems.append(error)
+            for path in list(holes(self.settings)):
+                self._mend(problem(path, ""))
 
     @property
     def can_be_loaded(self) -> bool:

@@ -256,3 +256,17 @@ def test_the_hook_does_what_pre_commit_would(folder: Path) -> None:
     ran = subprocess.run([*command, "audits.yaml"], capture_output=True, text=True)
     assert ran.returncode == 2
     assert "audits must be a list with at least one audit" in ran.stderr
+
+
+def test_what_is_still_to_be_filled_in_is_named_with_what_is_wrong(
+    dpaudit: Any, folder: Path
+) -> None:
+    (folder / "a.yaml").write_text(
+        "version: 1\naudits:\n"
+        "  - {name: a, mechanism: 'sound.py:drawn', d1: FILL_IN, d2: 0, claim: {epsilon: FILL_IN}, seed: -1}\n"
+    )
+    result = dpaudit("check", "a.yaml")
+    assert result.exit_code == 2
+    assert "a.yaml:3: d1 and claim.epsilon must be filled in" in result.stderr
+    assert "seed=-1" in result.stderr
+    assert result.stderr.splitlines()[-1] == "2 problems"

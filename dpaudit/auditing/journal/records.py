@@ -205,8 +205,11 @@ def _encoded(words: Mapping[str, Any]) -> bytes:
 
 
 def _archived(arrays: Mapping[str, NDArray[Any]]) -> bytes:
+    if any(array.dtype.hasobject for array in arrays.values()):
+        raise ValueError("objects are not kept: reading them again would run code")
     archive = io.BytesIO()
-    np.savez(archive, allow_pickle=False, **arrays)
+    # Before NumPy 2.1, `allow_pickle=False` was the name of an array.
+    np.savez(archive, **arrays)  # type: ignore[arg-type]
     archive.write(b"\n")  # so that every record starts a line
     return archive.getvalue()
 
