@@ -22,6 +22,7 @@ from dpaudit.claims.base import PrivacyClaim
 from dpaudit.cli.commands import cli
 from dpaudit.cli.options import SECTIONS, SingleOption
 from dpaudit.config.schema import schema
+from dpaudit.reports.result_schema import result_schema
 
 
 class Commands(SphinxDirective):
@@ -75,11 +76,16 @@ def _escaped(text: str) -> str:
 
 
 class Schema(SphinxDirective):
-    """A link to the JSON schema of configuration files, written beside the page."""
+    """A link to the JSON schema of configuration or result files, written beside the page."""
+
+    required_arguments = 1
 
     def run(self) -> list[nodes.Node]:
-        name = "dpaudit.schema.json"
-        text = json.dumps(schema(), indent=2, ensure_ascii=False)
+        name, made = {
+            "config": ("dpaudit.schema.json", schema),
+            "result": ("result.schema.json", result_schema),
+        }[self.arguments[0]]
+        text = json.dumps(made(), indent=2, ensure_ascii=False)
         (Path(self.env.app.outdir) / name).write_text(text + "\n", encoding="utf-8")
         link = nodes.reference("", f"The schema of version {dpaudit.__version__}", refuri=name)
         return [nodes.paragraph("", "", link)]

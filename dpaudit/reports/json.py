@@ -57,6 +57,10 @@ VERSION = 3
 _DERIVED = ("epsilon_lower", "delta_lower", "p_value", "draws")
 
 
+# One for all of some hundred values of an audit: to make one takes longer than to use it.
+_ENCODER = json.JSONEncoder(ensure_ascii=False, allow_nan=False)
+
+
 class ContradictoryFile(DpauditError):
     """A result file whose numbers do not follow from its own certificates."""
 
@@ -169,13 +173,13 @@ def _derived(result: AuditResult) -> dict[str, Any]:
 def _lines(value: Any) -> Iterator[str]:
     """Yield a value with a line for each field, but tallies and their like on one line."""
     if not _is_deep(value):
-        yield json.dumps(value, ensure_ascii=False, allow_nan=False)
+        yield _ENCODER.encode(value)
         return
     opening, closing = "{}" if isinstance(value, dict) else "[]"
     items = list(value.items() if isinstance(value, dict) else ((None, one) for one in value))
     yield opening
     for place, (key, part) in enumerate(items):
-        name = "" if key is None else f"{json.dumps(key, ensure_ascii=False)}: "
+        name = "" if key is None else f"{_ENCODER.encode(key)}: "
         lines = list(_lines(part))
         lines[-1] += "," if place < len(items) - 1 else ""
         yield f"  {name}{lines[0]}"

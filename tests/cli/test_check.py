@@ -263,7 +263,8 @@ def test_what_is_still_to_be_filled_in_is_named_with_what_is_wrong(
 ) -> None:
     (folder / "a.yaml").write_text(
         "version: 1\naudits:\n"
-        "  - {name: a, mechanism: 'sound.py:drawn', d1: FILL_IN, d2: 0, claim: {epsilon: FILL_IN}, seed: -1}\n"
+        "  - {name: a, mechanism: 'sound.py:drawn', d1: FILL_IN, d2: 0, seed: -1,"
+        " claim: {epsilon: FILL_IN}}\n"
     )
     result = dpaudit("check", "a.yaml")
     assert result.exit_code == 2
