@@ -103,7 +103,8 @@ class RenyiDP(PrivacyClaim):
     def own_lower(self, epsilon: float, delta_lower: float) -> tuple[str, float]:
         """Return the largest divergence, rounded down, whose δ stays below the bound."""
         delta_of = partial(_renyi_delta, self.order, epsilon=epsilon)
-        return f"D_{self.order:g}", largest_parameter(delta_of, delta_lower, _LARGEST)
+        near = _least_divergence(self.order, epsilon, delta_lower)
+        return f"D_{self.order:g}", largest_parameter(delta_of, delta_lower, _LARGEST, near)
 
     def divergences(self) -> tuple[tuple[float, float], ...]:
         return ((self.order, self.epsilon),)
@@ -206,6 +207,21 @@ def _renyi_delta(
     log_q = peak(gain, -epsilon - 40.0, -epsilon, _NEAR, enough)
     p = _largest_p(math.exp(log_q), order, divergence)
     return min(1.0, max(0.0, gain(log_q)) + 2 * _NEAR * p)
+
+
+def _least_divergence(order: float, epsilon: float, delta: float) -> float:
+    """Return about the least divergence of coins with p - e^ε q = δ > 0: its inverse."""
+    factor, room = math.exp(min(epsilon, _FARTHEST)), 1 - delta
+    if not 0 < delta < 1:
+        return math.inf
+
+    def closeness(log_q: float) -> float:
+        q = math.exp(log_q)
+        return -_larger_divergence(q, order)(min(1.0, delta + factor * q))
+
+    # The divergence is quasi-convex in p and q together, so that it has one least value on a line.
+    most = math.log(room / factor)
+    return -closeness(peak(closeness, most - 40.0, most, 1e-9))
 
 
 @lru_cache(maxsize=4096)

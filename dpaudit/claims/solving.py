@@ -58,19 +58,28 @@ def peak(
     return (low + high) / 2
 
 
-def largest_parameter(delta_of: Function, delta_lower: float, high: float) -> float:
+def largest_parameter(
+    delta_of: Function, delta_lower: float, high: float, near: float = math.inf
+) -> float:
     """Return the largest parameter, rounded down, whose δ stays at or below a lower bound for δ.
 
     delta_of: parameter > 0 -> δ, rising and above 0. Where even `high` stays below, it is `high`;
-    where even the smallest one exceeds the bound, 0. Within 10⁻⁶ of its size.
+    where even the smallest one exceeds the bound, 0. Within 10⁻⁶ of its size. near: a guess at it,
+    which saves time where it is good, and changes nothing else.
     """
     if delta_lower <= 0:  # which tiny δ do, too, once they are rounded to 0
         return 0.0
-    if delta_of(high) <= delta_lower:
-        return high
     least = high * 1e-9
-    if delta_of(least) > delta_lower:
-        return 0.0
+    for factor in (1e-5, 1e-3):
+        below, above = near * (1 - factor), near * (1 + factor)
+        if least < below and above < high and delta_of(below) <= delta_lower < delta_of(above):
+            least, high = below, above
+            break
+    else:
+        if delta_of(high) <= delta_lower:
+            return high
+        if delta_of(least) > delta_lower:
+            return 0.0
     low, _ = crossing(
         lambda one: delta_of(math.exp(one)) - delta_lower, math.log(least), math.log(high), 1e-6
     )
