@@ -50,6 +50,30 @@ class _Model:
     worth: float
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class _Likelihood:
+    """Of every log-ratio, given a cell's counts. relative: to the largest one of the cell, (2,
+    cells, sizes), the positive ones first; log_largest: (1, cells, 1)."""
+
+    relative: FloatArray
+    log_largest: FloatArray
+
+    @classmethod
+    def of(cls, cells: _Cells, sizes: FloatArray) -> _Likelihood:
+        ahead, behind = cells.counts[:, :1], cells.counts[:, 1:]
+        odds = cells.even + np.stack([sizes, -sizes])[:, None, :]
+        logs = -ahead * np.log1p(np.exp(-odds)) - behind * np.log1p(np.exp(odds))
+        most = logs.max(axis=(0, 2), keepdims=True)
+        return cls(np.exp(logs - most), most)
+
+    def blame(self, weights: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return the probability of every log-ratio, (2, cells, sizes), and the log-likelihood of
+        each cell, where the sizes have these weights."""
+        blame = self.relative * (weights / 2)
+        total = blame.sum(axis=(0, 2), keepdims=True)
+        return blame / total, np.asarray(np.log(total) + self.log_largest)[0, :, 0]
+
+
 def averaged(counts: IntArray, arms: NDArray[np.integer]) -> FloatArray:
     """Return the share of d1 to expect among the draws of every cell, by all models: (cells,).
 
@@ -117,8 +141,9 @@ def _fitted(
     """
     counts, many = cells.counts, cells.many
     ahead, draws = counts[:, :1], counts.sum(axis=1, keepdims=True)
+    likelihood = _Likelihood.of(cells, sizes)
     for _ in range(steps):
-        blame, _ = _blame(cells, sizes, weights)
+        blame, _ = likelihood.blame(weights)
         blame *= many[:, None]
         weights = blame.sum(axis=(0, 1)) / many.sum()
         if moves:
@@ -129,26 +154,15 @@ def _fitted(
                 bend += (part * draws).sum(axis=0) * share * (1 - share)
             step = np.clip(slope / bend, -_LONGEST_STEP, _LONGEST_STEP)
             sizes = np.clip(sizes + step, 0.0, SIZES[-1])
-    _, logs = _blame(cells, sizes, weights)
+            likelihood = _Likelihood.of(cells, sizes)
+    _, logs = likelihood.blame(weights)
     return sizes, weights, float(many @ logs)
-
-
-def _blame(cells: _Cells, sizes: FloatArray, weights: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Return the probability of every log-ratio, given a cell's counts, (2, cells, sizes), the
-    positive ones first; and the log-likelihood of each cell."""
-    ahead, behind = cells.counts[:, :1], cells.counts[:, 1:]
-    odds = cells.even + np.stack([sizes, -sizes])[:, None, :]
-    logs = -ahead * np.log1p(np.exp(-odds)) - behind * np.log1p(np.exp(odds))
-    most = logs.max(axis=(0, 2), keepdims=True)
-    blame = np.exp(logs - most) * (weights / 2)
-    total = blame.sum(axis=(0, 2), keepdims=True)
-    return blame / total, np.asarray(np.log(total) + most)[0, :, 0]
 
 
 def _expected(cells: _Cells, model: _Model) -> FloatArray:
     """Return the mean of the share of d1, given a cell's counts: (cells,)."""
     sizes = np.concatenate([model.sizes, SIZES])
     weights = np.concatenate([model.weights, np.full(len(SIZES), _LEAST)])
-    blame, _ = _blame(cells, sizes, weights)
+    blame, _ = _Likelihood.of(cells, sizes).blame(weights)
     share = 1 / (1 + np.exp(-(cells.even + np.stack([sizes, -sizes])[:, None, :])))
     return np.asarray((blame * share).sum(axis=(0, 2)))
