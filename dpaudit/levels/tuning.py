@@ -50,8 +50,6 @@ DRAWS_FOR_USERS_ATTACKS = 1_000
 # Nats by which draws must be likelier than the claim allows, for an event that may refute it to be
 # preferred to one that shows more but cannot.
 LIKELY = 0.7
-# The same, where fewer draws were looked at: some seven that one input alone gave.
-LIKELY_OF_FEW = 2.0
 # The share of what a rule that is never wrong would promise, which is as good as reached.
 NEARLY_ALL = 0.98
 # So much log wealth in as many draws as were learned from refutes a claim at any usual level.

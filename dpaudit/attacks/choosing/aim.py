@@ -102,6 +102,7 @@ def evidence(candidate: Candidate, aim: Aim) -> float:
 
 
 def surely_refutes(candidate: Candidate, aim: Aim) -> bool:
+    """Return whether an order promises to refute the claim; one of cells, not by luck alone."""
     if candidate.fine is None:
         return promise(candidate, aim)[0] > aim.point.epsilon
     bound = aim.lowered(candidate.table, tuning.DEVIATIONS)

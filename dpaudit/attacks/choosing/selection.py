@@ -86,7 +86,7 @@ def learn(
         # What is rare, and what is no more than one cell of some thousands.
         small = [of_cells(one.attack, one.fine) for one in candidates if one.fine is not None]
         small += [one for often in _RARE for one in _rare(selection, often)]
-        best = likely_to_refute(small, aim, tuning.LIKELY_OF_FEW) or best
+        best = likely_to_refute(small, aim, tuning.LIKELY) or best
         candidates += small
     return frozen(best, candidates, aim, skipped, is_late=False)
 
