@@ -63,6 +63,7 @@ def test_reports_are_there_before_the_next_audit_begins(
         (("--report", "junti"), "Did you mean 'junit'?"),
         (("--report", "JUnit"), "Did you mean 'junit'?"),
         (("--report", "junit:"), "as junit:FILE"),
+        (("--report", "junit: "), "cannot write ' ': name a file"),
         (("--report", "text:r.txt", "--json", "./r.txt"), "two reports cannot be written to"),
         (("--report", "text:r", "--report", "junit:../{here}/r"), "two reports cannot be written"),
         (("--report", "text:link", "--report", "junit:real"), "two reports cannot be written"),

@@ -32,6 +32,14 @@ def test_no_file_names_a_folder_of_somebodys_machine() -> None:
     assert not found
 
 
+def test_no_file_has_a_blank_in_its_name() -> None:
+    """As one has that a report was written to by mistake."""
+    rooms = [one for one in ROOT.iterdir() if one.name in {*ROOMS, "docs", "configs"}]
+    every = [*ROOT.iterdir(), *(path for room in rooms for path in room.rglob("*"))]
+    assert len(every) > len(SOURCES)
+    assert [path for path in every if re.search(r"\s", path.name)] == []
+
+
 def test_functions_are_short() -> None:
     lines = {
         f"{path}:{node.lineno} {node.name}": _lines(node)
