@@ -122,12 +122,28 @@ def test_an_event_that_refutes_lies_below_the_curve_of_the_claim() -> None:
         assert highest > next(y for x, y in curve if x >= right)
 
 
-def test_of_rare_events_only_the_corner_is_shown() -> None:
+def with_rare_event(result: AuditResult) -> AuditResult:
+    """Return a result whose event comes up once in a hundred draws."""
     rare = replace(
         BELOW, count_d1=9, count_d2=2, interval_d1=(0.005, 0.04), interval_d2=(0.0005, 0.012)
     )
     fixed = replace(CERTIFICATE.fixed, events=(rare,))
-    result = replace(VIOLATION, ending=Sampled((replace(CERTIFICATE, fixed=fixed),)))
+    return replace(result, ending=Sampled((replace(CERTIFICATE, fixed=fixed),)))
+
+
+@pytest.mark.parametrize("claim", CLAIMS, ids=lambda one: one.describe())
+def test_rare_events_are_drawn_beside_the_curve_of_every_claim(claim: PrivacyClaim) -> None:
+    picture = of(with_claim(with_rare_event(VIOLATION), claim), "region")
+    curve, frame = places(picture, "claim")[0], places(picture, "frame")
+    assert len(curve) > 1
+    # It ends at an edge of what is shown.
+    lowest = max(y for line in frame for _, y in line)
+    right = max(x for line in frame for x, _ in line)
+    assert curve[-1][1] == pytest.approx(lowest, abs=0.2) or curve[-1][0] == pytest.approx(right)
+
+
+def test_of_rare_events_only_the_corner_is_shown() -> None:
+    result = with_rare_event(VIOLATION)
     picture = of(result, "region")
     assert any("corner" in one for one in picture.notes)
     (x, y), frame = middle(places(picture, "mark d1")[0]), places(picture, "region")[0]

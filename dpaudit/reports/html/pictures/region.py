@@ -44,7 +44,7 @@ def region(result: AuditResult, one: Certificate | ExactCertificate) -> Picture 
     if not every:
         return None
     events = every[:_MOST_EVENTS]
-    shown = _window(events)
+    shown = _window(events, result.claim)
     is_exact = isinstance(one, ExactCertificate)
     boxes = () if is_exact else (Key("box", "area", f"{level(result)} interval of both"),)
     guesses = sorted({event.guess for event in events})
@@ -126,10 +126,11 @@ def _labels(events: Sequence[Tested], room: float) -> list[tuple[Tested, str]]:
     return found
 
 
-def _window(events: Sequence[Tested]) -> float:
-    """Return how much of both axes is shown: 1, or less where all events are rare."""
+def _window(events: Sequence[Tested], claim: PrivacyClaim) -> float:
+    """Return how much of both axes is shown: 1, or less where all events are rare, and the curve of
+    the claim begins among them."""
     furthest = max(max(event.alpha[2], 1 - event.beta[1]) for event in events)
-    needed = 2.5 * furthest
+    needed = 2.5 * max(furthest, 1 - tradeoff(claim, 0.0))
     if not 0 < needed < _RARE:
         return 1.0
     # A round number.
@@ -148,6 +149,10 @@ def _tradeoff(claim: PrivacyClaim, shown: float) -> tuple[Points, Points]:
     if shown == 1:
         return lower, upper
     # Cut off where the curve leaves what is shown.
-    inside = [one for one in lower if one[1] >= 1 - shown]
-    corner = [(shown, 1 - shown), (inside[-1][0], 1 - shown)]
-    return inside, [*upper, *(corner if len(inside) < len(lower) else [])]
+    floor = 1 - shown
+    inside = [one for one in lower if one[1] >= floor]
+    if len(inside) == len(lower):
+        return lower, upper
+    (left, above), (right, below) = lower[len(inside) - 1], lower[len(inside)]
+    edge = left + (right - left) * (above - floor) / (above - below)
+    return [*inside, (edge, floor)], [*upper, (shown, floor)]
