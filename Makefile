@@ -95,7 +95,7 @@ clean:
 
 .venv/installed-dev: pyproject.toml | .venv/bin/python
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
-	@touch $@ .venv/installed .venv/installed-test
+	@touch $@ .venv/installed .venv/installed-test .venv/installed-browser
 
 .gallery/%/installed: configs/gallery/%.txt | .venv/bin/python
 	rm -rf $(@D)

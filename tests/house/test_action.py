@@ -32,6 +32,7 @@ WRONG = AUDITS.replace("tight", "wrong").replace("epsilon: 1", "epsilon: 0.2")
 PYTHON = """#!/bin/sh
 if [ "$1 $2 $3" = "-m pip install" ]; then
   printf '%s\\n' "$@" >> pip.txt
+  cat "$6" > asked.txt
 elif [ "$1 $2 $3 $4" = "-m pip cache dir" ]; then
   echo "a folder"
 else
@@ -176,8 +177,11 @@ def test_a_violation_fails_the_step_and_is_there_to_be_uploaded(folder: Path) ->
     results = from_json(Path(ran.outputs["results"]).read_text("utf-8"))
     assert [one.seed for one in results] == [3, 3]
     assert ran.installed[-1] == "dpaudit==0.1.0"
-    asked = folder / "temporary files" / "dpaudit-packages.txt"
-    assert asked.read_text() == "diffprivlib==0.6.6\nscikit-learn\n"
+    assert (folder / "asked.txt").read_text() == "diffprivlib==0.6.6\nscikit-learn\n"
+    # pip looks for the file of a line such as -r requirements.txt beside the one that has the line.
+    asked = folder / ran.installed[-2]
+    assert asked.parent == folder
+    assert not asked.exists()
 
 
 def test_other_packages_have_another_cache(folder: Path) -> None:
