@@ -17,8 +17,11 @@ _KINDS = (
 )
 
 _STEERING = re.compile(
-    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]"
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff\ud800-\udfff"
+    "\ufffe\uffff]"
 )
+# `::error::` begins a line, after blanks; `##[error]` may stand anywhere in one.
+_COMMAND = re.compile(r"((?:^|\r)[^\S\n]*):(?=:)|#(?=#\[)", re.MULTILINE)
 
 
 def what_is_there(path: Path) -> str:
@@ -47,14 +50,23 @@ def counted(number: int, noun: str) -> str:
 
 
 def visible(text: str) -> str:
-    """Return a text with escapes for what steers a terminal, or what it shows otherwise than it is
-    written: control characters but for tabs and the ends of lines, changes of direction, halves of
-    characters.
+    """Return a text with escapes for what steers a terminal or a CI system, or is shown otherwise
+    than it is written: control characters but for tabs and the ends of lines, changes of direction,
+    halves of characters, commands of GitHub Actions. XML has a form for all that is left.
 
     >>> visible("red: \\x1b[31m")
     'red: \\\\x1b[31m'
     """
-    return _STEERING.sub(lambda found: ascii(found[0])[1:-1], text)
+    return inert(_STEERING.sub(lambda found: ascii(found[0])[1:-1], text))
+
+
+def inert(text: str) -> str:
+    """Return a text no line of which is a command of GitHub Actions.
+
+    >>> inert("a::b"), inert(" ::error::c")
+    ('a::b', ' \\\\x3a:error::c')
+    """
+    return _COMMAND.sub(lambda found: rf"{found[1]}\x3a" if found[0][-1] == ":" else r"\x23", text)
 
 
 def in_a_line(text: str) -> str:

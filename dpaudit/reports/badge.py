@@ -17,7 +17,7 @@ from dpaudit.certificates.result import AuditResult, Verdict
 from dpaudit.reports import numbers
 from dpaudit.reports.bounds import bounds
 from dpaudit.reports.markdown import escaped
-from dpaudit.wording import counted, shortened
+from dpaudit.wording import counted, shortened, visible
 
 _LABEL = "dpaudit"
 _SUPERSCRIPTS = str.maketrans("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹")
@@ -88,7 +88,7 @@ def svg(shown: Badge, title: str) -> str:
     )
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{_HEIGHT}" role="img" '
-        f"aria-label={quoteattr(name)}><title>{escape(_xml(title))}</title>"
+        f"aria-label={quoteattr(name)}><title>{escape(visible(title))}</title>"
         f'<rect width="{left}" height="{_HEIGHT}" fill="#555"/>'
         f'<rect x="{left}" width="{right}" height="{_HEIGHT}" fill="{_COLOURS[shown.colour]}"/>'
         '<g fill="#fff" text-anchor="middle" font-family="Verdana,DejaVu Sans,sans-serif" '
@@ -184,12 +184,3 @@ def short(count: int) -> str:
 def _for_shields(text: str) -> str:
     """Return text as shields.io wants a part of a path."""
     return text.replace("-", "--").replace("_", "__").replace(" ", "_")
-
-
-def _xml(text: str) -> str:
-    """Return text without what XML has no form for."""
-    return "".join(one for one in text if one in "\t\n" or (one >= " " and not _is_lone(one)))
-
-
-def _is_lone(character: str) -> bool:
-    return "\ud800" <= character <= "\udfff" or character in "\ufffe\uffff"

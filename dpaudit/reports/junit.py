@@ -8,7 +8,6 @@ a case.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Sequence
 from copy import deepcopy
 from xml.etree import ElementTree
@@ -18,25 +17,23 @@ from dpaudit.reports.batch import unended
 from dpaudit.reports.findings import is_expected
 from dpaudit.reports.numbers import unglued
 from dpaudit.reports.text import reason, render, warnings_of
-
-# What XML 1.0 has no form for, not even an escaped one: control characters, lone surrogates.
-_NO_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+from dpaudit.wording import visible
 
 
 def entry(result: AuditResult) -> ElementTree.Element:
     """Return the suite of one audit, which has one test case."""
-    suite = _suite(_text(result.name), f"{result.seconds:.3f}")
+    suite = _suite(visible(result.name), f"{result.seconds:.3f}")
     properties = ElementTree.SubElement(suite, "properties")
     for name, value in _figures(result).items():
-        ElementTree.SubElement(properties, "property", name=name, value=_text(value))
-    case = _case(suite, _text(result.target))
-    report = _text(render(result))
+        ElementTree.SubElement(properties, "property", name=name, value=visible(value))
+    case = _case(suite, visible(result.target))
+    report = visible(render(result))
     if not is_expected(result):
         kind = "error" if result.verdict is Verdict.ERROR else "failure"
-        message = _text(unglued(reason(result)))
+        message = visible(unglued(reason(result)))
         ElementTree.SubElement(case, kind, message=message, type=result.verdict.value).text = report
     ElementTree.SubElement(case, "system-out").text = report
-    warnings = "\n".join(map(_text, warnings_of(result)))
+    warnings = "\n".join(map(visible, warnings_of(result)))
     if warnings:
         ElementTree.SubElement(case, "system-err").text = warnings
     return suite
@@ -105,7 +102,3 @@ def _figures(result: AuditResult) -> dict[str, str]:
         "seed": str(result.seed),
         "command": result.command or "",
     }
-
-
-def _text(text: str) -> str:
-    return _NO_XML.sub(lambda found: ascii(found[0])[1:-1], text)

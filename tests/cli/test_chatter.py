@@ -140,6 +140,13 @@ def test_a_line_without_end_is_cut_and_not_kept() -> None:
     assert shown == b"." * 500 + "…\n".encode()
 
 
+def test_no_line_is_a_command_of_github() -> None:
+    chatter = Chatter()
+    printed = b"  ::error::a\nb::c\r ::error::d\n##[error]\xff\n"
+    shown = b"  \\x3a:error::a\nb::c\r \\x3a:error::d\n\\x23#[error]\xff\n"
+    assert chatter.heard(printed) == shown
+
+
 def test_a_rerun_keeps_what_is_printed_apart_too(tmp_path: Path) -> None:
     assert run(tmp_path, "prints", "--json", "results.json", "--quiet").returncode == 0
     program = [*warm.dpaudit(), "report", "--rerun", "--quiet", "results.json"]

@@ -184,6 +184,29 @@ def test_a_violation_fails_the_step_and_is_there_to_be_uploaded(folder: Path) ->
     assert not asked.exists()
 
 
+def test_only_annotations_are_commands(folder: Path) -> None:
+    (folder / "loud.py").write_text(
+        "import os, random\n"
+        "os.write(1, b'::error::by the system\\n')\n"
+        "def loud(given):\n    print('::error::printed')\n    return random.random() + given\n"
+    )
+    (folder / "audits.yaml").write_text(WRONG.replace("mechanisms.laplace:laplace", "loud.py:loud"))
+    ran = run_action(folder)
+    assert ran.code == 1, ran.log
+    assert "error::printed" in ran.log
+    lines = ran.log.splitlines()
+    ((begin, token),) = (
+        (place, line.removeprefix("::stop-commands::"))
+        for place, line in enumerate(lines)
+        if line.startswith("::stop-commands::")
+    )
+    end = lines.index(f"::{token}::")
+    others = [line for line in lines[:begin] + lines[end + 1 :] if line.lstrip().startswith("::")]
+    assert [line[: len("::error file=")] for line in others] == ["::error file="]
+    assert not any("printed" in line or "system" in line for line in others)
+    assert token not in run_action(folder).log
+
+
 def test_other_packages_have_another_cache(folder: Path) -> None:
     keys = {run_action(folder, packages=one).outputs["key"] for one in ("", "a==1", "a==2")}
     assert len(keys) == 3

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dpaudit.wording import inert
+
 # Different lines that are shown, and bytes of each.
 _SHOWN = 20
 _WIDTH = 500
@@ -38,6 +40,7 @@ class Chatter:
 
     def _counted(self, line: bytes) -> bytes:
         """Return a line that is to be shown, with its end."""
+        line = inert(line.decode(errors="surrogateescape")).encode(errors="surrogateescape")
         line = line if len(line) <= _WIDTH else line[:_WIDTH] + "…".encode()
         if line in self._counts:
             self._counts[line] += 1

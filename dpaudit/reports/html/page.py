@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import base64
 import hashlib
-import re
 from collections import Counter
 from collections.abc import Sequence
 from functools import cache
@@ -22,15 +21,10 @@ from dpaudit.reports.html import canvas
 from dpaudit.reports.html.pictures.choice import left_out, pictures
 from dpaudit.reports.html.view import Row, row_of, view_of
 from dpaudit.version import __version__
-from dpaudit.wording import counted
+from dpaudit.wording import counted, visible
 
 # A figure takes 3 ms and 3 kB: of more audits than these a browser would have to load 10 MB.
 MOST_WITH_FIGURES = 200
-# Control characters, and what ends lines or turns around what is written after it.
-_UNSEEN = re.compile(
-    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff\ud800-\udfff"
-    "\ufffe\uffff]"
-)
 
 
 class Part:
@@ -89,15 +83,6 @@ def written(parts: Sequence[Part], planned: int) -> str:
         unproven=UNPROVEN,
         version=__version__,
     )
-
-
-def visible(text: str) -> str:
-    """Return text in which nothing is hidden, and nothing that HTML has no form for.
-
-    >>> visible("a\\x00b\\u202ec")
-    'a\\\\x00b\\\\u202ec'
-    """
-    return _UNSEEN.sub(lambda found: ascii(found[0])[1:-1], text)
 
 
 def _title(parts: Sequence[Part]) -> str:

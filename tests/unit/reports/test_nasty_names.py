@@ -22,6 +22,7 @@ NASTY = {
     "control": "a\x00\x07\b\x1b]0;title\x07\x1b[31m\x7fb",
     "c1": "a\x9b31m\x85\x90b",
     "newlines": "a\n::error::b\r\nVIOLATION  c\x0b\x0c\u2028d\u2029e",
+    "commands": f"::error::a\r::error::b {'long ' * 30}" + " ::error::c" * 30 + "##[error]d",
     "markup": "a]]><b>&amp;</script><!-- --> | b",
     "direction": "a\u202eb\u2066c\u200f",
     "halves": "a\ud800b\udfffc",
@@ -29,6 +30,9 @@ NASTY = {
 _STEERS = re.compile(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\u200e\u200f\ud800-\udfff]"
 )
+
+# What GitHub Actions takes for a command, in whatever a step writes.
+_COMMANDS = re.compile(r"^\s*::|##\[", re.MULTILINE)
 
 
 def odd(base: AuditResult, text: str) -> AuditResult:
@@ -44,11 +48,13 @@ def test_no_text_steers_a_terminal(base: AuditResult, kind: str) -> None:
     for line in (render_line(result), render_row(result, 30), *render_warnings(result)):
         assert len(line.splitlines()) == 1
         assert not _STEERS.search(line)
+        assert not _COMMANDS.search(line)
     texts = [render(result), render(result, verbose=1), render_summary([result, PASS])]
     for text in (*texts, *render_remarks(result)):
         assert not _STEERS.search(text)
+        assert not _COMMANDS.search(text)
     repeat = next(line for line in render(result).splitlines() if line.startswith("  repeat"))
-    assert repeat.endswith(visible(NASTY[kind]).replace("\n", "\\n"))
+    assert repeat == visible(f"  repeat      {NASTY[kind]}".replace("\n", "\\n"))
 
 
 @pytest.mark.parametrize("kind", NASTY)
@@ -68,5 +74,6 @@ def test_every_format_stays_whole(form: str, kind: str) -> None:
         lines = text.splitlines()
         assert len(lines) == 2
         assert all(line.startswith("::error ") for line in lines)
+        assert not any(_COMMANDS.search(line.removeprefix("::error ")) for line in lines)
     if form == "markdown":
         assert sum(line.startswith("| ") for line in text.splitlines()) == 5
