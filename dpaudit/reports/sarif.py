@@ -66,7 +66,8 @@ def entry(result: AuditResult) -> Part:
     if is_expected(result):
         return Part(None)
     rule = _rule(result)
-    message = f"{result.name}: {unglued(reason(result))}"
+    # What looks like a link would be one.
+    message = f"{result.name}: {unglued(reason(result))}".replace("](", "] (")
     found = {
         "ruleId": rule,
         "ruleIndex": list(_RULES).index(rule),

@@ -12,7 +12,7 @@ import pytest
 import dpaudit
 from dpaudit.certificates.exact_certificate import ExactCertificate
 from dpaudit.certificates.replay import beliefs_of, course, tally
-from dpaudit.certificates.result import AuditResult, Exact, Sampled
+from dpaudit.certificates.result import AuditResult, Exact, Sampled, Verdict
 from dpaudit.certificates.wealth import Wealth
 from dpaudit.claims import PrivacyClaim, PureDP, make_claim
 from dpaudit.claims.curves import tradeoff
@@ -158,6 +158,18 @@ def test_events_upon_each_other_share_a_place_for_their_names() -> None:
     fixed = replace(CERTIFICATE.fixed, events=(BELOW, BELOW))
     result = replace(VIOLATION, ending=Sampled((replace(CERTIFICATE, fixed=fixed),)))
     assert ">E1, E2<" in of(result, "region").drawing
+
+
+def test_a_violation_whose_bounds_do_not_exceed_the_claim_says_what_refutes_it() -> None:
+    """As one that Holm's procedure refutes at more than the audit's share."""
+    said = "the p-value refutes the claim"
+    assert not any(said in one for one in of(VIOLATION, "profile").notes)
+    short = replace(CERTIFICATE, epsilon_lower=0.4, delta_lower=0.0)
+    assert VIOLATION.point.epsilon == 0.5
+    result = replace(VIOLATION, ending=Sampled((short,)))
+    assert result.verdict is Verdict.VIOLATION
+    assert any(said in one for one in of(result, "profile").notes)
+    assert "betting alone refutes the claim at 500" in of(VIOLATION, "wealth").alt
 
 
 def test_bounds_are_said_as_the_report_says_them() -> None:

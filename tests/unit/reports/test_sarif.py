@@ -96,6 +96,11 @@ def test_nothing_in_a_name_or_an_error_makes_it_invalid() -> None:
     assert found["ruleId"] == "audit-error"
 
 
+def test_no_name_becomes_a_link() -> None:
+    (found,) = results_of(written([replace(VIOLATION, name="a[here](http://b.example)")]))
+    assert found["message"]["text"].startswith("a[here] (http://b.example): refuted")
+
+
 def test_numbers_that_json_does_not_have() -> None:
     (one,) = VIOLATION.certificates
     infinite = with_certificates(VIOLATION, replace(one, epsilon_lower=math.inf))

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import math
 
-from dpaudit.certificates.result import AuditResult
+from dpaudit.certificates.result import AuditResult, Verdict
 from dpaudit.reports import numbers
 from dpaudit.reports.html.canvas import Canvas, Scale
 from dpaudit.reports.html.pictures.picture import STEPS, Key, Picture, level
 
 # Below it a linear axis shows no difference.
 _SMALL_DELTA = 0.02
+_REFUTES = "A bound to the right of the claimed ε, or above the claimed δ, refutes the claim."
+_FALL_SHORT = "Neither bound does so here: the p-value refutes the claim."
 
 
 def profile(result: AuditResult) -> Picture:
@@ -51,8 +53,16 @@ def profile(result: AuditResult) -> Picture:
          *((Key("bound", "up", f"{bound}: δ {least_is} this"),) if delta > 0 else ())),
         f"The curve of the claim. At δ = {at_delta}, ε {least_is} {least}; at ε = {at_epsilon}, δ "
         f"{least_is} {least_delta}{sure}.",
-        ("A bound to the right of the claimed ε, or above the claimed δ, refutes the claim.",),
+        (_REFUTES, *([_FALL_SHORT] if _falls_short(result) else [])),
         ("at", "claimed", bound if exactly else f"{bound}, at least"),
         ((f"ε at δ = {at_delta}", at_epsilon, least), (f"δ at ε = {at_epsilon}", at_delta,
                                                        least_delta)),
     )  # fmt: skip
+
+
+def _falls_short(result: AuditResult) -> bool:
+    """Return whether a claim is refuted that no bound exceeds: such as by Holm's procedure, at more
+    than the audit's share."""
+    point = result.point
+    exceeds = result.epsilon_lower > point.epsilon or result.delta_lower > point.delta
+    return result.verdict is Verdict.VIOLATION and result.ending.by_chance and not exceeds

@@ -46,8 +46,8 @@ def wealth(one: Certificate) -> Picture | None:
         canvas.markup(),
         (Key("wealth", "line", "wealth against the claim"),
          Key("bound", "line", "violation"), Key("even", "line", "where it began")),
-        f"From 1, wealth reached at most {told} within {last:,} draws; it takes "
-        f"{numbers.about(needed)} for a violation.",
+        f"From 1, wealth reached at most {told} within {last:,} draws; betting alone refutes the "
+        f"claim at {numbers.about(needed)}.",
         tuple(notes),
         ("draws", "wealth"),
         tuple((f"{draws:,}", numbers.about(wealth)) for draws, wealth in rows),
