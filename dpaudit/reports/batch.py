@@ -27,6 +27,12 @@ def name_width(names: Iterable[str]) -> int:
     return min(_LONGEST_NAME, max(map(len, names), default=0))
 
 
+def title(are_met: Sequence[bool]) -> str:
+    """Return how many audits there were, and how many of them did not come out as expected."""
+    said, unmet = counted(len(are_met), "privacy audit"), are_met.count(False)
+    return f"{said}: {unmet:,} not as expected" if unmet else f"{said}, as expected"
+
+
 def render_row(result: AuditResult, width: int) -> str:
     """Return an audit as one line of a batch, aligned with the others; its first word is the
     verdict. width: of the names."""

@@ -8,12 +8,12 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from dpaudit.certificates.result import AuditResult
-from dpaudit.reports.batch import unended
+from dpaudit.reports.batch import title, unended
 from dpaudit.reports.bounds import bounds
 from dpaudit.reports.findings import UNPROVEN, is_expected, verdict_of
 from dpaudit.reports.numbers import unglued
 from dpaudit.reports.text import render, warnings_of
-from dpaudit.wording import counted, shortened, visible
+from dpaudit.wording import shortened, visible
 
 # A summary of GitHub may have 1 MiB. Characters take up to four bytes.
 _MOST_BYTES = 900_000
@@ -52,11 +52,8 @@ def entry(result: AuditResult) -> Part:
 
 def document(parts: Sequence[Part], planned: int) -> str:
     """Return the document. planned: how many audits there are to be."""
-    unmet = sum(not one.is_met for one in parts)
-    said = counted(len(parts), "privacy audit")
-    title = f"{said}: {unmet} not as expected" if unmet else f"{said}, as expected"
     missing = unended(len(parts), planned)
-    lines = [f"### dpaudit: {title}", ""]
+    lines = [f"### dpaudit: {title([one.is_met for one in parts])}", ""]
     lines += [f"**{escaped(missing)}.**", ""] if missing else []
     rows = [_row(_HEAD), _row(["---"] * len(_HEAD)), *_first(_ordered(parts))]
     reports = _within(parts, sum(map(_size, rows)))

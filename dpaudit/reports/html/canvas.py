@@ -57,9 +57,7 @@ class Scale:
         return [(one, _written(one)) for one in inside]
 
     def _placed(self, value: float) -> float:
-        if not self.is_log:
-            return value
-        return math.log10(max(value, self.low)) if value > 0 else math.log10(self.low)
+        return math.log10(max(value, self.low)) if self.is_log else value
 
 
 class Canvas:
@@ -81,9 +79,9 @@ class Canvas:
         for value, words in y.ticks():
             self._words(_LEFT - 5, self._at(x.low, value)[1] - 3.5, words, "end", "tick")
 
-    def ticks(self, ticks: Sequence[tuple[float, str]] | None = None) -> None:
+    def ticks(self) -> None:
         """Write values below the horizontal axis."""
-        for value, words in self.x.ticks() if ticks is None else ticks:
+        for value, words in self.x.ticks():
             at = self._at(value, self.y.low)[0]
             self._words(at, _BOTTOM - 14, words, "middle", "tick")
 

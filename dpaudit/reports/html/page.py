@@ -15,13 +15,13 @@ from functools import cache
 from typing import Any
 
 from dpaudit.certificates.result import AuditResult, Verdict
-from dpaudit.reports.batch import chances, unended
+from dpaudit.reports.batch import chances, title, unended
 from dpaudit.reports.findings import UNPROVEN, is_expected
 from dpaudit.reports.html import canvas
 from dpaudit.reports.html.pictures.choice import left_out, pictures
 from dpaudit.reports.html.view import Row, row_of, view_of
 from dpaudit.version import __version__
-from dpaudit.wording import counted, visible
+from dpaudit.wording import visible
 
 # A figure takes 3 ms and 3 kB: of more audits than these a browser would have to load 10 MB.
 MOST_WITH_FIGURES = 200
@@ -72,7 +72,7 @@ def written(parts: Sequence[Part], planned: int) -> str:
         policy=safe(_policy(style, script)),
         style=safe(style),
         script=safe(script),
-        title=_title(parts),
+        title=title([one.is_met for one in parts]),
         counts=_counts(parts),
         chances=chances([one.result for one in parts]),
         missing=unended(len(parts), planned),
@@ -83,11 +83,6 @@ def written(parts: Sequence[Part], planned: int) -> str:
         unproven=UNPROVEN,
         version=__version__,
     )
-
-
-def _title(parts: Sequence[Part]) -> str:
-    said, unmet = counted(len(parts), "privacy audit"), sum(not one.is_met for one in parts)
-    return f"{said}: {unmet:,} not as expected" if unmet else f"{said}, as expected"
 
 
 def _counts(parts: Sequence[Part]) -> list[tuple[str, str, int, int]]:

@@ -172,6 +172,11 @@ def test_a_violation_whose_bounds_do_not_exceed_the_claim_says_what_refutes_it()
     assert "betting alone refutes the claim at 500" in of(VIOLATION, "wealth").alt
 
 
+def test_no_finite_bound_makes_a_belief_certain() -> None:
+    ending = Sampled((replace(CERTIFICATE, epsilon_lower=40.0),))
+    assert "the certified ε makes 99.99" in of(replace(VIOLATION, ending=ending), "belief").alt
+
+
 def test_bounds_are_said_as_the_report_says_them() -> None:
     picture = of(VIOLATION, "profile")
     assert picture.rows == (

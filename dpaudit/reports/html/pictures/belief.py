@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 from dpaudit.certificates.one_run_certificate import OneRunCertificate
 from dpaudit.certificates.result import AuditResult
 from dpaudit.claims import posterior_bounds
@@ -42,14 +44,17 @@ def belief(result: AuditResult) -> Picture:
         notes.append("The claim speaks of adversaries of limited means.")
     rows = [0.01, 0.1, 0.25, 0.5, 0.75, 0.9, 0.99]
     allowed = numbers.sure(claimed, numbers.UP)
+    # Only what reveals an input makes a belief certain.
+    is_certain = math.isinf(result.epsilon_lower)
+    found = numbers.share(1.0) if is_certain else numbers.sure(result.epsilon_lower, rounding)
     return Picture(
         "belief",
         f"Belief in {subject} before and after an output",
         canvas.markup(),
         (Key("claim", "line", "the claim: most and least"), Key("bound", "line", f"{kind} ε"),
          Key("bound", "diamond", f"{kind}, from even odds")),
-        f"From even odds the claimed ε allows {allowed} at most; the {kind} ε makes "
-        f"{numbers.share(reached, rounding)} possible.",
+        f"From even odds the claimed ε allows {allowed} at most; the {kind} ε makes {found} "
+        "possible.",
         tuple(notes),
         ("before", "claim, at least", "claim, at most", f"{kind}, up to at least"),
         tuple(
