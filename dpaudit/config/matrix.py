@@ -50,6 +50,19 @@ def substitute(value: Any, values: Values, path: Path = ()) -> Any:
     return value
 
 
+def escaped(value: Any) -> Any:
+    """Return what `substitute` makes `value` of.
+
+    >>> escaped(["a", "${b}"])
+    ['a', '$${b}']
+    """
+    if isinstance(value, str):
+        return re.sub(REFERENCE, r"$\g<0>", value)
+    if isinstance(value, Mapping):
+        return {key: escaped(part) for key, part in value.items()}
+    return type(value)(map(escaped, value)) if isinstance(value, list | tuple) else value
+
+
 def _substitute_text(text: str, values: Values, path: Path) -> Any:
     def replacement(match: re.Match[str]) -> str:
         is_escaped = match[0].startswith("$$")

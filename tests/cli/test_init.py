@@ -219,6 +219,14 @@ def test_what_signatures_say(folder: Path, words: str, expected: dict[str, Any])
     assert fails() == ""
 
 
+def test_what_looks_like_a_reference_to_a_matrix_is_read_back_as_it_was(folder: Path) -> None:
+    given = ("--d1", '["a", "${b}", "$${c}"]', "--d2", '["a", "${b}"]', "--no-run")
+    done = started("mine.py:private_count", "--epsilon", "1", *given)
+    assert done.returncode == 0, done.stderr
+    ((pair,),) = (one.pairs for one in load_config(folder / "audits.yaml"))
+    assert (pair.d1, pair.d2) == (["a", "${b}", "$${c}"], ["a", "${b}"])
+
+
 def test_all_that_nobody_knows_is_to_be_filled_in(folder: Path) -> None:
     done = started("mine.py:scaled")
     assert done.returncode == 0

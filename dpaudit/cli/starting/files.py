@@ -13,6 +13,7 @@ from typing import Any
 
 from dpaudit.cli.starting.values import in_python, in_yaml
 from dpaudit.config.holes import FILL_IN, holes
+from dpaudit.config.matrix import escaped
 from dpaudit.import_path import is_file, split
 
 CONFIG = Path("audits.yaml")
@@ -92,7 +93,8 @@ def config(start: Start) -> str:
     for key, value in start.settings.items():
         if key in start.remarks:
             lines += [f"    # {line}" for line in textwrap.wrap(start.remarks[key], _WIDTH - 6)]
-        lines.append(f"{prefix}{key}: {_written(key, value)}{_to_do(key, value, start)}")
+        written = _written(key, escaped(value))
+        lines.append(f"{prefix}{key}: {written}{_to_do(key, value, start)}")
         prefix = "    "
     return "\n".join([*lines, ""])
 
