@@ -92,17 +92,23 @@ def _finished(
     codes: list[int] = []
     try:
         for result, code in outcomes:
+            results.add(result)
             seen.append(result)
             codes.append(code)
-            results.add(result)
             if len(seen) < len(specs):
                 results.keep()
             if not is_open(result):  # else its verdict is not known yet
                 printer.show(result)
+        final = _final(seen, len(specs), results)
+        for before, after in zip(seen, final, strict=True):
+            if is_open(before):
+                printer.show(after)
     except KeyboardInterrupt:
+        final = _final(seen, len(specs), results)
         results.finish()
-        for result in filter(is_open, seen):  # as it stands, by its share alone
-            printer.show(result)
+        for before, after in zip(seen, final, strict=True):
+            if is_open(before):  # as it stands, by its share alone where audits are missing
+                printer.show(after)
         click.echo(f"\n{len(seen)} of {counted(len(specs), 'audit')} finished", err=True)
         if specs[0].journal is not None:
             again = () if "--resume" in sys.argv else ("--resume",)
@@ -110,19 +116,27 @@ def _finished(
             click.echo(f"continue with: {shlex.join(words)}", err=True)
         raise
     except (BrokenPipeError, OutputError):
+        _final(seen, len(specs), results)
         results.finish()
         raise
+    for place, (before, after) in enumerate(zip(seen, final, strict=True)):
+        if before.verdict is not after.verdict:
+            codes[place] = exit_codes.of_result(after)
+    results.finish()
+    printer.summarise(final)
+    return exit_codes.worst(codes)
+
+
+def _final(seen: Sequence[AuditResult], planned: int, results: Results) -> list[AuditResult]:
+    """Return results as they are to be kept, and keep them so, however the run ends: all that there
+    are to be have the levels of Holm's procedure, which others hold a complete file to."""
+    if len(seen) < planned:
+        return list(seen)
     final = settled(seen)
     for place, (before, after) in enumerate(zip(seen, final, strict=True)):
         if before != after:
             results.replace(place, after)
-        if before.verdict is not after.verdict:
-            codes[place] = exit_codes.of_result(after)
-        if is_open(before):
-            printer.show(after)
-    results.finish()
-    printer.summarise(final)
-    return exit_codes.worst(codes)
+    return final
 
 
 def _requested(

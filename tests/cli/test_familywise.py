@@ -15,8 +15,9 @@ import pytest
 
 from dpaudit.auditing.recheck import recheck_families
 from dpaudit.auditing.spec import AuditSpec
-from dpaudit.certificates.result import Sampled
+from dpaudit.certificates.result import AuditResult, Sampled
 from dpaudit.claims import PureDP
+from dpaudit.cli.output import Printer
 from dpaudit.reports.json import read_document
 from tests.cli.made_results import CLEARED, answer
 from tests.result_files import from_json
@@ -221,3 +222,38 @@ def test_an_interrupted_batch_shows_what_is_open_by_its_share(
     assert recheck_families(results, has_ended=False) == []
     # In a run that had ended, the first one would be refuted beside the second.
     assert len(recheck_families(results, has_ended=True)) == 1
+
+
+@pytest.mark.parametrize("breaks_at", ["0.001", "0.003"])
+@pytest.mark.parametrize("error", [BrokenPipeError, KeyboardInterrupt])
+def test_a_run_that_ends_while_it_prints_its_last_results_keeps_holms_verdicts(
+    dpaudit: Any,
+    p_values: list[AuditSpec],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    breaks_at: str,
+    error: type[BaseException],
+) -> None:
+    """0.001 is shown as soon as it is there, as the last one; 0.003 when all are."""
+    file = in_a_file(tmp_path / "a.yaml", "0.003", "0.9", "0.001", more="familywise: true\n")
+    show, calls = Printer.show, list[str]()
+
+    def showing(printer: Printer, result: AuditResult) -> None:
+        calls.append(result.name)
+        if calls.count(breaks_at) == 1 and result.name == breaks_at:
+            raise error
+        show(printer, result)
+
+    monkeypatch.setattr(Printer, "show", showing)
+    ran = dpaudit(
+        "run", file, "--familywise", "--confidence", "0.992", "--json", tmp_path / "r.json"
+    )
+    assert ran.exit_code in (130, 141)
+    results, planned = read_document((tmp_path / "r.json").read_text("utf-8"))
+    assert (len(results), planned) == (3, 3)
+    assert [one.verdict.value for one in results] == [
+        "VIOLATION",
+        "NO VIOLATION FOUND",
+        "VIOLATION",
+    ]
+    assert recheck_families(results, has_ended=True) == []
