@@ -69,6 +69,10 @@ class Grouped:
     claim: PrivacyClaim
 
 
+# Beyond it, shares of an error probability are no numbers any more; a file may say anything.
+_LARGEST_FAMILY = 10**9
+
+
 @dataclass(frozen=True, slots=True)
 class Family:
     """Audits that have one error probability together, by Holm's procedure (docs/method.md §9).
@@ -78,7 +82,7 @@ class Family:
     name : str
         What they stand in, such as a configuration file.
     size : int
-        How many they are; those that chance has no part in do not count.
+        How many they are, at most 10⁹; those that chance has no part in do not count.
     confidence : float
         1 minus the probability that any of them is a false alarm, in (0, 1).
     level : float
@@ -92,7 +96,8 @@ class Family:
     level: float
 
     def __post_init__(self) -> None:
-        if not (self.size >= 1 and 0 < self.confidence < 1 and 0 < self.level < 1):
+        is_whole = 1 <= self.size <= _LARGEST_FAMILY
+        if not (is_whole and 0 < self.confidence < 1 and 0 < self.level < 1):
             raise ValueError(f"{self} is no family of audits")
 
 

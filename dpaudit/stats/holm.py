@@ -17,7 +17,8 @@ def holm(p_values: ArrayLike, alpha: float, size: int | None = None) -> NDArray[
     """
     p = np.asarray(p_values, dtype=float)
     order = np.argsort(p, kind="stable")
-    left = np.arange(len(p) if size is None else size, 0, -1)[: len(p)]
+    whole = len(p) if size is None else size
+    left = np.arange(whole, whole - len(p), -1)  # of what is known, however many there are
     rejected = np.empty(len(p), dtype=bool)
     rejected[order] = np.logical_and.accumulate(p[order] <= alpha / left)
     return rejected

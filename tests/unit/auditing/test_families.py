@@ -18,6 +18,7 @@ from dpaudit.claims import ApproximateDP, PureDP
 from dpaudit.errors import UsageError
 from dpaudit.inputs.pairs import NeighbouringPair
 from dpaudit.reports.batch import render_summary
+from dpaudit.reports.records import DamagedRecord, decode, encode
 from dpaudit.reports.text import render
 from dpaudit.targets.target import CallableTarget
 from mechanisms.pdp import counterexample
@@ -183,3 +184,12 @@ def test_a_family_of_one_says_no_more_than_any_audit() -> None:
 
 def exact() -> AuditResult:
     return audit(counterexample, 0, 1, ApproximateDP(1.0, 0.1), exact=True)
+
+
+def test_a_size_that_was_made_up_takes_no_memory_and_raises_nothing_else() -> None:
+    (late,) = settled([audited(1e-12, family=replace(FAMILY, size=10**9))])
+    assert late.verdict is Verdict.VIOLATION
+    assert recheck_families([late], has_ended=True) == []
+    for size in (0, 10**9 + 1, 10**400):
+        with pytest.raises(DamagedRecord, match="is no family of audits"):
+            decode(Family, {**encode(FAMILY), "size": size}, "audits[0].family")
