@@ -8,11 +8,21 @@ but for the error probabilities of both runs (docs/ci.md).
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
+from dpaudit.auditing.options import DEFAULTS
 from dpaudit.certificates.exact_certificate import ExactCertificate
-from dpaudit.certificates.result import AnyCertificate, AuditResult, Verdict
+from dpaudit.certificates.result import (
+    AnyCertificate,
+    AuditResult,
+    Canaries,
+    Exact,
+    Recorded,
+    Sampled,
+    Verdict,
+)
 from dpaudit.errors import UsageError
 from dpaudit.reports import numbers
 from dpaudit.reports.batch import name_width
@@ -20,11 +30,23 @@ from dpaudit.reports.bounds import bounds
 from dpaudit.reports.findings import is_expected
 from dpaudit.reports.layout import padded, wrap
 from dpaudit.reports.markdown import escaped
+from dpaudit.reports.records import as_lists
 from dpaudit.wording import counted, shortened
 
 _REGRESSION, _CHANGE = "REGRESSION", "change"
 _WIDTH = len(_REGRESSION)
 _HEAD = ("", "audit", "what", "before", "now")
+# What a verdict comes from.
+_SOURCES: Mapping[type, str] = {
+    Sampled: "draws",
+    Recorded: "recorded outputs",
+    Exact: "a stated law",
+    Canaries: "guesses about canaries",
+}
+# Settings that are compared as results have them.
+_COMPARED = ("samples", "confidence")
+_INPUTS = ("d1", "d2", "pairs")
+_MECHANISM = ("mechanism", "params", "command", "compose")
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +99,7 @@ def compare(
         elif was is not None and found is not None:
             for what, is_regression in _differences(was, found):
                 changes.append(Change(name, what, is_regression, _shown(was), _shown(found)))
-    said = list(remarks)
+    said = [*remarks, *_families(old, new)]
     if list(before) == list(now):
         said.append("both files hold the results of one and the same run")
     return Comparison(tuple(changes), len({**old, **new}), tuple(said))
@@ -179,14 +201,71 @@ def _budget(result: AuditResult) -> int | None:
 
 def _asked(was: AuditResult, found: AuditResult) -> Iterator[tuple[str, bool]]:
     """Yield what was asked for otherwise, so that the results are not of the same audit."""
+    said = [*_COMPARED]
     if was.claim != found.claim:
         yield f"another claim: {found.claim.describe()}, before {was.claim.describe()}", False
+        said.append("claim")
     if was.target != found.target:
         yield f"another mechanism: {found.target}, before {was.target}", False
-    ended = (one for one in (was, found) if one.verdict is not Verdict.ERROR)
+        said += _MECHANISM
+    ended = [one for one in (was, found) if one.verdict is not Verdict.ERROR]
     pairs = [[one.pair for one in result.by_pair] for result in ended]
     if len(pairs) == 2 and pairs[0] != pairs[1]:
         yield f"other inputs: {'; '.join(pairs[1])}, before {'; '.join(pairs[0])}", False
+        said += _INPUTS
+    sources = [_SOURCES[type(one.ending)] for one in ended]
+    if len(sources) == 2 and sources[0] != sources[1]:
+        yield f"judged by {sources[1]}, before by {sources[0]}", False
+        said.append("exact")
+    yield from _risked(was, found)
+    other = [key for key in _other_settings(was, found) if key not in said]
+    if other:
+        yield f"other settings: {', '.join(other)}", False
+
+
+def _risked(was: AuditResult, found: AuditResult) -> Iterator[tuple[str, bool]]:
+    """Yield what is different about the error probability, on which power depends as well."""
+    if not (was.ending.by_chance and found.ending.by_chance):
+        return
+    before, after = (
+        one.confidence if one.family is None else one.family.confidence for one in (was, found)
+    )
+    if before != after:
+        now, then = numbers.level(after), numbers.level(before)
+        yield f"another confidence: {now}, before {then}", False
+    if (was.family is None) != (found.family is None):
+        now = (
+            "its own" if found.family is None else f"that of {counted(found.family.size, 'audit')}"
+        )
+        yield f"another error probability: {now}", False
+
+
+def _families(old: Mapping[str, AuditResult], new: Mapping[str, AuditResult]) -> list[str]:
+    """Return, once for all its audits, that a family has another size."""
+    both = [(old[name].family, one.family) for name, one in new.items() if name in old]
+    sizes = {(was.size, now.size) for was, now in both if was is not None and now is not None}
+    return [
+        f"{counted(now, 'audit')} share an error probability, before {was:,}"
+        for was, now in sorted(sizes)
+        if was != now
+    ]
+
+
+def _other_settings(was: AuditResult, found: AuditResult) -> list[str]:
+    """Return the settings that differ; none where a file does not hold them."""
+    if was.request is None or found.request is None:
+        return []
+    before, after = _settings(was.request), _settings(found.request)
+    return [
+        key
+        for key in dict.fromkeys([*before, *after])
+        if before.get(key, DEFAULTS.get(key)) != after.get(key, DEFAULTS.get(key))
+    ]
+
+
+def _settings(request: Mapping[str, Any]) -> dict[str, Any]:
+    settings = as_lists(request.get("settings"))
+    return settings if isinstance(settings, dict) else {}
 
 
 def _moved(was: AuditResult, found: AuditResult) -> Iterator[tuple[str, bool]]:

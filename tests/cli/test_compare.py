@@ -12,11 +12,12 @@ import pytest
 
 import dpaudit as dp
 from dpaudit.certificates.certificate import EpsilonInterval
-from dpaudit.certificates.result import AuditResult, Sampled
+from dpaudit.certificates.result import AuditResult, Family, Sampled
 from dpaudit.claims import PureDP
 from dpaudit.reports.comparison import compare, render
 from dpaudit.reports.json import document, entry
-from mechanisms import randomized_response
+from dpaudit.reports.numbers import unglued
+from mechanisms import pdp, randomized_response
 from tests.cli.made_results import CLEARED, ERROR, PASS, VIOLATION
 from tests.result_files import to_json
 
@@ -29,7 +30,7 @@ def named(result: AuditResult, name: str = "a", **more: Any) -> AuditResult:
 
 def differences(was: AuditResult, found: AuditResult) -> list[tuple[str, bool]]:
     found_ = compare([named(was)], [named(found)])
-    return [(one.what, one.is_regression) for one in found_.changes]
+    return [(unglued(one.what), one.is_regression) for one in found_.changes]
 
 
 EXPECTED = replace(VIOLATION, claim=PASS.claim, target=PASS.target, expect="violation")
@@ -99,6 +100,48 @@ def test_what_was_asked_otherwise_is_said() -> None:
     assert differences(PASS, replace(PASS, ending=Sampled((pair,)))) == [
         ("other inputs: d1 = 0, d2 = 2, before d1 = 0, d2 = 1", False)
     ]
+
+
+def asked(**settings: Any) -> AuditResult:
+    return replace(PASS, request={"folder": None, "settings": {"d1": 0, "d2": 1, **settings}})
+
+
+def test_no_change_of_what_was_asked_is_silent() -> None:
+    """Whatever decides how much an audit can find is named, and none of it is noise."""
+    surer = replace(PASS, confidence=0.9999)
+    assert differences(PASS, surer) == [("another confidence: 99.99 %, before 99 %", False)]
+    shared = replace(PASS, confidence=0.995, family=Family("a.yaml", 2, 0.99, 0.005))
+    assert differences(PASS, shared) == [("another error probability: that of 2 audits", False)]
+    assert differences(shared, PASS) == [("another error probability: its own", False)]
+    timing, rows = asked(timing=True), asked(d1=[*range(500)])
+    assert differences(timing, asked()) == [("other settings: timing", False)]
+    # Reports cut long inputs short.
+    assert differences(rows, asked(d1=[*range(499), 7])) == [("other settings: d1", False)]
+    assert differences(asked(), asked(time="10s", bound="clopper-pearson")) == [
+        ("other settings: time, bound", False)
+    ]
+    # What is given as it is anyway, or said in other words, is no other setting.
+    assert differences(asked(), asked(bound="game", on_error="outcome")) == []
+    assert differences(asked(samples=10_000), asked(confidence=0.9)) == []
+    other = replace(asked(params={"x": 1}), target="mine.py:f", claim=PureDP(3.0))
+    assert len(differences(asked(params={"x": 2}), other)) == 2
+    exact = dp.audit(pdp.counterexample, 0, 1, PASS.claim, exact=True, name="a")
+    said = dict(differences(PASS, replace(exact, target=PASS.target)))
+    assert said["judged by a stated law, before by draws"] is False
+    assert not any(what.startswith("another confidence") for what in said)
+
+
+def test_a_larger_family_is_told_once() -> None:
+    two, three = (
+        [
+            named(PASS, name, confidence=0.995, family=Family("a.yaml", size, 0.99, 0.002))
+            for name in "ab"
+        ]
+        for size in (2, 3)
+    )
+    found = compare(two, three)
+    assert found.changes == ()
+    assert found.remarks == ("3 audits share an error probability, before 2",)
 
 
 def bounded(lower: float, upper: float | None) -> AuditResult:
