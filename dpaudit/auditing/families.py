@@ -18,7 +18,7 @@ def together(specs: Sequence[AuditSpec], name: str) -> list[AuditSpec]:
 
     An audit that stops early does so at its share: a p-value that has just reached the level of all
     is too large for Holm's procedure. name: of the family. Raises UsageError where there is no one
-    confidence.
+    confidence, or not enough left for each.
     """
     drawn = [spec for spec in specs if not spec.exact]
     confidences = sorted({spec.confidence for spec in drawn})
@@ -30,6 +30,9 @@ def together(specs: Sequence[AuditSpec], name: str) -> list[AuditSpec]:
         return list(specs)
     all_of_them, size = confidences[0], len(drawn)
     own = share_of(all_of_them, size)
+    if own >= 1:
+        why = f"={all_of_them} leaves none of {size:,} audits (familywise) a share of the error"
+        raise UsageError(Name("confidence"), why, " probability; give less confidence")
     family = Family(name, size, all_of_them, 1 - own)
     return [spec if spec.exact else _shared(spec, own, family) for spec in specs]
 

@@ -74,6 +74,13 @@ def test_two_confidences_are_refused() -> None:
         together([spec("a"), spec("b", confidence=0.9)], "audits.yaml")
 
 
+def test_a_confidence_whose_shares_are_no_numbers_is_refused() -> None:
+    almost = 1 - 2**-53
+    assert together([spec("a", confidence=almost)], "audits.yaml")[0].confidence == almost
+    with pytest.raises(UsageError, match=r"confidence=0.9+ leaves none of 2 audits \(familywise\)"):
+        together([spec("a", confidence=almost), spec("b", confidence=almost)], "audits.yaml")
+
+
 def test_holms_verdicts_follow_from_all_p_values() -> None:
     results = [audited(p) for p in (0.019, 0.9, 0.001, 0.012)]
     assert verdicts(results) == [False, False, True, False]
