@@ -150,6 +150,13 @@ def _rate(spec: AuditSpec, found: AuditPlan, requests: Requests) -> float:
 def _hopeless(found: AuditPlan) -> str:
     if any(one.share == 0 for one in found.pairs):
         return "the trial saw no event that tells d1 and d2 apart"
+    for one in found.pairs:
+        point = one.certificate.point
+        if point.epsilon == 0:  # where a curve as a whole was claimed
+            return (
+                f"the trial tested the claim where it says most, at ε = 0 (δ = {point.delta:.4g}), "
+                "and a leak is planned for as a multiple of ε"
+            )
     return "no number of draws would catch such a leak in the event that the trial found"
 
 
