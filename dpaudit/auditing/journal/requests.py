@@ -54,6 +54,9 @@ def request(spec: AuditSpec) -> Request:
         for field in fields(spec)
         if field.name not in _FREE
     }
+    # Of the family, what all of it may err decides which refutations are looked at once more.
+    whole = False if spec.family is None else spec.family.confidence
+    asked["familywise"] = ["off" if whole is False else f"at {whole!r}", digest(whole)]
     for name, file in _files(spec):
         with file.open("rb") as opened:
             found = hashlib.file_digest(opened, hashlib.blake2b).hexdigest()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,7 @@ import pytest
 from dpaudit import ApproximateDP, ComputationalDP, PureDP
 from dpaudit.auditing.journal.requests import differences, digest, request
 from dpaudit.auditing.spec import AuditSpec, DrawnSeed
+from dpaudit.certificates.result import Family
 from dpaudit.inputs.pairs import NeighbouringPair
 from dpaudit.targets.target import (
     CallableTarget,
@@ -177,3 +179,19 @@ def test_code_is_looked_for_wherever_something_is_named(
     (tmp_path / "program").write_text("#!/bin/sh\nexit\n")
     (tmp_path / "other.py").unlink()
     assert differences(asked, request(spec)) == "the code of ./program has changed"
+
+
+def test_a_family_decides_by_what_it_may_err_as_a_whole() -> None:
+    """What it may yet refute is drawn for in new processes, which the journal records."""
+    alone = spec_of(CallableTarget(function=len), confidence=0.995)
+    two, ten = (
+        replace(alone, family=Family("a.yaml", size, confidence, 0.005))
+        for size, confidence in ((2, 0.99), (10, 0.95))
+    )
+    assert words(alone, two) == "familywise was off, is at 0.99"
+    assert words(two, ten) == "familywise was at 0.99, is at 0.95"
+    named = Family("./a.yaml", 2, 0.99, 0.01)
+    assert words(two, replace(two, family=named)) == words(alone, alone) == ""
+    # Those that were begun before there were families go on.
+    without = {key: value for key, value in request(alone).items() if key != "familywise"}
+    assert differences(without, request(alone)) == ""
