@@ -34,7 +34,8 @@ def compare(old: Path, new: Path, report: list[str]) -> int:
     """Compare the results in NEW with those in OLD, files of dpaudit run --json, audit by audit.
 
     Exit code 1 for a regression: a new violation, an error where there was a verdict, a vanished
-    audit, lost power; 0 otherwise; 2 for files that cannot be compared.
+    audit, lost power; 2 for files that cannot be compared, and for a NEW whose run did not end;
+    0 otherwise.
     """
     wanted = destinations(None, report, [old, new])
     by_format = {id(FORMATS[name]): shown for name, shown in _RENDERERS.items()}
@@ -59,7 +60,10 @@ def compare(old: Path, new: Path, report: list[str]) -> int:
             write_whole(Path(to.file), text.encode(errors="backslashreplace"))
     # Beside a report that has standard output, as in dpaudit run.
     click.echo(render(comparison), nl=False, err=is_shown)
-    return exit_codes.VIOLATION if comparison.regressions else exit_codes.NOTHING_FOUND
+    if comparison.regressions:
+        return exit_codes.VIOLATION
+    # What else NEW would have shown nobody knows: that is no pass.
+    return exit_codes.USAGE if missing[1][1] else exit_codes.NOTHING_FOUND
 
 
 def _read(file: Path) -> tuple[list[AuditResult], int]:

@@ -257,6 +257,20 @@ def test_a_run_that_did_not_end_is_said_and_misses_audits(dpaudit: Any, tmp_path
     assert "1 of 2 audits: the run did not end" in " ".join(ran.stdout.split())
 
 
+def test_a_second_run_that_did_not_end_is_no_pass(dpaudit: Any, tmp_path: Path) -> None:
+    """The audits that are missing may be new, or have been missing before."""
+    old = written(tmp_path / "old.json", [named(PASS, "a")], planned=2)
+    new = written(tmp_path / "new.json", [named(PASS, "a", seconds=9.0)], planned=2)
+    ran = dpaudit("compare", old, new)
+    assert ran.exit_code == 2
+    assert ran.stdout.startswith("1 audit: 1 without a change.")
+    assert f"{new}: 1 of 2 audits: the run did not end".replace(" ", "") in (
+        "".join(ran.stdout.split())
+    )
+    whole = written(tmp_path / "whole.json", [named(PASS, "a"), named(PASS, "b")])
+    assert dpaudit("compare", old, whole).exit_code == 0
+
+
 def test_formats(dpaudit: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     old = written(tmp_path / "old.json", [named(PASS, "a|b")])
     new = written(tmp_path / "new.json", [named(FOUND, "a|b")])
