@@ -34,8 +34,8 @@ def compare(old: Path, new: Path, report: list[str]) -> int:
     """Compare the results in NEW with those in OLD, files of dpaudit run --json, audit by audit.
 
     Exit code 1 for a regression: a new violation, an error where there was a verdict, a vanished
-    audit, lost power; 2 for files that cannot be compared, and for a NEW whose run did not end;
-    0 otherwise.
+    audit, lost power, a new audit that is not as expected; 2 for files that cannot be compared,
+    and for a NEW whose run did not end; 0 otherwise.
     """
     wanted = destinations(None, report, [old, new])
     by_format = {id(FORMATS[name]): shown for name, shown in _RENDERERS.items()}

@@ -91,9 +91,9 @@ def compare(
     for name in dict.fromkeys([*old, *new]):
         was, found = old.get(name), new.get(name)
         if was is None and found is not None:
-            is_bad = found.verdict is Verdict.VIOLATION and not is_expected(found)
-            what = "new violation, in a new audit" if is_bad else "new audit"
-            changes.append(Change(name, what, is_bad, now=_shown(found)))
+            # Later runs have it before and now, so that nothing would be said of it any more.
+            is_bad = not is_expected(found)
+            changes.append(Change(name, _new(found), is_bad, now=_shown(found)))
         elif found is None and was is not None:
             changes.append(Change(name, "vanished", is_regression=True, before=_shown(was)))
         elif was is not None and found is not None:
@@ -146,6 +146,19 @@ def _by_name(results: Sequence[AuditResult], which: str) -> dict[str, AuditResul
             )
         found[one.name] = one
     return found
+
+
+def _new(found: AuditResult) -> str:
+    """Return what is to be said of an audit that was not there before."""
+    if is_expected(found):
+        return "new audit"
+    if found.verdict is Verdict.ERROR:
+        return "an error, in a new audit"
+    if found.verdict is Verdict.VIOLATION:
+        return "new violation, in a new audit"
+    if found.underpowered is not None:
+        return f"under-powered, in a new audit: {found.underpowered}"
+    return "a violation that is expected was not found, in a new audit"
 
 
 def _differences(was: AuditResult, found: AuditResult) -> Iterator[tuple[str, bool]]:

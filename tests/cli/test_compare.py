@@ -248,6 +248,25 @@ def test_a_violation_in_a_new_audit_is_a_regression(dpaudit: Any, tmp_path: Path
     assert dpaudit("compare", old, new).exit_code == 0
 
 
+@pytest.mark.parametrize(
+    ("found", "what", "is_regression"),
+    [
+        (PASS, "new audit", False),
+        (EXPECTED, "new audit", False),
+        (FOUND, "new violation, in a new audit", True),
+        (FAILED, "an error, in a new audit", True),
+        (UNDER, "under-powered, in a new audit: too few draws", True),
+        (LONGED_FOR, "a violation that is expected was not found, in a new audit", True),
+    ],
+)
+def test_a_new_audit_is_judged_by_itself(
+    found: AuditResult, what: str, is_regression: bool
+) -> None:
+    """In the next comparison it is in both files, and what it lacks from the start is no change."""
+    (change,) = compare([], [named(found)]).changes
+    assert (change.what, change.is_regression) == (what, is_regression)
+
+
 def test_a_run_that_did_not_end_is_said_and_misses_audits(dpaudit: Any, tmp_path: Path) -> None:
     old = written(tmp_path / "old.json", [named(PASS, "a"), named(PASS, "b")])
     new = written(tmp_path / "new.json", [named(PASS, "a")], planned=2)
