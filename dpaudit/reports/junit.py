@@ -97,7 +97,7 @@ def _figures(result: AuditResult) -> dict[str, str]:
         "epsilon_lower": repr(result.epsilon_lower),
         "delta_lower": repr(result.delta_lower),
         "p_value": repr(result.p_value),
-        "confidence": repr(result.confidence),
+        "confidence": repr(1 - result.level),  # of the verdict; the bounds hold at as much
         "draws": str(result.draws),
         "seed": str(result.seed),
         "command": result.command or "",

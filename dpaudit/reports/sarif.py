@@ -79,7 +79,7 @@ def entry(result: AuditResult) -> Part:
             "claim": result.claim.describe(),
             "epsilonLower": _number(result.epsilon_lower),
             "deltaLower": _number(result.delta_lower),
-            "confidence": result.confidence,
+            "confidence": 1 - result.level,  # of the verdict; the bounds hold at as much
             "draws": result.draws,
             "seed": result.seed,
             "report": render(result),

@@ -23,7 +23,7 @@ from dpaudit.reports.text import render
 from dpaudit.targets.target import CallableTarget
 from mechanisms.pdp import counterexample
 from tests.cli.made_results import CLEARED, PASS, VIOLATION
-from tests.result_files import from_json, to_json
+from tests.result_files import from_json, reported, to_json
 
 FAMILY = Family("audits.yaml", 4, 0.96, 0.01)
 
@@ -145,6 +145,15 @@ def test_a_late_refutation_shows_its_level_and_a_bound_that_agrees_with_it() -> 
     assert "ε above 1, with 98.6666 % confidence (claimed: 1)" in " ".join(report.split())
     assert "(violation if ≤ 0.0133333; 0.04 for all 4 audits)" in report
     assert from_json(to_json(final)) == final
+
+
+@pytest.mark.parametrize("form", ["sarif", "junit"])
+def test_reports_for_programs_do_not_say_more_of_a_late_refutation(form: str) -> None:
+    late = settled([audited(0.001), audited(0.013, "late")])[1]
+    assert late.verdict is Verdict.VIOLATION
+    text = reported(form, [late])
+    assert "0.98666666" in text
+    assert "0.99" not in text  # its share
 
 
 def test_the_summary_tells_the_chance_for_the_batch() -> None:
