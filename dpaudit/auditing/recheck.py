@@ -80,6 +80,11 @@ def recheck_families(results: Sequence[AuditResult], *, has_ended: bool) -> list
         for name, own in families.items()
         if len({(one.size, one.confidence) for one in own}) > 1 or len(own) > own[0].size
     ]
+    findings += [
+        f"{one.name}: chance has no part in it, so that it shares no error probability"
+        for one in results
+        if one.family is not None and not one.ending.by_chance
+    ]
     if findings:
         return findings
     expected = settled(results) if has_ended else unsettled(results)

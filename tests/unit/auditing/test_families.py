@@ -198,6 +198,16 @@ def test_a_family_of_one_says_no_more_than_any_audit() -> None:
     assert "The chance of a false alarm is at most 4 %." in render_summary([one, exact()])
 
 
+def test_what_is_computed_takes_no_place_in_a_family() -> None:
+    """A law that violates its claim would let the others be compared with more."""
+    wrong = audit(counterexample, 0, 1, PureDP(0.01), exact=True)
+    computed = replace(wrong, family=FAMILY, confidence=share_of(0.96, 4))
+    final = settled([computed, audited(0.013)])
+    assert verdicts(final) == [True, True]
+    (said,) = recheck_families(final, has_ended=True)
+    assert said.endswith("chance has no part in it, so that it shares no error probability")
+
+
 def exact() -> AuditResult:
     return audit(counterexample, 0, 1, ApproximateDP(1.0, 0.1), exact=True)
 
