@@ -84,6 +84,7 @@ def attacker(result: AuditResult) -> str:
         return f"{EVEN} was not shown to learn anything from this mechanism's output."
     sure, allowed = numbers.sure(result.epsilon_lower), result.point
     text = f"{EVEN} can tell the inputs apart with at least {sure} certainty, from one output"
+    text += f" (shown with {numbers.level(result.confidence)} confidence)"
     if allowed.delta == 0:
         text += f"; the claim allows {numbers.sure(allowed.epsilon, numbers.UP)}"
     return f"{text}."
@@ -114,8 +115,11 @@ def allowance(name: str, event: AnyEvent, point: ProfilePoint) -> list[str]:
     ahead, behind = "P" if event.guess == "d1" else "Q", shares(event)[1]
     factor = f"e^{numbers.plain(point.epsilon)} · " if point.epsilon else ""
     plus = f" + {numbers.plain(point.delta)}" if point.delta else ""
-    most = numbers.share(_most(behind, point))
-    return row("allowed", f"{ahead}({name}) ≤ {factor}{numbers.share(behind)}{plus} = {most}")
+    limit, most = f"{factor}{numbers.share(behind)}{plus}", _most(behind, point)
+    if most >= 1:
+        limit = f"min(1, {limit})"
+    # Rounded as where it is compared with what was seen.
+    return row("allowed", f"{ahead}({name}) ≤ {limit} = {numbers.share(most, numbers.UP)}")
 
 
 def is_expected(result: AuditResult) -> bool:

@@ -83,14 +83,14 @@ def table(
 ) -> list[str]:
     """Return rows of cells, two spaces apart; columns are aligned to the right, those of `left` to
     the left."""
-    widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
+    widths = [max(map(width_of, column)) for column in zip(*cells, strict=True)]
     lines = []
     for line in cells:
-        padded = [
-            text.ljust(width) if place in left else text.rjust(width)
+        aligned = [
+            padded(text, width) if place in left else " " * (width - width_of(text)) + text
             for place, (text, width) in enumerate(zip(line, widths, strict=True))
         ]
-        lines.append(margin + "  ".join(padded).rstrip())
+        lines.append(margin + "  ".join(aligned).rstrip())
     return lines
 
 

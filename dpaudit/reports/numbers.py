@@ -43,11 +43,8 @@ def about(value: float, *, digits: int = 3) -> str:
 
 def apart(low: float, high: float, *, digits: int = 3) -> tuple[str, str]:
     """Return two numbers, `low` < `high`, rounded towards each other but still in that order."""
-    for needed in range(digits, _ALL_DIGITS):
-        below, above = _round(low, needed, UP), _round(high, needed, DOWN)
-        if below < above:
-            return _written(below), _written(above)
-    return repr(low), repr(high)
+    below, above = _apart(low, high, digits)
+    return _written(below), _written(above)
 
 
 def p_at_most(p: float) -> str:
@@ -69,7 +66,8 @@ def share(value: float, rounding: str = NEAREST) -> str:
 
 def shares_apart(low: float, high: float) -> tuple[str, str]:
     """Return `apart` of two probabilities, as percentages."""
-    below, above = apart(low * 100, high * 100)
+    # In decimals, since 100 * 0.07 is above 7 as a float.
+    below, above = (_written(one.scaleb(2)) for one in _apart(low, high, 3))
     return f"{below}{GLUE}%", f"{above}{GLUE}%"
 
 
@@ -108,7 +106,7 @@ def duration(seconds: float) -> str:
 
 def sure(epsilon: float, rounding: str = DOWN) -> str:
     """Return how sure an attacker becomes, from even odds: e^ε / (1 + e^ε), with as many digits as
-    its distance from 100 % needs."""
+    its distance from 100 % needs; never 100 %, which no finite ε allows."""
     # In decimals, since 1 - 1e-17 is 1 as a float and "100 % sure" would be wrong.
     context = Context(prec=50)
     odds = Decimal(repr(min(epsilon, 100.0))).exp(context)
@@ -118,13 +116,22 @@ def sure(epsilon: float, rounding: str = DOWN) -> str:
     places = 1 if doubt >= 1 else min(8, -doubt.adjusted() + 1)
     step = Decimal(1).scaleb(-places)
     rounded = percent.quantize(step, rounding=rounding, context=context)
-    return f"{_stripped(rounded)}{GLUE}%"
+    nearly = "nearly " if rounded == 100 else ""
+    return f"{nearly}{_stripped(rounded)}{GLUE}%"
 
 
 def unglued(text: str) -> str:
     """Return text whose no-break spaces have become plain ones, once lines are laid out; with
     escapes for what would steer a terminal."""
     return visible(text.replace(GLUE, " "))
+
+
+def _apart(low: float, high: float, digits: int) -> tuple[Decimal, Decimal]:
+    for needed in range(digits, _ALL_DIGITS):
+        below, above = _round(low, needed, UP), _round(high, needed, DOWN)
+        if below < above:
+            return below, above
+    return Decimal(repr(low)), Decimal(repr(high))
 
 
 def _round(value: float, digits: int, rounding: str) -> Decimal:

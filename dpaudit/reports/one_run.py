@@ -51,7 +51,7 @@ def found(result: AuditResult, ending: Canaries, verbose: int) -> list[str]:
 def meaning(result: AuditResult, ending: Canaries, verbose: int) -> list[str]:
     """Return what it means for an attacker, and what was not shown."""
     one = ending.deciding
-    lines = paragraph(f"{_attacker(one)} {_ASSUMED}" if verbose else _IF)
+    lines = paragraph(f"{_attacker(result, one)} {_ASSUMED}" if verbose else _IF)
     if result.verdict is not Verdict.NO_VIOLATION_FOUND:
         return lines
     if math.isfinite(one.detectable_epsilon):
@@ -63,9 +63,12 @@ def meaning(result: AuditResult, ending: Canaries, verbose: int) -> list[str]:
     return [*lines, *paragraph(detectable), *paragraph(_UNPROVEN)]
 
 
-def _attacker(one: OneRunCertificate) -> str:
+def _attacker(result: AuditResult, one: OneRunCertificate) -> str:
     even = f"An attacker who thinks it even (50{numbers.GLUE}%) whether a canary was in"
     if one.epsilon_lower <= 0:
         return f"{even} was not shown to learn anything from the output."
-    sure = numbers.sure(one.epsilon_lower)
-    return f"{even} can tell with at least {sure} certainty, from one output."
+    sure, level = numbers.sure(one.epsilon_lower), numbers.level(result.confidence)
+    return (
+        f"{even} can tell with at least {sure} certainty, from one output (shown with {level} "
+        "confidence)."
+    )

@@ -20,16 +20,20 @@ from dpaudit import (
 from dpaudit.certificates.certificate import DivergenceTest
 from dpaudit.certificates.result import AuditResult
 from dpaudit.claims.approximate_zcdp import ApproximateZCDP
+from dpaudit.claims.base import ProfilePoint
 from dpaudit.errors import UsageError
 from dpaudit.inputs.pairs import EQUAL
+from dpaudit.reports import numbers
 from dpaudit.reports.batch import render_all, render_remarks
 from dpaudit.reports.bounds import bounds
+from dpaudit.reports.findings import allowance, compared
+from dpaudit.reports.layout import table, width_of
 from dpaudit.reports.registry import FORMATS, parse_report
 from dpaudit.reports.text import render
 from dpaudit.stats.witness import Witness
 from dpaudit.targets.construction import source_of
 from dpaudit.targets.target import CallableTarget, ImportedTarget
-from tests.cli.made_results import CERTIFICATE, ERROR, FIXED, PASS, VIOLATION
+from tests.cli.made_results import BELOW, CERTIFICATE, ERROR, FIXED, PASS, VIOLATION
 from tests.forging import with_certificates
 from tests.result_files import from_json, reported
 
@@ -47,9 +51,9 @@ def shifted(x: float, size: int, rng: Any) -> Any:
     return x + rng.normal(size=size)
 
 
-def at(claim: dpaudit.PrivacyClaim, **numbers: float) -> AuditResult:
+def at(claim: dpaudit.PrivacyClaim, **values: float) -> AuditResult:
     """Return the violation of another claim, with other bounds."""
-    certificate = replace(CERTIFICATE, point=claim.point(), **numbers)  # type: ignore[arg-type]
+    certificate = replace(CERTIFICATE, point=claim.point(), **values)  # type: ignore[arg-type]
     return replace(with_certificates(VIOLATION, certificate), claim=claim)
 
 
@@ -152,7 +156,8 @@ def test_details_are_for_verbose_reports() -> None:
         "refuted after 265",
         "wealth 812 (violation at 500)",
         "versions",
-        "can tell the inputs apart with at least 77 % certainty, from one output; the claim allows",
+        "can tell the inputs apart with at least 77 % certainty, from one output "
+        "(shown with 99 % confidence); the claim allows 62.3 %.",
     ):
         assert words in verbose
         assert words not in brief
@@ -199,6 +204,40 @@ def test_what_the_claim_allows_with_a_delta() -> None:
     assert "appear in 82.7 % of draws for d1, 11.0 % for d2; the claim allows 28.1 %" in " ".join(
         render(at(ApproximateDP(0.5, 0.1))).split()
     )
+
+
+def test_what_is_allowed_is_rounded_as_in_the_headline() -> None:
+    """Upwards: e · 50/503 + 1e-6 = 27.02 %."""
+    point = ProfilePoint(1.0, 1e-6)
+    event = replace(BELOW, count_d1=260, draws_d1=497, count_d2=50, draws_d2=503)
+    said = "27.1\xa0%"
+    assert compared(event, point).endswith(f"the claim allows {said}")
+    assert allowance("E", event, point)[0].endswith(f"= {said}")
+
+
+def test_what_a_probability_cannot_exceed_is_no_product() -> None:
+    certain = replace(BELOW, count_d1=500, draws_d1=500, count_d2=120, draws_d2=500)
+    (line,) = allowance("E", certain, ProfilePoint(6.0, 0.0))
+    assert line.endswith("P(E) ≤ min(1, e^6 · 24.0\xa0%) = 100\xa0%")
+    (line,) = allowance("E", certain, ProfilePoint(6.0, 0.1))
+    assert line.endswith("P(E) ≤ min(1, e^6 · 24.0\xa0% + 0.1) = 100\xa0%")
+
+
+def test_a_limit_as_a_percentage_is_free_of_the_noise_of_floats() -> None:
+    assert 100 * 0.07 > 7
+    assert numbers.shares_apart(0.07, 0.2) == ("7\xa0%", "20\xa0%")
+
+
+def test_no_finite_epsilon_makes_an_attacker_certain() -> None:
+    assert numbers.sure(37.0) == "99.99999999\xa0%"
+    assert numbers.sure(37.0, numbers.UP) == "nearly 100\xa0%"
+
+
+def test_columns_of_a_table_are_as_wide_as_they_are_shown() -> None:
+    cells = [["名前", "1", "x"], ["a", "22", "y"], ["é\u0301b", "名", "z"]]
+    lines = table(cells, left=(0,), margin="")
+    assert lines == ["名前   1  x", "a     22  y", "é\u0301b    名  z"]
+    assert len(set(map(width_of, lines))) == 1
 
 
 def test_a_named_pair_has_its_values_and_says_how_many_there_are() -> None:
