@@ -27,9 +27,14 @@ def name_width(names: Iterable[str]) -> int:
     return min(_LONGEST_NAME, max(map(len, names), default=0))
 
 
-def title(are_met: Sequence[bool]) -> str:
-    """Return how many audits there were, and how many of them did not come out as expected."""
-    said, unmet = counted(len(are_met), "privacy audit"), are_met.count(False)
+def title(are_met: Sequence[bool], planned: int) -> str:
+    """Return how many audits there were, and how many of them did not come out as expected; of a
+    run that did not end, that it did not. planned: how many there are to be."""
+    ended, unmet = len(are_met), are_met.count(False)
+    if ended < planned:
+        said = f"{ended:,} of {counted(planned, 'privacy audit')}, the run did not end"
+        return f"{said}: {unmet:,} not as expected" if unmet else said
+    said = counted(ended, "privacy audit")
     return f"{said}: {unmet:,} not as expected" if unmet else f"{said}, as expected"
 
 

@@ -53,7 +53,7 @@ def entry(result: AuditResult) -> Part:
 def document(parts: Sequence[Part], planned: int) -> str:
     """Return the document. planned: how many audits there are to be."""
     missing = unended(len(parts), planned)
-    lines = [f"### dpaudit: {title([one.is_met for one in parts])}", ""]
+    lines = [f"### dpaudit: {title([one.is_met for one in parts], planned)}", ""]
     lines += [f"**{escaped(missing)}.**", ""] if missing else []
     rows = [_row(_HEAD), _row(["---"] * len(_HEAD)), *_first(_ordered(parts))]
     reports = _within(parts, sum(map(_size, rows)))

@@ -82,8 +82,11 @@ class Canvas:
     def ticks(self) -> None:
         """Write values below the horizontal axis."""
         for value, words in self.x.ticks():
-            at = self._at(value, self.y.low)[0]
-            self._words(at, _BOTTOM - 14, words, "middle", "tick")
+            self.tick(value, words)
+
+    def tick(self, value: float, words: str) -> None:
+        """Write words below a place of the horizontal axis."""
+        self._words(self._at(value, self.y.low)[0], _BOTTOM - 14, words, "middle", "tick")
 
     def line(self, kind: str, points: Points) -> None:
         """Draw a line through points."""
@@ -111,10 +114,10 @@ class Canvas:
             corners = [(left, below), (right, below), (right, above), (left, above)]
             self._draw(corners, is_closed=True)
 
-    def mark(self, kind: str, shape: str, x: float, y: float) -> None:
+    def mark(self, kind: str, shape: str, x: float, y: float, size: float = 1.0) -> None:
         """Draw a mark of one of the shapes of `SHAPES`."""
-        middle, above = self._at(x, y)
-        points = [(middle + _RADIUS * dx, above + _RADIUS * dy) for dx, dy in SHAPES[shape]]
+        (middle, above), radius = self._at(x, y), size * _RADIUS
+        points = [(middle + radius * dx, above + radius * dy) for dx, dy in SHAPES[shape]]
         with self._group(f"mark {kind}"):
             self._draw(points, is_closed=True)
 

@@ -9,8 +9,10 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import os
 from collections import Counter
 from collections.abc import Sequence
+from datetime import UTC, datetime
 from functools import cache
 from typing import Any
 
@@ -25,6 +27,8 @@ from dpaudit.wording import visible
 
 # A figure takes 3 ms and 3 kB: of more audits than these a browser would have to load 10 MB.
 MOST_WITH_FIGURES = 200
+# Of those that somebody has to look at.
+MOST_OPEN = 3
 
 
 class Part:
@@ -33,7 +37,7 @@ class Part:
     def __init__(self, result: AuditResult) -> None:
         self.result = result
         self.is_met = is_expected(result)
-        self._made: dict[tuple[int, bool], str] = {}
+        self._made: dict[tuple[int, bool, bool], str] = {}
         self._row: Row | None = None
 
     @property
@@ -43,9 +47,9 @@ class Part:
             self._row = row_of(self.result)
         return self._row
 
-    def section(self, number: int, *, with_figures: bool) -> str:
+    def section(self, number: int, *, with_figures: bool, is_open: bool) -> str:
         """Return the markup of the audit, the one of this number on its page."""
-        made = (number, with_figures)
+        made = (number, with_figures, is_open)
         if made not in self._made:
             self._made[made] = _rendered(
                 "audit.html",
@@ -53,6 +57,7 @@ class Part:
                 row=self.row,
                 view=view_of(self.result),
                 with_figures=with_figures,
+                is_open=is_open,
                 pictures=pictures(self.result) if with_figures else [],
                 left_out=left_out(self.result),
                 size=(canvas.WIDTH, canvas.HEIGHT),
@@ -65,14 +70,19 @@ def written(parts: Sequence[Part], planned: int) -> str:
     safe = _environment().filters["ours"]
     order = sorted(range(len(parts)), key=lambda place: parts[place].is_met)
     drawn = set(order[:MOST_WITH_FIGURES])
-    sections = (parts[place].section(place + 1, with_figures=place in drawn) for place in order)
+    opened = {place for place in order[:MOST_OPEN] if not parts[place].is_met}
+    sections = [
+        parts[place].section(place + 1, with_figures=place in drawn, is_open=place in opened)
+        for place in order
+    ]
+    now = clock()
     style, script = _source("style.css"), _source("script.js")
     return _rendered(
         "page.html",
         policy=safe(_policy(style, script)),
         style=safe(style),
         script=safe(script),
-        title=title([one.is_met for one in parts]),
+        title=title([one.is_met for one in parts], planned),
         counts=_counts(parts),
         chances=chances([one.result for one in parts]),
         missing=unended(len(parts), planned),
@@ -82,7 +92,15 @@ def written(parts: Sequence[Part], planned: int) -> str:
         sections=safe("".join(sections)),
         unproven=UNPROVEN,
         version=__version__,
+        moment=now.isoformat(timespec="seconds"),
+        written=f"{now.day} {now:%B %Y, %H:%M} UTC",
     )
+
+
+def clock() -> datetime:
+    """Return when the page is written; reproducible builds set it by SOURCE_DATE_EPOCH."""
+    epoch = os.environ.get("SOURCE_DATE_EPOCH", "")
+    return datetime.fromtimestamp(int(epoch), UTC) if epoch.isdecimal() else datetime.now(UTC)
 
 
 def _counts(parts: Sequence[Part]) -> list[tuple[str, str, int, int]]:

@@ -40,17 +40,20 @@ class Table:
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """An audit in the table of all. rank: what verdicts are sorted by, the one to look at first.
-    lower, draws, seconds: what is sorted by as well."""
+    """An audit in the table of all. kind: of its verdict. sign: what is drawn beside it, `missed`
+    where a pass is not as expected. rank: what verdicts are sorted by, the one to look at first.
+    lower, draws, seconds: what is sorted by as well. seed: none where chance had no part."""
 
     verdict: str
     kind: str
+    sign: str
     rank: int
     name: str
     claim: str
     shown: str
     lower: float
     draws: int
+    seed: str
     seconds: float
     time: str
     is_met: bool
@@ -73,16 +76,18 @@ class View:
 
 def row_of(result: AuditResult) -> Row:
     """Return an audit as a row of the table of all."""
-    is_met = is_expected(result)
+    is_met, kind = is_expected(result), _KINDS[result.verdict]
     return Row(
         verdict=verdict_of(result),
-        kind=_KINDS[result.verdict],
+        kind=kind,
+        sign="missed" if kind == "nothing" and not is_met else kind,
         rank=list(_KINDS).index(result.verdict) + (len(_KINDS) if is_met else 0),
         name=result.name,
         claim=result.claim.describe(),
         shown=bounds(result)[0].brief(result) if result.decisive is not None else "",
         lower=result.epsilon_lower,
         draws=result.draws,
+        seed=str(result.seed) if result.draws else "",
         seconds=result.seconds,
         time=numbers.duration(result.seconds),
         is_met=is_met,

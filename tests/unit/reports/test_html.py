@@ -8,6 +8,7 @@ import json
 import re
 from collections import Counter
 from dataclasses import replace
+from datetime import UTC, datetime
 from html.parser import HTMLParser
 from itertools import pairwise
 from typing import Any
@@ -21,6 +22,7 @@ from dpaudit.reports.html import page
 from dpaudit.reports.json import read_document
 from dpaudit.reports.registry import parse_report
 from dpaudit.reports.text import reason
+from dpaudit.version import __version__
 from tests.cli.made_results import ERROR, PASS, VIOLATION
 from tests.hostile import EVERY_KIND, EXACT, FULL, HALF, ONE_RUN, PLANTED, RECORDED, planted
 from tests.result_files import to_json
@@ -68,6 +70,11 @@ class Page(HTMLParser):
     def text(self) -> str:
         found = [text for tag, text in self.texts if tag not in ("style", "script")]
         return " ".join(" ".join(found).split())
+
+
+@pytest.fixture(autouse=True)
+def stopped(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SOURCE_DATE_EPOCH", "1700000000")
 
 
 def written(*results: AuditResult, planned: int = 0) -> str:
@@ -234,6 +241,56 @@ def test_those_come_first_that_somebody_has_to_look_at() -> None:
 def test_a_run_that_did_not_end_says_so() -> None:
     assert "1 of 3 audits: the run did not end." in read(PASS, planned=3).text
     assert "0 of 3 audits: the run did not end." in read(planned=3).text
+    for found, said in (
+        (read(PASS, planned=3), "1 of 3 privacy audits, the run did not end"),
+        (read(VIOLATION, planned=3), "1 of 3 privacy audits, the run did not end: 1 not as"),
+        (read(PASS), "1 privacy audit, as expected"),
+    ):
+        titles = [text for tag, text in found.texts if tag in ("title", "h1")]
+        assert len(titles) == 2
+        assert all(said in text for text in titles)
+
+
+def test_a_page_says_when_and_by_what_it_was_written(monkeypatch: pytest.MonkeyPatch) -> None:
+    found = read(PASS)
+    assert f"Written on 14 November 2023, 22:13 UTC by dpaudit {__version__}." in found.text
+    assert found.of("time") == [{"datetime": "2023-11-14T22:13:20+00:00"}]
+    monkeypatch.delenv("SOURCE_DATE_EPOCH")
+    before = datetime.now(UTC)
+    assert before <= page.clock() <= datetime.now(UTC)
+
+
+def test_every_audit_has_its_seed() -> None:
+    rows = read(PASS, replace(PASS, seed=77), EXACT).of("tr")
+    seeds = {one["data-audit"]: one["data-seed"] for one in rows if "data-seed" in one}
+    assert seeds == {"audit-1": "0", "audit-2": "77", "audit-3": ""}
+
+
+def test_at_most_three_start_open_and_only_such_as_have_to_be_looked_at() -> None:
+    found = read(PASS, *[VIOLATION] * 5)
+    articles = [place for place, (tag, _) in enumerate(found.tags) if tag == "article"]
+    opened = ["open" in found.tags[place + 1][1] for place in articles]
+    assert opened == [True] * 3 + [False] * 3
+    assert sum("open" in one for one in read(PASS, VIOLATION).of("details")) == 1
+
+
+def test_a_pass_that_is_not_as_expected_has_a_sign_of_its_own() -> None:
+    missed = replace(PASS, expect="violation")
+    weak = replace(PASS, underpowered="too few draws")
+    for result, sign in ((PASS, "nothing"), (missed, "missed"), (weak, "missed")):
+        found = read(result)
+        (article,) = found.of("article")
+        assert article["data-sign"] == sign
+        row = next(one for one in found.of("tr") if "data-kind" in one)
+        assert row["data-kind"] == "nothing"  # which it is found by
+        verdicts = [one["class"] for one in found.of("span") if "verdict" in one.get("class", "")]
+        assert verdicts == ["verdict nothing", *[f"verdict {sign}"] * 2]
+
+
+def test_what_an_attacker_learns_is_said_with_its_confidence() -> None:
+    said = "certainty, from one output (shown with 99 % confidence)"
+    assert said in read(VIOLATION).text.replace("\xa0", " ")
+    assert said in read(ONE_RUN).text.replace("\xa0", " ")
 
 
 def test_how_many_audits_have_figures_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -280,7 +337,7 @@ TEXTS = [("ink", "paper"), ("ink", "panel"), ("quiet", "paper"), ("quiet", "pane
 TEXTS += [("link", "paper")]
 LINES = [
     (name, ground)
-    for name in ("claim", "d1", "d2", "bound", "even", "violation", "nothing", "error")
+    for name in ("claim", "d1", "d2", "bound", "even", "violation", "nothing", "error", "missed")
     for ground in ("paper", "panel")
 ]
 

@@ -16,8 +16,10 @@ from dpaudit.certificates.result import AuditResult, Exact, Sampled, Verdict
 from dpaudit.certificates.wealth import Wealth
 from dpaudit.claims import PrivacyClaim, PureDP, make_claim
 from dpaudit.claims.curves import tradeoff
+from dpaudit.reports import numbers
 from dpaudit.reports.html.canvas import HEIGHT, WIDTH, Canvas, Scale
 from dpaudit.reports.html.pictures.choice import pictures
+from dpaudit.reports.html.pictures.outputs import outputs
 from dpaudit.reports.html.pictures.picture import Picture
 from tests.cli.made_results import BELOW, CERTIFICATE, PASS, VIOLATION
 from tests.hostile import EVERY_KIND, EXACT, FULL
@@ -174,7 +176,77 @@ def test_a_violation_whose_bounds_do_not_exceed_the_claim_says_what_refutes_it()
 
 def test_no_finite_bound_makes_a_belief_certain() -> None:
     ending = Sampled((replace(CERTIFICATE, epsilon_lower=40.0),))
-    assert "the certified ε makes 99.99" in of(replace(VIOLATION, ending=ending), "belief").alt
+    picture = of(replace(VIOLATION, ending=ending), "belief")
+    assert "the certified ε makes 99.99" in picture.alt
+    assert {row[3] for row in picture.rows} == {"99.99999999\xa0%"}
+    claimed = of(with_claim(VIOLATION, PureDP(60.0)), "belief")
+    assert {row[1] for row in claimed.rows} == {"nearly 0\xa0%"}
+    assert {row[2] for row in claimed.rows} == {"nearly 100\xa0%"}
+    assert "allows nearly 100\xa0% at most" in claimed.alt
+    # Of what only one input can give, it is certain.
+    assert {row[3] for row in of(EXACT, "belief").rows} == {"100\xa0%"}
+
+
+def test_beliefs_near_certainty_have_the_digits_that_they_need() -> None:
+    rows = {row[0]: row[1:] for row in of(with_claim(VIOLATION, PureDP(5.0)), "belief").rows}
+    assert rows["99.0\xa0%"][1] == "99.9932\xa0%"
+    assert rows["50.0\xa0%"][1] == "99.4\xa0%"
+    assert rows["1.00\xa0%"][0] == "0.00680\xa0%"
+
+
+def test_wealth_is_rounded_as_in_the_text() -> None:
+    picture = of(VIOLATION, "wealth")
+    reached = max(
+        math.exp(wealth)
+        for _, wealth in course(
+            CERTIFICATE.point, list(map(beliefs_of, CERTIFICATE.rounds)), CERTIFICATE.blocks
+        )
+    )
+    assert numbers.at_least(reached) != numbers.about(reached)
+    assert f"reached at most {numbers.at_least(reached)} within" in picture.alt
+    assert numbers.at_least(reached) in [row[1] for row in picture.rows]
+
+
+def test_a_marker_is_an_estimate_and_its_box_lies_over_it() -> None:
+    picture = of(VIOLATION, "region")
+    assert picture.drawing.index('class="mark d1"') < picture.drawing.index('class="box d1"')
+    mark = places(picture, "mark d1")[0]
+    box = places(picture, "box d1")[0]
+    sizes = [max(x for x, _ in one) - min(x for x, _ in one) for one in (mark, box)]
+    assert sizes[0] < sizes[1]
+    assert any("Markers are estimates" in one for one in picture.notes)
+    assert not any("allows no point below" in one for one in picture.notes)
+    assert any("allows no point below" in one for one in of(EXACT, "region").notes)
+
+
+@pytest.mark.parametrize("name", ["region", "belief"])
+def test_every_line_is_in_the_legend(name: str) -> None:
+    picture = of(VIOLATION, name)
+    keys = {(key.kind, key.shape) for key in picture.keys}
+    for kind in ("claim", "bound", "even"):
+        assert (f'class="{kind}"' in picture.drawing) is ((kind, "line") in keys)
+
+
+def ticks(picture: Picture) -> list[str]:
+    return re.findall(r'<g class="tick middle"><text[^>]*>([^<]+)<', picture.drawing)
+
+
+def test_levels_can_be_told_by_what_stands_below_them() -> None:
+    picture = of(VIOLATION, "outputs")
+    assert ticks(picture) == ["1", "2"]
+    assert "Levels are ordered from evidence for d2 to evidence for d1." in picture.notes
+    scored = of(replace(FULL, ending=Sampled((FULL.certificates[1],))), "outputs")
+    assert ticks(scored) == ["0.5"]
+    assert any("scores at which an event begins or ends" in one for one in scored.notes)
+    many = replace(
+        CERTIFICATE,
+        guesses=(1, 1, 0, -1, -1, 0),
+        blocks=tuple(replace(one, tally=((5, 5),) * 6) for one in CERTIFICATE.blocks),
+    )
+    drawn = outputs(many)
+    assert drawn is not None
+    assert ticks(drawn) == ["1", "6", "3", "4", "2", "5"]
+    assert "Levels stand in the order of the rule." in drawn.notes
 
 
 def test_bounds_are_said_as_the_report_says_them() -> None:

@@ -13,6 +13,8 @@ from dpaudit.reports.html.pictures.picture import STEPS, Key, Picture
 
 # Beyond it a belief of 50 % becomes certainty to all digits.
 _LARGEST_EPSILON = 50.0
+# Beyond them three digits would show certainty, or too many zeros.
+_NEARLY_CERTAIN, _TINY = 0.995, 1e-10
 
 
 def belief(result: AuditResult) -> Picture:
@@ -47,21 +49,40 @@ def belief(result: AuditResult) -> Picture:
     # Only what reveals an input makes a belief certain.
     is_certain = math.isinf(result.epsilon_lower)
     found = numbers.share(1.0) if is_certain else numbers.sure(result.epsilon_lower, rounding)
+    shown_exactly = math.inf if is_certain else result.epsilon_lower
     return Picture(
         "belief",
         f"Belief in {subject} before and after an output",
         canvas.markup(),
         (Key("claim", "line", "the claim: most and least"), Key("bound", "line", f"{kind} ε"),
+         Key("even", "line", "nothing learned"),
          Key("bound", "diamond", f"{kind}, from even odds")),
         f"From even odds the claimed ε allows {allowed} at most; the {kind} ε makes {found} "
         "possible.",
         tuple(notes),
         ("before", "claim, at least", "claim, at most", f"{kind}, up to at least"),
         tuple(
-            (numbers.share(one), numbers.share(least, numbers.DOWN),
-             numbers.share(most, numbers.UP),
-             numbers.share(posterior_bounds(shown, one)[1], rounding))
+            (numbers.share(one), _least(claimed, one), _most(claimed, one, numbers.UP),
+             _most(shown_exactly, one, rounding))
             for one in rows
-            for least, most in [posterior_bounds(claimed, one)]
         ),
     )  # fmt: skip
+
+
+def _least(epsilon: float, prior: float) -> str:
+    """Return the smallest belief that an output may leave."""
+    least = posterior_bounds(epsilon, prior)[0]
+    if 0 < least < _TINY:
+        return f"nearly {numbers.share(0.0)}"
+    return numbers.share(least, numbers.DOWN)
+
+
+def _most(epsilon: float, prior: float, rounding: str) -> str:
+    """Return the largest belief that an output may leave; certainty for an infinite ε alone."""
+    if math.isinf(epsilon):
+        return numbers.share(1.0)
+    most = posterior_bounds(min(epsilon, _LARGEST_EPSILON), prior)[1]
+    if most < _NEARLY_CERTAIN:
+        return numbers.share(most, rounding)
+    # As even odds under an ε that is larger by the log-odds of the prior.
+    return numbers.sure(epsilon + math.log(prior / (1 - prior)), rounding)

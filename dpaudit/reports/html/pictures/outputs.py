@@ -16,20 +16,29 @@ from dpaudit.wording import shortened
 
 _MOST_BARS, _MOST_ROWS, _LONGEST = 100, 40, 60
 _OF_LAW = "The probabilities are those that the mechanism's own pmf states."
-_OF_DRAWS = (
-    "Counts of draws that had no part in choosing the event. A level is a kind of outputs that the "
-    "rule does not tell apart; levels stand in the order of the rule."
-)
+_OF_DRAWS = "Counts of draws that had no part in choosing the event."
+_OF_LEVELS = "A level is a kind of outputs that the rule does not tell apart."
+_IN_ORDER = "Levels are ordered from evidence for d2 to evidence for d1."
+_BY_RULE = "Levels stand in the order of the rule."
+_OF_TICKS = {
+    True: "Below the axis are the scores at which an event begins or ends.",
+    False: "Below the axis are the numbers of the first level, of the last one, and of those with "
+    "which an event begins or ends; the table has them all.",
+}
+# Of the width, between two texts below the axis.
+_ROOM = 0.14
 
 
 @dataclass(frozen=True, slots=True)
 class _Bar:
-    """One kind of output: its share of the draws of d1 and of d2, and what event it is in."""
+    """One kind of output: its share of the draws of d1 and of d2, and what event it is in. tick:
+    what stands below the axis where it begins, free of texts of a user."""
 
     words: str
     d1: float
     d2: float
     guess: str | None = None
+    tick: str = ""
 
 
 def outputs(one: Certificate | ExactCertificate) -> Picture | None:
@@ -44,6 +53,7 @@ def outputs(one: Certificate | ExactCertificate) -> Picture | None:
     across = "outcomes" if is_law else words
     canvas = Canvas(Scale(0, len(shown)), Scale(0, 1.18 * highest), across, "share of each input")
     _shade(canvas, shown, highest)
+    is_marked = _mark_ends(canvas, shown, by_score=words.endswith("score"))
     canvas.steps("d1", [bar.d1 for bar in shown])
     canvas.steps("d2", [bar.d2 for bar in shown])
     chosen = [guess for guess in ("d1", "d2") if any(bar.guess == guess for bar in shown)]
@@ -52,7 +62,10 @@ def outputs(one: Certificate | ExactCertificate) -> Picture | None:
         f"{_sum(every, guess, 'd2')} of d2"
         for guess in chosen
     ]
-    notes = [_OF_LAW if is_law else _OF_DRAWS]
+    notes = [_OF_LAW] if is_law else [_OF_DRAWS]
+    if words.startswith("levels"):
+        notes += [_OF_LEVELS, _IN_ORDER if _is_sorted(every) else _BY_RULE]
+    notes += [_OF_TICKS[words.endswith("score")]] if is_marked else []
     if len(shown) < len(bars):
         notes.append(f"{len(bars) - len(shown):,} more, none of them likelier, are not drawn.")
     rows = shown[:_MOST_ROWS]
@@ -93,6 +106,32 @@ def _shade(canvas: Canvas, shown: list[_Bar], highest: float) -> None:
         middles.append(middle)
 
 
+def _mark_ends(canvas: Canvas, shown: list[_Bar], *, by_score: bool) -> bool:
+    """Write below the axis which level is where: of scores the cut-offs, else the number of the
+    first level, of the last one and of those that an event begins or ends with. Return whether
+    there was anything to write."""
+    last = len(shown) - 1
+    ends = [place for place in range(1, last + 1) if shown[place].guess != shown[place - 1].guess]
+    # The ends of the axis first, where there is room for few.
+    wanted = ends if by_score else [0, last, *ends, *(place - 1 for place in ends)]
+    taken: list[float] = []
+    for place in dict.fromkeys(wanted):
+        at = place + (0.0 if by_score else 0.5)
+        is_free = all(abs(at - other) >= _ROOM * len(shown) for other in taken)
+        if shown[place].tick and is_free:
+            canvas.tick(at, shown[place].tick)
+            taken.append(at)
+    return bool(taken)
+
+
+def _is_sorted(bars: Sequence[_Bar]) -> bool:
+    """Return whether what is evidence for d2 comes first, and what is evidence for d1 last."""
+    # Some levels are in no event; the last one stands beside the order.
+    places = [{"d2": 0, None: 1, "d1": 2}[bar.guess] for bar in bars]
+    ordered = places if places[-1] != 1 else places[:-1]
+    return set(places) != {1} and ordered == sorted(ordered)
+
+
 def _likeliest(bars: list[_Bar]) -> list[_Bar]:
     """Return as many bars as there is room for, in order; of those that are equally high, some from
     everywhere."""
@@ -127,22 +166,28 @@ def _bars(one: Certificate | ExactCertificate) -> tuple[list[_Bar], str]:
             counts = [(p + r, q + s) for (p, q), (r, s) in zip(counts, block.tally, strict=True)]
     all_d1, all_d2 = sum(p for p, _ in counts), sum(q for _, q in counts)
     names = {1: "d1", -1: "d2"} if fixed.events else {}
-    words = _level_words(one)
     return [
-        _Bar(word, ratio(p, all_d1), ratio(q, all_d2), names.get(guess))
-        for word, (p, q), guess in zip(words, counts, one.guesses, strict=True)
-    ], "levels of the score" if one.scores is not None else "levels"
+        _Bar(word, ratio(p, all_d1), ratio(q, all_d2), names.get(guess), tick)
+        for (word, tick), (p, q), guess in zip(_levels(one), counts, one.guesses, strict=True)
+    ], "levels of the score" if _has_edges(one) else "levels"
 
 
-def _level_words(one: Certificate) -> list[str]:
-    """Return levels in words: the scores between their edges, where they have some."""
-    if one.scores is None or len(one.guesses) != len(one.scores.edges) + 2:
-        return [str(place + 1) for place in range(len(one.guesses))]
+def _has_edges(one: Certificate) -> bool:
+    """Return whether levels are the scores between edges, and one for outputs without a score."""
+    return one.scores is not None and len(one.guesses) == len(one.scores.edges) + 2
+
+
+def _levels(one: Certificate) -> list[tuple[str, str]]:
+    """Return levels in words, and what stands below the axis where they begin: the scores between
+    their edges, where they have some."""
+    if one.scores is None or not _has_edges(one):
+        return [(str(place + 1), str(place + 1)) for place in range(len(one.guesses))]
     written = [numbers.about(edge) for edge in one.scores.edges]
     between = [f"score {low} to {high}" for low, high in pairwise(written)]
     if not written:
-        return ["any score", "no score"]
-    return [f"score below {written[0]}", *between, f"score above {written[-1]}", "no score"]
+        return [("any score", ""), ("no score", "no score")]
+    words = [f"score below {written[0]}", *between, f"score above {written[-1]}", "no score"]
+    return list(zip(words, ["", *written, "no score"], strict=True))
 
 
 def _law(one: ExactCertificate) -> Iterator[_Bar]:

@@ -19,12 +19,16 @@ from dpaudit.reports.html.pictures.picture import STEPS, Key, Picture, level, ra
 _MOST_EVENTS = 8
 # Where all events are rarer only a corner of the square is shown.
 _RARE = 0.3
+# How large the mark of an estimate is: what counts is its box.
+_ESTIMATE = 0.55
 _SHAPE = {"d1": "circle", "d2": "square"}
-_OF_EVENTS = (
-    "An event is a test of one input against the other. The claim allows no point below its curve."
-)
-_OF_INTERVALS = (
-    "Each interval holds by itself; the verdict follows from the exact test and the bets."
+_OF_EVENTS = "An event is a test of one input against the other."
+_OF_LAW = "The claim allows no point below its curve."
+_OF_ESTIMATES = (
+    "Markers are estimates from the draws; the errors themselves may be anywhere in the box. A "
+    "marker below the curve refutes nothing by itself: an event refutes the claim where its whole "
+    "box lies below the curve. Each interval holds by itself; the verdict follows from the exact "
+    "test and the bets."
 )
 
 
@@ -53,7 +57,7 @@ def region(result: AuditResult, one: Certificate | ExactCertificate) -> Picture 
         f"{event.name}: α {numbers.share(event.alpha[0])}, β {numbers.share(event.beta[0])}"
         for event in events
     ]
-    notes = [_OF_EVENTS] if is_exact else [_OF_EVENTS, _OF_INTERVALS]
+    notes = [_OF_EVENTS, _OF_LAW if is_exact else _OF_ESTIMATES]
     if shown < 1:
         notes.append("Shown is the corner in which the events are, since they are rare.")
     if len(every) > len(events):
@@ -63,7 +67,8 @@ def region(result: AuditResult, one: Certificate | ExactCertificate) -> Picture 
         "Errors of a test between d1 and d2",
         _drawn(events, result.claim, shown),
         (Key("claim", "line", "least miss rate of the claim"),
-         Key("region", "area", "allowed by the claim"), *points, *boxes),
+         Key("region", "area", "allowed by the claim"),
+         Key("even", "line", "blind guesses"), *points, *boxes),
         f"The curve of the claim, and the events. {'; '.join(said)}.",
         tuple(notes),
         ("event", "error", "share", "at least", "at most"),
@@ -84,9 +89,11 @@ def _drawn(events: Sequence[Tested], claim: PrivacyClaim, shown: float) -> str:
     canvas.line("even", [(0.0, 1.0), (shown, 1 - shown)])
     canvas.line("claim", curve)
     for event in events:
-        if event.alpha[1] < event.alpha[2]:
+        is_estimate = event.alpha[1] < event.alpha[2]
+        size = _ESTIMATE if is_estimate else 1.0
+        canvas.mark(event.guess, _SHAPE[event.guess], event.alpha[0], event.beta[0], size)
+        if is_estimate:  # over the marker, which would hide a small one
             canvas.box(f"box {event.guess}", event.alpha[1:], event.beta[1:])
-        canvas.mark(event.guess, _SHAPE[event.guess], event.alpha[0], event.beta[0])
     for event, name in _labels(events, 0.06 * shown):
         right = event.alpha[2] < 0.85 * shown
         beside = event.alpha[2] + 0.03 * shown if right else event.alpha[1] - 0.03 * shown

@@ -29,7 +29,7 @@ def wealth(one: Certificate) -> Picture | None:
     canvas.line("bound", [(0.0, needed), (last, needed)])
     canvas.word(0.02 * last, 1.2 * needed, f"violation at {numbers.about(needed)}", "start")
     canvas.line("wealth", [(0.0, 1.0), *_thinned(every)])
-    told = numbers.about(largest)
+    told = numbers.at_least(largest)  # rounded as in the text
     notes = [
         "Bettors stake on what comes next before it is drawn; of a claim that holds, wealth hardly "
         "ever grows. The certificate counts the smallest of the wealths against the claimed ε and "
@@ -50,7 +50,7 @@ def wealth(one: Certificate) -> Picture | None:
         f"claim at {numbers.about(needed)}.",
         tuple(notes),
         ("draws", "wealth"),
-        tuple((f"{draws:,}", numbers.about(wealth)) for draws, wealth in rows),
+        tuple((f"{draws:,}", numbers.at_least(wealth)) for draws, wealth in rows),
     )  # fmt: skip
 
 
