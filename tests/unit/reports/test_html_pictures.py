@@ -235,6 +235,9 @@ def test_levels_can_be_told_by_what_stands_below_them() -> None:
     picture = of(VIOLATION, "outputs")
     assert ticks(picture) == ["1", "2"]
     assert "Levels are ordered from evidence for d2 to evidence for d1." in picture.notes
+    assert [key.words for key in picture.keys[2:]] == [
+        f"chosen event for {one.guess}: {one.words}" for one in CERTIFICATE.fixed.events
+    ]
     scored = of(replace(FULL, ending=Sampled((FULL.certificates[1],))), "outputs")
     assert ticks(scored) == ["0.5"]
     assert any("scores at which an event begins or ends" in one for one in scored.notes)

@@ -23,7 +23,7 @@ _BY_RULE = "Levels stand in the order of the rule."
 _OF_TICKS = {
     True: "Below the axis are the scores at which an event begins or ends.",
     False: "Below the axis are the numbers of the first level, of the last one, and of those with "
-    "which an event begins or ends; the table has them all.",
+    "which an event begins or ends.",
 }
 # Of the width, between two texts below the axis.
 _ROOM = 0.14
@@ -76,7 +76,8 @@ def outputs(one: Certificate | ExactCertificate) -> Picture | None:
         "Probabilities of the outcomes" if is_law else "Where the test draws fell",
         canvas.markup(),
         (Key("d1", "line", "d1"), Key("d2", "line", "d2"),
-         *(Key(f"event {guess}", "area", f"chosen event for {guess}") for guess in chosen)),
+         *(Key(f"event {guess}", "area", f"chosen event for {guess}{_words_of(one, guess)}")
+           for guess in chosen)),
         f"The shares of d1 and of d2, by {across}" + (f": {'; '.join(said)}." if said else "."),
         tuple(notes),
         ("outcome" if is_law else "level", "d1", "d2", "event"),
@@ -86,6 +87,13 @@ def outputs(one: Certificate | ExactCertificate) -> Picture | None:
             for bar in rows
         ),
     )  # fmt: skip
+
+
+def _words_of(one: Certificate | ExactCertificate, guess: str) -> str:
+    """Return the event for an input in words, where there is one of them."""
+    every = [one.event] if isinstance(one, ExactCertificate) else one.fixed.events
+    words = [event.words for event in every if event is not None and event.guess == guess]
+    return f": {shortened(words[0], _LONGEST)}" if len(words) == 1 else ""
 
 
 def _shade(canvas: Canvas, shown: list[_Bar], highest: float) -> None:
