@@ -22,6 +22,8 @@ AnyEvent = EventCount | ExactEvent
 # An event in a sentence, or in a report without details.
 LONGEST = 60
 _ATTACKS_SHOWN = 4
+# Of probabilities that were computed in two ways.
+_NOISE = 1e-9
 # A plain event of the whole output, which a sentence can speak of in the plural.
 _OF_OUTPUT = re.compile(r"output (?=[<>≤≥])")
 EVEN = f"An attacker who thinks d1 and d2 equally likely (50{numbers.GLUE}%)"
@@ -112,14 +114,16 @@ def _values(result: AuditResult, name: str) -> str | None:
 
 def allowance(name: str, event: AnyEvent, point: ProfilePoint) -> list[str]:
     """Return the row of what the claim allows for an event of this name."""
-    ahead, behind = "P" if event.guess == "d1" else "Q", shares(event)[1]
+    letter, (ahead, behind) = "P" if event.guess == "d1" else "Q", shares(event)
     factor = f"e^{numbers.plain(point.epsilon)} · " if point.epsilon else ""
     plus = f" + {numbers.plain(point.delta)}" if point.delta else ""
     limit, most = f"{factor}{numbers.share(behind)}{plus}", _most(behind, point)
     if most >= 1:
         limit = f"min(1, {limit})"
-    # Rounded as where it is compared with what was seen.
-    return row("allowed", f"{ahead}({name}) ≤ {limit} = {numbers.share(most, numbers.UP)}")
+    written = numbers.share(most, numbers.UP)
+    if ahead - most > _NOISE:  # with as many digits as it takes to see that, as in the headline
+        written, _ = numbers.shares_apart(most, ahead)
+    return row("allowed", f"{letter}({name}) ≤ {limit} = {written}")
 
 
 def is_expected(result: AuditResult) -> bool:

@@ -213,6 +213,11 @@ def test_what_is_allowed_is_rounded_as_in_the_headline() -> None:
     said = "27.1\xa0%"
     assert compared(event, point).endswith(f"the claim allows {said}")
     assert allowance("E", event, point)[0].endswith(f"= {said}")
+    # Just beyond the limit it takes more digits.
+    close = replace(event, count_d1=27_023, draws_d1=100_000)
+    said = "27.021\xa0%"
+    assert compared(close, point).endswith(f"the claim allows {said}")
+    assert allowance("E", close, point)[0].endswith(f"= {said}")
 
 
 def test_what_a_probability_cannot_exceed_is_no_product() -> None:
