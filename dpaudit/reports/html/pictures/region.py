@@ -26,8 +26,8 @@ _OF_EVENTS = "An event is a test of one input against the other."
 _OF_LAW = "The claim allows no point below its curve."
 _OF_ESTIMATES = (
     "Markers are estimates from the draws; the errors themselves may be anywhere in the box. A "
-    "marker below the curve refutes nothing by itself: an event refutes the claim where its whole "
-    "box lies below the curve. Each interval holds by itself; the verdict follows from the exact "
+    "marker below the curve refutes nothing: only an event whose whole box lies below the curve is "
+    "evidence against the claim. Each interval holds by itself; the verdict follows from the exact "
     "test and the bets."
 )
 
