@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
@@ -65,6 +65,50 @@ def write_whole(path: Path, content: bytes, *, lasting: bool = True) -> None:
         finally:
             with suppress(OSError):
                 temporary.unlink(missing_ok=True)
+
+
+def write_together(texts: Mapping[Path, bytes]) -> None:
+    """Write several files, or leave everything as it was: what takes room on the disk is done
+    before the first of them is replaced."""
+    made: list[Path] = []
+    temporary: dict[Path, Path] = {}
+    kept: list[tuple[Path, Path | None]] = []
+    try:
+        for path, content in texts.items():
+            with _writing(path):
+                absent = [one for one in (path.parent, *path.parent.parents) if not one.exists()]
+                for folder in reversed(absent):
+                    folder.mkdir()
+                    made.append(folder)
+                temporary[path] = _beside(path)
+                with temporary[path].open("wb") as file:
+                    file.write(content)
+                    file.flush()
+                    os.fsync(file.fileno())
+        for path, new in temporary.items():
+            with _writing(path):
+                place = path.resolve()
+                old = new.with_suffix(".old") if place.exists() else None
+                kept.append((place, old))
+                if old is not None:
+                    place.rename(old)
+                new.rename(place)
+    except BaseException:
+        for place, old in kept:
+            with suppress(OSError):
+                place.unlink(missing_ok=True) if old is None else old.replace(place)
+        _remove([*temporary.values()])
+        for folder in reversed(made):
+            with suppress(OSError):
+                folder.rmdir()
+        raise
+    _remove([old for _, old in kept if old is not None])
+
+
+def _remove(paths: Iterable[Path]) -> None:
+    for path in paths:
+        with suppress(OSError):
+            path.unlink(missing_ok=True)
 
 
 def _beside(path: Path) -> Path:

@@ -5,9 +5,10 @@ from __future__ import annotations
 import os
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -15,24 +16,25 @@ import click
 
 from dpaudit.adapters.loading import load_mechanism
 from dpaudit.certificates.result import AuditResult, Verdict
-from dpaudit.claims import implied_definition, missing, parameters
+from dpaudit.claims import implied_definition, missing
 from dpaudit.cli import exit_codes
 from dpaudit.cli.batch import auditing, run_batch
 from dpaudit.cli.completing import files
-from dpaudit.cli.files import check_writable, write_whole
+from dpaudit.cli.files import check_writable, write_together
 from dpaudit.cli.flags import given_settings, some_flags
 from dpaudit.cli.group import DEBUG
 from dpaudit.cli.options import option
 from dpaudit.cli.output import Printer
 from dpaudit.cli.process.streams import set_apart
 from dpaudit.cli.repeat_command import RepeatableCommand
-from dpaudit.cli.starting.files import CONFIG, TEST, Start, contents
+from dpaudit.cli.starting.files import CONFIG, FILES, TEST, Start, contents
 from dpaudit.cli.starting.inputs import Guess, guess
-from dpaudit.cli.starting.needs import Reading, read
+from dpaudit.cli.starting.needs import CLAIMED, Reading, claimed_defaults, read
 from dpaudit.config.building import build_claims, build_spec
 from dpaudit.config.holes import FILL_IN
+from dpaudit.did_you_mean import did_you_mean
 from dpaudit.errors import DpauditError, UsageError
-from dpaudit.import_path import is_file, split
+from dpaudit.import_path import is_file, resolve, split
 from dpaudit.inputs.datasets import load_dataset, parse_dataset
 from dpaudit.inputs.values import resolved, written
 from dpaudit.outcomes import Raised
@@ -40,11 +42,11 @@ from dpaudit.reports.layout import wrap
 from dpaudit.targets.target import ImportedTarget
 
 _TARGET = ("init", "call", "factory", "params", "batch_arg", "data_arg", "rng_arg", "post_process")
-_NUMBERS = tuple(one.name for one in parameters() if one.has_flag and one.forms == ("number",))
-_FLAGS = ("epsilon", "delta", "d1", "d2", "params", "samples", "init", "call", "factory")
+_FLAGS = ("epsilon", "delta", "d1", "d2", "params")
+_MAKING = ("init", "call", "factory")
 _MORE = (
     *("batch_arg", "data_arg", "rng_arg", "post_process", "as", "adjacency"),
-    *(one for one in _NUMBERS if one not in _FLAGS),
+    *(one for one in CLAIMED if one not in _FLAGS),
     *("group", "definition"),
 )
 # Draws of the audits that are written down: as many as take some seconds.
@@ -61,7 +63,12 @@ Examples:
   dpaudit init mine.py:noisy_count --epsilon 1 --d1 '[1, 2, 3]' --d2 '[1, 2]'""",
 )
 @click.argument("target", metavar="TARGET", shell_complete=files)
-@some_flags(*_FLAGS, *_MORE)
+@some_flags(*_FLAGS)
+@some_flags(
+    samples="Draws of both inputs together, over all pairs. "
+    f"Default: {_BUDGETS[0]:,}, fewer where these take long."
+)
+@some_flags(*_MAKING, *_MORE)
 @option("--force", is_flag=True, help="Replace files that are there.")
 @option("--no-run", is_flag=True, help="Write the files, and audit nothing.")
 @some_flags("debug")
@@ -74,12 +81,14 @@ def init(ctx: click.Context, /, target: str, force: bool, no_run: bool, **flags:
     left as FILL_IN, to be filled in.
     """
     settings = given_settings(ctx, flags)
+    _check_names_one(target)
     target = _from_here(target)
     stdout = ctx.with_resource(set_apart())
+    # Before anything is asked, so that no answer is lost.
+    _check_free(FILES, force=force)
     start = _started(target, settings)
     texts = contents(start)
-    _check_free(list(texts), force=force)
-    _write_all(texts)
+    write_together({path: text.encode() for path, text in texts.items()})
     for path in texts:
         click.echo(f"wrote {path}", file=stdout)
     if start.holes:
@@ -98,9 +107,10 @@ def init(ctx: click.Context, /, target: str, force: bool, no_run: bool, **flags:
 def _started(target: str, settings: dict[str, Any]) -> Start:
     """Return the audit, from what was given, asked and read."""
     made = {key: settings[key] for key in _TARGET if key in settings}
-    claim = _claim(dict(settings.get("claim", {})), target)
+    defaults = claimed_defaults(resolve(target))
+    claim = _claim(dict(settings.get("claim", {})), target, defaults)
     # As a float, which some libraries insist on.
-    known = {name: float(claim[name]) for name in _NUMBERS if claim.get(name, FILL_IN) != FILL_IN}
+    known = {name: _float(claim[name]) for name in CLAIMED if name in claim}
     reading = read(_target(target, made), known)
     reading = _asked(reading, known)
     made |= _read_of(reading.target)
@@ -114,11 +124,49 @@ def _started(target: str, settings: dict[str, Any]) -> Start:
         made["call"] = FILL_IN
     found = {"name": target.rpartition(":")[2], "mechanism": target, **made, "claim": claim}
     remarks["claim"] = "The claim that is put to the test."
+    remarks |= _on_defaults(reading, known)
     remarks["samples"] = "Draws of both inputs together. More of them find smaller leaks."
     start = Start({**found, **inputs, "samples": samples}, remarks, reading.methods)
     if not start.holes:
         build_spec(start.settings)  # refuses what the file would be refused for
     return start
+
+
+def _on_defaults(reading: Reading, known: Mapping[str, Any]) -> dict[str, str]:
+    """Return remarks on arguments that have a default and the name of a number of a claim."""
+    remarks = {}
+    for key in ("init", "params"):
+        arguments = getattr(reading.target, key)
+        said = [
+            _on_default(name, default, known)
+            for name, default in reading.defaults.items()
+            if isinstance(arguments, Mapping) and name in arguments
+        ]
+        if said:
+            remarks[key] = " ".join(said)
+    return remarks
+
+
+def _on_default(name: str, default: Any, known: Mapping[str, Any]) -> str:
+    if name not in known:
+        return f"{name}={default:g} is the default: the claim says nothing of it."
+    if known[name] == FILL_IN:
+        return f"{name} has the default {default:g}: put in the number that is claimed."
+    return f"{name} is that of the claim; its default is {default:g}."
+
+
+def _float(value: Any) -> Any:
+    return value if value == FILL_IN else float(value)
+
+
+def _check_names_one(target: str) -> None:
+    """Raise UsageError for a file of audits."""
+    if target.endswith((".yaml", ".yml")):
+        there = f"; to run its audits: dpaudit run {target}" if Path(target).is_file() else ""
+        raise UsageError(
+            f"{target!r} is a file of audits, which init writes; name a mechanism, such as "
+            f"mine.py:function{there}"
+        )
 
 
 def _from_here(target: str) -> str:
@@ -145,13 +193,15 @@ def _read_of(target: ImportedTarget) -> dict[str, Any]:
     return {key: value for key, value in found.items() if value not in (None, False, {})}
 
 
-def _claim(given: dict[str, Any], target: str) -> dict[str, Any]:
-    """Return the claim, asked for where nothing is given, its missing numbers FILL_IN."""
+def _claim(given: dict[str, Any], target: str, defaults: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the claim, asked for where nothing is given, its missing numbers FILL_IN. defaults: of
+    the mechanism, which a terminal is shown as what may be meant."""
     if not given and _is_terminal():
         name = target.rpartition(":")[2]
-        epsilon = _ask(f"the ε that {name} claims", float)
+        epsilon = _ask(f"the ε that {name!r} claims", _claimed("epsilon"), defaults.get("epsilon"))
         if epsilon is not None:
-            delta = _ask("its δ (0 if there is none)", float)
+            asked = "its δ (0 if there is none)"
+            delta = _ask(asked, _claimed("delta", epsilon=epsilon), defaults.get("delta"))
             given = {"epsilon": epsilon, **({"delta": delta} if delta else {})}
     definition = given.get("definition") or implied_definition(given)
     claim = {key: _short(value) for key, value in given.items()}
@@ -159,6 +209,22 @@ def _claim(given: dict[str, Any], target: str) -> dict[str, Any]:
     if FILL_IN not in claim.values():
         build_claims(claim)
     return claim
+
+
+def _claimed(name: str, **beside: float) -> Callable[[str], float]:
+    """Return what reads a number of a claim, and refuses what no claim can have. beside: the other
+    numbers of the claim."""
+
+    def parse(text: str) -> float:
+        try:
+            number = float(text)
+        except ValueError:
+            raise UsageError(f"{text!r} is not a number; write one such as 0.5") from None
+        if name != "delta" or number:
+            build_claims({**beside, name: number})
+        return number
+
+    return parse
 
 
 def _short(value: Any) -> Any:
@@ -172,7 +238,8 @@ def _asked(reading: Reading, known: Mapping[str, Any]) -> Reading:
         return reading
     target = reading.target
     if reading.methods:
-        method = _ask(f"the method that draws, of {', '.join(reading.methods)}", str)
+        methods = reading.methods
+        method = _ask(f"the method that draws, of {', '.join(methods)}", partial(_one_of, methods))
         if method is not None:
             reading = _asked(read(replace(target, call=method), known), known)
         return reading
@@ -182,7 +249,7 @@ def _asked(reading: Reading, known: Mapping[str, Any]) -> Reading:
         (reading.params, params, "the argument"),
     ):
         for name in names:
-            value = _ask(f"{what} {name}", lambda text: written(parse_dataset(text)))
+            value = _ask(f"{what} {name!r}", _argument, reading.defaults.get(name))
             if value is not None and isinstance(into, dict):
                 into[name] = value
     kept = {name: value for name, value in params.items() if value != FILL_IN}
@@ -192,19 +259,33 @@ def _asked(reading: Reading, known: Mapping[str, Any]) -> Reading:
     return read(replace(target, init=made, params=kept), known)
 
 
-def _ask(what: str, kind: Any) -> Any:
-    """Return what somebody at a terminal says; None for nothing."""
+def _argument(text: str) -> Any:
+    value = written(parse_dataset(text))
+    resolved(value)  # refuses what it refers to and is not there
+    return value
+
+
+def _one_of(names: Sequence[str], text: str) -> str:
+    if text not in names:
+        raise UsageError(f"there is no method {text!r}.{did_you_mean(text, names)}")
+    return text
+
+
+def _ask(what: str, kind: Callable[[str], Any], suggested: Any = None) -> Any:
+    """Return what somebody at a terminal says; None for nothing. suggested: a default of the
+    mechanism, which is taken only when somebody says so."""
 
     def parse(text: str) -> Any:
         if not text.strip():
             return None
         try:
-            return kind(text)
+            return kind(text.strip())
         except (ValueError, DpauditError) as error:
             raise click.BadParameter(str(error)) from None
 
+    hint = "" if suggested is None else f"the default of its parameter is {suggested:g}; "
     return click.prompt(
-        f"{what} (empty: later)", default="", show_default=False, value_proc=parse, err=True
+        f"{what} ({hint}empty: later)", default="", show_default=False, value_proc=parse, err=True
     )
 
 
@@ -227,7 +308,9 @@ def _inputs(
         if key not in given:
             asked = None
             if not found.has_inputs and _is_terminal():
-                asked = _ask(f"{key}, {'one input' if key == 'd1' else 'its neighbour'}", _value)
+                which = "one input" if key == "d1" else "its neighbour"
+                form = beside.get("as", found.form)
+                asked = _ask(f"{key}, {which}", partial(_value, form=form))
             guessed = getattr(found, key) if found.has_inputs else FILL_IN
             given[key] = guessed if asked is None else asked
     if found.form is not None:
@@ -243,8 +326,10 @@ def _inputs(
     return {**given, **beside}, {"d1": remark}
 
 
-def _value(text: str) -> Any:
-    return parse_dataset(text)
+def _value(text: str, form: str | None) -> Any:
+    value = parse_dataset(text)
+    load_dataset(value, form=form)  # refuses what it refers to and is not there
+    return value
 
 
 def _takes(mechanism: Any, inputs: Guess) -> bool:
@@ -281,7 +366,7 @@ def _rng() -> Any:
     return np.random.default_rng(0)
 
 
-def _check_free(paths: list[Path], *, force: bool) -> None:
+def _check_free(paths: Sequence[Path], *, force: bool) -> None:
     """Raise UsageError unless all files can be written, before one is."""
     there = [str(path) for path in paths if path.exists() or path.is_symlink()]
     if there and not force:
@@ -298,32 +383,6 @@ def _check_free(paths: list[Path], *, force: bool) -> None:
             check_writable(path)
         elif not os.access(folder, os.W_OK | os.X_OK):
             raise UsageError(f"cannot write {path}: Permission denied in the folder '{folder}'")
-
-
-def _write_all(texts: Mapping[Path, str]) -> None:
-    """Write all files, or leave everything as it was."""
-    before = {path: path.read_bytes() if path.exists() else None for path in texts}
-    made: list[Path] = []
-    try:
-        for path, text in texts.items():
-            folders = [one for one in (path.parent, *path.parent.parents) if not one.exists()]
-            for folder in reversed(folders):
-                folder.mkdir()
-                made.append(folder)
-            write_whole(path, text.encode())
-    except BaseException as error:
-        for path, content in before.items():
-            with suppress(OSError, DpauditError):
-                if content is None:
-                    path.unlink(missing_ok=True)
-                else:
-                    write_whole(path, content)
-        for folder in reversed(made):
-            with suppress(OSError):
-                folder.rmdir()
-        if isinstance(error, OSError):
-            raise UsageError(f"cannot write {error.filename}: {error.strerror}") from error
-        raise
 
 
 def _audited(ctx: click.Context) -> tuple[AuditResult, int]:

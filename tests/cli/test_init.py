@@ -18,7 +18,7 @@ import yaml
 
 from dpaudit.cli import init as command
 from dpaudit.cli.commands import cli
-from dpaudit.cli.files import write_whole
+from dpaudit.cli.files import write_together
 from dpaudit.cli.starting.values import in_python, in_yaml
 from dpaudit.config.loading import load_config
 from dpaudit.errors import ConfigurationError, UsageError
@@ -108,6 +108,30 @@ def make(epsilon) -> Callable:
 
 def ready():
     return Laplace(1).add_noise
+
+
+def defaulted(visits, size, rng, epsilon=1.0):
+    return len(visits) + rng.laplace(scale=1 / epsilon, size=size)
+
+
+class Defaulted:
+    def __init__(self, epsilon=1.0):
+        self.epsilon = epsilon
+
+    def draw(self, x: float, size, rng):
+        return x + rng.laplace(scale=1 / self.epsilon, size=size)
+
+
+def gaussian(x: float, size, rng, epsilon=1.0, delta=0.001, flavour=3):
+    return x + rng.normal(scale=5 / epsilon, size=size)
+
+
+def noargs():
+    return 1
+
+
+def said_to_be(x=0) -> Callable:
+    return 1
 
 
 def broken(rows, rng):
@@ -204,6 +228,9 @@ def test_a_private_mechanism_is_green(folder: Path) -> None:
         ("Called", {"d1": 0, "d2": 1}),
         ("make", {"factory": True, "init": {"epsilon": 1.0}}),
         ("ready", {"factory": True}),
+        ("defaulted", {"params": {"epsilon": 1.0}, "d2": [0, 1]}),
+        ("gaussian --delta 0.01", {"params": {"epsilon": 1.0, "delta": 0.01}}),
+        ("gaussian --param epsilon=2 --delta 0.1", {"params": {"epsilon": 2, "delta": 0.1}}),
         ("Laplace --init [0.5]", {"init": [0.5], "call": "add_noise"}),
         ("private_count --d1 [2,3] --d2 [2] --delta 0.1", {"d1": [2, 3], "d2": [2]}),
         ("private_count --definition approximate --delta 0.1 --group 2", {"d2": [0, 1]}),
@@ -292,6 +319,11 @@ def test_a_hole_anywhere_is_refused(folder: Path, hole: str) -> None:
         ("mein.py:noisy_count", "Did you mean 'mine.py'?"),
         ("mine:noisy_cnt", "Did you mean 'noisy_count'?"),
         ("mine.py", "add the function"),
+        ("mine.py", "There is: noisy_count, private_count"),
+        ("nofile.py", "there is no file 'nofile.py'"),
+        ("audits.yaml", "'audits.yaml' is a file of audits, which init writes"),
+        ("mine.py:noargs", "mine.py:noargs takes no input, and what it returns draws nothing"),
+        ("mine.py:said_to_be", "is annotated to return what draws, but"),
         ("mine.py:later", "async function"),
         ("mine.py:noisy_count --epsilon -1", "epsilon"),
         (
@@ -341,22 +373,35 @@ def test_a_folder_that_cannot_be_written_to(folder: Path) -> None:
     assert sorted(one.name for one in folder.glob("*.y*ml")) == []
 
 
-def test_all_files_or_none(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (folder / "test_privacy.py").write_text("mine")
-    write = write_whole
+@pytest.mark.parametrize("number", [1, 2, 3])
+@pytest.mark.parametrize("call", ["fsync", "rename"])
+def test_all_files_or_none(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, call: str, number: int
+) -> None:
+    """On a full disk, too, what was there stays."""
+    Path(FILES[0]).write_text("mine, too")
+    Path(FILES[1]).write_text("mine")
+    before = sorted(folder.rglob("*"))
+    left = [number]
+    owner: Any = os if call == "fsync" else Path
+    whole = getattr(owner, call)
 
-    def failing(path: Path, content: bytes) -> None:
-        if path.suffix == ".yml":
-            raise PermissionError(13, "Permission denied", str(path))
-        write(path, content)
+    def failing(*given: Any) -> Any:
+        left[0] -= 1
+        if left[0] == 0:
+            raise OSError(28, "No space left on device", "x")
+        return whole(*given)
 
-    monkeypatch.setattr("dpaudit.cli.init.write_whole", failing)
-    texts = {Path(file): "new" for file in FILES}
-    with pytest.raises(Exception, match="Permission denied"):
-        command._write_all(texts)
-    assert (folder / "test_privacy.py").read_text() == "mine"
-    assert not (folder / "audits.yaml").exists()
-    assert not (folder / ".github").exists()
+    with monkeypatch.context() as patched:
+        patched.setattr(owner, call, failing)
+        with pytest.raises(UsageError, match=r"^cannot write .*: No space left on device"):
+            write_together(dict.fromkeys(map(Path, FILES), b"new"))
+    assert Path(FILES[0]).read_text() == "mine, too"
+    assert Path(FILES[1]).read_text() == "mine"
+    assert sorted(folder.rglob("*")) == before
+    write_together(dict.fromkeys(map(Path, FILES), b"new"))
+    assert [Path(one).read_text() for one in FILES] == ["new"] * 3
+    assert len(list(folder.rglob("*"))) == len(before) + 3
 
 
 def test_modules_and_files_of_other_folders(folder: Path) -> None:
@@ -393,22 +438,93 @@ def test_the_workflow_has_only_commands_that_exist(folder: Path) -> None:
         shlex.split(step["run"]) for step in workflow["jobs"]["audit"]["steps"] if "run" in step
     ]
     installs = [words for words in commands if words[0] == "pip"]
-    assert installs == [["pip", "install", "dpaudit"], ["pip", "install", "-r", "requirements.txt"]]
-    (words,) = [words for words in commands if words not in installs]
+    assert installs == [
+        ["pip", "install", "dpaudit", "pytest"],
+        ["pip", "install", "-r", "requirements.txt"],
+    ]
+    words, tests = [words for words in commands if words not in installs]
     assert words[0] == "dpaudit"
+    assert tests == ["pytest", "test_privacy.py"]
     assert ran(*words[1:]).returncode == 0
     one = cli.get_command(click.Context(cli), words[1])
     assert one is not None
     assert "--report" in {name for param in one.params for name in param.opts}
 
 
+def test_a_parameter_with_a_default_gets_the_number_of_the_claim(folder: Path) -> None:
+    """At its default of 1 the mechanism, which is right, would be accused."""
+    claim = ("--epsilon", "0.5", "--samples", "50000", "--force")
+    for name, more, key, value in (
+        ("defaulted", (), "params", {"epsilon": 0.5}),
+        ("Defaulted", (), "init", {"epsilon": 0.5}),
+        ("Defaulted", ("--init", "{epsilon: 0.25}"), "init", {"epsilon": 0.25}),
+    ):
+        done = started(f"mine.py:{name}", *claim, *more)
+        assert done.returncode == 0, done.stdout
+        assert "NO VIOLATION FOUND" in done.stdout
+        assert audit()[key] == value
+        assert fails() == ""
+
+
+def test_a_default_is_no_claim(folder: Path) -> None:
+    """Nobody has said that the number of the default is claimed."""
+    done = started("mine.py:defaulted")
+    assert done.returncode == 0
+    assert "FILL_IN: params.epsilon, claim.epsilon." in " ".join(done.stdout.split())
+    assert "# epsilon has the default 1: put in the number that is claimed." in (
+        Path("audits.yaml").read_text()
+    )
+    done = started("mine.py:gaussian", "--mu", "1", "--force", "--no-run")
+    assert audit()["params"] == {"epsilon": 1.0, "delta": 0.001}
+    assert "# epsilon=1 is the default: the claim says nothing of it." in (
+        Path("audits.yaml").read_text()
+    )
+
+
+def test_help_says_how_many_draws_are_written_down(folder: Path) -> None:
+    said = " ".join(started("--help").stdout.split())
+    assert "Default: 100,000, fewer where these take long" in said
+    assert "1,000,000" not in said
+
+
+def test_what_is_there_is_said_before_anything_is_asked(folder: Path) -> None:
+    Path("audits.yaml").write_text("")
+    code, said = at_terminal("mine.py:scaled", {})
+    assert code == 2
+    assert "audits.yaml is there already" in said
+    assert "claims" not in said
+
+
+def test_what_no_claim_can_have_is_refused_where_it_is_asked_for(folder: Path) -> None:
+    answers = {
+        "the ε that 'defaulted' claims (the default of its parameter is 1; empty: later)": "abc",
+        "'abc' is not a number": "-1",
+        "epsilon=-1": "0.5",
+        "its δ": "2",
+        "delta=2": "0",
+    }
+    code, said = at_terminal("mine.py:defaulted", answers)
+    assert (code, answers) == (0, {}), said
+    assert audit()["claim"] == {"epsilon": 0.5}
+    assert audit()["params"] == {"epsilon": 0.5}
+
+
 def test_a_terminal_is_asked(folder: Path) -> None:
+    answers = {"claims": "1", "its δ": "", "sensitivity": "one: [", "expected": "1"}
+    code, said = at_terminal("mine.py:scaled", answers)
+    assert code == 0
+    assert "NO VIOLATION FOUND" in said
+    assert audit()["params"] == {"sensitivity": 1, "epsilon": 1.0}
+
+
+def at_terminal(target: str, answers: dict[str, str]) -> tuple[int, str]:
+    """Return the exit code of init on a terminal and what it shows; takes out every answer that was
+    asked for."""
     main, side = pty.openpty()
-    words = [*warm.dpaudit(), "init", "mine.py:scaled", "--samples", "2000"]
+    words = [*warm.dpaudit(), "init", target, "--samples", "2000"]
     running = subprocess.Popen(words, stdin=side, stdout=side, stderr=side, close_fds=True)
     os.close(side)
     said = ""
-    answers = {"claims": "1", "its δ": "", "sensitivity": "one: [", "expected": "1"}
     deadline = time.monotonic() + 60
     while time.monotonic() < deadline:
         try:
@@ -423,8 +539,7 @@ def test_a_terminal_is_asked(folder: Path) -> None:
                 break
     running.wait(timeout=60)
     os.close(main)
-    assert "NO VIOLATION FOUND" in said
-    assert audit()["params"] == {"sensitivity": 1, "epsilon": 1.0}
+    return running.returncode, said
 
 
 VALUES = [

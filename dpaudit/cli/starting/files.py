@@ -19,6 +19,7 @@ from dpaudit.import_path import is_file, split
 CONFIG = Path("audits.yaml")
 TEST = Path("test_privacy.py")
 WORKFLOW = Path(".github/workflows/privacy.yml")
+FILES = (CONFIG, TEST, WORKFLOW)
 
 _WIDTH = 92
 _BARE = re.compile(r"[A-Za-z_][\w/.-]*(:[A-Za-z_][\w.]*)?", re.ASCII)
@@ -52,6 +53,9 @@ jobs:
       # dpaudit, and all that {module} imports.
 {installs}
       - run: dpaudit run {config} --report github
+      # Also where the audits fail, so that both are seen at once.
+      - run: pytest {test}
+        if: success() || failure()
 """
 
 
@@ -125,7 +129,7 @@ def _to_do(key: str, value: Any, start: Start) -> str:
 
 def workflow(start: Start) -> str:
     """Return a workflow for GitHub Actions."""
-    found = ["dpaudit"]
+    found = ["dpaudit pytest"]
     if Path("requirements.txt").is_file():
         found.append("-r requirements.txt")
     if any(Path(one).is_file() for one in ("pyproject.toml", "setup.py")):
@@ -137,6 +141,7 @@ def workflow(start: Start) -> str:
         python=version,
         installs="\n".join(f"      - run: pip install {one}" for one in found),
         config=CONFIG,
+        test=TEST,
     )
 
 

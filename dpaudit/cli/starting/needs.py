@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import inspect
 import types
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, replace
 from inspect import Parameter
 from typing import Any
 
@@ -27,7 +27,10 @@ _NO_DATA = (
     "scale",
     "sensitivity",
 )
+# Numbers of a claim: a parameter of such a name hardly is anything else, even if it has a default.
+CLAIMED = tuple(one.name for one in claim_parameters() if one.has_flag and one.forms == ("number",))
 _GENERATOR_TYPE = "Generator"
+_BY_NAME = (Parameter.POSITIONAL_OR_KEYWORD, Parameter.KEYWORD_ONLY)
 _VARIABLE = (Parameter.VAR_POSITIONAL, Parameter.VAR_KEYWORD)
 _CALLABLE = ("Callable", "FunctionType")
 
@@ -41,7 +44,8 @@ class Reading:
     target: it, with what its signature says of a factory, a method and generators; what is missing
     among its arguments is FILL_IN.  parameters: of the call that draws; empty where nobody can say.
     dataset: the one that takes the input.  init, params: what is missing.  methods: those that
-    `call` may name, where one is to be chosen.  document: the docstring.
+    `call` may name, where one is to be chosen.  document: the docstring.  defaults: of parameters
+    that have the name of a number of a claim.
     """
 
     target: ImportedTarget
@@ -51,6 +55,7 @@ class Reading:
     params: tuple[str, ...] = ()
     methods: tuple[str, ...] = ()
     document: str = ""
+    defaults: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def is_complete(self) -> bool:
@@ -60,10 +65,12 @@ class Reading:
 
 def read(target: ImportedTarget, known: Mapping[str, Any]) -> Reading:
     """Return what a mechanism needs. known: numbers of the claim, which parameters of their names
-    get where nothing else is given. Raises TargetError for what no audit can call."""
+    get where nothing else is given, whether they have a default or not: FILL_IN for one that the
+    claim still lacks. Raises TargetError for what no audit can call."""
     found = resolve(target.path)
     is_class = inspect.isclass(found)
-    target = replace(target, factory=target.factory or (not is_class and _is_factory(found)))
+    is_guessed = not (target.factory or is_class) and _is_factory(found)
+    target = replace(target, factory=target.factory or is_guessed)
     missing: tuple[str, ...] = ()
     if is_class or target.factory:
         target, missing = _made(found, target, known)
@@ -71,9 +78,43 @@ def read(target: ImportedTarget, known: Mapping[str, Any]) -> Reading:
     if is_class and not target.factory and target.call is None:
         target, methods = _method(found, target)
     if methods or (missing and not is_class) or (missing and target.factory):
-        return Reading(target, {}, None, init=missing, methods=methods)
-    function = _unbound(found, target) if missing else build(target)
-    return _called(function, target, known, missing)
+        return Reading(
+            target, {}, None, init=missing, methods=methods, defaults=claimed_defaults(found)
+        )
+    function = _unbound(found, target) if missing else _built(target, found, is_guessed=is_guessed)
+    reading = _called(function, target, known, missing)
+    return replace(reading, defaults={**claimed_defaults(found), **claimed_defaults(function)})
+
+
+def claimed_defaults(found: Any) -> dict[str, Any]:
+    """Return the defaults of what has the name of a number of a claim, where they are numbers."""
+    return {
+        name: one.default
+        for name, one in parameters_of(found).items()
+        if name in CLAIMED and _is_number(one.default)
+    }
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def _built(target: ImportedTarget, found: Any, *, is_guessed: bool) -> Callable[..., Any]:
+    """Return what draws. is_guessed: nobody but its signature says that a factory makes it."""
+    try:
+        return build(target)
+    except TargetError as error:
+        if not is_guessed or error.__cause__ is not None:  # an error of its own code
+            raise
+        if not parameters_of(found):
+            raise TargetError(
+                f"{target.path} takes no input, and what it returns draws nothing either; a "
+                f"mechanism takes its input first: def {found.__name__}(rows, rng)"
+            ) from None
+        raise TargetError(
+            f"{target.path} is annotated to return what draws, but what it returned cannot be "
+            "called; let it return the mechanism, or mend the annotation"
+        ) from None
 
 
 def parameters_of(function: Any) -> Parameters:
@@ -110,14 +151,31 @@ def _made(
     if isinstance(target.init, list | tuple):  # by place: whoever makes it says what is wrong
         return target, ()
     given = dict(target.init or {})
-    wanted = _unfilled(parameters_of(maker), given)
-    filled = {name: known.get(name, FILL_IN) for name in wanted}
+    filled = _filled(parameters_of(maker), given, known)
     missing = tuple(name for name, value in filled.items() if value == FILL_IN)
     init = {**given, **filled} or target.init
     return replace(target, init=init), missing
 
 
-def _unfilled(parameters: Mapping[str, Parameter], given: Mapping[str, Any]) -> list[str]:
+def _filled(
+    parameters: Mapping[str, Parameter], given: Iterable[str], known: Mapping[str, Any]
+) -> dict[str, Any]:
+    """Return the arguments that are written down beside those given: what has no default, and what
+    has the name of a number of the claim. A default says nothing of the claim: the mechanism would
+    be drawn from at a number that nobody claims. Where the claim has no such number, the default is
+    written out, for everybody to see."""
+    filled = {name: known.get(name, FILL_IN) for name in _unfilled(parameters, given)}
+    for name, one in parameters.items():
+        if name in filled or name in given or one.kind not in _BY_NAME or name not in CLAIMED:
+            continue
+        if name in known:
+            filled[name] = known[name]
+        elif _is_number(one.default):
+            filled[name] = one.default
+    return filled
+
+
+def _unfilled(parameters: Mapping[str, Parameter], given: Iterable[str]) -> list[str]:
     return [
         name
         for name, one in parameters.items()
@@ -172,9 +230,9 @@ def _called(
         return Reading(target, {}, None, init=missing, document=document)
     target = _with_data(parameters, _with_generator(parameters, target))
     dataset = _dataset(parameters, target)
-    beside = {target.rng_arg or RNG, target.batch_arg or BATCH, getattr(dataset, "name", None)}
-    wanted = [one for one in _unfilled(parameters, target.params) if one not in beside]
-    filled = {name: known.get(name, FILL_IN) for name in wanted}
+    beside = {target.rng_arg or RNG, target.batch_arg or BATCH}
+    beside |= set() if dataset is None else {dataset.name}
+    filled = _filled(parameters, {*target.params, *beside}, known)
     target = replace(target, params={**target.params, **filled})
     calling(function, target)
     holes = tuple(name for name, value in filled.items() if value == FILL_IN)
