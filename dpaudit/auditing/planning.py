@@ -20,7 +20,7 @@ from dpaudit.auditing.underpowered import foreseen
 from dpaudit.certificates.certificate import Certificate
 from dpaudit.certificates.result import AuditResult
 from dpaudit.errors import UsageError
-from dpaudit.stats.binomial import clopper_pearson_lower
+from dpaudit.stats.binomial import clopper_pearson_lower, upper_tail
 from dpaudit.stats.power import detectable_epsilon, detectable_epsilon_pair
 
 # Draws of the first trial, and the fewest, where the usual ones take more than so many seconds.
@@ -33,12 +33,15 @@ _OTHER_SEEDS = 2**32
 # The event of a single trial is at least as probable, but for this probability; and that of another
 # audit may have only this part of its share.
 _DOUBT, _SLACK = 0.01, 0.9
-# Further trials, each as large as the audit, within these limits of draws and of seconds: how many
+# Further trials, each as large as the audit, within limits of draws and of seconds: how many
 # at a time, and how often. Events of audits that choose alike have nearly the same share.
 _SEVERAL, _ROUNDS = 8, 3
 # Audits choose alike whose numbers of draws differ by no more than this factor.
 _ALIKE = 1.2
-_LARGEST, _PATIENCE = 400_000, 30.0
+_LARGEST = 400_000
+# Seconds that all trials together may take, those that are told of beforehand, and those of a short
+# trial that tell of the next one: in fewer of them, to begin takes longer than to draw.
+PATIENCE, _WORTH_TELLING, _TELLING = 30.0, 5.0, 0.5
 _DIGITS = 3
 
 
@@ -48,62 +51,100 @@ class Planned:
 
     share: of the draws, those in the event, at least, after what may be lost; words: the event of
     the trial that needs most.  samples: draws of an audit; None where no number of them is enough.
-    certificate: of that trial.
+    certificate: of that trial.  differs: whether the trials together guessed the input better than
+    chance does: an event that chance has chosen says nothing of the next one.
     """
 
     share: float
     words: str
     samples: int | None
     certificate: Certificate
+    differs: bool = True
 
 
 @dataclass(frozen=True, slots=True)
 class AuditPlan:
-    """What was found for all pairs. trials: how many there were.  last: the last one's result."""
+    """What was found for all pairs. trials: how many there were.  last: the last one's result.
+    draws: of the trials that showed it."""
 
     pairs: tuple[Planned, ...]
     trials: int
     last: AuditResult
+    draws: int
+
+    @property
+    def differs(self) -> bool:
+        """Whether the trials told the inputs of every pair apart."""
+        return all(one.differs for one in self.pairs)
 
     @property
     def samples(self) -> int | None:
-        """Draws of an audit, enough for every pair; None where there is no such number."""
+        """Draws of an audit, enough for every pair; None where there is no such number, or where no
+        number would be honest."""
+        return self.enough if self.differs else None
+
+    @property
+    def enough(self) -> int | None:
+        """The same for the events of the trials, be they those of chance."""
         numbers = [one.samples for one in self.pairs]
         return None if None in numbers else max(one for one in numbers if one is not None)
 
 
 Run = Callable[[AuditSpec], AuditResult]
+Say = Callable[[str], None]
 
 
 def plan(
-    spec: AuditSpec, factor: float, power: float, run: Run, draws: int | None = None
+    spec: AuditSpec,
+    factor: float,
+    power: float,
+    run: Run,
+    draws: int | None = None,
+    *,
+    within: Run | None = None,
+    say: Say = lambda text: None,
 ) -> AuditPlan:
     """Return how many draws an audit needs to catch a leak of `factor` > 1 times the claimed ε with
     probability `power`.
 
-    run: carries out an audit.  draws: of the first trial; None for as many as take some seconds.
-    Raises UsageError for one that cannot be planned, and MechanismError
-    where the mechanism cannot be audited.
+    All trials together take about half a minute, beside a first one that somebody asked for.
+
+    run: carries out an audit; within: one of the fewest draws, and raises UsageError when it takes
+    longer than PATIENCE.  draws: of the first trial; None for as many as take some seconds.  say:
+    tells of what takes longer.  Raises UsageError for one that cannot be planned, and
+    MechanismError where the mechanism cannot be audited.
     """
     _check(spec)
-    draws = _affordable(run(_trial_of(spec, MINIMUM_SAMPLES, 0))) if draws is None else draws
-    first = run(_trial_of(spec, draws, 0))
+    left = PATIENCE
+    if draws is None:
+        first = (within or run)(_trial_of(spec, MINIMUM_SAMPLES, 0))
+        left -= first.seconds
+        draws = _affordable(speed(first), left)
+        if draws > MINIMUM_SAMPLES:
+            if first.seconds >= _TELLING:
+                _announce(say, "a trial", draws, speed(first))
+            first = run(_trial_of(spec, draws, 0))
+            left -= first.seconds
+    else:
+        first = run(_trial_of(spec, draws, 0))
     found = _planned([first], factor, power)
     rate, number = speed(first), 1
     for _ in range(_ROUNDS):
-        samples = found.samples
+        samples = found.enough
         if samples is None:
             break
         size = max(draws, min(samples, _LARGEST))
-        if _SEVERAL * size > _PATIENCE * rate:
+        if _SEVERAL * size > left * rate:
             break
+        _announce(say, f"{_SEVERAL} trials", size, rate, _SEVERAL)
         # Trials as large as the audit: which event is chosen depends on the number of draws.
         several = [run(_trial_of(spec, size, number + one)) for one in range(_SEVERAL)]
         number += _SEVERAL
+        left -= sum(one.seconds for one in several)
         rate = max(rate, speed(several[-1]))
         again = _planned(several, factor, power)
         found = again
-        if _draws(again) <= _ALIKE * samples or size == _LARGEST:
+        if (again.enough or math.inf) <= _ALIKE * samples or size == _LARGEST:
             break
     return replace(found, trials=number)
 
@@ -113,9 +154,18 @@ def speed(result: AuditResult) -> float:
     return result.draws / max(result.seconds, 1e-9)
 
 
-def _affordable(shortest: AuditResult) -> int:
-    """Return draws of a first trial: fewer than usual where these would take long."""
-    return max(_LEAST, min(TRIAL, int(_SHORT * speed(shortest))))
+def _affordable(rate: float, left: float) -> int:
+    """Return draws of a first trial: fewer than usual where these would take long, and no more than
+    there is time for."""
+    fitting = min(TRIAL, left * rate, max(_SHORT * rate, _LEAST))
+    return max(MINIMUM_SAMPLES, int(fitting))
+
+
+def _announce(say: Say, what: str, draws: int, rate: float, times: int = 1) -> None:
+    """Tell of what takes some seconds."""
+    seconds = times * draws / rate
+    if seconds >= _WORTH_TELLING:
+        say(f"{what} of {draws:,} draws: about {seconds:.0f} s")
 
 
 def _check(spec: AuditSpec) -> None:
@@ -148,17 +198,27 @@ def _trial_of(spec: AuditSpec, draws: int, number: int) -> AuditSpec:
 def _planned(trials: Sequence[AuditResult], factor: float, power: float) -> AuditPlan:
     """Return what is enough for one trial, or for all of several but the one that needs most: now
     and then an audit chooses an event of its own."""
-    by_pair = zip(*(one.certificates for one in trials), strict=True)
+    by_pair = list(zip(*(one.certificates for one in trials), strict=True))
     is_several = len(trials) > 1
     pairs = [
         sorted((_of_one(one, factor, power, is_several) for one in certificates), key=_draws)
         for certificates in by_pair
     ]
-    chosen = tuple(found[-2 if is_several else -1] for found in pairs)
-    return AuditPlan(chosen, len(trials), trials[-1])
+    chosen = tuple(
+        replace(found[-2 if is_several else -1], differs=_differ(certificates))
+        for found, certificates in zip(pairs, by_pair, strict=True)
+    )
+    return AuditPlan(chosen, len(trials), trials[-1], sum(one.draws for one in trials))
 
 
-def _draws(one: Planned | AuditPlan) -> float:
+def _differ(certificates: Sequence[Certificate]) -> bool:
+    """Return whether more guesses of the trials together were right than chance would have."""
+    right = sum(one.fixed.correct for one in certificates)
+    wrong = sum(one.fixed.wrong for one in certificates)
+    return bool(upper_tail(right, right + wrong, 0.5) <= _DOUBT)
+
+
+def _draws(one: Planned) -> float:
     return math.inf if one.samples is None else one.samples
 
 

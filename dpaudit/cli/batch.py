@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from importlib import import_module
@@ -57,8 +57,16 @@ def run_batch(
             yield result, exit_codes.of_result(result)
 
 
-def run_one(spec: AuditSpec, requests: Requests, title: str, *, quiet: bool) -> AuditResult:
-    """Return the result of one audit, its progress shown meanwhile. Raises what the engine does."""
+def run_one(
+    spec: AuditSpec,
+    requests: Requests,
+    title: str,
+    *,
+    quiet: bool,
+    check: Callable[[Progress], None] = lambda progress: None,
+) -> AuditResult:
+    """Return the result of one audit, its progress shown meanwhile. check: may end it by what it
+    raises. Raises what the engine does."""
     from dpaudit.auditing.engine import run_audit
     from dpaudit.auditing.underpowered import foreseen
 
@@ -72,6 +80,7 @@ def run_one(spec: AuditSpec, requests: Requests, title: str, *, quiet: bool) -> 
 
     def update(progress: Progress) -> None:
         requests.check()
+        check(progress)
         display.update(progress)
 
     try:

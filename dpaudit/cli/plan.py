@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 import shlex
+import time
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -10,9 +12,18 @@ from typing import Any
 import click
 
 from dpaudit.auditing.options import MINIMUM_SAMPLES, OPTIONS
-from dpaudit.auditing.planning import SHARES, TRIAL, AuditPlan, Planned, draws_needed, plan, speed
+from dpaudit.auditing.planning import (
+    PATIENCE,
+    SHARES,
+    TRIAL,
+    AuditPlan,
+    Planned,
+    draws_needed,
+    plan,
+    speed,
+)
 from dpaudit.auditing.spec import AuditSpec
-from dpaudit.certificates.result import AuditResult, Verdict
+from dpaudit.certificates.result import AuditResult, Progress, Verdict
 from dpaudit.cli import exit_codes
 from dpaudit.cli.batch import auditing, run_one
 from dpaudit.cli.completing import files
@@ -25,7 +36,7 @@ from dpaudit.config.building import build_spec
 from dpaudit.errors import MechanismError, UsageError
 from dpaudit.import_path import split
 from dpaudit.reports.layout import wrap
-from dpaudit.reports.numbers import GLUE, unglued
+from dpaudit.reports.numbers import GLUE, duration, unglued
 from dpaudit.stats.power import POWER
 from dpaudit.wording import counted
 
@@ -34,8 +45,12 @@ _LEFT_OUT = ("samples", "time", "require_power", "allow_underpowered", "expect",
 _FLAGS = tuple(
     one.name
     for one in OPTIONS.values()
-    if one.flag and one.of != "run" and one.name not in _LEFT_OUT
+    if one.flag and one.of not in ("run", "file") and one.name not in _LEFT_OUT
 )
+# Times the claim: beyond, a leak is so large that any few draws show it.
+_MOST = 100
+# Leaks that are tried where none of the size asked for can be caught.
+_LARGER = (1.5, 2, 3, 5, 10)
 # Seconds of drawing that show how fast that goes.
 _TIMED, _SLOW = 1.0, 1_000
 
@@ -93,7 +108,10 @@ def plan_(
     _check(excess, power, trial)
     spec = _spec(target, settings)
     with auditing() as requests:
-        found = plan(spec, excess, power, partial(_result, requests, quiet), trial)
+        say = (lambda text: None) if quiet else partial(click.echo, err=True)
+        run = partial(_result, requests, quiet)
+        within = partial(_result, requests, quiet, seconds=PATIENCE)
+        found = plan(spec, excess, power, run, trial, within=within, say=say)
         rate = 0.0 if quiet else _rate(spec, found, requests)
     if quiet:
         if found.samples is None:
@@ -101,13 +119,20 @@ def plan_(
         click.echo(found.samples, file=stdout)
         return exit_codes.NOTHING_FOUND
     shown = _Shown(found, excess, power, rate)
+    if found.samples is None:
+        head = f"No plan: {_hopeless(found)}."
+        lines = [*wrap(head), "", *shown.pairs(), *wrap(_remedy(found, spec, excess, power))]
+        click.echo(unglued("\n".join(lines)), file=stdout)
+        return exit_codes.UNDERPOWERED
     click.echo(unglued("\n".join(shown.lines(_command(ctx, target, spec)))), file=stdout)
-    return exit_codes.UNDERPOWERED if found.samples is None else exit_codes.NOTHING_FOUND
+    return exit_codes.NOTHING_FOUND
 
 
 def _check(excess: float, power: float, trial: int | None) -> None:
     if not 1 < excess < float("inf"):
         raise UsageError(f"--excess={excess:g} must be above 1, such as 1.1")
+    if excess > _MOST:
+        raise UsageError(f"--excess={excess:g} is too large; give at most {_MOST}, such as 1.1")
     if not 0 < power < 1:
         raise UsageError(f"--power={power:g} must lie in (0, 1), e.g. 0.9")
     if trial is not None and trial < MINIMUM_SAMPLES:
@@ -130,9 +155,24 @@ def _spec(target: str | None, settings: dict[str, Any]) -> AuditSpec:
     return build_spec({**named, **settings})
 
 
-def _result(requests: Requests, quiet: bool, spec: AuditSpec) -> AuditResult:
-    """Return the result of a trial. Raises MechanismError for one that has none."""
-    result = run_one(spec, requests, f"{spec.name} (trial)", quiet=quiet)
+def _result(
+    requests: Requests, quiet: bool, spec: AuditSpec, *, seconds: float = math.inf
+) -> AuditResult:
+    """Return the result of a trial. Raises MechanismError for one that has none, and UsageError for
+    one that takes longer than so many seconds."""
+    began = time.monotonic()
+
+    def check(progress: Progress) -> None:
+        spent = time.monotonic() - began
+        if spent <= seconds or progress.draws >= spec.samples:
+            return
+        whole = duration(spent * spec.samples / max(1, progress.draws))
+        raise UsageError(
+            f"the mechanism is slow: {progress.draws:,} draws took {duration(spent)}; --trial "
+            f"{spec.samples} waits for the fewest that a plan can be made from, about {whole}"
+        )
+
+    result = run_one(spec, requests, f"{spec.name} (trial)", quiet=quiet, check=check)
     if result.verdict is Verdict.ERROR:
         raise MechanismError(f"the trial ended with an error: {result.error}")
     return result
@@ -148,16 +188,41 @@ def _rate(spec: AuditSpec, found: AuditPlan, requests: Requests) -> float:
 
 
 def _hopeless(found: AuditPlan) -> str:
-    if any(one.share == 0 for one in found.pairs):
-        return "the trial saw no event that tells d1 and d2 apart"
-    for one in found.pairs:
-        point = one.certificate.point
-        if point.epsilon == 0:  # where a curve as a whole was claimed
-            return (
-                f"the trial tested the claim where it says most, at ε = 0 (δ = {point.delta:.4g}), "
-                "and a leak is planned for as a multiple of ε"
-            )
+    """Return why there is no number of draws."""
+    if not found.differs or any(one.share == 0 for one in found.pairs):
+        which = "this pair" if len(found.pairs) == 1 else "a pair"
+        return f"{which} showed no difference in {counted(found.draws, 'draw')} of trials"
+    if any(one.certificate.point.epsilon == 0 for one in found.pairs):
+        return (
+            "the trial tells the inputs apart best at ε = 0 of what is claimed, and a leak is "
+            "planned for as a multiple of ε"
+        )
     return "no number of draws would catch such a leak in the event that the trial found"
+
+
+def _remedy(found: AuditPlan, spec: AuditSpec, excess: float, power: float) -> str:
+    """Return what to do where there is no plan."""
+    if found.last.verdict is Verdict.VIOLATION:
+        return "The trial refutes the claim already: audit it without a plan."
+    if not found.differs or any(one.share == 0 for one in found.pairs):
+        longer = 10 * found.last.draws
+        seconds = duration(longer / speed(found.last))
+        return (
+            "Any number would be that of an event which chance has chosen. Choose a pair that "
+            "differs more, such as one with a record at the boundary, or give a longer trial: "
+            f"--trial {longer} takes about {seconds}."
+        )
+    if any(one.certificate.point.epsilon == 0 for one in found.pairs):
+        points = [one for one in spec.tested.points() if one.epsilon > 0]
+        point = min(points, key=lambda one: abs(one.epsilon - 1))
+        return (
+            "Plan for a claim that this one implies: "
+            f"--epsilon {point.epsilon:g} --delta {point.delta:.3g}, in its place."
+        )
+    for larger in (one for one in _LARGER if one > excess):
+        if all(draws_needed(one.certificate, one.share, larger, power) for one in found.pairs):
+            return f"A larger leak can be planned for: --excess {larger:g}."
+    return "Choose a pair that differs more, or a claim with a smaller δ."
 
 
 def _command(ctx: click.Context, target: str | None, spec: AuditSpec) -> str:
@@ -183,18 +248,24 @@ class _Shown:
 
     def lines(self, command: str) -> list[str]:
         """Return what the plan says. command: of the audit, without its number of draws."""
-        samples = self._found.samples
-        if samples is None:
-            head = f"No plan: {_hopeless(self._found)}."
-        else:
-            head = f"{samples:,} draws, about {self._time(samples)}: {self._aim()}"
-        lines = [*wrap(head), ""]
-        for one in self._found.pairs:
-            lines += self._of_pair(one)
-        if samples is not None:
-            factor = f" --require-power {self._excess:g}" if self._power >= POWER else ""
-            lines += ["", f"  run         {command} --samples {samples}{factor}"]
-        return [*lines, "", *wrap(self._assumed())]
+        samples = self._found.samples or 0
+        factor = f" --require-power {self._excess:g}" if self._power >= POWER else ""
+        return [
+            *wrap(f"{samples:,} draws, about {self._time(samples)}: {self._aim()}"),
+            "",
+            *self.pairs(),
+            f"  run         {command} --samples {samples}{factor}",
+            "",
+            *wrap(self._assumed()),
+        ]
+
+    def pairs(self) -> list[str]:
+        """Return the events that were found, and what others need, with an empty line after them;
+        nothing for events of chance."""
+        if not self._found.differs:
+            return []
+        lines = [line for one in self._found.pairs for line in self._of_pair(one)]
+        return [*lines, ""] if lines else []
 
     def _aim(self) -> str:
         point = self._found.pairs[0].certificate.point
@@ -209,9 +280,11 @@ class _Shown:
         if len(self._found.pairs) > 1:
             lines.append(f"  inputs      {one.certificate.pair}")
         if one.share:
-            event = one.words or "no event"
+            test = one.certificate.fixed
+            is_any = test.correct + test.wrong == test.draws
+            event = f"{one.words}; at least {100 * one.share:.3g}{GLUE}% of the draws"
             lines += wrap(
-                f"{event}; at least {100 * one.share:.3g}{GLUE}% of the draws",
+                "any output" if is_any else event,
                 "  event       ",
                 " " * 14,
             )

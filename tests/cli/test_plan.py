@@ -4,17 +4,27 @@ from __future__ import annotations
 
 import re
 import shlex
+import time
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 MECHANISMS = """
+import time
+
 def laplace(x, size, rng):
     return x + rng.laplace(size=size)
 
 def constant(x):
     return 0
+
+def blind(x, size, rng):
+    return rng.normal(size=size)
+
+def slow(x, rng):
+    time.sleep(0.005)
+    return x + rng.laplace()
 
 def failing(x):
     raise ValueError(x)
@@ -85,6 +95,8 @@ def test_a_curve_that_is_tested_at_0_is_not_said_to_be_out_of_reach(dpaudit: Any
     [
         ((*ASKED, "--excess", "1"), "--excess=1 must be above 1, such as 1.1"),
         ((*ASKED, "--excess", "nan"), "--excess=nan must be above 1"),
+        ((*ASKED, "--excess", "1e9"), "--excess=1e+09 is too large; give at most 100"),
+        ((*ASKED, "--familywise"), "there is no option '--familywise'"),
         ((*ASKED, "--power", "1"), "--power=1 must lie in (0, 1), e.g. 0.9"),
         ((*ASKED, "--trial", "7"), "--trial=7 is too few; give at least 100"),
         ((*ASKED, "--samples", "7"), "there is no option '--samples'"),
@@ -109,3 +121,58 @@ def test_a_mechanism_that_fails(dpaudit: Any) -> None:
     result = dpaudit("plan", "m.py:failing", *ASKED[2:])
     assert result.exit_code == 3
     assert "the trial ended with an error" in result.stderr
+
+
+@pytest.mark.parametrize("trial", [(), ("--trial", "2000")])
+def test_inputs_that_no_trial_tells_apart_have_no_plan(dpaudit: Any, trial: tuple[str]) -> None:
+    """Another trial would choose another event, and plan for other numbers of draws."""
+    result = dpaudit("plan", "m.py:blind", *ASKED[2:], *trial)
+    said = words(result.stdout)
+    assert result.exit_code == 4
+    assert re.match(r"No plan: this pair showed no difference in [\d,]+ draws of trials\.", said)
+    assert "Choose a pair that differs more" in said
+    assert re.search(r"give a longer trial: --trial \d+ takes about", said)
+    assert "event" not in result.stdout.partition("Any number")[0]
+    result = dpaudit("plan", "m.py:blind", *ASKED[2:], *trial, "-q")
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert "showed no difference" in result.stderr
+
+
+@pytest.mark.parametrize("claim", [("--mu", "2"), ("--rho", "0.6")])
+def test_a_claim_that_leaks_most_at_a_point_without_a_multiple(
+    dpaudit: Any, claim: tuple[str]
+) -> None:
+    asked = ("plan", "m.py:laplace", "--d1", "0", "--d2", "1", *claim)
+    result = dpaudit(*asked)
+    said = words(result.stdout)
+    assert result.exit_code == 4
+    assert "best at ε = 0 of what is claimed" in said
+    assert "anything else" not in said
+    found = re.search(r"Plan for a claim that this one implies: (--epsilon \S+ --delta \S+),", said)
+    assert found
+    assert "No plan" in said
+    result = dpaudit(*asked[:-2], *found[1].split(), "--excess", "1.5")
+    assert result.exit_code == 0
+
+
+def test_a_slow_mechanism_is_waited_for_no_longer_than_is_said(
+    dpaudit: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Less patience, for a mechanism that is as much faster than one that is slow."""
+    asked = ("plan", "m.py:slow", *ASKED[2:])
+    monkeypatch.setattr("dpaudit.cli.plan.PATIENCE", 0.1)
+    result = dpaudit(*asked)
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert "the mechanism is slow: " in result.stderr
+    assert "--trial 100 waits for the fewest" in words(result.stderr)
+    began = time.monotonic()
+    result = dpaudit(*asked, "--trial", "100")
+    assert result.exit_code in (0, 4)
+    assert time.monotonic() - began < 20
+    monkeypatch.setattr("dpaudit.cli.plan.PATIENCE", 30)
+    monkeypatch.setattr("dpaudit.auditing.planning.PATIENCE", 6.0)
+    monkeypatch.setattr("dpaudit.auditing.planning._WORTH_TELLING", 0.1)
+    result = dpaudit(*asked)
+    told = re.search(r"^a trial of (\d+) draws: about \d+ s$", result.stderr, re.MULTILINE)
+    assert told, (result.stderr, result.stdout)
+    assert 100 < int(told[1]) < 1_000

@@ -45,7 +45,7 @@ def test_several_pairs_need_what_the_worst_of_them_does() -> None:
     trial = run_audit(_trial_of(build_spec({**given, "pairs": pairs}), 2_000, 0))
     found = _planned([trial], 1.3, 0.9)
     assert len(found.pairs) == 2
-    assert found.samples == max(one.samples or 0 for one in found.pairs)
+    assert found.enough == max(one.samples or 0 for one in found.pairs)
 
 
 def _settings() -> dict[str, object]:
