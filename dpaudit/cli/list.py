@@ -8,7 +8,7 @@ import os
 import pkgutil
 import shutil
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator, Mapping
 from importlib import import_module
 from pathlib import Path
 from types import ModuleType
@@ -146,10 +146,9 @@ def mechanisms(package: str) -> int:
     if ":" in package:
         name = package.partition(":")[0]
         raise TargetError(f"{package!r} names a function; give its package, module or file: {name}")
-    modules = {module.__name__: (name, module) for name, module in _modules(package)}
     found = [
-        (f"{modules[one.__module__][0]}:{one.__qualname__}", _summary(one))
-        for one in _functions([module for _, module in modules.values()])
+        (f"{name}:{attribute}", _summary(one))
+        for name, attribute, one in _mechanisms(dict(_modules(package)))
     ]
     if not found:
         click.echo(f"there is no public function in {package!r}", err=True)
@@ -220,25 +219,41 @@ def _package(name: str) -> ModuleType:
         ) from error
 
 
-def _functions(modules: list[ModuleType]) -> list[Callable[..., Any]]:
-    """Return the public functions that the modules define and that take an input. In a module whose
-    specimens state their truth (as those of this project do), the other functions are tools, and so
-    are all of the module that says what a truth is."""
+def _mechanisms(modules: Mapping[str, ModuleType]) -> list[tuple[str, str, Any]]:
+    """Return the public functions that the modules define and that take an input, and the classes
+    with a method that does, with the module and the name that they have there. In a module whose
+    specimens state their truth (as those of this project do), the others are tools, and so are all
+    of the module that says what a truth is."""
     every = [
-        one
-        for module in modules
+        (place, name, one)
+        for place, module in modules.items()
         for name, one in vars(module).items()
-        if inspect.isfunction(one) and one.__module__ == module.__name__
-        if not name.startswith("_") and inspect.signature(one).parameters
+        if not name.startswith("_") and getattr(one, "__module__", None) == module.__name__
+        if (inspect.isfunction(one) and inspect.signature(one).parameters)
+        or (inspect.isclass(one) and _draws(one))
     ]
-    specimens = [one for one in every if hasattr(one, "truth")]
+    specimens = [one for _, _, one in every if hasattr(one, "truth")]
     tools = {type(one.truth).__module__ for one in specimens}
     stating = {one.__module__ for one in specimens}
     return [
-        one
-        for one in every
+        (place, name, one)
+        for place, name, one in every
         if one.__module__ not in tools and (one.__module__ not in stating or one in specimens)
     ]
+
+
+def _draws(found: type) -> bool:
+    """Return whether objects of a class can be called, or have a method that takes something."""
+    if issubclass(found, BaseException) or inspect.isabstract(found):
+        return False
+    methods = {
+        name: one
+        for base in found.__mro__
+        if base is not object
+        for name, one in vars(base).items()
+        if inspect.isfunction(one) and (name == "__call__" or not name.startswith("_"))
+    }
+    return any(len(inspect.signature(one).parameters) > 1 for one in methods.values())
 
 
 def _summary(one: Any) -> str:

@@ -36,8 +36,8 @@ _CONFIGURATIONS = (".yaml", ".yml")
     cls=RepeatableCommand,
     epilog="""\b
 Examples:
-  dpaudit run mechanisms.laplace:laplace --d1 0 --d2 1 --epsilon 1
-  dpaudit run configs/quickstart.yaml --samples 1e5 -k laplace
+  dpaudit run mine.py:noisy_count --d1 '[1, 2]' --d2 '[1]' --epsilon 1
+  dpaudit run audits.yaml --samples 1e5 -k noisy_count
 
 docs/options.md lists all options, as flags, keys of files and keywords of Python.""",
 )

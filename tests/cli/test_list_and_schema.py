@@ -14,6 +14,7 @@ import pytest
 
 from dpaudit.attacks.loading import installed_attacks
 from dpaudit.claims import DEFINITIONS
+from dpaudit.import_path import resolve
 from dpaudit.inputs.pairs import ADJACENCY_KINDS, DISTANCES, parse_adjacency
 from dpaudit.reports.layout import width_of
 from dpaudit.reports.registry import FORMATS
@@ -54,6 +55,12 @@ def test_every_format_is_listed(dpaudit: Any) -> None:
         assert re.search(
             rf"^{name} +[A-Z].*\n?.*\n?.*\({re.escape(form.suffix)}\)", result.stdout, re.MULTILINE
         )
+
+
+def test_what_a_format_is_for_is_said(dpaudit: Any) -> None:
+    said = " ".join(dpaudit("list", "reports").stdout.split())
+    assert "html Audits as a page of HTML in one file" in said
+    assert "registered" not in said
 
 
 def test_every_adjacency_is_listed(dpaudit: Any) -> None:
@@ -127,6 +134,25 @@ def test_wide_characters_are_aligned(dpaudit: Any, package: Path) -> None:
     lines = dpaudit("list", "mechanisms", f"{package.name}.wide").stdout.splitlines()
     assert [width_of(line.partition("  ")[0]) for line in lines] == [30, 35]
     assert len({width_of(line) for line in lines}) == 1
+
+
+def test_what_is_listed_can_be_given_as_a_target(dpaudit: Any, package: Path) -> None:
+    """A lambda has the name that it is given to, and a class is called by a method."""
+    (package / "various.py").write_text(
+        "from enum import Enum\n"
+        "noise = lambda x: x\n"
+        "class Tool:\n    def use(self): pass\n"
+        'class Laplace:\n    "Adds it."\n    def draw(self, x): pass\n'
+        "class Same(Laplace): pass\n"
+        "class Called:\n    def __call__(self, x): pass\n"
+        "class Wrong(ValueError):\n    def add(self, x): pass\n"
+        "class Kind(Enum):\n    A = 1\n"
+    )
+    lines = dpaudit("list", package / "various.py").stdout.splitlines()
+    named = [line.partition(":")[2].split()[0] for line in lines]
+    assert named == ["noise", "Laplace", "Same", "Called"]
+    assert lines[1].endswith("  Adds it.")
+    assert all(resolve(line.split()[0]) for line in lines)
 
 
 def test_specimens_are_listed_and_the_tools_beside_them_are_not(dpaudit: Any) -> None:

@@ -1,4 +1,7 @@
-"""The format as it is registered: what writes a page is imported when one is asked for."""
+"""Audits as a page of HTML in one file, with figures, for people who read reports in a browser.
+
+What writes the page is imported when one is asked for.
+"""
 
 from __future__ import annotations
 
