@@ -5,12 +5,16 @@ from __future__ import annotations
 import math
 import shlex
 import time
+from contextlib import suppress
+from copy import deepcopy
 from dataclasses import replace
 from functools import partial
 from typing import Any
 
 import click
+import numpy as np
 
+from dpaudit.adapters.loading import load_mechanism
 from dpaudit.auditing.options import MINIMUM_SAMPLES, OPTIONS
 from dpaudit.auditing.planning import (
     PATIENCE,
@@ -30,14 +34,17 @@ from dpaudit.cli.completing import files
 from dpaudit.cli.flags import check_complete, given_settings, some_flags
 from dpaudit.cli.options import option
 from dpaudit.cli.process.interruption import Requests
-from dpaudit.cli.process.streams import set_apart
+from dpaudit.cli.process.leaving import kept_from_leaving
+from dpaudit.cli.process.streams import kept, set_apart
 from dpaudit.cli.repeat_command import RepeatableCommand, repeating
 from dpaudit.config.building import build_spec
 from dpaudit.errors import MechanismError, UsageError
 from dpaudit.import_path import split
 from dpaudit.reports.layout import wrap
 from dpaudit.reports.numbers import GLUE, duration, unglued
+from dpaudit.sampling.generators import preserved
 from dpaudit.stats.power import POWER
+from dpaudit.targets.target import is_elsewhere
 from dpaudit.wording import counted
 
 # What a plan decides, or has no use for.
@@ -51,6 +58,8 @@ _FLAGS = tuple(
 _MOST = 100
 # Leaks that are tried where none of the size asked for can be caught.
 _LARGER = (1.5, 2, 3, 5, 10)
+# Calls of the shortest trial: its draws, and those made twice to see whether a seed decides them.
+_CALLS = MINIMUM_SAMPLES + 132
 # Seconds of drawing that show how fast that goes.
 _TIMED, _SLOW = 1.0, 1_000
 
@@ -111,6 +120,8 @@ def plan_(
         say = (lambda text: None) if quiet else partial(click.echo, err=True)
         run = partial(_result, requests, quiet)
         within = partial(_result, requests, quiet, seconds=PATIENCE)
+        if trial is None:
+            _check_speed(spec)
         found = plan(spec, excess, power, run, trial, within=within, say=say)
         rate = 0.0 if quiet else _rate(spec, found, requests)
     if quiet:
@@ -153,6 +164,29 @@ def _spec(target: str | None, settings: dict[str, Any]) -> AuditSpec:
     check_complete(settings, ("d1", "d2"), "one mechanism", example)
     named = {} if target is None else {"mechanism": target}
     return build_spec({**named, **settings})
+
+
+def _check_speed(spec: AuditSpec) -> None:
+    """Raise UsageError where the fewest draws that a plan can be made from take longer than it may.
+    The quicker of two calls tells: the first one may have something to load."""
+    if is_elsewhere(spec.target):
+        return
+    taken = []
+    # What goes wrong here, goes wrong in the trial.
+    with kept(), kept_from_leaving(), preserved(), suppress(Exception, SystemExit):
+        mechanism = load_mechanism(spec.target)
+        for _ in range(2):
+            one = deepcopy(spec.pairs[0].d1)
+            began = time.monotonic()
+            mechanism.sample(one, 1, np.random.default_rng(0))
+            taken.append(time.monotonic() - began)
+    needed = _CALLS * min(taken, default=0.0)
+    if needed > PATIENCE:
+        raise UsageError(
+            f"the mechanism is slow: a draw takes {duration(min(taken))}, and the fewest that a "
+            f"plan can be made from, with some to check it by, about {duration(needed)}; --trial "
+            f"{MINIMUM_SAMPLES} waits for them"
+        )
 
 
 def _result(

@@ -164,6 +164,10 @@ def test_a_slow_mechanism_is_waited_for_no_longer_than_is_said(
     result = dpaudit(*asked)
     assert (result.exit_code, result.stdout) == (2, "")
     assert "the mechanism is slow: " in result.stderr
+    assert "--trial 100 waits for them" in words(result.stderr)
+    monkeypatch.setattr("dpaudit.cli.plan._CALLS", 0)
+    result = dpaudit(*asked)
+    assert (result.exit_code, result.stdout) == (2, "")
     assert "--trial 100 waits for the fewest" in words(result.stderr)
     began = time.monotonic()
     result = dpaudit(*asked, "--trial", "100")
