@@ -124,7 +124,7 @@ def _started(target: str, settings: dict[str, Any]) -> Start:
         made["call"] = FILL_IN
     found = {"name": target.rpartition(":")[2], "mechanism": target, **made, "claim": claim}
     remarks["claim"] = "The claim that is put to the test."
-    remarks |= _on_defaults(reading, known)
+    remarks |= _on_defaults(reading, known, settings)
     remarks["samples"] = "Draws of both inputs together. More of them find smaller leaks."
     start = Start({**found, **inputs, "samples": samples}, remarks, reading.methods)
     if not start.holes:
@@ -132,27 +132,33 @@ def _started(target: str, settings: dict[str, Any]) -> Start:
     return start
 
 
-def _on_defaults(reading: Reading, known: Mapping[str, Any]) -> dict[str, str]:
-    """Return remarks on arguments that have a default and the name of a number of a claim."""
+def _on_defaults(
+    reading: Reading, known: Mapping[str, Any], settings: Mapping[str, Any]
+) -> dict[str, str]:
+    """Return remarks on arguments that have a default and the name of a number of a claim, and that
+    nobody gave."""
     remarks = {}
     for key in ("init", "params"):
         arguments = getattr(reading.target, key)
+        if not isinstance(arguments, Mapping):
+            continue
         said = [
-            _on_default(name, default, known)
+            _on_default(name, default, arguments[name], known)
             for name, default in reading.defaults.items()
-            if isinstance(arguments, Mapping) and name in arguments
+            if name in arguments and name not in settings.get(key, ())
         ]
-        if said:
-            remarks[key] = " ".join(said)
+        if any(said):
+            remarks[key] = " ".join(filter(None, said))
     return remarks
 
 
-def _on_default(name: str, default: Any, known: Mapping[str, Any]) -> str:
-    if name not in known:
-        return f"{name}={default:g} is the default: the claim says nothing of it."
-    if known[name] == FILL_IN:
+def _on_default(name: str, default: Any, value: Any, known: Mapping[str, Any]) -> str:
+    if value == FILL_IN:
         return f"{name} has the default {default:g}: put in the number that is claimed."
-    return f"{name} is that of the claim; its default is {default:g}."
+    if name in known:
+        is_claimed = value == known[name]
+        return f"{name} is that of the claim; its default is {default:g}." if is_claimed else ""
+    return f"{name}={default:g} is the default: the claim says nothing of it."
 
 
 def _float(value: Any) -> Any:

@@ -474,7 +474,10 @@ def test_a_default_is_no_claim(folder: Path) -> None:
     assert "# epsilon has the default 1: put in the number that is claimed." in (
         Path("audits.yaml").read_text()
     )
-    done = started("mine.py:gaussian", "--mu", "1", "--force", "--no-run")
+    started("mine.py:defaulted", "--epsilon", "1", "--param", "epsilon=2", "--force", "--no-run")
+    assert audit()["params"] == {"epsilon": 2}
+    assert "is that of the claim" not in Path("audits.yaml").read_text()
+    started("mine.py:gaussian", "--mu", "1", "--force", "--no-run")
     assert audit()["params"] == {"epsilon": 1.0, "delta": 0.001}
     assert "# epsilon=1 is the default: the claim says nothing of it." in (
         Path("audits.yaml").read_text()
