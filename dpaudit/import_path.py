@@ -111,9 +111,11 @@ def _with_one_colon(path: str) -> str:
 def _without_colon(path: str) -> str:
     if path.endswith(".py"):
         if not Path(path).is_file():
-            return _no_such_file(path, Path(path).resolve())
-        make_importable(os.getcwd())
-        there = there_is(public_callables(file_module(path)))
+            return f"{_no_such_file(path, Path(path).resolve())} A target is named {path}:NAME."
+        there = ""
+        with suppress(TargetError):  # of its code, which is said once the function is named
+            make_importable(os.getcwd())
+            there = there_is(public_callables(file_module(path)))
         ending = f".{there}" if there else ""
         return f"target {path!r} names a file only; add the function: {path}:NAME{ending}"
     if Path(path).is_file():

@@ -87,9 +87,20 @@ def test_two_files_of_one_name_are_two_modules(tmp_path: Path) -> None:
     assert (resolve(f"{one}:WHICH"), resolve(f"{two}:WHICH")) == ("a", "b")
 
 
+def test_a_file_alone_gets_the_names_that_it_has(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("noise_here.py").write_text("def add(x): pass\nless = lambda x: x\n")
+    Path("noise_broken.py").write_text("1 / 0\n")
+    added = "add the function: noise_here.py:NAME. There is: add, less."
+    assert message("noise_here.py").endswith(added)
+    assert message("noise_broken.py").endswith("add the function: noise_broken.py:NAME")
+
+
 def test_missing_colon_proposes_the_path_that_was_meant() -> None:
     assert "write mechanisms.laplace:laplace" in message("mechanisms.laplace.laplace")
-    assert "add the function: noise.py:NAME" in message("noise.py")
+    assert "there is no file 'noise.py'. A target is named noise.py:NAME." in message("noise.py")
     assert "write laplace:NAME" in message("laplace")
 
 
