@@ -244,10 +244,14 @@ def draws_needed(one: Certificate, share: float, factor: float, power: float) ->
 
     if one.point.epsilon <= 0 or share <= 0:
         return None
-    budgets = range(MINIMUM_SAMPLES, MAXIMUM_SAMPLES)
-    samples = MINIMUM_SAMPLES + bisect_left(budgets, True, key=is_enough)
-    if samples >= MAXIMUM_SAMPLES:
-        return None
+    # From below: SciPy before 1.17 has no Clopper-Pearson bounds of 10¹² draws.
+    enough = MINIMUM_SAMPLES
+    while not is_enough(enough):
+        enough *= 2
+        if enough >= MAXIMUM_SAMPLES:
+            return None
+    budgets = range(max(MINIMUM_SAMPLES, enough // 2), enough)
+    samples = budgets.start + bisect_left(budgets, True, key=is_enough)
     while not is_enough(rounded(samples)):  # whole numbers of guesses go up and down a little
         samples = math.ceil(1.01 * samples)
     return rounded(samples)
