@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from functools import partial
 from itertools import repeat
 from typing import Annotated, Any, Literal
@@ -27,10 +29,22 @@ VERSION = 1
 LONGEST = 1 << 24
 # Seconds until the first line must be there.
 _GREETING = 60.0
+# Fewer, where somebody waits for no more than that the program is there.
+_sooner = ContextVar("_sooner", default=_GREETING)
 # Requests that may wait to be read, and their bytes: a program need not wait for the next one.
 _AHEAD, _AHEAD_BYTES = 64, 1 << 15
 _RAISED = "$raised"
 _GREETS = f'{{"dpaudit": {VERSION}}}'
+
+
+@contextmanager
+def greeted_within(seconds: float) -> Iterator[None]:
+    """Give programs that are started meanwhile at most so many seconds for their first line."""
+    token = _sooner.set(seconds)
+    try:
+        yield
+    finally:
+        _sooner.reset(token)
 
 
 class Hello(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -91,14 +105,15 @@ class Program:
         wanted = f"its first line must be {_GREETS}, flushed at once (see docs/protocol.md)"
         step = Step(f"starting {self._name}, which has not written its first line,", self._watch)
         line: bytes | None = None
+        seconds = min(_GREETING, _sooner.get())
         try:
             read = partial(self.child.line, LONGEST)
-            line = self.child.wait(read, step.left, countdown(_GREETING))
+            line = self.child.wait(read, step.left, countdown(seconds))
             return _hello(line)
         except Ended as end:
             what = f"ended ({end}){doubts}"
         except TimedOut:
-            what = f"wrote no line within {_GREETING:g} s"
+            what = f"wrote no line within {seconds:g} s"
         except ValueError as error:
             self.child.kill()
             began = str(error) if line is None else f"the line {_short(line)}, {error}"

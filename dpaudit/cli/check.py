@@ -13,10 +13,14 @@ from dpaudit.auditing.spec import AuditSpec
 from dpaudit.cli import exit_codes
 from dpaudit.cli.group import DEBUG, debug_option, describe_error, print_traceback
 from dpaudit.cli.process.streams import kept, set_apart
+from dpaudit.targets.target import AnyTarget, CommandTarget, starts_a_program
 from dpaudit.wording import counted
 
 if TYPE_CHECKING:
     from dpaudit.config.problems import Locate
+
+# Seconds that a program has for its first line, where nobody may be there to press Ctrl-C.
+_FIRST_LINE = 10.0
 
 
 @click.command
@@ -26,6 +30,11 @@ if TYPE_CHECKING:
 def check(ctx: click.Context, /, files: tuple[Path, ...]) -> int:
     """Check configuration files as far as that can be done without a draw: keys, values, claims,
     inputs, and whether mechanisms can be imported and made.
+
+    It imports what the audits of a file name (mechanisms, attacks, functions of claims), also of a
+    file in which another audit is wrong, and nothing of a file whose version or shape is wrong.
+    Programs (command, python) are started only where nothing else is wrong with their file; a
+    command has 10 seconds for its first line.
 
     Exit code 0 if nothing is wrong, else 2; every problem of every file is a line.
     """
@@ -37,7 +46,12 @@ def check(ctx: click.Context, /, files: tuple[Path, ...]) -> int:
     for file in dict.fromkeys(files):
         found = check_config(file)
         problems = [describe_error(error) for error in found.problems]
-        problems += _unloadable(found.specs, debug=bool(ctx.meta.get(DEBUG)))
+        debug = bool(ctx.meta.get(DEBUG))
+        programs = [one for one in found.specs if starts_a_program(one[1].target)]
+        others = [one for one in found.specs if not starts_a_program(one[1].target)]
+        problems += _unloadable(others, debug=debug)
+        if not problems:
+            problems += _unloadable(programs, debug=debug)
         for text in sorted(problems, key=_line):
             click.echo(text, err=True)
         wrong += len(problems)
@@ -54,21 +68,30 @@ def check(ctx: click.Context, /, files: tuple[Path, ...]) -> int:
 
 def _unloadable(specs: Iterable[tuple[Locate, AuditSpec]], *, debug: bool) -> Iterator[str]:
     """Yield why audits cannot be loaded, each reason of an entry once."""
+    from dpaudit.adapters.command import greeted_within
     from dpaudit.auditing.engine import check_attacks, check_mechanism
 
     seen = set()
+    # A program that has failed is not tried again: a matrix of silent ones would take minutes.
+    failed: dict[tuple[AnyTarget, str], str] = {}
     for locate, spec in specs:
         for key, loads in (("mechanism", check_mechanism), ("attacks", check_attacks)):
-            try:
-                with kept():
-                    loads(spec)
-            except (Exception, SystemExit) as error:  # noqa: BLE001  # a line, as all others are
-                text = f"error: {locate((key,))}{_reason(error)}"
-                if text in seen:
+            program = (spec.target, key) if isinstance(spec.target, CommandTarget) else None
+            reason = None if program is None else failed.get(program)
+            if reason is None:
+                try:
+                    with kept(), greeted_within(_FIRST_LINE):
+                        loads(spec)
                     continue
+                except (Exception, SystemExit) as error:  # noqa: BLE001  # a line, as all others are
+                    reason = _reason(error)
+                    if debug:
+                        print_traceback(error)
+            if program is not None:
+                failed[program] = reason
+            text = f"error: {locate((key,))}{reason}"
+            if text not in seen:
                 seen.add(text)
-                if debug:
-                    print_traceback(error)
                 yield text
 
 

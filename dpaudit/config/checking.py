@@ -22,6 +22,7 @@ from dpaudit.config.loading import (
     Document,
     expanded_settings,
     file_problems,
+    has_shape,
     name_problems,
     with_curve,
 )
@@ -178,21 +179,19 @@ class _Mending:
 
 
 def check_config(path: pathlib.Path) -> Found:
-    """Return the audits of a configuration file, and all that is wrong with it."""
+    """Return the audits of a configuration file, and all that is wrong with it. Of a file without
+    the version or the shape of one, no audit is built."""
     try:
         document = Document(path)
     except DpauditError as error:
         return Found((), (error,))
     content = document.content
     problems = [_located(error, document.locate) for error in file_problems(content)]
-    entries = content.get("audits") if isinstance(content, Mapping) else None
-    if not isinstance(entries, list):
+    if not has_shape(content):  # to build an audit may import a function that its claim names
         return Found((), tuple(problems))
-    if not isinstance(content.get("defaults") or {}, Mapping):
-        content["defaults"] = None
     names: list[tuple[int, str]] = []
     specs: list[tuple[Locate, AuditSpec]] = []
-    for index, entry in enumerate(entries):
+    for index, entry in enumerate(content["audits"]):
         if not isinstance(entry, Mapping):
             continue
         locate = partial(document.locate_in, index)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import pathlib
 from collections.abc import Collection, Iterable, Iterator, Mapping
+from contextlib import suppress
 from functools import partial
 from typing import Any
 
@@ -77,6 +79,10 @@ class Document:
     def __init__(self, path: pathlib.Path) -> None:
         self.path = path
         text = _read(path)
+        if is_of_results(text):
+            raise ConfigurationError(
+                f"{path} is a file of results; recheck it with dpaudit report {path}"
+            )
         try:
             node = compose(text)
             self.content = construct(node)
@@ -145,6 +151,18 @@ def _lines(node: Any, path: Path = ()) -> Iterator[tuple[Path, int]]:
             yield from _lines(item, (*path, index))
 
 
+def is_of_results(text: str) -> bool:
+    """Return whether a text is what dpaudit run --json writes, as far as its keys tell."""
+    if not text.lstrip().startswith("{"):
+        return False
+    with suppress(ValueError, RecursionError):
+        found = json.loads(text)
+        audits = found.get("audits")
+        first = audits[0] if isinstance(audits, list) and audits else None
+        return isinstance(first, Mapping) and {"verdict", "certificates"} <= first.keys()
+    return False
+
+
 def file_problems(content: Any) -> Iterator[PlacedError]:
     """Yield what is wrong with a file as a whole, but for the keys of its audits."""
     if content is None:
@@ -173,6 +191,15 @@ def file_problems(content: Any) -> Iterator[PlacedError]:
         if not isinstance(settings, Mapping):
             why = f"{settings!r} must be a mapping with keys such as mechanism and claim"
             yield problem(path, why)
+
+
+def has_shape(content: Any) -> bool:
+    """Return whether a file is one of this version, with audits, whatever is wrong with them."""
+    if not isinstance(content, Mapping) or not isinstance(content.get("audits"), list):
+        return False
+    version, defaults = content.get("version"), content.get("defaults")
+    is_known = version == VERSION and not isinstance(version, bool)
+    return is_known and (defaults is None or isinstance(defaults, Mapping))
 
 
 def _check_file(content: Any) -> None:

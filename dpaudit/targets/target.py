@@ -213,6 +213,15 @@ def single_targets(target: AnyTarget) -> tuple[SingleTarget, ...]:
     return target.parts if isinstance(target, ComposedTarget) else (target,)
 
 
+def starts_a_program(target: AnyTarget) -> bool:
+    """Return whether a part of a target is a program that its author names, Python or not."""
+    return any(
+        isinstance(one, CommandTarget)
+        or (isinstance(one, IsolatedTarget) and one.python is not None)
+        for one in single_targets(target)
+    )
+
+
 def is_elsewhere(target: AnyTarget) -> bool:
     """Return whether a mechanism, or a part of it, draws in a process of its own."""
     return any(isinstance(one, IsolatedTarget | CommandTarget) for one in single_targets(target))

@@ -83,7 +83,7 @@ def test_a_sound_file_is_loaded_and_not_run(dpaudit: Any, folder: Path) -> None:
     assert (ran.exit_code, ran.stdout) == (0, "a.yaml: 7 audits\n"), ran.output
 
 
-MANY = """version: 2
+MANY = """version: 1
 familywise: 1
 colour: red
 defaults: {mechanism: "sound.py:drawn", d1: 0, d2: 1, sampels: 100}
@@ -130,7 +130,6 @@ audits:
 
 # The beginning of every message, with its line.
 WANTED = [
-    "1 version=2 is not known",
     "2 familywise=1 must be true or false",
     "3 unknown key 'colour'.",
     "4 unknown key 'sampels'. Did you mean 'samples'?",
@@ -271,3 +270,110 @@ def test_what_is_still_to_be_filled_in_is_named_with_what_is_wrong(
     assert "a.yaml:3: d1 and claim.epsilon must be filled in" in result.stderr
     assert "seed=-1" in result.stderr
     assert result.stderr.splitlines()[-1] == "2 problems"
+
+
+# A program, and modules, that leave a trace where they are started or imported.
+_TRACES = {
+    "traced.py": "open('imported', 'w').close()\n\ndef f(x):\n    return x\n\n"
+    "def trade(alpha):\n    return 1 - alpha\n",
+    "run.sh": "#!/bin/sh\ntouch started\necho '{\"dpaudit\": 1}'\ncat > /dev/null\n",
+}
+
+
+@pytest.fixture
+def traced(folder: Path) -> Path:
+    for name, text in _TRACES.items():
+        (folder / name).write_text(text)
+        (folder / name).chmod(0o755)
+    return folder
+
+
+def traces(folder: Path) -> set[str]:
+    return {one.name for one in folder.iterdir()} & {"started", "imported"}
+
+
+_ALL = (
+    "  - {name: a, command: ./run.sh, d1: 0, d2: 1, claim: {epsilon: 1}}\n"
+    "  - {name: b, mechanism: 'traced.py:f', d1: 0, d2: 1, claim: {epsilon: 1}}\n"
+    "  - {name: c, mechanism: 'builtins:abs', d1: 0, d2: 1,"
+    " claim: {tradeoff: 'traced.py:trade'}}\n"
+)
+
+
+@pytest.mark.parametrize(
+    "head",
+    [
+        "version: 2\naudits:\n",
+        "version: true\naudits:\n",
+        "audits:\n",
+        "version: 1\ndefaults: 7\naudits:\n",
+    ],
+)
+def test_of_a_file_of_another_shape_nothing_is_imported_or_started(
+    dpaudit: Any, traced: Path, head: str
+) -> None:
+    (traced / "a.yaml").write_text(head + _ALL)
+    ran = dpaudit("check", "a.yaml")
+    assert ran.exit_code == 2
+    assert ran.stderr.endswith("1 problem\n")
+    assert traces(traced) == set()
+
+
+@pytest.mark.parametrize(
+    "problem",
+    [
+        "bogus: 1\n",
+        "defaults: {sampels: 7}\n",
+        "# the last audit names no function\n",
+    ],
+)
+def test_of_a_file_with_a_problem_no_program_is_started(
+    dpaudit: Any, traced: Path, problem: str
+) -> None:
+    more = (
+        "  - {name: d, python: ./run.sh, mechanism: 'traced.py:f', d1: 0, d2: 1, "
+        "claim: {epsilon: 1}}\n"
+        "  - {name: e, compose: [{command: ./run.sh}, 'traced.py:f'], d1: 0, d2: 1, "
+        "claim: {epsilon: 1}}\n"
+    )
+    if problem.startswith("#"):
+        more += "  - {name: g, mechanism: 'traced.py:g', d1: 0, d2: 1, claim: {epsilon: 1}}\n"
+    (traced / "a.yaml").write_text(f"version: 1\n{problem}audits:\n{_ALL}{more}")
+    ran = dpaudit("check", "a.yaml")
+    assert ran.exit_code == 2
+    assert traces(traced) == {"imported"}
+
+
+def test_the_programs_of_a_sound_file_are_started(dpaudit: Any, traced: Path) -> None:
+    (traced / "a.yaml").write_text(f"version: 1\naudits:\n{_ALL}")
+    ran = dpaudit("check", "a.yaml")
+    assert (ran.exit_code, ran.stdout) == (0, "a.yaml: 3 audits\n"), ran.stderr
+    assert traces(traced) == {"started", "imported"}
+
+
+def test_a_file_of_results_is_called_one(dpaudit: Any, traced: Path) -> None:
+    flags = ("--d1", "0", "--d2", "1", "--epsilon", "1", "--samples", "1000")
+    dpaudit("run", "builtins:abs", *flags, "--json", "old.json")
+    for command in (("check",), ("list", "audits")):
+        ran = dpaudit(*command, "old.json")
+        said = "old.json is a file of results; recheck it with dpaudit report old.json"
+        assert ran.exit_code == 2
+        assert ran.stderr.startswith(f"error: {said}\n")
+        assert ran.stderr.count("error: ") == 1
+
+
+def test_a_silent_program_is_waited_for_once_and_not_for_long(
+    dpaudit: Any, traced: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("dpaudit.cli.check._FIRST_LINE", 0.5)
+    (traced / "silent.sh").write_text("#!/bin/sh\necho >> starts\nexec sleep 50\n")
+    (traced / "silent.sh").chmod(0o755)
+    (traced / "a.yaml").write_text(
+        "version: 1\n"
+        "defaults: {command: ./silent.sh, d1: 0, d2: 1, claim: {epsilon: 1}}\n"
+        "audits:\n  - {name: a}\n  - {name: b}\n"
+    )
+    ran = dpaudit("check", "a.yaml")
+    assert ran.exit_code == 2
+    assert ran.stderr.count("wrote no line within 0.5 s; its first line must be") == 2
+    assert (traced / "starts").read_text() == "\n"
