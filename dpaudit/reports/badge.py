@@ -15,7 +15,7 @@ from dpaudit.certificates.exact_certificate import ExactCertificate
 from dpaudit.certificates.one_run_certificate import OneRunCertificate
 from dpaudit.certificates.result import AuditResult, Verdict
 from dpaudit.reports import numbers
-from dpaudit.reports.bounds import bounds
+from dpaudit.reports.bounds import bounds, decided_at
 from dpaudit.reports.markdown import escaped
 from dpaudit.wording import counted, shortened, visible
 
@@ -140,7 +140,7 @@ def _is_powerless(result: AuditResult) -> bool:
 def _outcome(result: AuditResult) -> str:
     if result.verdict is Verdict.ERROR:
         return f"ERROR, no verdict: {shortened(result.error or '', _LONGEST)}"
-    how = f" at {numbers.level(1 - result.level)}" if result.ending.by_chance else ", exactly"
+    how = f" at {decided_at(result)}" if result.ending.by_chance else ", exactly"
     if result.verdict is Verdict.VIOLATION:
         return f"refuted{how}, {bounds(result)[0].brief(result)}"
     if not result.ending.by_chance:

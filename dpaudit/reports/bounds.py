@@ -48,19 +48,51 @@ class Bound:
 def rows(result: AuditResult, *, every: bool) -> list[str]:
     """Return the bounds and the p-value as rows of a report."""
     lines = [line for one in bounds(result, every=every) for line in one.row(result)]
-    p = numbers.p_at_most(result.p_value).removeprefix("= ")
-    alpha = numbers.plain(result.level)
+    p, level = _compared(result)
     pairs = len(result.certificates)
     corrected = f", corrected for {pairs} pairs" if pairs > 1 else ""
-    family = result.family
-    if family is not None:
-        corrected += f"; {numbers.plain(1 - family.confidence)} for all {family.size} audits"
-    text = f"{p} (violation if ≤ {alpha}{corrected})"
+    text = f"{p} (violation if ≤ {level}{_of_the_family(result)}{corrected})"
     if pairs:
         is_drawn = all(one.recording is None and one.reproducible for one in result.certificates)
         seed = f", seed {result.seed}" if is_drawn else ""
         text += f", from {counted(result.draws, 'draw')}{seed}"
     return [*lines, *row("p-value", text)]
+
+
+def decided_at(result: AuditResult) -> str:
+    """Return the confidence of a verdict: what refutes a claim, or that of the bounds of one that
+    stands, also where Holm's step would have refuted it at less."""
+    refuted = result.verdict is Verdict.VIOLATION
+    return numbers.level(1 - result.level if refuted else result.confidence)
+
+
+def _compared(result: AuditResult) -> tuple[str, str]:
+    """Return the p-value, and the largest one that refutes, by digits that tell which is more."""
+    p = numbers.p_at_most(result.p_value).removeprefix("= ")
+    if result.family is None:
+        return p, numbers.plain(result.level)
+    level = _share(result.level)
+    if float(level) < result.p_value <= result.level:
+        return numbers.apart(result.p_value, result.level)
+    return p, level
+
+
+def _of_the_family(result: AuditResult) -> str:
+    """Return what share of the error probability of all audits the audit has, and what Holm's step
+    has made of it."""
+    family = result.family
+    if family is None:
+        return ""
+    of_all = f"{numbers.plain(1 - family.confidence)} for {counted(family.size, 'audit')}"
+    share = 1 - result.confidence
+    if result.level <= share * (1 + 1e-9):
+        return f", its share of {of_all}"
+    return f": its share, {_share(share)} of {of_all}, raised by Holm's step as others are refuted"
+
+
+def _share(alpha: float) -> str:
+    """Return a share of an error probability, rounded down, free of the noise of 1 - 0.9."""
+    return numbers.at_least(float(f"{alpha:.12g}"), digits=2)
 
 
 def bounds(result: AuditResult, *, every: bool = False) -> list[Bound]:

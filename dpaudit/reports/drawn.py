@@ -17,7 +17,7 @@ def said(result: AuditResult, ending: Sampled | Failed) -> str:
     """Return what the headline says after the name."""
     if isinstance(ending, Failed):
         return ending.error or "the audit did not end"
-    level = numbers.level(1 - result.level)
+    level = bounds.decided_at(result)
     if result.verdict is Verdict.VIOLATION:
         return f"refuted at {level}: {findings.refutation(ending.deciding)}"
     return f"{counted(result.draws, 'draw')} do not refute {result.claim.describe()} at {level}"

@@ -77,13 +77,18 @@ def plain(value: float) -> str:
 
 
 def level(confidence: float) -> str:
-    """Return a confidence as a percentage: `99 %`."""
+    """Return a confidence as a percentage, as it was written: `99 %`; what a share of one comes to
+    is rounded down to 4 significant digits.
+
+    >>> level(0.999999), level(1 - 0.01 / 3), level(1 - 0.01 / 7)
+    ('99.9999\\xa0%', '99.66\\xa0%', '99.85\\xa0%')
+    """
     text = plain(100 * confidence)
     if confidence < 1 and text == "100":  # which no confidence is
         text = f"{Decimal(100) * Decimal(repr(confidence)):f}".rstrip("0")
     exact = Decimal(f"{100 * confidence:.12g}")  # but for the noise of 1 - 0.01
-    if Decimal(text) > exact:  # such as 99.6667, of three audits together
-        text = f"{Context(prec=6, rounding=DOWN).plus(exact):f}"
+    if Decimal(text) != exact and exact < 100:  # such as 99.6667, of three audits together
+        text = _stripped(Context(prec=4, rounding=DOWN).plus(exact))
     return f"{text}{GLUE}%"
 
 

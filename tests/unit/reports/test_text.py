@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -18,7 +19,7 @@ from dpaudit import (
     ZeroConcentratedDP,
 )
 from dpaudit.certificates.certificate import DivergenceTest
-from dpaudit.certificates.result import AuditResult
+from dpaudit.certificates.result import AuditResult, Family, Sampled
 from dpaudit.claims.approximate_zcdp import ApproximateZCDP
 from dpaudit.claims.base import ProfilePoint
 from dpaudit.errors import UsageError
@@ -322,3 +323,38 @@ def test_equal_inputs_promise_nothing() -> None:
     text = render(with_certificates(PASS, same))
     assert "No leak would have been caught: d1 and d2 are equal." in text
     assert "about 9 times in 10" not in text
+
+
+def _of_three(level: float, p: float = 0.42, alpha: float = 0.01) -> str:
+    """Return the report of one of three audits that have α together."""
+    (one,) = PASS.certificates
+    family = Family("a.yaml", 3, 1 - alpha, level)
+    shown = replace(
+        PASS,
+        confidence=1 - alpha / 3,
+        family=family,
+        ending=Sampled((replace(one, p_value=p),)),
+    )
+    return " ".join(render(shown).split())
+
+
+def test_an_audit_of_a_family_states_its_share_and_what_became_of_it() -> None:
+    share = _of_three(0.01 / 3)
+    assert "p-value 0.42 (violation if ≤ 0.0033, its share of 0.01 for 3 audits)" in share
+    raised = _of_three(0.01)
+    assert (
+        "p-value 0.42 (violation if ≤ 0.01: its share, 0.0033 of 0.01 for 3 audits, raised by "
+        "Holm's step as others are refuted)"
+    ) in raised
+    for text in (share, raised):
+        assert "do not refute 1-DP at 99.66 %" in text
+        assert set(re.findall(r"[\d.]+ %(?= confidence|$)", text)) == {"99.66 %"}
+    assert "at 99 %" not in raised
+    assert "(violation if ≤ 0.1: its share, 0.033 of 0.1 for 3 audits" in _of_three(1 - 0.9, 1, 0.1)
+
+
+def test_a_p_value_that_refutes_is_not_printed_as_a_larger_one_than_its_level() -> None:
+    text = _of_three(0.01 / 3, 0.00332)
+    assert text.startswith("VIOLATION")
+    assert "p-value 0.00332 (violation if ≤ 0.00333, its share" in text
+    assert "p-value 0.01 (violation if ≤ 0.01: its share" in _of_three(0.01, 0.00999)
