@@ -366,10 +366,12 @@ _TABLE = (
         "set.", more="protocol.md#faults"),
     _own_process("timeout", DURATION,
         "Time limit for one draw, such as 500ms or 5s; a draw that takes longer counts as an "
-        "outcome.", must="a duration such as 500ms or 5s, the limit for one draw; needs isolate",
+        "outcome. Needs --isolate, --python or --command.",
+        must="a duration such as 500ms or 5s, the limit for one draw; needs isolate",
         check=_TIME),
     _own_process("memory_limit", SIZE,
-        "Memory limit for the mechanism's process, such as 512MB or 2GiB.",
+        "Memory limit for the mechanism's process, such as 512MB or 2GiB. Needs --isolate, "
+        "--python or --command.",
         must="a size such as 512MB, the limit for the mechanism's process; needs isolate",
         check=_SIZE),
     _process("workers", PROCESSES,

@@ -37,7 +37,7 @@ def compare(old: Path, new: Path, report: list[str]) -> int:
     audit, lost power, a new audit that is not as expected; 2 for files that cannot be compared,
     and for a NEW whose run did not end; 0 otherwise.
     """
-    wanted = destinations(None, report, [old, new])
+    wanted = destinations(None, report, [old, new], formats=tuple(_RENDERERS))
     by_format = {id(FORMATS[name]): shown for name, shown in _RENDERERS.items()}
     for to in wanted:
         if id(to.format) not in by_format:

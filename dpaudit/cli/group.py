@@ -100,6 +100,12 @@ class RootGroup(SuggestingGroup):
         # Here, inside the context, since only it knows whether --debug was given.
         try:
             return super().invoke(ctx)
+        except click.UsageError as error:
+            name = ctx.invoked_subcommand
+            command = None if name is None else self.get_command(ctx, name)
+            if error.ctx is None and command is not None:  # click's parser does not know of it
+                error.ctx = click.Context(command, info_name=name, parent=ctx)
+            raise
         except (click.ClickException, click.exceptions.Exit, click.Abort):
             raise
         except BrokenPipeError:  # of which click would make exit code 1

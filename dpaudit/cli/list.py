@@ -31,7 +31,7 @@ from dpaudit.inputs.pairs import ADJACENCIES
 from dpaudit.reports.layout import padded, width_of, wrap
 from dpaudit.reports.numbers import unglued
 from dpaudit.reports.registry import FORMATS
-from dpaudit.wording import in_a_line, visible
+from dpaudit.wording import in_a_line, visible, what_is_there
 
 _COLUMN, _NAMES = 38, 18
 _SPECIMENS = "mechanisms"
@@ -52,6 +52,12 @@ class ListGroup(SuggestingGroup):
                 args = ["mechanisms", *args]
             elif file.suffix in (".yaml", ".yml") or file.is_file():
                 args = ["audits", *args]
+            elif there := what_is_there(file):
+                raise click.UsageError(
+                    f"{args[0]!r} is {there}; name a file of audits, or the package of mechanisms: "
+                    "dpaudit list mechanisms PACKAGE",
+                    ctx,
+                )
         return super().resolve_command(ctx, args)
 
 

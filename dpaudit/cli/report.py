@@ -37,7 +37,9 @@ _UNSEEN = (
 
 
 @click.command
-@click.argument("file", type=click.Path(path_type=Path, allow_dash=True))
+@click.argument(
+    "file", required=False, metavar="FILE", type=click.Path(path_type=Path, allow_dash=True)
+)
 @click.option(
     "--rerun",
     is_flag=True,
@@ -53,8 +55,16 @@ _UNSEEN = (
 )
 @some_flags(quiet="Print one line for each audit.")
 @some_flags("report", "verbose", "debug")
+@click.pass_context
 def report(
-    file: Path, rerun: bool, badge: str | None, quiet: bool, report: list[str], verbose: int
+    ctx: click.Context,
+    /,
+    file: Path | None,
+    rerun: bool,
+    badge: str | None,
+    quiet: bool,
+    report: list[str],
+    verbose: int,
 ) -> int:
     """Recompute the wealth, bounds and p-values in FILE from the draws recorded there, and show
     the audits as the run did.
@@ -62,6 +72,8 @@ def report(
     Exit code 0 if all numbers agree, whatever the verdicts; 3 if one differs, or the run did not
     end.
     """
+    if file is None:
+        raise _without_a_file(ctx, badge)
     if badge is not None:
         _check_badge(badge, file, plain=not (quiet or verbose or report))
     results, planned = read_results(file)
@@ -77,7 +89,6 @@ def report(
     disagreements += _recheck_families(results, planned)
     if badge is None:
         printer.summarise(results)
-        saved.finish()
     ended = [result for result in results if result.verdict is not Verdict.ERROR]
     if rerun and not disagreements:
         from dpaudit.cli.rerun import differences
@@ -89,7 +100,11 @@ def report(
     for text in disagreements:
         click.echo(f"error: {file}: {text}", err=True)
     if disagreements:
+        if report:
+            click.echo("error: --report: nothing was written, since numbers disagree", err=True)
         return exit_codes.FAILURE
+    if badge is None:
+        saved.finish()
     if not quiet and badge is None:
         said = wrap(_said(ended, len(results) - len(ended), rerun=rerun))
         click.echo("\n" + "\n".join(said), file=saved.beside)
@@ -100,6 +115,13 @@ def report(
     if badge is not None:
         _show_badge(badge, file, results)
     return exit_codes.NOTHING_FOUND
+
+
+def _without_a_file(ctx: click.Context, badge: str | None) -> Exception:
+    """Return the error of a command line without FILE, which --badge may have taken."""
+    if badge not in (None, STDOUT):
+        return UsageError(f"--badge took {badge!r}; put FILE first: dpaudit report {badge} --badge")
+    return click.MissingParameter(ctx=ctx, param=ctx.command.params[0])
 
 
 def _check_badge(badge: str, file: Path, *, plain: bool) -> None:

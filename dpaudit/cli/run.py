@@ -27,6 +27,8 @@ from dpaudit.cli.saving import Results, destinations
 from dpaudit.config.building import build_spec
 from dpaudit.errors import ConfigurationError, UsageError
 from dpaudit.import_path import split
+from dpaudit.reports.layout import pasted
+from dpaudit.reports.numbers import unglued
 from dpaudit.wording import counted
 
 _CONFIGURATIONS = (".yaml", ".yml")
@@ -245,8 +247,14 @@ def _selected(specs: Sequence[AuditSpec], pattern: str | None) -> list[AuditSpec
     if pattern is None:
         return list(specs)
     if pattern.startswith("="):
-        return [spec for spec in specs if spec.name == pattern[1:]]
+        return [spec for spec in specs if pattern[1:] in _names(spec)]
     text = pattern.strip().lower()
     wanted = not text.startswith("not ")
     text = text.removeprefix("not ").strip()
-    return [spec for spec in specs if (text in spec.name.lower()) is wanted]
+    return [spec for spec in specs if any(text in name.lower() for name in _names(spec)) is wanted]
+
+
+def _names(spec: AuditSpec) -> tuple[str, ...]:
+    """Return the name of an audit, and how a command that repeats it is printed: with escapes for
+    what would steer a terminal."""
+    return spec.name, unglued(pasted(f"-k {spec.name}")).removeprefix("-k ")

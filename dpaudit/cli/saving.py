@@ -6,7 +6,7 @@ from __future__ import annotations
 import os
 import sys
 import tempfile
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple, TextIO
@@ -35,11 +35,14 @@ class Destination(NamedTuple):
 
 
 def destinations(
-    json: str | None, reports: Sequence[str], inputs: Iterable[str | Path]
+    json: str | None,
+    reports: Sequence[str],
+    inputs: Iterable[str | Path],
+    formats: Collection[str] = FORMATS,
 ) -> list[Destination]:
     """Return where results are to be written, refused before the work. Raises UsageError. inputs:
-    files that must not be replaced."""
-    given = [parse_report(text) for text in reports]
+    files that must not be replaced. formats: those that the command writes."""
+    given = [parse_report(text, formats) for text in reports]
     given += [] if json is None else [(FORMATS["json"], json)]
     inputs, found = set(inputs), list[Destination]()
     for form, file in given:

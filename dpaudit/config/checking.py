@@ -17,7 +17,7 @@ from dpaudit.auditing.families import together
 from dpaudit.auditing.options import owned
 from dpaudit.auditing.spec import AuditSpec
 from dpaudit.config.building import default_name, placed_spec
-from dpaudit.config.holes import check_filled_in, holes
+from dpaudit.config.holes import check_filled_in, holes, unfilled
 from dpaudit.config.loading import (
     Document,
     expanded_settings,
@@ -215,6 +215,12 @@ def _mendings(document: Document, index: int, problems: list[DpauditError]) -> I
     try:
         with reported(partial(document.locate_in, index)):
             for settings in expanded_settings(document.content, index):
+                of_curve = [one for one in holes(settings) if one[:2] == ("claim", "curve")]
+                if of_curve:
+                    locate = partial(document.locate_in, index)
+                    problems.append(_located(unfilled(of_curve), locate))
+                    settings["claim"] = {**settings["claim"]}
+                    del settings["claim"]["curve"]
                 for one in with_curve(settings):
                     yield _Mending(copy.deepcopy(one))
     except DpauditError as error:

@@ -189,7 +189,8 @@ def file_problems(content: Any) -> Iterator[PlacedError]:
     placed: list[tuple[Path, Any]] = [] if defaults is None else [(("defaults",), defaults)]
     for path, settings in [*placed, *((("audits", i), one) for i, one in enumerate(audits))]:
         if not isinstance(settings, Mapping):
-            why = f"{settings!r} must be a mapping with keys such as mechanism and claim"
+            given = "an empty value" if settings is None else repr(settings)
+            why = f"{given} must be a mapping with keys such as mechanism and claim"
             yield problem(path, why)
 
 

@@ -32,7 +32,7 @@ ADJACENCIES: Mapping[str, str] = {
     "add-remove": "One record more or less.",
     "replace": "One record changed for another one.",
     "l1": "Vectors whose differences add up to at most so much: l1:1.",
-    "l2": "Vectors at most so far from each other, as the crow flies: l2:1.",
+    "l2": "Vectors with a Euclidean distance of at most so much: l2:1.",
     "linf": "Vectors of which no entry differs by more than so much: linf:1.",
 }
 ADJACENCY_KINDS = tuple(ADJACENCIES)

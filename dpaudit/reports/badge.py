@@ -149,7 +149,8 @@ def _outcome(result: AuditResult) -> str:
     if not found:
         return f"not refuted{how}, under-powered"
     where = "these guesses" if isinstance(result.decisive, OneRunCertificate) else "its event"
-    return f"not refuted{how}; of {found} visible to {where}, it would have been 9 times in 10"
+    leak = f"a leak of {found} visible to {where}"
+    return f"not refuted{how}; {leak} would have been refuted about 9 times in 10"
 
 
 def _evidence(result: AuditResult) -> list[str]:

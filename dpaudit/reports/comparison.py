@@ -344,7 +344,7 @@ def _summary(comparison: Comparison) -> str:
     same = comparison.audits - comparison.regressions - comparison.others
     parts = [
         counted(comparison.regressions, "regression") if comparison.regressions else "",
-        f"{counted(comparison.others, 'audit')} changed otherwise" if comparison.others else "",
+        f"{comparison.others:,} with other changes" if comparison.others else "",
         f"{same:,} without a change" if same else "",
     ]
     return f"{counted(comparison.audits, 'audit')}: {', '.join(filter(None, parts))}."

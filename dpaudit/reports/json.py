@@ -196,6 +196,8 @@ def _is_deep(value: Any) -> bool:
 
 def _audits(text: str) -> tuple[list[Any], int]:
     """Return the audits as they are written, and how many there were to be."""
+    if not text.strip():
+        raise UsageError("it is empty; name a file that dpaudit run --json wrote")
     try:
         document = parse_json(text)
     except DuplicateKey as error:
@@ -227,9 +229,11 @@ def _audits(text: str) -> tuple[list[Any], int]:
 
 def _check_whole(document: dict[str, Any], audits: list[Any]) -> None:
     """Raise ContradictoryFile unless all audits are there, as they were written."""
-    if document.get("count") != len(audits):
+    if document.get("count") is None:
+        raise ContradictoryFile("it has no count of its audits; the file was changed")
+    if document["count"] != len(audits):
         raise ContradictoryFile(
-            f"its count of audits is {document.get('count')!r}, and it holds {len(audits)}; the "
+            f"its count of audits is {document['count']!r}, and it holds {len(audits)}; the "
             "file was changed"
         )
     if document.get("digest") != _digest(map(_canonical, audits)):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -38,20 +38,27 @@ FORMATS: Mapping[str, Format] = {
 }
 
 
-def parse_report(text: str) -> tuple[Format, str]:
+def parse_report(text: str, formats: Collection[str] = FORMATS) -> tuple[Format, str]:
     """Return the format and the file of `FORMAT:FILE`; `-`, standard output, for `FORMAT` alone.
-    Raises UsageError."""
+    formats: those that are named where it is none. Raises UsageError."""
     name, colon, file = text.partition(":")
     if name in FORMATS and bool(colon) is bool(file):
+        second = next((one for one in FORMATS if f",{one}:" in file), None)
+        if second is not None:
+            first, _, rest = text.partition(f",{second}:")
+            raise UsageError(
+                f"--report {text!r} names two reports; give --report twice: "
+                f"--report {first} --report {second}:{rest}"
+            )
         FORMATS[name].check()
         return FORMATS[name], file or "-"
-    known = f"known formats: {', '.join(FORMATS)}"
+    known = f"known formats: {', '.join(formats)}"
     if not text.strip(" :"):
         raise UsageError(f"--report {text!r} names no format; give one, as in junit:FILE; {known}")
-    meant = did_you_mean(name, FORMATS)
+    meant = did_you_mean(name, formats)
     if name and name not in FORMATS and (file or (meant and name.isalpha())):
         raise UsageError(f"--report {text!r}: {known}.{meant}")
     path = text.lstrip(":")
-    fitting = next((key for key, one in FORMATS.items() if path.endswith(one.suffix)), "text")
+    fitting = next((key for key in formats if path.endswith(FORMATS[key].suffix)), "text")
     example = f"{name}:FILE" if name in FORMATS else f"{fitting}:{path}"
     raise UsageError(f"--report {text!r} must be FORMAT or FORMAT:FILE, as {example}; {known}")

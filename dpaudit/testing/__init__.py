@@ -1,4 +1,4 @@
-"""Privacy claims in tests: `assert_private` and `assert_violates`, and what pytest needs for them.
+"""Privacy claims in tests: `assert_private`, `assert_violates`, and what pytest needs for them.
 
 Importing the package costs nothing: pytest does it at every start.
 """
@@ -9,10 +9,11 @@ TYPE_CHECKING = False  # spares the import of typing
 if TYPE_CHECKING:
     from typing import Any
 
+    from dpaudit.testing.assertions import AuditWarning as AuditWarning
     from dpaudit.testing.assertions import assert_private as assert_private
     from dpaudit.testing.assertions import assert_violates as assert_violates
 
-__all__ = ["assert_private", "assert_violates"]
+__all__ = ["AuditWarning", "assert_private", "assert_violates"]
 
 
 def __getattr__(name: str) -> Any:

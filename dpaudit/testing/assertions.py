@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+import warnings
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import replace
@@ -15,9 +16,18 @@ from dpaudit.claims import PrivacyClaim, make_claim, parameters
 from dpaudit.did_you_mean import did_you_mean
 from dpaudit.errors import UsageError
 from dpaudit.reports.json import entry
+from dpaudit.reports.text import warnings_of
 from dpaudit.testing.session import Kept, Session, current
 
 Mechanism = Callable[..., Any] | str | list[str]
+
+# Of the reason why an audit cannot fail.
+_ALLOWED = " cannot refute "
+
+
+class AuditWarning(UserWarning):
+    """What an audit warns of in a test that passes, such as equal outputs of both inputs."""
+
 
 # Options of `audit` that a test may give beside those of its claim.
 _USUAL = ("params", "samples", "time", "confidence", "seed", "workers", "on_progress")
@@ -73,7 +83,8 @@ def assert_private(
     __tracebackhide__ = True
     result = audited(mechanism, d1, d2, claim, options, expect="pass")
     if result.verdict is not Verdict.NO_VIOLATION_FOUND or result.underpowered is not None:
-        raise AssertionError(result.report())
+        raise AssertionError(_said(result))
+    _warn(result)
     return result
 
 
@@ -110,8 +121,29 @@ def assert_violates(
     __tracebackhide__ = True
     result = audited(mechanism, d1, d2, claim, options, expect="violation")
     if result.verdict is not Verdict.VIOLATION:
-        raise AssertionError(result.report())
+        raise AssertionError(_said(result))
+    _warn(result)
     return result
+
+
+def _said(result: AuditResult) -> str:
+    """Return the report; what cannot fail begins with that, of which pytest's summary shows little,
+    and names options as a test gives them."""
+    text = result.report()
+    if result.underpowered is None:
+        return text
+    report = text.replace("(--samples)", "(samples=)")
+    reason = " ".join(result.underpowered.replace("(--samples)", "(samples=)").split())
+    return f"UNDER-POWERED: {reason}\n\n{report}"
+
+
+def _warn(result: AuditResult) -> None:
+    """Show the warnings of an audit, of which a test that passes shows no report."""
+    __tracebackhide__ = True
+    for text in warnings_of(result):
+        if _ALLOWED in text:  # it gets here only where the test says allow_underpowered=True
+            continue
+        warnings.warn(f"{result.name}: {text}", AuditWarning, stacklevel=3)
 
 
 def audited(

@@ -228,7 +228,7 @@ def test_exit_codes_and_the_text(dpaudit: Any, tmp_path: Path) -> None:
         "  now     VIOLATION, ε ≥ 1.21, claimed 0.5\n"
         "change      d  new audit\n"
         "  now     NO VIOLATION FOUND, ε ≥ 0.983, claimed 0.5\n"
-        "\n4 audits: 2 regressions, 1 audit changed otherwise, 1 without a change.\n"
+        "\n4 audits: 2 regressions, 1 with other changes, 1 without a change.\n"
     )
     back = dpaudit("compare", new, old)
     assert back.exit_code == 1  # d vanished
@@ -378,3 +378,11 @@ def test_changes_of_many_audits_come_regressions_first() -> None:
     assert [line.split()[0] for line in text.splitlines() if line[:1].strip()] == [
         "REGRESSION", "change", "2",
     ]  # fmt: skip
+
+
+def test_a_new_audit_without_a_verdict_is_a_regression(dpaudit: Any, tmp_path: Path) -> None:
+    old = written(tmp_path / "old.json", [named(PASS, "a")])
+    new = written(tmp_path / "new.json", [named(PASS, "a"), named(ERROR, "b")])
+    ran = dpaudit("compare", old, new)
+    assert ran.exit_code == 1
+    assert ran.stdout.startswith("REGRESSION  b  an error, in a new audit\n  now     ERROR: ")

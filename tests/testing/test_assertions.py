@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +10,7 @@ import numpy as np
 import pytest
 
 import dpaudit
-from dpaudit.testing import assert_private, assert_violates, session
+from dpaudit.testing import AuditWarning, assert_private, assert_violates, session
 from mechanisms import laplace
 
 FEW: dict[str, Any] = {"samples": 5_000}
@@ -129,3 +130,22 @@ def test_a_result_shows_itself() -> None:
     assert "exact test" not in result.report()
     assert repr(result).startswith("<AuditResult VIOLATION noisy: refuted at 99 %")
     assert len(repr(result)) < 160
+
+
+def test_what_cannot_fail_says_so_first_in_the_terms_of_a_test() -> None:
+    with pytest.raises(AssertionError) as caught:
+        assert_private(noisy, 0.0, 1.0, epsilon=20.0, **FEW)
+    text = str(caught.value)
+    assert text.startswith("UNDER-POWERED: 5,000 draws cannot refute ε = 20")
+    assert "could (samples=)" in text
+    assert "--samples" not in text
+
+
+def test_what_an_audit_warns_of_is_a_warning_of_the_test() -> None:
+    with pytest.warns(AuditWarning, match="constant: all .* are 3, for both .* is this intended"):
+        assert_private(lambda d: 3, [1], [], epsilon=1, name="constant", **FEW)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert_private(noisy, 0.0, 1.0, epsilon=1.5, **FEW)
+        with pytest.raises(AuditWarning, match="is this intended"):
+            assert_private(lambda d: 3, [1], [], epsilon=1, **FEW)
