@@ -150,7 +150,7 @@ def _outcome(result: AuditResult) -> str:
         return f"not refuted{how}, under-powered"
     where = "these guesses" if isinstance(result.decisive, OneRunCertificate) else "its event"
     leak = f"a leak of {found} visible to {where}"
-    return f"not refuted{how}; {leak} would have been refuted about 9 times in 10"
+    return f"not refuted{how}; {leak} would have been caught about 9 times in 10"
 
 
 def _evidence(result: AuditResult) -> list[str]:

@@ -68,9 +68,9 @@ def test_nothing_is_called_private(result: AuditResult) -> None:
 
 def test_a_statement_has_what_others_need() -> None:
     assert statement(PASS, "ab", "2026-01-02") == (
-        "dpaudit 0.1.0: 1-DP of laplace (mechanisms.laplace:laplace): not refuted at 99 %; of ε ≥ "
-        "1.02 visible to its event, it would have been 9 times in 10; d1 = 0, d2 = 1; "
-        "1,000,000 draws, seed 0; numbers rechecked on 2026-01-02; result file sha256:ab"
+        "dpaudit 0.1.0: 1-DP of laplace (mechanisms.laplace:laplace): not refuted at 99 %; a leak "
+        "of ε ≥ 1.02 visible to its event would have been caught about 9 times in 10; d1 = 0, "
+        "d2 = 1; 1,000,000 draws, seed 0; numbers rechecked on 2026-01-02; result file sha256:ab"
     )
     assert "500 guesses about 1,000 canaries" in statement(GUESSED, "ab", "2026-01-02")
     assert "not refuted, exactly, ε = 1, claimed 1" in statement(EXACT, "ab", "2026-01-02")

@@ -317,7 +317,7 @@ def test_formats(dpaudit: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
 @pytest.mark.parametrize(
     ("content", "said"),
     [
-        ("", "not a JSON document"),
+        ("", "it is empty; name a file that dpaudit run --json wrote"),
         ("{", "not a JSON document"),
         ("[]", "there is no version and audits"),
         ('{"version": 3}', "there is no version and audits"),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import shlex
 from pathlib import Path
 from typing import Any
 
@@ -467,3 +469,90 @@ def test_a_long_label_is_set_off() -> None:
 
     assert row("D_2 at least", "0.605") == ["  D_2 at least 0.605"]
     assert row("ε at least", "0.605") == ["  ε at least  0.605"]
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (
+            "report --badge new.json",
+            "--badge took 'new.json'; put FILE first: dpaudit report new.json --badge",
+        ),
+        ("report --badge", "missing argument 'FILE'. (see 'dpaudit report --help')"),
+        ("report empty.json", "empty.json: it is empty; name a file that dpaudit run --json wrote"),
+        (
+            "compare a.json b.json --report foo",
+            "--report 'foo' must be FORMAT or FORMAT:FILE, as text:foo; known formats: text, "
+            "markdown",
+        ),
+        (
+            "run m:f --report html:x.html,junit:x",
+            "--report 'html:x.html,junit:x' names two reports; give --report twice: "
+            "--report html:x.html --report junit:x",
+        ),
+        (
+            "run a.yaml --familywise=1",
+            "option '--familywise' does not take a value. (see 'dpaudit run --help')",
+        ),
+        (
+            "list .",
+            "'.' is a folder; name a file of audits, or the package of mechanisms: dpaudit list "
+            "mechanisms PACKAGE (see 'dpaudit list --help')",
+        ),
+        (
+            "list /dev/null",
+            "'/dev/null' is a device; name a file of audits, or the package of mechanisms: dpaudit "
+            "list mechanisms PACKAGE (see 'dpaudit list --help')",
+        ),
+        (
+            "run null.yaml",
+            "null.yaml:3: an empty value must be a mapping with keys such as mechanism and claim",
+        ),
+    ],
+)
+def test_what_was_meant_is_said(dpaudit: Any, folder: Path, words: str, said: str) -> None:
+    (folder / "empty.json").write_text("\n")
+    (folder / "null.yaml").write_text("version: 1\naudits:\n  -\n")
+    command = [*words.split(), *(ASKED if "m:f" in words else [])]
+    ran = dpaudit(*command)
+    assert (ran.exit_code, ran.stderr) == (2, f"error: {said}\n")
+
+
+@pytest.mark.parametrize("name", ["a\x1b[31mred", "two\nlines", "r\u202eight", "no\u00a0break"])
+def test_a_name_is_selected_as_the_command_that_repeats_it_is_printed(
+    dpaudit: Any, folder: Path, name: str
+) -> None:
+    (folder / "a.yaml").write_text(
+        "version: 1\ndefaults: {mechanism: 'builtins:abs', d1: 0, d2: 1, claim: {epsilon: 1}, "
+        "samples: 1000}\n"
+        f"audits: [{{name: {json.dumps(name)}}}, {{name: other}}]\n"
+    )
+    ran = dpaudit("run", "a.yaml", "-v", "-k", "not other")
+    (line,) = (one for one in ran.stdout.splitlines() if one.startswith("  repeat "))
+    program, *command = shlex.split(line.removeprefix("  repeat"))
+    again = dpaudit(*command)
+    assert (program, again.exit_code) == ("dpaudit", ran.exit_code), command
+    assert again.stdout.splitlines()[0] == ran.stdout.splitlines()[0]
+    assert dpaudit("run", "a.yaml", "-k", f"={command[-1]}").exit_code == ran.exit_code
+
+
+def test_every_place_to_fill_in_is_called_one(dpaudit: Any, folder: Path) -> None:
+    (folder / "a.yaml").write_text(
+        "version: 1\ndefaults: {d1: 0, d2: 1, mechanism: 'builtins:abs', claim: {epsilon: 1}}\n"
+        "audits:\n"
+        "  - {name: a, compose: [FILL_IN, 'builtins:abs']}\n"
+        "  - {name: b, compose: [{mechanism: FILL_IN}, 'builtins:abs']}\n"
+        "  - {name: c, claim: {epsilon: 1, curve: FILL_IN}}\n"
+        "  - {name: d, claim: {epsilon: 1, curve: {gaussian: FILL_IN}}}\n"
+        "  - {name: e, claim: {epsilon: 1, curve: {gaussian: {sigma: FILL_IN}}}}\n"
+        "  - {name: f, claim: {epsilon: 1, curve: {FILL_IN: {sigma: 1}}}}\n"
+    )
+    ran = dpaudit("check", "a.yaml")
+    places = ["compose.0", "compose.0.mechanism", *["claim.curve"] * 4]
+    ends = ["", "", "", ".gaussian", ".gaussian.sigma", ""]
+    for line, wanted in zip(range(4, 10), map(str.__add__, places, ends), strict=True):
+        said = f"error: a.yaml:{line}: {wanted} must be filled in: put a value in the place of"
+        assert said in ran.stderr
+        assert ran.stderr.count(f"a.yaml:{line}: ") == 1
+    assert ran.stderr.endswith("\n6 problems\n")
+    assert "a.yaml:4: compose.0 must be filled in: " in dpaudit("run", "a.yaml").stderr

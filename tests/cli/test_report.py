@@ -145,6 +145,30 @@ def test_a_disagreement_exits_3(dpaudit: Any, install_recheck: Any, file: Path) 
     assert "Rechecked" not in result.stdout
 
 
+@pytest.mark.parametrize(
+    ("to", "files"), [("markdown:out.md", 2), ("json:out.json", 3), ("markdown", 1)]
+)
+def test_of_numbers_that_disagree_no_report_is_written(
+    dpaudit: Any,
+    install_recheck: Any,
+    file: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    to: str,
+    files: int,
+) -> None:
+    monkeypatch.chdir(file.parent)
+    monkeypatch.setenv("GITHUB_STEP_SUMMARY", str(file.parent / "summary.md"))
+    install_recheck(lambda result: ["p_value is 0.5, recomputed 0.6"] * (result == PASS))
+    result = dpaudit("report", file, "--report", to)
+    assert result.exit_code == 3
+    assert {one.name for one in file.parent.iterdir()} == {file.name}
+    assert "###" not in result.stdout
+    assert result.stderr.endswith("error: --report: nothing was written, since numbers disagree\n")
+    install_recheck(lambda result: [])
+    assert dpaudit("report", file, "--report", to).exit_code == 0
+    assert len(list(file.parent.iterdir())) == files
+
+
 def test_a_number_that_does_not_follow_exits_3(dpaudit: Any, rechecked: Any, file: Path) -> None:
     document = json.loads(file.read_text("utf-8"))
     document["audits"][0]["epsilon_lower"] = 5.0
@@ -158,7 +182,7 @@ def test_a_number_that_does_not_follow_exits_3(dpaudit: Any, rechecked: Any, fil
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("", "not a JSON document"),
+        ("", "it is empty; name a file that dpaudit run --json wrote"),
         ("{", "not a JSON document"),
         ("[]", "not a result of dpaudit run --json"),
         ('{"version": 99, "audits": []}', "written by a newer dpaudit"),
@@ -229,6 +253,11 @@ def test_an_audit_that_was_taken_out_exits_3(dpaudit: Any, rechecked: Any, file:
     result = dpaudit("report", file)
     assert (result.exit_code, result.stdout) == (3, "")
     assert "its count of audits is 3, and it holds 2; the file was changed" in result.stderr
+    del document["count"]
+    file.write_text(json.dumps(document))
+    assert dpaudit("report", file).stderr == (
+        f"error: {file}: it has no count of its audits; the file was changed\n"
+    )
 
 
 def test_an_audit_that_was_changed_exits_3(dpaudit: Any, rechecked: Any, file: Path) -> None:
