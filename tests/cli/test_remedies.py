@@ -556,3 +556,12 @@ def test_every_place_to_fill_in_is_called_one(dpaudit: Any, folder: Path) -> Non
         assert ran.stderr.count(f"a.yaml:{line}: ") == 1
     assert ran.stderr.endswith("\n6 problems\n")
     assert "a.yaml:4: compose.0 must be filled in: " in dpaudit("run", "a.yaml").stderr
+
+
+def test_help_names_what_an_option_needs_and_what_a_check_starts(dpaudit: Any) -> None:
+    of_run = " ".join(dpaudit("run", "--help").stdout.split())
+    assert of_run.count("Needs --isolate, --python or --command.") == 2
+    of_check = " ".join(dpaudit("check", "--help").stdout.split())
+    assert "nothing of a file whose version or shape is wrong" in of_check
+    assert "a command has 10 seconds for its first line" in of_check
+    assert "crow" not in dpaudit("list", "adjacencies").stdout
