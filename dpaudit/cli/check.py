@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,7 +14,7 @@ from dpaudit.auditing.spec import AuditSpec
 from dpaudit.cli import exit_codes
 from dpaudit.cli.group import DEBUG, debug_option, describe_error, print_traceback
 from dpaudit.cli.process.streams import kept, set_apart
-from dpaudit.targets.target import AnyTarget, CommandTarget, starts_a_program
+from dpaudit.targets.target import AnyTarget, CommandTarget, single_targets, starts_a_program
 from dpaudit.wording import counted
 
 if TYPE_CHECKING:
@@ -47,11 +48,10 @@ def check(ctx: click.Context, /, files: tuple[Path, ...]) -> int:
         found = check_config(file)
         problems = [describe_error(error) for error in found.problems]
         debug = bool(ctx.meta.get(DEBUG))
-        programs = [one for one in found.specs if starts_a_program(one[1].target)]
-        others = [one for one in found.specs if not starts_a_program(one[1].target)]
-        problems += _unloadable(others, debug=debug)
+        problems += _unloadable(_imported(found.specs), debug=debug)
         if not problems:
-            problems += _unloadable(programs, debug=debug)
+            programs = (one for one in found.specs if starts_a_program(one[1].target))
+            problems += _unloadable((("mechanism", *one) for one in programs), debug=debug)
         for text in sorted(problems, key=_line):
             click.echo(text, err=True)
         wrong += len(problems)
@@ -66,33 +66,46 @@ def check(ctx: click.Context, /, files: tuple[Path, ...]) -> int:
     return exit_codes.USAGE
 
 
-def _unloadable(specs: Iterable[tuple[Locate, AuditSpec]], *, debug: bool) -> Iterator[str]:
-    """Yield why audits cannot be loaded, each reason of an entry once."""
+def _imported(specs: Iterable[tuple[Locate, AuditSpec]]) -> Iterator[tuple[str, Locate, AuditSpec]]:
+    """Yield what is loaded without a program that a file names: of a composition with one, the
+    parts that are none."""
+    for locate, spec in specs:
+        if not starts_a_program(spec.target):
+            yield "mechanism", locate, spec
+        else:
+            for part in single_targets(spec.target):
+                if not starts_a_program(part):
+                    yield "mechanism", locate, replace(spec, target=part)
+        yield "attacks", locate, spec
+
+
+def _unloadable(to_load: Iterable[tuple[str, Locate, AuditSpec]], *, debug: bool) -> Iterator[str]:
+    """Yield why something of an audit cannot be loaded, each reason of an entry once."""
     from dpaudit.adapters.command import greeted_within
     from dpaudit.auditing.engine import check_attacks, check_mechanism
 
     seen = set()
     # A program that has failed is not tried again: a matrix of silent ones would take minutes.
-    failed: dict[tuple[AnyTarget, str], str] = {}
-    for locate, spec in specs:
-        for key, loads in (("mechanism", check_mechanism), ("attacks", check_attacks)):
-            program = (spec.target, key) if isinstance(spec.target, CommandTarget) else None
-            reason = None if program is None else failed.get(program)
-            if reason is None:
-                try:
-                    with kept(), greeted_within(_FIRST_LINE):
-                        loads(spec)
-                    continue
-                except (Exception, SystemExit) as error:  # noqa: BLE001  # a line, as all others are
-                    reason = _reason(error)
-                    if debug:
-                        print_traceback(error)
-            if program is not None:
-                failed[program] = reason
-            text = f"error: {locate((key,))}{reason}"
-            if text not in seen:
-                seen.add(text)
-                yield text
+    failed: dict[AnyTarget, str] = {}
+    for key, locate, spec in to_load:
+        program = spec.target if isinstance(spec.target, CommandTarget) else None
+        program = program if key == "mechanism" else None
+        reason = None if program is None else failed.get(program)
+        if reason is None:
+            try:
+                with kept(), greeted_within(_FIRST_LINE):
+                    (check_mechanism if key == "mechanism" else check_attacks)(spec)
+                continue
+            except (Exception, SystemExit) as error:  # noqa: BLE001  # a line, as all others are
+                reason = _reason(error)
+                if debug:
+                    print_traceback(error)
+        if program is not None:
+            failed[program] = reason
+        text = f"error: {locate((key,))}{reason}"
+        if text not in seen:
+            seen.add(text)
+            yield text
 
 
 def _line(text: str) -> int:

@@ -325,6 +325,8 @@ def test_of_a_file_of_another_shape_nothing_is_imported_or_started(
         "bogus: 1\n",
         "defaults: {sampels: 7}\n",
         "# the last audit names no function\n",
+        "# no part\n",
+        "# no attack\n",
     ],
 )
 def test_of_a_file_with_a_problem_no_program_is_started(
@@ -336,8 +338,13 @@ def test_of_a_file_with_a_problem_no_program_is_started(
         "  - {name: e, compose: [{command: ./run.sh}, 'traced.py:f'], d1: 0, d2: 1, "
         "claim: {epsilon: 1}}\n"
     )
-    if problem.startswith("#"):
-        more += "  - {name: g, mechanism: 'traced.py:g', d1: 0, d2: 1, claim: {epsilon: 1}}\n"
+    wrong = {
+        "# the last": "mechanism: 'traced.py:g'",
+        "# no part": "compose: [{command: ./run.sh}, 'traced.py:g']",
+        "# no attac": "command: ./run.sh, attacks: ['traced.py:g']",
+    }.get(problem[:10].strip())
+    if wrong is not None:
+        more += f"  - {{name: g, {wrong}, d1: 0, d2: 1, claim: {{epsilon: 1}}}}\n"
     (traced / "a.yaml").write_text(f"version: 1\n{problem}audits:\n{_ALL}{more}")
     ran = dpaudit("check", "a.yaml")
     assert ran.exit_code == 2
