@@ -198,8 +198,13 @@ def _optional(decoder: Callable[[Any], Any], value: Any) -> Any:
 
 def _sequence(hint: Any, value: Any) -> tuple[Any, ...]:
     values = _scalar(list, value)
-    if hint in _NAMES and set(map(type, values)) <= {hint}:  # most of a result
+    kinds = set(map(type, values))
+    # Most of a result are numbers and pairs of numbers.
+    if hint in _NAMES and kinds <= {hint}:
         return tuple(values)
+    parts = typing.get_args(hint)
+    if parts and kinds == {list} and {tuple(map(type, one)) for one in values} == {parts}:
+        return tuple(map(tuple, values))
     return _decoded(repeat(_decoder(hint), len(values)), values)
 
 
