@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from itertools import groupby
 
 import numpy as np
@@ -10,7 +10,7 @@ import numpy as np
 from dpaudit.certificates.certificate import Block, Round, Stage
 from dpaudit.certificates.wealth import Wealth
 from dpaudit.claims import ProfilePoint
-from dpaudit.stats.betting import Beliefs, log_wealth, stakes
+from dpaudit.stats.betting import Beliefs
 from dpaudit.tally import Tally
 
 
@@ -32,18 +32,8 @@ def first_refuted(
     point: ProfilePoint, alpha: float, rounds: Sequence[Beliefs], blocks: Sequence[Block]
 ) -> int | None:
     """Return after how many draws, at the end of a block, betting had refuted the claim."""
-    wealth, believed, spent = Wealth(point, alpha), None, 0
-    for block in blocks:
-        spent += block.draws
-        if block.round is None:
-            continue
-        if block.round != believed:
-            believed = block.round
-            wealth.believe(rounds[believed])
-        wealth.record([tally(block)])
-        if wealth.refuted:
-            return spent
-    return None
+    wealth = Wealth(point, alpha)
+    return next((spent for spent in _bets(wealth, rounds, blocks) if wealth.refuted), None)
 
 
 def course(
@@ -51,21 +41,8 @@ def course(
 ) -> list[tuple[int, float]]:
     """Return the log of the wealth against the claim itself as it stood after every block that was
     bet on, with the draws made by then."""
-    gains, shares, factors = np.zeros(1), np.ones(1), np.zeros((1, 1, 2))
-    found: list[tuple[int, float]] = []
-    believed, spent = None, 0
-    for block in blocks:
-        spent += block.draws
-        if block.round is None:
-            continue
-        if block.round != believed:
-            believed = block.round
-            factors = rounds[believed].log_factors(point.epsilon, point.delta)
-            shares = stakes(rounds[believed], point.delta)
-            gains = gains if len(gains) == len(shares) else np.zeros(len(shares))
-        gains = gains + np.einsum("la,bla->b", tally(block).counts, factors)
-        found.append((spent, float(log_wealth(gains, shares))))
-    return found
+    wealth = Wealth(point, alpha=0.5)  # which decides nothing here
+    return [(spent, wealth.log_now) for spent in _bets(wealth, rounds, blocks)]
 
 
 def round_of(beliefs: Beliefs) -> Round:
@@ -103,3 +80,17 @@ def _replayed(wealth: Wealth, rounds: Sequence[Beliefs], blocks: Sequence[Block]
             wealth.believe(rounds[place])
             wealth.record([tally(block) for block in group])
     return wealth
+
+
+def _bets(wealth: Wealth, rounds: Sequence[Beliefs], blocks: Sequence[Block]) -> Iterator[int]:
+    """Bet block by block, each with the beliefs of its round; yield the draws made by then."""
+    believed, spent = None, 0
+    for block in blocks:
+        spent += block.draws
+        if block.round is None:
+            continue
+        if block.round != believed:
+            believed = block.round
+            wealth.believe(rounds[believed])
+        wealth.record([tally(block)])
+        yield spent

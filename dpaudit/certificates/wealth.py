@@ -61,6 +61,11 @@ class Wealth:
         return float(self._largest[: self._claim + 1].min())
 
     @property
+    def log_now(self) -> float:
+        """The log of the wealth against the claim, at the last look."""
+        return float(log_wealth(self._gains[self._claim], self._shares))
+
+    @property
     def gains(self) -> FloatArray:
         """What every bettor has gained against the claim, in logs: (bettors,)."""
         return np.array(self._gains[self._claim])
