@@ -142,9 +142,8 @@ def plan(
         number += _SEVERAL
         left -= sum(one.seconds for one in several)
         rate = max(rate, speed(several[-1]))
-        again = _planned(several, factor, power)
-        found = again
-        if (again.enough or math.inf) <= _ALIKE * samples or size == _LARGEST:
+        found = _planned(several, factor, power)
+        if (found.enough or math.inf) <= _ALIKE * samples or size == _LARGEST:
             break
     return replace(found, trials=number)
 

@@ -209,7 +209,7 @@ def _archived(arrays: Mapping[str, NDArray[Any]]) -> bytes:
         raise ValueError("objects are not kept: reading them again would run code")
     archive = io.BytesIO()
     # Before NumPy 2.1, `allow_pickle=False` was the name of an array.
-    np.savez(archive, **arrays)  # type: ignore[arg-type]
+    np.savez(archive, **arrays)  # type: ignore[arg-type]  # taken for allow_pickle
     archive.write(b"\n")  # so that every record starts a line
     return archive.getvalue()
 

@@ -203,8 +203,8 @@ def _law(one: ExactCertificate) -> Iterator[_Bar]:
     event, factor = one.event, math.exp(min(one.point.epsilon, 700.0))
     guesses: list[str | None] = [None] * len(one.law)
     if event is not None:
-        ahead, other = (1, 2) if event.guess == "d1" else (2, 1)
-        inside = [bool(row[ahead] > factor * row[other]) for row in one.law]  # type: ignore[operator]
+        pairs = [(p, q) if event.guess == "d1" else (q, p) for _, p, q in one.law]
+        inside = [ahead > factor * other for ahead, other in pairs]
         found = math.fsum(row[1] for row, is_in in zip(one.law, inside, strict=True) if is_in)
         if math.isclose(found, event.probability_d1, rel_tol=1e-9, abs_tol=1e-12):
             guesses = [event.guess if is_in else None for is_in in inside]
