@@ -10,12 +10,15 @@ from collections import Counter
 from collections.abc import Hashable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from dpaudit.did_you_mean import did_you_mean
 from dpaudit.errors import DatasetError, Name
+from dpaudit.import_path import located, resolve, split
+from dpaudit.inputs.values import IMPORT
 from dpaudit.wording import counted, shortened
 
 EQUAL = "d1 and d2 are equal: no mechanism can tell them apart, so the audit can find nothing"
@@ -34,6 +37,16 @@ ADJACENCIES: Mapping[str, str] = {
     "l1": "Vectors whose differences add up to at most so much: l1:1.",
     "l2": "Vectors with a Euclidean distance of at most so much: l2:1.",
     "linf": "Vectors of which no entry differs by more than so much: linf:1.",
+    "coordinate": "Vectors that differ in one entry, by at most so much: coordinate:1.",
+    "hamming": "At most so many records changed, each in its place: hamming:2.",
+    "user": "All records of one user more or less: user:COLUMN.",
+    "import": "A relation of your own, relation(d1, d2) -> bool: import:my.module:relation.",
+}
+# What is written after the name and a colon.
+ARGUMENTS: Mapping[str, str] = {
+    **dict.fromkeys((*DISTANCES, "coordinate", "hamming"), "1"),
+    "user": "COLUMN",
+    "import": "my.module:relation",
 }
 ADJACENCY_KINDS = tuple(ADJACENCIES)
 
@@ -44,15 +57,51 @@ _ROUNDING = 1e-9
 
 
 @dataclass(frozen=True, slots=True)
+class Users:
+    """Whose records go together, and what each user contributes at most, in both inputs.
+
+    column: names the user.  groups: in how many groups one user has records, `group` being their
+    column.  per_group: how many records one user has in one group, or in all if there are none.
+    """
+
+    column: str
+    groups: int | None = None
+    per_group: int | None = None
+    group: str | None = None
+
+    def __post_init__(self) -> None:
+        if not self.column:
+            raise DatasetError("adjacency user needs the column of the users; write user:COLUMN")
+        for name, most in (("groups", self.groups), ("per_group", self.per_group)):
+            if most is not None and (type(most) is not int or most < 1):
+                raise DatasetError(f"adjacency user: {name}={most!r} must be an integer above 0")
+        if self.groups is not None and self.group is None:
+            raise DatasetError(
+                f"adjacency user: groups={self.groups} needs the column of the groups; "
+                "add group: COLUMN"
+            )
+
+    def describe(self) -> str:
+        """Return it as a user would write it, e.g. `id,group=city,groups=2`."""
+        bounds = {"group": self.group, "groups": self.groups, "per_group": self.per_group}
+        said = [f"{name}={value}" for name, value in bounds.items() if value is not None]
+        return ",".join([self.column, *said])
+
+
+@dataclass(frozen=True, slots=True)
 class Adjacency:
     """The relation that a claim protects.
 
-    kind: `add-remove` (one row more or less), `replace` (one row changed), or a distance between
-    numeric vectors, `l1`, `l2` or `linf`, of at most `distance` (> 0, finite).
+    kind: `add-remove` (one row more or less), `replace` (one row changed), a distance between
+    numeric vectors, `l1`, `l2` or `linf`, of at most `distance` (> 0, finite), `coordinate` (one
+    entry changed by at most `distance`), `hamming` (at most `distance` rows changed, each in its
+    place), `user` (all rows of one of `users`) or `import` (the function that `path` names).
     """
 
     kind: str
     distance: float = 1.0
+    users: Users | None = None
+    path: str = ""
 
     def __post_init__(self) -> None:
         if self.kind not in ADJACENCY_KINDS:
@@ -63,10 +112,20 @@ class Adjacency:
             )
         if not 0 < self.distance < math.inf:
             raise DatasetError(f"adjacency distance={self.distance!r} must be finite and above 0")
+        if self.kind == "hamming" and self.distance != int(self.distance):
+            raise DatasetError(f"adjacency hamming:{self.distance:g} must be a number of records")
+        if self.kind == "user" and self.users is None:
+            raise DatasetError("adjacency user needs the column of the users; write user:COLUMN")
+        if self.kind == IMPORT.rstrip(":"):
+            split(self.path)
 
     def describe(self) -> str:
         """Return the relation as a user would write it, e.g. `l1:2`."""
-        return f"{self.kind}:{self.distance:g}" if self.kind in DISTANCES else self.kind
+        if self.users is not None:
+            return f"{self.kind}:{self.users.describe()}"
+        if self.path:
+            return f"{self.kind}:{self.path}"
+        return f"{self.kind}:{self.distance:g}" if self.kind in ARGUMENTS else self.kind
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,18 +141,23 @@ class NeighbouringPair:
     label: str = ""
 
 
-def parse_adjacency(value: Any) -> Adjacency | None:
-    """Return the relation that a user wrote: `add-remove`, `replace`, `l1:1` or `{l1: 1}`.
+def parse_adjacency(value: Any, base: Path | None = None) -> Adjacency | None:
+    """Return the relation that a user wrote: `add-remove`, `l1:1`, `{l1: 1}`, `user:id`,
+    `{user: id, groups: 2, group: city}`, `import:my.module:relation`.
 
-    None stands for a relation that was not declared. Raises DatasetError.
+    base: where a relative file of an import path is looked for, after the working directory.
+    None stands for a relation that was not declared. Raises DatasetError, or TargetError for what
+    is no import path.
     """
     if value is None or isinstance(value, Adjacency):
         return value
     if isinstance(value, str):
-        kind, colon, distance = value.partition(":")
-        return _adjacency(kind.strip(), distance.strip() if colon else None)
+        kind, colon, argument = value.partition(":")
+        return _adjacency(kind.strip(), argument.strip() if colon else None, base)
+    if isinstance(value, Mapping) and "user" in value:
+        return _of_users({str(key): part for key, part in value.items()})
     if isinstance(value, Mapping) and len(value) == 1:
-        return _adjacency(*next(iter(value.items())))
+        return _adjacency(*next(iter(value.items())), base)
     raise DatasetError(
         Name("adjacency"),
         f"={value!r} is not known; write add-remove, replace, or a distance as l1:1",
@@ -117,6 +181,16 @@ def check_pair(pair: NeighbouringPair, group: int = 1) -> tuple[str, ...]:
         return ()
     reason = _contradiction_or_doubt(pair.d1, pair.d2, pair.adjacency, group)
     return () if reason is None else (f"adjacency {pair.adjacency.describe()} unchecked: {reason}",)
+
+
+def holds(d1: Any, d2: Any, adjacency: Adjacency) -> bool:
+    """Return whether two inputs are known to be neighbours. Raises DatasetError when a user's own
+    relation fails."""
+    if adjacency.path:
+        return related(adjacency, d1, d2)
+    with suppress(DatasetError):
+        return _contradiction_or_doubt(d1, d2, adjacency, 1) is None
+    return False
 
 
 def stated(pair: NeighbouringPair) -> str:
@@ -165,8 +239,12 @@ def fingerprint(dataset: Any) -> str | None:
     return None
 
 
-def _adjacency(kind: Any, distance: Any) -> Adjacency:
-    if kind not in DISTANCES:
+def _adjacency(kind: Any, distance: Any, base: Path | None = None) -> Adjacency:
+    if kind == "user":
+        return _of_users({"user": distance} if distance is None else _of_line(str(distance)))
+    if kind == "import":
+        return Adjacency(kind, path=located(str(distance or ""), base))
+    if kind not in ARGUMENTS:
         if distance is not None and kind in ADJACENCY_KINDS:
             raise DatasetError(f"adjacency {kind} takes no distance, not {distance!r}")
         return Adjacency(str(kind))
@@ -178,9 +256,40 @@ def _adjacency(kind: Any, distance: Any) -> Adjacency:
     raise DatasetError(f"adjacency {kind} distance={distance!r} must be a number")
 
 
+_OF_USERS = ("user", "group", "groups", "per_group")
+
+
+def _of_line(text: str) -> dict[str, Any]:
+    """Return `id,groups=2` as a mapping; numbers as such."""
+    column, *bounds = (part.strip() for part in text.split(","))
+    parts = [bound.partition("=") for bound in bounds]
+    found = {name.strip(): value.strip() for name, _, value in parts}
+    numbers = {name: int(one) if one.isdecimal() else one for name, one in found.items()}
+    return {"user": column, **numbers}
+
+
+def _of_users(value: Mapping[str, Any]) -> Adjacency:
+    for key in value:
+        if key not in _OF_USERS:
+            raise DatasetError(
+                f"adjacency user: {key!r} is not known; known: {', '.join(_OF_USERS)}."
+                + did_you_mean(key, _OF_USERS)
+            )
+    column, group = value["user"], value.get("group")
+    group = None if group is None else str(group)
+    column = "" if column is None else str(column)
+    return Adjacency(
+        "user", users=Users(column, value.get("groups"), value.get("per_group"), group)
+    )
+
+
 def _contradiction_or_doubt(d1: Any, d2: Any, adjacency: Adjacency, group: int) -> str | None:
     """Return why the adjacency cannot be checked, None when it holds; raise when it does not."""
-    if adjacency.kind in DISTANCES:
+    if adjacency.path:
+        return _check_own(d1, d2, adjacency, group)
+    if adjacency.users is not None:
+        return _check_users(d1, d2, adjacency.users, group)
+    if adjacency.kind in DISTANCES or adjacency.kind == "coordinate":
         return _check_distance(d1, d2, adjacency, group)
     if adjacency.kind == "replace" and _is_scalar(d1) and _is_scalar(d2):
         return None  # one record, changed
@@ -189,6 +298,8 @@ def _contradiction_or_doubt(d1: Any, d2: Any, adjacency: Adjacency, group: int) 
         return f"{_first_without(first, d1, d2)} has no rows to compare"
     if adjacency.kind == "replace":
         return _check_replace(first, second, group)
+    if adjacency.kind == "hamming":
+        return _check_hamming(first, second, adjacency, group)
     return _check_add_remove(first, second, group)
 
 
@@ -203,6 +314,117 @@ def _check_replace(first: Sequence[Hashable], second: Sequence[Hashable], group:
         most = "exactly one" if group == 1 else f"in a group of {group} at most {group}"
         raise DatasetError(f"d1 and d2 differ in {counted(changed, 'row')}; replace means {most}")
     return None
+
+
+def _check_hamming(
+    first: Sequence[Hashable], second: Sequence[Hashable], adjacency: Adjacency, group: int
+) -> str | None:
+    if len(first) != len(second):
+        raise DatasetError(
+            f"d1 has {counted(len(first), 'row')} and d2 {len(second)}; {adjacency.describe()} "
+            "keeps the number of rows (adjacency: add-remove allows one more or less)"
+        )
+    changed = sum(one != other for one, other in zip(first, second, strict=True))
+    if changed > group * adjacency.distance:
+        times = "" if group == 1 else f" in a group of {group}"
+        raise DatasetError(
+            f"d1 and d2 differ in {counted(changed, 'place')}; adjacency {adjacency.describe()} "
+            f"allows at most {group * adjacency.distance:g}{times}"
+        )
+    return None
+
+
+def _check_users(d1: Any, d2: Any, users: Users, group: int) -> str | None:
+    first, second = _records(d1), _records(d2)
+    if first is None or second is None:
+        return f"{_first_without(first, d1, d2)} has no rows with named columns"
+    for name, rows in (("d1", first), ("d2", second)):
+        _check_contributions(name, rows, users)
+    ours, theirs = _by_user(first, users), _by_user(second, users)
+    changed = [one for one in {**ours, **theirs} if ours.get(one) != theirs.get(one)]
+    partly = next((one for one in changed if one in ours and one in theirs), None)
+    if partly is not None:
+        raise DatasetError(
+            f"d1 and d2 hold other rows of the user {partly!r}; adjacency user means all rows of "
+            "one user more or less"
+        )
+    if len(changed) > group:
+        most = "one user" if group == 1 else f"in a group of {group} at most {group} users"
+        raise DatasetError(
+            f"d1 and d2 differ in the rows of {counted(len(changed), 'user')}; adjacency user "
+            f"means all rows of {most} more or less"
+        )
+    return None if changed else "d1 and d2 hold the same rows in another order"
+
+
+def _check_contributions(name: str, rows: Sequence[Mapping[Any, Any]], users: Users) -> None:
+    """Raise DatasetError where a column is missing, or a user contributes more than is allowed."""
+    for column in filter(None, (users.column, users.group)):
+        if any(column not in row for row in rows):
+            known = [str(key) for key in next(row for row in rows if column not in row)]
+            raise DatasetError(
+                f"{name} has a row without the column {column!r} of adjacency user; it has "
+                f"{', '.join(known)}.{did_you_mean(column, known)}"
+            )
+    by_group = Counter(
+        (_key(row[users.column]), _key(row[users.group]) if users.group else None) for row in rows
+    )
+    for (user, _), records in by_group.items():
+        groups = sum(one == user for one, _ in by_group) if users.groups else 0
+        if records > (users.per_group or records):
+            most = f"{users.per_group} in one group" if users.group else f"{users.per_group}"
+            raise DatasetError(
+                f"{name} has {counted(records, 'row')} of the user {user!r}; adjacency "
+                f"user:{users.describe()} allows at most {most}"
+            )
+        if groups > (users.groups or groups):
+            raise DatasetError(
+                f"{name} has rows of the user {user!r} in {counted(groups, 'group')}; adjacency "
+                f"user:{users.describe()} allows at most {users.groups}"
+            )
+
+
+def _by_user(rows: Sequence[Mapping[Any, Any]], users: Users) -> dict[Hashable, Counter[Hashable]]:
+    found: dict[Hashable, Counter[Hashable]] = {}
+    for row in rows:
+        found.setdefault(_key(row[users.column]), Counter())[_key(row)] += 1
+    return found
+
+
+def _check_own(d1: Any, d2: Any, adjacency: Adjacency, group: int) -> str | None:
+    if group > 1:
+        return "a relation of one's own says nothing of groups"
+    if not related(adjacency, d1, d2):
+        raise DatasetError(
+            f"d1 = {short(d1)} and d2 = {short(d2)} are no neighbours by {adjacency.describe()}"
+        )
+    return None
+
+
+def related(adjacency: Adjacency, d1: Any, d2: Any) -> bool:
+    """Return what a user's relation says of two inputs.
+
+    Raises DatasetError when it fails, returns no bool, or says something else the other way round.
+    """
+    relation, words = resolve(adjacency.path), adjacency.describe()
+    if not callable(relation):
+        raise DatasetError(f"adjacency {words} is no function; write relation(d1, d2) -> bool")
+    try:
+        one, other = relation(d1, d2), relation(d2, d1)
+    except (Exception, SystemExit) as error:
+        raise DatasetError(
+            f"adjacency {words} failed for d1 = {short(d1)}, d2 = {short(d2)}: "
+            f"{type(error).__name__}: {error}"
+        ) from error
+    for said in (one, other):
+        if not isinstance(said, bool | np.bool_):
+            raise DatasetError(f"adjacency {words} returned {shortened(repr(said))}, not a bool")
+    if bool(one) != bool(other):
+        raise DatasetError(
+            f"adjacency {words} is not symmetric: relation(d1, d2) is {bool(one)} and "
+            f"relation(d2, d1) {bool(other)} for d1 = {short(d1)}, d2 = {short(d2)}"
+        )
+    return bool(one)
 
 
 def _check_add_remove(
@@ -235,7 +457,11 @@ def _check_distance(d1: Any, d2: Any, adjacency: Adjacency, group: int) -> str |
             f"d1 has shape {first.shape} and d2 {second.shape}; "
             f"adjacency {adjacency.describe()} compares vectors of one shape"
         )
-    distance = float(np.linalg.norm((first - second).ravel(), ord=DISTANCES[adjacency.kind]))
+    differences = _differences(first.ravel(), second.ravel())
+    _check_entries(differences, adjacency, group)
+    # In groups, one entry after another is changed.
+    order = DISTANCES.get(adjacency.kind, 1)
+    distance = float(np.linalg.norm(differences, ord=order)) if differences.size else 0.0
     allowed = group * adjacency.distance
     if distance > allowed * (1 + _ROUNDING):
         times = "" if group == 1 else f" in a group of {group}"
@@ -244,6 +470,23 @@ def _check_distance(d1: Any, d2: Any, adjacency: Adjacency, group: int) -> str |
             f"adjacency {adjacency.describe()} allows at most {allowed:g}{times}"
         )
     return None
+
+
+def _differences(first: Any, second: Any) -> Any:
+    """Return the differences of entries: 0 for equal ones, NaN for a NaN, which may be infinite."""
+    equal = (first == second) | (np.isnan(first) & np.isnan(second))
+    with np.errstate(invalid="ignore", over="ignore"):
+        differences = np.where(equal, 0.0, first - second)
+    return np.where(np.isnan(differences), np.inf, differences)
+
+
+def _check_entries(differences: Any, adjacency: Adjacency, group: int) -> None:
+    changed = int(np.count_nonzero(differences))
+    if adjacency.kind == "coordinate" and changed > group:
+        most = "one" if group == 1 else f"in a group of {group} at most {group}"
+        raise DatasetError(
+            f"d1 and d2 differ in {changed} entries; adjacency coordinate means {most}"
+        )
 
 
 def _first_without(first: Any, d1: Any, d2: Any) -> str:
@@ -279,6 +522,20 @@ def _rows(dataset: Any) -> list[Hashable] | None:
     return [_key(row) for row in zip(*(column.tolist() for column in values), strict=True)]
 
 
+def _records(dataset: Any) -> list[Mapping[Any, Any]] | None:
+    """Return the rows with the names of their columns; None for what has none."""
+    frame = _as_pandas(dataset)
+    if frame is not None:
+        return frame.to_dict("records") if frame.ndim == 2 else None
+    polars = sys.modules.get("polars")
+    if polars is not None and isinstance(dataset, polars.DataFrame):
+        return list(dataset.to_dicts())
+    is_table = isinstance(dataset, list | tuple) and all(
+        isinstance(row, Mapping) for row in dataset
+    )
+    return list(dataset) if is_table else None
+
+
 def _as_pandas(value: Any) -> Any:
     """Return a DataFrame or Series; None for anything else. Never imports pandas."""
     pandas = sys.modules.get("pandas")
@@ -296,13 +553,18 @@ def _key(value: Any) -> Hashable:
         return frozenset((key, _key(part)) for key, part in value.items())
     if isinstance(value, float) and math.isnan(value):
         return "NaN"  # unequal to itself, but the same row all the same
+    if isinstance(value, float) and value == 0 and math.copysign(1, value) < 0:
+        return "-0.0"  # equal to 0.0, but another row: 1 / x and atan2 tell them apart
     return value if isinstance(value, Hashable) else repr(value)
 
 
 def are_equal(d1: Any, d2: Any) -> bool:
     if isinstance(d1, np.ndarray) and isinstance(d2, np.ndarray):
         floats = d1.dtype.kind in "fc" and d2.dtype.kind in "fc"
-        return bool(np.array_equal(d1, d2, equal_nan=floats))
+        if not np.array_equal(d1, d2, equal_nan=floats):
+            return False
+        # −0.0 is equal to 0.0, but mechanisms may tell them apart.
+        return not floats or bool(np.all((np.signbit(d1.real) == np.signbit(d2.real)) | (d1 != 0)))
     if isinstance(d1, list | tuple | dict) and type(d1) is type(d2):
         return _key(d1) == _key(d2)
     if _is_scalar(d1) and _is_scalar(d2):

@@ -1,0 +1,1 @@
+"""The search for neighbouring inputs on which a mechanism leaks most."""

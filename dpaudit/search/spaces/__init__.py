@@ -1,0 +1,1 @@
+"""The kinds of spaces, one file each."""

@@ -1,0 +1,191 @@
+"""A user's own inputs: a function that generates them, or a strategy of Hypothesis."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from itertools import pairwise
+from pathlib import Path
+from threading import Thread
+from typing import Any
+
+import numpy as np
+
+from dpaudit.errors import DatasetError
+from dpaudit.import_path import located, resolve
+from dpaudit.inputs.values import IMPORT
+from dpaudit.search.space import Edge, strategies
+from dpaudit.wording import shown
+
+# What takes longer than so many seconds for one input may never end.
+SECONDS = 10.0
+_SEEDS = 2**32
+_PLAIN = (bool, int, float, str, type(None))
+
+
+@dataclass(frozen=True, slots=True)
+class Own:
+    """What a user's function or strategy gives. Nobody knows what else it may give, so that every
+    plain dataset counts as inside; none is an edge but those it gives for the first seeds."""
+
+    path: str
+    made_by: Any = field(compare=False, repr=False)
+
+    @classmethod
+    def of(cls, written: str, base: Path | None = None) -> Own:
+        """Return the space of an import path, `import:my.module:generate`.
+
+        Raises TargetError for a wrong path, DatasetError for what is neither.
+        """
+        path = written.removeprefix(IMPORT)
+        found = resolve(located(path, base))
+        if not _is_strategy(found) and not callable(found):
+            raise DatasetError(
+                f"{written} is {shown(found)}; name a function generate(rng), rng a NumPy "
+                "Generator, or a strategy of Hypothesis"
+            )
+        return cls(path, found)
+
+    def words(self) -> str:
+        return f"{IMPORT}{self.path}"
+
+    def contains(self, value: Any) -> bool:
+        return not _fault(value)
+
+    @property
+    def simplest(self) -> Any:
+        return self.generated(0)
+
+    def usual(self) -> Any:
+        return self.generated(0)
+
+    def spread(self, number: int) -> list[Any]:
+        return [self.generated(seed) for seed in range(number)]
+
+    def edges(self) -> Iterator[Edge]:
+        yield Edge(self.generated(0), "generated", True)
+
+    def simpler(self, value: Any) -> Iterator[Any]:
+        """Yield what has fewer records; what simpler values are, only the generator knows."""
+        if isinstance(value, list) and value:
+            half = (len(value) + 1) // 2
+            cuts = [value[:half], value[len(value) - half :]] if half < len(value) else []
+            yield from cuts
+            yield from (value[:i] + value[i + 1 :] for i in range(len(value)))
+
+    def generated(self, seed: int) -> Any:
+        """Return the input of a seed. Raises DatasetError where the generator fails."""
+        if _is_strategy(self.made_by):
+            return _drawn(self.made_by, seed, self.words())
+        words = f"{self.words()} (seed {seed})"
+        value = within(lambda: self.made_by(np.random.default_rng(seed)), words)
+        value = plain(value)
+        if fault := _fault(value):
+            raise DatasetError(f"{words} returned {shown(value)}, {fault}")
+        return value
+
+    def strategy(self) -> Any:
+        st = strategies()
+        if _is_strategy(self.made_by):
+            return self.made_by.map(self._checked)
+        return st.integers(0, _SEEDS - 1).map(self.generated)
+
+    def _checked(self, value: Any) -> Any:
+        value = plain(value)
+        if fault := _fault(value):
+            raise DatasetError(f"{self.words()} gave {shown(value)}, {fault}")
+        return value
+
+
+def within(call: Callable[[], Any], words: str, seconds: float | None = None) -> Any:
+    """Return what a call gives. Raises DatasetError when it raises, or does not end in time.
+
+    words: whose call it is, in messages.
+    """
+    limit = SECONDS if seconds is None else seconds
+    given: list[Any] = []
+    raised: list[BaseException] = []
+
+    def called() -> None:
+        try:
+            given.append(call())
+        except BaseException as error:  # noqa: BLE001 - said by whoever waits
+            raised.append(error)
+
+    # A thread of its own, since nothing else ends a call that does not end by itself.
+    thread = Thread(target=called, daemon=True)
+    thread.start()
+    thread.join(limit)
+    if raised:
+        error = raised[0]
+        if isinstance(error, DatasetError):
+            raise error
+        raise DatasetError(f"{words} failed: {type(error).__name__}: {error}") from error
+    if not given:
+        raise DatasetError(f"{words} did not end in {limit:g} s; let it give smaller inputs")
+    return given[0]
+
+
+def plain(value: Any) -> Any:
+    """Return what was generated as plain Python: arrays as lists, tuples as lists."""
+    if isinstance(value, np.ndarray | np.generic):
+        return plain(value.tolist())
+    if isinstance(value, list | tuple):
+        return [plain(one) for one in value]
+    if isinstance(value, Mapping):
+        return {key: plain(one) for key, one in value.items()}
+    to_dicts = getattr(value, "to_dicts", None)  # of Polars
+    if callable(to_dicts):
+        return plain(to_dicts())
+    if type(value).__module__.partition(".")[0] == "pandas":
+        return plain(value.to_dict("records") if value.ndim == 2 else value.tolist())
+    return value
+
+
+def _fault(value: Any) -> str:
+    """Return why a value is no dataset, or `""`."""
+    if isinstance(value, _PLAIN):
+        return ""
+    if isinstance(value, dict):
+        bad = next((one for one in value.values() if _fault(one)), None)
+        return f"which holds {shown(bad)}" if bad is not None else ""
+    if not isinstance(value, list):
+        return "which is no dataset; return a number, a text, or a list of records"
+    for one in value:
+        if fault := _fault(one):
+            return fault
+    return _mixed(value)
+
+
+def _mixed(records: list[Any]) -> str:
+    """Return that records are of several types; missing ones and numbers go together."""
+    kinds = list(dict.fromkeys(_kind(one) for one in records if one is not None))
+    for one, other in pairwise(kinds):
+        return f"whose records are of several types ({one} and {other}); return records of one type"
+    keys = [one.keys() for one in records if isinstance(one, dict)]
+    odd = next((one for one in keys if one != keys[0]), None)
+    if odd is not None:
+        return f"whose rows have several columns: {', '.join(keys[0])} and {', '.join(odd)}"
+    return ""
+
+
+def _kind(value: Any) -> str:
+    if isinstance(value, bool | int | float):
+        return "number"
+    return {str: "text", dict: "row", list: "list"}.get(type(value), type(value).__name__)
+
+
+def _is_strategy(found: Any) -> bool:
+    return any(
+        one.__name__ == "SearchStrategy" and one.__module__.startswith("hypothesis.")
+        for one in type(found).__mro__
+    )
+
+
+def _drawn(strategy: Any, seed: int, words: str) -> Any:
+    from dpaudit.search.drawing import drawn
+
+    value = plain(next(drawn(strategy, seed, words)))
+    if fault := _fault(value):
+        raise DatasetError(f"{words} gave {shown(value)}, {fault}")
+    return value
