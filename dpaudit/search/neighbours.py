@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import islice
+from itertools import islice, pairwise
 from typing import Any
 
 from dpaudit.did_you_mean import did_you_mean
@@ -161,7 +161,7 @@ def _least_step(space: Space) -> float:
         return 1.0
     if isinstance(space, Categories) and len(space.values) > 1:
         values = sorted(map(float, space.values))
-        return min(high - low for low, high in zip(values, values[1:], strict=False))
+        return min(high - low for low, high in pairwise(values))
     return 0.0
 
 
@@ -173,7 +173,7 @@ def _by_adding(dataset: Any, space: Space, _: Adjacency, by: Ingredients) -> Ite
         yield from (dataset[:i] + dataset[i + 1 :] for i in range(size))
     if _fits(space, size + 1):
         for place in dict.fromkeys((size, 0, size // 2)):
-            yield from (dataset[:place] + [one] + dataset[place:] for one in by.records)
+            yield from ([*dataset[:place], one, *dataset[place:]] for one in by.records)
 
 
 def _by_replacing(dataset: Any, _: Space, __: Adjacency, by: Ingredients) -> Iterator[Any]:

@@ -1,0 +1,60 @@
+"""Random pairs of neighbours, by Hypothesis, which draws edges more often than chance would."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterator
+from itertools import islice
+from typing import Any
+
+from dpaudit.inputs.pairs import Adjacency
+from dpaudit.search.drawing import drawn
+from dpaudit.search.neighbours import Ingredients, changed, item_of, present
+from dpaudit.search.space import Space, identity, strategies
+from dpaudit.search.spaces.own import Own
+
+# Of one dataset, one of so many neighbours is taken.
+_NEIGHBOURS = 40
+# So many draws in a row without a new pair, and the space has no more of them.
+_VAIN = 2_000
+
+
+def random_pairs(space: Space, adjacency: Adjacency, seed: int) -> Iterator[tuple[Any, Any]]:
+    """Yield pairs of neighbours, the same for a seed; they end where no new ones come."""
+    known: set[Hashable] = set()
+    vain = 0
+    for pair in drawn(_pairs(space, adjacency), seed, space.words()):
+        vain += 1
+        if pair is not None and (key := frozenset(map(identity, pair))) not in known:
+            known.add(key)
+            vain = 0
+            yield pair
+        if vain >= _VAIN:
+            return
+
+
+def _pairs(space: Space, adjacency: Adjacency) -> Any:
+    """Return a strategy of pairs; it gives None for a dataset without neighbours."""
+    st = strategies()
+    datasets, records = space.strategy(), _records(space)
+    parts = st.floats(-1, 1).filter(bool) | st.sampled_from((1.0, -1.0))
+
+    def pair(draw: Any) -> tuple[Any, Any] | None:
+        d1 = draw(datasets)
+        by = Ingredients([draw(records) for _ in range(3)], (draw(parts), draw(parts)))
+        found = list(islice(changed(d1, space, adjacency, by), _NEIGHBOURS))
+        if not found:
+            return None
+        d2 = draw(st.sampled_from(found))
+        return (d1, d2) if draw(st.booleans()) else (d2, d1)
+
+    return st.composite(pair)()
+
+
+def _records(space: Space) -> Any:
+    """Return a strategy of records; a user's generator gives whole datasets, one of whose it is."""
+    if not isinstance(present(space), Own):
+        return item_of(space).strategy()
+    st = strategies()
+    return space.strategy().flatmap(
+        lambda one: st.sampled_from(one) if isinstance(one, list) and one else st.just(one)
+    )
