@@ -129,9 +129,10 @@ def _attacks(_: click.Context, __: click.Parameter, given: str) -> Sequence[Any]
 
 
 def _relations(_: click.Context, __: click.Parameter, given: str) -> Sequence[Any]:
-    from dpaudit.inputs.pairs import ADJACENCIES, DISTANCES
+    from dpaudit.inputs.pairs import ADJACENCIES, ARGUMENTS
 
-    shown = {f"{one}:1" if one in DISTANCES else one: said for one, said in ADJACENCIES.items()}
+    argued = {one: f"{one}:{ARGUMENTS[one]}" if one in ARGUMENTS else one for one in ADJACENCIES}
+    shown = {argued[one]: said for one, said in ADJACENCIES.items()}
     return [CompletionItem(one, help=said) for one, said in shown.items() if one.startswith(given)]
 
 

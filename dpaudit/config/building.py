@@ -207,7 +207,7 @@ def _pair(one: Settings, given: Settings, base: Folder, path: Path) -> Neighbour
         d2 = load(one["d2"])
     own, place = (one, path) if "adjacency" in one else (given, ())
     with about(*place, "adjacency"):
-        adjacency = parse_adjacency(own.get("adjacency"))
+        adjacency = parse_adjacency(own.get("adjacency"), base)
     label = one.get("name") or describe_pair(written(one["d1"], base), written(one["d2"], base))
     pair = NeighbouringPair(d1, d2, adjacency, label)
     with about(*path, "d2"):

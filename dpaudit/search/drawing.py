@@ -8,27 +8,32 @@ from typing import Any
 
 from dpaudit.errors import DatasetError, DpauditError
 from dpaudit.search.space import strategies
+from dpaudit.search.waiting import within
 
 # So many inputs are drawn at a time; later rounds go on where Hypothesis has grown to.
 ROUND = 50
 
 
-def drawn(strategy: Any, seed: int, words: str) -> Iterator[Any]:
+def drawn(strategy: Any, seed: int, words: str, *, is_own: bool = False) -> Iterator[Any]:
     """Yield what a strategy gives, without end, repeats too.
 
-    words: the space in messages. Raises DatasetError when the strategy fails or gives nothing.
+    Hypothesis also draws constants that stand in the modules which are loaded, so that it takes the
+    same modules, too, for the same values.
+
+    words: the space in messages.  is_own: a user's code runs, which may never end.
+    Raises DatasetError when the strategy fails or gives nothing.
     """
     strategies()
     number = 0
     while True:
-        values = _round(strategy, _mixed(seed, number), words)
+        values = _round(strategy, _mixed(seed, number), words, is_own)
         if not values:
             raise DatasetError(f"{words} gives no inputs; loosen what its filters ask for")
         yield from values
         number += 1
 
 
-def _round(strategy: Any, seed: int, words: str) -> list[Any]:
+def _round(strategy: Any, seed: int, words: str, is_own: bool) -> list[Any]:
     from hypothesis import HealthCheck, Phase, given, settings
     from hypothesis import seed as seeded
     from hypothesis.errors import HypothesisException
@@ -49,7 +54,7 @@ def _round(strategy: Any, seed: int, words: str) -> list[Any]:
         values.append(value)
 
     try:
-        keep()
+        within(keep, words, lambda: len(values)) if is_own else keep()
     except DpauditError:
         raise
     except HypothesisException as error:

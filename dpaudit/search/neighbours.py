@@ -16,8 +16,9 @@ from dpaudit.search.spaces.categories import Categories
 from dpaudit.search.spaces.lists import Lists
 from dpaudit.search.spaces.missing import OrMissing
 from dpaudit.search.spaces.numbers import Booleans, Integers, Numbers
-from dpaudit.search.spaces.own import Own, within
+from dpaudit.search.spaces.own import Own
 from dpaudit.search.spaces.records import Records
+from dpaudit.search.waiting import within
 
 NUMERIC = (*DISTANCES, "coordinate")
 # A dataset has at most about so many neighbours times its records that are worth a look.
@@ -61,8 +62,11 @@ def are_neighbours(d1: Any, d2: Any, adjacency: Adjacency, space: Space) -> bool
         words = f"adjacency {adjacency.describe()}"
         return bool(within(lambda: related(adjacency, d1, d2), words))
     inner = present(space)
-    if adjacency.kind == "replace" and isinstance(inner, Lists) and inner.is_vector:
-        adjacency = Adjacency("hamming")
+    if isinstance(inner, Lists):
+        if not (isinstance(d1, list) and isinstance(d2, list)):
+            return False
+        if adjacency.kind == "replace" and inner.is_vector:
+            adjacency = Adjacency("hamming")
     return holds(d1, d2, adjacency)
 
 
@@ -242,7 +246,13 @@ def contributions(
         yield [{**first, users.group: one} for one in groups for _ in range(users.per_group or 2)]
 
 
-def _by_steps(dataset: Any, _: Space, adjacency: Adjacency, by: Ingredients) -> Iterator[Any]:
+def _by_steps(dataset: Any, space: Space, adjacency: Adjacency, by: Ingredients) -> Iterator[Any]:
+    for other in _stepped(dataset, adjacency, by):
+        yield _inside(other, space)
+        yield other
+
+
+def _stepped(dataset: Any, adjacency: Adjacency, by: Ingredients) -> Iterator[Any]:
     values = entries(dataset)
     for part in by.steps:
         for i in range(len(values)):
@@ -253,6 +263,19 @@ def _by_steps(dataset: Any, _: Space, adjacency: Adjacency, by: Ingredients) -> 
             size = _each(adjacency, len(values)) * part
             yield moved(dataset, [size] * len(values))
             yield moved(dataset, [size if i % 2 else -size for i in range(len(values))])
+
+
+def _inside(dataset: Any, space: Space) -> Any:
+    """Return a dataset whose entries do not step over the bounds; they only come nearer by that."""
+    inner = present(space)
+    if isinstance(inner, Lists) and isinstance(dataset, list):
+        return [_inside(one, inner.item) for one in dataset]
+    if not isinstance(inner, Numbers | Integers) or not isinstance(dataset, int | float):
+        return dataset
+    low, high = inner.low, inner.high
+    if low is not None and dataset < low:
+        return low
+    return high if high is not None and dataset > high else dataset
 
 
 def _each(adjacency: Adjacency, number: int) -> float:

@@ -15,7 +15,7 @@ import pytest
 from dpaudit.attacks.loading import installed_attacks
 from dpaudit.claims import DEFINITIONS
 from dpaudit.import_path import resolve
-from dpaudit.inputs.pairs import ADJACENCY_KINDS, DISTANCES, parse_adjacency
+from dpaudit.inputs.pairs import ADJACENCY_KINDS, ARGUMENTS, parse_adjacency
 from dpaudit.reports.layout import width_of
 from dpaudit.reports.registry import FORMATS
 from dpaudit.reports.result_schema import result_schema
@@ -69,7 +69,7 @@ def test_every_adjacency_is_listed(dpaudit: Any) -> None:
     listed = [line.split()[0] for line in result.stdout.splitlines() if line[0] != " "]
     assert listed == list(ADJACENCY_KINDS)
     for kind in listed:
-        assert parse_adjacency(f"{kind}:1" if kind in DISTANCES else kind)
+        assert parse_adjacency(f"{kind}:{ARGUMENTS[kind]}" if kind in ARGUMENTS else kind)
 
 
 def test_attacks_that_are_asked_for_name_their_flag(dpaudit: Any) -> None:

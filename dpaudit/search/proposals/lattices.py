@@ -23,8 +23,9 @@ def lattice(space: Space, adjacency: Adjacency) -> list[Any]:
     """Return the datasets of the lattice of a space, the smallest first."""
     inner = present(space)
     if isinstance(inner, Own):
-        found = next((one for one in inner.spread(_VALUES) if _has_corners(one)), [])
-        return _subsets(found[:_CORNERS]) if found else list(different(inner.spread(_VALUES)))
+        given = inner.spread(_VALUES)
+        found: list[Any] = next((one for one in given if _has_corners(one)), [])
+        return _subsets(found[:_CORNERS]) if found else list(different(given))
     if adjacency.kind in NUMERIC:
         return list(different(_grid(inner, adjacency.distance)))
     if not isinstance(inner, Lists):

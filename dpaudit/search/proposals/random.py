@@ -15,14 +15,15 @@ from dpaudit.search.spaces.own import Own
 # Of one dataset, one of so many neighbours is taken.
 _NEIGHBOURS = 40
 # So many draws in a row without a new pair, and the space has no more of them.
-_VAIN = 2_000
+_VAIN = 500
 
 
 def random_pairs(space: Space, adjacency: Adjacency, seed: int) -> Iterator[tuple[Any, Any]]:
     """Yield pairs of neighbours, the same for a seed; they end where no new ones come."""
     known: set[Hashable] = set()
     vain = 0
-    for pair in drawn(_pairs(space, adjacency), seed, space.words()):
+    is_own = isinstance(present(space), Own) or bool(adjacency.path)
+    for pair in drawn(_pairs(space, adjacency), seed, space.words(), is_own=is_own):
         vain += 1
         if pair is not None and (key := frozenset(map(identity, pair))) not in known:
             known.add(key)

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import pairwise
 from pathlib import Path
-from threading import Thread
 from typing import Any
 
 import numpy as np
@@ -14,11 +13,11 @@ import numpy as np
 from dpaudit.errors import DatasetError
 from dpaudit.import_path import located, resolve
 from dpaudit.inputs.values import IMPORT
+from dpaudit.search.drawing import drawn
 from dpaudit.search.space import Edge, strategies
+from dpaudit.search.waiting import within
 from dpaudit.wording import shown
 
-# What takes longer than so many seconds for one input may never end.
-SECONDS = 10.0
 _SEEDS = 2**32
 _PLAIN = (bool, int, float, str, type(None))
 
@@ -97,35 +96,6 @@ class Own:
         return value
 
 
-def within(call: Callable[[], Any], words: str, seconds: float | None = None) -> Any:
-    """Return what a call gives. Raises DatasetError when it raises, or does not end in time.
-
-    words: whose call it is, in messages.
-    """
-    limit = SECONDS if seconds is None else seconds
-    given: list[Any] = []
-    raised: list[BaseException] = []
-
-    def called() -> None:
-        try:
-            given.append(call())
-        except BaseException as error:  # noqa: BLE001 - said by whoever waits
-            raised.append(error)
-
-    # A thread of its own, since nothing else ends a call that does not end by itself.
-    thread = Thread(target=called, daemon=True)
-    thread.start()
-    thread.join(limit)
-    if raised:
-        error = raised[0]
-        if isinstance(error, DatasetError):
-            raise error
-        raise DatasetError(f"{words} failed: {type(error).__name__}: {error}") from error
-    if not given:
-        raise DatasetError(f"{words} did not end in {limit:g} s; let it give smaller inputs")
-    return given[0]
-
-
 def plain(value: Any) -> Any:
     """Return what was generated as plain Python: arrays as lists, tuples as lists."""
     if isinstance(value, np.ndarray | np.generic):
@@ -172,7 +142,8 @@ def _mixed(records: list[Any]) -> str:
 def _kind(value: Any) -> str:
     if isinstance(value, bool | int | float):
         return "number"
-    return {str: "text", dict: "row", list: "list"}.get(type(value), type(value).__name__)
+    names: dict[type, str] = {str: "text", dict: "row", list: "list"}
+    return names[type(value)]
 
 
 def _is_strategy(found: Any) -> bool:
@@ -183,9 +154,7 @@ def _is_strategy(found: Any) -> bool:
 
 
 def _drawn(strategy: Any, seed: int, words: str) -> Any:
-    from dpaudit.search.drawing import drawn
-
-    value = plain(next(drawn(strategy, seed, words)))
+    value = plain(next(drawn(strategy, seed, words, is_own=True)))
     if fault := _fault(value):
         raise DatasetError(f"{words} gave {shown(value)}, {fault}")
     return value
