@@ -243,6 +243,10 @@ def _adjacency(kind: Any, distance: Any, base: Path | None = None) -> Adjacency:
     if kind == "user":
         return _of_users({"user": distance} if distance is None else _of_line(str(distance)))
     if kind == "import":
+        if not distance:
+            raise DatasetError(
+                Name("adjacency"), f"={kind!r} needs a function; write import:my.module:relation"
+            )
         return Adjacency(kind, path=located(str(distance or ""), base))
     if kind not in ARGUMENTS:
         if distance is not None and kind in ADJACENCY_KINDS:

@@ -6,7 +6,7 @@ import hashlib
 from collections.abc import Iterator
 from typing import Any
 
-from dpaudit.errors import DatasetError, DpauditError
+from dpaudit.errors import DatasetError
 from dpaudit.search.space import strategies
 from dpaudit.search.waiting import within
 
@@ -53,17 +53,19 @@ def _round(strategy: Any, seed: int, words: str, is_own: bool) -> list[Any]:
     def keep(value: Any) -> None:
         values.append(value)
 
-    try:
-        within(keep, words, lambda: len(values)) if is_own else keep()
-    except DpauditError:
-        raise
-    except HypothesisException as error:
-        if not values:
-            raise DatasetError(f"{words} gives no inputs (seed {seed}): {error}") from error
-    except Exception as error:
-        raise DatasetError(
-            f"{words} failed (seed {seed}): {type(error).__name__}: {error}"
-        ) from error
+    said = f"{words} (seed {seed})"
+
+    def run() -> None:
+        try:
+            keep()
+        except HypothesisException as error:
+            if not values:
+                raise DatasetError(f"{said} gives no inputs: {error}") from error
+
+    if is_own:
+        within(run, said, lambda: len(values))
+    else:
+        run()
     return values
 
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice, pairwise
 from typing import Any
@@ -47,10 +48,14 @@ def neighbours(dataset: Any, space: Space, adjacency: Adjacency) -> Iterator[Any
 
 def changed(dataset: Any, space: Space, adjacency: Adjacency, by: Ingredients) -> Iterator[Any]:
     """Yield the neighbours of a dataset that some ingredients make."""
-    change = _CHANGES.get(adjacency.kind, _by_steps)
-    for other in different(change(dataset, space, adjacency, by)):
+    for other in different(candidates(dataset, space, adjacency, by)):
         if are_neighbours(dataset, other, adjacency, space):
             yield other
+
+
+def candidates(dataset: Any, space: Space, adjacency: Adjacency, by: Ingredients) -> Iterator[Any]:
+    """Yield what some ingredients make of a dataset; not all of it is a neighbour."""
+    yield from _CHANGES.get(adjacency.kind, _by_steps)(dataset, space, adjacency, by)
 
 
 def are_neighbours(d1: Any, d2: Any, adjacency: Adjacency, space: Space) -> bool:
@@ -202,7 +207,9 @@ def _by_users(dataset: Any, space: Space, adjacency: Adjacency, by: Ingredients)
     users, item = adjacency.users, item_of(space)
     if users is None or not isinstance(dataset, list):
         return
-    known = list(different(row[users.column] for row in dataset if users.column in row))
+    if not _names(dataset, users.column, users.group):
+        return
+    known = list(different(row[users.column] for row in dataset))
     for user in known:
         others = [row for row in dataset if identity(row[users.column]) != identity(user)]
         if _fits(space, len(others)):
@@ -220,6 +227,30 @@ def new_user(known: Sequence[Any], item: Space, column: str) -> Any:
         return _unheard_of(known)
     free = [one for one in space.spread(len(known) + 1) if one not in known]
     return free[0] if free else _unheard_of(known)
+
+
+def allowed(dataset: Any, users: Users) -> Any:
+    """Return a table without the rows by which a user contributes too much."""
+    if not isinstance(dataset, list) or not _names(dataset, users.column, users.group):
+        return dataset
+    counts: Counter[Hashable] = Counter()
+    groups: dict[Hashable, set[Hashable]] = {}
+    kept = []
+    for row in dataset:
+        user = identity(row[users.column])
+        group = identity(row[users.group]) if users.group else None
+        of_user = groups.get(user, set()) | {group}
+        is_full = counts[user, group] == users.per_group
+        if not is_full and (users.groups is None or len(of_user) <= users.groups):
+            counts[user, group] += 1
+            groups[user] = of_user
+            kept.append(row)
+    return kept
+
+
+def _names(dataset: list[Any], *columns: str | None) -> bool:
+    wanted = set(filter(None, columns))
+    return all(isinstance(row, dict) and wanted <= row.keys() for row in dataset)
 
 
 def _unheard_of(known: Sequence[Any]) -> Any:

@@ -8,12 +8,20 @@ from typing import Any
 
 from dpaudit.inputs.pairs import Adjacency
 from dpaudit.search.drawing import drawn
-from dpaudit.search.neighbours import Ingredients, changed, item_of, present
+from dpaudit.search.neighbours import (
+    Ingredients,
+    allowed,
+    are_neighbours,
+    candidates,
+    item_of,
+    present,
+)
 from dpaudit.search.space import Space, identity, strategies
 from dpaudit.search.spaces.own import Own
 
-# Of one dataset, one of so many neighbours is taken.
-_NEIGHBOURS = 40
+# Of so many changes of one dataset, one is taken, and some after it if that makes no neighbour.
+_CANDIDATES, _TRIES = 200, 20
+_NONE = object()
 # So many draws in a row without a new pair, and the space has no more of them.
 _VAIN = 500
 
@@ -41,11 +49,15 @@ def _pairs(space: Space, adjacency: Adjacency) -> Any:
 
     def pair(draw: Any) -> tuple[Any, Any] | None:
         d1 = draw(datasets)
-        by = Ingredients([draw(records) for _ in range(3)], (draw(parts), draw(parts)))
-        found = list(islice(changed(d1, space, adjacency, by), _NEIGHBOURS))
-        if not found:
+        if adjacency.users is not None:
+            d1 = allowed(d1, adjacency.users)
+        by = Ingredients([draw(records) for _ in range(2)], (draw(parts), draw(parts)))
+        found = list(islice(candidates(d1, space, adjacency, by), _CANDIDATES))
+        start = draw(st.integers(0, max(0, len(found) - 1)))
+        turned = islice([*found[start:], *found[:start]], _TRIES)
+        d2 = next((one for one in turned if are_neighbours(d1, one, adjacency, space)), _NONE)
+        if d2 is _NONE:
             return None
-        d2 = draw(st.sampled_from(found))
         return (d1, d2) if draw(st.booleans()) else (d2, d1)
 
     return st.composite(pair)()
@@ -56,6 +68,7 @@ def _records(space: Space) -> Any:
     if not isinstance(present(space), Own):
         return item_of(space).strategy()
     st = strategies()
-    return space.strategy().flatmap(
-        lambda one: st.sampled_from(one) if isinstance(one, list) and one else st.just(one)
+    filled = space.strategy().filter(lambda one: one != [])
+    return filled.flatmap(
+        lambda one: st.sampled_from(one) if isinstance(one, list) else st.just(one)
     )

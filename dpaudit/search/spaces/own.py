@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from itertools import pairwise
+from itertools import islice, pairwise
 from pathlib import Path
 from typing import Any
 
@@ -59,6 +59,8 @@ class Own:
         return self.generated(0)
 
     def spread(self, number: int) -> list[Any]:
+        if _is_strategy(self.made_by):
+            return self._given(number)
         return [self.generated(seed) for seed in range(number)]
 
     def edges(self) -> Iterator[Edge]:
@@ -75,7 +77,7 @@ class Own:
     def generated(self, seed: int) -> Any:
         """Return the input of a seed. Raises DatasetError where the generator fails."""
         if _is_strategy(self.made_by):
-            return _drawn(self.made_by, seed, self.words())
+            return self._given(seed + 1)[seed]
         words = f"{self.words()} (seed {seed})"
         value = within(lambda: self.made_by(np.random.default_rng(seed)), words)
         value = plain(value)
@@ -88,6 +90,11 @@ class Own:
         if _is_strategy(self.made_by):
             return self.made_by.map(self._checked)
         return st.integers(0, _SEEDS - 1).map(self.generated)
+
+    def _given(self, number: int) -> list[Any]:
+        """Return so many of what a strategy gives, after the first, which is often empty."""
+        values = drawn(self.made_by, 0, self.words(), is_own=True)
+        return [self._checked(one) for one in islice(values, 1, number + 1)]
 
     def _checked(self, value: Any) -> Any:
         value = plain(value)
@@ -151,10 +158,3 @@ def _is_strategy(found: Any) -> bool:
         one.__name__ == "SearchStrategy" and one.__module__.startswith("hypothesis.")
         for one in type(found).__mro__
     )
-
-
-def _drawn(strategy: Any, seed: int, words: str) -> Any:
-    value = plain(next(drawn(strategy, seed, words, is_own=True)))
-    if fault := _fault(value):
-        raise DatasetError(f"{words} gave {shown(value)}, {fault}")
-    return value
