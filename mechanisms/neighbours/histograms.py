@@ -82,7 +82,7 @@ def only_what_was_seen(
     How many counts there are tells how many categories: with a record more that brings a new one,
     the true ε is ∞. Harmless: a record more of a category that is there.
     """
-    values = [str(value) for value in dataset]
+    values = [value for value in dataset if isinstance(value, str)]
     return noisy([values.count(one) for one in sorted(set(values))], 1 / epsilon, size, rng)
 
 
@@ -90,5 +90,5 @@ def all_that_are_known(
     dataset: Records, epsilon: float = 1.0, *, size: int, rng: np.random.Generator
 ) -> FloatArray:
     """Correct: noisy counts of red, green and blue, which are known; others do not count."""
-    values = [str(value) for value in dataset]
+    values = [value for value in dataset if isinstance(value, str)]
     return noisy([values.count(one) for one in _COLOURS], 1 / epsilon, size, rng)

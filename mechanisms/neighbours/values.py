@@ -26,12 +26,12 @@ _STEPS = 10
 def number(value: Any, missing: float = 0.0) -> float:
     """Return a number of any type and size as a float, ±inf if it is too large for one; `missing`
     for NaN and for what is no number."""
-    if not isinstance(value, Real) or value != value:
+    if is_missing(value):
         return missing
     try:
         return float(value)
     except OverflowError:
-        return math.inf if math.floor(value) >= 0 else -math.inf
+        return math.inf if value > 0 else -math.inf
 
 
 def clipped(value: Any, low: float, high: float) -> float:
@@ -40,6 +40,7 @@ def clipped(value: Any, low: float, high: float) -> float:
 
 
 def is_missing(value: Any) -> bool:
+    """Whether a value is NaN or no number."""
     return not isinstance(value, Real) or value != value
 
 
