@@ -99,7 +99,8 @@ def variance_of_a_sample(
     """Broken: divides by n - 1, with noise for the variance that divides by n: (n - 1)/n².
 
     The sensitivity is 1/n. The true ε of [0, 0] and [0, 1] is (1/2)/(1/4)·ε = 2ε, and of n records
-    at most n/(n - 1)·ε. Harmless: many records, or values that move by less.
+    at most n/(n - 1)·ε, hardly more than claimed where there are many. Harmless: one
+    of many values at ½ moves to a bound.
     """
     records = max(len(dataset), 2)
     scale = (records - 1) / (records**2 * epsilon)
