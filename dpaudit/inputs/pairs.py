@@ -510,6 +510,11 @@ def _is_scalar(value: Any) -> bool:
     return value is None or isinstance(value, int | float | complex | str | bytes | np.generic)
 
 
+def records_of(dataset: Any) -> list[Hashable] | None:
+    """Return the records of a dataset as comparable values; None for what has none."""
+    return _rows(dataset)
+
+
 def _rows(dataset: Any) -> list[Hashable] | None:
     """Return the rows as comparable values; None for what has no rows."""
     if isinstance(dataset, np.ndarray):
