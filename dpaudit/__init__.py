@@ -27,12 +27,16 @@ if TYPE_CHECKING:
     from dpaudit.errors import DpauditError as DpauditError
     from dpaudit.errors import MechanismError as MechanismError
     from dpaudit.errors import UsageError as UsageError
+    from dpaudit.search.sensitivity import SensitivityResult as SensitivityResult
+    from dpaudit.search.sensitivity import Witness as Witness
+    from dpaudit.search.sensitivity import sensitivity as sensitivity
 
 _HOMES = {
     "dpaudit.api": ("audit", "bound", "bound_guesses"),
     "dpaudit.certificates.certificate": ("Certificate",),
     "dpaudit.certificates.result": ("AuditResult", "Progress", "Verdict"),
     "dpaudit.claims.base": ("PrivacyClaim",),
+    "dpaudit.search.sensitivity": ("SensitivityResult", "Witness", "sensitivity"),
     "dpaudit.errors": ("DpauditError", "MechanismError", "UsageError"),
 }
 

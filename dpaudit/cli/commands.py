@@ -18,6 +18,10 @@ COMMANDS = {
     "run": ("dpaudit.cli.run:run", "Audit a mechanism, or all audits of configuration files."),
     "plan": ("dpaudit.cli.plan:plan_", "Work out how many draws an audit needs."),
     "bound": ("dpaudit.cli.bound:bound", "Audit recorded outputs, or guesses about canaries."),
+    "sensitivity": (
+        "dpaudit.cli.sensitivity:sensitivity",
+        "Search for a larger sensitivity than is claimed.",
+    ),
     "explain": ("dpaudit.cli.explain:explain", "Show what a privacy claim means."),
     "report": ("dpaudit.cli.report:report", "Recheck and show results that run --json wrote."),
     "check": ("dpaudit.cli.check:check", "Check configuration files, and draw nothing."),

@@ -41,6 +41,12 @@ def random_pairs(space: Space, adjacency: Adjacency, seed: int) -> Iterator[tupl
             return
 
 
+def pair_strategy(space: Space, adjacency: Adjacency) -> Any:
+    """Return a strategy of pairs, for a search that is guided by what it finds; it gives None for a
+    dataset without neighbours."""
+    return _pairs(space, adjacency)
+
+
 def _pairs(space: Space, adjacency: Adjacency) -> Any:
     """Return a strategy of pairs; it gives None for a dataset without neighbours."""
     st = strategies()

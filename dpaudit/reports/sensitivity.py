@@ -1,0 +1,188 @@
+"""What a search for a larger sensitivity has found: as text of 80 columns, and as JSON."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterator, Mapping
+from itertools import chain
+from typing import Any
+
+from dpaudit.reports.layout import paragraph, row, wrap
+from dpaudit.reports.numbers import at_least, unglued
+from dpaudit.search.sensitivity import SensitivityResult, Witness
+from dpaudit.search.snippets import as_python
+from dpaudit.version import __version__
+from dpaudit.wording import counted, shortened, visible
+
+EXCEEDED, NOT_EXCEEDED = "EXCEEDED", "NOT EXCEEDED"
+# Longer values are cut; JSON and the snippet have them whole.
+_LONGEST = 300
+# Units in the last place of an output that a few operations may be off by.
+_ULPS = 64
+_FORMULAS = {
+    "l1": "‖f(d1) − f(d2)‖₁",
+    "l2": "‖f(d1) − f(d2)‖₂",
+    "linf": "‖f(d1) − f(d2)‖∞",
+    "records": "number of records in which f(d1) and f(d2) differ",
+}
+_ORIGINS = {"catalogue": "proposed", "sizes": "of all lengths", "climbing": "climbed to"}
+_NO_PROOF = (
+    "That no pair tried is further apart does not show that the claim is right: another pair may "
+    "be."
+)
+
+
+def render(result: SensitivityResult, *, quiet: bool = False) -> str:
+    """Return a result as text, of a single paragraph if quiet."""
+    head = wrap(_headline(result))
+    lines = head if quiet else [*head, "", *_body(result)]
+    return visible(unglued("\n".join(lines))) + "\n"
+
+
+def _headline(result: SensitivityResult) -> str:
+    claimed = _number(result.claimed)
+    witness = result.witness
+    if witness is None:
+        seen = "no distance" if result.largest is None else _distance(result, result.largest)
+        pairs = counted(sum(result.tried.values()), "pair")
+        return (
+            f"{NOT_EXCEEDED}  {result.function}: {seen} is the largest distance of {pairs} of "
+            f"neighbours; claimed at most {claimed}"
+        )
+    where = "" if witness.inside else ", for an input outside the space"
+    if witness.kind == "raises":
+        return f"{EXCEEDED}  {result.function} {witness.words}{where}"
+    why = f" ({witness.words})" if witness.words else ""
+    return (
+        f"{EXCEEDED}  {result.function}: distance {_distance(result, witness)}{why}, claimed at "
+        f"most {claimed}{where}"
+    )
+
+
+def _body(result: SensitivityResult) -> Iterator[str]:
+    source = "" if result.source is None else f" ({result.source})"
+    yield from row("claim", f"{_FORMULAS[result.norm]} ≤ {_number(result.claimed)}")
+    yield from row("function f", f"{result.function}{source}")
+    yield from row("inputs", f"{result.space}; neighbours: {result.adjacency}")
+    if result.witness is not None:
+        yield from _pair(result, result.witness)
+        for other in result.witnesses[1:]:
+            yield from row("also", f"{_why(result, other)}: {_inputs(other)}")
+    if result.largest is not None:
+        outside = "" if result.largest.inside else ", outside the space"
+        largest = f"{_distance(result, result.largest)}, for {_inputs(result.largest)}{outside}"
+        yield from row("largest", largest)
+    yield from row("tried", _tried(result))
+    yield from chain.from_iterable(row("note", one) for one in result.notes)
+    yield ""
+    if result.witness is None:
+        yield from wrap(_NO_PROOF)
+        return
+    if not result.witness.inside:
+        yield from wrap(
+            "The space does not contain this input; it is there since callers may hand it over. "
+            "--inside leaves such inputs out."
+        )
+        yield ""
+    yield from (f"    {line}".rstrip() for line in result.snippet.split("\n"))
+
+
+def _pair(result: SensitivityResult, one: Witness) -> Iterator[str]:
+    for name, value in (("d1", one.d1), ("d2", one.d2)):
+        yield from row(name, _cut(as_python(value)))
+    for name, output in (("f(d1)", one.outputs[0]), ("f(d2)", one.outputs[1])):
+        yield from row(name, _cut(output if isinstance(output, str) else as_python(output)))
+    yield from row("distance", _distance(result, one))
+    if one.kind == "distance" and _is_rounding(one, result.claimed):
+        yield from paragraph(
+            "Numbers of this size are rounded by as much as the distance is above the claim: it is "
+            "the arithmetic of floats that exceeds it."
+        )
+
+
+def _why(result: SensitivityResult, one: Witness) -> str:
+    return one.words or f"distance {_distance(result, one)}"
+
+
+def _inputs(one: Witness) -> str:
+    return f"d1 = {_cut(as_python(one.d1), 100)}, d2 = {_cut(as_python(one.d2), 100)}"
+
+
+def _tried(result: SensitivityResult) -> str:
+    by_origin = ", ".join(
+        f"{number:,} {_ORIGINS.get(name, name)}" for name, number in result.tried.items()
+    )
+    said = counted(sum(result.tried.values()), "pair")
+    said += f" of neighbours ({by_origin})" if by_origin else ""
+    return f"{said}; both inputs of {result.raised:,} more raise" if result.raised else said
+
+
+def _distance(result: SensitivityResult, one: Witness) -> str:
+    if math.isinf(one.distance):
+        return "∞"
+    above = result.claimed if one.distance > result.claimed and result.exceeded else None
+    return _number(one.distance, above)
+
+
+def _number(value: float, above: float | None = None) -> str:
+    """Return a number in few digits, exactly where they are enough."""
+    short = f"{value:.6g}"
+    return short if float(short) == value else at_least(value, above=above, digits=6)
+
+
+def _is_rounding(one: Witness, claimed: float) -> bool:
+    """Return whether the distance is above the claim by no more than rounding of such outputs."""
+    sizes = [abs(number) for number in _numbers([*one.outputs])]
+    return one.distance - claimed <= _ULPS * sum(map(math.ulp, map(float, sizes)))
+
+
+def _numbers(output: Any) -> Iterator[Any]:
+    if isinstance(output, Mapping):
+        output = list(output.values())
+    if isinstance(output, list | tuple):
+        yield from chain.from_iterable(map(_numbers, output))
+    elif isinstance(output, int | float):
+        yield output
+
+
+def _cut(text: str, width: int = _LONGEST) -> str:
+    return shortened(text, width)
+
+
+def as_json(result: SensitivityResult) -> str:
+    """Return a result as JSON: datasets and outputs are expressions of Python, since JSON has
+    neither NaN nor infinities."""
+    largest = None if result.largest is None else _record(result.largest)
+    document = {
+        "kind": "sensitivity",
+        "dpaudit": __version__,
+        "function": result.function,
+        "source": result.source,
+        "space": result.space,
+        "adjacency": result.adjacency,
+        "norm": result.norm,
+        "claimed": result.claimed,
+        "exceeded": result.exceeded,
+        "witnesses": [_record(one) for one in result.witnesses],
+        "largest": largest,
+        "tried": dict(result.tried),
+        "raised": result.raised,
+        "notes": list(result.notes),
+        "snippet": result.snippet,
+    }
+    return json.dumps(document, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+
+
+def _record(one: Witness) -> dict[str, Any]:
+    return {
+        "d1": as_python(one.d1),
+        "d2": as_python(one.d2),
+        "outputs": [
+            output if isinstance(output, str) else as_python(output) for output in one.outputs
+        ],
+        "distance": "inf" if math.isinf(one.distance) else one.distance,
+        "kind": one.kind,
+        "words": one.words,
+        "inside": one.inside,
+    }

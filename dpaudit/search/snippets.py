@@ -1,0 +1,109 @@
+"""Values and calls as Python that somebody can paste."""
+
+from __future__ import annotations
+
+import datetime
+import math
+from collections.abc import Mapping
+from pathlib import PurePath
+from typing import Any
+
+from dpaudit.inputs.datasets import ARRAYS
+from dpaudit.inputs.frames import LIBRARIES
+from dpaudit.targets.construction import is_made
+from dpaudit.targets.target import CallableTarget, ImportedTarget
+
+# More equal values than these are written with their number.
+_MANY = 6
+
+
+def as_python(value: Any) -> str:
+    """Return a value of plain Python as an expression.
+
+    >>> as_python([{"age": float("nan")}, -0.0])
+    '[{"age": float("nan")}, -0.0]'
+    """
+    if isinstance(value, float) and not math.isfinite(value):
+        return f'float("{value}")'
+    if isinstance(value, str):
+        quoted = repr(value)
+        is_plain = value.isprintable() and '"' not in value and "\\" not in value
+        return f'"{value}"' if is_plain else quoted
+    if isinstance(value, Mapping):
+        items = (f"{as_python(name)}: {as_python(part)}" for name, part in value.items())
+        return f"{{{', '.join(items)}}}"
+    if isinstance(value, list):
+        # Scalars alone, since a row that stands there twice would be one object.
+        if len(value) > _MANY and len(set(map(repr, value))) == 1 and _is_scalar(value[0]):
+            return f"[{as_python(value[0])}] * {len(value)}"
+        return f"[{', '.join(map(as_python, value))}]"
+    if isinstance(value, tuple):
+        comma = "," if len(value) == 1 else ""
+        return f"({', '.join(map(as_python, value))}{comma})"
+    if isinstance(value, datetime.date | datetime.time | datetime.timedelta):
+        return repr(value)
+    return repr(value)
+
+
+def _is_scalar(value: Any) -> bool:
+    return value is None or isinstance(value, bool | int | float | str)
+
+
+def snippet(target: ImportedTarget | CallableTarget, d1: Any, d2: Any, form: str | None) -> str:
+    """Return a program that prints what a function gives for two datasets, made into a form."""
+    lines, call = _importing(target)
+    wrapped = "{}"
+    if form is not None:
+        library, wrapped = _FORMS[form]
+        lines = [library, *lines]
+    if form in LIBRARIES:
+        names = list(next((one for data in (d1, d2) for one in data if isinstance(one, dict)), {}))
+        d1, d2 = ({name: [row[name] for row in data] for name in names} for data in (d1, d2))
+    return "\n".join([
+        *sorted(lines),
+        *([""] if lines else []),
+        f"d1 = {as_python(d1)}",
+        f"d2 = {as_python(d2)}",
+        *(f"print({call.format(wrapped.format(one))})" for one in ("d1", "d2")),
+    ])  # fmt: skip
+
+
+_FORMS: Mapping[str, tuple[str, str]] = {
+    **dict.fromkeys(ARRAYS, ("import numpy as np", "np.asarray({})")),
+    "pandas": ("import pandas as pd", "pd.DataFrame({})"),
+    "polars": ("import polars as pl", "pl.DataFrame({}, strict=False)"),
+}
+
+
+def _importing(target: ImportedTarget | CallableTarget) -> tuple[list[str], str]:
+    """Return the lines that import a function, and its call, with {} for the dataset."""
+    data = "{}" if target.data_arg is None else f"{target.data_arg}={{}}"
+    given = "".join(f", {name}={_escaped(value)}" for name, value in target.params.items())
+    if isinstance(target, CallableTarget):
+        return [], f"{target.name}({data}{given})"
+    module, _, attribute = target.path.partition(":")
+    name = attribute.partition(".")[0]
+    lines = [f"from {module} import {name}"]
+    if module.endswith(".py"):
+        path = PurePath(module)
+        if len(path.parts) == 1 and path.stem.isidentifier():
+            lines = [f"from {path.stem} import {name}"]
+        else:
+            file = f"runpy.run_path({as_python(module)})"
+            lines, attribute = ["import runpy"], f'{file}["{name}"]{attribute[len(name) :]}'
+    return lines, f"{_made(attribute, target)}({data}{given})"
+
+
+def _made(attribute: str, target: ImportedTarget) -> str:
+    if is_made(target):
+        init = target.init or ()
+        if isinstance(init, Mapping):
+            attribute += f"({', '.join(f'{name}={_escaped(one)}' for name, one in init.items())})"
+        else:
+            attribute += f"({', '.join(map(_escaped, init))})"
+    return f"{attribute}.{target.call}" if target.call else attribute
+
+
+def _escaped(value: Any) -> str:
+    """Return a value as an expression in a text with places to fill in."""
+    return as_python(value).replace("{", "{{").replace("}", "}}")
