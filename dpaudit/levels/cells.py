@@ -168,7 +168,8 @@ def _shortened(ordered: FloatArray, places: NDArray[np.int64]) -> FloatArray:
     edges = edges[np.isfinite(edges)]
     if len(edges) < 2:
         return edges
-    gaps = np.diff(edges)
+    with np.errstate(over="ignore"):
+        gaps = np.diff(edges)
     room = np.minimum(np.append(gaps, np.inf), np.insert(gaps, 0, np.inf))
     short = [_short(float(edge), float(gap)) for edge, gap in zip(edges, room, strict=True)]
     return np.unique(np.array(short))
@@ -176,8 +177,13 @@ def _shortened(ordered: FloatArray, places: NDArray[np.int64]) -> FloatArray:
 
 def _short(edge: float, room: float) -> float:
     """Return the edge rounded to a tenth or less of the room around it."""
+    if room == math.inf:  # the numbers are as far apart as numbers can be
+        return edge
     digits = 1 - math.floor(math.log10(room)) if room > 0 else 17
-    return round(edge, digits) if digits < 300 else edge
+    try:
+        return round(edge, digits) if digits < 300 else edge
+    except OverflowError:  # of the largest numbers, what is rounded up would be infinite
+        return edge
 
 
 def _interval_words(name: str, low: float, high: float) -> str:
