@@ -62,14 +62,19 @@ class SingleDraws(_Calls):
 
     def sample_each(self, datasets: Iterable[Any], rng: np.random.Generator) -> list[Any]:
         inputs = datasets if isinstance(datasets, list) else list(datasets)
-        draws = calls(self.function, self._arguments(rng), inputs, self.how.data)
+        draws = calls(self._each(), self._arguments(rng), inputs, self.how.data)
         if self.post_process is not None:
             draws = map(_composed(self.post_process, self.bound(rng)), inputs)
         return collected(draws, len(inputs), partial(self.watch.calls, self.name))
 
     def bound(self, rng: np.random.Generator) -> Function:
         """Return the function of the dataset alone."""
-        return bind(self.function, self._arguments(rng), self.how.data)
+        return bind(self._each(), self._arguments(rng), self.how.data)
+
+    def _each(self) -> Function:
+        """Return the function of one output."""
+        alone = self.how.alone
+        return self.function if alone is None else partial(_only, self.name, self.function, alone)
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,6 +111,12 @@ class Batches(_Calls):
             end_if_forked(owner, error)
             what = f"raised {raised(error).words}"
             raise batch_failed(self.name, self.batch, size, what) from error
+
+
+def _only(name: str, function: Function, batch: str, *dataset: Any, **arguments: Any) -> Any:
+    """Return the output of a call for one."""
+    outputs = function(*dataset, **arguments, **{batch: 1})
+    return _as_batch(outputs, name, batch, 1)[0]
 
 
 def calls(

@@ -37,6 +37,6 @@ def load_mechanism(target: AnyTarget) -> Mechanism:
 
         return Isolated(target) if isinstance(target, IsolatedTarget) else Command(target)
     function, post_process = functions(target)
-    how = calling(function, target, is_made=is_made(target))
+    how = calling(function, target, is_made=is_made(target), unpacks=True)
     kind = SingleDraws if how.batch is None else Batches
     return kind(target.name, function, how, resolved(target.params), post_process)

@@ -35,20 +35,27 @@ _LIKE_RNG = ("rng", "prng", "rand", "random", "random_state", "generator", "gen"
 class Calling:
     """How to call a mechanism: the parameters that take the number of outputs wanted (None for one
     call a draw), the generator (None where there is none), and the dataset (None for the first one,
-    which gets it by position)."""
+    which gets it by position). alone: one that must have a number of outputs, in calls for one
+    draw each: it is 1, and the output the only one in what is returned."""
 
     batch: str | None
     rng: str | None
     data: str | None = None
+    alone: str | None = None
 
 
 def calling(
-    function: Callable[..., Any], target: PythonTarget, *, is_made: bool = False
+    function: Callable[..., Any],
+    target: PythonTarget,
+    *,
+    is_made: bool = False,
+    unpacks: bool = False,
 ) -> Calling:
     """Return how to call the `function` of a target. Raises TargetError when it cannot be called as
     asked; one without a readable signature (compiled ones) is taken at the user's word.
 
-    is_made: something made it, which takes arguments of its own (init).
+    is_made: something made it, which takes arguments of its own (init).  unpacks: who calls it can
+    ask for a batch of one output, and take that out of it.
     """
     _check_kind(function, target.name)
     _check_named_once(target)
@@ -64,10 +71,21 @@ def calling(
     batch = _parameter(parameters, target, BATCH, "batch_arg", "the number of outputs")
     rng = _parameter(parameters, target, RNG, "rng_arg", "a numpy.random.Generator")
     _check_params(parameters, target, first, is_made=is_made)
-    _check_complete(parameters, target.name, first, {*target.params, batch, rng})
+    alone = _alone(parameters, target) if unpacks else None
+    _check_complete(parameters, target.name, first, {*target.params, batch, rng, alone})
     is_first = first == next(iter(signature.parameters))
     by_name = dataset is None or dataset.kind is Parameter.KEYWORD_ONLY or not is_first
-    return Calling(batch, rng, first if by_name else None)
+    return Calling(batch, rng, first if by_name else None, alone)
+
+
+def _alone(parameters: Mapping[str, Parameter], target: PythonTarget) -> str | None:
+    """Return the parameter for the number of outputs where one call a draw is asked for, and it has
+    no default."""
+    one = parameters.get(BATCH)
+    if target.batch_arg != NONE or one is None or BATCH in target.params:
+        return None
+    is_needed = one.default is Parameter.empty and one.kind not in _VARIABLE
+    return BATCH if is_needed else None
 
 
 def init_words(arguments: Mapping[str, Any]) -> str:

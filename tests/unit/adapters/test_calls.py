@@ -123,6 +123,21 @@ def test_batch_parameter(load: Any) -> None:
     assert len(mechanism.sample_each([0.0, 1.0], rng())) == 2
 
 
+def test_a_batch_that_is_switched_off_is_called_for_one_output(load: Any) -> None:
+    """`size` has no default there, so it has to be given."""
+    mechanism = load("batch", batch_arg="none")
+    assert mechanism.interleaved
+    drawn = mechanism.sample(0.0, 4, rng())
+    assert drawn == rng().normal(0.0, size=4).tolist()
+    assert np.ndim(drawn[0]) == 0
+
+
+def test_an_exception_of_a_batch_of_one_is_an_outcome(load: Any) -> None:
+    mechanism = load("batch", batch_arg="none")
+    (drawn,) = mechanism.sample("no number", 1, rng())
+    assert isinstance(drawn, Raised)
+
+
 def test_renamed_batch_parameter(load: Any) -> None:
     assert load("renamed", batch_arg="count").sample(5, 3, rng()) == [5, 5, 5]
 
