@@ -16,7 +16,7 @@ from itertools import pairwise
 from typing import Any
 
 import dpaudit
-from dpaudit.search.sensitivity import Norm, SensitivityResult
+from dpaudit.searching.sensitivity import Norm, SensitivityResult
 
 UNIT = "list of number in [0, 1]"
 VISITS = "table {who: user, city: category [a, b, c]}"

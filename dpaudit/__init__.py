@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from dpaudit.api import audit as audit
     from dpaudit.api import bound as bound
     from dpaudit.api import bound_guesses as bound_guesses
+    from dpaudit.api import search as search
     from dpaudit.certificates.certificate import Certificate as Certificate
     from dpaudit.certificates.result import AuditResult as AuditResult
     from dpaudit.certificates.result import Progress as Progress
@@ -27,16 +28,16 @@ if TYPE_CHECKING:
     from dpaudit.errors import DpauditError as DpauditError
     from dpaudit.errors import MechanismError as MechanismError
     from dpaudit.errors import UsageError as UsageError
-    from dpaudit.search.sensitivity import SensitivityResult as SensitivityResult
-    from dpaudit.search.sensitivity import Witness as Witness
-    from dpaudit.search.sensitivity import sensitivity as sensitivity
+    from dpaudit.searching.sensitivity import SensitivityResult as SensitivityResult
+    from dpaudit.searching.sensitivity import Witness as Witness
+    from dpaudit.searching.sensitivity import sensitivity as sensitivity
 
 _HOMES = {
-    "dpaudit.api": ("audit", "bound", "bound_guesses"),
+    "dpaudit.api": ("audit", "bound", "bound_guesses", "search"),
     "dpaudit.certificates.certificate": ("Certificate",),
     "dpaudit.certificates.result": ("AuditResult", "Progress", "Verdict"),
     "dpaudit.claims.base": ("PrivacyClaim",),
-    "dpaudit.search.sensitivity": ("SensitivityResult", "Witness", "sensitivity"),
+    "dpaudit.searching.sensitivity": ("SensitivityResult", "Witness", "sensitivity"),
     "dpaudit.errors": ("DpauditError", "MechanismError", "UsageError"),
 }
 

@@ -20,7 +20,7 @@ from dpaudit.auditing.options import (
     refused,
     verify,
 )
-from dpaudit.auditing.spec import AuditSpec
+from dpaudit.auditing.spec import AuditSpec, PairSearch
 from dpaudit.certificates.result import AuditResult, Progress
 from dpaudit.claims import PrivacyClaim
 from dpaudit.did_you_mean import did_you_mean
@@ -166,34 +166,163 @@ def audit(
     >>> result.epsilon_lower > 0.25
     True
     """
+    _check_keywords("audit", audit, more)
+    pair = NeighbouringPair(d1, d2, parse_adjacency(more.get("adjacency")), describe_pair(d1, d2))
+    spec = _spec(
+        mechanism, more, claim,
+        pairs=(pair,), params=params, samples=samples, time=time, confidence=confidence, seed=seed,
+        workers=workers,
+    )  # fmt: skip
+    return run_audit(spec, _checked_progress(on_progress))
+
+
+def search(
+    mechanism: Callable[..., Any] | str | list[str],
+    claim: PrivacyClaim,
+    *,
+    space: Any,
+    form: str | None = None,
+    inside: bool = False,
+    keep: int = 1,
+    params: Mapping[str, Any] | None = None,
+    samples: int = _UNSAID,
+    time: float | None = DEFAULTS["time"],
+    confidence: float = DEFAULTS["confidence"],
+    seed: int = DEFAULTS["seed"],
+    workers: Workers = DEFAULTS["workers"],
+    on_progress: Callable[[Progress], None] | None = None,
+    **more: Unpack[MoreOptions],
+) -> AuditResult:
+    """Find the pair of neighbouring inputs on which `mechanism` leaks most, and audit it.
+
+    Parameters
+    ----------
+    mechanism : callable, str or list of str
+        As of `audit`.
+    claim : PrivacyClaim
+        What is put to the test.
+    space : str or mapping
+        What one input may be, such as `"list of number in [0, 1]"` (docs/find-the-pair.md).
+    form : {'array', 'numpy', 'pandas', 'polars'}, optional
+        What inputs are handed over as. Default: lists, dicts and plain values.
+    inside : bool, default False
+        Whether to leave out inputs that lie outside the space: values beyond its bounds, NaN,
+        missing values, new categories.
+    keep : int, default 1
+        How many pairs to audit, from 1 to 100. They share the error probability.
+    params : mapping of str to Any, optional
+        Keyword arguments of every call.
+    samples : int, default 1,000,000
+        Draws of search and audit together. A quarter searches, and certifies nothing.
+    time : float, optional
+        Seconds in place of draws; a quarter of them is for the search.
+    confidence : float, default 0.99
+        1 minus the probability of a false alarm, in (0, 1).
+    seed : int, default 0
+        Root of all randomness, at least 0.
+    workers : int or 'auto', default 1
+        Processes that draw for the audit; the search draws in this one.
+    on_progress : callable, optional
+        Called with a `Progress` now and then.
+
+    Returns
+    -------
+    AuditResult
+        As of `audit`; `searched` says how the pairs were found. A pair that seems to leak is also
+        audited in its simplest form, and the two share the error probability.
+
+    Other Parameters
+    ----------------
+    adjacency
+        The relation between the two inputs, such as `"add-remove"`; a search needs it.
+    **more
+        All others as of `audit`.
+
+    Raises
+    ------
+    UsageError
+        For a request that cannot be carried out, such as a space without values.
+    TypeError
+        For an unknown keyword.
+
+    Notes
+    -----
+    Of a mechanism that satisfies the claim on all neighbours, the verdict is VIOLATION with
+    probability at most 1 - confidence: the draws that choose a pair do not certify it
+    (docs/method.md). NO_VIOLATION_FOUND proves nothing about pairs that were not found.
+
+    Examples
+    --------
+    >>> import dpaudit
+    >>> def total(numbers, size, rng):
+    ...     return sum(numbers) + rng.laplace(size=size)  # of a NaN, NaN
+    >>> result = dpaudit.search(
+    ...     total, dpaudit.PureDP(1.0), space="list of number in [0, 1]", adjacency="add-remove",
+    ...     samples=100_000,
+    ... )
+    >>> result.verdict
+    <Verdict.VIOLATION: 'VIOLATION'>
+    """
+    from dpaudit.searching.setup import neighbour_search
+
+    _check_keywords("search", search, more)
+    relation = parse_adjacency(more.get("adjacency"))
+    found = neighbour_search(space, relation, form=form, inside=inside, keep=keep)
+    spec = _spec(
+        mechanism, more, claim,
+        search=found, params=params, samples=samples, time=time, confidence=confidence, seed=seed,
+        workers=workers,
+    )  # fmt: skip
+    return run_audit(spec, _checked_progress(on_progress))
+
+
+def _check_keywords(name: str, function: Callable[..., Any], more: Mapping[str, Any]) -> None:
     for option in more:
         if option not in MoreOptions.__annotations__:
-            near = did_you_mean(option, [*audit.__annotations__, *MoreOptions.__annotations__])
-            raise TypeError(f"audit() got an unexpected keyword argument {option!r}.{near}")
-    if time is not None and not isinstance(samples, _Unsaid):
-        raise UsageError(*TWO_BUDGETS)
+            near = did_you_mean(option, [*function.__annotations__, *MoreOptions.__annotations__])
+            raise TypeError(f"{name}() got an unexpected keyword argument {option!r}.{near}")
+
+
+def _checked_progress(
+    on_progress: Callable[[Progress], None] | None,
+) -> Callable[[Progress], None] | None:
     if on_progress is not None and not callable(on_progress):
         raise refused("on_progress", on_progress, "must be a function, which gets a Progress")
+    return on_progress
+
+
+def _spec(
+    mechanism: Callable[..., Any] | str | list[str],
+    more: MoreOptions,
+    claim: PrivacyClaim,
+    *,
+    pairs: tuple[NeighbouringPair, ...] = (),
+    search: PairSearch | None = None,
+    params: Mapping[str, Any] | None,
+    samples: int,
+    time: float | None,
+    **usual: Any,
+) -> AuditSpec:
+    """Return what to audit, of the keywords of a function. more: those beside the usual ones."""
+    if time is not None and not isinstance(samples, _Unsaid):
+        raise UsageError(*TWO_BUDGETS)
     verify(params=params, **more)
     said: dict[str, Any] = {**DEFAULTS, **more, "params": params or {}}
     for name in ("range", "attacks"):
         said[name] = None if said[name] is None else tuple(said[name])
     target = _target(mechanism, said)
-    relation = parse_adjacency(said["adjacency"])
     options = {one.name: said[one.name] for one in owned("audit", "run") if one.name in more}
-    spec = AuditSpec(
+    return AuditSpec(
         name=said["name"] or target.name,
         target=repeated(target, said["repeat"]),
-        pairs=(NeighbouringPair(d1, d2, relation, describe_pair(d1, d2)),),
+        pairs=pairs,
+        search=search,
         claim=claim,
         samples=int(samples) if isinstance(samples, _Unsaid) else samples,
         time=time,
-        confidence=confidence,
-        seed=seed,
-        workers=workers,
+        **usual,
         **options,
     )
-    return run_audit(spec, on_progress)
 
 
 def bound(

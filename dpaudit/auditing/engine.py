@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import logging
 import platform
+import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, closing, contextmanager, nullcontext, suppress
 from dataclasses import replace
 from functools import partial
 from itertools import islice
+from typing import Any
 
 import numpy as np
 
@@ -80,6 +82,20 @@ def run_audit(spec: AuditSpec, on_progress: Notify | None = None) -> AuditResult
     A mechanism that cannot be audited gives the verdict ERROR. Raises UsageError for a request
     that cannot be carried out, such as a target that is not there.
     """
+    if spec.search is None or spec.pairs:
+        return _run(spec, on_progress)
+    began = time.monotonic()
+    try:
+        found, searched = spec.search.find(spec, on_progress)
+    except MechanismError as failure:
+        failed = Failed(str(failure))
+        return _result(spec, failed, seconds=time.monotonic() - began, versions=versions())
+    seconds = time.monotonic() - began
+    result = _run(found, on_progress)
+    return replace(result, searched=searched, seconds=result.seconds + seconds)
+
+
+def _run(spec: AuditSpec, on_progress: Notify | None) -> AuditResult:
     with _journal(spec) as journal:
         return _audited(journal, on_progress)
 
@@ -120,6 +136,21 @@ def _audited(journal: Journal, on_progress: Notify | None) -> AuditResult:
         ending = Failed(str(failure), tuple(run.certificates))
     cannot_fail = _underpowered(spec, run.certificates)
     allowed = [cannot_fail] if cannot_fail and spec.allow_underpowered else []
+    return _result(
+        spec,
+        ending,
+        seconds=journal.now(),
+        versions=versions(run.certificates),
+        warnings=(*journal.warnings, *run.notices, *allowed),
+        underpowered=None if allowed else cannot_fail,
+        resumed=journal.resumed,
+        workers=run.workers,
+        notes=run.notes,
+    )
+
+
+def _result(spec: AuditSpec, ending: Ending, **more: Any) -> AuditResult:
+    """Return the result of an audit, with what it says of itself. more: of how it went."""
     return AuditResult(
         name=spec.name,
         claim=spec.tested,
@@ -127,20 +158,14 @@ def _audited(journal: Journal, on_progress: Notify | None) -> AuditResult:
         confidence=spec.confidence,
         seed=spec.seed,
         ending=ending,
-        seconds=journal.now(),
-        versions=versions(run.certificates),
         expect=spec.expect,
-        warnings=(*journal.warnings, *run.notices, *allowed),
         repeated=Repeated(spec.runs, spec.claim) if spec.runs > 1 else None,
         grouped=spec.grouped,
         request=spec.request,
-        underpowered=None if allowed else cannot_fail,
-        resumed=journal.resumed,
         source=source_of(spec.target),
         command=spec.command,
-        workers=run.workers,
-        notes=run.notes,
         family=spec.family,
+        **more,
     )
 
 

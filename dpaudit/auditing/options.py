@@ -292,6 +292,11 @@ _TABLE = (
         more="compositions.md"),
     _given("pairs", Kind(_NESTED), "A list of {d1, d2}; they share the audit's error probability.",
         flag=None),
+    _given("search", Kind(Words | dict[str, Any]),
+        "In place of d1 and d2: the space to search for the pair that leaks most, such as list of "
+        "number in [0, 1], or a mapping {space, inside, keep}. Needs adjacency.", flag=None,
+        must="a space, such as list of number in [0, 1], or a mapping {space, inside, keep}",
+        more="find-the-pair.md"),
     _given("as", _choice(*FORMS),
         "Pass the datasets as NumPy arrays, or as data frames of a library.",
         must="array (or numpy), pandas or polars: datasets become arrays or data frames",

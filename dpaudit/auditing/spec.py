@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from dpaudit.auditing.options import DEFAULTS, BoundMethod, Expectation, OnError, owned, verify
-from dpaudit.certificates.result import Family, Grouped
+from dpaudit.certificates.result import Family, Grouped, Progress
+from dpaudit.certificates.searched import Searched
 from dpaudit.claims import PrivacyClaim, compose
 from dpaudit.errors import ClaimError, Name, UsageError
 from dpaudit.inputs.pairs import NeighbouringPair
@@ -24,9 +25,21 @@ class DrawnSeed(int):
     """A seed that was drawn at random, as any other might have been: a journal keeps its own."""
 
 
+class PairSearch(Protocol):
+    """Finds pairs for an audit that has none; the search itself is in a room above."""
+
+    def find(
+        self, spec: AuditSpec, on_progress: Callable[[Progress], None] | None
+    ) -> tuple[AuditSpec, Searched]:
+        """Return the audit with pairs, and how they were found. Raises MechanismError."""
+        ...
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AuditSpec:
     """One audit: is `claim` refuted for `target` on one of `pairs`?
+
+    search: finds the pairs, where there are none.
 
     claim: for one run of the mechanism; what is tested follows from it and the runs of the target.
     group: in how many records the inputs may differ; the claim is for as many already.
@@ -44,6 +57,7 @@ class AuditSpec:
     target: AnyTarget
     pairs: tuple[NeighbouringPair, ...]
     claim: PrivacyClaim
+    search: PairSearch | None = None
     samples: int = DEFAULTS["samples"]
     time: float | None = DEFAULTS["time"]
     confidence: float = DEFAULTS["confidence"]
@@ -72,8 +86,13 @@ class AuditSpec:
 
     def __post_init__(self) -> None:
         verify(claim=self.claim)
-        if not self.pairs:
+        if not self.pairs and self.search is None:
             raise UsageError(f"audit {self.name!r} has no pair of datasets; give d1 and d2")
+        if self.search is not None and self.exact:
+            raise UsageError(
+                *("a search draws, and ", Name("exact"), " makes no draws; "),
+                "give one of them",
+            )
         verify(**{one.name: getattr(self, one.name) for one in owned("audit")})
         check_executor(self.executor, self.workers)
         if self.resume and self.journal is None:
@@ -118,7 +137,7 @@ class AuditSpec:
     @property
     def alpha(self) -> float:
         """Probability of error that one pair may spend."""
-        return (1 - self.confidence) / len(self.pairs)
+        return (1 - self.confidence) / max(1, len(self.pairs))
 
     def may_refute(self, p_value: float) -> bool:
         """Return whether a p-value of one pair may yet refute the claim, by what other audits of a

@@ -25,7 +25,8 @@ def foreseen(spec: AuditSpec) -> str | None:
     Draws that the clock will plan are not known yet: see `too_few`.
     """
     # Not those that are equal and yet can be told apart, as 1 and True.
-    if all(are_equal(one.d1, one.d2) and repr(one.d1) == repr(one.d2) for one in spec.pairs):
+    same = [are_equal(one.d1, one.d2) and repr(one.d1) == repr(one.d2) for one in spec.pairs]
+    if same and all(same):
         return "d1 and d2 are equal, so nothing can tell them apart; give two neighbouring inputs"
     return None if spec.exact or spec.time is not None else too_few(spec, spec.samples)
 

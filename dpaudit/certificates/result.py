@@ -11,6 +11,7 @@ from typing import Any, ClassVar, Literal
 from dpaudit.certificates.certificate import Certificate
 from dpaudit.certificates.exact_certificate import ExactCertificate
 from dpaudit.certificates.one_run_certificate import OneRunCertificate
+from dpaudit.certificates.searched import Searched
 from dpaudit.claims import PrivacyClaim, ProfilePoint
 
 
@@ -269,6 +270,8 @@ class AuditResult:
     family : Family or None
         The audits that this one shares an error probability with; `confidence` is then what its
         equal share leaves, at which all bounds of the family hold together.
+    searched : Searched or None
+        How the pairs were found, where nobody gave them.
 
     Notes
     -----
@@ -297,6 +300,7 @@ class AuditResult:
     workers: int | None = None
     notes: tuple[str, ...] = ()
     family: Family | None = None
+    searched: Searched | None = None
 
     @property
     def verdict(self) -> Verdict:

@@ -16,6 +16,10 @@ from dpaudit.version import __version__
 COMMANDS = {
     "init": ("dpaudit.cli.init:init", "Write a first audit, a test and a workflow."),
     "run": ("dpaudit.cli.run:run", "Audit a mechanism, or all audits of configuration files."),
+    "search": (
+        "dpaudit.cli.search:search",
+        "Find the pair of inputs that leaks most, and audit it.",
+    ),
     "plan": ("dpaudit.cli.plan:plan_", "Work out how many draws an audit needs."),
     "bound": ("dpaudit.cli.bound:bound", "Audit recorded outputs, or guesses about canaries."),
     "sensitivity": (

@@ -69,7 +69,7 @@ def run(
         raise click.MissingParameter(ctx=ctx, param=ctx.command.params[0])
     requested = _requested(ctx, targets, settings, familywise=familywise)
     specs = _selected(requested, pattern)
-    specs = _journaled(specs, journal, resume, settings.get("seed"))
+    specs = journaled(specs, journal, resume, settings.get("seed"))
     inputs: list[str | Path] = [*targets, *(file for spec in requested for file in spec.files)]
     results = Results(destinations(json, report, inputs), stdout, planned=len(specs))
     if not specs:
@@ -80,10 +80,10 @@ def run(
     with auditing() as requests:
         debug, is_lone = ctx.meta.get(DEBUG, False), not _are_files(targets)
         outcomes = run_batch(specs, requests, quiet=quiet, debug=debug, is_lone=is_lone)
-        return _finished(outcomes, specs, printer, results)
+        return finished(outcomes, specs, printer, results)
 
 
-def _finished(
+def finished(
     outcomes: Iterable[tuple[AuditResult, int]],
     specs: Sequence[AuditSpec],
     printer: Printer,
@@ -226,7 +226,7 @@ def _from_files(
     ]
 
 
-def _journaled(
+def journaled(
     specs: list[AuditSpec], journal: str | None, resume: bool, seed: int | None
 ) -> list[AuditSpec]:
     """Return the audits with their journals, having seen that none is in the way. seed: as the

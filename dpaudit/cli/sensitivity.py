@@ -20,8 +20,8 @@ from dpaudit.config.quantities import parse_duration
 from dpaudit.errors import UsageError
 from dpaudit.import_path import split
 from dpaudit.sampling.generators import preserved
-from dpaudit.search.distances import NORMS
-from dpaudit.search.sensitivity import SECONDS, SensitivityResult, searched
+from dpaudit.searching.distances import NORMS
+from dpaudit.searching.sensitivity import SECONDS, SensitivityResult, searched
 from dpaudit.targets.target import ImportedTarget
 
 _TARGET = ("params", "init", "call", "factory", "data_arg")

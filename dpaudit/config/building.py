@@ -21,13 +21,13 @@ from dpaudit.auditing.options import (
     Option,
     owned,
 )
-from dpaudit.auditing.spec import AuditSpec, DrawnSeed
+from dpaudit.auditing.spec import AuditSpec, DrawnSeed, PairSearch
 from dpaudit.certificates.result import Grouped
 from dpaudit.claims import PrivacyClaim, group, make_claim, parameters
 from dpaudit.config.named_files import named_files
 from dpaudit.config.problems import Locate, Path, PlacedError, about, problem, refusal, reported
 from dpaudit.config.quantities import parse_duration
-from dpaudit.config.schema import check_audit_keys, check_types
+from dpaudit.config.schema import SEARCH_KEYS, check_audit_keys, check_keys, check_types
 from dpaudit.config.targets import Folder, Settings, target_of
 from dpaudit.errors import ClaimError, DatasetError, Name, UsageError
 from dpaudit.import_path import located, resolve
@@ -115,12 +115,14 @@ def _spec(given: Settings, base: Folder) -> AuditSpec:
     with about("repeat"):
         target = once if times is None else repeated(once, _whole("repeat", times))
     claim, grouped = _claims(given, base)
-    pairs = _pairs(given, base)
+    search = _search(given, base)
+    pairs = _pairs(given, base) if search is None else ()
     try:
         return AuditSpec(
             name=given.get("name") or _name(target),
             target=target,
             pairs=pairs,
+            search=search,
             claim=claim,
             group=_group(given),
             grouped=grouped,
@@ -180,6 +182,35 @@ def _with_functions(given: dict[str, Any], base: Folder) -> dict[str, Any]:
             found[one.name] = resolve(located(text, base))
             found.setdefault("name", text)
     return found
+
+
+def _search(given: Settings, base: Folder) -> PairSearch | None:
+    """Return what finds the pairs of an audit that has none."""
+    if "search" not in given:
+        return None
+    for key in ("d1", "d2", "pairs"):
+        if key in given:
+            raise problem((key,), f"give either search, or {key}, not both")
+    said = given["search"]
+    settings = dict(said) if isinstance(said, Mapping) else {"space": said}
+    check_keys(settings, SEARCH_KEYS, ("search",))
+    if "space" not in settings:
+        raise problem(("search",), "search has no space; give e.g. space: list of number in [0, 1]")
+    with about("adjacency"):
+        adjacency = parse_adjacency(given.get("adjacency"), base)
+    # Imported here, since most audits are given their pair.
+    from dpaudit.searching.setup import neighbour_search
+
+    with about("search"):
+        return neighbour_search(
+            settings["space"],
+            adjacency,
+            form=given.get("as"),
+            inside=settings.get("inside", False),
+            keep=settings.get("keep", 1),
+            base=base,
+            elsewhere="python" in given,
+        )
 
 
 def _pairs(given: Settings, base: Folder) -> tuple[NeighbouringPair, ...]:

@@ -10,8 +10,8 @@ from typing import Any
 
 from dpaudit.reports.layout import paragraph, row, wrap
 from dpaudit.reports.numbers import at_least, unglued
-from dpaudit.search.sensitivity import SensitivityResult, Witness
-from dpaudit.search.snippets import as_python
+from dpaudit.searching.sensitivity import SensitivityResult, Witness
+from dpaudit.searching.snippets import as_python
 from dpaudit.version import __version__
 from dpaudit.wording import counted, shortened, visible
 

@@ -14,7 +14,7 @@ from dpaudit.certificates.result import (
     Sampled,
     Verdict,
 )
-from dpaudit.reports import drawn, exact, numbers, one_run
+from dpaudit.reports import drawn, exact, numbers, one_run, searched
 from dpaudit.reports.layout import glued, pasted, row, wrap
 from dpaudit.wording import in_a_line
 
@@ -55,6 +55,10 @@ def render(result: AuditResult, *, verbose: int = 0) -> str:
     lines += _warnings(result)
     # As it is, since a line that was broken could not be pasted.
     lines += [f"  repeat      {pasted(result.command)}"] if result.command is not None else []
+    witness = searched.command(result)
+    lines += [f"  reproduce   {pasted(witness)}"] if witness is not None else []
+    python = searched.snippet(result) if verbose or witness is None else None
+    lines += [] if python is None else ["", *(f"    {line}" for line in python.splitlines())]
     return numbers.unglued("\n".join([*lines, *([""] if said.meaning else []), *said.meaning]))
 
 
@@ -62,7 +66,12 @@ def statements(result: AuditResult, verbose: int) -> Statements:
     """Return what there is to say of an audit below its headline, but for remarks."""
     view = _VIEWS[type(result.ending)]
     found = view.found(result, result.ending, verbose)
-    rows = [*_asked(result), *found, *(_time(result) if found and verbose else [])]
+    rows = [
+        *_asked(result),
+        *found,
+        *searched.rows(result, verbose),
+        *(_time(result) if found and verbose else []),
+    ]
     if result.resumed:
         rows += row("runs", f"{result.resumed + 1}: this audit was resumed from its journal")
     return Statements(rows, view.meaning(result, result.ending, verbose))

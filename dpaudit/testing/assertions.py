@@ -7,10 +7,11 @@ import warnings
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 from typing import Any, Literal
 
-from dpaudit.api import MoreOptions, audit
-from dpaudit.auditing.journal.opening import journal_path
+from dpaudit.api import MoreOptions, audit, search
+from dpaudit.auditing.journal.opening import SEARCH_SUFFIX, journal_path
 from dpaudit.certificates.result import AuditResult, Verdict
 from dpaudit.claims import PrivacyClaim, make_claim, parameters
 from dpaudit.did_you_mean import did_you_mean
@@ -29,12 +30,28 @@ class AuditWarning(UserWarning):
     """What an audit warns of in a test that passes, such as equal outputs of both inputs."""
 
 
+class _NotGiven:
+    """In the place of an input, since None is one."""
+
+    def __repr__(self) -> str:
+        return "not given"
+
+
+NOT_GIVEN = _NotGiven()
+# Keys of a search, as in a configuration file; its space may stand alone.
+_OF_A_SEARCH = ("space", "inside", "keep", "form")
+
+
 # Options of `audit` that a test may give beside those of its claim.
-_USUAL = ("params", "samples", "time", "confidence", "seed", "workers", "on_progress")
+_USUAL = ("search", "params", "samples", "time", "confidence", "seed", "workers", "on_progress")
 
 
 def assert_private(
-    mechanism: Mechanism, d1: Any, d2: Any, claim: PrivacyClaim | None = None, **options: Any
+    mechanism: Mechanism,
+    d1: Any = NOT_GIVEN,
+    d2: Any = NOT_GIVEN,
+    claim: PrivacyClaim | None = None,
+    **options: Any,
 ) -> AuditResult:
     """Fail the test if the mechanism leaks more than is claimed, as far as draws show it.
 
@@ -43,7 +60,9 @@ def assert_private(
     mechanism : callable, str or list of str
         As of `dpaudit.audit`.
     d1, d2 : Any
-        Neighbouring inputs, handed over as they are and never changed.
+        Neighbouring inputs, handed over as they are and never changed. Or, in their place,
+        `search=SPACE` and `adjacency=RELATION`: the pair that leaks most is looked for first, as by
+        `dpaudit.search`.
     claim : PrivacyClaim, optional
         What is claimed. Or give its numbers: `epsilon=1.0`, `epsilon=1.0, delta=1e-5`, `mu=0.5`,
         `rho=0.1`.
@@ -89,7 +108,11 @@ def assert_private(
 
 
 def assert_violates(
-    mechanism: Mechanism, d1: Any, d2: Any, claim: PrivacyClaim | None = None, **options: Any
+    mechanism: Mechanism,
+    d1: Any = NOT_GIVEN,
+    d2: Any = NOT_GIVEN,
+    claim: PrivacyClaim | None = None,
+    **options: Any,
 ) -> AuditResult:
     """Fail the test unless draws prove that the mechanism leaks more than is claimed.
 
@@ -215,13 +238,42 @@ def _run(
 ) -> AuditResult:
     """Return the result. A journal is for a run that was ended before: of one that has come to its
     end nothing is kept, so that the next run draws anew."""
+    how = given.pop("search", None)
+    if how is None:
+        _check_inputs(d1, d2)
+        run = partial(audit, mechanism, d1, d2, claim)
+    else:
+        run = partial(search, mechanism, claim, **_searching(how, d1, d2, given))
     if "journal" not in given:
-        return audit(mechanism, d1, d2, claim, **given)
+        return run(**given)
     given.setdefault("resume", True)
-    result = audit(mechanism, d1, d2, claim, **given)
-    with suppress(FileNotFoundError):
-        journal_path(given["journal"], result.name).unlink()
+    result = run(**given)
+    path = journal_path(given["journal"], result.name)
+    for one in (path, path.with_suffix(SEARCH_SUFFIX)):
+        with suppress(FileNotFoundError):
+            one.unlink()
     return result
+
+
+def _check_inputs(d1: Any, d2: Any) -> None:
+    for name, value in (("d1", d1), ("d2", d2)):
+        if value is NOT_GIVEN:
+            raise UsageError(
+                f"{name} is missing; give two neighbouring inputs, or search='list of number in "
+                "[0, 1]' and adjacency='add-remove'"
+            )
+
+
+def _searching(how: Any, d1: Any, d2: Any, given: dict[str, Any]) -> dict[str, Any]:
+    """Return the keywords of a search, taken out of those given."""
+    if d1 is not NOT_GIVEN or d2 is not NOT_GIVEN:
+        raise UsageError("give either d1 and d2, or search, not both")
+    said = dict(how) if isinstance(how, Mapping) and "space" in how else {"space": how}
+    for key in said:
+        if key not in _OF_A_SEARCH:
+            near = did_you_mean(str(key), _OF_A_SEARCH)
+            raise UsageError(f"search: unknown key {key!r}.{near}")
+    return {**said, "adjacency": given.pop("adjacency", None)}
 
 
 def _repeating(session: Session, test: str) -> str:

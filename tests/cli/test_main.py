@@ -83,7 +83,10 @@ def test_version(dpaudit: Any) -> None:
     ("word", "message"),
     [
         ("rum", "Did you mean 'run'?"),
-        ("xyz", "Known: init, run, plan, bound, explain, report, check, compare, list, schema"),
+        (
+            "xyz",
+            "Known: init, run, search, plan, bound, sensitivity, explain, report, check",
+        ),
         ("pkg.mod:f", "Did you mean 'dpaudit run pkg.mod:f'?"),
         ("audits.yaml", "Did you mean 'dpaudit run audits.yaml'?"),
     ],

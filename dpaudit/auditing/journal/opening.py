@@ -27,6 +27,8 @@ Folder = str | os.PathLike[str]
 
 _FORMAT = 2
 _SUFFIX = ".journal"
+# Of the file beside it that holds what a search has found.
+SEARCH_SUFFIX = ".search"
 _LONGEST_NAME = 80
 # What the numbers depend on beside dpaudit itself.
 _LIBRARIES = ("numpy", "scipy", "scikit-learn")

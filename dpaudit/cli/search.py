@@ -1,0 +1,118 @@
+"""`dpaudit search`: find the pair of neighbouring inputs that leaks most, then audit it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import click
+
+from dpaudit.auditing.options import OPTIONS
+from dpaudit.auditing.spec import AuditSpec
+from dpaudit.cli.batch import auditing, run_batch
+from dpaudit.cli.completing import files
+from dpaudit.cli.flags import check_complete, given_settings, some_flags
+from dpaudit.cli.group import DEBUG
+from dpaudit.cli.options import option
+from dpaudit.cli.output import Printer
+from dpaudit.cli.process.streams import set_apart
+from dpaudit.cli.repeat_command import RepeatableCommand, repeating
+from dpaudit.cli.run import finished, journaled
+from dpaudit.cli.saving import Results, destinations
+from dpaudit.config.building import build_spec
+from dpaudit.errors import UsageError
+from dpaudit.import_path import split
+
+# What names the inputs, or draws nothing, or is about several audits.
+_LEFT_OUT = ("d1", "d2", "exact", "pattern", "familywise")
+_FLAGS = tuple(one.name for one in OPTIONS.values() if one.flag and one.name not in _LEFT_OUT)
+_SECTION = "Usual options"
+
+
+@click.command(
+    cls=RepeatableCommand,
+    epilog="""\b
+Example:
+  dpaudit search mine.py:noisy_mean --space 'list of number in [0, 1]' \\
+    --adjacency add-remove --epsilon 1
+
+docs/find-the-pair.md lists spaces and relations.""",
+)
+@click.argument("target", required=False, metavar="TARGET", shell_complete=files)
+@option(
+    "--space",
+    metavar="SPACE",
+    section=_SECTION,
+    help="What one input may be, such as 'list of number in [0, 1]' or 'table {age: integer in "
+    "[0, 120], city: category [a, b]}'.",
+)
+@some_flags(*_FLAGS)
+@option(
+    "--inside",
+    is_flag=True,
+    section=_SECTION,
+    help="Leave out inputs outside the space: beyond its bounds, NaN, missing, new categories.",
+)
+@option(
+    "--keep",
+    type=int,
+    metavar="NUMBER",
+    section=_SECTION,
+    help="Pairs to audit; they share the error probability. Default: 1.",
+)
+@click.pass_context
+def search(
+    ctx: click.Context,
+    /,
+    target: str | None,
+    space: str | None,
+    inside: bool,
+    keep: int | None,
+    json: str | None,
+    report: list[str],
+    journal: str | None,
+    resume: bool,
+    quiet: bool,
+    verbose: int,
+    **flags: Any,
+) -> int:
+    """Find the pair of neighbouring inputs on which TARGET leaks most, and audit it.
+
+    A quarter of the draws, or of the time, looks for the pair; they certify nothing. The rest
+    audits the pair that was found. A pair that leaks is also audited in its simplest form.
+    """
+    stdout = ctx.with_resource(set_apart())
+    settings = given_settings(ctx, flags)
+    how = {"space": space, "inside": inside or None, "keep": keep}
+    how = {name: value for name, value in how.items() if value is not None}
+    spec = _spec(ctx, target, {**settings, **({"search": how} if space else {})})
+    specs = journaled([spec], journal, resume, settings.get("seed"))
+    inputs: list[str | Path] = [*([] if target is None else [target]), *spec.files]
+    results = Results(destinations(json, report, inputs), stdout, planned=1)
+    printer = Printer([spec.name], quiet=quiet, verbose=verbose, to=results.beside)
+    with auditing() as requests:
+        debug = ctx.meta.get(DEBUG, False)
+        outcomes = run_batch(specs, requests, quiet=quiet, debug=debug, is_lone=True)
+        return finished(outcomes, specs, printer, results)
+
+
+def _spec(ctx: click.Context, target: str | None, settings: dict[str, Any]) -> AuditSpec:
+    if target is None and "command" not in settings:
+        raise click.MissingParameter(ctx=ctx, param=ctx.command.params[0])
+    if target is not None and target.endswith((".yaml", ".yml")):
+        raise UsageError(
+            f"{target!r} is a file of audits: write search: in it, in place of d1 and d2, and give "
+            "it to dpaudit run"
+        )
+    if target is not None:
+        split(target)
+    example = (
+        f"dpaudit search {target or '--command …'} --space 'list of number in [0, 1]' "
+        "--adjacency add-remove --epsilon 1"
+    )
+    said = {**settings, **({"space": settings["search"]} if "search" in settings else {})}
+    check_complete(said, ("space", "adjacency"), "one mechanism", example)
+    named = {} if target is None else {"mechanism": target}
+    spec = build_spec({**named, **settings})
+    return replace(spec, command=repeating(ctx, [] if target is None else [target], spec.seed))

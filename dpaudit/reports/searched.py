@@ -1,0 +1,157 @@
+"""How a pair was found, in words, and what reproduces it: a command line, and a piece of Python."""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+from collections.abc import Mapping
+from typing import Any
+
+from dpaudit.auditing.options import OPTIONS
+from dpaudit.certificates.result import AuditResult, Verdict
+from dpaudit.certificates.searched import Leader
+from dpaudit.reports import numbers
+from dpaudit.reports.layout import row
+from dpaudit.reports.records import as_lists
+from dpaudit.wording import counted, shortened
+
+_FEW, _BRIEF = 3, 21
+# What the command of another audit has no use for.
+_LEFT_OUT = ("search", "mechanism", "claim", "params")
+
+
+def rows(result: AuditResult, verbose: int) -> list[str]:
+    """Return the rows of a search; none where the pairs were given."""
+    searched = result.searched
+    if searched is None:
+        return []
+    pairs = counted(searched.pairs, "pair")
+    text = f"{pairs} tried in {counted(searched.draws, 'draw')}, which certify nothing"
+    if searched.refused:
+        text += f"; {searched.refused:,} gave no outputs"
+    lines = row("search", text)
+    lines += row("space", searched.space)
+    if searched.leaders:
+        lines += row("estimates", "of the best pairs, not certified:")
+    for one in searched.leaders if verbose else searched.leaders[:_FEW]:
+        lines += row("", _leader(one)) if verbose else row("", _briefly(one))
+    if searched.one_by_one:
+        lines += row("", "it raised an exception for a whole batch, so it is called once a draw")
+    lines += row("note", searched.note) if searched.note else []
+    witness = witness_of(result)
+    if witness is None:
+        return lines
+    is_simplest = searched.shrunk and witness == len(searched.found) - 1
+    if is_simplest:
+        lines += row(
+            "simplest",
+            f"{result.by_pair[witness].pair}: refuted as well, by draws and "
+            "an error probability of its own",
+        )
+    if searched.outside[witness]:
+        lines += row("", "an input lies outside the space (--inside leaves such out)")
+    return lines
+
+
+def _leader(one: Leader) -> str:
+    outside = "" if one.inside else "; outside the space"
+    return f"{_estimate(one)}  d1 = {one.d1}, d2 = {one.d2} ({one.why}{outside})"
+
+
+def _briefly(one: Leader) -> str:
+    d1, d2 = (shortened(each, _BRIEF) for each in (one.d1, one.d2))
+    return f"{_estimate(one)}  d1 = {d1}, d2 = {d2}"
+
+
+def _estimate(one: Leader) -> str:
+    return f"ε ≈ {numbers.plain(float(f'{one.estimate:.2g}'))}"
+
+
+def witness_of(result: AuditResult) -> int | None:
+    """Return the number of the simplest pair that refutes the claim; None where none does, or where
+    the pairs were given."""
+    if result.searched is None or result.verdict is not Verdict.VIOLATION:
+        return None
+    refuted = [n for n, one in enumerate(result.by_pair) if one.refuted]
+    return refuted[-1] if refuted else None
+
+
+def command(result: AuditResult) -> str | None:
+    """Return the command line that audits the witness alone; None where flags cannot say it."""
+    number, settings = witness_of(result), _settings(result)
+    if number is None or result.searched is None or settings is None:
+        return None
+    words = ["dpaudit", "run", *([settings["mechanism"]] if "mechanism" in settings else [])]
+    for name, value in zip(("d1", "d2"), result.searched.found[number], strict=True):
+        words += [f"--{name}", json.dumps(as_lists(value), ensure_ascii=False)]
+    for name, value in settings["claim"].items():
+        words += _flag(name, value)
+    for name, value in settings.get("params", {}).items():
+        words += ["--param", f"{name}={json.dumps(value, ensure_ascii=False)}"]
+    for name, value in settings.items():
+        if name not in _LEFT_OUT:
+            words += _flag(name, value)
+    return None if None in words else shlex.join(map(str, words))
+
+
+def _flag(name: str, value: Any) -> list[str | None]:
+    """Return a flag and its value; None among them where there is no such flag."""
+    option = OPTIONS.get(name)
+    if option is None or option.flag is None:
+        return [None]
+    if value is True:
+        return [option.flag]
+    if value is False:
+        return []
+    if name == "command":
+        return [option.flag, value if isinstance(value, str) else shlex.join(value)]
+    if name == "attacks":
+        return [word for one in value for word in (option.flag, one)]
+    if isinstance(value, list | Mapping):
+        return [option.flag, json.dumps(value, ensure_ascii=False)]
+    return [option.flag, str(value)]
+
+
+def snippet(result: AuditResult) -> str | None:
+    """Return the same in Python; None where there is no witness."""
+    number = witness_of(result)
+    if number is None or result.searched is None:
+        return None
+    settings = _settings(result) or {}
+    form = settings.get("as")
+    d1, d2 = (_made(as_lists(one), form) for one in result.searched.found[number])
+    arguments = [
+        f"mechanism={settings['mechanism']!r}" if "mechanism" in settings else result.name,
+        f"d1={d1}",
+        f"d2={d2}",
+        f"claim=dpaudit.{result.claim!r}",
+        f"adjacency={result.searched.adjacency!r}",
+    ]
+    arguments += ['batch_arg="none"'] if result.searched.one_by_one else []
+    arguments += [f"params={settings['params']!r}"] if settings.get("params") else []
+    body = ",\n    ".join(arguments)
+    text = f"result = dpaudit.audit(\n    {body},\n)\nprint(result)"
+    return "\n".join([*_imports(text), text])
+
+
+def _made(value: Any, form: str | None) -> str:
+    if form in ("array", "numpy"):
+        return f"numpy.array({value!r})"
+    return f"{form}.DataFrame({value!r})" if form else repr(value)
+
+
+def _imports(text: str) -> list[str]:
+    special = [name for name in ("inf", "nan") if re.search(rf"\b{name}\b", text)]
+    lines = [f"from math import {', '.join(special)}"] if special else []
+    lines += ["import dpaudit"]
+    used = (name for name in ("numpy", "pandas", "polars") if f"{name}." in text)
+    return [*lines, *(f"import {name}" for name in used)]
+
+
+def _settings(result: AuditResult) -> dict[str, Any] | None:
+    request, searched = result.request, result.searched
+    if request is None:
+        return None
+    settings = dict(as_lists(request["settings"]))
+    return {**settings, "batch_arg": "none"} if searched and searched.one_by_one else settings

@@ -1,0 +1,268 @@
+"""The catalogue of edge neighbours: where bugs sit, by what a space allows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from itertools import islice, permutations
+from typing import Any
+
+from dpaudit.inputs.pairs import Adjacency, Users
+from dpaudit.searching.neighbours import (
+    Ingredients,
+    changed,
+    contributions,
+    entries,
+    item_of,
+    present,
+)
+from dpaudit.searching.proposals.hosts import Hosts, extremes, hosts, with_columns
+from dpaudit.searching.space import Edge, Space
+from dpaudit.searching.spaces.categories import Categories
+from dpaudit.searching.spaces.lists import FEW, Lists
+from dpaudit.searching.spaces.numbers import Booleans
+from dpaudit.searching.spaces.own import Own
+from dpaudit.searching.spaces.records import Records
+
+# d1, d2 and why; whether they are neighbours is looked at afterwards.
+Pairs = Iterator[tuple[Any, Any, str]]
+
+_MANY = 10
+# Of the inputs that a user's generator gave, and of what changes each.
+_GENERATED, _CHANGES_OF_EACH = 8, 30
+
+
+def edge_pairs(space: Space, adjacency: Adjacency) -> Pairs:
+    """Yield pairs with an edge in one of them, or in both."""
+    inner = present(space)
+    if isinstance(inner, Own) or adjacency.path:
+        yield from _generated(space, adjacency)
+    elif adjacency.users is not None and isinstance(inner, Lists):
+        yield from _of_users(inner, adjacency.users)
+    elif adjacency.kind == "add-remove" and isinstance(inner, Lists):
+        yield from _added(inner)
+    elif adjacency.kind in ("replace", "hamming"):
+        yield from _replaced(space, adjacency)
+    else:
+        yield from _moved(space, adjacency)
+    if inner is not space and adjacency.kind == "replace":
+        yield from ((None, edge.value, f"missing beside {edge.words}") for edge in inner.edges())
+
+
+def _added(space: Lists) -> Pairs:
+    yield from _structures(space)
+    for words, host in hosts(space, room=1):
+        for edge in space.item.edges():
+            said = "empty beside one record: " if not host else ""
+            yield host, [*host, edge.value], f"{said}{_added_words(edge)}, beside {words}"
+
+
+def _added_words(edge: Edge) -> str:
+    is_column = " is " in edge.words
+    return f"the added record's {edge.words}" if is_column else f"the added record is {edge.words}"
+
+
+def _structures(space: Lists) -> Pairs:
+    """Yield pairs of which the shape of the dataset is the edge, not a value."""
+    item = space.item
+    usual, few = item.usual(), item.spread(FEW)
+    (low, high), other = extremes(item), item.spread(2)[-1]
+    yield [], [usual], "empty beside one record"
+    yield [usual], [usual, other], "a single record, then two"
+    yield [usual] * FEW, [usual] * (FEW + 1), "all records are equal, and one more like them"
+    yield few[:2], [*few[:2], few[0]], "a duplicate comes"
+    yield few[:2], few, "an even number of records, then an odd one"
+    yield few, [*few, usual], "an odd number of records, then an even one"
+    yield few, [*few[::-1], usual], "the order of the records is reversed, and one comes"
+    yield [low] * FEW, [*([low] * FEW), high], "all at the lower bound, and one at the upper"
+    yield [high] * FEW, [*([high] * FEW), low], "all at the upper bound, and one at the lower"
+    yield from _of_groups(item, usual)
+    yield from _of_columns(item, usual)
+    if space.most > FEW + 1:
+        most = item.spread(space.most)
+        yield most[:-1], most, "one less than the most records, then the most"
+
+
+def _of_groups(item: Space, usual: Any) -> Pairs:
+    """Yield pairs in which the last record of a group leaves."""
+    for name, (one, other) in _grouped(item, usual):
+        for rest in (1, FEW):
+            yield [*([one] * rest), other], [one] * rest, f"the last record of a group leaves{name}"
+
+
+def _grouped(item: Space, usual: Any) -> Iterator[tuple[str, tuple[Any, Any]]]:
+    """Yield two records of different groups: of categories, or of columns of such."""
+    if isinstance(present(item), Categories | Booleans):
+        yield "", extremes(item)
+    for column, space in with_columns(item):
+        if isinstance(present(space), Categories | Booleans):
+            one, other = extremes(space)
+            yield f" ({column})", ({**usual, column: one}, {**usual, column: other})
+
+
+def _of_columns(item: Space, usual: Any) -> Pairs:
+    if not isinstance(present(item), Records):
+        yield [None, None], [None, None, usual], "missing values, then one that is present"
+        yield [usual, usual], [usual, usual, None], "present values, then one that is missing"
+        low, high = extremes(item)
+        yield [low, low], [low, low, high], "a constant column, until a record comes"
+        return
+    for column, space in with_columns(item):
+        gone, (low, high) = {**usual, column: None}, extremes(space)
+        yield [gone, gone], [gone, gone, usual], f"missing values, then one is present ({column})"
+        same = {**usual, column: low}
+        other = {**usual, column: high}
+        yield [same] * 2, [same, same, other], f"a constant column, until a record comes ({column})"
+
+
+def _replaced(space: Space, adjacency: Adjacency) -> Pairs:
+    inner = present(space)
+    if not isinstance(inner, Lists):
+        yield from _exchanged(space)
+        return
+    yield from _structures_replaced(inner)
+    number = int(adjacency.distance) if adjacency.kind == "hamming" else 1
+    for words, host in _larger(inner, number):
+        many = min(number, len(host))
+        for edge in inner.item.edges():
+            why = edge.words if " is " in edge.words else f"is {edge.words}"
+            yield (
+                host,
+                [*host[:-many], *([edge.value] * many)],
+                f"the other record: {why}, in {words}",
+            )
+        if many > 1:
+            yield host, [*host[:-1], inner.item.simplest], f"one record of {many}, in {words}"
+
+
+def _larger(space: Lists, number: int) -> Hosts:
+    """Return datasets with a record to replace, and with several where several may be replaced."""
+    found = hosts(space, empty=False)
+    size = min(max(number, 1), space.most)
+    usual = space.item.spread(size)
+    return found if any(len(one) >= size for _, one in found) else [*found, ("records", usual)]
+
+
+def _structures_replaced(space: Lists) -> Pairs:
+    item = space.item
+    size = min(max(FEW, space.least), space.most)
+    usual, few, (low, high) = item.usual(), item.spread(size), extremes(item)
+    same = [usual] * (size - 1)
+    yield [low], [high], "a single record, from the lower bound to the upper"
+    yield [*same, usual], [*same, high], "all records are equal, then one is another"
+    yield [*([low] * (size - 1)), low], [*([low] * (size - 1)), high], "all low, then one high"
+    yield [*([high] * (size - 1)), high], [*([high] * (size - 1)), low], "all high, then one low"
+    yield few, [*few[:-1], few[0]], "a duplicate comes in place of another record"
+    if space.fits(size + 1):
+        more = item.spread(size + 1)
+        yield more, [*more[:-1], usual], "an even number of records, one replaced"
+    if not space.is_vector:
+        yield few, few[::-1], "the order of the records is reversed"
+    for one, other, why in _of_groups(item, usual):
+        if len(one) <= space.most:
+            yield one, [*other, other[0]], why.replace("leaves", "is replaced")
+    for one, other, why in _of_columns(item, usual):
+        yield [*one, one[0]][-size:], other[-size:], why.replace("comes", "is replaced")
+    if space.most > size + 1:
+        most = item.spread(space.most)
+        yield most, [*most[:-1], usual], "as many records as there may be, one replaced"
+
+
+def _exchanged(space: Space) -> Pairs:
+    """Yield pairs of values that are one record each."""
+    edges = list(space.edges())
+    usual, (low, high) = space.usual(), extremes(space)
+    yield low, high, "from the lowest to the highest value"
+    for edge in edges:
+        yield usual, edge.value, f"a usual value beside {edge.words}"
+    inside = [one for one in edges if one.inside]
+    for one, other in islice(permutations(inside, 2), _MANY**2):
+        yield one.value, other.value, f"{one.words} beside {other.words}"
+    for edge in edges:
+        yield low, edge.value, f"the lowest value beside {edge.words}"
+
+
+def _moved(space: Space, adjacency: Adjacency) -> Pairs:
+    """Yield pairs of vectors, or of numbers, in which entries move by as much as they may."""
+    for words, host in _vectors(space):
+        steps = Ingredients([], (1.0, -1.0))
+        for other in islice(changed(host, space, adjacency, steps), _MANY):
+            size = len(entries(host))
+            yield host, other, f"one step from {words}" if size < 2 else f"steps from {words}"
+
+
+def _vectors(space: Space) -> Iterator[tuple[str, Any]]:
+    inner = present(space)
+    if not isinstance(inner, Lists):
+        low, high = extremes(inner)
+        yield from (("a usual value", inner.usual()), ("the lowest", low), ("the highest", high))
+        yield from ((edge.words, edge.value) for edge in inner.edges())
+        yield from (("just inside of 2^53", one) for one in (2.0**53 - 1,) if inner.contains(one))
+        return
+    yield "usual entries", inner.usual()
+    known = hosts(inner, empty=False)
+    yield from ((words.replace("records", "entries"), host) for words, host in known)
+    size = len(inner.usual())
+    for edge in inner.item.edges():
+        yield f"entries that are {edge.words}", [edge.value] * size
+        yield f"entries of which one is {edge.words}", [*inner.item.spread(size)[:-1], edge.value]
+
+
+def _of_users(space: Lists, users: Users) -> Pairs:
+    item = space.item
+    usual = {**item.usual(), users.column: 1}
+    other = {**usual, users.column: 2}
+    low, high = extremes(_column(item, users.group)) if users.group else (None, None)
+    yield [], [usual], "empty beside one user with one record"
+    if users.group:
+        at = [{**usual, users.group: low}, {**usual, users.group: high}]
+        beside = [{**other, users.group: low}, {**other, users.group: high}]
+        yield beside[:1], [*beside[:1], at[1]], "a user alone in a group"
+        yield [], at, "empty beside a user with two groups"
+        yield beside[:1], [*beside[:1], *at], "a user with two groups, alone in one of them"
+        yield beside, [*beside, *at], "a user with two groups"
+    for words, host in _of_others(other, users):
+        for edge in item.edges():
+            added = [{**edge.value, users.column: 1}] if isinstance(edge.value, dict) else []
+            yield host, host + added, f"the user's {edge.words}, beside {words}"
+        records = [edge.value for edge in item.edges() if edge.inside][:FEW]
+        for rows in contributions(item, users, 1, records or [item.usual()]):
+            if len(rows) > 1:
+                yield host, host + rows, f"a user with {len(rows)} records, beside {words}"
+    many = [{**usual} for _ in range(users.per_group or _MANY)]
+    yield [], many, "empty beside a user with many records"
+    yield [other], [other, *many], "a user with many records, and one with one"
+
+
+def _of_others(other: Mapping[str, Any], users: Users) -> Hosts:
+    return [
+        ("nobody", []),
+        ("another user", [dict(other)]),
+        ("several users", [{**other, users.column: user} for user in range(2, 2 + FEW)]),
+    ]
+
+
+def _column(item: Space, column: str) -> Space:
+    return dict(with_columns(item))[column]
+
+
+def _generated(space: Space, adjacency: Adjacency) -> Pairs:
+    """Yield pairs of which one input is a user's own, or the relation is."""
+    inner = present(space)
+    given = inner.spread(_GENERATED) if isinstance(inner, Own) else _all_hosts(space)
+    records = [one for dataset in given for one in (dataset if isinstance(dataset, list) else [])]
+    if not isinstance(inner, Own):
+        records = [edge.value for edge in item_of(space).edges()]
+    scalars = [one for one in given if not isinstance(one, list)]
+    by = Ingredients([*records, *scalars][: _MANY * 2])
+    for dataset in given:
+        for other in islice(changed(dataset, space, adjacency, by), _CHANGES_OF_EACH):
+            yield dataset, other, "a neighbour of a generated input"
+    for one, other in islice(permutations(given, 2), _MANY**2):
+        yield one, other, "two inputs of the space"
+
+
+def _all_hosts(space: Space) -> list[Any]:
+    inner = present(space)
+    if isinstance(inner, Lists):
+        return [host for _, host in hosts(inner)]
+    return [inner.usual(), *extremes(inner)]

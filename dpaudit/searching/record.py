@@ -1,0 +1,119 @@
+"""What a search has found, beside the journal of its audit: so that a run which goes on audits the
+same pairs, and none is chosen after draws that certify."""
+
+from __future__ import annotations
+
+import json
+import os
+from dataclasses import asdict, fields, replace
+from pathlib import Path
+from typing import Any
+
+from dpaudit.auditing.journal.opening import SEARCH_SUFFIX, journal_path
+from dpaudit.auditing.journal.records import failing
+from dpaudit.auditing.journal.requests import differences, request
+from dpaudit.auditing.spec import AuditSpec, DrawnSeed
+from dpaudit.certificates.searched import Leader, Searched
+from dpaudit.errors import JournalError
+from dpaudit.version import __version__
+
+_TUPLE = "tuple"
+
+
+def read(spec: AuditSpec) -> tuple[AuditSpec, Searched | None]:
+    """Return what the search of an audit has found before, if its journal is to go on, and the
+    audit with the seed of then, where any would do.
+
+    Raises JournalError for what was found for another request, or by another release.
+    """
+    path = _path(spec)
+    if path is None or not spec.resume or not path.exists():
+        return spec, None
+    with failing(path):
+        text = path.read_text(encoding="utf-8")
+    try:
+        kept = json.loads(text)
+        said = kept["searched"]
+        pairs = tuple((_value(d1), _value(d2)) for d1, d2 in said.pop("found"))
+        leaders = tuple(Leader(**one) for one in said.pop("leaders"))
+        outside = tuple(said.pop("outside"))
+        searched = Searched(**said, leaders=leaders, found=pairs, outside=outside)
+        version, seed, asked = kept["dpaudit"], int(kept["seed"]), kept["request"]
+    except (KeyError, TypeError, ValueError) as error:
+        why = "is damaged; delete it and the journal beside it, and start again"
+        raise JournalError(f"{path} {why}") from error
+    if version != __version__:
+        raise JournalError(
+            f"the search of {path} was made by dpaudit {version}, this is {__version__}; continue "
+            "it with that release, or start again in another folder"
+        )
+    if isinstance(spec.seed, DrawnSeed):
+        spec = replace(spec, seed=seed)
+    found = differences(asked, request(spec))
+    if found:
+        raise JournalError(
+            f"the search of {path} belongs to another audit: {found}; give the same options as "
+            "before, or name another folder"
+        )
+    return spec, searched
+
+
+def write(spec: AuditSpec, searched: Searched) -> None:
+    """Keep what was found, if the audit has a journal; before any draw that certifies.
+
+    Raises JournalError for inputs that no file can hold.
+    """
+    path = _path(spec)
+    if path is None:
+        return
+    kept = {
+        "dpaudit": __version__,
+        "seed": int(spec.seed),
+        "request": request(spec),
+        "searched": {
+            **{field.name: getattr(searched, field.name) for field in fields(searched)},
+            "leaders": [asdict(one) for one in searched.leaders],
+            "found": [[_written(d1), _written(d2)] for d1, d2 in searched.found],
+        },
+    }
+    with failing(path):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        partial = path.with_suffix(".part")
+        with partial.open("w", encoding="utf-8") as opened:
+            json.dump(kept, opened, indent=1)
+            opened.flush()
+            os.fsync(opened.fileno())
+        partial.replace(path)
+
+
+def _path(spec: AuditSpec) -> Path | None:
+    if spec.journal is None:
+        return None
+    return journal_path(spec.journal, spec.name).with_suffix(SEARCH_SUFFIX)
+
+
+def _written(value: Any) -> Any:
+    """Return a dataset as JSON has it, exactly. Raises JournalError."""
+    if value is None or type(value) in (bool, int, float, str):
+        return value
+    if type(value) is list:
+        return [_written(part) for part in value]
+    if type(value) is tuple:
+        return {_TUPLE: [_written(part) for part in value]}
+    if type(value) is dict and all(type(key) is str for key in value) and _TUPLE not in value:
+        return {key: _written(part) for key, part in value.items()}
+    raise JournalError(
+        f"no journal can hold an input with a {type(value).__name__} in it; make the generator "
+        "return lists, dicts, texts and numbers (--as makes arrays and data frames of them), or "
+        "leave out the journal"
+    )
+
+
+def _value(written: Any) -> Any:
+    if isinstance(written, list):
+        return [_value(part) for part in written]
+    if isinstance(written, dict):
+        if set(written) == {_TUPLE}:
+            return tuple(_value(part) for part in written[_TUPLE])
+        return {key: _value(part) for key, part in written.items()}
+    return written

@@ -1,0 +1,146 @@
+"""Which of many pairs leaks most, by draws that certify nothing: successive halving.
+
+Estimates from few draws mislead, so many pairs get few draws, the best eighth of them four times
+as many, and so on (Jamieson & Talwalkar 2016): each round costs half of the one before.
+docs/method.md says why the audit of the winner is valid all the same.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from dpaudit.attacks.atoms import atoms
+from dpaudit.attacks.choosing.aim import Aim, best_predicted
+from dpaudit.attacks.choosing.selection import ATTACKS
+from dpaudit.attacks.linear.mean_differences import mean_differences
+from dpaudit.attacks.one_dimensional import one_dimensional
+from dpaudit.attacks.single_columns import single_columns
+from dpaudit.claims import ProfilePoint
+from dpaudit.draws import SelectionDraws
+from dpaudit.levels.candidate import Attack, Candidate
+from dpaudit.levels.rules import predicted_growth
+from dpaudit.searching.proposals import Proposal
+from dpaudit.searching.trials import Drawing, Input, paired
+
+# The best one of so many goes on, with so many times the draws.
+KEPT, GROWTH = 8, 4
+# Draws of either input in the first round, at least and at most.
+FEWEST, MOST = 50, 1_000
+_Key = tuple[int, int, bool, int, bool]
+# What is quick on outputs of many columns, for pairs of which most are given up.
+_QUICK: tuple[Attack, ...] = (one_dimensional, single_columns, mean_differences, atoms)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Contender:
+    """A proposed pair under trial.
+
+    evidence: how much likelier, in logs, the draws are than the claim allows.  estimate: the bound
+    for ε to expect of an audit.  order: its place among the proposals, of which simple ones come
+    first.
+    """
+
+    proposal: Proposal
+    d1: Input
+    d2: Input
+    order: int
+    evidence: float = 0.0
+    estimate: float = 0.0
+    draws: int = 0
+
+    @property
+    def is_alone(self) -> bool:
+        """Whether the draws were made one by one, where the mechanism can make many in a call."""
+        return self.d1.is_alone
+
+    def rank(self, enough: float) -> tuple[float, ...]:
+        """Return what a better contender has more of. enough: evidence that nothing is added to by
+        more. A pair inside the space is worth more than one outside it, where both leak."""
+        evidence = _rounded(min(self.evidence, enough))
+        return (evidence, self.proposal.inside, _rounded(self.estimate), -self.order)
+
+
+@dataclass(slots=True)
+class Judge:
+    """Estimates how much a pair leaks, for one claim.
+
+    coming: draws of the audit that is to follow.
+    """
+
+    points: Sequence[ProfilePoint]
+    coming: int
+    drawing: Drawing
+    _known: dict[tuple[int, int, bool, int, bool], tuple[float, float]] = field(
+        default_factory=dict
+    )
+
+    def tried(self, one: Contender, draws: int, *, thorough: bool) -> Contender:
+        """Return a contender after so many draws of either input. Raises MechanismError."""
+        for side in (one.d1, one.d2):
+            self.drawing.fill(side, draws)
+        if one.d1.only_raises and one.d2.only_raises:
+            return replace(one, draws=2 * draws)
+        key = (one.d1.number, one.d2.number, one.is_alone, draws, thorough)
+        if key not in self._known:
+            attacks = ATTACKS if thorough else _QUICK
+            self._known[key] = self._estimated(paired(one.d1, one.d2, draws), attacks)
+        evidence, estimate = self._known[key]
+        return replace(one, evidence=evidence, estimate=estimate, draws=2 * draws)
+
+    def _estimated(
+        self, selection: SelectionDraws, attacks: Sequence[Attack]
+    ) -> tuple[float, float]:
+        found = [one for attack in attacks for one in attack(selection)]
+        # None where no output is like another one.
+        aim = Aim(self.points[0], self.coming)
+        growth = (self._growth(one, point) for one in found for point in self.points)
+        estimate = max((best_predicted(one, aim) for one in found), default=0.0)
+        return max(growth, default=0.0), estimate
+
+    def _growth(self, candidate: Candidate, point: ProfilePoint) -> float:
+        return max(0.0, float(np.max(predicted_growth(candidate.table, point))))
+
+
+def halved(
+    contenders: Iterable[Contender],
+    tried: Callable[[Contender, int, int], Contender],
+    *,
+    draws: int,
+    enough: float,
+    is_over: Callable[[], bool],
+) -> list[Contender]:
+    """Return contenders, best first, after rounds of four times the draws for the best eighth,
+    until one is left.
+
+    tried: returns a contender after so many draws of either input, in the round with this number.
+    draws: in the first round.  is_over: whether to end before the next trial.
+    """
+    standing, out = list(contenders), list[Contender]()
+    for number in range(rounds_for(len(standing))):
+        size = draws * GROWTH**number
+        for place, one in enumerate(standing):
+            if is_over():
+                break
+            standing[place] = tried(one, size, number)
+        standing.sort(key=lambda one: one.rank(enough), reverse=True)
+        kept = math.ceil(len(standing) / KEPT)
+        standing, out = standing[:kept], [*standing[kept:], *out]
+    return [*standing, *out]
+
+
+def rounds_for(contenders: int) -> int:
+    """Return after how many rounds one is left, and has had draws of its own.
+
+    >>> rounds_for(1), rounds_for(2), rounds_for(8), rounds_for(400)
+    (1, 2, 2, 4)
+    """
+    return 1 if contenders <= 1 else 1 + rounds_for(math.ceil(contenders / KEPT))
+
+
+def _rounded(value: float) -> float:
+    """Return two digits of a number, beyond which estimates are noise."""
+    return value if math.isinf(value) else float(f"{value:.2g}")

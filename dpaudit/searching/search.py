@@ -1,0 +1,364 @@
+"""Finds the pairs to audit: proposals, halving, pairs like the best, and a simpler one.
+
+All draws made here choose pairs and certify nothing. The audit that follows draws from streams of
+its own, and what it audits is settled, and in the journal, before its first draw.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import islice
+from typing import Any
+
+import numpy as np
+
+from dpaudit.auditing.options import MINIMUM_SAMPLES
+from dpaudit.auditing.spec import AuditSpec
+from dpaudit.certificates.result import Progress
+from dpaudit.certificates.searched import Leader, Searched
+from dpaudit.errors import DatasetError, MechanismError
+from dpaudit.inputs.pairs import Adjacency, NeighbouringPair
+from dpaudit.searching import record
+from dpaudit.searching.forming import formed
+from dpaudit.searching.guided import around, parts
+from dpaudit.searching.proposals import Proposal, proposals
+from dpaudit.searching.screening import FEWEST, MOST, Contender, Judge, halved
+from dpaudit.searching.shrinking import shrunk
+from dpaudit.searching.space import MissingLibrary, Space
+from dpaudit.searching.trials import SEARCHING, Drawing, Input, one_by_one
+from dpaudit.wording import shortened
+
+Notify = Callable[[Progress], None]
+
+# Of the budget: for the search, and of that for the proposals, the rest for pairs like the best and
+# for making the winner simpler.
+SHARE = 1 / 4
+_PROPOSED, _GUIDED = 0.6, 0.25
+# Draws of either input that are made one by one where the mechanism fails for a batch, at most.
+_MOST_ALONE = 2_000
+# Pairs of a first round, at most, and of a round of pairs like the best.
+_WIDTH, _GUIDED_WIDTH = 400, 48
+# Inputs that have to be drawn for, for each pair: many pairs share one of theirs.
+_INPUTS = 1.3
+# Of pairs that there is a place for, at least so many lie inside the space.
+_INSIDE = 2 / 3
+# The best ones, which others are made like.
+_CENTRES = 3
+_VALUES = 200
+_GUIDED_PROPOSALS = 500
+_LEADERS = 8
+# Evidence beyond 1/α, in logs, that is more than the luck of the best of so many pairs and orders.
+_LUCK = 10.0
+_SHRINKING_TRIES = 300
+_LONGEST, _LONGEST_LEADER = 300, 120
+
+
+@dataclass(frozen=True, slots=True)
+class NeighbourSearch:
+    """What to search, and how.
+
+    space: what one input may be.  adjacency: the relation between the two.  form: what datasets are
+    handed over as; None: as they are.  inside: leave out inputs that lie outside the space.
+    keep: how many pairs to certify; they share the error probability.  elsewhere: whether the
+    process that the mechanism is in makes data frames.
+    """
+
+    space: Space
+    adjacency: Adjacency
+    form: str | None = None
+    inside: bool = False
+    keep: int = 1
+    elsewhere: bool = False
+
+    def find(self, spec: AuditSpec, on_progress: Notify | None) -> tuple[AuditSpec, Searched]:
+        """Return the audit with the pairs that leak most, and how they were found.
+
+        Raises MechanismError where no input gives anything but exceptions.
+        """
+        began = time.monotonic()
+        spec, searched = record.read(spec)
+        if searched is None:
+            with Drawing(spec) as drawing:
+                searched = _Search(self, spec, drawing, on_progress).run()
+            record.write(spec, searched)
+        alone = one_by_one(spec) if searched.one_by_one else None
+        spec = spec if alone is None else alone
+        pairs = tuple(self._pair(d1, d2) for d1, d2 in searched.found)
+        left: dict[str, Any]
+        if spec.time is None:
+            spent = min(searched.draws, int(SHARE * spec.samples))
+            left = {"samples": max(MINIMUM_SAMPLES, (spec.samples - spent) // len(pairs))}
+        else:
+            left = {"time": max(spec.time / 2, spec.time - (time.monotonic() - began))}
+        return replace(spec, pairs=pairs, **left), searched
+
+    def _pair(self, d1: Any, d2: Any) -> NeighbouringPair:
+        label = f"d1 = {shortened(repr(d1), _LONGEST)}, d2 = {shortened(repr(d2), _LONGEST)}"
+        one, other = self.formed(d1), self.formed(d2)
+        return NeighbouringPair(one, other, self.adjacency, label)
+
+    def formed(self, dataset: Any) -> Any:
+        """Return a dataset as the mechanism takes it. Raises DatasetError where there is none."""
+        return formed(dataset, self.form, self.space, elsewhere=self.elsewhere)
+
+
+class _Search:
+    """One search; `run` once."""
+
+    def __init__(
+        self, settings: NeighbourSearch, spec: AuditSpec, drawing: Drawing, notify: Notify | None
+    ) -> None:
+        self._settings, self._spec, self._drawing, self._notify = settings, spec, drawing, notify
+        self._began = time.monotonic()
+        self._inputs: dict[str, Input | None] = {}
+        self._inputs_alone: dict[int, Input] = {}
+        self._proposed: set[tuple[int, int]] = set()
+        self._pairs: set[tuple[int, int]] = set()
+        self._refused: dict[tuple[int, int], str] = {}
+        self._judge = Judge(spec.tested.points(), spec.samples, drawing)
+        self._enough = math.log(1 / spec.alpha) + _LUCK
+        self._is_found = False
+        self._note = ""
+        self._budget = max(2 * FEWEST, int(SHARE * spec.samples))
+
+    def run(self) -> Searched:
+        """Return the pairs to certify, and how they were found. Raises MechanismError."""
+        settings = self._settings
+        source = proposals(
+            settings.space, settings.adjacency, seed=self._spec.seed, inside_only=settings.inside
+        )
+        contenders = list(islice(self._contenders(source), _WIDTH))
+        if not contenders:
+            raise DatasetError(
+                f"no two inputs of {settings.space.words()} can be made into {settings.form}"
+            )
+        if self._spec.time is not None:
+            self._plan_by_clock(contenders[0])
+        ranked = self._halved(contenders, _PROPOSED)
+        if not self._is_clear(ranked[0]):
+            ranked = self._among(ranked, self._guided(ranked))
+        if len(self._refused) == len(self._pairs):
+            raise MechanismError(
+                f"every input of the {len(self._pairs)} pairs that the search has tried raised an "
+                f"exception, the first one {next(iter(self._refused.values()))}; state a space "
+                "that the mechanism accepts"
+            )
+        return self._settled(ranked)
+
+    def _plan_by_clock(self, first: Contender) -> None:
+        """See how fast draws are made and judged, to plan how many there is time for."""
+        began = time.monotonic()
+        self._tried(first, FEWEST, 0)
+        taken = max(time.monotonic() - began, 1e-6)
+        seconds = SHARE * (self._spec.time or 0.0)
+        self._budget = max(2 * FEWEST, int(2 * FEWEST * seconds / taken))
+
+    def _halved(self, contenders: Sequence[Contender], share: float) -> list[Contender]:
+        """Return contenders, best first. share: of the budget, which decides how many are tried."""
+        # Rounds cost half of the ones before, and inputs serve several pairs.
+        budget = share * self._budget / (2 * _INPUTS)
+        chosen = _mixed(contenders, max(1, int(budget / FEWEST)))
+        return halved(
+            chosen,
+            self._tried,
+            draws=int(min(max(budget / len(chosen), FEWEST), MOST)),
+            enough=self._enough,
+            is_over=self._is_over,
+        )
+
+    def _contenders(self, source: Iterable[Proposal]) -> Iterator[Contender]:
+        """Yield a contender for each proposal that is not one of those before."""
+        for proposal in self._possible(source):
+            d1, d2 = self._input(proposal.d1), self._input(proposal.d2)
+            if d1 is None or d2 is None or d1 is d2:
+                continue
+            both = min(d1.number, d2.number), max(d1.number, d2.number)
+            if both not in self._proposed:
+                self._proposed.add(both)
+                yield Contender(proposal, d1, d2, len(self._proposed))
+
+    def _possible(self, source: Iterable[Proposal]) -> Iterator[Proposal]:
+        """Yield proposals; without Hypothesis those that are not random."""
+        try:
+            yield from source
+        except MissingLibrary as error:
+            self._note = str(error)
+
+    def _input(self, dataset: Any) -> Input | None:
+        """Return the input of a dataset; None where it cannot have the form of the others."""
+        key = repr(dataset)
+        if key not in self._inputs:
+            try:
+                given = self._settings.formed(dataset)
+            except DatasetError:
+                self._inputs[key] = None
+            else:
+                self._inputs[key] = Input(len(self._inputs), given)
+        return self._inputs[key]
+
+    def _tried(self, one: Contender, draws: int, number: int) -> Contender:
+        key = (one.d1.number, one.d2.number)
+        self._pairs.add(key)
+        try:
+            tried = self._judge.tried(one, draws, thorough=number > 0)
+        except MechanismError as error:
+            if self._drawing.has_alone and not one.is_alone:
+                # An exception is no outcome of a batch, but one of a draw.
+                return self._tried(self._alone(one), min(draws, _MOST_ALONE), number)
+            self._refused[key] = str(error)
+            return replace(one, evidence=-1.0)
+        if tried.d1.only_raises and tried.d2.only_raises:
+            self._refused[key] = tried.d1.words
+        self._is_found |= self._is_clear(tried)
+        self._report(tried)
+        return tried
+
+    def _alone(self, one: Contender) -> Contender:
+        """Return a contender for which the mechanism is called once for each draw."""
+        for side in (one.d1, one.d2):
+            if side.number not in self._inputs_alone:
+                self._inputs_alone[side.number] = Input(side.number, side.dataset, is_alone=True)
+        d1, d2 = (self._inputs_alone[side.number] for side in (one.d1, one.d2))
+        return replace(one, d1=d1, d2=d2)
+
+    def _is_over(self) -> bool:
+        """Whether to end before all had their turn: when time is up; of a mechanism that is called
+        once for each draw, and so may be slow, when a pair is found that leaks for sure."""
+        spec = self._spec
+        if spec.time is not None and time.monotonic() - self._began > SHARE * spec.time:
+            return True
+        return self._is_found and self._drawing.single_draws
+
+    def _is_clear(self, one: Contender) -> bool:
+        return one.proposal.inside and one.evidence >= self._enough
+
+    def _guided(self, ranked: Sequence[Contender]) -> list[Contender]:
+        """Return pairs like the best ones, best first."""
+        settings = self._settings
+        centres = [one.proposal for one in ranked[:_CENTRES]]
+        values = {
+            repr(value): value
+            for one in ranked
+            if one.proposal.inside or not settings.inside
+            for dataset in (one.proposal.d1, one.proposal.d2)
+            for value in parts(dataset)
+        }
+        if not values:
+            return []
+        rng = np.random.default_rng([self._spec.seed, SEARCHING])
+        some = list(values.values())[:_VALUES]
+        source = around(centres, some, settings.space, settings.adjacency, rng)
+        wanted = (one for one in source if one.inside or not settings.inside)
+        contenders = islice(self._contenders(islice(wanted, _GUIDED_PROPOSALS)), _GUIDED_WIDTH)
+        found = list(contenders)
+        return self._halved(found, _GUIDED) if found else []
+
+    def _among(self, ranked: list[Contender], more: list[Contender]) -> list[Contender]:
+        """Return both lists as one, best first; the best of each with equally many draws."""
+        if not more:
+            return ranked
+        draws = max(ranked[0].draws, more[0].draws) // 2
+        best = [self._tried(one, draws, 1) for one in (ranked[0], more[0])]
+        rest = [*ranked[1:], *more[1:]]
+        best.sort(key=lambda one: one.rank(self._enough), reverse=True)
+        return best + sorted(rest, key=lambda one: one.rank(self._enough), reverse=True)
+
+    def _settled(self, ranked: Sequence[Contender]) -> Searched:
+        """Return the pairs to certify: the best, and a simpler one if they leak as it seems."""
+        settings = self._settings
+        kept = [one for one in ranked if one.evidence >= 0][: settings.keep]
+        found = [(one.proposal.d1, one.proposal.d2) for one in kept]
+        clear = [one for one in ranked if one.evidence >= self._enough]
+        is_shrunk = False
+        if clear and clear[0] is kept[0]:
+            # Fewer records are worth more than a larger bound, which the best pair shows.
+            inside = [one for one in clear if one.proposal.inside is kept[0].proposal.inside]
+            simpler = self._simpler(min(inside, key=_size))
+            is_shrunk = list(map(repr, simpler)) not in [list(map(repr, one)) for one in found]
+            found += [simpler] if is_shrunk else []
+        leaders = tuple(
+            Leader(
+                d1=shortened(repr(one.proposal.d1), _LONGEST_LEADER),
+                d2=shortened(repr(one.proposal.d2), _LONGEST_LEADER),
+                why=one.proposal.why,
+                inside=one.proposal.inside,
+                estimate=one.estimate,
+                draws=one.draws,
+            )
+            for one in ranked[:_LEADERS]
+            if one.draws
+        )
+        return Searched(
+            space=settings.space.words(),
+            adjacency=settings.adjacency.describe(),
+            pairs=len(self._pairs),
+            refused=len(self._refused),
+            draws=self._drawing.draws,
+            leaders=leaders,
+            found=tuple(found),
+            outside=tuple(not self._is_inside(*pair) for pair in found),
+            shrunk=is_shrunk,
+            one_by_one=kept[0].is_alone,
+            note=self._note,
+        )
+
+    def _simpler(self, best: Contender) -> tuple[Any, Any]:
+        """Return the simplest pair found that seems to leak clearly; that one, if there is none."""
+        half = best.draws // 2
+        # As many draws as show the leak twice over.
+        needed = math.ceil(half * min(1.0, 2 * self._enough / max(best.evidence, 1e-9)))
+        draws = min(half, max(FEWEST, needed))
+
+        def leaks(d1: Any, d2: Any) -> bool:
+            one, other = self._input(d1), self._input(d2)
+            if one is None or other is None or one is other:
+                return False
+            inside = self._is_inside(d1, d2)
+            proposal = Proposal(d1, d2, "", "random", inside)
+            if settings.inside and not inside:
+                return False
+            tried = self._tried(Contender(proposal, one, other, 0), draws, 1)
+            return tried.evidence >= self._enough
+
+        settings = self._settings
+        given = best.proposal.d1, best.proposal.d2
+        return shrunk(
+            *given, settings.space, settings.adjacency, leaks, most_tries=_SHRINKING_TRIES
+        )
+
+    def _is_inside(self, d1: Any, d2: Any) -> bool:
+        return self._settings.space.contains(d1) and self._settings.space.contains(d2)
+
+    def _report(self, one: Contender) -> None:
+        if self._notify is None:
+            return
+        spent, elapsed = self._drawing.draws, max(time.monotonic() - self._began, 1e-9)
+        rate = spent / elapsed
+        self._notify(
+            Progress(
+                name=self._spec.name,
+                pair=f"search: {one.proposal.why}",
+                draws=spent,
+                budget=max(self._budget, spent),
+                rate=rate,
+                wealth=1.0,
+                epsilon_lower=0.0,
+                remaining=max(0.0, self._budget - spent) / max(rate, 1e-9),
+            )
+        )
+
+
+def _mixed(contenders: Sequence[Contender], places: int) -> list[Contender]:
+    """Return so many contenders, of those inside the space and of those outside, in their order."""
+    inside = [one for one in contenders if one.proposal.inside]
+    outside = [one for one in contenders if not one.proposal.inside]
+    first = inside[: max(math.ceil(_INSIDE * places), places - len(outside))]
+    return [*first, *outside[: places - len(first)]]
+
+
+def _size(one: Contender) -> int:
+    """Return how many records a pair has."""
+    return len(parts(one.proposal.d1)) + len(parts(one.proposal.d2))

@@ -1,0 +1,48 @@
+"""From what a user wrote to a search."""
+
+from __future__ import annotations
+
+from numbers import Integral
+from pathlib import Path
+from typing import Any
+
+from dpaudit.errors import Name, UsageError
+from dpaudit.inputs.pairs import Adjacency
+from dpaudit.searching.grammar import parse_space
+from dpaudit.searching.neighbours import check_possible
+from dpaudit.searching.search import NeighbourSearch
+from dpaudit.wording import shown
+
+_MOST_KEPT = 100
+
+
+def neighbour_search(
+    space: Any,
+    adjacency: Adjacency | None,
+    *,
+    form: str | None = None,
+    inside: Any = False,
+    keep: Any = 1,
+    base: Path | None = None,
+    elsewhere: bool = False,
+) -> NeighbourSearch:
+    """Return a search. space: a line, or a mapping.  base: where relative import paths start.
+
+    Raises UsageError for what is no space, and for a relation that none of its inputs have.
+    """
+    if adjacency is None:
+        raise UsageError(
+            "a search needs the relation between the inputs; give ",
+            Name("adjacency"),
+            ", such as add-remove",
+        )
+    if not isinstance(inside, bool):
+        raise UsageError(Name("inside"), f"={shown(inside)} must be true or false")
+    is_whole = isinstance(keep, Integral) and not isinstance(keep, bool)
+    if not (is_whole and 1 <= keep <= _MOST_KEPT):
+        raise UsageError(
+            Name("keep"), f"={shown(keep)} must be a number of pairs, from 1 to {_MOST_KEPT}"
+        )
+    found = parse_space(space, base)
+    check_possible(found, adjacency)
+    return NeighbourSearch(found, adjacency, form, inside, int(keep), elsewhere)

@@ -1,0 +1,108 @@
+"""What one input of a mechanism may be: a space of values, with those where bugs sit."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Hashable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Protocol
+
+from dpaudit.errors import UsageError
+
+if TYPE_CHECKING:
+    from hypothesis.strategies import SearchStrategy
+
+
+class MissingLibrary(UsageError):
+    """A library that an extra brings is not installed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Edge:
+    """A value where bugs sit.
+
+    words: what it is, such as "the upper bound".  inside: whether it lies in the space.
+    """
+
+    value: Any
+    words: str
+    inside: bool
+
+
+class Space(Protocol):
+    """A set of values: of scalars, records or whole datasets."""
+
+    def words(self) -> str:
+        """Return the space as one line, which the grammar reads back to an equal one."""
+        ...
+
+    def contains(self, value: Any) -> bool:
+        """Return whether a value lies in the space."""
+        ...
+
+    @property
+    def simplest(self) -> Any:
+        """What a witness is shrunk towards."""
+        ...
+
+    def usual(self) -> Any:
+        """Return a harmless value in the middle."""
+        ...
+
+    def spread(self, number: int) -> list[Any]:
+        """Return so many harmless values, different ones where there are any."""
+        ...
+
+    def edges(self) -> Iterator[Edge]:
+        """Yield values where bugs sit, those inside first, each once."""
+        ...
+
+    def simpler(self, value: Any) -> Iterator[Any]:
+        """Yield a few values that are simpler than one, the simplest first."""
+        ...
+
+    def strategy(self) -> SearchStrategy[Any]:
+        """Return a strategy of Hypothesis. Raises UsageError where that is not installed."""
+        ...
+
+
+def identity(value: Any) -> Hashable:
+    """Return what tells values apart: NaN is NaN, while −0.0 is not 0.0, nor is 1 True or 1.0."""
+    kind = type(value).__name__
+    if isinstance(value, float):
+        return (kind, "nan") if math.isnan(value) else (kind, value, math.copysign(1, value))
+    if isinstance(value, list | tuple):
+        return kind, tuple(map(identity, value))
+    if isinstance(value, Mapping):
+        return kind, frozenset((key, identity(part)) for key, part in value.items())
+    return (kind, value) if isinstance(value, Hashable) else (kind, repr(value))
+
+
+def ordered(edges: Iterable[Edge]) -> Iterator[Edge]:
+    """Yield edges, those inside first, and of the same value only the first."""
+    known: set[Hashable] = set()
+    for one in sorted(edges, key=lambda edge: not edge.inside):
+        if (key := identity(one.value)) not in known:
+            known.add(key)
+            yield one
+
+
+def different(values: Iterable[Any]) -> Iterator[Any]:
+    """Yield values, of the same ones only the first."""
+    known: set[Hashable] = set()
+    for value in values:
+        if (key := identity(value)) not in known:
+            known.add(key)
+            yield value
+
+
+def strategies() -> Any:
+    """Return the strategies of Hypothesis, which is imported only where it is used."""
+    try:
+        import hypothesis.strategies
+    except ImportError as error:
+        raise MissingLibrary(
+            f"random inputs need Hypothesis, which cannot be imported ({error}); "
+            "pip install 'dpaudit[search]'"
+        ) from None
+    return hypothesis.strategies

@@ -1,0 +1,162 @@
+"""Distances of outputs, against NumPy's norms and against counts by hand."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from dataclasses import dataclass
+from decimal import Decimal
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from dpaudit.errors import UsageError
+from dpaudit.searching.distances import metric, plain_numbers, plain_records
+
+NAN, INF = math.nan, math.inf
+
+
+def distance(first: Any, second: Any, norm: str = "l1") -> float:
+    plain = [plain_numbers(one, "f") for one in (first, second)]
+    return metric(norm, "add-remove")(*plain).value
+
+
+def words(first: Any, second: Any) -> str:
+    plain = [plain_numbers(one, "f") for one in (first, second)]
+    found = metric("l1", "add-remove")(*plain)
+    assert found.value == INF
+    return found.words
+
+
+@pytest.mark.parametrize(("norm", "order"), [("l1", 1), ("l2", 2), ("linf", np.inf)])
+def test_norms_are_those_of_numpy(norm: str, order: float) -> None:
+    rng = np.random.default_rng(0)
+    for _ in range(50):
+        first, second = rng.normal(size=(2, 7))
+        expected = np.linalg.norm(first - second, ord=order)
+        assert distance(first, second, norm) == pytest.approx(expected, rel=1e-14)
+        nested = distance({"a": first[:3], "b": [list(first[3:])]},
+                          {"a": second[:3], "b": [list(second[3:])]}, norm)  # fmt: skip
+        assert nested == pytest.approx(expected, rel=1e-14)
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "expected"),
+    [
+        (3, 5, 2.0),
+        (True, False, 1.0),
+        (2**53 + 1, 2**53, 1.0),  # floats cannot tell them apart
+        (10**400, 10**400 + 3, 3.0),
+        (np.uint8(3), np.uint8(5), 2.0),  # which wraps around in NumPy
+        (np.float32(0.5), 0.25, 0.25),
+        (np.array(3), 3, 0.0),
+        (Decimal("0.5"), Fraction(1, 4), 0.25),
+        ([1, [2, 3]], (1, (2, 5)), 2.0),
+        (None, None, 0.0),
+        ([None, 1], [None, 3], 2.0),
+        (NAN, NAN, 0.0),
+        (INF, INF, 0.0),
+        ({}, {"a": 3, "b": -2}, 5.0),  # a key in one alone counts as 0
+        ({"a": 1}, {}, 1.0),
+        ({}, {"a": [1, {"b": 2}]}, 3.0),
+        (Counter("aab"), Counter("ab"), 1.0),
+        (range(2), [0, 1], 0.0),
+        (1e308, -1e308, INF),
+        (np.array([1, None], dtype=object), [2, None], 1.0),
+    ],
+)
+def test_by_hand(first: Any, second: Any, expected: float) -> None:
+    assert distance(first, second) == distance(second, first) == expected
+
+
+def test_the_difference_is_exact() -> None:
+    assert distance(0.1 + 0.2, 0.3) == 2**-54
+    assert distance([0.1] * 10, [0.0] * 10) == 1.0  # 0.1 is a little more, which rounding takes
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "said"),
+    [
+        ([1, 2], [1], "the output has 2 values for d1 and 1 for d2"),
+        ({"a": [1]}, {"a": []}, "the output['a'] has 1 value for d1 and 0 for d2"),
+        (1, [1], "the output is the number 1 for d1 and a sequence of 1 for d2"),
+        ({}, 1, "the output is a mapping for d1 and the number 1 for d2"),
+        (None, 1.5, "the output is None for d1 and the number 1.5 for d2"),
+        (NAN, 1, "the output is NaN for d1 and 1 for d2"),
+        ([0, INF], [0, 2], "the output[1] is ∞ for d1 and 2 for d2"),
+        (INF, -INF, "the output is ∞ for d1 and -∞ for d2"),
+        ({"a": NAN}, {}, "the output['a'] is NaN for d1 and 0 for d2"),
+        (np.zeros((2, 2)), np.zeros((2, 3)), "the output[0] has 2 values for d1 and 3 for d2"),
+        (1e308, -1e308, "it is larger than any float"),
+    ],
+)
+def test_what_has_no_difference_is_infinitely_far(first: Any, second: Any, said: str) -> None:
+    assert words(first, second) == said
+
+
+def test_the_largest_floats_do_not_overflow_in_between() -> None:
+    assert distance([1e200, 1e200], [0, 0], "l2") == pytest.approx(math.sqrt(2) * 1e200)
+    assert distance([5e-324], [0], "l2") == 5e-324
+
+
+def test_tables_go_by_their_names() -> None:
+    counts = [pd.Series(list(text)).value_counts() for text in ("aab", "a")]
+    assert distance(counts[0], counts[1]) == 2.0
+    frames = [pd.DataFrame({"x": one}) for one in ([1, 2], [1, 5])]
+    assert distance(frames[0], frames[1]) == 3.0
+    # Rows that are only counted are a sequence.
+    assert distance(pd.Series([1]), pd.Series([1, 2])) == INF
+
+
+def test_dataclasses() -> None:
+    @dataclass
+    class Fit:
+        slope: float
+        points: list[float]
+
+    assert distance(Fit(1, [2]), Fit(3, [1])) == 3.0
+
+
+@pytest.mark.parametrize("output", ["north", b"a", {1, 2}, object(), 1j, np.array(["a"]), ["a"]])
+def test_what_is_no_number_is_refused(output: Any) -> None:
+    with pytest.raises(UsageError, match=r"^f returned .* norms are of numbers.* --norm records"):
+        plain_numbers(output, "f")
+
+
+def test_later_changes_of_an_output_do_not_reach_what_was_read() -> None:
+    output: dict[str, Any] = {"a": np.zeros(2), "b": [1]}
+    read = plain_numbers(output, "f")
+    output["a"][0], output["b"][0] = 7, 7
+    assert read == {"a": [0.0, 0.0], "b": [1]}
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "added", "replaced"),
+    [
+        ([1, 2, 3], [3, 2, 1], 0, 0),
+        ([1, 2], [1], 1, 1),
+        ([1, 2], [1, 3], 2, 1),
+        ([1, 1], [1], 1, 1),
+        ([1, 2, 3], [], 3, 3),
+        ([{"a": 1}], [{"a": NAN}], 2, 1),
+        ([{"a": NAN}], [{"a": NAN}], 0, 0),
+        (np.array([[1, 2], [3, 4]]), [[1, 2]], 1, 1),
+        ({1, 2}, {2}, 1, 1),
+        (pd.DataFrame({"x": [1, 2]}), pd.DataFrame({"x": [2]}), 1, 1),
+    ],
+)
+def test_records_that_differ(first: Any, second: Any, added: int, replaced: int) -> None:
+    read = [plain_records(one, "f") for one in (first, second)]
+    assert metric("records", "add-remove")(*read).value == added
+    assert metric("records", "user")(*read).value == added
+    assert metric("records", "replace")(*read).value == replaced
+    assert metric("records", "hamming")(*read).value == replaced
+
+
+@pytest.mark.parametrize("output", [3, None, "abc", {"a": 1}])
+def test_what_has_no_records_is_refused(output: Any) -> None:
+    with pytest.raises(UsageError, match=r"has no records to compare.* --norm l1"):
+        plain_records(output, "f")
