@@ -27,6 +27,8 @@ from dpaudit.searching.spaces.records import Records
 Pairs = Iterator[tuple[Any, Any, str]]
 
 _MANY = 10
+# Of entries outside the space, not every step is tried.
+_FEW_OUTSIDE = 4
 # Of the inputs that a user's generator gave, and of what changes each.
 _GENERATED, _CHANGES_OF_EACH = 8, 30
 
@@ -52,13 +54,14 @@ def _added(space: Lists) -> Pairs:
     yield from _structures(space)
     for words, host in hosts(space, room=1):
         for edge in space.item.edges():
-            said = "empty beside one record: " if not host else ""
-            yield host, [*host, edge.value], f"{said}{_added_words(edge)}, beside {words}"
+            yield host, [*host, edge.value], _added_words(edge, words if host else "")
 
 
-def _added_words(edge: Edge) -> str:
-    is_column = " is " in edge.words
-    return f"the added record's {edge.words}" if is_column else f"the added record is {edge.words}"
+def _added_words(edge: Edge, host: str) -> str:
+    what = f"'s {edge.words}" if " is " in edge.words else f" is {edge.words}"
+    if not host:
+        return f"empty beside one record: the record{what}"
+    return f"the added record{what}, beside {host}"
 
 
 def _structures(space: Lists) -> Pairs:
@@ -184,8 +187,8 @@ def _exchanged(space: Space) -> Pairs:
 def _moved(space: Space, adjacency: Adjacency) -> Pairs:
     """Yield pairs of vectors, or of numbers, in which entries move by as much as they may."""
     for words, host in _vectors(space):
-        steps = Ingredients([], (1.0, -1.0))
-        for other in islice(changed(host, space, adjacency, steps), _MANY):
+        most = _MANY if space.contains(host) else _FEW_OUTSIDE
+        for other in islice(changed(host, space, adjacency, Ingredients([])), most):
             size = len(entries(host))
             yield host, other, f"one step from {words}" if size < 2 else f"steps from {words}"
 

@@ -36,8 +36,8 @@ class Own:
 
         Raises TargetError for a wrong path, DatasetError for what is neither.
         """
-        path = written.removeprefix(IMPORT)
-        found = resolve(located(path, base))
+        path = located(written.removeprefix(IMPORT), base)
+        found = resolve(path)
         if not _is_strategy(found) and not callable(found):
             raise DatasetError(
                 f"{written} is {shown(found)}; name a function generate(rng), rng a NumPy "

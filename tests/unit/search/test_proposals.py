@@ -1,0 +1,387 @@
+"""Neighbours and proposals: what they are, by a naive oracle, and that none is missing."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections import Counter
+from itertools import combinations, islice, permutations
+from typing import Any
+
+import pytest
+
+from dpaudit.errors import DatasetError, UsageError
+from dpaudit.inputs.pairs import Adjacency, NeighbouringPair, check_pair, parse_adjacency
+from dpaudit.search import space as space_module
+from dpaudit.search.forming import formed
+from dpaudit.search.grammar import parse_space
+from dpaudit.search.neighbours import are_neighbours, neighbours
+from dpaudit.search.proposals import Proposal, proposals
+from dpaudit.search.proposals.lattices import lattice, lattice_pairs
+from dpaudit.search.proposals.patterns import pattern_pairs, patterns
+from dpaudit.search.proposals.stream import MOST_EDGES, catalogue
+from dpaudit.search.space import identity
+
+NAN = math.nan
+TABLE = "table {age: integer in [0, 120], city: category [a, b], x: number in [0, 1], name: text}"
+USERS = "table {id: user, city: category [a, b, c], x: number in [0, 1]}"
+BOUNDED = "user:id,group=city,groups=2,per_group=1"
+CASES = [
+    ("list of number in [0, 1]", "add-remove"),
+    ("list of number in [0, 1]", "replace"),
+    ("list of 2 to 5 integer", "add-remove"),
+    ("list of number or missing", "hamming:2"),
+    ("vector of 4 category [a, b]", "replace"),
+    ("list of list of boolean", "add-remove"),
+    ("vector of 3 number in [0, 1]", "linf:1"),
+    ("vector of 5 number in [0, 10]", "l1:2"),
+    ("vector of 5 integer", "l2:3"),
+    ("vector of 3 number", "coordinate:0.5"),
+    ("list of boolean", "coordinate:1"),
+    ("list of vector of 2 number", "linf:1"),
+    ("number in [0, 1]", "l1:0.5"),
+    ("number in [0, 1]", "replace"),
+    ("category [a, b, c]", "replace"),
+    ("text", "replace"),
+    (TABLE, "add-remove"),
+    (TABLE, "replace"),
+    (USERS, "user:id"),
+    (USERS, BOUNDED),
+    (USERS, "add-remove"),
+]
+
+
+def _relation(written: str) -> Adjacency:
+    relation = parse_adjacency(written)
+    assert relation is not None
+    return relation
+
+
+def _some(space: str, adjacency: str, number: int = 450, **more: Any) -> list[Proposal]:
+    found = proposals(parse_space(space), _relation(adjacency), seed=5, **more)
+    return list(islice(found, number))
+
+
+def _written(record: Any) -> str:
+    """Return a record as text: NaN is equal to NaN, −0.0 is not equal to 0.0."""
+    return json.dumps(record, sort_keys=True)
+
+
+def _flat(value: Any) -> list[float]:
+    return [x for one in value for x in _flat(one)] if isinstance(value, list) else [float(value)]
+
+
+def _difference(one: float, other: float) -> float:
+    if one == other or (math.isnan(one) and math.isnan(other)):
+        return 0.0
+    apart = abs(one - other)
+    return math.inf if math.isnan(apart) else apart
+
+
+def _oracle(d1: Any, d2: Any, adjacency: str, is_vector: bool) -> bool:
+    """Whether two inputs are neighbours, written once more and without thought for speed."""
+    kind, _, rest = adjacency.partition(":")
+    if kind in ("l1", "l2", "linf", "coordinate"):
+        apart = [_difference(a, b) for a, b in zip(_flat(d1), _flat(d2), strict=True)]
+        most = float(rest) * (1 + 1e-9)
+        if kind == "coordinate":
+            return sum(map(bool, apart)) == 1 and max(apart) <= most
+        norms = {"l1": sum(apart), "l2": math.hypot(*apart), "linf": max(apart)}
+        return 0 < norms[kind] <= most
+    if kind == "replace" and not isinstance(d1, list):
+        return _written(d1) != _written(d2)
+    one, other = Counter(map(_written, d1)), Counter(map(_written, d2))
+    fewer, more = (one - other).total(), (other - one).total()
+    if kind == "add-remove":
+        return fewer + more == 1
+    places = sum(_written(a) != _written(b) for a, b in zip(d1, d2, strict=False))
+    if kind == "hamming" or (kind == "replace" and is_vector):
+        return len(d1) == len(d2) and 1 <= places <= int(rest or 1)
+    if kind == "replace":
+        return len(d1) == len(d2) and max(fewer, more) <= 1 and places > 0
+    return _users_oracle(d1, d2, rest)
+
+
+def _users_oracle(d1: Any, d2: Any, rest: str) -> bool:
+    everybody = {row["id"] for row in d1 + d2}
+    changed = [one for one in everybody if _of(d1, one) != _of(d2, one)]
+    if len(changed) != 1 or (_of(d1, changed[0]) and _of(d2, changed[0])):
+        return False
+    if "groups" not in rest:
+        return True
+    for dataset in (d1, d2):
+        for one in everybody:
+            cities = Counter(row["city"] for row in dataset if row["id"] == one)
+            if len(cities) > 2 or max(cities.values(), default=0) > 1:
+                return False
+    return True
+
+
+def _of(dataset: Any, user: Any) -> list[str]:
+    return sorted(_written(row) for row in dataset if row["id"] == user)
+
+
+@pytest.mark.parametrize(("space", "adjacency"), CASES)
+def test_every_proposal_is_a_pair_of_neighbours(space: str, adjacency: str) -> None:
+    inside, relation = parse_space(space), _relation(adjacency)
+    found = _some(space, adjacency)
+    assert found
+    for one in found:
+        assert _oracle(one.d1, one.d2, adjacency, space.startswith("vector")), one
+        assert are_neighbours(one.d2, one.d1, relation, inside)
+        assert one.inside == (inside.contains(one.d1) and inside.contains(one.d2))
+        assert one.why
+        # As an audit of the pair sees it.
+        assert check_pair(NeighbouringPair(one.d1, one.d2, relation)) == ()
+
+
+@pytest.mark.parametrize(("space", "adjacency"), CASES)
+def test_proposals_come_once_and_again_for_the_seed(space: str, adjacency: str) -> None:
+    found = _some(space, adjacency)
+    keys = [frozenset((identity(one.d1), identity(one.d2))) for one in found]
+    assert len(set(keys)) == len(keys)
+    assert list(map(repr, found)) == list(map(repr, _some(space, adjacency)))
+    order = ["edge", "pattern", "lattice", "random"]
+    places = [order.index(one.origin) for one in found]
+    assert places == sorted(places)
+    assert Counter(one.origin for one in found)["edge"] <= MOST_EDGES
+
+
+@pytest.mark.parametrize(("space", "adjacency"), CASES)
+def test_inputs_outside_can_be_left_out(space: str, adjacency: str) -> None:
+    found = _some(space, adjacency, 200, inside_only=True)
+    assert found
+    assert all(one.inside for one in found)
+
+
+def test_other_seeds_draw_other_pairs() -> None:
+    space, relation = parse_space("list of number"), _relation("add-remove")
+    one, other = (list(islice(proposals(space, relation, seed=seed), 400)) for seed in (1, 2))
+    drawn = [one for one in one if one.origin == "random"]
+    assert drawn
+    assert drawn != [one for one in other if one.origin == "random"]
+
+
+@pytest.mark.parametrize(("space", "adjacency"), CASES)
+def test_neighbours_of_a_dataset(space: str, adjacency: str) -> None:
+    inside, relation = parse_space(space), _relation(adjacency)
+    dataset = inside.usual()
+    found = list(neighbours(dataset, inside, relation))
+    assert found
+    assert len(set(map(identity, found))) == len(found)
+    assert all(_oracle(dataset, one, adjacency, space.startswith("vector")) for one in found)
+
+
+def _values(proposal: Proposal, column: str) -> list[Any]:
+    return [row[column] for row in [*proposal.d1, *proposal.d2]]
+
+
+def _added(proposal: Proposal) -> Any:
+    one, other = sorted((proposal.d1, proposal.d2), key=len)
+    left = [row for row in other if other.count(row) > one.count(row)]
+    return left[-1] if left else other[-1]
+
+
+def test_the_catalogue_of_a_table_has_each_edge() -> None:
+    found = list(catalogue(parse_space(TABLE), _relation("add-remove")))
+    added = {(name, identity(value)) for one in found for name, value in _added(one).items()}
+    for name, value in [
+        *(("age", one) for one in (0, 120, -1, 121, None, 2**63 - 1, -(2**63), 10**18)),
+        *(("x", one) for one in (0.0, 1.0, -1.0, 2.0, NAN, math.inf, -math.inf, None, -0.0)),
+        *(("x", one) for one in (5e-324, 1e18, 1.7976931348623157e308, -1.7976931348623157e308)),
+        *(("city", one) for one in ("a", "b", "new category", "", None)),
+        *(("name", one) for one in ("", "é☃", None)),
+    ]:
+        assert (name, identity(value)) in added, (name, value)
+    sizes = {tuple(sorted((len(one.d1), len(one.d2)))) for one in found}
+    assert {(0, 1), (1, 2), (2, 3), (3, 4), (29, 30)} <= sizes  # empty, single, odd and even, full
+    pairs = [sorted((one.d1, one.d2), key=len) for one in found]
+    assert any(len(a) > 1 and all(r == a[0] for r in b) for a, b in pairs)  # all equal
+    assert any(len(a) > 1 and b[: len(a)] == a[::-1] != a for a, b in pairs)  # reversed
+    assert any(b[-1] in a and a[0] != a[1] for a, b in pairs if len(a) > 1)  # a duplicate
+    for name in ("age", "city", "x", "name"):
+        columns = [([r[name] for r in a], [r[name] for r in b]) for a, b in pairs if len(a) > 1]
+        assert any(len(set(a)) == 1 and len(set(b)) == 2 for a, b in columns)  # constant
+        assert any(a == [None, None] and b[-1] is not None for a, b in columns)  # missing
+    cities = [({r["city"] for r in a}, {r["city"] for r in b}) for a, b in pairs]
+    assert ({"a"}, {"a", "b"}) in cities  # the last of a group
+
+
+def test_the_edges_of_users() -> None:
+    found = list(catalogue(parse_space(USERS), _relation("user:id")))
+    shapes = set()
+    for one in found:
+        smaller, larger = sorted((one.d1, one.d2), key=len)
+        rows = [row for row in larger if row["id"] not in {r["id"] for r in smaller}]
+        groups = {row["city"] for row in rows}
+        alone = groups - {row["city"] for row in smaller}
+        shapes.add((min(len(smaller), 1), min(len(rows), 4), len(groups) > 1, bool(alone)))
+    assert (0, 1, False, True) in shapes  # empty beside one record
+    assert (1, 2, True, True) in shapes  # two groups, alone in one of them
+    assert (1, 2, True, False) in shapes  # two groups, alone in none
+    assert (1, 1, False, True) in shapes  # alone in a group
+    assert any(many == 4 for _, many, _, _ in shapes)  # many records
+    bounded = list(catalogue(parse_space(USERS), _relation(BOUNDED)))
+    assert all(max(Counter(_values(one, "id")).values()) <= 4 for one in bounded)
+
+
+def test_a_wide_table_takes_all_columns() -> None:
+    columns = ", ".join(f"c{i}: number in [0, 1]" for i in range(40))
+    found = list(catalogue(parse_space(f"table {{{columns}}}"), _relation("add-remove")))
+    edges = [one for one in found if one.origin == "edge"]
+    assert len(edges) == MOST_EDGES
+    changed = {name for one in edges for name, value in _added(one).items() if value != 0.5}
+    assert len(changed) == 40
+    assert any(not one.inside for one in edges)
+
+
+@pytest.mark.parametrize("size", [2, 5, 6])
+def test_the_eight_patterns(size: int) -> None:
+    found = patterns(size)
+    assert len(found) == len({(tuple(one), tuple(other)) for _, one, other in found}) == 8
+    for _, one, other in found:
+        assert len(one) == len(other) == size
+        assert max(abs(a - b) for a, b in zip(one, other, strict=True)) == 1
+
+
+@pytest.mark.parametrize("adjacency", ["linf:1", "l1:2", "l2:2", "linf:0.5"])
+def test_patterns_go_as_far_as_is_allowed(adjacency: str) -> None:
+    space, relation = parse_space("vector of 5 number"), _relation(adjacency)
+    found = list(pattern_pairs(space, relation))
+    assert {why.partition(", between")[0] for _, _, why in found} == {n for n, _, _ in patterns(5)}
+    norm = {"linf": max, "l1": sum, "l2": lambda all_: math.hypot(*all_)}[relation.kind]
+    for one, other, why in found:
+        if "between" not in why:
+            apart = [abs(a - b) for a, b in zip(one, other, strict=True)]
+            assert norm(apart) == pytest.approx(relation.distance)
+
+
+def test_patterns_between_the_bounds_lie_inside() -> None:
+    space = parse_space("vector of 5 number in [2, 3]")
+    between = [
+        (one, other)
+        for one, other, why in pattern_pairs(space, _relation("linf:4"))
+        if "between" in why
+    ]
+    assert len(between) == 8
+    assert all(space.contains(one) and space.contains(other) for one, other in between)
+    assert all(any(abs(a - b) == 1 for a, b in zip(*pair, strict=True)) for pair in between)
+
+
+@pytest.mark.parametrize(
+    ("space", "adjacency", "datasets", "pairs"),
+    [
+        ("list of number in [0, 1]", "add-remove", 8, 12),
+        (USERS, "user:id", 8, 12),
+        ("list of number in [0, 1]", "replace", 8, 6),
+        ("list of 1 to 30 number in [0, 1]", "add-remove", 7, 9),
+        ("list of 0 to 2 number in [0, 1]", "add-remove", 7, 9),
+        ("vector of 3 number", "linf:1", 8, 28),
+        ("vector of 7 number", "coordinate:1", 8, 12),
+        ("vector of 2 number", "l1:1", 4, 4),
+        ("list of boolean", "add-remove", 6, 7),
+        ("boolean", "replace", 2, 1),
+        ("category [a, b, c]", "replace", 3, 3),
+        ("integer", "l1:1", 2, 1),
+    ],
+)
+def test_lattices_are_complete(space: str, adjacency: str, datasets: int, pairs: int) -> None:
+    inside, relation = parse_space(space), _relation(adjacency)
+    points = lattice(inside, relation)
+    assert len(points) == datasets
+    found = {frozenset(map(identity, pair[:2])) for pair in lattice_pairs(inside, relation)}
+    oracle = {
+        frozenset((identity(one), identity(other)))
+        for one, other in combinations(points, 2)
+        if _oracle(one, other, adjacency, space.startswith("vector"))
+    }
+    assert found == oracle
+    assert len(found) == pairs
+
+
+@pytest.mark.parametrize(
+    ("space", "adjacency", "message"),
+    [
+        ("text", "coordinate:1", "it holds no numbers; state replace or add-remove"),
+        ("list of text", "linf:1", "it holds no numbers"),
+        ("list of 0 to 0 number", "replace", "always empty; allow records"),
+        ("list of 0 to 0 number", "add-remove", "always empty; allow records"),
+        ("vector of 3 number", "add-remove", "it always has 3 records; state replace"),
+        ("number", "add-remove", "it is no list of records"),
+        ("text", "hamming:1", "it is no list of records"),
+        ("list of number", "user:id", "it is no table"),
+        ("table {idd: user}", "user:id", "no column 'id'; it has idd"),
+        (USERS, "user:id,group=town,groups=2", "no column 'town'"),
+        ("integer", "l1:0.5", "different values are at least 1 apart; state l1:1"),
+        ("vector of 3 category [1, 5]", "linf:2", "different values are at least 4 apart"),
+    ],
+)
+def test_a_relation_that_no_two_inputs_can_have_is_refused(
+    space: str, adjacency: str, message: str
+) -> None:
+    with pytest.raises(DatasetError, match="fits no two inputs of") as raised:
+        proposals(parse_space(space), _relation(adjacency), seed=1)
+    assert message in str(raised.value)
+    with pytest.raises(DatasetError, match="fits no two inputs of"):
+        list(neighbours([], parse_space(space), _relation(adjacency)))
+
+
+def test_a_space_of_one_value_has_neighbours_only_outside() -> None:
+    assert _some("category [a]", "replace", 3)
+    with pytest.raises(DatasetError, match="none of the pairs inside it"):
+        _some("category [a]", "replace", 3, inside_only=True)
+
+
+def test_the_catalogue_needs_no_hypothesis(monkeypatch: pytest.MonkeyPatch) -> None:
+    import sys
+
+    monkeypatch.setitem(sys.modules, "hypothesis.strategies", None)
+    with pytest.raises(UsageError, match=r"pip install 'dpaudit\[search\]'"):
+        space_module.strategies()
+    stream = proposals(parse_space("list of boolean"), _relation("add-remove"), seed=1)
+    first = list(islice(stream, 15))
+    assert {one.origin for one in first} == {"edge"}
+    with pytest.raises(UsageError, match="random inputs need Hypothesis"):
+        list(stream)
+
+
+def test_vectors_keep_their_places() -> None:
+    vector, records = parse_space("vector of 3 integer"), parse_space("list of integer")
+    turned, same = [3, 2, 1], [1, 2, 3]
+    assert not are_neighbours(same, turned, _relation("replace"), vector)
+    assert are_neighbours(same, turned, _relation("replace"), records)
+    assert not are_neighbours(same, turned, _relation("hamming:1"), records)
+    assert not are_neighbours(same, list(same), _relation("replace"), records)
+
+
+@pytest.mark.parametrize("form", [None, "array", "numpy", "pandas"])
+def test_datasets_take_the_form_of_the_mechanism(form: str | None) -> None:
+    space = parse_space("table {b: integer, a: number}")
+    rows = [{"a": 0.5, "b": 1}, {"b": 2, "a": 1.5}]
+    full, empty = formed(rows, form, space), formed([], form, space)
+    if form is None:
+        assert full == rows
+        assert full[0] is not rows[0]
+        assert empty == []
+    elif form == "pandas":
+        assert list(full.columns) == list(empty.columns) == ["b", "a"]
+        assert full.to_dict("records") == rows
+        assert len(empty) == 0
+    else:
+        assert full.tolist() == [[1, 0.5], [2, 1.5]]
+        assert empty.shape == (0, 2)
+
+
+@pytest.mark.parametrize(
+    ("dataset", "form"), [([1.5, None], "array"), ([], "pandas"), ("a", "pandas")]
+)
+def test_what_cannot_take_a_form_is_refused(dataset: Any, form: str) -> None:
+    with pytest.raises(DatasetError, match="cannot become"):
+        formed(dataset, form)
+
+
+def test_the_order_of_a_pair_means_nothing() -> None:
+    relation, space = _relation("add-remove"), parse_space("list of boolean")
+    for one, other in permutations([[], [True], [True, False], [False, True]], 2):
+        said = are_neighbours(one, other, relation, space)
+        assert said == are_neighbours(other, one, relation, space)
