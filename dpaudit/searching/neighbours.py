@@ -269,12 +269,23 @@ def contributions(
     first = rows[0]
     many = users.per_group or _RECORDS // 4
     yield from ([dict(first) for _ in range(number)] for number in dict.fromkeys((2, many)))
-    groups = [first[users.group]] if users.group else []
-    if users.group and isinstance(item, Records):
-        groups = list(different(item.columns[users.group].spread(users.groups or 2)))
+    for column, space in group_columns(item, users):
+        groups = list(different(space.spread(users.groups or 2)))
         for number in dict.fromkeys((2, len(groups))):
-            yield [{**first, users.group: one} for one in groups[:number]]
-        yield [{**first, users.group: one} for one in groups for _ in range(users.per_group or 2)]
+            yield [{**first, column: one} for one in groups[:number]]
+        yield [{**first, column: one} for one in groups for _ in range(users.per_group or 2)]
+
+
+def group_columns(item: Space, users: Users) -> list[tuple[str, Space]]:
+    """Return the columns of groups: the one that is named, else all of categories."""
+    columns = item.columns if isinstance(item, Records) else {}
+    if users.group:
+        return [(users.group, columns[users.group])] if users.group in columns else []
+    return [
+        (name, space)
+        for name, space in columns.items()
+        if name != users.column and isinstance(present(space), Categories | Booleans)
+    ]
 
 
 def _by_steps(dataset: Any, space: Space, adjacency: Adjacency, by: Ingredients) -> Iterator[Any]:

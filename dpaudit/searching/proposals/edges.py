@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from itertools import islice, permutations
 from typing import Any
 
@@ -12,7 +12,9 @@ from dpaudit.searching.neighbours import (
     changed,
     contributions,
     entries,
+    group_columns,
     item_of,
+    new_user,
     present,
 )
 from dpaudit.searching.proposals.hosts import Hosts, extremes, hosts, with_columns
@@ -29,6 +31,8 @@ Pairs = Iterator[tuple[Any, Any, str]]
 _MANY = 10
 # Of entries outside the space, not every step is tried.
 _FEW_OUTSIDE = 4
+# Of so many edges, as tables with many columns have them, each is tried only in the first datasets.
+_MANY_EDGES, _FEW_HOSTS = 150, 2
 # Of the inputs that a user's generator gave, and of what changes each.
 _GENERATED, _CHANGES_OF_EACH = 8, 30
 
@@ -52,9 +56,15 @@ def edge_pairs(space: Space, adjacency: Adjacency) -> Pairs:
 
 def _added(space: Lists) -> Pairs:
     yield from _structures(space)
-    for words, host in hosts(space, room=1):
-        for edge in space.item.edges():
+    edges = list(space.item.edges())
+    for words, host in hosts(space, room=1)[: _hosts_for(edges)]:
+        for edge in edges:
             yield host, [*host, edge.value], _added_words(edge, words if host else "")
+
+
+def _hosts_for(edges: list[Edge]) -> int | None:
+    """Return in how many datasets edges are tried; None for all."""
+    return _FEW_HOSTS if len(edges) > _MANY_EDGES else None
 
 
 def _added_words(edge: Edge, host: str) -> str:
@@ -124,9 +134,10 @@ def _replaced(space: Space, adjacency: Adjacency) -> Pairs:
         return
     yield from _structures_replaced(inner)
     number = int(adjacency.distance) if adjacency.kind == "hamming" else 1
-    for words, host in _larger(inner, number):
+    edges = list(inner.item.edges())
+    for words, host in _larger(inner, number)[: _hosts_for(edges)]:
         many = min(number, len(host))
-        for edge in inner.item.edges():
+        for edge in edges:
             why = edge.words if " is " in edge.words else f"is {edge.words}"
             yield (
                 host,
@@ -212,40 +223,45 @@ def _vectors(space: Space) -> Iterator[tuple[str, Any]]:
 
 def _of_users(space: Lists, users: Users) -> Pairs:
     item = space.item
-    usual = {**item.usual(), users.column: 1}
-    other = {**usual, users.column: 2}
-    low, high = extremes(_column(item, users.group)) if users.group else (None, None)
+    one, *others = _ids(item, users)
+    usual = {**item.usual(), users.column: one}
+    beside = [{**usual, users.column: user} for user in others]
     yield [], [usual], "empty beside one user with one record"
-    if users.group:
-        at = [{**usual, users.group: low}, {**usual, users.group: high}]
-        beside = [{**other, users.group: low}, {**other, users.group: high}]
-        yield beside[:1], [*beside[:1], at[1]], "a user alone in a group"
-        yield [], at, "empty beside a user with two groups"
-        yield beside[:1], [*beside[:1], *at], "a user with two groups, alone in one of them"
-        yield beside, [*beside, *at], "a user with two groups"
-    for words, host in _of_others(other, users):
-        for edge in item.edges():
-            added = [{**edge.value, users.column: 1}] if isinstance(edge.value, dict) else []
+    for column, groups in group_columns(item, users):
+        low, high = extremes(groups)
+        yield from _in_groups(usual, beside[0], (column, low, high))
+    edges = list(item.edges())
+    few = [edge.value for edge in edges if edge.inside][:FEW] or [item.usual()]
+    for words, host in (("nobody", []), ("another user", beside[:1]), ("several users", beside)):
+        for edge in edges:
+            added = [{**edge.value, users.column: one}] if isinstance(edge.value, dict) else []
             yield host, host + added, f"the user's {edge.words}, beside {words}"
-        records = [edge.value for edge in item.edges() if edge.inside][:FEW]
-        for rows in contributions(item, users, 1, records or [item.usual()]):
+        for rows in contributions(item, users, one, few):
             if len(rows) > 1:
                 yield host, host + rows, f"a user with {len(rows)} records, beside {words}"
-    many = [{**usual} for _ in range(users.per_group or _MANY)]
+    many = [dict(usual) for _ in range(users.per_group or _MANY)]
     yield [], many, "empty beside a user with many records"
-    yield [other], [other, *many], "a user with many records, and one with one"
+    yield beside[:1], [*beside[:1], *many], "a user with many records, and one with one"
 
 
-def _of_others(other: Mapping[str, Any], users: Users) -> Hosts:
-    return [
-        ("nobody", []),
-        ("another user", [dict(other)]),
-        ("several users", [{**other, users.column: user} for user in range(2, 2 + FEW)]),
-    ]
+def _in_groups(usual: Any, other: Any, group: tuple[str, Any, Any]) -> Pairs:
+    """Yield pairs of what a user has in two groups of a column, low and high."""
+    column, low, high = group
+    at = [{**usual, column: low}, {**usual, column: high}]
+    beside = [{**other, column: low}, {**other, column: high}]
+    yield beside[:1], [*beside[:1], at[1]], f"a user alone in a group ({column})"
+    yield [], at, f"empty beside a user with two groups ({column})"
+    why = f"a user with two groups, alone in one of them ({column})"
+    yield beside[:1], [*beside[:1], *at], why
+    yield beside, [*beside, *at], f"a user with two groups ({column})"
 
 
-def _column(item: Space, column: str) -> Space:
-    return dict(with_columns(item))[column]
+def _ids(item: Space, users: Users) -> list[Any]:
+    """Return a user and a few others."""
+    found: list[Any] = []
+    while len(found) < 1 + FEW:
+        found.append(new_user(found, item, users.column))
+    return found
 
 
 def _generated(space: Space, adjacency: Adjacency) -> Pairs:

@@ -7,13 +7,14 @@ from typing import Any
 
 from dpaudit.errors import DatasetError
 from dpaudit.inputs.pairs import Adjacency
-from dpaudit.searching.neighbours import are_neighbours, check_possible
+from dpaudit.searching.neighbours import are_neighbours, check_possible, present
 from dpaudit.searching.proposals.edges import edge_pairs
 from dpaudit.searching.proposals.lattices import lattice_pairs
 from dpaudit.searching.proposals.patterns import pattern_pairs
 from dpaudit.searching.proposals.proposal import Origin, Proposal
 from dpaudit.searching.proposals.random import random_pairs
 from dpaudit.searching.space import Space, identity
+from dpaudit.searching.spaces.lists import Lists
 
 # More of them than values of one record and places for it would take over a search.
 MOST_EDGES = 300
@@ -58,6 +59,8 @@ class _Sieve:
         if key in self._known:
             return None
         self._known.add(key)
+        if not (_has_room(self.space, d1) and _has_room(self.space, d2)):
+            return None
         inside = self.space.contains(d1) and self.space.contains(d2)
         if self.inside_only and not inside:
             return None
@@ -69,6 +72,14 @@ class _Sieve:
         for d1, d2, why in source(self.space, self.adjacency):
             if (found := self.proposal(d1, d2, why, origin)) is not None:
                 yield found
+
+
+def _has_room(space: Space, dataset: Any) -> bool:
+    """Whether a list has as many records as it may have; more or fewer are not proposed, since a
+    mechanism may rely on their number."""
+    inner = present(space)
+    is_list = isinstance(inner, Lists) and isinstance(dataset, list)
+    return not is_list or inner.fits(len(dataset))
 
 
 def _all(space: Space, adjacency: Adjacency, seed: int, inside_only: bool) -> Iterator[Proposal]:

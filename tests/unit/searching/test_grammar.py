@@ -9,14 +9,14 @@ from typing import Any
 import pytest
 
 from dpaudit.errors import DatasetError, TargetError
-from dpaudit.search.grammar import parse_space
-from dpaudit.search.spaces.categories import Categories
-from dpaudit.search.spaces.lists import Lists
-from dpaudit.search.spaces.missing import OrMissing
-from dpaudit.search.spaces.numbers import Booleans, Integers, Numbers
-from dpaudit.search.spaces.records import Records, Users
-from dpaudit.search.spaces.registry import EXAMPLES
-from dpaudit.search.spaces.texts import Texts
+from dpaudit.searching.grammar import parse_space
+from dpaudit.searching.spaces.categories import Categories
+from dpaudit.searching.spaces.lists import Lists
+from dpaudit.searching.spaces.missing import OrMissing
+from dpaudit.searching.spaces.numbers import Booleans, Integers, Numbers
+from dpaudit.searching.spaces.records import Records, Users
+from dpaudit.searching.spaces.registry import EXAMPLES
+from dpaudit.searching.spaces.texts import Texts
 
 LINES = [
     *EXAMPLES.values(),

@@ -9,9 +9,9 @@ import pytest
 
 from dpaudit.errors import DatasetError
 from dpaudit.inputs.pairs import parse_adjacency
-from dpaudit.search import waiting
-from dpaudit.search.grammar import parse_space
-from dpaudit.search.proposals import Proposal, proposals
+from dpaudit.searching import waiting
+from dpaudit.searching.grammar import parse_space
+from dpaudit.searching.proposals import Proposal, proposals
 
 SOURCE = """
 import time

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from dpaudit.search.drawing import drawn
-from dpaudit.search.grammar import parse_space
-from dpaudit.search.space import identity
+from dpaudit.searching.drawing import drawn
+from dpaudit.searching.grammar import parse_space
+from dpaudit.searching.space import identity
 
 NAN, INF = math.nan, math.inf
 LINES = [
