@@ -301,7 +301,7 @@ _TABLE = (
         "Pass the datasets as NumPy arrays, or as data frames of a library.",
         must="array (or numpy), pandas or polars: datasets become arrays or data frames",
         more="configuration.md#values"),
-    _given("adjacency", Kind(str | dict[str, Number | str | None], metavar="RELATION"),
+    _given("adjacency", Kind(str | dict[str, Any], metavar="RELATION"),
         "The neighbouring relation: add-remove, replace, a distance such as l1:1, or another one "
         "that dpaudit list adjacencies names. dpaudit checks d1 and d2 where it can.",
         must="add-remove, replace, or a distance such as l1:1", unless="not stated"),

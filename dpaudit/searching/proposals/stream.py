@@ -78,8 +78,9 @@ def _has_room(space: Space, dataset: Any) -> bool:
     """Whether a list has as many records as it may have; more or fewer are not proposed, since a
     mechanism may rely on their number."""
     inner = present(space)
-    is_list = isinstance(inner, Lists) and isinstance(dataset, list)
-    return not is_list or inner.fits(len(dataset))
+    if isinstance(inner, Lists) and isinstance(dataset, list):
+        return inner.fits(len(dataset))
+    return True
 
 
 def _all(space: Space, adjacency: Adjacency, seed: int, inside_only: bool) -> Iterator[Proposal]:

@@ -2,6 +2,8 @@ from __future__ import annotations
 
 import importlib
 import math
+import re
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -13,6 +15,7 @@ from dpaudit.errors import DatasetError
 from dpaudit.inputs.pairs import (
     Adjacency,
     NeighbouringPair,
+    Users,
     check_pair,
     describe_pair,
     fingerprint,
@@ -40,6 +43,13 @@ def contradicted(d1: Any, d2: Any, adjacency: Any) -> str:
         ("l1:2", Adjacency("l1", 2.0)),
         ({"linf": 0.5}, Adjacency("linf", 0.5)),
         (Adjacency("l2"), Adjacency("l2")),
+        ("coordinate:0.5", Adjacency("coordinate", 0.5)),
+        ("hamming:2", Adjacency("hamming", 2.0)),
+        ({"hamming": 2}, Adjacency("hamming", 2.0)),
+        ("user:id", Adjacency("user", users=Users("id"))),
+        ("user: id, group=city, groups=2", Adjacency("user", users=Users("id", 2, None, "city"))),
+        ({"user": "id", "per_group": 3}, Adjacency("user", users=Users("id", per_group=3))),
+        ("import:my.module:relation", Adjacency("import", path="my.module:relation")),
     ],
 )
 def test_parse_adjacency(value: Any, adjacency: Adjacency | None) -> None:
@@ -58,6 +68,17 @@ def test_parse_adjacency(value: Any, adjacency: Adjacency | None) -> None:
         ("replace:2", "takes no distance"),
         ({"l1": 1, "l2": 1}, "is not known"),
         (3, "is not known"),
+        ("coordinate", "write coordinate:1"),
+        ("hamming:1.5", "must be a number of records"),
+        ("hamming:0", "must be finite and above 0"),
+        ("hammings:1", "Did you mean 'hamming'?"),
+        ("user", "write user:COLUMN"),
+        ("user:id,groups=2", "add group: COLUMN"),
+        ("user:id,per_group=many", "per_group='many' must be an integer above 0"),
+        ("user:id,per_group=0", "must be an integer above 0"),
+        ("user:id,grops=2", "Did you mean 'groups'?"),
+        ({"user": "id", "groups": True, "group": "city"}, "must be an integer above 0"),
+        ("import", "write import:my.module:relation"),
     ],
 )
 def test_bad_adjacency(value: Any, words: str) -> None:
@@ -268,3 +289,113 @@ def test_a_group_may_differ_in_more() -> None:
     assert check_pair(NeighbouringPair([0, 0], [1, 1], parse_adjacency("l1:1")), 2) == ()
     with pytest.raises(DatasetError, match="allows at most 2 in a group of 2"):
         check_pair(NeighbouringPair([0, 0], [1, 2], parse_adjacency("l1:1")), 2)
+
+
+ROWS = [
+    {"id": 1, "city": "a"},
+    {"id": 1, "city": "b"},
+    {"id": 2, "city": "a"},
+]
+BOUNDED = "user:id,group=city,groups=2,per_group=1"
+
+
+@pytest.mark.parametrize(
+    ("d1", "d2", "adjacency"),
+    [
+        ([0, 1, 2], [0, 3, 2], "coordinate:2"),
+        (0, 0.5, "coordinate:1"),
+        (np.zeros(3), np.array([0, 1.0, 0]), "coordinate:1"),
+        ([math.nan, 1], [math.nan, 2], "coordinate:1"),
+        ([math.inf, 1], [math.inf, 2], "linf:1"),
+        ([1, 2, 3], [4, 5, 3], "hamming:2"),
+        ([1, 2, 3], [1, 2, -3], "hamming:2"),
+        (ROWS, ROWS[2:], "user:id"),
+        (ROWS[2:], ROWS, BOUNDED),
+        (ROWS, ROWS[:2], BOUNDED),
+        ([], ROWS[:1], "user:id"),
+        ([{"id": math.nan}], [], "user:id"),
+    ],
+)
+def test_relations_of_entries_places_and_users(d1: Any, d2: Any, adjacency: str) -> None:
+    assert check(d1, d2, adjacency) == ()
+    assert check(d2, d1, adjacency) == ()
+
+
+@pytest.mark.parametrize(
+    ("d1", "d2", "adjacency", "words"),
+    [
+        ([0, 0], [1, 1], "coordinate:1", "differ in 2 entries; adjacency coordinate means one"),
+        ([0, 0], [0, 2], "coordinate:1", "distance of d1 and d2 is 2"),
+        ([0.0], [math.nan], "linf:1", "distance of d1 and d2 is inf"),
+        ([0.0, math.inf], [0.0, -math.inf], "l2:1", "distance of d1 and d2 is inf"),
+        ([1, 2, 3], [3, 2, 2], "hamming:1", "differ in 2 places; adjacency hamming:1 allows"),
+        ([1, 2], [1, 2, 3], "hamming:1", "keeps the number of rows"),
+        (ROWS, ROWS[1:], "user:id", "other rows of the user 1"),
+        (ROWS, [], "user:id", "differ in the rows of 2 users"),
+        (ROWS, ROWS[:2], "user:name", "without the column 'name'"),
+        (ROWS, ROWS[:2], "user:id,group=town,groups=2", "without the column 'town'"),
+        (ROWS, ROWS[:2], "user:id,group=city,groups=1", "1 in 2 groups; .* allows at most 1"),
+        (ROWS, ROWS[:2], "user:id,per_group=1", "2 rows of the user 1; .* allows at most 1"),
+        ([*ROWS, ROWS[2]], ROWS[:2], BOUNDED, "2 rows of the user 2; .* at most 1 in one group"),
+    ],
+)
+def test_what_contradicts_them(d1: Any, d2: Any, adjacency: str, words: str) -> None:
+    for one, other in ((d1, d2), (d2, d1)):
+        assert re.search(words, contradicted(one, other, adjacency))
+
+
+def test_they_cannot_be_checked_of_everything() -> None:
+    assert "no rows with named columns" in check([1, 2], [1], "user:id")[0]
+    assert "in another order" in check(ROWS, ROWS[::-1], "user:id")[0]
+    assert "no rows to compare" in check(1, 2, "hamming:1")[0]
+
+
+def test_groups_of_such_relations() -> None:
+    for d1, d2, adjacency in (
+        ([0, 0], [1, 1], "coordinate:1"),
+        ([1, 2, 3], [4, 5, 3], "hamming:1"),
+        (ROWS, [], "user:id"),
+    ):
+        pair = NeighbouringPair(d1, d2, parse_adjacency(adjacency))
+        assert check_pair(pair, 2) == ()
+        with pytest.raises(DatasetError):
+            check_pair(pair, 1)
+
+
+def test_users_of_data_frames() -> None:
+    pandas = pytest.importorskip("pandas")
+    frame = pandas.DataFrame(ROWS)
+    assert check(frame, frame.iloc[2:], BOUNDED) == ()
+    assert "other rows" in contradicted(frame, frame.iloc[1:], BOUNDED)
+
+
+@pytest.mark.parametrize(
+    "written", ["coordinate:0.5", "hamming:2", "user:id", BOUNDED, "import:my.module:relation"]
+)
+def test_a_relation_is_read_back_from_its_words(written: str) -> None:
+    relation = parse_adjacency(written)
+    assert relation is not None
+    assert relation.describe() == written
+
+
+def test_a_relation_of_ones_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "relations.py").write_text(
+        "def near(d1, d2):\n    return abs(d1 - d2) < 2\n\n"
+        "def above(d1, d2):\n    return d1 > d2\n\n"
+        "def broken(d1, d2):\n    return d1.rows\n\nnumber = 3\n"
+    )
+    monkeypatch.chdir(tmp_path)
+    assert check(1, 2, "import:relations.py:near") == ()
+    assert "are no neighbours by" in contradicted(1, 4, "import:relations.py:near")
+    assert "is not symmetric" in contradicted(1, 2, "import:relations.py:above")
+    assert "AttributeError" in contradicted(1, 2, "import:relations.py:broken")
+    assert "is no function" in contradicted(1, 2, "import:relations.py:number")
+    near = parse_adjacency("import:relations.py:near")
+    assert "nothing of groups" in check_pair(NeighbouringPair(1, 2, near), 2)[0]
+
+
+def test_negative_zero_is_another_value() -> None:
+    assert check([0.0], [-0.0], "replace") == ()
+    assert check(np.array([0.0]), np.array([-0.0]), "linf:1") == ()
+    assert check([1.0], [1.0, -0.0], "add-remove") == ()
+    assert "have" in contradicted([0.0], [-0.0], "add-remove")

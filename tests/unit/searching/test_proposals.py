@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections import Counter
+from collections.abc import Callable
 from itertools import combinations, islice, permutations
 from typing import Any
 
@@ -57,7 +58,7 @@ def _relation(written: str) -> Adjacency:
     return relation
 
 
-def _some(space: str, adjacency: str, number: int = 360, **more: Any) -> list[Proposal]:
+def _some(space: str, adjacency: str, number: int = 300, **more: Any) -> list[Proposal]:
     found = proposals(parse_space(space), _relation(adjacency), seed=5, **more)
     return list(islice(found, number))
 
@@ -251,11 +252,12 @@ def test_patterns_go_as_far_as_is_allowed(adjacency: str) -> None:
     space, relation = parse_space("vector of 5 number"), _relation(adjacency)
     found = list(pattern_pairs(space, relation))
     assert {why.partition(", between")[0] for _, _, why in found} == {n for n, _, _ in patterns(5)}
-    norm = {"linf": max, "l1": sum, "l2": lambda all_: math.hypot(*all_)}[relation.kind]
+    norms: dict[str, Callable[[list[float]], float]]
+    norms = {"linf": max, "l1": sum, "l2": lambda all_: math.hypot(*all_)}
     for one, other, why in found:
         if "between" not in why:
             apart = [abs(a - b) for a, b in zip(one, other, strict=True)]
-            assert norm(apart) == pytest.approx(relation.distance)
+            assert norms[relation.kind](apart) == pytest.approx(relation.distance)
 
 
 def test_patterns_between_the_bounds_lie_inside() -> None:
