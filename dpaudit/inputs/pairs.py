@@ -465,7 +465,7 @@ def _check_distance(d1: Any, d2: Any, adjacency: Adjacency, group: int) -> str |
     _check_entries(differences, adjacency, group)
     # In groups, one entry after another is changed.
     order = DISTANCES.get(adjacency.kind, 1)
-    with np.errstate(over="ignore"):  # infinitely far apart, then
+    with np.errstate(over="ignore"):  # infinity is more than any relation allows
         distance = float(np.linalg.norm(differences, ord=order)) if differences.size else 0.0
     allowed = group * adjacency.distance
     if distance > allowed * (1 + _ROUNDING):

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import math
 import time as clock
+import warnings
 from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -58,6 +59,7 @@ _CLIMBS, _STARTS, _RANDOM = 6_000, 4, 400
 _SHRINKS = 1_000
 # So many times as long as the shortest witness, one may be that is further apart.
 _LONGER = 1.5
+_OVER = "the time was over before the search was; more time goes further"
 # Which of several finds is shown first: the plain one, then those that say less of Δ.
 _ORDER: Mapping[Kind, int] = {"distance": 0, "infinite": 1, "raises": 2}
 
@@ -247,12 +249,16 @@ def searched(
     relation = _relation(adjacency)
     _check(claimed, norm, form, seed, time)
     of = parse_space(space) if isinstance(space, str | Mapping) else space
+    form_of = partial(formed, form=form, space=of)
+    form_of(of.usual())  # else every dataset would be refused for the same reason
     read = plain_records if norm == RECORDS else plain_numbers
-    answers = Answers(_function(target), read, target.name, partial(formed, form=form, space=of))
+    answers = Answers(_function(target), read, target.name, form_of)
     search = _Search(answers, of, relation, float(claimed), norm, clock.monotonic() + time)
-    with Watch.untimed().calls(target.name, answers):
+    with Watch.untimed().calls(target.name, answers), warnings.catch_warnings():
+        # Of overflows and the like, which inputs at the edges are made for.
+        warnings.simplefilter("ignore")
         search.run(seed, inside_only=inside_only)
-        witnesses = search.witnesses()
+        witnesses, largest = search.witnesses(), search.largest()
     if not search.tried and not witnesses:
         search.refuse(target.name)
     return SensitivityResult(
@@ -264,7 +270,7 @@ def searched(
         claimed=float(claimed),
         exceeded=bool(witnesses),
         witnesses=witnesses,
-        largest=search.largest(),
+        largest=largest,
         tried=dict(search.tried),
         raised=search.raised,
         notes=tuple(search.notes),
@@ -355,7 +361,7 @@ class _Search:
             if (True, "distance") not in self._found:
                 self._look_at_random(seed)
         except Ended:
-            self.notes.append("the time was over before the search was; give more for the rest")
+            self.notes.append(_OVER)
 
     def _climb(self, pool: Pool) -> None:
         """Climb from the pairs that are furthest apart, inside the space."""
@@ -498,6 +504,10 @@ class _Search:
 
     def refuse(self, name: str) -> None:
         """Raise for a search in which nothing could be compared."""
+        if self._raised_first is None and self.notes:
+            raise UsageError(
+                Name("time"), f" was over before two answers of {name} were there; give more"
+            )
         if self._raised_first is None:
             raise UsageError(
                 f"no pair of neighbours of {self._space.words()!r} was found under "

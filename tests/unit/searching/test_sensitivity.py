@@ -1,0 +1,426 @@
+"""The search for a larger sensitivity, on functions whose sensitivity is known."""
+
+from __future__ import annotations
+
+import itertools
+import math
+import random
+import re
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import dpaudit
+from benchmarks.sensitivity import CASES, Case, search
+from dpaudit.errors import DatasetError, MechanismError, TargetError, UsageError
+from dpaudit.inputs.pairs import parse_adjacency
+from dpaudit.searching.grammar import parse_space
+from dpaudit.searching.neighbours import are_neighbours
+from dpaudit.searching.sensitivity import SensitivityResult
+
+# Short lists, so that few lengths are tried.
+UNIT = "list of 0 to 6 number in [0, 1]"
+TABLE = "table of 0 to 6 {age: integer in [0, 120], city: category [a, b]}"
+
+
+def found(function: Callable[..., Any] | str, **more: Any) -> SensitivityResult:
+    asked: dict[str, Any] = {"space": UNIT, "adjacency": "add-remove", "claimed": 1}
+    return dpaudit.sensitivity(function, **{**asked, **more})
+
+
+def inside(function: Callable[..., Any] | str, **more: Any) -> SensitivityResult:
+    return found(function, inside_only=True, **more)
+
+
+def first(result: SensitivityResult) -> Any:
+    assert result.witness is not None
+    return result.witness
+
+
+@pytest.fixture(autouse=True)
+def few_random_pairs(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("dpaudit.searching.sensitivity._RANDOM", 40)
+
+
+# One of each kind of function, relation and norm; benchmarks/sensitivity.py has them all.
+SOME = (
+    "mean of 1 to 30",
+    "histogram, l2",
+    "weighed histogram",
+    "median of five",
+    "gradients, clamped",
+    "linear map, linf:1",
+    "linear map, l1:1",
+    "linear map, coordinate:2",
+    "count of high ones",
+    "one user's visits, two cities",
+    "length of a walk",
+    "a hump inside",
+    "17 records",
+    "the first three",
+)
+
+
+@pytest.mark.parametrize(
+    "case", [one for one in CASES if one.name in SOME], ids=lambda case: case.name
+)
+def test_a_wrong_claim_is_refuted(case: Case) -> None:
+    result = search(case, case.wrong)
+    witness = first(result)
+    assert result.exceeded
+    assert witness.kind == "distance"
+    assert witness.inside
+    assert case.wrong < witness.distance <= case.sensitivity * (1 + 1e-9)
+    space, relation = parse_space(case.space), parse_adjacency(case.adjacency)
+    assert relation is not None
+    assert are_neighbours(witness.d1, witness.d2, relation, space)
+    assert space.contains(witness.d1)
+    assert space.contains(witness.d2)
+
+
+# Those whose largest distance is attained elsewhere than at the bounds, or by rounding.
+HARD = ("mean of ten", "variance of ten", "a hump inside")
+
+
+@pytest.mark.parametrize(
+    "case", [one for one in CASES if one.name in HARD], ids=lambda case: case.name
+)
+def test_a_tight_claim_is_not_refuted(case: Case) -> None:
+    result = search(case, case.sensitivity)
+    assert not result.exceeded
+    assert result.witnesses == ()
+    assert result.snippet == ""
+    assert result.largest is not None
+    assert result.largest.distance == pytest.approx(case.sensitivity, rel=1e-3)
+
+
+def test_the_largest_distance_agrees_with_all_pairs_of_a_small_space() -> None:
+    """All lists of up to three integers, every record added: enumerated by hand."""
+
+    def odd(rows: list[int]) -> list[float]:
+        return [sum(rows) ** 2 % 7, max(rows, default=0) * len(rows)]
+
+    lists = [list(one) for size in range(3) for one in itertools.product(range(3), repeat=size)]
+    largest = max(
+        sum(abs(a - b) for a, b in zip(odd(one), odd([*one[:place], new, *one[place:]]),
+                                       strict=True))
+        for one in lists for new in range(3) for place in range(len(one) + 1)
+    )  # fmt: skip
+    result = inside(odd, space="list of 0 to 3 integer in [0, 2]", claimed=0)
+    assert result.largest is not None
+    assert result.largest.distance == largest
+
+
+def test_a_witness_is_small() -> None:
+    witness = first(inside(sum, space="list of number in [-3, 1]"))
+    assert (witness.d1, witness.d2) in (([], [-3.0]), ([-3.0], []))
+    assert (witness.distance, sorted(witness.outputs)) == (3.0, [-3.0, 0])
+
+
+def test_rounding_refutes_nothing() -> None:
+    def mean(rows: list[float]) -> float:
+        return sum(rows) / 7
+
+    space = "vector of 7 number in [0, 0.7]"
+    assert not inside(mean, space=space, adjacency="replace", claimed=0.1).exceeded
+    assert inside(mean, space=space, adjacency="replace", claimed=0.1 * (1 - 1e-6)).exceeded
+
+
+def test_a_claim_of_nothing() -> None:
+    assert not inside(lambda rows: 7, claimed=0).exceeded
+    assert inside(len, claimed=0).exceeded
+
+
+def test_outside_the_space_is_looked_at_where_nothing_is_wrong_inside() -> None:
+    result = found(sum)
+    assert not first(result).inside
+    assert {one.kind for one in result.witnesses} == {"distance", "infinite", "raises"}
+    assert result.largest is not None
+    assert result.largest.inside
+    assert result.largest.distance == 1
+    assert not inside(sum).exceeded
+    # What is wrong inside comes first.
+    assert first(found(lambda rows: 2 * sum(rows))).inside
+
+
+def test_an_exception_of_one_input_is_a_find_of_its_own() -> None:
+    result = inside(lambda rows: sum(rows) / len(rows))
+    (witness,) = result.witnesses
+    assert witness.kind == "raises"
+    assert witness.distance == math.inf
+    assert witness.d1 == [] or witness.d2 == []
+    assert witness.words.startswith(
+        f"raises only for d{1 if witness.d1 == [] else 2}: ZeroDivisionError"
+    )
+    assert any("ZeroDivisionError" in str(one) for one in witness.outputs)
+
+
+def test_exceptions_of_both_inputs_are_counted_apart() -> None:
+    def short(rows: list[float]) -> float:
+        if len(rows) > 2:
+            raise ValueError("too long")
+        return sum(rows)
+
+    result = inside(short, space="list of 0 to 2 number in [0, 1]")
+    assert (result.exceeded, result.raised) == (False, 0)
+    result = inside(short, space=UNIT.replace("6", "5"))
+    assert result.raised > 0
+    assert [one.kind for one in result.witnesses] == ["raises"]
+    assert sorted(map(len, (first(result).d1, first(result).d2))) == [2, 3]
+
+
+def test_when_every_input_raises_nothing_came_out() -> None:
+    def refuse(rows: list[float]) -> float:
+        raise TypeError("a table is needed")
+
+    with pytest.raises(MechanismError, match=r"every input raised: .*refuse raised TypeError: a "):
+        inside(refuse)
+
+
+@pytest.mark.parametrize(
+    ("function", "words"),
+    [
+        (lambda rows: [1.0] * len(rows), "values for d"),
+        (lambda rows: math.nan if len(rows) == 2 else 0.0, "NaN for d"),
+        (lambda rows: math.inf if rows == [1.0] else 0.0, "∞ for d"),
+        (lambda rows: None if rows else 1, "None for d"),
+    ],
+)
+def test_what_has_no_difference_is_said_in_words(function: Any, words: str) -> None:
+    witness = first(inside(function))
+    assert witness.kind == "infinite"
+    assert words in witness.words
+    assert witness.distance == math.inf
+
+
+def test_several_finds_are_each_shown_once() -> None:
+    def bad(rows: list[float]) -> float:
+        if len(rows) == 3:
+            raise ValueError
+        return math.nan if len(rows) == 5 else 4.0 * sum(rows)
+
+    kinds = [one.kind for one in inside(bad).witnesses]
+    assert kinds == ["distance", "infinite", "raises"]
+
+
+def test_noise_is_refused() -> None:
+    with pytest.raises(UsageError, match=r"for the same input .* before noise is added"):
+        found(lambda rows: sum(rows) + random.random())
+    rng = np.random.default_rng(0)
+    with pytest.raises(UsageError, match="for the same input"):
+        found(lambda rows: len(rows) + rng.laplace())
+
+
+def test_rare_noise_is_refused_where_it_would_be_a_witness() -> None:
+    rng = np.random.default_rng(0)
+
+    def rarely(rows: list[float]) -> float:
+        return 50.0 if rng.random() < 0.01 else float(len(rows))
+
+    with pytest.raises(UsageError, match="for the same input"):
+        inside(rarely)
+
+
+def test_state_is_refused() -> None:
+    seen: list[int] = []
+
+    def counting(rows: list[float]) -> int:
+        seen.append(1)
+        return len(seen)
+
+    with pytest.raises(UsageError, match="without noise or state"):
+        found(counting)
+
+
+def test_mechanisms_are_refused() -> None:
+    def noisy(rows: list[float], rng: np.random.Generator) -> float:
+        return sum(rows) + rng.laplace()
+
+    def batch(rows: list[float], size: int) -> list[float]:
+        return [sum(rows)] * size
+
+    for function in (noisy, batch):
+        with pytest.raises(TargetError, match="before noise is added"):
+            found(function)
+
+
+def test_inputs_that_a_function_changes_are_not_those_of_the_next_call() -> None:
+    def emptying(rows: list[Any]) -> int:
+        number = len(rows)
+        rows.clear()
+        return number
+
+    assert not found(emptying).exceeded
+
+
+@pytest.mark.parametrize(
+    ("form", "function", "kind"),
+    [
+        ("array", lambda rows: rows[:, 0].sum() / 120 if rows.size else 0.0, np.ndarray),
+        ("pandas", lambda rows: rows["age"].sum() / 120, pd.DataFrame),
+    ],
+)
+def test_forms(form: str, function: Any, kind: type) -> None:
+    space = "table of 0 to 3 {age: integer in [0, 120], weight: integer in [0, 9]}"
+    kinds = set()
+
+    def asked(rows: Any) -> Any:
+        kinds.add(type(rows))
+        return function(rows)
+
+    assert not inside(asked, form=form, space=space).exceeded
+    assert all(issubclass(one, kind) for one in kinds)
+    result = inside(asked, form=form, space=space, claimed=0.5)
+    assert result.exceeded
+    assert isinstance(first(result).d1, list)
+
+
+def test_a_form_that_no_input_takes() -> None:
+    with pytest.raises(DatasetError, match="cannot become a pandas data frame"):
+        found(len, form="pandas")
+
+
+def test_a_library_that_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "polars", None)
+    with pytest.raises(DatasetError, match="pip install polars"):
+        found(len, form="polars", space=TABLE)
+
+
+def test_transformations_by_the_records_that_differ() -> None:
+    def per_user(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+        return [row for row in rows if row["age"] >= 18]
+
+    assert not inside(per_user, space=TABLE, norm="records").exceeded
+    twice = inside(lambda rows: rows + rows[:1], space=TABLE, norm="records")
+    assert first(twice).distance == 2
+    assert first(twice).outputs in (([], first(twice).d2 * 2), (first(twice).d1 * 2, []))
+    # One replaced record is one step, by which a filter may add a record.
+    assert not inside(per_user, space=TABLE, norm="records", adjacency="replace").exceeded
+    with pytest.raises(UsageError, match="no records to compare"):
+        inside(len, norm="records")
+
+
+def test_parameters_reach_the_function() -> None:
+    def clamped(rows: list[float], high: float = 1.0) -> float:
+        return sum(min(value, high) for value in rows)
+
+    space = "list of number in [0, 9]"
+    assert not inside(clamped, space=space).exceeded
+    assert inside(clamped, space=space, params={"high": 2.0}).exceeded
+
+
+def test_the_search_ends_when_the_time_is_over() -> None:
+    result = inside(lambda rows: sum(math.sin(x) for x in rows for _ in range(900)), time=0.2)
+    assert any("the time was over" in one for one in result.notes)
+    with pytest.raises(UsageError, match="time was over before two answers"):
+        inside(len, time=1e-9)
+
+
+def test_without_hypothesis_a_note_says_what_was_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "hypothesis.errors", None)
+    monkeypatch.setitem(sys.modules, "hypothesis", None)
+    result = inside(sum)
+    assert not result.exceeded
+    assert "random" not in result.tried
+    assert any("pip install 'dpaudit[search]'" in one for one in result.notes)
+
+
+def test_random_pairs_find_what_no_edge_and_no_climb_shows(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Hypothesis tries small integers that are no bounds, and is guided by the distance."""
+
+    def needle(rows: list[int]) -> float:
+        return 9.0 if sum(rows) % 11 == 5 and len(set(rows)) > 2 else 0.0
+
+    monkeypatch.setattr("dpaudit.searching.sensitivity._RANDOM", 400)
+    result = inside(needle, space="list of 3 to 6 integer in [0, 1000]")
+    assert result.exceeded
+
+
+def test_the_same_search_finds_the_same() -> None:
+    results = [inside(lambda rows: 3 * max(rows, default=0)) for _ in range(2)]
+    assert results[0].witnesses == results[1].witnesses
+    assert results[0].tried == results[1].tried
+
+
+@pytest.mark.parametrize(
+    ("more", "said"),
+    [
+        ({"claimed": -1}, r"claimed=-1 must be at least 0"),
+        ({"claimed": math.inf}, "finite"),
+        ({"claimed": math.nan}, "finite"),
+        ({"claimed": "1"}, "must be a number"),
+        ({"claimed": True}, "must be a number"),
+        ({"norm": "l3"}, "norm='l3' is not known; known: l1, l2, linf, records"),
+        ({"norm": "L1"}, "Did you mean 'l1'"),
+        ({"form": "panda"}, "Did you mean 'pandas'"),
+        ({"seed": -1}, "seed=-1 must be an integer"),
+        ({"time": 0}, "time=0 must be above 0"),
+        ({"adjacency": None}, "adjacency is missing"),
+        ({"adjacency": "add"}, "Did you mean 'add-remove'"),
+        ({"space": "list of nmber"}, "Did you mean 'number'"),
+        ({"space": "text", "adjacency": "l1:1"}, "fits no two inputs"),
+    ],
+)
+def test_bad_input(more: dict[str, Any], said: str) -> None:
+    with pytest.raises(UsageError, match=said):
+        found(len, **more)
+
+
+PROGRAM = """
+def total(rows, scale=1):
+    return scale * sum(rows)
+
+def ages(rows):
+    return sum(row["age"] for row in rows)
+
+def frame(rows):
+    return rows["age"].sum()
+
+def array(rows):
+    return rows.sum(axis=0)
+
+class Model:
+    def __init__(self, scale):
+        self.scale = scale
+    def fit(self, rows):
+        return [self.scale * len(rows)]
+"""
+
+
+@pytest.mark.parametrize(
+    ("function", "more"),
+    [
+        ("mine.py:total", {"params": {"scale": 3}}),
+        ("mine.py:ages", {"space": TABLE}),
+        ("mine.py:frame", {"space": TABLE, "form": "pandas"}),
+        ("mine.py:array", {"space": "list of vector of 2 number in [0, 9]", "form": "array"}),
+        ("mine:total", {"params": {"scale": 2}}),
+        ("inner folder/mine.py:total", {"params": {"scale": 2}}),
+    ],
+)
+def test_the_snippet_shows_both_answers(
+    function: str, more: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "mine.py").write_text(PROGRAM)
+    (tmp_path / "inner folder").mkdir()
+    (tmp_path / "inner folder" / "mine.py").write_text(PROGRAM)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.delitem(sys.modules, "mine", raising=False)
+    result = inside(function, **more)
+    assert result.exceeded
+    ran = subprocess.run(
+        [sys.executable, "-c", result.snippet], cwd=tmp_path, capture_output=True, text=True
+    )
+    assert ran.returncode == 0, ran.stderr
+    # An array is printed without commas.
+    shown = [eval(re.sub(r"(?<=[\d.]) +", ", ", line)) for line in ran.stdout.splitlines()]
+    assert shown == list(first(result).outputs)
