@@ -41,7 +41,7 @@ def render(result: SensitivityResult, *, quiet: bool = False) -> str:
 
 
 def _headline(result: SensitivityResult) -> str:
-    claimed = _number(result.claimed)
+    claimed = _claimed(result)
     witness = result.witness
     if witness is None:
         seen = "no distance" if result.largest is None else _distance(result, result.largest)
@@ -62,7 +62,7 @@ def _headline(result: SensitivityResult) -> str:
 
 def _body(result: SensitivityResult) -> Iterator[str]:
     source = "" if result.source is None else f" ({result.source})"
-    yield from row("claim", f"{_FORMULAS[result.norm]} ≤ {_number(result.claimed)}")
+    yield from row("claim", f"{_FORMULAS[result.norm]} ≤ {_claimed(result)}")
     yield from row("function f", f"{result.function}{source}")
     yield from row("inputs", f"{result.space}; neighbours: {result.adjacency}")
     if result.witness is not None:
@@ -123,6 +123,10 @@ def _distance(result: SensitivityResult, one: Witness) -> str:
         return "∞"
     above = result.claimed if one.distance > result.claimed and result.exceeded else None
     return _number(one.distance, above)
+
+
+def _claimed(result: SensitivityResult) -> str:
+    return f"{result.claimed:.10g}"
 
 
 def _number(value: float, above: float | None = None) -> str:

@@ -160,7 +160,9 @@ class Integers:
             halves = [
                 self.simplest + int(math.copysign(abs(away) // part, away)) for part in (2, 1)
             ]
-            halves.append(value - (1 if away > 0 else -1))
+            # Smaller steps, so that a limit is reached in few of them.
+            steps = (abs(away) // part for part in (4, 16, 64, 256))
+            halves += [value - int(math.copysign(max(1, step), away)) for step in steps]
         known = (self.simplest, self.low, self.high, *halves)
         return _below((one for one in known if one is not None), value, self._cost)
 

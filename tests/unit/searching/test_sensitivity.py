@@ -334,14 +334,18 @@ def test_without_hypothesis_a_note_says_what_was_left_out(monkeypatch: pytest.Mo
 def test_random_pairs_find_what_no_edge_and_no_climb_shows(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Hypothesis tries small integers that are no bounds, and is guided by the distance."""
+    """No value at an edge and no length is wrong here, and no step leads there."""
 
     def needle(rows: list[int]) -> float:
-        return 9.0 if sum(rows) % 11 == 5 and len(set(rows)) > 2 else 0.0
+        return 9.0 if len(rows) == 4 and rows[0] > rows[1] > rows[2] else 0.0
 
+    space = "list of 4 to 6 integer in [0, 1000]"
+    monkeypatch.setattr("dpaudit.searching.sensitivity._RANDOM", 1)
+    assert not inside(needle, space=space).exceeded
     monkeypatch.setattr("dpaudit.searching.sensitivity._RANDOM", 400)
-    result = inside(needle, space="list of 3 to 6 integer in [0, 1000]")
+    result = inside(needle, space=space)
     assert result.exceeded
+    assert max(map(len, (first(result).d1, first(result).d2))) == 5
 
 
 def test_the_same_search_finds_the_same() -> None:
