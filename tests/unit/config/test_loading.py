@@ -19,7 +19,7 @@ from dpaudit.errors import (
     DpauditError,
     UsageError,
 )
-from dpaudit.inputs.pairs import Adjacency
+from dpaudit.inputs.pairs import Adjacency, Users
 from dpaudit.inputs.yaml_values import YamlError, parse_yaml
 from dpaudit.targets.target import ImportedTarget
 
@@ -431,3 +431,17 @@ def test_some_aliases_are_what_yaml_has_them_for() -> None:
 def test_a_long_document_without_aliases_is_read() -> None:
     text = "x" * 11_000_000
     assert parse_yaml(text) == text
+
+
+def test_users_are_a_relation_with_bounds(tmp_path: Path) -> None:
+    bounds = "{user: id, group: city, groups: 2, per_group: 1}"
+    rows = "d1: [{id: 1, city: a}]\n    d2: []"
+    path = tmp_path / "audits.yaml"
+    path.write_text(
+        "version: 1\naudits:\n  - name: one\n    mechanism: math:floor\n"
+        f"    {rows}\n    adjacency: {bounds}\n    claim: {{epsilon: 1}}\n    samples: 1000\n"
+    )
+    (spec,) = load_config(path)
+    assert [pair.adjacency for pair in spec.pairs] == [
+        Adjacency("user", users=Users("id", groups=2, per_group=1, group="city"))
+    ]
