@@ -24,6 +24,8 @@ from dpaudit.searching.waiting import within
 NUMERIC = (*DISTANCES, "coordinate")
 # A dataset has at most about so many neighbours times its records that are worth a look.
 _RECORDS = 40
+# Of a vector with more entries, only the first, the middle and the last one move alone.
+_PLACES = 50
 
 
 @dataclass(frozen=True, slots=True)
@@ -296,15 +298,17 @@ def _by_steps(dataset: Any, space: Space, adjacency: Adjacency, by: Ingredients)
 
 def _stepped(dataset: Any, adjacency: Adjacency, by: Ingredients) -> Iterator[Any]:
     values = entries(dataset)
+    size = len(values)
+    places = range(size) if size <= _PLACES else (0, size // 2, size - 1)
     for part in by.steps:
-        for i in range(len(values)):
-            yield moved(
-                dataset, [part * adjacency.distance if i == j else 0.0 for j in range(len(values))]
-            )
-        if adjacency.kind != "coordinate" and len(values) > 1:
-            size = _each(adjacency, len(values)) * part
-            yield moved(dataset, [size] * len(values))
-            yield moved(dataset, [size if i % 2 else -size for i in range(len(values))])
+        for i in places:
+            step = [0.0] * size
+            step[i] = part * adjacency.distance
+            yield moved(dataset, step)
+        if adjacency.kind != "coordinate" and size > 1:
+            share = _each(adjacency, size) * part
+            yield moved(dataset, [share] * size)
+            yield moved(dataset, [share if i % 2 else -share for i in range(size)])
 
 
 def _inside(dataset: Any, space: Space) -> Any:

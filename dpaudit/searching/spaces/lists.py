@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import cycle, islice
 from typing import Any
 
 from dpaudit.errors import DatasetError
@@ -11,6 +12,10 @@ from dpaudit.searching.space import Edge, Space, identity, ordered, strategies
 from dpaudit.searching.spaces.records import Records
 
 MOST = 30
+# Worst cases are small, and each proposal is looked at and kept.
+LONGEST = 1000
+# So many records are drawn one by one.
+_DRAWN = 50
 # As many records a harmless dataset has.
 FEW = 3
 _EDGES_OF_ITEMS = 12
@@ -29,6 +34,10 @@ class Lists:
             if isinstance(size, bool) or not isinstance(size, int) or size < 0:
                 raise DatasetError(
                     f"a list of {size!r} records is not possible; write list of 1 to 30"
+                )
+            if size > LONGEST:
+                raise DatasetError(
+                    f"lists of {size} records are too long to search; write at most {LONGEST}"
                 )
         if self.least > self.most:
             raise DatasetError(
@@ -104,4 +113,11 @@ class Lists:
                 yield part
 
     def strategy(self) -> Any:
-        return strategies().lists(self.item.strategy(), min_size=self.least, max_size=self.most)
+        st, item = strategies(), self.item.strategy()
+        if self.least <= _DRAWN:
+            return st.lists(item, min_size=self.least, max_size=self.most)
+        # Hypothesis gives up on inputs that take too many choices, so that these come again.
+        return st.lists(item, min_size=_DRAWN, max_size=_DRAWN).map(self._repeated)
+
+    def _repeated(self, records: list[Any]) -> list[Any]:
+        return list(islice(cycle(records), self.least))

@@ -27,8 +27,13 @@ class Numbers:
 
     def __post_init__(self) -> None:
         _check_bounds("number", self.low, self.high)
-        object.__setattr__(self, "low", float(self.low))
-        object.__setattr__(self, "high", float(self.high))
+        for name, bound in (("low", self.low), ("high", self.high)):
+            try:
+                object.__setattr__(self, name, float(bound))
+            except OverflowError:
+                raise DatasetError(
+                    "a bound of number is larger than any float; write inf"
+                ) from None
 
     @property
     def is_bounded(self) -> bool:
@@ -213,7 +218,7 @@ def _check_bounds(kind: str, low: Any, high: Any) -> None:
             raise DatasetError(
                 f"a bound of {kind} is {bound!r}; bounds are numbers: {kind} in [0, 1]"
             )
-        if math.isnan(bound):
+        if bound != bound:
             raise DatasetError(f"a bound of {kind} is NaN; bounds are numbers: {kind} in [0, 1]")
     line = f"{kind} in [{_shown(low)}, {_shown(high)}]"
     if low > high:
