@@ -146,7 +146,7 @@ CASES = (
     Case("one user's visits, two cities", histogram, VISITS,
          {"user": "who", "groups": 2, "per_group": 1, "group": "city"}, "l1", 2, 1),
     Case("visits, capped by code", capped_contributions, VISITS, "user:who", "l1", 2, 1),
-    Case("length of a walk", steps, UNIT, "add-remove", "l1", 2, 1),
+    Case("length of a walk", steps, "vector of 8 number in [0, 1]", "replace", "l1", 2, 1),
     Case("a hump inside", hump, UNIT, "add-remove", "l1", 20.0 * 0.63, 12.5),
     Case("17 records", seventeen, UNIT, "add-remove", "l1", 5, 1),
     Case("filter", upper, UNIT, "add-remove", "records", 1, 0),

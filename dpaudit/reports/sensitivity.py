@@ -44,11 +44,10 @@ def _headline(result: SensitivityResult) -> str:
     claimed = _claimed(result)
     witness = result.witness
     if witness is None:
-        seen = "no distance" if result.largest is None else _distance(result, result.largest)
-        pairs = counted(sum(result.tried.values()), "pair")
+        seen = "none" if result.largest is None else _distance(result, result.largest)
         return (
-            f"{NOT_EXCEEDED}  {result.function}: {seen} is the largest distance of {pairs} of "
-            f"neighbours; claimed at most {claimed}"
+            f"{NOT_EXCEEDED}  {result.function}: largest distance seen {seen}, claimed at most "
+            f"{claimed}"
         )
     where = "" if witness.inside else ", for an input outside the space"
     if witness.kind == "raises":
@@ -69,7 +68,7 @@ def _body(result: SensitivityResult) -> Iterator[str]:
         yield from _pair(result, result.witness)
         for other in result.witnesses[1:]:
             yield from row("also", f"{_why(result, other)}: {_inputs(other)}")
-    if result.largest is not None:
+    if result.largest is not None and not _is_witness(result, result.largest):
         outside = "" if result.largest.inside else ", outside the space"
         largest = f"{_distance(result, result.largest)}, for {_inputs(result.largest)}{outside}"
         yield from row("largest", largest)
@@ -107,6 +106,10 @@ def _why(result: SensitivityResult, one: Witness) -> str:
 
 def _inputs(one: Witness) -> str:
     return f"d1 = {_cut(as_python(one.d1), 100)}, d2 = {_cut(as_python(one.d2), 100)}"
+
+
+def _is_witness(result: SensitivityResult, one: Witness) -> bool:
+    return any(repr(one) == repr(other) for other in result.witnesses)
 
 
 def _tried(result: SensitivityResult) -> str:

@@ -461,9 +461,11 @@ class _Search:
         return tuple(self._witness(self._small(*self._found[inside, one], one)) for one in kinds)
 
     def _small(self, pair: Pair, distance: float, kind: Kind) -> Pair:
-        """Return a small pair that is further apart than claimed; as far as the one found, where
-        that makes it hardly longer."""
+        """Return a small pair that is further apart than claimed; inside the space as far as the
+        one found, where that makes it hardly longer."""
         small = self._shrunk(pair, kind, self.exceeds)
+        if not self._space.contains(small.d1) or not self._space.contains(small.d2):
+            return small
         far = self._shrunk(pair, kind, lambda other: other >= distance * (1 - _ROUNDING))
         longer = len(key(far)) > _LONGER * len(key(small))
         return small if longer or records(far) > records(small) else far
