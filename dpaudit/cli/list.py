@@ -93,7 +93,7 @@ def audits(files: tuple[Path, ...]) -> None:
 def reports() -> None:
     """List the formats for --report, each with how its files usually end."""
     for name, form in FORMATS.items():
-        summary = _summary(sys.modules[form.document.__module__])
+        summary = _summary(import_module(form.home))
         _show(name, f"{summary} ({form.suffix})")
 
 

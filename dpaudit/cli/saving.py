@@ -55,6 +55,8 @@ def destinations(
         found.append(Destination(form, place))
     if all(one.format is not FORMATS["markdown"] for one in found):
         found += _summary()
+    for one in found:
+        one.format.check()
     return found
 
 

@@ -2,39 +2,56 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
+from importlib import import_module
+from types import ModuleType
 from typing import Any
 
 from dpaudit.certificates.result import AuditResult
 from dpaudit.did_you_mean import did_you_mean
 from dpaudit.errors import UsageError
-from dpaudit.reports import batch, github, json, junit, markdown, sarif
-from dpaudit.reports.html import format as html
 
 
 @dataclass(frozen=True, slots=True)
 class Format:
-    """A format of reports. suffix: how its files end. is_prose: whether it is for people, not for
-    programs. entry: what is kept of one audit, as soon as it has ended. document: the text of all
-    that were kept, in order, and of how many there are to be. check: raises UsageError where
-    something is missing that the format needs."""
+    """A format of reports. suffix: how its files end. home: the module that writes them, with
+    functions like the methods here. is_prose: whether it is for people, not for programs.
+
+    A home is imported when its format is asked for: most runs ask for none, and should not wait for
+    what all of them need."""
 
     suffix: str
-    entry: Callable[[AuditResult], Any]
-    document: Callable[[Sequence[Any], int], str]
+    home: str
     is_prose: bool = False
-    check: Callable[[], None] = lambda: None
+
+    def check(self) -> None:
+        """Import the home. Raises UsageError where something is missing that the format needs."""
+        check = getattr(self._home(), "check", None)
+        if check is not None:
+            check()
+
+    def entry(self, result: AuditResult) -> Any:
+        """Return what is kept of one audit, as soon as it has ended."""
+        return self._home().entry(result)
+
+    def document(self, entries: Sequence[Any], planned: int) -> str:
+        """Return the text of all that were kept, in order. planned: how many there are to be."""
+        text: str = self._home().document(entries, planned)
+        return text
+
+    def _home(self) -> ModuleType:
+        return import_module(self.home)
 
 
 FORMATS: Mapping[str, Format] = {
-    "text": Format(".txt", lambda result: result, batch.render_all, is_prose=True),
-    "json": Format(".json", json.entry, json.document),
-    "junit": Format(".xml", junit.entry, junit.document),
-    "markdown": Format(".md", markdown.entry, markdown.document),
-    "sarif": Format(".sarif", sarif.entry, sarif.document),
-    "github": Format(".txt", github.entry, github.document),
-    "html": Format(".html", html.entry, html.document, check=html.check),
+    "text": Format(".txt", "dpaudit.reports.batch", is_prose=True),
+    "json": Format(".json", "dpaudit.reports.json"),
+    "junit": Format(".xml", "dpaudit.reports.junit"),
+    "markdown": Format(".md", "dpaudit.reports.markdown"),
+    "sarif": Format(".sarif", "dpaudit.reports.sarif"),
+    "github": Format(".txt", "dpaudit.reports.github"),
+    "html": Format(".html", "dpaudit.reports.html.format"),
 }
 
 
@@ -50,7 +67,6 @@ def parse_report(text: str, formats: Collection[str] = FORMATS) -> tuple[Format,
                 f"--report {text!r} names two reports; give --report twice: "
                 f"--report {first} --report {second}:{rest}"
             )
-        FORMATS[name].check()
         return FORMATS[name], file or "-"
     known = f"known formats: {', '.join(formats)}"
     if not text.strip(" :"):

@@ -198,7 +198,7 @@ def test_colours_on_a_terminal_only(variables: dict[str, str], is_coloured: bool
     assert "\x1b[" not in _run(ANSWERING, *TARGET, python=warm.python()).stdout
 
 
-HEAVY = ("scipy.stats", "statsmodels", "pydantic", "pandas", "rich", "yaml", "sklearn")
+HEAVY = ("scipy.stats", "statsmodels", "pydantic", "pandas", "rich", "yaml", "sklearn", "xml.etree")
 
 
 @pytest.mark.parametrize("words", [["--help"], TARGET])

@@ -328,8 +328,8 @@ def test_what_is_missing_is_named_with_its_remedy(monkeypatch: pytest.MonkeyPatc
 
     monkeypatch.setattr(html_format, "find_spec", found)
     with pytest.raises(UsageError, match=r"needs Jinja2, which is not.*dpaudit\[html\]"):
-        parse_report("html:out.html")
-    parse_report("text:out.txt")
+        parse_report("html:out.html")[0].check()
+    parse_report("text:out.txt")[0].check()
 
 
 # What is written in each colour, and on what.

@@ -25,7 +25,7 @@ from dpaudit.claims.base import ProfilePoint
 from dpaudit.errors import UsageError
 from dpaudit.inputs.pairs import EQUAL
 from dpaudit.reports import numbers
-from dpaudit.reports.batch import render_all, render_remarks
+from dpaudit.reports.batch import document, render_remarks
 from dpaudit.reports.bounds import bounds
 from dpaudit.reports.findings import allowance, compared
 from dpaudit.reports.layout import table, width_of
@@ -315,7 +315,7 @@ def test_warnings_of_a_batch_are_lines_below_their_audit_and_whole() -> None:
     assert lines[0].startswith("  warning: not too long ")
     assert lines[-1].endswith("to be read to the end")
     assert max(map(len, lines)) <= 80
-    assert all(line in render_all([warned, PASS], 2).splitlines() for line in lines)
+    assert all(line in document([warned, PASS], 2).splitlines() for line in lines)
 
 
 def test_equal_inputs_promise_nothing() -> None:
