@@ -16,6 +16,7 @@ from dpaudit.certificates.result import AuditResult, Failed, Progress
 from dpaudit.cli import exit_codes
 from dpaudit.cli.group import describe_error, exit_code, print_traceback
 from dpaudit.cli.process import parent as watching
+from dpaudit.cli.process.importing import undisturbed
 from dpaudit.cli.process.interruption import Requests, heeded
 from dpaudit.cli.process.leaving import kept_from_leaving
 from dpaudit.cli.process.streams import kept
@@ -28,7 +29,8 @@ from dpaudit.processes.origin import words
 def auditing() -> Iterator[Requests]:
     """Heed requests to end while audits run."""
     # Imported before requests to end are exceptions: what one does to an import nobody knows.
-    import_module("dpaudit.auditing.engine")
+    with undisturbed():
+        import_module("dpaudit.auditing.engine")
     watching.end_with_parent()
     with heeded() as requests:
         yield requests

@@ -14,6 +14,7 @@ from typing import Any
 import click
 
 from dpaudit.cli import exit_codes
+from dpaudit.cli.process.importing import undisturbed
 from dpaudit.cli.process.streams import OutputError, abandon_output
 from dpaudit.did_you_mean import did_you_mean, nearest
 from dpaudit.errors import DpauditError, UsageError
@@ -82,7 +83,8 @@ class RootGroup(SuggestingGroup):
             return None
         path, summary = self.lazy[cmd_name]
         module, _, attribute = path.partition(":")
-        command: click.Command = getattr(import_module(module), attribute)
+        with undisturbed():
+            command: click.Command = getattr(import_module(module), attribute)
         command.short_help = summary
         return command
 

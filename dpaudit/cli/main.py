@@ -22,7 +22,10 @@ def main() -> None:
     completes = "_DPAUDIT_COMPLETE" in os.environ and _completes()
     if not completes and sys.argv[1:] and not sys.argv[1].startswith("-"):
         watching.begin()
-    from dpaudit.cli.commands import run_commands
+    from dpaudit.cli.process.importing import undisturbed
+
+    with undisturbed():
+        from dpaudit.cli.commands import run_commands
 
     run_commands()
 
