@@ -16,7 +16,7 @@ from dpaudit.certificates.result import AuditResult, Failed, Progress
 from dpaudit.cli import exit_codes
 from dpaudit.cli.group import describe_error, exit_code, print_traceback
 from dpaudit.cli.process import parent as watching
-from dpaudit.cli.process.importing import undisturbed
+from dpaudit.cli.process.collecting import undisturbed
 from dpaudit.cli.process.interruption import Requests, heeded
 from dpaudit.cli.process.leaving import kept_from_leaving
 from dpaudit.cli.process.streams import kept

@@ -14,7 +14,7 @@ from typing import Any
 import click
 
 from dpaudit.cli import exit_codes
-from dpaudit.cli.process.importing import undisturbed
+from dpaudit.cli.process.collecting import undisturbed
 from dpaudit.cli.process.streams import OutputError, abandon_output
 from dpaudit.did_you_mean import did_you_mean, nearest
 from dpaudit.errors import DpauditError, UsageError

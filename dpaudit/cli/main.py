@@ -22,7 +22,7 @@ def main() -> None:
     completes = "_DPAUDIT_COMPLETE" in os.environ and _completes()
     if not completes and sys.argv[1:] and not sys.argv[1].startswith("-"):
         watching.begin()
-    from dpaudit.cli.process.importing import undisturbed
+    from dpaudit.cli.process.collecting import undisturbed
 
     with undisturbed():
         from dpaudit.cli.commands import run_commands

@@ -17,6 +17,7 @@ from dpaudit.cli.files import check_writable, write_whole
 from dpaudit.cli.flags import some_flags
 from dpaudit.cli.options import option
 from dpaudit.cli.output import Printer
+from dpaudit.cli.process.collecting import undisturbed
 from dpaudit.cli.process.streams import set_apart
 from dpaudit.cli.saving import STDOUT, Results, destinations
 from dpaudit.errors import DpauditError, UsageError
@@ -200,7 +201,8 @@ def read_results(file: Path) -> tuple[list[AuditResult], int]:
         except UnicodeDecodeError as error:
             remedy = "name a file that dpaudit run --json wrote"
             raise UsageError(f"it cannot be read, since it is not text; {remedy}") from error
-        return read_document(text)
+        with undisturbed():
+            return read_document(text)
 
 
 def _recheck_families(results: Sequence[AuditResult], planned: int) -> list[str]:

@@ -104,11 +104,11 @@ def as_lists(value: Any) -> Any:
     return [as_lists(part) for part in value] if isinstance(value, list | tuple) else value
 
 
-def decode_record(kind: type[Any], value: Any, path: str, **made: Any) -> Any:
+def decode_record(kind: Any, value: Any, path: str, **made: Any) -> Any:
     """Return the dataclass that a mapping describes; keys it does not know are an error. made:
     fields that are not in the mapping."""
     with _under(path):
-        return _Record(kind)(value, **made)
+        return _record(kind)(value, **made)
 
 
 @contextmanager
@@ -129,7 +129,7 @@ def _decoder(hint: Any) -> Callable[[Any], Any]:
     if hint is PrivacyClaim:
         return _claim
     if is_dataclass(hint) and isinstance(hint, type):
-        return _Record(hint)
+        return _record(hint)
     if isinstance(hint, type) and issubclass(hint, Enum):
         return partial(_choice, {one.value: one for one in hint})
     origin, parts = typing.get_origin(hint), typing.get_args(hint)
@@ -144,6 +144,11 @@ def _decoder(hint: Any) -> Callable[[Any], Any]:
     if origin is not None:
         return partial(_mapping, _decoder(parts[1]))
     return partial(_scalar, hint)
+
+
+@cache
+def _record(kind: type[Any]) -> _Record:
+    return _Record(kind)
 
 
 class _Record:
@@ -203,8 +208,10 @@ def _sequence(hint: Any, value: Any) -> tuple[Any, ...]:
     if hint in _NAMES and kinds <= {hint}:
         return tuple(values)
     parts = typing.get_args(hint)
-    if parts and kinds == {list} and {tuple(map(type, one)) for one in values} == {parts}:
-        return tuple(map(tuple, values))
+    if parts and kinds == {list} and set(map(len, values)) == {len(parts)}:
+        columns = zip(*values, strict=True)
+        if all(set(map(type, one)) == {part} for one, part in zip(columns, parts, strict=True)):
+            return tuple(map(tuple, values))
     return _decoded(repeat(_decoder(hint), len(values)), values)
 
 
