@@ -168,7 +168,7 @@ def _certificate(result: AuditResult, one: Certificate) -> Iterator[Finding]:
 
 def _draws(one: Certificate) -> Iterator[Finding]:
     for place, block in enumerate(one.blocks):
-        yield f"draws of block {place}", block.draws, tally(block).draws
+        yield f"draws of block {place}", block.draws, sum(map(sum, block.tally))
     yield "draws within the budget", True, one.draws <= one.budget
     ends = list(accumulate(block.draws for block in one.blocks))
     yield "refuted after a block", True, one.refuted_after is None or one.refuted_after in ends

@@ -19,13 +19,13 @@ def replay(
 ) -> Wealth:
     """Return the wealth after all blocks that were bet on, each with the beliefs of its round.
 
-    The values of ε above the claimed one are followed only when the claim was refuted, since the
-    bound reaches them only then.
+    Values of ε above the claimed one are followed only as far as the bound reaches, and so only
+    when the claim was refuted.
     """
-    at_claim = _replayed(Wealth(point, alpha), rounds, blocks)
-    if not at_claim.refuted:
-        return at_claim
-    return _replayed(Wealth(point, alpha, beyond_claim=True), rounds, blocks)
+    wealth = _replayed(Wealth(point, alpha), rounds, blocks)
+    while (further := wealth.beyond()) is not None:
+        wealth.extend(_replayed(further, rounds, blocks))
+    return wealth
 
 
 def first_refuted(
@@ -58,7 +58,7 @@ def beliefs_of(recorded: Round) -> Beliefs:
     )
     if not ((beliefs.posteriors > 0) & (beliefs.posteriors < 1)).all():
         raise ValueError("a believed probability is not in (0, 1)")
-    if not np.isin(beliefs.rules, (-1, 0, 1)).all():
+    if not (abs(beliefs.rules) <= 1).all():
         raise ValueError("a guess is none of -1, 0, 1")
     return beliefs
 

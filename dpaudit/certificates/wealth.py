@@ -12,6 +12,9 @@ from dpaudit.stats.betting import Beliefs, bound_grid, epsilon_lower, log_wealth
 from dpaudit.stats.binomial import FloatArray
 from dpaudit.tally import Tally
 
+# Values of ε above the claimed one that are followed together: the bound is seldom far above it.
+_TOGETHER = 12
+
 
 class Wealth:
     """Wealth at every grid value of ε, and the largest at any recorded look.
@@ -19,16 +22,32 @@ class Wealth:
     Beliefs are handed in before the draws that are bet on with them.
     """
 
-    def __init__(self, point: ProfilePoint, alpha: float, *, beyond_claim: bool = False) -> None:
-        """beyond_claim: follow the values above the claimed ε too, which only the bound needs."""
-        grid = bound_grid(point.epsilon)
-        self._claim = int(np.searchsorted(grid, point.epsilon))
-        self._grid = grid if beyond_claim else grid[: self._claim + 1]
-        self._delta, self._alpha = point.delta, alpha
+    def __init__(self, point: ProfilePoint, alpha: float, *, after: int | None = None) -> None:
+        """after: follow the next few values in place of those up to the claim, after so many; only
+        the bound needs them."""
+        self._every = bound_grid(point.epsilon)
+        self._claim = int(np.searchsorted(self._every, point.epsilon))
+        part = slice(self._claim + 1) if after is None else slice(after, after + _TOGETHER)
+        self._grid = self._every[part]
+        self._point, self._delta, self._alpha = point, point.delta, alpha
         self._gains: FloatArray = np.zeros((len(self._grid), 1))
         self._largest: FloatArray = np.zeros(len(self._grid))
         self._shares: FloatArray = np.ones(1)
         self._factors: FloatArray | None = None  # (grid, bettors, levels, arms)
+
+    def beyond(self) -> Wealth | None:
+        """Return one that follows the next values of ε, from the start; None where the bound does
+        not reach them, since a value before them was not rejected, or there are none."""
+        reached = len(self._grid)
+        is_open = reached < len(self._every) and self._largest.min() >= -math.log(self._alpha)
+        return Wealth(self._point, self._alpha, after=reached) if is_open else None
+
+    def extend(self, other: Wealth) -> None:
+        """Add values of ε for the bound, which `other` has followed up to where this one is."""
+        self._grid = np.concatenate([self._grid, other._grid])
+        self._gains = np.concatenate([self._gains, other._gains])
+        self._largest = np.concatenate([self._largest, other._largest])
+        self._factors = None  # of fewer values
 
     def believe(self, beliefs: Beliefs) -> None:
         """Fix what is believed about the draws to come."""

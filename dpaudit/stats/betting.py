@@ -208,10 +208,14 @@ def _by_guess(
 ) -> FloatArray:
     """Spread gains (..., excesses) over (..., rules · excesses, levels, 2) by what each rule
     guesses."""
-    guess = rules[:, None, :, None] * np.array([1, -1])
-    right, missed, idle = (one[..., None, :, None, None] for one in (correct, wrong, abstained))
-    gains = np.where(guess > 0, right, np.where(guess < 0, missed, idle))
-    return np.asarray(gains.reshape(*correct.shape[:-1], -1, rules.shape[1], 2), dtype=float)
+    # In the order of guesses as indices: 0, 1, and -1 for the last.
+    gains = np.stack(np.broadcast_arrays(abstained, correct, wrong), axis=-1)
+    before, excesses = gains.shape[:-2], gains.shape[-2]
+    spread = np.empty((*before, len(rules), excesses, rules.shape[1], 2))
+    for place, guess in enumerate(rules[:, :, None] * np.array([1, -1])):
+        # One look-up for each, which is several times as fast as choosing by conditions.
+        spread[..., place, :, :, :] = gains.take(guess, axis=-1)
+    return spread.reshape(*before, -1, rules.shape[1], 2)
 
 
 def _odds_against(epsilon: FloatArray) -> FloatArray:

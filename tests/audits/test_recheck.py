@@ -11,6 +11,7 @@ import pytest
 import dpaudit
 from dpaudit.auditing.recheck import _evidence, recheck
 from dpaudit.auditing.schedule import Limits, Plan
+from dpaudit.certificates import wealth
 from dpaudit.certificates.certificate import Block, Certificate, Schedule
 from dpaudit.certificates.evidence import numbers
 from dpaudit.certificates.result import AuditResult
@@ -173,3 +174,16 @@ def test_a_refutation_at_another_block() -> None:
     later = replace(one, refuted_after=one.draws)
     found = " ".join(recheck(with_certificates(result, later)))
     assert "draws to the refutation" in found
+
+
+@pytest.mark.parametrize("claimed", [0.0, 0.25, 0.9, 1.0])
+@pytest.mark.parametrize("together", [1, 5, 1_000])
+def test_the_bound_of_betting_is_the_same_however_many_values_are_followed_at_once(
+    claimed: float, together: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    result = audited(epsilon=claimed)
+    (one,) = result.certificates
+    monkeypatch.setattr(wealth, "_TOGETHER", together)
+    found = numbers(_evidence(result, one))
+    assert (found["epsilon_betting"], found["wealth"]) == (one.epsilon_betting, one.wealth)
+    assert one.epsilon_betting > 0
