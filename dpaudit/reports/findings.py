@@ -126,6 +126,11 @@ def allowance(name: str, event: AnyEvent, point: ProfilePoint) -> list[str]:
     return row("allowed", f"{letter}({name}) ≤ {limit} = {written}")
 
 
+def leaves_open(result: AuditResult) -> bool:
+    """Return whether more draws, or other inputs, may still refute the claim."""
+    return result.verdict is Verdict.NO_VIOLATION_FOUND
+
+
 def is_expected(result: AuditResult) -> bool:
     """Return whether nobody has to look at an audit: it came out as foreseen, and could fail."""
     return result.meets_expectation and result.underpowered is None

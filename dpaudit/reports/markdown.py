@@ -10,7 +10,7 @@ from typing import NamedTuple
 from dpaudit.certificates.result import AuditResult
 from dpaudit.reports.batch import title, unended
 from dpaudit.reports.bounds import bounds
-from dpaudit.reports.findings import UNPROVEN, is_expected, verdict_of
+from dpaudit.reports.findings import UNPROVEN, is_expected, leaves_open, verdict_of
 from dpaudit.reports.numbers import unglued
 from dpaudit.reports.text import render, warnings_of
 from dpaudit.wording import shortened, visible
@@ -24,11 +24,13 @@ _SPECIAL = re.compile(r"([\\`*_{}\[\]<>()#+!|~&@$])")
 
 
 class Part(NamedTuple):
-    """What is kept of one audit: its row, and its report where somebody has to look at it."""
+    """What is kept of one audit: its row, and its report where somebody has to look at it. is_open:
+    whether more may still refute the claim."""
 
     row: str
     report: str
     is_met: bool
+    is_open: bool
 
 
 def entry(result: AuditResult) -> Part:
@@ -47,7 +49,8 @@ def entry(result: AuditResult) -> Part:
     report = "" if is_met else _fenced(render(result))
     if is_met and warnings_of(result):
         report = "\n".join(f"* {escaped(' '.join(one.split()))}" for one in warnings_of(result))
-    return Part(_row(cells), f"#### {cells[1]}\n\n{report}\n" if report else "", is_met)
+    section = f"#### {cells[1]}\n\n{report}\n" if report else ""
+    return Part(_row(cells), section, is_met, leaves_open(result))
 
 
 def document(parts: Sequence[Part], planned: int) -> str:
@@ -57,7 +60,8 @@ def document(parts: Sequence[Part], planned: int) -> str:
     lines += [f"**{escaped(missing)}.**", ""] if missing else []
     rows = [_row(_HEAD), _row(["---"] * len(_HEAD)), *_first(_ordered(parts))]
     reports = _within(parts, sum(map(_size, rows)))
-    return "\n".join([*lines, *rows, "", *reports, *([UNPROVEN, ""] if parts else [])])
+    remark = [UNPROVEN, ""] if any(one.is_open for one in parts) else []
+    return "\n".join([*lines, *rows, "", *reports, *remark])
 
 
 def escaped(text: str) -> str:

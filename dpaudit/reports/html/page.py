@@ -18,7 +18,7 @@ from typing import Any
 
 from dpaudit.certificates.result import AuditResult, Verdict
 from dpaudit.reports.batch import chances, title, unended
-from dpaudit.reports.findings import UNPROVEN, is_expected
+from dpaudit.reports.findings import UNPROVEN, is_expected, leaves_open
 from dpaudit.reports.html import canvas
 from dpaudit.reports.html.pictures.choice import left_out, pictures
 from dpaudit.reports.html.view import Row, row_of, view_of
@@ -90,7 +90,7 @@ def written(parts: Sequence[Part], planned: int) -> str:
         drawn=len(drawn),
         rows=[(place + 1, parts[place].row) for place in order],
         sections=safe("".join(sections)),
-        unproven=UNPROVEN,
+        unproven=UNPROVEN if any(leaves_open(one.result) for one in parts) else "",
         version=__version__,
         moment=now.isoformat(timespec="seconds"),
         written=f"{now.day} {now:%B %Y, %H:%M} UTC",

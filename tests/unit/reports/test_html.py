@@ -17,6 +17,7 @@ import pytest
 
 from dpaudit.certificates.result import AuditResult
 from dpaudit.errors import UsageError
+from dpaudit.reports.findings import UNPROVEN
 from dpaudit.reports.html import format as html_format
 from dpaudit.reports.html import page
 from dpaudit.reports.json import read_document
@@ -25,7 +26,7 @@ from dpaudit.reports.text import reason
 from dpaudit.version import __version__
 from tests.cli.made_results import ERROR, PASS, VIOLATION
 from tests.hostile import EVERY_KIND, EXACT, FULL, HALF, ONE_RUN, PLANTED, RECORDED, planted
-from tests.result_files import to_json
+from tests.result_files import reported, to_json
 
 VOID = {"meta", "link", "input", "br", "img"}
 
@@ -373,3 +374,9 @@ def test_the_ratio_of_black_and_white() -> None:
 def test_planted_texts_would_be_noticed() -> None:
     with pytest.raises(AssertionError):
         Page(f"<p>{PLANTED}</p>")
+
+
+@pytest.mark.parametrize("form", ["html", "markdown"])
+def test_only_a_pass_leaves_something_to_be_refuted(form: str) -> None:
+    assert UNPROVEN not in reported(form, [VIOLATION, ERROR])
+    assert UNPROVEN in reported(form, [VIOLATION, PASS])
