@@ -19,7 +19,7 @@ from dpaudit.auditing.checks import doubtful_inputs
 from dpaudit.auditing.journal.interface import Journal, PairProgress
 from dpaudit.auditing.options import MINIMUM_SAMPLES
 from dpaudit.auditing.pair_audit import AFRESH, PROBING, PairAudit
-from dpaudit.auditing.schedule import Plan, late_words, limits_for
+from dpaudit.auditing.schedule import FIRST_CALLS, PROBE, Plan, late_words, limits_for
 from dpaudit.auditing.spec import AuditSpec
 from dpaudit.auditing.stated_laws import exact_certificates
 from dpaudit.auditing.underpowered import foreseen, too_few, too_weak
@@ -45,9 +45,6 @@ from dpaudit.sampling.state import State, changed, kept_state
 from dpaudit.targets.construction import source_of
 from dpaudit.targets.target import is_elsewhere
 from dpaudit.version import __version__
-
-# Draws made twice from one seed, to see whether the seed decides them; they count for nothing.
-_PROBE = 32
 
 # Chunks that a new worker draws after a refutation.
 _OF_A_WORKER = 2
@@ -286,11 +283,11 @@ class _Run:
         draws = self._journal.recording(crew, lambda: crew.is_here)
         single_draws = sampler.mechanism.interleaved
         # Looked at where it will draw: a mechanism that dies must not take this process along.
-        (first,) = draws([FirstCalls((number, PROBING, 1), 4)])
+        (first,) = draws([FirstCalls((number, PROBING, 1), FIRST_CALLS)])
         is_mine = self._spec.executor in (None, "serial", "processes")
         if single_draws and is_mine and self._spec.time is not None:
-            self._late(number, self._hands() / max(first.seconds, 1e-9), -4 * _PROBE)
-        (probe,) = draws([ToProbe((number, PROBING, 0), _PROBE)])
+            self._late(number, self._hands() / max(first.seconds, 1e-9), -4 * PROBE)
+        (probe,) = draws([ToProbe((number, PROBING, 0), PROBE)])
         columns, by_outputs = (
             max(first.columns, probe.columns),
             self._spec.tested.counts_single_outputs,

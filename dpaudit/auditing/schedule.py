@@ -9,6 +9,10 @@ from dataclasses import dataclass
 
 from dpaudit.auditing.options import MINIMUM_SAMPLES
 
+# Draws before all others, which count for nothing: made one by one to see what a mechanism is like;
+# and of each input, made twice from one seed to see whether the seed decides them.
+FIRST_CALLS, PROBE = 4, 32
+PROBING_CALLS = FIRST_CALLS + 2 * 2 * PROBE
 FIRST_BLOCK = 100
 # By the clock, the first block is all that a slow mechanism may learn from: a quarter of the fewest
 # draws, as where these are asked for.

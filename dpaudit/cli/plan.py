@@ -26,6 +26,7 @@ from dpaudit.auditing.planning import (
     plan,
     speed,
 )
+from dpaudit.auditing.schedule import PROBING_CALLS
 from dpaudit.auditing.spec import AuditSpec
 from dpaudit.certificates.result import AuditResult, Progress, Verdict
 from dpaudit.cli import exit_codes
@@ -58,8 +59,8 @@ _FLAGS = tuple(
 _MOST = 100
 # Leaks that are tried where none of the size asked for can be caught.
 _LARGER = (1.5, 2, 3, 5, 10)
-# Calls of the shortest trial: its draws, and those made twice to see whether a seed decides them.
-_CALLS = MINIMUM_SAMPLES + 132
+# Calls of the shortest trial: its draws, and those that only show what the mechanism is like.
+_CALLS = MINIMUM_SAMPLES + PROBING_CALLS
 # Seconds of drawing that show how fast that goes.
 _TIMED, _SLOW = 1.0, 1_000
 
