@@ -12,7 +12,7 @@ from dpaudit.certificates.result import AuditResult
 from dpaudit.cli.batch import auditing, run_one
 from dpaudit.config.building import located_spec
 from dpaudit.errors import UsageError
-from dpaudit.reports.records import as_lists
+from dpaudit.reports.records import as_lists, encode
 from dpaudit.wording import counted, shown
 
 # What differs from run to run: how long it took, whose versions it ran with, and what is said of it
@@ -78,6 +78,7 @@ def _names(record: AuditResult | Certificate) -> list[str]:
 
 def _differences(where: str, names: Iterable[str], one: Any, other: Any) -> Iterator[str]:
     for name in names:
-        before, after = getattr(one, name), getattr(other, name)
+        # As files have them: NaN is equal to itself there, and a list to a tuple.
+        before, after = encode(getattr(one, name)), encode(getattr(other, name))
         if before != after:
             yield f"{where}{name}: recorded {shown(before)}, repeated {shown(after)}"

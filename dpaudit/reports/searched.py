@@ -87,7 +87,7 @@ def command(result: AuditResult) -> str | None:
         words += [f"--{name}", json.dumps(as_lists(value), ensure_ascii=False)]
     for name, value in settings["claim"].items():
         words += _flag(name, value)
-    for name, value in settings.get("params", {}).items():
+    for name, value in dict(settings.get("params") or {}).items():
         words += ["--param", f"{name}={json.dumps(value, ensure_ascii=False)}"]
     for name, value in settings.items():
         if name not in _LEFT_OUT:
@@ -151,7 +151,9 @@ def _imports(text: str) -> list[str]:
 
 def _settings(result: AuditResult) -> dict[str, Any] | None:
     request, searched = result.request, result.searched
-    if request is None:
+    # A file of results may say anything in the place of the settings.
+    found = None if request is None else as_lists(request.get("settings"))
+    if not isinstance(found, Mapping) or not isinstance(found.get("claim"), Mapping):
         return None
-    settings = dict(as_lists(request["settings"]))
+    settings = dict(found)
     return {**settings, "batch_arg": "none"} if searched and searched.one_by_one else settings
