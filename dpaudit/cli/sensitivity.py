@@ -13,7 +13,9 @@ from dpaudit.cli.completing import files
 from dpaudit.cli.files import check_writable, write_whole
 from dpaudit.cli.flags import given_settings, some_flags
 from dpaudit.cli.options import option
+from dpaudit.cli.process.interruption import heeded
 from dpaudit.cli.process.leaving import kept_from_leaving
+from dpaudit.cli.process.parent import end_with_parent
 from dpaudit.cli.process.streams import set_apart
 from dpaudit.cli.repeat_command import RepeatableCommand
 from dpaudit.config.quantities import parse_duration
@@ -116,7 +118,8 @@ def sensitivity(
     named = {name: settings[name] for name in _TARGET if name in settings}
     # Found here, since a function may go to another folder.
     file = None if json in (None, _STDOUT) else Path(str(json)).absolute()
-    with kept_from_leaving(), preserved():
+    end_with_parent()
+    with heeded() as requests, kept_from_leaving(), preserved():
         result = searched(
             ImportedTarget(path=function, **named),
             space=space,
@@ -127,6 +130,7 @@ def sensitivity(
             inside_only=inside,
             seed=settings.get("seed", 0),
             time=parse_duration(settings["time"]) if "time" in settings else SECONDS,
+            check=requests.check,
         )
     _show(result, file, stdout, quiet=quiet, as_json=json == _STDOUT)
     return exit_codes.VIOLATION if result.exceeded else exit_codes.NOTHING_FOUND

@@ -44,9 +44,13 @@ class Pair(NamedTuple):
 
 
 class Pool:
-    """Records, and values by column, that proposals had: those seen first, which are the edges."""
+    """Records, and values by column, that proposals had: those seen first, which are the edges.
 
-    def __init__(self) -> None:
+    may_invent: whether there may be others; not where a user's own function makes all inputs.
+    """
+
+    def __init__(self, *, may_invent: bool = True) -> None:
+        self._may_invent = may_invent
         self._records: dict[str, Any] = {}
         self._values: dict[str, dict[str, Any]] = {}
 
@@ -68,7 +72,9 @@ class Pool:
     def others(self, record: Any) -> Iterator[Any]:
         """Yield what is tried in the place of a record: others, those that differ in one column,
         and, for numbers, steps up and down."""
-        known = chain(self._records.values(), self._columns(record), self._steps(record))
+        known: Iterable[Any] = self._records.values()
+        if self._may_invent:
+            known = chain(known, self._columns(record), self._steps(record))
         yield from (one for one in known if key(one) != key(record))
 
     def _columns(self, record: Any) -> Iterator[Any]:

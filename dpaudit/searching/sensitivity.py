@@ -34,13 +34,14 @@ from dpaudit.searching.distances import (
 )
 from dpaudit.searching.forming import formed
 from dpaudit.searching.grammar import parse_space
-from dpaudit.searching.neighbours import are_neighbours
+from dpaudit.searching.neighbours import are_neighbours, present
 from dpaudit.searching.parts import key, records
 from dpaudit.searching.proposals.stream import catalogue
 from dpaudit.searching.random_pairs import look_at_random
 from dpaudit.searching.shrinking import shrunk
 from dpaudit.searching.snippets import snippet
 from dpaudit.searching.space import Space
+from dpaudit.searching.spaces.own import Own
 from dpaudit.targets.construction import functions, is_made, source_of
 from dpaudit.targets.parameters import NONE, calling
 from dpaudit.targets.target import CallableTarget, ImportedTarget
@@ -187,7 +188,7 @@ def sensitivity(
     seed : int, default 0
         Of the random pairs, at least 0.
     time : float, default 60
-        Seconds after which the search ends with what it has.
+        Seconds after which the search ends with what it has. To shrink that may take as long again.
 
     Returns
     -------
@@ -244,8 +245,10 @@ def searched(
     inside_only: bool = False,
     seed: int = 0,
     time: float = SECONDS,
+    check: Callable[[], None] = lambda: None,
 ) -> SensitivityResult:
-    """Return what a search finds for a target; the rest as in `sensitivity`."""
+    """Return what a search finds for a target. check: called now and then, to raise when the search
+    is to end; the rest is as in `sensitivity`."""
     relation = _relation(adjacency)
     _check(claimed, norm, form, seed, time)
     of = parse_space(space) if isinstance(space, str | Mapping) else space
@@ -253,7 +256,7 @@ def searched(
     form_of(of.usual())  # else every dataset would be refused for the same reason
     read = plain_records if norm == RECORDS else plain_numbers
     answers = Answers(_function(target), read, target.name, form_of)
-    search = _Search(answers, of, relation, float(claimed), norm, clock.monotonic() + time)
+    search = _Search(answers, of, relation, float(claimed), norm, time, check)
     with Watch.untimed().calls(target.name, answers), warnings.catch_warnings():
         # Of overflows and the like, which inputs at the edges are made for.
         warnings.simplefilter("ignore")
@@ -332,10 +335,12 @@ class _Search:
         adjacency: Adjacency,
         claimed: float,
         norm: Norm,
-        deadline: float,
+        seconds: float,
+        check: Callable[[], None],
     ) -> None:
         self._answers, self._space, self._adjacency = answers, space, adjacency
-        self._claimed, self._deadline = claimed, deadline
+        self._claimed, self._seconds, self._check = claimed, seconds, check
+        self._deadline = clock.monotonic() + seconds
         self._measure = metric(norm, adjacency.kind)
         self._known: set[tuple[str, str]] = set()
         self._found: dict[tuple[bool, Kind], tuple[Pair, float]] = {}
@@ -347,7 +352,7 @@ class _Search:
 
     def run(self, seed: int, *, inside_only: bool) -> None:
         """Look at pairs: those proposed, those that climbing leads to, and random ones."""
-        pool = Pool()
+        pool = Pool(may_invent=not isinstance(present(self._space), Own))
         try:
             for one in catalogue(self._space, self._adjacency, inside_only=inside_only):
                 self._look(Pair(one.d1, one.d2), one.inside, "catalogue")
@@ -411,6 +416,7 @@ class _Search:
 
     def _look(self, pair: Pair, inside: bool, origin: Origin) -> float:
         """Return how far the answers for a pair are apart; -∞ where nothing can be said."""
+        self._check()
         if clock.monotonic() > self._deadline:
             raise Ended
         try:
@@ -456,6 +462,7 @@ class _Search:
     def witnesses(self) -> tuple[Witness, ...]:
         """Return what was found of each kind, shrunk; from outside the space only where nothing
         was found inside."""
+        self._deadline = clock.monotonic() + self._seconds
         inside = any(one for one, _ in self._found)
         kinds = sorted((kind for one, kind in self._found if one is inside), key=_ORDER.__getitem__)
         return tuple(self._witness(self._small(*self._found[inside, one], one)) for one in kinds)
@@ -472,6 +479,8 @@ class _Search:
 
     def _shrunk(self, pair: Pair, kind: Kind, is_far: Callable[[float], bool]) -> Pair:
         def violates(d1: Any, d2: Any) -> bool:
+            if clock.monotonic() > self._deadline:
+                return False
             try:
                 found, distance, _ = self._compared(Pair(d1, d2))
             except DatasetError:

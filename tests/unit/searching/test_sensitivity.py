@@ -22,7 +22,8 @@ from dpaudit.errors import DatasetError, MechanismError, TargetError, UsageError
 from dpaudit.inputs.pairs import parse_adjacency
 from dpaudit.searching.grammar import parse_space
 from dpaudit.searching.neighbours import are_neighbours
-from dpaudit.searching.sensitivity import SensitivityResult
+from dpaudit.searching.sensitivity import SensitivityResult, searched
+from dpaudit.targets.target import CallableTarget
 
 # Short lists, so that few lengths are tried.
 UNIT = "list of 0 to 6 number in [0, 1]"
@@ -346,6 +347,38 @@ def test_random_pairs_find_what_no_edge_and_no_climb_shows(
     result = inside(needle, space=space)
     assert result.exceeded
     assert max(map(len, (first(result).d1, first(result).d2))) == 5
+
+
+def test_inputs_that_a_generator_makes_are_not_changed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nobody but the generator knows what else there may be."""
+    (tmp_path / "made.py").write_text(
+        "def even(rng):\n    return [2 * int(x) for x in rng.integers(0, 5, size=rng.integers(5))]"
+    )
+    monkeypatch.chdir(tmp_path)
+
+    def total(rows: list[int]) -> int:
+        assert all(value % 2 == 0 and value <= 8 for value in rows)
+        return sum(rows)
+
+    space = "import:made.py:even"
+    assert not inside(total, space=space, claimed=8).exceeded
+    assert first(inside(total, space=space, claimed=7)).distance == 8
+
+
+def test_a_request_to_end_is_heeded() -> None:
+    calls = []
+
+    def check() -> None:
+        calls.append(1)
+        if len(calls) == 5:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        searched(CallableTarget(function=sum), space=UNIT, adjacency="add-remove", claimed=1,
+                 norm="l1", check=check)  # fmt: skip
+    assert len(calls) == 5
 
 
 def test_the_same_search_finds_the_same() -> None:
