@@ -82,4 +82,5 @@ class Answers:
 
 
 def _named(answer: Any) -> str:
-    return answer.words if isinstance(answer, Raised) else key(answer)
+    # A message may name an address, which is another one each time.
+    return answer.kind if isinstance(answer, Raised) else key(answer)

@@ -228,6 +228,15 @@ def test_rare_noise_is_refused_where_it_would_be_a_witness() -> None:
         inside(rarely)
 
 
+def test_messages_of_exceptions_may_differ() -> None:
+    def refuse(rows: list[float]) -> float:
+        if not rows:
+            raise ValueError(f"{object()} {random.random()}")
+        return 0.0
+
+    assert [one.kind for one in inside(refuse).witnesses] == ["raises"]
+
+
 def test_state_is_refused() -> None:
     seen: list[int] = []
 
