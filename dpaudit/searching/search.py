@@ -37,12 +37,18 @@ Notify = Callable[[Progress], None]
 # for making the winner simpler.
 SHARE = 1 / 4
 _PROPOSED, _GUIDED = 0.6, 0.25
+# Proposals in a row that come to nothing: their inputs take no such form, or were there before.
+_PATIENCE, _AT_FIRST = 1_000, 100
 # Draws of either input that are made one by one where the mechanism fails for a batch, at most.
 _MOST_ALONE = 2_000
 # Pairs of a first round, at most, and of a round of pairs like the best.
 _WIDTH, _GUIDED_WIDTH = 400, 48
 # Inputs that have to be drawn for, for each pair: many pairs share one of theirs.
 _INPUTS = 1.3
+# Of the time of the search, for proposals.
+_GATHERING = 1 / 3
+# With a small budget, pairs that are tried all the same, and draws of either input.
+_FEW_PAIRS, _BARELY = 24, 10
 # Of pairs that there is a place for, at least so many lie inside the space.
 _INSIDE = 2 / 3
 # The best ones, which others are made like.
@@ -86,7 +92,7 @@ class NeighbourSearch:
             record.write(spec, searched)
         alone = one_by_one(spec) if searched.one_by_one else None
         spec = spec if alone is None else alone
-        pairs = tuple(self._pair(d1, d2) for d1, d2 in searched.found)
+        pairs = tuple(self.pair(d1, d2) for d1, d2 in searched.found)
         left: dict[str, Any]
         if spec.time is None:
             spent = min(searched.draws, int(SHARE * spec.samples))
@@ -95,7 +101,8 @@ class NeighbourSearch:
             left = {"time": max(spec.time / 2, spec.time - (time.monotonic() - began))}
         return replace(spec, pairs=pairs, **left), searched
 
-    def _pair(self, d1: Any, d2: Any) -> NeighbouringPair:
+    def pair(self, d1: Any, d2: Any) -> NeighbouringPair:
+        """Return two plain inputs as an audit takes them."""
         label = f"d1 = {shortened(repr(d1), _LONGEST)}, d2 = {shortened(repr(d2), _LONGEST)}"
         one, other = self.formed(d1), self.formed(d2)
         return NeighbouringPair(one, other, self.adjacency, label)
@@ -120,8 +127,9 @@ class _Search:
         self._refused: dict[tuple[int, int], str] = {}
         self._judge = Judge(spec.tested.points(), spec.samples, drawing)
         self._enough = math.log(1 / spec.alpha) + _LUCK
-        self._is_found = False
-        self._note = ""
+        self._is_found = self._is_planned = False
+        self._deadline = math.inf
+        self._note = self._unformed = ""
         self._budget = max(2 * FEWEST, int(SHARE * spec.samples))
 
     def run(self) -> Searched:
@@ -130,13 +138,14 @@ class _Search:
         source = proposals(
             settings.space, settings.adjacency, seed=self._spec.seed, inside_only=settings.inside
         )
-        contenders = list(islice(self._contenders(source), _WIDTH))
+        contenders = self._gathered(source)
         if not contenders:
             raise DatasetError(
-                f"no two inputs of {settings.space.words()} can be made into {settings.form}"
+                f"no input of {settings.space.words()} can be handed over as {settings.form}: "
+                f"{self._unformed}"
             )
         if self._spec.time is not None:
-            self._plan_by_clock(contenders[0])
+            self._plan_by_clock(contenders)
         ranked = self._halved(contenders, _PROPOSED)
         if not self._is_clear(ranked[0]):
             ranked = self._among(ranked, self._guided(ranked))
@@ -148,36 +157,74 @@ class _Search:
             )
         return self._settled(ranked)
 
-    def _plan_by_clock(self, first: Contender) -> None:
-        """See how fast draws are made and judged, to plan how many there is time for."""
-        began = time.monotonic()
-        self._tried(first, FEWEST, 0)
-        taken = max(time.monotonic() - began, 1e-6)
+    def _gathered(self, source: Iterable[Proposal]) -> list[Contender]:
+        """Return what is proposed: the catalogue, and random pairs if there is a place for them,
+        since these take long to make."""
+        found: list[Contender] = []
+        places, limit = self._places(_PROPOSED), self._spec.time
+        for one in islice(self._contenders(source), _WIDTH):
+            is_late = limit is not None and self._elapsed() > _GATHERING * SHARE * limit
+            if found and (is_late or (len(found) >= places and one.proposal.origin == "random")):
+                break
+            found.append(one)
+        return found
+
+    def _elapsed(self) -> float:
+        return time.monotonic() - self._began
+
+    def _places(self, share: float) -> int:
+        """Return how many pairs there are draws for. share: of the budget."""
+        if self._spec.time is not None and not self._is_planned:
+            return _WIDTH
+        budget = self._draws_for(share)
+        # Of few draws, some pairs get so few that these show large leaks alone.
+        return max(int(budget / FEWEST), min(_FEW_PAIRS, int(budget / _BARELY)), 1)
+
+    def _draws_for(self, share: float) -> float:
+        """Return the draws of either input, of all pairs of a first round together: rounds cost
+        half of the ones before, and inputs serve several pairs."""
+        return share * self._budget / (2 * _INPUTS)
+
+    def _plan_by_clock(self, contenders: Sequence[Contender]) -> None:
+        """See how fast draws are made and judged, to plan how many there is time for. The first
+        trial may have something to import."""
+        taken = 0.0
+        for one in (contenders[0], contenders[-1]):
+            began = time.monotonic()
+            self._tried(one, FEWEST, 0)
+            taken = max(time.monotonic() - began, 1e-6)
         seconds = SHARE * (self._spec.time or 0.0)
         self._budget = max(2 * FEWEST, int(2 * FEWEST * seconds / taken))
+        self._is_planned = True
+        # What had to be imported takes nothing from a short search.
+        self._deadline = time.monotonic() + seconds
 
     def _halved(self, contenders: Sequence[Contender], share: float) -> list[Contender]:
         """Return contenders, best first. share: of the budget, which decides how many are tried."""
-        # Rounds cost half of the ones before, and inputs serve several pairs.
-        budget = share * self._budget / (2 * _INPUTS)
-        chosen = _mixed(contenders, max(1, int(budget / FEWEST)))
+        chosen = _mixed(contenders, self._places(share))
+        each = self._draws_for(share) / len(chosen)
         return halved(
             chosen,
             self._tried,
-            draws=int(min(max(budget / len(chosen), FEWEST), MOST)),
+            draws=int(min(max(each, _BARELY), MOST)),
             enough=self._enough,
             is_over=self._is_over,
         )
 
     def _contenders(self, source: Iterable[Proposal]) -> Iterator[Contender]:
         """Yield a contender for each proposal that is not one of those before."""
+        fruitless = 0
         for proposal in self._possible(source):
             d1, d2 = self._input(proposal.d1), self._input(proposal.d2)
+            fruitless += 1
+            if fruitless > (_PATIENCE if self._proposed else _AT_FIRST):
+                return
             if d1 is None or d2 is None or d1 is d2:
                 continue
             both = min(d1.number, d2.number), max(d1.number, d2.number)
             if both not in self._proposed:
                 self._proposed.add(both)
+                fruitless = 0
                 yield Contender(proposal, d1, d2, len(self._proposed))
 
     def _possible(self, source: Iterable[Proposal]) -> Iterator[Proposal]:
@@ -193,8 +240,9 @@ class _Search:
         if key not in self._inputs:
             try:
                 given = self._settings.formed(dataset)
-            except DatasetError:
+            except DatasetError as error:
                 self._inputs[key] = None
+                self._unformed = self._unformed or str(error)
             else:
                 self._inputs[key] = Input(len(self._inputs), given)
         return self._inputs[key]
@@ -227,8 +275,7 @@ class _Search:
     def _is_over(self) -> bool:
         """Whether to end before all had their turn: when time is up; of a mechanism that is called
         once for each draw, and so may be slow, when a pair is found that leaks for sure."""
-        spec = self._spec
-        if spec.time is not None and time.monotonic() - self._began > SHARE * spec.time:
+        if time.monotonic() > self._deadline:
             return True
         return self._is_found and self._drawing.single_draws
 

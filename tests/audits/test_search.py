@@ -1,0 +1,290 @@
+"""Whole searches: what they find, what they certify it on, and that runs which go on do not choose
+anew."""
+
+from __future__ import annotations
+
+import json
+import math
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+import dpaudit
+from dpaudit import DpauditError, PureDP, UsageError, Verdict
+from dpaudit.auditing.engine import run_audit
+from dpaudit.auditing.spec import AuditSpec
+from dpaudit.config.building import build_spec
+from dpaudit.errors import JournalError
+from dpaudit.searching import search as searching
+from dpaudit.searching.setup import neighbour_search
+from dpaudit.searching.trials import ALONE, SEARCHING
+from dpaudit.targets.target import CallableTarget
+from mechanisms.neighbours.planted import PLANTED
+
+UNIT = "list of number in [0, 1]"
+Draws = NDArray[np.float64]
+QUICK = ("clamps-one-side", "empty-is-exact", "bound-read-twice", "even-for-all", "overflows")
+
+
+def clipped(rows: list[Any]) -> float:
+    numbers = (0.0 if x is None or math.isnan(x) else x for x in rows)
+    return math.fsum(min(max(x, 0.0), 1.0) for x in numbers)
+
+
+def correct(rows: list[Any], size: int, rng: np.random.Generator) -> Draws:
+    return clipped(rows) + rng.laplace(size=size)
+
+
+def half_the_noise(rows: list[Any], size: int, rng: np.random.Generator) -> Draws:
+    return clipped(rows) + rng.laplace(scale=0.5, size=size)
+
+
+def raises_for_nan(rows: list[Any], rng: np.random.Generator) -> float:
+    if any(x is not None and math.isnan(x) for x in rows):
+        raise ValueError("no NaN")
+    return clipped(rows) + rng.laplace()
+
+
+def raises_for_nan_in_batches(rows: list[Any], size: int, rng: np.random.Generator) -> Draws:
+    return np.array([raises_for_nan(rows, rng) for _ in range(size)])
+
+
+def never(rows: list[Any], rng: np.random.Generator) -> float:
+    raise ValueError("nothing will do")
+
+
+def search(mechanism: Any, **more: Any) -> dpaudit.AuditResult:
+    given = {"space": UNIT, "adjacency": "add-remove", "samples": 40_000, **more}
+    return dpaudit.search(mechanism, given.pop("claim", PureDP(1.0)), **given)
+
+
+def test_a_correct_mechanism_is_not_refuted() -> None:
+    result = search(correct, confidence=0.9999)
+    assert result.verdict is Verdict.NO_VIOLATION_FOUND
+    assert result.searched is not None
+    assert result.searched.pairs > 20
+    assert len(result.certificates) == len(result.searched.found) == 1
+
+
+def test_search_and_audit_share_the_draws() -> None:
+    result = search(correct)
+    assert result.searched is not None
+    assert 0 < result.searched.draws <= 0.4 * 40_000
+    assert result.draws <= 0.8 * 40_000
+
+
+@pytest.mark.parametrize("name", QUICK)
+def test_planted_leaks_are_found(name: str) -> None:
+    """Those that take a second; `python -m benchmarks.search` has all."""
+    (planted,) = (one for one in PLANTED if one.name == name)
+    given = {"space": planted.space, "adjacency": planted.adjacency, "params": dict(planted.params)}
+    broken = search(planted.broken, samples=100_000, **given)
+    assert broken.verdict is Verdict.VIOLATION, str(broken)
+    correct = search(planted.correct, samples=20_000, confidence=0.99999, **given)
+    assert correct.verdict is Verdict.NO_VIOLATION_FOUND, str(correct)
+
+
+def test_the_witness_is_small() -> None:
+    result = search(lambda rows, size, rng: sum(rows) + rng.laplace(size=size))
+    assert result.searched is not None
+    assert result.verdict is Verdict.VIOLATION
+    (d1, d2) = result.searched.found[-1]
+    assert len(d1) + len(d2) == 1
+
+
+def test_what_lies_outside_the_space_is_left_out_if_asked() -> None:
+    result = search(lambda rows, size, rng: sum(rows) + rng.laplace(size=size), inside=True)
+    assert result.verdict is Verdict.NO_VIOLATION_FOUND
+    assert result.searched is not None
+    assert result.searched.outside == (False,)
+    assert all(one.inside for one in result.searched.leaders)
+
+
+def test_an_exception_of_one_input_is_a_find() -> None:
+    result = search(raises_for_nan, samples=10_000)
+    assert result.verdict is Verdict.VIOLATION
+    assert "ValueError" in str(result)
+
+
+def test_an_exception_of_a_whole_batch_is_one_of_its_draws() -> None:
+    result = search(raises_for_nan_in_batches, samples=10_000)
+    assert result.searched is not None
+    assert result.searched.one_by_one
+    assert result.verdict is Verdict.VIOLATION
+    assert "ValueError" in str(result)
+
+
+def test_where_every_input_raises_it_is_said() -> None:
+    result = search(never, samples=2_000)
+    assert result.verdict is Verdict.ERROR
+    assert "every input" in str(result.error)
+    assert "nothing will do" in str(result.error)
+
+
+def test_several_pairs_share_the_error_probability() -> None:
+    result = search(correct, keep=3)
+    assert len(result.certificates) == 3
+    assert result.searched is not None
+    assert len({repr(one) for one in result.searched.found}) == 3
+
+
+def test_a_leaking_pair_and_its_simplest_form_are_audited_with_half_of_alpha_each() -> None:
+    result = search(half_the_noise, inside=True)
+    assert len(result.certificates) == 2
+    assert result.verdict is Verdict.VIOLATION
+    assert result.searched is not None
+    assert result.p_value == pytest.approx(
+        min(1.0, len(result.certificates) * min(one.p_value for one in result.certificates))
+    )
+
+
+def test_equal_seeds_give_equal_results() -> None:
+    first, second = search(correct, seed=3), search(correct, seed=3)
+    assert first.searched == second.searched
+    assert first.certificates == second.certificates
+
+
+def test_no_stream_of_the_search_is_one_of_the_audit() -> None:
+    """The keys of an audit have the number of a stage where a search has one of its own."""
+    from dpaudit.auditing import pair_audit
+
+    stages = [
+        value
+        for name, value in vars(pair_audit).items()
+        if name.isupper() and isinstance(value, int)
+    ]
+    assert not {SEARCHING, ALONE} & set(stages)
+
+
+def test_draws_of_the_search_are_not_in_the_certificates(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The audit of the pair alone, with as many draws, gives the same certificate."""
+    result = search(correct)
+    searched = result.searched
+    assert searched is not None
+    ((d1, d2),) = searched.found
+    spec = AuditSpec(
+        name="correct",
+        target=CallableTarget(function=correct),
+        pairs=(searching.NeighbourSearch.pair(_searching(), d1, d2),),
+        claim=PureDP(1.0),
+        samples=40_000 - min(searched.draws, 10_000),
+    )
+    assert run_audit(spec).certificates == result.certificates
+
+
+def _searching() -> Any:
+    from dpaudit.inputs.pairs import parse_adjacency
+
+    return neighbour_search(UNIT, parse_adjacency("add-remove"))
+
+
+def test_a_run_that_goes_on_audits_the_same_pair(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole = search(correct, journal=tmp_path / "whole", name="one")
+    told = 0
+
+    def interrupt(progress: dpaudit.Progress) -> None:
+        nonlocal told
+        told += not progress.pair.startswith("search")
+        if told == 3:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        search(correct, journal=tmp_path / "cut", name="one", on_progress=interrupt)
+    monkeypatch.setattr(searching, "_Search", None)  # nothing is searched again
+    again = search(correct, journal=tmp_path / "cut", name="one", resume=True)
+    assert again.resumed == 1
+    assert again.searched == whole.searched
+    assert again.certificates == whole.certificates
+
+
+def test_what_was_found_for_another_request_is_not_taken(tmp_path: Path) -> None:
+    search(correct, journal=tmp_path, name="one")
+    with pytest.raises(JournalError, match=r"belongs to another audit: .*search"):
+        search(correct, journal=tmp_path, name="one", resume=True, inside=True)
+
+
+def test_a_damaged_record_is_refused(tmp_path: Path) -> None:
+    search(correct, journal=tmp_path, name="one")
+    (record,) = tmp_path.glob("*.search")
+    kept = json.loads(record.read_text())
+    del kept["searched"]["found"]
+    record.write_text(json.dumps(kept))
+    with pytest.raises(JournalError, match="is damaged; delete it"):
+        search(correct, journal=tmp_path, name="one", resume=True)
+
+
+def test_a_search_by_the_clock_ends_in_time() -> None:
+    result = dpaudit.search(correct, PureDP(1.0), space=UNIT, adjacency="add-remove", time=1.0)
+    assert result.verdict is not Verdict.ERROR
+    assert result.seconds < 10
+    assert result.searched is not None
+    assert result.searched.pairs >= 2
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        ({"space": "list of number in [1, 0]"}, "lower bound is above"),
+        ({"space": "list of numbr"}, "Did you mean 'number'"),
+        ({"adjacency": None}, "needs the relation"),
+        ({"adjacency": "coordinate:1", "space": "list of text"}, "holds no numbers"),
+        ({"keep": 0}, "number of pairs"),
+        ({"inside": "yes"}, "must be true or false"),
+        ({"form": "pandas"}, "can be handed over as pandas"),
+        ({"exact": True}, "makes no draws"),
+    ],
+)
+def test_wrong_requests(given: dict[str, Any], words: str) -> None:
+    with pytest.raises(UsageError, match=words):
+        search(correct, **given)
+
+
+def test_unknown_keywords() -> None:
+    with pytest.raises(TypeError, match="Did you mean 'samples'"):
+        search(correct, sample=3)
+
+
+def test_settings_of_a_file_make_a_search() -> None:
+    settings = {
+        "mechanism": "mechanisms.laplace_queries:private_count",
+        "search": {"space": UNIT, "inside": True, "keep": 2},
+        "adjacency": "replace",
+        "claim": {"epsilon": 1},
+    }
+    spec = build_spec(settings)
+    assert spec.pairs == ()
+    assert spec.search is not None
+    for key in ("d1", "d2"):
+        with pytest.raises(DpauditError, match=f"either search, or {key}"):
+            build_spec({**settings, key: [1]})
+    with pytest.raises(DpauditError, match="has no space"):
+        build_spec({**settings, "search": {"inside": True}})
+    with pytest.raises(DpauditError, match="unknown key 'insde'"):
+        build_spec({**settings, "search": {"space": UNIT, "insde": True}})
+
+
+def test_a_journal_holds_no_inputs_of_unknown_types(tmp_path: Path) -> None:
+    from dpaudit.searching.record import write
+
+    result = search(correct)
+    assert result.searched is not None
+    found = replace(result.searched, found=((np.zeros(2), [1]),))
+    spec = replace(
+        build_spec(
+            {
+                "mechanism": "mechanisms.laplace_queries:private_count",
+                "search": UNIT,
+                "adjacency": "replace",
+                "claim": {"epsilon": 1},
+            }
+        ),
+        journal=tmp_path,
+    )
+    with pytest.raises(JournalError, match="ndarray"):
+        write(spec, found)
