@@ -50,7 +50,7 @@ def rows(result: AuditResult, verbose: int) -> list[str]:
             "an error probability of its own",
         )
     if searched.outside[witness]:
-        lines += row("", "an input lies outside the space (--inside leaves such out)")
+        lines += row("outside", "an input lies outside the space; --inside leaves such out")
     return lines
 
 
