@@ -47,7 +47,7 @@ class Printer:
         """Print the summary of several audits."""
         if self._width is not None:
             self._needs_blank = True
-            self._block(render_summary(results))
+            self._block(render_summary(results, in_full=not self._quiet))
 
     def _line(self, text: str) -> None:
         """Print one of the lines that stand together."""

@@ -57,16 +57,17 @@ def render_remarks(result: AuditResult) -> list[str]:
     return [numbers.unglued(line) for lines in every for line in lines]
 
 
-def render_summary(results: Sequence[AuditResult]) -> str:
+def render_summary(results: Sequence[AuditResult], *, in_full: bool = False) -> str:
     """Return how many audits came out as expected, and for each of the others its name, why, and
-    how to repeat it."""
+    how to repeat it. in_full: the others were reported above, so that a lone one is not explained
+    again; of several, the reasons side by side are the overview."""
     lines = _table(results)
-    for result in results:
-        if not is_expected(result):
-            wanted = f" (expected: {result.expect})" if result.expect else ""
-            lines += ["", *wrap(f"{result.name}: {result.verdict.value}{wanted}")]
-            lines += wrap(reason(result), "  ", "  ")
-            lines += [f"  {pasted(result.command)}"] if result.command else []
+    others = [one for one in results if not is_expected(one)]
+    for result in others:
+        wanted = f" (expected: {result.expect})" if result.expect else ""
+        lines += ["", *wrap(f"{result.name}: {result.verdict.value}{wanted}")]
+        lines += [] if in_full and len(others) == 1 else wrap(reason(result), "  ", "  ")
+        lines += [f"  {pasted(result.command)}"] if result.command else []
     chance = [line for text in chances(results) for line in wrap(text)]
     return numbers.unglued("\n".join([*lines, *([""] if chance else []), *chance]))
 
@@ -103,7 +104,7 @@ def document(results: Sequence[AuditResult], planned: int) -> str:
         for one in results:
             parts += [render_row(one, width), *(render_remarks(one) if is_expected(one) else [])]
         parts += [f"\n{render(one)}" for one in results if not is_expected(one)]
-        parts += ["", render_summary(results)]
+        parts += ["", render_summary(results, in_full=True)]
     missing = unended(len(results), planned)
     parts += [f"\n{missing}."] if missing else []
     return "\n".join([*parts, ""])

@@ -202,6 +202,25 @@ def test_a_batch_is_a_line_for_each_audit_and_ends_with_what_nobody_expected(
     ]
 
 
+@pytest.mark.parametrize("more", [[], ["-v"], ["-q"]])
+def test_a_lone_audit_that_was_reported_in_full_is_not_explained_again(
+    dpaudit: Any, asked: Any, config: Any, more: list[str]
+) -> None:
+    path, reason = config("a", "wrong"), "outputs ≤ 0.13 appear 7.5 times as often for d1"
+    shown = dpaudit("run", path, *more).stdout
+    assert " ".join(shown.split()).count(reason) == 1
+    again = f"\n\nwrong: VIOLATION\n  dpaudit run {path} -k wrong\n\nChance of a false alarm"
+    assert (again in shown) is (more != ["-q"])
+
+
+def test_several_audits_that_were_reported_in_full_are_explained_side_by_side(
+    dpaudit: Any, asked: Any, config: Any
+) -> None:
+    shown = dpaudit("run", config("wrong", "broken")).stdout
+    assert "\n\nwrong: VIOLATION\n  refuted at 99 %: outputs ≤ 0.13 appear" in shown
+    assert "\n\nbroken: ERROR\n  the mechanism raises ValueError on every draw\n" in shown
+
+
 def test_details_are_shown_only_of_what_nobody_expected(
     dpaudit: Any, asked: Any, config: Any
 ) -> None:
