@@ -15,6 +15,7 @@ from dpaudit.auditing.spec import AuditSpec
 from dpaudit.certificates.result import AuditResult, Failed, Progress
 from dpaudit.cli import exit_codes
 from dpaudit.cli.group import describe_error, exit_code, print_traceback
+from dpaudit.cli.messages import folded
 from dpaudit.cli.process import parent as watching
 from dpaudit.cli.process.collecting import undisturbed
 from dpaudit.cli.process.interruption import Requests, heeded
@@ -75,7 +76,7 @@ def run_one(
     # Before anything is drawn, which may take hours.
     reason = None if spec.allow_underpowered else foreseen(spec)
     if reason is not None:
-        click.echo(f"warning: {spec.name}: under-powered: {reason}", err=True)
+        click.echo(folded(f"warning: {spec.name}: under-powered: {reason}"), err=True)
     display = make_display(spec, title, quiet=quiet)
     start = time.monotonic()
     watching.say(watching.AUDIT, title)

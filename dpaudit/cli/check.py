@@ -13,6 +13,7 @@ import click
 from dpaudit.auditing.spec import AuditSpec
 from dpaudit.cli import exit_codes
 from dpaudit.cli.group import DEBUG, debug_option, describe_error, print_traceback
+from dpaudit.cli.messages import folded
 from dpaudit.cli.process.streams import kept, set_apart
 from dpaudit.targets.target import AnyTarget, CommandTarget, single_targets, starts_a_program
 from dpaudit.wording import counted
@@ -53,12 +54,12 @@ def check(ctx: click.Context, /, files: tuple[Path, ...]) -> int:
             programs = (one for one in found.specs if starts_a_program(one[1].target))
             problems += _unloadable((("mechanism", *one) for one in programs), debug=debug)
         for text in sorted(problems, key=_line):
-            click.echo(text, err=True)
+            click.echo(folded(text), err=True)
         wrong += len(problems)
         if not problems:
             said = f"{file}: {counted(found.audits, 'audit')}"
             for text in dict.fromkeys(_underpowered(found.specs)):
-                click.echo(text, err=True)
+                click.echo(folded(text), err=True)
             click.echo(said, file=stdout)
     if not wrong:
         return exit_codes.NOTHING_FOUND

@@ -14,6 +14,7 @@ from typing import Any
 import click
 
 from dpaudit.cli import exit_codes
+from dpaudit.cli.messages import folded
 from dpaudit.cli.process.collecting import undisturbed
 from dpaudit.cli.process.streams import OutputError, abandon_output
 from dpaudit.did_you_mean import did_you_mean, nearest
@@ -142,7 +143,7 @@ def guarded(command: Callable[[], Any]) -> int:
 
 def _failed(error: Exception) -> int:
     """Show an error; return its exit code."""
-    click.echo(visible(describe_error(error)), err=True)
+    click.echo(folded(visible(describe_error(error))), err=True)
     if isinstance(error, OutputError):
         abandon_output()
     return exit_code(error)
@@ -228,4 +229,4 @@ def _show(error: click.ClickException) -> None:
         message += f" Did you mean {known[near]!r}?" if near is not None else ""
     path = error.ctx.command_path if error.ctx else "dpaudit"
     said = f"error: {message[:1].lower()}{message[1:]} (see '{path} --help')"
-    click.echo(visible(said), err=True)
+    click.echo(folded(visible(said)), err=True)

@@ -15,6 +15,7 @@ from dpaudit.certificates.result import AuditResult, Verdict
 from dpaudit.cli import exit_codes
 from dpaudit.cli.files import check_writable, write_whole
 from dpaudit.cli.flags import some_flags
+from dpaudit.cli.messages import folded
 from dpaudit.cli.options import option
 from dpaudit.cli.output import Printer
 from dpaudit.cli.process.collecting import undisturbed
@@ -99,7 +100,7 @@ def report(
                 found = differences(result, quiet=quiet)
                 disagreements += [f"{result.name}: {text}" for text in found]
     for text in disagreements:
-        click.echo(f"error: {file}: {text}", err=True)
+        click.echo(folded(f"error: {file}: {text}"), err=True)
     if disagreements:
         if report:
             click.echo("error: --report: nothing was written, since numbers disagree", err=True)
@@ -111,7 +112,7 @@ def report(
         click.echo("\n" + "\n".join(said), file=saved.beside)
     missing = unended(len(results), planned)
     if missing:
-        click.echo(f"error: {file}: {missing}", err=True)
+        click.echo(folded(f"error: {file}: {missing}"), err=True)
         return exit_codes.FAILURE
     if badge is not None:
         _show_badge(badge, file, results)

@@ -196,7 +196,10 @@ class _Watch:
         self._show_what_was_kept()
         if os.isatty(2):
             _show(_SHOW_CURSOR)  # the progress display had hidden it
-        _show(f"error: {self._words(status)}\n".encode())
+        # Imported where it is needed: this process is to stay small.
+        from dpaudit.cli.messages import folded
+
+        _show(f"{folded(f'error: {self._words(status)}')}\n".encode())
         return FAILURE
 
     def _show_what_was_kept(self) -> None:

@@ -1,0 +1,113 @@
+"""Messages on a terminal: 80 columns, and what may be pasted in one piece."""
+
+from __future__ import annotations
+
+import io
+import os
+import pty
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dpaudit.cli.messages import folded
+from tests import warm
+
+ROOT = Path(__file__).parents[2]
+LONG = (
+    "error: the journal runs/laplace.journal exists already; continue it with --resume (Python: "
+    "resume=True), or name another folder"
+)
+COMMANDS = [
+    "dpaudit run mine.py:noisy_count --d1 '[1, 2, 3]' --d2 '[1, 2]' --epsilon 1",
+    "dpaudit run --command './mechanism --fast' --d1 0 --d2 1 --adjacency add-remove --epsilon 1",
+    'dpaudit search mine.py:f --space "list of number in [0, 1], at most 3" --epsilon 1',
+    "dpaudit list mechanisms my/file.py",
+    "dpaudit report results.json",
+    "pip install 'dpaudit[html]'",
+    """--init '{"a": 1, "b": 2}'""",
+    "--batch-arg none",
+    "init: {a: 1, b: 2}",
+]
+
+
+class Terminal(io.StringIO):
+    """A stream that says that it is a terminal."""
+
+    def isatty(self) -> bool:
+        return True
+
+
+def on_terminal(text: str) -> str:
+    """Return a message as a terminal shows it."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(sys, "stderr", Terminal())
+        return folded(text)
+
+
+def test_a_message_has_lines_of_80_columns() -> None:
+    assert on_terminal(LONG).split("\n") == [
+        "error: the journal runs/laplace.journal exists already; continue it with",
+        "  --resume (Python: resume=True), or name another folder",
+    ]
+    assert on_terminal("error: short") == "error: short"
+
+
+@pytest.mark.parametrize("stream", [io.StringIO(), None])
+def test_elsewhere_a_message_is_one_line(
+    monkeypatch: pytest.MonkeyPatch, stream: io.StringIO | None
+) -> None:
+    monkeypatch.setattr(sys, "stderr", stream)
+    assert folded(LONG) == LONG
+
+
+def test_standard_error_that_was_closed_is_no_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    stream = Terminal()
+    stream.isatty = io.StringIO.isatty.__get__(stream)  # type: ignore[method-assign]
+    stream.close()
+    monkeypatch.setattr(sys, "stderr", stream)
+    assert folded(LONG) == LONG
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+@pytest.mark.parametrize("around", ["as in: {}", "as in: {}; see the docs", "({}), or", "'{}'?"])
+@pytest.mark.parametrize("before", range(0, 80, 7))
+def test_what_may_be_pasted_is_in_one_piece(command: str, around: str, before: int) -> None:
+    text = f"error: {'word ' * (before // 5)}{'x' * (before % 5)} {around.format(command)} " + LONG
+    lines = on_terminal(text).split("\n")
+    assert any(command in line for line in lines)
+    assert all(len(line) <= 80 or command in line for line in lines)
+
+
+def test_prose_about_dpaudit_is_no_command() -> None:
+    text = "error: dpaudit calls it once for each draw, and this counts as an outcome of each draw"
+    assert max(map(len, on_terminal(f"{text}. {text}").split("\n"))) <= 80
+    prose = "a file that dpaudit run --json wrote before anything else was there to be read " * 2
+    assert max(map(len, on_terminal(prose).split("\n"))) <= 80
+
+
+@given(st.lists(st.text("ab-.'\"=;:,{[ /X1", min_size=1, max_size=90), max_size=9))
+def test_nothing_is_lost(parts: list[str]) -> None:
+    text = " ".join(" dpaudit run ".join(parts).split())
+    assert on_terminal(text).replace("\n  ", " ") == text
+
+
+@pytest.mark.parametrize("is_terminal", [True, False])
+def test_the_program_folds_its_errors_on_a_terminal_only(is_terminal: bool) -> None:
+    ours, theirs = pty.openpty()
+    words = [*warm.dpaudit(), "run", "nothing_here.py:mechanism_of_long_name"]
+    given = {"stderr": theirs if is_terminal else subprocess.PIPE}
+    ran = subprocess.run(words, cwd=ROOT, timeout=60, check=False, **given)  # type: ignore[call-overload]
+    said = os.read(ours, 4_096) if is_terminal else ran.stderr
+    os.close(ours)
+    os.close(theirs)
+    lines = said.decode().splitlines()
+    assert ran.returncode == 2
+    assert (len(lines) > 1) is is_terminal
+    assert (
+        "dpaudit run nothing_here.py:mechanism_of_long_name --d1 0 --d2 1 --epsilon 1"
+        in said.decode()
+    )
