@@ -25,6 +25,13 @@ def test_blocks_do_what_they_show(document: Path, tmp_path: Path) -> None:
     follow(document, tmp_path, python, programs, source=str(ROOT))
 
 
+@pytest.mark.parametrize("name", ["budget", "journal", "scale"])
+def test_a_page_for_users_of_the_package_needs_no_clone(name: str) -> None:
+    there = list(blocks(ROOT / f"docs/{name}.md"))
+    assert "mine.py" in [block.file for block in there]
+    assert not [block.text for block in there if "mechanisms." in block.text]
+
+
 def test_readme_has_blocks() -> None:
     kinds = [block.kind for block in blocks(ROOT / "README.md")]
     assert "console" in kinds
