@@ -133,7 +133,7 @@ def plan_(
     shown = _Shown(found, excess, power, rate)
     if found.samples is None:
         head = f"No plan: {_hopeless(found)}."
-        lines = [*wrap(head), "", *shown.pairs(), *wrap(_remedy(found, spec, excess, power))]
+        lines = [*wrap(head), "", *shown.pairs(), *wrap(_remedy(found, spec, excess, power, rate))]
         click.echo(unglued("\n".join(lines)), file=stdout)
         return exit_codes.UNDERPOWERED
     click.echo(unglued("\n".join(shown.lines(_command(ctx, target, spec)))), file=stdout)
@@ -235,13 +235,13 @@ def _hopeless(found: AuditPlan) -> str:
     return "no number of draws would catch such a leak in the event that the trial found"
 
 
-def _remedy(found: AuditPlan, spec: AuditSpec, excess: float, power: float) -> str:
-    """Return what to do where there is no plan."""
+def _remedy(found: AuditPlan, spec: AuditSpec, excess: float, power: float, rate: float) -> str:
+    """Return what to do where there is no plan. rate: draws a second."""
     if found.last.verdict is Verdict.VIOLATION:
         return "The trial refutes the claim already: audit it without a plan."
     if not found.differs or any(one.share == 0 for one in found.pairs):
         longer = 10 * found.last.draws
-        seconds = duration(longer / speed(found.last))
+        seconds = duration(longer / rate)
         return (
             "Any number would be that of an event which chance has chosen. Choose a pair that "
             "differs more, such as one with a record at the boundary, or give a longer trial: "

@@ -2,14 +2,24 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 
 import pytest
 
 from dpaudit.auditing.engine import run_audit
-from dpaudit.auditing.planning import _planned, _trial_of, certifying, draws_needed, rounded
+from dpaudit.auditing.planning import (
+    AuditPlan,
+    _planned,
+    _trial_of,
+    certifying,
+    draws_needed,
+    plan,
+    rounded,
+)
 from dpaudit.auditing.schedule import Limits, Plan
 from dpaudit.auditing.spec import AuditSpec
+from dpaudit.certificates.result import AuditResult
 from dpaudit.config.building import build_spec
 from dpaudit.errors import UsageError
 
@@ -40,6 +50,31 @@ def test_the_planned_draws_are_enough_and_few_less_are_not(bound: str) -> None:
     assert unsure is not None
     assert sure is not None
     assert unsure < found.samples < sure
+
+
+def _planned_on(slowness: float) -> tuple[AuditPlan, list[str]]:
+    """Return the plan for a fast mechanism on a machine that is so much slower than a usual one,
+    where the first audit loads what others have, and to learn takes longer than to draw; and what
+    was announced."""
+    loading, said = [0.3], list[str]()
+
+    def timed(audit: AuditSpec) -> AuditResult:
+        learning = 0.02 + 0.08 * min(1, audit.samples / 10_000)
+        seconds = (loading.pop() if loading else 0) + learning + 3e-7 * audit.samples
+        return replace(run_audit(audit), seconds=slowness * seconds)
+
+    return plan(spec(), 1.03, 0.9, timed, say=said.append), said
+
+
+def test_the_plan_for_a_fast_mechanism_does_not_depend_on_the_machine() -> None:
+    usual, said = _planned_on(1)
+    slow, said_slow = _planned_on(4)
+    assert usual.trials > 1
+    assert (slow.samples, slow.trials, slow.draws) == (usual.samples, usual.trials, usual.draws)
+    # What was announced is no more than it took.
+    assert said == []
+    assert [text.partition(" of ")[0] for text in said_slow] == ["a trial"]
+    assert re.fullmatch(r"a trial of [\d,]+ draws: at most \d s", said_slow[0])
 
 
 def test_several_pairs_need_what_the_worst_of_them_does() -> None:
