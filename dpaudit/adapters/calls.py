@@ -15,13 +15,15 @@ from typing import Any
 import numpy as np
 
 from dpaudit.adapters.mechanism import Outputs
-from dpaudit.errors import MechanismError
+from dpaudit.errors import Given, MechanismError
 from dpaudit.outcomes import Raised
 from dpaudit.processes.origin import FAILURES, end_if_forked, message_of, origin, post_processed
 from dpaudit.targets.missing import not_found
 from dpaudit.targets.parameters import NONE, Calling
 from dpaudit.watching import Watch
 from dpaudit.wording import counted
+
+ONE_BY_ONE = Given(f"batch_arg={NONE!r}", f"--batch-arg {NONE} (YAML: batch_arg: {NONE})")
 
 Function = Callable[..., Any]
 
@@ -242,8 +244,8 @@ def _as_batch(outputs: Any, name: str, batch: str, size: int) -> Outputs:
 def batch_failed(name: str, batch: str, size: int, what: str) -> MechanismError:
     """Return the error of a batch that failed as a whole. what: it did, a verb first."""
     return MechanismError(
-        f"{name} {what} for a batch of {batch}={size}, which hides the outcome of each draw; with "
-        f"--batch-arg {NONE}, dpaudit calls it once for each draw, and this counts as an outcome"
+        f"{name} {what} for a batch of {batch}={size}, which hides the outcome of each draw; with ",
+        *(ONE_BY_ONE, ", dpaudit calls it once for each draw, and this counts as an outcome"),
     )
 
 
@@ -257,7 +259,8 @@ def batch_wrong(name: str, batch: str, size: int, got: str) -> MechanismError:
         )
     return MechanismError(
         f"{name} returned {got} for {batch}={size} and was asked for {wanted}; return that many, "
-        f"or give --batch-arg {NONE} if {batch!r} means something else"
+        "or give ",
+        *(ONE_BY_ONE, f" if {batch!r} means something else"),
     )
 
 

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpaudit.adapters.calls import Batches, SingleDraws, processed, raised
+from dpaudit.adapters.calls import ONE_BY_ONE, Batches, SingleDraws, processed, raised
 from dpaudit.adapters.composition import Composition, Repetition
 from dpaudit.adapters.mechanism import Mechanism
 from dpaudit.errors import UsageError
@@ -34,8 +34,8 @@ def timed_calls(mechanism: Mechanism) -> Timed:
         case Batches(name=name, batch=batch):
             raise UsageError(
                 f"timing: {name} makes many draws in one call ({batch}), so the time of one draw "
-                "is unknown; give --batch-arg none (YAML: batch_arg: none) to call it once for "
-                "each draw"
+                "is unknown; give ",
+                *(ONE_BY_ONE, " to call it once for each draw"),
             )
     raise UsageError(
         f"timing: dpaudit cannot time the calls of {mechanism.name}, which runs in another "

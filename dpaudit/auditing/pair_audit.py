@@ -269,7 +269,7 @@ class PairAudit:
         selection = self._selection()
         self._warnings += filter(None, [narrowed(selection.outcomes)])
         if not self._spec.floating_point:
-            self._ignored += low_bits(selection.outcomes, "--floating-point")
+            self._ignored += low_bits(selection.outcomes, "floating_point")
         self._warnings += single_outputs(self._claim, selection, self._ledger.point)[1]
 
     def _measure(self, distinguisher: Distinguisher) -> Measure:

@@ -42,7 +42,7 @@ def too_few(spec: AuditSpec, samples: int) -> str | None:
     words = f"{counted(samples, 'draw')} cannot refute {_words(point)} {told}"
     if no_draws_could(point, spec.alpha):
         return f"{words}, and no number of draws could"
-    return f"{words}; at least {_enough(point, spec.alpha):,} could (--samples)"
+    return f"{words}; at least {_enough(point, spec.alpha):,} could (samples)"
 
 
 def too_weak(certificates: Sequence[Certificate], factor: float) -> str | None:
@@ -62,7 +62,7 @@ def too_weak(certificates: Sequence[Certificate], factor: float) -> str | None:
     seen = f"only leaks of ε ≥ {least:.4g}" if math.isfinite(least) else "no leak"
     return (
         f"it would have caught {seen}{of}, but {factor:g} times the claim is ε = "
-        f"{factor * one.point.epsilon:.4g}; more draws may catch smaller ones (--samples)"
+        f"{factor * one.point.epsilon:.4g}; more draws may catch smaller ones (samples)"
     )
 
 

@@ -16,18 +16,20 @@ from typing import Any
 import numpy as np
 
 from dpaudit.did_you_mean import did_you_mean
-from dpaudit.errors import DatasetError, Name
+from dpaudit.errors import DatasetError, Given, Name
 from dpaudit.import_path import located, resolve, split
 from dpaudit.inputs.values import IMPORT
 from dpaudit.wording import counted, shortened
 
 EQUAL = "d1 and d2 are equal: no mechanism can tell them apart, so the audit can find nothing"
+# A note is kept in results, which are read everywhere: it names options as no place spells them.
 REPLACED = (
-    "replacing one record means one removed and one added; a claim for add/remove needs --group 2 "
-    "(claim: {group: 2}), or state --adjacency replace"
+    "replacing one record means one removed and one added; a claim for add/remove needs group 2, "
+    "or state adjacency replace"
 )
 _IF_REPLACED = (
-    " (a replaced row is one removed and one added: state replace, or claim for --group 2)"
+    *(" (a replaced row is one removed and one added: state replace, or claim for ",),
+    *(Given("group=2", "--group 2 (claim: {group: 2})"), ")"),
 )
 DISTANCES: Mapping[str, float] = {"l1": 1, "l2": 2, "linf": math.inf}
 # All relations, each in a sentence.
@@ -440,8 +442,8 @@ def _check_add_remove(
         is_replaced = only_first == only_second == 1
         raise DatasetError(
             f"d1 has {counted(only_first, 'row')} that d2 does not have, and d2 has {only_second} "
-            f"that d1 does not have; add-remove means {most} more or less"
-            f"{_IF_REPLACED if is_replaced else ''}"
+            f"that d1 does not have; add-remove means {most} more or less",
+            *(_IF_REPLACED if is_replaced else ()),
         )
     return None if only_first + only_second else "d1 and d2 hold the same rows in another order"
 

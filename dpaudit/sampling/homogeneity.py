@@ -45,7 +45,7 @@ class Difference:
 CALLS = Difference(
     "outputs for {} differ from call to call more than independent draws",
     ": many outputs share one noise value, or a state changes from call to call; draw fresh noise "
-    "for every output and keep nothing between calls; with --batch-arg none, dpaudit calls a batch "
+    "for every output and keep nothing between calls; with batch_arg none, dpaudit calls a batch "
     "function once for each output",
     "every bound is for independent draws; do the outputs of a call share noise, or does the "
     "mechanism keep state between calls?",

@@ -150,14 +150,11 @@ def assert_violates(
 
 
 def _said(result: AuditResult) -> str:
-    """Return the report; what cannot fail begins with that, of which pytest's summary shows little,
-    and names options as a test gives them."""
+    """Return the report; what cannot fail begins with that: pytest's summary shows little."""
     text = result.report()
     if result.underpowered is None:
         return text
-    report = text.replace("(--samples)", "(samples=)")
-    reason = " ".join(result.underpowered.replace("(--samples)", "(samples=)").split())
-    return f"UNDER-POWERED: {reason}\n\n{report}"
+    return f"UNDER-POWERED: {' '.join(result.underpowered.split())}\n\n{text}"
 
 
 def _warn(result: AuditResult) -> None:

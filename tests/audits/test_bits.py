@@ -50,7 +50,7 @@ def test_over_the_reals_it_stays_unrefuted_and_the_report_says_what_was_not_seen
     result = audited(textbook_laplace, floating_point=False)
     assert result.verdict is Verdict.NO_VIOLATION_FOUND
     report = " ".join(text.render(result, verbose=1).split())
-    assert "Not tested: low-order bits of floats (--floating-point)." in report
+    assert "Not tested: low-order bits of floats (floating_point)." in report
 
 
 def test_what_was_looked_at_is_not_said_to_be_left_out() -> None:

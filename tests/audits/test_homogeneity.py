@@ -44,7 +44,7 @@ def test_draws_that_hang_together_are_an_error(mechanism: Any, seed: int) -> Non
     assert result.verdict is Verdict.ERROR
     assert result.error is not None
     assert "differ from call to call" in result.error
-    assert "--batch-arg none" in result.error
+    assert "batch_arg none" in result.error
 
 
 @pytest.mark.parametrize("seed", SEEDS)

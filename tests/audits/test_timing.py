@@ -84,7 +84,7 @@ def many(x: int, size: int, rng: Rng) -> Any:
 
 
 def test_what_cannot_be_timed_is_refused() -> None:
-    with pytest.raises(UsageError, match=r"many draws in one call .size.* --batch-arg none"):
+    with pytest.raises(UsageError, match=r"many draws in one call .size.* batch_arg='none'"):
         audited(many)
     with pytest.raises(UsageError, match="many draws in one call"):
         timed_calls(load_mechanism(repeated(CallableTarget(function=many), 2)))

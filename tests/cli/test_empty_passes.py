@@ -41,7 +41,7 @@ def test_too_few_draws_exit_4_and_say_so_before_drawing(dpaudit: Any) -> None:
     assert result.exit_code == 4
     reason = "5,000 draws cannot refute ε = 12 even if every draw tells d1 and d2 apart"
     assert f"NO VIOLATION FOUND count: under-powered: {reason}" in words(result.stdout)
-    assert "at least 896,338 could (--samples)" in words(result.stdout)
+    assert "at least 896,338 could (samples)" in words(result.stdout)
     assert result.stderr.startswith(f"warning: count: under-powered: {reason}")
     # The full report comes all the same, and does not call an event rare that is not.
     assert "99 % Clopper–Pearson" in result.stdout

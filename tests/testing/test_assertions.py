@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import dpaudit
+from dpaudit.errors import DatasetError
 from dpaudit.testing import AuditWarning, assert_private, assert_violates, session
 from mechanisms import laplace
 
@@ -137,7 +138,7 @@ def test_what_cannot_fail_says_so_first_in_the_terms_of_a_test() -> None:
         assert_private(noisy, 0.0, 1.0, epsilon=20.0, **FEW)
     text = str(caught.value)
     assert text.startswith("UNDER-POWERED: 5,000 draws cannot refute ε = 20")
-    assert "could (samples=)" in text
+    assert "could (samples)" in text
     assert "--samples" not in text
 
 
@@ -149,3 +150,16 @@ def test_what_an_audit_warns_of_is_a_warning_of_the_test() -> None:
         assert_private(noisy, 0.0, 1.0, epsilon=1.5, **FEW)
         with pytest.raises(AuditWarning, match="is this intended"):
             assert_private(lambda d: 3, [1], [], epsilon=1, **FEW)
+
+
+def test_errors_and_notes_name_options_as_python_does() -> None:
+    """Whoever calls a function has no flags."""
+    with pytest.raises(DatasetError, match=r"or claim for group=2\)$"):
+        assert_private(noisy, [1, 2], [1, 3], epsilon=1.0, adjacency="add-remove", **FEW)
+
+    def number_of(rows: list[int], rng: np.random.Generator) -> float:
+        return float(len(rows) + rng.laplace())
+
+    (certificate,) = assert_private(number_of, [1, 2], [1, 3], epsilon=1.0, **FEW).certificates
+    (note,) = certificate.notes
+    assert "needs group 2, or state adjacency replace" in note

@@ -20,7 +20,7 @@ from dpaudit.auditing.journal.history import ANEW, HEADER, SESSION, History
 from dpaudit.auditing.journal.records import Records, failing
 from dpaudit.auditing.journal.requests import differences, request
 from dpaudit.auditing.spec import AuditSpec, DrawnSeed
-from dpaudit.errors import JournalError, UsageError
+from dpaudit.errors import Given, JournalError, UsageError
 from dpaudit.version import __version__
 
 Folder = str | os.PathLike[str]
@@ -140,8 +140,8 @@ def _continued(spec: AuditSpec, header: Mapping[str, Any], path: Path) -> AuditS
 
 def _not_free(path: Path) -> JournalError:
     return JournalError(
-        f"the journal {path} exists already; continue it with --resume (Python: resume=True), or "
-        "name another folder"
+        f"the journal {path} exists already; continue it with ",
+        *(Given("resume=True", "--resume"), ", or name another folder"),
     )
 
 

@@ -199,7 +199,7 @@ def test_exception_with_a_broken_message() -> None:
 
 
 def test_exception_in_a_batch_names_the_remedy(load: Any) -> None:
-    with pytest.raises(MechanismError, match=r"ValueError: no such batch.*--batch-arg none") as e:
+    with pytest.raises(MechanismError, match=r"ValueError: no such batch.*batch_arg='none'") as e:
         load("failing_batch").sample(0, 3, rng())
     assert isinstance(e.value.__cause__, ValueError)
 

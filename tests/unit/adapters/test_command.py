@@ -254,7 +254,7 @@ def test_a_batch_whose_program_dies_is_an_error(program: Write) -> None:
     with (
         running(program("os._exit(3)", is_batch=True)) as mechanism,
         pytest.raises(
-            MechanismError, match=r"ended \(exit code 3\) for a batch of size=5.*--batch-arg none"
+            MechanismError, match=r"ended \(exit code 3\) for a batch of size=5.*batch_arg='none'"
         ),
     ):
         mechanism.sample(0, 5, rng())

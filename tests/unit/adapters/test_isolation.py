@@ -304,7 +304,7 @@ def test_batches() -> None:
         ("too_few", "returned 1 output for size=5 and was asked for 5 outputs"),
         (
             "dies_in_a_batch",
-            r"ended its process \(signal 6 .*for a batch of size=5.*batch-arg none",
+            r"ended its process \(signal 6 .*for a batch of size=5.*batch_arg='none'",
         ),
     ],
 )
