@@ -122,7 +122,7 @@ def snippet(result: AuditResult) -> str | None:
     form = settings.get("as")
     d1, d2 = (_made(as_lists(one), form) for one in result.searched.found[number])
     arguments = [
-        f"mechanism={settings['mechanism']!r}" if "mechanism" in settings else result.name,
+        repr(settings["mechanism"]) if "mechanism" in settings else _name(result),
         f"d1={d1}",
         f"d2={d2}",
         f"claim=dpaudit.{result.claim!r}",
@@ -133,6 +133,12 @@ def snippet(result: AuditResult) -> str | None:
     body = ",\n    ".join(arguments)
     text = f"result = dpaudit.audit(\n    {body},\n)\nprint(result)"
     return "\n".join([*_imports(text), text])
+
+
+def _name(result: AuditResult) -> str:
+    """Return how a function that was handed over is called where it is defined, as far as known."""
+    name = result.target.rpartition(".")[2].rpartition(":")[2]
+    return name if name.isidentifier() else "mechanism"
 
 
 def _made(value: Any, form: str | None) -> str:

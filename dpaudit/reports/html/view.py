@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from dpaudit.certificates.certificate import Certificate, EventCount
 from dpaudit.certificates.exact_certificate import ExactCertificate
 from dpaudit.certificates.result import AuditResult, Verdict
-from dpaudit.reports import numbers
+from dpaudit.reports import numbers, searched
 from dpaudit.reports.bounds import bounds
 from dpaudit.reports.findings import is_expected, verdict_of
 from dpaudit.reports.layout import remembered
@@ -61,7 +61,8 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """What the page says of one audit below its headline. rows: labels, each with its texts."""
+    """What the page says of one audit below its headline. rows: labels, each with its texts.
+    witness: what reproduces a pair that was searched for, as a command line and in Python."""
 
     reason: str
     rows: tuple[tuple[str, tuple[str, ...]], ...]
@@ -72,6 +73,7 @@ class View:
     warnings: tuple[str, ...]
     notes: tuple[str, ...]
     command: str | None
+    witness: tuple[str, ...]
 
 
 def row_of(result: AuditResult) -> Row:
@@ -108,6 +110,7 @@ def view_of(result: AuditResult) -> View:
         warnings=tuple(warnings_of(result)),
         notes=tuple(notes_of(result)),
         command=result.command,
+        witness=tuple(filter(None, [searched.command(result), searched.snippet(result)])),
     )
 
 

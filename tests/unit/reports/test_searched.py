@@ -1,0 +1,126 @@
+"""What reports say of a search, and what reproduces its witness."""
+
+from __future__ import annotations
+
+import math
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import dpaudit
+from dpaudit import AuditResult, PureDP
+from dpaudit.import_path import resolve
+from dpaudit.reports import searched
+from dpaudit.reports.html.view import view_of
+from dpaudit.reports.json import document, entry, read_document
+from dpaudit.reports.text import render
+
+NASTY = 'it\'s <b>&\n"quoted" ${x} é'
+SPACE = "list of number in [0, 1]"
+
+
+@pytest.fixture(scope="module")
+def found() -> AuditResult:
+    def total(rows: list[float], size: int, rng: np.random.Generator) -> Any:
+        return sum(rows) + rng.laplace(size=size)
+
+    return dpaudit.search(
+        total, PureDP(1.0), space=SPACE, adjacency="add-remove", samples=20_000, seed=2
+    )
+
+
+def test_the_report_says_that_estimates_certify_nothing(found: AuditResult) -> None:
+    text = render(found)
+    assert "which certify nothing" in text
+    assert "not certified" in text
+    assert all(len(line) <= 80 for line in text.splitlines() if "repro" not in line)
+
+
+def test_an_input_outside_the_space_is_named_as_such(found: AuditResult) -> None:
+    assert found.searched is not None
+    assert found.searched.outside[-1]
+    assert "outside     an input lies outside the space" in render(found)
+
+
+def test_a_result_file_gives_the_search_back(found: AuditResult) -> None:
+    (again,), _ = read_document(document([entry(found)], 1))
+    assert again.searched is not None
+    assert found.searched is not None
+    assert again.searched.leaders == found.searched.leaders
+    d1, d2 = again.searched.found[-1]
+    assert [*map(repr, d1), *map(repr, d2)] == [
+        repr(value) for one in found.searched.found[-1] for value in one
+    ]
+    assert render(again) == render(found)
+
+
+def test_python_reproduces_it(found: AuditResult) -> None:
+    written = searched.snippet(found)
+    assert written is not None
+    scope: dict[str, Any] = {"total": lambda rows, size, rng: sum(rows) + rng.laplace(size=size)}
+    exec(written, scope)
+    assert scope["result"].verdict is dpaudit.Verdict.VIOLATION
+
+
+def test_the_command_line_reproduces_it(tmp_path: Path) -> None:
+    """With values that a shell, JSON and YAML all take for something else."""
+    (tmp_path / "odd.py").write_text(
+        "import numpy as np\n\n\n"
+        "def odd(rows, size, rng, weight):\n"
+        "    return len(rows) * weight['a'] + rng.laplace(size=size)\n"
+    )
+    result = _run(
+        tmp_path,
+        *("search", "odd.py:odd", "--space", "list of text", "--adjacency", "add-remove"),
+        *("--epsilon", "1", "--samples", "20000", "--param", 'weight={"a": 3}', "--json", "r.json"),
+    )
+    assert result.returncode == 1, result.stdout
+    (audit,), _ = read_document((tmp_path / "r.json").read_text(encoding="utf-8"))
+    assert audit.searched is not None
+    odd = replace(audit.searched, found=(([NASTY, math.nan], [NASTY]),) * len(audit.by_pair))
+    written = searched.command(replace(audit, searched=odd))
+    assert written is not None
+    again = subprocess.run(
+        written.replace("dpaudit run", f"{sys.executable} -m dpaudit run", 1),
+        shell=True,
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert again.returncode == 1, again.stderr
+    assert "VIOLATION  odd" in again.stdout
+
+
+def _run(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "dpaudit", *words]
+    return subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
+
+
+def test_a_page_shows_what_reproduces_it(found: AuditResult) -> None:
+    assert searched.snippet(found) in view_of(found).witness
+
+
+def test_no_witness_without_a_violation(found: AuditResult) -> None:
+    given = replace(found, searched=None)
+    assert searched.command(given) is None
+    assert searched.snippet(given) is None
+    assert searched.rows(given, 1) == []
+
+
+def test_damaged_settings_make_no_command(found: AuditResult) -> None:
+    damages: tuple[Any, ...] = (7, None, {"claim": 3}, [])
+    for settings in damages:
+        damaged = replace(found, request={"settings": settings, "folder": None})
+        assert searched.command(damaged) is None
+        assert searched.snippet(damaged) is not None
+
+
+def test_the_function_of_the_package_is_no_module() -> None:
+    resolve("dpaudit.searching.search:NeighbourSearch")
+    assert callable(dpaudit.search)
