@@ -1,0 +1,126 @@
+"""`dpaudit search` as a command: exit codes, messages, files."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+MECHANISMS = """
+import math
+
+import numpy as np
+
+
+def clipped(rows):
+    numbers = (0.0 if x is None or math.isnan(x) else x for x in rows)
+    return math.fsum(min(max(x, 0.0), 1.0) for x in numbers)
+
+
+def good(rows, size, rng):
+    return clipped(rows) + rng.laplace(size=size)
+
+
+def bad(rows, size, rng):
+    return clipped(rows) + rng.laplace(scale=0.3, size=size)
+
+
+def never(rows, rng):
+    raise ValueError("nothing will do")
+"""
+UNIT = ("--space", "list of number in [0, 1]", "--adjacency", "add-remove", "--epsilon", "1")
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    (tmp_path / "m.py").write_text(MECHANISMS)
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def test_exit_codes(folder: Path, dpaudit: Any) -> None:
+    assert dpaudit("search", "m.py:good", *UNIT, "--samples", "20000").exit_code == 0
+    assert dpaudit("search", "m.py:bad", *UNIT, "--samples", "20000").exit_code == 1
+    ended = dpaudit("search", "m.py:never", *UNIT, "--samples", "1000")
+    assert ended.exit_code == 3
+    assert "every input" in ended.stdout
+
+
+def test_a_result_is_rechecked_and_repeated(folder: Path, dpaudit: Any) -> None:
+    dpaudit("search", "m.py:bad", *UNIT, "--samples", "20000", "--json", "r.json")
+    assert dpaudit("report", "r.json").exit_code == 0
+    again = dpaudit("report", "r.json", "--rerun")
+    assert "gave the same" in again.stdout
+    assert again.exit_code == 0
+
+
+def test_few_draws_are_said_to_be_too_few(folder: Path, dpaudit: Any) -> None:
+    ended = dpaudit("search", "m.py:good", *UNIT[:-1], "9", "--samples", "100")
+    assert ended.exit_code == 4
+    assert "under-powered" in ended.stdout
+
+
+def test_a_journal_that_is_there_is_refused_before_anything_is_drawn(
+    folder: Path, dpaudit: Any
+) -> None:
+    words = ("search", "m.py:good", *UNIT, "--samples", "10000", "--journal", "j")
+    assert dpaudit(*words).exit_code == 0
+    again = dpaudit(*words)
+    assert again.exit_code == 2
+    assert "--resume" in again.stderr
+    assert dpaudit(*words, "--resume").exit_code == 0
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("--space", "list of numbr"), "Did you mean 'number'"),
+        (("--space", ""), "space"),
+        (("--adjacency", "remove"), "Did you mean 'add-remove'"),
+        (("--keep", "abc"), "abc"),
+        (("--keep", "0"), "from 1 to 100"),
+        (("--d1", "0"), "no option '--d1'"),
+        (("--as", "pandas"), "can be handed over as pandas"),
+        (("--samples", "10"), "too few"),
+    ],
+)
+def test_wrong_things(folder: Path, dpaudit: Any, words: tuple[str, str], said: str) -> None:
+    flags = dict(zip(UNIT[::2], UNIT[1::2], strict=True)) | dict([words])
+    ended = dpaudit("search", "m.py:good", *(word for pair in flags.items() for word in pair))
+    assert ended.exit_code == 2, ended.stdout
+    assert said in ended.stderr
+    assert "Traceback" not in ended.stderr
+
+
+@pytest.mark.parametrize("missing", ["--space", "--adjacency", "--epsilon"])
+def test_what_is_missing_is_named(folder: Path, dpaudit: Any, missing: str) -> None:
+    flags = dict(zip(UNIT[::2], UNIT[1::2], strict=True))
+    del flags[missing]
+    ended = dpaudit("search", "m.py:good", *(word for pair in flags.items() for word in pair))
+    assert ended.exit_code == 2
+    assert missing in ended.stderr
+
+
+def test_a_file_is_for_run(folder: Path, dpaudit: Any) -> None:
+    ended = dpaudit("search", "a.yaml", *UNIT)
+    assert ended.exit_code == 2
+    assert "dpaudit run" in ended.stderr
+
+
+def test_a_file_of_searches(folder: Path, dpaudit: Any) -> None:
+    (folder / "a.yaml").write_text(
+        "version: 1\n"
+        "defaults: {samples: 20_000, adjacency: add-remove, claim: {epsilon: 1}}\n"
+        "audits:\n"
+        "  - {mechanism: 'm.py:${name}', search: 'list of number in [0, 1]',\n"
+        "     matrix: {name: [good]}, expect: pass}\n"
+        "  - {mechanism: m.py:bad, expect: violation,\n"
+        "     search: {space: {list: {number: [0, 1]}, length: [0, 3]}, keep: 2, inside: true}}\n"
+    )
+    assert dpaudit("check", "a.yaml").exit_code == 0
+    assert dpaudit("run", "a.yaml").exit_code == 0
+    (folder / "b.yaml").write_text((folder / "a.yaml").read_text().replace("keep", "kepe"))
+    ended = dpaudit("run", "b.yaml")
+    assert ended.exit_code == 2
+    assert "b.yaml:7: unknown key 'kepe'. Did you mean 'keep'?" in ended.stderr
