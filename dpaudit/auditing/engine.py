@@ -32,6 +32,7 @@ from dpaudit.certificates.result import (
     Progress,
     Repeated,
     Sampled,
+    Verdict,
 )
 from dpaudit.errors import MechanismError
 from dpaudit.inputs.pairs import check_pair, notes, stated
@@ -89,7 +90,22 @@ def run_audit(spec: AuditSpec, on_progress: Notify | None = None) -> AuditResult
         return _result(spec, failed, seconds=time.monotonic() - began, versions=versions())
     seconds = time.monotonic() - began
     result = _run(found, on_progress)
-    return replace(result, searched=searched, seconds=result.seconds + seconds)
+    warned = (_state_words(searched.kept),) if searched.kept and _is_doubted(result) else ()
+    return replace(
+        result,
+        searched=searched,
+        seconds=result.seconds + seconds,
+        warnings=tuple(dict.fromkeys([*result.warnings, *warned])),
+    )
+
+
+def _is_doubted(result: AuditResult) -> bool:
+    """Whether a verdict stands, or may yet by what others of a family show, against the claim, and
+    no certificate says already that state is kept."""
+    said = any("keeps state" in one for pair in result.certificates for one in pair.warnings)
+    family = result.family
+    may = family is not None and result.p_value <= 1 - family.confidence
+    return (result.verdict is Verdict.VIOLATION or may) and not said
 
 
 def _run(spec: AuditSpec, on_progress: Notify | None) -> AuditResult:
@@ -378,11 +394,15 @@ def _kept(before: State, sampler: Sampler) -> list[str]:
     names += ["os.environ"] if sampler.changes_environment else []
     if not names:
         return []
+    return [_state_words(names)]
+
+
+def _state_words(names: Sequence[str]) -> str:
     listed = ", ".join(names[:_NAMED]) + (", …" if len(names) > _NAMED else "")
-    return [
+    return (
         f"the mechanism keeps state between calls (calls changed {listed}); if its outputs depend "
         "on that state, they are not independent, and this verdict proves nothing"
-    ]
+    )
 
 
 def _in_a_new_process(sampler: Sampler, chunk: Chunk[Found]) -> Found:

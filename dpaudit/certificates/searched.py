@@ -61,6 +61,9 @@ class Searched:
     one_by_one : bool
         Whether the audit calls the mechanism once for each draw, since an exception is the outcome
         of a draw, and cannot be that of a batch.
+    kept : tuple of str
+        Variables of the mechanism that calls of the search have changed: what it keeps between
+        calls, draws that certify may depend on.
     note : str
         What the search did without, and the remedy; empty where it had all.
     """
@@ -75,4 +78,5 @@ class Searched:
     outside: tuple[bool, ...]
     shrunk: bool = False
     one_by_one: bool = False
+    kept: tuple[str, ...] = ()
     note: str = ""

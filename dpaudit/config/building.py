@@ -191,6 +191,9 @@ def _search(given: Settings, base: Folder) -> PairSearch | None:
     for key in ("d1", "d2", "pairs"):
         if key in given:
             raise problem((key,), f"give either search, or {key}, not both")
+    if _group(given) != 1:
+        why = "a search is for inputs that differ in one record; leave group out"
+        raise problem(("claim", "group"), why)
     said = given["search"]
     settings = dict(said) if isinstance(said, Mapping) else {"space": said}
     check_keys(settings, SEARCH_KEYS, ("search",))

@@ -9,7 +9,7 @@ from dataclasses import asdict, fields, replace
 from pathlib import Path
 from typing import Any
 
-from dpaudit.auditing.journal.opening import SEARCH_SUFFIX, journal_path
+from dpaudit.auditing.journal.opening import SEARCH_SUFFIX, check_free, journal_path
 from dpaudit.auditing.journal.records import failing
 from dpaudit.auditing.journal.requests import differences, request
 from dpaudit.auditing.spec import AuditSpec, DrawnSeed
@@ -24,10 +24,14 @@ def read(spec: AuditSpec) -> tuple[AuditSpec, Searched | None]:
     """Return what the search of an audit has found before, if its journal is to go on, and the
     audit with the seed of then, where any would do.
 
-    Raises JournalError for what was found for another request, or by another release.
+    Raises JournalError for what was found for another request, or by another release, and for a
+    journal that is there and is not to go on.
     """
     path = _path(spec)
-    if path is None or not spec.resume or not path.exists():
+    if path is None:
+        return spec, None
+    check_free([spec])  # or what a journal goes on with would be lost
+    if not spec.resume or not path.exists():
         return spec, None
     with failing(path):
         text = path.read_text(encoding="utf-8")
@@ -36,8 +40,8 @@ def read(spec: AuditSpec) -> tuple[AuditSpec, Searched | None]:
         said = kept["searched"]
         pairs = tuple((_value(d1), _value(d2)) for d1, d2 in said.pop("found"))
         leaders = tuple(Leader(**one) for one in said.pop("leaders"))
-        outside = tuple(said.pop("outside"))
-        searched = Searched(**said, leaders=leaders, found=pairs, outside=outside)
+        outside, kept_state = tuple(said.pop("outside")), tuple(said.pop("kept"))
+        searched = Searched(**said, leaders=leaders, found=pairs, outside=outside, kept=kept_state)
         version, seed, asked = kept["dpaudit"], int(kept["seed"]), kept["request"]
     except (KeyError, TypeError, ValueError) as error:
         why = "is damaged; delete it and the journal beside it, and start again"

@@ -15,7 +15,6 @@ import numpy as np
 
 from dpaudit.attacks.atoms import atoms
 from dpaudit.attacks.choosing.aim import Aim, best_predicted
-from dpaudit.attacks.choosing.selection import ATTACKS
 from dpaudit.attacks.linear.mean_differences import mean_differences
 from dpaudit.attacks.one_dimensional import one_dimensional
 from dpaudit.attacks.single_columns import single_columns
@@ -68,12 +67,13 @@ class Contender:
 class Judge:
     """Estimates how much a pair leaks, for one claim.
 
-    coming: draws of the audit that is to follow.
+    coming: draws of the audit that is to follow.  attacks: all, for pairs that are left.
     """
 
     points: Sequence[ProfilePoint]
     coming: int
     drawing: Drawing
+    attacks: Sequence[Attack]
     _known: dict[tuple[int, int, bool, int, bool], tuple[float, float]] = field(
         default_factory=dict
     )
@@ -86,7 +86,7 @@ class Judge:
             return replace(one, draws=2 * draws)
         key = (one.d1.number, one.d2.number, one.is_alone, draws, thorough)
         if key not in self._known:
-            attacks = ATTACKS if thorough else _QUICK
+            attacks = self.attacks if thorough else _QUICK
             self._known[key] = self._estimated(paired(one.d1, one.d2, draws), attacks)
         evidence, estimate = self._known[key]
         return replace(one, evidence=evidence, estimate=estimate, draws=2 * draws)

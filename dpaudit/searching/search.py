@@ -15,6 +15,8 @@ from typing import Any
 
 import numpy as np
 
+from dpaudit.attacks.choosing.selection import attacks_for
+from dpaudit.attacks.loading import load_attacks
 from dpaudit.auditing.options import MINIMUM_SAMPLES
 from dpaudit.auditing.spec import AuditSpec
 from dpaudit.certificates.result import Progress
@@ -125,7 +127,11 @@ class _Search:
         self._proposed: set[tuple[int, int]] = set()
         self._pairs: set[tuple[int, int]] = set()
         self._refused: dict[tuple[int, int], str] = {}
-        self._judge = Judge(spec.tested.points(), spec.samples, drawing)
+        attacks = attacks_for(
+            floating_point=spec.floating_point, timing=False, repeated=spec.runs > 1
+        )
+        users = load_attacks(spec.attacks, travels=False) if spec.attacks else ()
+        self._judge = Judge(spec.tested.points(), spec.samples, drawing, (*attacks, *users))
         self._enough = math.log(1 / spec.alpha) + _LUCK
         self._is_found = self._is_planned = False
         self._deadline = math.inf
@@ -260,6 +266,9 @@ class _Search:
             return replace(one, evidence=-1.0)
         if tried.d1.only_raises and tried.d2.only_raises:
             self._refused[key] = tried.d1.words
+        elif self._spec.on_error == "fail" and (tried.d1.raised or tried.d2.raised):
+            self._refused[key] = tried.d1.words or tried.d2.words
+            return replace(tried, evidence=-1.0)
         self._is_found |= self._is_clear(tried)
         self._report(tried)
         return tried
@@ -349,6 +358,7 @@ class _Search:
             outside=tuple(not self._is_inside(*pair) for pair in found),
             shrunk=is_shrunk,
             one_by_one=kept[0].is_alone,
+            kept=self._drawing.kept,
             note=self._note,
         )
 

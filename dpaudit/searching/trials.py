@@ -20,6 +20,7 @@ from dpaudit.draws import SelectionDraws
 from dpaudit.errors import MechanismError, TargetError
 from dpaudit.outcomes import Outcomes, Raised, concatenate, failures, from_raw
 from dpaudit.sampling.generators import carried_generators, chunk_streams, preserved
+from dpaudit.sampling.state import changed, kept_state
 from dpaudit.targets.parameters import NONE
 from dpaudit.targets.target import CallableTarget, ImportedTarget
 
@@ -59,6 +60,7 @@ class Drawing:
             with suppress(TargetError):
                 self._alone = attacked(load_mechanism(alone.target), spec.claim.adversary)
         self._carried = carried_generators(*self._mechanism.parts)
+        self._state = kept_state(*self._mechanism.parts)
         self._stack = ExitStack()
 
     @property
@@ -70,6 +72,11 @@ class Drawing:
     def has_alone(self) -> bool:
         """Whether a mechanism of batches can be called for single draws, too."""
         return self._alone is not None
+
+    @property
+    def kept(self) -> tuple[str, ...]:
+        """Variables of the mechanism that calls have changed."""
+        return tuple(changed(self._state, kept_state(*self._mechanism.parts)))
 
     def __enter__(self) -> Self:
         self._stack.enter_context(preserved(self._carried))

@@ -53,6 +53,15 @@ def raises_for_nan_in_batches(rows: list[Any], size: int, rng: np.random.Generat
     return np.array([raises_for_nan(rows, rng) for _ in range(size)])
 
 
+_NOISE: dict[int, float] = {}
+
+
+def remembers_noise(rows: list[Any], size: int, rng: np.random.Generator) -> Draws:
+    """Draw the noise of a dataset once, so that all that follows in the process depends on it."""
+    noise = _NOISE.setdefault(len(rows), rng.laplace(scale=20.0))
+    return clipped(rows) + noise + rng.laplace(scale=1.0, size=size)
+
+
 def never(rows: list[Any], rng: np.random.Generator) -> float:
     raise ValueError("nothing will do")
 
@@ -116,6 +125,46 @@ def test_an_exception_of_a_whole_batch_is_one_of_its_draws() -> None:
     assert result.searched.one_by_one
     assert result.verdict is Verdict.VIOLATION
     assert "ValueError" in str(result)
+
+
+def test_state_that_the_search_has_filled_is_named() -> None:
+    """While the audit runs nothing changes any more: what its draws depend on was drawn before."""
+    _NOISE.clear()
+    result = search(remembers_noise)
+    assert result.verdict is Verdict.VIOLATION
+    assert any("keeps state between calls" in one for one in result.warnings)
+    assert "_NOISE" in str(result)
+
+
+def test_exceptions_that_are_failures_are_no_finds() -> None:
+    result = search(raises_for_nan, samples=10_000, on_error="fail", confidence=0.9999)
+    assert result.verdict is Verdict.NO_VIOLATION_FOUND
+
+
+def test_a_journal_that_is_there_keeps_what_was_found(tmp_path: Path) -> None:
+    search(correct, journal=tmp_path, name="one")
+    (record,) = tmp_path.glob("*.search")
+    before = record.read_text()
+    with pytest.raises(JournalError, match="exists already"):
+        search(correct, journal=tmp_path, name="one", inside=True)
+    assert record.read_text() == before
+
+
+def test_attacks_of_a_user_take_part(monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[int] = []
+
+    class Noting:
+        name = "noting"
+
+        def __call__(self, *given: Any) -> Any:
+            seen.append(1)
+            return []
+
+    with monkeypatch.context() as patched:
+        patched.setattr(searching, "load_attacks", lambda attacks, travels: (Noting(),))
+        patched.setattr("dpaudit.attacks.loading.load_attacks", lambda attacks, travels: ())
+        search(correct, attacks=[Noting()])
+    assert seen
 
 
 def test_where_every_input_raises_it_is_said() -> None:
@@ -263,6 +312,8 @@ def test_settings_of_a_file_make_a_search() -> None:
     for key in ("d1", "d2"):
         with pytest.raises(DpauditError, match=f"either search, or {key}"):
             build_spec({**settings, key: [1]})
+    with pytest.raises(DpauditError, match="leave group out"):
+        build_spec({**settings, "claim": {"epsilon": 1, "group": 2}})
     with pytest.raises(DpauditError, match="has no space"):
         build_spec({**settings, "search": {"inside": True}})
     with pytest.raises(DpauditError, match="unknown key 'insde'"):
