@@ -335,7 +335,7 @@ def either(*runs: Run) -> Run:
 @cache
 def refuted(game: Game, mechanism: Mechanism, alpha: float) -> bool:
     """Return whether the exact test refutes; equal counts come up again and again."""
-    return p_value(game, mechanism.epsilon, mechanism.delta, alpha) <= alpha
+    return p_value(game, mechanism.epsilon, mechanism.delta, alpha, enough=alpha) <= alpha
 
 
 def _gains(learned: Learned, mechanism: Mechanism, looks: IntArray) -> FloatArray:

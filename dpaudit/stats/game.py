@@ -79,7 +79,7 @@ class Game:
         return 1.0 if self.two_guesses else 0.5
 
 
-def p_value(game: Game, epsilon: float, delta: float, alpha: float) -> float:
+def p_value(game: Game, epsilon: float, delta: float, alpha: float, enough: float = 1.0) -> float:
     """Return the p-value of the claim (ε, δ).
 
     Parameters
@@ -90,11 +90,13 @@ def p_value(game: Game, epsilon: float, delta: float, alpha: float) -> float:
         The claim: ε ≥ 0 in nats, δ in [0, 1).
     alpha : float
         The level in force, in (0, 1), of which a hundredth pays for the nuisance interval.
+    enough : float, default 1
+        Above it p is not sought to the end: for those who ask only whether p is at most this.
 
     Returns
     -------
     float
-        p, in [0, 1].
+        p, in [0, 1]; a lower bound of it that is above `enough`, where p is.
 
     Notes
     -----
@@ -103,7 +105,7 @@ def p_value(game: Game, epsilon: float, delta: float, alpha: float) -> float:
     """
     spared = game.h * delta
     if spared and game.abstains:
-        return _score_test(game, alpha).p_value(epsilon, spared)
+        return _score_test(game, alpha).p_value(epsilon, spared, enough)
     pure = _odds_to_share(epsilon)
     share = min(1.0, pure + spared * (1 - pure))
     return float(upper_tail(game.correct, game.correct + game.wrong, share))

@@ -210,3 +210,11 @@ def test_a_million_draws_are_bounded_with_the_full_precision_of_the_test() -> No
 def test_the_scan_gives_up_where_the_largest_epsilon_is_refuted() -> None:
     game = Game(10**6, 0, 10**6, two_guesses=True)
     assert epsilon_lower(game, 0.001, ALPHA) <= games._LARGEST
+
+
+@pytest.mark.parametrize("correct", range(300, 401, 20))
+def test_who_asks_only_whether_a_claim_is_refuted_is_told_the_same(correct: int) -> None:
+    game = Game(correct, 130, 1_000, two_guesses=True)
+    p, quick = p_value(game, 0.8, 0.05, 0.1), p_value(game, 0.8, 0.05, 0.1, enough=0.1)
+    assert (quick <= 0.1) is (p <= 0.1)
+    assert quick == p or 0.1 < quick <= p
