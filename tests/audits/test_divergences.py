@@ -99,13 +99,12 @@ def test_a_violation_that_only_the_divergence_shows(claim: PrivacyClaim) -> None
     assert one.p_value == pytest.approx(test.p_value / (test.alpha / ALPHA))
 
 
-def test_the_headline_names_the_divergence_and_its_direction() -> None:
-    result = audited(RenyiDP(2, 0.8), samples=200_000)
-    laws = "P ‖ Q" if divergence(result).witness.from_d1 else "Q ‖ P"
+def test_the_headline_names_the_divergence_and_its_direction(refuted: AuditResult) -> None:
+    laws = "P ‖ Q" if divergence(refuted).witness.from_d1 else "Q ‖ P"
     said = f"D_2({laws}) is at least 0.91; the claim allows 0.8"
-    assert refutation(certificate(result)) == said
+    assert refutation(certificate(refuted)) == said
     # The bound for ε at the point that was tested is 0, which is no news beside it.
-    assert "not shown to learn" not in " ".join(render(result, verbose=1).split())
+    assert "not shown to learn" not in " ".join(render(refuted, verbose=1).split())
 
 
 @pytest.mark.parametrize(
@@ -367,10 +366,9 @@ def test_a_file_with_stakes_that_could_lose_everything_is_damaged(refuted: Audit
         from_json(forged(document))
 
 
-def test_what_refutes_by_the_bound_refutes_by_the_p_value() -> None:
+def test_what_refutes_by_the_bound_refutes_by_the_p_value(refuted: AuditResult) -> None:
     """Each is rounded to its safe side, by halving and by a grid; at the edge they could differ."""
-    result = audited(RenyiDP(2, 0.8), samples=200_000)
-    lower = divergence(result).lower
+    lower = divergence(refuted).lower
     for factor in (0.9998, 0.9999, 1.0, 1.0001, 1.0002):
         test = divergence(audited(RenyiDP(2, lower * factor), samples=200_000))
         assert (test.lower > test.allowed) is (test.p_value <= test.alpha)
