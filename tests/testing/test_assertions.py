@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import dpaudit
-from dpaudit.errors import DatasetError
+from dpaudit.errors import DatasetError, UsageError
 from dpaudit.testing import AuditWarning, assert_private, assert_violates, session
 from mechanisms import laplace
 
@@ -163,3 +163,32 @@ def test_errors_and_notes_name_options_as_python_does() -> None:
     (certificate,) = assert_private(number_of, [1, 2], [1, 3], epsilon=1.0, **FEW).certificates
     (note,) = certificate.notes
     assert "needs group 2, or state adjacency replace" in note
+
+
+def _forgets_to_clip(rows: list[float], size: int, rng: np.random.Generator) -> Any:
+    return sum(rows) + rng.laplace(size=size)
+
+
+def test_the_pair_may_be_searched_for() -> None:
+    given: dict[str, Any] = {"adjacency": "add-remove", "epsilon": 1.0, "samples": 20_000}
+    found = assert_violates(_forgets_to_clip, search="list of number in [0, 1]", **given)
+    assert found.searched is not None
+    inside = {"space": "list of number in [0, 1]", "inside": True}
+    assert_private(_forgets_to_clip, search=inside, **given)
+    with pytest.raises(AssertionError, match=r"dpaudit\.audit"):
+        assert_private(_forgets_to_clip, search="list of number in [0, 1]", **given)
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        ({}, "d1 is missing; give two neighbouring inputs, or search="),
+        ({"d1": 0}, "d2 is missing"),
+        ({"d1": 0, "d2": 1, "search": "number"}, "not both"),
+        ({"search": "number"}, "needs the relation"),
+        ({"search": {"space": "number", "kepe": 1}}, "Did you mean 'keep'"),
+    ],
+)
+def test_what_a_search_needs(given: dict[str, Any], words: str) -> None:
+    with pytest.raises(UsageError, match=words):
+        assert_private(_forgets_to_clip, epsilon=1.0, **given)
