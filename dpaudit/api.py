@@ -213,7 +213,7 @@ def search(
     params : mapping of str to Any, optional
         Keyword arguments of every call.
     samples : int, default 1,000,000
-        Draws of search and audit together. A quarter searches, and certifies nothing.
+        About a quarter searches, and certifies nothing; each pair that is found gets the rest.
     time : float, optional
         Seconds in place of draws; a quarter of them is for the search.
     confidence : float, default 0.99
@@ -229,7 +229,8 @@ def search(
     -------
     AuditResult
         As of `audit`; `searched` says how the pairs were found. A pair that seems to leak is also
-        audited in its simplest form, and the two share the error probability.
+        audited in its simplest form; where none inside the space does, one outside it is. Two pairs
+        share the error probability.
 
     Other Parameters
     ----------------

@@ -34,8 +34,9 @@ from dpaudit.certificates.result import (
     Sampled,
     Verdict,
 )
+from dpaudit.certificates.searched import Searched
 from dpaudit.errors import MechanismError
-from dpaudit.inputs.pairs import check_pair, notes, stated
+from dpaudit.inputs.pairs import NeighbouringPair, check_pair, notes, stated
 from dpaudit.levels.candidate import Attack
 from dpaudit.sampling.chunks import Chunk, FirstCalls, Found, ToProbe
 from dpaudit.sampling.executors import WORTHWHILE, Crew, Draws, Setup, drawing, resolved
@@ -46,9 +47,13 @@ from dpaudit.sampling.state import State, changed, kept_state
 from dpaudit.targets.construction import source_of
 from dpaudit.targets.target import is_elsewhere
 from dpaudit.version import __version__
+from dpaudit.wording import counted
 
 # Chunks that a new worker draws after a refutation.
 _OF_A_WORKER = 2
+
+# A search that tries fewer pairs has hardly begun.
+_FEW_PAIRS = 20
 
 # Variables that a warning names.
 _NAMED = 3
@@ -90,13 +95,27 @@ def run_audit(spec: AuditSpec, on_progress: Notify | None = None) -> AuditResult
         return _result(spec, failed, seconds=time.monotonic() - began, versions=versions())
     seconds = time.monotonic() - began
     result = _run(found, on_progress)
-    warned = (_state_words(searched.kept),) if searched.kept and _is_doubted(result) else ()
+    warned = [_state_words(searched.kept)] if searched.kept and _is_doubted(result) else []
+    if result.verdict is Verdict.NO_VIOLATION_FOUND:
+        warned += _unsearched(searched)
     return replace(
         result,
         searched=searched,
         seconds=result.seconds + seconds,
         warnings=tuple(dict.fromkeys([*result.warnings, *warned])),
     )
+
+
+def _unsearched(searched: Searched) -> list[str]:
+    """Return warnings of a search that has seen little."""
+    said = []
+    if searched.refused:
+        pairs = counted(searched.refused, "pair")
+        said += [f"no output came for either input of {pairs}: {searched.refusal}"]
+    if searched.pairs < _FEW_PAIRS:
+        pairs = counted(searched.pairs, "pair")
+        said += [f"the search tried only {pairs}; more draws, or more time, try more"]
+    return said
 
 
 def _is_doubted(result: AuditResult) -> bool:
@@ -256,13 +275,17 @@ class _Run:
                 said += [] if found.reproducible else [_UNREPEATABLE]
                 remarked = replace(
                     found,
-                    warnings=(*said, *found.warnings, *doubtful_inputs(pair, found)),
+                    warnings=(*said, *found.warnings, *self._doubtful(pair, found)),
                     adjacency=stated(pair),
                     notes=notes(pair, self._spec.group),
                 )
                 self.certificates.append(remarked)
             self._journal.ends()
         return Sampled(tuple(self.certificates))
+
+    def _doubtful(self, pair: NeighbouringPair, found: Certificate) -> list[str]:
+        """Return warnings of inputs that may be none; nobody has typed those of a search."""
+        return [] if self._spec.search is not None else list(doubtful_inputs(pair, found))
 
     def _setup(self, sampler: Sampler) -> Setup:
         """Return what an executor is given. Times are never taken beside others who draw."""

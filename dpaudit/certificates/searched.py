@@ -47,13 +47,15 @@ class Searched:
         How many were tried, at least 1.
     refused : int
         How many of them gave nothing to judge: exceptions alone for both inputs, or an error.
+    refusal : str
+        Why the first of these gave nothing; empty where there is none.
     draws : int
         Made by the search. They certify nothing.
     leaders : tuple of Leader
         The most promising pairs, best first.
     found : tuple of (Any, Any)
-        The pairs that were then audited, each with its own share of the error probability, as plain
-        values: `(d1, d2)`, before they became arrays or data frames.
+        The pairs that were then audited, `(d1, d2)`, each with an equal share of the error
+        probability; as plain values, before they became arrays or data frames.
     outside : tuple of bool
         Of which of these an input lies outside the space.
     shrunk : bool
@@ -72,6 +74,7 @@ class Searched:
     adjacency: str
     pairs: int
     refused: int
+    refusal: str
     draws: int
     leaders: tuple[Leader, ...]
     found: tuple[tuple[Any, Any], ...]

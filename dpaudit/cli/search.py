@@ -79,8 +79,9 @@ def search(
 ) -> int:
     """Find the pair of neighbouring inputs on which TARGET leaks most, and audit it.
 
-    A quarter of the draws, or of the time, looks for the pair; they certify nothing. The rest
-    audits the pair that was found. A pair that leaks is also audited in its simplest form.
+    About a quarter of the draws, or of the time, looks for the pair; they certify nothing. The pair
+    that was found is audited on new draws, and in its simplest form if it leaks. Inputs outside the
+    space are tried, too, and reported where none inside leaks; --inside leaves them out.
     """
     stdout = ctx.with_resource(set_apart())
     settings = given_settings(ctx, flags)

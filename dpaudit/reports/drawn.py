@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 from dpaudit.certificates.certificate import Certificate, EpsilonInterval, EventCount, FirstFailure
 from dpaudit.certificates.result import AuditResult, Failed, Sampled, Verdict
-from dpaudit.reports import bounds, findings, numbers
+from dpaudit.reports import bounds, findings, numbers, searched
 from dpaudit.reports.layout import BELOW, paragraph, row, table
 from dpaudit.wording import counted, shortened
 
@@ -19,7 +19,8 @@ def said(result: AuditResult, ending: Sampled | Failed) -> str:
         return ending.error or "the audit did not end"
     level = bounds.decided_at(result)
     if result.verdict is Verdict.VIOLATION:
-        return f"refuted at {level}: {findings.refutation(ending.deciding)}"
+        where = " outside the space" if searched.is_outside(result) else ""
+        return f"refuted at {level}{where}: {findings.refutation(ending.deciding)}"
     return f"{counted(result.draws, 'draw')} do not refute {result.claim.describe()} at {level}"
 
 

@@ -16,7 +16,11 @@ from dpaudit.reports.layout import row
 from dpaudit.reports.records import as_lists
 from dpaudit.wording import counted, shortened
 
-_FEW, _BRIEF = 3, 21
+_FEW, _BRIEF = 3, 16
+_OUTSIDE = (
+    "the space does not contain these inputs.",
+    "Reject or clamp them in the mechanism; or, if no caller can send them, search with inside.",
+)
 # What the command of another audit has no use for.
 _LEFT_OUT = ("search", "mechanism", "claim", "params")
 
@@ -37,21 +41,32 @@ def rows(result: AuditResult, verbose: int) -> list[str]:
     for one in searched.leaders if verbose else searched.leaders[:_FEW]:
         lines += row("", _leader(one)) if verbose else row("", _briefly(one))
     if searched.one_by_one:
-        lines += row("", "it raised an exception for a whole batch, so it is called once a draw")
+        lines += row("", "the mechanism raised for a whole batch, so it is called once a draw")
     lines += row("note", searched.note) if searched.note else []
     witness = witness_of(result)
     if witness is None:
-        return lines
-    is_simplest = searched.shrunk and witness == len(searched.found) - 1
-    if is_simplest:
-        lines += row(
-            "simplest",
-            f"{result.by_pair[witness].pair}: refuted as well, by draws and "
-            "an error probability of its own",
-        )
+        decisive = _deciding(result)
+        is_outside = decisive is not None and searched.outside[decisive]
+        return lines + (row("outside", _OUTSIDE[0]) if is_outside else [])
+    if witness != _deciding(result):
+        lines += row("simplest", f"{result.by_pair[witness].pair}: refuted as well")
     if searched.outside[witness]:
-        lines += row("outside", "an input lies outside the space; --inside leaves such out")
+        lines += row("outside", " ".join(_OUTSIDE))
     return lines
+
+
+def is_outside(result: AuditResult) -> bool:
+    """Return whether a claim is refuted by inputs outside the space alone."""
+    searched = result.searched
+    if searched is None or result.verdict is not Verdict.VIOLATION:
+        return False
+    refuted = [n for n, one in enumerate(result.by_pair) if one.refuted]
+    return bool(refuted) and all(searched.outside[n] for n in refuted)
+
+
+def _deciding(result: AuditResult) -> int | None:
+    """Return the number of the pair that the report is about."""
+    return next((n for n, one in enumerate(result.by_pair) if one is result.decisive), None)
 
 
 def _leader(one: Leader) -> str:
@@ -61,7 +76,7 @@ def _leader(one: Leader) -> str:
 
 def _briefly(one: Leader) -> str:
     d1, d2 = (shortened(each, _BRIEF) for each in (one.d1, one.d2))
-    return f"{_estimate(one)}  d1 = {d1}, d2 = {d2}"
+    return f"{_estimate(one)}  d1 = {d1}, d2 = {d2}" + ("" if one.inside else " (outside)")
 
 
 def _estimate(one: Leader) -> str:
@@ -69,12 +84,13 @@ def _estimate(one: Leader) -> str:
 
 
 def witness_of(result: AuditResult) -> int | None:
-    """Return the number of the simplest pair that refutes the claim; None where none does, or where
-    the pairs were given."""
+    """Return the number of the simplest pair that refutes the claim, else of the one that the
+    report is about; None where none does, or where the pairs were given."""
     if result.searched is None or result.verdict is not Verdict.VIOLATION:
         return None
-    refuted = [n for n, one in enumerate(result.by_pair) if one.refuted]
-    return refuted[-1] if refuted else None
+    if result.searched.shrunk and result.by_pair[-1].refuted:
+        return len(result.by_pair) - 1
+    return _deciding(result)
 
 
 def command(result: AuditResult) -> str | None:
@@ -89,6 +105,7 @@ def command(result: AuditResult) -> str | None:
         words += _flag(name, value)
     for name, value in dict(settings.get("params") or {}).items():
         words += ["--param", f"{name}={json.dumps(value, ensure_ascii=False)}"]
+    settings = {**settings, **({"seed": result.seed} if result.seed else {})}
     for name, value in settings.items():
         if name not in _LEFT_OUT:
             words += _flag(name, value)
@@ -128,6 +145,7 @@ def snippet(result: AuditResult) -> str | None:
         f"claim=dpaudit.{result.claim!r}",
         f"adjacency={result.searched.adjacency!r}",
     ]
+    arguments += [f"seed={result.seed}"] if result.seed else []
     arguments += ['batch_arg="none"'] if result.searched.one_by_one else []
     arguments += [f"params={settings['params']!r}"] if settings.get("params") else []
     body = ",\n    ".join(arguments)

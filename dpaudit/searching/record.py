@@ -31,7 +31,15 @@ def read(spec: AuditSpec) -> tuple[AuditSpec, Searched | None]:
     if path is None:
         return spec, None
     check_free([spec])  # or what a journal goes on with would be lost
-    if not spec.resume or not path.exists():
+    if not spec.resume:
+        return spec, None
+    if not path.exists():
+        journal = path.with_suffix(".journal")
+        if journal.exists() and journal.stat().st_size > 0:
+            raise JournalError(
+                f"the journal {journal} is of pairs that were not searched for, or {path.name} "
+                "beside it is lost; start again in another folder"
+            )
         return spec, None
     with failing(path):
         text = path.read_text(encoding="utf-8")

@@ -32,7 +32,7 @@ from dpaudit.searching.screening import FEWEST, MOST, Contender, Judge, halved
 from dpaudit.searching.shrinking import shrunk
 from dpaudit.searching.space import MissingLibrary, Space
 from dpaudit.searching.trials import SEARCHING, Drawing, Input, one_by_one
-from dpaudit.wording import shortened
+from dpaudit.wording import counted, shortened
 
 Notify = Callable[[Progress], None]
 
@@ -52,13 +52,15 @@ _INPUTS = 1.3
 _GATHERING = 1 / 3
 # With a small budget, pairs that are tried all the same, and draws of either input.
 _FEW_PAIRS, _BARELY = 24, 10
-# Of pairs that there is a place for, at least so many lie inside the space.
+# Draws of either input that show how fast draws are made.
+_FEWEST_TIMED = 2
+# Of the budget for proposals, what is for those inside the space, if there are others.
 _INSIDE = 2 / 3
 # The best ones, which others are made like.
 _CENTRES = 3
 _VALUES = 200
 _GUIDED_PROPOSALS = 500
-_LEADERS = 8
+_LEADERS = 5
 # Evidence beyond 1/α, in logs, that is more than the luck of the best of so many pairs and orders.
 _LUCK = 10.0
 _SHRINKING_TRIES = 300
@@ -99,7 +101,7 @@ class NeighbourSearch:
         left: dict[str, Any]
         if spec.time is None:
             spent = min(searched.draws, int(SHARE * spec.samples))
-            left = {"samples": max(MINIMUM_SAMPLES, (spec.samples - spent) // len(pairs))}
+            left = {"samples": max(MINIMUM_SAMPLES, spec.samples - spent)}
         else:
             left = {"time": max(spec.time / 2, spec.time - (time.monotonic() - began))}
         return replace(spec, pairs=pairs, **left), searched
@@ -152,17 +154,27 @@ class _Search:
                 f"{self._unformed}"
             )
         if self._spec.time is not None:
-            self._plan_by_clock(contenders)
-        ranked = self._halved(contenders, _PROPOSED)
-        if not self._is_clear(ranked[0]):
-            ranked = self._among(ranked, self._guided(ranked))
+            self._plan_by_clock(contenders[0])
+        inside = [one for one in contenders if one.proposal.inside]
+        outside = [one for one in contenders if not one.proposal.inside]
+        shares = (_INSIDE, 1 - _INSIDE) if inside and outside else (1.0, 1.0)
+        # Apart, so that a leak outside the space hides none inside it.
+        best = self._halved(inside, _PROPOSED * shares[0])
+        if inside and not self._is_clear(best[0]):
+            best = self._among(best, self._guided(best))
+        is_enough = bool(best) and self._is_clear(best[0])
+        beyond = [] if is_enough else self._halved(outside, _PROPOSED * shares[1])
         if len(self._refused) == len(self._pairs):
             raise MechanismError(
-                f"every input of the {len(self._pairs)} pairs that the search has tried raised an "
-                f"exception, the first one {next(iter(self._refused.values()))}; state a space "
-                "that the mechanism accepts"
+                f"no output came for either input of the {counted(len(self._pairs), 'pair')} that "
+                f"the search tried; the first reason: {self._refusal}; state a space that the "
+                "mechanism accepts, or give it what it needs (params, as)"
             )
-        return self._settled(ranked)
+        return self._settled(best, beyond)
+
+    @property
+    def _refusal(self) -> str:
+        return next(iter(self._refused.values()), "")
 
     def _gathered(self, source: Iterable[Proposal]) -> list[Contender]:
         """Return what is proposed: the catalogue, and random pairs if there is a place for them,
@@ -192,23 +204,30 @@ class _Search:
         half of the ones before, and inputs serve several pairs."""
         return share * self._budget / (2 * _INPUTS)
 
-    def _plan_by_clock(self, contenders: Sequence[Contender]) -> None:
-        """See how fast draws are made and judged, to plan how many there is time for. The first
-        trial may have something to import."""
-        taken = 0.0
-        for one in (contenders[0], contenders[-1]):
-            began = time.monotonic()
-            self._tried(one, FEWEST, 0)
-            taken = max(time.monotonic() - began, 1e-6)
+    def _plan_by_clock(self, one: Contender) -> None:
+        """See how fast draws are made and judged, to plan how many there is time for; by very few
+        where these take long. The first trial may have something to import."""
         seconds = SHARE * (self._spec.time or 0.0)
-        self._budget = max(2 * FEWEST, int(2 * FEWEST * seconds / taken))
+        taken, size = 0.0, 0
+        for draws in (_FEWEST_TIMED, 2 * _FEWEST_TIMED, FEWEST):
+            if taken * draws > seconds * max(size, 1) / 10:
+                break
+            began, size = time.monotonic(), draws
+            self._tried(one, draws, 0)
+            taken = max(time.monotonic() - began, 1e-6)
+        self._budget = max(2 * _BARELY, int(2 * size * seconds / taken))
         self._is_planned = True
         # What had to be imported takes nothing from a short search.
         self._deadline = time.monotonic() + seconds
 
     def _halved(self, contenders: Sequence[Contender], share: float) -> list[Contender]:
-        """Return contenders, best first. share: of the budget, which decides how many are tried."""
-        chosen = _mixed(contenders, self._places(share))
+        """Return contenders, best first; those of patterns come first where not all have a place.
+        share: of the budget, which decides how many are tried."""
+        if not contenders:
+            return []
+        self._is_found = False
+        ordered = sorted(contenders, key=lambda one: one.proposal.origin != "pattern")
+        chosen = ordered[: self._places(share)]
         each = self._draws_for(share) / len(chosen)
         return halved(
             chosen,
@@ -292,7 +311,7 @@ class _Search:
         return self._is_found and self._drawing.single_draws
 
     def _is_clear(self, one: Contender) -> bool:
-        return one.proposal.inside and one.evidence >= self._enough
+        return one.evidence >= self._enough
 
     def _guided(self, ranked: Sequence[Contender]) -> list[Contender]:
         """Return pairs like the best ones, best first."""
@@ -301,7 +320,6 @@ class _Search:
         values = {
             repr(value): value
             for one in ranked
-            if one.proposal.inside or not settings.inside
             for dataset in (one.proposal.d1, one.proposal.d2)
             for value in parts(dataset)
         }
@@ -310,7 +328,7 @@ class _Search:
         rng = np.random.default_rng([self._spec.seed, SEARCHING])
         some = list(values.values())[:_VALUES]
         source = around(centres, some, settings.space, settings.adjacency, rng)
-        wanted = (one for one in source if one.inside or not settings.inside)
+        wanted = (one for one in source if one.inside)
         contenders = islice(self._contenders(islice(wanted, _GUIDED_PROPOSALS)), _GUIDED_WIDTH)
         found = list(contenders)
         return self._halved(found, _GUIDED) if found else []
@@ -325,19 +343,26 @@ class _Search:
         best.sort(key=lambda one: one.rank(self._enough), reverse=True)
         return best + sorted(rest, key=lambda one: one.rank(self._enough), reverse=True)
 
-    def _settled(self, ranked: Sequence[Contender]) -> Searched:
-        """Return the pairs to certify: the best, and a simpler one if they leak as it seems."""
+    def _settled(self, inside: Sequence[Contender], outside: Sequence[Contender]) -> Searched:
+        """Return the pairs to certify: the best inside the space; where it leaks as it seems, its
+        simplest form, else that of one outside which does."""
         settings = self._settings
-        kept = [one for one in ranked if one.evidence >= 0][: settings.keep]
+        tried, beyond = self._judged(inside), self._judged(outside)
+        # Where time was up before any gave outputs, whatever came first.
+        kept = (tried or beyond or [*inside, *outside])[: settings.keep]
         found = [(one.proposal.d1, one.proposal.d2) for one in kept]
-        clear = [one for one in ranked if one.evidence >= self._enough]
-        is_shrunk = False
-        if clear and clear[0] is kept[0]:
+        clear = [one for one in tried if self._is_clear(one)]
+        leaking = clear or [one for one in beyond if self._is_clear(one)]
+        is_shrunk, used = False, list(kept)
+        if leaking:
             # Fewer records are worth more than a larger bound, which the best pair shows.
-            inside = [one for one in clear if one.proposal.inside is kept[0].proposal.inside]
-            simpler = self._simpler(min(inside, key=_size))
-            is_shrunk = list(map(repr, simpler)) not in [list(map(repr, one)) for one in found]
-            found += [simpler] if is_shrunk else []
+            smallest = min(leaking, key=_size)
+            used.append(smallest)
+            simpler = self._simpler(smallest)
+            is_new = list(map(repr, simpler)) not in [list(map(repr, one)) for one in found]
+            is_shrunk = is_new and (bool(clear) or not tried)
+            found += [simpler] if is_new else []
+        leading = [*tried[:_LEADERS], *beyond[:_LEADERS]]
         leaders = tuple(
             Leader(
                 d1=shortened(repr(one.proposal.d1), _LONGEST_LEADER),
@@ -347,23 +372,31 @@ class _Search:
                 estimate=one.estimate,
                 draws=one.draws,
             )
-            for one in ranked[:_LEADERS]
-            if one.draws
+            for one in leading
         )
         return Searched(
             space=settings.space.words(),
             adjacency=settings.adjacency.describe(),
             pairs=len(self._pairs),
             refused=len(self._refused),
+            refusal=self._refusal,
             draws=self._drawing.draws,
             leaders=leaders,
             found=tuple(found),
             outside=tuple(not self._is_inside(*pair) for pair in found),
             shrunk=is_shrunk,
-            one_by_one=kept[0].is_alone,
+            one_by_one=any(one.is_alone for one in used),
             kept=self._drawing.kept,
             note=self._note,
         )
+
+    def _judged(self, contenders: Sequence[Contender]) -> list[Contender]:
+        """Return those that gave outputs."""
+        return [
+            one
+            for one in contenders
+            if one.draws and (one.d1.number, one.d2.number) not in self._refused
+        ]
 
     def _simpler(self, best: Contender) -> tuple[Any, Any]:
         """Return the simplest pair found that seems to leak clearly; that one, if there is none."""
@@ -409,14 +442,6 @@ class _Search:
                 remaining=max(0.0, self._budget - spent) / max(rate, 1e-9),
             )
         )
-
-
-def _mixed(contenders: Sequence[Contender], places: int) -> list[Contender]:
-    """Return so many contenders, of those inside the space and of those outside, in their order."""
-    inside = [one for one in contenders if one.proposal.inside]
-    outside = [one for one in contenders if not one.proposal.inside]
-    first = inside[: max(math.ceil(_INSIDE * places), places - len(outside))]
-    return [*first, *outside[: places - len(first)]]
 
 
 def _size(one: Contender) -> int:

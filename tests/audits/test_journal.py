@@ -336,7 +336,7 @@ def test_the_code_of_a_file_must_not_change(tmp_path: Path, monkeypatch: Any) ->
 def test_a_journal_is_not_begun_twice(tmp_path: Path) -> None:
     spec = replace(spec_of(batch), journal=tmp_path)
     run_audit(spec)
-    with pytest.raises(JournalError, match=r"exists already; continue it with --resume"):
+    with pytest.raises(JournalError, match=r"exists already; continue it with resume=True"):
         run_audit(spec)
 
 

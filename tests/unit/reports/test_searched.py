@@ -18,7 +18,7 @@ from dpaudit.import_path import resolve
 from dpaudit.reports import searched
 from dpaudit.reports.html.view import view_of
 from dpaudit.reports.json import document, entry, read_document
-from dpaudit.reports.text import render
+from dpaudit.reports.text import render, render_line
 
 NASTY = 'it\'s <b>&\n"quoted" ${x} é'
 SPACE = "list of number in [0, 1]"
@@ -44,7 +44,7 @@ def test_the_report_says_that_estimates_certify_nothing(found: AuditResult) -> N
 def test_an_input_outside_the_space_is_named_as_such(found: AuditResult) -> None:
     assert found.searched is not None
     assert found.searched.outside[-1]
-    assert "outside     an input lies outside the space" in render(found)
+    assert "outside     the space does not contain these inputs" in render(found)
 
 
 def test_a_result_file_gives_the_search_back(found: AuditResult) -> None:
@@ -124,3 +124,7 @@ def test_damaged_settings_make_no_command(found: AuditResult) -> None:
 def test_the_function_of_the_package_is_no_module() -> None:
     resolve("dpaudit.searching.search:NeighbourSearch")
     assert callable(dpaudit.search)
+
+
+def test_the_headline_says_that_only_inputs_outside_the_space_leak(found: AuditResult) -> None:
+    assert "total: refuted at 99 % outside the space: " in render_line(found)
