@@ -34,6 +34,10 @@ class PairSearch(Protocol):
         """Return the audit with pairs, and how they were found. Raises MechanismError."""
         ...
 
+    def describe(self) -> str:
+        """Return in words what is searched."""
+        ...
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AuditSpec:

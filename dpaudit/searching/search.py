@@ -106,6 +106,13 @@ class NeighbourSearch:
             left = {"time": max(spec.time / 2, spec.time - (time.monotonic() - began))}
         return replace(spec, pairs=pairs, **left), searched
 
+    def describe(self) -> str:
+        """Return in words what is searched."""
+        form = f" as {self.form}" if self.form else ""
+        inside = ", inside it alone" if self.inside else ""
+        kept = f", {self.keep} pairs kept" if self.keep > 1 else ""
+        return f"{self.space.words()}{form} ({self.adjacency.describe()}{inside}{kept})"
+
     def pair(self, d1: Any, d2: Any) -> NeighbouringPair:
         """Return two plain inputs as an audit takes them."""
         label = f"d1 = {shortened(repr(d1), _LONGEST)}, d2 = {shortened(repr(d2), _LONGEST)}"

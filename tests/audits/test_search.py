@@ -136,6 +136,47 @@ def test_state_that_the_search_has_filled_is_named() -> None:
     assert "_NOISE" in str(result)
 
 
+def test_a_search_that_has_hardly_begun_is_warned_of() -> None:
+    few = search(correct, samples=500, confidence=0.9999)
+    assert any("the search tried only" in one for one in few.warnings)
+    assert not any("the search tried only" in one for one in search(correct).warnings)
+
+
+def raises_for_two(rows: list[Any], rng: np.random.Generator) -> float:
+    if len(rows) == 2:
+        raise ValueError("two are too few")
+    return clipped(rows) + rng.laplace()
+
+
+def test_inputs_that_raise_on_both_sides_are_warned_of() -> None:
+    result = search(raises_for_two, adjacency="replace", samples=10_000, confidence=0.9999)
+    assert result.verdict is Verdict.NO_VIOLATION_FOUND
+    (said,) = (one for one in result.warnings if "no output came" in one)
+    assert "ValueError: two are too few" in said
+
+
+def test_a_leak_outside_the_space_hides_none_inside() -> None:
+    def both(rows: list[Any], size: int, rng: np.random.Generator) -> Draws:
+        return np.asarray(sum(rows) + rng.laplace(scale=0.3, size=size))
+
+    result = search(both)
+    assert result.searched is not None
+    assert result.verdict is Verdict.VIOLATION
+    assert result.searched.outside == (False,) * len(result.certificates)
+
+
+def test_a_pair_that_is_tried_to_plan_by_the_clock_ends_nothing() -> None:
+    """It may leak, and others are to be tried all the same."""
+
+    def leaks_for_three(rows: list[Any], rng: np.random.Generator) -> float:
+        return clipped(rows) + rng.laplace() + 100 * (len(rows) == 3)
+
+    result = dpaudit.search(
+        leaks_for_three, PureDP(1.0), space=UNIT, adjacency="add-remove", time=4.0, inside=True
+    )
+    assert result.verdict is Verdict.VIOLATION
+
+
 def test_exceptions_that_are_failures_are_no_finds() -> None:
     result = search(raises_for_nan, samples=10_000, on_error="fail", confidence=0.9999)
     assert result.verdict is Verdict.NO_VIOLATION_FOUND
@@ -254,8 +295,18 @@ def test_a_run_that_goes_on_audits_the_same_pair(
 
 def test_what_was_found_for_another_request_is_not_taken(tmp_path: Path) -> None:
     search(correct, journal=tmp_path, name="one")
-    with pytest.raises(JournalError, match=r"belongs to another audit: .*search"):
+    words = r"search was list of number in \[0, 1\] \(add-remove\), is .*, inside it alone\)"
+    with pytest.raises(JournalError, match=words):
         search(correct, journal=tmp_path, name="one", resume=True, inside=True)
+
+
+def test_a_journal_without_what_was_found_is_refused(tmp_path: Path) -> None:
+    """Lest another pair be chosen after draws that certify were seen."""
+    search(correct, journal=tmp_path, name="one")
+    (record,) = tmp_path.glob("*.search")
+    record.unlink()
+    with pytest.raises(JournalError, match="is lost; start again in another folder"):
+        search(correct, journal=tmp_path, name="one", resume=True)
 
 
 def test_a_damaged_record_is_refused(tmp_path: Path) -> None:

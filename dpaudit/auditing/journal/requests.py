@@ -139,7 +139,7 @@ def _words(spec: AuditSpec, name: str) -> str:
         return spec.target.describe()
     if name == "pairs":
         return ", ".join(pair.label for pair in value)
-    if name == "claim":
+    if name == "claim" or (name == "search" and value is not None):
         return str(value.describe())
     if isinstance(value, int | float) and not isinstance(value, bool):
         return f"{value:,}"
