@@ -213,7 +213,7 @@ def search(
     params : mapping of str to Any, optional
         Keyword arguments of every call.
     samples : int, default 1,000,000
-        About a quarter searches, and certifies nothing; each pair that is found gets the rest.
+        Draws of search and audit together. About a quarter searches, and certifies nothing.
     time : float, optional
         Seconds in place of draws; a quarter of them is for the search.
     confidence : float, default 0.99

@@ -101,7 +101,9 @@ class NeighbourSearch:
         left: dict[str, Any]
         if spec.time is None:
             spent = min(searched.draws, int(SHARE * spec.samples))
-            left = {"samples": max(MINIMUM_SAMPLES, spec.samples - spent)}
+            # A simpler form leaks as its pair does, and is refuted as soon.
+            several = len(pairs) - searched.shrunk
+            left = {"samples": max(MINIMUM_SAMPLES, (spec.samples - spent) // several)}
         else:
             left = {"time": max(spec.time / 2, spec.time - (time.monotonic() - began))}
         return replace(spec, pairs=pairs, **left), searched

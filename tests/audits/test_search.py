@@ -97,6 +97,15 @@ def test_planted_leaks_are_found(name: str) -> None:
     assert correct.verdict is Verdict.NO_VIOLATION_FOUND, str(correct)
 
 
+def test_pairs_share_what_is_left_of_the_draws() -> None:
+    outside = search(lambda rows, size, rng: sum(rows) + rng.laplace(size=size), confidence=0.9999)
+    assert outside.searched is not None
+    assert outside.searched.outside == (False, True)
+    assert outside.certificates[0].budget <= 0.4 * 40_000
+    several = search(correct, keep=3)
+    assert several.draws <= 0.8 * 40_000
+
+
 def test_the_witness_is_small() -> None:
     result = search(lambda rows, size, rng: sum(rows) + rng.laplace(size=size))
     assert result.searched is not None
