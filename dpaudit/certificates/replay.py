@@ -58,7 +58,7 @@ def beliefs_of(recorded: Round) -> Beliefs:
     )
     if not ((beliefs.posteriors > 0) & (beliefs.posteriors < 1)).all():
         raise ValueError("a believed probability is not in (0, 1)")
-    if not (abs(beliefs.rules) <= 1).all():
+    if not ((beliefs.rules >= -1) & (beliefs.rules <= 1)).all():
         raise ValueError("a guess is none of -1, 0, 1")
     return beliefs
 

@@ -147,8 +147,7 @@ def moves(pair: Pair, pool: Pool) -> Iterator[Pair]:
     if not (isinstance(pair.d1, list) and isinstance(pair.d2, list)):
         yield from _other_values(pair, pool)
         return
-    first, second = unmatched(*pair)
-    yield from _other_differences(pair, first, second, pool)
+    yield from other_differences(pair, pool.others)
     yield from _other_common(pair, pool)
     for record in pool.records():
         yield Pair([*pair.d1, record], [*pair.d2, record])
@@ -161,19 +160,22 @@ def _other_values(pair: Pair, pool: Pool) -> Iterator[Pair]:
     yield from (Pair(pair.d1, other) for other in pool.others(pair.d2))
 
 
-def _other_differences(
-    pair: Pair, first: list[int], second: list[int], pool: Pool
-) -> Iterator[Pair]:
+def other_differences(pair: Pair, others: Callable[[Any], Iterable[Any]]) -> Iterator[Pair]:
+    """Yield pairs of which what differs is another value, on one side or, moved alike, on both.
+
+    others: of a record, what may stand in its place.
+    """
+    first, second = unmatched(*pair)
     for place in first:
         old = pair.d1[place]
-        for new in pool.others(old):
+        for new in others(old):
             ours = changed(pair.d1, new, place)
             for other in second:
                 for one in moved_alike(old, new, pair.d2[other]):
                     yield Pair(ours, changed(pair.d2, one, other))
             yield Pair(ours, pair.d2)
     for place in second:
-        for new in pool.others(pair.d2[place]):
+        for new in others(pair.d2[place]):
             yield Pair(pair.d1, changed(pair.d2, new, place))
 
 

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from itertools import combinations
 from typing import TYPE_CHECKING, Any
 
-from dpaudit.searching.climbing import Pair
+from dpaudit.searching.climbing import Pair, other_differences
 from dpaudit.searching.neighbours import are_neighbours, item_of
 from dpaudit.searching.parts import changed, key, matched, moved_alike, unmatched, without
 
@@ -150,16 +150,4 @@ def _simpler_different(now: Pair, space: Space) -> Iterator[Pair]:
             yield Pair(simpler, now.d2)
         yield from (Pair(now.d1, simpler) for simpler in space.simpler(now.d2))
         return
-    of_record = item_of(space)
-    first, second = unmatched(now.d1, now.d2)
-    for place in first:
-        record = now.d1[place]
-        for simpler in of_record.simpler(record):
-            ours = changed(now.d1, simpler, place)
-            for other in second:
-                for one in moved_alike(record, simpler, now.d2[other]):
-                    yield Pair(ours, changed(now.d2, one, other))
-            yield Pair(ours, now.d2)
-    for other in second:
-        for simpler in of_record.simpler(now.d2[other]):
-            yield Pair(now.d1, changed(now.d2, simpler, other))
+    yield from other_differences(now, item_of(space).simpler)

@@ -24,7 +24,7 @@ def within(call: Callable[[], Any], words: str, progress: Callable[[], int] | No
     def called() -> None:
         try:
             given.append(call())
-        except BaseException as error:  # noqa: BLE001 - said by whoever waits
+        except BaseException as error:  # noqa: BLE001  # whoever waits raises it
             raised.append(error)
 
     # A thread of its own, since nothing else leaves a call that does not end by itself.

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -273,7 +274,6 @@ def test_what_is_no_replacement_or_has_no_records(d1: Any, d2: Any) -> None:
 
 
 def test_one_row_of_a_frame_in_the_place_of_another() -> None:
-    pandas = pytest.importorskip("pandas")
     frame, other = (pandas.DataFrame({"a": [1, 2], "b": ["x", one]}) for one in "yz")
     assert noted(frame, other)
     assert noted(frame["b"], other["b"])
@@ -363,7 +363,6 @@ def test_groups_of_such_relations() -> None:
 
 
 def test_users_of_data_frames() -> None:
-    pandas = pytest.importorskip("pandas")
     frame = pandas.DataFrame(ROWS)
     assert check(frame, frame.iloc[2:], BOUNDED) == ()
     assert "other rows" in contradicted(frame, frame.iloc[1:], BOUNDED)
