@@ -10,6 +10,7 @@ from dpaudit.certificates.certificate import FirstFailure, Recording
 from dpaudit.certificates.exact_certificate import ExactCertificate, ExactEvent
 from dpaudit.certificates.one_run_certificate import OneRunCertificate
 from dpaudit.certificates.result import AuditResult, Canaries, Exact, Failed, Recorded, Sampled
+from dpaudit.certificates.searched import Leader, Searched
 from dpaudit.claims import PrivacyClaim, PureDP
 from dpaudit.levels.distinguisher import ScoreDistributions, Tried
 from tests.cli.made_results import CERTIFICATE, ERROR, PASS, VIOLATION
@@ -124,7 +125,25 @@ HALF = replace(
     ERROR, name="half", ending=Failed("it failed", (CERTIFICATE,)), underpowered=None, resumed=2
 )
 WEAK = replace(PASS, name="weak", underpowered="too few draws")
-EVERY_KIND = (PASS, VIOLATION, ERROR, EXACT, ONE_RUN, RECORDED, FULL, HALF, WEAK)
+SEARCHED = replace(
+    VIOLATION,
+    name="searched",
+    request={"settings": {"mechanism": "mine.py:laplace", "claim": {"epsilon": 1}}, "folder": None},
+    searched=Searched(
+        space="list of text",
+        adjacency="add-remove",
+        pairs=40,
+        refused=1,
+        refusal="it raised",
+        draws=2_000,
+        leaders=(Leader("[]", "['a']", "empty beside one record", True, 1.2, 100),),
+        found=((["a"], []),) * len(VIOLATION.by_pair),
+        outside=(True,) * len(VIOLATION.by_pair),
+        kept=("mine.CACHE",),
+        note="without Hypothesis",
+    ),
+)
+EVERY_KIND = (PASS, VIOLATION, ERROR, EXACT, ONE_RUN, RECORDED, FULL, HALF, WEAK, SEARCHED)
 
 
 def with_texts(value: Any, text: str, hint: Any = Any) -> Any:

@@ -18,6 +18,7 @@ History of the format (`version`):
     Certificates have a `divergence`, null but for Rényi and zero-concentrated DP, and `unseen`:
     draws of the exact test of a kind that no draw to learn from was. `family` of an audit: those
     that it shares an error probability with, and the level of its p-value; null without any.
+4   `searched` of an audit: how its pairs were found, where nobody gave them; null where they were.
 """
 
 from __future__ import annotations
@@ -52,7 +53,7 @@ from dpaudit.reports.records import (
     encode_record,
 )
 
-VERSION = 3
+VERSION = 4
 
 _DERIVED = ("epsilon_lower", "delta_lower", "p_value", "draws")
 
