@@ -12,6 +12,7 @@ from dpaudit.certificates.certificate import Certificate
 from dpaudit.certificates.exact_certificate import ExactCertificate
 from dpaudit.certificates.one_run_certificate import OneRunCertificate
 from dpaudit.certificates.searched import Searched
+from dpaudit.certificates.traced import Trace
 from dpaudit.claims import PrivacyClaim, ProfilePoint
 
 
@@ -272,6 +273,8 @@ class AuditResult:
         equal share leaves, at which all bounds of the family hold together.
     searched : Searched or None
         How the pairs were found, where nobody gave them.
+    trace : Trace or None
+        Where coupled runs of the refuted pair differ; None where nothing was refuted or traced.
 
     Notes
     -----
@@ -301,6 +304,7 @@ class AuditResult:
     notes: tuple[str, ...] = ()
     family: Family | None = None
     searched: Searched | None = None
+    trace: Trace | None = None
 
     @property
     def verdict(self) -> Verdict:

@@ -1,0 +1,215 @@
+"""What a trace shows: where two runs with the same noise differ, as plain data for reports.
+
+A trace is a diagnosis and no certificate: it holds for the noise that was tried.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+FindingKind = Literal[
+    "too-little-noise",
+    "data-dependent-scale",
+    "no-noise",
+    "control-flow",
+    "exception",
+    "noise-used-twice",
+    "constant-seed",
+    "unused-noise",
+    "sum",
+    "state",
+]
+
+
+@dataclass(frozen=True, slots=True)
+class SourceLine:
+    """A line of code.
+
+    Attributes
+    ----------
+    file : str
+        As seen from the working directory.
+    line : int
+        From 1.
+    code : str
+        The expression in question, or the whole line, without its indentation.
+    """
+
+    file: str
+    line: int
+    code: str
+
+    def __str__(self) -> str:
+        return f"{self.file}:{self.line}"
+
+
+@dataclass(frozen=True, slots=True)
+class Site:
+    """A line that draws noise, or flips coins, and what this hides.
+
+    Attributes
+    ----------
+    line : SourceLine
+        Where it is drawn.
+    added : SourceLine
+        Where it is added to what it hides, or compared; often the same line.
+    primitive : str
+        What draws, such as `rng.laplace`; `coin` for a uniform number that is compared with a
+        probability.
+    law : str
+        Of the noise, such as `laplace`; `unknown` where it is not understood.
+    scales : tuple of (float, float), or None
+        Of the noise, for d1 and for d2: equal, but where they depend on the data; of several, those
+        of the entry that costs most. None where unknown.
+    operands : tuple of (str, str)
+        What the noise hides, for d1 and for d2, shortened.
+    shift : float
+        How far these are apart; of several, the largest.
+    entries : int
+        How many pieces of noise, over all turns of a loop.
+    cost : float or None
+        What the costliest piece costs, in `unit`; may be infinite. None where unknown.
+    total : float or None
+        What all pieces cost together, in `unit`: an upper estimate where not all are released.
+    unit : {'ε', 'μ'}
+        What costs are measured in: ε in nats, or the μ of Gaussian DP.
+    released : bool
+        Whether the output shows all the noised values.
+    varies : bool
+        Whether the shift is another one with other noise.
+    """
+
+    line: SourceLine
+    added: SourceLine
+    primitive: str
+    law: str
+    scales: tuple[float, float] | None
+    operands: tuple[str, str]
+    shift: float
+    entries: int
+    cost: float | None
+    total: float | None
+    unit: Literal["ε", "μ"]
+    released: bool
+    varies: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """Something that a trace has found.
+
+    Attributes
+    ----------
+    kind : str
+        Which of the known kinds.
+    is_cause : bool
+        Whether it alone makes the mechanism leak more than the claim allows; else it is a note.
+    line : SourceLine
+        The line to look at.
+    words : str
+        What is wrong, a sentence without its full stop.
+    remedy : str
+        What to change; empty where nothing general can be said.
+    others : tuple of SourceLine
+        Further lines that have a part in it.
+    """
+
+    kind: FindingKind
+    is_cause: bool
+    line: SourceLine
+    words: str
+    remedy: str
+    others: tuple[SourceLine, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Excerpt:
+    """A piece of source code.
+
+    Attributes
+    ----------
+    file : str
+        As seen from the working directory.
+    start : int
+        The number of the first line.
+    lines : tuple of str
+        The lines, without their ends.
+    marked : tuple of (int, str)
+        Numbers of lines, each with a few words: what is drawn there, or what was found.
+    """
+
+    file: str
+    start: int
+    lines: tuple[str, ...]
+    marked: tuple[tuple[int, str], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Trace:
+    """What coupled runs of a mechanism on two inputs show.
+
+    Attributes
+    ----------
+    target : str
+        What was run, in words.
+    pair : str
+        The two inputs, in words.
+    claim : str or None
+        What the sites are held against, in words; None where nothing was claimed.
+    findings : tuple of Finding
+        Causes first.
+    sites : tuple of Site
+        The lines that draw noise, the costliest first.
+    total : str or None
+        What all sites cost together, in words: an upper estimate. None where a cost is unknown.
+    exceeds : bool
+        Whether that is more than the claim allows.
+    not_understood : tuple of (SourceLine, str)
+        Where noise is drawn, or used, in a way that the trace does not understand, with the reason.
+    excerpts : tuple of Excerpt
+        The source code of all lines above.
+    runs : int
+        How many coupled pairs of runs were made.
+    seconds : float
+        Wall time.
+    notes : tuple of str
+        What else is to be known, such as why there is nothing to show.
+    """
+
+    target: str
+    pair: str
+    claim: str | None
+    findings: tuple[Finding, ...]
+    sites: tuple[Site, ...]
+    total: str | None
+    exceeds: bool
+    not_understood: tuple[tuple[SourceLine, str], ...]
+    excerpts: tuple[Excerpt, ...]
+    runs: int
+    seconds: float
+    notes: tuple[str, ...]
+
+    @property
+    def causes(self) -> tuple[Finding, ...]:
+        """The findings that alone make the mechanism leak more than the claim allows."""
+        return tuple(one for one in self.findings if one.is_cause)
+
+    @property
+    def likely(self) -> Finding | None:
+        """The likely cause of a leak that a certificate proves: the first cause, else the line that
+        costs most; None where the trace shows neither."""
+        if self.causes:
+            return self.causes[0]
+        costly = [one for one in self.sites if one.total]
+        if not costly:
+            return None
+        site = max(costly, key=lambda one: one.total or 0.0)
+        words = f"`{site.line.code}` costs most: {site.unit} = {site.total:.4g}"
+        return Finding("sum", False, site.line, words, "", (site.added,))
+
+    @property
+    def understood(self) -> bool:
+        """Whether the trace saw any noise together with what it hides. One that did not shows
+        nothing, and is no pass."""
+        return bool(self.sites)

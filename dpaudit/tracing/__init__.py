@@ -1,0 +1,1 @@
+"""Traces: two runs with the same noise, and the line that tells them apart."""

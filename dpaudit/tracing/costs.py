@@ -1,0 +1,217 @@
+"""What a shift costs that noise of a known law hides, against what a claim allows."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpaudit.claims import PrivacyClaim
+from dpaudit.claims.gaussian import gaussian_delta
+
+# Costs that are above a claim by less are rounding.
+_ROUNDING = 1e-9
+# Points of a law that a profile is computed from where there is no formula for it.
+_GRID = 200_001
+# Noise whose log-ratio is at most shift / scale, whatever comes of it.
+_BY_SCALE = ("laplace", "discrete", "logistic")
+# Likewise, as long as only comparisons come of it: their proofs let the winner alone move.
+_COMPARED = ("exponential", "geometric", "gumbel")
+_FAR = 60.0
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """One piece of noise, of a law with a scale for either input, that hides a shift (≥ 0).
+    released: whether the output shows the noised value. cost: the log-ratio, where that alone is
+    known."""
+
+    law: str
+    scales: tuple[float, float]
+    shift: float
+    released: bool
+    cost: float | None = None
+
+    @property
+    def unit(self) -> Literal["ε", "μ"]:
+        return "μ" if self.law == "normal" and not self.has_two_scales else "ε"
+
+    @property
+    def has_two_scales(self) -> bool:
+        """Whether the scale depends on the data."""
+        one, other = self.scales
+        both = math.isfinite(one) and math.isfinite(other)
+        return both and not math.isclose(one, other, rel_tol=_ROUNDING)
+
+    @property
+    def value(self) -> float | None:
+        """The cost: the largest log-ratio, or μ; None where it is unknown."""
+        scale = max(self.scales)
+        if self.cost is not None:
+            return self.cost
+        if self.law == "unknown" or not math.isfinite(scale):
+            return 0.0 if self.shift == 0 and not self.has_two_scales else None
+        if self.has_two_scales:
+            return _cauchy_ratio(*self.scales, self.shift) if self.law == "cauchy" else math.inf
+        if self.shift == 0:
+            return 0.0
+        if scale == 0:
+            return math.inf
+        if self.law in ("discrete", "geometric") and not _is_whole(self.shift):
+            return math.inf
+        if self.law == "cauchy":
+            return _cauchy_ratio(scale, scale, self.shift)
+        if self.law in (*_BY_SCALE, "normal"):
+            return self.shift / scale
+        if self.law in _COMPARED:
+            return math.inf if self.released else self.shift / scale
+        if self.law == "uniform":
+            return math.inf if self.released else None
+        return None
+
+    def delta(self, epsilon: float) -> float | None:
+        """Return the privacy profile at ε; None where it is unknown."""
+        value = self.value
+        if value is None:
+            return None
+        if self.unit == "μ":
+            return gaussian_delta(value, epsilon) if value else 0.0
+        if value <= epsilon * (1 + _ROUNDING):
+            return 0.0
+        if self.law in _COMPARED and not self.released:
+            return None
+        if self.law == "uniform":
+            return min(1.0, self.shift / max(self.scales))
+        if self.law == "laplace" and not self.has_two_scales and self.cost is None:
+            return -math.expm1((epsilon - value) / 2) if math.isfinite(value) else 1.0
+        if self.cost is not None:
+            return None
+        return _profile(self.law, self.scales, self.shift, epsilon)
+
+    def divergence(self, order: float) -> float | None:
+        """Return Rényi's divergence of an order, in nats; None where it is unknown."""
+        value = self.value
+        if value is None or not math.isfinite(value):
+            return value
+        if self.unit == "μ":
+            return order * value**2 / 2
+        if self.law != "laplace":
+            return None
+        ahead = math.log(order / (2 * order - 1)) + (order - 1) * value
+        behind = math.log((order - 1) / (2 * order - 1)) - order * value
+        return float(np.logaddexp(ahead, behind)) / (order - 1)
+
+
+def together(pieces: Sequence[Piece]) -> float | None:
+    """Return what pieces of one unit cost together; None where one is unknown."""
+    values = [one.value for one in pieces]
+    known = [one for one in values if one is not None]
+    if len(known) < len(values):
+        return None
+    is_gaussian = bool(pieces) and pieces[0].unit == "μ"
+    return math.hypot(*known) if is_gaussian else math.fsum(known)
+
+
+def exceeds(piece: Piece, claim: PrivacyClaim) -> bool:
+    """Return whether one piece of noise costs more than a claim allows."""
+    for point in claim.points():
+        delta = piece.delta(point.epsilon)
+        if delta is not None and delta > point.delta * (1 + 1e-6) + 1e-12:
+            return True
+    for order, most in claim.divergences():
+        found = piece.divergence(order)
+        if found is not None and found > most * (1 + _ROUNDING):
+            return True
+    return False
+
+
+def sum_exceeds(pieces: Sequence[Piece], claim: PrivacyClaim) -> bool:
+    """Return whether pieces that are released together cost more than a claim allows."""
+    value = together(pieces)
+    if value is None or not pieces:
+        return False
+    if pieces[0].unit == "μ":
+        return exceeds(Piece("normal", (1.0, 1.0), value, released=True), claim)
+    pure = [one for one in claim.points() if one.delta == 0]
+    return any(value > one.epsilon * (1 + _ROUNDING) for one in pure)
+
+
+def coin_cost(first: Any, second: Any) -> float:
+    """Return the largest log-ratio of the outcomes of a coin, or of a choice, in nats."""
+    with np.errstate(all="ignore"):
+        ratios = np.abs(np.log(np.asarray(first)) - np.log(np.asarray(second)))
+    return float(np.max(np.nan_to_num(ratios, nan=0.0, posinf=math.inf), initial=0.0))
+
+
+def law_exceeds(first: Floats, second: Floats, claim: PrivacyClaim) -> bool:
+    """Return whether two discrete laws are further apart than a claim allows."""
+    for point in claim.points():
+        for one, other in ((first, second), (second, first)):
+            delta = float(np.sum(np.maximum(0.0, one - math.exp(point.epsilon) * other)))
+            if delta > point.delta * (1 + 1e-6) + 1e-9:
+                return True
+    return False
+
+
+def _is_whole(value: float) -> bool:
+    return math.isclose(value, round(value), abs_tol=1e-9)
+
+
+def _cauchy_ratio(one: float, other: float, shift: float) -> float:
+    """Return the largest log-ratio of two Cauchy laws."""
+    if one <= 0 or other <= 0:
+        return math.inf
+    x = np.concatenate([_spread(0.0, one), _spread(shift, other)])
+    difference = _log_density("cauchy", x, 0.0, one) - _log_density("cauchy", x, shift, other)
+    ends = abs(math.log(one / other))
+    return max(float(np.max(np.abs(difference))), ends)
+
+
+def _spread(center: float, scale: float) -> Floats:
+    wide = np.geomspace(1e-3, 1e6, 4_000)
+    return np.concatenate([center - scale * wide, [center], center + scale * wide])
+
+
+def _profile(law: str, scales: tuple[float, float], shift: float, epsilon: float) -> float | None:
+    """Return the privacy profile of two laws at ε, the larger one of both directions."""
+    widest = max(scales)
+    if law in ("discrete", "geometric"):
+        many = int(_FAR * widest + shift) + 1
+        if many > _GRID or not _is_whole(shift):
+            return 1.0 if not _is_whole(shift) else None
+        x = np.arange(-many, many + 1, dtype=float)
+        step = 1.0
+    elif law in ("laplace", "normal", "logistic", "cauchy"):
+        reach = _FAR * widest + shift if law != "cauchy" else 1e4 * widest + shift
+        x = np.linspace(-reach, shift + reach, _GRID)
+        step = float(x[1] - x[0])
+    else:
+        return None
+    one, other = _log_density(law, x, 0.0, scales[0]), _log_density(law, x, shift, scales[1])
+    deltas = []
+    for p, q in ((one, other), (other, one)):
+        excess = np.exp(p) * -np.expm1(np.minimum(0.0, epsilon + q - p))
+        deltas.append(float(np.sum(excess)) * step)
+    return min(1.0, max(deltas))
+
+
+def _log_density(law: str, x: Floats, center: float, scale: float) -> Floats:
+    z = np.abs(x - center) / scale
+    if law == "discrete":
+        return np.asarray(math.log(math.tanh(1 / (2 * scale))) - z)
+    if law == "geometric":
+        inside = np.where(x - center >= 0, -z, -math.inf)
+        return np.asarray(math.log(-math.expm1(-1 / scale)) + inside)
+    density = {
+        "laplace": -z - math.log(2),
+        "normal": -(z**2) / 2 - math.log(2 * math.pi) / 2,
+        "logistic": -z - 2 * np.log1p(np.exp(-z)),
+        "cauchy": -np.log1p(z**2) - math.log(math.pi),
+    }[law]
+    return np.asarray(density - math.log(scale))

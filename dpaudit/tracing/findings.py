@@ -1,0 +1,452 @@
+"""What coupled runs show, judged against a claim: causes, notes, and the table of sites."""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+
+from dpaudit.certificates.traced import Finding, FindingKind, Site, SourceLine
+from dpaudit.claims import PrivacyClaim, PureDP
+from dpaudit.tracing.costs import (
+    Piece,
+    coin_cost,
+    exceeds,
+    law_exceeds,
+    sum_exceeds,
+    together,
+)
+from dpaudit.tracing.runs.comparing import Chosen, Hidden
+from dpaudit.tracing.runs.coupling import Coupled, Runs
+from dpaudit.tracing.runs.places import Place
+
+# Where nothing is claimed, only what no claim allows is a cause.
+_NO_CLAIM = PureDP(1e9)
+_ORDER: tuple[FindingKind, ...] = (
+    "constant-seed",
+    "no-noise",
+    "control-flow",
+    "exception",
+    "noise-used-twice",
+    "data-dependent-scale",
+    "too-little-noise",
+    "sum",
+    "unused-noise",
+    "state",
+)
+
+
+@dataclass(slots=True)
+class _Gathered:
+    """What all runs show of one line that draws."""
+
+    line: SourceLine
+    added: SourceLine
+    primitive: str
+    law: str
+    operands: tuple[str, str]
+    # One list of pieces for each pair of runs.
+    runs: list[list[Piece]] = field(default_factory=list)
+    is_coin: bool = False
+
+    @property
+    def worst(self) -> list[Piece]:
+        """The pieces of the pair of runs in which they cost most together."""
+        return max(filter(None, self.runs), key=_size)
+
+
+def _size(pieces: Sequence[Piece]) -> float:
+    total = together(pieces) if len({one.unit for one in pieces}) == 1 else None
+    return math.inf if total is None else total
+
+
+def judged(
+    runs: Runs, claim: PrivacyClaim | None
+) -> tuple[list[Finding], list[Site], str | None, bool]:
+    """Return findings, causes first, the table of sites, what these cost together in words, and
+    whether that is more than is claimed."""
+    against = _NO_CLAIM if claim is None else claim
+    gathered = list(_gathered(runs))
+    found: list[Finding] = []
+    if not runs.keeps_state:
+        found += _of_outputs(runs, against)
+        for one in gathered:
+            found += _of_site(one, runs, against)
+        found += _of_choices(runs, against)
+        found += _twice(runs)
+        found += _seeds(runs)
+    found += _unused(runs, found)
+    sites = sorted(map(_site, gathered), key=_rank)
+    sites += list(_coins(runs))
+    total, is_above = _total(gathered, runs, against)
+    unique: dict[tuple[str, str, int], Finding] = {}
+    for finding in found:
+        unique.setdefault((finding.kind, finding.line.file, finding.line.line), finding)
+    ordered = sorted(unique.values(), key=lambda one: (not one.is_cause, _ORDER.index(one.kind)))
+    return ordered, sites, total, is_above and claim is not None
+
+
+def shown(place: Place) -> SourceLine:
+    """Return a line as a reader calls it."""
+    here, file = Path(os.getcwd()), Path(place.file)
+    inside = file.relative_to(here) if file.is_relative_to(here) else file
+    return SourceLine(str(inside), place.line, place.code)
+
+
+def number(value: float) -> str:
+    """Return a number in a few digits."""
+    return "∞" if math.isinf(value) else f"{value:.4g}"
+
+
+def _gathered(runs: Runs) -> Iterator[_Gathered]:
+    """Yield what was seen of each line that draws noise which is added to something."""
+    found: dict[tuple[str, int, str], _Gathered] = {}
+    for number_, pair in enumerate(runs.coupled):
+        for one in pair.comparison.hidden if pair.forward else map(_turned, pair.comparison.hidden):
+            if one.law == "uniform" and one.kind == "add" and not any(one.shifts):
+                continue  # arithmetic on uniform numbers, whose effect is seen elsewhere
+            key = one.draw.file, one.draw.line, one.primitive
+            if key not in found:
+                lines = shown(one.draw), shown(one.added)
+                found[key] = _Gathered(*lines, one.primitive, one.law, one.operands)
+            each = found[key]
+            each.runs += [[] for _ in range(number_ + 1 - len(each.runs))]
+            if any(one.shifts) and not any(piece.shift for piece in each.runs[number_]):
+                each.operands = one.operands
+            each.runs[number_] = _merged(each.runs[number_], one)
+    yield from (one for one in found.values() if any(one.runs))
+
+
+def _turned(one: Hidden) -> Hidden:
+    """Return noise of a pair of runs that began with d2, with d1 first."""
+    return one._replace(
+        operands=one.operands[::-1], scales=one.scales[::-1], parameters=one.parameters[::-1]
+    )
+
+
+def _merged(before: list[Piece], one: Hidden) -> list[Piece]:
+    pieces = zip(one.shifts, *one.scales, one.released, strict=True)
+    return before + [
+        Piece(one.law, (first, second), shift, released, one.cost)
+        for shift, first, second, released in pieces
+        if math.isfinite(shift)
+    ]
+
+
+def _cost(one: Piece) -> float:
+    value = one.value
+    return -1.0 if value is None else value
+
+
+def _site(one: _Gathered) -> Site:
+    worst = one.worst
+    costliest = max(worst, key=_cost)
+    shifts = [max((piece.shift for piece in pieces), default=0.0) for pieces in one.runs if pieces]
+    same_unit = len({piece.unit for piece in worst}) == 1
+    known = all(map(math.isfinite, costliest.scales)) and costliest.cost is None
+    return Site(
+        line=one.line,
+        added=one.added,
+        primitive=one.primitive,
+        law=one.law,
+        scales=costliest.scales if known else None,
+        operands=one.operands,
+        shift=max((piece.shift for piece in worst), default=0.0),
+        entries=len(worst),
+        cost=costliest.value,
+        total=together(worst) if same_unit else None,
+        unit=costliest.unit,
+        released=all(piece.released for piece in worst),
+        varies=max(shifts) - min(shifts) > 1e-9 * max(1.0, max(shifts)),
+    )
+
+
+def _rank(site: Site) -> tuple[bool, float, str, int]:
+    return site.total is not None, -(site.total or 0.0), site.line.file, site.line.line
+
+
+def _coins(runs: Runs) -> Iterator[Site]:
+    """Yield the coins, and other choices, that make up for a difference of the outputs, or whose
+    probabilities depend on the data."""
+    found: dict[tuple[str, int], tuple[SourceLine, str, list[float]]] = {}
+    for pair in runs.coupled:
+        costs: dict[tuple[str, int], float] = {}
+        if pair.absorbed is not None:
+            first = pair.absorbed.places[0]
+            costs[first.file, first.line] = pair.absorbed.cost
+            found.setdefault(
+                (first.file, first.line), (shown(first), pair.absorbed.primitives[0], [])
+            )
+        for one in pair.comparison.chosen:
+            cost = _choice_cost(one)
+            if cost > 0:
+                key = one.place.file, one.place.line
+                costs[key] = max(costs.get(key, 0.0), cost)
+                found.setdefault(key, (shown(one.place), one.primitive, []))
+        for key, cost in costs.items():
+            found[key][2].append(cost)
+    for line, primitive, every in found.values():
+        yield Site(
+            line=line, added=line, primitive=primitive, law="choice", scales=None,
+            operands=("", ""), shift=0.0, entries=1, cost=max(every), total=max(every), unit="ε",
+            released=False, varies=max(every) - min(every) > 1e-9,
+        )  # fmt: skip
+
+
+def _choice_cost(one: Chosen) -> float:
+    first, second = one.probabilities
+    if len(first) != len(second):
+        return 0.0
+    if one.is_coin:
+        others = [[1 - p for p in each] for each in (first, second)]
+        return max(coin_cost(first, second), coin_cost(*others))
+    return coin_cost(first, second)
+
+
+def _total(
+    gathered: Sequence[_Gathered], runs: Runs, claim: PrivacyClaim
+) -> tuple[str | None, bool]:
+    """Return what all sites cost together in words, and whether that is above the claim."""
+    pieces = [one.worst for one in gathered]
+    choices = [one.cost or 0.0 for one in _coins(runs)]
+    if not pieces and not choices:
+        return None, False
+    pure = [each for each in pieces if each and each[0].unit == "ε"]
+    normal = [piece for each in pieces if each and each[0].unit == "μ" for piece in each]
+    sums = [together(each) for each in pure]
+    if None in sums or any(piece.unit != "μ" for piece in normal):
+        return None, False
+    epsilon = math.fsum([one for one in sums if one is not None] + choices)
+    mu = together(normal) if normal else None
+    words = []
+    if pure or choices:
+        words.append(f"ε = {number(epsilon)}")
+    if mu is not None:
+        words.append(f"μ = {number(mu)}")
+    all_pure = [piece for each in pure for piece in each]
+    coins = [Piece("laplace", (1.0, 1.0), one, released=False) for one in choices]
+    is_above = sum_exceeds([*all_pure, *coins], claim) or sum_exceeds(normal, claim)
+    return " and ".join(words), is_above
+
+
+# Findings.
+
+
+def _of_site(one: _Gathered, runs: Runs, claim: PrivacyClaim) -> Iterator[Finding]:
+    """Yield what is wrong with the noise of one line."""
+    seen = [pieces for pieces in one.runs if pieces]
+    over = [[piece for piece in pieces if exceeds(piece, claim)] for pieces in seen]
+    # Of records that are picked at random, any single one is seen by chance.
+    is_sampled = any(pair.comparison.picks for pair in runs.coupled)
+    is_cause = all(over) if is_sampled else any(over)
+    if any(over):
+        piece = max((piece for pieces in over for piece in pieces), key=_cost)
+        yield _too_little(one, piece, claim, is_cause=is_cause)
+        return
+    released = [[piece for piece in pieces if piece.released] for pieces in seen]
+    worst = max(released, key=_size, default=[])
+    units = {piece.unit for piece in worst}
+    if len(worst) > 1 and len(units) == 1 and sum_exceeds(worst, claim):
+        total = together(worst)
+        assert total is not None
+        unit = worst[0].unit
+        moved = sum(1 for piece in worst if piece.shift)
+        words = (
+            f"`{one.line.code}` hides {moved} values that change, all of which are released: "
+            f"together {unit} = {number(total)}"
+        )
+        is_split = all(map(math.isfinite, worst[0].scales))
+        larger = _remedy(worst, claim) if is_split else ""
+        yield Finding("too-little-noise", not is_sampled, one.line, words, larger, _other(one))
+
+
+def _other(one: _Gathered) -> tuple[SourceLine, ...]:
+    is_same = (one.line.file, one.line.line) == (one.added.file, one.added.line)
+    return () if is_same else (one.added,)
+
+
+def _too_little(one: _Gathered, piece: Piece, claim: PrivacyClaim, *, is_cause: bool) -> Finding:
+    if piece.has_two_scales:
+        first, second = map(number, piece.scales)
+        words = (
+            f"`{one.line.code}` has scale {first} for one input and {second} for the other: the "
+            "scale itself tells them apart"
+        )
+        remedy = "derive the scale from bounds, not from the data"
+        return Finding("data-dependent-scale", is_cause, one.line, words, remedy, _other(one))
+    value, scale = piece.value, max(piece.scales)
+    if piece.law in ("discrete", "geometric") and value == math.inf:
+        words = (
+            f"`{one.line.code}` adds whole numbers to a change of {number(piece.shift)}, which is "
+            "none: what lies between them is released"
+        )
+        remedy = "round before the noise is added, with a sensitivity that allows for it"
+        return Finding("too-little-noise", is_cause, one.line, words, remedy, _other(one))
+    cost = "" if value is None else f": {piece.unit} = {number(value)}"
+    size = f" with scale {number(scale)}" if math.isfinite(scale) and piece.cost is None else ""
+    change = f"a change of {number(piece.shift)}" if piece.cost is None else "the change"
+    words = f"`{one.line.code}`{size} hides {change}{cost}"
+    return Finding(
+        "too-little-noise", is_cause, one.line, words, _remedy([piece], claim), _other(one)
+    )
+
+
+def _remedy(pieces: Sequence[Piece], claim: PrivacyClaim) -> str:
+    """Return the scale that would do, or the remedy where no scale does."""
+    if claim is _NO_CLAIM or any(one.cost is not None for one in pieces):
+        return ""
+    law, scale = pieces[0].law, max(pieces[0].scales)
+    if law == "normal" and all(point.delta == 0 for point in claim.points()):
+        return "Gaussian noise satisfies no pure ε: use Laplace noise, or claim a δ above 0"
+    if law not in ("laplace", "normal", "discrete", "logistic") or not scale > 0:
+        return ""
+
+    def would_do(times: float) -> bool:
+        larger = [
+            Piece(one.law, (times * one.scales[0], times * one.scales[1]), one.shift, one.released)
+            for one in pieces
+        ]
+        return not sum_exceeds(larger, claim) and not any(exceeds(one, claim) for one in larger)
+
+    low, high = 1.0, 2.0
+    while not would_do(high):
+        low, high = high, 2 * high
+        if high > 1e9:
+            return ""
+    for _ in range(60):
+        middle = (low + high) / 2
+        low, high = (low, middle) if would_do(middle) else (middle, high)
+    name = "standard deviation" if law == "normal" else "scale"
+    return f"a {name} of {number(high * scale)} would do"
+
+
+def _of_outputs(runs: Runs, claim: PrivacyClaim) -> Iterator[Finding]:
+    """Yield what the outputs show that no noise hides."""
+    for pair in runs.coupled:
+        if pair.absorbed is not None and len(pair.absorbed.places) == 1:
+            cost, place = pair.absorbed.cost, pair.absorbed.places[0]
+            piece = Piece("unknown", (math.nan, math.nan), 0.0, released=True, cost=cost)
+            pure = [point for point in claim.points() if point.delta == 0]
+            if exceeds(piece, claim) or any(cost > one.epsilon * (1 + 1e-9) for one in pure):
+                words = f"`{place.code}` decides between the inputs: ε = {number(cost)}"
+                yield Finding("too-little-noise", True, shown(place), words, "")
+        if "raises" in pair.bare:
+            yield _raises(pair)
+        elif pair.bare:
+            yield _bare(pair)
+
+
+def _raises(pair: Coupled) -> Finding:
+    errors = pair.comparison.errors
+    kind, message, place = next(one for one in errors if one is not None)
+    which = "d1" if (errors[0] is not None) == pair.forward else "d2"
+    said = f": {message}" if message else ""
+    words = f"{kind} is raised for {which} alone, whatever the noise{said}"
+    end = next((one for one in pair.comparison.ends if one is not None), None)
+    line = shown(place or end or Place("?", 0, "", ""))
+    others = () if pair.comparison.parted is None else (shown(pair.comparison.parted.place),)
+    remedy = "give an output for every input, with noise, or treat the case without the data"
+    return Finding("exception", True, line, words, remedy, others)
+
+
+def _bare(pair: Coupled) -> Finding:
+    """Return a finding of a part of the output that has no noise in it."""
+    comparison = pair.comparison
+    names = [one for one in pair.bare if not one.startswith("len(")] or pair.bare
+    name = names[0]
+    first, second = comparison.differing[name]
+    one, other = (first, second) if pair.forward else (second, first)
+    more = f" (and {len(names) - 1} more)" if len(names) > 1 else ""
+    said = f"{name}{more} is {one} for d1 and {other} for d2, whatever the noise"
+    parted, ends = comparison.parted, comparison.ends
+    if parted is not None and ends[0] is not None and ends[1] is not None:
+        ways = [one for one in parted.ways if one is not None]
+        if (ends[0].file, ends[0].line) != (ends[1].file, ends[1].line):
+            words = f"`{parted.place.code}` decides on data without noise: {said}"
+            remedy = "decide on noised values alone, or go the same way for all data"
+            return Finding(
+                "control-flow", True, shown(parted.place), words, remedy, tuple(map(shown, ways))
+            )
+    others = [shown(place) for place, *_ in comparison.uneven]
+    if comparison.uneven and "nothing" in (first, second):
+        place, _, many, fewer = comparison.uneven[0]
+        many, fewer = (many, fewer) if pair.forward else (fewer, many)
+        words = (
+            f"`{place.code}` draws {many} times for d1 and {fewer} times for d2: how many values "
+            "there are, or which, is released without noise"
+        )
+        remedy = "release the same values for every input, from a fixed list of keys"
+        end = () if ends[0] is None else (shown(ends[0]),)
+        return Finding("no-noise", True, shown(place), words, remedy, end)
+    line = shown(ends[0] or Place("?", 0, "", ""))
+    if parted is not None:
+        others.append(shown(parted.place))
+    remedy = "add noise to it, or do not release it"
+    return Finding("no-noise", True, line, said, remedy, tuple(others))
+
+
+def _of_choices(runs: Runs, claim: PrivacyClaim) -> Iterator[Finding]:
+    """Yield discrete choices whose probabilities depend too much on the data."""
+    for pair in runs.coupled:
+        for one in pair.comparison.chosen:
+            first, second = map(np.asarray, one.probabilities)
+            if first.shape != second.shape or np.array_equal(first, second):
+                continue
+            if one.is_coin:
+                each = zip(first.tolist(), second.tolist(), strict=True)
+                laws = [(np.array([p, 1 - p]), np.array([q, 1 - q])) for p, q in each]
+            else:
+                laws = [(first, second)]
+            if any(law_exceeds(*law, claim) for law in laws):
+                cost = _choice_cost(one)
+                words = (
+                    f"`{one.place.code}` chooses with probabilities that depend on the data: "
+                    f"ε = {number(cost)}"
+                )
+                is_cause = not any(map(_is_picked_from_data, one.parameters))
+                yield Finding("too-little-noise", is_cause, shown(one.place), words, "")
+
+
+def _is_picked_from_data(parameters: dict[str, object]) -> bool:
+    """Whether a choice may be one of records, of which another number is no leak by itself."""
+    return "n" in parameters and "p" not in parameters
+
+
+def _twice(runs: Runs) -> Iterator[Finding]:
+    for pair in runs.coupled:
+        for draw, first, second in pair.comparison.twice:
+            words = (
+                f"`{draw.code}` hides two values that do not move alike, on lines {first.line} and "
+                f"{second.line}: their difference is released without noise"
+                if first.line != second.line
+                else f"one value of `{draw.code}` hides several values that do not move alike: "
+                "their difference is released without noise"
+            )
+            remedy = "draw fresh noise for each value"
+            yield Finding(
+                "noise-used-twice", True, shown(draw), words, remedy, (shown(first), shown(second))
+            )
+
+
+def _seeds(runs: Runs) -> Iterator[Finding]:
+    for place, name, seed in runs.constant_seeds:
+        words = f"`{name}` gets the seed {seed} in every run: the noise is known, and hides nothing"
+        remedy = "make the generator without a seed, or take it as a parameter"
+        yield Finding("constant-seed", True, shown(place), words, remedy)
+
+
+def _unused(runs: Runs, found: Iterable[Finding]) -> Iterator[Finding]:
+    """Yield noise that does nothing: no cause by itself."""
+    named = {(one.line.file, one.line.line) for one in found}
+    for pair in runs.coupled[:1]:
+        effects = {(one.draw.file, one.draw.line) for one in pair.comparison.hidden}
+        for place, _ in pair.comparison.unused:
+            line = shown(place)
+            if (place.file, place.line) in effects or (line.file, line.line) in named:
+                continue
+            words = f"the noise of `{place.code}` is added to nothing that the trace could see"
+            yield Finding("unused-noise", False, line, words, "")

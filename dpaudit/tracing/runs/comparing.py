@@ -1,0 +1,388 @@
+"""Two runs with the same noised values, side by side: what differs, and where."""
+
+from __future__ import annotations
+
+import linecache
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from .leaves import same
+from .places import Place, place_of
+from .recorder import Choice, Draw, Use
+
+if TYPE_CHECKING:
+    from .lines import Line
+    from .recorder import Moment, Recorder
+    from .running import Run
+
+# Noise that two uses would have to have moved by is the same up to this, in its own units.
+_CLOSE = 1e-9
+# Of what is shown: entries, and characters.
+_FEW, _LONGEST = 8, 60
+# Primitives that may pick records.
+_PICKING = ("choice", "sample", "permutation", "integers", "binomial")
+
+
+class Hidden(NamedTuple):
+    """Noise, and what it hides: the operands of two runs that came to the same noised values.
+
+    draw: where it was drawn.  added: where it was added, or compared.  kind: add or compare.
+    primitive, law: of the noise.  operands: of both runs.  shifts: how far these are apart, an
+    entry each.  scales: of the noise in both runs, likewise.  released: which of the noised values
+    are part of the output.  pieces: the numbers of the pieces of noise.  parameters: of both draws.
+    cost: the log-ratio of the densities at this output, in nats, where the noise is known by its
+    effect on the output alone.
+    """
+
+    draw: Place
+    added: Place
+    kind: str
+    primitive: str
+    law: str
+    operands: tuple[str, str]
+    shifts: list[float]
+    scales: tuple[list[float], list[float]]
+    released: list[bool]
+    pieces: list[int]
+    parameters: tuple[dict[str, Any], dict[str, Any]]
+    cost: float | None = None
+
+
+class Chosen(NamedTuple):
+    """A coin, or another discrete choice, whose probabilities differ between the runs.
+
+    place: where.  primitive: or the comparison.  probabilities: of the outcomes in both runs: for
+    a coin of True, an entry each.  is_coin: whether it is one.  parameters: of both.
+    """
+
+    place: Place
+    primitive: str
+    probabilities: tuple[list[float], list[float]]
+    is_coin: bool
+    parameters: tuple[dict[str, Any], dict[str, Any]]
+
+
+class Parted(NamedTuple):
+    """Where two runs take different ways. place: the last line in common.  ways: the next line of
+    each; None at the end of a run."""
+
+    place: Place
+    ways: tuple[Place | None, Place | None]
+
+
+class Comparison(NamedTuple):
+    """What two runs show.
+
+    hidden, chosen: noise with what it hides, and choices.  differing: the parts of the output that
+    differ, with both values.  parted: where the ways part, if they do.  uneven: primitives that are
+    called another number of times, or for another number of values, with both numbers.  twice:
+    pieces of noise that hide two things which do not move alike: each two places.  unused: draws
+    of which nothing was used.  errors: of both runs.  ends: the last line of each.  picks: whether
+    records may be picked at random.
+    """
+
+    hidden: list[Hidden]
+    chosen: list[Chosen]
+    differing: dict[str, tuple[str, str]]
+    parted: Parted | None
+    uneven: list[tuple[Place, str, int, int]]
+    twice: list[tuple[Place, Place, Place]]
+    unused: list[tuple[Place, str]]
+    errors: tuple[Any, Any]
+    ends: tuple[Place | None, Place | None]
+    picks: bool
+
+
+def compare(first: Run, second: Run, alignment: dict[Any, Any]) -> Comparison:
+    """Return what two runs show, the second of which was given the noised values of the first."""
+    pairs = _matched(first.recorder, second.recorder, alignment)
+    shown = _significant(first)
+    differing = _differing(first, second)
+    hidden = [
+        _hidden(first, one, second.recorder, other)
+        for one, other in pairs
+        if id(one) in shown and np.shape(one.operand) == np.shape(other.operand)
+    ]
+    return Comparison(
+        hidden=hidden,
+        chosen=_chosen(first.recorder, second.recorder),
+        differing=differing,
+        parted=_parted(first, second),
+        uneven=_uneven(first.recorder, second.recorder),
+        twice=_twice(first.recorder, [one for one in pairs if id(one[0]) in shown]),
+        unused=_unused(first.recorder),
+        errors=(_named(first.error), _named(second.error)),
+        ends=(_end(first), _end(second)),
+        picks=bool(first.recorder.choices)
+        or any(draw.law in _PICKING for draw in first.recorder.draws),
+    )
+
+
+def _named(error: Any) -> Any:
+    """Return an exception with the line that raised it."""
+    return None if error is None else (error[0], error[1], _maybe(error[2]))
+
+
+def _end(run: Run) -> Place | None:
+    return _maybe(run.lines[-1]) if run.lines else None
+
+
+def _matched(first: Recorder, second: Recorder, alignment: dict[Any, Any]) -> list[tuple[Use, Use]]:
+    """Return the uses of both runs that belong together."""
+    found = []
+    for other in second.uses:
+        kind, spot, number = other.moment
+        if spot in alignment and kind == "add":
+            places = alignment[spot]
+            place = places[number] if number < len(places) else None
+            if place is None:
+                continue
+            number = place
+        one = first.by_moment.get((kind, spot, number))
+        if isinstance(one, Use):
+            found.append((one, other))
+    return found
+
+
+def _significant(run: Run) -> set[int]:
+    """Return the uses that nothing goes on with, or whose noised values the output shows."""
+    uses, values = run.recorder.uses, _numbers(run)
+    later = {one.previous: one for one in uses if one.previous is not None}
+
+    def is_shown(place: int, one: Use) -> bool:
+        if place not in later:
+            return True
+        is_same = np.array_equal(np.ravel(one.value), np.ravel(later[place].value))
+        return not is_same and bool(np.any(_are_among(one.value, values)))
+
+    return {id(one) for place, one in enumerate(uses) if is_shown(place, one)}
+
+
+def _numbers(run: Run) -> Any:
+    numbers = [one for one in run.parts.values() if isinstance(one, (int, float))]
+    return np.unique(np.array([one for one in numbers if not isinstance(one, bool)], dtype=float))
+
+
+def _are_among(values: Any, numbers: Any) -> Any:
+    """Return which values are among some numbers; None is, where there are none."""
+    array = np.asarray(values, dtype=float)
+    return np.isin(array, numbers) if array.dtype.kind == "f" else np.zeros(array.shape, bool)
+
+
+def _hidden(run: Run, one: Use, second: Recorder, other: Use) -> Hidden:
+    recorder = run.recorder
+    ids = np.ravel(one.ids)
+    draws = [_draw(recorder, int(place)) for place in ids[:1]]
+    draw = draws[0] if draws else None
+    laws = {recorder.laws[int(place)] for place in ids}
+    scales = tuple(
+        np.abs(np.ravel(use.factor))
+        * np.array([own.scales[int(place)] for place in np.ravel(use.ids)])
+        for own, use in ((recorder, one), (second, other))
+    )
+    with np.errstate(all="ignore"):
+        shifts = np.abs(np.ravel(np.subtract(_number(one.operand), _number(other.operand))))
+    root = _root(recorder, one)
+    after = None if draw is None else second.by_moment.get(draw.moment)
+    return Hidden(
+        draw=recorder.place(one.moment if draw is None else draw.moment),
+        added=recorder.place(root.moment),
+        kind=one.kind,
+        primitive="" if draw is None else draw.primitive,
+        law=laws.pop() if len(laws) == 1 else "unknown",
+        operands=(briefly(one.operand), briefly(other.operand)),
+        shifts=shifts.tolist(),
+        scales=(scales[0].tolist(), scales[1].tolist()),
+        released=np.ravel(_are_among(one.value, _numbers(run))).tolist(),
+        pieces=ids.tolist(),
+        parameters=(
+            {} if draw is None else dict(draw.parameters),
+            dict(after.parameters) if isinstance(after, Draw) else {},
+        ),
+    )
+
+
+def _number(value: Any) -> Any:
+    return np.asarray(value, dtype=float)
+
+
+def briefly(value: Any) -> str:
+    """Return a value as Python writes it, shortened."""
+    if isinstance(value, (np.ndarray, np.generic)):
+        value = np.ravel(value)[:_FEW].tolist() if np.ndim(value) else value.item()
+    if isinstance(value, float):
+        return f"{value:.6g}"
+    if isinstance(value, list):
+        return f"[{', '.join(map(briefly, value))}{', …' if len(value) == _FEW else ''}]"
+    text = "nothing" if value is Missing else repr(value)
+    return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 1]}…"
+
+
+def _root(recorder: Recorder, use: Use) -> Use:
+    while use.previous is not None:
+        use = recorder.uses[use.previous]
+    return use
+
+
+def _draw(recorder: Recorder, number: int) -> Draw | None:
+    """Return the draw that a piece of noise comes from; of a sum, the first one."""
+    number = recorder.pieces(number)[0]
+    import bisect
+
+    place = bisect.bisect_right([one.first for one in recorder.draws], number) - 1
+    return recorder.draws[place] if place >= 0 else None
+
+
+def _chosen(first: Recorder, second: Recorder) -> list[Chosen]:
+    found = []
+    for one in first.choices:
+        other = second.by_moment.get(one.moment)
+        if isinstance(other, Choice) and np.shape(one.probability) == np.shape(other.probability):
+            place = first.place(one.moment)
+            both = np.ravel(one.probability), np.ravel(other.probability)
+            found.append(Chosen(place, "coin", _lists(both), True, ({}, {})))
+    for draw in first.draws:
+        after = second.by_moment.get(draw.moment)
+        if draw.outcomes is None or not isinstance(after, Draw) or after.outcomes is None:
+            continue
+        laws = [[p for _, p in each.outcomes or ()] for each in (draw, after)]
+        parameters = dict(draw.parameters), dict(after.parameters)
+        place = first.place(draw.moment)
+        found.append(Chosen(place, draw.primitive, (laws[0], laws[1]), False, parameters))
+    return found
+
+
+def _lists(both: tuple[Any, Any]) -> tuple[list[float], list[float]]:
+    return both[0].tolist(), both[1].tolist()
+
+
+def _differing(first: Run, second: Run) -> dict[str, tuple[str, str]]:
+    """Return the parts of the output that differ, with what each run has there."""
+    found = {}
+    for name in {**first.parts, **second.parts}:
+        one, other = (run.parts.get(name, Missing) for run in (first, second))
+        if one is Missing or other is Missing or not same(one, other):
+            found[name] = (briefly(one), briefly(other))
+    return found
+
+
+class Missing:
+    """Stands for a part that an output does not have."""
+
+
+def _uneven(first: Recorder, second: Recorder) -> list[tuple[Place, str, int, int]]:
+    """Return the primitives that were called another number of times, or for other numbers of
+    values."""
+    found = []
+    counts: dict[Any, list[int]] = {}
+    for which, recorder in enumerate((first, second)):
+        for draw in recorder.draws:
+            counts.setdefault((draw.moment[1], draw.primitive), [0, 0])[which] += draw.size
+    for (spot, primitive), (one, other) in counts.items():
+        if one != other:
+            found.append((place_of(spot), primitive, one, other))
+    return found
+
+
+def _twice(first: Recorder, pairs: list[tuple[Use, Use]]) -> list[tuple[Place, Place, Place]]:
+    """Return noise that hides two things which do not move alike: where it was drawn, and both
+    places where it was added."""
+    seen: dict[int, tuple[float, Use]] = {}
+    found: dict[tuple[Any, Any], tuple[Place, Place, Place]] = {}
+    for one, other in pairs:
+        if np.shape(one.operand) != np.shape(other.operand):
+            continue
+        with np.errstate(all="ignore"):
+            moved = np.subtract(_number(one.operand), _number(other.operand)) / one.factor
+        for number, step in zip(np.ravel(one.ids).tolist(), np.ravel(moved).tolist()):
+            before = seen.setdefault(number, (step, one))
+            unit = first.scales[number]
+            if abs(before[0] - step) > _CLOSE * max(1.0, abs(step), unit if unit == unit else 0):
+                key = before[1].moment[1], one.moment[1]
+                draw = _draw(first, number)
+                place = first.place(one.moment if draw is None else draw.moment)
+                added = first.place(before[1].moment), first.place(one.moment)
+                found.setdefault(key, (place, *added))
+    return list(found.values())
+
+
+def _unused(recorder: Recorder) -> list[tuple[Place, str]]:
+    """Return the draws no piece of which was added to anything, or compared."""
+    used: set[int] = set()
+    for one in recorder.uses:
+        for number in np.ravel(one.ids).tolist():
+            used.update(recorder.pieces(int(number)))
+    for choice in recorder.choices:
+        used.update(np.ravel(choice.ids).tolist())
+    return [
+        (recorder.place(draw.moment), draw.primitive)
+        for draw in recorder.draws
+        if draw.law not in ("choice", "sample", "permutation", "integers", "binomial")
+        and used.isdisjoint(range(draw.first, draw.first + draw.size))
+    ]
+
+
+def _parted(first: Run, second: Run) -> Parted | None:
+    """Return where the ways of two runs part for good: what they have in common at the end, and
+    the turns of loops, are left out."""
+    one, other = _without_repeats(first.lines), _without_repeats(second.lines)
+    if one == other:
+        return None
+    start = 0
+    while start < min(len(one), len(other)) and one[start] == other[start]:
+        start += 1
+    only = set(one) ^ set(other)
+    if not only:
+        return None
+    # Where they meet again and end alike, what differs has come back into the data.
+    return _before_last(one, other, only)
+
+
+def _before_last(one: list[Line], other: list[Line], only: set[Line]) -> Parted | None:
+    """Return the last line in common before the last lines that one run alone takes."""
+    found: tuple[int, int, Line | None] | None = None
+    for which, lines in enumerate((one, other)):
+        places = [place for place, line in enumerate(lines) if line in only]
+        if not places:
+            continue
+        begin = places[-1]
+        while begin and lines[begin - 1] in only:
+            begin -= 1
+        left = len(lines) - places[-1]
+        if begin and (found is None or left < found[0]):
+            found = left, which, lines[begin - 1]
+            way = lines[begin]
+            ways: list[Line | None] = [None, None]
+            ways[which] = way
+            rest = (other, one)[which]
+            after = [place for place, line in enumerate(rest[:-1]) if line == lines[begin - 1]]
+            ways[1 - which] = next(
+                (rest[place + 1] for place in reversed(after) if rest[place + 1] != way), None
+            )
+            best = Parted(_place(lines[begin - 1]), (_maybe(ways[0]), _maybe(ways[1])))
+    return None if found is None else best
+
+
+def _maybe(line: Line | None) -> Place | None:
+    return None if line is None else _place(line)
+
+
+def _place(line: Line) -> Place:
+    file, number = line
+    return Place(file, number, linecache.getline(file, number).strip(), "")
+
+
+def _without_repeats(lines: list[Line]) -> list[Line]:
+    """Return lines without further turns of a loop: each line once, where it was last reached."""
+    last = {line: place for place, line in enumerate(lines)}
+    return [line for place, line in enumerate(lines) if last[line] == place]
+
+
+def moments(recorder: Recorder) -> dict[Any, list[Moment]]:
+    """Return the uses of a run by their spots."""
+    found: dict[Any, list[Moment]] = {}
+    for one in recorder.uses:
+        if one.moment[0] == "add":
+            found.setdefault(one.moment[1], []).append(one.moment)
+    return found

@@ -1,0 +1,313 @@
+"""Coupled runs: on d1, then on d2 with the same noised values, for several seeds, both ways; and
+what has to be tried again before a difference may be called one."""
+
+from __future__ import annotations
+
+from itertools import combinations
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from .aligning import aligned
+from .comparing import Comparison, Missing, compare, moments
+from .effects import by_effect
+from .leaves import same
+from .places import place_of
+from .recorder import Draw, TooLong, Use
+from .running import Run, Subject, run
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from .places import Place
+
+# Free runs that show whether a part of the output has any noise in it.
+_FREE = 24
+# Coins that are tried the other way: one by one, and where there are few, two by two.
+_SINGLE, _BOTH = 256, 12
+
+
+class Absorbed(NamedTuple):
+    """Coins that fell otherwise for d2 make the outputs the same.
+
+    places: of the coins.  primitives: by name.  cost: the log-ratio of the probabilities of the two
+    ways, in nats.
+    """
+
+    places: list[Place]
+    primitives: list[str]
+    cost: float
+
+
+class Coupled(NamedTuple):
+    """A pair of runs.
+
+    forward: whether d1 came first.  seed: of the noise.  comparison: of the two.  absorbed: coins
+    that make up for what differs in the output.  bare: the parts of the output that differ and have
+    no noise in them, or exceptions ("raises").  noised: those that differ and do have some.
+    """
+
+    forward: bool
+    seed: int
+    comparison: Comparison
+    absorbed: Absorbed | None
+    bare: list[str]
+    noised: list[str]
+
+
+class Runs(NamedTuple):
+    """All that was run.
+
+    coupled: pairs of runs.  draws: how many primitives were called for d1.  lines: of the user's
+    own code, that were run for d1.  keeps_state: whether a second run on d1 differs from the first.
+    constant_seeds: where a generator is given the same seed in every run: the place, what was
+    called, and the seed.  not_understood: where, and what.  over: why not all was run; None if it
+    was.
+    """
+
+    coupled: list[Coupled]
+    draws: int
+    lines: int
+    keeps_state: bool
+    constant_seeds: list[tuple[Place, str, str]]
+    not_understood: list[tuple[Place, str]]
+    over: str | None
+
+
+def couple(subject: Subject, d1: Any, d2: Any, seeds: int) -> Runs:
+    """Run a mechanism on two inputs with the same noise."""
+    coupled: list[Coupled] = []
+    firsts: list[Run] = []
+    over, keeps_state = None, False
+    free = _Free(subject, (d1, d2))
+    builtins = False
+    try:
+        for seed in range(seeds):
+            for forward in (True, False):
+                before, after = (d1, d2) if forward else (d2, d1)
+                first = run(subject, before, seed, keeps_builtins=builtins)
+                if first.error is not None and not builtins and not coupled:
+                    # Code that is strict about the types of its numbers.
+                    again = run(subject, before, seed, keeps_builtins=True)
+                    if again.error is None:
+                        builtins, first = True, again
+                if forward:
+                    firsts.append(first)
+                if not coupled:
+                    keeps_state = _keeps_state(subject, before, seed, first, builtins)
+                coupled.append(
+                    _couple(subject, first, (before, after), seed, forward, free, builtins)
+                )
+    except TooLong as error:
+        over = str(error)
+    first_run = firsts[0] if firsts else None
+    return Runs(
+        coupled,
+        draws=0 if first_run is None else len(first_run.recorder.draws),
+        lines=0 if first_run is None else len(first_run.lines),
+        keeps_state=keeps_state,
+        constant_seeds=_constant(firsts),
+        not_understood=_not_understood(firsts),
+        over=over,
+    )
+
+
+def _keeps_state(subject: Subject, dataset: Any, seed: int, first: Run, builtins: bool) -> bool:
+    """Return whether a third run, on the same input with the same noise, goes another way."""
+    again = run(subject, dataset, seed, reference=first, keeps_builtins=builtins)
+    return (
+        len(again.recorder.draws) != len(first.recorder.draws)
+        or (again.error is None) != (first.error is None)
+        or again.parts.keys() != first.parts.keys()
+        or not all(same(one, again.parts[name]) for name, one in first.parts.items())
+    )
+
+
+def _couple(
+    subject: Subject,
+    first: Run,
+    inputs: tuple[Any, Any],
+    seed: int,
+    forward: bool,
+    free: _Free,
+    builtins: bool,
+) -> Coupled:
+    before, after = inputs
+    alignment: dict[Any, Any] = {}
+    second = run(subject, after, seed, reference=first, keeps_builtins=builtins)
+    found = _alignment(first, second)
+    if found:
+        alignment = found
+        second = run(
+            subject, after, seed, reference=first, alignment=alignment, keeps_builtins=builtins
+        )
+    comparison = compare(first, second, alignment)
+    absorbed: Absorbed | None = None
+    bare: list[str] = []
+    noised: list[str] = []
+    raises = (first.error is None) != (second.error is None)
+    if raises or comparison.differing:
+        absorbed = _absorbed(subject, first, second, after, seed, alignment, builtins)
+        if absorbed is None:
+            names = ["raises"] if raises else list(comparison.differing)
+            bare = [name for name in names if free.is_bare(name)]
+            noised = [name for name in names if name not in bare]
+            if noised and not bare and not raises:
+                found_by = by_effect(subject, first, second, (before, after), seed, builtins)
+                if found_by is not None:
+                    comparison = comparison._replace(hidden=[*comparison.hidden, found_by])
+                    noised = []
+    return Coupled(forward, seed, comparison, absorbed, bare, noised)
+
+
+def _alignment(first: Run, second: Run) -> dict[Any, Any]:
+    """Return which uses of the second run belong to which of the first, where there are more of
+    one than of the other."""
+    one, other = moments(first.recorder), moments(second.recorder)
+    found = {}
+    for spot in one.keys() & other.keys():
+        if len(one[spot]) != len(other[spot]):
+            pieces = {tuple(np.ravel(use.ids).tolist()) for use in _at(first, one[spot])}
+            if len(pieces) == 1:  # a sum that begins with the noise: its ends belong together
+                places: list[int | None] = [None] * len(other[spot])
+                places[-1] = len(one[spot]) - 1
+                found[spot] = places
+                continue
+            operands = [
+                [_key(use) for use in _at(each, every[spot])]
+                for each, every in ((first, one), (second, other))
+            ]
+            found[spot] = aligned(*operands)
+    return found
+
+
+def _at(one: Run, places: list[Any]) -> list[Use]:
+    return [one.recorder.by_moment[moment] for moment in places]
+
+
+def _key(use: Use) -> Any:
+    return tuple(np.ravel(use.operand).tolist())
+
+
+class _Free:
+    """Runs with noise of their own, which show what has noise in it."""
+
+    def __init__(self, subject: Subject, datasets: tuple[Any, Any]) -> None:
+        self._subject, self._datasets = subject, datasets
+        self._runs: tuple[list[Run], list[Run]] | None = None
+
+    def is_bare(self, name: str) -> bool:
+        """Return whether a part of the output, or whether it raises, tells the inputs apart
+        whatever the noise: one input always has the same there, and the other never that."""
+        if self._runs is None:
+            self._runs = tuple(  # type: ignore[assignment]  # two
+                [
+                    run(self._subject, dataset, 1_000 + seed, has_lines=False)
+                    for seed in range(_FREE)
+                ]
+                for dataset in self._datasets
+            )
+        assert self._runs is not None
+        if name == "raises":
+            one, other = ([each.error is not None for each in runs] for runs in self._runs)
+            return set(one).isdisjoint(other)
+        both = [[each.parts.get(name, Missing) for each in runs] for runs in self._runs]
+        is_constant = any(all(_same(one, runs[0]) for one in runs) for runs in both)
+        return is_constant and not any(_same(one, other) for one in both[0] for other in both[1])
+
+
+def _same(one: Any, other: Any) -> bool:
+    if one is Missing or other is Missing:
+        return one is other
+    return same(one, other)
+
+
+def _absorbed(
+    subject: Subject,
+    first: Run,
+    second: Run,
+    after: Any,
+    seed: int,
+    alignment: Any,
+    builtins: bool,
+) -> Absorbed | None:
+    """Return the coins that, fallen otherwise, make the outputs the same; None if none are found.
+    The cheapest single one, else the cheapest two."""
+    every = list(_alternatives(second))
+    tries: list[tuple[Any, ...]] = [(one,) for one in every[:_SINGLE]]
+    if len(every) <= _BOTH:
+        tries += [pair for pair in combinations(every, 2) if pair[0][0] != pair[1][0]]
+    best: Absorbed | None = None
+    for flips in tries:
+        if best is not None and len(best.places) < len(flips):
+            break
+        for fresh in (seed, seed + 101, seed + 202):
+            overrides = {entry: value for entry, value, _ in flips}
+            other = run(
+                subject, after, fresh, reference=first, overrides=overrides, alignment=alignment,
+                has_lines=False, keeps_builtins=builtins,
+            )  # fmt: skip
+            is_equal = (other.error is None) == (first.error is None) and (
+                other.parts.keys() == first.parts.keys()
+            )
+            if is_equal and all(same(one, other.parts[key]) for key, one in first.parts.items()):
+                cost = abs(_log_probability(first) - _log_probability(other))
+                if best is None or cost < best.cost:
+                    spots = [entry[0][1] for entry, _, _ in flips]
+                    best = Absorbed(
+                        [place_of(spot) for spot in spots], [name for _, _, name in flips], cost
+                    )
+                break
+    return best
+
+
+def _alternatives(second: Run) -> Iterator[tuple[Any, Any, str]]:
+    """Yield what coins and other choices of few outcomes may come to instead: the moment with the
+    entry, the outcome, and what it was called."""
+    for choice in second.recorder.choices:
+        for place, value in enumerate(np.ravel(choice.values).tolist()):
+            yield (choice.moment, place), not value, "coin"
+    for draw in second.recorder.draws:
+        for place, value in enumerate(np.ravel(draw.values).tolist() if draw.outcomes else ()):
+            for outcome, probability in draw.outcomes or ():
+                if outcome != value and probability > 0:
+                    yield (draw.moment, place), outcome, draw.primitive
+
+
+def _log_probability(one: Run) -> float:
+    """Return the log-probability of the coins and choices of a run."""
+    total = 0.0
+    for choice in one.recorder.choices:
+        chances = np.where(
+            np.ravel(choice.values), choice.probability, 1 - np.asarray(choice.probability)
+        )
+        with np.errstate(divide="ignore"):
+            total += float(np.log(chances).sum())
+    for draw in one.recorder.draws:
+        law = dict(draw.outcomes or ())
+        for value in np.ravel(draw.values).tolist() if law else ():
+            chance = law.get(value, 0.0)
+            total += float(np.log(chance)) if chance > 0 else -np.inf
+    return total
+
+
+def _constant(firsts: list[Run]) -> list[tuple[Place, str, str]]:
+    """Return the seeds that are the same in all runs, with different noise."""
+    if len(firsts) < 2:
+        return []
+    every = [
+        {(spot, name, repr(seed)[:60]) for spot, name, seed in one.recorder.seeds} for one in firsts
+    ]
+    common = set.intersection(*every)
+    return [(place_of(spot), name, seed) for spot, name, seed in common]
+
+
+def _not_understood(firsts: list[Run]) -> list[tuple[Place, str]]:
+    found: dict[tuple[Any, str], Place] = {}
+    for one in firsts:
+        for spot, what in one.recorder.not_understood:
+            found.setdefault((spot, what), place_of(spot))
+        for draw in one.recorder.draws:
+            if isinstance(draw, Draw) and draw.law == "unknown":
+                found.setdefault((draw.moment[1], draw.primitive), place_of(draw.moment[1]))
+    return [(place, what) for (_, what), place in found.items()]

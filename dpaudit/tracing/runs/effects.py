@@ -1,0 +1,111 @@
+"""Noise that is known by its effect on the output alone, since the program makes more of it than
+sums: what a piece would have to be for the second input to give the output of the first."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from .comparing import Hidden, briefly
+from .leaves import same
+from .running import Run, Subject, run
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+# Pieces of noise that are tried, and steps towards the output that is wanted.
+_PIECES, _STEPS = 32, 12
+_STEP = 1e-6
+_KNOWN = ("laplace", "normal", "logistic", "gumbel", "exponential", "cauchy")
+
+
+def by_effect(
+    subject: Subject,
+    first: Run,
+    second: Run,
+    inputs: tuple[Any, Any],
+    seed: int,
+    builtins: bool,
+) -> Hidden | None:
+    """Return the piece of noise that hides what differs in the output; None where no single one
+    does."""
+    names = [name for name in first.parts if not same(first.parts[name], second.parts.get(name))]
+    name = names[0]
+    if not all(isinstance(one.parts.get(name), (int, float)) for one in (first, second)):
+        return None
+    tried = 0
+    for draw in second.recorder.draws:
+        if draw.values is None or np.asarray(draw.values).dtype.kind != "f":
+            continue
+        for place, value in enumerate(np.ravel(draw.values).tolist()):
+            tried += 1
+            if tried > _PIECES:
+                return None
+
+            def at(number: float, which: int, entry: Any = (draw.moment, place)) -> Run:
+                return run(
+                    subject, inputs[which], seed, reference=first, overrides={entry: number},
+                    has_lines=False, keeps_builtins=builtins,
+                )  # fmt: skip
+
+            number = _solved(at, name, float(value), first)
+            if number is None:
+                continue
+            other = at(number, 1)
+            if not all(same(first.parts[one], other.parts.get(one)) for one in names):
+                continue
+            law = draw.law if draw.law in _KNOWN else "unknown"
+            scale = float(
+                np.ravel(np.broadcast_to(draw.scale or math.nan, np.size(draw.values)))[place]
+            )
+            slopes = (_slope(at, name, float(value), 0), _slope(at, name, number, 1))
+            cost = None
+            if draw.law == "uniform" and slopes[0] and slopes[1]:
+                cost = abs(math.log(abs(slopes[0] / slopes[1])))
+            where = first.recorder.place(draw.moment)
+            return Hidden(
+                draw=where,
+                added=where,
+                kind="effect",
+                primitive=draw.primitive,
+                law=law,
+                operands=(briefly(first.parts[name]), briefly(second.parts[name])),
+                shifts=[abs(number - float(value))],
+                scales=([scale], [scale]),
+                released=[True],
+                pieces=[draw.first + place],
+                parameters=(dict(draw.parameters), dict(draw.parameters)),
+                cost=cost,
+            )
+    return None
+
+
+def _solved(at: Callable[[float, int], Run], name: str, start: float, first: Run) -> float | None:
+    """Return the piece of noise with which the second input gives the output of the first one."""
+    wanted = float(first.parts[name])
+    step = _STEP * max(1.0, abs(start))
+    one, other = start, start + step
+    low, high = _part(at(one, 1), name), _part(at(other, 1), name)
+    for _ in range(_STEPS):
+        if low is None or high is None or high == low:
+            return None
+        if same(high, wanted):
+            return other
+        one, other = other, other + (wanted - high) * (other - one) / (high - low)
+        if not math.isfinite(other):
+            return None
+        low, high = high, _part(at(other, 1), name)
+    return other if high is not None and same(high, wanted) else None
+
+
+def _slope(at: Callable[[float, int], Run], name: str, number: float, which: int) -> float | None:
+    step = _STEP * max(1.0, abs(number))
+    low, high = _part(at(number - step, which), name), _part(at(number + step, which), name)
+    return None if low is None or high is None else (high - low) / (2 * step)
+
+
+def _part(one: Run, name: str) -> float | None:
+    value = one.parts.get(name)
+    return float(value) if isinstance(value, (int, float)) and math.isfinite(value) else None

@@ -1,0 +1,116 @@
+"""Where something happens: the line of the user's own code that a call comes from."""
+
+from __future__ import annotations
+
+import linecache
+import os
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from types import CodeType, FrameType
+
+    # Where in a program something happens: its code, and the instruction.
+    Spot = tuple[CodeType, int]
+
+_OURS = f"{Path(__file__).resolve().parents[2]}{os.sep}"
+_PYTHONS = f"{Path(os.__file__).parent}{os.sep}"
+_INSTALLED = tuple(f"{os.sep}{kind}-packages{os.sep}" for kind in ("site", "dist"))
+
+
+class Place(NamedTuple):
+    """A line of code.
+
+    file: as Python names it.  line: from 1.  code: the expression, or the line where it is not
+    known.  function: that it is in.
+    """
+
+    file: str
+    line: int
+    code: str
+    function: str
+
+
+class Followed:
+    """Whose code counts as the user's own: all that is not installed, and what is named.
+
+    files: more files, by their paths.  packages: more packages, or folders.
+    """
+
+    def __init__(self, files: Sequence[str] = (), packages: Sequence[str] = ()) -> None:
+        self._files = set(files)
+        self._folders = tuple(folder for one in packages for folder in _folders(one))
+        self._known: dict[str, bool] = {}
+
+    def owns(self, file: str) -> bool:
+        known = self._known.get(file)
+        if known is None:
+            known = self._known[file] = self._owns(file)
+        return known
+
+    def _owns(self, file: str) -> bool:
+        if file.startswith((_OURS, "<")) and file not in self._files:
+            return False
+        if file in self._files or file.startswith(self._folders):
+            return True
+        return not (file.startswith(_PYTHONS) or any(one in file for one in _INSTALLED))
+
+
+def _folders(name: str) -> list[str]:
+    """Return the folders, or the files, that a package or a path names."""
+    path = Path(name)
+    if path.exists():
+        full = str(path.resolve())
+        return [full + os.sep if path.is_dir() else full]
+    module = sys.modules.get(name)
+    file = getattr(module, "__file__", None)
+    if file is None:
+        return []
+    found = Path(file)
+    return [f"{found.parent}{os.sep}" if found.stem == "__init__" else file]
+
+
+def own_frame(frame: FrameType | None, followed: Followed) -> FrameType | None:
+    """Return the innermost frame of the user's own code, from this one outwards."""
+    while frame is not None and not followed.owns(frame.f_code.co_filename):
+        frame = frame.f_back
+    return frame
+
+
+def place_of(spot: Spot) -> Place:
+    """Return the line, and the expression in it, of a spot."""
+    code, instruction = spot
+    line, text = _line(code, instruction), None
+    if hasattr(code, "co_positions"):  # since Python 3.11
+        positions = list(code.co_positions())[instruction // 2]
+        text = _segment(code.co_filename, *positions)
+        line = positions[0] or line
+    if text is None:
+        text = linecache.getline(code.co_filename, line).strip()
+    return Place(code.co_filename, line, text, code.co_name)
+
+
+def _segment(
+    file: str,
+    line: int | None,
+    end_line: int | None,
+    column: int | None,
+    end_column: int | None,
+) -> str | None:
+    if line is None or line != end_line or column is None or end_column is None:
+        return None
+    # Columns count the bytes of a line.
+    return linecache.getline(file, line).encode()[column:end_column].decode(errors="replace")
+
+
+def _line(code: CodeType, instruction: int) -> int:
+    import dis
+
+    found = code.co_firstlineno
+    for start, line in dis.findlinestarts(code):
+        if start > instruction:
+            break
+        found = line or found
+    return found

@@ -1,0 +1,255 @@
+"""Generators of NumPy, and the functions of `numpy.random`."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from ..values import plain
+from .replacement import Replacement
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping
+
+    from ..recorder import Recorder
+
+# Discrete laws with more outcomes are not tried one by one.
+_FEW = 64
+
+
+class _Spec(NamedTuple):
+    """A primitive. law: of its noise.  names: of its parameters, in order.  scale: of the law, from
+    these.  defaults: of those that set the law."""
+
+    law: str
+    names: tuple[str, ...]
+    scale: Callable[[Mapping[str, Any]], Any]
+    defaults: Mapping[str, Any] = {}
+
+
+def _of_scale(given: Mapping[str, Any]) -> Any:
+    return given["scale"]
+
+
+def _one(given: Mapping[str, Any]) -> float:
+    return 1.0
+
+
+def _none(given: Mapping[str, Any]) -> None:
+    return None
+
+
+def _of_range(given: Mapping[str, Any]) -> Any:
+    return np.subtract(given["high"], given["low"])
+
+
+def _of_failures(given: Mapping[str, Any]) -> Any:
+    with np.errstate(divide="ignore"):
+        return -1 / np.log1p(-np.asarray(given["p"], dtype=float))[()]
+
+
+def _located(law: str) -> _Spec:
+    return _Spec(law, ("loc", "scale", "size"), _of_scale, {"loc": 0.0, "scale": 1.0})
+
+
+_SPECS: dict[str, _Spec] = {
+    "laplace": _located("laplace"),
+    "normal": _located("normal"),
+    "logistic": _located("logistic"),
+    "gumbel": _located("gumbel"),
+    "exponential": _Spec("exponential", ("scale", "size"), _of_scale, {"scale": 1.0}),
+    "standard_exponential": _Spec("exponential", ("size",), _one),
+    "standard_normal": _Spec("normal", ("size",), _one),
+    "standard_cauchy": _Spec("cauchy", ("size",), _one),
+    "standard_t": _Spec("student", ("df", "size"), _one),
+    "uniform": _Spec("uniform", ("low", "high", "size"), _of_range, {"low": 0.0, "high": 1.0}),
+    "random": _Spec("uniform", ("size",), _one),
+    "random_sample": _Spec("uniform", ("size",), _one),
+    "ranf": _Spec("uniform", ("size",), _one),
+    "geometric": _Spec("geometric", ("p", "size"), _of_failures),
+    "binomial": _Spec("binomial", ("n", "p", "size"), _none),
+    "poisson": _Spec("poisson", ("lam", "size"), _none, {"lam": 1.0}),
+    "gamma": _Spec("gamma", ("shape", "scale", "size"), _none, {"scale": 1.0}),
+    "standard_gamma": _Spec("gamma", ("shape", "size"), _none),
+    "beta": _Spec("beta", ("a", "b", "size"), _none),
+    "negative_binomial": _Spec("negative-binomial", ("n", "p", "size"), _none),
+    "integers": _Spec("integers", ("low", "high", "size"), _none),
+    "randint": _Spec("integers", ("low", "high", "size"), _none),
+}
+_POSITIONAL_ONE = {"rand": ("random_sample",), "randn": ("standard_normal",)}
+_PICKS = ("choice", "permutation", "shuffle", "permuted")
+# Of vectors whose entries hang together: what comes of them is given again, and not understood.
+_VECTORS = ("multinomial", "multivariate_normal", "dirichlet", "hypergeometric")
+
+
+def _called(
+    recorder: Recorder, label: str, name: str, real: Callable[..., Any], args: Any, named: Any
+) -> Any:
+    """Return what a primitive draws, for the run that is watched."""
+    args, named = tuple(map(plain, args)), {key: plain(one) for key, one in named.items()}
+    if recorder.is_inside:
+        return real(*args, **named)
+    if name in _POSITIONAL_ONE:
+        (name,) = _POSITIONAL_ONE[name]
+        values = recorder.real(real, *args)
+        return recorder.drawn(label, _SPECS[name].law, values, scale=1.0)
+    if name in _PICKS:
+        return _picked(recorder, label, name, real, args, named)
+    values = recorder.real(real, *args, **named)
+    if name in _VECTORS:
+        return recorder.drawn(label, name.replace("_", "-"), values)
+    spec = _SPECS[name]
+    said = {**dict(zip(spec.names, args)), **named}
+    given = {**spec.defaults, **said}
+    parameters = {key: one for key, one in given.items() if key not in ("size", "dtype", "out")}
+    location = said.get("loc") if "loc" in said else None
+    parameters.pop("loc", None)
+    return recorder.drawn(
+        label,
+        spec.law,
+        values,
+        scale=spec.scale(given),
+        location=location,
+        parameters=parameters,
+        outcomes=_outcomes(name, given),
+    )
+
+
+def _outcomes(name: str, given: Mapping[str, Any]) -> list[tuple[Any, float]] | None:
+    """Return the outcomes of a discrete law with their probabilities, where there are few."""
+    if name in ("integers", "randint"):
+        low: Any = given.get("low")
+        high: Any = given.get("high")
+        if np.ndim(low) or np.ndim(high) or low is None:
+            return None
+        start, stop = (0, low) if high is None else (low, high)
+        many = int(stop) - int(start) + bool(given.get("endpoint", False))
+        if not 0 < many <= _FEW:
+            return None
+        return [(int(start) + step, 1 / many) for step in range(many)]
+    if name == "binomial" and not (np.ndim(given["n"]) or np.ndim(given["p"])):
+        n, p = int(given["n"]), float(given["p"])
+        if n < _FEW:
+            return [(k, math.comb(n, k) * p**k * (1 - p) ** (n - k)) for k in range(n + 1)]
+    return None
+
+
+def _picked(
+    recorder: Recorder, label: str, name: str, real: Callable[..., Any], args: Any, named: Any
+) -> Any:
+    """Return things in another order, or some of them: which ones is what is drawn."""
+    if name == "choice":
+        names = ("a", "size", "replace", "p", "axis", "shuffle")
+        given = {**dict(zip(names, args)), **named}
+        things = given.pop("a")
+        many = int(things) if np.ndim(things) == 0 else len(things)
+        index = recorder.real(
+            real, many, **{key: one for key, one in given.items() if key != "axis"}
+        )
+        weights = given.get("p")
+        outcomes = None
+        if many <= _FEW and (given.get("replace", True) or given.get("size") is None):
+            law = np.full(many, 1 / many) if weights is None else np.asarray(weights, dtype=float)
+            outcomes = [(place, float(law[place])) for place in range(many)]
+        parameters = {"n": many} if weights is None else {"n": many, "p": np.asarray(weights)}
+        law_name = "choice" if given.get("replace", True) or given.get("size") is None else "sample"
+        index = recorder.picked(label, law_name, index, parameters=parameters, outcomes=outcomes)
+        if np.ndim(things) == 0:
+            return index
+        index = np.minimum(index, many - 1) if many else index
+        return np.take(np.asarray(things), index, axis=given.get("axis", 0))
+    (things,) = args[:1] or (named.get("x"),)
+    many = int(things) if np.ndim(things) == 0 else len(things)
+    permutation = real.__self__.permutation if hasattr(real, "__self__") else np.random.permutation
+    if name == "permuted":
+        return recorder.real(real, *args, **named)
+    order = recorder.real(permutation, many)
+    order = recorder.picked(label, "permutation", order, parameters={"n": many})
+    order = order if sorted(order) == list(range(many)) else np.arange(many)
+    if name == "permutation":
+        return order if np.ndim(things) == 0 else np.asarray(things)[order]
+    shuffled = [things[place] for place in order]
+    for place, thing in enumerate(shuffled):
+        things[place] = thing
+    return None
+
+
+_NAMES = (*_SPECS, *_POSITIONAL_ONE, *_PICKS, *_VECTORS)
+
+
+def _watched(kind: type[Any]) -> Any:
+    """Return a class of generators whose draws a recorder sees. kind: of the generators."""
+
+    def method(name: str) -> Any:
+        def draw(self: Any, *args: Any, **named: Any) -> Any:
+            real = getattr(super(watched, self), name)
+            return _called(self.recorder, f"rng.{name}", name, real, args, named)
+
+        draw.__name__ = name
+        return draw
+
+    body: dict[str, Any] = {name: method(name) for name in _NAMES if hasattr(kind, name)}
+    body["recorder"] = None
+    watched: type[Any] = type(kind.__name__, (kind,), body)
+    return watched
+
+
+Generator = _watched(np.random.Generator)
+RandomState = _watched(np.random.RandomState)
+
+
+def wrapped(value: Any, recorder: Recorder) -> Any:
+    """Return a generator whose draws are seen, of the same stream; None for what is no generator,
+    or of a class of its own."""
+    if type(value) is np.random.Generator:
+        found = Generator(value.bit_generator)
+    elif type(value) is np.random.RandomState:
+        found = RandomState(value._bit_generator)
+    else:
+        return None
+    found.recorder = recorder
+    return found
+
+
+def replacements(recorder: Recorder) -> Iterator[Replacement]:
+    def function(name: str) -> Any:
+        real = getattr(np.random, name)
+
+        def draw(*args: Any, **named: Any) -> Any:
+            return _called(recorder, f"np.random.{name}", name, real, args, named)
+
+        return draw
+
+    for name in _NAMES:
+        if hasattr(np.random, name):
+            yield Replacement(np.random, name, function(name))
+    make, seed = np.random.default_rng, np.random.seed
+
+    def default_rng(*args: Any, **named: Any) -> Any:
+        made = make(*args, **named)
+        if recorder.is_inside:
+            return made
+        given = args[0] if args else named.get("seed")
+        if isinstance(given, np.random.Generator):
+            return given if isinstance(given, Generator) else wrapped(given, recorder)
+        if given is not None:
+            recorder.seeded("np.random.default_rng", given)
+        return wrapped(made, recorder)
+
+    def set_seed(*args: Any, **named: Any) -> Any:
+        recorder.seeded("np.random.seed", args[0] if args else named.get("seed"))
+        return seed(*args, **named)
+
+    class State(RandomState):  # type: ignore[misc, valid-type]  # made above
+        def __init__(self, *args: Any, **named: Any) -> None:
+            super().__init__(*args, **named)
+            self.recorder = recorder
+            given = args[0] if args else named.get("seed")
+            if given is not None and not isinstance(given, np.random.BitGenerator):
+                recorder.seeded("np.random.RandomState", given)
+
+    yield Replacement(np.random, "default_rng", default_rng)
+    yield Replacement(np.random, "seed", set_seed)
+    yield Replacement(np.random, "RandomState", State)

@@ -1,0 +1,216 @@
+"""The modules `random` and `secrets`, and generators of the class `random.Random`."""
+
+from __future__ import annotations
+
+import random
+import sys
+from typing import TYPE_CHECKING, Any
+
+from ..values import plain
+from .replacement import Replacement
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from ..recorder import Recorder
+
+_FEW = 64
+
+
+def _gauss(given: dict[str, Any]) -> dict[str, Any]:
+    return {"law": "normal", "location": given.get("mu"), "scale": given.get("sigma", 1.0)}
+
+
+def _expovariate(given: dict[str, Any]) -> dict[str, Any]:
+    return {"law": "exponential", "scale": 1 / float(given.get("lambd", 1.0))}
+
+
+def _random(given: dict[str, Any]) -> dict[str, Any]:
+    return {"law": "uniform", "scale": 1.0}
+
+
+def _uniform(given: dict[str, Any]) -> dict[str, Any]:
+    low, high = float(given["a"]), float(given["b"])
+    return {"law": "uniform", "scale": high - low, "parameters": {"low": low, "high": high}}
+
+
+def _of_few(start: int, many: int) -> dict[str, Any]:
+    few = [(start + step, 1 / many) for step in range(many)] if 0 < many <= _FEW else None
+    return {"law": "integers", "parameters": {"low": start, "high": start + many}, "outcomes": few}
+
+
+def _randint(given: dict[str, Any]) -> dict[str, Any]:
+    return _of_few(int(given["a"]), int(given["b"]) - int(given["a"]) + 1)
+
+
+def _randrange(given: dict[str, Any]) -> dict[str, Any]:
+    start, stop = given["start"], given.get("stop")
+    start, stop = (0, start) if stop is None else (start, stop)
+    if given.get("step", 1) != 1:
+        return {"law": "integers", "parameters": dict(given)}
+    return _of_few(int(start), int(stop) - int(start))
+
+
+def _getrandbits(given: dict[str, Any]) -> dict[str, Any]:
+    return _of_few(0, 1 << int(given["k"]))
+
+
+def _randbelow(given: dict[str, Any]) -> dict[str, Any]:
+    return _of_few(0, int(given["exclusive_upper_bound"]))
+
+
+def _other(given: dict[str, Any]) -> dict[str, Any]:
+    return {"law": "unknown", "parameters": dict(given)}
+
+
+# Parameters, in order, and what they make of the law.
+_SPECS: dict[str, tuple[tuple[str, ...], Callable[[dict[str, Any]], dict[str, Any]]]] = {
+    "gauss": (("mu", "sigma"), _gauss),
+    "normalvariate": (("mu", "sigma"), _gauss),
+    "expovariate": (("lambd",), _expovariate),
+    "random": ((), _random),
+    "uniform": (("a", "b"), _uniform),
+    "randint": (("a", "b"), _randint),
+    "randrange": (("start", "stop", "step"), _randrange),
+    "getrandbits": (("k",), _getrandbits),
+    "triangular": (("low", "high", "mode"), _other),
+    "betavariate": (("alpha", "beta"), _other),
+    "gammavariate": (("alpha", "beta"), _other),
+    "lognormvariate": (("mu", "sigma"), _other),
+    "vonmisesvariate": (("mu", "kappa"), _other),
+    "paretovariate": (("alpha",), _other),
+    "weibullvariate": (("alpha", "beta"), _other),
+}
+_SECRETS = {
+    "randbelow": (("exclusive_upper_bound",), _randbelow),
+    "randbits": (("k",), _getrandbits),
+}
+_PICKS = ("choice", "choices", "sample", "shuffle")
+
+
+def _drawn(
+    recorder: Recorder,
+    label: str,
+    spec: tuple[tuple[str, ...], Callable[[dict[str, Any]], dict[str, Any]]],
+    real: Callable[..., Any],
+    args: Any,
+    named: Any,
+) -> Any:
+    args, named = tuple(map(plain, args)), {key: plain(one) for key, one in named.items()}
+    if recorder.is_inside:
+        return real(*args, **named)
+    names, law = spec
+    value = recorder.real(real, *args, **named)
+    return recorder.drawn(label, values=value, **law({**dict(zip(names, args)), **named}))
+
+
+def _picked(
+    recorder: Recorder, label: str, name: str, source: Any, real: Any, args: Any, named: Any
+) -> Any:
+    if recorder.is_inside:
+        return real(*args, **named)
+    names = {"choices": ("population", "weights"), "sample": ("population", "k")}
+    first = "seq" if name == "choice" else "x" if name == "shuffle" else "population"
+    given = {**dict(zip(names.get(name, (first,)), args)), **named}
+    things = given[first]
+    many = len(things)
+    weights = given.get("weights")
+    parameters: dict[str, Any] = {"n": many}
+    if weights is not None:
+        total = float(sum(weights))
+        parameters["p"] = [float(one) / total for one in weights]
+    law = parameters.get("p", [1 / many] * many if many else [])
+    outcomes = list(enumerate(law)) if many <= _FEW else None
+    if name == "choice":
+        index = recorder.real(source.choice, range(many))
+        index = recorder.picked(label, "choice", index, parameters=parameters, outcomes=outcomes)
+        return things[min(index, many - 1)]
+    import numpy as np
+
+    options = {key: one for key, one in given.items() if key != first}
+    if name == "shuffle":
+        order = list(range(many))
+        recorder.real(source.shuffle, order)
+        got = recorder.picked(label, "permutation", np.array(order), parameters=parameters)
+        order = got.tolist() if sorted(got.tolist()) == list(range(many)) else order
+        things[:] = [things[place] for place in order]
+        return None
+    places = np.array(recorder.real(getattr(source, name), range(many), **options))
+    is_one_of_few = outcomes if name == "choices" else None
+    kind = "choice" if name == "choices" else "sample"
+    places = recorder.picked(label, kind, places, parameters=parameters, outcomes=is_one_of_few)
+    return [things[min(int(place), many - 1)] for place in places]
+
+
+def replacements(recorder: Recorder) -> Iterator[Replacement]:
+    shared = getattr(random.seed, "__self__", None)
+
+    def method(label: str, name: str, real: Any, spec: Any) -> Any:
+        def draw(self: Any, *args: Any, **named: Any) -> Any:
+            return _drawn(recorder, f"{label}.{name}", spec, real.__get__(self), args, named)
+
+        return draw
+
+    def function(label: str, name: str, real: Any, spec: Any) -> Any:
+        def draw(*args: Any, **named: Any) -> Any:
+            return _drawn(recorder, f"{label}.{name}", spec, real, args, named)
+
+        return draw
+
+    def method_pick(name: str, real: Any) -> Any:
+        def pick(self: Any, *args: Any, **named: Any) -> Any:
+            return _picked(
+                recorder, f"rng.{name}", name, _Plain(self), real.__get__(self), args, named
+            )
+
+        return pick
+
+    def pick(label: str, name: str, real: Any, source: Any) -> Any:
+        def one(*args: Any, **named: Any) -> Any:
+            return _picked(recorder, f"{label}.{name}", name, source, real, args, named)
+
+        return one
+
+    originals = {name: getattr(random, name) for name in (*_PICKS,)}
+    for name, spec in _SPECS.items():
+        for kind in (random.Random, random.SystemRandom):
+            if name in vars(kind) or (kind is random.Random and hasattr(kind, name)):
+                yield Replacement(kind, name, method("rng", name, getattr(kind, name), spec))
+        yield Replacement(random, name, function("random", name, getattr(random, name), spec))
+    for name in _PICKS:
+        yield Replacement(random.Random, name, method_pick(name, vars(random.Random)[name]))
+        yield Replacement(random, name, pick("random", name, originals[name], shared))
+    secrets = sys.modules.get("secrets")
+    if secrets is not None:
+        for name, spec in _SECRETS.items():
+            yield Replacement(
+                secrets, name, function("secrets", name, getattr(secrets, name), spec)
+            )
+        source = random.SystemRandom()
+        yield Replacement(secrets, "choice", pick("secrets", "choice", secrets.choice, source))
+    set_seed = random.seed
+
+    def seed(*args: Any, **named: Any) -> Any:
+        if args or named:
+            recorder.seeded("random.seed", args[0] if args else named.get("a"))
+        return set_seed(*args, **named)
+
+    yield Replacement(random, "seed", seed)
+    make = random.Random.__init__
+
+    def made(self: Any, *args: Any, **named: Any) -> None:
+        if args and args[0] is not None and not recorder.is_inside:
+            recorder.seeded("random.Random", args[0])
+        make(self, *args, **named)
+
+    yield Replacement(random.Random, "__init__", made)
+
+
+class _Plain:
+    """The picking methods of a generator, as its class has them."""
+
+    def __init__(self, generator: Any) -> None:
+        self._generator = generator
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._generator, name)

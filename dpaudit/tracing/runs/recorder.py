@@ -1,0 +1,495 @@
+"""What one run did with its noise: each piece as it was drawn, and each number it was added to.
+
+A second run, on another input, is given the same noised values: what it would have had to draw for
+them differs by the shift of what the noise hides.
+"""
+
+from __future__ import annotations
+
+import sys
+import threading
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from .aligning import aligned
+from .places import own_frame, place_of
+from .values import OPERATIONS, Noise, carried, plain, traced
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from .places import Followed, Place, Spot
+
+    # What happens, where, and for the how manieth time.
+    Moment = tuple[str, Spot, int]
+    # A moment, and the entry of an array.
+    Entry = tuple[Moment, int]
+
+# Laws of a difference, or of a sum, of two independent pieces of noise; both of one scale.
+_DIFFERENCES = {("exponential", "exponential"): "laplace", ("geometric", "geometric"): "discrete"}
+UNKNOWN = "unknown"
+# More entries of one piece of noise are no noise that a trace can show.
+_MOST = 1 << 20
+
+
+class TooLong(BaseException):
+    """The run does more than a trace can follow, or takes longer than it may."""
+
+
+class Draw:
+    """One call of a primitive.
+
+    primitive: how a reader calls it.  law: of its noise.  scale: of the law, or None.  parameters:
+    what it was asked for, by name.  values: without what they were asked to lie around.  first:
+    the number of its first piece of noise.  outcomes: of one that has few, each with its
+    probability.  real: whether the values are its own, and not those of another run.
+    """
+
+    def __init__(
+        self,
+        moment: Moment,
+        primitive: str,
+        law: str,
+        scale: Any,
+        parameters: Mapping[str, Any],
+        values: Any,
+        first: int,
+        outcomes: Sequence[tuple[Any, float]] | None,
+    ) -> None:
+        self.moment, self.primitive, self.law, self.scale = moment, primitive, law, scale
+        self.parameters, self.values, self.first = parameters, values, first
+        self.outcomes = outcomes
+
+    @property
+    def size(self) -> int:
+        return int(np.size(self.values)) if isinstance(self.values, np.ndarray) else 1
+
+
+class Use:
+    """Noise that is added to something, or compared with it.
+
+    ids: of the pieces of noise.  factor: what they were multiplied by.  operand: what they hide.
+    value: what came of it.  previous: the use that this one goes on with.
+    """
+
+    def __init__(self, moment: Moment, noise: Noise, value: Any, kind: str) -> None:
+        self.moment, self.ids, self.factor = moment, noise.ids, noise.factor
+        self.operand, self.previous, self.value, self.kind = (
+            noise.operand,
+            noise.use,
+            value,
+            kind,
+        )
+
+
+class Choice:
+    """A uniform number that is compared with a probability: a coin, or an array of them.
+
+    probability: of True.  values: what came of it.
+    """
+
+    def __init__(self, moment: Moment, probability: Any, values: Any, ids: Any) -> None:
+        self.moment, self.probability, self.values, self.ids = moment, probability, values, ids
+
+
+class Recorder:
+    """Hands out noise to one run, and writes down what becomes of it.
+
+    followed: whose code is the user's own.  reference: of the run whose noise, and noised values,
+    are given again.  overrides: other outcomes of some of its coins.  alignment: which use of the
+    reference a use of this run is, by spot.  check: is called now and then, and may raise.
+    """
+
+    def __init__(
+        self,
+        followed: Followed,
+        reference: Recorder | None = None,
+        overrides: Mapping[Entry, Any] | None = None,
+        alignment: Mapping[Spot, Sequence[int | None]] | None = None,
+        check: Callable[[], None] | None = None,
+    ) -> None:
+        self.is_open = True
+        self.draws: list[Draw] = []
+        self.uses: list[Use] = []
+        self.choices: list[Choice] = []
+        self.seeds: list[tuple[Spot, str, Any]] = []
+        self.not_understood: list[tuple[Spot, str]] = []
+        self.laws: list[str] = []
+        self.scales: list[float] = []
+        # Of every piece of noise, the pieces that it is made of.
+        self.parts: dict[int, tuple[int, ...]] = {}
+        self._merged: dict[tuple[int, int, float], int] = {}
+        self.followed, self._check = followed, check
+        self._reference, self._overrides = reference, overrides or {}
+        self._alignment = alignment or {}
+        self._counts: dict[tuple[str, Spot], int] = {}
+        # Pieces of noise that are not those of the reference: what they are added to goes its own
+        # way.
+        self._freed: set[int] = set()
+        self._depth, self._thread = 0, threading.get_ident()
+        self.by_moment: dict[Moment, Any] = {}
+
+    @property
+    def is_inside(self) -> bool:
+        """Whether a primitive is at work, whose own draws are none of the user's."""
+        return self._depth > 0 or not self.is_open or threading.get_ident() != self._thread
+
+    def real(self, function: Callable[..., Any], *given: Any, **named: Any) -> Any:
+        """Call the true primitive."""
+        self._depth += 1
+        try:
+            return function(*given, **named)
+        finally:
+            self._depth -= 1
+
+    def spot(self) -> Spot | None:
+        """Return where in the user's own code this happens."""
+        if self._check is not None:
+            self._check()
+        frame = own_frame(sys._getframe(2), self.followed)
+        return None if frame is None else (frame.f_code, frame.f_lasti)
+
+    def _moment(self, kind: str, spot: Spot) -> Moment:
+        number = self._counts.get((kind, spot), 0)
+        self._counts[kind, spot] = number + 1
+        return kind, spot, number
+
+    def place(self, moment: Moment) -> Place:
+        return place_of(moment[1])
+
+    # What primitives call.
+
+    def drawn(
+        self,
+        primitive: str,
+        law: str,
+        values: Any,
+        *,
+        scale: Any = None,
+        location: Any = None,
+        parameters: Mapping[str, Any] | None = None,
+        outcomes: Sequence[tuple[Any, float]] | None = None,
+    ) -> Any:
+        """Return what a primitive has drawn, as numbers that carry their noise.
+
+        law: of the noise, such as laplace.  values: the numbers, around `location` where that is
+        given.  scale: a number, or one for each.  outcomes: of a discrete law, all that may come.
+        """
+        spot = self.spot()
+        if spot is None:
+            return values
+        moment = self._moment("draw", spot)
+        location = plain(location)
+        base = values if location is None else np.subtract(values, location)
+        base = base[()] if isinstance(base, np.ndarray) and not base.ndim else base
+        base = self._again(moment, base)
+        base = self._overridden(moment, base)
+        first, size = len(self.laws), int(np.size(base))
+        if self._overrides:
+            self._freed.update(
+                first + place for place in range(size) if (moment, place) in self._overrides
+            )
+        draw = Draw(moment, primitive, law, scale, dict(parameters or {}), base, first, outcomes)
+        self._add(draw)
+        self._register(law, None if scale is None else np.broadcast_to(scale, np.shape(base)), size)
+        ids = np.arange(first, first + size).reshape(np.shape(base))
+        noise = Noise(ids if np.ndim(base) else first, 1.0)
+        if location is None:
+            return traced(base, self, noise)
+        natural = base + location
+        return self._used(spot, noise._replace(operand=location), natural, "add")
+
+    def picked(
+        self,
+        primitive: str,
+        law: str,
+        index: Any,
+        *,
+        parameters: Mapping[str, Any] | None = None,
+        outcomes: Sequence[tuple[Any, float]] | None = None,
+    ) -> Any:
+        """Return which of several things a primitive has picked, plain numbers."""
+        spot = self.spot()
+        if spot is None:
+            return index
+        moment = self._moment("draw", spot)
+        index = self._overridden(moment, self._again(moment, index))
+        first, size = len(self.laws), int(np.size(index))
+        self._add(
+            Draw(moment, primitive, law, None, dict(parameters or {}), index, first, outcomes)
+        )
+        self._register(law, None, size)
+        return index
+
+    def released(
+        self,
+        primitive: str,
+        value: Any,
+        operand: Any,
+        *,
+        law: str,
+        scale: Any = None,
+        parameters: Mapping[str, Any] | None = None,
+    ) -> Any:
+        """Return what a mechanism of a library has made of an operand, its argument."""
+        spot = self.spot()
+        if spot is None:
+            return value
+        moment = self._moment("draw", spot)
+        first, size = len(self.laws), max(1, int(np.size(operand)))
+        self._add(Draw(moment, primitive, law, scale, dict(parameters or {}), None, first, None))
+        self._register(law, scale, size)
+        ids: Any = np.arange(first, first + size).reshape(np.shape(operand))
+        noise = Noise(ids if np.ndim(operand) else first, 1.0, plain(operand))
+        return plain(self._used(spot, noise, value, "add"))
+
+    def seeded(self, primitive: str, seed: Any) -> None:
+        """Note that a generator is made, or set, with a seed."""
+        spot = self.spot()
+        if spot is not None:
+            self.seeds.append((spot, primitive, seed))
+
+    def misunderstood(self, what: str) -> None:
+        spot = self.spot()
+        if spot is not None:
+            self.not_understood.append((spot, what))
+
+    # What numbers that carry noise call.
+
+    def arithmetic(self, name: str, left: Any, right: Any) -> Any:
+        """Return a sum, a difference, a product or a quotient."""
+        natural = OPERATIONS[name](plain(left), plain(right))
+        if not isinstance(natural, (int, float, np.number, np.ndarray)):
+            return natural
+        a, b = carried(left), carried(right)
+        if name in ("mul", "truediv"):
+            return self._scaled(name, left, right, natural)
+        spot = self.spot()
+        if spot is None:
+            return natural
+        if a is not None and b is not None:
+            noise = self._sum(a[1], b[1], -1 if name == "sub" else 1, np.shape(natural))
+            if noise is None:
+                return natural
+            if noise.operand is None:
+                return traced(natural, self, noise)
+        elif a is not None:
+            other = plain(right)
+            noise = _with(a[1], -other if name == "sub" else other)
+        else:
+            assert b is not None
+            own, other = b[1], plain(left)
+            noise = _with(_times(own, -1), other) if name == "sub" else _with(own, other)
+        return self._used(spot, noise, natural, "add")
+
+    def compare(self, name: str, left: Any, right: Any) -> Any:
+        """Return a comparison: of a uniform number a coin, else of what the noise hides."""
+        a, b = carried(left), carried(right)
+        natural = OPERATIONS[name](plain(left), plain(right))
+        if a is not None and b is not None:
+            return natural
+        found = a or b
+        spot = self.spot()
+        if found is None or spot is None:
+            return natural
+        noise, other = found[1], plain(right if a is not None else left)
+        if noise.operand is None and self._are_uniform(noise):
+            return self._coin(
+                spot, name if a is not None else _MIRRORED[name], noise, other, natural
+            )
+        value = plain(left if a is not None else right)
+        difference = self._used(spot, _with(noise, -other), value - other, "compare")
+        zero = plain(difference) * 0
+        pair = (plain(difference), zero) if a is not None else (zero, plain(difference))
+        return OPERATIONS[name](*pair)
+
+    def _coin(self, spot: Spot, name: str, noise: Noise, threshold: Any, natural: Any) -> Any:
+        """Return whether uniform numbers lie below a threshold, or above it."""
+        low, width = self._range(noise)
+        with np.errstate(all="ignore"):
+            below = np.clip((threshold - low) / width, 0, 1)
+        if np.min(noise.factor) < 0:
+            below = 1 - below if width == 0 else below
+        probability = below if name in ("lt", "le") else 1 - below
+        moment = self._moment("choice", spot)
+        values = self._overridden(moment, self._again(moment, natural))
+        choice = Choice(moment, probability, values, noise.ids)
+        self.choices.append(choice)
+        self.by_moment[moment] = choice
+        return values
+
+    def _range(self, noise: Noise) -> tuple[Any, Any]:
+        """Return where uniform numbers begin, and how wide their range is."""
+        place = int(np.ravel(noise.ids)[0])
+        width = self.scales[place] * np.ravel(noise.factor)[0]
+        draw = next(one for one in reversed(self.draws) if one.first <= place)
+        low = float(np.ravel(draw.parameters.get("low", 0.0))[0]) * np.ravel(noise.factor)[0]
+        return (low, width) if width > 0 else (low + width, -width)
+
+    def _are_uniform(self, noise: Noise) -> bool:
+        places = np.ravel(noise.ids)
+        return len(places) > 0 and self.laws[int(places[0])] == "uniform"
+
+    # How it is kept.
+
+    def _add(self, draw: Draw) -> None:
+        self.draws.append(draw)
+        self.by_moment[draw.moment] = draw
+
+    def _register(self, law: str, scale: Any, size: int) -> None:
+        if len(self.laws) + size > _MOST:
+            raise TooLong(f"more than {_MOST:,} pieces of noise")
+        scales = np.broadcast_to(np.nan if scale is None else np.ravel(scale), (size,))
+        self.laws.extend([law] * size)
+        self.scales.extend(scales.tolist())
+
+    def _scaled(self, name: str, left: Any, right: Any, natural: Any) -> Any:
+        a, b = carried(left), carried(right)
+        # A product of two, or a constant over noise, is no noise of a known law.
+        if (a is not None and b is not None) or (a is None and name == "truediv"):
+            return natural
+        found, other = (a, plain(right)) if a is not None else (b, plain(left))
+        assert found is not None
+        with np.errstate(all="ignore"):
+            times = other if name == "mul" else 1 / np.asarray(other, dtype=float)[()]
+        if not np.all(np.isfinite(times)) or not np.all(times):
+            return natural
+        noise = _times(found[1], times)
+        if noise.operand is None:
+            shaped = np.broadcast_to(noise.ids, np.shape(natural))
+            ids = shaped if np.ndim(natural) else noise.ids
+            return traced(natural, self, noise._replace(ids=ids))
+        spot = self.spot()
+        return natural if spot is None else self._used(spot, noise, natural, "add")
+
+    def _sum(self, a: Noise, b: Noise, sign: int, shape: tuple[int, ...]) -> Noise | None:
+        """Return the noise of a sum of two; None where they cancel out."""
+        ids_a, ids_b = np.broadcast_to(a.ids, shape), np.broadcast_to(b.ids, shape)
+        factor_a = np.broadcast_to(a.factor, shape)
+        factor_b = np.broadcast_to(np.multiply(b.factor, sign), shape)
+        if np.array_equal(ids_a, ids_b):
+            factor = factor_a + factor_b
+            if not np.all(factor):
+                return None
+            ids = ids_a
+        else:
+            pairs = zip(*map(np.ravel, (ids_a, factor_a, ids_b, factor_b)))
+            ids = np.array([self._pair(*one) for one in pairs]).reshape(shape)
+            factor = np.ones(shape)
+        operands = [one for one in (a.operand, _signed(b.operand, sign)) if one is not None]
+        operand = sum(operands[1:], operands[0]) if operands else None
+        latest = [one for one in (a.use, b.use) if one is not None]
+        use = max(latest) if latest else None
+        if shape:
+            return Noise(ids, factor, operand, use)
+        return Noise(int(ids[()]), float(factor[()]), operand, use)
+
+    def _pair(self, a: int, factor_a: float, b: int, factor_b: float) -> int:
+        """Return the number of a piece of noise that is the sum of two."""
+        scale_a, scale_b = abs(factor_a) * self.scales[a], abs(factor_b) * self.scales[b]
+        laws, scale, law = (self.laws[a], self.laws[b]), float("nan"), UNKNOWN
+        if laws == ("normal", "normal"):
+            law, scale = "normal", float(np.hypot(scale_a, scale_b))
+        elif laws in _DIFFERENCES and factor_a * factor_b < 0 and abs(scale_a - scale_b) < 1e-12:
+            law, scale = _DIFFERENCES[laws], scale_a
+        self.laws.append(law)
+        self.scales.append(scale)
+        number = len(self.laws) - 1
+        self.parts[number] = (*self.pieces(int(a)), *self.pieces(int(b)))
+        return number
+
+    def pieces(self, number: int) -> tuple[int, ...]:
+        """Return the pieces of noise that one is made of, each as it was drawn."""
+        return self.parts.get(number, (number,))
+
+    def _used(self, spot: Spot, noise: Noise, natural: Any, kind: str) -> Any:
+        """Write down a use, and return what comes of it: in a second run, of the same noised value
+        as in the first."""
+        moment = self._moment(kind, spot)
+        shape = np.shape(natural)
+        if shape:
+            noise = noise._replace(
+                ids=np.broadcast_to(noise.ids, shape),
+                factor=np.broadcast_to(noise.factor, shape),
+                operand=np.broadcast_to(noise.operand, shape),
+            )
+        value = self._as_before(moment, noise, natural)
+        self.uses.append(Use(moment, noise, plain(value), kind))
+        self.by_moment[moment] = self.uses[-1]
+        return traced(value, self, noise._replace(use=len(self.uses) - 1))
+
+    def _as_before(self, moment: Moment, noise: Noise, natural: Any) -> Any:
+        if self._reference is None:
+            return natural
+        kind, spot, number = moment
+        if spot in self._alignment and kind == "add":
+            places = self._alignment[spot]
+            other = places[number] if number < len(places) else None
+            if other is None:
+                return natural
+            moment = kind, spot, other
+        before = self._reference.by_moment.get(moment)
+        if not isinstance(before, Use):
+            return natural
+        if self._freed and not self._freed.isdisjoint(np.ravel(noise.ids).tolist()):
+            return natural
+        if np.shape(before.value) == np.shape(natural):
+            return _like(before.value, natural)
+        if np.ndim(before.value) == np.ndim(natural) == 1:
+            values = np.array(natural, copy=True)
+            places = aligned(np.ravel(before.operand).tolist(), np.ravel(noise.operand).tolist())
+            for place, other in enumerate(places):
+                if other is not None:
+                    values[place] = before.value[other]
+            return values
+        return natural
+
+    def _again(self, moment: Moment, values: Any) -> Any:
+        """Return the values of the first run in place of those of the second, as far as they go."""
+        before = None if self._reference is None else self._reference.by_moment.get(moment)
+        if not isinstance(before, (Draw, Choice)) or before.values is None:
+            return values
+        if np.shape(before.values) == np.shape(values):
+            return _like(before.values, values)
+        if np.ndim(before.values) == np.ndim(values) == 1:
+            many = min(len(before.values), len(values))
+            return np.concatenate([before.values[:many], values[many:]])
+        return values
+
+    def _overridden(self, moment: Moment, values: Any) -> Any:
+        if not self._overrides:
+            return values
+        for place in range(int(np.size(values))):
+            if (moment, place) in self._overrides:
+                value = self._overrides[moment, place]
+                if np.ndim(values) == 0:
+                    return _like(value, values)
+                values = np.array(values, copy=True)
+                values.flat[place] = value
+        return values
+
+
+_MIRRORED = {"lt": "gt", "le": "ge", "gt": "lt", "ge": "le"}
+
+
+def _like(value: Any, natural: Any) -> Any:
+    """Return a value of the kind that another one has."""
+    if isinstance(natural, np.ndarray):
+        return np.array(value, copy=True)
+    if isinstance(natural, (np.generic, bool, int, float)):
+        return type(natural)(value)
+    return value
+
+
+def _signed(value: Any, sign: int) -> Any:
+    return None if value is None else value * sign
+
+
+def _with(noise: Noise, more: Any) -> Noise:
+    return noise._replace(operand=more if noise.operand is None else noise.operand + more)
+
+
+def _times(noise: Noise, factor: Any) -> Noise:
+    operand = None if noise.operand is None else noise.operand * factor
+    return noise._replace(factor=noise.factor * factor, operand=operand)

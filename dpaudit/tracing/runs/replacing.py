@@ -1,0 +1,252 @@
+"""Primitives and generators exchanged for those that a recorder sees, while a run lasts."""
+
+from __future__ import annotations
+
+import functools
+import random
+import sys
+from contextlib import contextmanager
+from types import FunctionType, MethodType, ModuleType
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from .primitives import numpy_random, replacements
+from .values import TracedInteger, carried, plain, traced
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from .places import Followed
+    from .primitives.replacement import Replacement
+    from .recorder import Recorder
+
+    More = Callable[[Recorder], Iterator[Replacement]]
+
+_MISSING = object()
+# So deep, and in so many objects, generators are looked for.
+_DEPTH, _MOST = 4, 20_000
+_GENERATORS = (np.random.Generator, np.random.RandomState)
+
+
+class _Kind(type):
+    """The class of a number, for which every instance of the true one is an instance."""
+
+    true: type[Any] = object
+
+    def __instancecheck__(cls, value: Any) -> bool:
+        return isinstance(value, cls.true)
+
+    def __subclasscheck__(cls, kind: Any) -> bool:
+        return issubclass(kind, cls.true)
+
+    def __eq__(cls, other: Any) -> bool:
+        return other is cls or other is cls.true
+
+    def __hash__(cls) -> int:
+        return hash(cls.true)
+
+
+class _Float(float, metaclass=_Kind):
+    """`float`, for code that is watched: the noise that a number carries is not lost."""
+
+    true = float
+    dtype = np.dtype(float)
+
+    def __new__(cls, value: Any = 0.0) -> Any:
+        found = carried(value)
+        if found is not None and np.ndim(value) == 0:
+            return traced(float(plain(value)), *found)
+        return float(value)
+
+
+class _Int(int, metaclass=_Kind):
+    """`int`, likewise, of whole numbers."""
+
+    true = int
+    dtype = np.dtype(int)
+
+    def __new__(cls, *value: Any) -> Any:
+        return value[0] if value and isinstance(value[0], TracedInteger) else int(*value)
+
+
+_BUILTINS = {"float": _Float, "int": _Int}
+
+
+@contextmanager
+def replaced(
+    recorder: Recorder,
+    followed: Followed,
+    parts: Sequence[Any],
+    seed: int,
+    *,
+    more: Sequence[More] = (),
+    keeps_builtins: bool = False,
+) -> Iterator[None]:
+    """Let a recorder see what is drawn, in this thread; afterwards all is as it was.
+
+    parts: the user's own objects, where generators may be.  seed: of all generators that are found.
+    more: replacements of the user's own primitives.
+    """
+    undo: list[Callable[[], None]] = []
+    states = random.getstate(), np.random.get_state()
+    try:
+        random.seed(seed)
+        np.random.seed(seed % 2**32)
+        known: dict[int, Any] = {}
+        kept: list[Any] = []
+        every = [*replacements(recorder)]
+        for source in more:
+            every += [*source(recorder)]
+        for owner, name, value in every:
+            old = vars(owner).get(name, _MISSING)
+            if isinstance(owner, ModuleType) and old is not _MISSING:
+                known[id(old)] = value
+                kept.append(old)
+            if _set(owner, name, value):
+                undo.append(functools.partial(_restore, owner, name, old))
+        references = _References(recorder, followed, known, kept, seed, undo)
+        for module in list(sys.modules.values()):
+            file = getattr(module, "__file__", None)
+            if isinstance(file, str) and followed.owns(file):
+                references.look_into(vars(module))
+                if not keeps_builtins:
+                    for name, value in _BUILTINS.items():
+                        if name not in vars(module):
+                            setattr(module, name, value)
+                            undo.append(functools.partial(_restore, module, name, _MISSING))
+        for part in parts:
+            references.look_at(part, 0)
+        yield
+    finally:
+        recorder.is_open = False
+        for step in reversed(undo):
+            step()
+        random.setstate(states[0])
+        np.random.set_state(states[1])
+
+
+def _set(owner: Any, name: str, value: Any) -> bool:
+    try:
+        setattr(owner, name, value)
+    except (AttributeError, TypeError):  # a compiled class, whose attributes stay as they are
+        return False
+    return True
+
+
+def _restore(owner: Any, name: str, old: Any) -> None:
+    if old is _MISSING:
+        delattr(owner, name)
+    else:
+        setattr(owner, name, old)
+
+
+class _References:
+    """Where the user's own code names primitives and generators."""
+
+    def __init__(
+        self,
+        recorder: Recorder,
+        followed: Followed,
+        known: dict[int, Any],
+        kept: list[Any],
+        seed: int,
+        undo: list[Callable[[], None]],
+    ) -> None:
+        self._recorder, self._followed, self._known = recorder, followed, known
+        self._undo = undo
+        self._seen: dict[int, Any] = {}
+        self._kept = kept  # so that no two objects share an id
+        self._streams = np.random.SeedSequence([seed, 1])
+        self._wrapped: dict[int, Any] = {}
+
+    def look_into(self, scope: dict[str, Any]) -> None:
+        """Exchange what a namespace names."""
+        for name, value in list(scope.items()):
+            new = self._new(value)
+            if new is not None:
+                scope[name] = new
+                self._undo.append(functools.partial(scope.__setitem__, name, value))
+            elif not isinstance(value, (ModuleType, type)):
+                self.look_at(value, 1)
+
+    def look_at(self, value: Any, depth: int) -> None:
+        """Exchange what an object carries."""
+        if depth > _DEPTH or id(value) in self._seen or len(self._seen) > _MOST:
+            return
+        self._seen[id(value)] = value
+        if isinstance(value, random.Random) and not isinstance(value, random.SystemRandom):
+            self._undo.append(functools.partial(value.setstate, value.getstate()))
+            (word,) = self._streams.spawn(1)[0].generate_state(1)
+            random.Random.seed(value, int(word))
+        elif isinstance(value, FunctionType):
+            self._look_at_function(value, depth)
+        elif isinstance(value, MethodType):
+            self.look_at(value.__self__, depth)
+            self.look_at(value.__func__, depth)
+        elif isinstance(value, functools.partial):
+            for one in (value.func, *value.args, *value.keywords.values()):
+                self.look_at(one, depth)
+            self._exchange(value.keywords)
+        elif isinstance(value, dict):
+            self._exchange(value)
+        elif isinstance(value, (list, tuple)):
+            for one in value[:100]:
+                self.look_at(one, depth + 1)
+        else:
+            scope = getattr(value, "__dict__", None)
+            if isinstance(scope, dict) and self._is_own(type(value)):
+                self._exchange(scope)
+                for one in list(scope.values()):
+                    self.look_at(one, depth + 1)
+
+    def _exchange(self, scope: dict[Any, Any]) -> None:
+        for name, value in list(scope.items())[:1000]:
+            new = self._new(value)
+            if new is not None:
+                scope[name] = new
+                self._undo.append(functools.partial(scope.__setitem__, name, value))
+
+    def _look_at_function(self, value: FunctionType, depth: int) -> None:
+        if not self._followed.owns(value.__code__.co_filename):
+            return
+        for cell in value.__closure__ or ():
+            try:
+                inside = cell.cell_contents
+            except ValueError:  # a variable that has not been assigned yet
+                continue
+            new = self._new(inside)
+            if new is not None:
+                cell.cell_contents = new
+                self._undo.append(functools.partial(setattr, cell, "cell_contents", inside))
+            else:
+                self.look_at(inside, depth + 1)
+        defaults = value.__defaults__
+        if defaults and any(self._new(one) is not None for one in defaults):
+            value.__defaults__ = tuple(
+                one if self._new(one) is None else self._new(one) for one in defaults
+            )
+            self._undo.append(functools.partial(setattr, value, "__defaults__", defaults))
+        if value.__kwdefaults__:
+            self._exchange(value.__kwdefaults__)
+        self.look_at(getattr(value, "__wrapped__", None), depth)
+
+    def _is_own(self, kind: type[Any]) -> bool:
+        file = getattr(sys.modules.get(kind.__module__), "__file__", None)
+        return isinstance(file, str) and self._followed.owns(file)
+
+    def _new(self, value: Any) -> Any:
+        """Return what stands in for a primitive or a generator; None for anything else."""
+        if id(value) in self._known:
+            return self._known[id(value)]
+        if type(value) not in _GENERATORS:
+            return None
+        if id(value) not in self._wrapped:
+            self._kept.append(value)
+            (stream,) = self._streams.spawn(1)
+            if isinstance(value, np.random.Generator):
+                fresh: Any = np.random.Generator(np.random.PCG64(stream))
+            else:
+                fresh = np.random.RandomState(np.random.MT19937(stream))
+            self._wrapped[id(value)] = numpy_random.wrapped(fresh, self._recorder)
+        return self._wrapped[id(value)]

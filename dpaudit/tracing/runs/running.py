@@ -1,0 +1,143 @@
+"""One run of a mechanism, watched."""
+
+from __future__ import annotations
+
+import copy
+import time
+import warnings
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from .leaves import leaves
+from .lines import watched
+from .recorder import Recorder, TooLong
+from .replacing import replaced
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from .lines import Line
+    from .places import Followed
+    from .replacing import More
+
+# What a run may raise and still have come to its end.
+_FAILURES = (Exception, SystemExit)
+
+
+class Subject(NamedTuple):
+    """What is run, and how.
+
+    function: of the dataset.  params: keyword arguments of every call.  data, rng, batch: the
+    parameters that take the dataset (None: the first), a generator, and the number of outputs, if
+    there are such.  post_process: applied to the output.  followed: whose code is the user's own.
+    primitives: the user's own.  deadline: by `time.monotonic`, when runs have to be over.
+    """
+
+    function: Callable[..., Any]
+    params: Mapping[str, Any]
+    data: str | None
+    rng: str | None
+    batch: str | None
+    post_process: Callable[[Any], Any] | None
+    followed: Followed
+    primitives: Sequence[More] = ()
+    deadline: float = float("inf")
+
+    def check(self) -> None:
+        """Raise TooLong when the time is over."""
+        if time.monotonic() > self.deadline:
+            raise TooLong("the time was over")
+
+
+class Run(NamedTuple):
+    """What came of a run.
+
+    recorder: what it did with its noise.  lines: of the user's own code, in order.  parts: of the
+    output, by name.  error: the exception, its message, and where it was raised; None without one.
+    """
+
+    recorder: Recorder
+    lines: list[Line]
+    parts: dict[str, Any]
+    error: tuple[str, str, Line | None] | None
+
+
+def run(
+    subject: Subject,
+    dataset: Any,
+    seed: int,
+    *,
+    reference: Run | None = None,
+    overrides: Mapping[Any, Any] | None = None,
+    alignment: Mapping[Any, Any] | None = None,
+    has_lines: bool = True,
+    keeps_builtins: bool = False,
+) -> Run:
+    """Run a mechanism once.
+
+    seed: of all its noise.  reference: the run whose noised values it is given again.  overrides:
+    of coins.  has_lines: whether its lines are to be watched, too.
+    """
+    recorder = Recorder(
+        subject.followed,
+        None if reference is None else reference.recorder,
+        overrides,
+        alignment,
+        subject.check,
+    )
+    try:
+        given = copy.deepcopy(dataset)
+    except Exception:  # noqa: BLE001  # whatever the user's own objects raise
+        given = dataset
+    arguments = dict(subject.params)
+    if subject.rng is not None:
+        arguments[subject.rng] = np.random.default_rng(np.random.SeedSequence([seed, 0]))
+    if subject.batch is not None:
+        arguments[subject.batch] = 1
+    by_position = (given,) if subject.data is None else ()
+    if subject.data is not None:
+        arguments[subject.data] = given
+    output: Any = None
+    error: Any = None
+    lines: list[Line] = []
+    parts = (subject.function, subject.post_process, arguments)
+    with replaced(
+        recorder, subject.followed, parts, seed, more=subject.primitives,
+        keeps_builtins=keeps_builtins,
+    ), warnings.catch_warnings():  # fmt: skip
+        warnings.simplefilter("ignore")  # what a program warns of, it has said in other runs
+        try:
+            if has_lines:
+                with watched(subject.followed) as lines:
+                    output = _called(subject, by_position, arguments)
+            else:
+                output = _called(subject, by_position, arguments)
+        except _FAILURES as failure:
+            error = type(failure).__name__, _message(failure), _raised_at(failure, subject.followed)
+        recorder.is_open = False
+        parts_of = {} if error else leaves(output)
+    return Run(recorder, lines, parts_of, error)
+
+
+def _called(subject: Subject, by_position: tuple[Any, ...], arguments: dict[str, Any]) -> Any:
+    output = subject.function(*by_position, **arguments)
+    if subject.batch is not None:
+        output = output[0]
+    return output if subject.post_process is None else subject.post_process(output)
+
+
+def _message(failure: BaseException) -> str:
+    try:
+        return " ".join(str(failure).split())[:200]
+    except Exception:  # noqa: BLE001  # an exception whose own __str__ fails
+        return ""
+
+
+def _raised_at(failure: BaseException, followed: Followed) -> Line | None:
+    step, found = failure.__traceback__, None
+    while step is not None:
+        if followed.owns(step.tb_frame.f_code.co_filename):
+            found = step.tb_frame.f_code.co_filename, step.tb_lineno
+        step = step.tb_next
+    return found

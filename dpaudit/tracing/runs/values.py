@@ -1,0 +1,305 @@
+"""Numbers that carry the noise they are made of: a float, an integer or an array that survives
+sums, differences and scaling, and is a plain number to everything else."""
+
+from __future__ import annotations
+
+import operator
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    # The recorder of the run, and the noise.
+    Carried = tuple[Any, "Noise"]
+
+
+class Noise(NamedTuple):
+    """What a traced number is made of: operand + factor × noise.
+
+    ids: which piece of noise, or an array of them.  factor: what it was multiplied by.  operand:
+    what was added to it so far; None for nothing.  use: the number of its latest use.
+    """
+
+    ids: Any
+    factor: Any
+    operand: Any = None
+    use: int | None = None
+
+
+def carried(value: Any) -> Carried | None:
+    """Return what a number carries; None for a plain one."""
+    return getattr(value, "_carried", None) if isinstance(value, (*_SCALARS, TracedArray)) else None
+
+
+def plain(value: Any) -> Any:
+    """Return a number as it is without what it carries."""
+    if isinstance(value, _SCALARS):
+        return value._kind.__new__(value._kind, _bare(value))
+    return np.asarray(value) if isinstance(value, TracedArray) else value
+
+
+def _bare(value: Any) -> Any:
+    """Return a number of Python's own."""
+    return int.__add__(value, 0) if isinstance(value, int) else float.__add__(value, 0.0)
+
+
+def traced(value: Any, recorder: Any, noise: Noise) -> Any:
+    """Return a number that carries noise."""
+    if isinstance(value, np.ndarray) and value.ndim:
+        array = value.view(TracedArray)
+        array._carried = (recorder, noise)
+        return array
+    if isinstance(value, np.ndarray):
+        value = value[()]
+    if isinstance(value, (bool, np.bool_)):
+        return value
+    if isinstance(value, np.floating):
+        kind: Any = TracedFloat64
+    elif isinstance(value, (int, np.integer)):
+        kind = TracedInteger
+    elif isinstance(value, float):
+        kind = TracedFloat
+    else:
+        return value
+    scalar = kind(value)
+    scalar._carried = (recorder, noise)
+    return scalar
+
+
+_ARITHMETIC: dict[str, Callable[[Any, Any], Any]] = {
+    "add": operator.add,
+    "sub": operator.sub,
+    "mul": operator.mul,
+    "truediv": operator.truediv,
+}
+_COMPARISONS: dict[str, Callable[[Any, Any], Any]] = {
+    "lt": operator.lt,
+    "le": operator.le,
+    "gt": operator.gt,
+    "ge": operator.ge,
+}
+OPERATIONS = {**_ARITHMETIC, **_COMPARISONS}
+_UFUNCS: dict[Any, str] = {
+    np.add: "add",
+    np.subtract: "sub",
+    np.multiply: "mul",
+    np.true_divide: "truediv",
+    np.less: "lt",
+    np.less_equal: "le",
+    np.greater: "gt",
+    np.greater_equal: "ge",
+}
+
+
+def operate(name: str, left: Any, right: Any) -> Any:
+    """Return an operation of two numbers, one of which carries noise at least."""
+    found = carried(left) or carried(right)
+    if found is None or not found[0].is_open:
+        return OPERATIONS[name](plain(left), plain(right))
+    recorder = found[0]
+    return (recorder.arithmetic if name in _ARITHMETIC else recorder.compare)(name, left, right)
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, (int, float, np.number, np.bool_, np.ndarray))
+
+
+def _method(name: str, *, is_reflected: bool = False) -> Any:
+    def method(self: Any, other: Any) -> Any:
+        if not _is_number(other):
+            return NotImplemented
+        return operate(name, other, self) if is_reflected else operate(name, self, other)
+
+    return method
+
+
+def _applied(ufunc: Any, method: str, inputs: tuple[Any, ...], options: dict[str, Any]) -> Any:
+    """Return what a function of NumPy makes of numbers, some of which carry noise."""
+    name, out = _UFUNCS.get(ufunc), options.pop("out", None)
+    if ufunc is np.negative and method == "__call__":
+        name, inputs = "mul", (*inputs, -1)
+    if ufunc is np.positive and method == "__call__" and out is None:
+        return inputs[0]
+    if method != "__call__" or name is None or options:
+        into = {} if out is None else {"out": tuple(map(plain, out))}
+        return getattr(ufunc, method)(*map(plain, inputs), **into, **options)
+    result = operate(name, *(one if _is_number(one) else np.asarray(one) for one in inputs))
+    if out is None:
+        return result
+    (target,) = out
+    np.asarray(target)[...] = plain(result)
+    if isinstance(target, TracedArray):
+        target._carried = carried(result)
+    return target
+
+
+class _Scalar:
+    """What traced floats and integers share. No base of theirs: NumPy takes a class of numbers for
+    one of its own by the class that it is derived from first."""
+
+    _carried: Carried | None = None
+
+    def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **options: Any) -> Any:
+        return _applied(ufunc, method, inputs, options)
+
+    __add__ = _method("add")
+    __radd__ = _method("add", is_reflected=True)
+    __sub__ = _method("sub")
+    __rsub__ = _method("sub", is_reflected=True)
+    __mul__ = _method("mul")
+    __rmul__ = _method("mul", is_reflected=True)
+    __truediv__ = _method("truediv")
+    __rtruediv__ = _method("truediv", is_reflected=True)
+    __lt__ = _method("lt")
+    __le__ = _method("le")
+    __gt__ = _method("gt")
+    __ge__ = _method("ge")
+
+    def __neg__(self) -> Any:
+        return operate("mul", self, -1)
+
+    def __pos__(self) -> Any:
+        return self
+
+    def item(self) -> Any:
+        """Return itself: the number that NumPy's scalars give has the noise still."""
+        return self
+
+    def tolist(self) -> Any:
+        return self
+
+    def __deepcopy__(self, memo: Any) -> Any:
+        return self
+
+    def __copy__(self) -> Any:
+        return self
+
+    def __reduce__(self) -> Any:
+        return type(plain(self)), (plain(self),)
+
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        return type(plain(self)), (plain(self),)
+
+
+def _carrying(kind: type[Any]) -> Any:
+    for name, value in vars(_Scalar).items():
+        if name not in ("__dict__", "__weakref__", "__doc__", "__module__", "__annotations__"):
+            setattr(kind, name, value)
+    return kind
+
+
+@_carrying
+class TracedFloat(np.float64):
+    """A float that carries noise; one of NumPy, so that other floats of NumPy ask it first."""
+
+    _kind: Any = float
+    _carried: Carried | None
+    __hash__ = np.float64.__hash__
+    __repr__ = float.__repr__
+    __str__ = float.__repr__
+
+
+@_carrying
+class TracedFloat64(np.float64):
+    """A float of NumPy that carries noise."""
+
+    _kind: Any = np.float64
+    _carried: Carried | None
+    __hash__ = np.float64.__hash__
+
+    def astype(self, kind: Any, *_: Any, **__: Any) -> Any:  # type: ignore[override]  # in short
+        value = plain(self).astype(kind)
+        return self if isinstance(value, np.floating) else value
+
+
+@_carrying
+class TracedInteger(int):
+    """An integer that carries noise."""
+
+    _kind: Any = int
+    _carried: Carried | None
+    __hash__ = int.__hash__
+
+    def astype(self, kind: Any, *_: Any, **__: Any) -> Any:
+        value = np.int64(int(self)).astype(kind)
+        return traced(value, *self._carried) if self._carried else value
+
+
+class TracedArray(np.ndarray):
+    """An array that carries noise, an entry for each of its own."""
+
+    _carried: Carried | None = None
+
+    def __array_finalize__(self, source: Any) -> None:
+        self._carried = None
+
+    def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **options: Any) -> Any:
+        return _applied(ufunc, method, inputs, options)
+
+    def _of(self, change: Callable[[Any], Any]) -> Any:
+        """Return a part of it, or another form."""
+        value = change(np.asarray(self))
+        if self._carried is None:
+            return value
+        recorder, noise = self._carried
+        parts = [
+            None if part is None else change(np.broadcast_to(np.asarray(part), self.shape))
+            for part in (noise.ids, noise.factor, noise.operand)
+        ]
+        return traced(value, recorder, Noise(parts[0], parts[1], parts[2], noise.use))
+
+    def __getitem__(self, key: Any) -> Any:
+        return self._of(lambda array: array[key])
+
+    def __iter__(self) -> Iterator[Any]:
+        return (self[place] for place in range(len(self)))
+
+    def __setitem__(self, key: Any, value: Any) -> None:
+        np.asarray(self)[key] = plain(value)
+        self._carried = None
+
+    def __reduce__(self) -> Any:
+        return np.asarray(self).__reduce__()
+
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        return np.asarray(self).__reduce_ex__(protocol)
+
+    def __deepcopy__(self, memo: Any) -> Any:
+        return self._of(lambda array: array.copy())
+
+    @property
+    def T(self) -> Any:  # noqa: N802  # NumPy's name
+        return self._of(lambda array: array.T)
+
+    def reshape(self, *shape: Any, **options: Any) -> Any:
+        return self._of(lambda array: array.reshape(*shape, **options))
+
+    def ravel(self, *options: Any) -> Any:
+        return self._of(lambda array: array.ravel(*options))
+
+    def flatten(self, *options: Any) -> Any:
+        return self._of(lambda array: array.flatten(*options))
+
+    def squeeze(self, *options: Any) -> Any:
+        return self._of(lambda array: array.squeeze(*options))
+
+    def copy(self, *options: Any) -> Any:
+        return self._of(lambda array: array.copy(*options))
+
+    def astype(self, kind: Any, *options: Any, **more: Any) -> Any:  # type: ignore[override]  # in short
+        value = np.asarray(self).astype(kind, *options, **more)
+        is_rounded = value.dtype.kind not in "fc" and self.dtype.kind == "f"
+        if self._carried is None or is_rounded:
+            return value
+        return traced(value, *self._carried)
+
+    def item(self, *place: Any) -> Any:
+        return self.ravel()[0] if not place else np.asarray(self).item(*place)
+
+    def tolist(self) -> Any:
+        return [one.tolist() if isinstance(one, TracedArray) else one for one in self]
+
+
+_SCALARS = (TracedFloat, TracedFloat64, TracedInteger)

@@ -1,0 +1,197 @@
+"""Traces a mechanism: a handful of coupled runs, and what they show."""
+
+from __future__ import annotations
+
+import inspect
+import linecache
+import time as clock
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
+from itertools import groupby
+from typing import Any
+
+from dpaudit.certificates.traced import Excerpt, Finding, Site, SourceLine, Trace
+from dpaudit.claims import PrivacyClaim
+from dpaudit.errors import TargetError, UsageError
+from dpaudit.import_path import resolve
+from dpaudit.inputs.pairs import describe_pair
+from dpaudit.inputs.values import resolved
+from dpaudit.targets.construction import functions, is_made
+from dpaudit.targets.parameters import calling
+from dpaudit.targets.target import (
+    AnyTarget,
+    CallableTarget,
+    ComposedTarget,
+    ImportedTarget,
+    RepeatedTarget,
+    is_elsewhere,
+)
+from dpaudit.tracing.findings import judged, number, shown
+from dpaudit.tracing.runs.coupling import Runs, couple
+from dpaudit.tracing.runs.places import Followed
+from dpaudit.tracing.runs.running import Subject
+
+SEEDS = 3
+# Lines around one that is shown.
+_AROUND = 2
+_MOST_LINES = 40
+
+
+def trace_pair(
+    target: AnyTarget,
+    d1: Any,
+    d2: Any,
+    claim: PrivacyClaim | None = None,
+    *,
+    seeds: int = SEEDS,
+    seconds: float = float("inf"),
+    follow: Sequence[str] = (),
+    primitives: Sequence[str | Callable[..., Any]] = (),
+) -> Trace:
+    """Run a mechanism on two inputs with the same noise, and say where the runs differ.
+
+    claim: of one run of the target.  seeds: how many different draws of noise are tried, each both
+    ways.  seconds: after which no further run begins.  follow: packages or files whose code counts
+    as the user's own.  primitives: functions, or their import paths, whose first argument is what
+    the noise hides.  Raises TargetError, and UsageError for what cannot be traced.
+    """
+    began = clock.monotonic()
+    if isinstance(target, RepeatedTarget):
+        target = target.target
+    if is_elsewhere(target):
+        raise UsageError(
+            f"{target.name} draws in another process, where its noise cannot be seen; trace a "
+            "function of Python in this one"
+        )
+    subject = _subject(target, follow)._replace(
+        primitives=[_primitive(one) for one in primitives], deadline=began + seconds
+    )
+    runs = couple(subject, d1, d2, seeds)
+    findings, sites, total, is_above = judged(runs, claim)
+    if is_above and not any(one.is_cause for one in findings) and claim is not None:
+        findings.append(_sum(sites, total, claim))
+    misunderstood = tuple((shown(place), what) for place, what in runs.not_understood)
+    return Trace(
+        target=target.describe(),
+        pair=describe_pair(d1, d2),
+        claim=None if claim is None else claim.describe(),
+        findings=tuple(findings),
+        sites=tuple(sites),
+        total=total,
+        exceeds=is_above,
+        not_understood=misunderstood,
+        excerpts=tuple(_excerpts(findings, sites)),
+        runs=len(runs.coupled),
+        seconds=clock.monotonic() - began,
+        notes=tuple(_notes(runs, sites, findings)),
+    )
+
+
+def _sum(sites: Sequence[Site], total: str | None, claim: PrivacyClaim) -> Finding:
+    first = sites[0]
+    words = (
+        f"all lines that draw noise cost {total} together, more than {claim.describe()} allows if "
+        f"each is released; the costliest is `{first.line.code}`"
+    )
+    others = tuple(one.line for one in sites[1:])
+    return Finding("sum", False, first.line, words, "", others)
+
+
+def _subject(target: AnyTarget, follow: Sequence[str]) -> Subject:
+    """Return what is run, and how."""
+    if isinstance(target, ComposedTarget):
+        raise UsageError(f"{target.name}: several mechanisms are traced one by one")
+    if not isinstance(target, ImportedTarget | CallableTarget):
+        raise UsageError(f"{target.name} cannot be traced in this process")
+    function, post_process = functions(target)
+    how = calling(function, target, is_made=is_made(target), unpacks=True)
+    return Subject(
+        function=function,
+        params=resolved(target.params),
+        data=how.data,
+        rng=how.rng,
+        batch=how.batch or how.alone,
+        post_process=post_process,
+        followed=Followed(_files(function), list(follow)),
+    )
+
+
+def _files(function: Callable[..., Any]) -> list[str]:
+    """Return the file that a mechanism is in, wherever it lies."""
+    while isinstance(function, partial):
+        function = function.func
+    found: Any = inspect.unwrap(function)
+    if not inspect.isroutine(found):
+        found = vars(type(found)).get("__call__", found)
+    code = getattr(getattr(found, "__func__", found), "__code__", None)
+    return [] if code is None else [code.co_filename]
+
+
+def _primitive(named: str | Callable[..., Any]) -> Callable[[Any], Iterator[Any]]:
+    """Return the replacement of a primitive of the user's."""
+    from dpaudit.tracing.runs.primitives.own import replacements
+
+    function = resolve(named) if isinstance(named, str) else named
+    if not callable(function):
+        raise TargetError(f"--primitive {named}: must name a function")
+    return partial(replacements, function)
+
+
+def _notes(runs: Runs, sites: Sequence[Site], findings: Sequence[Finding]) -> Iterator[str]:
+    if runs.keeps_state:
+        yield (
+            "the mechanism keeps state: a second run on d1 with the same noise gave something "
+            "else, so that runs cannot be compared; clear its caches, or trace what it calls"
+        )
+    elif not runs.coupled and runs.over is None:
+        yield "no run came to its end"
+    elif runs.draws == 0:
+        yield (
+            "no noise was seen: the trace knows the generators of NumPy, random, secrets, "
+            "scipy.stats, and mechanisms of diffprivlib, OpenDP and PyDP; name a function of your "
+            "own with --primitive module:function. This is no pass"
+        )
+    elif not sites and not findings:
+        yield "noise was seen, but not what it hides. This is no pass"
+    if runs.over is not None:
+        yield f"not all runs were made: {runs.over}"
+    errors = [pair.comparison.errors for pair in runs.coupled]
+    if errors and all(None not in each for each in errors):
+        kind, message, _ = errors[0][0]
+        yield f"every run raised {kind}: {message}"
+
+
+def _excerpts(findings: Iterable[Finding], sites: Iterable[Site]) -> Iterator[Excerpt]:
+    """Yield the source code of all lines that are named, with marks."""
+    marks: dict[tuple[str, int], str] = {}
+    for site in sites:
+        cost = "unknown" if site.cost is None else number(site.cost)
+        marks.setdefault(_key(site.line), f"{site.unit} = {cost}")
+        marks.setdefault(_key(site.added), "")
+    for finding in findings:
+        marks[_key(finding.line)] = finding.kind.replace("-", " ")
+        for other in finding.others:
+            marks.setdefault(_key(other), "")
+    for file, keys in groupby(sorted(marks), key=lambda key: key[0]):
+        numbers = [line for _, line in keys if line > 0]
+        source = linecache.getlines(file)
+        for start, end in _ranges(numbers, len(source)):
+            marked = tuple((line, marks[file, line]) for line in numbers if start <= line <= end)
+            lines = tuple(line.rstrip("\r\n") for line in source[start - 1 : end])
+            yield Excerpt(file, start, lines, marked)
+
+
+def _key(line: SourceLine) -> tuple[str, int]:
+    return line.file, line.line
+
+
+def _ranges(numbers: Sequence[int], last: int) -> Iterator[tuple[int, int]]:
+    """Yield the first and last lines of pieces that show some lines, and a few around them."""
+    pieces: list[list[int]] = []
+    for line in numbers:
+        start, end = max(1, line - _AROUND), min(last, line + _AROUND)
+        if pieces and start <= pieces[-1][1] + 1 and end - pieces[-1][0] < _MOST_LINES:
+            pieces[-1][1] = end
+        elif start <= end:
+            pieces.append([start, end])
+    yield from ((start, end) for start, end in pieces)
