@@ -19,10 +19,12 @@ if TYPE_CHECKING:
     from dpaudit.api import bound as bound
     from dpaudit.api import bound_guesses as bound_guesses
     from dpaudit.api import search as search
+    from dpaudit.api import trace as trace
     from dpaudit.certificates.certificate import Certificate as Certificate
     from dpaudit.certificates.result import AuditResult as AuditResult
     from dpaudit.certificates.result import Progress as Progress
     from dpaudit.certificates.result import Verdict as Verdict
+    from dpaudit.certificates.traced import Trace as Trace
     from dpaudit.claims.base import PrivacyClaim as PrivacyClaim
     from dpaudit.claims.definitions import *  # noqa: F403
     from dpaudit.errors import DpauditError as DpauditError
@@ -33,9 +35,10 @@ if TYPE_CHECKING:
     from dpaudit.searching.sensitivity import sensitivity as sensitivity
 
 _HOMES = {
-    "dpaudit.api": ("audit", "bound", "bound_guesses", "search"),
+    "dpaudit.api": ("audit", "bound", "bound_guesses", "search", "trace"),
     "dpaudit.certificates.certificate": ("Certificate",),
     "dpaudit.certificates.result": ("AuditResult", "Progress", "Verdict"),
+    "dpaudit.certificates.traced": ("Trace",),
     "dpaudit.claims.base": ("PrivacyClaim",),
     "dpaudit.searching.sensitivity": ("SensitivityResult", "Witness", "sensitivity"),
     "dpaudit.errors": ("DpauditError", "MechanismError", "UsageError"),

@@ -22,6 +22,7 @@ from dpaudit.auditing.options import (
 )
 from dpaudit.auditing.spec import AuditSpec, PairSearch
 from dpaudit.certificates.result import AuditResult, Progress
+from dpaudit.certificates.traced import Trace
 from dpaudit.claims import PrivacyClaim
 from dpaudit.did_you_mean import did_you_mean
 from dpaudit.errors import UsageError
@@ -45,6 +46,8 @@ class _Unsaid(int):
     """A number that nobody gave."""
 
 
+# So many different draws of noise a trace tries at most.
+_MOST_NOISES = 1_000
 _UNSAID = _Unsaid(DEFAULTS["samples"])
 
 
@@ -75,6 +78,7 @@ class MoreOptions(TypedDict, total=False):
     attacks: Sequence[Any]
     journal: str | os.PathLike[str] | None
     resume: bool
+    no_trace: bool
 
 
 def audit(
@@ -138,7 +142,7 @@ def audit(
         may be a `concurrent.futures.Executor` with `workers` processes, which is left open.
     floating_point, timing, attacks
         "Attacks" in docs/options.md. `attacks` may hold objects.
-    name, allow_underpowered, require_power, journal, resume
+    name, allow_underpowered, require_power, journal, resume, no_trace
         "Output" in docs/options.md.
 
     Raises
@@ -277,10 +281,103 @@ def search(
     return run_audit(spec, _checked_progress(on_progress))
 
 
-def _check_keywords(name: str, function: Callable[..., Any], more: Mapping[str, Any]) -> None:
+class TraceOptions(TypedDict, total=False):
+    """Further keywords of `trace`, as docs/options.md describes them."""
+
+    batch_arg: str | None
+    data_arg: str | None
+    rng_arg: str | None
+    post_process: Callable[[Any], Any] | None
+    python: str | None
+
+
+def trace(
+    mechanism: Callable[..., Any] | str,
+    d1: Any,
+    d2: Any,
+    claim: PrivacyClaim | None = None,
+    *,
+    params: Mapping[str, Any] | None = None,
+    noises: int = 3,
+    follow: Sequence[str] = (),
+    primitives: Sequence[Callable[..., Any] | str] = (),
+    **more: Unpack[TraceOptions],
+) -> Trace:
+    """Run `mechanism` on two inputs with the same noise, and name the line that tells them apart.
+
+    Parameters
+    ----------
+    mechanism : callable or str
+        As of `audit`, in Python.
+    d1, d2 : Any
+        Neighbouring inputs.
+    claim : PrivacyClaim, optional
+        What each line is held against. Without one, only what no claim allows is a cause.
+    params : mapping of str to Any, optional
+        Keyword arguments of every call.
+    noises : int, default 3
+        How many different draws of noise to try, from 1 to 1,000; each takes some four runs.
+    follow : sequence of str, default ()
+        Packages, folders or files whose lines count as the user's own, beside all code that is not
+        installed.
+    primitives : sequence of callable or str, default ()
+        Functions, or their import paths, that add noise to their first argument.
+
+    Returns
+    -------
+    Trace
+        `findings`, causes first, and `sites`, the lines that draw noise with what they cost.
+
+    Other Parameters
+    ----------------
+    batch_arg, data_arg, rng_arg, post_process, python
+        As of `audit`.
+
+    Raises
+    ------
+    UsageError
+        For what cannot be traced, such as a program in another language.
+    TypeError
+        For an unknown keyword.
+
+    Notes
+    -----
+    A trace is a diagnosis: it holds for the noise that was tried. It proves neither that a
+    mechanism leaks, which `audit` can, nor that it does not (docs/method.md).
+
+    Examples
+    --------
+    >>> import dpaudit
+    >>> def noisy(x, rng):
+    ...     return x + rng.laplace(scale=0.5)
+    >>> found = dpaudit.trace(noisy, 0, 1, dpaudit.PureDP(1.0))
+    >>> found.sites[0].cost
+    2.0
+    """
+    from dpaudit.tracing.trace import trace_pair
+
+    _check_keywords("trace", trace, more, TraceOptions)
+    if claim is not None:
+        verify(claim=claim)
+    verify(params=params, **more)
+    if not isinstance(noises, Integral) or not 1 <= noises <= _MOST_NOISES:
+        raise refused("noises", noises, f"must be a whole number from 1 to {_MOST_NOISES:,}")
+    if isinstance(follow, str) or isinstance(primitives, str):
+        raise UsageError("follow and primitives must be lists")
+    said: dict[str, Any] = {**DEFAULTS, **more, "params": params or {}}
+    target = _target(mechanism, said)
+    return trace_pair(
+        target, d1, d2, claim, seeds=int(noises), follow=follow, primitives=primitives
+    )
+
+
+def _check_keywords(
+    name: str, function: Callable[..., Any], more: Mapping[str, Any], options: Any = MoreOptions
+) -> None:
+    known = options.__annotations__
     for option in more:
-        if option not in MoreOptions.__annotations__:
-            near = did_you_mean(option, [*function.__annotations__, *MoreOptions.__annotations__])
+        if option not in known:
+            near = did_you_mean(option, [*function.__annotations__, *known])
             raise TypeError(f"{name}() got an unexpected keyword argument {option!r}.{near}")
 
 

@@ -86,7 +86,7 @@ def run_audit(spec: AuditSpec, on_progress: Notify | None = None) -> AuditResult
     that cannot be carried out, such as a target that is not there.
     """
     if spec.search is None or spec.pairs:
-        return _run(spec, on_progress)
+        return _traced(spec, _run(spec, on_progress))
     began = time.monotonic()
     try:
         found, searched = spec.search.find(spec, on_progress)
@@ -94,7 +94,7 @@ def run_audit(spec: AuditSpec, on_progress: Notify | None = None) -> AuditResult
         failed = Failed(str(failure))
         return _result(spec, failed, seconds=time.monotonic() - began, versions=versions())
     seconds = time.monotonic() - began
-    result = _run(found, on_progress)
+    result = _traced(found, _run(found, on_progress))
     warned = [_state_words(searched.kept)] if searched.kept and _is_doubted(result) else []
     if result.verdict is Verdict.NO_VIOLATION_FOUND:
         warned += _unsearched(searched)
@@ -104,6 +104,21 @@ def run_audit(spec: AuditSpec, on_progress: Notify | None = None) -> AuditResult
         seconds=result.seconds + seconds,
         warnings=tuple(dict.fromkeys([*result.warnings, *warned])),
     )
+
+
+def _traced(spec: AuditSpec, result: AuditResult) -> AuditResult:
+    """Return a result with a trace of the pair that refutes the claim, where one can be had."""
+    if spec.no_trace or result.verdict is not Verdict.VIOLATION:
+        return result
+    refuting = result.decisive
+    numbers = [n for n, one in enumerate(result.certificates) if one is refuting]
+    if not numbers:  # nothing was drawn
+        return result
+    # Most audits refute nothing.
+    from dpaudit.tracing.apart import trace_apart
+
+    pair, pace = spec.pairs[numbers[0]], result.seconds / max(1, result.draws)
+    return replace(result, trace=trace_apart(spec.target, pair.d1, pair.d2, spec.claim, pace=pace))
 
 
 def _unsearched(searched: Searched) -> list[str]:

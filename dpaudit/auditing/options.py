@@ -410,6 +410,9 @@ _TABLE = (
         must="a number, 1 or more, such as 1.2", check=_POWER, metavar="FACTOR",
         more="configuration.md#how-a-run-ends"),
     _verdict("expect", _choice(*get_args(Expectation)), "Expected verdict: exit 0 if it matches."),
+    _verdict("no_trace", SWITCH,
+        "Do not look for the line that leaks after a violation.",
+        must="true or false: whether to leave out the trace of a violation", more="trace.md"),
     _run("json", TEXT,
         "Write the results to this file, in full, so that dpaudit report can recheck them; '-': "
         "to standard output, and the report to stderr.", metavar="FILE", usual=True),

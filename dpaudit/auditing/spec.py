@@ -79,6 +79,7 @@ class AuditSpec:
     timing: bool = DEFAULTS["timing"]
     attacks: tuple[Any, ...] = DEFAULTS["attacks"]
     expect: Expectation | None = DEFAULTS["expect"]
+    no_trace: bool = DEFAULTS["no_trace"]
     group: int = DEFAULTS["group"]
     grouped: Grouped | None = None
     journal: str | os.PathLike[str] | None = DEFAULTS["journal"]

@@ -5,7 +5,7 @@ A trace is a diagnosis and no certificate: it holds for the noise that was tried
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal
 
 FindingKind = Literal[
@@ -187,7 +187,7 @@ class Trace:
     not_understood: tuple[tuple[SourceLine, str], ...]
     excerpts: tuple[Excerpt, ...]
     runs: int
-    seconds: float
+    seconds: float = field(compare=False)
     notes: tuple[str, ...]
 
     @property

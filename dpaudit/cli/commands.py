@@ -20,6 +20,7 @@ COMMANDS = {
         "dpaudit.cli.search:search",
         "Find the pair of inputs that leaks most, and audit it.",
     ),
+    "trace": ("dpaudit.cli.trace:trace", "Name the line that tells two inputs apart."),
     "plan": ("dpaudit.cli.plan:plan_", "Work out how many draws an audit needs."),
     "bound": ("dpaudit.cli.bound:bound", "Audit recorded outputs, or guesses about canaries."),
     "sensitivity": (
