@@ -14,7 +14,7 @@ from dpaudit.certificates.result import (
     Sampled,
     Verdict,
 )
-from dpaudit.reports import drawn, exact, numbers, one_run, searched
+from dpaudit.reports import drawn, exact, numbers, one_run, searched, trace
 from dpaudit.reports.layout import glued, pasted, row, wrap
 from dpaudit.wording import in_a_line
 
@@ -69,6 +69,7 @@ def statements(result: AuditResult, verbose: int) -> Statements:
     rows = [
         *_asked(result),
         *found,
+        *trace.rows(result.trace, verbose),
         *searched.rows(result, verbose),
         *(_time(result) if found and verbose else []),
     ]

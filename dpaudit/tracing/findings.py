@@ -49,6 +49,7 @@ class _Gathered:
     primitive: str
     law: str
     operands: tuple[str, str]
+    callers: tuple[SourceLine, ...] = ()
     # One list of pieces for each pair of runs.
     runs: list[list[Piece]] = field(default_factory=list)
     is_coin: bool = False
@@ -112,7 +113,8 @@ def _gathered(runs: Runs) -> Iterator[_Gathered]:
             key = one.draw.file, one.draw.line, one.primitive
             if key not in found:
                 lines = shown(one.draw), shown(one.added)
-                found[key] = _Gathered(*lines, one.primitive, one.law, one.operands)
+                callers = tuple(map(shown, one.callers))
+                found[key] = _Gathered(*lines, one.primitive, one.law, one.operands, callers)
             each = found[key]
             each.runs += [[] for _ in range(number_ + 1 - len(each.runs))]
             if any(one.shifts) and not any(piece.shift for piece in each.runs[number_]):
@@ -250,7 +252,8 @@ def _of_site(one: _Gathered, runs: Runs, claim: PrivacyClaim) -> Iterator[Findin
     released = [[piece for piece in pieces if piece.released] for pieces in seen]
     worst = max(released, key=_size, default=[])
     units = {piece.unit for piece in worst}
-    if len(worst) > 1 and len(units) == 1 and sum_exceeds(worst, claim):
+    several = [each for each in released if _sum_is_above(each, claim)]
+    if len(several) > 1 and len(units) == 1 and _sum_is_above(worst, claim):
         total = together(worst)
         assert total is not None
         unit = worst[0].unit
@@ -264,9 +267,14 @@ def _of_site(one: _Gathered, runs: Runs, claim: PrivacyClaim) -> Iterator[Findin
         yield Finding("too-little-noise", not is_sampled, one.line, words, larger, _other(one))
 
 
+def _sum_is_above(pieces: Sequence[Piece], claim: PrivacyClaim) -> bool:
+    return len({piece.unit for piece in pieces}) == 1 and sum_exceeds(pieces, claim)
+
+
 def _other(one: _Gathered) -> tuple[SourceLine, ...]:
-    is_same = (one.line.file, one.line.line) == (one.added.file, one.added.line)
-    return () if is_same else (one.added,)
+    """Return the other lines that have a part in it: where the noise is added, and the callers."""
+    lines = {(each.file, each.line): each for each in (*one.callers, one.added)}
+    return tuple(each for key, each in lines.items() if key != (one.line.file, one.line.line))
 
 
 def _too_little(one: _Gathered, piece: Piece, claim: PrivacyClaim, *, is_cause: bool) -> Finding:

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
 # Noise that two uses would have to have moved by is the same up to this, in its own units.
 _CLOSE = 1e-9
+# Noised values that are rounded by less, in scales of the noise, are released still.
+_ROUNDED = 0.002
 # Of what is shown: entries, and characters.
 _FEW, _LONGEST = 8, 60
 # Primitives that may pick records.
@@ -31,8 +33,9 @@ class Hidden(NamedTuple):
     primitive, law: of the noise.  operands: of both runs.  shifts: how far these are apart, an
     entry each.  scales: of the noise in both runs, likewise.  released: which of the noised values
     are part of the output.  pieces: the numbers of the pieces of noise.  parameters: of both draws.
-    cost: the log-ratio of the densities at this output, in nats, where the noise is known by its
-    effect on the output alone.
+    callers: the user's own lines that the call of the primitive, or the addition, came from, the
+    innermost first.  cost: the log-ratio of the densities at this output, in nats, where the noise
+    is known by its effect on the output alone.
     """
 
     draw: Place
@@ -47,6 +50,7 @@ class Hidden(NamedTuple):
     pieces: list[int]
     parameters: tuple[dict[str, Any], dict[str, Any]]
     cost: float | None = None
+    callers: tuple[Place, ...] = ()
 
 
 class Chosen(NamedTuple):
@@ -125,7 +129,7 @@ def _named(error: Any) -> Any:
 
 
 def _end(run: Run) -> Place | None:
-    return _maybe(run.lines[-1]) if run.lines else None
+    return _maybe(run.lines.end)
 
 
 def _matched(first: Recorder, second: Recorder, alignment: dict[Any, Any]) -> list[tuple[Use, Use]]:
@@ -164,43 +168,84 @@ def _numbers(run: Run) -> Any:
     return np.unique(np.array([one for one in numbers if not isinstance(one, bool)], dtype=float))
 
 
-def _are_among(values: Any, numbers: Any) -> Any:
-    """Return which values are among some numbers; None is, where there are none."""
+def _are_among(values: Any, numbers: Any, tolerance: Any = 0.0) -> Any:
+    """Return which values are among some numbers, in order, or as close to one as the tolerance;
+    NaN is not."""
     array = np.asarray(values, dtype=float)
-    return np.isin(array, numbers) if array.dtype.kind == "f" else np.zeros(array.shape, bool)
+    if not len(numbers):
+        return np.zeros(array.shape, dtype=bool)
+    after = np.clip(np.searchsorted(numbers, array), 0, len(numbers) - 1)
+    with np.errstate(invalid="ignore"):
+        distance = np.minimum(
+            np.abs(numbers[after] - array), np.abs(numbers[np.maximum(0, after - 1)] - array)
+        )
+        return np.asarray(distance <= tolerance)
+
+
+def _released(run: Run, use: Use) -> Any:
+    """Return which noised values the output shows, at any step of a calculation, and rounded a
+    little perhaps."""
+    recorder, numbers = run.recorder, _numbers(run)
+    found = np.zeros(np.size(use.value), dtype=bool)
+    at: Use | None = use
+    while at is not None:
+        if np.size(at.value) == len(found):
+            scales = np.array([recorder.scales[int(one)] for one in np.ravel(at.ids)])
+            tolerance = np.nan_to_num(_ROUNDED * scales * np.abs(np.ravel(at.factor)))
+            found |= _are_among(np.ravel(at.value), numbers, tolerance)
+        at = None if at.previous is None else recorder.uses[at.previous]
+    return found
 
 
 def _hidden(run: Run, one: Use, second: Recorder, other: Use) -> Hidden:
     recorder = run.recorder
     ids = np.ravel(one.ids)
-    draws = [_draw(recorder, int(place)) for place in ids[:1]]
-    draw = draws[0] if draws else None
+    draw = _draw(recorder, int(ids[0])) if len(ids) else None
     laws = {recorder.laws[int(place)] for place in ids}
-    scales = tuple(
-        np.abs(np.ravel(use.factor))
+    root = _root(recorder, one)
+    # In the units in which the noise was added, whatever was done with the sum.
+    unit = _unit(one, root)
+    first_scales, second_scales = (
+        np.abs(np.ravel(use.factor) / unit)
         * np.array([own.scales[int(place)] for place in np.ravel(use.ids)])
         for own, use in ((recorder, one), (second, other))
     )
+    operands = [np.ravel(_number(use.operand)) / unit for use in (one, other)]
     with np.errstate(all="ignore"):
-        shifts = np.abs(np.ravel(np.subtract(_number(one.operand), _number(other.operand))))
-    root = _root(recorder, one)
+        shifts = np.abs(operands[0] - operands[1])
     after = None if draw is None else second.by_moment.get(draw.moment)
+    is_single = np.ndim(one.operand) == 0
+    shown = [briefly(each[0] if is_single else each) for each in operands]
     return Hidden(
         draw=recorder.place(one.moment if draw is None else draw.moment),
         added=recorder.place(root.moment),
         kind=one.kind,
         primitive="" if draw is None else draw.primitive,
         law=laws.pop() if len(laws) == 1 else "unknown",
-        operands=(briefly(one.operand), briefly(other.operand)),
+        operands=(shown[0], shown[1]),
         shifts=shifts.tolist(),
-        scales=(scales[0].tolist(), scales[1].tolist()),
-        released=np.ravel(_are_among(one.value, _numbers(run))).tolist(),
+        scales=(first_scales.tolist(), second_scales.tolist()),
+        released=_released(run, one).tolist(),
         pieces=ids.tolist(),
         parameters=(
             {} if draw is None else dict(draw.parameters),
             dict(after.parameters) if isinstance(after, Draw) else {},
         ),
+        callers=_callers(draw, root),
     )
+
+
+def _callers(draw: Draw | None, root: Use) -> tuple[Place, ...]:
+    spots = [*(() if draw is None else draw.callers), *root.callers]
+    return tuple(map(place_of, dict.fromkeys(spots)))
+
+
+def _unit(one: Use, root: Use) -> Any:
+    """Return by what a sum was multiplied since the noise was added, an entry each."""
+    factor, before = np.ravel(one.factor), np.ravel(root.factor)
+    if len(before) != len(factor):
+        return np.ones(len(factor))
+    return np.abs(factor / before)
 
 
 def _number(value: Any) -> Any:
@@ -318,7 +363,8 @@ def _unused(recorder: Recorder) -> list[tuple[Place, str]]:
     return [
         (recorder.place(draw.moment), draw.primitive)
         for draw in recorder.draws
-        if draw.law not in ("choice", "sample", "permutation", "integers", "binomial")
+        if draw.size
+        and draw.law not in ("choice", "sample", "permutation", "integers", "binomial")
         and used.isdisjoint(range(draw.first, draw.first + draw.size))
     ]
 

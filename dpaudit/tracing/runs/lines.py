@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from types import CodeType
 
     from .places import Followed
 
@@ -17,10 +18,27 @@ if TYPE_CHECKING:
 MOST = 100_000
 
 
+class Lines(list):  # type: ignore[type-arg]  # of lines
+    """Lines in order. end: the last one of the function that the first one is in."""
+
+    _outer: Any = None
+    end: Line | None = None
+
+    def ran(self, code: CodeType, line: int) -> None:
+        """Note a line."""
+        if len(self) == MOST:
+            return
+        self.append((code.co_filename, line))
+        if self._outer is None:
+            self._outer = code
+        if code is self._outer:
+            self.end = code.co_filename, line
+
+
 @contextmanager
-def watched(followed: Followed) -> Iterator[list[Line]]:
+def watched(followed: Followed) -> Iterator[Lines]:
     """Yield the lines that are run, in order, in this thread, as they come; at most `MOST`."""
-    lines: list[Line] = []
+    lines = Lines()
     monitoring: Any = getattr(sys, "monitoring", None)
     tool = None if monitoring is None else _free(monitoring)
     if tool is None:
@@ -39,7 +57,7 @@ def watched(followed: Followed) -> Iterator[list[Line]]:
         if not followed.owns(code.co_filename) or len(lines) >= MOST:
             return monitoring.DISABLE
         if threading.get_ident() == owner:
-            lines.append((code.co_filename, line))
+            lines.ran(code, line)
         return None
 
     monitoring.use_tool_id(tool, "dpaudit")
@@ -59,10 +77,10 @@ def _free(monitoring: Any) -> int | None:
     return next((one for one in (4, 3, 5) if monitoring.get_tool(one) is None), None)
 
 
-def _tracer(followed: Followed, lines: list[Line]) -> Any:
+def _tracer(followed: Followed, lines: Lines) -> Any:
     def local(frame: Any, event: str, arg: Any) -> Any:
-        if event == "line" and len(lines) < MOST:
-            lines.append((frame.f_code.co_filename, frame.f_lineno))
+        if event == "line":
+            lines.ran(frame.f_code, frame.f_lineno)
         return local
 
     def entered(frame: Any, event: str, arg: Any) -> Any:

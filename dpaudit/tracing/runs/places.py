@@ -16,8 +16,12 @@ if TYPE_CHECKING:
     Spot = tuple[CodeType, int]
 
 _OURS = f"{Path(__file__).resolve().parents[2]}{os.sep}"
+_RUNNING = str(Path(__file__).resolve().with_name("running.py"))
 _PYTHONS = f"{Path(os.__file__).parent}{os.sep}"
 _INSTALLED = tuple(f"{os.sep}{kind}-packages{os.sep}" for kind in ("site", "dist"))
+
+# So many callers of a line are named.
+_DEEPEST = 5
 
 
 class Place(NamedTuple):
@@ -73,10 +77,23 @@ def _folders(name: str) -> list[str]:
 
 
 def own_frame(frame: FrameType | None, followed: Followed) -> FrameType | None:
-    """Return the innermost frame of the user's own code, from this one outwards."""
+    """Return the innermost frame of the user's own code, from this one outwards, as far as the call
+    of the mechanism; None where there is none."""
     while frame is not None and not followed.owns(frame.f_code.co_filename):
+        if frame.f_code.co_filename == _RUNNING:
+            return None
         frame = frame.f_back
     return frame
+
+
+def callers(frame: FrameType | None, followed: Followed) -> tuple[Spot, ...]:
+    """Return the spots in the user's own code that a frame was called from, the next one first."""
+    found: list[Spot] = []
+    frame = None if frame is None else own_frame(frame.f_back, followed)
+    while frame is not None and len(found) < _DEEPEST:
+        found.append((frame.f_code, frame.f_lasti))
+        frame = own_frame(frame.f_back, followed)
+    return tuple(found)
 
 
 def place_of(spot: Spot) -> Place:

@@ -13,11 +13,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .aligning import aligned
-from .places import own_frame, place_of
+from .places import callers, own_frame, place_of
 from .values import OPERATIONS, Noise, carried, plain, traced
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
+    from types import FrameType
 
     from .places import Followed, Place, Spot
 
@@ -43,7 +44,7 @@ class Draw:
     primitive: how a reader calls it.  law: of its noise.  scale: of the law, or None.  parameters:
     what it was asked for, by name.  values: without what they were asked to lie around.  first:
     the number of its first piece of noise.  outcomes: of one that has few, each with its
-    probability.  real: whether the values are its own, and not those of another run.
+    probability.  callers: the spots that it was called from, the next one first.
     """
 
     def __init__(
@@ -60,6 +61,7 @@ class Draw:
         self.moment, self.primitive, self.law, self.scale = moment, primitive, law, scale
         self.parameters, self.values, self.first = parameters, values, first
         self.outcomes = outcomes
+        self.callers: tuple[Spot, ...] = ()
 
     @property
     def size(self) -> int:
@@ -70,11 +72,12 @@ class Use:
     """Noise that is added to something, or compared with it.
 
     ids: of the pieces of noise.  factor: what they were multiplied by.  operand: what they hide.
-    value: what came of it.  previous: the use that this one goes on with.
+    value: what came of it.  previous: the use that this one goes on with.  callers: as of a draw.
     """
 
     def __init__(self, moment: Moment, noise: Noise, value: Any, kind: str) -> None:
         self.moment, self.ids, self.factor = moment, noise.ids, noise.factor
+        self.callers: tuple[Spot, ...] = ()
         self.operand, self.previous, self.value, self.kind = (
             noise.operand,
             noise.use,
@@ -127,6 +130,8 @@ class Recorder:
         # Pieces of noise that are not those of the reference: what they are added to goes its own
         # way.
         self._freed: set[int] = set()
+        self._frame: FrameType | None = None
+        self._known_callers: dict[Spot, tuple[Spot, ...]] = {}
         self._depth, self._thread = 0, threading.get_ident()
         self.by_moment: dict[Moment, Any] = {}
 
@@ -148,7 +153,15 @@ class Recorder:
         if self._check is not None:
             self._check()
         frame = own_frame(sys._getframe(2), self.followed)
+        self._frame = frame
         return None if frame is None else (frame.f_code, frame.f_lasti)
+
+    def _callers(self, spot: Spot) -> tuple[Spot, ...]:
+        """Return where the frame of the latest spot was called from, once for each spot: it is the
+        same for all turns of a loop, nearly always."""
+        if spot not in self._known_callers:
+            self._known_callers[spot] = callers(self._frame, self.followed)
+        return self._known_callers[spot]
 
     def _moment(self, kind: str, spot: Spot) -> Moment:
         number = self._counts.get((kind, spot), 0)
@@ -190,7 +203,8 @@ class Recorder:
             self._freed.update(
                 first + place for place in range(size) if (moment, place) in self._overrides
             )
-        draw = Draw(moment, primitive, law, scale, dict(parameters or {}), base, first, outcomes)
+        own = np.array(base) if isinstance(base, np.ndarray) else base
+        draw = Draw(moment, primitive, law, scale, dict(parameters or {}), own, first, outcomes)
         self._add(draw)
         self._register(law, None if scale is None else np.broadcast_to(scale, np.shape(base)), size)
         ids = np.arange(first, first + size).reshape(np.shape(base))
@@ -334,6 +348,7 @@ class Recorder:
     # How it is kept.
 
     def _add(self, draw: Draw) -> None:
+        draw.callers = self._callers(draw.moment[1])
         self.draws.append(draw)
         self.by_moment[draw.moment] = draw
 
@@ -412,10 +427,13 @@ class Recorder:
             noise = noise._replace(
                 ids=np.broadcast_to(noise.ids, shape),
                 factor=np.broadcast_to(noise.factor, shape),
-                operand=np.broadcast_to(noise.operand, shape),
+                operand=np.array(np.broadcast_to(noise.operand, shape)),
             )
         value = self._as_before(moment, noise, natural)
-        self.uses.append(Use(moment, noise, plain(value), kind))
+        # Arrays may be changed in place.
+        kept = np.array(value) if shape else plain(value)
+        self.uses.append(Use(moment, noise, kept, kind))
+        self.uses[-1].callers = self._callers(spot)
         self.by_moment[moment] = self.uses[-1]
         return traced(value, self, noise._replace(use=len(self.uses) - 1))
 

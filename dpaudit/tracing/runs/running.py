@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from .leaves import leaves
-from .lines import watched
+from .lines import Lines, watched
 from .recorder import Recorder, TooLong
 from .replacing import replaced
 
@@ -58,7 +58,7 @@ class Run(NamedTuple):
     """
 
     recorder: Recorder
-    lines: list[Line]
+    lines: Lines
     parts: dict[str, Any]
     error: tuple[str, str, Line | None] | None
 
@@ -100,7 +100,7 @@ def run(
         arguments[subject.data] = given
     output: Any = None
     error: Any = None
-    lines: list[Line] = []
+    lines = Lines()
     parts = (subject.function, subject.post_process, arguments)
     with replaced(
         recorder, subject.followed, parts, seed, more=subject.primitives,

@@ -123,8 +123,13 @@ def _applied(ufunc: Any, method: str, inputs: tuple[Any, ...], options: dict[str
     if ufunc is np.positive and method == "__call__" and out is None:
         return inputs[0]
     if method != "__call__" or name is None or options:
-        into = {} if out is None else {"out": tuple(map(plain, out))}
-        return getattr(ufunc, method)(*map(plain, inputs), **into, **options)
+        if out is None:
+            return getattr(ufunc, method)(*map(plain, inputs), **options)
+        getattr(ufunc, method)(*map(plain, inputs), out=tuple(map(plain, out)), **options)
+        for target in out:
+            if isinstance(target, TracedArray):
+                target._carried = None
+        return out[0] if len(out) == 1 else out
     result = operate(name, *(one if _is_number(one) else np.asarray(one) for one in inputs))
     if out is None:
         return result
