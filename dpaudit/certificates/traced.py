@@ -78,6 +78,8 @@ class Site:
         Whether the output shows all the noised values.
     varies : bool
         Whether the shift is another one with other noise.
+    callers : tuple of SourceLine
+        The lines that the line was called from, the next one first.
     """
 
     line: SourceLine
@@ -93,6 +95,7 @@ class Site:
     unit: Literal["ε", "μ"]
     released: bool
     varies: bool
+    callers: tuple[SourceLine, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -206,7 +209,8 @@ class Trace:
             return None
         site = max(costly, key=lambda one: one.total or 0.0)
         words = f"`{site.line.code}` costs most: {site.unit} = {site.total:.4g}"
-        return Finding("sum", False, site.line, words, "", (site.added,))
+        others = tuple(one for one in (site.added, *site.callers) if str(one) != str(site.line))
+        return Finding("sum", False, site.line, words, "", others)
 
     @property
     def understood(self) -> bool:

@@ -124,12 +124,13 @@ def trace(
 def _show(
     found: Trace, file: Path | None, stdout: TextIO, *, quiet: bool, verbose: int, as_json: bool
 ) -> None:
-    from dpaudit.reports import trace as reports
+    from dpaudit.reports.trace import as_json as written
+    from dpaudit.reports.trace import render
 
     if file is not None:
-        write_whole(file, reports.as_json(found).encode(errors="backslashreplace"))
-    text = reports.render(found, quiet=quiet, verbose=verbose)
+        write_whole(file, written(found).encode(errors="backslashreplace"))
+    text = render(found, quiet=quiet, verbose=verbose)
     click.echo(text, nl=False, file=None if as_json else stdout, err=as_json)
     if as_json:
-        record = reports.as_json(found).encode(errors="backslashreplace")
+        record = written(found).encode(errors="backslashreplace")
         click.echo(record, nl=False, file=stdout)

@@ -19,6 +19,8 @@ History of the format (`version`):
     draws of the exact test of a kind that no draw to learn from was. `family` of an audit: those
     that it shares an error probability with, and the level of its p-value; null without any.
 4   `searched` of an audit: how its pairs were found, where nobody gave them; null where they were.
+5   `trace` of an audit: where coupled runs of the pair that refutes the claim differ; null where
+    nothing was refuted, or traced.
 """
 
 from __future__ import annotations
@@ -53,7 +55,7 @@ from dpaudit.reports.records import (
     encode_record,
 )
 
-VERSION = 4
+VERSION = 5
 
 _DERIVED = ("epsilon_lower", "delta_lower", "p_value", "draws")
 

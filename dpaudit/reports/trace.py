@@ -6,11 +6,11 @@ import json
 import math
 from collections.abc import Iterator
 from itertools import chain
-from typing import Any
 
-from dpaudit.certificates.traced import Excerpt, Finding, Site, SourceLine, Trace
+from dpaudit.certificates.traced import Excerpt, Finding, Site, Trace
 from dpaudit.reports.layout import BELOW, row, wrap
 from dpaudit.reports.numbers import unglued
+from dpaudit.reports.records import encode_record
 from dpaudit.version import __version__
 from dpaudit.wording import counted, in_a_line, shortened, visible
 
@@ -153,71 +153,6 @@ def _piece(one: Excerpt) -> Iterator[str]:
 
 
 def as_json(trace: Trace) -> str:
-    """Return a trace as JSON."""
-    document = {"kind": "trace", "dpaudit": __version__, **record(trace)}
+    """Return a trace as JSON: its fields, infinite numbers as in files of results."""
+    document = {"kind": "trace", "dpaudit": __version__, **encode_record(trace)}
     return json.dumps(document, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
-
-
-def record(trace: Trace) -> dict[str, Any]:
-    """Return a trace as plain values; infinite numbers are texts, since JSON has none."""
-    return {
-        "target": trace.target,
-        "pair": trace.pair,
-        "claim": trace.claim,
-        "findings": [_finding(one) for one in trace.findings],
-        "sites": [_site_record(one) for one in trace.sites],
-        "total": trace.total,
-        "exceeds": trace.exceeds,
-        "not_understood": [
-            {"line": _line(line), "what": what} for line, what in trace.not_understood
-        ],
-        "excerpts": [
-            {
-                "file": one.file,
-                "start": one.start,
-                "lines": list(one.lines),
-                "marked": [list(mark) for mark in one.marked],
-            }
-            for one in trace.excerpts
-        ],
-        "runs": trace.runs,
-        "seconds": trace.seconds,
-        "notes": list(trace.notes),
-    }
-
-
-def _line(one: SourceLine) -> dict[str, Any]:
-    return {"file": one.file, "line": one.line, "code": one.code}
-
-
-def _finding(one: Finding) -> dict[str, Any]:
-    return {
-        "kind": one.kind,
-        "is_cause": one.is_cause,
-        "line": _line(one.line),
-        "words": one.words,
-        "remedy": one.remedy,
-        "others": [_line(other) for other in one.others],
-    }
-
-
-def _site_record(one: Site) -> dict[str, Any]:
-    return {
-        "line": _line(one.line),
-        "added": _line(one.added),
-        "primitive": one.primitive,
-        "law": one.law,
-        "scales": None if one.scales is None else [_plain(each) for each in one.scales],
-        "operands": list(one.operands),
-        "shift": _plain(one.shift),
-        "entries": one.entries,
-        "cost": None if one.cost is None else _plain(one.cost),
-        "total": None if one.total is None else _plain(one.total),
-        "unit": one.unit,
-        "released": one.released,
-        "varies": one.varies,
-    }
-
-
-def _plain(value: float) -> float | str:
-    return value if math.isfinite(value) else str(value)

@@ -164,6 +164,7 @@ def _site(one: _Gathered) -> Site:
         unit=costliest.unit,
         released=all(piece.released for piece in worst),
         varies=max(shifts) - min(shifts) > 1e-9 * max(1.0, max(shifts)),
+        callers=one.callers,
     )
 
 
@@ -171,31 +172,42 @@ def _rank(site: Site) -> tuple[bool, float, str, int]:
     return site.total is not None, -(site.total or 0.0), site.line.file, site.line.line
 
 
+@dataclass(slots=True)
+class _Coin:
+    """A coin, or another choice, with what it costs in each pair of runs."""
+
+    line: SourceLine
+    primitive: str
+    callers: tuple[SourceLine, ...]
+    costs: list[float] = field(default_factory=list)
+
+
 def _coins(runs: Runs) -> Iterator[Site]:
     """Yield the coins, and other choices, that make up for a difference of the outputs, or whose
     probabilities depend on the data."""
-    found: dict[tuple[str, int], tuple[SourceLine, str, list[float]]] = {}
+    found: dict[tuple[str, int], _Coin] = {}
     for pair in runs.coupled:
         costs: dict[tuple[str, int], float] = {}
         if pair.absorbed is not None:
-            first = pair.absorbed.places[0]
+            first, name = pair.absorbed.places[0], pair.absorbed.primitives[0]
             costs[first.file, first.line] = pair.absorbed.cost
-            found.setdefault(
-                (first.file, first.line), (shown(first), pair.absorbed.primitives[0], [])
-            )
+            callers = tuple(map(shown, pair.absorbed.callers))
+            found.setdefault((first.file, first.line), _Coin(shown(first), name, callers))
         for one in pair.comparison.chosen:
             cost = _choice_cost(one)
             if cost > 0:
                 key = one.place.file, one.place.line
                 costs[key] = max(costs.get(key, 0.0), cost)
-                found.setdefault(key, (shown(one.place), one.primitive, []))
+                callers = tuple(map(shown, one.callers))
+                found.setdefault(key, _Coin(shown(one.place), one.primitive, callers))
         for key, cost in costs.items():
-            found[key][2].append(cost)
-    for line, primitive, every in found.values():
+            found[key].costs.append(cost)
+    for coin in found.values():
         yield Site(
-            line=line, added=line, primitive=primitive, law="choice", scales=None,
-            operands=("", ""), shift=0.0, entries=1, cost=max(every), total=max(every), unit="ε",
-            released=False, varies=max(every) - min(every) > 1e-9,
+            line=coin.line, added=coin.line, primitive=coin.primitive, law="choice", scales=None,
+            operands=("", ""), shift=0.0, entries=1, cost=max(coin.costs), total=max(coin.costs),
+            unit="ε", released=False, varies=max(coin.costs) - min(coin.costs) > 1e-9,
+            callers=coin.callers,
         )  # fmt: skip
 
 
@@ -341,7 +353,8 @@ def _of_outputs(runs: Runs, claim: PrivacyClaim) -> Iterator[Finding]:
             pure = [point for point in claim.points() if point.delta == 0]
             if exceeds(piece, claim) or any(cost > one.epsilon * (1 + 1e-9) for one in pure):
                 words = f"`{place.code}` decides between the inputs: ε = {number(cost)}"
-                yield Finding("too-little-noise", True, shown(place), words, "")
+                callers = tuple(map(shown, pair.absorbed.callers))
+                yield Finding("too-little-noise", True, shown(place), words, "", callers)
         if "raises" in pair.bare:
             yield _raises(pair)
         elif pair.bare:
@@ -416,7 +429,8 @@ def _of_choices(runs: Runs, claim: PrivacyClaim) -> Iterator[Finding]:
                     f"ε = {number(cost)}"
                 )
                 is_cause = not any(map(_is_picked_from_data, one.parameters))
-                yield Finding("too-little-noise", is_cause, shown(one.place), words, "")
+                callers = tuple(map(shown, one.callers))
+                yield Finding("too-little-noise", is_cause, shown(one.place), words, "", callers)
 
 
 def _is_picked_from_data(parameters: dict[str, object]) -> bool:

@@ -93,7 +93,7 @@ def _sum(sites: Sequence[Site], total: str | None, claim: PrivacyClaim) -> Findi
         f"all lines that draw noise cost {total} together, more than {claim.describe()} allows if "
         f"each is released; the costliest is `{first.line.code}`"
     )
-    others = tuple(one.line for one in sites[1:])
+    others = (*first.callers, *(one.line for one in sites[1:]))
     return Finding("sum", False, first.line, words, "", others)
 
 

@@ -12,7 +12,10 @@ from .places import Place, place_of
 from .recorder import Choice, Draw, Use
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from .lines import Line
+    from .places import Spot
     from .recorder import Moment, Recorder
     from .running import Run
 
@@ -58,6 +61,7 @@ class Chosen(NamedTuple):
 
     place: where.  primitive: or the comparison.  probabilities: of the outcomes in both runs: for
     a coin of True, an entry each.  is_coin: whether it is one.  parameters: of both.
+    callers: as of noise.
     """
 
     place: Place
@@ -65,6 +69,7 @@ class Chosen(NamedTuple):
     probabilities: tuple[list[float], list[float]]
     is_coin: bool
     parameters: tuple[dict[str, Any], dict[str, Any]]
+    callers: tuple[Place, ...]
 
 
 class Parted(NamedTuple):
@@ -237,6 +242,11 @@ def _hidden(run: Run, one: Use, second: Recorder, other: Use) -> Hidden:
 
 def _callers(draw: Draw | None, root: Use) -> tuple[Place, ...]:
     spots = [*(() if draw is None else draw.callers), *root.callers]
+    return places_of(spots)
+
+
+def places_of(spots: Iterable[Spot]) -> tuple[Place, ...]:
+    """Return the lines of some spots, each once."""
     return tuple(map(place_of, dict.fromkeys(spots)))
 
 
@@ -286,7 +296,9 @@ def _chosen(first: Recorder, second: Recorder) -> list[Chosen]:
         if isinstance(other, Choice) and np.shape(one.probability) == np.shape(other.probability):
             place = first.place(one.moment)
             both = np.ravel(one.probability), np.ravel(other.probability)
-            found.append(Chosen(place, "coin", _lists(both), True, ({}, {})))
+            found.append(
+                Chosen(place, "coin", _lists(both), True, ({}, {}), places_of(one.callers))
+            )
     for draw in first.draws:
         after = second.by_moment.get(draw.moment)
         if draw.outcomes is None or not isinstance(after, Draw) or after.outcomes is None:
@@ -294,7 +306,16 @@ def _chosen(first: Recorder, second: Recorder) -> list[Chosen]:
         laws = [[p for _, p in each.outcomes or ()] for each in (draw, after)]
         parameters = dict(draw.parameters), dict(after.parameters)
         place = first.place(draw.moment)
-        found.append(Chosen(place, draw.primitive, (laws[0], laws[1]), False, parameters))
+        found.append(
+            Chosen(
+                place,
+                draw.primitive,
+                (laws[0], laws[1]),
+                False,
+                parameters,
+                places_of(draw.callers),
+            )
+        )
     return found
 
 
@@ -372,17 +393,24 @@ def _unused(recorder: Recorder) -> list[tuple[Place, str]]:
 def _parted(first: Run, second: Run) -> Parted | None:
     """Return where the ways of two runs part for good: what they have in common at the end, and
     the turns of loops, are left out."""
-    one, other = _without_repeats(first.lines), _without_repeats(second.lines)
-    if one == other:
+    if first.lines == second.lines:
         return None
-    start = 0
-    while start < min(len(one), len(other)) and one[start] == other[start]:
-        start += 1
+    one, other = _without_repeats(first.lines), _without_repeats(second.lines)
     only = set(one) ^ set(other)
     if not only:
-        return None
+        return _first_turn(first.lines, second.lines)
     # Where they meet again and end alike, what differs has come back into the data.
     return _before_last(one, other, only)
+
+
+def _first_turn(one: list[Line], other: list[Line]) -> Parted | None:
+    """Return where runs first part that take the same lines, some of them more often."""
+    place = next(
+        (place for place, lines in enumerate(zip(one, other)) if lines[0] != lines[1]),
+        min(len(one), len(other)),
+    )
+    ways = [lines[place] if place < len(lines) else None for lines in (one, other)]
+    return Parted(_place(one[place - 1]), (_maybe(ways[0]), _maybe(ways[1]))) if place else None
 
 
 def _before_last(one: list[Line], other: list[Line], only: set[Line]) -> Parted | None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from .aligning import aligned
-from .comparing import Comparison, Missing, compare, moments
+from .comparing import Comparison, Missing, compare, moments, places_of
 from .effects import by_effect
 from .leaves import same
 from .places import place_of
@@ -31,12 +31,13 @@ class Absorbed(NamedTuple):
     """Coins that fell otherwise for d2 make the outputs the same.
 
     places: of the coins.  primitives: by name.  cost: the log-ratio of the probabilities of the two
-    ways, in nats.
+    ways, in nats.  callers: of the first one.
     """
 
     places: list[Place]
     primitives: list[str]
     cost: float
+    callers: tuple[Place, ...]
 
 
 class Coupled(NamedTuple):
@@ -254,10 +255,16 @@ def _absorbed(
                 cost = abs(_log_probability(first) - _log_probability(other))
                 if best is None or cost < best.cost:
                     spots = [entry[0][1] for entry, _, _ in flips]
+                    moment = flips[0][0][0]
                     best = Absorbed(
-                        [place_of(spot) for spot in spots], [name for _, _, name in flips], cost
+                        [place_of(spot) for spot in spots],
+                        [name for _, _, name in flips],
+                        cost,
+                        places_of(second.recorder.by_moment[moment].callers),
                     )
                 break
+            if other.recorder.by_moment.keys() <= first.recorder.by_moment.keys():
+                break  # nothing was drawn that another seed would draw otherwise
     return best
 
 

@@ -94,6 +94,7 @@ class Choice:
 
     def __init__(self, moment: Moment, probability: Any, values: Any, ids: Any) -> None:
         self.moment, self.probability, self.values, self.ids = moment, probability, values, ids
+        self.callers: tuple[Spot, ...] = ()
 
 
 class Recorder:
@@ -313,6 +314,8 @@ class Recorder:
                 spot, name if a is not None else _MIRRORED[name], noise, other, natural
             )
         value = plain(left if a is not None else right)
+        if not np.all(np.isfinite(other)):
+            return natural
         difference = self._used(spot, _with(noise, -other), value - other, "compare")
         zero = plain(difference) * 0
         pair = (plain(difference), zero) if a is not None else (zero, plain(difference))
@@ -329,6 +332,7 @@ class Recorder:
         moment = self._moment("choice", spot)
         values = self._overridden(moment, self._again(moment, natural))
         choice = Choice(moment, probability, values, noise.ids)
+        choice.callers = self._callers(spot)
         self.choices.append(choice)
         self.by_moment[moment] = choice
         return values

@@ -1,0 +1,102 @@
+"""What traces name: `python -m benchmarks.traces`.
+
+Of mechanisms of which one line leaks: whether a finding names it, how long it takes, and whether
+their correct counterparts have a cause. `-v`: every line.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import inspect
+import math
+import statistics
+import sys
+import time
+from collections.abc import Iterator
+
+from dpaudit.certificates.traced import Finding, SourceLine, Trace
+from dpaudit.claims import ApproximateDP, PrivacyClaim, PureDP
+from dpaudit.import_path import resolve
+from dpaudit.targets.target import ImportedTarget
+from dpaudit.tracing.trace import trace_pair
+from mechanisms.causes.planted import CAUSES, Cause
+
+
+def claim_of(one: Cause) -> PrivacyClaim:
+    return ApproximateDP(one.epsilon, one.delta) if one.delta else PureDP(one.epsilon)
+
+
+def traced(one: Cause, target: str) -> tuple[Trace, float]:
+    """Return a trace, and the seconds it took beside importing the mechanism."""
+    resolve(target)
+    began = time.perf_counter()
+    found = trace_pair(
+        ImportedTarget(path=target, params=one.params), one.d1, one.d2, claim_of(one)
+    )
+    return found, time.perf_counter() - began
+
+
+def planted_lines(one: Cause) -> set[int]:
+    """Return the numbers of the lines at fault."""
+    module, _, name = one.broken.partition(":")
+    lines, start = inspect.getsourcelines(getattr(importlib.import_module(module), name))
+    return {
+        number
+        for number, line in enumerate(lines, start)
+        if any(piece in line for piece in one.lines)
+    }
+
+
+def named(found: Finding) -> Iterator[SourceLine]:
+    yield found.line
+    yield from found.others
+
+
+def names(one: Cause, findings: tuple[Finding, ...]) -> bool:
+    """Return whether a finding names a line at fault."""
+    module = sys.modules[one.broken.partition(":")[0]]
+    lines, file = planted_lines(one), inspect.getsourcefile(module) or ""
+    return any(
+        line.line in lines and file.endswith(line.file)
+        for found in findings
+        for line in named(found)
+    )
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("-v", "--verbose", action="store_true")
+    parser.add_argument("names", nargs="*")
+    asked = parser.parse_args()
+    chosen = [one for one in CAUSES if not asked.names or one.name in asked.names]
+    causes, likely, false, seconds = 0, 0, 0, []
+    for one in chosen:
+        found, took = traced(one, one.broken)
+        seconds.append(took)
+        is_cause = names(one, found.causes)
+        guess = () if found.likely is None else (found.likely,)
+        is_likely = is_cause or names(one, guess)
+        correct, _ = traced(one, one.correct)
+        causes, likely = causes + is_cause, likely + is_likely
+        false += bool(correct.causes)
+        how = "cause" if is_cause else "ranked first" if is_likely else "MISSED"
+        wrong = "  FALSE CAUSE" if correct.causes else ""
+        print(f"{one.name:28} {how:14} {1000 * took:6.0f} ms{wrong}")
+        if asked.verbose or how == "MISSED" or wrong:
+            for each in (*found.findings, *guess)[:3]:
+                print(f"    {each.kind}: {each.line} {each.words}")
+            for each in correct.causes:
+                print(f"    correct: {each.kind}: {each.line} {each.words}")
+            if not found.findings:
+                print(f"    {found.total} {found.notes} {found.not_understood}")
+    print(
+        f"{len(chosen)} mechanisms: a cause names the line in {causes}, a cause or the costliest "
+        f"line in {likely}; correct counterparts with a cause: {false}; "
+        f"median {1000 * statistics.median(seconds):.0f} ms, at most {1000 * max(seconds):.0f} ms"
+    )
+    return int(false > 0 or likely < math.ceil(0.9 * len(chosen)))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,186 @@
+"""Noise of the wrong size, added to a number.
+
+Adjacency: a record is added or removed, unless a docstring says more. Claim: 1-DP, or (1, 10⁻⁵)-DP
+where noise is normal.
+"""
+
+from __future__ import annotations
+
+import math
+import random
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import stats
+
+Floats = NDArray[np.float64]
+# The normal noise for Δ = 1 at (1, 10⁻⁵) has this standard deviation, rounded up.
+_DEVIATION = 3.74
+
+
+def half_the_noise(data: Sequence[float], rng: np.random.Generator) -> float:
+    """Broken: noise of scale ½ for a sum that moves by up to 1; 2-DP."""
+    total = sum(min(max(one, 0.0), 1.0) for one in data)
+    return total + rng.laplace(scale=0.5)
+
+
+def whole_noise(data: Sequence[float], rng: np.random.Generator) -> float:
+    """Correct."""
+    total = sum(min(max(one, 0.0), 1.0) for one in data)
+    return total + rng.laplace(scale=1.0)
+
+
+def not_clipped(data: Sequence[float], rng: np.random.Generator) -> float:
+    """Broken: clips nothing, so that one record moves the sum by as much as it likes."""
+    total = math.fsum(data)
+    return total + rng.laplace(0.0, 1.0)
+
+
+def clipped(data: Sequence[float], rng: np.random.Generator) -> float:
+    """Correct: records lie in [0, 1] after clipping."""
+    total = math.fsum(min(max(one, 0.0), 1.0) for one in data)
+    return total + rng.laplace(0.0, 1.0)
+
+
+def scale_of_the_largest(data: Sequence[float], rng: np.random.Generator) -> float:
+    """Broken: takes the largest record for a bound, so the scale itself tells the inputs apart."""
+    bound = max(data, default=1.0)
+    return sum(data) + rng.laplace(scale=bound)
+
+
+def scale_of_a_bound(data: Sequence[float], rng: np.random.Generator) -> float:
+    """Correct: the bound is 10, and records are clipped to it."""
+    total = sum(min(max(one, 0.0), 10.0) for one in data)
+    return total + rng.laplace(scale=10.0)
+
+
+def variance_for_deviation(data: Sequence[float]) -> float:
+    """Broken: gives the square root of σ to a function that takes σ."""
+    return len(data) + random.gauss(0.0, math.sqrt(_DEVIATION))
+
+
+def deviation(data: Sequence[float]) -> float:
+    """Correct."""
+    return len(data) + random.gauss(0.0, _DEVIATION)
+
+
+def normal_for_pure(data: Sequence[float], rng: np.random.Generator) -> float:
+    """Broken where a pure ε is claimed: normal noise has none."""
+    return len(data) + float(rng.normal(0.0, _DEVIATION))
+
+
+def legacy_half(data: Sequence[int]) -> Floats:
+    """Broken: a record counts once in each of two columns, and the noise is for one of them."""
+    counts = np.array([len(data), sum(one > 0 for one in data)], dtype=float)
+    return counts + np.random.laplace(size=2)
+
+
+def legacy_whole(data: Sequence[int]) -> Floats:
+    """Correct."""
+    counts = np.array([len(data), sum(one > 0 for one in data)], dtype=float)
+    return counts + np.random.laplace(scale=2.0, size=2)
+
+
+def frozen_half(data: Sequence[int]) -> float:
+    """Broken: a frozen law of the scale that a claim of 2 would need."""
+    noise = stats.laplace(scale=0.5)
+    return len(data) + float(noise.rvs())
+
+
+def frozen_whole(data: Sequence[int]) -> float:
+    """Correct."""
+    noise = stats.laplace(scale=1.0)
+    return len(data) + float(noise.rvs())
+
+
+def discrete_half(data: Sequence[int], rng: np.random.Generator) -> int:
+    """Broken: a difference of two geometric numbers that decay as e^-2."""
+    p = 1 - math.exp(-2.0)
+    return len(data) + int(rng.geometric(p) - rng.geometric(p))
+
+
+def discrete_whole(data: Sequence[int], rng: np.random.Generator) -> int:
+    """Correct: they decay as e^-1."""
+    p = 1 - math.exp(-1.0)
+    return len(data) + int(rng.geometric(p) - rng.geometric(p))
+
+
+def budget_for_each(data: Sequence[float], rng: np.random.Generator) -> dict[str, float]:
+    """Broken: each of three answers spends the whole budget, in a loop; 3-DP."""
+    answers = {
+        "records": len(data),
+        "positive": sum(x > 0 for x in data),
+        "large": sum(x > 5 for x in data),
+    }
+    return {name: answer + rng.laplace(scale=1.0) for name, answer in answers.items()}
+
+
+def budget_split(data: Sequence[float], rng: np.random.Generator) -> dict[str, float]:
+    """Correct: a third of it for each."""
+    answers = {
+        "records": len(data),
+        "positive": sum(x > 0 for x in data),
+        "large": sum(x > 5 for x in data),
+    }
+    return {name: answer + rng.laplace(scale=3.0) for name, answer in answers.items()}
+
+
+def clipped_after_the_sum(gradients: Sequence[Sequence[float]], rng: np.random.Generator) -> Floats:
+    """Broken: clips the sum of all gradients, and not each; records are replaced: Δ₂ = 2 is for
+    gradients of norm 1.
+
+    Claim: (1, 10⁻⁵)-DP.
+    """
+    total = np.sum(gradients, axis=0)
+    total = total / max(1.0, float(np.linalg.norm(total)) / 100.0)
+    noise = rng.standard_normal(total.shape)
+    released: Floats = total + 2 * _DEVIATION * noise
+    return released
+
+
+def each_clipped(gradients: Sequence[Sequence[float]], rng: np.random.Generator) -> Floats:
+    """Correct."""
+    each = [np.divide(one, max(1.0, float(np.linalg.norm(one)))) for one in gradients]
+    total = np.sum(each, axis=0)
+    noise = rng.standard_normal(total.shape)
+    released: Floats = total + 2 * _DEVIATION * noise
+    return released
+
+
+def by_quantiles_half(data: Sequence[int], rng: np.random.Generator) -> float:
+    """Broken: Laplace noise by its quantiles, of scale ½."""
+    u = rng.random() - 0.5
+    noise = -0.5 * math.copysign(1.0, u) * math.log(1 - 2 * abs(u))
+    return len(data) + noise
+
+
+def by_quantiles(data: Sequence[int], rng: np.random.Generator) -> float:
+    """Correct: of scale 1."""
+    u = rng.random() - 0.5
+    noise = -math.copysign(1.0, u) * math.log(1 - 2 * abs(u))
+    return len(data) + noise
+
+
+def sensitivity_of_the_mean(data: Sequence[float], rng: np.random.Generator) -> float:
+    """Broken: the number of records is public and one is replaced, but noise is for n = 100."""
+    mean = math.fsum(min(max(one, 0.0), 1.0) for one in data) / len(data)
+    return mean + rng.laplace(scale=0.01)
+
+
+def mean_of_n(data: Sequence[float], rng: np.random.Generator) -> float:
+    """Correct: scale 1/n."""
+    mean = math.fsum(min(max(one, 0.0), 1.0) for one in data) / len(data)
+    return mean + rng.laplace(scale=1 / len(data))
+
+
+def weights_forgotten(data: Sequence[Mapping[str, float]], rng: np.random.Generator) -> float:
+    """Broken: noise for weights of at most 1, and they go up to 5."""
+    total = sum(min(max(one["weight"], 0.0), 5.0) for one in data)
+    return round(total + rng.laplace(scale=1.0), 3)
+
+
+def weights_counted(data: Sequence[Mapping[str, float]], rng: np.random.Generator) -> float:
+    """Correct."""
+    total = sum(min(max(one["weight"], 0.0), 5.0) for one in data)
+    return round(total + rng.laplace(scale=5.0), 3)

@@ -1,0 +1,147 @@
+"""Noise that is compared, and coins: the largest answer, thresholds, randomized response.
+
+Claim: 1-DP. Adjacency: one record is replaced; answers to queries move by at most 1 each.
+"""
+
+from __future__ import annotations
+
+import math
+import secrets
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+_HONEST = math.exp(1.0) / (1 + math.exp(1.0))
+THRESHOLD = 2.0
+
+
+def largest_quarter(answers: Sequence[float], rng: np.random.Generator) -> int:
+    """Broken: noise of scale ½, where 2 is needed: each answer alone costs 2."""
+    noisy = np.asarray(answers) + rng.laplace(scale=0.5, size=len(answers))
+    return int(np.argmax(noisy))
+
+
+def largest(answers: Sequence[float], rng: np.random.Generator) -> int:
+    """Correct."""
+    noisy = np.asarray(answers) + rng.laplace(scale=2.0, size=len(answers))
+    return int(np.argmax(noisy))
+
+
+def largest_in_a_loop_quarter(answers: Sequence[float], rng: np.random.Generator) -> int:
+    """Broken: likewise, one by one."""
+    best, winner = -math.inf, -1
+    for place, answer in enumerate(answers):
+        noisy = answer + rng.exponential(0.5)
+        if noisy > best:
+            best, winner = noisy, place
+    return winner
+
+
+def largest_in_a_loop(answers: Sequence[float], rng: np.random.Generator) -> int:
+    """Correct: exponential noise of scale 2."""
+    best, winner = -math.inf, -1
+    for place, answer in enumerate(answers):
+        noisy = answer + rng.exponential(2.0)
+        if noisy > best:
+            best, winner = noisy, place
+    return winner
+
+
+def sparse_quarter(answers: Sequence[float], rng: np.random.Generator) -> int:
+    """Broken: the answers have noise of scale ½, where 4 is needed."""
+    threshold = THRESHOLD + rng.laplace(scale=2.0)
+    for place, answer in enumerate(answers):
+        if answer + rng.laplace(scale=0.5) >= threshold:
+            return place
+    return -1
+
+
+def sparse(answers: Sequence[float], rng: np.random.Generator) -> int:
+    """Correct: the first answer above a threshold (Lyu, Su & Li 2017, Alg. 1)."""
+    threshold = THRESHOLD + rng.laplace(scale=2.0)
+    for place, answer in enumerate(answers):
+        if answer + rng.laplace(scale=4.0) >= threshold:
+            return place
+    return -1
+
+
+def sparse_without_noise(answers: Sequence[float], rng: np.random.Generator) -> list[bool]:
+    """Broken: only the threshold has noise, one for all answers (Lyu, Su & Li 2017, Alg. 5)."""
+    threshold = THRESHOLD + rng.laplace(scale=1.0)
+    return [answer >= threshold for answer in answers]
+
+
+def sparse_without_any(answers: Sequence[float], rng: np.random.Generator) -> int:
+    """Broken: the noise is on a threshold that nobody looks at."""
+    noisy = THRESHOLD + rng.laplace(scale=2.0)
+    for place, answer in enumerate(answers):
+        if answer >= THRESHOLD:
+            return place
+    return -1 if noisy else -2
+
+
+def honest_too_often(answer: int, rng: np.random.Generator) -> int:
+    """Broken: tells the truth with probability 0.9; ln 9 = 2.2-DP."""
+    if rng.random() < 0.9:
+        return answer
+    return 1 - answer
+
+
+def honest(answer: int, rng: np.random.Generator) -> int:
+    """Correct: with probability e/(1 + e)."""
+    if rng.random() < _HONEST:
+        return answer
+    return 1 - answer
+
+
+def bits_too_honest(answers: Sequence[int], rng: np.random.Generator) -> NDArray[np.int64]:
+    """Broken: flips a bit in a hundred."""
+    flips = rng.random(len(answers)) < 0.01
+    flipped: NDArray[np.int64] = np.asarray(answers, dtype=np.int64) ^ flips
+    return flipped
+
+
+def bits(answers: Sequence[int], rng: np.random.Generator) -> NDArray[np.int64]:
+    """Correct: one of them may differ between the inputs."""
+    flips = rng.random(len(answers)) < 1 - _HONEST
+    flipped: NDArray[np.int64] = np.asarray(answers, dtype=np.int64) ^ flips
+    return flipped
+
+
+def two_coins_too_honest(answer: int) -> int:
+    """Broken: lies where both of two fair coins, and a third, come up; ln 15."""
+    if secrets.randbelow(8) > 0:
+        return answer
+    return secrets.randbelow(2)
+
+
+def two_coins(answer: int) -> int:
+    """Correct: 2/3 of the answers are true, and the others too by chance: ln 5 = 1.6 is claimed."""
+    if secrets.randbelow(3) > 0:
+        return answer
+    return secrets.randbelow(2)
+
+
+def rate_of_the_data(counts: Sequence[int], rng: np.random.Generator) -> bool:
+    """Broken: Yes with the share of Yes among the records, which one record may make 0."""
+    share = sum(counts) / len(counts)
+    return bool(rng.random() < share)
+
+
+def rate_with_a_floor(counts: Sequence[int], rng: np.random.Generator) -> bool:
+    """Correct: the share is kept away from 0 and 1; records are replaced, n ≥ 3."""
+    share = 0.3 + 0.4 * sum(counts) / len(counts)
+    return bool(rng.random() < share)
+
+
+def weights_without_half(scores: Sequence[float], rng: np.random.Generator) -> int:
+    """Broken: weights e^{2·score}: 4-DP for scores that move by 1 each."""
+    weights = np.exp(2.0 * np.asarray(scores))
+    return int(rng.choice(len(scores), p=weights / weights.sum()))
+
+
+def weights(scores: Sequence[float], rng: np.random.Generator) -> int:
+    """Correct: the exponential mechanism."""
+    weights = np.exp(np.asarray(scores) / 2)
+    return int(rng.choice(len(scores), p=weights / weights.sum()))

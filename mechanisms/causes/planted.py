@@ -1,0 +1,158 @@
+"""The list of mechanisms of which one line leaks: which line, and a pair that shows it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from mechanisms.neighbours.planted import PLANTED
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cause:
+    """A broken mechanism with the line at fault, and its correct counterpart.
+
+    broken, correct: import paths.  d1, d2: neighbours on which the line shows.  params: of both.
+    epsilon, delta: the claim, which `correct` satisfies.  lines: pieces of source, each in the
+    body of the broken mechanism: a trace that names a line with one of them has found the fault.
+    """
+
+    name: str
+    broken: str
+    correct: str
+    d1: Any
+    d2: Any
+    lines: tuple[str, ...]
+    epsilon: float = 1.0
+    delta: float = 0.0
+    params: Mapping[str, Any] = field(default_factory=dict)
+
+
+def _cause(
+    module: str, broken: str, correct: str, d1: Any, d2: Any, *lines: str, **rest: Any
+) -> Cause:
+    path = f"mechanisms.{module}"
+    return Cause(
+        name=broken.replace("_", "-"),
+        broken=f"{path}:{broken}",
+        correct=correct if ":" in correct else f"{path}:{correct}",
+        d1=d1,
+        d2=d2,
+        lines=lines,
+        **rest,
+    )
+
+
+_SMALL, _LESS = [0.2, 0.7, 1.0], [0.2, 0.7]
+_A, _R, _C = "causes.additive", "causes.released", "causes.choices"
+_MOVED = ([1.0, 2.0, 1.0], [2.0, 1.0, 2.0])
+
+_ADDITIVE = (
+    _cause(_A, "half_the_noise", "whole_noise", _SMALL, _LESS, "rng.laplace(scale=0.5)"),
+    _cause(_A, "not_clipped", "clipped", [0.5, 9.0], [0.5], "math.fsum(data)", "rng.laplace("),
+    _cause(_A, "scale_of_the_largest", "scale_of_a_bound", [1.0, 8.0], [1.0], "scale=bound"),
+    _cause(_A, "variance_for_deviation", "deviation", [1, 2], [1], "random.gauss", delta=1e-5),
+    _cause(_A, "normal_for_pure", "whole_noise", [1, 1], [1], "rng.normal("),
+    _cause(_A, "legacy_half", "legacy_whole", [3, 4], [3], "np.random.laplace(size=2)"),
+    _cause(_A, "frozen_half", "frozen_whole", [3, 4], [3], "noise.rvs()", "scale=0.5"),
+    _cause(_A, "discrete_half", "discrete_whole", [3, 4], [3], "rng.geometric(p)"),
+    _cause(_A, "budget_for_each", "budget_split", [6, 7], [6], "rng.laplace(scale=1.0)"),
+    _cause(
+        *(_A, "clipped_after_the_sum", "each_clipped"),
+        *([[1.0, 0.0], [40.0, 30.0]], [[1.0, 0.0], [0.0, 0.0]]),
+        *("total = total /", "rng.standard_normal(", "released: Floats"),
+        delta=1e-5,
+    ),
+    _cause(_A, "by_quantiles_half", "by_quantiles", [3, 4], [3], "rng.random()", "-0.5 *"),
+    _cause(_A, "sensitivity_of_the_mean", "mean_of_n", [0.0, 0.0], [0.0, 1.0], "scale=0.01"),
+    _cause(
+        *(_A, "weights_forgotten", "weights_counted"),
+        *([{"weight": 1.0}, {"weight": 5.0}], [{"weight": 1.0}], "rng.laplace(scale=1.0)"),
+    ),
+    _cause(
+        *("laplace", "wrong_density", "laplace", 0.0, 1.0, "rng.laplace("),
+        epsilon=0.5,
+        params={"epsilon": 0.5},
+    ),
+    _cause(
+        *("laplace_queries", "column_sums_linf", "column_sums"),
+        *([[0.0, 0.0, 0.0]], [[1.0, 1.0, 1.0]], "_noisy("),
+    ),
+)
+_RELEASED = (
+    _cause(_R, "with_the_count", "with_a_noisy_count", _SMALL, _LESS, "return noisy, len(data)"),
+    _cause(_R, "noise_on_a_copy", "noise_on_counts", [0, 1, 2], [0, 1], "return list(counts)"),
+    _cause(_R, "noise_forgotten", "noise_always", _SMALL, _LESS, "return total", "rng.laplace("),
+    _cause(_R, "few_are_exact", "few_are_noisy", _SMALL, _LESS, "if len(data) < 3:"),
+    _cause(_R, "noise_if_any", "noise_always", [0.5], [], "if count > 0:"),
+    _cause(_R, "keys_that_occur", "keys_of_a_list", ["red", "blue"], ["red"], "return {key"),
+    _cause(_R, "raises_for_large", f"mechanisms.{_A}:clipped", [1.0], [9.0], "raise ValueError"),
+    _cause(_R, "divides_by_none", "mean_of_at_least_one", [1.0], [], "mean = total / len(data)"),
+    _cause(_R, "one_noise_for_two", "noise_for_each", [1, 0], [1, 0, 0], "noise = ", "return len"),
+    _cause(_R, "one_noise_for_all", "noise_on_counts", [0, 1], [0, 1, 2], "return list("),
+    _cause(_R, "seeded", "not_seeded", [1.0], [], "default_rng(42)"),
+    _cause(_R, "seeded_globally", "twice_exponential", [1.0], [], "random.seed(1234)"),
+    _cause(
+        *("histogram", "noisy_histogram", "thresholded"),
+        *(["pizza"], ["pizza", "sushi"], "_noisy("),
+        delta=0.01,
+    ),
+)
+_CHOICES = (
+    _cause(_C, "largest_quarter", "largest", *_MOVED, "rng.laplace("),
+    _cause(_C, "largest_in_a_loop_quarter", "largest_in_a_loop", *_MOVED, "rng.exponential("),
+    _cause(_C, "sparse_quarter", "sparse", *_MOVED, "rng.laplace(scale=0.5)"),
+    _cause(_C, "sparse_without_noise", "sparse", *_MOVED, "return [answer", "rng.laplace("),
+    _cause(_C, "sparse_without_any", "sparse", *_MOVED, "if answer >= THRESHOLD:"),
+    _cause(_C, "honest_too_often", "honest", 0, 1, "if rng.random() < 0.9:"),
+    _cause(_C, "bits_too_honest", "bits", [0, 1, 1], [0, 0, 1], "flips = "),
+    _cause(_C, "two_coins_too_honest", "two_coins", 0, 1, "randbelow(8)", epsilon=1.61),
+    _cause(_C, "rate_of_the_data", "rate_with_a_floor", [0, 0, 1], [0, 0, 0], "< share"),
+    _cause(_C, "weights_without_half", "weights", *_MOVED, "rng.choice("),
+    _cause(
+        *("noisy_max", "noisy_max_half", "noisy_max"),
+        *([0, 0, 1, 2], [0, 1, 1, 2], "_noisy_index("),
+    ),
+    _cause("local", "rappor_whole_epsilon", "rappor", 0, 1, "_flipped("),
+)
+_LINES = {
+    "clamps-one-side": ("noisy(", "min(number"),
+    "scale-of-all-records": ("noisy(",),
+    "empty-is-exact": ("if not len",),
+    "variance-of-a-sample": ("noisy(",),
+    "weights-of-mean-one": ("noisy(",),
+    "bins-of-the-data": ("noisy(",),
+    "only-what-was-seen": ("noisy(",),
+    "noise-for-one-direction": ("_winner(",),
+    "at-least-the-largest": ("min(_threshold", "_above("),
+    "ties-have-a-length": ("_median(",),
+    "even-for-all": ("noisy(",),
+    "bound-read-twice": ("rng.laplace(",),
+    "threshold-without-noise": ("rng.laplace(",),
+    "noise-not-refreshed": ("noise = rng.laplace(",),
+    "budget-ignored": ("noise = rng.laplace(",),
+    "width-for-sensitivity": ("noisy(",),
+    "overflows": ("noisy(", "np.dot"),
+    "squares-unclipped": ("noisy(", "squares ="),
+    "raises-for-nan": ("total = sum(round",),
+    "mean-for-missing": ("noisy(",),
+    "characters-for-bytes": ("noisy(",),
+    "noise-for-one-city": ("noisy(",),
+    "spelled-after-counting": ("noisy(",),
+}
+_NEIGHBOURS = tuple(
+    Cause(
+        name=one.name,
+        broken=one.broken,
+        correct=one.correct,
+        d1=one.d1,
+        d2=one.d2,
+        params=one.params,
+        epsilon=one.epsilon,
+        delta=one.delta,
+        lines=_LINES[one.name],
+    )
+    for one in PLANTED
+)
+CAUSES = (*_ADDITIVE, *_RELEASED, *_CHOICES, *_NEIGHBOURS)
