@@ -122,6 +122,8 @@ def exceeds(piece: Piece, claim: PrivacyClaim) -> bool:
     """Return whether one piece of noise costs more than a claim allows."""
     for point in claim.points():
         delta = piece.delta(point.epsilon)
+        if point.delta == 0 and piece.unit == "μ" and piece.value:
+            return True  # normal noise has no pure ε, however small its δ is
         if delta is not None and delta > point.delta * (1 + 1e-6) + 1e-12:
             return True
     for order, most in claim.divergences():

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import numpy as np
@@ -52,6 +52,8 @@ class _Gathered:
     callers: tuple[SourceLine, ...] = ()
     # One list of pieces for each pair of runs.
     runs: list[list[Piece]] = field(default_factory=list)
+    # Of every list, the numbers of the pieces.
+    numbers: list[list[int]] = field(default_factory=list)
     is_coin: bool = False
 
     @property
@@ -116,10 +118,11 @@ def _gathered(runs: Runs) -> Iterator[_Gathered]:
                 callers = tuple(map(shown, one.callers))
                 found[key] = _Gathered(*lines, one.primitive, one.law, one.operands, callers)
             each = found[key]
-            each.runs += [[] for _ in range(number_ + 1 - len(each.runs))]
+            for lists in (each.runs, each.numbers):
+                lists += [[] for _ in range(number_ + 1 - len(lists))]
             if any(one.shifts) and not any(piece.shift for piece in each.runs[number_]):
                 each.operands = one.operands
-            each.runs[number_] = _merged(each.runs[number_], one)
+            _merge(each.runs[number_], each.numbers[number_], one)
     yield from (one for one in found.values() if any(one.runs))
 
 
@@ -130,13 +133,22 @@ def _turned(one: Hidden) -> Hidden:
     )
 
 
-def _merged(before: list[Piece], one: Hidden) -> list[Piece]:
-    pieces = zip(one.shifts, *one.scales, one.released, strict=True)
-    return before + [
-        Piece(one.law, (first, second), shift, released, one.cost)
-        for shift, first, second, released in pieces
-        if math.isfinite(shift)
-    ]
+def _merge(pieces: list[Piece], numbers: list[int], one: Hidden) -> None:
+    """Add pieces of noise to a list; of one that is used again, what costs more."""
+    places = {number: place for place, number in enumerate(numbers)}
+    given = zip(one.pieces, one.shifts, *one.scales, one.released, strict=True)
+    for number, shift, first, second, released in given:
+        if not math.isfinite(shift):
+            continue
+        place = places.get(number)
+        before = None if place is None else pieces[place]
+        released = released or (before is not None and before.released)
+        piece = Piece(one.law, (first, second), shift, released, one.cost)
+        if before is None or place is None:
+            pieces.append(piece)
+            numbers.append(number)
+        else:
+            pieces[place] = max(piece, replace(before, released=released), key=_cost)
 
 
 def _cost(one: Piece) -> float:

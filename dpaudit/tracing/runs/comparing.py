@@ -142,8 +142,8 @@ def _matched(first: Recorder, second: Recorder, alignment: dict[Any, Any]) -> li
     found = []
     for other in second.uses:
         kind, spot, number = other.moment
-        if spot in alignment and kind == "add":
-            places = alignment[spot]
+        if (kind, spot) in alignment:
+            places = alignment[kind, spot]
             place = places[number] if number < len(places) else None
             if place is None:
                 continue
@@ -454,9 +454,8 @@ def _without_repeats(lines: list[Line]) -> list[Line]:
 
 
 def moments(recorder: Recorder) -> dict[Any, list[Moment]]:
-    """Return the uses of a run by their spots."""
+    """Return the uses of a run by their kinds and spots."""
     found: dict[Any, list[Moment]] = {}
     for one in recorder.uses:
-        if one.moment[0] == "add":
-            found.setdefault(one.moment[1], []).append(one.moment)
+        found.setdefault(one.moment[:2], []).append(one.moment)
     return found

@@ -81,23 +81,23 @@ def couple(subject: Subject, d1: Any, d2: Any, seeds: int) -> Runs:
     firsts: list[Run] = []
     over, keeps_state = None, False
     free = _Free(subject, (d1, d2))
-    builtins = False
+    strict = False
     try:
         for seed in range(seeds):
             for forward in (True, False):
                 before, after = (d1, d2) if forward else (d2, d1)
-                first = run(subject, before, seed, keeps_builtins=builtins)
-                if first.error is not None and not builtins and not coupled:
+                first = run(subject, before, seed, is_strict=strict)
+                if first.error is not None and not strict and not coupled:
                     # Code that is strict about the types of its numbers.
-                    again = run(subject, before, seed, keeps_builtins=True)
+                    again = run(subject, before, seed, is_strict=True)
                     if again.error is None:
-                        builtins, first = True, again
+                        strict, first = True, again
                 if forward:
                     firsts.append(first)
                 if not coupled:
-                    keeps_state = _keeps_state(subject, before, seed, first, builtins)
+                    keeps_state = _keeps_state(subject, before, seed, first, strict)
                 coupled.append(
-                    _couple(subject, first, (before, after), seed, forward, free, builtins)
+                    _couple(subject, first, (before, after), seed, forward, free, strict)
                 )
     except TooLong as error:
         over = str(error)
@@ -113,9 +113,9 @@ def couple(subject: Subject, d1: Any, d2: Any, seeds: int) -> Runs:
     )
 
 
-def _keeps_state(subject: Subject, dataset: Any, seed: int, first: Run, builtins: bool) -> bool:
+def _keeps_state(subject: Subject, dataset: Any, seed: int, first: Run, strict: bool) -> bool:
     """Return whether a third run, on the same input with the same noise, goes another way."""
-    again = run(subject, dataset, seed, reference=first, keeps_builtins=builtins)
+    again = run(subject, dataset, seed, reference=first, is_strict=strict)
     return (
         len(again.recorder.draws) != len(first.recorder.draws)
         or (again.error is None) != (first.error is None)
@@ -131,30 +131,28 @@ def _couple(
     seed: int,
     forward: bool,
     free: _Free,
-    builtins: bool,
+    strict: bool,
 ) -> Coupled:
     before, after = inputs
     alignment: dict[Any, Any] = {}
-    second = run(subject, after, seed, reference=first, keeps_builtins=builtins)
+    second = run(subject, after, seed, reference=first, is_strict=strict)
     found = _alignment(first, second)
     if found:
         alignment = found
-        second = run(
-            subject, after, seed, reference=first, alignment=alignment, keeps_builtins=builtins
-        )
+        second = run(subject, after, seed, reference=first, alignment=alignment, is_strict=strict)
     comparison = compare(first, second, alignment)
     absorbed: Absorbed | None = None
     bare: list[str] = []
     noised: list[str] = []
     raises = (first.error is None) != (second.error is None)
     if raises or comparison.differing:
-        absorbed = _absorbed(subject, first, second, after, seed, alignment, builtins)
+        absorbed = _absorbed(subject, first, second, after, seed, alignment, strict)
         if absorbed is None:
             names = ["raises"] if raises else list(comparison.differing)
             bare = [name for name in names if free.is_bare(name)]
             noised = [name for name in names if name not in bare]
             if noised and not bare and not raises:
-                found_by = by_effect(subject, first, second, (before, after), seed, builtins)
+                found_by = by_effect(subject, first, second, (before, after), seed, strict)
                 if found_by is not None:
                     comparison = comparison._replace(hidden=[*comparison.hidden, found_by])
                     noised = []
@@ -230,7 +228,7 @@ def _absorbed(
     after: Any,
     seed: int,
     alignment: Any,
-    builtins: bool,
+    strict: bool,
 ) -> Absorbed | None:
     """Return the coins that, fallen otherwise, make the outputs the same; None if none are found.
     The cheapest single one, else the cheapest two."""
@@ -246,7 +244,7 @@ def _absorbed(
             overrides = {entry: value for entry, value, _ in flips}
             other = run(
                 subject, after, fresh, reference=first, overrides=overrides, alignment=alignment,
-                has_lines=False, keeps_builtins=builtins,
+                has_lines=False, is_strict=strict,
             )  # fmt: skip
             is_equal = (other.error is None) == (first.error is None) and (
                 other.parts.keys() == first.parts.keys()

@@ -27,7 +27,7 @@ def by_effect(
     second: Run,
     inputs: tuple[Any, Any],
     seed: int,
-    builtins: bool,
+    strict: bool,
 ) -> Hidden | None:
     """Return the piece of noise that hides what differs in the output; None where no single one
     does."""
@@ -47,7 +47,7 @@ def by_effect(
             def at(number: float, which: int, entry: Any = (draw.moment, place)) -> Run:
                 return run(
                     subject, inputs[which], seed, reference=first, overrides={entry: number},
-                    has_lines=False, keeps_builtins=builtins,
+                    has_lines=False, is_strict=strict,
                 )  # fmt: skip
 
             number = _solved(at, name, float(value), first)

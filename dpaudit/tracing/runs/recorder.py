@@ -102,7 +102,8 @@ class Recorder:
 
     followed: whose code is the user's own.  reference: of the run whose noise, and noised values,
     are given again.  overrides: other outcomes of some of its coins.  alignment: which use of the
-    reference a use of this run is, by spot.  check: is called now and then, and may raise.
+    reference a use of this run is, by kind and spot.  check: is called now and then, and may raise.
+    is_strict: whether integers are to be Python's own.
     """
 
     def __init__(
@@ -110,8 +111,10 @@ class Recorder:
         followed: Followed,
         reference: Recorder | None = None,
         overrides: Mapping[Entry, Any] | None = None,
-        alignment: Mapping[Spot, Sequence[int | None]] | None = None,
+        alignment: Mapping[tuple[str, Spot], Sequence[int | None]] | None = None,
         check: Callable[[], None] | None = None,
+        *,
+        is_strict: bool = False,
     ) -> None:
         self.is_open = True
         self.draws: list[Draw] = []
@@ -124,7 +127,7 @@ class Recorder:
         # Of every piece of noise, the pieces that it is made of.
         self.parts: dict[int, tuple[int, ...]] = {}
         self._merged: dict[tuple[int, int, float], int] = {}
-        self.followed, self._check = followed, check
+        self.followed, self._check, self.is_strict = followed, check, is_strict
         self._reference, self._overrides = reference, overrides or {}
         self._alignment = alignment or {}
         self._counts: dict[tuple[str, Spot], int] = {}
@@ -445,8 +448,8 @@ class Recorder:
         if self._reference is None:
             return natural
         kind, spot, number = moment
-        if spot in self._alignment and kind == "add":
-            places = self._alignment[spot]
+        if (kind, spot) in self._alignment:
+            places = self._alignment[kind, spot]
             other = places[number] if number < len(places) else None
             if other is None:
                 return natural

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .primitives import numpy_random, replacements
-from .values import TracedInteger, carried, plain, traced
+from .values import TracedInteger, TracedInteger64, carried, plain, traced
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 _MISSING = object()
 # So deep, and in so many objects, generators are looked for.
 _DEPTH, _MOST = 4, 20_000
+_PLAIN = (int, float, complex, str, bytes, type(None), type, np.ndarray, np.generic)
 _GENERATORS = (np.random.Generator, np.random.RandomState)
 
 
@@ -33,9 +34,10 @@ class _Kind(type):
     """The class of a number, for which every instance of the true one is an instance."""
 
     true: type[Any] = object
+    traced: tuple[type[Any], ...] = ()
 
     def __instancecheck__(cls, value: Any) -> bool:
-        return isinstance(value, cls.true)
+        return isinstance(value, (cls.true, *cls.traced))
 
     def __subclasscheck__(cls, kind: Any) -> bool:
         return issubclass(kind, cls.true)
@@ -64,10 +66,12 @@ class _Int(int, metaclass=_Kind):
     """`int`, likewise, of whole numbers."""
 
     true = int
+    traced = (TracedInteger64,)
     dtype = np.dtype(int)
 
     def __new__(cls, *value: Any) -> Any:
-        return value[0] if value and isinstance(value[0], TracedInteger) else int(*value)
+        is_traced = bool(value) and isinstance(value[0], (TracedInteger, TracedInteger64))
+        return value[0] if is_traced else int(*value)
 
 
 _BUILTINS = {"float": _Float, "int": _Int}
@@ -172,7 +176,12 @@ class _References:
 
     def look_at(self, value: Any, depth: int) -> None:
         """Exchange what an object carries."""
-        if depth > _DEPTH or id(value) in self._seen or len(self._seen) > _MOST:
+        if (
+            isinstance(value, _PLAIN)
+            or depth > _DEPTH
+            or id(value) in self._seen
+            or len(self._seen) > _MOST
+        ):
             return
         self._seen[id(value)] = value
         if isinstance(value, random.Random) and not isinstance(value, random.SystemRandom):
@@ -199,6 +208,9 @@ class _References:
                 self._exchange(scope)
                 for one in list(scope.values()):
                     self.look_at(one, depth + 1)
+                for base in filter(self._is_own, type(value).__mro__):
+                    for one in list(vars(base).values()):
+                        self.look_at(getattr(one, "__func__", one), depth + 1)
 
     def _exchange(self, scope: dict[Any, Any]) -> None:
         for name, value in list(scope.items())[:1000]:

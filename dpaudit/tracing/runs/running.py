@@ -72,12 +72,13 @@ def run(
     overrides: Mapping[Any, Any] | None = None,
     alignment: Mapping[Any, Any] | None = None,
     has_lines: bool = True,
-    keeps_builtins: bool = False,
+    is_strict: bool = False,
 ) -> Run:
     """Run a mechanism once.
 
     seed: of all its noise.  reference: the run whose noised values it is given again.  overrides:
-    of coins.  has_lines: whether its lines are to be watched, too.
+    of coins.  has_lines: whether its lines are to be watched, too.  is_strict: whether the code
+    minds the types of its numbers, so that more of them lose their noise.
     """
     recorder = Recorder(
         subject.followed,
@@ -85,6 +86,7 @@ def run(
         overrides,
         alignment,
         subject.check,
+        is_strict=is_strict,
     )
     try:
         given = copy.deepcopy(dataset)
@@ -104,7 +106,7 @@ def run(
     parts = (subject.function, subject.post_process, arguments)
     with replaced(
         recorder, subject.followed, parts, seed, more=subject.primitives,
-        keeps_builtins=keeps_builtins,
+        keeps_builtins=is_strict,
     ), warnings.catch_warnings():  # fmt: skip
         warnings.simplefilter("ignore")  # what a program warns of, it has said in other runs
         try:

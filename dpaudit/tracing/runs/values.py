@@ -42,6 +42,8 @@ def plain(value: Any) -> Any:
 
 def _bare(value: Any) -> Any:
     """Return a number of Python's own."""
+    if isinstance(value, np.integer):
+        return np.int64.__index__(value)
     return int.__add__(value, 0) if isinstance(value, int) else float.__add__(value, 0.0)
 
 
@@ -58,7 +60,8 @@ def traced(value: Any, recorder: Any, noise: Noise) -> Any:
     if isinstance(value, np.floating):
         kind: Any = TracedFloat64
     elif isinstance(value, (int, np.integer)):
-        kind = TracedInteger
+        is_short = -(2**63) <= value < 2**63 and not recorder.is_strict
+        kind = TracedInteger64 if is_short else TracedInteger
     elif isinstance(value, float):
         kind = TracedFloat
     else:
@@ -232,6 +235,24 @@ class TracedInteger(int):
         return traced(value, *self._carried) if self._carried else value
 
 
+@_carrying
+class TracedInteger64(np.int64):
+    """An integer that carries noise; one of NumPy, so that floats ask it first."""
+
+    _kind: Any = int
+    _carried: Carried | None
+    __hash__ = np.int64.__hash__
+
+    def __repr__(self) -> str:
+        return repr(int(plain(self)))
+
+    __str__ = __repr__
+
+    def astype(self, kind: Any, *_: Any, **__: Any) -> Any:  # type: ignore[override]  # in short
+        value = np.int64(plain(self)).astype(kind)
+        return traced(value, *self._carried) if self._carried else value
+
+
 class TracedArray(np.ndarray):
     """An array that carries noise, an entry for each of its own."""
 
@@ -307,4 +328,4 @@ class TracedArray(np.ndarray):
         return [one.tolist() if isinstance(one, TracedArray) else one for one in self]
 
 
-_SCALARS = (TracedFloat, TracedFloat64, TracedInteger)
+_SCALARS = (TracedFloat, TracedFloat64, TracedInteger, TracedInteger64)

@@ -1,0 +1,86 @@
+"""The planted lines are named, their correct counterparts have no cause, and costs are exact."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+from benchmarks.traces import claim_of, names, planted_lines
+from dpaudit.claims import PrivacyClaim, PureDP
+from dpaudit.inputs.pairs import parse_adjacency
+from dpaudit.searching.grammar import parse_space
+from dpaudit.searching.proposals.stream import catalogue
+from dpaudit.targets.target import ImportedTarget
+from dpaudit.tracing.trace import trace_pair
+from mechanisms.causes.planted import CAUSES, Cause
+from mechanisms.neighbours.planted import PLANTED, Planted
+
+# Their noise is a uniform number that picks a piece of the line; a threshold that a count sets.
+NOT_UNDERSTOOD = {"ties-have-a-length", "at-least-the-largest"}
+
+
+def test_there_are_enough() -> None:
+    assert len(CAUSES) >= 60
+    assert len({one.name for one in CAUSES}) == len(CAUSES)
+    assert len(NOT_UNDERSTOOD) <= 0.1 * len(CAUSES)
+
+
+@pytest.mark.parametrize("one", CAUSES, ids=lambda one: one.name)
+def test_the_line_is_named(one: Cause) -> None:
+    assert planted_lines(one)
+    target = ImportedTarget(path=one.broken, params=one.params)
+    found = trace_pair(target, one.d1, one.d2, claim_of(one), seeds=2)
+    likely = () if found.likely is None else (found.likely,)
+    assert names(one, (*found.causes, *likely)) is (one.name not in NOT_UNDERSTOOD)
+
+
+@pytest.mark.parametrize("one", CAUSES, ids=lambda one: one.name)
+def test_the_correct_counterpart_has_no_cause(one: Cause) -> None:
+    target = ImportedTarget(path=one.correct, params=one.params)
+    assert not trace_pair(target, one.d1, one.d2, claim_of(one), seeds=2).causes
+
+
+@pytest.mark.parametrize("one", PLANTED, ids=lambda one: one.name)
+def test_the_correct_counterpart_has_no_cause_on_edge_cases(one: Planted) -> None:
+    claim: PrivacyClaim = claim_of(
+        Cause(
+            name=one.name, broken=one.broken, correct=one.correct, d1=one.d1, d2=one.d2, lines=(),
+            epsilon=one.epsilon, delta=one.delta,
+        )
+    )  # fmt: skip
+    pairs = catalogue(parse_space(one.space, None), parse_adjacency(one.adjacency))
+    target = ImportedTarget(path=one.correct, params=one.params)
+    for pair, _ in zip(pairs, range(6), strict=False):
+        assert not trace_pair(target, pair.d1, pair.d2, claim, seeds=1).causes
+
+
+ADDITIVE = [
+    one
+    for one in PLANTED
+    if one.delta == 0
+    and math.isfinite(one.truth)
+    and one.name
+    not in {
+        "ties-have-a-length",
+        "noise-for-one-direction",
+        "threshold-without-noise",
+        "noise-not-refreshed",
+        "budget-ignored",
+    }
+]
+
+
+@pytest.mark.parametrize("one", ADDITIVE, ids=lambda one: one.name)
+def test_costs_of_additive_mechanisms_are_their_exact_epsilon(one: Planted) -> None:
+    target = ImportedTarget(path=one.broken, params=one.params)
+    found = trace_pair(target, one.d1, one.d2, PureDP(one.epsilon), seeds=1)
+    assert math.fsum(site.total or 0.0 for site in found.sites) == pytest.approx(
+        one.truth, rel=1e-9
+    )
+
+
+def test_additive_mechanisms_are_many() -> None:
+    assert len(ADDITIVE) >= 12
+    assert np.median([one.truth for one in ADDITIVE]) > 1

@@ -1,0 +1,445 @@
+"""What traces say of small mechanisms: the line, the cost, the kind of fault; and their silence."""
+
+from __future__ import annotations
+
+import math
+import random
+import threading
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import dpaudit
+from dpaudit import ApproximateDP, GaussianDP, PureDP, Trace, UsageError
+from dpaudit.targets.target import ComposedTarget, ImportedTarget
+from dpaudit.tracing.trace import trace_pair
+
+Rng = np.random.Generator
+ONE = PureDP(1.0)
+
+
+def kinds(found: Trace) -> list[str]:
+    return [one.kind for one in found.causes]
+
+
+def line_of(function: Callable[..., Any], piece: str) -> int:
+    """Return the number of the line of a function with a piece of code in it."""
+    import inspect
+
+    lines, start = inspect.getsourcelines(function)
+    (number,) = (place for place, line in enumerate(lines, start) if piece in line)
+    return number
+
+
+def halved(x: float, rng: Rng) -> float:
+    return x + rng.laplace(scale=0.5)
+
+
+def test_too_little_noise_is_named_with_the_scale_that_would_do() -> None:
+    found = dpaudit.trace(halved, 0, 1, ONE)
+    (cause,) = found.causes
+    assert cause.kind == "too-little-noise"
+    assert cause.line.line == line_of(halved, "rng.laplace")
+    assert cause.line.code == "rng.laplace(scale=0.5)"
+    assert cause.words == "`rng.laplace(scale=0.5)` with scale 0.5 hides a change of 1: ε = 2"
+    assert cause.remedy == "a scale of 1 would do"
+    (site,) = found.sites
+    assert (site.cost, site.shift, site.scales, site.released) == (2.0, 1.0, (0.5, 0.5), True)
+    assert site.operands == ("0", "1")
+
+
+def test_enough_noise_is_no_cause() -> None:
+    found = dpaudit.trace(halved, 0, 1, PureDP(2.0))
+    assert not found.findings
+    assert found.understood
+    assert not found.exceeds
+
+
+def test_without_a_claim_costs_are_listed_and_what_no_claim_allows_is_a_cause() -> None:
+    assert not dpaudit.trace(halved, 0, 1).findings
+    assert kinds(dpaudit.trace(lambda x, rng: (x, rng.laplace()), 0, 1)) == ["no-noise"]
+
+
+@pytest.mark.parametrize(("sigma", "is_enough"), [(3.73, False), (3.74, True)])
+def test_normal_noise_is_held_against_the_profile(sigma: float, is_enough: bool) -> None:
+    def noisy(x: float, rng: Rng) -> float:
+        return x + rng.normal(scale=sigma)
+
+    claim = ApproximateDP(1.0, 1e-5)
+    assert bool(dpaudit.trace(noisy, 0, 1, claim).causes) is not is_enough
+    assert not dpaudit.trace(noisy, 0, 1, GaussianDP(1 / 3.7)).causes
+    assert dpaudit.trace(noisy, 0, 1, PureDP(5.0)).causes[0].remedy.startswith("Gaussian noise")
+
+
+FORMS: list[Callable[..., Any]] = [
+    lambda x, rng: x + rng.laplace(scale=0.5),
+    lambda x, rng: rng.laplace(scale=0.5) + x,
+    lambda x, rng: x - rng.laplace(scale=0.5),
+    lambda x, rng: rng.laplace(x, 0.5),
+    lambda x, rng: rng.laplace(loc=x, scale=0.5),
+    lambda x, rng: x + 0.5 * rng.laplace(),
+    lambda x, rng: x + rng.laplace() / 2,
+    lambda x, rng: x + float(rng.laplace(scale=0.5)),
+    lambda x, rng: np.float64(x) + rng.laplace(scale=0.5),
+    lambda x, rng: np.int64(x) + rng.laplace(scale=0.5),
+    lambda x, rng: np.add(x, rng.laplace(scale=0.5)),
+    lambda x, rng: sum([x, rng.laplace(scale=0.5)]),
+    lambda x, rng: x + rng.laplace(scale=0.5, size=3)[1],
+    lambda x, rng: x + rng.laplace(scale=0.5, size=(2, 2)).ravel().tolist()[3],
+    lambda x, rng: [x + one for one in rng.laplace(scale=0.5, size=1)],
+    lambda x, rng: np.array([x]) + rng.laplace(scale=0.5, size=1),
+    lambda x, rng: pd.Series([x]) + rng.laplace(scale=0.5, size=1),
+    lambda x, rng: x + 0.5 * (rng.exponential() - rng.exponential()),
+    lambda x, rng: x + np.random.laplace(scale=0.5),
+    lambda x, rng: x + np.random.default_rng().laplace(scale=0.5),
+    lambda x, rng: x + np.random.RandomState().laplace(scale=0.5),
+    lambda x, rng: round(max(0.0, x + rng.laplace(scale=0.5)), 2),
+    lambda x, rng: {"answer": [f"{x + rng.laplace(scale=0.5):.3f}"]},
+]
+
+
+@pytest.mark.parametrize("place", range(len(FORMS)))
+def test_noise_is_seen_in_whatever_form_it_is_added(place: int) -> None:
+    found = dpaudit.trace(FORMS[place], 0, 1, ONE)
+    assert kinds(found) == ["too-little-noise"]
+    assert found.sites[0].cost == pytest.approx(2.0, rel=1e-9)
+
+
+def test_a_sum_that_begins_with_its_noise() -> None:
+    def total(data: Sequence[float], rng: Rng) -> float:
+        result = rng.laplace(scale=1.0)
+        for one in data:
+            result += one
+        return result
+
+    found = dpaudit.trace(total, [1, 2], [1], ONE)
+    assert kinds(found) == ["too-little-noise"]
+    assert found.sites[0].cost == 2.0
+
+
+def test_noise_by_quantiles_is_known_by_its_effect() -> None:
+    def quantile(x: float, rng: Rng) -> float:
+        u = rng.random() - 0.5
+        return x - 0.5 * math.copysign(1, u) * math.log(1 - 2 * abs(u))
+
+    found = dpaudit.trace(quantile, 0, 1, ONE)
+    assert kinds(found) == ["too-little-noise"]
+    assert found.sites[0].cost == pytest.approx(2.0, rel=1e-5)
+
+
+def test_values_without_noise() -> None:
+    def both(data: Sequence[float], rng: Rng) -> tuple[float, int]:
+        return len(data) + rng.laplace(), len(data)
+
+    (cause,) = dpaudit.trace(both, [1, 2], [1], ONE).causes
+    assert cause.kind == "no-noise"
+    assert cause.words == "output[1] is 2 for d1 and 1 for d2, whatever the noise"
+    assert cause.line.line == line_of(both, "return")
+
+
+def test_control_flow_on_data() -> None:
+    def early(data: Sequence[float], rng: Rng) -> float:
+        if len(data) < 2:
+            return 0.0
+        return len(data) + rng.laplace()
+
+    (cause,) = dpaudit.trace(early, [1, 2], [1], ONE).causes
+    assert cause.kind == "control-flow"
+    assert cause.line.line == line_of(early, "if len(data)")
+    assert {one.line for one in cause.others} == {
+        line_of(early, "return 0.0"),
+        line_of(early, "return len"),
+    }
+
+
+def test_branches_that_noise_covers_are_no_finding() -> None:
+    def clipped(data: Sequence[float], rng: Rng) -> float:
+        total = 0.0
+        for one in data:
+            if one > 1:
+                one = 1.0
+            total += one
+        if not data:
+            total = 0.0
+        return total + rng.laplace()
+
+    assert not dpaudit.trace(clipped, [0.5, 7.0], [0.5], ONE).findings
+    assert not dpaudit.trace(clipped, [7.0], [], ONE).findings
+
+
+def test_exceptions_of_one_input() -> None:
+    def raises(data: Sequence[float], rng: Rng) -> float:
+        mean = sum(data) / len(data)
+        return mean + rng.laplace()
+
+    (cause,) = dpaudit.trace(raises, [1], [], ONE).causes
+    assert cause.kind == "exception"
+    assert cause.words.startswith("ZeroDivisionError is raised for d2 alone")
+    assert cause.line.line == line_of(raises, "mean = ")
+
+
+def test_inputs_that_both_raise_are_no_finding() -> None:
+    def raises(data: Sequence[float], rng: Rng) -> float:
+        raise RuntimeError("never")
+
+    found = dpaudit.trace(raises, [1], [], ONE)
+    assert not found.findings
+    assert any("every run raised RuntimeError: never" in note for note in found.notes)
+
+
+def test_noise_used_twice() -> None:
+    def twice(pair: Sequence[float], rng: Rng) -> tuple[float, float]:
+        noise = rng.laplace()
+        return pair[0] + noise, pair[1] + noise
+
+    (cause,) = dpaudit.trace(twice, [0, 0], [0, 1], ONE).causes
+    assert cause.kind == "noise-used-twice"
+    # Both move alike: their difference shows nothing.
+    assert not dpaudit.trace(twice, [0, 0], [1, 1], ONE).findings
+
+
+def test_a_noised_value_may_be_used_as_often_as_one_likes() -> None:
+    def often(x: float, rng: Rng) -> tuple[float, ...]:
+        noisy = x + rng.laplace()
+        return noisy, 2 * noisy + 1, noisy - 3, float(noisy > 0), round(noisy)
+
+    assert not dpaudit.trace(often, 0, 1, ONE).findings
+
+
+def test_a_scale_that_depends_on_the_data() -> None:
+    def largest(data: Sequence[float], rng: Rng) -> float:
+        return sum(data) + rng.laplace(scale=10 * max(data))
+
+    (cause,) = dpaudit.trace(largest, [1.0, 2.0], [1.0], ONE).causes
+    assert cause.kind == "data-dependent-scale"
+    assert "scale 20 for one input and 10 for the other" in cause.words
+
+
+def test_a_scale_that_depends_on_noised_values_is_none_of_the_data() -> None:
+    def adaptive(data: Sequence[float], rng: Rng) -> tuple[float, float]:
+        count = len(data) + rng.laplace(scale=2.0)
+        return count, len(data) + rng.laplace(scale=2.0 + abs(count))
+
+    assert not dpaudit.trace(adaptive, [1.0, 2.0], [1.0], ONE).causes
+
+
+def test_constant_seeds() -> None:
+    def seeded(x: float) -> float:
+        return x + np.random.default_rng(7).laplace()
+
+    (cause,) = dpaudit.trace(seeded, 0, 1, ONE).causes
+    assert cause.kind == "constant-seed"
+    assert "the seed 7" in cause.words
+
+    def from_noise(x: float, rng: Rng) -> float:
+        return x + np.random.default_rng(rng.integers(2**32)).laplace()
+
+    assert not dpaudit.trace(from_noise, 0, 1, ONE).causes
+
+
+def test_the_sum_of_all_sites_is_a_note_and_names_the_costliest() -> None:
+    def winner(answers: Sequence[float], rng: Rng) -> int:
+        return int(np.argmax(np.asarray(answers) + rng.laplace(scale=2.0, size=len(answers))))
+
+    found = dpaudit.trace(winner, [1, 2, 3], [2, 1, 2], ONE)
+    assert not found.causes
+    assert found.exceeds
+    (note,) = found.findings
+    assert note.kind == "sum"
+    assert found.likely is not None
+    assert found.likely.line.line == line_of(winner, "rng.laplace")
+
+
+def test_a_vector_that_is_released_costs_what_its_entries_cost() -> None:
+    def counts(data: Sequence[int], rng: Rng) -> Any:
+        return np.bincount(data, minlength=3) + rng.laplace(size=3)
+
+    assert kinds(dpaudit.trace(counts, [0, 1], [0, 2], ONE)) == ["too-little-noise"]
+    assert not dpaudit.trace(counts, [0, 1], [0], ONE).causes
+    assert not dpaudit.trace(counts, [0, 1], [0, 2], PureDP(2.0)).causes
+
+
+def test_records_that_are_counted_one_by_one_belong_together_by_their_counts() -> None:
+    def above(data: Sequence[str], rng: Rng) -> dict[str, float]:
+        noisy = {key: data.count(key) + rng.laplace() for key in sorted(set(data))}
+        return {key: value for key, value in noisy.items() if value > 20}
+
+    many = ["a"] * 50 + ["c"] * 40
+    assert not dpaudit.trace(above, [*many, "b"], many, ApproximateDP(1.0, 1e-5)).causes
+
+
+@pytest.mark.parametrize(("chance", "is_enough"), [(0.73, True), (0.75, False)])
+def test_a_coin_costs_the_log_of_its_odds(chance: float, is_enough: bool) -> None:
+    def answer(x: int, rng: Rng) -> int:
+        return x if rng.random() < chance else 1 - x
+
+    found = dpaudit.trace(answer, 0, 1, ONE)
+    assert bool(found.causes) is not is_enough
+    assert found.sites[0].cost == pytest.approx(math.log(chance / (1 - chance)), rel=1e-9)
+
+
+def test_a_coin_whose_chance_depends_on_the_data() -> None:
+    def share(x: float, rng: Rng) -> bool:
+        return bool(rng.random() < x)
+
+    found = dpaudit.trace(share, 0.2, 0.5, ONE)
+    assert found.sites[0].cost == pytest.approx(math.log(0.8 / 0.5), abs=0.5)
+    assert not found.causes
+    assert dpaudit.trace(share, 0.0, 0.5, ONE).causes
+
+
+def test_whole_numbers_hide_no_fractions() -> None:
+    def discrete(x: float, rng: Rng) -> float:
+        return x + (rng.geometric(0.5) - rng.geometric(0.5))
+
+    assert not dpaudit.trace(discrete, 0, 1, ONE).causes
+    (cause,) = dpaudit.trace(discrete, 0.0, 0.5, ONE).causes
+    assert "what lies between them is released" in cause.words
+
+
+def test_the_mechanism_gets_batches_generators_and_parameters_as_in_an_audit() -> None:
+    def batch(*, data: float, scale: float, n: int, source: Rng) -> Any:
+        return data + source.laplace(scale=scale, size=n)
+
+    found = dpaudit.trace(
+        batch, 0, 1, ONE, params={"scale": 0.5}, batch_arg="n", data_arg="data", rng_arg="source"
+    )
+    assert found.sites[0].cost == 2.0
+    rounded = dpaudit.trace(halved, 0, 1, ONE, post_process=round)
+    assert kinds(rounded) == ["too-little-noise"]
+
+
+def test_noise_of_modules_closures_attributes_and_defaults() -> None:
+    source, python = np.random.default_rng(3), random.Random(3)
+    before = source.bit_generator.state, python.getstate()
+
+    class Mechanism:
+        def __init__(self) -> None:
+            self.rng = np.random.RandomState(5)
+
+        def __call__(self, x: float, other: Rng = source) -> tuple[float, ...]:
+            return (
+                x + self.rng.laplace(scale=4.0),
+                x + source.laplace(scale=4.0),
+                x + other.laplace(scale=4.0),
+                x + python.gauss(0, 1),
+            )
+
+    one = Mechanism()
+    kept = one.rng
+    found = dpaudit.trace(one, 0, 1, ONE)
+    assert [site.law for site in found.sites].count("laplace") == 3
+    assert kinds(found) == ["too-little-noise"]  # normal noise, for a pure ε
+    assert one.rng is kept
+    assert (source.bit_generator.state, python.getstate()) == before
+
+
+def test_nothing_is_changed_afterwards_whatever_happens() -> None:
+    import secrets
+    import sys
+
+    def state() -> list[Any]:
+        modules = (np.random, random, secrets, sys.modules[__name__])
+        found = [{name: id(value) for name, value in vars(one).items()} for one in modules]
+        classes = [dict(vars(kind)) for kind in (random.Random, random.SystemRandom)]
+        return [*found, *classes, random.getstate(), repr(np.random.get_state())]
+
+    def raises(x: float, rng: Rng) -> float:
+        random.gauss(0, 1)
+        np.random.laplace()
+        if x:
+            raise KeyError(x)
+        return rng.laplace()
+
+    def interrupts(x: float) -> float:
+        raise KeyboardInterrupt
+
+    before, tracer = state(), sys.gettrace()
+    dpaudit.trace(raises, 0, 1, ONE)
+    with pytest.raises(KeyboardInterrupt):
+        dpaudit.trace(interrupts, 0, 1, ONE)
+    assert state() == before
+    assert sys.gettrace() is tracer
+
+
+def test_other_threads_draw_as_ever() -> None:
+    seen: list[Any] = []
+
+    def threaded(x: float, rng: Rng) -> float:
+        def work() -> None:
+            seen.append(type(1.0 + np.random.laplace()))
+
+        thread = threading.Thread(target=work)
+        thread.start()
+        thread.join()
+        return x + rng.laplace()
+
+    assert not dpaudit.trace(threaded, 0, 1, ONE).findings
+    assert set(seen) == {float}
+
+
+def test_state_that_is_kept_is_said_and_nothing_is_found() -> None:
+    kept: dict[float, float] = {}
+
+    def cached(x: float, rng: Rng) -> float:
+        if x not in kept:
+            kept[x] = x + rng.laplace(scale=0.1)
+        return kept[x]
+
+    found = dpaudit.trace(cached, 0, 1, ONE)
+    assert not found.causes
+    assert "keeps state" in found.notes[0]
+
+
+def test_no_noise_at_all_is_no_pass() -> None:
+    found = dpaudit.trace(lambda x: 3, 0, 1, ONE)
+    assert not found.understood
+    assert "This is no pass" in found.notes[0]
+
+
+def test_what_the_clock_ends_is_said() -> None:
+    target = ImportedTarget(path="mechanisms.laplace:laplace")
+    found = trace_pair(target, 0, 1, ONE, seconds=0.0)
+    assert any("not all runs were made" in note for note in found.notes)
+
+
+def test_own_primitives() -> None:
+    def add_noise(value: float, scale: float) -> float:
+        return value + random.SystemRandom().gauss(0, 1) * scale
+
+    def mechanism(x: float) -> float:
+        return add_noise(x, scale=3.0)
+
+    globals()["add_noise"] = add_noise
+    try:
+        found = dpaudit.trace(globals_of(mechanism), 0, 1, ONE, primitives=[add_noise])
+    finally:
+        del globals()["add_noise"]
+    assert found.sites[0].primitive == "add_noise"
+    assert found.sites[0].shift == 1.0
+
+
+def globals_of(_: Any) -> Callable[[float], float]:
+    def mechanism(x: float) -> float:
+        return float(globals()["add_noise"](x, scale=3.0))
+
+    return mechanism
+
+
+def test_what_cannot_be_traced_is_refused() -> None:
+    with pytest.raises(UsageError, match="draws in another process"):
+        dpaudit.trace(["./program"], 0, 1, ONE)  # type: ignore[arg-type]
+    one = ImportedTarget(path="mechanisms.laplace:laplace")
+    with pytest.raises(UsageError, match="traced one by one"):
+        trace_pair(ComposedTarget(parts=(one, one)), 0, 1, ONE)
+    with pytest.raises(UsageError, match="noises"):
+        dpaudit.trace(halved, 0, 1, ONE, noises=0)
+    with pytest.raises(TypeError, match="unexpected keyword argument 'sample'"):
+        dpaudit.trace(halved, 0, 1, ONE, sample=3)  # type: ignore[call-arg]
+
+
+def test_equal_traces_are_equal() -> None:
+    assert dpaudit.trace(halved, 0, 1, ONE) == dpaudit.trace(halved, 0, 1, ONE)
