@@ -118,8 +118,11 @@ def together(pieces: Sequence[Piece]) -> float | None:
     return math.hypot(*known) if is_gaussian else math.fsum(known)
 
 
-def exceeds(piece: Piece, claim: PrivacyClaim) -> bool:
-    """Return whether one piece of noise costs more than a claim allows."""
+def exceeds(piece: Piece, claim: PrivacyClaim | None) -> bool:
+    """Return whether one piece of noise costs more than a claim allows; without one, more than any
+    does."""
+    if claim is None:
+        return piece.value == math.inf
     for point in claim.points():
         delta = piece.delta(point.epsilon)
         if point.delta == 0 and piece.unit == "μ" and piece.value:
@@ -133,8 +136,10 @@ def exceeds(piece: Piece, claim: PrivacyClaim) -> bool:
     return False
 
 
-def sum_exceeds(pieces: Sequence[Piece], claim: PrivacyClaim) -> bool:
+def sum_exceeds(pieces: Sequence[Piece], claim: PrivacyClaim | None) -> bool:
     """Return whether pieces that are released together cost more than a claim allows."""
+    if claim is None:
+        return False
     value = together(pieces)
     if value is None or not pieces:
         return False
@@ -151,8 +156,11 @@ def coin_cost(first: Any, second: Any) -> float:
     return float(np.max(np.nan_to_num(ratios, nan=0.0, posinf=math.inf), initial=0.0))
 
 
-def law_exceeds(first: Floats, second: Floats, claim: PrivacyClaim) -> bool:
-    """Return whether two discrete laws are further apart than a claim allows."""
+def law_exceeds(first: Floats, second: Floats, claim: PrivacyClaim | None) -> bool:
+    """Return whether two discrete laws are further apart than a claim allows; without one, whether
+    one alone has an outcome."""
+    if claim is None:
+        return bool(np.any((first == 0) != (second == 0)))
     for point in claim.points():
         for one, other in ((first, second), (second, first)):
             delta = float(np.sum(np.maximum(0.0, one - math.exp(point.epsilon) * other)))

@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 
 from dpaudit.certificates.traced import Finding, FindingKind, Site, SourceLine
-from dpaudit.claims import PrivacyClaim, PureDP
+from dpaudit.claims import PrivacyClaim
 from dpaudit.tracing.costs import (
     Piece,
     coin_cost,
@@ -24,8 +24,6 @@ from dpaudit.tracing.runs.comparing import Chosen, Hidden
 from dpaudit.tracing.runs.coupling import Coupled, Runs
 from dpaudit.tracing.runs.places import Place
 
-# Where nothing is claimed, only what no claim allows is a cause.
-_NO_CLAIM = PureDP(1e9)
 _ORDER: tuple[FindingKind, ...] = (
     "constant-seed",
     "no-noise",
@@ -71,26 +69,26 @@ def judged(
     runs: Runs, claim: PrivacyClaim | None
 ) -> tuple[list[Finding], list[Site], str | None, bool]:
     """Return findings, causes first, the table of sites, what these cost together in words, and
-    whether that is more than is claimed."""
-    against = _NO_CLAIM if claim is None else claim
+    whether that is more than is claimed. claim: where nothing is claimed, only what no claim allows
+    is a cause."""
     gathered = list(_gathered(runs))
     found: list[Finding] = []
     if not runs.keeps_state:
-        found += _of_outputs(runs, against)
+        found += _of_outputs(runs, claim)
         for one in gathered:
-            found += _of_site(one, runs, against)
-        found += _of_choices(runs, against)
+            found += _of_site(one, runs, claim)
+        found += _of_choices(runs, claim)
         found += _twice(runs)
         found += _seeds(runs)
     found += _unused(runs, found)
     sites = sorted(map(_site, gathered), key=_rank)
     sites += list(_coins(runs))
-    total, is_above = _total(gathered, runs, against)
+    total, is_above = _total(gathered, runs, claim)
     unique: dict[tuple[str, str, int], Finding] = {}
     for finding in found:
         unique.setdefault((finding.kind, finding.line.file, finding.line.line), finding)
     ordered = sorted(unique.values(), key=lambda one: (not one.is_cause, _ORDER.index(one.kind)))
-    return ordered, sites, total, is_above and claim is not None
+    return ordered, sites, total, is_above
 
 
 def shown(place: Place) -> SourceLine:
@@ -234,7 +232,7 @@ def _choice_cost(one: Chosen) -> float:
 
 
 def _total(
-    gathered: Sequence[_Gathered], runs: Runs, claim: PrivacyClaim
+    gathered: Sequence[_Gathered], runs: Runs, claim: PrivacyClaim | None
 ) -> tuple[str | None, bool]:
     """Return what all sites cost together in words, and whether that is above the claim."""
     pieces = [one.worst for one in gathered]
@@ -262,7 +260,7 @@ def _total(
 # Findings.
 
 
-def _of_site(one: _Gathered, runs: Runs, claim: PrivacyClaim) -> Iterator[Finding]:
+def _of_site(one: _Gathered, runs: Runs, claim: PrivacyClaim | None) -> Iterator[Finding]:
     """Yield what is wrong with the noise of one line."""
     seen = [pieces for pieces in one.runs if pieces]
     over = [[piece for piece in pieces if exceeds(piece, claim)] for pieces in seen]
@@ -291,7 +289,7 @@ def _of_site(one: _Gathered, runs: Runs, claim: PrivacyClaim) -> Iterator[Findin
         yield Finding("too-little-noise", not is_sampled, one.line, words, larger, _other(one))
 
 
-def _sum_is_above(pieces: Sequence[Piece], claim: PrivacyClaim) -> bool:
+def _sum_is_above(pieces: Sequence[Piece], claim: PrivacyClaim | None) -> bool:
     return len({piece.unit for piece in pieces}) == 1 and sum_exceeds(pieces, claim)
 
 
@@ -301,7 +299,9 @@ def _other(one: _Gathered) -> tuple[SourceLine, ...]:
     return tuple(each for key, each in lines.items() if key != (one.line.file, one.line.line))
 
 
-def _too_little(one: _Gathered, piece: Piece, claim: PrivacyClaim, *, is_cause: bool) -> Finding:
+def _too_little(
+    one: _Gathered, piece: Piece, claim: PrivacyClaim | None, *, is_cause: bool
+) -> Finding:
     if piece.has_two_scales:
         first, second = map(number, piece.scales)
         words = (
@@ -327,9 +327,9 @@ def _too_little(one: _Gathered, piece: Piece, claim: PrivacyClaim, *, is_cause: 
     )
 
 
-def _remedy(pieces: Sequence[Piece], claim: PrivacyClaim) -> str:
+def _remedy(pieces: Sequence[Piece], claim: PrivacyClaim | None) -> str:
     """Return the scale that would do, or the remedy where no scale does."""
-    if claim is _NO_CLAIM or any(one.cost is not None for one in pieces):
+    if claim is None or any(one.cost is not None for one in pieces):
         return ""
     law, scale = pieces[0].law, max(pieces[0].scales)
     if law == "normal" and all(point.delta == 0 for point in claim.points()):
@@ -356,13 +356,14 @@ def _remedy(pieces: Sequence[Piece], claim: PrivacyClaim) -> str:
     return f"a {name} of {number(high * scale)} would do"
 
 
-def _of_outputs(runs: Runs, claim: PrivacyClaim) -> Iterator[Finding]:
+def _of_outputs(runs: Runs, claim: PrivacyClaim | None) -> Iterator[Finding]:
     """Yield what the outputs show that no noise hides."""
     for pair in runs.coupled:
         if pair.absorbed is not None and len(pair.absorbed.places) == 1:
             cost, place = pair.absorbed.cost, pair.absorbed.places[0]
             piece = Piece("unknown", (math.nan, math.nan), 0.0, released=True, cost=cost)
-            pure = [point for point in claim.points() if point.delta == 0]
+            points = () if claim is None else claim.points()
+            pure = [point for point in points if point.delta == 0]
             if exceeds(piece, claim) or any(cost > one.epsilon * (1 + 1e-9) for one in pure):
                 words = f"`{place.code}` decides between the inputs: ε = {number(cost)}"
                 callers = tuple(map(shown, pair.absorbed.callers))
@@ -422,7 +423,7 @@ def _bare(pair: Coupled) -> Finding:
     return Finding("no-noise", True, line, said, remedy, tuple(others))
 
 
-def _of_choices(runs: Runs, claim: PrivacyClaim) -> Iterator[Finding]:
+def _of_choices(runs: Runs, claim: PrivacyClaim | None) -> Iterator[Finding]:
     """Yield discrete choices whose probabilities depend too much on the data."""
     for pair in runs.coupled:
         for one in pair.comparison.chosen:

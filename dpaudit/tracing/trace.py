@@ -63,7 +63,7 @@ def trace_pair(
             f"{target.name} draws in another process, where its noise cannot be seen; trace a "
             "function of Python in this one"
         )
-    subject = _subject(target, follow)._replace(
+    subject = subject_of(target, follow)._replace(
         primitives=[_primitive(one) for one in primitives], deadline=began + seconds
     )
     runs = couple(subject, d1, d2, seeds)
@@ -97,7 +97,7 @@ def _sum(sites: Sequence[Site], total: str | None, claim: PrivacyClaim) -> Findi
     return Finding("sum", False, first.line, words, "", others)
 
 
-def _subject(target: AnyTarget, follow: Sequence[str]) -> Subject:
+def subject_of(target: AnyTarget, follow: Sequence[str] = ()) -> Subject:
     """Return what is run, and how."""
     if isinstance(target, ComposedTarget):
         raise UsageError(f"{target.name}: several mechanisms are traced one by one")
