@@ -1,6 +1,7 @@
 """Audits as annotations of GitHub Actions: lines of output that GitHub shows at the code.
 
-Of what nobody expected, an error each, at the line of the mechanism; GitHub shows ten of a step.
+Of what nobody expected, an error each, at the line that is the likely cause where a trace has found
+one, else at that of the mechanism; GitHub shows ten of a step.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from dpaudit.certificates.result import AuditResult
+from dpaudit.reports import trace
 from dpaudit.reports.batch import unended
 from dpaudit.reports.findings import is_expected
 from dpaudit.reports.numbers import unglued
@@ -30,10 +32,9 @@ def entry(result: AuditResult) -> Annotation:
         return Annotation(None)
     wanted = f" (expected: {result.expect})" if result.expect else ""
     title = f"{result.verdict.value}: {result.name}{wanted}"
-    message = unglued(reason(result))
-    if result.command is not None:
-        message = f"{message}\n{result.command}"
-    file, _, line = (result.source or "").rpartition(":")
+    parts = [unglued(reason(result)), trace.briefly(result), result.command]
+    message = "\n".join(part for part in parts if part)
+    file, _, line = (trace.place(result) or "").rpartition(":")
     where = {"file": file, "line": line} if file and line.isdigit() else {}
     return Annotation(command("error", message, {**where, "title": title}))
 

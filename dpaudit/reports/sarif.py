@@ -1,4 +1,5 @@
-"""Audits as SARIF 2.1.0, which code scanning shows as alerts at the line of the mechanism.
+"""Audits as SARIF 2.1.0, which code scanning shows as alerts at the line that is the likely cause,
+where a trace has found one, else at that of the mechanism.
 
 A result for every audit that somebody has to look at; what was expected is in none.
 """
@@ -13,6 +14,7 @@ from typing import Any, NamedTuple
 from urllib.parse import quote
 
 from dpaudit.certificates.result import AuditResult, Verdict
+from dpaudit.reports import trace
 from dpaudit.reports.batch import unended
 from dpaudit.reports.findings import is_expected
 from dpaudit.reports.numbers import unglued
@@ -66,14 +68,15 @@ def entry(result: AuditResult) -> Part:
     if is_expected(result):
         return Part(None)
     rule = _rule(result)
+    parts = [f"{result.name}: {unglued(reason(result))}", unglued(trace.briefly(result))]
     # What looks like a link would be one.
-    message = f"{result.name}: {unglued(reason(result))}".replace("](", "] (")
+    message = "\n".join(filter(None, parts)).replace("](", "] (")
     found = {
         "ruleId": rule,
         "ruleIndex": list(_RULES).index(rule),
         "level": _RULES[rule][0],
         "message": {"text": message},
-        "locations": [_location(result.source)],
+        "locations": [_location(trace.place(result))],
         "partialFingerprints": {"primaryLocationLineHash": _fingerprint(rule, result)},
         "properties": {
             "claim": result.claim.describe(),
@@ -138,8 +141,7 @@ def _described(rule: str) -> dict[str, Any]:
 
 
 def _location(source: str | None) -> dict[str, Any]:
-    """Return where the mechanism is defined, e.g. `mine.py:12`; the folder where that is not
-    known."""
+    """Return a line of code, e.g. `mine.py:12`; the folder where none is known."""
     file, _, number = (source or "").rpartition(":")
     if not file or not number.isdigit():
         return {"physicalLocation": {"artifactLocation": {"uri": "."}}}

@@ -59,6 +59,7 @@ def render(result: AuditResult, *, verbose: int = 0) -> str:
     lines += [f"  reproduce   {pasted(witness)}"] if witness is not None else []
     python = searched.snippet(result) if verbose or witness is None else None
     lines += [] if python is None else ["", *(f"    {line}" for line in python.splitlines())]
+    lines += trace.details(result) if verbose else []
     return numbers.unglued("\n".join([*lines, *([""] if said.meaning else []), *said.meaning]))
 
 
@@ -69,7 +70,7 @@ def statements(result: AuditResult, verbose: int) -> Statements:
     rows = [
         *_asked(result),
         *found,
-        *trace.rows(result.trace, verbose),
+        *trace.rows(result),
         *searched.rows(result, verbose),
         *(_time(result) if found and verbose else []),
     ]

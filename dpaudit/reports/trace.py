@@ -1,4 +1,7 @@
-"""What a trace shows: as text of 80 columns, as rows in the report of an audit, and as JSON."""
+"""What a trace shows: as text of 80 columns, as rows in the report of an audit, and as JSON.
+
+A trace diagnoses and proves nothing, so no words here say that a mechanism passes.
+"""
 
 from __future__ import annotations
 
@@ -6,125 +9,231 @@ import json
 import math
 from collections.abc import Iterator
 from itertools import chain
+from pathlib import PurePath
 
-from dpaudit.certificates.traced import Excerpt, Finding, Site, Trace
-from dpaudit.reports.layout import BELOW, row, wrap
+from dpaudit.certificates.result import AuditResult, Verdict
+from dpaudit.certificates.traced import Excerpt, Finding, Site, SourceLine, Trace
+from dpaudit.reports.layout import WIDTH, row, wrap
 from dpaudit.reports.numbers import unglued
 from dpaudit.reports.records import encode_record
 from dpaudit.version import __version__
 from dpaudit.wording import counted, in_a_line, shortened, visible
 
 CAUSE, NO_CAUSE, NOT_UNDERSTOOD = "CAUSE FOUND", "NO CAUSE FOUND", "NOT UNDERSTOOD"
-# Notes, and lines that draw noise, that are shown without -v.
+# Of the table of sites, as pages show it.
+HEAD = ("line", "noise", "scale", "for d1", "for d2", "change", "pieces", "cost", "together")
+# Lines that draw noise, or are not understood, that are shown without -v.
 _FEW = 5
 _LONGEST_CODE = 60
+# Lines with a part in a finding that are named with it.
+_MOST_OTHERS = 3
+_TAB = 4
+_MARGIN = "  "
 _NO_PROOF = (
-    "A trace explains a leak and proves none: dpaudit run does. That no cause was found does not "
-    "show that there is none: the trace holds for these inputs and the noise that was tried."
+    "That a trace finds no cause does not show that there is none: it holds for these inputs and "
+    "the noise that was tried, and proves nothing."
 )
-_EXPLAINS = "A trace explains, and proves nothing: dpaudit run shows that the mechanism leaks."
+_EXPLAINS = "A trace diagnoses and proves nothing: dpaudit run can prove that the mechanism leaks."
 
 
 def render(trace: Trace, *, verbose: int = 0, quiet: bool = False) -> str:
-    """Return a trace as text; quiet: findings alone."""
-    head = wrap(_headline(trace), further="  ")
-    lines = [*head, *_others(trace)] if quiet else [*head, "", *_body(trace, verbose)]
-    return visible(unglued("\n".join(lines))) + "\n"
+    """Return a trace as text; quiet: findings alone.  verbose: 1 shows all lines that draw noise or
+    are not understood."""
+    lines = wrap(_headline(trace), further=_MARGIN)
+    if quiet:
+        lines += _findings(trace)
+    else:
+        lines += ["", *_asked(trace), *_findings(trace), *_table(trace, verbose)]
+        lines += chain.from_iterable(row("note", note) for note in _notes(trace))
+        lines += excerpts(trace)
+        lines += ["", *wrap(_EXPLAINS if trace.causes else _NO_PROOF)]
+    return unglued("\n".join(lines)) + "\n"
 
 
-def rows(trace: Trace | None, verbose: int) -> list[str]:
-    """Return the rows of a trace in the report of an audit that refutes a claim."""
-    found = None if trace is None else trace.likely
-    if trace is None or found is None:
+def traced(result: AuditResult) -> Trace | None:
+    """Return the trace of a refuted claim, where it shows something. A file of results may have one
+    elsewhere, where nothing is to be explained."""
+    if result.verdict is not Verdict.VIOLATION or result.trace is None:
+        return None
+    return result.trace if result.trace.likely is not None else None
+
+
+def rows(result: AuditResult) -> list[str]:
+    """Return the rows of the report of an audit that say what the likely cause is."""
+    trace = traced(result)
+    return [] if trace is None else [line for text in _likely(trace) for line in text]
+
+
+def details(result: AuditResult) -> list[str]:
+    """Return what the report of an audit shows of a trace besides: the lines that draw noise, what
+    is not understood, and source code."""
+    trace = traced(result)
+    if trace is None:
         return []
-    lines = row("cause", f"likely {said(found)}")
-    lines += row("", found.remedy) if found.remedy else []
-    if not found.is_cause:
-        lines += row("", "no line alone costs more than the claim; together they do")
-    if verbose:
-        lines += [*_sites(trace, all_of_them=True), *chain.from_iterable(_source(trace))]
-    return lines
+    said = f"{counted(trace.runs, 'coupled run')}; it diagnoses, and the certificate proves"
+    return [
+        *("", *row("trace", said)),
+        *_table(trace, verbose=1),
+        *chain.from_iterable(row("note", note) for note in trace.notes),
+        *excerpts(trace),
+    ]
+
+
+def briefly(result: AuditResult) -> str:
+    """Return the likely cause in a sentence, with its remedy; empty where none is known."""
+    trace = traced(result)
+    if trace is None or not trace.causes:
+        return ""
+    cause = trace.causes[0]
+    remedy = f"; {in_a_line(cause.remedy)}" if cause.remedy else ""
+    return f"likely cause: {said(cause)}{remedy}"
+
+
+def place(result: AuditResult) -> str | None:
+    """Return the line that a finding is shown at, as `mine.py:12`: of the likely cause, where it
+    lies below the working directory as code hosts want it, else of the mechanism."""
+    trace = traced(result)
+    lines = [] if trace is None else [one.line for one in trace.causes]
+    return next((str(one) for one in lines if _is_below(one)), result.source)
+
+
+def _is_below(one: SourceLine) -> bool:
+    path = PurePath(one.file)
+    is_file = bool(path.name) and not path.is_absolute() and ".." not in path.parts
+    return one.line > 0 and is_file and visible(one.file) == one.file
 
 
 def said(finding: Finding) -> str:
     """Return a finding in a sentence, with its line."""
-    called = list(dict.fromkeys(str(one) for one in finding.others))
-    called = [one for one in called if one != str(finding.line)]
-    more = f" (see also {', '.join(called[:3])})" if called else ""
-    return f"{finding.line}: {in_a_line(finding.words)}{more}"
+    others = dict.fromkeys(str(one) for one in finding.others if str(one) != str(finding.line))
+    named = [in_a_line(one) for one in others][:_MOST_OTHERS]
+    more = f" (see also {', '.join(named)})" if named else ""
+    return f"{in_a_line(str(finding.line))}: {in_a_line(finding.words)}{more}"
+
+
+def total_words(trace: Trace) -> str:
+    """Return what all lines cost together, against the claim; empty where that is unknown."""
+    if trace.total is None:
+        return ""
+    words = f"at most {in_a_line(trace.total)} if every noised value is released"
+    if trace.claim is None:
+        return words
+    claim = in_a_line(trace.claim)
+    # Of a total below the claim nothing is said: what has no noise is not in it.
+    return f"{words}, more than {claim} allows" if trace.exceeds else f"{words}; claimed: {claim}"
+
+
+def unknown(trace: Trace) -> list[str]:
+    """Return where noise is drawn, or used, in a way that the trace does not understand."""
+    return [
+        f"{in_a_line(str(line))}: {in_a_line(what)} is not understood"
+        for line, what in trace.not_understood
+    ]
+
+
+def cells(one: Site) -> tuple[str, ...]:
+    """Return the row of a site in a table with the columns of `HEAD`."""
+    has_operands = bool(one.operands[0] or one.operands[1])
+    return (
+        in_a_line(str(one.line)),
+        in_a_line(one.primitive),
+        "" if one.scales is None else scales(one),
+        *(in_a_line(each) for each in one.operands),
+        f"{_number(one.shift)}{', varying' if one.varies else ''}" if has_operands else "",
+        f"{one.entries:,}",
+        "unknown" if one.cost is None else _cost(one, one.cost),
+        "unknown" if one.total is None else _cost(one, one.total),
+    )
+
+
+def scales(one: Site) -> str:
+    """Return the scales of the noise of a site, once where they are equal."""
+    first, second = (_number(each) for each in one.scales or (math.nan, math.nan))
+    return first if first == second else f"{first} for d1, {second} for d2"
 
 
 def _headline(trace: Trace) -> str:
     name = shortened(trace.target)
+    runs = counted(trace.runs, "coupled run")
     if trace.causes:
-        return f"{CAUSE}  {name}: {in_a_line(trace.causes[0].words)}, {trace.causes[0].line}"
+        first, more = trace.causes[0], len(trace.causes) - 1
+        others = f", and {counted(more, 'cause')} more" if more else ""
+        kind = first.kind.replace("-", " ")
+        return f"{CAUSE}  {name}: {kind}, {in_a_line(str(first.line))}{others}"
     if not trace.understood:
-        why = in_a_line(trace.notes[0]) if trace.notes else "no noise was seen"
+        why = in_a_line(trace.notes[0]) if trace.notes else "no noise was seen; this is no pass"
         return f"{NOT_UNDERSTOOD}  {name}: {why}"
-    claimed = "" if trace.claim is None else f", claimed {trace.claim}"
-    worst = max(trace.sites, key=lambda one: -1.0 if one.cost is None else one.cost)
-    cost = "" if worst.cost is None else f"; the costliest single noise {_cost(worst, worst.cost)}"
-    return f"{NO_CAUSE}  {name}: {counted(trace.runs, 'coupled run')}{cost}{claimed}"
+    found = "no line alone costs too much" if trace.findings else "nothing found"
+    return f"{NO_CAUSE}  {name}: {found} in {runs}; this is no proof"
 
 
-def _body(trace: Trace, verbose: int) -> Iterator[str]:
-    if trace.claim is not None:
-        yield from row("claim", trace.claim)
+def _asked(trace: Trace) -> Iterator[str]:
+    yield from row("claim", "none" if trace.claim is None else trace.claim)
     yield from row("mechanism", trace.target)
     yield from row("inputs", trace.pair)
-    yield from _others(trace)
-    yield from _sites(trace, all_of_them=bool(verbose))
-    for line, why in trace.not_understood[: None if verbose else _FEW]:
-        yield from row("unknown", f"{line}: {in_a_line(why)} is not understood")
-    for note in trace.notes[0 if trace.understood or trace.causes else 1 :]:
-        yield from row("note", note)
-    if trace.excerpts:
-        yield ""
-        yield from chain.from_iterable(_source(trace))
-    yield ""
-    yield from wrap(_EXPLAINS if trace.causes else _NO_PROOF)
 
 
-def _others(trace: Trace) -> Iterator[str]:
-    for one in trace.findings:
-        yield from row("cause" if one.is_cause else "note", said(one))
+def _findings(trace: Trace) -> Iterator[str]:
+    for one in sorted(trace.findings, key=lambda one: not one.is_cause):
+        yield from row("cause" if one.is_cause else "finding", said(one))
         if one.remedy:
             yield from row("", f"remedy: {one.remedy}")
 
 
-def _sites(trace: Trace, *, all_of_them: bool) -> Iterator[str]:
-    """Yield the table of lines that draw noise."""
-    label = "noise"
-    for one in trace.sites if all_of_them else trace.sites[:_FEW]:
-        yield from row(label, _site(one))
+def _likely(trace: Trace) -> Iterator[list[str]]:
+    found = trace.likely
+    assert found is not None
+    if found.is_cause:
+        yield row("cause", f"likely {said(found)}")
+        if found.remedy:
+            yield row("", f"remedy: {found.remedy}")
+        return
+    yield row("cause", f"no line alone explains the leak; {said(found)}")
+    if trace.exceeds:
+        yield row("", f"all lines together: {total_words(trace)}")
+
+
+def _table(trace: Trace, verbose: int) -> Iterator[str]:
+    """Yield the lines that draw noise, what they cost together, and what is not understood."""
+    most = None if verbose else _FEW
+    yield from _listed("noise", [_site(one) for one in trace.sites], most)
+    if trace.sites and total_words(trace):
+        yield from row("total", total_words(trace))
+    yield from _listed("unknown", unknown(trace), most)
+
+
+def _listed(label: str, texts: list[str], most: int | None) -> Iterator[str]:
+    for text in texts[:most]:
+        yield from row(label, text)
         label = ""
-    left = len(trace.sites) - _FEW
-    if left > 0 and not all_of_them:
-        yield from row("", f"and {counted(left, 'line')} more (-v)")
-    if trace.total is not None and len(trace.sites) > 0:
-        above = "" if trace.claim is None else f"; claimed {trace.claim}"
-        yield from row("total", f"at most {trace.total}, if all is released{above}")
+    left = 0 if most is None else len(texts) - most
+    if left > 0:
+        yield from row("", f"and {left:,} more (-v)")
+
+
+def _notes(trace: Trace) -> tuple[str, ...]:
+    """Return the notes that the headline does not say."""
+    return trace.notes if trace.causes or trace.understood else trace.notes[1:]
 
 
 def _site(one: Site) -> str:
-    scale = ""
+    parts = [f"{in_a_line(str(one.line))}: {shortened(one.line.code, _LONGEST_CODE)}"]
+    if one.entries > 1:
+        parts.append(f"{one.entries:,} times")
     if one.scales is not None:
-        first, second = (_number(each) for each in one.scales)
-        scale = (
-            f", scale {first}" if first == second else f", scale {first} for d1, {second} for d2"
-        )
+        parts.append(f"scale {scales(one)}")
     hidden = ""
-    if one.law != "choice":
+    if one.operands[0] or one.operands[1]:
         operands = f" ({one.operands[0]} for d1, {one.operands[1]} for d2)" if one.shift else ""
-        hidden = f"; hides a change of {_number(one.shift)}{operands}"
-    cost = "unknown" if one.cost is None else _cost(one, one.cost)
-    many = f"{one.entries:,} times, " if one.entries > 1 else ""
-    total = ""
+        varies = ", another one with other noise" if one.varies else ""
+        hidden = f"; hides a change of {_number(one.shift)}{operands}{varies}"
+    elif one.varies:
+        hidden = "; depends on the noise"
+    cost = "cost unknown" if one.cost is None else _cost(one, one.cost)
+    together = ""
     if one.entries > 1 and one.total is not None:
-        total = f", together at most {_cost(one, one.total)}"
-    varies = "; depends on the noise" if one.varies else ""
-    code = shortened(one.line.code, _LONGEST_CODE)
-    return f"{one.line}: {many}{code}{scale}{hidden}: {cost}{total}{varies}"
+        together = f", together at most {_cost(one, one.total)}"
+    return f"{', '.join(parts)}{hidden}: {cost}{together}"
 
 
 def _cost(one: Site, value: float) -> str:
@@ -132,24 +241,39 @@ def _cost(one: Site, value: float) -> str:
 
 
 def _number(value: float) -> str:
-    return "∞" if math.isinf(value) else f"{value:.4g}"
+    if math.isnan(value):
+        return "unknown"
+    return ("∞" if value > 0 else "-∞") if math.isinf(value) else f"{value:.4g}"
 
 
-def _source(trace: Trace) -> Iterator[list[str]]:
-    """Yield pieces of source code, marked below the lines in question."""
-    for one in trace.excerpts:
-        yield [f"  {one.file}", *_piece(one)]
+def excerpts(trace: Trace) -> list[str]:
+    """Return pieces of source code, with marks in the margin and what they mean below the line."""
+    return [line for one in trace.excerpts for line in ("", *_piece(one))]
 
 
 def _piece(one: Excerpt) -> Iterator[str]:
+    # Never wrapped: a line of code that goes on below would look like two.
+    yield _cut(f"{_MARGIN}{in_a_line(one.file)}")
     marks = dict(one.marked)
     width = len(str(one.start + len(one.lines)))
-    for number, code in enumerate(one.lines, one.start):
+    for number, code in enumerate(source(one), one.start):
         sign = ">" if number in marks else " "
-        yield f"  {sign} {number:>{width}}  {code}".rstrip()
+        yield _cut(f"{_MARGIN}{sign} {number:>{width}}  {code}".rstrip())
         if marks.get(number):
-            indent = len(code) - len(code.lstrip())
-            yield f"{BELOW[:4]}{'':{width}}  {'':{indent}}^ {marks[number]}"
+            indent = min(len(code) - len(code.lstrip()), WIDTH // 2)
+            below = " " * (len(_MARGIN) + 2 + width + 2 + indent)
+            yield _cut(f"{below}^ {in_a_line(marks[number])}")
+
+
+def source(one: Excerpt) -> list[str]:
+    """Return the lines of an excerpt, each in one line and without tabs."""
+    return [in_a_line(line).expandtabs(_TAB) for line in one.lines]
+
+
+def _cut(line: str) -> str:
+    # Escapes make a text longer.
+    shown = visible(line)
+    return shown if len(shown) <= WIDTH else f"{shown[: WIDTH - 1]}…"
 
 
 def as_json(trace: Trace) -> str:

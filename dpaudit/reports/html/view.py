@@ -8,11 +8,13 @@ from dataclasses import dataclass
 from dpaudit.certificates.certificate import Certificate, EventCount
 from dpaudit.certificates.exact_certificate import ExactCertificate
 from dpaudit.certificates.result import AuditResult, Verdict
-from dpaudit.reports import numbers, searched
+from dpaudit.certificates.traced import Excerpt, Trace
+from dpaudit.reports import numbers, searched, trace
 from dpaudit.reports.bounds import bounds
 from dpaudit.reports.findings import is_expected, verdict_of
 from dpaudit.reports.layout import remembered
 from dpaudit.reports.text import notes_of, reason, statements, warnings_of
+from dpaudit.wording import counted
 
 _KINDS = {
     Verdict.VIOLATION: "violation",
@@ -60,9 +62,33 @@ class Row:
 
 
 @dataclass(frozen=True, slots=True)
+class Source:
+    """A piece of source code. lines: of each its number, its code, whether it is marked in the
+    margin, and what is said below it."""
+
+    file: str
+    lines: tuple[tuple[int, str, bool, str], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Traced:
+    """What the page shows of a trace. findings: causes first, each with its remedy. sites: the
+    lines that draw noise. total: what they cost together, against the claim."""
+
+    runs: str
+    findings: tuple[tuple[bool, str, str], ...]
+    sources: tuple[Source, ...]
+    sites: Table | None
+    total: str
+    unknown: tuple[str, ...]
+    notes: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class View:
     """What the page says of one audit below its headline. rows: labels, each with its texts.
-    witness: what reproduces a pair that was searched for, as a command line and in Python."""
+    witness: what reproduces a pair that was searched for, as a command line and in Python. trace:
+    the line that is the likely cause; None where none was looked for, or seen."""
 
     reason: str
     rows: tuple[tuple[str, tuple[str, ...]], ...]
@@ -74,6 +100,7 @@ class View:
     notes: tuple[str, ...]
     command: str | None
     witness: tuple[str, ...]
+    trace: Traced | None
 
 
 def row_of(result: AuditResult) -> Row:
@@ -99,7 +126,7 @@ def row_of(result: AuditResult) -> Row:
 def view_of(result: AuditResult) -> View:
     """Return all that is said of an audit."""
     said = statements(result, 1)
-    drawn = result.certificates
+    drawn, found = result.certificates, trace.traced(result)
     return View(
         reason=reason(result),
         rows=tuple(_rows(said.rows)),
@@ -111,6 +138,30 @@ def view_of(result: AuditResult) -> View:
         notes=tuple(notes_of(result)),
         command=result.command,
         witness=tuple(filter(None, [searched.command(result), searched.snippet(result)])),
+        trace=None if found is None else _traced(found),
+    )
+
+
+def _traced(found: Trace) -> Traced:
+    rows = tuple(map(trace.cells, found.sites))
+    caption = "Lines that draw noise, the costliest first"
+    return Traced(
+        runs=counted(found.runs, "coupled run"),
+        findings=tuple((one.is_cause, trace.said(one), one.remedy) for one in found.findings),
+        sources=tuple(map(_source, found.excerpts)),
+        sites=Table(caption, trace.HEAD, rows) if rows else None,
+        total=trace.total_words(found) if rows else "",
+        unknown=tuple(trace.unknown(found)),
+        notes=found.notes,
+    )
+
+
+def _source(one: Excerpt) -> Source:
+    marks = dict(one.marked)
+    lines = enumerate(trace.source(one), one.start)
+    return Source(
+        one.file,
+        tuple((number, code, number in marks, marks.get(number, "")) for number, code in lines),
     )
 
 
