@@ -11,6 +11,7 @@ from dpaudit.certificates.exact_certificate import ExactCertificate, ExactEvent
 from dpaudit.certificates.one_run_certificate import OneRunCertificate
 from dpaudit.certificates.result import AuditResult, Canaries, Exact, Failed, Recorded, Sampled
 from dpaudit.certificates.searched import Leader, Searched
+from dpaudit.certificates.traced import Excerpt, Finding, Site, SourceLine, Trace
 from dpaudit.claims import PrivacyClaim, PureDP
 from dpaudit.levels.distinguisher import ScoreDistributions, Tried
 from tests.cli.made_results import CERTIFICATE, ERROR, PASS, VIOLATION
@@ -84,9 +85,75 @@ RECORDED = replace(
         )
     ),
 )
+_DRAWN = SourceLine("mine.py", 3, "rng.laplace(scale=0.5)")
+_BOUND = SourceLine("mine.py", 2, "total / len(rows)")
+TRACE = Trace(
+    target="mine.py:laplace",
+    pair="d1 = 0, d2 = 1",
+    claim="1-DP",
+    findings=(
+        Finding(
+            "too-little-noise",
+            True,
+            _DRAWN,
+            "`rng.laplace(scale=0.5)` with scale 0.5 hides a change of 1: ε = 2",
+            "a scale of 1 would do",
+            (_BOUND,),
+        ),
+        Finding("no-noise", True, _BOUND, "output is 0 for d1 and 1 for d2", ""),
+        Finding("unused-noise", False, _BOUND, "noise that nothing is added to", "use it"),
+    ),
+    sites=(
+        Site(
+            line=_DRAWN,
+            added=_BOUND,
+            primitive="rng.laplace",
+            law="laplace",
+            scales=(0.5, 0.25),
+            operands=("0", "1"),
+            shift=1.0,
+            entries=3,
+            cost=2.0,
+            total=float("inf"),
+            unit="ε",
+            released=True,
+            varies=True,
+        ),
+        Site(
+            line=_BOUND,
+            added=_BOUND,
+            primitive="coin",
+            law="choice",
+            scales=None,
+            operands=("", ""),
+            shift=0.0,
+            entries=1,
+            cost=None,
+            total=None,
+            unit="ε",
+            released=False,
+            varies=False,
+        ),
+    ),
+    total="ε = ∞",
+    exceeds=True,
+    not_understood=((_BOUND, "what a sort does to noise"),),
+    excerpts=(
+        Excerpt(
+            "mine.py",
+            1,
+            ("def laplace(x, rng):", "\treturn total / len(rows)", "    rng.laplace(scale=0.5)", ""),
+            ((2, "no noise"), (3, "too little noise")),
+        ),
+    ),
+    runs=6,
+    seconds=0.01,
+    notes=("every second run raised",),
+)
 FULL = replace(
     VIOLATION,
     name="full",
+    trace=TRACE,
     expect="violation",
     warnings=("warned",),
     notes=("noted",),

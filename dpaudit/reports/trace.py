@@ -100,7 +100,7 @@ def place(result: AuditResult) -> str | None:
 def _is_below(one: SourceLine) -> bool:
     path = PurePath(one.file)
     is_file = bool(path.name) and not path.is_absolute() and ".." not in path.parts
-    return one.line > 0 and is_file and visible(one.file) == one.file
+    return one.line > 0 and is_file and visible(in_a_line(one.file)) == one.file
 
 
 def said(finding: Finding) -> str:
