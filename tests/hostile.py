@@ -142,7 +142,7 @@ TRACE = Trace(
         Excerpt(
             "mine.py",
             1,
-            ("def laplace(x, rng):", "\treturn total / len(rows)", "    rng.laplace(scale=0.5)", ""),
+            ("def f(x, rng):", "\treturn total / len(rows)", "    rng.laplace(scale=0.5)", ""),
             ((2, "no noise"), (3, "too little noise")),
         ),
     ),

