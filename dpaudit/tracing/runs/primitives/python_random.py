@@ -14,6 +14,9 @@ if TYPE_CHECKING:
 
     from ..recorder import Recorder
 
+    # The parameters of a primitive, in order, and what they make of the law.
+    _Spec = tuple[tuple[str, ...], Callable[[dict[str, Any]], dict[str, Any]]]
+
 _FEW = 64
 
 
@@ -63,8 +66,7 @@ def _other(given: dict[str, Any]) -> dict[str, Any]:
     return {"law": "unknown", "parameters": dict(given)}
 
 
-# Parameters, in order, and what they make of the law.
-_SPECS: dict[str, tuple[tuple[str, ...], Callable[[dict[str, Any]], dict[str, Any]]]] = {
+_SPECS: dict[str, _Spec] = {
     "gauss": (("mu", "sigma"), _gauss),
     "normalvariate": (("mu", "sigma"), _gauss),
     "expovariate": (("lambd",), _expovariate),
@@ -91,7 +93,7 @@ _PICKS = ("choice", "choices", "sample", "shuffle")
 def _drawn(
     recorder: Recorder,
     label: str,
-    spec: tuple[tuple[str, ...], Callable[[dict[str, Any]], dict[str, Any]]],
+    spec: _Spec,
     real: Callable[..., Any],
     args: Any,
     named: Any,
@@ -143,74 +145,74 @@ def _picked(
 
 
 def replacements(recorder: Recorder) -> Iterator[Replacement]:
-    shared = getattr(random.seed, "__self__", None)
-
-    def method(label: str, name: str, real: Any, spec: Any) -> Any:
-        def draw(self: Any, *args: Any, **named: Any) -> Any:
-            return _drawn(recorder, f"{label}.{name}", spec, real.__get__(self), args, named)
-
-        return draw
-
-    def function(label: str, name: str, real: Any, spec: Any) -> Any:
-        def draw(*args: Any, **named: Any) -> Any:
-            return _drawn(recorder, f"{label}.{name}", spec, real, args, named)
-
-        return draw
-
-    def method_pick(name: str, real: Any) -> Any:
-        def pick(self: Any, *args: Any, **named: Any) -> Any:
-            return _picked(
-                recorder, f"rng.{name}", name, _Plain(self), real.__get__(self), args, named
-            )
-
-        return pick
-
-    def pick(label: str, name: str, real: Any, source: Any) -> Any:
-        def one(*args: Any, **named: Any) -> Any:
-            return _picked(recorder, f"{label}.{name}", name, source, real, args, named)
-
-        return one
-
-    originals = {name: getattr(random, name) for name in (*_PICKS,)}
     for name, spec in _SPECS.items():
         for kind in (random.Random, random.SystemRandom):
-            if name in vars(kind) or (kind is random.Random and hasattr(kind, name)):
-                yield Replacement(kind, name, method("rng", name, getattr(kind, name), spec))
-        yield Replacement(random, name, function("random", name, getattr(random, name), spec))
+            if name in vars(kind) or kind is random.Random:
+                yield Replacement(kind, name, _method(recorder, name, getattr(kind, name), spec))
+        real = getattr(random, name)
+        yield Replacement(random, name, _function(recorder, f"random.{name}", real, spec))
+    shared = getattr(random.seed, "__self__", None)
     for name in _PICKS:
-        yield Replacement(random.Random, name, method_pick(name, vars(random.Random)[name]))
-        yield Replacement(random, name, pick("random", name, originals[name], shared))
+        real = vars(random.Random)[name]
+        yield Replacement(random.Random, name, _method_that_picks(recorder, name, real))
+        real = getattr(random, name)
+        yield Replacement(random, name, _picking(recorder, f"random.{name}", name, real, shared))
+    yield from _of_secrets(recorder)
+    yield from _seeds(recorder)
+
+
+def _of_secrets(recorder: Recorder) -> Iterator[Replacement]:
     secrets = sys.modules.get("secrets")
-    if secrets is not None:
-        for name, spec in _SECRETS.items():
-            yield Replacement(
-                secrets, name, function("secrets", name, getattr(secrets, name), spec)
-            )
-        source = random.SystemRandom()
-        yield Replacement(secrets, "choice", pick("secrets", "choice", secrets.choice, source))
-    set_seed = random.seed
+    if secrets is None:
+        return
+    for name, spec in _SECRETS.items():
+        real = getattr(secrets, name)
+        yield Replacement(secrets, name, _function(recorder, f"secrets.{name}", real, spec))
+    source = random.SystemRandom()
+    pick = _picking(recorder, "secrets.choice", "choice", secrets.choice, source)
+    yield Replacement(secrets, "choice", pick)
+
+
+def _seeds(recorder: Recorder) -> Iterator[Replacement]:
+    set_seed, make = random.seed, random.Random.__init__
 
     def seed(*args: Any, **named: Any) -> Any:
         if args or named:
             recorder.seeded("random.seed", args[0] if args else named.get("a"))
         return set_seed(*args, **named)
 
-    yield Replacement(random, "seed", seed)
-    make = random.Random.__init__
-
     def made(self: Any, *args: Any, **named: Any) -> None:
         if args and args[0] is not None and not recorder.is_inside:
             recorder.seeded("random.Random", args[0])
         make(self, *args, **named)
 
+    yield Replacement(random, "seed", seed)
     yield Replacement(random.Random, "__init__", made)
 
 
-class _Plain:
-    """The picking methods of a generator, as its class has them."""
+def _method(recorder: Recorder, name: str, real: Any, spec: _Spec) -> Any:
+    def draw(self: Any, *args: Any, **named: Any) -> Any:
+        return _drawn(recorder, f"rng.{name}", spec, real.__get__(self), args, named)
 
-    def __init__(self, generator: Any) -> None:
-        self._generator = generator
+    return draw
 
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._generator, name)
+
+def _function(recorder: Recorder, label: str, real: Any, spec: _Spec) -> Any:
+    def draw(*args: Any, **named: Any) -> Any:
+        return _drawn(recorder, label, spec, real, args, named)
+
+    return draw
+
+
+def _method_that_picks(recorder: Recorder, name: str, real: Any) -> Any:
+    def pick(self: Any, *args: Any, **named: Any) -> Any:
+        return _picked(recorder, f"rng.{name}", name, self, real.__get__(self), args, named)
+
+    return pick
+
+
+def _picking(recorder: Recorder, label: str, name: str, real: Any, source: Any) -> Any:
+    def pick(*args: Any, **named: Any) -> Any:
+        return _picked(recorder, label, name, source, real, args, named)
+
+    return pick
