@@ -125,6 +125,11 @@ class Finding:
     remedy: str
     others: tuple[SourceLine, ...] = ()
 
+    @property
+    def title(self) -> str:
+        """The kind, in words."""
+        return self.kind.replace("-", " ").replace("data dependent", "data-dependent")
+
 
 @dataclass(frozen=True, slots=True)
 class Excerpt:

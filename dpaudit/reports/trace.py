@@ -158,7 +158,7 @@ def _headline(trace: Trace) -> str:
     if trace.causes:
         first, more = trace.causes[0], len(trace.causes) - 1
         others = f", and {counted(more, 'cause')} more" if more else ""
-        kind = first.kind.replace("-", " ")
+        kind = first.title
         return f"{CAUSE}  {name}: {kind}, {in_a_line(str(first.line))}{others}"
     if not trace.understood:
         why = in_a_line(trace.notes[0]) if trace.notes else "no noise was seen; this is no pass"

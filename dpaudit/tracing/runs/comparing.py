@@ -220,7 +220,11 @@ def _hidden(run: Run, one: Use, second: Recorder, other: Use) -> Hidden:
         shifts = np.abs(operands[0] - operands[1])
     after = None if draw is None else second.by_moment.get(draw.moment)
     is_single = np.ndim(one.operand) == 0
-    shown = [briefly(each[0] if is_single else each) for each in operands]
+    added = [
+        np.ravel(_number(_before_comparing(own, use).operand)) / unit
+        for own, use in ((recorder, one), (second, other))
+    ]
+    shown = [briefly(each[0] if is_single else each) for each in added]
     return Hidden(
         draw=recorder.place(one.moment if draw is None else draw.moment),
         added=recorder.place(root.moment),
@@ -238,6 +242,12 @@ def _hidden(run: Run, one: Use, second: Recorder, other: Use) -> Hidden:
         ),
         callers=_callers(draw, root),
     )
+
+
+def _before_comparing(recorder: Recorder, use: Use) -> Use:
+    """Return the use whose operand is without what it is compared with."""
+    is_sum = use.kind != "compare" or use.previous is None
+    return use if is_sum else recorder.uses[use.previous or 0]
 
 
 def _callers(draw: Draw | None, root: Use) -> tuple[Place, ...]:
