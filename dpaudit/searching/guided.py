@@ -1,15 +1,16 @@
 """Pairs like one that leaks: the same change made to both inputs, or another record in the place of
-the one that differs."""
+the one that differs; of answers to queries, entries elsewhere, or that move the other way."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
 
 from dpaudit.inputs.pairs import Adjacency
-from dpaudit.searching.neighbours import are_neighbours
+from dpaudit.searching.neighbours import NUMERIC, are_neighbours, moved
 from dpaudit.searching.proposals import Proposal
 from dpaudit.searching.space import Space
 
@@ -29,10 +30,11 @@ def around(
 
     values: records, or entries, to put in; at least one.
     """
+    changed = _moved if adjacency.kind in NUMERIC else _changed
     fruitless = 0
     while fruitless < _PATIENCE * len(pairs):
         for pair in pairs:
-            d1, d2 = _changed(pair, values, rng)
+            d1, d2 = changed(pair, values, rng)
             if not are_neighbours(d1, d2, adjacency, space):
                 fruitless += 1
                 continue
@@ -66,6 +68,40 @@ def _changed(pair: Proposal, values: Sequence[Any], rng: np.random.Generator) ->
         case _:
             old = _any(only, rng)
             return _with(d1, old, [new]), _with(d2, old, [new])
+
+
+def _moved(pair: Proposal, values: Sequence[Any], rng: np.random.Generator) -> tuple[Any, Any]:
+    """Return two lists of answers after one change that chance picks, of one entry or of all."""
+    d1, d2 = pair.d1, pair.d2
+    is_list = isinstance(d1, list) and isinstance(d2, list)
+    if not (is_list and len(d1) == len(d2) > 0 and all(map(_is_number, [*d1, *d2]))):
+        return _changed(pair, values, rng)
+    places = range(len(d1)) if rng.random() < 0.5 else [_any(range(len(d1)), rng)]
+    ours, theirs = list(d1), list(d2)
+    match _any(["put", "like another", "other way", "still"], rng):
+        case "put":
+            new = _any(values, rng)
+            if not _is_number(new):
+                return d1, d2
+            for place in places:
+                (theirs[place],) = moved([new], [d2[place] - d1[place]])
+                ours[place] = new
+        case "like another":
+            other = _any(range(len(d1)), rng)
+            for place in places:
+                ours[place], theirs[place] = d1[other], d2[other]
+        case "other way":
+            place = _any(places, rng)
+            ours[place], theirs[place] = d2[place], d1[place]
+        case _:
+            place = _any(places, rng)
+            theirs[place] = ours[place]
+    return ours, theirs
+
+
+def _is_number(value: Any) -> bool:
+    is_real = isinstance(value, int | float) and not isinstance(value, bool)
+    return is_real and math.isfinite(value)
 
 
 def _any(values: Sequence[Any], rng: np.random.Generator) -> Any:

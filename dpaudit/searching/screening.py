@@ -29,6 +29,8 @@ from dpaudit.searching.trials import Drawing, Input, paired
 KEPT, GROWTH = 8, 4
 # Draws of either input in the first round, at least and at most.
 FEWEST, MOST = 50, 1_000
+# Standard errors by which a bound is lowered that pairs are compared by.
+_ERRORS = 2.0
 _Key = tuple[int, int, bool, int, bool]
 # What is quick on outputs of many columns, for pairs of which most are given up.
 _QUICK: tuple[Attack, ...] = (one_dimensional, single_columns, mean_differences, atoms)
@@ -39,8 +41,9 @@ class Contender:
     """A proposed pair under trial.
 
     evidence: how much likelier, in logs, the draws are than the claim allows.  estimate: the bound
-    for ε to expect of an audit.  order: its place among the proposals, of which simple ones come
-    first.
+    for ε to expect of an audit.  hope: that bound, less careful: pairs are compared by it, since
+    care costs a rare event more than a frequent one.  order: its place among the proposals, of
+    which simple ones come first.
     """
 
     proposal: Proposal
@@ -49,6 +52,7 @@ class Contender:
     order: int
     evidence: float = 0.0
     estimate: float = 0.0
+    hope: float = 0.0
     draws: int = 0
 
     @property
@@ -60,7 +64,7 @@ class Contender:
         """Return what a better contender has more of. enough: evidence that nothing is added to by
         more. A pair inside the space is worth more than one outside it, where both leak."""
         evidence = _rounded(min(self.evidence, enough))
-        return (evidence, self.proposal.inside, _rounded(self.estimate), -self.order)
+        return (evidence, self.proposal.inside, _rounded(self.hope), -self.order)
 
 
 @dataclass(slots=True)
@@ -74,9 +78,7 @@ class Judge:
     coming: int
     drawing: Drawing
     attacks: Sequence[Attack]
-    _known: dict[tuple[int, int, bool, int, bool], tuple[float, float]] = field(
-        default_factory=dict
-    )
+    _known: dict[_Key, tuple[float, float, float]] = field(default_factory=dict)
 
     def tried(self, one: Contender, draws: int, *, thorough: bool) -> Contender:
         """Return a contender after so many draws of either input. Raises MechanismError."""
@@ -88,18 +90,19 @@ class Judge:
         if key not in self._known:
             attacks = self.attacks if thorough else _QUICK
             self._known[key] = self._estimated(paired(one.d1, one.d2, draws), attacks)
-        evidence, estimate = self._known[key]
-        return replace(one, evidence=evidence, estimate=estimate, draws=2 * draws)
+        evidence, estimate, hope = self._known[key]
+        return replace(one, evidence=evidence, estimate=estimate, hope=hope, draws=2 * draws)
 
     def _estimated(
         self, selection: SelectionDraws, attacks: Sequence[Attack]
-    ) -> tuple[float, float]:
+    ) -> tuple[float, float, float]:
         found = [one for attack in attacks for one in attack(selection)]
         # None where no output is like another one.
         aim = Aim(self.points[0], self.coming)
         growth = (self._growth(one, point) for one in found for point in self.points)
         estimate = max((best_predicted(one, aim) for one in found), default=0.0)
-        return max(growth, default=0.0), estimate
+        hopes = (float(np.max(aim.lowered(one.table, _ERRORS))) for one in found)
+        return max(growth, default=0.0), estimate, max(hopes, default=0.0)
 
     def _growth(self, candidate: Candidate, point: ProfilePoint) -> float:
         return max(0.0, float(np.max(predicted_growth(candidate.table, point))))
@@ -112,12 +115,14 @@ def halved(
     draws: int,
     enough: float,
     is_over: Callable[[], bool],
+    with_patterns: bool = False,
 ) -> list[Contender]:
     """Return contenders, best first, after rounds of four times the draws for the best eighth,
     until one is left.
 
     tried: returns a contender after so many draws of either input, in the round with this number.
     draws: in the first round.  is_over: whether to end before the next trial.
+    with_patterns: whether patterns stay in for more rounds than others.
     """
     standing, out = list(contenders), list[Contender]()
     for number in range(rounds_for(len(standing))):
@@ -127,9 +132,36 @@ def halved(
                 break
             standing[place] = tried(one, size, number)
         standing.sort(key=lambda one: one.rank(enough), reverse=True)
-        kept = math.ceil(len(standing) / KEPT)
-        standing, out = standing[:kept], [*standing[kept:], *out]
+        standing, left = _chosen(standing, number, with_patterns=with_patterns)
+        out = [*left, *out]
     return [*standing, *out]
+
+
+def _chosen(
+    ranked: list[Contender], number: int, *, with_patterns: bool
+) -> tuple[list[Contender], list[Contender]]:
+    """Return contenders that go on after the round with a number, and the others.
+
+    A half of the places is for those of the most hope, whatever their evidence: a rare event that
+    leaks much needs more draws than a frequent one that leaks little to be as sure. Patterns are
+    few, and known to be bad ones: all of them stay after the first round, then the best half, and
+    so on.
+    """
+    places = math.ceil(len(ranked) / KEPT)
+    hopeful = sorted(ranked, key=lambda one: one.hope, reverse=True)
+    patterns = [one for one in hopeful if one.proposal.origin == "pattern"]
+    if number:
+        patterns = patterns[: math.ceil(len(patterns) / 2)]
+    chosen = set(map(id, ranked[: places - places // 2]))
+    for one in hopeful:
+        if len(chosen) < places:
+            chosen.add(id(one))
+    if with_patterns and len(ranked) > KEPT:
+        chosen |= set(map(id, patterns))
+    return (
+        [one for one in ranked if id(one) in chosen],
+        [one for one in ranked if id(one) not in chosen],
+    )
 
 
 def rounds_for(contenders: int) -> int:

@@ -27,6 +27,7 @@ from dpaudit.inputs.pairs import Adjacency, NeighbouringPair
 from dpaudit.searching import record
 from dpaudit.searching.forming import formed
 from dpaudit.searching.guided import around, parts
+from dpaudit.searching.neighbours import NUMERIC
 from dpaudit.searching.proposals import Proposal, proposals
 from dpaudit.searching.screening import FEWEST, MOST, Contender, Judge, halved
 from dpaudit.searching.shrinking import shrunk
@@ -39,13 +40,13 @@ Notify = Callable[[Progress], None]
 # Of the budget: for the search, and of that for the proposals, the rest for pairs like the best and
 # for making the winner simpler.
 SHARE = 1 / 4
-_PROPOSED, _GUIDED = 0.6, 0.25
+_PROPOSED, _GUIDED = 0.6, 0.15
 # Proposals in a row that come to nothing: their inputs take no such form, or were there before.
 _PATIENCE, _AT_FIRST = 1_000, 100
 # Draws of either input that are made one by one where the mechanism fails for a batch, at most.
 _MOST_ALONE = 2_000
-# Pairs of a first round, at most, and of a round of pairs like the best.
-_WIDTH, _GUIDED_WIDTH = 400, 48
+# Pairs of a first round, at most, and of a round of pairs like the best; so many such rounds.
+_WIDTH, _GUIDED_WIDTH, _TURNS = 400, 32, 2
 # Inputs that have to be drawn for, for each pair: many pairs share one of theirs.
 _INPUTS = 1.3
 # Of the time of the search, for proposals.
@@ -61,6 +62,11 @@ _CENTRES = 3
 _VALUES = 200
 _GUIDED_PROPOSALS = 500
 _LEADERS = 5
+# The last rounds, for so many pairs, the best half of which goes on: of all draws that are left but
+# for shrinking, at most so many of either input.
+_FINALISTS, _LAST, _MOST_LAST = 8, 0.95, 64_000
+# Of this many that were compared by the most draws, the simplest that promises about as much.
+_LAST_TWO, _ABOUT_AS_MUCH = 2, 0.95
 # Evidence beyond 1/α, in logs, that is more than the luck of the best of so many pairs and orders.
 _LUCK = 10.0
 _SHRINKING_TRIES = 300
@@ -169,8 +175,12 @@ class _Search:
         shares = (_INSIDE, 1 - _INSIDE) if inside and outside else (1.0, 1.0)
         # Apart, so that a leak outside the space hides none inside it.
         best = self._halved(inside, _PROPOSED * shares[0])
-        if inside and not self._is_clear(best[0]):
-            best = self._among(best, self._guided(best))
+        # A call for each draw may be slow: a leak that is clear is enough then.
+        if best and not (self._is_clear(best[0]) and self._drawing.single_draws):
+            for number in range(_TURNS):
+                best = self._among(best, self._guided(best, number))
+            is_clear = self._is_clear(best[0])
+            best = self._compared(best, 0.0 if is_clear or not outside else _PROPOSED * shares[1])
         is_enough = bool(best) and self._is_clear(best[0])
         beyond = [] if is_enough else self._halved(outside, _PROPOSED * shares[1])
         if len(self._refused) == len(self._pairs):
@@ -244,6 +254,8 @@ class _Search:
             draws=int(min(max(each, _BARELY), MOST)),
             enough=self._enough,
             is_over=self._is_over,
+            # Of answers; where draws are few, these are dear.
+            with_patterns=self._settings.adjacency.kind in NUMERIC and each > FEWEST,
         )
 
     def _contenders(self, source: Iterable[Proposal]) -> Iterator[Contender]:
@@ -315,14 +327,15 @@ class _Search:
     def _is_over(self) -> bool:
         """Whether to end before all had their turn: when time is up; of a mechanism that is called
         once for each draw, and so may be slow, when a pair is found that leaks for sure."""
-        if time.monotonic() > self._deadline:
-            return True
-        return self._is_found and self._drawing.single_draws
+        return self._is_out_of_time() or (self._is_found and self._drawing.single_draws)
+
+    def _is_out_of_time(self) -> bool:
+        return time.monotonic() > self._deadline
 
     def _is_clear(self, one: Contender) -> bool:
         return one.evidence >= self._enough
 
-    def _guided(self, ranked: Sequence[Contender]) -> list[Contender]:
+    def _guided(self, ranked: Sequence[Contender], turn: int) -> list[Contender]:
         """Return pairs like the best ones, best first."""
         settings = self._settings
         centres = [one.proposal for one in ranked[:_CENTRES]]
@@ -334,13 +347,13 @@ class _Search:
         }
         if not values:
             return []
-        rng = np.random.default_rng([self._spec.seed, SEARCHING])
+        rng = np.random.default_rng([self._spec.seed, SEARCHING, turn])
         some = list(values.values())[:_VALUES]
         source = around(centres, some, settings.space, settings.adjacency, rng)
         wanted = (one for one in source if one.inside)
         contenders = islice(self._contenders(islice(wanted, _GUIDED_PROPOSALS)), _GUIDED_WIDTH)
         found = list(contenders)
-        return self._halved(found, _GUIDED) if found else []
+        return self._halved(found, _GUIDED / _TURNS) if found else []
 
     def _among(self, ranked: list[Contender], more: list[Contender]) -> list[Contender]:
         """Return both lists as one, best first; the best of each with equally many draws."""
@@ -351,6 +364,44 @@ class _Search:
         rest = [*ranked[1:], *more[1:]]
         best.sort(key=lambda one: one.rank(self._enough), reverse=True)
         return best + sorted(rest, key=lambda one: one.rank(self._enough), reverse=True)
+
+    def _compared(self, ranked: list[Contender], kept: float) -> list[Contender]:
+        """Return contenders, best first, after more draws for the best few: estimates that many
+        pairs were ranked by are too rough to tell these apart. kept: of the budget, for others."""
+        standing, out = ranked[:_FINALISTS], ranked[_FINALISTS:]
+        left = (_LAST - kept) * self._budget - self._drawing.draws
+        rounds = (len(standing) - 1).bit_length()
+        for left_rounds in range(rounds, 0, -1):
+            had = min(one.draws // 2 for one in standing)
+            more = int(left / left_rounds / (2 * len(standing)))
+            size = min(had + more, _MOST_LAST)
+            if any(one.is_alone for one in standing):
+                size = min(size, _MOST_ALONE)
+            if more < FEWEST or size <= had:
+                break
+            before = self._drawing.draws
+            for place, one in enumerate(standing):
+                if self._is_out_of_time():
+                    break
+                if one.draws < 2 * size:
+                    standing[place] = self._tried(one, size, 1)
+            left -= self._drawing.draws - before
+            standing.sort(key=lambda one: one.rank(self._enough), reverse=True)
+            half = (len(standing) + 1) // 2
+            standing, out = standing[:half], [*standing[half:], *out]
+        ranked = [*standing, *out]
+        # Of those left that promise about as much, the simplest: many others were tried, and luck
+        # shows the best of many as better than it is.
+        least = _ABOUT_AS_MUCH * ranked[0].hope
+        near = [
+            one
+            for one in ranked[:_LAST_TWO]
+            if one.hope >= least
+            and self._is_clear(one) >= self._is_clear(ranked[0])
+            and one.proposal.inside >= ranked[0].proposal.inside
+        ]
+        first = min(near, key=lambda one: (one.proposal.origin != "pattern", one.order))
+        return [first, *(one for one in ranked if one is not first)]
 
     def _settled(self, inside: Sequence[Contender], outside: Sequence[Contender]) -> Searched:
         """Return the pairs to certify: the best inside the space; where it leaks as it seems, its

@@ -7,7 +7,7 @@ from typing import Any
 
 from dpaudit.errors import DatasetError
 from dpaudit.inputs.pairs import Adjacency
-from dpaudit.searching.neighbours import are_neighbours, check_possible, present
+from dpaudit.searching.neighbours import NUMERIC, are_neighbours, check_possible, present
 from dpaudit.searching.proposals.edges import edge_pairs
 from dpaudit.searching.proposals.lattices import lattice_pairs
 from dpaudit.searching.proposals.patterns import pattern_pairs
@@ -103,7 +103,11 @@ def _all(space: Space, adjacency: Adjacency, seed: int, inside_only: bool) -> It
 
 
 def _catalogue(sieve: _Sieve) -> Iterator[Proposal]:
+    # Of answers, an edge that is a pattern is one of the few pairs known to be bad ones.
+    is_numeric = sieve.adjacency.kind in NUMERIC
+    shapes = list(sieve.of(pattern_pairs, "pattern")) if is_numeric else []
     yield from _chosen(list(sieve.of(edge_pairs, "edge")))
+    yield from shapes
     yield from sieve.of(pattern_pairs, "pattern")
     yield from sieve.of(lattice_pairs, "lattice")
 
