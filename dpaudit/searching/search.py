@@ -69,7 +69,7 @@ _FINALISTS, _LAST, _MOST_LAST = 8, 0.95, 64_000
 _LAST_TWO, _ABOUT_AS_MUCH = 2, 0.95
 # Evidence beyond 1/α, in logs, that is more than the luck of the best of so many pairs and orders.
 _LUCK = 10.0
-_SHRINKING_TRIES = 300
+_SHRINKING_TRIES, _OVER = 300, 4
 _LONGEST, _LONGEST_LEADER = 300, 120
 
 
@@ -461,8 +461,8 @@ class _Search:
     def _simpler(self, best: Contender) -> tuple[Any, Any]:
         """Return the simplest pair found that seems to leak clearly; that one, if there is none."""
         half = best.draws // 2
-        # As many draws as show the leak twice over.
-        needed = math.ceil(half * min(1.0, 2 * self._enough / max(best.evidence, 1e-9)))
+        # As many draws as show the leak several times over: a simpler form may leak less clearly.
+        needed = math.ceil(half * min(1.0, _OVER * self._enough / max(best.evidence, 1e-9)))
         draws = min(half, max(FEWEST, needed))
 
         def leaks(d1: Any, d2: Any) -> bool:

@@ -19,11 +19,16 @@ from dpaudit.auditing.engine import run_audit
 from dpaudit.auditing.spec import AuditSpec
 from dpaudit.config.building import build_spec
 from dpaudit.errors import JournalError
+from dpaudit.inputs.pairs import Adjacency
 from dpaudit.searching import search as searching
+from dpaudit.searching.grammar import parse_space
+from dpaudit.searching.proposals.patterns import pattern_pairs
 from dpaudit.searching.setup import neighbour_search
 from dpaudit.searching.trials import ALONE, SEARCHING
 from dpaudit.targets.target import CallableTarget
 from mechanisms.neighbours.planted import PLANTED
+from mechanisms.noisy_max import winning_law
+from mechanisms.truth import epsilon_of
 
 UNIT = "list of number in [0, 1]"
 Draws = NDArray[np.float64]
@@ -95,6 +100,23 @@ def test_planted_leaks_are_found(name: str) -> None:
     assert broken.verdict is Verdict.VIOLATION, str(broken)
     correct = search(planted.correct, samples=20_000, confidence=0.99999, **given)
     assert correct.verdict is Verdict.NO_VIOLATION_FOUND, str(correct)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_the_pair_is_as_bad_as_the_worst_pattern(seed: int) -> None:
+    """By the exact law of noisy max, on pairs that few draws hardly tell apart."""
+    (planted,) = (one for one in PLANTED if one.name == "noise-for-one-direction")
+    given = {"space": planted.space, "adjacency": planted.adjacency}
+    result = search(planted.broken, samples=2_000_000, seed=seed, **given)
+    assert result.searched is not None
+
+    def truth(d1: list[float], d2: list[float]) -> float:
+        first, second = (winning_law(np.clip(one, 0, 10).tolist(), 1.0) for one in (d1, d2))
+        return epsilon_of(first, second)
+
+    pairs = pattern_pairs(parse_space(planted.space), Adjacency("linf", 1.0))
+    worst = max(truth(d1, d2) for d1, d2, _ in pairs)
+    assert truth(*result.searched.found[0]) >= 0.99 * worst
 
 
 def test_pairs_share_what_is_left_of_the_draws() -> None:

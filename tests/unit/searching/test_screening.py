@@ -1,0 +1,66 @@
+"""Halving: who goes on, and why."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from dpaudit.searching.proposals import Proposal
+from dpaudit.searching.proposals.proposal import Origin
+from dpaudit.searching.screening import Contender, halved
+from dpaudit.searching.trials import Input
+
+ENOUGH = 20.0
+
+
+def contender(number: int, evidence: float, hope: float, origin: Origin = "edge") -> Contender:
+    """Return one whose trials say so; evidence grows with its draws."""
+    proposal = Proposal(number, -number, str(number), origin, True)
+    side = Input(number, number)
+    return Contender(proposal, side, Input(-number, -number), number, evidence, hope, hope)
+
+
+def ranked(
+    given: list[Contender], *, with_patterns: bool = False
+) -> tuple[list[int], dict[int, list[int]]]:
+    """Return the places of contenders, best first, and the draws of all their trials."""
+    draws: dict[int, list[int]] = {}
+
+    def tried(one: Contender, size: int, number: int) -> Contender:
+        draws.setdefault(one.order, []).append(size)
+        per_draw = given[one.order].evidence
+        return replace(one, evidence=per_draw * size, draws=2 * size)
+
+    found = halved(
+        given,
+        tried,
+        draws=100,
+        enough=ENOUGH,
+        is_over=lambda: False,
+        with_patterns=with_patterns,
+    )
+    return [one.order for one in found], draws
+
+
+def test_a_rare_large_leak_is_among_the_best_few() -> None:
+    """By evidence alone it would be the last of the first round."""
+    frequent = [contender(n, 0.1, 1.5) for n in range(63)]
+    rare = contender(63, 0.02, 2.5)
+    order, draws = ranked([*frequent, rare])
+    assert draws[63] == [100, 400]
+    assert order.index(63) < 8
+
+
+def test_patterns_stay_for_longer() -> None:
+    others = [contender(n, 0.1, 2.0) for n in range(56)]
+    patterns = [contender(n, 0.01, 1.0 + n / 1000, "pattern") for n in range(56, 64)]
+    _, draws = ranked([*others, *patterns])
+    assert all(draws[n] == [100] for n in range(56, 64))
+    _, draws = ranked([*others, *patterns], with_patterns=True)
+    assert [len(draws[n]) for n in range(56, 64)] == [2, 2, 2, 2, 3, 3, 3, 3]
+
+
+def test_every_contender_is_in_the_list_once() -> None:
+    given = [contender(n, 0.001 * n, n % 7, "pattern" if n % 3 else "edge") for n in range(50)]
+    for with_patterns in (False, True):
+        order, _ = ranked(given, with_patterns=with_patterns)
+        assert sorted(order) == list(range(50))
