@@ -60,11 +60,15 @@ def catalogue_alone() -> Iterator[None]:
         source = takewhile(lambda pair: pair.origin != "random", proposals(*given, **more))
         return (pair for pair in source if pair.origin == "edge")
 
-    with patch.object(searching, "proposals", edges), patch.object(searching, "around", _none):
+    with (
+        patch.object(searching, "proposals", edges),
+        patch.object(searching, "around", _none),
+        patch.object(searching, "by_traces", _none),
+    ):
         yield
 
 
-def _none(*given: Any) -> Iterator[Any]:
+def _none(*given: Any, **named: Any) -> Iterator[Any]:
     return iter(())
 
 

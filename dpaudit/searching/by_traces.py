@@ -7,6 +7,7 @@ import math
 import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
+from dataclasses import replace
 from itertools import islice
 from typing import Any
 
@@ -23,6 +24,9 @@ from dpaudit.searching.spaces.own import Own
 _INSIDE, _OUTSIDE = 4, 2
 # This part of all scores is for pairs of the catalogue, the others for climbing.
 _CATALOGUE = 0.6
+# A pair that was climbed to has to score so many times as high as where the climb began: it is less
+# simple.
+_MUCH = 1.5
 
 # Scores two inputs in plain Python; may raise DatasetError for those that have no other form.
 Score = Callable[[Any, Any], float]
@@ -68,8 +72,8 @@ def by_traces(
     ]
     inside = [one for one in ranked if one.inside][:_INSIDE]
     yield from _climbed(inside, space, adjacency, scored, pool)
-    yield from inside
-    yield from [one for one in ranked if not one.inside][:_OUTSIDE]
+    outside = [one for one in ranked if not one.inside][:_OUTSIDE]
+    yield from (replace(one, origin="trace") for one in (*inside, *outside))
 
 
 def _climbed(
@@ -90,6 +94,6 @@ def _climbed(
     for start in inside[:1]:
         with suppress(_Enough):
             climbed(Pair(start.d1, start.d2), pool, height)
-        if len(best) > 1:
+        if len(best) > 1 and best[-1][0] >= _MUCH * best[0][0]:
             pair = best[-1][1]
             yield Proposal(pair.d1, pair.d2, "climbed to by traces", "trace", True)

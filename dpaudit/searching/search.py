@@ -10,7 +10,7 @@ import math
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from itertools import islice
+from itertools import chain, islice
 from typing import Any
 
 import numpy as np
@@ -25,6 +25,7 @@ from dpaudit.certificates.searched import Leader, Searched
 from dpaudit.errors import DatasetError, MechanismError
 from dpaudit.inputs.pairs import Adjacency, NeighbouringPair
 from dpaudit.searching import record
+from dpaudit.searching.by_traces import by_traces
 from dpaudit.searching.forming import formed
 from dpaudit.searching.guided import around, parts
 from dpaudit.searching.neighbours import NUMERIC
@@ -33,6 +34,7 @@ from dpaudit.searching.screening import FEWEST, MOST, Contender, Judge, halved
 from dpaudit.searching.shrinking import shrunk
 from dpaudit.searching.space import MissingLibrary, Space
 from dpaudit.searching.trials import SEARCHING, Drawing, Input, one_by_one
+from dpaudit.tracing.scoring import Scorer, can_score
 from dpaudit.wording import counted, shortened
 
 Notify = Callable[[Progress], None]
@@ -57,6 +59,8 @@ _FEW_PAIRS, _BARELY = 24, 10
 _FEWEST_TIMED = 2
 # Of the budget for proposals, what is for those inside the space, if there are others.
 _INSIDE = 2 / 3
+# Pairs that are traced at most, one for so many draws of a search; and the part of its time for it.
+_SCORES, _DRAWS_OF_A_SCORE, _TRACING = 200, 1_000, 0.1
 # The best ones, which others are made like.
 _CENTRES = 3
 _VALUES = 200
@@ -162,7 +166,7 @@ class _Search:
         source = proposals(
             settings.space, settings.adjacency, seed=self._spec.seed, inside_only=settings.inside
         )
-        contenders = self._gathered(source)
+        contenders = self._gathered(chain(self._by_traces(), source))
         if not contenders:
             raise DatasetError(
                 f"no input of {settings.space.words()} can be handed over as {settings.form}: "
@@ -190,6 +194,26 @@ class _Search:
                 "mechanism accepts, or give it what it needs (params, as)"
             )
         return self._settled(best, beyond)
+
+    def _by_traces(self) -> Iterator[Proposal]:
+        """Yield the pairs that traces suggest, where the mechanism can be traced."""
+        spec, settings = self._spec, self._settings
+        scores = min(_SCORES, self._budget // _DRAWS_OF_A_SCORE)
+        if scores < 1 or spec.no_trace or not can_score(spec.target):
+            return
+        scorer = Scorer(spec.target)
+
+        def score(d1: Any, d2: Any) -> float:
+            return scorer(settings.formed(d1), settings.formed(d2))
+
+        yield from by_traces(
+            settings.space,
+            settings.adjacency,
+            score,
+            scores=scores,
+            inside_only=settings.inside,
+            seconds=math.inf if spec.time is None else _TRACING * SHARE * spec.time,
+        )
 
     @property
     def _refusal(self) -> str:
@@ -245,7 +269,8 @@ class _Search:
         if not contenders:
             return []
         self._is_found = False
-        ordered = sorted(contenders, key=lambda one: one.proposal.origin != "pattern")
+        first = ("trace", "pattern")
+        ordered = sorted(contenders, key=lambda one: one.proposal.origin not in first)
         chosen = ordered[: self._places(share)]
         each = self._draws_for(share) / len(chosen)
         return halved(

@@ -136,8 +136,6 @@ def _merge(pieces: list[Piece], numbers: list[int], one: Hidden) -> None:
     places = {number: place for place, number in enumerate(numbers)}
     given = zip(one.pieces, one.shifts, *one.scales, one.released, strict=True)
     for number, shift, first, second, released in given:
-        if not math.isfinite(shift):
-            continue
         place = places.get(number)
         before = None if place is None else pieces[place]
         released = released or (before is not None and before.released)
@@ -318,6 +316,14 @@ def _too_little(
         )
         remedy = "round before the noise is added, with a sensitivity that allows for it"
         return Finding("too-little-noise", is_cause, one.line, words, remedy, _other(one))
+    if math.isinf(piece.shift):
+        first, second = one.operands
+        words = (
+            f"`{one.line.code}` is added to {first} for d1 and to {second} for d2: no noise hides "
+            "what is not finite"
+        )
+        remedy = "replace or refuse such values for every input alike, before the noise is added"
+        return Finding("no-noise", is_cause, one.line, words, remedy, _other(one))
     cost = "" if value is None else f": {piece.unit} = {number(value)}"
     size = f" with scale {number(scale)}" if math.isfinite(scale) and piece.cost is None else ""
     change = f"a change of {number(piece.shift)}" if piece.cost is None else "the change"

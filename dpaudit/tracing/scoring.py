@@ -44,9 +44,8 @@ def score(comparison: Comparison) -> float:
     for one in comparison.hidden:
         pieces = zip(one.pieces, one.shifts, *one.scales, one.released, strict=True)
         for number, shift, first, second, released in pieces:
-            if math.isfinite(shift):
-                value = Piece(one.law, (first, second), shift, released, one.cost).value
-                costs[number] = max(costs.get(number, 0.0), min(value or 0.0, _MOST))
+            value = Piece(one.law, (first, second), shift, released, one.cost).value
+            costs[number] = max(costs.get(number, 0.0), min(value or 0.0, _MOST))
     total = math.fsum(costs.values())
     for choice in comparison.chosen:
         if len(choice.probabilities[0]) == len(choice.probabilities[1]):

@@ -1,7 +1,7 @@
 """Noise of the wrong size, added to a number.
 
-Adjacency: a record is added or removed, unless a docstring says more. Claim: 1-DP, or (1, 10⁻⁵)-DP
-where noise is normal.
+Records are finite numbers. Adjacency: a record is added or removed, unless a docstring says more.
+Claim: 1-DP, or (1, 10⁻⁵)-DP where noise is normal.
 """
 
 from __future__ import annotations

@@ -48,7 +48,7 @@ def largest_in_a_loop(answers: Sequence[float], rng: np.random.Generator) -> int
     return winner
 
 
-def sparse_quarter(answers: Sequence[float], rng: np.random.Generator) -> int:
+def sparse_eighth(answers: Sequence[float], rng: np.random.Generator) -> int:
     """Broken: the answers have noise of scale ½, where 4 is needed."""
     threshold = THRESHOLD + rng.laplace(scale=2.0)
     for place, answer in enumerate(answers):
@@ -137,11 +137,11 @@ def rate_with_a_floor(counts: Sequence[int], rng: np.random.Generator) -> bool:
 
 def weights_without_half(scores: Sequence[float], rng: np.random.Generator) -> int:
     """Broken: weights e^{2·score}: 4-DP for scores that move by 1 each."""
-    weights = np.exp(2.0 * np.asarray(scores))
-    return int(rng.choice(len(scores), p=weights / weights.sum()))
+    law = np.exp(2.0 * (np.asarray(scores) - max(scores)))
+    return int(rng.choice(len(scores), p=law / law.sum()))
 
 
 def weights(scores: Sequence[float], rng: np.random.Generator) -> int:
     """Correct: the exponential mechanism."""
-    weights = np.exp(np.asarray(scores) / 2)
-    return int(rng.choice(len(scores), p=weights / weights.sum()))
+    law = np.exp((np.asarray(scores) - max(scores)) / 2)
+    return int(rng.choice(len(scores), p=law / law.sum()))

@@ -102,7 +102,7 @@ _RELEASED = (
 _CHOICES = (
     _cause(_C, "largest_quarter", "largest", *_MOVED, "rng.laplace("),
     _cause(_C, "largest_in_a_loop_quarter", "largest_in_a_loop", *_MOVED, "rng.exponential("),
-    _cause(_C, "sparse_quarter", "sparse", *_MOVED, "rng.laplace(scale=0.5)"),
+    _cause(_C, "sparse_eighth", "sparse", *_MOVED, "rng.laplace(scale=0.5)"),
     _cause(_C, "sparse_without_noise", "sparse", *_MOVED, "return [answer", "rng.laplace("),
     _cause(_C, "sparse_without_any", "sparse", *_MOVED, "if answer >= THRESHOLD:"),
     _cause(_C, "honest_too_often", "honest", 0, 1, "if rng.random() < 0.9:"),

@@ -1,7 +1,8 @@
 """What is released without noise: a value, a way through the program, an exception; and noise that
 is no noise.
 
-Adjacency: a record is added or removed. Claim: 1-DP.
+Records are finite numbers, or 0, 1 and 2 where they are counted. Adjacency: a record is added or
+removed, unless a docstring says more. Claim: 1-DP.
 """
 
 from __future__ import annotations
@@ -93,7 +94,7 @@ def keys_of_a_list(data: Sequence[str], rng: np.random.Generator) -> dict[str, f
 
 
 def raises_for_large(data: Sequence[float], rng: np.random.Generator) -> float:
-    """Broken: refuses a record beyond the bound, and says which."""
+    """Broken: refuses a record beyond the bound, and says which; a record may be replaced."""
     for one in data:
         if one > 1:
             raise ValueError(f"{one} is out of bounds")

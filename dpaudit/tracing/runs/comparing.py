@@ -216,8 +216,7 @@ def _hidden(run: Run, one: Use, second: Recorder, other: Use) -> Hidden:
         for own, use in ((recorder, one), (second, other))
     )
     operands = [np.ravel(_number(use.operand)) / unit for use in (one, other)]
-    with np.errstate(all="ignore"):
-        shifts = np.abs(operands[0] - operands[1])
+    shifts = _distances(*operands)
     after = None if draw is None else second.by_moment.get(draw.moment)
     is_single = np.ndim(one.operand) == 0
     added = [
@@ -258,6 +257,14 @@ def _callers(draw: Draw | None, root: Use) -> tuple[Place, ...]:
 def places_of(spots: Iterable[Spot]) -> tuple[Place, ...]:
     """Return the lines of some spots, each once."""
     return tuple(map(place_of, dict.fromkeys(spots)))
+
+
+def _distances(one: Any, other: Any) -> Any:
+    """Return how far numbers are apart: infinitely, where one alone is NaN or infinite."""
+    with np.errstate(all="ignore"):
+        found = np.abs(one - other)
+    is_same = (one == other) | (np.isnan(one) & np.isnan(other))
+    return np.where(is_same, 0.0, np.where(np.isnan(found), np.inf, found))
 
 
 def _unit(one: Use, root: Use) -> Any:
@@ -371,6 +378,7 @@ def _twice(first: Recorder, pairs: list[tuple[Use, Use]]) -> list[tuple[Place, P
             continue
         with np.errstate(all="ignore"):
             moved = np.subtract(_number(one.operand), _number(other.operand)) / one.factor
+        moved = np.where(np.isfinite(moved), moved, 0.0)
         for number, step in zip(np.ravel(one.ids).tolist(), np.ravel(moved).tolist()):
             before = seen.setdefault(number, (step, one))
             unit = first.scales[number]

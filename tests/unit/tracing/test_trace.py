@@ -226,6 +226,16 @@ def test_a_scale_that_depends_on_noised_values_is_none_of_the_data() -> None:
     assert not dpaudit.trace(adaptive, [1.0, 2.0], [1.0], ONE).causes
 
 
+@pytest.mark.parametrize("value", [math.nan, math.inf])
+def test_noise_hides_nothing_that_is_not_finite(value: float) -> None:
+    def clipped(data: Sequence[float], rng: Rng) -> float:
+        return sum(min(max(one, 0.0), value) for one in data) + rng.laplace()
+
+    (cause,) = dpaudit.trace(clipped, [0.5, math.inf], [0.5], ONE).causes
+    assert cause.kind == "no-noise"
+    assert "no noise hides what is not finite" in cause.words
+
+
 def test_constant_seeds() -> None:
     def seeded(x: float) -> float:
         return x + np.random.default_rng(7).laplace()
