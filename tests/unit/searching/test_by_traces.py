@@ -1,0 +1,120 @@
+"""Pairs that traces suggest: of the catalogue, and climbed to."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import pytest
+
+import dpaudit
+from dpaudit.inputs.pairs import Adjacency, parse_adjacency
+from dpaudit.searching.by_traces import by_traces
+from dpaudit.searching.grammar import parse_space
+from dpaudit.searching.neighbours import are_neighbours
+from dpaudit.searching.proposals.proposal import Proposal
+from dpaudit.targets.target import CallableTarget, CommandTarget, RepeatedTarget
+from dpaudit.tracing.scoring import Scorer, can_score
+
+Rng = np.random.Generator
+
+
+def relation(text: str) -> Adjacency:
+    found = parse_adjacency(text)
+    assert found is not None
+    return found
+
+
+def suggested(score: Any, space: str, adjacency: str, **options: Any) -> list[Proposal]:
+    given = {"scores": 200, "inside_only": True, **options}
+    return list(by_traces(parse_space(space, None), relation(adjacency), score, **given))
+
+
+def total(data: Sequence[float], rng: Rng) -> float:
+    """Clip one side alone."""
+    return sum(min(one, 1.0) for one in data) + rng.laplace()
+
+
+def test_a_score_is_what_noise_hides_in_its_scales() -> None:
+    score = Scorer(CallableTarget(function=total))
+    assert score([0.5], []) == 0.5
+    assert score([0.5, -7.0], [0.5]) == 7.0
+    assert score([0.5], [0.5]) == 0.0
+    assert score([0.5, math.nan], [0.5]) > 100
+
+
+def test_what_has_no_noise_scores_higher() -> None:
+    def bare(data: Sequence[float], rng: Rng) -> tuple[float, int]:
+        if len(data) > 2:
+            raise ValueError
+        return len(data) + rng.laplace(), len(data)
+
+    score = Scorer(CallableTarget(function=bare))
+    assert score([1.0], []) > 100
+    assert score([1.0, 1.0, 1.0], [1.0, 1.0]) > 100
+
+
+def test_the_best_of_the_catalogue_come_first_and_are_neighbours() -> None:
+    score = Scorer(CallableTarget(function=total))
+    space, adjacency = "list of number in [-5, 5]", "add-remove"
+    found = suggested(score, space, adjacency)
+    assert score(found[0].d1, found[0].d2) == 5.0
+    assert {one.origin for one in found} == {"trace"}
+    for one in found:
+        assert one.inside
+        assert are_neighbours(one.d1, one.d2, relation(adjacency), parse_space(space, None))
+
+
+def test_climbing_goes_on_where_the_catalogue_ends() -> None:
+    def products(data: Sequence[float], rng: Rng) -> float:
+        return math.prod([1 + one for one in data]) + rng.laplace()
+
+    score = Scorer(CallableTarget(function=products))
+    found = suggested(score, "list of 1 to 6 number in [0, 1]", "replace", scores=300)
+    best = max(score(one.d1, one.d2) for one in found)
+    assert best >= 4.0
+
+
+def test_equal_searches_are_equal_and_few_scores_are_few() -> None:
+    score = Scorer(CallableTarget(function=total))
+    space, adjacency = "list of number in [-5, 5]", "add-remove"
+    assert suggested(score, space, adjacency) == suggested(score, space, adjacency)
+    calls = []
+
+    def counted(d1: Any, d2: Any) -> float:
+        calls.append(d1)
+        return score(d1, d2)
+
+    suggested(counted, space, adjacency, scores=10)
+    assert len(calls) <= 10
+    assert not suggested(score, space, adjacency, seconds=-1.0)
+
+
+def test_outside_of_the_space_where_that_is_asked_for() -> None:
+    score = Scorer(CallableTarget(function=total))
+    found = suggested(score, "list of number in [0, 1]", "add-remove", inside_only=False)
+    assert any(not one.inside and score(one.d1, one.d2) > 100 for one in found)
+
+
+def test_what_can_be_scored() -> None:
+    one = CallableTarget(function=total)
+    assert can_score(one)
+    assert can_score(RepeatedTarget(target=one, times=3))
+    assert Scorer(RepeatedTarget(target=one, times=3))([0.5], []) == 0.5
+    assert not can_score(CommandTarget(words=("./program",)))
+
+
+@pytest.mark.parametrize("no_trace", [False, True])
+def test_a_search_tries_them(no_trace: bool) -> None:
+    def rare(rows: Sequence[Mapping[str, Any]], size: int, rng: Rng) -> Any:
+        amounts = [row["paid"] for row in rows if row["city"] == "north"]
+        return sum(amounts) ** 2 / 50 + rng.laplace(size=size)
+
+    result = dpaudit.search(
+        rare, dpaudit.PureDP(1.0), space="table {city: category [north, south], paid: integer in "
+        "[0, 10]}", adjacency="add-remove", inside=True, samples=100_000, no_trace=no_trace,
+    )  # fmt: skip
+    assert result.verdict is dpaudit.Verdict.VIOLATION
+    assert (result.trace is None) is no_trace
