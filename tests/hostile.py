@@ -118,6 +118,7 @@ TRACE = Trace(
             unit="ε",
             released=True,
             varies=True,
+            callers=(_BOUND,),
         ),
         Site(
             line=_BOUND,

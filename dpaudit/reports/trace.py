@@ -90,10 +90,12 @@ def briefly(result: AuditResult) -> str:
 
 
 def place(result: AuditResult) -> str | None:
-    """Return the line that a finding is shown at, as `mine.py:12`: of the likely cause, where it
-    lies below the working directory as code hosts want it, else of the mechanism."""
+    """Return the line that a finding is shown at, as `mine.py:12`: of the likely cause, or of what
+    calls it, where it lies below the working directory as code hosts want it; else of the
+    mechanism."""
     trace = traced(result)
-    lines = [] if trace is None else [one.line for one in trace.causes]
+    first = None if trace is None or not trace.causes else trace.causes[0]
+    lines = [] if first is None else [first.line, *first.others]
     return next((str(one) for one in lines if _is_below(one)), result.source)
 
 

@@ -247,9 +247,12 @@ def test_alerts_are_at_the_cause_and_stay_the_same_alerts(
     ],
 )
 def test_a_cause_elsewhere_leaves_the_place_of_the_mechanism(file: str, line: int) -> None:
-    cause = replace(TRACE.findings[0], line=SourceLine(file, line, "code"))
+    cause = replace(TRACE.findings[0], line=SourceLine(file, line, "code"), others=())
     found = replace(REFUTED, trace=replace(TRACE, findings=(cause,)))
     assert trace.place(found) == "mine.py:12"
+    called = replace(cause, others=(SourceLine(file, line, "code"), SourceLine("b.py", 7, "")))
+    from_mine = replace(REFUTED, trace=replace(TRACE, findings=(called,)))
+    assert trace.place(from_mine) == "b.py:7"
     assert trace.place(replace(found, source=None)) is None
 
 
