@@ -205,8 +205,8 @@ class Trace:
 
     @property
     def likely(self) -> Finding | None:
-        """The likely cause of a leak that a certificate proves: the first cause, else the line that
-        costs most; None where the trace shows neither."""
+        """The likely cause of a leak that a certificate proves, which is the first cause, else the
+        line that costs most; None where the trace shows neither."""
         if self.causes:
             return self.causes[0]
         costly = [one for one in self.sites if one.total]
