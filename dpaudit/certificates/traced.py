@@ -213,7 +213,8 @@ class Trace:
         if not costly:
             return None
         site = max(costly, key=lambda one: one.total or 0.0)
-        words = f"`{site.line.code}` costs most: {site.unit} = {site.total:.4g}"
+        cost = "∞" if site.total == float("inf") else f"{site.total:.4g}"
+        words = f"`{site.line.code}` costs most: {site.unit} = {cost}"
         others = tuple(one for one in (site.added, *site.callers) if str(one) != str(site.line))
         return Finding("sum", False, site.line, words, "", others)
 

@@ -165,7 +165,8 @@ def _headline(trace: Trace) -> str:
     if not trace.understood:
         why = in_a_line(trace.notes[0]) if trace.notes else "no noise was seen; this is no pass"
         return f"{NOT_UNDERSTOOD}  {name}: {why}"
-    found = "no line alone costs too much" if trace.findings else "nothing found"
+    # A line that costs too much is a cause for sure where all of its noise is released.
+    found = "no certain cause" if trace.findings else "nothing found"
     return f"{NO_CAUSE}  {name}: {found} in {runs}; this is no proof"
 
 
@@ -190,7 +191,7 @@ def _likely(trace: Trace) -> Iterator[list[str]]:
         if found.remedy:
             yield row("", f"remedy: {found.remedy}")
         return
-    yield row("cause", f"no line alone explains the leak; {said(found)}")
+    yield row("cause", f"none for certain; {said(found)}")
     if trace.exceeds:
         yield row("", f"all lines together: {total_words(trace)}")
 
@@ -268,8 +269,13 @@ def _piece(one: Excerpt) -> Iterator[str]:
 
 
 def source(one: Excerpt) -> list[str]:
-    """Return the lines of an excerpt, each in one line and without tabs."""
-    return [in_a_line(line).expandtabs(_TAB) for line in one.lines]
+    """Return the lines of an excerpt, each in one line and without tabs; but for blank ones at its
+    end."""
+    lines = [in_a_line(line).expandtabs(_TAB).rstrip() for line in one.lines]
+    last = max((number - one.start for number, _ in one.marked), default=-1)
+    while lines and not lines[-1] and len(lines) - 1 > last:
+        lines.pop()
+    return lines
 
 
 def _cut(line: str) -> str:

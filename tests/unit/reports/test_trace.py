@@ -176,9 +176,9 @@ def test_verbose_shows_the_sites_and_the_source() -> None:
     assert "  > 3      rng.laplace(scale=0.5)\n" in text
 
 
-def test_where_no_line_alone_is_the_cause_that_is_said() -> None:
+def test_where_no_cause_is_certain_that_is_said() -> None:
     text = flat(render_audit(replace(REFUTED, trace=TOGETHER)))
-    assert "cause no line alone explains the leak; mine.py:3: `rng.laplace(scale=0.5)` c" in text
+    assert "cause none for certain; mine.py:3: `rng.laplace(scale=0.5)` costs most: ε = ∞" in text
     assert "all lines together: at most ε = ∞" in text
     below = replace(TOGETHER, exceeds=False)
     assert "all lines together" not in flat(render_audit(replace(REFUTED, trace=below)))
@@ -270,7 +270,7 @@ def test_a_page_shows_findings_source_and_sites() -> None:
     assert shown is not None
     assert shown.sites is not None
     assert {len(one) for one in (*shown.sites.rows, shown.sites.head)} == {len(trace.HEAD)}
-    assert [marked for _, _, marked, _ in shown.sources[0].lines] == [False, True, True, False]
+    assert [marked for _, _, marked, _ in shown.sources[0].lines] == [False, True, True]
 
 
 # Files.
