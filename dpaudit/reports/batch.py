@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 
 from dpaudit.certificates.result import AuditResult, Family, Verdict
-from dpaudit.reports import numbers
+from dpaudit.reports import numbers, trace
 from dpaudit.reports.bounds import bounds
 from dpaudit.reports.findings import is_expected
 from dpaudit.reports.layout import padded, pasted, wrap
@@ -67,6 +67,8 @@ def render_summary(results: Sequence[AuditResult], *, in_full: bool = False) -> 
         wanted = f" (expected: {result.expect})" if result.expect else ""
         lines += ["", *wrap(f"{result.name}: {result.verdict.value}{wanted}")]
         lines += [] if in_full and len(others) == 1 else wrap(reason(result), "  ", "  ")
+        cause = "" if in_full else trace.briefly(result)
+        lines += wrap(cause, "  ", "  ") if cause else []
         lines += [f"  {pasted(result.command)}"] if result.command else []
     chance = [line for text in chances(results) for line in wrap(text)]
     return numbers.unglued("\n".join([*lines, *([""] if chance else []), *chance]))

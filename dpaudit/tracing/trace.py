@@ -169,7 +169,8 @@ def _excerpts(findings: Iterable[Finding], sites: Iterable[Site]) -> Iterator[Ex
         marks.setdefault(_key(site.line), f"{site.unit} = {cost}")
         marks.setdefault(_key(site.added), "")
     for finding in findings:
-        marks[_key(finding.line)] = finding.title
+        if finding.kind != "sum":  # of which the cost in the margin says more
+            marks[_key(finding.line)] = finding.title
         for other in finding.others:
             marks.setdefault(_key(other), "")
     for file, keys in groupby(sorted(marks), key=lambda key: key[0]):

@@ -35,7 +35,7 @@ def dpaudit() -> Invoke:
 
 def _check_written(words: list[str]) -> None:
     """Raise for results that a command has written otherwise than their schema says."""
-    if words[:1] == ["sensitivity"]:  # which has a JSON of its own
+    if words[:1] in (["sensitivity"], ["trace"]):  # which have a JSON of their own
         return
     after = dict(pairwise(words))
     files = [after.get("--json", ""), after.get("--report", "").removeprefix("json:")]

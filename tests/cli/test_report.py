@@ -18,6 +18,7 @@ from dpaudit.reports.json import document, entry
 from dpaudit.reports.text import render
 from tests.cli.made_results import ERROR, PASS, VIOLATION
 from tests.forging import forged
+from tests.hostile import TRACE
 from tests.result_files import from_json, to_json
 
 
@@ -43,6 +44,21 @@ def rechecked(install_recheck: Any) -> list[Any]:
 
     install_recheck(recheck)
     return seen
+
+
+def test_the_trace_of_a_violation_is_shown_again(
+    dpaudit: Any, rechecked: Any, tmp_path: Path
+) -> None:
+    path, alerts = tmp_path / "results.json", tmp_path / "alerts.sarif"
+    path.write_text(to_json([replace(VIOLATION, trace=TRACE), PASS]), "utf-8")
+    result = dpaudit("report", path, "--report", f"sarif:{alerts}")
+    assert "cause likely mine.py:3: `rng.laplace(scale=0.5)`" in words(result.stdout)
+    (alert,) = json.loads(alerts.read_text("utf-8"))["runs"][0]["results"]
+    region = alert["locations"][0]["physicalLocation"]["region"]
+    assert region["startLine"] == 3
+    verbose = dpaudit("report", path, "-v").stdout
+    assert "> 3      rng.laplace(scale=0.5)" in verbose
+    assert "certificate proves" in words(verbose)
 
 
 def test_it_shows_what_the_run_showed(dpaudit: Any, rechecked: Any, file: Path) -> None:

@@ -17,6 +17,7 @@ from dpaudit.certificates.result import AuditResult
 from dpaudit.certificates.traced import Excerpt, Finding, SourceLine, Trace
 from dpaudit.errors import UsageError
 from dpaudit.reports import github, sarif, trace
+from dpaudit.reports.batch import render_summary
 from dpaudit.reports.html.view import view_of
 from dpaudit.reports.json import read_document
 from dpaudit.reports.records import decode_record, encode_record
@@ -254,6 +255,13 @@ def test_a_cause_elsewhere_leaves_the_place_of_the_mechanism(file: str, line: in
     from_mine = replace(REFUTED, trace=replace(TRACE, findings=(called,)))
     assert trace.place(from_mine) == "b.py:7"
     assert trace.place(replace(found, source=None)) is None
+
+
+def test_a_quiet_batch_names_the_cause() -> None:
+    """Of a run that prints no reports; else it stands in the report."""
+    assert "likely cause: mine.py:3: `rng.laplace" in flat(render_summary([REFUTED, PASS]))
+    assert "likely" not in render_summary([REFUTED, PASS], in_full=True)
+    assert "likely" not in render_summary([replace(REFUTED, expect="violation"), PASS])
 
 
 def test_a_note_is_no_cause_to_point_to() -> None:
