@@ -21,6 +21,7 @@ from dpaudit.levels.shrinkage import SIZES
 
 _STEPS_OF_GRID, _STEPS, _STEPS_OF_JOINING = 60, 60, 20
 _LONGEST_STEP = 1.0
+_LARGEST = float(SIZES[-1])
 _SMALL = 1e-5
 # No log-ratio is ruled out by the counts of other cells.
 _LEAST = 1e-12
@@ -30,12 +31,18 @@ _FAR = 15.0
 _UNEXPLAINED = 4.0
 
 
+# Either sign of a log-ratio, before cells and sizes.
+_SIGNS = np.array([1.0, -1.0])[:, None, None]
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class _Cells:
-    """Different pairs of counts, (cells, 2), how many cells have each, and the log-odds of d1 in a
-    cell that tells nothing."""
+    """Different pairs of counts, how many cells have each, and the log-odds of d1 in a cell that
+    tells nothing. ahead, behind: (cells, 1), the counts of d1 and of d2, as floats, since they are
+    multiplied with floats in every step."""
 
-    counts: IntArray
+    ahead: FloatArray
+    behind: FloatArray
     many: NDArray[np.integer]
     even: float
 
@@ -53,25 +60,32 @@ class _Model:
 @dataclass(frozen=True, slots=True, eq=False)
 class _Likelihood:
     """Of every log-ratio, given a cell's counts. relative: to the largest one of the cell, (2,
-    cells, sizes), the positive ones first; log_largest: (1, cells, 1)."""
+    cells, sizes), the positive ones first; log_largest: (1, cells, 1); share: of d1, (2, 1,
+    sizes)."""
 
     relative: FloatArray
     log_largest: FloatArray
+    share: FloatArray
 
     @classmethod
     def of(cls, cells: _Cells, sizes: FloatArray) -> _Likelihood:
-        ahead, behind = cells.counts[:, :1], cells.counts[:, 1:]
-        odds = cells.even + np.stack([sizes, -sizes])[:, None, :]
-        logs = -ahead * np.log1p(np.exp(-odds)) - behind * np.log1p(np.exp(odds))
-        most = logs.max(axis=(0, 2), keepdims=True)
-        return cls(np.exp(logs - most), most)
+        odds = cells.even + _SIGNS * sizes
+        against = np.exp(-odds)
+        logs = -cells.ahead * np.log1p(against) - cells.behind * np.log1p(np.exp(odds))
+        most = np.maximum.reduce(logs, axis=(0, 2), keepdims=True)
+        return cls(np.exp(logs - most), most, 1 / (1 + against))
 
-    def blame(self, weights: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Return the probability of every log-ratio, (2, cells, sizes), and the log-likelihood of
-        each cell, where the sizes have these weights."""
+    def blame(self, weights: FloatArray) -> FloatArray:
+        """Return the probability of every log-ratio, (2, cells, sizes), where the sizes have these
+        weights."""
         blame = self.relative * (weights / 2)
-        total = blame.sum(axis=(0, 2), keepdims=True)
-        return blame / total, np.asarray(np.log(total) + self.log_largest)[0, :, 0]
+        blame /= np.add.reduce(blame, axis=(0, 2), keepdims=True)
+        return blame
+
+    def logs(self, weights: FloatArray) -> FloatArray:
+        """Return the log-likelihood of each cell, (cells,), where the sizes have these weights."""
+        total = (self.relative * (weights / 2)).sum(axis=(0, 2), keepdims=True)
+        return np.asarray(np.log(total) + self.log_largest)[0, :, 0]
 
 
 def averaged(counts: IntArray, arms: NDArray[np.integer]) -> FloatArray:
@@ -80,7 +94,8 @@ def averaged(counts: IntArray, arms: NDArray[np.integer]) -> FloatArray:
     counts: (cells, 2), draws by cell and arm. arms: (2,), all draws of d1 and of d2.
     """
     alike, place, many = np.unique(counts, axis=0, return_inverse=True, return_counts=True)
-    cells = _Cells(alike, many, float(np.log((arms[0] + 1) / (arms[1] + 1))))
+    ahead, behind = alike[:, :1].astype(np.float64), alike[:, 1:].astype(np.float64)
+    cells = _Cells(ahead, behind, many, float(np.log((arms[0] + 1) / (arms[1] + 1))))
     models = _models(cells)
     worth = np.array([one.worth for one in models])
     weights = np.exp(worth - worth.max())
@@ -139,30 +154,28 @@ def _fitted(
 
     moves: the sizes may change, by one step of Newton's method at a time.
     """
-    counts, many = cells.counts, cells.many
-    ahead, draws = counts[:, :1], counts.sum(axis=1, keepdims=True)
+    ahead, draws, many = cells.ahead, cells.ahead + cells.behind, cells.many[:, None]
+    everything = cells.many.sum()
     likelihood = _Likelihood.of(cells, sizes)
     for _ in range(steps):
-        blame, _ = likelihood.blame(weights)
-        blame *= many[:, None]
-        weights = blame.sum(axis=(0, 1)) / many.sum()
+        # The learner's inner loop, on small arrays: reduced without the methods' detour.
+        blame = likelihood.blame(weights)
+        blame *= many
+        weights = np.add.reduce(blame, axis=(0, 1)) / everything
         if moves:
-            slope, bend = np.zeros(len(sizes)), np.full(len(sizes), 1e-9)
-            for sign, part in zip((1, -1), blame, strict=True):
-                share = 1 / (1 + np.exp(-(cells.even + sign * sizes)))
-                slope += sign * (part * (ahead - draws * share)).sum(axis=0)
-                bend += (part * draws).sum(axis=0) * share * (1 - share)
-            step = np.clip(slope / bend, -_LONGEST_STEP, _LONGEST_STEP)
-            sizes = np.clip(sizes + step, 0.0, SIZES[-1])
+            share = likelihood.share
+            slope = np.add.reduce(blame * (ahead - draws * share), axis=1)
+            bend = np.add.reduce(blame * draws, axis=1) * share[:, 0] * (1 - share[:, 0])
+            step = (slope[0] - slope[1]) / (1e-9 + bend[0] + bend[1])
+            step = np.minimum(np.maximum(step, -_LONGEST_STEP), _LONGEST_STEP)
+            sizes = np.minimum(np.maximum(sizes + step, 0.0), _LARGEST)
             likelihood = _Likelihood.of(cells, sizes)
-    _, logs = likelihood.blame(weights)
-    return sizes, weights, float(many @ logs)
+    return sizes, weights, float(cells.many @ likelihood.logs(weights))
 
 
 def _expected(cells: _Cells, model: _Model) -> FloatArray:
     """Return the mean of the share of d1, given a cell's counts: (cells,)."""
     sizes = np.concatenate([model.sizes, SIZES])
     weights = np.concatenate([model.weights, np.full(len(SIZES), _LEAST)])
-    blame, _ = _Likelihood.of(cells, sizes).blame(weights)
-    share = 1 / (1 + np.exp(-(cells.even + np.stack([sizes, -sizes])[:, None, :])))
-    return np.asarray((blame * share).sum(axis=(0, 2)))
+    likelihood = _Likelihood.of(cells, sizes)
+    return np.asarray((likelihood.blame(weights) * likelihood.share).sum(axis=(0, 2)))
