@@ -121,12 +121,16 @@ audits:
 """
 STUBBORN = """
 import sys, time
+calls = 0
 def quick(x):
     return 0.0
 def stubborn(x):
+    global calls
+    calls += 1
     try:
         print("started", flush=True)
-        time.sleep(0.02)
+        # The signal comes here, and ends it: never between two calls, which would catch nothing.
+        time.sleep(60 if calls == 1 else 0)
     except:
         pass
     return 0.0
