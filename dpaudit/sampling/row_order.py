@@ -213,7 +213,7 @@ def _events(values: FloatArray) -> Iterator[BoolArray]:
 
 def _by_segments(event: BoolArray) -> Iterator[float]:
     """Yield the logs of e-values against "every order of these rows is equally likely"."""
+    so_far = np.append(0, np.cumsum(event))
     for segments in sorted({min(most, len(event) // 2) for most in _SEGMENTS} - {0, 1}):
         ends = np.arange(segments + 1) * len(event) // segments
-        inside = np.diff(np.append(0, np.cumsum(event))[ends])
-        yield log_evidence(inside, np.diff(ends))
+        yield log_evidence(np.diff(so_far[ends]), np.diff(ends))

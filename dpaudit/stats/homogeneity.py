@@ -13,6 +13,8 @@ from dpaudit.stats.binomial import FloatArray, IntArray
 # How alike the draws of a group may be: a group's own share of the event is Beta distributed around
 # the share of all groups, with so many draws' worth of weight.
 _WEIGHTS = 8.0 ** np.arange(8)
+# Of so many groups, to look for equal counts takes longer than to go without.
+_FEW = 32
 
 
 def log_evidence(inside: IntArray, sizes: IntArray) -> float:
@@ -36,10 +38,14 @@ def log_evidence(inside: IntArray, sizes: IntArray) -> float:
         return 0.0
     share = total / draws
     a, b = _WEIGHTS[:, None] * share, _WEIGHTS[:, None] * (1 - share)
-    # Many small groups have few counts between them, and most of the time goes into these.
-    codes, place = np.unique(inside[:-1] * (sizes.max() + 1) + sizes[:-1], return_inverse=True)
-    x, n = (one.astype(np.float64) for one in np.divmod(codes, sizes.max() + 1))
-    alike = (betaln(x + a, n - x + b) - betaln(a, b)).take(place, axis=1)
+    if len(sizes) <= _FEW:
+        x, n = inside[:-1].astype(np.float64), sizes[:-1].astype(np.float64)
+        alike = betaln(x + a, n - x + b) - betaln(a, b)
+    else:
+        # Many small groups have few counts between them, and most of the time goes into these.
+        codes, place = np.unique(inside[:-1] * (sizes.max() + 1) + sizes[:-1], return_inverse=True)
+        x, n = (one.astype(np.float64) for one in np.divmod(codes, sizes.max() + 1))
+        alike = (betaln(x + a, n - x + b) - betaln(a, b)).take(place, axis=1)
     # The binomial coefficients of these groups stand above and below, and leave the last group's.
     log_null = _log_choose(sizes[-1], inside[-1]) - _log_choose(draws, total)
     return _log_sum(alike.sum(axis=1)) - math.log(len(_WEIGHTS)) - log_null
