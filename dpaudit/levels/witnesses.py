@@ -34,7 +34,8 @@ def most_telling_witness(
     laws = laws / laws.sum(axis=0)
     found = sorted(_every(laws, limits, coming / 2, alpha), key=lambda one: -one[0])
     best, most = None, 0.0
-    for _, witness in found[:_WORKED_OUT]:
+    for _, order, sign, values, stakes in found[:_WORKED_OUT]:
+        witness = Witness(order, sign > 0, tuple(values.tolist()), stakes)
         lower = divergence_lower(witness, laws * coming / 2, alpha)
         if lower / max(limits[witness.order], _LEAST) > most:
             best, most = witness, lower / max(limits[witness.order], _LEAST)
@@ -43,9 +44,10 @@ def most_telling_witness(
 
 def _every(
     laws: FloatArray, limits: Mapping[float, float], each: float, alpha: float
-) -> Iterator[tuple[float, Witness]]:
-    """Yield every witness that is predicted to show anything, behind the multiple of what is
-    allowed that it is predicted to show."""
+) -> Iterator[tuple[float, float, int, FloatArray, tuple[float, float]]]:
+    """Yield order, direction, values and stakes of every witness that is predicted to show
+    anything, behind the multiple of what is allowed that it is predicted to show. Most are not
+    worked out, and so none is made yet."""
     log_ratio = np.log(laws[:, 0] / laws[:, 1])
     for order, allowed in limits.items():
         for sign, both in ((1, laws), (-1, laws[:, ::-1])):
@@ -53,5 +55,4 @@ def _every(
                 values = np.clip(sign * log_ratio, -cap, cap)
                 stakes, predicted = made_for(order, values, both, each, alpha)
                 if predicted > 0:
-                    witness = Witness(order, sign > 0, tuple(values.tolist()), stakes)
-                    yield predicted / max(allowed, _LEAST), witness
+                    yield predicted / max(allowed, _LEAST), order, sign, values, stakes
