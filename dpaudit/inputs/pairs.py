@@ -11,7 +11,7 @@ from collections.abc import Hashable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -556,7 +556,13 @@ def _as_pandas(value: Any) -> Any:
     return value
 
 
+# Most entries are of these; to ask whether one is a mapping takes longer than all the rest.
+_PLAIN = frozenset({int, str, bool, type(None)})
+
+
 def _key(value: Any) -> Hashable:
+    if type(value) in _PLAIN:
+        return cast(Hashable, value)
     if isinstance(value, np.ndarray):
         value = value.tolist()
     if isinstance(value, list | tuple):

@@ -66,9 +66,15 @@ class Space(Protocol):
         ...
 
 
+# Most values are of these; to ask whether one is a mapping takes longer than all the rest.
+_PLAIN = frozenset({int, str, bool, type(None)})
+
+
 def identity(value: Any) -> Hashable:
     """Return what tells values apart: NaN is NaN, while −0.0 is not 0.0, nor is 1 True or 1.0."""
     kind = type(value).__name__
+    if type(value) in _PLAIN:
+        return kind, value
     if isinstance(value, float):
         return (kind, "nan") if math.isnan(value) else (kind, value, math.copysign(1, value))
     if isinstance(value, list | tuple):
