@@ -1,0 +1,190 @@
+"""`dpaudit trace`: what it says, what it refuses, and how it ends."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests import warm
+
+MECHANISMS = """
+import functools, os, sys
+import numpy as np
+
+def half(rows, rng, scale=0.5):
+    return len(rows) + rng.laplace(scale=scale)
+
+def bare(rows):
+    return len(rows)
+
+def chatty(rows, size, rng):
+    print("chatter")
+    return len(rows) + rng.laplace(scale=0.5, size=size)
+
+@functools.cache
+def noise_of(key):
+    return np.random.laplace()
+
+def cached(x):
+    return x + noise_of(x)
+
+def failing(rows, rng):
+    raise KeyError("nothing")
+
+async def waiting(rows):
+    return 1
+
+class Scaled:
+    def __init__(self, scale):
+        self.scale = scale
+        self.rng = np.random.default_rng()
+    def release(self, rows):
+        return len(rows) + self.rng.laplace(scale=self.scale)
+"""
+PAIR = ("--d1", "[1, 2]", "--d2", "[1]")
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    (tmp_path / "m.py").write_text(MECHANISMS)
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def lines(text: str) -> list[str]:
+    return [" ".join(line.split()) for line in text.splitlines()]
+
+
+def test_a_cause_is_exit_code_1_with_line_and_remedy(dpaudit: Any) -> None:
+    result = dpaudit("trace", "m.py:half", *PAIR, "--epsilon", "1")
+    assert result.exit_code == 1
+    assert result.stdout.startswith("CAUSE FOUND  m.py:half: too little noise, m.py:6\n")
+    assert "remedy: a scale of 1 would do" in lines(result.stdout)
+    assert "> 6 return len(rows) + rng.laplace(scale=scale)" in lines(result.stdout)
+    assert max(map(len, result.stdout.splitlines())) <= 80
+
+
+def test_no_cause_is_exit_code_0_and_no_pass(dpaudit: Any) -> None:
+    result = dpaudit("trace", "m.py:half", *PAIR, "--epsilon", "1", "--param", "scale=1")
+    assert result.exit_code == 0
+    assert result.stdout.startswith("NO CAUSE FOUND")
+    assert "this is no proof" in " ".join(result.stdout.split())
+
+
+def test_without_a_claim(dpaudit: Any) -> None:
+    result = dpaudit("trace", "m.py:half", *PAIR)
+    assert result.exit_code == 0
+    assert "ε = 2" in result.stdout
+    assert "claim none" in lines(result.stdout)
+
+
+def test_what_saw_no_noise_is_exit_code_4(dpaudit: Any) -> None:
+    result = dpaudit("trace", "m.py:bare", "--d1", "[1]", "--d2", "[2]")
+    assert result.exit_code == 4
+    assert "This is no pass" in " ".join(result.stdout.split())
+    # What differs without noise is a cause all the same.
+    assert dpaudit("trace", "m.py:bare", *PAIR).exit_code == 1
+
+
+def test_a_mechanism_that_keeps_state(dpaudit: Any) -> None:
+    result = dpaudit("trace", "m.py:cached", "--d1", "0", "--d2", "1", "--epsilon", "1")
+    assert result.exit_code in (0, 4)
+    assert "keeps state" in " ".join(result.stdout.split())
+
+
+def test_a_mechanism_that_always_raises(dpaudit: Any) -> None:
+    result = dpaudit("trace", "m.py:failing", *PAIR, "--epsilon", "1")
+    assert result.exit_code == 4
+    assert "every run raised KeyError" in " ".join(result.stdout.split())
+
+
+def test_classes_and_their_generators(dpaudit: Any) -> None:
+    result = dpaudit(
+        "trace", "m.py:Scaled", "--init", "[0.5]", "--call", "release", *PAIR, "--epsilon", "1"
+    )
+    assert result.exit_code == 1
+    assert "self.rng.laplace(scale=self.scale)" in result.stdout
+
+
+def test_json(dpaudit: Any, folder: Path) -> None:
+    result = dpaudit("trace", "m.py:half", *PAIR, "--epsilon", "1", "--json", "t.json")
+    record = json.loads((folder / "t.json").read_text())
+    assert record["kind"] == "trace"
+    assert record["findings"][0]["line"] == {
+        "file": "m.py",
+        "line": 6,
+        "code": "rng.laplace(scale=scale)",
+    }
+    assert record["sites"][0]["cost"] == 2.0
+    assert result.stdout.startswith("CAUSE")
+    piped = dpaudit("trace", "m.py:half", *PAIR, "--epsilon", "1", "--json", "-")
+    assert json.loads(piped.stdout)["sites"] == record["sites"]
+    assert piped.stderr.startswith("CAUSE")
+
+
+def test_quiet_and_verbose(dpaudit: Any) -> None:
+    words = ("trace", "m.py:half", *PAIR, "--epsilon", "1")
+    quiet, usual, more = (dpaudit(*words, *one).stdout for one in (["-q"], [], ["-v"]))
+    assert len(quiet.splitlines()) < len(usual.splitlines()) <= len(more.splitlines())
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["m.py:half"], "--d1, --d2 are missing"),
+        (["m.py:half", "--d1", "[1]"], "--d2 is missing"),
+        (["m.py:halt", *PAIR], "Did you mean 'half'?"),
+        (["m.py", *PAIR], "add the function"),
+        (["audits.yaml", *PAIR], "a trace takes one import path"),
+        (["m.py:waiting", *PAIR], "async function"),
+        (["m.py:half", *PAIR, "--delta", "0.1"], "epsilon"),
+        (["m.py:half", *PAIR, "--noises", "0"], "--noises"),
+        (["m.py:half", *PAIR, "--primitive", "m.py:none"], "none"),
+        (["m.py:half", *PAIR, "--param", "scalle=1"], "scalle"),
+        (["m.py:half", *PAIR, "--json", "no/such/folder.json"], "no/such"),
+        (["m.py:half", *PAIR, "--post-process", "m.py:nothing"], "nothing"),
+    ],
+)
+def test_wrong_input_is_exit_code_2(dpaudit: Any, words: list[str], said: str) -> None:
+    result = dpaudit("trace", *words)
+    assert result.exit_code == 2
+    assert said in " ".join(result.stderr.split())
+    assert "Traceback" not in result.stderr
+
+
+def test_in_a_process_of_its_own_chatter_stays_away_from_standard_output(folder: Path) -> None:
+    words = [*warm.dpaudit(), "trace", "m.py:chatty", *PAIR, "--epsilon", "1", "--json", "-"]
+    ended = subprocess.run(words, capture_output=True, text=True, check=False)
+    assert ended.returncode == 1
+    assert json.loads(ended.stdout)["findings"]  # and nothing beside the JSON
+
+
+def test_a_run_names_the_cause_unless_it_is_left_out(folder: Path) -> None:
+    words = [*warm.dpaudit(), "run", "m.py:half", *PAIR, "--epsilon", "1", "--json", "r.json"]
+    ended = subprocess.run(words, capture_output=True, text=True, check=False)
+    assert ended.returncode == 1
+    assert "cause likely m.py:6: `rng.laplace(scale=scale)` with scale 0.5" in " ".join(
+        ended.stdout.split()
+    )
+    assert json.loads((folder / "r.json").read_text())["audits"][0]["trace"]["runs"] == 6
+    without = subprocess.run([*words, "--no-trace"], capture_output=True, text=True, check=False)
+    assert "cause" not in without.stdout
+    assert json.loads((folder / "r.json").read_text())["audits"][0]["trace"] is None
+
+
+def test_files_leave_traces_out_by_a_key(folder: Path) -> None:
+    (folder / "a.yaml").write_text(
+        "version: 1\naudits:\n"
+        "  - {mechanism: 'm.py:half', d1: [1, 2], d2: [1], claim: {epsilon: 1}, no_trace: true}\n"
+        "  - {mechanism: 'm.py:chatty', d1: [1, 2], d2: [1], claim: {epsilon: 1}}\n"
+    )
+    words = [*warm.dpaudit(), "run", "a.yaml", "--json", "r.json"]
+    subprocess.run(words, capture_output=True, text=True, check=False)
+    audits = json.loads((folder / "r.json").read_text())["audits"]
+    assert [one["trace"] is None for one in audits] == [True, False]
+    assert os.environ.get("DPAUDIT_WORKER") is None

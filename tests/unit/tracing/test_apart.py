@@ -1,0 +1,97 @@
+"""Traces in a copy of the process: in time, without a change here, whatever the mechanism does."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pytest
+
+import dpaudit
+from dpaudit import PureDP
+from dpaudit.targets.target import AnyTarget, CallableTarget, CommandTarget
+from dpaudit.tracing import apart
+from dpaudit.tracing.apart import trace_apart
+
+Rng = np.random.Generator
+calls: list[int] = []
+
+
+def half(rows: Sequence[int], rng: Rng) -> float:
+    calls.append(os.getpid())
+    return len(rows) + rng.laplace(scale=0.5)
+
+
+def traced(function: Any, **options: Any) -> Any:
+    target: AnyTarget = CallableTarget(function=function)
+    return trace_apart(target, [1, 2], [1], PureDP(1.0), **{"pace": 0.0, **options})
+
+
+def test_the_trace_comes_back_and_nothing_has_changed_here() -> None:
+    calls.clear()
+    found = traced(half)
+    assert found is not None
+    assert found.causes[0].kind == "too-little-noise"
+    assert not calls
+
+
+def test_what_takes_too_long_is_ended(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(apart, "SECONDS", 0.5)
+
+    def slow(rows: Sequence[int], rng: Rng) -> float:
+        time.sleep(60)
+        return half(rows, rng)
+
+    began = time.monotonic()
+    assert traced(slow) is None
+    assert time.monotonic() - began < 20
+
+
+def test_what_is_known_to_be_slow_is_not_begun(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "fork", lambda: pytest.fail("a copy was made"))
+    assert traced(half, pace=1.0) is None
+
+
+def test_a_mechanism_that_ends_the_process_ends_the_copy() -> None:
+    def leaves(rows: Sequence[int]) -> float:
+        os._exit(0)
+
+    def dies(rows: Sequence[int]) -> float:
+        os.kill(os.getpid(), 9)
+        return 0.0
+
+    assert traced(leaves) is None
+    assert traced(dies) is None
+
+
+def test_what_shows_nothing_and_what_cannot_be_traced_is_none() -> None:
+    assert traced(lambda rows: 3) is None
+    assert trace_apart(CommandTarget(words=("./p",)), 0, 1, PureDP(1.0), pace=0.0) is None
+
+
+def test_no_copy_stays(monkeypatch: pytest.MonkeyPatch) -> None:
+    made: list[int] = []
+    fork = os.fork
+
+    def noted() -> int:
+        made.append(fork())
+        return made[-1]
+
+    monkeypatch.setattr(os, "fork", noted)
+    traced(half)
+    (copy,) = made
+    with pytest.raises(ChildProcessError):
+        os.waitpid(copy, os.WNOHANG)
+
+
+def test_an_audit_has_the_trace_of_the_pair_that_refutes_it() -> None:
+    result = dpaudit.audit(half, [1, 2], [1], PureDP(1.0), samples=5_000)
+    assert result.trace is not None
+    assert result.trace.pair == result.certificates[0].pair
+    assert dpaudit.audit(half, [1, 2], [1], PureDP(3.0), samples=5_000).trace is None
+    without = dpaudit.audit(half, [1, 2], [1], PureDP(1.0), samples=5_000, no_trace=True)
+    assert without.trace is None
+    assert without.certificates == result.certificates
