@@ -3,25 +3,32 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import expit, ndtr
 
 from dpaudit.claims import PrivacyClaim
 from dpaudit.claims.gaussian import gaussian_delta
 
 # Costs that are above a claim by less are rounding.
 _ROUNDING = 1e-9
-# Points of a law that a profile is computed from where there is no formula for it.
+# Whole numbers that a profile is summed over at most.
 _GRID = 200_001
+# Cells on either side of a center that a profile is summed over where there is no formula for it.
+_CELLS = 4_000
+# An outcome that is less likely may have a probability of 0 by rounding alone.
+_UNLIKELY = 1e-12
 # Noise whose log-ratio is at most shift / scale, whatever comes of it.
 _BY_SCALE = ("laplace", "discrete", "logistic")
 # Likewise, as long as only comparisons come of it: their proofs let the winner alone move.
 _COMPARED = ("exponential", "geometric", "gumbel")
 _FAR = 60.0
+# The largest ε whose e^ε is a float.
+_LARGEST = 700.0
 
 Floats = NDArray[np.float64]
 
@@ -86,26 +93,44 @@ class Piece:
             return 0.0
         if self.law in _COMPARED and not self.released:
             return None
-        if self.law == "uniform":
-            return min(1.0, self.shift / max(self.scales))
-        if self.law == "laplace" and not self.has_two_scales and self.cost is None:
-            return -math.expm1((epsilon - value) / 2) if math.isfinite(value) else 1.0
         if self.cost is not None:
             return None
+        if max(self.scales) <= 0:
+            return 1.0
+        if self.law == "uniform":
+            return min(1.0, self.shift / max(self.scales))
+        if self.law == "laplace" and not self.has_two_scales:
+            return -math.expm1((epsilon - value) / 2)
         return _profile(self.law, self.scales, self.shift, epsilon)
 
     def divergence(self, order: float) -> float | None:
         """Return Rényi's divergence of an order, in nats; None where it is unknown."""
         value = self.value
-        if value is None or not math.isfinite(value):
+        if value is None or value == 0:
             return value
         if self.unit == "μ":
             return order * value**2 / 2
-        if self.law != "laplace":
+        if self.cost is None and self.law == "normal" and min(self.scales) > 0:
+            one, other = self.scales
+            ways = (one, other), (other, one)
+            return max(_normal_divergence(order, *each, self.shift) for each in ways)
+        if not math.isfinite(value):
+            return value if self._has_infinite_divergences else None
+        if self.law != "laplace" or self.cost is not None:
             return None
         ahead = math.log(order / (2 * order - 1)) + (order - 1) * value
         behind = math.log((order - 1) / (2 * order - 1)) - order * value
         return float(np.logaddexp(ahead, behind)) / (order - 1)
+
+    @property
+    def _has_infinite_divergences(self) -> bool:
+        """Whether one law has outcomes that the other has not; a log-ratio that is infinite in
+        the tails alone may have finite divergences."""
+        if self.cost is not None or min(self.scales) <= 0:
+            return True
+        if self.law in ("discrete", "geometric") and not _is_whole(self.shift):
+            return True
+        return self.law in ("uniform", "exponential", "geometric") and self.shift > 0
 
 
 def together(pieces: Sequence[Piece]) -> float | None:
@@ -160,10 +185,12 @@ def law_exceeds(first: Floats, second: Floats, claim: PrivacyClaim | None) -> bo
     """Return whether two discrete laws are further apart than a claim allows; without one, whether
     one alone has an outcome."""
     if claim is None:
-        return bool(np.any((first == 0) != (second == 0)))
+        alone = np.where(first == 0, second, 0.0), np.where(second == 0, first, 0.0)
+        return max(float(np.max(each, initial=0.0)) for each in alone) > _UNLIKELY
     for point in claim.points():
         for one, other in ((first, second), (second, first)):
-            delta = float(np.sum(np.maximum(0.0, one - math.exp(point.epsilon) * other)))
+            allowed = math.exp(min(point.epsilon, _LARGEST)) * other
+            delta = float(np.sum(np.maximum(0.0, one - allowed)))
             if delta > point.delta * (1 + 1e-6) + 1e-9:
                 return True
     return False
@@ -178,7 +205,7 @@ def _cauchy_ratio(one: float, other: float, shift: float) -> float:
     if one <= 0 or other <= 0:
         return math.inf
     x = np.concatenate([_spread(0.0, one), _spread(shift, other)])
-    difference = _log_density("cauchy", x, 0.0, one) - _log_density("cauchy", x, shift, other)
+    difference = _log_density(x, 0.0, one) - _log_density(x, shift, other)
     ends = abs(math.log(one / other))
     return max(float(np.max(np.abs(difference))), ends)
 
@@ -188,40 +215,64 @@ def _spread(center: float, scale: float) -> Floats:
     return np.concatenate([center - scale * wide, [center], center + scale * wide])
 
 
+def _normal_divergence(order: float, one: float, other: float, shift: float) -> float:
+    """Return Rényi's divergence of N(0, one²) from N(shift, other²) (Gil et al. 2013)."""
+    mixed = (1 - order) * one**2 + order * other**2
+    if mixed <= 0:
+        return math.inf
+    widths = (1 - order) * math.log(one) + order * math.log(other) - math.log(mixed) / 2
+    return order * shift**2 / (2 * mixed) + widths / (order - 1)
+
+
 def _profile(law: str, scales: tuple[float, float], shift: float, epsilon: float) -> float | None:
-    """Return the privacy profile of two laws at ε, the larger one of both directions."""
-    widest = max(scales)
+    """Return the privacy profile of two laws at ε, the larger one of both directions; of laws with
+    a density a lower bound that is close to it, since the masses of cells never tell more."""
+    if min(scales) <= 0:
+        return None if law in ("discrete", "geometric") else 1.0
     if law in ("discrete", "geometric"):
-        many = int(_FAR * widest + shift) + 1
+        many = _FAR * max(scales) + shift + 1
         if many > _GRID or not _is_whole(shift):
             return 1.0 if not _is_whole(shift) else None
-        x = np.arange(-many, many + 1, dtype=float)
-        step = 1.0
-    elif law in ("laplace", "normal", "logistic", "cauchy"):
-        reach = _FAR * widest + shift if law != "cauchy" else 1e4 * widest + shift
-        x = np.linspace(-reach, shift + reach, _GRID)
-        step = float(x[1] - x[0])
+        x = np.arange(-int(many), int(many) + 1, dtype=float)
+        one, other = _masses(law, x, 0.0, scales[0]), _masses(law, x, round(shift), scales[1])
+    elif law in _TAILS:
+        wide = np.linspace(0, _FAR, _CELLS) if law != "cauchy" else np.geomspace(1e-3, 1e9, _CELLS)
+        pairs = ((0.0, scales[0]), (shift, scales[1]))
+        ends = [center + sign * each * wide for center, each in pairs for sign in (-1, 1)]
+        edges = np.unique(np.concatenate([*ends, [-math.inf, math.inf]]))
+        one, other = _cells(law, edges, 0.0, scales[0]), _cells(law, edges, shift, scales[1])
     else:
         return None
-    one, other = _log_density(law, x, 0.0, scales[0]), _log_density(law, x, shift, scales[1])
-    deltas = []
-    for p, q in ((one, other), (other, one)):
-        excess = np.exp(p) * -np.expm1(np.minimum(0.0, epsilon + q - p))
-        deltas.append(float(np.sum(excess)) * step)
-    return min(1.0, max(deltas))
+    times = math.exp(min(epsilon, _LARGEST))
+    deltas = [np.sum(np.maximum(0.0, p - times * q)) for p, q in ((one, other), (other, one))]
+    return min(1.0, float(max(deltas)))
 
 
-def _log_density(law: str, x: Floats, center: float, scale: float) -> Floats:
-    z = np.abs(x - center) / scale
+def _masses(law: str, x: Floats, center: float, scale: float) -> Floats:
+    away = x - center
     if law == "discrete":
-        return np.asarray(math.log(math.tanh(1 / (2 * scale))) - z)
-    if law == "geometric":
-        inside = np.where(x - center >= 0, -z, -math.inf)
-        return np.asarray(math.log(-math.expm1(-1 / scale)) + inside)
-    density = {
-        "laplace": -z - math.log(2),
-        "normal": -(z**2) / 2 - math.log(2 * math.pi) / 2,
-        "logistic": -z - 2 * np.log1p(np.exp(-z)),
-        "cauchy": -np.log1p(z**2) - math.log(math.pi),
-    }[law]
-    return np.asarray(density - math.log(scale))
+        return np.asarray(math.tanh(1 / (2 * scale)) * np.exp(-np.abs(away) / scale))
+    inside = np.exp(-np.maximum(away, 0.0) / scale)
+    return np.asarray(np.where(away >= 0, -math.expm1(-1 / scale) * inside, 0.0))
+
+
+def _cells(law: str, edges: Floats, center: float, scale: float) -> Floats:
+    """Return the masses of a symmetric law between edges, from the tail that is nearer."""
+    z = (edges - center) / scale
+    upper = _TAILS[law](np.abs(z))
+    below, above = np.where(z < 0, upper, 1 - upper), np.where(z < 0, 1 - upper, upper)
+    return np.asarray(np.where(z[:-1] >= 0, above[:-1] - above[1:], below[1:] - below[:-1]))
+
+
+# P(Z > z) for z ≥ 0.
+_TAILS: dict[str, Callable[[Floats], Floats]] = {
+    "laplace": lambda z: np.exp(-z) / 2,
+    "normal": lambda z: np.asarray(ndtr(-z)),
+    "logistic": lambda z: np.asarray(expit(-z)),
+    "cauchy": lambda z: np.arctan2(1.0, z) / math.pi,
+}
+
+
+def _log_density(x: Floats, center: float, scale: float) -> Floats:
+    """Return the logarithm of a Cauchy law's density, without its constant."""
+    return np.asarray(-np.log1p(((x - center) / scale) ** 2) - math.log(scale))

@@ -1,0 +1,160 @@
+"""Costs of noise, against independent sums and integrals of the laws."""
+
+from __future__ import annotations
+
+import itertools
+import math
+
+import numpy as np
+import pytest
+from scipy import integrate, stats
+
+from dpaudit.claims import ApproximateDP as ApproxDP
+from dpaudit.claims import GaussianDP, PureDP, RenyiDP, TotalVariation, ZeroConcentratedDP
+from dpaudit.tracing.costs import (
+    Piece,
+    coin_cost,
+    exceeds,
+    law_exceeds,
+    sum_exceeds,
+    together,
+)
+
+LAWS = {
+    "laplace": stats.laplace,
+    "normal": stats.norm,
+    "logistic": stats.logistic,
+    "cauchy": stats.cauchy,
+}
+SHIFTS = (0.3, 1.0, 4.0)
+SCALES = ((1.0, 1.0), (0.5, 0.5), (1.0, 1.3), (2.0, 1.0))
+EPSILONS = (0.0, 0.2, 1.0, 2.5)
+
+
+def integrated(law: str, scales: tuple[float, float], shift: float, epsilon: float) -> float:
+    """Return the profile by quadrature of the densities."""
+    one, other = LAWS[law](0, scales[0]), LAWS[law](shift, scales[1])
+    x = np.concatenate([-np.geomspace(1e-4, 1e7, 30_001)[::-1], np.geomspace(1e-4, 1e7, 30_001)])
+    x = np.unique(np.concatenate([x, np.linspace(-60, 60, 240_001)]))
+    deltas = []
+    for p, q in ((one, other), (other, one)):
+        excess = np.maximum(0.0, p.pdf(x) - math.exp(epsilon) * q.pdf(x))
+        deltas.append(float(integrate.trapezoid(excess, x)))
+    return max(deltas)
+
+
+def piece(law: str, scales: tuple[float, float], shift: float) -> Piece:
+    return Piece(law, scales, shift, released=True)
+
+
+@pytest.mark.parametrize("law", LAWS)
+@pytest.mark.parametrize("scales", SCALES)
+def test_profile_is_the_integral(law: str, scales: tuple[float, float]) -> None:
+    for shift, epsilon in itertools.product(SHIFTS, EPSILONS):
+        found = piece(law, scales, shift).delta(epsilon)
+        assert found == pytest.approx(integrated(law, scales, shift, epsilon), rel=2e-4, abs=2e-6)
+
+
+@pytest.mark.parametrize("shift", [1, 3])
+@pytest.mark.parametrize("epsilon", EPSILONS)
+def test_profiles_of_whole_numbers_are_sums(shift: int, epsilon: float) -> None:
+    k = np.arange(-500, 501)
+    for law, masses in (
+        ("discrete", lambda at: stats.dlaplace.pmf(k - at, 1 / 1.5)),
+        ("geometric", lambda at: stats.geom.pmf(k - at + 1, -math.expm1(-1 / 1.5))),
+    ):
+        p, q = masses(0), masses(shift)
+        sums = [np.maximum(0, a - math.exp(epsilon) * b).sum() for a, b in ((p, q), (q, p))]
+        found = piece(law, (1.5, 1.5), shift).delta(epsilon)
+        assert found == pytest.approx(max(sums), abs=1e-12)
+
+
+@pytest.mark.parametrize("law", ["laplace", "normal"])
+@pytest.mark.parametrize("order", [1.5, 2.0, 8.0])
+def test_divergence_is_the_integral(law: str, order: float) -> None:
+    one, other = LAWS[law](0, 1.2), LAWS[law](1, 1.2)
+    x = np.linspace(-60, 60, 1_200_001)
+    inside = np.exp(order * one.logpdf(x) + (1 - order) * other.logpdf(x))
+    expected = math.log(integrate.trapezoid(inside, x)) / (order - 1)
+    assert piece(law, (1.2, 1.2), 1.0).divergence(order) == pytest.approx(expected, rel=1e-6)
+
+
+def test_divergence_of_normal_laws_of_two_scales_is_the_integral() -> None:
+    x = np.linspace(-60, 60, 1_200_001)
+    one, other = stats.norm(0, 1.0), stats.norm(0.5, 1.2)
+    both = []
+    for p, q in ((one, other), (other, one)):
+        inside = np.exp(2 * p.logpdf(x) - q.logpdf(x))
+        both.append(math.log(integrate.trapezoid(inside, x)))
+    found = piece("normal", (1.0, 1.2), 0.5)
+    assert found.divergence(2.0) == pytest.approx(max(both), rel=1e-6)
+    assert found.divergence(8.0) == math.inf
+    assert not exceeds(found, RenyiDP(2.0, max(both)))
+    assert exceeds(found, RenyiDP(2.0, 0.99 * max(both)))
+
+
+@pytest.mark.parametrize("law", ["laplace", "logistic", "gumbel"])
+def test_an_infinite_ratio_in_the_tails_is_no_infinite_divergence(law: str) -> None:
+    scales = (1.0, 1.0) if law == "gumbel" else (1.0, 1.01)
+    found = piece(law, scales, 0.1)
+    assert found.value == math.inf
+    assert found.divergence(2.0) is None
+    assert not exceeds(found, RenyiDP(2.0, 5.0))
+
+
+@pytest.mark.parametrize(
+    ("law", "claim"),
+    [
+        ("laplace", PureDP(1.0)),
+        ("discrete", PureDP(1.0)),
+        ("logistic", PureDP(1.0)),
+        ("laplace", ApproxDP(0.5, -math.expm1(-0.25))),
+        ("laplace", TotalVariation(-math.expm1(-0.5))),
+        ("normal", GaussianDP(1.0)),
+        ("normal", ZeroConcentratedDP(0.5)),
+        ("normal", RenyiDP(4.0, 2.0)),
+        ("normal", TotalVariation(2 * stats.norm.cdf(0.5) - 1)),
+        ("normal", ApproxDP(1.0, stats.norm.cdf(-0.5) - math.e * stats.norm.cdf(-1.5))),
+    ],
+)
+def test_a_scale_one_percent_too_small_is_above_a_claim(law: str, claim) -> None:  # type: ignore[no-untyped-def]
+    assert not exceeds(piece(law, (1.0, 1.0), 1.0), claim)
+    assert not exceeds(piece(law, (1.01, 1.01), 1.0), claim)
+    assert exceeds(piece(law, (0.99, 0.99), 1.0), claim)
+
+
+@pytest.mark.parametrize("mu", [0.001, 0.01, 0.1, 1.0, 5.0, 10.0])
+def test_normal_noise_of_its_own_claim_is_no_cause(mu: float) -> None:
+    noise = piece("normal", (1.0, 1.0), mu)
+    for claim in (GaussianDP(mu), ZeroConcentratedDP(mu**2 / 2), RenyiDP(2.0, mu**2)):
+        assert not exceeds(noise, claim), claim
+
+
+def test_edges() -> None:
+    laws = ("laplace", "normal", "logistic", "cauchy", "discrete", "geometric", "uniform", "?")
+    for law in laws:
+        assert piece(law, (1.0, 1.0), 0.0).delta(0.0) in (0.0, None)
+    for law in laws[:4]:
+        assert piece(law, (0.0, 0.0), 1.0).delta(1.0) == 1.0
+        assert piece(law, (0.0, 1.0), 1.0).delta(1.0) == 1.0
+        assert piece(law, (1.0, 1.0), 1e9).delta(1.0) == pytest.approx(1.0)
+    for scale in (math.nan, math.inf):
+        assert not exceeds(piece("laplace", (scale, scale), 1.0), PureDP(1.0))
+    assert not exceeds(piece("unknown", (math.nan, math.nan), 1.0), PureDP(1.0))
+    assert together([piece("unknown", (1.0, 1.0), 1.0)]) is None
+    assert not sum_exceeds([], PureDP(1.0))
+    assert sum_exceeds([piece("laplace", (1.0, 1.0), 1.0)] * 2, PureDP(1.99))
+    assert not sum_exceeds([piece("laplace", (1.0, 1.0), 1.0)] * 2, PureDP(2.0))
+
+
+def test_choices() -> None:
+    first, second = np.array([0.25, 0.75]), np.array([0.5, 0.5])
+    assert coin_cost(first, second) == pytest.approx(math.log(2))
+    assert not law_exceeds(first, second, PureDP(math.log(2)))
+    assert law_exceeds(first, second, PureDP(0.99 * math.log(2)))
+    assert not law_exceeds(first, second, TotalVariation(0.25))
+    assert law_exceeds(first, second, TotalVariation(0.2475))
+    assert not law_exceeds(first, second, PureDP(1000.0))
+    assert law_exceeds(np.array([0.0, 1.0]), second, None)
+    # A softmax whose least probability is 0 by rounding.
+    assert not law_exceeds(np.array([0.0, 1.0]), np.array([1e-310, 1.0]), None)
