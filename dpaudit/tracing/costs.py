@@ -37,13 +37,14 @@ Floats = NDArray[np.float64]
 class Piece:
     """One piece of noise, of a law with a scale for either input, that hides a shift (≥ 0).
     released: whether the output shows the noised value. cost: the log-ratio, where that alone is
-    known."""
+    known. count: how many there are of the kind."""
 
     law: str
     scales: tuple[float, float]
     shift: float
     released: bool
     cost: float | None = None
+    count: int = 1
 
     @property
     def unit(self) -> Literal["ε", "μ"]:
@@ -139,8 +140,10 @@ def together(pieces: Sequence[Piece]) -> float | None:
     known = [one for one in values if one is not None]
     if len(known) < len(values):
         return None
-    is_gaussian = bool(pieces) and pieces[0].unit == "μ"
-    return math.hypot(*known) if is_gaussian else math.fsum(known)
+    counts = [one.count for one in pieces]
+    if pieces and pieces[0].unit == "μ":
+        return math.hypot(*(value * math.sqrt(n) for value, n in zip(known, counts, strict=True)))
+    return math.fsum(value * n for value, n in zip(known, counts, strict=True) if value)
 
 
 def exceeds(piece: Piece, claim: PrivacyClaim | None) -> bool:

@@ -48,10 +48,9 @@ class _Gathered:
     law: str
     operands: tuple[str, str]
     callers: tuple[SourceLine, ...] = ()
-    # One list of pieces for each pair of runs.
+    # One list for each pair of runs: what was hidden, and its pieces, equal ones together.
+    hidden: list[list[Hidden]] = field(default_factory=list)
     runs: list[list[Piece]] = field(default_factory=list)
-    # Of every list, the numbers of the pieces.
-    numbers: list[list[int]] = field(default_factory=list)
     is_coin: bool = False
 
     @property
@@ -116,12 +115,14 @@ def _gathered(runs: Runs) -> Iterator[_Gathered]:
                 callers = tuple(map(shown, one.callers))
                 found[key] = _Gathered(*lines, one.primitive, one.law, one.operands, callers)
             each = found[key]
-            for lists in (each.runs, each.numbers):
-                lists += [[] for _ in range(number_ + 1 - len(lists))]
-            if any(one.shifts) and not any(piece.shift for piece in each.runs[number_]):
+            each.hidden += [[] for _ in range(number_ + 1 - len(each.hidden))]
+            if any(one.shifts) and not any(any(other.shifts) for other in each.hidden[number_]):
                 each.operands = one.operands
-            _merge(each.runs[number_], each.numbers[number_], one)
-    yield from (one for one in found.values() if any(one.runs))
+            each.hidden[number_].append(one)
+    for gathered in found.values():
+        gathered.runs = [_pieces(every) for every in gathered.hidden]
+        if any(gathered.runs):
+            yield gathered
 
 
 def _turned(one: Hidden) -> Hidden:
@@ -131,20 +132,39 @@ def _turned(one: Hidden) -> Hidden:
     )
 
 
-def _merge(pieces: list[Piece], numbers: list[int], one: Hidden) -> None:
-    """Add pieces of noise to a list; of one that is used again, what costs more."""
-    places = {number: place for place, number in enumerate(numbers)}
-    given = zip(one.pieces, one.shifts, *one.scales, one.released, strict=True)
-    for number, shift, first, second, released in given:
-        place = places.get(number)
-        before = None if place is None else pieces[place]
-        released = released or (before is not None and before.released)
-        piece = Piece(one.law, (first, second), shift, released, one.cost)
-        if before is None or place is None:
-            pieces.append(piece)
-            numbers.append(number)
-        else:
-            pieces[place] = max(piece, replace(before, released=released), key=_cost)
+def _pieces(every: Sequence[Hidden]) -> list[Piece]:
+    """Return the pieces of noise of a line, equal ones together; of one that is used several times,
+    the use that costs most."""
+    if not every:
+        return []
+    columns = [
+        np.concatenate([np.asarray(column, dtype=float) for column in each])
+        for each in zip(
+            *((one.pieces, one.shifts, *one.scales, one.released) for one in every), strict=True
+        )
+    ]
+    numbers, shifts, first, second, released = columns
+    shown = np.isin(numbers, numbers[released > 0])
+    with np.errstate(all="ignore"):
+        size = np.nan_to_num(shifts / np.maximum(first, second), nan=0.0, posinf=np.inf)
+    order = np.lexsort((-size, numbers))
+    kept = order[np.unique(numbers[order], return_index=True)[1]]
+    rows = np.column_stack([shifts, first, second, shown])[kept]
+    # NaN, of unknown scales, is equal to itself here.
+    unique, counts = np.unique(
+        np.nan_to_num(rows, nan=-1.0, posinf=np.inf), axis=0, return_counts=True
+    )
+    law, cost = every[0].law, every[0].cost
+    return [
+        Piece(law, (_known(one), _known(other)), shift, bool(is_shown), cost, int(count))
+        for (shift, one, other, is_shown), count in zip(
+            unique.tolist(), counts.tolist(), strict=True
+        )
+    ]
+
+
+def _known(scale: float) -> float:
+    return math.nan if scale == -1.0 else scale
 
 
 def _cost(one: Piece) -> float:
@@ -166,7 +186,7 @@ def _site(one: _Gathered) -> Site:
         scales=costliest.scales if known else None,
         operands=one.operands,
         shift=max((piece.shift for piece in worst), default=0.0),
-        entries=len(worst),
+        entries=sum(piece.count for piece in worst),
         cost=costliest.value,
         total=together(worst) if same_unit else None,
         unit=costliest.unit,
@@ -277,7 +297,7 @@ def _of_site(one: _Gathered, runs: Runs, claim: PrivacyClaim | None) -> Iterator
         total = together(worst)
         assert total is not None
         unit = worst[0].unit
-        moved = sum(1 for piece in worst if piece.shift)
+        moved = sum(piece.count for piece in worst if piece.shift)
         words = (
             f"`{one.line.code}` hides {moved} values that change, all of which are released: "
             f"together {unit} = {number(total)}"
@@ -345,8 +365,7 @@ def _remedy(pieces: Sequence[Piece], claim: PrivacyClaim | None) -> str:
 
     def would_do(times: float) -> bool:
         larger = [
-            Piece(one.law, (times * one.scales[0], times * one.scales[1]), one.shift, one.released)
-            for one in pieces
+            replace(one, scales=(times * one.scales[0], times * one.scales[1])) for one in pieces
         ]
         return not sum_exceeds(larger, claim) and not any(exceeds(one, claim) for one in larger)
 

@@ -156,16 +156,29 @@ def _matched(first: Recorder, second: Recorder, alignment: dict[Any, Any]) -> li
 
 def _significant(run: Run) -> set[int]:
     """Return the uses that nothing goes on with, or whose noised values the output shows."""
-    uses, values = run.recorder.uses, _numbers(run)
-    later = {one.previous: one for one in uses if one.previous is not None}
-
-    def is_shown(place: int, one: Use) -> bool:
-        if place not in later:
-            return True
-        is_same = np.array_equal(np.ravel(one.value), np.ravel(later[place].value))
-        return not is_same and bool(np.any(_are_among(one.value, values)))
-
-    return {id(one) for place, one in enumerate(uses) if is_shown(place, one)}
+    uses, numbers = run.recorder.uses, _numbers(run)
+    gone_on = {one.previous for one in uses if one.previous is not None}
+    among = {
+        place: np.ravel(_are_among(one.value, numbers))
+        for place, one in enumerate(uses)
+        if place in gone_on
+    }
+    found = {id(one) for place, one in enumerate(uses) if place not in gone_on}
+    if not any(each.any() for each in among.values()):
+        return found
+    # What came later of every piece of noise: a sum with 0 shows nothing new.
+    later: dict[int, set[float]] = {}
+    for place, one in reversed(list(enumerate(uses))):
+        pieces = list(zip(np.ravel(one.ids).tolist(), np.ravel(one.value).tolist()))
+        is_shown = among.get(place, ())
+        if any(
+            shown and float(value) not in later.get(number, ())
+            for (number, value), shown in zip(pieces, is_shown)
+        ):
+            found.add(id(one))
+        for number, value in pieces:
+            later.setdefault(number, set()).add(float(value))
+    return found
 
 
 def _numbers(run: Run) -> Any:
@@ -195,7 +208,7 @@ def _released(run: Run, use: Use) -> Any:
     at: Use | None = use
     while at is not None:
         if np.size(at.value) == len(found):
-            scales = np.array([recorder.scales[int(one)] for one in np.ravel(at.ids)])
+            scales = recorder.all_scales[np.ravel(at.ids)]
             tolerance = np.nan_to_num(_ROUNDED * scales * np.abs(np.ravel(at.factor)))
             found |= _are_among(np.ravel(at.value), numbers, tolerance)
         at = None if at.previous is None else recorder.uses[at.previous]
@@ -206,13 +219,12 @@ def _hidden(run: Run, one: Use, second: Recorder, other: Use) -> Hidden:
     recorder = run.recorder
     ids = np.ravel(one.ids)
     draw = _draw(recorder, int(ids[0])) if len(ids) else None
-    laws = {recorder.laws[int(place)] for place in ids}
+    laws = recorder.laws_of(ids)
     root = _root(recorder, one)
     # In the units in which the noise was added, whatever was done with the sum.
     unit = _unit(one, root)
     first_scales, second_scales = (
-        np.abs(np.ravel(use.factor) / unit)
-        * np.array([own.scales[int(place)] for place in np.ravel(use.ids)])
+        np.abs(np.ravel(use.factor) / unit) * own.all_scales[np.ravel(use.ids)]
         for own, use in ((recorder, one), (second, other))
     )
     operands = [np.ravel(_number(use.operand)) / unit for use in (one, other)]
@@ -371,40 +383,45 @@ def _uneven(first: Recorder, second: Recorder) -> list[tuple[Place, str, int, in
 def _twice(first: Recorder, pairs: list[tuple[Use, Use]]) -> list[tuple[Place, Place, Place]]:
     """Return noise that hides two things which do not move alike: where it was drawn, and both
     places where it was added."""
-    seen: dict[int, tuple[float, Use]] = {}
+    many = len(first.laws)
+    steps, owners = np.full(many, np.nan), np.full(many, -1)
+    units = np.nan_to_num(first.all_scales)
     found: dict[tuple[Any, Any], tuple[Place, Place, Place]] = {}
-    for one, other in pairs:
+    for place, (one, other) in enumerate(pairs):
         if np.shape(one.operand) != np.shape(other.operand):
             continue
         with np.errstate(all="ignore"):
             moved = np.subtract(_number(one.operand), _number(other.operand)) / one.factor
-        moved = np.where(np.isfinite(moved), moved, 0.0)
-        for number, step in zip(np.ravel(one.ids).tolist(), np.ravel(moved).tolist()):
-            before = seen.setdefault(number, (step, one))
-            unit = first.scales[number]
-            if abs(before[0] - step) > _CLOSE * max(1.0, abs(step), unit if unit == unit else 0):
-                key = before[1].moment[1], one.moment[1]
-                draw = _draw(first, number)
-                place = first.place(one.moment if draw is None else draw.moment)
-                added = first.place(before[1].moment), first.place(one.moment)
-                found.setdefault(key, (place, *added))
+        moved = np.ravel(np.where(np.isfinite(moved), moved, 0.0))
+        ids = np.ravel(one.ids)
+        fresh = np.isnan(steps[ids])
+        steps[ids[fresh]], owners[ids[fresh]] = moved[fresh], place
+        size = np.maximum(np.maximum(1.0, np.abs(moved)), units[ids])
+        for number in ids[np.abs(steps[ids] - moved) > _CLOSE * size][:1].tolist():
+            before = pairs[owners[number]][0]
+            draw = _draw(first, number)
+            drawn = first.place(one.moment if draw is None else draw.moment)
+            added = first.place(before.moment), first.place(one.moment)
+            found.setdefault((before.moment[1], one.moment[1]), (drawn, *added))
     return list(found.values())
 
 
 def _unused(recorder: Recorder) -> list[tuple[Place, str]]:
     """Return the draws no piece of which was added to anything, or compared."""
-    used: set[int] = set()
+    used = np.zeros(len(recorder.laws), dtype=bool)
     for one in recorder.uses:
-        for number in np.ravel(one.ids).tolist():
-            used.update(recorder.pieces(int(number)))
+        used[np.ravel(one.ids)] = True
     for choice in recorder.choices:
-        used.update(np.ravel(choice.ids).tolist())
+        used[np.ravel(choice.ids)] = True
+    for number, parts in recorder.parts.items():
+        if used[number]:
+            used[list(parts)] = True
     return [
         (recorder.place(draw.moment), draw.primitive)
         for draw in recorder.draws
         if draw.size
         and draw.law not in ("choice", "sample", "permutation", "integers", "binomial")
-        and used.isdisjoint(range(draw.first, draw.first + draw.size))
+        and not used[draw.first : draw.first + draw.size].any()
     ]
 
 

@@ -31,7 +31,9 @@ if TYPE_CHECKING:
 _DIFFERENCES = {("exponential", "exponential"): "laplace", ("geometric", "geometric"): "discrete"}
 UNKNOWN = "unknown"
 # More entries of one piece of noise are no noise that a trace can show.
-_MOST = 1 << 20
+_MOST = 200_000
+# So many pieces of one array are looked at for laws that differ.
+_VARIOUS = 1_000
 
 
 class TooLong(BaseException):
@@ -124,6 +126,7 @@ class Recorder:
         self.not_understood: list[tuple[Spot, str]] = []
         self.laws: list[str] = []
         self.scales: list[float] = []
+        self._scales = np.zeros(0)
         # Of every piece of noise, the pieces that it is made of.
         self.parts: dict[int, tuple[int, ...]] = {}
         self._merged: dict[tuple[int, int, float], int] = {}
@@ -420,6 +423,17 @@ class Recorder:
         number = len(self.laws) - 1
         self.parts[number] = (*self.pieces(int(a)), *self.pieces(int(b)))
         return number
+
+    @property
+    def all_scales(self) -> Any:
+        """The scales of all pieces of noise."""
+        if len(self._scales) != len(self.scales):
+            self._scales = np.array(self.scales, dtype=float)
+        return self._scales
+
+    def laws_of(self, ids: Any) -> set[str]:
+        """Return the laws of some pieces of noise."""
+        return {self.laws[int(number)] for number in np.unique(ids)[:_VARIOUS]}
 
     def pieces(self, number: int) -> tuple[int, ...]:
         """Return the pieces of noise that one is made of, each as it was drawn."""

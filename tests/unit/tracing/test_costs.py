@@ -63,7 +63,7 @@ def test_profiles_of_whole_numbers_are_sums(shift: int, epsilon: float) -> None:
         ("discrete", lambda at: stats.dlaplace.pmf(k - at, 1 / 1.5)),
         ("geometric", lambda at: stats.geom.pmf(k - at + 1, -math.expm1(-1 / 1.5))),
     ):
-        p, q = masses(0), masses(shift)
+        p, q = masses(0), masses(shift)  # type: ignore[no-untyped-call]  # of scipy
         sums = [np.maximum(0, a - math.exp(epsilon) * b).sum() for a, b in ((p, q), (q, p))]
         found = piece(law, (1.5, 1.5), shift).delta(epsilon)
         assert found == pytest.approx(max(sums), abs=1e-12)
