@@ -72,12 +72,14 @@ class Judge:
     """Estimates how much a pair leaks, for one claim.
 
     coming: draws of the audit that is to follow.  attacks: all, for pairs that are left.
+    is_hopeful: compare by bounds that are less careful than the estimate.
     """
 
     points: Sequence[ProfilePoint]
     coming: int
     drawing: Drawing
     attacks: Sequence[Attack]
+    is_hopeful: bool = False
     _known: dict[_Key, tuple[float, float, float]] = field(default_factory=dict)
 
     def tried(self, one: Contender, draws: int, *, thorough: bool) -> Contender:
@@ -101,8 +103,10 @@ class Judge:
         aim = Aim(self.points[0], self.coming)
         growth = (self._growth(one, point) for one in found for point in self.points)
         estimate = max((best_predicted(one, aim) for one in found), default=0.0)
-        hopes = (float(np.max(aim.lowered(one.table, _ERRORS))) for one in found)
-        return max(growth, default=0.0), estimate, max(hopes, default=0.0)
+        hope = estimate
+        if self.is_hopeful:
+            hope = max((float(np.max(aim.lowered(one.table, _ERRORS))) for one in found), default=0)
+        return max(growth, default=0.0), estimate, hope
 
     def _growth(self, candidate: Candidate, point: ProfilePoint) -> float:
         return max(0.0, float(np.max(predicted_growth(candidate.table, point))))
@@ -115,6 +119,7 @@ def halved(
     draws: int,
     enough: float,
     is_over: Callable[[], bool],
+    of_answers: bool = False,
     with_patterns: bool = False,
 ) -> list[Contender]:
     """Return contenders, best first, after rounds of four times the draws for the best eighth,
@@ -122,7 +127,7 @@ def halved(
 
     tried: returns a contender after so many draws of either input, in the round with this number.
     draws: in the first round.  is_over: whether to end before the next trial.
-    with_patterns: whether patterns stay in for more rounds than others.
+    of_answers: whether places are for hope, too.  with_patterns: and for patterns.
     """
     standing, out = list(contenders), list[Contender]()
     for number in range(rounds_for(len(standing))):
@@ -132,22 +137,26 @@ def halved(
                 break
             standing[place] = tried(one, size, number)
         standing.sort(key=lambda one: one.rank(enough), reverse=True)
-        standing, left = _chosen(standing, number, with_patterns=with_patterns)
+        standing, left = _chosen(
+            standing, number, of_answers=of_answers, with_patterns=with_patterns
+        )
         out = [*left, *out]
     return [*standing, *out]
 
 
 def _chosen(
-    ranked: list[Contender], number: int, *, with_patterns: bool
+    ranked: list[Contender], number: int, *, of_answers: bool, with_patterns: bool
 ) -> tuple[list[Contender], list[Contender]]:
     """Return contenders that go on after the round with a number, and the others.
 
-    A half of the places is for those of the most hope, whatever their evidence: a rare event that
-    leaks much needs more draws than a frequent one that leaks little to be as sure. Patterns are
-    few, and known to be bad ones: all of them stay after the first round, then the best half, and
-    so on.
+    Of answers, a half of the places is for those of the most hope, whatever their evidence: a rare
+    event that leaks much needs more draws than a frequent one that leaks little to be as sure.
+    Patterns are few, and known to be bad ones: all of them stay after the first round, then the
+    best half, and so on.
     """
     places = math.ceil(len(ranked) / KEPT)
+    if not of_answers:
+        return ranked[:places], ranked[places:]
     hopeful = sorted(ranked, key=lambda one: one.hope, reverse=True)
     patterns = [one for one in hopeful if one.proposal.origin == "pattern"]
     if number:

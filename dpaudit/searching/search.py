@@ -73,7 +73,7 @@ _FINALISTS, _LAST, _MOST_LAST = 8, 0.95, 64_000
 _LAST_TWO, _ABOUT_AS_MUCH = 2, 0.95
 # Evidence beyond 1/α, in logs, that is more than the luck of the best of so many pairs and orders.
 _LUCK = 10.0
-_SHRINKING_TRIES, _OVER = 300, 4
+_SHRINKING_TRIES = 300
 _LONGEST, _LONGEST_LEADER = 300, 120
 
 
@@ -153,7 +153,11 @@ class _Search:
             floating_point=spec.floating_point, timing=False, repeated=spec.runs > 1
         )
         users = load_attacks(spec.attacks, travels=False) if spec.attacks else ()
-        self._judge = Judge(spec.tested.points(), spec.samples, drawing, (*attacks, *users))
+        # Of answers. Of records, which vary more, careful bounds tie more often: the simplest wins.
+        self._is_of_answers = settings.adjacency.kind in NUMERIC
+        self._judge = Judge(
+            spec.tested.points(), spec.samples, drawing, (*attacks, *users), self._is_of_answers
+        )
         self._enough = math.log(1 / spec.alpha) + _LUCK
         self._is_found = self._is_planned = False
         self._deadline = math.inf
@@ -179,8 +183,10 @@ class _Search:
         shares = (_INSIDE, 1 - _INSIDE) if inside and outside else (1.0, 1.0)
         # Apart, so that a leak outside the space hides none inside it.
         best = self._halved(inside, _PROPOSED * shares[0])
-        # A call for each draw may be slow: a leak that is clear is enough then.
-        if best and not (self._is_clear(best[0]) and self._drawing.single_draws):
+        # Where a leak is clear, more is worth its draws for answers alone: of records, the smallest
+        # that leak say more than a larger bound. A call for each draw may be slow.
+        is_wanted = self._is_of_answers and not self._drawing.single_draws
+        if best and (is_wanted or not self._is_clear(best[0])):
             for number in range(_TURNS):
                 best = self._among(best, self._guided(best, number))
             is_clear = self._is_clear(best[0])
@@ -279,8 +285,9 @@ class _Search:
             draws=int(min(max(each, _BARELY), MOST)),
             enough=self._enough,
             is_over=self._is_over,
-            # Of answers; where draws are few, these are dear.
-            with_patterns=self._settings.adjacency.kind in NUMERIC and each > FEWEST,
+            of_answers=self._is_of_answers,
+            # Where draws are few, to keep more pairs is dear.
+            with_patterns=self._is_of_answers and each > FEWEST,
         )
 
     def _contenders(self, source: Iterable[Proposal]) -> Iterator[Contender]:
@@ -486,8 +493,8 @@ class _Search:
     def _simpler(self, best: Contender) -> tuple[Any, Any]:
         """Return the simplest pair found that seems to leak clearly; that one, if there is none."""
         half = best.draws // 2
-        # As many draws as show the leak several times over: a simpler form may leak less clearly.
-        needed = math.ceil(half * min(1.0, _OVER * self._enough / max(best.evidence, 1e-9)))
+        # As many draws as show the leak twice over.
+        needed = math.ceil(half * min(1.0, 2 * self._enough / max(best.evidence, 1e-9)))
         draws = min(half, max(FEWEST, needed))
 
         def leaks(d1: Any, d2: Any) -> bool:

@@ -20,7 +20,7 @@ def contender(number: int, evidence: float, hope: float, origin: Origin = "edge"
 
 
 def ranked(
-    given: list[Contender], *, with_patterns: bool = False
+    given: list[Contender], *, of_answers: bool = False
 ) -> tuple[list[int], dict[int, list[int]]]:
     """Return the places of contenders, best first, and the draws of all their trials."""
     draws: dict[int, list[int]] = {}
@@ -36,7 +36,8 @@ def ranked(
         draws=100,
         enough=ENOUGH,
         is_over=lambda: False,
-        with_patterns=with_patterns,
+        of_answers=of_answers,
+        with_patterns=of_answers,
     )
     return [one.order for one in found], draws
 
@@ -45,7 +46,7 @@ def test_a_rare_large_leak_is_among_the_best_few() -> None:
     """By evidence alone it would be the last of the first round."""
     frequent = [contender(n, 0.1, 1.5) for n in range(63)]
     rare = contender(63, 0.02, 2.5)
-    order, draws = ranked([*frequent, rare])
+    order, draws = ranked([*frequent, rare], of_answers=True)
     assert draws[63] == [100, 400]
     assert order.index(63) < 8
 
@@ -55,12 +56,12 @@ def test_patterns_stay_for_longer() -> None:
     patterns = [contender(n, 0.01, 1.0 + n / 1000, "pattern") for n in range(56, 64)]
     _, draws = ranked([*others, *patterns])
     assert all(draws[n] == [100] for n in range(56, 64))
-    _, draws = ranked([*others, *patterns], with_patterns=True)
+    _, draws = ranked([*others, *patterns], of_answers=True)
     assert [len(draws[n]) for n in range(56, 64)] == [2, 2, 2, 2, 3, 3, 3, 3]
 
 
 def test_every_contender_is_in_the_list_once() -> None:
     given = [contender(n, 0.001 * n, n % 7, "pattern" if n % 3 else "edge") for n in range(50)]
-    for with_patterns in (False, True):
-        order, _ = ranked(given, with_patterns=with_patterns)
+    for of_answers in (False, True):
+        order, _ = ranked(given, of_answers=of_answers)
         assert sorted(order) == list(range(50))
