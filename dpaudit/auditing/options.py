@@ -411,8 +411,8 @@ _TABLE = (
         more="configuration.md#how-a-run-ends"),
     _verdict("expect", _choice(*get_args(Expectation)), "Expected verdict: exit 0 if it matches."),
     _verdict("no_trace", SWITCH,
-        "Do not look for the line that leaks after a violation.",
-        must="true or false: whether to leave out the trace of a violation", more="trace.md"),
+        "Do not look for the line that leaks after a violation, and let a search do without traces.",
+        must="true or false: whether to do without traces", more="trace.md"),
     _run("json", TEXT,
         "Write the results to this file, in full, so that dpaudit report can recheck them; '-': "
         "to standard output, and the report to stderr.", metavar="FILE", usual=True),

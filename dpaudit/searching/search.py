@@ -205,7 +205,10 @@ class _Search:
         """Yield the pairs that traces suggest, where the mechanism can be traced."""
         spec, settings = self._spec, self._settings
         scores = min(_SCORES, self._budget // _DRAWS_OF_A_SCORE)
-        if scores < 1 or spec.no_trace or not can_score(spec.target):
+        # Answers to queries are compared, mostly: what a trace counts is above what that costs, and
+        # patterns are known to be as bad as any.
+        is_of_answers = settings.adjacency.kind in NUMERIC
+        if scores < 1 or is_of_answers or spec.no_trace or not can_score(spec.target):
             return
         scorer = Scorer(spec.target)
 

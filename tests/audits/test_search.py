@@ -254,7 +254,7 @@ def test_several_pairs_share_the_error_probability() -> None:
 
 
 def test_a_leaking_pair_and_its_simplest_form_are_audited_with_half_of_alpha_each() -> None:
-    result = search(half_the_noise, inside=True)
+    result = search(half_the_noise, inside=True, no_trace=True)
     assert len(result.certificates) == 2
     assert result.verdict is Verdict.VIOLATION
     assert result.searched is not None
