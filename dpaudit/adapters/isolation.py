@@ -50,6 +50,9 @@ class Worker:
     """A process that has made the mechanism. Raises TargetError when that fails, and when it is not
     one that can be called as asked."""
 
+    # What the process runs.
+    script = worker.__file__
+
     def __init__(self, target: IsolatedTarget, watch: Watch, known: Calling | None = None) -> None:
         """known: how to call it, as an earlier process has found out."""
         named = target.target
@@ -69,7 +72,7 @@ class Worker:
             self._memory = mmap.mmap(file.fileno(), worker.MEMORY)
             self._layout = worker.Layout(self._memory)
             self.child = Child(
-                [self._python, str(Path(worker.__file__).resolve())],
+                [self._python, str(Path(self.script).resolve())],
                 memory=target.limits.memory,
                 environment={_INSIDE: "1"},
                 keep=(file.fileno(),),
@@ -126,7 +129,7 @@ class Worker:
         waiting, glance = self._watch.waiting(self._name, self._layout.counters), GLANCE
         left = [waiting.left]
         if self._timeout is not None:
-            patience = _Patience(self._timeout, self._layout.counters, len(arms))
+            patience = Patience(self._timeout, self._layout.counters, len(arms))
             left = [patience.left, *(left if self._timeout > PATIENCE else [])]
             glance = min(GLANCE, self._timeout / 4)
         self._ask("draw", *left, glance=glance, count=len(arms), seed=seed, how=self._how)
@@ -308,7 +311,7 @@ def _together(pieces: Sequence[Outputs]) -> Outputs:
     return [outcome for piece in pieces for outcome in plain(piece)]
 
 
-class _Patience:
+class Patience:
     """How long the draw under way may still take, by what is seen of the draws that have ended."""
 
     def __init__(self, seconds: float, counters: memoryview, count: int) -> None:

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
-if __name__ == "__main__":  # the file beside this one, which must not hide a module of the user's
+if not __name__.startswith("dpaudit."):  # the file beside, which must not hide the user's modules
     from origin import FAILURES, end_if_forked, post_processed, raised, words  # type: ignore[import-not-found]  # a script beside a script
 
     del sys.modules["origin"]
@@ -138,7 +138,7 @@ _FORMS: dict[tuple[str, str], Callable[[Any], Any]] = {
 
 
 def _built(asked: dict[str, Any]) -> Callable[..., Any]:
-    found, init, path = _resolved(asked["path"]), asked["init"], asked["path"]
+    found, init, path = resolved(asked["path"]), asked["init"], asked["path"]
     if asked["factory"] or isinstance(found, type):
         try:
             found = found(**init) if isinstance(init, dict) else found(*(init or ()))
@@ -172,7 +172,7 @@ def _signature(function: Any) -> Any:
     return [[one.name, int(one.kind), one.default is one.empty] for one in parameters]
 
 
-def _resolved(path: str) -> Any:
+def resolved(path: str) -> Any:
     module, _, attribute = path.rpartition(":")
     is_file = module.endswith(".py") or os.sep in module
     try:
@@ -253,15 +253,15 @@ class Service:
             vars(module).update(run_path(main, run_name="__mp_main__"))
             sys.modules["__main__"] = sys.modules["__mp_main__"] = module
         self._layout = Layout(mmap.mmap(memory, MEMORY))
-        asked = _loaded(target, "the mechanism")
+        asked = loaded(target, "the mechanism")
         self._params, process = asked["params"], asked["post_process"]
         self._function = asked["function"] or _built(asked)
-        self._process = _resolved(process) if isinstance(process, str) else process
+        self._process = resolved(process) if isinstance(process, str) else process
         parts = {"parameters": self._function, "process": self._process}
         return {name: _signature(one) for name, one in parts.items() if is_first}
 
     def take(self, number: int, dataset: bytes) -> Any:
-        self._datasets[number] = _loaded(dataset, "a dataset")
+        self._datasets[number] = loaded(dataset, "a dataset")
         self._digests[number] = _digest(self._datasets[number])
         return {}
 
@@ -405,27 +405,27 @@ class _Unpickler(pickle.Unpickler):
         """Return what is imported or made here; NumPy's pickles are not read by every version."""
         kind, what, more = parts
         if kind == "import":
-            return _resolved(what)() if more else _resolved(what)
+            return resolved(what)() if more else resolved(what)
         if kind in ("pandas", "polars"):
             return importlib.import_module(kind).DataFrame(what, **more)
         return importlib.import_module("numpy").frombuffer(more, kind).reshape(what).copy()[()]
 
 
-def _loaded(data: bytes, what: str) -> Any:
+def loaded(data: bytes, what: str) -> Any:
     try:
         return _Unpickler(io.BytesIO(data)).load()
     except FAILURES as error:
         raise Refused(f"{what} cannot be read by {sys.executable}: {words(error)}") from None
 
 
-def main() -> None:
+def main(make: Callable[[], Service] = Service) -> None:
     """Serve requests until standard input ends."""
     sys.path[:] = [os.getcwd(), *(one for one in sys.path if one != __file__.rpartition(os.sep)[0])]
     # What the mechanism prints, or reads, must not come between requests and replies.
     requests, replies = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb")
     os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
     os.dup2(2, 1)
-    service = Service()
+    service = make()
     while len(size := requests.read(8)) == 8:
         name, arguments = pickle.loads(requests.read(int.from_bytes(size, "little")))
         try:

@@ -24,6 +24,8 @@ from dpaudit.tracing.runs.comparing import Chosen, Hidden
 from dpaudit.tracing.runs.coupling import Coupled, Runs
 from dpaudit.tracing.runs.places import Place
 
+# How the process of a mechanism ends, in the place of exceptions.
+_ENDS = ("crash", "timeout")
 _ORDER: tuple[FindingKind, ...] = (
     "constant-seed",
     "no-noise",
@@ -404,7 +406,8 @@ def _raises(pair: Coupled) -> Finding:
     kind, message, place = next(one for one in errors if one is not None)
     which = "d1" if (errors[0] is not None) == pair.forward else "d2"
     said = f": {message}" if message else ""
-    words = f"{kind} is raised for {which} alone, whatever the noise{said}"
+    happens = f"a {kind} ends" if kind in _ENDS else f"{kind} is raised for"
+    words = f"{happens} {which} alone, whatever the noise{said}"
     end = next((one for one in pair.comparison.ends if one is not None), None)
     line = shown(place or end or Place("?", 0, "", ""))
     others = () if pair.comparison.parted is None else (shown(pair.comparison.parted.place),)

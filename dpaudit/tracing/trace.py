@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 import linecache
 import time as clock
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -23,13 +22,15 @@ from dpaudit.targets.target import (
     CallableTarget,
     ComposedTarget,
     ImportedTarget,
+    IsolatedTarget,
     RepeatedTarget,
     is_elsewhere,
 )
+from dpaudit.tracing.elsewhere import couple_elsewhere
 from dpaudit.tracing.findings import judged, number, shown
 from dpaudit.tracing.runs.coupling import Runs, couple
 from dpaudit.tracing.runs.places import Followed
-from dpaudit.tracing.runs.running import Subject
+from dpaudit.tracing.runs.running import Subject, files_of
 
 SEEDS = 3
 # Lines around one that is shown.
@@ -58,15 +59,20 @@ def trace_pair(
     began = clock.monotonic()
     if isinstance(target, RepeatedTarget):
         target = target.target
-    if is_elsewhere(target):
-        raise UsageError(
-            f"{target.name} draws in another process, where its noise cannot be seen; trace a "
-            "function of Python in this one"
+    if isinstance(target, IsolatedTarget):
+        runs = couple_elsewhere(
+            target, d1, d2, seeds=seeds, seconds=seconds, follow=follow, primitives=primitives
         )
-    subject = subject_of(target, follow)._replace(
-        primitives=[_primitive(one) for one in primitives], deadline=began + seconds
-    )
-    runs = couple(subject, d1, d2, seeds)
+    elif is_elsewhere(target):
+        raise UsageError(
+            f"{target.name} draws in another program, where its noise cannot be seen; trace a "
+            "function of Python"
+        )
+    else:
+        subject = subject_of(target, follow)._replace(
+            primitives=[_primitive(one) for one in primitives], deadline=began + seconds
+        )
+        runs = couple(subject, d1, d2, seeds)
     findings, sites, total, is_above = judged(runs, claim)
     if is_above and not any(one.is_cause for one in findings) and claim is not None:
         findings.append(_sum(sites, total, claim))
@@ -112,19 +118,8 @@ def subject_of(target: AnyTarget, follow: Sequence[str] = ()) -> Subject:
         rng=how.rng,
         batch=how.batch or how.alone,
         post_process=post_process,
-        followed=Followed(_files(function), list(follow)),
+        followed=Followed(files_of(function), list(follow)),
     )
-
-
-def _files(function: Callable[..., Any]) -> list[str]:
-    """Return the file that a mechanism is in, wherever it lies."""
-    while isinstance(function, partial):
-        function = function.func
-    found: Any = inspect.unwrap(function)
-    if not inspect.isroutine(found):
-        found = vars(type(found)).get("__call__", found)
-    code = getattr(getattr(found, "__func__", found), "__code__", None)
-    return [] if code is None else [code.co_filename]
 
 
 def _primitive(named: str | Callable[..., Any]) -> Callable[[Any], Iterator[Any]]:
@@ -143,8 +138,9 @@ def _notes(runs: Runs, sites: Sequence[Site], findings: Sequence[Finding]) -> It
             "the mechanism keeps state: a second run on d1 with the same noise gave something "
             "else, so that runs cannot be compared; clear its caches, or trace what it calls"
         )
-    elif not runs.coupled and runs.over is None:
-        yield "no run came to its end"
+    elif not runs.coupled:
+        if runs.over is None:
+            yield "no run came to its end"
     elif runs.draws == 0:
         yield (
             "no noise was seen: the trace knows the generators of NumPy, random, secrets, "

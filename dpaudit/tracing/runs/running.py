@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import copy
+import functools
+import inspect
 import time
 import warnings
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -48,6 +50,17 @@ class Subject(NamedTuple):
         """Raise TooLong when the time is over."""
         if time.monotonic() > self.deadline:
             raise TooLong("the time was over")
+
+
+def files_of(function: Callable[..., Any]) -> list[str]:
+    """Return the file that a mechanism is in, wherever it lies."""
+    while isinstance(function, functools.partial):
+        function = function.func
+    found: Any = inspect.unwrap(function)
+    if not inspect.isroutine(found):
+        found = vars(type(found)).get("__call__", found)
+    code = getattr(getattr(found, "__func__", found), "__code__", None)
+    return [] if code is None else [code.co_filename]
 
 
 class Run(NamedTuple):

@@ -440,7 +440,7 @@ def globals_of(_: Any) -> Callable[[float], float]:
 
 
 def test_what_cannot_be_traced_is_refused() -> None:
-    with pytest.raises(UsageError, match="draws in another process"):
+    with pytest.raises(UsageError, match="draws in another program"):
         dpaudit.trace(["./program"], 0, 1, ONE)  # type: ignore[arg-type]
     one = ImportedTarget(path="mechanisms.laplace:laplace")
     with pytest.raises(UsageError, match="traced one by one"):

@@ -1,0 +1,225 @@
+"""Coupled runs in a process of their own, under this Python or another one."""
+
+from __future__ import annotations
+
+import math
+import re
+import tempfile
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+from dpaudit.adapters.isolation import Patience, Worker
+from dpaudit.errors import MechanismError, TargetError, UsageError
+from dpaudit.processes import worker
+from dpaudit.processes.child import Ended, TimedOut, countdown
+from dpaudit.processes.crashes import CRASH, TIMEOUT
+from dpaudit.processes.exchange import pickled
+from dpaudit.targets.target import IsolatedTarget
+from dpaudit.tracing import tracer
+from dpaudit.tracing.runs.comparing import Comparison
+from dpaudit.tracing.runs.coupling import Coupled, Runs
+from dpaudit.tracing.runs.places import Followed, Place
+from dpaudit.tracing.runs.sending import read
+from dpaudit.watching import Watch
+
+# Seconds that a trace may go on beyond its time, to tell what it has seen.
+_GRACE = 1.0
+# Runs of an input that ends its process, each in a new one, and of the other input, in one.
+_DEADLY, _ALIVE = 3, 24
+# Of the seconds that a run may take, after so many of them it is noted where it is.
+_LATE = 0.9
+_LINE = re.compile(r'^  File "(.+)", line (\d+) in (.+)$', re.MULTILINE)
+
+
+def couple_elsewhere(
+    target: IsolatedTarget,
+    d1: Any,
+    d2: Any,
+    *,
+    seeds: int,
+    seconds: float = math.inf,
+    follow: Sequence[str] = (),
+    primitives: Sequence[str | Callable[..., Any]] = (),
+) -> Runs:
+    """Run a mechanism on two inputs with the same noise, where it draws. The time-out of the target
+    is for a run. Raises TargetError, and UsageError for what cannot be traced."""
+    with tempfile.TemporaryDirectory(prefix="dpaudit") as folder:
+        asked = _Asked(target, (d1, d2), follow, primitives, Path(folder) / "last")
+        try:
+            return asked.started().couple(seeds, seconds)
+        except TimedOut as end:
+            if not asked.is_hanging:
+                return _nothing("the time was over")
+            return asked.looked_into(end, seconds)
+        except Ended as end:
+            return asked.looked_into(end, seconds)
+        finally:
+            asked.close()
+
+
+class _Asked:
+    """What is traced, and the process that traces it at the moment. last: the file in which it
+    leaves where it was when it ended."""
+
+    def __init__(
+        self,
+        target: IsolatedTarget,
+        datasets: tuple[Any, Any],
+        follow: Sequence[str],
+        primitives: Sequence[str | Callable[..., Any]],
+        last: Path,
+    ) -> None:
+        self._target, self._datasets, self._last = target, datasets, last
+        self._follow, self._primitives = list(follow), list(primitives)
+        self._tracer: _Tracer | None = None
+        # Primitives that a run called which came to its end.
+        self._draws = 0
+
+    def started(self) -> _Tracer:
+        """Return a new process, which is ready."""
+        known = None if self._tracer is None else self._tracer.calling
+        self.close()
+        watch = Watch.elsewhere(self._target.limits.timeout)
+        self._tracer = _Tracer(self._target, watch, known)
+        self._tracer.prepare(self._datasets, self._follow, self._primitives, self._last)
+        return self._tracer
+
+    def close(self) -> None:
+        """End the process."""
+        if self._tracer is not None:
+            self._tracer.child.kill()
+
+    @property
+    def is_hanging(self) -> bool:
+        """Whether the last process was killed since a run took longer than it may."""
+        return self._tracer is not None and self._tracer.patience_is_over
+
+    def looked_into(self, end: Ended | TimedOut, seconds: float) -> Runs:
+        """Return what the end of a process says: whether one input alone ends it, always."""
+        left = countdown(seconds)
+        ends = [self._ends(number, left) for number in (0, 1)]
+        how = self._words(end)
+        # Both end it, or neither does always: nothing to tell them apart by.
+        deadly = [None not in each and len(each) == _DEADLY for each in ends]
+        alive = [not any(each) for each in ends]
+        if left() <= 0 or sorted((deadly[0] - alive[0], deadly[1] - alive[1])) != [-1, 1]:
+            return _nothing(f"a run ended its process: {how}")
+        errors = [each[0] for each in ends]  # None for the input that is alive
+        return _nothing(None)._replace(coupled=[_apart(errors[0], errors[1])], draws=self._draws)
+
+    def _ends(self, number: int, left: Callable[[], float]) -> list[Any]:
+        """Return how runs on one input end their processes, as exceptions; None for those that do
+        not."""
+        found: list[Any] = []
+        for seed in range(_DEADLY):
+            is_last = found == [None]
+            seeds = list(range(_DEADLY, _ALIVE)) if is_last else [seed]
+            self._last.write_bytes(b"")
+            try:
+                self._draws = self.started().once(number, seeds, max(0.0, left()) + _GRACE)
+                found.append(None)
+            except (Ended, TimedOut) as end:
+                kind = TIMEOUT if isinstance(end, TimedOut) else CRASH
+                found.append((kind, self._words(end), self._place()))
+            if is_last or left() <= 0:
+                break
+        return found
+
+    def _words(self, end: Ended | TimedOut) -> str:
+        if isinstance(end, Ended):
+            return str(end)
+        return f"over {self._target.limits.timeout:g} s"
+
+    def _place(self) -> Place | None:
+        """Return the user's line that a process ended in; None where it has left nothing."""
+        text = self._last.read_text(errors="replace")
+        # What the user's other threads did is not of interest: the one that ended comes last.
+        text = text[text.rfind("(most recent call first)") :]
+        followed = Followed((), self._follow)
+        for file, line, function in _LINE.findall(text):
+            if followed.owns(file):
+                return Place(file, int(line), "", function)
+        return None
+
+
+class _Tracer(Worker):
+    """A process that traces the mechanism."""
+
+    script = tracer.__file__
+    _patience: Patience | None = None
+
+    def prepare(
+        self,
+        datasets: tuple[Any, Any],
+        follow: list[str],
+        primitives: list[str | Callable[..., Any]],
+        last: Path,
+    ) -> None:
+        how = self.calling.data, self.calling.rng, self.calling.batch or self.calling.alone
+        for number, dataset in enumerate(datasets):
+            self.take(number, dataset)
+        try:
+            self._ask(
+                "prepare",
+                countdown(math.inf),
+                how=how,
+                primitives=pickled(primitives, "a primitive"),
+                follow=follow,
+                last=str(last),
+                patience=_LATE * (self._timeout or 0.0),
+            )
+        except MechanismError as error:
+            raise UsageError(str(error)) from None
+        except Ended as end:
+            raise TargetError(f"the process of {self._name} ended: {end}") from None
+
+    def couple(self, seeds: int, seconds: float) -> Runs:
+        """Return what coupled runs show. Raises Ended or TimedOut."""
+        _, data = self._runs("couple", seconds + _GRACE, seeds=seeds, seconds=seconds)
+        try:
+            return read(data)
+        except ValueError as error:
+            why = f"the process of {self._name} sent an invalid reply: {error}"
+            raise MechanismError(why) from None
+
+    def once(self, number: int, seeds: list[int], seconds: float) -> int:
+        """Run on one input alone; return how many primitives a run called. Raises Ended or
+        TimedOut."""
+        reply, _ = self._runs("once", seconds, number=number, seeds=seeds)
+        return int(reply["draws"])
+
+    @property
+    def patience_is_over(self) -> bool:
+        """Whether the run under way has taken as long as it may."""
+        return self._patience is not None and self._patience.left() <= 0
+
+    def _runs(self, name: str, most: float, **arguments: Any) -> Any:
+        counters = self._layout.counters
+        counters[0] = worker.NOT_BEGUN
+        left = [countdown(most), self._watch.waiting(self._name, counters).left]
+        if self._timeout is not None:
+            self._patience = Patience(self._timeout, counters, -1)
+            left.append(self._patience.left)
+        return self._ask(name, *left, **arguments)
+
+
+def _nothing(over: str | None) -> Runs:
+    return Runs([], 0, 0, keeps_state=False, constant_seeds=[], not_understood=[], over=over)
+
+
+def _apart(one: Any, other: Any) -> Coupled:
+    """Return a pair of runs of which one ended its process."""
+    comparison = Comparison(
+        hidden=[],
+        chosen=[],
+        differing={},
+        parted=None,
+        uneven=[],
+        twice=[],
+        unused=[],
+        errors=(one, other),
+        ends=(None, None),
+        picks=False,
+    )
+    return Coupled(True, 0, comparison, None, ["raises"], [])

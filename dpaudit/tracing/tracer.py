@@ -1,0 +1,120 @@
+"""Traces a mechanism in a process of its own: a script for Python 3.8 and later, with NumPy.
+
+It is asked as worker.py is, of which it has all but the draws, and takes `runs` from beside it
+under a private name: dpaudit itself need not be installed there.
+"""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import os
+import sys
+
+TYPE_CHECKING = False  # spares the import of typing
+if TYPE_CHECKING:
+    from typing import Any
+
+_HERE = __file__.rpartition(os.sep)[0]
+_RUNS = "_dpaudit_runs"
+
+
+def _load(name: str, file: str, folder: str | None = None) -> Any:
+    """Return a module of dpaudit's under another name. folder: of a package."""
+    folders = None if folder is None else [folder]
+    spec: Any = importlib.util.spec_from_file_location(
+        name, file, submodule_search_locations=folders
+    )
+    sys.modules[name] = module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+if __name__ != "__main__":
+    from dpaudit.processes import worker
+else:  # modules beside this one must not hide those of the user's
+    sys.path[:] = [one for one in sys.path if one != _HERE]
+    _processes = os.path.join(_HERE.rpartition(os.sep)[0], "processes")  # noqa: PTH118  # in short
+    sys.path.insert(0, _processes)
+    worker = _load("_dpaudit_worker", os.path.join(_processes, "worker.py"))  # noqa: PTH118
+    sys.path.remove(_processes)
+
+
+class Tracing(worker.Service):
+    """What is asked of this process, by name."""
+
+    def prepare(
+        self, how: Any, primitives: bytes, follow: list[str], last: str, patience: float
+    ) -> Any:
+        """Get ready to trace. how: the parameters that take the dataset, a generator and a number
+        of outputs.  primitives: the user's own.  last: a file for the lines that a crash leaves
+        behind.  patience: seconds of a run, after which it leaves them, too; 0 for no such end."""
+        try:
+            if _RUNS not in sys.modules:
+                runs = os.path.join(_HERE, "runs")  # noqa: PTH118  # in short
+                _load(_RUNS, os.path.join(runs, "__init__.py"), runs)  # noqa: PTH118
+            self._modules = {
+                name: importlib.import_module(_RUNS + "." + name)
+                for name in ("coupling", "places", "primitives.own", "running", "sending")
+            }
+        except ImportError as error:
+            raise worker.Refused(
+                f"a trace needs NumPy, which {sys.executable} cannot import ({error})"
+            ) from None
+        self._faults: Any = importlib.import_module("faulthandler")
+        # Open as long as this process lives: what crashes writes into it.
+        self._last = open(last, "w")  # noqa: PTH123, SIM115
+        self._faults.enable(self._last)
+        self._patience = patience
+        running, places = self._modules["running"], self._modules["places"]
+        data, rng, batch = how
+        self._subject = running.Subject(
+            function=self._function,
+            params=self._params,
+            data=data,
+            rng=rng,
+            batch=batch,
+            post_process=self._process,
+            followed=places.Followed(running.files_of(self._function), follow),
+            primitives=[self._run_begins, *map(self._primitive, _found(primitives))],
+        )
+        return {}
+
+    def _run_begins(self, recorder: Any) -> Any:
+        """Count the run that begins. It replaces nothing."""
+        done = self._layout.counters[0]
+        self._layout.counters[0] = 0 if done == worker.NOT_BEGUN else done + 1
+        if self._patience:
+            self._faults.dump_traceback_later(self._patience, file=self._last)
+        return iter(())
+
+    def _primitive(self, function: Any) -> Any:
+        own = self._modules["primitives.own"]
+        return lambda recorder: own.replacements(function, recorder)
+
+    def couple(self, seeds: int, seconds: float) -> Any:
+        """Run on both datasets; reply with what the runs show."""
+        deadline = importlib.import_module("time").monotonic() + seconds
+        subject = self._subject._replace(deadline=deadline)
+        found = self._modules["coupling"].couple(subject, *map(self._datasets.get, (0, 1)), seeds)
+        return {}, self._modules["sending"].written(found)
+
+    def once(self, number: int, seeds: list[int]) -> Any:
+        """Run on one dataset, alone; reply how many primitives were called in the last run."""
+        run, draws = self._modules["running"].run, 0
+        for seed in seeds:
+            made = run(self._subject, self._datasets[number], seed, has_lines=False)
+            draws = len(made.recorder.draws)
+        return {"draws": draws}
+
+
+def _found(primitives: bytes) -> Any:
+    for one in worker.loaded(primitives, "a primitive"):
+        found = worker.resolved(one) if isinstance(one, str) else one
+        if not callable(found):
+            raise worker.Refused(f"--primitive {one}: must name a function")
+        yield found
+
+
+if __name__ == "__main__":
+    worker.main(Tracing)

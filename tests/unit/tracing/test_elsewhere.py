@@ -1,0 +1,343 @@
+"""Traces in a process of its own: the same as here, and crashes that are outcomes."""
+
+from __future__ import annotations
+
+import ast
+import random
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import dpaudit
+from dpaudit import PureDP, UsageError
+from dpaudit.certificates.traced import Trace
+from dpaudit.errors import MechanismError, TargetError
+from dpaudit.targets.target import (
+    CallableTarget,
+    CommandTarget,
+    ComposedTarget,
+    ImportedTarget,
+    IsolatedTarget,
+    Limits,
+    repeated,
+)
+from dpaudit.tracing import tracer
+from dpaudit.tracing.runs import running, sending
+from dpaudit.tracing.runs.coupling import Runs, couple
+from dpaudit.tracing.trace import subject_of, trace_pair
+
+ONE = PureDP(1.0)
+OLDEST, NEWEST = 8, 14
+
+
+def interpreters() -> Iterator[str]:
+    """Yield this Python, and others that are installed."""
+    yield sys.executable
+    for minor in range(OLDEST, NEWEST + 1):
+        found = shutil.which(f"python3.{minor}")
+        if found:
+            asked = subprocess.run(
+                [found, "-c", "import sys; print(sys.executable)"], capture_output=True, text=True
+            )
+            if not asked.returncode:
+                yield asked.stdout.strip()
+
+
+PYTHONS = list(interpreters())
+SOURCE = """
+import os, random, time
+import numpy as np
+
+SOURCE = np.random.default_rng(7)
+
+class Halved:
+    def __init__(self, scale):
+        self.scale = scale
+    def __call__(self, x, shift=0):
+        return x + shift + SOURCE.laplace(scale=self.scale)
+
+def make(scale):
+    return Halved(scale)
+
+def batched(rows, size, rng):
+    return len(rows) + rng.laplace(scale=0.5, size=size)
+
+def helper(x, scale):
+    return x + random.gauss(0, 1) * scale
+
+def own(x):
+    return helper(x, scale=0.5)
+
+def fails(x, how):
+    noise = random.random()
+    if x:
+        end(how)
+    return noise
+
+def end(how):
+    if how == "abort":
+        os.abort()
+    if how == "exit":
+        os._exit(3)
+    time.sleep(600)
+
+def may_end(x):
+    if random.random() < 0.5:
+        os._exit(3)
+    return x + random.random()
+
+def both(x):
+    os.abort()
+
+def raises(x):
+    noise = random.random()
+    if x:
+        raise KeyError("none")
+    return noise
+
+def prints(x, rng):
+    print("a reply?")
+    return x + rng.laplace()
+
+def lazy(x):
+    from random import gauss
+    import statistics
+    return x + gauss(0, 1)
+
+def doubled(x):
+    return {"value": x}
+"""
+
+
+@pytest.fixture(scope="module")
+def mine(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    file = tmp_path_factory.mktemp("elsewhere") / "mine.py"
+    file.write_text(SOURCE)
+    return file
+
+
+def isolated(path: str, *, python: str | None = None, **more: Any) -> IsolatedTarget:
+    limits = more.pop("limits", Limits())
+    target = ImportedTarget(path=path, **more)
+    return IsolatedTarget(target=target, python=python, limits=limits)
+
+
+def bare(found: Trace) -> Any:
+    """Return what a trace shows, without the process that it was made in."""
+    return (found.findings, found.sites, found.total, found.not_understood, found.excerpts,
+            found.notes, found.runs)  # fmt: skip
+
+
+def line_with(file: Path, piece: str) -> int:
+    lines = file.read_text().splitlines()
+    (number,) = (place for place, line in enumerate(lines, 1) if piece in line)
+    return number
+
+
+# The sources.
+
+
+@pytest.mark.parametrize(
+    "script", [tracer.__file__, *map(str, sorted(Path(running.__file__).parent.rglob("*.py")))]
+)
+def test_what_runs_elsewhere_is_written_for_python_3_8(script: str) -> None:
+    source = Path(script).read_text(encoding="utf-8")
+    tree = ast.parse(source, feature_version=(3, OLDEST))
+    imported = {
+        (one.names[0].name if isinstance(one, ast.Import) else str(one.module)).partition(".")[0]
+        for one in ast.walk(tree)
+        if isinstance(one, ast.Import | ast.ImportFrom) and not getattr(one, "level", 0)
+    }
+    allowed = {*sys.stdlib_module_names, "numpy"}
+    # Where it is loaded already, and as part of dpaudit.
+    allowed |= {"scipy"} if script.endswith("scipy_stats.py") else set()
+    allowed |= {"dpaudit"} if script == tracer.__file__ else set()
+    assert imported <= allowed
+
+
+# The same as here.
+
+
+@pytest.mark.parametrize("python", PYTHONS)
+def test_every_python_shows_the_same(mine: Path, python: str) -> None:
+    target = isolated(f"{mine}:batched", python=python)
+    here = trace_pair(target.target, [1, 2], [1], ONE)
+    try:
+        found = trace_pair(target, [1, 2], [1], ONE)
+    except UsageError as error:
+        assert "a trace needs NumPy" in str(error)  # noqa: PT017  # in this environment
+        return
+    (cause,) = found.causes
+    assert cause.kind == "too-little-noise"
+    assert cause.line.line == line_with(mine, "scale=0.5, size=size")
+    assert found.sites[0].cost == 2.0
+    assert found.runs == here.runs
+    if python == sys.executable:
+        assert bare(found) == bare(here)
+
+
+@pytest.mark.parametrize(
+    ("attribute", "more"),
+    [
+        ("Halved", {"init": [0.5]}),
+        ("Halved", {"init": {"scale": 0.5}, "call": "__call__"}),
+        ("make", {"init": [0.5], "factory": True, "params": {"shift": 2}}),
+        ("make", {"init": [0.5], "factory": True, "post_process": "{file}:doubled"}),
+        ("raises", {}),
+        ("prints", {}),
+        ("lazy", {}),
+    ],
+)
+def test_it_is_made_as_it_is_here(mine: Path, attribute: str, more: Any) -> None:
+    more = {key: one.format(file=mine) if isinstance(one, str) else one
+            for key, one in more.items()}  # fmt: skip
+    target = isolated(f"{mine}:{attribute}", **more)
+    found = trace_pair(target, 0, 1, ONE, seeds=2)
+    assert found.sites or found.findings
+    assert bare(found) == bare(trace_pair(target.target, 0, 1, ONE, seeds=2))
+
+
+def local(x: float) -> float:
+    return x + random.gauss(0, 1) + float(np.random.laplace())
+
+
+def test_a_function_at_hand() -> None:
+    inner = CallableTarget(function=local)
+    found = trace_pair(IsolatedTarget(target=inner), 0, 1, ONE)
+    assert bare(found) == bare(trace_pair(inner, 0, 1, ONE))
+    assert {one.line.file for one in found.sites} == {found.excerpts[0].file}
+
+
+def test_several_runs_that_are_one_output(mine: Path) -> None:
+    single = isolated(f"{mine}:batched")
+    assert trace_pair(repeated(single, 3), [1, 2], [1], ONE).causes
+
+
+@pytest.mark.parametrize("is_named", [True, False])
+def test_a_primitive_of_the_users_own(mine: Path, is_named: bool) -> None:
+    target = isolated(f"{mine}:own")
+    given: Any = f"{mine}:helper"
+    if not is_named:
+        given = dpaudit.import_path.resolve(given)
+        with pytest.raises(UsageError, match="a primitive cannot be read"):
+            trace_pair(target, 0, 1, ONE, primitives=[given])
+        return
+    (site,) = trace_pair(target, 0, 1, ONE, primitives=[given]).sites
+    assert (site.primitive, site.scales) == ("helper", (0.5, 0.5))
+
+
+def test_a_primitive_that_there_is_not(mine: Path) -> None:
+    target = isolated(f"{mine}:own")
+    with pytest.raises(UsageError, match="has no 'nothing'"):
+        trace_pair(target, 0, 1, ONE, primitives=[f"{mine}:nothing"])
+    with pytest.raises(UsageError, match="must name a function"):
+        trace_pair(target, 0, 1, ONE, primitives=[f"{mine}:SOURCE"])
+
+
+def test_runs_are_sent_as_they_are() -> None:
+    target = CallableTarget(function=local)
+    found = couple(subject_of(target), 0, 1, 2)
+    # As text, since scales that are not known are NaN.
+    assert repr(sending.read(sending.written(found))) == repr(found)
+    odd = found._replace(over="ε \ud800", coupled=[])
+    assert sending.read(sending.written(odd)) == odd
+
+
+@pytest.mark.parametrize(
+    "text",
+    [b"", b"[", b"1", b'{"Runs": []}', b'{"None": [1]}', b'{"Place": ["a", 1, "", ""]}',
+     b"[" * 100_000, b'{"tuple": [1], "dict": []}', b'{"dict": [1]}'],
+)  # fmt: skip
+def test_anything_else_is_refused(text: bytes) -> None:
+    with pytest.raises(ValueError):
+        sending.read(text)
+
+
+# Crashes.
+
+
+@pytest.mark.parametrize(
+    ("how", "said", "line"),
+    [
+        ("abort", "a crash ends d2 alone, whatever the noise: signal 6 (SIGABRT)", "os.abort()\n"),
+        ("exit", "a crash ends d2 alone, whatever the noise: exit code 3", None),
+        ("sleep", "a timeout ends d2 alone, whatever the noise: over 1 s", "time.sleep(600)"),
+    ],
+)
+def test_a_crash_of_one_input_is_a_cause(mine: Path, how: str, said: str, line: Any) -> None:
+    limits = Limits(timeout=1.0) if how == "sleep" else Limits()
+    target = isolated(f"{mine}:fails", params={"how": how}, limits=limits)
+    found = trace_pair(target, 0, 1, ONE)
+    (cause,) = found.causes
+    assert (cause.kind, cause.words) == ("exception", said)
+    if line is not None:
+        first = mine.read_text().index(line)
+        assert cause.line.line == mine.read_text()[:first].count("\n") + 1
+    if how == "exit":
+        (turned,) = trace_pair(target, 1, 0, ONE).causes
+        assert turned.words == said.replace("d2", "d1")
+
+
+@pytest.mark.parametrize("name", ["both", "may_end"])
+def test_crashes_of_both_inputs_tell_nothing(mine: Path, name: str) -> None:
+    found = trace_pair(isolated(f"{mine}:{name}"), 0, 1, ONE, seeds=20)
+    assert not found.findings
+    assert not found.understood
+    (note,) = found.notes
+    assert note.startswith("not all runs were made: a run ended its process: ")
+
+
+def test_the_time_is_over(mine: Path) -> None:
+    began = time.monotonic()
+    target = isolated(f"{mine}:fails", params={"how": "sleep"})
+    found = trace_pair(target, 0, 1, ONE, seconds=1.0)
+    assert time.monotonic() - began < 30
+    assert found.notes == ("not all runs were made: the time was over",)
+
+
+# What cannot be traced.
+
+
+def test_programs_and_several_mechanisms_are_refused(mine: Path) -> None:
+    single = isolated(f"{mine}:raises")
+    for other in (CommandTarget(words=("true",)), ComposedTarget(parts=(single, single))):
+        with pytest.raises(UsageError, match=r"another program|one by one"):
+            trace_pair(other, 0, 1, ONE)
+
+
+def test_what_cannot_be_made_is_refused(mine: Path) -> None:
+    with pytest.raises(TargetError, match="has no 'missing'"):
+        trace_pair(isolated(f"{mine}:missing"), 0, 1, ONE)
+    with pytest.raises(TargetError, match="cannot be started"):
+        trace_pair(isolated(f"{mine}:raises", python="no-such-python"), 0, 1, ONE)
+
+
+def test_a_dataset_that_cannot_be_sent(mine: Path) -> None:
+    with pytest.raises(TargetError, match="a dataset cannot be sent"):
+        trace_pair(isolated(f"{mine}:raises"), 0, lambda: 1, ONE)
+
+
+def test_a_reply_that_is_none_ends_the_trace(mine: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("dpaudit.tracing.elsewhere.read", _refused)
+    with pytest.raises(MechanismError, match="sent an invalid reply: none"):
+        trace_pair(isolated(f"{mine}:raises"), 0, 1, ONE)
+
+
+def _refused(data: bytes) -> Runs:
+    raise ValueError("none")
+
+
+def test_nothing_is_left_behind(
+    mine: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    monkeypatch.setattr("tempfile.tempdir", None)
+    trace_pair(isolated(f"{mine}:raises"), 0, 1, ONE)
+    assert not list(tmp_path.iterdir())
