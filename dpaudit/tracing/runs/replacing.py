@@ -110,6 +110,9 @@ def replaced(
             if _set(owner, name, value):
                 undo.append(functools.partial(_restore, owner, name, old))
         references = _References(recorder, followed, known, kept, seed, undo)
+        # First, so that their streams do not depend on what else is loaded.
+        for part in parts:
+            references.look_at(part, 0)
         for module in list(sys.modules.values()):
             file = getattr(module, "__file__", None)
             if isinstance(file, str) and followed.owns(file):
@@ -119,8 +122,6 @@ def replaced(
                         if name not in vars(module):
                             setattr(module, name, value)
                             undo.append(functools.partial(_restore, module, name, _MISSING))
-        for part in parts:
-            references.look_at(part, 0)
         yield
     finally:
         recorder.is_open = False
@@ -185,9 +186,13 @@ class _References:
             return
         self._seen[id(value)] = value
         if isinstance(value, random.Random) and not isinstance(value, random.SystemRandom):
-            self._undo.append(functools.partial(value.setstate, value.getstate()))
             (word,) = self._streams.spawn(1)[0].generate_state(1)
-            random.Random.seed(value, int(word))
+            try:
+                state = value.getstate()
+                random.Random.seed(value, int(word))
+            except Exception:  # noqa: BLE001  # of a class of its own, without a state or a seed
+                return
+            self._undo.append(functools.partial(value.setstate, state))
         elif isinstance(value, FunctionType):
             self._look_at_function(value, depth)
         elif isinstance(value, MethodType):
