@@ -3,6 +3,7 @@ what has to be tried again before a difference may be called one."""
 
 from __future__ import annotations
 
+import sys
 from itertools import combinations
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -86,7 +87,11 @@ def couple(subject: Subject, d1: Any, d2: Any, seeds: int) -> Runs:
         for seed in range(seeds):
             for forward in (True, False):
                 before, after = (d1, d2) if forward else (d2, d1)
+                modules = len(sys.modules)
                 first = run(subject, before, seed, is_strict=strict)
+                if len(sys.modules) > modules and not coupled:
+                    # What it has imported is watched in the next run.
+                    first = run(subject, before, seed, is_strict=strict)
                 if first.error is not None and not strict and not coupled:
                     # Code that is strict about the types of its numbers.
                     again = run(subject, before, seed, is_strict=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import linecache
 import os
 import sys
@@ -68,8 +69,13 @@ def _folders(name: str) -> list[str]:
     if path.exists():
         full = str(path.resolve())
         return [full + os.sep if path.is_dir() else full]
-    module = sys.modules.get(name)
-    file = getattr(module, "__file__", None)
+    file = getattr(sys.modules.get(name), "__file__", None)
+    if file is None:
+        try:
+            spec = importlib.util.find_spec(name)
+        except (ImportError, ValueError):
+            spec = None
+        file = None if spec is None or not spec.has_location else spec.origin
     if file is None:
         return []
     found = Path(file)

@@ -98,17 +98,20 @@ def replaced(
         random.seed(seed)
         np.random.seed(seed % 2**32)
         known: dict[int, Any] = {}
+        true: dict[int, Any] = {}
         kept: list[Any] = []
+        modules = set(sys.modules)
         every = [*replacements(recorder)]
         for source in more:
             every += [*source(recorder)]
         for owner, name, value in every:
             old = vars(owner).get(name, _MISSING)
             if isinstance(owner, ModuleType) and old is not _MISSING:
-                known[id(old)] = value
-                kept.append(old)
+                known[id(old)], true[id(value)] = value, old
+                kept += [old, value]
             if _set(owner, name, value):
                 undo.append(functools.partial(_restore, owner, name, old))
+        undo.append(functools.partial(_take_back, modules, true))
         references = _References(recorder, followed, known, kept, seed, undo)
         # First, so that their streams do not depend on what else is loaded.
         for part in parts:
@@ -144,6 +147,16 @@ def _restore(owner: Any, name: str, old: Any) -> None:
         delattr(owner, name)
     else:
         setattr(owner, name, old)
+
+
+def _take_back(before: set[str], true: dict[int, Any]) -> None:
+    """Give the modules that a run has imported what they name in truth. before: the names of those
+    that were there.  true: what stands in for something, by its id, with that."""
+    for name in set(sys.modules) - before:
+        scope = getattr(sys.modules[name], "__dict__", {})
+        for key, value in list(scope.items()):
+            if id(value) in true:
+                scope[key] = true[id(value)]
 
 
 class _References:

@@ -242,7 +242,13 @@ def replacements(recorder: Recorder) -> Iterator[Replacement]:
         recorder.seeded("np.random.seed", args[0] if args else named.get("seed"))
         return seed(*args, **named)
 
-    class State(RandomState):  # type: ignore[misc, valid-type]  # made above
+    class Kind(type):
+        """Every true one is an instance, too: libraries ask for that."""
+
+        def __instancecheck__(cls, value: Any) -> bool:
+            return isinstance(value, np.random.mtrand.RandomState)
+
+    class State(RandomState, metaclass=Kind):  # type: ignore[misc, valid-type]  # made above
         def __init__(self, *args: Any, **named: Any) -> None:
             super().__init__(*args, **named)
             self.recorder = recorder
