@@ -411,7 +411,7 @@ _TABLE = (
         more="configuration.md#how-a-run-ends"),
     _verdict("expect", _choice(*get_args(Expectation)), "Expected verdict: exit 0 if it matches."),
     _verdict("no_trace", SWITCH,
-        "Do not look for the line that leaks after a violation, and let a search do without traces.",
+        "Do not look for the line that leaks after a violation; a search does without traces.",
         must="true or false: whether to do without traces", more="trace.md"),
     _run("json", TEXT,
         "Write the results to this file, in full, so that dpaudit report can recheck them; '-': "

@@ -9,7 +9,7 @@ import numpy as np
 
 from .leaves import same
 from .places import Place, place_of
-from .recorder import Choice, Draw, Use
+from .recorder import OPAQUE, Choice, Draw, Use
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -420,7 +420,7 @@ def _unused(recorder: Recorder) -> list[tuple[Place, str]]:
         (recorder.place(draw.moment), draw.primitive)
         for draw in recorder.draws
         if draw.size
-        and draw.law not in ("choice", "sample", "permutation", "integers", "binomial")
+        and draw.law not in (*_PICKING, OPAQUE)
         and not used[draw.first : draw.first + draw.size].any()
     ]
 

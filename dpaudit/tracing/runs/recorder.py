@@ -6,6 +6,7 @@ them differs by the shift of what the noise hides.
 
 from __future__ import annotations
 
+import copy
 import sys
 import threading
 from typing import TYPE_CHECKING, Any
@@ -30,6 +31,8 @@ if TYPE_CHECKING:
 # Laws of a difference, or of a sum, of two independent pieces of noise; both of one scale.
 _DIFFERENCES = {("exponential", "exponential"): "laplace", ("geometric", "geometric"): "discrete"}
 UNKNOWN = "unknown"
+# Of what is drawn inside a library, with the data that it hides.
+OPAQUE = "opaque"
 # More entries of one piece of noise are no noise that a trace can show.
 _MOST = 200_000
 # So many pieces of one array are looked at for laws that differ.
@@ -264,6 +267,25 @@ class Recorder:
         ids: Any = np.arange(first, first + size).reshape(np.shape(operand))
         noise = Noise(ids if np.ndim(operand) else first, 1.0, plain(operand))
         return plain(self._used(spot, noise, value, "add"))
+
+    def opaque(self, primitive: str, value: Any, *, is_whole: bool = False) -> Any:
+        """Return what a mechanism of a library has made of data that are not seen: a second run is
+        given the same plain values. is_whole: and any other, since it keeps no state."""
+        spot = self.spot()
+        if spot is None:
+            return value
+        moment = self._moment("draw", spot)
+        before = None if self._reference is None else self._reference.by_moment.get(moment)
+        if isinstance(before, Draw) and before.law == OPAQUE:
+            if is_whole:
+                value = before.values
+            elif _is_plain(value) and _is_plain(before.values):
+                value = copy.deepcopy(before.values)
+        draw = Draw(moment, primitive, OPAQUE, None, {}, value, len(self.laws), None)
+        self._add(draw)
+        self._register(OPAQUE, None, draw.size)
+        self.not_understood.append((spot, primitive))
+        return value
 
     def seeded(self, primitive: str, seed: Any) -> None:
         """Note that a generator is made, or set, with a seed."""
@@ -517,8 +539,21 @@ def _like(value: Any, natural: Any) -> Any:
     if isinstance(natural, np.ndarray):
         return np.array(value, copy=True)
     if isinstance(natural, (np.generic, bool, int, float)):
-        return type(natural)(value)
+        is_cut = isinstance(natural, (int, np.integer)) and value != int(value)
+        return value if is_cut else type(natural)(value)
     return value
+
+
+def _is_plain(value: Any) -> bool:
+    """Return whether a value is a number, a text, or a collection of such: it stands for itself,
+    and keeps nothing of the data that it was made of."""
+    if isinstance(value, (list, tuple)):
+        return all(map(_is_plain, value))
+    if isinstance(value, dict):
+        return all(map(_is_plain, value.values()))
+    if isinstance(value, np.ndarray):
+        return not value.dtype.hasobject
+    return value is None or isinstance(value, (bool, int, float, str, bytes, np.generic))
 
 
 def _signed(value: Any, sign: int) -> Any:

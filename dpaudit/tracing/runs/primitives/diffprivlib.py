@@ -1,17 +1,23 @@
-"""Mechanisms of diffprivlib: the argument of `randomise` is what the noise hides."""
+"""Mechanisms of diffprivlib: the argument of `randomise` is what the noise hides, or what decides
+which of few values comes out of it."""
 
 from __future__ import annotations
 
 import sys
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from ..values import plain
-from .replacement import Replacement
+from .replacement import Replacement, chosen
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from ..recorder import Recorder
+
+_NUMBERS = (int, float, np.integer, np.floating)
+_SHOWN = ("epsilon", "delta", "sensitivity", "lower", "upper")
 
 
 def replacements(recorder: Recorder) -> Iterator[Replacement]:
@@ -29,32 +35,65 @@ def replacements(recorder: Recorder) -> Iterator[Replacement]:
 
 
 def _method(recorder: Recorder, real: Any) -> Any:
-    def randomise(self: Any, value: Any, *args: Any, **named: Any) -> Any:
+    def randomise(self: Any, *args: Any, **named: Any) -> Any:
+        args, named = tuple(map(plain, args)), {key: plain(one) for key, one in named.items()}
         if recorder.is_inside:
-            return real(self, value, *args, **named)
-        result = recorder.real(real, self, plain(value), *args, **named)
-        if not isinstance(plain(value), (int, float)):
-            return result
+            return real(self, *args, **named)
+        result = recorder.real(real, self, *args, **named)
+        value = args[0] if args else named.get("value")
         name = type(self).__name__
+        label = f"{name}.randomise"
+        choice = _choice(name, self, value)
+        if choice is not None:
+            return chosen(recorder, label, *choice, result)
+        is_number = isinstance(value, _NUMBERS) and isinstance(result, _NUMBERS)
+        if not is_number or isinstance(value, (bool, np.bool_)):
+            return recorder.opaque(label, result, is_whole=callable(result))
         law, scale = _law(name, self)
         parameters = {
             one: getattr(self, one)
-            for one in ("epsilon", "delta", "sensitivity", "lower", "upper")
+            for one in _SHOWN
             if isinstance(getattr(self, one, None), (int, float))
         }
-        label = f"{name}.randomise"
         return recorder.released(label, result, value, law=law, scale=scale, parameters=parameters)
 
     return randomise
 
 
 def _law(name: str, mechanism: Any) -> tuple[str, float | None]:
-    epsilon, delta = getattr(mechanism, "epsilon", 0.0), getattr(mechanism, "delta", 0.0)
+    """Return the law of what is added, and its scale. What depends on the value besides, such as
+    noise within bounds, is unknown; what only cuts the sum off afterwards is not."""
+    epsilon, delta = (float(getattr(mechanism, one, 0.0)) for one in ("epsilon", "delta"))
     sensitivity = float(getattr(mechanism, "sensitivity", 0.0))
-    if name in ("Laplace", "LaplaceTruncated", "LaplaceFolded") and delta == 0 and epsilon > 0:
-        return "laplace", sensitivity / epsilon
+    if name in ("Laplace", "LaplaceTruncated", "LaplaceFolded") and delta < 1:
+        spent = epsilon - float(np.log1p(-delta))
+        return ("laplace", sensitivity / spent) if spent > 0 else ("unknown", None)
     if name in ("Gaussian", "GaussianAnalytic"):
-        return "normal", float(getattr(mechanism, "_scale", 0.0)) or None
-    if name.startswith("Geometric") and epsilon > 0:
+        scale = getattr(mechanism, "_scale", None)
+        return ("unknown", None) if scale is None else ("normal", float(scale))
+    if name in ("Geometric", "GeometricTruncated", "GeometricFolded") and epsilon > 0:
         return "discrete", sensitivity / epsilon
+    if name == "Uniform" and delta > 0:
+        return "uniform", sensitivity / delta
     return "unknown", None
+
+
+def _choice(name: str, mechanism: Any, value: Any) -> tuple[list[Any], list[float]] | None:
+    """Return what may come of a mechanism with few outcomes, and their probabilities; None for
+    another one."""
+    if name == "Binary":
+        is_second = int(value != mechanism.value0)
+        weight = float(np.exp(mechanism.epsilon))
+        stays = min(1.0, (weight + float(mechanism.delta)) / (weight + 1))
+        law = [stays, 1 - stays]
+        return [mechanism.value0, mechanism.value1], law[::-1] if is_second else law
+    if name == "Exponential":
+        sums = np.asarray(mechanism._probabilities, dtype=float)
+        law = np.diff(sums, prepend=0.0).clip(0).tolist()
+        return list(mechanism.candidates or range(len(law))), law
+    if name in ("ExponentialCategorical", "ExponentialHierarchical"):
+        outcomes = list(mechanism._normalising_constant)
+        weights = [float(mechanism._get_prob(value, one)) for one in outcomes]
+        total = float(mechanism._normalising_constant[value])
+        return outcomes, [one / total for one in weights]
+    return None

@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from ..recorder import Recorder
 
 
 class Replacement(NamedTuple):
@@ -14,3 +19,21 @@ class Replacement(NamedTuple):
     owner: Any
     name: str
     value: Any
+
+
+def chosen(
+    recorder: Recorder, label: str, outcomes: Sequence[Any], law: Sequence[float], result: Any
+) -> Any:
+    """Return what a mechanism with few outcomes gives: in a second run the same as in the first.
+
+    law: their probabilities.  result: what it has drawn.
+    """
+    place = next((place for place, one in enumerate(outcomes) if one is result or one == result), 0)
+    place = recorder.picked(
+        label,
+        "choice",
+        place,
+        parameters={"n": len(law), "p": list(law)},
+        outcomes=list(enumerate(law)),
+    )
+    return outcomes[min(int(place), len(outcomes) - 1)]
