@@ -12,7 +12,7 @@ from .places import Place, place_of
 from .recorder import OPAQUE, Choice, Draw, Use
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator
 
     from .lines import Line
     from .places import Spot
@@ -86,7 +86,8 @@ class Comparison(NamedTuple):
     hidden, chosen: noise with what it hides, and choices.  differing: the parts of the output that
     differ, with both values.  parted: where the ways part, if they do.  uneven: primitives that are
     called another number of times, or for another number of values, with both numbers.  twice:
-    pieces of noise that hide two things which do not move alike: each two places.  unused: draws
+    pieces of noise that hide two things which do not move alike: each two places.  moved: where a
+    noised value meets data, so that it hides another change than before.  unused: draws
     of which nothing was used.  errors: of both runs.  ends: the last line of each.  picks: whether
     records may be picked at random.
     """
@@ -97,6 +98,7 @@ class Comparison(NamedTuple):
     parted: Parted | None
     uneven: list[tuple[Place, str, int, int]]
     twice: list[tuple[Place, Place, Place]]
+    moved: frozenset[Spot]
     unused: list[tuple[Place, str]]
     errors: tuple[Any, Any]
     ends: tuple[Place | None, Place | None]
@@ -120,6 +122,7 @@ def compare(first: Run, second: Run, alignment: dict[Any, Any]) -> Comparison:
         parted=_parted(first, second),
         uneven=_uneven(first.recorder, second.recorder),
         twice=_twice(first.recorder, [one for one in pairs if id(one[0]) in shown]),
+        moved=frozenset(_moved(first.recorder, second.recorder, pairs)),
         unused=_unused(first.recorder),
         errors=(_named(first.error), _named(second.error)),
         ends=(_end(first), _end(second)),
@@ -388,22 +391,50 @@ def _twice(first: Recorder, pairs: list[tuple[Use, Use]]) -> list[tuple[Place, P
     units = np.nan_to_num(first.all_scales)
     found: dict[tuple[Any, Any], tuple[Place, Place, Place]] = {}
     for place, (one, other) in enumerate(pairs):
-        if np.shape(one.operand) != np.shape(other.operand):
+        moved = _steps(one, other)
+        if moved is None:
             continue
-        with np.errstate(all="ignore"):
-            moved = np.subtract(_number(one.operand), _number(other.operand)) / one.factor
-        moved = np.ravel(np.where(np.isfinite(moved), moved, 0.0))
-        ids = np.ravel(one.ids)
+        moved, ids = np.ravel(moved), np.ravel(one.ids)
         fresh = np.isnan(steps[ids])
         steps[ids[fresh]], owners[ids[fresh]] = moved[fresh], place
         size = np.maximum(np.maximum(1.0, np.abs(moved)), units[ids])
-        for number in ids[np.abs(steps[ids] - moved) > _CLOSE * size][:1].tolist():
+        wrong = ids[np.abs(steps[ids] - moved) > _CLOSE * size]
+        for number in wrong[:1].tolist():
             before = pairs[owners[number]][0]
             draw = _draw(first, number)
             drawn = first.place(one.moment if draw is None else draw.moment)
             added = first.place(before.moment), first.place(one.moment)
             found.setdefault((before.moment[1], one.moment[1]), (drawn, *added))
     return list(found.values())
+
+
+def _moved(first: Recorder, second: Recorder, pairs: list[tuple[Use, Use]]) -> Iterator[Spot]:
+    """Yield where a noised value is combined with something that differs between the runs, so that
+    its noise would have to move otherwise than it has before."""
+    for one, other in pairs:
+        if one.previous is None or other.previous is None:
+            continue
+        before = first.uses[one.previous], second.uses[other.previous]
+        if not any(np.any(each.operand) for each in before):
+            continue  # noise alone, drawn around zero
+        steps = [_steps(one, other), _steps(*before)]
+        if np.array_equal(one.factor, other.factor) and all(each is not None for each in steps):
+            try:
+                if np.allclose(steps[0], steps[1], rtol=_CLOSE, atol=_CLOSE):
+                    continue
+            except ValueError:  # of other shapes
+                pass
+        yield one.moment[1]
+
+
+def _steps(one: Use, other: Use) -> Any:
+    """Return by how much the noise of two uses has moved, in its own units; None for uses of
+    different shapes."""
+    if np.shape(one.operand) != np.shape(other.operand):
+        return None
+    with np.errstate(all="ignore"):
+        moved = np.subtract(_number(one.operand), _number(other.operand)) / one.factor
+    return np.where(np.isfinite(moved), moved, 0.0)
 
 
 def _unused(recorder: Recorder) -> list[tuple[Place, str]]:

@@ -20,12 +20,16 @@ from .running import Run, Subject, run
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from .places import Place
+    from .places import Place, Spot
 
 # Free runs that show whether a part of the output has any noise in it.
 _FREE = 24
 # Coins that are tried the other way: one by one, and where there are few, two by two.
 _SINGLE, _BOTH = 256, 12
+# So often spots are looked for at which a noised value meets data: one may show another.
+_SEVERED = 3
+# Pairs of runs that confirm that noised values which are plain numbers show no data.
+_CONFIRMING = 24
 
 
 class Absorbed(NamedTuple):
@@ -80,6 +84,7 @@ def couple(subject: Subject, d1: Any, d2: Any, seeds: int) -> Runs:
     """Run a mechanism on two inputs with the same noise."""
     coupled: list[Coupled] = []
     firsts: list[Run] = []
+    adaptive = _Adaptive()
     over, keeps_state = None, False
     free = _Free(subject, (d1, d2))
     strict = False
@@ -101,11 +106,13 @@ def couple(subject: Subject, d1: Any, d2: Any, seeds: int) -> Runs:
                     firsts.append(first)
                 if not coupled:
                     keeps_state = _keeps_state(subject, before, seed, first, strict)
-                coupled.append(
-                    _couple(subject, first, (before, after), seed, forward, free, strict)
-                )
+                pair = _couple(subject, first, (before, after), seed, forward, free, strict)
+                coupled.append(pair)
+                adaptive.couple(subject, pair, (before, after), free, strict)
+        adaptive.confirm(subject, (d1, d2), free, strict)
     except TooLong as error:
         over = str(error)
+    coupled = coupled if adaptive.coupled is None else adaptive.coupled
     first_run = firsts[0] if firsts else None
     return Runs(
         coupled,
@@ -162,6 +169,68 @@ def _couple(
                     comparison = comparison._replace(hidden=[*comparison.hidden, found_by])
                     noised = []
     return Coupled(forward, seed, comparison, absorbed, bare, noised)
+
+
+class _Adaptive:
+    """The same pairs of runs, but for what was noised once: where it meets data again, such as in a
+    sum of squares around a noised mean, it is a plain number.
+
+    Else its noise would seem to hide these data, too. Whether it does is seen by the output: if
+    that is equal though the noised value is plain, other noise hides them.
+    """
+
+    def __init__(self) -> None:
+        self._pairs: list[Coupled] = []
+        self._severed: frozenset[Spot] = frozenset()
+        self._is_refuted = False
+
+    @property
+    def coupled(self) -> list[Coupled] | None:
+        """The pairs; None where nothing is adaptive, or the outputs of one pair differ."""
+        return self._pairs if self._severed and not self._is_refuted else None
+
+    def couple(
+        self, subject: Subject, pair: Coupled, inputs: tuple[Any, Any], free: _Free, strict: bool
+    ) -> None:
+        """Run a pair again, if it needs to be."""
+        if self._is_refuted:
+            return
+        comparison = pair.comparison
+        if comparison.twice or self._severed or _has_two_scales(comparison):
+            self._severed |= comparison.moved
+        for _ in range(_SEVERED if self._severed else 0):
+            pair = self._again(subject, inputs, pair.seed, pair.forward, free, strict)
+            if pair.comparison.moved <= self._severed:
+                break
+            self._severed |= pair.comparison.moved
+        self._pairs.append(pair)
+
+    def confirm(self, subject: Subject, inputs: tuple[Any, Any], free: _Free, strict: bool) -> None:
+        """See with more noise whether the outputs are equal: those of a comparison may be by
+        chance."""
+        for seed in range(_CONFIRMING if self._severed else 0):
+            if self._is_refuted:
+                return
+            self._again(subject, inputs, 2_000 + seed, True, free, strict)
+
+    def _again(
+        self,
+        subject: Subject,
+        inputs: tuple[Any, Any],
+        seed: int,
+        forward: bool,
+        free: _Free,
+        strict: bool,
+    ) -> Coupled:
+        own = subject._replace(severed=self._severed)
+        first = run(own, inputs[0], seed, is_strict=strict)
+        pair = _couple(own, first, inputs, seed, forward, free, strict)
+        self._is_refuted = bool(pair.bare or pair.noised)
+        return pair
+
+
+def _has_two_scales(comparison: Comparison) -> bool:
+    return any(one.scales[0] != one.scales[1] for one in comparison.hidden)
 
 
 def _alignment(first: Run, second: Run) -> dict[Any, Any]:

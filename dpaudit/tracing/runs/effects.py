@@ -54,7 +54,7 @@ def by_effect(
             if number is None:
                 continue
             other = at(number, 1)
-            if not all(same(first.parts[one], other.parts.get(one)) for one in names):
+            if not all(same(part, other.parts.get(one)) for one, part in first.parts.items()):
                 continue
             law = draw.law if draw.law in _KNOWN else "unknown"
             scale = float(

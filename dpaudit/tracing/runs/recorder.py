@@ -18,7 +18,7 @@ from .places import callers, own_frame, place_of
 from .values import OPERATIONS, Noise, carried, plain, traced
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Container, Mapping, Sequence
     from types import FrameType
 
     from .places import Followed, Place, Spot
@@ -108,7 +108,8 @@ class Recorder:
     followed: whose code is the user's own.  reference: of the run whose noise, and noised values,
     are given again.  overrides: other outcomes of some of its coins.  alignment: which use of the
     reference a use of this run is, by kind and spot.  check: is called now and then, and may raise.
-    is_strict: whether integers are to be Python's own.
+    is_strict: whether integers are to be Python's own.  severed: spots at which a noised value is a
+    plain number, with no noise that could hide anything more.
     """
 
     def __init__(
@@ -120,6 +121,7 @@ class Recorder:
         check: Callable[[], None] | None = None,
         *,
         is_strict: bool = False,
+        severed: Container[Spot] = (),
     ) -> None:
         self.is_open = True
         self.draws: list[Draw] = []
@@ -134,6 +136,7 @@ class Recorder:
         self.parts: dict[int, tuple[int, ...]] = {}
         self._merged: dict[tuple[int, int, float], int] = {}
         self.followed, self._check, self.is_strict = followed, check, is_strict
+        self._severed = severed
         self._reference, self._overrides = reference, overrides or {}
         self._alignment = alignment or {}
         self._counts: dict[tuple[str, Spot], int] = {}
@@ -311,6 +314,10 @@ class Recorder:
         spot = self.spot()
         if spot is None:
             return natural
+        if spot in self._severed:
+            a, b = (one if one is not None and one[1].use is None else None for one in (a, b))
+            if a is None and b is None:
+                return natural
         if a is not None and b is not None:
             noise = self._sum(a[1], b[1], -1 if name == "sub" else 1, np.shape(natural))
             if noise is None:
@@ -335,6 +342,8 @@ class Recorder:
         found = a or b
         spot = self.spot()
         if found is None or spot is None:
+            return natural
+        if spot in self._severed and found[1].use is not None:
             return natural
         noise, other = found[1], plain(right if a is not None else left)
         if noise.operand is None and self._are_uniform(noise):
@@ -408,7 +417,9 @@ class Recorder:
             ids = shaped if np.ndim(natural) else noise.ids
             return traced(natural, self, noise._replace(ids=ids))
         spot = self.spot()
-        return natural if spot is None else self._used(spot, noise, natural, "add")
+        if spot is None or spot in self._severed:
+            return natural
+        return self._used(spot, noise, natural, "add")
 
     def _sum(self, a: Noise, b: Noise, sign: int, shape: tuple[int, ...]) -> Noise | None:
         """Return the noise of a sum of two; None where they cancel out."""

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from .lines import Line
-    from .places import Followed
+    from .places import Followed, Spot
     from .replacing import More
 
 # What a run may raise and still have come to its end.
@@ -33,7 +33,8 @@ class Subject(NamedTuple):
     function: of the dataset.  params: keyword arguments of every call.  data, rng, batch: the
     parameters that take the dataset (None: the first), a generator, and the number of outputs, if
     there are such.  post_process: applied to the output.  followed: whose code is the user's own.
-    primitives: the user's own.  deadline: by `time.monotonic`, when runs have to be over.
+    primitives: the user's own.  deadline: by `time.monotonic`, when runs have to be over.  severed:
+    as of a recorder.
     """
 
     function: Callable[..., Any]
@@ -45,6 +46,7 @@ class Subject(NamedTuple):
     followed: Followed
     primitives: Sequence[More] = ()
     deadline: float = float("inf")
+    severed: frozenset[Spot] = frozenset()
 
     def check(self) -> None:
         """Raise TooLong when the time is over."""
@@ -100,6 +102,7 @@ def run(
         alignment,
         subject.check,
         is_strict=is_strict,
+        severed=subject.severed,
     )
     try:
         given = copy.deepcopy(dataset)
