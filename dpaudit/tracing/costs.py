@@ -65,6 +65,8 @@ class Piece:
             return self.cost
         if self.law == "unknown" or not math.isfinite(scale):
             return 0.0 if self.shift == 0 and not self.has_two_scales else None
+        if self.law == "uniform" and not self.released:
+            return None  # arithmetic that picks one of several outcomes
         if self.has_two_scales:
             return _cauchy_ratio(*self.scales, self.shift) if self.law == "cauchy" else math.inf
         if self.shift == 0:
@@ -79,9 +81,7 @@ class Piece:
             return self.shift / scale
         if self.law in _COMPARED:
             return math.inf if self.released else self.shift / scale
-        if self.law == "uniform":
-            return math.inf if self.released else None
-        return None
+        return math.inf if self.law == "uniform" else None
 
     def delta(self, epsilon: float) -> float | None:
         """Return the privacy profile at ε; None where it is unknown."""

@@ -287,6 +287,10 @@ def _of_site(one: _Gathered, runs: Runs, claim: PrivacyClaim | None) -> Iterator
     # Of records that are picked at random, any single one is seen by chance.
     is_sampled = any(pair.comparison.picks for pair in runs.coupled)
     is_cause = all(over) if is_sampled else any(over)
+    if one.law == "uniform":
+        # What it cannot come to another draw may, or what is left of a division.
+        lines = {each.draw for pair in runs.coupled for each in pair.comparison.hidden}
+        is_cause = all(over) and not is_sampled and len(lines) == 1
     if any(over):
         piece = max((piece for pieces in over for piece in pieces), key=_cost)
         yield _too_little(one, piece, claim, is_cause=is_cause)
@@ -385,9 +389,17 @@ def _remedy(pieces: Sequence[Piece], claim: PrivacyClaim | None) -> str:
 
 def _of_outputs(runs: Runs, claim: PrivacyClaim | None) -> Iterator[Finding]:
     """Yield what the outputs show that no noise hides."""
+    # An output may come of other ways, too, such as in a loop that rejects: of the ways that were
+    # seen, the cheapest counts.
+    costs: dict[Place, float] = {}
+    for pair in runs.coupled:
+        if pair.absorbed is not None:
+            place = pair.absorbed.places[0]
+            costs[place] = min(pair.absorbed.cost, costs.get(place, math.inf))
     for pair in runs.coupled:
         if pair.absorbed is not None and len(pair.absorbed.places) == 1:
-            cost, place = pair.absorbed.cost, pair.absorbed.places[0]
+            place = pair.absorbed.places[0]
+            cost = costs[place]
             piece = Piece("unknown", (math.nan, math.nan), 0.0, released=True, cost=cost)
             points = () if claim is None else claim.points()
             pure = [point for point in points if point.delta == 0]
@@ -469,7 +481,11 @@ def _of_choices(runs: Runs, claim: PrivacyClaim | None) -> Iterator[Finding]:
                     f"`{one.place.code}` chooses with probabilities that depend on the data: "
                     f"ε = {number(cost)}"
                 )
-                is_cause = not any(map(_is_picked_from_data, one.parameters))
+                # Where the same outcome means something else, as an interval between records
+                # does, its probability says nothing by itself.
+                means_the_same = not any(each.comparison.differing for each in runs.coupled)
+                is_picked = any(map(_is_picked_from_data, one.parameters))
+                is_cause = means_the_same and not is_picked
                 callers = tuple(map(shown, one.callers))
                 yield Finding("too-little-noise", is_cause, shown(one.place), words, "", callers)
 

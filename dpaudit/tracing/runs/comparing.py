@@ -121,7 +121,7 @@ def compare(first: Run, second: Run, alignment: dict[Any, Any]) -> Comparison:
         differing=differing,
         parted=_parted(first, second),
         uneven=_uneven(first.recorder, second.recorder),
-        twice=_twice(first.recorder, [one for one in pairs if id(one[0]) in shown]),
+        twice=_twice(first, [one for one in pairs if id(one[0]) in shown]),
         moved=frozenset(_moved(first.recorder, second.recorder, pairs)),
         unused=_unused(first.recorder),
         errors=(_named(first.error), _named(second.error)),
@@ -383,9 +383,11 @@ def _uneven(first: Recorder, second: Recorder) -> list[tuple[Place, str, int, in
     return found
 
 
-def _twice(first: Recorder, pairs: list[tuple[Use, Use]]) -> list[tuple[Place, Place, Place]]:
+def _twice(run: Run, pairs: list[tuple[Use, Use]]) -> list[tuple[Place, Place, Place]]:
     """Return noise that hides two things which do not move alike: where it was drawn, and both
     places where it was added."""
+    first = run.recorder
+    compared = {id(first.uses[one]) for one in first.compared if one is not None}
     many = len(first.laws)
     steps, owners = np.full(many, np.nan), np.full(many, -1)
     units = np.nan_to_num(first.all_scales)
@@ -399,8 +401,15 @@ def _twice(first: Recorder, pairs: list[tuple[Use, Use]]) -> list[tuple[Place, P
         steps[ids[fresh]], owners[ids[fresh]] = moved[fresh], place
         size = np.maximum(np.maximum(1.0, np.abs(moved)), units[ids])
         wrong = ids[np.abs(steps[ids] - moved) > _CLOSE * size]
-        for number in wrong[:1].tolist():
-            before = pairs[owners[number]][0]
+        for owner in np.unique(owners[wrong]).tolist():
+            before, number = pairs[owner][0], int(wrong[owners[wrong] == owner][0])
+            is_shared = before is one and id(one) not in compared
+            if (is_shared or first.laws[number] == "uniform") and not all(
+                np.any(_released(run, each)) for each in (before, one)
+            ):
+                # A sum of entries that share their noise shows no difference of two; uniform
+                # numbers are compared, one after the other, with sums of probabilities.
+                continue
             draw = _draw(first, number)
             drawn = first.place(one.moment if draw is None else draw.moment)
             added = first.place(before.moment), first.place(one.moment)

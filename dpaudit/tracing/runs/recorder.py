@@ -127,6 +127,8 @@ class Recorder:
         self.draws: list[Draw] = []
         self.uses: list[Use] = []
         self.choices: list[Choice] = []
+        # The uses whose noised values were compared with one another.
+        self.compared: set[int | None] = set()
         self.seeds: list[tuple[Spot, str, Any]] = []
         self.not_understood: list[tuple[Spot, str]] = []
         self.laws: list[str] = []
@@ -338,6 +340,7 @@ class Recorder:
         a, b = carried(left), carried(right)
         natural = OPERATIONS[name](plain(left), plain(right))
         if a is not None and b is not None:
+            self.compared.update((a[1].use, b[1].use))
             return natural
         found = a or b
         spot = self.spot()

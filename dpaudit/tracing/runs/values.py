@@ -302,17 +302,21 @@ class TracedArray(np.ndarray):
     def reshape(self, *shape: Any, **options: Any) -> Any:
         return self._of(lambda array: array.reshape(*shape, **options))
 
-    def ravel(self, *options: Any) -> Any:
-        return self._of(lambda array: array.ravel(*options))
+    def ravel(self, *options: Any, **more: Any) -> Any:
+        return self._of(lambda array: array.ravel(*options, **more))
 
-    def flatten(self, *options: Any) -> Any:
-        return self._of(lambda array: array.flatten(*options))
+    def flatten(self, *options: Any, **more: Any) -> Any:
+        return self._of(lambda array: array.flatten(*options, **more))
 
-    def squeeze(self, *options: Any) -> Any:
-        return self._of(lambda array: array.squeeze(*options))
+    def squeeze(self, *options: Any, **more: Any) -> Any:
+        return self._of(lambda array: array.squeeze(*options, **more))
 
-    def copy(self, *options: Any) -> Any:
-        return self._of(lambda array: array.copy(*options))
+    def copy(self, *options: Any, **more: Any) -> Any:
+        return self._of(lambda array: array.copy(*options, **more))
+
+    def sort(self, *options: Any, **more: Any) -> None:
+        np.asarray(self).sort(*options, **more)
+        self._carried = None
 
     def astype(self, kind: Any, *options: Any, **more: Any) -> Any:  # type: ignore[override]  # in short
         value = np.asarray(self).astype(kind, *options, **more)
