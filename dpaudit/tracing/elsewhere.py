@@ -217,6 +217,7 @@ def _apart(one: Any, other: Any) -> Coupled:
         parted=None,
         uneven=[],
         twice=[],
+        moved=(),
         unused=[],
         errors=(one, other),
         ends=(None, None),

@@ -87,7 +87,8 @@ class Comparison(NamedTuple):
     differ, with both values.  parted: where the ways part, if they do.  uneven: primitives that are
     called another number of times, or for another number of values, with both numbers.  twice:
     pieces of noise that hide two things which do not move alike: each two places.  moved: where a
-    noised value meets data, so that it hides another change than before.  unused: draws
+    noised value meets data, so that it hides another change than before; empty once this has been
+    looked at.  unused: draws
     of which nothing was used.  errors: of both runs.  ends: the last line of each.  picks: whether
     records may be picked at random.
     """
@@ -98,7 +99,7 @@ class Comparison(NamedTuple):
     parted: Parted | None
     uneven: list[tuple[Place, str, int, int]]
     twice: list[tuple[Place, Place, Place]]
-    moved: frozenset[Spot]
+    moved: frozenset[Spot] | tuple[()]
     unused: list[tuple[Place, str]]
     errors: tuple[Any, Any]
     ends: tuple[Place | None, Place | None]

@@ -115,7 +115,7 @@ def couple(subject: Subject, d1: Any, d2: Any, seeds: int) -> Runs:
     coupled = coupled if adaptive.coupled is None else adaptive.coupled
     first_run = firsts[0] if firsts else None
     return Runs(
-        coupled,
+        [one._replace(comparison=one.comparison._replace(moved=())) for one in coupled],
         draws=0 if first_run is None else len(first_run.recorder.draws),
         lines=0 if first_run is None else len(first_run.lines),
         keeps_state=keeps_state,
@@ -197,12 +197,12 @@ class _Adaptive:
             return
         comparison = pair.comparison
         if comparison.twice or self._severed or _has_two_scales(comparison):
-            self._severed |= comparison.moved
+            self._severed = self._severed.union(comparison.moved)
         for _ in range(_SEVERED if self._severed else 0):
             pair = self._again(subject, inputs, pair.seed, pair.forward, free, strict)
-            if pair.comparison.moved <= self._severed:
+            if self._severed.issuperset(pair.comparison.moved):
                 break
-            self._severed |= pair.comparison.moved
+            self._severed = self._severed.union(pair.comparison.moved)
         self._pairs.append(pair)
 
     def confirm(self, subject: Subject, inputs: tuple[Any, Any], free: _Free, strict: bool) -> None:
