@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from types import CodeType, FrameType
+    from types import CodeType, FrameType, ModuleType
 
     # Where in a program something happens: its code, and the instruction.
     Spot = tuple[CodeType, int]
@@ -48,12 +48,25 @@ class Followed:
         self._files = set(files)
         self._folders = tuple(folder for one in packages for folder in _folders(one))
         self._known: dict[str, bool] = {}
+        # As many modules were loaded when these were looked for.
+        self._loaded = 0
+        self._modules: list[ModuleType] = []
 
     def owns(self, file: str) -> bool:
         known = self._known.get(file)
         if known is None:
             known = self._known[file] = self._owns(file)
         return known
+
+    def modules(self) -> list[ModuleType]:
+        """Return the user's own modules that are loaded."""
+        if len(sys.modules) != self._loaded:
+            files = [(one, getattr(one, "__file__", None)) for one in list(sys.modules.values())]
+            self._modules = [
+                one for one, file in files if isinstance(file, str) and self.owns(file)
+            ]
+            self._loaded = len(sys.modules)
+        return self._modules
 
     def _owns(self, file: str) -> bool:
         if file.startswith((_OURS, "<")) and file not in self._files:

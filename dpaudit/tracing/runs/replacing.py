@@ -116,15 +116,13 @@ def replaced(
         # First, so that their streams do not depend on what else is loaded.
         for part in parts:
             references.look_at(part, 0)
-        for module in list(sys.modules.values()):
-            file = getattr(module, "__file__", None)
-            if isinstance(file, str) and followed.owns(file):
-                references.look_into(vars(module))
-                if not keeps_builtins:
-                    for name, value in _BUILTINS.items():
-                        if name not in vars(module):
-                            setattr(module, name, value)
-                            undo.append(functools.partial(_restore, module, name, _MISSING))
+        for module in followed.modules():
+            references.look_into(vars(module))
+            if not keeps_builtins:
+                for name, value in _BUILTINS.items():
+                    if name not in vars(module):
+                        setattr(module, name, value)
+                        undo.append(functools.partial(_restore, module, name, _MISSING))
         yield
     finally:
         recorder.is_open = False
