@@ -483,7 +483,9 @@ def _of_choices(runs: Runs, claim: PrivacyClaim | None) -> Iterator[Finding]:
                 )
                 # Where the same outcome means something else, as an interval between records
                 # does, its probability says nothing by itself.
-                means_the_same = not any(each.comparison.differing for each in runs.coupled)
+                means_the_same = not any(
+                    each.comparison.differing or each.comparison.ranges for each in runs.coupled
+                )
                 is_picked = any(map(_is_picked_from_data, one.parameters))
                 is_cause = means_the_same and not is_picked
                 callers = tuple(map(shown, one.callers))

@@ -90,7 +90,7 @@ class Comparison(NamedTuple):
     noised value meets data, so that it hides another change than before; empty once this has been
     looked at.  unused: draws
     of which nothing was used.  errors: of both runs.  ends: the last line of each.  picks: whether
-    records may be picked at random.
+    records may be picked at random.  ranges: whether a uniform number has another range.
     """
 
     hidden: list[Hidden]
@@ -104,6 +104,7 @@ class Comparison(NamedTuple):
     errors: tuple[Any, Any]
     ends: tuple[Place | None, Place | None]
     picks: bool
+    ranges: bool
 
 
 def compare(first: Run, second: Run, alignment: dict[Any, Any]) -> Comparison:
@@ -129,6 +130,7 @@ def compare(first: Run, second: Run, alignment: dict[Any, Any]) -> Comparison:
         ends=(_end(first), _end(second)),
         picks=bool(first.recorder.choices)
         or any(draw.law in _PICKING for draw in first.recorder.draws),
+        ranges=_have_ranges(first.recorder, second.recorder),
     )
 
 
@@ -366,6 +368,18 @@ def _differing(first: Run, second: Run) -> dict[str, tuple[str, str]]:
     return found
 
 
+def _have_ranges(first: Recorder, second: Recorder) -> bool:
+    """Whether a uniform number has one range in one run and another in the other."""
+    for draw in first.draws:
+        after = second.by_moment.get(draw.moment) if draw.law == "uniform" else None
+        if isinstance(after, Draw) and any(
+            not np.array_equal(value, after.parameters.get(name, np.nan))
+            for name, value in draw.parameters.items()
+        ):
+            return True
+    return False
+
+
 class Missing:
     """Stands for a part that an output does not have."""
 
@@ -405,9 +419,8 @@ def _twice(run: Run, pairs: list[tuple[Use, Use]]) -> list[tuple[Place, Place, P
         for owner in np.unique(owners[wrong]).tolist():
             before, number = pairs[owner][0], int(wrong[owners[wrong] == owner][0])
             is_shared = before is one and id(one) not in compared
-            if (is_shared or first.laws[number] == "uniform") and not all(
-                np.any(_released(run, each)) for each in (before, one)
-            ):
+            is_uniform = first.laws[number] == "uniform"
+            if (is_shared or is_uniform) and not _shows_both(run, before, one):
                 # A sum of entries that share their noise shows no difference of two; uniform
                 # numbers are compared, one after the other, with sums of probabilities.
                 continue
@@ -416,6 +429,14 @@ def _twice(run: Run, pairs: list[tuple[Use, Use]]) -> list[tuple[Place, Place, P
             added = first.place(before.moment), first.place(one.moment)
             found.setdefault((before.moment[1], one.moment[1]), (drawn, *added))
     return list(found.values())
+
+
+def _shows_both(run: Run, before: Use, one: Use) -> bool:
+    """Return whether the output shows two values that have some noise in common."""
+    if before is one:
+        numbers = np.ravel(one.ids)[_released(run, one)]
+        return len(np.unique(numbers)) < len(numbers)
+    return all(each.kind == "add" and np.any(_released(run, each)) for each in (before, one))
 
 
 def _moved(first: Recorder, second: Recorder, pairs: list[tuple[Use, Use]]) -> Iterator[Spot]:

@@ -97,3 +97,114 @@ def test_a_threshold_that_alone_is_noised_is_found() -> None:
         return [x > threshold for x in rows]
 
     assert causes(leaking, ROWS, 0.5)
+
+
+# Uniform numbers pick outcomes, and the way to an output is not the output.
+
+
+def by_weights(rows: list[float], rng: Any) -> int:
+    weights = [np.exp(0.5 * sum(x >= k / 2 for x in rows)) for k in range(3)]
+    left = rng.random() * sum(weights)
+    for place, weight in enumerate(weights):
+        left -= weight
+        if left < 0:
+            return place
+    return 2
+
+
+def square_wave(x: float, rng: Any) -> float:
+    if rng.random() < 0.5:
+        return float(x + rng.uniform(-0.3, 0.3))
+    u = rng.uniform(0, 1)
+    return float(u - 0.3 if u < x else u + 0.3)
+
+
+def piecewise(x: float, rng: Any) -> float:
+    odds = np.exp(0.5)
+    far = (odds + 1) / (odds - 1)
+    low = (far + 1) / 2 * x - (far - 1) / 2
+    high = low + far - 1
+    if rng.random() < odds / (odds + 1):
+        return float(rng.uniform(low, high))
+    u = rng.uniform(0, far + 1)
+    return float(u - far if u - far < low else high + (u - (low + far)))
+
+
+def median_of_intervals(rows: list[float], rng: Any) -> float:
+    ends = np.sort(np.r_[0, np.clip(rows, 0, 1), 1])
+    utility = -np.abs(np.arange(len(ends) - 1) - len(rows) / 2)
+    weights = np.diff(ends) * np.exp(0.5 * utility)
+    place = rng.choice(len(weights), p=weights / weights.sum())
+    return float(rng.uniform(ends[place], ends[place + 1]))
+
+
+def median_by_gumbel(rows: list[float], rng: Any) -> float:
+    ends = np.sort(np.r_[0, np.clip(rows, 0, 1), 1])
+    utility = -np.abs(np.arange(len(ends) - 1) - len(rows) / 2)
+    weights = np.log(np.diff(ends)) + 0.5 * utility
+    place = int(np.argmax(weights + rng.gumbel(size=len(weights))))
+    return float(ends[place] + (ends[place + 1] - ends[place]) * rng.random())
+
+
+def discrete_noise(x: int, rng: Any) -> int:
+    while True:
+        is_negative, number = rng.random() < 0.5, 0
+        while rng.random() < np.exp(-1):
+            number += 1
+        if not (is_negative and number == 0):
+            return x - number if is_negative else x + number
+
+
+VALUES = [0.2, 0.5, 0.9, 0.7], [0.2, 0.5, 0.9, 0.1]
+
+
+@pytest.mark.parametrize(
+    ("mechanism", "pair"),
+    [
+        (by_weights, VALUES),
+        (square_wave, (0.2, 0.3)),
+        (piecewise, (-0.5, 0.5)),
+        (median_of_intervals, VALUES),
+        (median_by_gumbel, VALUES),
+        (discrete_noise, (3, 4)),
+    ],
+    ids=lambda one: getattr(one, "__name__", ""),
+)
+def test_uniform_numbers_that_pick_are_no_cause(mechanism: Any, pair: Any) -> None:
+    assert causes(mechanism, pair, 1.1) == []
+
+
+def test_a_choice_that_depends_too_much_on_the_data_is_found() -> None:
+    def leaking(rows: list[float], rng: Any) -> int:
+        weights = np.exp(2 * np.array([sum(x >= k / 2 for x in rows) for k in range(3)]))
+        return int(rng.choice(3, p=weights / weights.sum()))
+
+    assert causes(leaking, VALUES, 1.1)
+
+
+def test_uniform_noise_is_found() -> None:
+    assert causes(lambda x, rng: x + rng.uniform(-1, 1), (0.0, 0.5), 1.1)
+
+
+# Arrays.
+
+
+def test_noise_that_entries_share_may_be_summed() -> None:
+    def mean(rows: Any, rng: Any) -> Any:
+        return (rows + rng.laplace(scale=1, size=2)).mean(axis=0)
+
+    rows = np.array([[1.0, 0.0], [0.0, 1.0], [0.5, 0.5]])
+    other = rows.copy()
+    other[2] = 0
+    assert causes(mean, (rows, other), 2.0) == []
+    assert causes(lambda rows, rng: rows + rng.laplace(scale=1, size=2), (rows, other), 2.0)
+
+
+def test_noised_arrays_are_sorted_and_copied() -> None:
+    def several(x: Any, rng: Any) -> Any:
+        noised = np.asarray(x) + rng.laplace(scale=1, size=2)
+        same = noised.copy(order="C")
+        same.sort()
+        return noised, same, np.sort(noised), noised.ravel(order="F")
+
+    assert causes(several, ([3, 1], [2, 1]), 2.0) == []
