@@ -553,7 +553,8 @@ def _like(value: Any, natural: Any) -> Any:
     if isinstance(natural, np.ndarray):
         return np.array(value, copy=True)
     if isinstance(natural, (np.generic, bool, int, float)):
-        is_cut = isinstance(natural, (int, np.integer)) and value != int(value)
+        is_float = isinstance(value, (float, np.floating)) and not float(value).is_integer()
+        is_cut = is_float and isinstance(natural, (int, np.integer))
         return value if is_cut else type(natural)(value)
     return value
 

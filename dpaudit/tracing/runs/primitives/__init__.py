@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from . import diffprivlib, numpy_random, opendp, pydp, python_random, scipy_stats
+from . import diffprivlib, numpy_random, opendp, own, pydp, python_random, scipy_stats
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -19,3 +19,4 @@ def replacements(recorder: Recorder) -> Iterator[Replacement]:
     """Yield what stands in for the primitives of all libraries that are loaded, during a run."""
     for library in LIBRARIES:
         yield from library.replacements(recorder)
+    yield from own.announced(recorder)

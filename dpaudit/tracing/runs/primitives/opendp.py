@@ -111,8 +111,8 @@ def _made(measurement: Any) -> tuple[str | None, dict[str, Any]]:
         **dict.fromkeys(_SAME, ("measurement",)),
         **dict.fromkeys(_SEVERAL, ("measurements",)),
     }
-    name = str(said.get("__function__"))
-    return (name, given) if all(one in given for one in needed.get(name, ())) else (None, {})
+    name = said.get("__function__")
+    return (name, given) if all(one in given for one in needed.get(str(name), ())) else (None, {})
 
 
 def _choice(

@@ -1,42 +1,52 @@
-"""Primitives of the user's own: the first argument is what the noise hides."""
+"""Primitives of the user's own: functions, or methods; the first argument is what the noise hides.
+
+They are named with `--primitive my.lib:add_noise`. A library may name its own for everybody, as
+entry points of the group `dpaudit.primitives`, in its pyproject.toml:
+
+    [project.entry-points."dpaudit.primitives"]
+    add_noise = "my.lib:add_noise"
+
+Such a function may say what it adds by its attributes: `law` (laplace, normal, discrete, …), and
+`scale`, a number or a function of the same arguments. Else an argument called `scale`, `b` (of
+Laplace noise) or `sigma` (the standard deviation of normal noise) is taken for the scale.
+"""
 
 from __future__ import annotations
 
+import functools
+import inspect
 import sys
+from types import FunctionType, MethodType, ModuleType
 from typing import TYPE_CHECKING, Any
 
-from ..values import plain
+import numpy as np
+
+from ..values import TracedArray, plain
 from .replacement import Replacement
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Mapping
 
     from ..recorder import Recorder
 
-# Keyword arguments that say how large the noise is, and whose law they mean.
+GROUP = "dpaudit.primitives"
+# Arguments that say how large the noise is, and whose law they mean.
 _SCALES = {"scale": "unknown", "b": "laplace", "sigma": "normal"}
+_NUMBERS = (int, float, np.integer, np.floating)
 
 
 def replacements(function: Callable[..., Any], recorder: Recorder) -> Iterator[Replacement]:
-    """Yield what stands in for a function wherever a module names it.
-
-    function: of what the noise hides; it may say its law and scale, as attributes `law` and
-    `scale`.
-    """
-
-    def noised(value: Any, *args: Any, **named: Any) -> Any:
-        if recorder.is_inside:
-            return function(value, *args, **named)
-        result = recorder.real(function, plain(value), *args, **named)
-        law, scale = getattr(function, "law", "unknown"), getattr(function, "scale", None)
-        if callable(scale):
-            scale = scale(plain(value), *args, **named)
-        for name, meant in _SCALES.items():
-            if scale is None and isinstance(named.get(name), (int, float)):
-                law, scale = (meant if law == "unknown" else law), float(named[name])
-        name = getattr(function, "__name__", "primitive")
-        return recorder.released(name, result, value, law=law, scale=scale)
-
+    """Yield what stands in for a function wherever a module names it, or in its class."""
+    if isinstance(function, MethodType):
+        bound = function.__self__
+        owner: Any = bound if isinstance(bound, type) else type(bound)
+        function = function.__func__
+    else:
+        owner = _owner(function)
+    if owner is not None:
+        yield from _in_class(function, owner, recorder)
+        return
+    noised = _noised(function, recorder, is_method=False)
     for module in list(sys.modules.values()):
         scope = getattr(module, "__dict__", None)
         if not isinstance(scope, dict):
@@ -44,3 +54,113 @@ def replacements(function: Callable[..., Any], recorder: Recorder) -> Iterator[R
         for name, value in list(scope.items()):
             if value is function:
                 yield Replacement(module, name, noised)
+
+
+def announced(recorder: Recorder) -> Iterator[Replacement]:
+    """Yield what stands in for the primitives that installed libraries name, as far as they are
+    loaded."""
+    for entry in _entry_points():
+        if entry.value.partition(":")[0].strip() in sys.modules:
+            try:
+                function = entry.load()
+            except Exception:  # noqa: BLE001, S112  # it names nothing that there is
+                continue
+            if callable(function):
+                yield from replacements(function, recorder)
+
+
+@functools.lru_cache(maxsize=1)
+def _entry_points() -> list[Any]:
+    from importlib import metadata
+
+    found: Any = metadata.entry_points()
+    every = found.select(group=GROUP) if hasattr(found, "select") else found.get(GROUP, ())
+    return list(every)
+
+
+def _owner(function: Any) -> type[Any] | None:
+    """Return the class that a function is a method of."""
+    owner: Any = sys.modules.get(getattr(function, "__module__", None) or "")
+    if not isinstance(function, FunctionType) or not isinstance(owner, ModuleType):
+        return None
+    for name in function.__qualname__.split(".")[:-1]:
+        owner = getattr(owner, name, None)
+    return owner if isinstance(owner, type) else None
+
+
+def _in_class(function: Any, owner: type[Any], recorder: Recorder) -> Iterator[Replacement]:
+    """Yield what stands in for a method: of an instance, of a class, or a static one."""
+    for kind in owner.__mro__:
+        for name, value in list(vars(kind).items()):
+            if value is function:
+                yield Replacement(kind, name, _noised(function, recorder, is_method=True))
+            elif getattr(value, "__func__", None) is function:
+                is_static = isinstance(value, staticmethod)
+                noised = _noised(function, recorder, is_method=not is_static)
+                yield Replacement(kind, name, type(value)(noised))
+
+
+def _noised(function: Any, recorder: Recorder, *, is_method: bool) -> Any:
+    skipped = int(is_method)
+
+    def noised(*args: Any, **named: Any) -> Any:
+        if recorder.is_inside:
+            return function(*args, **named)
+        args, named = tuple(map(_plain, args)), {key: _plain(one) for key, one in named.items()}
+        result = recorder.real(function, *args, **named)
+        given = _given(function, args, named)
+        label = getattr(function, "__name__", type(function).__name__)
+        operand = list(given.values())[skipped] if len(given) > skipped else None
+        value, what = _numbers(result), _numbers(operand)
+        if value is None or what is None or np.shape(value) != np.shape(what):
+            return recorder.opaque(label, result)
+        law, scale = _law(function, args, named, given)
+        noise = recorder.released(label, value, what, law=law, scale=scale)
+        return type(result)(noise.tolist()) if isinstance(result, (list, tuple)) else noise
+
+    return functools.update_wrapper(noised, function) if _has_name(function) else noised
+
+
+def _has_name(function: Any) -> bool:
+    return isinstance(getattr(function, "__name__", None), str)
+
+
+def _plain(value: Any) -> Any:
+    if type(value) in (list, tuple):
+        return type(value)(map(plain, value))
+    return plain(value)
+
+
+def _given(
+    function: Callable[..., Any], args: tuple[Any, ...], named: dict[str, Any]
+) -> Mapping[str, Any]:
+    """Return all arguments by the names of their parameters, in order."""
+    try:
+        return inspect.signature(function).bind(*args, **named).arguments
+    except (TypeError, ValueError):  # of a compiled one
+        return {**{str(place): one for place, one in enumerate(args)}, **named}
+
+
+def _numbers(value: Any) -> Any:
+    """Return a number, or an array of the numbers in a list; None for anything else."""
+    if isinstance(value, _NUMBERS) and not isinstance(value, (bool, np.bool_)):
+        return value
+    if isinstance(value, (list, tuple, np.ndarray)) and not isinstance(value, TracedArray):
+        try:
+            array = np.asarray(value)
+        except ValueError:  # lists of several lengths
+            return None
+        return array if array.dtype.kind in "iuf" and array.size else None
+    return None
+
+
+def _law(
+    function: Any, args: tuple[Any, ...], named: dict[str, Any], given: Mapping[str, Any]
+) -> tuple[str, Any]:
+    law, scale = getattr(function, "law", "unknown"), getattr(function, "scale", None)
+    if callable(scale):
+        scale = scale(*args, **named)
+    for name, meant in _SCALES.items():
+        if scale is None and isinstance(given.get(name), _NUMBERS):
+            law, scale = (meant if law == "unknown" else law), float(given[name])
+    return law, scale

@@ -1,0 +1,484 @@
+"""Mechanisms of libraries, and primitives of the user's own: which argument the noise hides, and
+its law; what is not understood has no finding; afterwards all is as it was."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import random
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from types import ModuleType, SimpleNamespace
+from typing import Any
+
+import numpy as np
+import opendp.prelude as dp
+import pydp.algorithms.laplacian as algorithms
+import pydp.algorithms.numerical_mechanisms as mechanisms
+import pydp.distributions as distributions
+import pytest
+from opendp.mod import Measurement, Queryable
+from pydp.algorithms._algorithm import MetaAlgorithm
+
+import dpaudit
+from dpaudit import PureDP, Trace
+from dpaudit.tracing.runs.primitives import own
+from tests import faulty
+
+dp.enable_features("contrib", "honest-but-curious")
+TEN = PureDP(10.0)
+INTEGERS = dp.atom_domain(T=int), dp.absolute_distance(T=int)
+FLOATS = dp.atom_domain(T=float, nan=False), dp.absolute_distance(T=float)
+VECTORS = dp.vector_domain(dp.atom_domain(T=float, nan=False)), dp.l1_distance(T=float)
+WHOLE = dp.vector_domain(dp.atom_domain(T=int)), dp.l1_distance(T=int)
+ROWS = dp.vector_domain(dp.atom_domain(T=int)), dp.symmetric_distance()
+LAPLACE = dp.m.then_laplace(scale=2.0)
+SUM: Any = getattr(dp.t, "then_sum")  # noqa: B009  # it has no types
+COUNT = ROWS >> dp.t.then_count() >> LAPLACE
+MADE_BEFORE = INTEGERS >> LAPLACE
+
+
+def traced(function: Callable[..., Any], d1: Any = 0, d2: Any = 1, **more: Any) -> Trace:
+    """Return a trace; what stood in for anything is gone afterwards."""
+    kinds = (
+        Measurement, Queryable, MetaAlgorithm, mechanisms.LaplaceMechanism,
+        mechanisms.GaussianMechanism, distributions.LaplaceDistribution,
+        distributions.GaussianDistribution,
+    )  # fmt: skip
+    before = [dict(vars(one)) for one in kinds]
+    found = dpaudit.trace(function, d1, d2, more.pop("claim", TEN), **more)
+    after = [dict(vars(one)) for one in kinds]
+    for one, other in zip(before, after, strict=True):
+        assert one.keys() == other.keys()
+        assert all(one[name] is other[name] for name in one)
+    return found
+
+
+# OpenDP.
+
+
+@pytest.mark.parametrize(
+    ("function", "law", "scale", "shift"),
+    [
+        (lambda x: MADE_BEFORE(x), "discrete", 2.0, 1.0),
+        (lambda x: MADE_BEFORE.invoke(x), "discrete", 2.0, 1.0),
+        (lambda x: dp.m.make_laplace(*FLOATS, scale=2.0)(float(x)), "laplace", 2.0, 1.0),
+        (lambda x: (FLOATS >> LAPLACE)(np.float64(3 * x)), "laplace", 2.0, 3.0),
+        (lambda x: (FLOATS >> dp.m.then_gaussian(scale=3.0))(2.0 * x), "normal", 3.0, 2.0),
+        (lambda x: (INTEGERS >> dp.m.then_gaussian(scale=3.0))(x), "normal", 3.0, 1.0),
+        (lambda x: (VECTORS >> LAPLACE)([1.0, 2.0 * x, 0.0]), "laplace", 2.0, 2.0),
+        (lambda x: (WHOLE >> LAPLACE)([x, 5]), "discrete", 2.0, 1.0),
+        (lambda x: COUNT([0] * x), "discrete", 2.0, 1.0),
+        (lambda x: (COUNT >> (lambda value: max(0, value)))([0] * x), "discrete", 2.0, 1.0),
+        (
+            lambda x: (ROWS >> dp.t.then_clamp((0, 5)) >> SUM() >> LAPLACE)([7 * x, 3]),
+            "discrete",
+            2.0,
+            5.0,
+        ),
+        (lambda x: dp.c.make_pureDP_to_zCDP(COUNT)([0] * x), "discrete", 2.0, 1.0),
+        (lambda x: dp.c.make_composition([COUNT, COUNT])([0] * x), "discrete", 2.0, 1.0),
+    ],
+)
+def test_measurements(function: Any, law: str, scale: float, shift: float) -> None:
+    found = traced(function)
+    (site,) = found.sites
+    assert (site.law, site.scales, site.shift) == (law, (scale, scale), shift)
+    assert not found.not_understood
+    if law != "normal":
+        assert not found.causes
+
+
+def test_vectors_keep_their_operands_apart() -> None:
+    (site,) = traced(lambda x: (VECTORS >> LAPLACE)([1.0, 2.0 * x, 1.0 * x])).sites
+    assert (site.entries, site.cost, site.total) == (3, 1.0, 1.5)
+    assert site.operands == ("[1, 0, 0]", "[1, 2, 1]")
+
+
+def test_a_measurement_that_does_not_say_what_made_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    normal = FLOATS >> dp.m.then_gaussian(scale=3.0)
+    for measurement, scale in ((FLOATS >> LAPLACE, 2.0), (normal, 3.0)):
+        monkeypatch.setattr(measurement, "__opendp_dict__", None)
+        (site,) = traced(lambda x, it=measurement: it(float(x)), params={}).sites
+        assert site.scales == pytest.approx((scale, scale))
+    chain = ROWS >> dp.t.then_count() >> LAPLACE
+    monkeypatch.setattr(chain, "__opendp_dict__", None)
+    found = traced(lambda x: chain([0] * x))
+    assert not found.sites
+    assert not found.findings
+    assert [what for _, what in found.not_understood] == ["measurement"]
+
+
+def test_randomised_response() -> None:
+    yes = dp.m.make_randomized_response_bool(prob=0.75)
+    found = traced(lambda x: yes(bool(x)), claim=PureDP(1.0))
+    assert found.sites[0].cost == pytest.approx(np.log(3))
+    assert found.causes
+    assert not traced(lambda x: yes(bool(x)), claim=PureDP(1.1)).causes
+    letters = dp.m.make_randomized_response(categories=["a", "b", "c"], prob=0.5)
+    found = traced(lambda x: letters("abc"[x]))
+    assert found.sites[0].cost == pytest.approx(np.log(2))
+
+
+def test_a_measurement_of_the_users_own_shows_the_noise_inside() -> None:
+    made = dp.m.make_user_measurement(
+        *INTEGERS, dp.max_divergence(), function=lambda x: x + np.random.laplace(scale=2.0),
+        privacy_map=lambda d: float(d), TO=float,
+    )  # fmt: skip
+    (site,) = traced(lambda x: made(x)).sites
+    assert (site.primitive, site.scales) == ("np.random.laplace", (2.0, 2.0))
+
+
+def asked(x: int) -> Any:
+    context = dp.Context.compositor(
+        data=[1, 2] + [3] * x, privacy_unit=dp.unit_of(contributions=1),
+        privacy_loss=dp.loss_of(epsilon=1.0), split_evenly_over=1,
+    )  # fmt: skip
+    return context.query().count().laplace().release()
+
+
+def noisiest(x: int) -> Any:
+    space = dp.vector_domain(dp.atom_domain(T=int)), dp.linf_distance(T=int)
+    return dp.m.make_noisy_max(*space, dp.max_divergence(), scale=1.0)([3, 3 + x])
+
+
+def mean(x: int) -> Any:
+    return algorithms.BoundedMean(
+        epsilon=5.0, lower_bound=0, upper_bound=10, dtype="float"
+    ).quick_result([1.0, 2.0, 9.0 * x])
+
+
+def total(x: int) -> Any:
+    made = algorithms.BoundedSum(epsilon=1.0, lower_bound=0, upper_bound=10, dtype="int")
+    made.add_entries([1, 2, 9 * x])
+    return made.result()
+
+
+def above(x: int) -> Any:
+    return mechanisms.LaplaceMechanism(1.0, 1.0).noised_value_above_threshold(float(x), 0.5)
+
+
+@pytest.mark.parametrize("function", [asked, noisiest, mean, total, above])
+def test_what_is_not_understood_has_no_finding(function: Any) -> None:
+    found = traced(function, claim=PureDP(0.01))
+    assert not found.sites
+    assert not found.findings
+    assert found.not_understood
+    assert found.notes == ("noise was seen, but not what it hides. This is no pass",)
+
+
+def test_what_comes_after_it_is_looked_at() -> None:
+    found = traced(lambda x: (mean(x), x + random.gauss(0, 1), x))
+    assert found.causes[0].kind == "no-noise"
+    assert [one.primitive for one in found.sites] == ["random.gauss"]
+
+
+# PyDP.
+
+
+@pytest.mark.parametrize(
+    ("function", "law", "scale"),
+    [
+        (lambda x: mechanisms.LaplaceMechanism(0.5, 2.0).add_noise(x), "laplace", 4.0),
+        (lambda x: mechanisms.LaplaceMechanism(0.5, 2.0).add_noise(float(x)), "laplace", 4.0),
+        (lambda x: x + distributions.LaplaceDistribution(0.5, 2.0).sample(), "laplace", 4.0),
+        (lambda x: x + distributions.GaussianDistribution(2.0).sample(1.5), "normal", 3.0),
+    ],
+)
+def test_pydp(function: Any, law: str, scale: float) -> None:
+    (site,) = traced(function).sites
+    assert (site.law, site.scales, site.shift) == (law, (scale, scale), 1.0)
+
+
+def test_the_standard_deviation_of_pydp() -> None:
+    (site,) = traced(lambda x: mechanisms.GaussianMechanism(0.5, 1e-5, 1.0).add_noise(x)).sites
+    std = mechanisms.GaussianMechanism(0.5, 1e-5, 1.0).std
+    assert (site.law, site.scales) == ("normal", (std, std))
+
+
+# diffprivlib, as its classes are made.
+
+
+class _Mechanism:
+    def __init__(self, **more: Any) -> None:
+        vars(self).update({"epsilon": 1.0, "delta": 0.0, **more})
+
+
+class Laplace(_Mechanism):
+    def randomise(self, value: float) -> float:
+        return value + random.SystemRandom().gauss(0, 1)
+
+
+class LaplaceTruncated(Laplace):
+    def randomise(self, value: float) -> Any:
+        return min(max(0, super().randomise(value)), 1)
+
+
+class LaplaceBoundedDomain(Laplace):
+    pass
+
+
+class GaussianAnalytic(Laplace):
+    pass
+
+
+class Geometric(_Mechanism):
+    def randomise(self, value: int) -> int:
+        return value + random.SystemRandom().randint(-3, 3)
+
+
+class Exponential(_Mechanism):
+    def randomise(self, value: None = None) -> Any:
+        return self.candidates[random.SystemRandom().randrange(2)]  # type: ignore[attr-defined]  # set by the test
+
+
+class Binary(_Mechanism):
+    def randomise(self, value: str) -> str:
+        return random.SystemRandom().choice("ab")
+
+
+class Vector(_Mechanism):
+    def randomise(self, value: Any) -> Any:
+        noise = random.SystemRandom().gauss(0, 1)
+        return lambda w: value(w) + noise
+
+
+@pytest.fixture
+def library(monkeypatch: pytest.MonkeyPatch) -> None:
+    module: Any = ModuleType("diffprivlib.mechanisms")
+    for kind in (Laplace, LaplaceTruncated, LaplaceBoundedDomain, GaussianAnalytic, Geometric,
+                 Exponential, Binary, Vector):  # fmt: skip
+        monkeypatch.setattr(kind, "__module__", "diffprivlib.mechanisms.some")
+        setattr(module, kind.__name__, kind)
+    monkeypatch.setitem(sys.modules, "diffprivlib.mechanisms", module)
+
+
+@pytest.mark.parametrize(
+    ("mechanism", "law", "scale"),
+    [
+        (Laplace(sensitivity=2.0), "laplace", 2.0),
+        (Laplace(sensitivity=2, epsilon=0.0, delta=0.5), "laplace", 2 / np.log(2)),
+        (LaplaceTruncated(sensitivity=2.0), "laplace", 2.0),
+        (LaplaceBoundedDomain(sensitivity=2.0), "unknown", None),
+        (GaussianAnalytic(sensitivity=2.0, _scale=3.0), "normal", 3.0),
+        (Geometric(sensitivity=2, epsilon=0.5), "discrete", 4.0),
+    ],
+)
+@pytest.mark.parametrize("kind", [int, np.float64, np.int64])
+@pytest.mark.usefixtures("library")
+def test_randomise(mechanism: Any, law: str, scale: Any, kind: Any) -> None:
+    found = traced(lambda x: mechanism.randomise(kind(x)))
+    (site,) = found.sites
+    assert (site.law, site.shift) == (law, 1.0)
+    assert site.scales is None if scale is None else site.scales == pytest.approx((scale, scale))
+    assert not [one for one in found.causes if law != "normal"]
+    assert not found.notes
+    assert bool(found.not_understood) is (law == "unknown")
+
+
+@pytest.mark.usefixtures("library")
+def test_choices() -> None:
+    def exponential(x: int) -> Any:
+        law = [0.25, 1.0] if x else [0.5, 1.0]
+        return Exponential(candidates=["a", "b"], _probabilities=law).randomise()
+
+    assert traced(exponential).sites[0].cost == pytest.approx(np.log(2))
+    assert traced(exponential, claim=PureDP(0.5)).causes
+    binary = Binary(value0="a", value1="b", epsilon=1.5)
+    found = traced(lambda x: binary.randomise("ab"[x]), claim=PureDP(1.5))
+    assert found.sites[0].cost == pytest.approx(1.5)
+    assert not found.causes
+    assert traced(lambda x: binary.randomise("ab"[x]), claim=PureDP(1.4)).causes
+
+
+@pytest.mark.usefixtures("library")
+def test_a_function_that_is_randomised_is_not_understood() -> None:
+    found = traced(lambda x: Vector().randomise(lambda w: w * x)(2.0))
+    assert not found.findings
+    assert [what for _, what in found.not_understood] == ["Vector.randomise"]
+    assert found.notes == ("noise was seen, but not what it hides. This is no pass",)
+
+
+# The user's own.
+
+
+def noised(value: Any, scale: float = 2.0) -> Any:
+    if isinstance(value, dict):
+        return {key: noised(one) for key, one in value.items()}
+    if isinstance(value, list):
+        return [noised(one) for one in value]
+    return value + random.SystemRandom().gauss(0, 1) * scale
+
+
+def laplace(value: float, b: float) -> float:
+    return float(value + random.SystemRandom().gauss(0, 1) * b)
+
+
+def said(value: float, epsilon: float) -> float:
+    return value + random.SystemRandom().gauss(0, 1) / epsilon
+
+
+said.law, said.scale = "laplace", lambda value, epsilon: 1 / epsilon  # type: ignore[attr-defined]  # what users say
+
+
+class Noise:
+    def __init__(self, scale: float) -> None:
+        self.size = scale
+
+    def add(self, value: float, sigma: float = 2.0) -> float:
+        return value + random.SystemRandom().gauss(0, 1) * sigma
+
+    @staticmethod
+    def static(value: float, *, scale: float = 2.0) -> float:
+        return value + random.SystemRandom().gauss(0, 1) * scale
+
+    @classmethod
+    def of_class(cls, value: float) -> float:
+        return value + random.SystemRandom().gauss(0, 1)
+
+
+NOISE = Noise(2.0)
+
+
+@pytest.mark.parametrize(
+    ("function", "primitive", "law", "scales"),
+    [
+        (lambda x: noised(x, 3.0), noised, "unknown", 3.0),
+        (lambda x: noised(scale=3.0, value=x), noised, "unknown", 3.0),
+        (lambda x: noised([x, 0], scale=3.0), noised, "unknown", 3.0),
+        (lambda x: laplace(x, 3.0), laplace, "laplace", 3.0),
+        (lambda x: said(x, epsilon=0.5), said, "laplace", 2.0),
+        (lambda x: NOISE.add(x, 3.0), NOISE.add, "normal", 3.0),
+        (lambda x: Noise(1.0).add(x, sigma=3.0), Noise.add, "normal", 3.0),
+        (lambda x: Noise.static(x, scale=3.0), Noise.static, "unknown", 3.0),
+        (lambda x: NOISE.of_class(x), Noise.of_class, "unknown", None),
+    ],
+)
+def test_a_function_of_ones_own(function: Any, primitive: Any, law: Any, scales: Any) -> None:
+    before = dict(vars(Noise)), dict(globals())
+    found = traced(function, primitives=[primitive])
+    assert (dict(vars(Noise)), dict(globals())) == before
+    (site,) = found.sites
+    assert (site.law, site.shift) == (law, 1.0)
+    expected = None if scales is None or law == "unknown" else (scales, scales)
+    assert law == "unknown" or site.scales == expected
+
+
+def test_what_it_noises_that_is_no_number_is_not_understood() -> None:
+    found = traced(lambda x: noised({"a": x}), primitives=[noised])
+    assert not found.sites
+    assert not found.findings
+    assert found.not_understood
+
+
+class _Entry:
+    def __init__(self, value: str) -> None:
+        self.value = value
+
+    def load(self) -> Any:
+        module, _, name = self.value.partition(":")
+        return getattr(sys.modules[module], name)
+
+
+@pytest.fixture
+def entries(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[list[Any]], None]]:
+    def set_to(found: list[Any]) -> None:
+        own._entry_points.cache_clear()
+        monkeypatch.setattr(importlib.metadata, "entry_points", lambda: {own.GROUP: found})
+
+    yield set_to
+    monkeypatch.undo()
+    own._entry_points.cache_clear()
+
+
+def test_primitives_of_installed_libraries(entries: Callable[[list[Any]], None]) -> None:
+    name = __name__
+    entries([_Entry("no.such.module:f"), _Entry(f"{name}:nothing"), _Entry(f"{name}:laplace")])
+    (site,) = traced(lambda x: laplace(x, 3.0)).sites
+    assert (site.primitive, site.law, site.scales) == ("laplace", "laplace", (3.0, 3.0))
+
+
+def test_entry_points_are_found_as_every_python_has_them() -> None:
+    found = SimpleNamespace(select=lambda group: [group])
+    own._entry_points.cache_clear()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(importlib.metadata, "entry_points", lambda: found)
+        assert own._entry_points() == ["dpaudit.primitives"]
+    own._entry_points.cache_clear()
+    assert all(hasattr(one, "load") for one in own._entry_points())
+
+
+# Around a run.
+
+
+def test_generators_without_a_state_are_left_alone() -> None:
+    odd = faulty.NoSeed()
+    assert traced(lambda x: x + random.gauss(0, 1) + 0 * isinstance(odd, object)).sites
+
+
+SOURCE = """
+def lazy(x):
+    import imported_late
+    return imported_late.noised(x)
+
+def checked(x):
+    import numpy as np
+    state = np.random.mtrand._rand
+    assert isinstance(state, np.random.RandomState)
+    assert not isinstance(3, np.random.RandomState)
+    return x + state.laplace()
+"""
+LATE = """
+import numpy as np
+from numpy.random import laplace
+from random import gauss
+
+UNUSED = gauss(0, 1)
+
+def noised(x):
+    return x + laplace(scale=0.5)
+"""
+
+
+@pytest.fixture
+def late(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    (tmp_path / "mine.py").write_text(SOURCE)
+    (tmp_path / "imported_late.py").write_text(LATE)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    yield tmp_path / "mine.py"
+    sys.modules.pop("imported_late", None)
+
+
+def test_what_is_imported_during_a_run_is_seen_and_keeps_nothing(late: Path) -> None:
+    found = traced(f"{late}:lazy", claim=PureDP(1.0))  # type: ignore[arg-type]  # a path will do
+    assert [one.kind for one in found.causes] == ["too-little-noise"]
+    assert found.sites[0].line.line == 9
+    assert not found.notes
+    module: Any = sys.modules["imported_late"]
+    assert module.laplace is np.random.laplace
+    assert module.gauss is random.gauss
+
+
+def test_true_generators_are_instances_of_what_stands_in_for_their_class(late: Path) -> None:
+    found = traced(f"{late}:checked")  # type: ignore[arg-type]
+    assert "every run raised" not in " ".join(found.notes)
+
+
+def test_a_library_is_followed_before_it_is_imported(tmp_path: Path) -> None:
+    package = tmp_path / "site-packages" / "not_yet"
+    package.mkdir(parents=True)
+    (package / "__init__.py").write_text(
+        "import random\n\ndef noised(x):\n    return x + random.gauss(0, 1)\n"
+    )
+    mine = tmp_path / "mine.py"
+    mine.write_text("def f(x):\n    import not_yet\n    return not_yet.noised(x)\n")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.syspath_prepend(str(package.parent))
+        path: Any = f"{mine}:f"
+        (site,) = traced(path).sites
+        assert Path(site.line.file).name == "mine.py"
+        del sys.modules["not_yet"]
+        (site,) = traced(path, follow=["not_yet"]).sites
+        assert (Path(site.line.file).name, site.line.line) == ("__init__.py", 4)
+        assert traced(path, follow=["nowhere"]).sites
+        sys.modules.pop("not_yet", None)
