@@ -222,5 +222,6 @@ def _apart(one: Any, other: Any) -> Coupled:
         errors=(one, other),
         ends=(None, None),
         picks=False,
+        ranges=False,
     )
     return Coupled(True, 0, comparison, None, ["raises"], [])
