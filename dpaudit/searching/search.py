@@ -159,6 +159,7 @@ class _Search:
             spec.tested.points(), spec.samples, drawing, (*attacks, *users), self._is_of_answers
         )
         self._enough = math.log(1 / spec.alpha) + _LUCK
+        self._least = min(point.epsilon for point in spec.tested.points())
         self._is_found = self._is_planned = False
         self._deadline = math.inf
         self._note = self._unformed = ""
@@ -368,7 +369,8 @@ class _Search:
         return time.monotonic() > self._deadline
 
     def _is_clear(self, one: Contender) -> bool:
-        return one.evidence >= self._enough
+        # What promises no bound above the claim is the luck of the best of many orders.
+        return one.evidence >= self._enough and one.estimate > self._least
 
     def _guided(self, ranked: Sequence[Contender], turn: int) -> list[Contender]:
         """Return pairs like the best ones, best first."""
