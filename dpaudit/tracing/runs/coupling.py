@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 _FREE = 24
 # Coins that are tried the other way: one by one, and where there are few, two by two.
 _SINGLE, _BOTH = 256, 12
+# So many coins all these runs may flip together, but for the first few.
+_FLIPS, _FEWEST = 50_000, 4
 # So often spots are looked for at which a noised value meets data: one may show another.
 _SEVERED = 3
 # Pairs of runs that confirm that noised values which are plain numbers show no data.
@@ -307,7 +309,8 @@ def _absorbed(
     """Return the coins that, fallen otherwise, make the outputs the same; None if none are found.
     The cheapest single one, else the cheapest two."""
     every = list(_alternatives(second))
-    tries: list[tuple[Any, ...]] = [(one,) for one in every[:_SINGLE]]
+    single = min(_SINGLE, max(_FEWEST, _FLIPS // max(1, len(every))))
+    tries: list[tuple[Any, ...]] = [(one,) for one in every[:single]]
     if len(every) <= _BOTH:
         tries += [pair for pair in combinations(every, 2) if pair[0][0] != pair[1][0]]
     best: Absorbed | None = None

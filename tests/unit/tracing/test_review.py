@@ -208,3 +208,14 @@ def test_noised_arrays_are_sorted_and_copied() -> None:
         return noised, same, np.sort(noised), noised.ravel(order="F")
 
     assert causes(several, ([3, 1], [2, 1]), 2.0) == []
+
+
+def test_many_coins_are_not_all_tried() -> None:
+    calls = []
+
+    def poll(rows: list[int], rng: Any) -> int:
+        calls.append(1)
+        return sum(x if rng.random() < 0.75 else 1 - x for x in rows)
+
+    assert causes(poll, ([0] * 500, [0] * 499 + [1]), 1.2) == []
+    assert len(calls) < 1_000
