@@ -8,6 +8,7 @@ from typing import Any
 from dpaudit.targets.target import AnyTarget, ComposedTarget, RepeatedTarget, is_elsewhere
 from dpaudit.tracing.costs import Piece, coin_cost
 from dpaudit.tracing.runs.comparing import Comparison, compare
+from dpaudit.tracing.runs.recorder import TooLong
 from dpaudit.tracing.runs.running import run
 from dpaudit.tracing.trace import subject_of
 
@@ -27,14 +28,19 @@ class Scorer:
 
     def __call__(self, d1: Any, d2: Any) -> float:
         """Return the sum of what all noise of a pair hides, in its scales, and more where the
-        outputs differ nevertheless; at least 0."""
-        first = run(self._subject, d1, 0, has_lines=False)
-        second = run(self._subject, d2, 0, reference=first, has_lines=False)
+        outputs differ nevertheless; at least 0, and 0 for runs that are too long to follow."""
+        try:
+            first = run(self._subject, d1, 0, has_lines=False)
+            second = run(self._subject, d2, 0, reference=first, has_lines=False)
+        except TooLong:
+            return 0.0
         return score(compare(first, second, {}))
 
 
 def can_score(target: AnyTarget) -> bool:
     """Return whether a target can be traced in this process."""
+    if isinstance(target, RepeatedTarget):
+        target = target.target
     return not (is_elsewhere(target) or isinstance(target, ComposedTarget))
 
 

@@ -8,6 +8,8 @@ import numpy as np
 import pytest
 
 import dpaudit
+from dpaudit.targets.target import CallableTarget, ComposedTarget, RepeatedTarget
+from dpaudit.tracing.scoring import Scorer, can_score
 
 ROWS = [0.0, 0.5, 1.0], [0.0, 0.5, 0.0]
 
@@ -210,12 +212,22 @@ def test_noised_arrays_are_sorted_and_copied() -> None:
     assert causes(several, ([3, 1], [2, 1]), 2.0) == []
 
 
-def test_many_coins_are_not_all_tried() -> None:
+def test_many_coins_are_not_all_tried(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("dpaudit.tracing.runs.coupling._FLIPS", 1_000)
     calls = []
 
     def poll(rows: list[int], rng: Any) -> int:
         calls.append(1)
         return sum(x if rng.random() < 0.75 else 1 - x for x in rows)
 
-    assert causes(poll, ([0] * 500, [0] * 499 + [1]), 1.2) == []
-    assert len(calls) < 1_000
+    assert causes(poll, ([0] * 100, [0] * 99 + [1]), 1.2) == []
+    assert len(calls) < 200
+
+
+def test_more_noise_than_a_trace_follows_scores_nothing_and_ends_no_search() -> None:
+    def many(rows: list[float], rng: Any) -> float:
+        return float(sum(rows) + rng.laplace(size=300_000)[0])
+
+    assert Scorer(CallableTarget(function=many))([0.0], [1.0]) == 0.0
+    together = ComposedTarget(parts=(CallableTarget(function=many),))
+    assert not can_score(RepeatedTarget(target=together, times=2))
