@@ -6,6 +6,7 @@ A trace is a diagnosis and no certificate: it holds for the noise that was tried
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from importlib import import_module
 from typing import Literal
 
 FindingKind = Literal[
@@ -202,6 +203,25 @@ class Trace:
     def causes(self) -> tuple[Finding, ...]:
         """The findings that alone make the mechanism leak more than the claim allows."""
         return tuple(one for one in self.findings if one.is_cause)
+
+    def report(self, *, verbose: bool = False) -> str:
+        """Return the trace in words, as the command line shows it.
+
+        Parameters
+        ----------
+        verbose : bool, default False
+            Whether to show all lines that draw noise.
+
+        Returns
+        -------
+        str
+            Lines of at most 80 columns, with a final newline.
+        """
+        # By name: the rooms of reports are above this one, which must not depend on them.
+        return str(import_module("dpaudit.reports.trace").render(self, verbose=int(verbose)))
+
+    def __str__(self) -> str:
+        return self.report()
 
     @property
     def likely(self) -> Finding | None:

@@ -20,6 +20,7 @@ from dpaudit.cli.process.parent import end_with_parent
 from dpaudit.cli.process.streams import set_apart
 from dpaudit.cli.repeat_command import RepeatableCommand
 from dpaudit.config.building import build_spec
+from dpaudit.config.quantities import parse_duration
 from dpaudit.errors import UsageError
 from dpaudit.import_path import split
 from dpaudit.tracing.trace import SEEDS, trace_pair
@@ -30,6 +31,7 @@ _EXAMPLE = "--d1 '[1, 2]' --d2 '[1]' --epsilon 1"
 # Stands in for a claim where none is given; no site is held against it.
 _ANY_CLAIM = {"epsilon": 1}
 _STDOUT = "-"
+_SECONDS = 60.0
 
 
 @click.command(
@@ -65,6 +67,7 @@ Example:
     help="How many different draws of noise to try.",
 )
 @some_flags(
+    time=f"End the trace after so long, such as 30s or 5m. Default: {_SECONDS:g}s.",
     json="Write the trace to this file; '-': to standard output, and the report to stderr.",
     quiet="Print the findings alone.",
     verbose="Print all lines that draw noise, with the source code.",
@@ -78,6 +81,7 @@ def trace(
     follow: tuple[str, ...],
     primitive: tuple[str, ...],
     noises: int,
+    time: str | None,
     json: str | None,
     quiet: bool,
     verbose: int,
@@ -93,6 +97,7 @@ def trace(
     """
     stdout = ctx.with_resource(set_apart())
     settings = given_settings(ctx, flags)
+    settings.pop("time", None)  # of the trace, and not of an audit
     if target.endswith((".yaml", ".yml")):
         raise UsageError(f"{target!r} is a file of audits; a trace takes one import path")
     split(target)
@@ -114,6 +119,7 @@ def trace(
             seeds=noises,
             follow=follow,
             primitives=primitive,
+            seconds=parse_duration(time) if time is not None else _SECONDS,
         )
     _show(found, file, stdout, quiet=quiet, verbose=verbose, as_json=json == _STDOUT)
     if found.causes:

@@ -15,7 +15,7 @@ from typing import Any
 from dpaudit.certificates.traced import Trace
 from dpaudit.claims import PrivacyClaim
 from dpaudit.errors import DpauditError
-from dpaudit.targets.target import AnyTarget, ComposedTarget, is_elsewhere
+from dpaudit.targets.target import AnyTarget, ComposedTarget, IsolatedTarget, is_elsewhere
 from dpaudit.tracing.trace import trace_pair
 
 # So long a trace may take that nobody has asked for.
@@ -33,6 +33,8 @@ def trace_apart(
 
     pace: seconds that a run of the mechanism takes, about.
     """
+    if isinstance(target, IsolatedTarget):
+        return _of_a_process(target, d1, d2, claim)
     cannot = is_elsewhere(target) or isinstance(target, ComposedTarget)
     if cannot or pace * _RUNS > SECONDS or not hasattr(os, "fork"):
         return None
@@ -52,6 +54,17 @@ def trace_apart(
             os.kill(child, signal.SIGKILL)
         with suppress(ChildProcessError):
             os.waitpid(child, 0)
+
+
+def _of_a_process(target: IsolatedTarget, d1: Any, d2: Any, claim: PrivacyClaim) -> Trace | None:
+    """Return the trace of a mechanism that has a process of its own anyway."""
+    with suppress(DpauditError):
+        return _telling(trace_pair(target, d1, d2, claim, seconds=SECONDS))
+    return None
+
+
+def _telling(found: Any) -> Trace | None:
+    return found if isinstance(found, Trace) and found.likely is not None else None
 
 
 def _trace_and_leave(
@@ -89,4 +102,4 @@ def _received(reading: int, deadline: float) -> Trace | None:
         found = pickle.loads(b"".join(pieces))
     except (EOFError, pickle.UnpicklingError):
         return None
-    return found if isinstance(found, Trace) and found.findings else None
+    return _telling(found)

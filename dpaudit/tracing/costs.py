@@ -15,7 +15,7 @@ from dpaudit.claims import PrivacyClaim
 from dpaudit.claims.gaussian import gaussian_delta
 
 # Costs that are above a claim by less are rounding.
-_ROUNDING = 1e-9
+_ROUNDING, _BY_EFFECT = 1e-9, 1e-4
 # Whole numbers that a profile is summed over at most.
 _GRID = 200_001
 # Cells on either side of a center that a profile is summed over where there is no formula for it.
@@ -152,7 +152,9 @@ def exceeds(piece: Piece, claim: PrivacyClaim | None) -> bool:
     if claim is None:
         return piece.value == math.inf
     for point in claim.points():
-        delta = piece.delta(point.epsilon)
+        # What is known by its effect is known to some digits alone.
+        epsilon = point.epsilon * (1 + _BY_EFFECT) if piece.cost is not None else point.epsilon
+        delta = piece.delta(epsilon)
         if point.delta == 0 and piece.unit == "μ" and piece.value:
             return True  # normal noise has no pure ε, however small its δ is
         if delta is not None and delta > point.delta * (1 + 1e-6) + 1e-12:
@@ -174,7 +176,8 @@ def sum_exceeds(pieces: Sequence[Piece], claim: PrivacyClaim | None) -> bool:
     if pieces[0].unit == "μ":
         return exceeds(Piece("normal", (1.0, 1.0), value, released=True), claim)
     pure = [one for one in claim.points() if one.delta == 0]
-    return any(value > one.epsilon * (1 + _ROUNDING) for one in pure)
+    rounding = _BY_EFFECT if any(one.cost is not None for one in pieces) else _ROUNDING
+    return any(value > one.epsilon * (1 + rounding) for one in pure)
 
 
 def coin_cost(first: Any, second: Any) -> float:

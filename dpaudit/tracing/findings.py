@@ -72,15 +72,16 @@ def judged(
     """Return findings, causes first, the table of sites, what these cost together in words, and
     whether that is more than is claimed. claim: where nothing is claimed, only what no claim allows
     is a cause."""
+    if runs.keeps_state:
+        return [], [], None, False
     gathered = list(_gathered(runs))
     found: list[Finding] = []
-    if not runs.keeps_state:
-        found += _of_outputs(runs, claim)
-        for one in gathered:
-            found += _of_site(one, runs, claim)
-        found += _of_choices(runs, claim)
-        found += _twice(runs)
-        found += _seeds(runs)
+    found += _of_outputs(runs, claim)
+    for one in gathered:
+        found += _of_site(one, runs, claim)
+    found += _of_choices(runs, claim)
+    found += _twice(runs)
+    found += _seeds(runs)
     found += _unused(runs, found)
     sites = sorted(map(_site, gathered), key=_rank)
     sites += list(_coins(runs))
@@ -255,6 +256,8 @@ def _total(
     gathered: Sequence[_Gathered], runs: Runs, claim: PrivacyClaim | None
 ) -> tuple[str | None, bool]:
     """Return what all sites cost together in words, and whether that is above the claim."""
+    if any(pair.comparison.uneven for pair in runs.coupled):
+        return None, False  # what one input alone draws has no cost
     pieces = [one.worst for one in gathered]
     choices = [one.cost or 0.0 for one in _coins(runs)]
     if not pieces and not choices:

@@ -133,10 +133,15 @@ def _primitive(named: str | Callable[..., Any]) -> Callable[[Any], Iterator[Any]
 
 
 def _notes(runs: Runs, sites: Sequence[Site], findings: Sequence[Finding]) -> Iterator[str]:
-    if runs.keeps_state:
+    errors = [pair.comparison.errors for pair in runs.coupled]
+    if errors and all(None not in each for each in errors):
+        kind, message, _ = errors[0][0]
+        yield f"every run raised {kind}: {message}"
+    elif runs.keeps_state:
         yield (
-            "the mechanism keeps state: a second run on d1 with the same noise gave something "
-            "else, so that runs cannot be compared; clear its caches, or trace what it calls"
+            "a second run on d1 with the same noise gave something else, so that runs cannot be "
+            "compared: the mechanism keeps state, or draws noise that is not seen (os.urandom, "
+            "another library); clear its caches, or name what draws with --primitive"
         )
     elif not runs.coupled:
         if runs.over is None:
@@ -151,10 +156,12 @@ def _notes(runs: Runs, sites: Sequence[Site], findings: Sequence[Finding]) -> It
         yield "noise was seen, but not what it hides. This is no pass"
     if runs.over is not None:
         yield f"not all runs were made: {runs.over}"
-    errors = [pair.comparison.errors for pair in runs.coupled]
-    if errors and all(None not in each for each in errors):
-        kind, message, _ = errors[0][0]
-        yield f"every run raised {kind}: {message}"
+    uneven = {one for pair in runs.coupled for one in pair.comparison.uneven if pair.forward}
+    for place, _, one, other in sorted(uneven)[:3]:
+        yield (
+            f"`{place.code}` on line {place.line} draws {one} times for d1 and {other} times for "
+            "d2: what one input alone draws has no cost here"
+        )
 
 
 def _excerpts(findings: Iterable[Finding], sites: Iterable[Site]) -> Iterator[Excerpt]:

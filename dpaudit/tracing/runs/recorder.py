@@ -364,10 +364,11 @@ class Recorder:
     def _coin(self, spot: Spot, name: str, noise: Noise, threshold: Any, natural: Any) -> Any:
         """Return whether uniform numbers lie below a threshold, or above it."""
         low, width = self._range(noise)
+        if self._law(noise) == "integers":  # of which those below a threshold are counted
+            is_over = name in ("le", "gt")
+            threshold = np.floor(threshold) + 1 if is_over else np.ceil(threshold)
         with np.errstate(all="ignore"):
             below = np.clip((threshold - low) / width, 0, 1)
-        if np.min(noise.factor) < 0:
-            below = 1 - below if width == 0 else below
         probability = below if name in ("lt", "le") else 1 - below
         moment = self._moment("choice", spot)
         values = self._overridden(moment, self._again(moment, natural))
@@ -380,14 +381,28 @@ class Recorder:
     def _range(self, noise: Noise) -> tuple[Any, Any]:
         """Return where uniform numbers begin, and how wide their range is."""
         place = int(np.ravel(noise.ids)[0])
-        width = self.scales[place] * np.ravel(noise.factor)[0]
         draw = next(one for one in reversed(self.draws) if one.first <= place)
+        width = self.scales[place] * np.ravel(noise.factor)[0]
+        if draw.law == "integers":
+            low, high = (float(draw.parameters[one]) for one in ("low", "high"))
+            return low, high - low
         low = float(np.ravel(draw.parameters.get("low", 0.0))[0]) * np.ravel(noise.factor)[0]
         return (low, width) if width > 0 else (low + width, -width)
 
-    def _are_uniform(self, noise: Noise) -> bool:
+    def _law(self, noise: Noise) -> str:
         places = np.ravel(noise.ids)
-        return len(places) > 0 and self.laws[int(places[0])] == "uniform"
+        return self.laws[int(places[0])] if len(places) else UNKNOWN
+
+    def _are_uniform(self, noise: Noise) -> bool:
+        """Return whether uniform numbers are compared, or integers as they were drawn."""
+        if self._law(noise) != "integers":
+            return self._law(noise) == "uniform"
+        place = int(np.ravel(noise.ids)[0])
+        draw = next(one for one in reversed(self.draws) if one.first <= place)
+        bounds = [draw.parameters.get(name) for name in ("low", "high")]
+        return bool(np.all(np.equal(noise.factor, 1.0))) and all(
+            isinstance(one, (int, float)) for one in bounds
+        )
 
     # How it is kept.
 

@@ -291,6 +291,52 @@ def test_a_coin_costs_the_log_of_its_odds(chance: float, is_enough: bool) -> Non
     assert found.sites[0].cost == pytest.approx(math.log(chance / (1 - chance)), rel=1e-9)
 
 
+@pytest.mark.parametrize("place", range(4))
+def test_integers_that_are_compared_are_coins(place: int) -> None:
+    import secrets
+
+    coins: list[Callable[..., bool]] = [
+        lambda rng: secrets.randbelow(100) < 90,
+        lambda rng: bool(rng.integers(100) < 90),
+        lambda rng: random.randrange(10) >= 1,
+        lambda rng: random.randint(1, 100) <= 90,
+    ]
+
+    def answer(x: int, rng: Rng) -> int:
+        return x if coins[place](rng) else 1 - x
+
+    found = dpaudit.trace(answer, 0, 1, ONE)
+    assert found.causes[0].words.endswith("decides between the inputs: ε = 2.197")
+
+
+def test_what_one_input_alone_draws_has_no_cost() -> None:
+    def chosen(rows: Sequence[int], rng: Rng) -> set[int]:
+        return {row for row in rows if row + rng.laplace() > 1}
+
+    found = dpaudit.trace(chosen, [1, 2, 3], [1, 2], ONE)
+    assert found.total is None
+    assert any("draws 3 times for d1 and 2 times for d2" in note for note in found.notes)
+
+
+def test_state_in_a_sum_is_noticed() -> None:
+    calls: list[int] = []
+
+    def counting(rows: Sequence[int], rng: Rng) -> float:
+        calls.append(1)
+        return len(rows) + len(calls) + rng.laplace()
+
+    found = dpaudit.trace(counting, [1, 2], [1], ONE)
+    assert not found.causes
+    assert "keeps state" in found.notes[0]
+
+
+def test_a_trace_prints_as_its_report() -> None:
+    found = dpaudit.trace(halved, 0, 1, ONE)
+    assert str(found) == found.report()
+    assert found.report().startswith("CAUSE FOUND")
+    assert len(found.report(verbose=True)) >= len(found.report())
+
+
 def test_a_coin_whose_chance_depends_on_the_data() -> None:
     def share(x: float, rng: Rng) -> bool:
         return bool(rng.random() < x)

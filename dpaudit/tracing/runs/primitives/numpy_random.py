@@ -106,6 +106,9 @@ def _called(
     parameters = {key: one for key, one in given.items() if key not in ("size", "dtype", "out")}
     location = said.get("loc") if "loc" in said else None
     parameters.pop("loc", None)
+    ends: list[Any] = [given.get("low"), given.get("high")]
+    if spec.law == "integers" and not any(map(np.ndim, ends)):
+        parameters = _bounds(given)
     return recorder.drawn(
         label,
         spec.law,
@@ -115,6 +118,13 @@ def _called(
         parameters=parameters,
         outcomes=_outcomes(name, given),
     )
+
+
+def _bounds(given: Mapping[str, Any]) -> dict[str, Any]:
+    """Return between which integers one is drawn, the second one excluded."""
+    low, high = given.get("low"), given.get("high")
+    start, stop = (0, low) if high is None else (low, high)
+    return {"low": int(start or 0), "high": int(stop or 0) + bool(given.get("endpoint", False))}
 
 
 def _outcomes(name: str, given: Mapping[str, Any]) -> list[tuple[Any, float]] | None:
