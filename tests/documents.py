@@ -18,6 +18,7 @@ _FENCE = re.compile(
 # Make would build another environment: what it says that it runs there is run here.
 _NOT_HERE = ("make ", "pip ", "git ")
 _THERE = ".venv/bin/"
+_PROGRESS = re.compile(r"\S+: [\d,]+ of [\d,]+ draws, .* left$")
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +82,8 @@ def _compare(command: str, shown: str, printed: str) -> None:
 
 
 def _normalised(text: str) -> str:
-    """Leave out times, versions and the ends of lines."""
+    """Leave out times, versions, the ends of lines, and the progress that slow machines show."""
     lines = [line.rstrip() for line in text.strip().splitlines()]
     kept = [line for line in lines if not re.match(r"\s+(time|versions)\s", line)]
+    kept = [line for line in kept if not _PROGRESS.match(line)]
     return "\n".join(kept)
