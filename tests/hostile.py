@@ -148,7 +148,6 @@ TRACE = Trace(
         ),
     ),
     runs=6,
-    seconds=0.01,
     notes=("every second run raised",),
 )
 FULL = replace(

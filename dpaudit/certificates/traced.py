@@ -5,7 +5,7 @@ A trace is a diagnosis and no certificate: it holds for the noise that was tried
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from importlib import import_module
 from typing import Literal
 
@@ -180,8 +180,6 @@ class Trace:
         The source code of all lines above.
     runs : int
         How many coupled pairs of runs were made.
-    seconds : float
-        Wall time.
     notes : tuple of str
         What else is to be known, such as why there is nothing to show.
     """
@@ -196,7 +194,6 @@ class Trace:
     not_understood: tuple[tuple[SourceLine, str], ...]
     excerpts: tuple[Excerpt, ...]
     runs: int
-    seconds: float = field(compare=False)
     notes: tuple[str, ...]
 
     @property

@@ -88,7 +88,6 @@ def trace_pair(
         not_understood=misunderstood,
         excerpts=tuple(_excerpts(findings, sites)),
         runs=len(runs.coupled),
-        seconds=clock.monotonic() - began,
         notes=tuple(_notes(runs, sites, findings)),
     )
 

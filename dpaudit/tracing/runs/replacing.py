@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import random
 import sys
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from types import FunctionType, MethodType, ModuleType
 from typing import TYPE_CHECKING, Any
 
@@ -127,7 +127,9 @@ def replaced(
     finally:
         recorder.is_open = False
         for step in reversed(undo):
-            step()
+            # Whatever an object of the user's does when it is set, all others are as before.
+            with suppress(Exception):
+                step()
         random.setstate(states[0])
         np.random.set_state(states[1])
 
@@ -200,6 +202,7 @@ class _References:
             (word,) = self._streams.spawn(1)[0].generate_state(1)
             try:
                 state = value.getstate()
+                value.setstate(state)
                 random.Random.seed(value, int(word))
             except Exception:  # noqa: BLE001  # of a class of its own, without a state or a seed
                 return

@@ -421,6 +421,23 @@ def test_nothing_is_changed_afterwards_whatever_happens() -> None:
     assert sys.gettrace() is tracer
 
 
+class NotRestored(random.Random):
+    """A generator that cannot be set to a state."""
+
+    def setstate(self, state: Any) -> None:
+        raise NotImplementedError("no state")
+
+
+not_restored = NotRestored()
+
+
+def test_generators_that_cannot_be_restored_are_left_alone() -> None:
+    before, laplace = not_restored.getstate(), np.random.laplace
+    assert kinds(dpaudit.trace(halved, 0, 1, ONE)) == ["too-little-noise"]
+    assert not_restored.getstate() == before
+    assert np.random.laplace is laplace
+
+
 def test_other_threads_draw_as_ever() -> None:
     seen: list[Any] = []
 
