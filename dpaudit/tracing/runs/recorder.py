@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from .places import Followed, Place, Spot
 
-    # What happens, where, and for the how manieth time.
+    # What happens, where, and how often it has happened there before.
     Moment = tuple[str, Spot, int]
     # A moment, and the entry of an array.
     Entry = tuple[Moment, int]
