@@ -21,7 +21,6 @@ from dpaudit.levels.shrinkage import SIZES
 
 _STEPS_OF_GRID, _STEPS, _STEPS_OF_JOINING = 60, 60, 20
 _LONGEST_STEP = 1.0
-_LARGEST = float(SIZES[-1])
 _SMALL = 1e-5
 # No log-ratio is ruled out by the counts of other cells.
 _LEAST = 1e-12
@@ -168,7 +167,7 @@ def _fitted(
             bend = np.add.reduce(blame * draws, axis=1) * share[:, 0] * (1 - share[:, 0])
             step = (slope[0] - slope[1]) / (1e-9 + bend[0] + bend[1])
             step = np.minimum(np.maximum(step, -_LONGEST_STEP), _LONGEST_STEP)
-            sizes = np.minimum(np.maximum(sizes + step, 0.0), _LARGEST)
+            sizes = np.minimum(np.maximum(sizes + step, 0.0), SIZES[-1])
             likelihood = _Likelihood.of(cells, sizes)
     return sizes, weights, float(cells.many @ likelihood.logs(weights))
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from dpaudit.errors import DatasetError
@@ -17,9 +18,6 @@ ROUND = 50
 def drawn(strategy: Any, seed: int, words: str, *, is_own: bool = False) -> Iterator[Any]:
     """Yield what a strategy gives, without end, repeats too.
 
-    Hypothesis also draws constants that stand in the modules which are loaded, so that it takes the
-    same modules, too, for the same values.
-
     words: the space in messages.  is_own: a user's code runs, which may never end.
     Raises DatasetError when the strategy fails or gives nothing.
     """
@@ -31,6 +29,27 @@ def drawn(strategy: Any, seed: int, words: str, *, is_own: bool = False) -> Iter
             raise DatasetError(f"{words} gives no inputs; loosen what its filters ask for")
         yield from values
         number += 1
+
+
+@contextmanager
+def same_for_a_seed() -> Iterator[None]:
+    """Keep Hypothesis from drawing the constants of whatever modules are loaded, with which the
+    values of a seed would be others in a session of tests than in a terminal."""
+    try:
+        from hypothesis.internal.conjecture import providers
+        from hypothesis.internal.constants_ast import Constants
+
+        constants, cache = providers._get_local_constants, providers.CONSTANTS_CACHE.cache
+        providers._get_local_constants = Constants
+    except (ImportError, AttributeError):  # older versions draw none; newer ones may move them
+        yield
+        return
+    cache.clear()
+    try:
+        yield
+    finally:
+        providers._get_local_constants = constants
+        cache.clear()
 
 
 def _round(strategy: Any, seed: int, words: str, is_own: bool) -> list[Any]:
@@ -57,7 +76,8 @@ def _round(strategy: Any, seed: int, words: str, is_own: bool) -> list[Any]:
 
     def run() -> None:
         try:
-            keep()
+            with same_for_a_seed():
+                keep()
         except HypothesisException as error:
             if not values:
                 raise DatasetError(f"{said} gives no inputs: {error}") from error

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from dpaudit.errors import DpauditError
 from dpaudit.searching.climbing import Ended
+from dpaudit.searching.drawing import same_for_a_seed
 from dpaudit.searching.proposals.random import pair_strategy
 
 if TYPE_CHECKING:
@@ -64,7 +65,8 @@ def look_at_random(
             raise _Found
 
     try:
-        search()
+        with same_for_a_seed():
+            search()
     except _Found:
         pass
     except hypothesis.errors.HypothesisException as error:  # such as a filter that lets nothing in

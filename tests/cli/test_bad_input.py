@@ -87,7 +87,7 @@ USAGE: dict[str, tuple[tuple[str, ...], str]] = {
     "no path": (("laplace", *INPUTS, *CLAIM), "laplace"),
     "a module": (("m", *INPUTS, *CLAIM), "is a module; name what is in it: m:NAME. There is: lap"),
     "a module, no inputs": (("mechanisms.laplace",), "mechanisms.laplace:NAME. There is: laplace,"),
-    "a package": (("mechanisms",), "mechanisms.MODULE:NAME. There is: dependence, "),
+    "a package": (("mechanisms",), "mechanisms.MODULE:NAME. There is: causes, dependence, "),
     "no such module": (("mechanisms.laplase",), "package 'mechanisms'. Did you mean 'laplace'?"),
     "missing Python": (
         ("m.py:laplace", *INPUTS, *CLAIM, "--python", "./m.pi"),

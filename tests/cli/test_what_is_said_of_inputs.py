@@ -103,7 +103,7 @@ def test_the_advice_about_groups_can_be_taken(dpaudit: Any) -> None:
 def test_the_first_exception_of_a_kind_is_shown(dpaudit: Any, folder: Path) -> None:
     words = ("m.py:sometimes", "--d1", "0", "--d2", "1", "--epsilon", "0.1", "--json", "r.json")
     text = shown(dpaudit, *words, code=1)
-    assert "draws of d2 the first: budget spent (m.py:12) repeat" in text
+    assert "draws of d2 the first: budget spent (m.py:12) cause" in text
     assert "is meant" not in text
     (audit,) = json.loads((folder / "r.json").read_text())["audits"]
     said = {"ValueError": {"message": "budget\nspent", "where": "m.py:12"}}

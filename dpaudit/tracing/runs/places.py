@@ -7,10 +7,12 @@ import linecache
 import os
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from .reaching import reached
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
     from types import CodeType, FrameType, ModuleType
 
     # Where in a program something happens: its code, and the instruction.
@@ -58,13 +60,11 @@ class Followed:
             known = self._known[file] = self._owns(file)
         return known
 
-    def modules(self) -> list[ModuleType]:
-        """Return the user's own modules that are loaded."""
+    def modules(self, objects: Iterable[Any]) -> list[ModuleType]:
+        """Return the user's own modules that objects can reach; the same ones for the objects of
+        another run, as long as no more modules are loaded."""
         if len(sys.modules) != self._loaded:
-            files = [(one, getattr(one, "__file__", None)) for one in list(sys.modules.values())]
-            self._modules = [
-                one for one, file in files if isinstance(file, str) and self.owns(file)
-            ]
+            self._modules = reached(objects, self.owns)
             self._loaded = len(sys.modules)
         return self._modules
 

@@ -116,7 +116,7 @@ def replaced(
         # First, so that their streams do not depend on what else is loaded.
         for part in parts:
             references.look_at(part, 0)
-        for module in followed.modules():
+        for module in followed.modules(parts):
             references.look_into(vars(module))
             if not keeps_builtins:
                 for name, value in _BUILTINS.items():
