@@ -206,7 +206,7 @@ def _are_among(values: Any, numbers: Any, tolerance: Any = 0.0) -> Any:
         return np.asarray(distance <= tolerance)
 
 
-def _released(run: Run, use: Use) -> Any:
+def are_released(run: Run, use: Use) -> Any:
     """Return which noised values the output shows, at any step of a calculation, and rounded a
     little perhaps."""
     recorder, numbers = run.recorder, _numbers(run)
@@ -224,7 +224,7 @@ def _released(run: Run, use: Use) -> Any:
 def _hidden(run: Run, one: Use, second: Recorder, other: Use) -> Hidden:
     recorder = run.recorder
     ids = np.ravel(one.ids)
-    draw = _draw(recorder, int(ids[0])) if len(ids) else None
+    draw = draw_of(recorder, int(ids[0])) if len(ids) else None
     laws = recorder.laws_of(ids)
     root = _root(recorder, one)
     # In the units in which the noise was added, whatever was done with the sum.
@@ -251,7 +251,7 @@ def _hidden(run: Run, one: Use, second: Recorder, other: Use) -> Hidden:
         operands=(shown[0], shown[1]),
         shifts=shifts.tolist(),
         scales=(first_scales.tolist(), second_scales.tolist()),
-        released=_released(run, one).tolist(),
+        released=are_released(run, one).tolist(),
         pieces=ids.tolist(),
         parameters=(
             {} if draw is None else dict(draw.parameters),
@@ -315,7 +315,7 @@ def _root(recorder: Recorder, use: Use) -> Use:
     return use
 
 
-def _draw(recorder: Recorder, number: int) -> Draw | None:
+def draw_of(recorder: Recorder, number: int) -> Draw | None:
     """Return the draw that a piece of noise comes from; of a sum, the first one."""
     number = recorder.pieces(number)[0]
     import bisect
@@ -424,7 +424,7 @@ def _twice(run: Run, pairs: list[tuple[Use, Use]]) -> list[tuple[Place, Place, P
                 # A sum of entries that share their noise shows no difference of two; uniform
                 # numbers are compared, one after the other, with sums of probabilities.
                 continue
-            draw = _draw(first, number)
+            draw = draw_of(first, number)
             drawn = first.place(one.moment if draw is None else draw.moment)
             added = first.place(before.moment), first.place(one.moment)
             found.setdefault((before.moment[1], one.moment[1]), (drawn, *added))
@@ -434,9 +434,9 @@ def _twice(run: Run, pairs: list[tuple[Use, Use]]) -> list[tuple[Place, Place, P
 def _shows_both(run: Run, before: Use, one: Use) -> bool:
     """Return whether the output shows two values that have some noise in common."""
     if before is one:
-        numbers = np.ravel(one.ids)[_released(run, one)]
+        numbers = np.ravel(one.ids)[are_released(run, one)]
         return len(np.unique(numbers)) < len(numbers)
-    return all(each.kind == "add" and np.any(_released(run, each)) for each in (before, one))
+    return all(each.kind == "add" and np.any(are_released(run, each)) for each in (before, one))
 
 
 def _moved(first: Recorder, second: Recorder, pairs: list[tuple[Use, Use]]) -> Iterator[Spot]:

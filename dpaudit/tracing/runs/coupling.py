@@ -14,6 +14,7 @@ from .comparing import Comparison, Missing, compare, moments, places_of
 from .effects import by_effect
 from .leaves import same
 from .places import place_of
+from .ranges import by_range
 from .recorder import Draw, Recorder, TooLong, Use
 from .running import Run, Subject, run
 
@@ -167,6 +168,7 @@ def _couple(
         alignment = found
         second = run(subject, after, seed, reference=first, alignment=alignment, is_strict=strict)
     comparison = compare(first, second, alignment)
+    comparison = by_range(subject, comparison, first, inputs, seed, strict)
     absorbed: Absorbed | None = None
     bare: list[str] = []
     noised: list[str] = []

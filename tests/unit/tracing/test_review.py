@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import random
 from typing import Any
 
 import numpy as np
 import pytest
+from scipy import stats
 
 import dpaudit
 from dpaudit.targets.target import CallableTarget, ComposedTarget, RepeatedTarget
@@ -157,6 +159,15 @@ def discrete_noise(x: int, rng: Any) -> int:
             return x - number if is_negative else x + number
 
 
+def rotated(x: float, rng: Any) -> float:
+    return float((x + rng.random()) % 1.0)
+
+
+def rotated_by_hand(x: float, rng: Any) -> float:
+    y = x + rng.uniform(0, 1)
+    return float(y - 1 if y >= 1 else y)
+
+
 VALUES = [0.2, 0.5, 0.9, 0.7], [0.2, 0.5, 0.9, 0.1]
 
 
@@ -169,6 +180,10 @@ VALUES = [0.2, 0.5, 0.9, 0.7], [0.2, 0.5, 0.9, 0.1]
         (median_of_intervals, VALUES),
         (median_by_gumbel, VALUES),
         (discrete_noise, (3, 4)),
+        (rotated, (0.2, 0.3)),
+        (rotated, (0.001, 0.0)),
+        (rotated, (0.0, 0.99)),
+        (rotated_by_hand, (0.01, 0.02)),
     ],
     ids=lambda one: getattr(one, "__name__", ""),
 )
@@ -184,8 +199,18 @@ def test_a_choice_that_depends_too_much_on_the_data_is_found() -> None:
     assert causes(leaking, VALUES, 1.1)
 
 
-def test_uniform_noise_is_found() -> None:
-    assert causes(lambda x, rng: x + rng.uniform(-1, 1), (0.0, 0.5), 1.1)
+@pytest.mark.parametrize(
+    "mechanism",
+    [
+        lambda x, rng: x + rng.uniform(-1, 1),
+        lambda x, rng: 3 * (x + 4 * (rng.random() - 0.5)),
+        lambda x, rng: x + random.uniform(-1, 1),
+        lambda x, rng: x + stats.uniform(-1, 2).rvs(random_state=rng),
+        lambda x, rng: [1.0, *(np.array([0.0, 0.0, x]) + rng.uniform(-1, 1, 3)).tolist()],
+    ],
+)
+def test_uniform_noise_is_found(mechanism: Any) -> None:
+    assert causes(mechanism, (0.0, 0.5), 1.1)
 
 
 # Arrays.
