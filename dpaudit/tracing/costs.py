@@ -100,6 +100,9 @@ class Piece:
             return 1.0
         if self.law == "uniform":
             return min(1.0, self.shift / max(self.scales))
+        if self.law == "exponential" and not self.has_two_scales:
+            # Below the larger of both ends lies one law alone; beyond, the log-ratio is constant.
+            return -math.expm1(-self.shift / max(self.scales))
         if self.law == "laplace" and not self.has_two_scales:
             return -math.expm1((epsilon - value) / 2)
         return _profile(self.law, self.scales, self.shift, epsilon)

@@ -122,8 +122,12 @@ def _gathered(runs: Runs) -> Iterator[_Gathered]:
             if any(one.shifts) and not any(any(other.shifts) for other in each.hidden[number_]):
                 each.operands = one.operands
             each.hidden[number_].append(one)
+    # With a sign by chance, one-sided noise is two-sided: whether this is one is not seen.
+    is_signed = any(pair.comparison.picks for pair in runs.coupled)
     for gathered in found.values():
         gathered.runs = [_pieces(every) for every in gathered.hidden]
+        if is_signed and gathered.law in ("exponential", "geometric"):
+            gathered.runs = [list(map(_unless_released, every)) for every in gathered.runs]
         if any(gathered.runs):
             yield gathered
 
@@ -164,6 +168,10 @@ def _pieces(every: Sequence[Hidden]) -> list[Piece]:
             unique.tolist(), counts.tolist(), strict=True
         )
     ]
+
+
+def _unless_released(piece: Piece) -> Piece:
+    return replace(piece, law="unknown") if piece.released else piece
 
 
 def _known(scale: float) -> float:
@@ -310,6 +318,9 @@ def _of_site(one: _Gathered, runs: Runs, claim: PrivacyClaim | None) -> Iterator
         words = (
             f"`{one.line.code}` hides {moved} values that change, all of which are released: "
             f"together {unit} = {number(total)}"
+            if moved > 1
+            else f"`{one.line.code}` hides a value that changes and is released: "
+            f"{unit} = {number(total)}"
         )
         is_split = all(map(math.isfinite, worst[0].scales))
         larger = _remedy(worst, claim) if is_split else ""

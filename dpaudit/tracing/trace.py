@@ -167,8 +167,8 @@ def _excerpts(findings: Iterable[Finding], sites: Iterable[Site]) -> Iterator[Ex
     """Yield the source code of all lines that are named, with marks."""
     marks: dict[tuple[str, int], str] = {}
     for site in sites:
-        cost = "unknown" if site.cost is None else number(site.cost)
-        marks.setdefault(_key(site.line), f"{site.unit} = {cost}")
+        cost = "cost unknown" if site.cost is None else f"{site.unit} = {number(site.cost)}"
+        marks.setdefault(_key(site.line), cost)
         marks.setdefault(_key(site.added), "")
     for finding in findings:
         if finding.kind != "sum":  # of which the cost in the margin says more

@@ -55,6 +55,21 @@ def test_profile_is_the_integral(law: str, scales: tuple[float, float]) -> None:
         assert found == pytest.approx(integrated(law, scales, shift, epsilon), rel=2e-4, abs=2e-6)
 
 
+@pytest.mark.parametrize("scale", [0.5, 1.0, 3.0])
+def test_profile_of_one_sided_noise(scale: float) -> None:
+    x = np.linspace(0, 200, 2_000_001)
+    for shift, epsilon in itertools.product(SHIFTS, EPSILONS):
+        densities = stats.expon(0, scale).pdf(x), stats.expon(shift, scale).pdf(x)
+        deltas = [
+            integrate.trapezoid(np.maximum(0.0, p - math.exp(epsilon) * q), x)
+            for p, q in (densities, densities[::-1])
+        ]
+        found = piece("exponential", (scale, scale), shift)
+        assert found.delta(epsilon) == pytest.approx(max(deltas), abs=2e-4)
+        assert found.value == math.inf
+        assert exceeds(found, PureDP(1.0))
+
+
 @pytest.mark.parametrize("shift", [1, 3])
 @pytest.mark.parametrize("epsilon", EPSILONS)
 def test_profiles_of_whole_numbers_are_sums(shift: int, epsilon: float) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import secrets
 from typing import Any
 
 import numpy as np
@@ -211,6 +212,54 @@ def test_a_choice_that_depends_too_much_on_the_data_is_found() -> None:
 )
 def test_uniform_noise_is_found(mechanism: Any) -> None:
     assert causes(mechanism, (0.0, 0.5), 1.1)
+
+
+# One-sided noise.
+
+SIGNED = [
+    lambda x, rng: x + (1 if rng.random() < 0.5 else -1) * rng.exponential(2.0),
+    lambda x, rng: x + rng.choice([-1, 1]) * rng.exponential(2.0),
+    lambda x: x + random.choice([-1, 1]) * random.expovariate(0.5),
+]
+
+
+@pytest.mark.parametrize("mechanism", SIGNED)
+def test_one_sided_noise_with_a_sign_by_chance_has_no_known_cost(mechanism: Any) -> None:
+    found = dpaudit.trace(mechanism, 0.0, 1.0, dpaudit.PureDP(0.5))
+    assert not found.findings
+    assert [(site.law, site.cost) for site in found.sites] == [("exponential", None)]
+    assert "ε = unknown" not in str(found)
+    assert "cost unknown" in str(found)
+
+
+def test_one_sided_noise_alone_hides_nothing() -> None:
+    assert causes(lambda x, rng: x + rng.exponential(2.0), (0.0, 1.0), 0.5) == [
+        "too-little-noise: `rng.exponential(2.0)` with scale 2 hides a change of 1: ε = ∞"
+    ]
+
+
+# Coins that are picked.
+
+TEN = [True] * 9 + [False]
+
+
+@pytest.mark.parametrize(
+    "mechanism",
+    [
+        lambda x, rng: x if rng.choice(TEN) else 1 - x,
+        lambda x, rng: x if rng.choice([True, False], p=[0.9, 0.1]) else 1 - x,
+        lambda x, rng: [x if one else 1 - x for one in rng.choice(np.array(TEN), size=1)],
+        lambda x: x if random.choice(TEN) else 1 - x,
+        lambda x: x if random.choices([True, False], [9, 1])[0] else 1 - x,
+        lambda x: x if secrets.choice(TEN) else 1 - x,
+        lambda x: x if random.Random(None).choice(TEN) else 1 - x,
+    ],
+)
+def test_which_of_several_equal_things_is_picked_tells_nothing(mechanism: Any) -> None:
+    found = dpaudit.trace(mechanism, 0, 1, dpaudit.PureDP(2.0))
+    assert [site.cost for site in found.sites] == [pytest.approx(np.log(9))]
+    assert len(found.causes) == 1
+    assert not dpaudit.trace(mechanism, 0, 1, dpaudit.PureDP(2.2)).causes
 
 
 # Arrays.

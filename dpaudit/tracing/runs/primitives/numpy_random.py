@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from ..values import plain
-from .replacement import Replacement
+from .replacement import Replacement, as_coin
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -160,11 +160,18 @@ def _picked(
         )
         weights = given.get("p")
         outcomes = None
-        if many <= _FEW and (given.get("replace", True) or given.get("size") is None):
-            law = np.full(many, 1 / many) if weights is None else np.asarray(weights, dtype=float)
+        law = np.full(many, 1 / many) if weights is None else np.asarray(weights, dtype=float)
+        is_again = given.get("replace", True) or given.get("size") is None
+        coin = as_coin(things, law) if is_again and np.ndim(things) == 1 else None
+        if coin is not None:
+            parameters = {"n": 2, "p": np.array([p for _, p in coin])}
+            values = np.asarray(things, dtype=int)[index]
+            picked = recorder.picked(label, "choice", values, parameters=parameters, outcomes=coin)
+            return np.asarray(picked, dtype=bool)[()]
+        if many <= _FEW and is_again:
             outcomes = [(place, float(law[place])) for place in range(many)]
         parameters = {"n": many} if weights is None else {"n": many, "p": np.asarray(weights)}
-        law_name = "choice" if given.get("replace", True) or given.get("size") is None else "sample"
+        law_name = "choice" if is_again else "sample"
         index = recorder.picked(label, law_name, index, parameters=parameters, outcomes=outcomes)
         if np.ndim(things) == 0:
             return index

@@ -6,8 +6,10 @@ import random
 import sys
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from ..values import plain
-from .replacement import Replacement
+from .replacement import Replacement, as_coin
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -123,12 +125,17 @@ def _picked(
         parameters["p"] = [float(one) / total for one in weights]
     law = parameters.get("p", [1 / many] * many if many else [])
     outcomes = list(enumerate(law)) if many <= _FEW else None
+    coin = as_coin(things, law) if name in ("choice", "choices") else None
+    if coin is not None:
+        places = recorder.real(real, *args, **named)
+        places = np.array(places, dtype=int) if name == "choices" else int(places)
+        parameters = {"n": 2, "p": [p for _, p in coin]}
+        got = recorder.picked(label, "choice", places, parameters=parameters, outcomes=coin)
+        return list(map(bool, got)) if name == "choices" else bool(got)
     if name == "choice":
         index = recorder.real(source.choice, range(many))
         index = recorder.picked(label, "choice", index, parameters=parameters, outcomes=outcomes)
         return things[min(index, many - 1)]
-    import numpy as np
-
     options = {key: one for key, one in given.items() if key != first}
     if name == "shuffle":
         order = list(range(many))

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+import numpy as np
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
@@ -37,3 +39,15 @@ def chosen(
         outcomes=list(enumerate(law)),
     )
     return outcomes[min(int(place), len(outcomes) - 1)]
+
+
+def as_coin(things: Any, law: Any) -> list[tuple[Any, float]] | None:
+    """Return the probabilities of False and True where things to pick from are nothing else: which
+    of several equal ones is picked tells nothing. None for other things.
+
+    law: the probability of each thing.
+    """
+    if not len(things) or not all(isinstance(one, (bool, np.bool_)) for one in things):
+        return None
+    true = float(sum(p for one, p in zip(things, law) if one))
+    return [(0, 1 - true), (1, true)]
