@@ -252,7 +252,7 @@ def _coins(runs: Runs) -> Iterator[Site]:
 
 def _choice_cost(one: Chosen) -> float:
     first, second = one.probabilities
-    if len(first) != len(second):
+    if len(first) != len(second) or first == second:
         return 0.0
     if one.is_coin:
         others = [[1 - p for p in each] for each in (first, second)]

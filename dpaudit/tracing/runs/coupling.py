@@ -4,14 +4,14 @@ what has to be tried again before a difference may be called one."""
 from __future__ import annotations
 
 import sys
-from itertools import combinations
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from .aligning import aligned
-from .comparing import Comparison, Missing, compare, moments, places_of
+from .comparing import Comparison, Missing, compare, moments
 from .effects import by_effect
+from .flipping import Absorbed, Flips
 from .leaves import same
 from .places import place_of
 from .ranges import by_range
@@ -19,33 +19,14 @@ from .recorder import Draw, Recorder, TooLong, Use
 from .running import Run, Subject, run
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from .places import Place, Spot
 
 # Free runs that show whether a part of the output has any noise in it.
 _FREE = 24
-# Coins that are tried the other way: one by one, and where there are few, two by two.
-_SINGLE, _BOTH = 256, 12
-# So many coins all these runs may flip together, but for the first few.
-_FLIPS, _FEWEST = 50_000, 4
 # So often spots are looked for at which a noised value meets data: one may show another.
 _SEVERED = 3
 # Pairs of runs that confirm that noised values which are plain numbers show no data.
 _CONFIRMING = 24
-
-
-class Absorbed(NamedTuple):
-    """Coins that fell otherwise for d2 make the outputs the same.
-
-    places: of the coins.  primitives: by name.  cost: the log-ratio of the probabilities of the two
-    ways, in nats.  callers: of the first one.
-    """
-
-    places: list[Place]
-    primitives: list[str]
-    cost: float
-    callers: tuple[Place, ...]
 
 
 class Coupled(NamedTuple):
@@ -174,7 +155,7 @@ def _couple(
     noised: list[str] = []
     raises = (first.error is None) != (second.error is None)
     if raises or comparison.differing:
-        absorbed = _absorbed(subject, first, second, after, seed, alignment, strict)
+        absorbed = free.flips.absorbed(subject, first, second, after, seed, alignment, strict)
         if absorbed is None:
             names = ["raises"] if raises else list(comparison.differing)
             bare = [name for name in names if free.is_bare(name)]
@@ -284,6 +265,7 @@ class _Free:
     def __init__(self, subject: Subject, datasets: tuple[Any, Any]) -> None:
         self._subject, self._datasets = subject, datasets
         self._runs: tuple[list[Run], list[Run]] | None = None
+        self.flips = Flips()
 
     def is_bare(self, name: str) -> bool:
         """Return whether a part of the output, or whether it raises, tells the inputs apart
@@ -309,82 +291,6 @@ def _same(one: Any, other: Any) -> bool:
     if one is Missing or other is Missing:
         return one is other
     return same(one, other)
-
-
-def _absorbed(
-    subject: Subject,
-    first: Run,
-    second: Run,
-    after: Any,
-    seed: int,
-    alignment: Any,
-    strict: bool,
-) -> Absorbed | None:
-    """Return the coins that, fallen otherwise, make the outputs the same; None if none are found.
-    The cheapest single one, else the cheapest two."""
-    every = list(_alternatives(second))
-    single = min(_SINGLE, max(_FEWEST, _FLIPS // max(1, len(every))))
-    tries: list[tuple[Any, ...]] = [(one,) for one in every[:single]]
-    if len(every) <= _BOTH:
-        tries += [pair for pair in combinations(every, 2) if pair[0][0] != pair[1][0]]
-    best: Absorbed | None = None
-    for flips in tries:
-        if best is not None and len(best.places) < len(flips):
-            break
-        for fresh in (seed, seed + 101, seed + 202):
-            overrides = {entry: value for entry, value, _ in flips}
-            other = run(
-                subject, after, fresh, reference=first, overrides=overrides, alignment=alignment,
-                has_lines=False, is_strict=strict,
-            )  # fmt: skip
-            is_equal = (other.error is None) == (first.error is None) and (
-                other.parts.keys() == first.parts.keys()
-            )
-            if is_equal and all(same(one, other.parts[key]) for key, one in first.parts.items()):
-                cost = abs(_log_probability(first) - _log_probability(other))
-                if best is None or cost < best.cost:
-                    spots = [entry[0][1] for entry, _, _ in flips]
-                    moment = flips[0][0][0]
-                    best = Absorbed(
-                        [place_of(spot) for spot in spots],
-                        [name for _, _, name in flips],
-                        cost,
-                        places_of(second.recorder.by_moment[moment].callers),
-                    )
-                break
-            if other.recorder.by_moment.keys() <= first.recorder.by_moment.keys():
-                break  # nothing was drawn that another seed would draw otherwise
-    return best
-
-
-def _alternatives(second: Run) -> Iterator[tuple[Any, Any, str]]:
-    """Yield what coins and other choices of few outcomes may come to instead: the moment with the
-    entry, the outcome, and what it was called."""
-    for choice in second.recorder.choices:
-        for place, value in enumerate(np.ravel(choice.values).tolist()):
-            yield (choice.moment, place), not value, "coin"
-    for draw in second.recorder.draws:
-        for place, value in enumerate(np.ravel(draw.values).tolist() if draw.outcomes else ()):
-            for outcome, probability in draw.outcomes or ():
-                if outcome != value and probability > 0:
-                    yield (draw.moment, place), outcome, draw.primitive
-
-
-def _log_probability(one: Run) -> float:
-    """Return the log-probability of the coins and choices of a run."""
-    total = 0.0
-    for choice in one.recorder.choices:
-        chances = np.where(
-            np.ravel(choice.values), choice.probability, 1 - np.asarray(choice.probability)
-        )
-        with np.errstate(divide="ignore"):
-            total += float(np.log(chances).sum())
-    for draw in one.recorder.draws:
-        law = dict(draw.outcomes or ())
-        for value in np.ravel(draw.values).tolist() if law else ():
-            chance = law.get(value, 0.0)
-            total += float(np.log(chance)) if chance > 0 else -np.inf
-    return total
 
 
 def _constant(firsts: list[Run]) -> list[tuple[Place, str, str]]:

@@ -35,11 +35,14 @@ def by_effect(
     name = names[0]
     if not all(isinstance(one.parts.get(name), (int, float)) for one in (first, second)):
         return None
+    coins = {one for choice in second.recorder.choices for one in np.ravel(choice.ids).tolist()}
     tried = 0
     for draw in second.recorder.draws:
         if draw.values is None or np.asarray(draw.values).dtype.kind != "f":
             continue
         for place, value in enumerate(np.ravel(draw.values).tolist()):
+            if draw.first + place in coins:
+                continue
             tried += 1
             if tried > _PIECES:
                 return None

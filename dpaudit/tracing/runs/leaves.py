@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 # More parts of an output are not told apart.
-_MOST = 20_000
+_MOST = 200_000
 # Numbers that are as close as this, relatively, differ by rounding only.
 _CLOSE = 1e-9
 _DEPTH = 12

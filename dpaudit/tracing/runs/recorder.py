@@ -7,6 +7,7 @@ them differs by the shift of what the noise hides.
 from __future__ import annotations
 
 import copy
+import math
 import sys
 import threading
 from typing import TYPE_CHECKING, Any
@@ -35,6 +36,9 @@ UNKNOWN = "unknown"
 OPAQUE = "opaque"
 # More entries of one piece of noise are no noise that a trace can show.
 _MOST = 200_000
+# Numbers that are no arrays, of which there may be very many.
+_NUMBERS = (int, float)
+_MISSING = object()
 # So many pieces of one array are looked at for laws that differ.
 _VARIOUS = 1_000
 
@@ -213,7 +217,8 @@ class Recorder:
         base = base[()] if isinstance(base, np.ndarray) and not base.ndim else base
         base = self._again(moment, base)
         base = self._overridden(moment, base)
-        first, size = len(self.laws), int(np.size(base))
+        shape = () if isinstance(base, _NUMBERS) else np.shape(base)
+        first, size = len(self.laws), int(np.prod(shape)) if shape else 1
         if self._overrides:
             self._freed.update(
                 first + place for place in range(size) if (moment, place) in self._overrides
@@ -221,9 +226,9 @@ class Recorder:
         own = np.array(base) if isinstance(base, np.ndarray) else base
         draw = Draw(moment, primitive, law, scale, dict(parameters or {}), own, first, outcomes)
         self._add(draw)
-        self._register(law, None if scale is None else np.broadcast_to(scale, np.shape(base)), size)
-        ids = np.arange(first, first + size).reshape(np.shape(base))
-        noise = Noise(ids if np.ndim(base) else first, 1.0)
+        scales = scale if scale is None or not shape else np.broadcast_to(scale, shape)
+        self._register(law, scales, size)
+        noise = Noise(np.arange(first, first + size).reshape(shape) if shape else first, 1.0)
         if location is None:
             return traced(base, self, noise)
         natural = base + location
@@ -367,8 +372,11 @@ class Recorder:
         if self._law(noise) == "integers":  # of which those below a threshold are counted
             is_over = name in ("le", "gt")
             threshold = np.floor(threshold) + 1 if is_over else np.ceil(threshold)
-        with np.errstate(all="ignore"):
-            below = np.clip((threshold - low) / width, 0, 1)
+        if isinstance(threshold, _NUMBERS) and math.isfinite(threshold) and width > 0:
+            below: Any = min(max((threshold - low) / width, 0.0), 1.0)
+        else:
+            with np.errstate(all="ignore"):
+                below = np.clip((threshold - low) / width, 0, 1)
         probability = below if name in ("lt", "le") else 1 - below
         moment = self._moment("choice", spot)
         values = self._overridden(moment, self._again(moment, natural))
@@ -380,18 +388,17 @@ class Recorder:
 
     def _range(self, noise: Noise) -> tuple[Any, Any]:
         """Return where uniform numbers begin, and how wide their range is."""
-        place = int(np.ravel(noise.ids)[0])
+        place, factor = _first(noise.ids), _first(noise.factor)
         draw = next(one for one in reversed(self.draws) if one.first <= place)
-        width = self.scales[place] * np.ravel(noise.factor)[0]
+        width = self.scales[place] * factor
         if draw.law == "integers":
             low, high = (float(draw.parameters[one]) for one in ("low", "high"))
             return low, high - low
-        low = float(np.ravel(draw.parameters.get("low", 0.0))[0]) * np.ravel(noise.factor)[0]
+        low = float(_first(draw.parameters.get("low", 0.0))) * factor
         return (low, width) if width > 0 else (low + width, -width)
 
     def _law(self, noise: Noise) -> str:
-        places = np.ravel(noise.ids)
-        return self.laws[int(places[0])] if len(places) else UNKNOWN
+        return self.laws[_first(noise.ids)] if np.size(noise.ids) else UNKNOWN
 
     def _are_uniform(self, noise: Noise) -> bool:
         """Return whether uniform numbers are compared, or integers as they were drawn."""
@@ -414,6 +421,10 @@ class Recorder:
     def _register(self, law: str, scale: Any, size: int) -> None:
         if len(self.laws) + size > _MOST:
             raise TooLong(f"more than {_MOST:,} pieces of noise")
+        if size == 1:
+            self.laws.append(law)
+            self.scales.append(math.nan if scale is None else float(_first(scale)))
+            return
         scales = np.broadcast_to(np.nan if scale is None else np.ravel(scale), (size,))
         self.laws.extend([law] * size)
         self.scales.extend(scales.tolist())
@@ -540,6 +551,8 @@ class Recorder:
         before = None if self._reference is None else self._reference.by_moment.get(moment)
         if not isinstance(before, (Draw, Choice)) or before.values is None:
             return values
+        if isinstance(values, _NUMBERS) and isinstance(before.values, _NUMBERS):
+            return _like(before.values, values)
         if np.shape(before.values) == np.shape(values):
             return _like(before.values, values)
         if np.ndim(before.values) == np.ndim(values) == 1:
@@ -550,6 +563,9 @@ class Recorder:
     def _overridden(self, moment: Moment, values: Any) -> Any:
         if not self._overrides:
             return values
+        if isinstance(values, _NUMBERS):
+            value = self._overrides.get((moment, 0), _MISSING)
+            return values if value is _MISSING else _like(value, values)
         for place in range(int(np.size(values))):
             if (moment, place) in self._overrides:
                 value = self._overrides[moment, place]
@@ -558,6 +574,11 @@ class Recorder:
                 values = np.array(values, copy=True)
                 values.flat[place] = value
         return values
+
+
+def _first(values: Any) -> Any:
+    """Return a number, or the first one of an array."""
+    return values if isinstance(values, _NUMBERS) else np.ravel(values)[0].item()
 
 
 _MIRRORED = {"lt": "gt", "le": "ge", "gt": "lt", "ge": "le"}

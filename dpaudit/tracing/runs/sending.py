@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 
 from .comparing import Chosen, Comparison, Hidden, Parted
-from .coupling import Absorbed, Coupled, Runs
+from .coupling import Coupled, Runs
+from .flipping import Absorbed
 from .places import Place
 
 _KINDS: dict[str, Any] = {

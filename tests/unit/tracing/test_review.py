@@ -286,16 +286,34 @@ def test_noised_arrays_are_sorted_and_copied() -> None:
     assert causes(several, ([3, 1], [2, 1]), 2.0) == []
 
 
-def test_many_coins_are_not_all_tried(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("dpaudit.tracing.runs.coupling._FLIPS", 1_000)
+def poll(rows: list[int], rng: Any) -> list[int]:
+    return [x if rng.random() < 0.75 else 1 - x for x in rows]
+
+
+def poll_of_arrays(rows: list[int], rng: Any) -> Any:
+    return np.where(rng.random(len(rows)) < 0.75, rows, 1 - np.asarray(rows))
+
+
+def counted(rows: list[int], rng: Any) -> int:
+    return sum(poll(rows, rng))
+
+
+@pytest.mark.parametrize("mechanism", [poll, poll_of_arrays, counted])
+@pytest.mark.parametrize("place", [0, 77, 299])
+def test_one_of_many_coins_is_found_by_halves(mechanism: Any, place: int) -> None:
     calls = []
 
-    def poll(rows: list[int], rng: Any) -> int:
+    def called(rows: list[int], rng: Any) -> Any:
         calls.append(1)
-        return sum(x if rng.random() < 0.75 else 1 - x for x in rows)
+        return mechanism(rows, rng)
 
-    assert causes(poll, ([0] * 100, [0] * 99 + [1]), 1.2) == []
-    assert len(calls) < 200
+    pair = [0] * 300, [int(one == place) for one in range(300)]
+    assert causes(called, pair, 1.2) == []
+    # Two runs for each of six pairs, one for state, and those that look for the coin.
+    assert len(calls) < 80
+    calls.clear()
+    (cause,) = causes(called, pair, 1.0)
+    assert cause.endswith("decides between the inputs: ε = 1.099")
 
 
 def test_more_noise_than_a_trace_follows_scores_nothing_and_ends_no_search() -> None:

@@ -1,0 +1,174 @@
+"""Coins, and other choices of few outcomes, that make up for what differs in the output: fallen
+otherwise, they make the outputs of two runs the same."""
+
+from __future__ import annotations
+
+from itertools import combinations
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from .comparing import Missing, places_of
+from .leaves import same
+from .places import place_of
+from .running import Run, run
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from .places import Place
+    from .recorder import Entry
+    from .running import Subject
+
+    # The entry of a choice, another outcome of it, and what it was called.
+    Flip = tuple[Entry, Any, str]
+
+# Where there are few, all outcomes are tried one by one; of even fewer, two at a time.
+_SINGLE, _BOTH = 64, 12
+# Of more, so many that lie first, besides those that the output that differs depends on.
+_FIRST = 16
+# So often each is tried, with other noise for what is drawn after it.
+_FRESH = (0, 101, 202)
+
+
+class Absorbed(NamedTuple):
+    """Coins that fell otherwise for d2 make the outputs the same.
+
+    places: of the coins.  primitives: by name.  cost: the log-ratio of the probabilities of the two
+    ways, in nats.  callers: of the first one.
+    """
+
+    places: list[Place]
+    primitives: list[str]
+    cost: float
+    callers: tuple[Place, ...]
+
+
+class Flips:
+    """Tries coins the other way; what has made up for a difference once is tried first again."""
+
+    def __init__(self) -> None:
+        self._known: dict[Entry, None] = {}
+
+    def absorbed(
+        self,
+        subject: Subject,
+        first: Run,
+        second: Run,
+        after: Any,
+        seed: int,
+        alignment: Any,
+        strict: bool,
+    ) -> Absorbed | None:
+        """Return the coins that, fallen otherwise, make the outputs the same; None if none are
+        found. Of few coins the cheapest single one, else the cheapest two; of many the first."""
+        every = list(_alternatives(second))
+
+        def flipped(flips: Sequence[Flip], fresh: int = 0) -> Run:
+            overrides = {entry: value for entry, value, _ in flips}
+            return run(
+                subject, after, seed + fresh, reference=first, overrides=overrides,
+                alignment=alignment, has_lines=False, is_strict=strict,
+            )  # fmt: skip
+
+        best: Absorbed | None = None
+        for flips in self._tries(every, first, second, flipped):
+            if best is not None and len(best.places) < len(flips):
+                break
+            for fresh in _FRESH:
+                other = flipped(flips, fresh)
+                if _are_equal(first, other):
+                    cost = abs(_log_probability(first) - _log_probability(other))
+                    if best is None or cost < best.cost:
+                        best = _made_up(second, flips, cost)
+                        self._known.update((entry, None) for entry, _, _ in flips)
+                    break
+                if other.recorder.by_moment.keys() <= first.recorder.by_moment.keys():
+                    break  # nothing was drawn that another seed would draw otherwise
+            if best is not None and len(every) > _SINGLE:
+                break
+        return best
+
+    def _tries(
+        self, every: list[Flip], first: Run, second: Run, flipped: Callable[..., Run]
+    ) -> Iterator[tuple[Flip, ...]]:
+        if len(every) <= _SINGLE:
+            yield from ((one,) for one in every)
+            if len(every) <= _BOTH:
+                pairs = combinations(every, 2)
+                yield from (pair for pair in pairs if pair[0][0] != pair[1][0])
+            return
+        yield from ((one,) for one in every if one[0] in self._known)
+        entry = _decisive(every, first, second, flipped)
+        yield from ((one,) for one in every if one[0] == entry)
+        yield from ((one,) for one in every[:_FIRST])
+
+
+def _decisive(
+    every: list[Flip], first: Run, second: Run, flipped: Callable[..., Run]
+) -> Entry | None:
+    """Return a choice that the part of the output depends on which differs first, found by halves:
+    each part may have a choice of its own."""
+    parts = second.parts
+    name = next((one for one in parts if not _same(parts[one], first.parts.get(one, Missing))), "")
+    if not name:
+        return None
+    left = list({flip[0]: flip for flip in every}.values())
+    while len(left) > 1:
+        half = left[: len(left) // 2]
+        changes = not _same(parts[name], flipped(half).parts.get(name, Missing))
+        left = half if changes else left[len(half) :]
+    return left[0][0]
+
+
+def _same(one: Any, other: Any) -> bool:
+    return one is not Missing and other is not Missing and same(one, other)
+
+
+def _are_equal(first: Run, other: Run) -> bool:
+    """Return whether two runs have the same output, or both raise."""
+    return (
+        (other.error is None) == (first.error is None)
+        and other.parts.keys() == first.parts.keys()
+        and all(same(one, other.parts[key]) for key, one in first.parts.items())
+    )
+
+
+def _made_up(second: Run, flips: Sequence[Flip], cost: float) -> Absorbed:
+    moments = [entry[0] for entry, _, _ in flips]
+    return Absorbed(
+        [place_of(moment[1]) for moment in moments],
+        [name for _, _, name in flips],
+        cost,
+        places_of(second.recorder.by_moment[moments[0]].callers),
+    )
+
+
+def _alternatives(second: Run) -> Iterator[Flip]:
+    """Yield what coins and other choices of few outcomes may come to instead: the moment with the
+    entry, the outcome, and what it was called."""
+    for choice in second.recorder.choices:
+        for place, value in enumerate(np.ravel(choice.values).tolist()):
+            yield (choice.moment, place), not value, "coin"
+    for draw in second.recorder.draws:
+        for place, value in enumerate(np.ravel(draw.values).tolist() if draw.outcomes else ()):
+            for outcome, probability in draw.outcomes or ():
+                if outcome != value and probability > 0:
+                    yield (draw.moment, place), outcome, draw.primitive
+
+
+def _log_probability(one: Run) -> float:
+    """Return the log-probability of the coins and choices of a run."""
+    total = 0.0
+    for choice in one.recorder.choices:
+        chances = np.where(
+            np.ravel(choice.values), choice.probability, 1 - np.asarray(choice.probability)
+        )
+        with np.errstate(divide="ignore"):
+            total += float(np.log(chances).sum())
+    for draw in one.recorder.draws:
+        law = dict(draw.outcomes or ())
+        for value in np.ravel(draw.values).tolist() if law else ():
+            chance = law.get(value, 0.0)
+            total += float(np.log(chance)) if chance > 0 else -np.inf
+    return total
