@@ -205,7 +205,9 @@ class _Tracer(Worker):
 
 
 def _nothing(over: str | None) -> Runs:
-    return Runs([], 0, 0, keeps_state=False, constant_seeds=[], not_understood=[], over=over)
+    return Runs(
+        [], 0, 0, keeps_state=False, constant_seeds=[], not_understood=[], uncalled=[], over=over
+    )
 
 
 def _apart(one: Any, other: Any) -> Coupled:

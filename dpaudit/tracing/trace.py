@@ -13,7 +13,7 @@ from dpaudit.certificates.traced import Excerpt, Finding, Site, SourceLine, Trac
 from dpaudit.claims import PrivacyClaim
 from dpaudit.errors import TargetError, UsageError
 from dpaudit.import_path import resolve
-from dpaudit.inputs.pairs import describe_pair
+from dpaudit.inputs.pairs import are_equal, describe_pair
 from dpaudit.inputs.values import resolved
 from dpaudit.targets.construction import functions, is_made
 from dpaudit.targets.parameters import calling
@@ -29,7 +29,7 @@ from dpaudit.targets.target import (
 from dpaudit.tracing.elsewhere import couple_elsewhere
 from dpaudit.tracing.findings import judged, number, shown
 from dpaudit.tracing.runs.coupling import Runs, couple
-from dpaudit.tracing.runs.places import Followed
+from dpaudit.tracing.runs.places import Followed, check_followed
 from dpaudit.tracing.runs.running import Subject, files_of
 
 SEEDS = 3
@@ -88,7 +88,7 @@ def trace_pair(
         not_understood=misunderstood,
         excerpts=tuple(_excerpts(findings, sites)),
         runs=len(runs.coupled),
-        notes=tuple(_notes(runs, sites, findings)),
+        notes=(*_of_pair(d1, d2), *_notes(runs, sites, findings)),
     )
 
 
@@ -108,6 +108,10 @@ def subject_of(target: AnyTarget, follow: Sequence[str] = ()) -> Subject:
         raise UsageError(f"{target.name}: several mechanisms are traced one by one")
     if not isinstance(target, ImportedTarget | CallableTarget):
         raise UsageError(f"{target.name} cannot be traced in this process")
+    try:
+        check_followed(follow)
+    except ValueError as error:
+        raise UsageError(str(error)) from None
     function, post_process = functions(target)
     how = calling(function, target, is_made=is_made(target), unpacks=True)
     return Subject(
@@ -121,14 +125,20 @@ def subject_of(target: AnyTarget, follow: Sequence[str] = ()) -> Subject:
     )
 
 
-def _primitive(named: str | Callable[..., Any]) -> Callable[[Any], Iterator[Any]]:
+def _primitive(given: str | Callable[..., Any]) -> Callable[[Any], Iterator[Any]]:
     """Return the replacement of a primitive of the user's."""
-    from dpaudit.tracing.runs.primitives.own import replacements
+    from dpaudit.tracing.runs.primitives.own import named
 
-    function = resolve(named) if isinstance(named, str) else named
+    function = resolve(given) if isinstance(given, str) else given
     if not callable(function):
-        raise TargetError(f"--primitive {named}: must name a function")
-    return partial(replacements, function)
+        raise TargetError(f"--primitive {given}: must name a function")
+    return partial(named, function)
+
+
+def _of_pair(d1: Any, d2: Any) -> Iterator[str]:
+    # Not those that are equal and yet can be told apart, as 1 and True.
+    if are_equal(d1, d2) and repr(d1) == repr(d2):
+        yield "d1 and d2 are equal, so that nothing is to be found; give two neighbouring inputs"
 
 
 def _notes(runs: Runs, sites: Sequence[Site], findings: Sequence[Finding]) -> Iterator[str]:
@@ -153,6 +163,11 @@ def _notes(runs: Runs, sites: Sequence[Site], findings: Sequence[Finding]) -> It
         )
     elif not sites and not findings:
         yield "noise was seen, but not what it hides. This is no pass"
+    for name in runs.uncalled:
+        yield (
+            f"the primitive `{name}` was not called: name it by the import path by which the "
+            "mechanism imports it, such as my.lib:add_noise"
+        )
     if runs.over is not None:
         yield f"not all runs were made: {runs.over}"
     uneven = {one for pair in runs.coupled for one in pair.comparison.uneven if pair.forward}

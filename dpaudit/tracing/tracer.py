@@ -67,6 +67,10 @@ class Tracing(worker.Service):
         self._faults.enable(self._last)
         self._patience = patience
         running, places = self._modules["running"], self._modules["places"]
+        try:
+            places.check_followed(follow)
+        except ValueError as error:
+            raise worker.Refused(str(error)) from None
         data, rng, batch = how
         self._subject = running.Subject(
             function=self._function,
@@ -90,7 +94,7 @@ class Tracing(worker.Service):
 
     def _primitive(self, function: Any) -> Any:
         own = self._modules["primitives.own"]
-        return lambda recorder: own.replacements(function, recorder)
+        return lambda recorder: own.named(function, recorder)
 
     def couple(self, seeds: int, seconds: float) -> Any:
         """Run on both datasets; reply with what the runs show."""

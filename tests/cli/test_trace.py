@@ -145,6 +145,7 @@ def test_quiet_and_verbose(dpaudit: Any) -> None:
         (["m.py:half", *PAIR, "--delta", "0.1"], "epsilon"),
         (["m.py:half", *PAIR, "--noises", "0"], "--noises"),
         (["m.py:half", *PAIR, "--primitive", "m.py:none"], "none"),
+        (["m.py:half", *PAIR, "--follow", "no-such"], "no package, folder or file 'no-such'"),
         (["m.py:half", *PAIR, "--param", "scalle=1"], "scalle"),
         (["m.py:half", *PAIR, "--json", "no/such/folder.json"], "no/such"),
         (["m.py:half", *PAIR, "--post-process", "m.py:nothing"], "nothing"),
@@ -155,6 +156,32 @@ def test_wrong_input_is_exit_code_2(dpaudit: Any, words: list[str], said: str) -
     assert result.exit_code == 2
     assert said in " ".join(result.stderr.split())
     assert "Traceback" not in result.stderr
+
+
+def test_a_primitive_is_found_by_either_name_of_its_file_and_one_that_is_not_called_is_said(
+    dpaudit: Any, folder: Path
+) -> None:
+    (folder / "own.py").write_text(
+        "import os\n"
+        "def add_noise(x, b):\n    return x + b * int.from_bytes(os.urandom(4), 'big') / 2**32\n"
+        "def other(x, b):\n    return x\n"
+        "def m(x):\n    return add_noise(x, b=0.5)\n"
+    )
+    pair = ("--d1", "0", "--d2", "1", "--epsilon", "1")
+    for name in ("own:add_noise", "own.py:add_noise"):
+        result = dpaudit("trace", "own.py:m", *pair, "--primitive", name)
+        assert result.exit_code == 1, result.stdout
+        assert "ε = 2" in result.stdout
+        assert "was not called" not in result.stdout
+    result = dpaudit("trace", "own.py:m", *pair, "--primitive", "own:other")
+    assert "the primitive `other` was not called" in " ".join(result.stdout.split())
+
+
+def test_equal_inputs_are_said(dpaudit: Any) -> None:
+    result = dpaudit("trace", "m.py:half", "--d1", "[1]", "--d2", "[1]", "--epsilon", "1")
+    assert "d1 and d2 are equal" in " ".join(result.stdout.split())
+    result = dpaudit("trace", "m.py:half", *PAIR, "--epsilon", "1")
+    assert "are equal" not in result.stdout
 
 
 def test_in_a_process_of_its_own_chatter_stays_away_from_standard_output(folder: Path) -> None:

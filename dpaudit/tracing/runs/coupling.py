@@ -51,7 +51,8 @@ class Runs(NamedTuple):
     coupled: pairs of runs.  draws: how many primitives were called for d1.  lines: of the user's
     own code, that were run for d1.  keeps_state: whether a second run on d1 differs from the first.
     constant_seeds: where a generator is given the same seed in every run: the place, what was
-    called, and the seed.  not_understood: where, and what.  over: why not all was run; None if it
+    called, and the seed.  not_understood: where, and what.  uncalled: primitives that the user has
+    named, and that no run for d1 has called.  over: why not all was run; None if it
     was.
     """
 
@@ -61,6 +62,7 @@ class Runs(NamedTuple):
     keeps_state: bool
     constant_seeds: list[tuple[Place, str, str]]
     not_understood: list[tuple[Place, str]]
+    uncalled: list[str]
     over: str | None
 
 
@@ -105,6 +107,11 @@ def couple(subject: Subject, d1: Any, d2: Any, seeds: int) -> Runs:
         keeps_state=keeps_state,
         constant_seeds=_constant(firsts),
         not_understood=_not_understood(firsts),
+        uncalled=[
+            name
+            for name in (firsts[0].recorder.calls if firsts else ())
+            if not any(one.recorder.calls.get(name) for one in firsts)
+        ],
         over=over,
     )
 

@@ -76,6 +76,15 @@ class Followed:
         return not (file.startswith(_PYTHONS) or any(one in file for one in _INSTALLED))
 
 
+def check_followed(packages: Sequence[str]) -> None:
+    """Raise ValueError for what names no package, folder or file."""
+    for one in packages:
+        if not _folders(one):
+            raise ValueError(
+                f"there is no package, folder or file {one!r} whose lines could be followed"
+            )
+
+
 def _folders(name: str) -> list[str]:
     """Return the folders, or the files, that a package or a path names."""
     path = Path(name)

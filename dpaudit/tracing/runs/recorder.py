@@ -135,6 +135,8 @@ class Recorder:
         self.compared: set[int | None] = set()
         self.seeds: list[tuple[Spot, str, Any]] = []
         self.not_understood: list[tuple[Spot, str]] = []
+        # How often primitives are called that the user has named.
+        self.calls: dict[str, int] = {}
         self.laws: list[str] = []
         self.scales: list[float] = []
         self._scales = np.zeros(0)

@@ -21,7 +21,7 @@ from opendp.mod import Measurement, Queryable
 from pydp.algorithms._algorithm import MetaAlgorithm
 
 import dpaudit
-from dpaudit import PureDP, Trace
+from dpaudit import PureDP, Trace, UsageError
 from dpaudit.tracing.runs.primitives import own
 from tests import faulty
 
@@ -480,5 +480,6 @@ def test_a_library_is_followed_before_it_is_imported(tmp_path: Path) -> None:
         del sys.modules["not_yet"]
         (site,) = traced(path, follow=["not_yet"]).sites
         assert (Path(site.line.file).name, site.line.line) == ("__init__.py", 4)
-        assert traced(path, follow=["nowhere"]).sites
+        with pytest.raises(UsageError, match="no package, folder or file 'nowhere'"):
+            traced(path, follow=["nowhere"])
         sys.modules.pop("not_yet", None)

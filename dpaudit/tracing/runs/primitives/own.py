@@ -35,6 +35,12 @@ _SCALES = {"scale": "unknown", "b": "laplace", "sigma": "normal"}
 _NUMBERS = (int, float, np.integer, np.floating)
 
 
+def named(function: Callable[..., Any], recorder: Recorder) -> Iterator[Replacement]:
+    """Yield what stands in for a function that the user has named, which is meant to be called."""
+    recorder.calls.setdefault(_label(function), 0)
+    yield from replacements(function, recorder)
+
+
 def replacements(function: Callable[..., Any], recorder: Recorder) -> Iterator[Replacement]:
     """Yield what stands in for a function wherever a module names it, or in its class."""
     if isinstance(function, MethodType):
@@ -52,7 +58,7 @@ def replacements(function: Callable[..., Any], recorder: Recorder) -> Iterator[R
         if not isinstance(scope, dict):
             continue
         for name, value in list(scope.items()):
-            if value is function:
+            if value is function or _is_twin(value, function):
                 yield Replacement(module, name, noised)
 
 
@@ -109,7 +115,9 @@ def _noised(function: Any, recorder: Recorder, *, is_method: bool) -> Any:
         args, named = tuple(map(_plain, args)), {key: _plain(one) for key, one in named.items()}
         result = recorder.real(function, *args, **named)
         given = _given(function, args, named)
-        label = getattr(function, "__name__", type(function).__name__)
+        label = _label(function)
+        if label in recorder.calls:
+            recorder.calls[label] += 1
         operand = list(given.values())[skipped] if len(given) > skipped else None
         value, what = _numbers(result), _numbers(operand)
         if value is None or what is None or np.shape(value) != np.shape(what):
@@ -119,6 +127,20 @@ def _noised(function: Any, recorder: Recorder, *, is_method: bool) -> Any:
         return type(result)(noise.tolist()) if isinstance(result, (list, tuple)) else noise
 
     return functools.update_wrapper(noised, function) if _has_name(function) else noised
+
+
+def _label(function: Any) -> str:
+    return function.__name__ if _has_name(function) else type(function).__name__
+
+
+def _is_twin(value: Any, function: Any) -> bool:
+    """Return whether two functions are the same code, of a file that was imported by two names."""
+    if not isinstance(value, FunctionType) or not isinstance(function, FunctionType):
+        return False
+    one, other = value.__code__, function.__code__
+    is_of_a_file = one.co_filename == other.co_filename and not one.co_filename.startswith("<")
+    same_line = one.co_firstlineno == other.co_firstlineno
+    return is_of_a_file and same_line and value.__qualname__ == function.__qualname__
 
 
 def _has_name(function: Any) -> bool:
