@@ -73,6 +73,8 @@ _FINALISTS, _LAST, _MOST_LAST = 8, 0.95, 64_000
 _LAST_TWO, _ABOUT_AS_MUCH = 2, 0.95
 # Evidence beyond 1/α, in logs, that is more than the luck of the best of so many pairs and orders.
 _LUCK = 10.0
+# Pairs that leak clearly, the smallest first, of which one has to do so on fresh draws, too.
+_CONFIRMED = 8
 _SHRINKING_TRIES = 300
 _LONGEST, _LONGEST_LEADER = 300, 120
 
@@ -161,6 +163,7 @@ class _Search:
         self._enough = math.log(1 / spec.alpha) + _LUCK
         self._least = min(point.epsilon for point in spec.tested.points())
         self._is_found = self._is_planned = False
+        self._confirmed: dict[tuple[int, int], bool] = {}
         self._deadline = math.inf
         self._note = self._unformed = ""
         self._budget = max(2 * FEWEST, int(SHARE * spec.samples))
@@ -187,12 +190,12 @@ class _Search:
         # Where a leak is clear, more is worth its draws for answers alone: of records, the smallest
         # that leak say more than a larger bound. A call for each draw may be slow.
         is_wanted = self._is_of_answers and not self._drawing.single_draws
-        if best and (is_wanted or not self._is_clear(best[0])):
+        if best and (is_wanted or not self._is_sure(best[0])):
             for number in range(_TURNS):
                 best = self._among(best, self._guided(best, number))
-            is_clear = self._is_clear(best[0])
+            is_clear = self._is_sure(best[0])
             best = self._compared(best, 0.0 if is_clear or not outside else _PROPOSED * shares[1])
-        is_enough = bool(best) and self._is_clear(best[0])
+        is_enough = bool(best) and self._is_sure(best[0])
         beyond = [] if is_enough else self._halved(outside, _PROPOSED * shares[1])
         if len(self._refused) == len(self._pairs):
             raise MechanismError(
@@ -372,6 +375,36 @@ class _Search:
         # What promises no bound above the claim is the luck of the best of many orders.
         return one.evidence >= self._enough and one.estimate > self._least
 
+    def _is_sure(self, one: Contender) -> bool:
+        """Return whether a leak is clear, and is so on fresh draws, too: the best of many pairs may
+        be lucky, and would hide those outside the space."""
+        if not self._is_clear(one):
+            return False
+        key = (one.d1.number, one.d2.number)
+        if key not in self._confirmed:
+            again = replace(one, d1=self._again(one.d1), d2=self._again(one.d2))
+            try:
+                again = self._judge.tried(again, self._needed(one), thorough=True)
+            except MechanismError:
+                return False
+            self._confirmed[key] = self._is_clear(again)
+        return self._confirmed[key]
+
+    def _again(self, one: Input) -> Input:
+        """Return the same input without its draws."""
+        key = f"again {one.number}"
+        if key not in self._inputs:
+            self._inputs[key] = Input(len(self._inputs), one.dataset, is_alone=one.is_alone)
+        fresh = self._inputs[key]
+        assert fresh is not None
+        return fresh
+
+    def _needed(self, one: Contender) -> int:
+        """Return as many draws of either input as show a clear leak twice over."""
+        half = one.draws // 2
+        needed = math.ceil(half * min(1.0, 2 * self._enough / max(one.evidence, 1e-9)))
+        return min(half, max(FEWEST, needed))
+
     def _guided(self, ranked: Sequence[Contender], turn: int) -> list[Contender]:
         """Return pairs like the best ones, best first."""
         settings = self._settings
@@ -448,16 +481,15 @@ class _Search:
         # Where time was up before any gave outputs, whatever came first.
         kept = (tried or beyond or [*inside, *outside])[: settings.keep]
         found = [(one.proposal.d1, one.proposal.d2) for one in kept]
-        clear = [one for one in tried if self._is_clear(one)]
-        leaking = clear or [one for one in beyond if self._is_clear(one)]
         is_shrunk, used = False, list(kept)
-        if leaking:
-            # Fewer records are worth more than a larger bound, which the best pair shows.
-            smallest = min(leaking, key=_size)
+        is_inside = (smallest := self._smallest(tried)) is not None
+        if smallest is None:
+            smallest = self._smallest(beyond)
+        if smallest is not None:
             used.append(smallest)
             simpler = self._simpler(smallest)
             is_new = list(map(repr, simpler)) not in [list(map(repr, one)) for one in found]
-            is_shrunk = is_new and (bool(clear) or not tried)
+            is_shrunk = is_new and (is_inside or not tried)
             found += [simpler] if is_new else []
         leading = [*tried[:_LEADERS], *beyond[:_LEADERS]]
         leaders = tuple(
@@ -487,6 +519,13 @@ class _Search:
             note=self._note,
         )
 
+    def _smallest(self, ranked: Sequence[Contender]) -> Contender | None:
+        """Return the smallest pair that leaks for sure: fewer records are worth more than a larger
+        bound, which the best pair shows."""
+        clear = [one for one in ranked if self._is_clear(one)]
+        few = [*sorted(clear, key=_size)[:_CONFIRMED], *clear[:1]]
+        return next(filter(self._is_sure, few), None)
+
     def _judged(self, contenders: Sequence[Contender]) -> list[Contender]:
         """Return those that gave outputs."""
         return [
@@ -497,10 +536,7 @@ class _Search:
 
     def _simpler(self, best: Contender) -> tuple[Any, Any]:
         """Return the simplest pair found that seems to leak clearly; that one, if there is none."""
-        half = best.draws // 2
-        # As many draws as show the leak twice over.
-        needed = math.ceil(half * min(1.0, 2 * self._enough / max(best.evidence, 1e-9)))
-        draws = min(half, max(FEWEST, needed))
+        draws = self._needed(best)
 
         def leaks(d1: Any, d2: Any) -> bool:
             one, other = self._input(d1), self._input(d2)
@@ -511,7 +547,7 @@ class _Search:
             if settings.inside and not inside:
                 return False
             tried = self._tried(Contender(proposal, one, other, 0), draws, 1)
-            return tried.evidence >= self._enough
+            return self._is_clear(tried)
 
         settings = self._settings
         given = best.proposal.d1, best.proposal.d2

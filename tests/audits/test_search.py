@@ -23,8 +23,9 @@ from dpaudit.inputs.pairs import Adjacency
 from dpaudit.searching import search as searching
 from dpaudit.searching.grammar import parse_space
 from dpaudit.searching.proposals.patterns import pattern_pairs
+from dpaudit.searching.screening import Contender, Judge
 from dpaudit.searching.setup import neighbour_search
-from dpaudit.searching.trials import ALONE, SEARCHING
+from dpaudit.searching.trials import ALONE, SEARCHING, Input
 from dpaudit.targets.target import CallableTarget
 from mechanisms.neighbours.planted import PLANTED
 from mechanisms.noisy_max import winning_law
@@ -421,3 +422,28 @@ def test_a_journal_holds_no_inputs_of_unknown_types(tmp_path: Path) -> None:
     )
     with pytest.raises(JournalError, match="ndarray"):
         write(spec, found)
+
+
+def test_a_lucky_pair_inside_the_space_hides_none_outside(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The best of many pairs may look as if it leaked; on fresh draws it does not."""
+    true, again, fresh = Judge.tried, searching._Search._again, list[Input]()
+
+    def kept(self: Any, one: Input) -> Input:
+        fresh.append(again(self, one))
+        return fresh[-1]
+
+    def lucky(self: Judge, one: Contender, draws: int, *, thorough: bool) -> Contender:
+        tried = true(self, one, draws, thorough=thorough)
+        is_of_many = one.order > 0 and one.d1 not in fresh
+        if not (is_of_many and one.proposal.inside):
+            return tried
+        return replace(tried, evidence=100.0, estimate=3.0)
+
+    monkeypatch.setattr(searching._Search, "_again", kept)
+    monkeypatch.setattr(Judge, "tried", lucky)
+    (planted,) = (one for one in PLANTED if one.name == "raises-for-nan")
+    given = {"space": planted.space, "adjacency": planted.adjacency}
+    result = search(planted.broken, samples=30_000, **given)
+    assert result.searched is not None
+    assert result.searched.outside == (False, True)
+    assert result.verdict is Verdict.VIOLATION
