@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
     from types import CodeType
 
     from .places import Followed
@@ -33,6 +33,23 @@ class Lines(list):  # type: ignore[type-arg]  # of lines
             self._outer = code
         if code is self._outer:
             self.end = code.co_filename, line
+
+
+def unwatched(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a function of ours that no tracer is told of: there are many calls in it for each call
+    of the user's, and each would ask whose code it is."""
+
+    def call(*args: Any, **named: Any) -> Any:
+        tracer = sys.gettrace()
+        if tracer is None:
+            return function(*args, **named)
+        sys.settrace(None)
+        try:
+            return function(*args, **named)
+        finally:
+            sys.settrace(tracer)
+
+    return call
 
 
 @contextmanager

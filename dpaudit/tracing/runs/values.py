@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from .lines import unwatched
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
@@ -96,6 +98,7 @@ _UFUNCS: dict[Any, str] = {
 }
 
 
+@unwatched
 def operate(name: str, left: Any, right: Any) -> Any:
     """Return an operation of two numbers, one of which carries noise at least."""
     found = carried(left) or carried(right)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from ..lines import unwatched
 from ..values import plain
 from .replacement import Replacement, as_coin
 
@@ -84,6 +85,7 @@ _PICKS = ("choice", "permutation", "shuffle", "permuted")
 _VECTORS = ("multinomial", "multivariate_normal", "dirichlet", "hypergeometric")
 
 
+@unwatched
 def _called(
     recorder: Recorder, label: str, name: str, real: Callable[..., Any], args: Any, named: Any
 ) -> Any:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ..lines import unwatched
 from ..values import plain
 from .replacement import Replacement, as_coin
 
@@ -92,6 +93,7 @@ _SECRETS = {
 _PICKS = ("choice", "choices", "sample", "shuffle")
 
 
+@unwatched
 def _drawn(
     recorder: Recorder,
     label: str,
@@ -108,6 +110,7 @@ def _drawn(
     return recorder.drawn(label, values=value, **law({**dict(zip(names, args)), **named}))
 
 
+@unwatched
 def _picked(
     recorder: Recorder, label: str, name: str, source: Any, real: Any, args: Any, named: Any
 ) -> Any:
