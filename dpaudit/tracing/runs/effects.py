@@ -4,6 +4,7 @@ sums: what a piece would have to be for the second input to give the output of t
 from __future__ import annotations
 
 import math
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -13,7 +14,9 @@ from .leaves import same
 from .running import Run, Subject, run
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
+
+    from .recorder import Draw
 
 # Pieces of noise that are tried, and steps towards the output that is wanted.
 _PIECES, _STEPS = 32, 12
@@ -35,54 +38,53 @@ def by_effect(
     name = names[0]
     if not all(isinstance(one.parts.get(name), (int, float)) for one in (first, second)):
         return None
-    coins = {one for choice in second.recorder.choices for one in np.ravel(choice.ids).tolist()}
-    tried = 0
-    for draw in second.recorder.draws:
-        if draw.values is None or np.asarray(draw.values).dtype.kind != "f":
+    for draw, place, value in islice(_pieces(second), _PIECES):
+
+        def at(number: float, which: int, entry: Any = (draw.moment, place)) -> Run:
+            return run(
+                subject, inputs[which], seed, reference=first, overrides={entry: number},
+                has_lines=False, is_strict=strict,
+            )  # fmt: skip
+
+        number = _solved(at, name, value, first)
+        if number is None:
             continue
-        for place, value in enumerate(np.ravel(draw.values).tolist()):
-            if draw.first + place in coins:
-                continue
-            tried += 1
-            if tried > _PIECES:
-                return None
-
-            def at(number: float, which: int, entry: Any = (draw.moment, place)) -> Run:
-                return run(
-                    subject, inputs[which], seed, reference=first, overrides={entry: number},
-                    has_lines=False, is_strict=strict,
-                )  # fmt: skip
-
-            number = _solved(at, name, float(value), first)
-            if number is None:
-                continue
-            other = at(number, 1)
-            if not all(same(part, other.parts.get(one)) for one, part in first.parts.items()):
-                continue
-            law = draw.law if draw.law in _KNOWN else "unknown"
-            scale = float(
-                np.ravel(np.broadcast_to(draw.scale or math.nan, np.size(draw.values)))[place]
-            )
-            slopes = (_slope(at, name, float(value), 0), _slope(at, name, number, 1))
-            cost = None
-            if draw.law == "uniform" and slopes[0] and slopes[1]:
-                cost = abs(math.log(abs(slopes[0] / slopes[1])))
-            where = first.recorder.place(draw.moment)
-            return Hidden(
-                draw=where,
-                added=where,
-                kind="effect",
-                primitive=draw.primitive,
-                law=law,
-                operands=(briefly(first.parts[name]), briefly(second.parts[name])),
-                shifts=[abs(number - float(value))],
-                scales=([scale], [scale]),
-                released=[True],
-                pieces=[draw.first + place],
-                parameters=(dict(draw.parameters), dict(draw.parameters)),
-                cost=cost,
-            )
+        other = at(number, 1)
+        if not all(same(part, other.parts.get(one)) for one, part in first.parts.items()):
+            continue
+        law = draw.law if draw.law in _KNOWN else "unknown"
+        scales = np.broadcast_to(draw.scale or math.nan, np.size(draw.values))
+        scale = float(np.ravel(scales)[place])
+        slopes = (_slope(at, name, value, 0), _slope(at, name, number, 1))
+        cost = None
+        if draw.law == "uniform" and slopes[0] and slopes[1]:
+            cost = abs(math.log(abs(slopes[0] / slopes[1])))
+        where = first.recorder.place(draw.moment)
+        return Hidden(
+            draw=where,
+            added=where,
+            kind="effect",
+            primitive=draw.primitive,
+            law=law,
+            operands=(briefly(first.parts[name]), briefly(second.parts[name])),
+            shifts=[abs(number - value)],
+            scales=([scale], [scale]),
+            released=[True],
+            pieces=[draw.first + place],
+            parameters=(dict(draw.parameters), dict(draw.parameters)),
+            cost=cost,
+        )
     return None
+
+
+def _pieces(second: Run) -> Iterator[tuple[Draw, int, float]]:
+    """Yield the pieces of noise that are no coins: their draw, the place in it, and the value."""
+    coins = {one for choice in second.recorder.choices for one in np.ravel(choice.ids).tolist()}
+    for draw in second.recorder.draws:
+        if draw.values is not None and np.asarray(draw.values).dtype.kind == "f":
+            for place, value in enumerate(np.ravel(draw.values).tolist()):
+                if draw.first + place not in coins:
+                    yield draw, place, float(value)
 
 
 def _solved(at: Callable[[float, int], Run], name: str, start: float, first: Run) -> float | None:
