@@ -3,6 +3,7 @@ nothing here has changed."""
 
 from __future__ import annotations
 
+import gc
 import os
 import pickle
 import select
@@ -72,6 +73,8 @@ def _trace_and_leave(
 ) -> None:
     """Trace in the copy, send what came of it, and end it. Does not return."""
     try:
+        # Else a collection goes through all that the process held, and copies every page of it.
+        gc.freeze()
         signal.signal(signal.SIGALRM, signal.SIG_DFL)
         signal.alarm(int(SECONDS) + 2)  # also where the process that waits is no more
         os.close(reading)
