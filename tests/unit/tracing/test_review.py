@@ -262,6 +262,16 @@ def test_which_of_several_equal_things_is_picked_tells_nothing(mechanism: Any) -
     assert not dpaudit.trace(mechanism, 0, 1, dpaudit.PureDP(2.2)).causes
 
 
+def test_records_that_are_picked_are_no_coin_of_a_mechanism() -> None:
+    def resampled(rows: list[bool], rng: Any) -> float:
+        picked = rng.choice(rows, size=len(rows))
+        return float(np.sum(picked) + rng.laplace(scale=len(rows)))
+
+    assert causes(resampled, ([True, True, True], [True, True, False]), 1.1) == []
+    with_random = ([True, True, True], [True, True, False])
+    assert causes(lambda rows: random.choice(rows) + random.gauss(0, 9), with_random, 1.1) == []
+
+
 # Arrays.
 
 

@@ -166,7 +166,10 @@ def _picked(
         is_again = given.get("replace", True) or given.get("size") is None
         coin = as_coin(things, law) if is_again and np.ndim(things) == 1 else None
         if coin is not None:
-            parameters = {"n": 2, "p": np.array([p for _, p in coin])}
+            # Things without weights may be records, whose number is no leak by itself.
+            parameters: dict[str, Any] = {"n": many}
+            if weights is not None:
+                parameters = {"n": 2, "p": np.array([p for _, p in coin])}
             values = np.asarray(things, dtype=int)[index]
             picked = recorder.picked(label, "choice", values, parameters=parameters, outcomes=coin)
             return np.asarray(picked, dtype=bool)[()]

@@ -132,7 +132,9 @@ def _picked(
     if coin is not None:
         places = recorder.real(real, *args, **named)
         places = np.array(places, dtype=int) if name == "choices" else int(places)
-        parameters = {"n": 2, "p": [p for _, p in coin]}
+        # Things without weights may be records, whose number is no leak by itself.
+        if weights is not None:
+            parameters = {"n": 2, "p": [p for _, p in coin]}
         got = recorder.picked(label, "choice", places, parameters=parameters, outcomes=coin)
         return list(map(bool, got)) if name == "choices" else bool(got)
     if name == "choice":
