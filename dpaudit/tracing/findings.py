@@ -24,6 +24,8 @@ from dpaudit.tracing.runs.comparing import Chosen, Hidden
 from dpaudit.tracing.runs.coupling import Coupled, Runs
 from dpaudit.tracing.runs.places import Place
 
+# Scales that are closer, relatively, are equal.
+_ROUNDING = 1e-9
 # How the process of a mechanism ends, in the place of exceptions.
 _ENDS = ("crash", "timeout")
 _ORDER: tuple[FindingKind, ...] = (
@@ -298,10 +300,16 @@ def _of_site(one: _Gathered, runs: Runs, claim: PrivacyClaim | None) -> Iterator
     # Of records that are picked at random, any single one is seen by chance.
     is_sampled = any(pair.comparison.picks for pair in runs.coupled)
     is_cause = all(over) if is_sampled else any(over)
+    if _has_random_scale(seen) and not any(piece.has_two_scales for each in over for piece in each):
+        is_cause = False
     if one.law == "uniform":
         # What it cannot come to another draw may, or what is left of a division.
         lines = {each.draw for pair in runs.coupled for each in pair.comparison.hidden}
         is_cause = all(over) and not is_sampled and len(lines) == 1
+    by_effect = any(each.kind == "effect" for every in one.hidden for each in every)
+    if by_effect and (one.law != "uniform" or runs.draws > 1):
+        # Its shift is not that of the output, whose law is a mixture where there is other noise.
+        is_cause = False
     if any(over):
         piece = max((piece for pieces in over for piece in pieces), key=_cost)
         yield _too_little(one, piece, claim, is_cause=is_cause)
@@ -324,7 +332,16 @@ def _of_site(one: _Gathered, runs: Runs, claim: PrivacyClaim | None) -> Iterator
         )
         is_split = all(map(math.isfinite, worst[0].scales))
         larger = _remedy(worst, claim) if is_split else ""
-        yield Finding("too-little-noise", not is_sampled, one.line, words, larger, _other(one))
+        is_cause = not (is_sampled or _has_random_scale(seen))
+        yield Finding("too-little-noise", is_cause, one.line, words, larger, _other(one))
+
+
+def _has_random_scale(runs: Sequence[Sequence[Piece]]) -> bool:
+    """Return whether a scale depends on other noise: of a mixture, such as normal noise whose
+    variance is drawn, the law is another one than that of a piece."""
+    largest = [max(piece.scales[0] for piece in pieces) for pieces in runs]
+    known = [one for one in largest if math.isfinite(one)]
+    return bool(known) and max(known) - min(known) > _ROUNDING * max(known)
 
 
 def _sum_is_above(pieces: Sequence[Piece], claim: PrivacyClaim | None) -> bool:

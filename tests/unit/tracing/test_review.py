@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import random
 import secrets
 from typing import Any
@@ -236,6 +237,29 @@ def test_one_sided_noise_alone_hides_nothing() -> None:
     assert causes(lambda x, rng: x + rng.exponential(2.0), (0.0, 1.0), 0.5) == [
         "too-little-noise: `rng.exponential(2.0)` with scale 2 hides a change of 1: ε = ∞"
     ]
+
+
+# Laws that are mixtures.
+
+
+@pytest.mark.parametrize(
+    "mechanism",
+    [
+        lambda x, rng: x + np.sqrt(2 * rng.exponential()) * rng.normal(),  # Laplace noise
+        lambda x, rng: x + rng.normal(0, np.sqrt(2 * rng.exponential())),
+        lambda x, rng: x + rng.normal() * rng.normal() + rng.normal() * rng.normal(),  # likewise
+        lambda x: x + random.gauss(0, math.sqrt(2 * random.expovariate(1))),
+    ],
+)
+def test_the_law_of_a_piece_is_not_that_of_a_mixture(mechanism: Any) -> None:
+    assert causes(mechanism, (0.0, 1.0), 1.01) == []
+
+
+def test_a_scale_that_is_drawn_hides_no_scale_of_the_data() -> None:
+    def mixture(rows: list[float], rng: Any) -> float:
+        return float(sum(rows) + max(rows) * np.sqrt(2 * rng.exponential()) * rng.normal())
+
+    assert causes(mixture, ([1.0, 5.0], [1.0, 2.0]), 1.0)
 
 
 # Coins that are picked.
