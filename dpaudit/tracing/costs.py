@@ -282,6 +282,18 @@ _TAILS: dict[str, Callable[[Floats], Floats]] = {
 }
 
 
+def tail(law: str, scale: float, margin: float) -> float | None:
+    """Return how likely noise exceeds a margin; None for a law that is not known."""
+    if law == "discrete":
+        least = math.floor(margin) + 1
+        upper = math.exp(-max(least, 1 - least) / scale) / (1 + math.exp(-1 / scale))
+        return upper if least > 0 else 1 - upper
+    if law not in _TAILS:
+        return None
+    upper = float(_TAILS[law](np.asarray(abs(margin) / scale)))
+    return upper if margin >= 0 else 1 - upper
+
+
 def _log_density(x: Floats, center: float, scale: float) -> Floats:
     """Return the logarithm of a Cauchy law's density, without its constant."""
     return np.asarray(-np.log1p(((x - center) / scale) ** 2) - math.log(scale))

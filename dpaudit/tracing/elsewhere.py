@@ -226,4 +226,4 @@ def _apart(one: Any, other: Any) -> Coupled:
         picks=False,
         ranges=False,
     )
-    return Coupled(True, 0, comparison, None, ["raises"], [])
+    return Coupled(True, 0, comparison, None, ["raises"], [], [])

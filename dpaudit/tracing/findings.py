@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import math
-import os
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 
 import numpy as np
 
@@ -18,11 +16,16 @@ from dpaudit.tracing.costs import (
     exceeds,
     law_exceeds,
     sum_exceeds,
+    tail,
     together,
 )
+from dpaudit.tracing.laws import epsilon_of, is_exact, of_laws, site_of
+from dpaudit.tracing.origins import origins
 from dpaudit.tracing.runs.comparing import Chosen, Hidden
 from dpaudit.tracing.runs.coupling import Coupled, Runs
+from dpaudit.tracing.runs.paths import Laws
 from dpaudit.tracing.runs.places import Place
+from dpaudit.tracing.wording import number, shown
 
 # Scales that are closer, relatively, are equal.
 _ROUNDING = 1e-9
@@ -77,34 +80,44 @@ def judged(
     if runs.keeps_state:
         return [], [], None, False
     gathered = list(_gathered(runs))
+    if runs.laws is not None and is_exact(runs.laws):
+        return _by_laws(runs, runs.laws, claim)
     found: list[Finding] = []
+    if runs.laws is not None:
+        found += of_laws(runs.laws, claim)
     found += _of_outputs(runs, claim)
     for one in gathered:
         found += _of_site(one, runs, claim)
     found += _of_choices(runs, claim)
+    found += _appearing(runs, claim)
     found += _twice(runs)
     found += _seeds(runs)
     found += _unused(runs, found)
     sites = sorted(map(_site, gathered), key=_rank)
     sites += list(_coins(runs))
     total, is_above = _total(gathered, runs, claim)
+    return _ordered(found), sites, total, is_above
+
+
+def _by_laws(
+    runs: Runs, laws: Laws, claim: PrivacyClaim | None
+) -> tuple[list[Finding], list[Site], str | None, bool]:
+    """Return all of it where the laws of the output are known: nothing else is a cause but what
+    one input alone shows, whatever the coins, and only where the laws are too far apart."""
+    found = list(of_laws(laws, claim))
+    is_above = bool(found)
+    if is_above:
+        found += [one for one in _of_outputs(runs, claim) if one.kind != "too-little-noise"]
+    found += _seeds(runs)
+    return _ordered(found), [site_of(laws)], f"ε = {number(epsilon_of(laws))}", is_above
+
+
+def _ordered(found: Iterable[Finding]) -> list[Finding]:
+    """Return findings, causes first; of each kind one for a line."""
     unique: dict[tuple[str, str, int], Finding] = {}
     for finding in found:
         unique.setdefault((finding.kind, finding.line.file, finding.line.line), finding)
-    ordered = sorted(unique.values(), key=lambda one: (not one.is_cause, _ORDER.index(one.kind)))
-    return ordered, sites, total, is_above
-
-
-def shown(place: Place) -> SourceLine:
-    """Return a line as a reader calls it."""
-    here, file = Path(os.getcwd()), Path(place.file)
-    inside = file.relative_to(here) if file.is_relative_to(here) else file
-    return SourceLine(str(inside), place.line, place.code)
-
-
-def number(value: float) -> str:
-    """Return a number in a few digits."""
-    return "∞" if math.isinf(value) else f"{value:.4g}"
+    return sorted(unique.values(), key=lambda one: (not one.is_cause, _ORDER.index(one.kind)))
 
 
 def _gathered(runs: Runs) -> Iterator[_Gathered]:
@@ -332,8 +345,15 @@ def _of_site(one: _Gathered, runs: Runs, claim: PrivacyClaim | None) -> Iterator
         )
         is_split = all(map(math.isfinite, worst[0].scales))
         larger = _remedy(worst, claim) if is_split else ""
+        words += _set_on(one)
         is_cause = not (is_sampled or _has_random_scale(seen))
         yield Finding("too-little-noise", is_cause, one.line, words, larger, _other(one))
+
+
+def _set_on(one: _Gathered) -> str:
+    """Return where the scale is set, as the end of a sentence."""
+    lines = [str(each.line) for each in origins(one.line)]
+    return f"; its scale is set on line{'s'[: len(lines) > 1]} {', '.join(lines)}" if lines else ""
 
 
 def _has_random_scale(runs: Sequence[Sequence[Piece]]) -> bool:
@@ -349,8 +369,9 @@ def _sum_is_above(pieces: Sequence[Piece], claim: PrivacyClaim | None) -> bool:
 
 
 def _other(one: _Gathered) -> tuple[SourceLine, ...]:
-    """Return the other lines that have a part in it: where the noise is added, and the callers."""
-    lines = {(each.file, each.line): each for each in (*one.callers, one.added)}
+    """Return the other lines that have a part in it: where the scale is set, where the noise is
+    added, and the callers."""
+    lines = {(each.file, each.line): each for each in (*origins(one.line), *one.callers, one.added)}
     return tuple(each for key, each in lines.items() if key != (one.line.file, one.line.line))
 
 
@@ -361,7 +382,7 @@ def _too_little(
         first, second = map(number, piece.scales)
         words = (
             f"`{one.line.code}` has scale {first} for one input and {second} for the other: the "
-            "scale itself tells them apart"
+            f"scale itself tells them apart{_set_on(one)}"
         )
         remedy = "derive the scale from bounds, not from the data"
         return Finding("data-dependent-scale", is_cause, one.line, words, remedy, _other(one))
@@ -384,7 +405,7 @@ def _too_little(
     cost = "" if value is None else f": {piece.unit} = {number(value)}"
     size = f" with scale {number(scale)}" if math.isfinite(scale) and piece.cost is None else ""
     change = f"a change of {number(piece.shift)}" if piece.cost is None else "the change"
-    words = f"`{one.line.code}`{size} hides {change}{cost}"
+    words = f"`{one.line.code}`{size} hides {change}{cost}{_set_on(one)}"
     return Finding(
         "too-little-noise", is_cause, one.line, words, _remedy([piece], claim), _other(one)
     )
@@ -442,6 +463,29 @@ def _of_outputs(runs: Runs, claim: PrivacyClaim | None) -> Iterator[Finding]:
             yield _raises(pair)
         elif pair.bare:
             yield _bare(pair)
+
+
+def _appearing(runs: Runs, claim: PrivacyClaim | None) -> Iterator[Finding]:
+    """Yield parts of the output that one input alone has more often than the claim allows."""
+    for pair in runs.coupled:
+        for one in pair.appearing:
+            chance = tail(one.law, one.scale, one.margin)
+            points = () if claim is None else claim.points()
+            allowed = min((point.delta for point in points), default=1.0)
+            if chance is None or chance <= allowed * (1 + 1e-6) + 1e-12:
+                continue
+            which = "d2" if pair.forward else "d1"
+            words = (
+                f"`{one.compared.code}` releases {one.part}, which {which} alone can have, with "
+                f"probability {number(chance)}; δ = {number(allowed)} is claimed"
+            )
+            remedy = (
+                "raise the threshold, or add more noise"
+                if allowed
+                else ("claim a δ above 0, or release the same parts for every input")
+            )
+            others = (shown(one.draw), *map(shown, one.callers))
+            yield Finding("too-little-noise", True, shown(one.compared), words, remedy, others)
 
 
 def _raises(pair: Coupled) -> Finding:

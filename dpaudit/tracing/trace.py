@@ -27,10 +27,11 @@ from dpaudit.targets.target import (
     is_elsewhere,
 )
 from dpaudit.tracing.elsewhere import couple_elsewhere
-from dpaudit.tracing.findings import judged, number, shown
+from dpaudit.tracing.findings import judged
 from dpaudit.tracing.runs.coupling import Runs, couple
 from dpaudit.tracing.runs.places import Followed, check_followed
 from dpaudit.tracing.runs.running import Subject, files_of
+from dpaudit.tracing.wording import number, shown
 
 SEEDS = 3
 # Lines around one that is shown.

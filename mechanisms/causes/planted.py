@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -13,14 +14,15 @@ from mechanisms.neighbours.planted import PLANTED
 class Cause:
     """A broken mechanism with the line at fault, and its correct counterpart.
 
-    broken, correct: import paths.  d1, d2: neighbours on which the line shows.  params: of both.
+    broken, correct: import paths; None where nothing correct takes the same inputs.  d1, d2:
+    neighbours on which the line shows.  params: of both.
     epsilon, delta: the claim, which `correct` satisfies.  lines: pieces of source, each in the
     body of the broken mechanism: a trace that names a line with one of them has found the fault.
     """
 
     name: str
     broken: str
-    correct: str
+    correct: str | None
     d1: Any
     d2: Any
     lines: tuple[str, ...]
@@ -30,13 +32,13 @@ class Cause:
 
 
 def _cause(
-    module: str, broken: str, correct: str, d1: Any, d2: Any, *lines: str, **rest: Any
+    module: str, broken: str, correct: str | None, d1: Any, d2: Any, *lines: str, **rest: Any
 ) -> Cause:
     path = f"mechanisms.{module}"
     return Cause(
-        name=broken.replace("_", "-"),
+        name=(f"gaussian-{broken}" if module == "gaussian" else broken).replace("_", "-"),
         broken=f"{path}:{broken}",
-        correct=correct if ":" in correct else f"{path}:{correct}",
+        correct=correct if correct is None or ":" in correct else f"{path}:{correct}",
         d1=d1,
         d2=d2,
         lines=lines,
@@ -116,6 +118,65 @@ _CHOICES = (
     ),
     _cause("local", "rappor_whole_epsilon", "rappor", 0, 1, "_flipped("),
 )
+# Reference mechanisms of the documents, and of what libraries have released.
+_FAR = ([0, 0, 0], [0, 0, 1])
+_REFERENCE = (
+    _cause(
+        *("gaussian", "variance_for_deviation", "gaussian", 0.0, 1.0, "rng.normal("),
+        epsilon=10.7,
+        delta=1e-5,
+        params={"mu": 2.0},
+    ),
+    _cause(
+        *("exponential", "common_disease_without_two", "common_disease", *_FAR, "_drawn("),
+        params={"diseases": 2},
+    ),
+    _cause(
+        *("exponential", "auction_sensitivity_one", "auction"),
+        *([10.0, 1.0], [0.0, 1.0], "_drawn("),
+        params={"prices": (1.0, 2.0, 5.0, 10.0)},
+    ),
+    _cause(
+        *("poll", "repeated_poll", "mechanisms.randomized_response:randomized_response"),
+        *(0, 1, "return poll("),
+        epsilon=math.log(3) + 1e-9,
+    ),
+    _cause(
+        *("noisy_max", "noisy_max_value", None, [0.0, 0.0, 0.0], [1.0, 1.0, 1.0]),
+        "rng.laplace(",
+    ),
+    _cause(
+        *("laplace_queries", "column_sums_half", "column_sums"),
+        *([[0.0, 0.0, 0.0]], [[1.0, 1.0, 1.0]], "_noisy("),
+    ),
+    _cause(
+        *("histogram", "low_threshold", "thresholded"),
+        *(["pizza"], ["pizza", "sushi"], "_noisy("),
+        delta=0.01,
+    ),
+    _cause(
+        *("local", "kary_randomized_response_printed", "kary_randomized_response"),
+        *("coffee", "tea", "_kary_rr("),
+    ),
+    _cause(
+        *("floating_point", "noise_rounded_laplace", "grid_rounded_laplace"),
+        *(0.0, 0.0123, "np.round("),
+    ),
+    _cause(
+        *("floating_point", "textbook_laplace", "grid_rounded_laplace"), *(0.0, 1.0, "rng.laplace(")
+    ),
+    _cause("dependence", "fixed_seed", None, 0.0, 1.0, "default_rng(2_024)"),
+    _cause("gallery.laws", "opendp_0_14_1", None, 0, 1, "_happens(", epsilon=1 / 3),
+    _cause(
+        *("gallery.laws", "pure_ldp_1_1_2", "mechanisms.local:rappor", 1, 2, "rng.random("),
+        epsilon=0.5,
+        params={"epsilon": 0.5},
+    ),
+    _cause(
+        *("gallery.laws", "diffprivlib_slope", None),
+        *([(1.0, 1.0), (2.0, 0.0)], [(1.0, 1.0), (5.0, 0.0)], "/ squares"),
+    ),
+)
 _LINES = {
     "clamps-one-side": ("noisy(", "min(number"),
     "scale-of-all-records": ("noisy(",),
@@ -155,4 +216,4 @@ _NEIGHBOURS = tuple(
     )
     for one in PLANTED
 )
-CAUSES = (*_ADDITIVE, *_RELEASED, *_CHOICES, *_NEIGHBOURS)
+CAUSES = (*_ADDITIVE, *_RELEASED, *_CHOICES, *_REFERENCE, *_NEIGHBOURS)

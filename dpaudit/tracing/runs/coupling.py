@@ -4,15 +4,18 @@ what has to be tried again before a difference may be called one."""
 from __future__ import annotations
 
 import sys
+from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from .aligning import aligned
+from .appearing import Appearing, appearing, marks
 from .comparing import Comparison, Missing, compare, moments
 from .effects import by_effect
 from .flipping import Absorbed, Flips
 from .leaves import same
+from .paths import Laws, laws_of
 from .places import place_of
 from .ranges import by_range
 from .recorder import Draw, Recorder, TooLong, Use
@@ -35,6 +38,7 @@ class Coupled(NamedTuple):
     forward: whether d1 came first.  seed: of the noise.  comparison: of the two.  absorbed: coins
     that make up for what differs in the output.  bare: the parts of the output that differ and have
     no noise in them, or exceptions ("raises").  noised: those that differ and do have some.
+    appearing: parts that the second input alone has, where noise passes a threshold.
     """
 
     forward: bool
@@ -43,6 +47,7 @@ class Coupled(NamedTuple):
     absorbed: Absorbed | None
     bare: list[str]
     noised: list[str]
+    appearing: list[Appearing]
 
 
 class Runs(NamedTuple):
@@ -53,7 +58,7 @@ class Runs(NamedTuple):
     constant_seeds: where a generator is given the same seed in every run: the place, what was
     called, and the seed.  not_understood: where, and what.  uncalled: primitives that the user has
     named, and that no run for d1 has called.  over: why not all was run; None if it
-    was.
+    was.  laws: of the output, where a few coins are all that is random; else None.
     """
 
     coupled: list[Coupled]
@@ -64,6 +69,7 @@ class Runs(NamedTuple):
     not_understood: list[tuple[Place, str]]
     uncalled: list[str]
     over: str | None
+    laws: Laws | None = None
 
 
 def couple(subject: Subject, d1: Any, d2: Any, seeds: int) -> Runs:
@@ -74,6 +80,7 @@ def couple(subject: Subject, d1: Any, d2: Any, seeds: int) -> Runs:
     over, keeps_state = None, False
     free = _Free(subject, (d1, d2))
     strict = False
+    laws: Laws | None = None
     try:
         for seed in range(seeds):
             for forward in (True, False):
@@ -96,6 +103,8 @@ def couple(subject: Subject, d1: Any, d2: Any, seeds: int) -> Runs:
                 coupled.append(pair)
                 adaptive.couple(subject, pair, (before, after), free, strict)
         adaptive.confirm(subject, (d1, d2), free, strict)
+        if not keeps_state:
+            laws = laws_of(subject, (d1, d2), 0, strict)
     except TooLong as error:
         over = str(error)
     coupled = coupled if adaptive.coupled is None else adaptive.coupled
@@ -113,6 +122,7 @@ def couple(subject: Subject, d1: Any, d2: Any, seeds: int) -> Runs:
             if not any(one.recorder.calls.get(name) for one in firsts)
         ],
         over=over,
+        laws=laws,
     )
 
 
@@ -172,7 +182,11 @@ def _couple(
                 if found_by is not None:
                     comparison = comparison._replace(hidden=[*comparison.hidden, found_by])
                     noised = []
-    return Coupled(forward, seed, comparison, absorbed, bare, noised)
+    more: list[Appearing] = []
+    if comparison.uneven and not bare:
+        never = partial(free.is_never, 0 if forward else 1)
+        more = appearing(subject, (first, second), inputs, seed, strict, never)
+    return Coupled(forward, seed, comparison, absorbed, bare, noised, more)
 
 
 class _Adaptive:
@@ -277,6 +291,19 @@ class _Free:
     def is_bare(self, name: str) -> bool:
         """Return whether a part of the output, or whether it raises, tells the inputs apart
         whatever the noise: one input always has the same there, and the other never that."""
+        both_runs = self._both()
+        if name == "raises":
+            one, other = ([each.error is not None for each in runs] for runs in both_runs)
+            return set(one).isdisjoint(other)
+        both = [[each.parts.get(name, Missing) for each in runs] for runs in both_runs]
+        is_constant = any(all(_same(one, runs[0]) for one in runs) for runs in both)
+        return is_constant and not any(_same(one, other) for one in both[0] for other in both[1])
+
+    def is_never(self, which: int, name: str) -> bool:
+        """Return whether an input never has a part of the output, or a text in it."""
+        return not any(name in marks(each) for each in self._both()[which])
+
+    def _both(self) -> tuple[list[Run], list[Run]]:
         if self._runs is None:
             self._runs = tuple(  # type: ignore[assignment]  # two
                 [
@@ -286,12 +313,7 @@ class _Free:
                 for dataset in self._datasets
             )
         assert self._runs is not None
-        if name == "raises":
-            one, other = ([each.error is not None for each in runs] for runs in self._runs)
-            return set(one).isdisjoint(other)
-        both = [[each.parts.get(name, Missing) for each in runs] for runs in self._runs]
-        is_constant = any(all(_same(one, runs[0]) for one in runs) for runs in both)
-        return is_constant and not any(_same(one, other) for one in both[0] for other in both[1])
+        return self._runs
 
 
 def _same(one: Any, other: Any) -> bool:

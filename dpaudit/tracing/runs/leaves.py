@@ -39,6 +39,8 @@ def _parts(name: str, value: Any, depth: int) -> Iterator[tuple[str, Any]]:
         or isinstance(value, (bool, int, float, complex, str, bytes))
     ):
         yield name, value
+        if isinstance(value, (str, bytes)):
+            yield f"len({name})", len(value)
     elif isinstance(value, np.ndarray):
         yield from _of_array(name, value, depth)
     elif isinstance(value, dict):

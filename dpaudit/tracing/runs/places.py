@@ -49,15 +49,16 @@ class Followed:
     def __init__(self, files: Sequence[str] = (), packages: Sequence[str] = ()) -> None:
         self._files = set(files)
         self._folders = tuple(folder for one in packages for folder in _folders(one))
-        self._known: dict[str, bool] = {}
+        # Files that have been asked for: there are few, which are asked for at every draw.
+        self.known: dict[str, bool] = {}
         # As many modules were loaded when these were looked for.
         self._loaded = 0
         self._modules: list[ModuleType] = []
 
     def owns(self, file: str) -> bool:
-        known = self._known.get(file)
+        known = self.known.get(file)
         if known is None:
-            known = self._known[file] = self._owns(file)
+            known = self.known[file] = self._owns(file)
         return known
 
     def modules(self, objects: Iterable[Any]) -> list[ModuleType]:
@@ -107,11 +108,18 @@ def _folders(name: str) -> list[str]:
 def own_frame(frame: FrameType | None, followed: Followed) -> FrameType | None:
     """Return the innermost frame of the user's own code, from this one outwards, as far as the call
     of the mechanism; None where there is none."""
-    while frame is not None and not followed.owns(frame.f_code.co_filename):
-        if frame.f_code.co_filename == _RUNNING:
+    known = followed.known
+    while frame is not None:
+        file = frame.f_code.co_filename
+        owns = known.get(file)
+        if owns is None:
+            owns = followed.owns(file)
+        if owns:
+            return frame
+        if file == _RUNNING:
             return None
         frame = frame.f_back
-    return frame
+    return None
 
 
 def callers(frame: FrameType | None, followed: Followed) -> tuple[Spot, ...]:

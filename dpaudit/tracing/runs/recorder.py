@@ -56,6 +56,18 @@ class Draw:
     probability.  callers: the spots that it was called from, the next one first.
     """
 
+    __slots__ = (
+        "callers",
+        "first",
+        "law",
+        "moment",
+        "outcomes",
+        "parameters",
+        "primitive",
+        "scale",
+        "values",
+    )  # fmt: skip
+
     def __init__(
         self,
         moment: Moment,
@@ -84,6 +96,8 @@ class Use:
     value: what came of it.  previous: the use that this one goes on with.  callers: as of a draw.
     """
 
+    __slots__ = ("callers", "factor", "ids", "kind", "moment", "operand", "previous", "value")
+
     def __init__(self, moment: Moment, noise: Noise, value: Any, kind: str) -> None:
         self.moment, self.ids, self.factor = moment, noise.ids, noise.factor
         self.callers: tuple[Spot, ...] = ()
@@ -98,11 +112,17 @@ class Use:
 class Choice:
     """A uniform number that is compared with a probability: a coin, or an array of them.
 
-    probability: of True.  values: what came of it.
+    probability: of True.  values: what came of it.  cut: which part of the range lies below what
+    the number is compared with.  is_below: whether the number lies there where it is True.
     """
 
-    def __init__(self, moment: Moment, probability: Any, values: Any, ids: Any) -> None:
+    __slots__ = ("callers", "cut", "ids", "is_below", "moment", "probability", "values")
+
+    def __init__(
+        self, moment: Moment, probability: Any, values: Any, ids: Any, cut: Any, is_below: bool
+    ) -> None:
         self.moment, self.probability, self.values, self.ids = moment, probability, values, ids
+        self.cut, self.is_below = cut, is_below
         self.callers: tuple[Spot, ...] = ()
 
 
@@ -214,6 +234,8 @@ class Recorder:
         if spot is None:
             return values
         moment = self._moment("draw", spot)
+        if location is None and type(values) is float:
+            return self._drawn(moment, primitive, law, values, scale, parameters)
         location = plain(location)
         base = values if location is None else np.subtract(values, location)
         base = base[()] if isinstance(base, np.ndarray) and not base.ndim else base
@@ -235,6 +257,27 @@ class Recorder:
             return traced(base, self, noise)
         natural = base + location
         return self._used(spot, noise._replace(operand=location), natural, "add")
+
+    def _drawn(
+        self,
+        moment: Moment,
+        primitive: str,
+        law: str,
+        value: float,
+        scale: Any,
+        parameters: Mapping[str, Any] | None,
+    ) -> Any:
+        """Return a single number: there may be very many of them."""
+        if self._reference is not None:
+            value = self._again(moment, value)
+        first = len(self.laws)
+        if self._overrides:
+            value = self._overridden(moment, value)
+            if (moment, 0) in self._overrides:
+                self._freed.add(first)
+        self._add(Draw(moment, primitive, law, scale, dict(parameters or {}), value, first, None))
+        self._register(law, scale, 1)
+        return traced(value, self, Noise(first, 1.0))
 
     def picked(
         self,
@@ -356,6 +399,11 @@ class Recorder:
         if spot in self._severed and found[1].use is not None:
             return natural
         noise, other = found[1], plain(right if a is not None else left)
+        last = self.draws[-1] if self.draws else None
+        if last is not None and type(noise.ids) is int and _is_coin(last, noise, other):
+            below = min(max(other / last.scale, 0.0), 1.0)
+            way = name if a is not None else _MIRRORED[name]
+            return self._tossed(spot, way, noise.ids, below, natural, is_turned=False)
         if noise.operand is None and self._are_uniform(noise):
             return self._coin(
                 spot, name if a is not None else _MIRRORED[name], noise, other, natural
@@ -379,10 +427,21 @@ class Recorder:
         else:
             with np.errstate(all="ignore"):
                 below = np.clip((threshold - low) / width, 0, 1)
-        probability = below if name in ("lt", "le") else 1 - below
+        return self._tossed(spot, name, noise.ids, below, natural, _first(noise.factor) < 0)
+
+    def _tossed(
+        self, spot: Spot, name: str, ids: Any, below: Any, natural: Any, is_turned: bool
+    ) -> Any:
+        """Return what a coin, or an array of them, has come to. below: how much of the range lies
+        below the threshold.  is_turned: whether large numbers come of small ones."""
+        is_less = name in ("lt", "le")
+        probability = below if is_less else 1 - below
         moment = self._moment("choice", spot)
-        values = self._overridden(moment, self._again(moment, natural))
-        choice = Choice(moment, probability, values, noise.ids)
+        values = natural
+        if self._reference is not None or self._overrides:
+            values = self._overridden(moment, self._again(moment, natural))
+        cut = 1 - below if is_turned else below
+        choice = Choice(moment, probability, values, ids, cut, is_less != is_turned)
         choice.callers = self._callers(spot)
         self.choices.append(choice)
         self.by_moment[moment] = choice
@@ -391,7 +450,9 @@ class Recorder:
     def _range(self, noise: Noise) -> tuple[Any, Any]:
         """Return where uniform numbers begin, and how wide their range is."""
         place, factor = _first(noise.ids), _first(noise.factor)
-        draw = next(one for one in reversed(self.draws) if one.first <= place)
+        draw = self.draws[-1]
+        if draw.first > place:
+            draw = next(one for one in reversed(self.draws) if one.first <= place)
         width = self.scales[place] * factor
         if draw.law == "integers":
             low, high = (float(draw.parameters[one]) for one in ("low", "high"))
@@ -400,12 +461,16 @@ class Recorder:
         return (low, width) if width > 0 else (low + width, -width)
 
     def _law(self, noise: Noise) -> str:
-        return self.laws[_first(noise.ids)] if np.size(noise.ids) else UNKNOWN
+        ids = noise.ids
+        if type(ids) is int:
+            return self.laws[ids]
+        return self.laws[_first(ids)] if np.size(ids) else UNKNOWN
 
     def _are_uniform(self, noise: Noise) -> bool:
         """Return whether uniform numbers are compared, or integers as they were drawn."""
-        if self._law(noise) != "integers":
-            return self._law(noise) == "uniform"
+        law = self._law(noise)
+        if law != "integers":
+            return law == "uniform"
         place = int(np.ravel(noise.ids)[0])
         draw = next(one for one in reversed(self.draws) if one.first <= place)
         bounds = [draw.parameters.get(name) for name in ("low", "high")]
@@ -576,6 +641,21 @@ class Recorder:
                 values = np.array(values, copy=True)
                 values.flat[place] = value
         return values
+
+
+def _is_coin(last: Draw, noise: Noise, threshold: Any) -> bool:
+    """Return whether the number that was drawn last, from 0 on, is compared with a plain one."""
+    return (
+        last.first == noise.ids
+        and last.law == "uniform"
+        and not last.parameters
+        and noise.operand is None
+        and type(noise.factor) is float
+        and noise.factor == 1.0
+        and type(last.scale) is float
+        and isinstance(threshold, _NUMBERS)
+        and math.isfinite(threshold)
+    )
 
 
 def _first(values: Any) -> Any:

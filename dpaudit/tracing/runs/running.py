@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import copy
 import functools
+import gc
 import inspect
 import time
 import warnings
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -17,12 +19,14 @@ from .recorder import Recorder, TooLong
 from .replacing import replaced
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from .lines import Line
     from .places import Followed, Spot
     from .replacing import More
 
+# So many new objects are made before garbage is collected.
+_OBJECTS = 50_000
 # What a run may raise and still have come to its end.
 _FAILURES = (Exception, SystemExit)
 
@@ -123,7 +127,7 @@ def run(
     with replaced(
         recorder, subject.followed, parts, seed, more=subject.primitives,
         keeps_builtins=is_strict,
-    ), warnings.catch_warnings():  # fmt: skip
+    ), _rarely_collecting(), warnings.catch_warnings():  # fmt: skip
         warnings.simplefilter("ignore")  # what a program warns of, it has said in other runs
         try:
             if has_lines:
@@ -136,6 +140,18 @@ def run(
         recorder.is_open = False
         parts_of = {} if error else leaves(output)
     return Run(recorder, lines, parts_of, error)
+
+
+@contextmanager
+def _rarely_collecting() -> Iterator[None]:
+    """Collect garbage less often: a run makes many objects, and keeps nearly all of them."""
+    before = gc.get_threshold()
+    if before[0]:
+        gc.set_threshold(max(before[0], _OBJECTS), *before[1:])
+    try:
+        yield
+    finally:
+        gc.set_threshold(*before)
 
 
 def _called(subject: Subject, by_position: tuple[Any, ...], arguments: dict[str, Any]) -> Any:

@@ -7,14 +7,16 @@ from typing import Any
 
 import numpy as np
 
+from .appearing import Appearing
 from .comparing import Chosen, Comparison, Hidden, Parted
 from .coupling import Coupled, Runs
 from .flipping import Absorbed
+from .paths import Laws
 from .places import Place
 
 _KINDS: dict[str, Any] = {
     one.__name__: one
-    for one in (Runs, Coupled, Absorbed, Comparison, Hidden, Chosen, Parted, Place)
+    for one in (Runs, Coupled, Absorbed, Comparison, Hidden, Chosen, Parted, Place, Laws, Appearing)
 }
 # Entries of an array, and characters of anything else, among parameters that are shown alone.
 _MOST, _LONGEST = 64, 200

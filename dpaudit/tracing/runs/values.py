@@ -38,7 +38,8 @@ def carried(value: Any) -> Carried | None:
 def plain(value: Any) -> Any:
     """Return a number as it is without what it carries."""
     if isinstance(value, _SCALARS):
-        return value._kind.__new__(value._kind, _bare(value))
+        bare, kind = _bare(value), value._kind
+        return bare if type(bare) is kind else kind.__new__(kind, bare)
     return np.asarray(value) if isinstance(value, TracedArray) else value
 
 

@@ -17,12 +17,14 @@ from dpaudit.tracing.trace import trace_pair
 from mechanisms.causes.planted import CAUSES, Cause
 from mechanisms.neighbours.planted import PLANTED, Planted
 
-# Their noise is a uniform number that picks a piece of the line; a threshold that a count sets.
-NOT_UNDERSTOOD = {"ties-have-a-length", "at-least-the-largest"}
+# A uniform number that picks a piece of a line; noise that is rounded before it is added; coins of
+# which too many ways lead to an output.
+NOT_UNDERSTOOD = {"ties-have-a-length", "noise-rounded-laplace", "opendp-0-14-1"}
+CORRECT = [one for one in CAUSES if one.correct is not None]
 
 
 def test_there_are_enough() -> None:
-    assert len(CAUSES) >= 60
+    assert len(CORRECT) >= 60
     assert len({one.name for one in CAUSES}) == len(CAUSES)
     assert len(NOT_UNDERSTOOD) <= 0.1 * len(CAUSES)
 
@@ -36,8 +38,9 @@ def test_the_line_is_named(one: Cause) -> None:
     assert names(one, (*found.causes, *likely)) is (one.name not in NOT_UNDERSTOOD)
 
 
-@pytest.mark.parametrize("one", CAUSES, ids=lambda one: one.name)
+@pytest.mark.parametrize("one", CORRECT, ids=lambda one: one.name)
 def test_the_correct_counterpart_has_no_cause(one: Cause) -> None:
+    assert one.correct is not None
     target = ImportedTarget(path=one.correct, params=one.params)
     assert not trace_pair(target, one.d1, one.d2, claim_of(one), seeds=2).causes
 

@@ -80,6 +80,8 @@ _SPECS: dict[str, _Spec] = {
     "randint": _Spec("integers", ("low", "high", "size"), _none),
 }
 _POSITIONAL_ONE = {"rand": ("random_sample",), "randn": ("standard_normal",)}
+# Numbers from 0 to 1, of which there may be very many.
+_UNIFORM = ("random", "random_sample", "ranf")
 _PICKS = ("choice", "permutation", "shuffle", "permuted")
 # Of vectors whose entries hang together: what comes of them is given again, and not understood.
 _VECTORS = ("multinomial", "multivariate_normal", "dirichlet", "hypergeometric")
@@ -90,9 +92,12 @@ def _called(
     recorder: Recorder, label: str, name: str, real: Callable[..., Any], args: Any, named: Any
 ) -> Any:
     """Return what a primitive draws, for the run that is watched."""
-    args, named = tuple(map(plain, args)), {key: plain(one) for key, one in named.items()}
+    if args or named:
+        args, named = tuple(map(plain, args)), {key: plain(one) for key, one in named.items()}
     if recorder.is_inside:
         return real(*args, **named)
+    if not args and not named and name in _UNIFORM:
+        return recorder.drawn(label, "uniform", recorder.real(real), scale=1.0)
     if name in _POSITIONAL_ONE:
         (name,) = _POSITIONAL_ONE[name]
         values = recorder.real(real, *args)

@@ -1,0 +1,118 @@
+"""Where the scale of noise is set: the assignments that the call of a primitive depends on."""
+
+from __future__ import annotations
+
+import ast
+import linecache
+from collections.abc import Iterable, Iterator
+from functools import lru_cache
+
+from dpaudit.certificates.traced import SourceLine
+
+# So many lines are named; so far they are followed; longer files are not read.
+_FEW, _DEPTH, _LONGEST = 3, 2, 5_000
+# Arguments that say nothing of a scale.
+_OTHERS = {"loc", "size", "random_state", "rng", "lower", "upper", "dtype", "out", "low"}
+
+_Function = ast.FunctionDef | ast.AsyncFunctionDef
+_Assignment = ast.Assign | ast.AnnAssign | ast.AugAssign
+
+
+def origins(line: SourceLine) -> tuple[SourceLine, ...]:
+    """Return the lines of the same function that set the scale of the noise that a line draws, the
+    nearest one first; none where it is a constant, or a parameter."""
+    source = tuple(linecache.getlines(line.file))
+    function = _function(source, line.line)
+    call = None if function is None else _call(function, line, "".join(source))
+    if function is None or call is None:
+        return ()
+    found = {one.lineno: one for one in _setting(function, call, line.line, _DEPTH)}
+    nearest = sorted(found, reverse=True)[:_FEW]
+    return tuple(SourceLine(line.file, number, source[number - 1].strip()) for number in nearest)
+
+
+@lru_cache(maxsize=8)
+def _parsed(source: tuple[str, ...]) -> ast.Module | None:
+    if not source or len(source) > _LONGEST:
+        return None
+    try:
+        return ast.parse("".join(source))
+    except (SyntaxError, ValueError, RecursionError):  # of another version of Python
+        return None
+
+
+def _function(source: tuple[str, ...], line: int) -> _Function | None:
+    """Return the innermost function that a line is in."""
+    tree = _parsed(source)
+    around = [
+        node
+        for node in ast.walk(tree or ast.Module([], []))
+        if isinstance(node, _Function) and node.lineno <= line <= (node.end_lineno or 0)
+    ]
+    return max(around, key=lambda node: node.lineno, default=None)
+
+
+def _call(function: _Function, line: SourceLine, source: str) -> ast.Call | None:
+    """Return the call that a line names; where it names none, the shortest one on it."""
+    calls = [
+        node
+        for node in ast.walk(function)
+        if isinstance(node, ast.Call) and node.lineno <= line.line <= (node.end_lineno or 0)
+    ]
+    texts = {id(one): ast.get_source_segment(source, one) or "" for one in calls}
+    named = [one for one in calls if texts[id(one)] == line.code]
+    inside = [one for one in calls if texts[id(one)] in line.code]
+    for some in (named, inside, calls):
+        if some:
+            return max(some, key=lambda one: len(texts[id(one)]))
+    return None
+
+
+def _setting(function: _Function, call: ast.Call, before: int, depth: int) -> Iterator[_Assignment]:
+    """Yield the assignments to what a call is given for its scale; of an object that was made in
+    the function, those to what it was made of."""
+    func = call.func
+    if isinstance(func, ast.Attribute) and isinstance(func.value, ast.Name):
+        made = _last(function, func.value.id, before)
+        if made is not None and isinstance(made.value, ast.Call) and not _is_generator(made.value):
+            inside = list(_setting(function, made.value, made.lineno, depth - 1)) if depth else []
+            yield from inside or [made]
+            return
+    for name in _names(_scales(call)):
+        found = _last(function, name, before)
+        if found is not None:
+            yield found
+
+
+def _is_generator(call: ast.Call) -> bool:
+    """Return whether a call makes a generator, of which the scale is asked with each draw."""
+    name = ast.unparse(call.func).rpartition(".")[2]
+    return name in ("default_rng", "RandomState", "Random", "SystemRandom", "Generator")
+
+
+def _scales(call: ast.Call) -> Iterator[ast.expr]:
+    """Yield the arguments that a scale is made of: the second one, or those by name."""
+    is_first = len(call.args) == 1 or not isinstance(call.func, ast.Attribute)
+    yield from call.args if is_first else call.args[1:2]
+    yield from (one.value for one in call.keywords if one.arg not in _OTHERS)
+
+
+def _names(nodes: Iterable[ast.expr]) -> list[str]:
+    inside = (each for node in nodes for each in ast.walk(node))
+    return list(dict.fromkeys(one.id for one in inside if isinstance(one, ast.Name)))
+
+
+def _last(function: _Function, name: str, before: int) -> _Assignment | None:
+    """Return the last assignment to a name before a line."""
+    found = [
+        node
+        for node in ast.walk(function)
+        if isinstance(node, _Assignment) and node.lineno < before and name in _targets(node)
+    ]
+    return max(found, key=lambda node: node.lineno, default=None)
+
+
+def _targets(node: _Assignment) -> Iterator[str]:
+    targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+    for target in targets:
+        yield from (one.id for one in ast.walk(target) if isinstance(one, ast.Name))

@@ -1,0 +1,168 @@
+"""What one input alone may have in its output, if noise carries it over a threshold: how likely."""
+
+from __future__ import annotations
+
+import math
+from itertools import combinations, islice, product
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from .comparing import draw_of
+from .leaves import same
+from .places import place_of
+from .running import run
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Sequence
+
+    from .places import Place
+    from .recorder import Draw, Entry, Use
+    from .running import Run, Subject
+
+# Comparisons that are tried; and how far their noise is moved, in scales.
+_MOST, _FAR = 16, 1e6
+# Of so few two at a time; and so often it is looked for comparisons that others lead to.
+_BOTH, _ROUNDS = 6, 8
+_TAILED = ("laplace", "normal", "logistic", "cauchy", "discrete")
+
+
+class _Compared(NamedTuple):
+    """A comparison of one noised value. entry: of its noise.  scale: of that.  side: its sign."""
+
+    use: Use
+    draw: Draw
+    entry: Entry
+    scale: float
+    side: int
+
+
+class Appearing(NamedTuple):
+    """A part of the output that one input has where its noise passes a threshold, and the other
+    never.
+
+    draw: where the noise is drawn.  compared: where it is compared.  part: of the output.  law,
+    scale: of the noise.  margin: by how much it has to exceed its center.
+    """
+
+    draw: Place
+    compared: Place
+    part: str
+    law: str
+    scale: float
+    margin: float
+    callers: tuple[Place, ...]
+
+
+def appearing(
+    subject: Subject,
+    runs: tuple[Run, Run],
+    inputs: tuple[Any, Any],
+    seed: int,
+    strict: bool,
+    is_never: Callable[[str], bool],
+) -> list[Appearing]:
+    """Return the parts of the output that the second input has by chance alone. runs: of both
+    inputs, with the same noise.  is_never: whether the first input was never seen to have one."""
+    first, second = runs
+    if first.error is not None or second.error is not None:
+        return []
+    ours, theirs = (list(islice(_compared(one), _MOST + 1)) for one in runs)
+    if max(len(ours), len(theirs)) > _MOST:
+        return []
+
+    def pushed(which: int, pushes: Iterable[tuple[_Compared, int]]) -> Run:
+        overrides = {one.entry: sign * one.side * _FAR * one.scale for one, sign in pushes}
+        return run(
+            subject, inputs[which], seed, reference=first, overrides=overrides, has_lines=False,
+            is_strict=strict,
+        )  # fmt: skip
+
+    # What the first input may have, wherever its own noise goes.
+    known = marks(first)
+    for pushes in _ways(ours):
+        known.update(marks(pushed(0, pushes)))
+    for sign in (1, -1):
+        known.update(_far_out(pushed, ours, sign))
+    found = []
+    for one in theirs:
+        ends = pushed(1, [(one, 1)]), pushed(1, [(one, -1)])
+        for sign, shown, hidden in ((1, *ends), (-1, *ends[::-1])):
+            alone = [mark for mark in marks(shown) if mark not in known and is_never(mark)]
+            if alone and _are_equal(first, hidden):
+                found.append(_appearing(one, alone[0], sign))
+    return found
+
+
+def _ways(ours: Sequence[_Compared]) -> Iterator[list[tuple[_Compared, int]]]:
+    """Yield comparisons that are made true, or false: one by one, and of few two at a time."""
+    for one in ours:
+        yield from ([(one, sign)] for sign in (1, -1))
+    for pair in combinations(ours, 2) if len(ours) <= _BOTH else ():
+        yield from ([*zip(pair, signs)] for signs in product((1, -1), repeat=2))
+
+
+def _far_out(
+    pushed: Callable[[int, Iterable[tuple[_Compared, int]]], Run],
+    ours: Sequence[_Compared],
+    sign: int,
+) -> dict[str, None]:
+    """Return what the first input has where all its comparisons go one way, those included that
+    are made for that reason alone."""
+    every = {one.entry: one for one in ours}
+    for _ in range(_ROUNDS):
+        way = pushed(0, [(one, sign) for one in every.values()])
+        more = {one.entry: one for one in islice(_compared(way), 2 * _MOST)}
+        if more.keys() <= every.keys():
+            break
+        every.update(more)
+    return marks(way)
+
+
+def marks(one: Run) -> dict[str, None]:
+    """Return what an output may have or not have: texts, and parts by their names."""
+    found: dict[str, None] = {}
+    for value in one.parts.values():
+        if isinstance(value, (str, bytes)):
+            found[repr(value)] = None
+        elif isinstance(value, tuple):
+            found.update(dict.fromkeys(map(str, value)))
+    found.update(dict.fromkeys(one.parts))
+    return found
+
+
+def _appearing(one: _Compared, part: str, sign: int) -> Appearing:
+    factor, operand = (float(np.ravel(each)[0]) for each in (one.use.factor, one.use.operand))
+    return Appearing(
+        place_of(one.draw.moment[1]),
+        place_of(one.use.moment[1]),
+        part,
+        one.draw.law,
+        abs(factor) * one.scale,
+        -sign * operand,
+        tuple(map(place_of, one.draw.callers)),
+    )
+
+
+def _compared(one: Run) -> Iterator[_Compared]:
+    """Yield comparisons of one noised value."""
+    recorder = one.recorder
+    for use in recorder.uses:
+        if use.kind != "compare" or np.size(use.ids) != 1:
+            continue
+        number = int(np.ravel(use.ids)[0])
+        draw, scale = draw_of(recorder, number), recorder.scales[number]
+        if draw is None or draw.law not in _TAILED or draw.values is None:
+            continue
+        if recorder.pieces(number) == (number,) and math.isfinite(scale) and scale > 0:
+            # With a negative factor less noise is a larger value.
+            side = 1 if np.ravel(use.factor)[0] > 0 else -1
+            yield _Compared(use, draw, (draw.moment, number - draw.first), scale, side)
+
+
+def _are_equal(first: Run, other: Run) -> bool:
+    return (
+        other.error is None
+        and other.parts.keys() == first.parts.keys()
+        and all(same(one, other.parts[key]) for key, one in first.parts.items())
+    )

@@ -1,0 +1,229 @@
+"""The exact law of a mechanism whose noise is a few coins, or other choices of few outcomes: each
+way that they can fall is run once."""
+
+from __future__ import annotations
+
+import heapq
+import math
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from .places import place_of
+from .recorder import Choice, Draw
+from .running import run
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from .places import Place, Spot
+    from .recorder import Entry, Recorder
+    from .running import Run, Subject
+
+# Ways that are run for either input, the likeliest first; and choices on all of them.
+_MOST, _CHOICES = 128, 3_000
+# Fewer than all are run where so many of them have come to so little, or where there are too many.
+_EARLY, _LITTLE, _BEYOND = 32, 0.2, 1e6
+# So many runs with other noise, shared by all ways, show whether anything else is random.
+_CHECKING = 32
+# More than so much may be left unexplored of no law that tells anything.
+_REST = 0.05
+# Ways that are less likely are left out.
+_RARE = 1e-15
+
+
+class Decision(NamedTuple):
+    """A coin, or another choice. entry: of the draw, or of the coin.  outcomes: all that may come,
+    with their probabilities.  value: which one has come.  spot, primitive: where, and what."""
+
+    entry: Entry
+    outcomes: Sequence[tuple[Any, float]]
+    value: Any
+    spot: Spot
+    primitive: str
+
+
+class Laws(NamedTuple):
+    """The laws of the output on both inputs.
+
+    first, second: the probability of each output, in the same order.  rests: what is left of 1 of
+    each, for ways that were not run.  place, primitive: of the choice whose outcomes are least
+    alike.  callers: the lines that it was reached from.  others: of the other choices.
+    """
+
+    first: list[float]
+    second: list[float]
+    rests: tuple[float, float]
+    place: Place
+    primitive: str
+    callers: tuple[Place, ...]
+    others: tuple[Place, ...]
+
+
+def laws_of(subject: Subject, inputs: tuple[Any, Any], seed: int, strict: bool) -> Laws | None:
+    """Return the laws of the output, as far as they are found by the likeliest ways; None where
+    there is other noise, or there are too many ways."""
+    if not any(_run(subject, one, seed, strict, {}).recorder.draws for one in inputs):
+        return None
+    found = []
+    steps: dict[Spot, tuple[float, Decision, tuple[Spot, ...]]] = {}
+    for dataset in inputs:
+        law = _law(subject, dataset, seed, strict, steps)
+        if law is None:
+            return None
+        found.append(law)
+    one, other = found
+    outputs = {**one, **other}
+    first, second = ([law.get(each, 0.0) for each in outputs] for law in found)
+    rests = tuple(max(0.0, 1 - math.fsum(law.values())) for law in found)
+    if not steps:
+        return None
+    least = max(steps, key=lambda spot: steps[spot][0])
+    return Laws(
+        first,
+        second,
+        rests,  # type: ignore[arg-type]  # two
+        place_of(least),
+        steps[least][1].primitive,
+        tuple(map(place_of, steps[least][2])),
+        tuple(place_of(spot) for spot in steps if spot != least),
+    )
+
+
+def _law(
+    subject: Subject, dataset: Any, seed: int, strict: bool, steps: dict[Spot, Any]
+) -> dict[Any, float] | None:
+    """Return the probability of each output, and note the choices in `steps`."""
+    law: dict[Any, float] = {}
+    ways: list[tuple[dict[Entry, Any], Any]] = []
+    # Ways that have begun: the likeliest first, with what has been decided.
+    begun: list[tuple[float, int, dict[Entry, Any]]] = [(-1.0, 0, {})]
+    many = choices = 0
+    for number in range(_MOST):
+        if not begun:
+            break
+        _, _, fixed = heapq.heappop(begun)
+        one = _run(subject, dataset, seed, strict, fixed)
+        way = _decisions(one.recorder)
+        if way is None or not fixed.keys() <= {each.entry for each in way}:
+            return None
+        choices += len(way)
+        is_slow = number == _EARLY and math.fsum(law.values()) < _LITTLE
+        if is_slow or choices > _CHOICES or (not number and _ways(way) > _BEYOND):
+            return None
+        chance = 1.0
+        for each in way:
+            _note(steps, each, one.recorder)
+            for value, probability in each.outcomes:
+                if each.entry not in fixed and value != each.value and probability * chance > _RARE:
+                    so_far = {before.entry: before.value for before in _until(way, each)}
+                    many += 1
+                    so_far[each.entry] = value
+                    heapq.heappush(begun, (-chance * probability, many, so_far))
+            chance *= _probability(each)
+        output = _output(one)
+        law[output] = law.get(output, 0.0) + chance
+        ways.append(({each.entry: each.value for each in way}, output))
+    if 1 - math.fsum(law.values()) > _REST:
+        return None
+    for number in range(_CHECKING):
+        fixed, output = ways[number % len(ways)]
+        if _output(_run(subject, dataset, seed + 1 + number, strict, fixed)) != output:
+            return None
+    return law
+
+
+def _run(subject: Subject, dataset: Any, seed: int, strict: bool, fixed: dict[Entry, Any]) -> Run:
+    return run(subject, dataset, seed, overrides=fixed, has_lines=False, is_strict=strict)
+
+
+def _until(way: Sequence[Decision], last: Decision) -> Iterator[Decision]:
+    for one in way:
+        if one is last:
+            return
+        yield one
+
+
+def _ways(way: Sequence[Decision]) -> float:
+    """Return how many ways there are at least, were all as the likeliest one."""
+    return math.prod(1 / max(chance for _, chance in each.outcomes) for each in way)
+
+
+def _probability(one: Decision) -> float:
+    return next((chance for value, chance in one.outcomes if value == one.value), 0.0)
+
+
+def _note(steps: dict[Spot, Any], one: Decision, recorder: Recorder) -> None:
+    """Keep of each spot the choice whose outcomes are least alike."""
+    chances = [chance for _, chance in one.outcomes if chance > 0]
+    odds = max(chances) / min(chances)
+    if one.spot not in steps or odds > steps[one.spot][0]:
+        steps[one.spot] = odds, one, recorder.by_moment[one.entry[0]].callers
+
+
+def _output(one: Run) -> Any:
+    """Return what came of a run, as a key. Floats are equal that differ by rounding only."""
+    if one.error is not None:
+        return "raises"
+    return tuple((name, _key(value)) for name, value in one.parts.items())
+
+
+def _key(value: Any) -> Any:
+    if isinstance(value, float):
+        return f"{value:.9g}"
+    if isinstance(value, int) and not isinstance(value, bool):
+        return f"{float(value):.9g}" if abs(value) < 2**53 else value
+    return type(value).__name__, repr(value)
+
+
+def _decisions(recorder: Recorder) -> list[Decision] | None:
+    """Return the choices of a run in order; None where other noise is drawn."""
+    found: list[Decision] = []
+    # Of uniform numbers, the range that earlier comparisons have left.
+    ranges: dict[int, tuple[float, float]] = {}
+    compared: set[int] = set()
+    drawn: set[int] = set()
+    listed: set[int] = set()
+    for moment, one in recorder.by_moment.items():
+        if isinstance(one, Draw):
+            pieces = range(one.first, one.first + one.size)
+            if one.outcomes is None:
+                if one.law not in ("uniform", "integers"):
+                    return None
+                drawn.update(pieces)
+                continue
+            listed.update(pieces)
+            for place, value in enumerate(np.ravel(one.values).tolist()):
+                found.append(
+                    Decision((moment, place), one.outcomes, value, moment[1], one.primitive)
+                )
+        elif isinstance(one, Choice):
+            coins = _coins(moment, one, ranges, listed)
+            found += coins
+            compared.update(np.ravel(one.ids).tolist())
+        elif not listed.issuperset(np.ravel(one.ids).tolist()):
+            return None
+    return found if drawn <= compared else None
+
+
+def _coins(
+    moment: Any, one: Choice, ranges: dict[int, tuple[float, float]], listed: set[int]
+) -> Iterator[Decision]:
+    """Yield the coins of a comparison, with their probabilities given what earlier comparisons of
+    the same uniform numbers have shown."""
+    values = np.ravel(one.values).tolist()
+    many = len(values)
+    ids = np.ravel(np.broadcast_to(one.ids, np.shape(one.values))).tolist()
+    cuts = np.ravel(np.broadcast_to(one.cut, np.shape(one.values))).tolist()
+    for place in range(many):
+        number = ids[place]
+        if number in listed:
+            continue  # decided by the draw
+        low, high = ranges.get(number, (0.0, 1.0))
+        cut = min(max(cuts[place], low), high)
+        below = (cut - low) / (high - low) if high > low else 1.0
+        chance = below if one.is_below else 1 - below
+        is_below = values[place] == one.is_below
+        ranges[number] = (low, cut) if is_below else (cut, high)
+        outcomes = ((True, chance), (False, 1 - chance))
+        yield Decision((moment, place), outcomes, bool(values[place]), moment[1], "coin")

@@ -1,0 +1,197 @@
+"""Where a few coins are all that is random, the laws of the output are exact."""
+
+from __future__ import annotations
+
+import math
+import os
+import random
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+from dpaudit.claims import ApproximateDP, GaussianDP, PrivacyClaim, PureDP, RenyiDP
+from dpaudit.import_path import resolve
+from dpaudit.targets.target import AnyTarget, CallableTarget, ImportedTarget
+from dpaudit.tracing.laws import epsilon_of, is_exact
+from dpaudit.tracing.runs.paths import Laws, laws_of
+from dpaudit.tracing.trace import subject_of, trace_pair
+from mechanisms.truth import epsilon_of as true_epsilon
+from mechanisms.truth import truth_of
+
+
+def laws(target: AnyTarget, d1: Any, d2: Any) -> Laws | None:
+    return laws_of(subject_of(target), (d1, d2), 0, strict=False)
+
+
+def of(function: Callable[..., Any], d1: Any = 0, d2: Any = 1) -> Laws | None:
+    return laws(CallableTarget(function=function), d1, d2)
+
+
+@pytest.mark.parametrize(
+    ("path", "d1", "d2", "params"),
+    [
+        ("randomized_response:randomized_response", 0, 1, {}),
+        ("randomized_response:randomized_response", 0, 1, {"p": 0.9}),
+        ("survey:survey", "Yes", "No", {"heads": 0.25}),
+        ("poll:poll", [0, 1], [0, 0], {"p": 0.5}),
+        ("poll:repeated_poll", 0, 1, {"runs": 3}),
+        ("local:kary_randomized_response", "coffee", "tea", {"epsilon": 2.0}),
+        ("local:kary_randomized_response_printed", "coffee", "tea", {}),
+        ("local:rappor", 0, 1, {}),
+        ("local:rappor_whole_epsilon", 0, 3, {}),
+        ("exponential:common_disease", [0, 0, 1, 2], [0, 1, 1, 2], {}),
+        ("exponential:common_disease_without_two", [0, 0, 0], [0, 0, 1], {"diseases": 2}),
+        ("exponential:auction", [0.3, 0.8], [0.3, 0.1], {}),
+        ("indistinguishable:given", "p", "q", {}),
+        ("indistinguishable:chain", [0, 0], [1, 0], {}),
+        ("pdp:counterexample", 0, 1, {}),
+    ],
+)
+def test_they_are_those_that_are_stated(path: str, d1: Any, d2: Any, params: Any) -> None:
+    target = ImportedTarget(path=f"mechanisms.{path}", params=params)
+    found = laws(target, d1, d2)
+    assert found is not None
+    assert is_exact(found)
+    truth = truth_of(resolve(f"mechanisms.{path}"))
+    ours, theirs = truth.pmf(d1, **params), truth.pmf(d2, **params)
+    for law, stated in ((found.first, ours), (found.second, theirs)):
+        likely = sorted(p for p in stated.values() if p > 0)
+        assert sorted(p for p in law if p > 0) == pytest.approx(likely, rel=1e-9)
+    assert epsilon_of(found) == pytest.approx(true_epsilon(ours, theirs), rel=1e-9)
+
+
+def ladder(x: int, rng: np.random.Generator) -> str:
+    u = rng.random()
+    if u < 0.2 + 0.1 * x:
+        return "low"
+    if u > 0.75:
+        return "high"
+    return "middle" if u >= 0.5 else "lower"
+
+
+def test_a_number_that_is_compared_several_times() -> None:
+    found = of(ladder)
+    assert found is not None
+    assert sorted(found.first) == pytest.approx([0.2, 0.25, 0.25, 0.3], abs=1e-12)
+    assert sorted(found.second) == pytest.approx([0.2, 0.25, 0.25, 0.3], abs=1e-12)
+    assert epsilon_of(found) == pytest.approx(math.log(1.5), rel=1e-9)
+
+
+def impossible(x: int, rng: np.random.Generator) -> int:
+    u = rng.random()
+    if u < 0.5:
+        return 0
+    return 1 if u < 0.4 else 2  # never 1
+
+
+def test_what_an_earlier_comparison_excludes_is_impossible() -> None:
+    found = of(impossible)
+    assert found is not None
+    assert sorted(p for p in found.first if p > 0) == pytest.approx([0.5, 0.5])
+
+
+def of_integers(x: int) -> int:
+    n = random.randrange(10)
+    return x if n < 7 else 1 - x
+
+
+def test_integers_that_are_compared() -> None:
+    found = of(of_integers)
+    assert found is not None
+    assert epsilon_of(found) == pytest.approx(math.log(7 / 3), rel=1e-9)
+
+
+def masked(x: int) -> int:
+    return (x + random.randint(0, 1)) % 2
+
+
+def test_a_coin_that_hides_all() -> None:
+    found = of(masked)
+    assert found is not None
+    assert epsilon_of(found) == pytest.approx(0.0, abs=1e-12)
+
+
+def retried(x: int, rng: np.random.Generator) -> int:
+    while True:
+        answer = int(rng.integers(2))
+        if rng.random() < (0.75 if answer == x else 0.25):
+            return answer
+
+
+def test_a_loop_that_rejects_leaves_a_rest_that_is_allowed_for() -> None:
+    found = of(retried)
+    assert found is not None
+    assert not is_exact(found)
+    assert math.log(3) * 0.95 < epsilon_of(found) < math.log(3)
+    target = CallableTarget(function=retried)
+    assert trace_pair(target, 0, 1, PureDP(1.0)).causes
+    assert not trace_pair(target, 0, 1, PureDP(math.log(3) + 1e-9)).causes
+
+
+def with_noise(x: int, rng: np.random.Generator) -> float:
+    return x + rng.laplace() if rng.random() < 0.5 else 0.0
+
+
+def number_itself(x: int, rng: np.random.Generator) -> float:
+    u = rng.random()
+    return 0.0 if u < 0.5 else u
+
+
+def a_piece_of_it(x: int, rng: np.random.Generator) -> int:
+    u = rng.random()
+    return 0 if u < 0.5 else int(np.float64(u).hex()[5:7], 16) % 3
+
+
+def of_the_system(x: int) -> int:
+    return x ^ (os.urandom(1)[0] % 2) ^ random.randrange(2)
+
+
+def permuted(x: int, rng: np.random.Generator) -> list[int]:
+    return [int(one) for one in rng.permutation(5)]
+
+
+def many_coins(x: int, rng: np.random.Generator) -> int:
+    return sum(rng.random() < 0.5 for _ in range(40))
+
+
+@pytest.mark.parametrize(
+    "function",
+    [with_noise, number_itself, a_piece_of_it, of_the_system, permuted, many_coins],
+    ids=lambda one: one.__name__,
+)
+def test_where_other_things_are_random_too_there_are_none(function: Callable[..., Any]) -> None:
+    assert of(function) is None
+
+
+def response(x: int, rng: np.random.Generator) -> int:
+    return x if rng.random() < 0.75 else 1 - x
+
+
+def rarely(x: int, rng: np.random.Generator) -> str:
+    return "seen" if x and rng.random() < 0.02 else "-"
+
+
+@pytest.mark.parametrize(
+    ("function", "claim", "is_refuted"),
+    [
+        (response, PureDP(math.log(3) + 1e-9), False),
+        (response, PureDP(1.09), True),
+        (response, ApproximateDP(1.0, 0.071), False),
+        (response, ApproximateDP(1.0, 0.07), True),
+        (response, RenyiDP(2.0, 0.8474), False),
+        (response, RenyiDP(2.0, 0.847), True),
+        (response, GaussianDP(1.0), True),
+        (response, GaussianDP(1.4), False),
+        (rarely, ApproximateDP(1.0, 0.02), False),
+        (rarely, ApproximateDP(1.0, 0.019), True),
+        (rarely, None, True),
+        (response, None, False),
+    ],
+)
+def test_the_laws_decide(
+    function: Callable[..., Any], claim: PrivacyClaim | None, is_refuted: bool
+) -> None:
+    found = trace_pair(CallableTarget(function=function), 0, 1, claim)
+    assert bool(found.causes) is is_refuted
