@@ -233,7 +233,7 @@ class _Coin:
     line: SourceLine
     primitive: str
     callers: tuple[SourceLine, ...]
-    costs: list[float] = field(default_factory=list)
+    costs: list[float | None] = field(default_factory=list)
 
 
 def _coins(runs: Runs) -> Iterator[Site]:
@@ -241,26 +241,29 @@ def _coins(runs: Runs) -> Iterator[Site]:
     probabilities depend on the data."""
     found: dict[tuple[str, int], _Coin] = {}
     for pair in runs.coupled:
-        costs: dict[tuple[str, int], float] = {}
+        costs: dict[tuple[str, int], float | None] = {}
         if pair.absorbed is not None:
             first, name = pair.absorbed.places[0], pair.absorbed.primitives[0]
             costs[first.file, first.line] = pair.absorbed.cost
             callers = tuple(map(shown, pair.absorbed.callers))
             found.setdefault((first.file, first.line), _Coin(shown(first), name, callers))
         for one in pair.comparison.chosen:
-            cost = _choice_cost(one)
-            if cost > 0:
+            ratio = _choice_cost(one)
+            if ratio > 0:
                 key = one.place.file, one.place.line
-                costs[key] = max(costs.get(key, 0.0), cost)
+                costs[key] = max(costs.get(key) or 0.0, ratio)
                 callers = tuple(map(shown, one.callers))
                 found.setdefault(key, _Coin(shown(one.place), one.primitive, callers))
         for key, cost in costs.items():
             found[key].costs.append(cost)
     for coin in found.values():
+        known = [cost for cost in coin.costs if cost is not None]
+        most = max(known) if len(known) == len(coin.costs) else None
         yield Site(
             line=coin.line, added=coin.line, primitive=coin.primitive, law="choice", scales=None,
-            operands=("", ""), shift=0.0, entries=1, cost=max(coin.costs), total=max(coin.costs),
-            unit="ε", released=False, varies=max(coin.costs) - min(coin.costs) > 1e-9,
+            operands=("", ""), shift=0.0, entries=1, cost=most, total=most, unit="ε",
+            released=False,
+            varies=bool(known) and max(known) - min(known) > 1e-9,
             callers=coin.callers,
         )  # fmt: skip
 
@@ -282,7 +285,10 @@ def _total(
     if any(pair.comparison.uneven for pair in runs.coupled):
         return None, False  # what one input alone draws has no cost
     pieces = [one.worst for one in gathered]
-    choices = [one.cost or 0.0 for one in _coins(runs)]
+    coins = [one.cost for one in _coins(runs)]
+    choices = [cost for cost in coins if cost is not None]
+    if len(choices) < len(coins):
+        return None, False
     if not pieces and not choices:
         return None, False
     pure = [each for each in pieces if each and each[0].unit == "ε"]
@@ -298,8 +304,8 @@ def _total(
     if mu is not None:
         words.append(f"μ = {number(mu)}")
     all_pure = [piece for each in pure for piece in each]
-    coins = [Piece("laplace", (1.0, 1.0), one, released=False) for one in choices]
-    is_above = sum_exceeds([*all_pure, *coins], claim) or sum_exceeds(normal, claim)
+    tossed = [Piece("laplace", (1.0, 1.0), one, released=False) for one in choices]
+    is_above = sum_exceeds([*all_pure, *tossed], claim) or sum_exceeds(normal, claim)
     return " and ".join(words), is_above
 
 
@@ -446,10 +452,10 @@ def _of_outputs(runs: Runs, claim: PrivacyClaim | None) -> Iterator[Finding]:
     costs: dict[Place, float] = {}
     for pair in runs.coupled:
         if pair.absorbed is not None:
-            place = pair.absorbed.places[0]
-            costs[place] = min(pair.absorbed.cost, costs.get(place, math.inf))
+            place, cost = pair.absorbed.places[0], pair.absorbed.cost
+            costs[place] = min(0.0 if cost is None else cost, costs.get(place, math.inf))
     for pair in runs.coupled:
-        if pair.absorbed is not None and len(pair.absorbed.places) == 1:
+        if pair.absorbed is not None:
             place = pair.absorbed.places[0]
             cost = costs[place]
             piece = Piece("unknown", (math.nan, math.nan), 0.0, released=True, cost=cost)

@@ -172,7 +172,7 @@ def _couple(
     noised: list[str] = []
     raises = (first.error is None) != (second.error is None)
     if raises or comparison.differing:
-        absorbed = free.flips.absorbed(subject, first, second, after, seed, alignment, strict)
+        absorbed = free.flips.absorbed(subject, first, second, inputs, seed, alignment, strict)
         if absorbed is None:
             names = ["raises"] if raises else list(comparison.differing)
             bare = [name for name in names if free.is_bare(name)]

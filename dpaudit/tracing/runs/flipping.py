@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from .comparing import Missing, places_of
+from .conditional import Conditional
 from .leaves import same
 from .places import place_of
 from .running import Run, run
@@ -34,13 +35,14 @@ _FRESH = (0, 101, 202)
 class Absorbed(NamedTuple):
     """Coins that fell otherwise for d2 make the outputs the same.
 
-    places: of the coins.  primitives: by name.  cost: the log-ratio of the probabilities of the two
-    ways, in nats.  callers: of the first one.
+    places: of the coins.  primitives: by name.  cost: in nats, the largest log-ratio of what the
+    coins that decide together may lead to; None where these are not known for sure.  callers: of
+    the first one.
     """
 
     places: list[Place]
     primitives: list[str]
-    cost: float
+    cost: float | None
     callers: tuple[Place, ...]
 
 
@@ -49,13 +51,14 @@ class Flips:
 
     def __init__(self) -> None:
         self._known: dict[Entry, None] = {}
+        self._conditional = Conditional()
 
     def absorbed(
         self,
         subject: Subject,
         first: Run,
         second: Run,
-        after: Any,
+        inputs: tuple[Any, Any],
         seed: int,
         alignment: Any,
         strict: bool,
@@ -64,14 +67,24 @@ class Flips:
         found. Of few coins the cheapest single one, else the cheapest two; of many the first."""
         every = list(_alternatives(second))
 
+        def run_with(which: int, overrides: dict[Entry, Any], fresh: int | None = None) -> Run:
+            return run(
+                subject, inputs[which], seed + (fresh or 0),
+                reference=first if fresh is None else None, overrides=overrides,
+                alignment=alignment if which and fresh is None else None, has_lines=False,
+                is_strict=strict,
+            )  # fmt: skip
+
         def flipped(flips: Sequence[Flip], fresh: int = 0) -> Run:
             overrides = {entry: value for entry, value, _ in flips}
             return run(
-                subject, after, seed + fresh, reference=first, overrides=overrides,
+                subject, inputs[1], seed + fresh, reference=first, overrides=overrides,
                 alignment=alignment, has_lines=False, is_strict=strict,
             )  # fmt: skip
 
         best: Absorbed | None = None
+        least = float("inf")
+        decisive: Entry | None = None
         for flips in self._tries(every, first, second, flipped):
             if best is not None and len(best.places) < len(flips):
                 break
@@ -79,14 +92,19 @@ class Flips:
                 other = flipped(flips, fresh)
                 if _are_equal(first, other):
                     cost = abs(_log_probability(first) - _log_probability(other))
-                    if best is None or cost < best.cost:
-                        best = _made_up(second, flips, cost)
+                    if best is None or cost < least:
+                        best, least, decisive = _made_up(second, flips), cost, flips[0][0]
                         self._known.update((entry, None) for entry, _, _ in flips)
                     break
-                if other.recorder.by_moment.keys() <= first.recorder.by_moment.keys():
-                    break  # nothing was drawn that another seed would draw otherwise
+                if not _has_more(other, first):
+                    break
             if best is not None and len(every) > _SINGLE:
                 break
+        if best is not None and decisive is not None:
+            together = self._conditional.cost(first, second, decisive, run_with)
+            best = best._replace(cost=together)
+            # What decides by itself makes up for every difference.
+            self._known = {**dict.fromkeys(self._conditional.singles), **self._known}
         return best
 
     def _tries(
@@ -114,11 +132,27 @@ def _decisive(
     if not name:
         return None
     left = list({flip[0]: flip for flip in every}.values())
+    # All first coins before all second ones: two of one part may make up for each other.
+    left.sort(key=lambda flip: flip[0][0][1][1])
+
+    def changes(half: Sequence[Flip]) -> bool:
+        for fresh in _FRESH:
+            other = flipped(half, fresh)
+            if not _same(parts[name], other.parts.get(name, Missing)):
+                return True
+            if not _has_more(other, first):
+                return False
+        return False
+
     while len(left) > 1:
         half = left[: len(left) // 2]
-        changes = not _same(parts[name], flipped(half).parts.get(name, Missing))
-        left = half if changes else left[len(half) :]
+        left = half if changes(half) else left[len(half) :]
     return left[0][0]
+
+
+def _has_more(one: Run, first: Run) -> bool:
+    """Return whether something was drawn that another seed would draw otherwise."""
+    return not one.recorder.by_moment.keys() <= first.recorder.by_moment.keys()
 
 
 def _same(one: Any, other: Any) -> bool:
@@ -134,12 +168,12 @@ def _are_equal(first: Run, other: Run) -> bool:
     )
 
 
-def _made_up(second: Run, flips: Sequence[Flip], cost: float) -> Absorbed:
+def _made_up(second: Run, flips: Sequence[Flip]) -> Absorbed:
     moments = [entry[0] for entry, _, _ in flips]
     return Absorbed(
         [place_of(moment[1]) for moment in moments],
         [name for _, _, name in flips],
-        cost,
+        None,
         places_of(second.recorder.by_moment[moments[0]].callers),
     )
 

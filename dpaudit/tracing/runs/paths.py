@@ -14,11 +14,13 @@ from .recorder import Choice, Draw
 from .running import run
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Container, Iterator, Sequence
 
     from .places import Place, Spot
     from .recorder import Entry, Recorder
     from .running import Run, Subject
+
+    Outcomes = dict[Entry, Any]
 
 # Ways that are run for either input, the likeliest first; and choices on all of them.
 _MOST, _CHOICES = 128, 3_000
@@ -94,54 +96,83 @@ def _law(
     subject: Subject, dataset: Any, seed: int, strict: bool, steps: dict[Spot, Any]
 ) -> dict[Any, float] | None:
     """Return the probability of each output, and note the choices in `steps`."""
+    every: list[tuple[Outcomes, Any]] = []
+
+    def way(fixed: Outcomes) -> Run:
+        return _run(subject, dataset, seed, strict, fixed)
+
+    law = law_of_ways(way, steps=steps, every=every)
+    if law is None or 1 - math.fsum(law.values()) > _REST:
+        return None
+    for number in range(_CHECKING):
+        fixed, output = every[number % len(every)]
+        if output_of(_run(subject, dataset, seed + 1 + number, strict, fixed)) != output:
+            return None
+    return law
+
+
+def law_of_ways(
+    way: Callable[[Outcomes], Run],
+    *,
+    pinned: Container[Entry] = (),
+    lenient: bool = False,
+    part: str | None = None,
+    steps: dict[Spot, Any] | None = None,
+    every: list[tuple[Outcomes, Any]] | None = None,
+) -> dict[Any, float] | None:
+    """Return the probability of each output, over the likeliest ways that choices can fall; None
+    where there is other noise, or too many choices.
+
+    way: a run with some outcomes.  pinned: choices that always fall alike.  lenient: whether other
+    noise, which is the same in all runs, is left as it is.  part: of the output, whose law it is.
+    steps: is given the choices.  every: is given the ways, with their outputs.
+    """
     law: dict[Any, float] = {}
-    ways: list[tuple[dict[Entry, Any], Any]] = []
     # Ways that have begun: the likeliest first, with what has been decided.
-    begun: list[tuple[float, int, dict[Entry, Any]]] = [(-1.0, 0, {})]
+    begun: list[tuple[float, int, Outcomes]] = [(-1.0, 0, {})]
     many = choices = 0
     for number in range(_MOST):
         if not begun:
             break
         _, _, fixed = heapq.heappop(begun)
-        one = _run(subject, dataset, seed, strict, fixed)
-        way = _decisions(one.recorder)
-        if way is None or not fixed.keys() <= {each.entry for each in way}:
+        one = way(fixed)
+        path = decisions(one.recorder, lenient=lenient, pinned=pinned)
+        if path is None or not fixed.keys() <= {each.entry for each in path}:
             return None
-        choices += len(way)
+        choices += len(path)
         is_slow = number == _EARLY and math.fsum(law.values()) < _LITTLE
-        if is_slow or choices > _CHOICES or (not number and _ways(way) > _BEYOND):
+        if is_slow or choices > _CHOICES or (not number and _ways(path) > _BEYOND):
             return None
         chance = 1.0
-        for each in way:
-            _note(steps, each, one.recorder)
+        so_far: Outcomes = {}
+        for each in path:
+            if steps is not None:
+                _note(steps, each, one.recorder)
             for value, probability in each.outcomes:
                 if each.entry not in fixed and value != each.value and probability * chance > _RARE:
-                    so_far = {before.entry: before.value for before in _until(way, each)}
                     many += 1
-                    so_far[each.entry] = value
-                    heapq.heappush(begun, (-chance * probability, many, so_far))
+                    other = {**so_far, each.entry: value}
+                    heapq.heappush(begun, (-chance * probability, many, other))
+            so_far[each.entry] = each.value
             chance *= _probability(each)
-        output = _output(one)
+        output = output_of(one, part)
         law[output] = law.get(output, 0.0) + chance
-        ways.append(({each.entry: each.value for each in way}, output))
-    if 1 - math.fsum(law.values()) > _REST:
-        return None
-    for number in range(_CHECKING):
-        fixed, output = ways[number % len(ways)]
-        if _output(_run(subject, dataset, seed + 1 + number, strict, fixed)) != output:
-            return None
+        if every is not None:
+            every.append((so_far, output))
     return law
 
 
-def _run(subject: Subject, dataset: Any, seed: int, strict: bool, fixed: dict[Entry, Any]) -> Run:
+def epsilon(first: Sequence[float], second: Sequence[float]) -> float:
+    """Return the largest log-ratio of the probabilities of an outcome, in nats."""
+    found = 0.0
+    for one, other in zip(first, second):
+        if one != other:
+            found = max(found, abs(math.log(one / other)) if one and other else math.inf)
+    return found
+
+
+def _run(subject: Subject, dataset: Any, seed: int, strict: bool, fixed: Outcomes) -> Run:
     return run(subject, dataset, seed, overrides=fixed, has_lines=False, is_strict=strict)
-
-
-def _until(way: Sequence[Decision], last: Decision) -> Iterator[Decision]:
-    for one in way:
-        if one is last:
-            return
-        yield one
 
 
 def _ways(way: Sequence[Decision]) -> float:
@@ -161,10 +192,13 @@ def _note(steps: dict[Spot, Any], one: Decision, recorder: Recorder) -> None:
         steps[one.spot] = odds, one, recorder.by_moment[one.entry[0]].callers
 
 
-def _output(one: Run) -> Any:
-    """Return what came of a run, as a key. Floats are equal that differ by rounding only."""
+def output_of(one: Run, part: str | None = None) -> Any:
+    """Return what came of a run, or a part of that, as a key. Floats are equal that differ by
+    rounding only."""
     if one.error is not None:
         return "raises"
+    if part is not None:
+        return _key(one.parts[part]) if part in one.parts else "nothing"
     return tuple((name, _key(value)) for name, value in one.parts.items())
 
 
@@ -176,8 +210,11 @@ def _key(value: Any) -> Any:
     return type(value).__name__, repr(value)
 
 
-def _decisions(recorder: Recorder) -> list[Decision] | None:
-    """Return the choices of a run in order; None where other noise is drawn."""
+def decisions(
+    recorder: Recorder, *, lenient: bool = False, pinned: Container[Entry] = ()
+) -> list[Decision] | None:
+    """Return the choices of a run in order, but for those that are pinned; None where other noise
+    is drawn, unless that is to be left out."""
     found: list[Decision] = []
     # Of uniform numbers, the range that earlier comparisons have left.
     ranges: dict[int, tuple[float, float]] = {}
@@ -188,7 +225,7 @@ def _decisions(recorder: Recorder) -> list[Decision] | None:
         if isinstance(one, Draw):
             pieces = range(one.first, one.first + one.size)
             if one.outcomes is None:
-                if one.law not in ("uniform", "integers"):
+                if one.law not in ("uniform", "integers") and not lenient:
                     return None
                 drawn.update(pieces)
                 continue
@@ -201,9 +238,11 @@ def _decisions(recorder: Recorder) -> list[Decision] | None:
             coins = _coins(moment, one, ranges, listed)
             found += coins
             compared.update(np.ravel(one.ids).tolist())
-        elif not listed.issuperset(np.ravel(one.ids).tolist()):
+        elif not lenient and not listed.issuperset(np.ravel(one.ids).tolist()):
             return None
-    return found if drawn <= compared else None
+    if not lenient and not drawn <= compared:
+        return None
+    return [one for one in found if one.entry not in pinned] if pinned else found
 
 
 def _coins(
