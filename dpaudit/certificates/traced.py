@@ -237,6 +237,6 @@ class Trace:
 
     @property
     def understood(self) -> bool:
-        """Whether the trace saw any noise together with what it hides. One that did not shows
-        nothing, and is no pass."""
-        return bool(self.sites)
+        """Whether the trace saw what any noise costs, or why that is too much. One that did not
+        shows nothing, and is no pass."""
+        return bool(self.findings) or any(one.cost is not None for one in self.sites)

@@ -14,6 +14,7 @@ from dpaudit.cli.completing import files
 from dpaudit.cli.files import check_writable, write_whole
 from dpaudit.cli.flags import check_complete, given_settings, some_flags
 from dpaudit.cli.options import option
+from dpaudit.cli.process.deadline import over_after
 from dpaudit.cli.process.interruption import heeded
 from dpaudit.cli.process.leaving import kept_from_leaving
 from dpaudit.cli.process.parent import end_with_parent
@@ -23,6 +24,7 @@ from dpaudit.config.building import build_spec
 from dpaudit.config.quantities import parse_duration
 from dpaudit.errors import UsageError
 from dpaudit.import_path import split
+from dpaudit.tracing.runs.running import end_run
 from dpaudit.tracing.trace import SEEDS, trace_pair
 
 _CALLED = ("init", "call", "factory", "batch_arg", "data_arg", "rng_arg", "post_process", "python")
@@ -31,7 +33,7 @@ _EXAMPLE = "--d1 '[1, 2]' --d2 '[1]' --epsilon 1"
 # Stands in for a claim where none is given; no site is held against it.
 _ANY_CLAIM = {"epsilon": 1}
 _STDOUT = "-"
-_SECONDS = 60.0
+_SECONDS, _GRACE = 60.0, 0.2
 
 
 @click.command(
@@ -93,7 +95,8 @@ def trace(
     A trace explains a leak; it proves none, and no trace proves that there is none. Without a
     claim, every line is listed with what it costs.
 
-    Exit code 1 for a cause, 4 if the trace saw no noise with what it hides, else 0.
+    Exit code 1 for a cause, 2 for bad input, 4 if the trace saw no noise with what it hides, and 0
+    if it did.
     """
     stdout = ctx.with_resource(set_apart())
     settings = given_settings(ctx, flags)
@@ -110,7 +113,9 @@ def trace(
     # Found here, since a mechanism may go to another folder.
     file = None if json in (None, _STDOUT) else Path(str(json)).absolute()
     end_with_parent()
-    with heeded(), kept_from_leaving():
+    seconds = parse_duration(time) if time is not None else _SECONDS
+    # A little later than runs end by themselves, at what they draw.
+    with heeded(), kept_from_leaving(), over_after(seconds + _GRACE, end_run):
         found = trace_pair(
             spec.target,
             spec.pairs[0].d1,
@@ -119,7 +124,7 @@ def trace(
             seeds=noises,
             follow=follow,
             primitives=primitive,
-            seconds=parse_duration(time) if time is not None else _SECONDS,
+            seconds=seconds,
         )
     _show(found, file, stdout, quiet=quiet, verbose=verbose, as_json=json == _STDOUT)
     if found.causes:

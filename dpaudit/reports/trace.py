@@ -163,7 +163,8 @@ def _headline(trace: Trace) -> str:
         kind = first.title
         return f"{CAUSE}  {name}: {kind}, {in_a_line(str(first.line))}{others}"
     if not trace.understood:
-        why = in_a_line(trace.notes[0]) if trace.notes else "no noise was seen; this is no pass"
+        seen = "noise was seen, but not what it costs" if trace.sites else "no noise was seen"
+        why = in_a_line(trace.notes[0]) if trace.notes else f"{seen}; this is no pass"
         return f"{NOT_UNDERSTOOD}  {name}: {why}"
     # A line that costs too much is a cause for sure where all of its noise is released.
     found = "no certain cause" if trace.findings else "nothing found"

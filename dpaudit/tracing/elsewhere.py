@@ -20,6 +20,7 @@ from dpaudit.tracing import tracer
 from dpaudit.tracing.runs.comparing import Comparison
 from dpaudit.tracing.runs.coupling import Coupled, Runs
 from dpaudit.tracing.runs.places import Followed, Place
+from dpaudit.tracing.runs.running import OVER
 from dpaudit.tracing.runs.sending import read
 from dpaudit.watching import Watch
 
@@ -50,7 +51,7 @@ def couple_elsewhere(
             return asked.started().couple(seeds, seconds)
         except TimedOut as end:
             if not asked.is_hanging:
-                return _nothing("the time was over")
+                return _nothing(OVER)
             return asked.looked_into(end, seconds)
         except Ended as end:
             return asked.looked_into(end, seconds)

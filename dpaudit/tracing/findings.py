@@ -359,7 +359,7 @@ def _of_site(one: _Gathered, runs: Runs, claim: PrivacyClaim | None) -> Iterator
 def _set_on(one: _Gathered) -> str:
     """Return where the scale is set, as the end of a sentence."""
     lines = [str(each.line) for each in origins(one.line)]
-    return f"; its scale is set on line{'s'[: len(lines) > 1]} {', '.join(lines)}" if lines else ""
+    return f"; its scale depends on line{'s'[: len(lines) > 1]} {', '.join(lines)}" if lines else ""
 
 
 def _has_random_scale(runs: Sequence[Sequence[Piece]]) -> bool:
@@ -442,7 +442,7 @@ def _remedy(pieces: Sequence[Piece], claim: PrivacyClaim | None) -> str:
         middle = (low + high) / 2
         low, high = (low, middle) if would_do(middle) else (middle, high)
     name = "standard deviation" if law == "normal" else "scale"
-    return f"a {name} of {number(high * scale)} would do"
+    return f"a {name} of {number(high * scale)} would do for this pair"
 
 
 def _of_outputs(runs: Runs, claim: PrivacyClaim | None) -> Iterator[Finding]:
@@ -468,7 +468,7 @@ def _of_outputs(runs: Runs, claim: PrivacyClaim | None) -> Iterator[Finding]:
         if "raises" in pair.bare:
             yield _raises(pair)
         elif pair.bare:
-            yield _bare(pair)
+            yield _bare(pair, runs)
 
 
 def _appearing(runs: Runs, claim: PrivacyClaim | None) -> Iterator[Finding]:
@@ -508,7 +508,22 @@ def _raises(pair: Coupled) -> Finding:
     return Finding("exception", True, line, words, remedy, others)
 
 
-def _bare(pair: Coupled) -> Finding:
+def _of_one_alone(name: str, runs: Runs) -> str:
+    """Return in words which input always has the same in a part of the output, if the other one has
+    noise there; empty where it has none either."""
+    seen: tuple[set[str], set[str]] = (set(), set())
+    for each in runs.coupled:
+        values = each.comparison.differing.get(name)
+        if values is not None:
+            for which, value in enumerate(values if each.forward else values[::-1]):
+                seen[which].add(value)
+    if len(seen[0]) == len(seen[1]) or min(map(len, seen)) != 1:
+        return ""
+    which = 0 if len(seen[0]) == 1 else 1
+    return f" is always {next(iter(seen[which]))} for d{which + 1}, and never for d{2 - which}"
+
+
+def _bare(pair: Coupled, runs: Runs) -> Finding:
     """Return a finding of a part of the output that has no noise in it."""
     comparison = pair.comparison
     names = [one for one in pair.bare if not one.startswith("len(")] or pair.bare
@@ -516,7 +531,10 @@ def _bare(pair: Coupled) -> Finding:
     first, second = comparison.differing[name]
     one, other = (first, second) if pair.forward else (second, first)
     more = f" (and {len(names) - 1} more)" if len(names) > 1 else ""
-    said = f"{name}{more} is {one} for d1 and {other} for d2, whatever the noise"
+    alone = _of_one_alone(name, runs)
+    said = f"{name}{more}{alone}"
+    if not alone:
+        said += f" is {one} for d1 and {other} for d2, whatever the noise"
     parted, ends = comparison.parted, comparison.ends
     if parted is not None and ends[0] is not None and ends[1] is not None:
         ways = [one for one in parted.ways if one is not None]
@@ -597,7 +615,7 @@ def _twice(runs: Runs) -> Iterator[Finding]:
 def _seeds(runs: Runs) -> Iterator[Finding]:
     for place, name, seed in runs.constant_seeds:
         words = f"`{name}` gets the seed {seed} in every run: the noise is known, and hides nothing"
-        remedy = "make the generator without a seed, or take it as a parameter"
+        remedy = "take the generator as a parameter, or make it without a seed"
         yield Finding("constant-seed", True, shown(place), words, remedy)
 
 

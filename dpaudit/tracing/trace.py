@@ -30,10 +30,15 @@ from dpaudit.tracing.elsewhere import couple_elsewhere
 from dpaudit.tracing.findings import judged
 from dpaudit.tracing.runs.coupling import Runs, couple
 from dpaudit.tracing.runs.places import Followed, check_followed
-from dpaudit.tracing.runs.running import Subject, files_of
+from dpaudit.tracing.runs.running import OVER, Subject, files_of
 from dpaudit.tracing.wording import number, shown
 
 SEEDS = 3
+# What noise of the user's own primitives may be.
+_LAWS = (
+    *("laplace", "normal", "discrete", "geometric", "logistic", "gumbel", "exponential"),
+    *("cauchy", "uniform"),
+)
 # Lines around one that is shown.
 _AROUND = 2
 _MOST_LINES = 40
@@ -77,6 +82,8 @@ def trace_pair(
     findings, sites, total, is_above = judged(runs, claim)
     if is_above and not any(one.is_cause for one in findings) and claim is not None:
         findings.append(_sum(sites, total, claim))
+    if any(_of_pair(d1, d2)):
+        findings, sites, total, is_above = [], [], None, False
     misunderstood = tuple((shown(place), what) for place, what in runs.not_understood)
     return Trace(
         target=target.describe(),
@@ -89,7 +96,8 @@ def trace_pair(
         not_understood=misunderstood,
         excerpts=tuple(_excerpts(findings, sites)),
         runs=len(runs.coupled),
-        notes=(*_of_pair(d1, d2), *_notes(runs, sites, findings)),
+        notes=tuple(_of_pair(d1, d2))
+        or (*_without_law(primitives, sites), *_notes(runs, sites, findings)),
     )
 
 
@@ -133,7 +141,28 @@ def _primitive(given: str | Callable[..., Any]) -> Callable[[Any], Iterator[Any]
     function = resolve(given) if isinstance(given, str) else given
     if not callable(function):
         raise TargetError(f"--primitive {given}: must name a function")
+    law = getattr(function, "law", _LAWS[0])
+    if law not in _LAWS:
+        raise TargetError(
+            f"--primitive {given}: its attribute `law` is {law!r}, and must be one of "
+            f"{', '.join(_LAWS)}"
+        )
     return partial(named, function)
+
+
+def _without_law(
+    primitives: Sequence[str | Callable[..., Any]], sites: Sequence[Site]
+) -> Iterator[str]:
+    """Yield which of the user's primitives do not say what their noise is."""
+    unknown = {one.primitive for one in sites if one.law == "unknown"}
+    for one in primitives:
+        function = resolve(one) if isinstance(one, str) else one
+        name = getattr(function, "__name__", "")
+        if name in unknown and not hasattr(function, "law"):
+            yield (
+                f'the law of `{name}` is not known: write `{name}.law = "laplace"` below it, or '
+                f"another one of {', '.join(_LAWS)}"
+            )
 
 
 def _of_pair(d1: Any, d2: Any) -> Iterator[str]:
@@ -145,8 +174,9 @@ def _of_pair(d1: Any, d2: Any) -> Iterator[str]:
 def _notes(runs: Runs, sites: Sequence[Site], findings: Sequence[Finding]) -> Iterator[str]:
     errors = [pair.comparison.errors for pair in runs.coupled]
     if errors and all(None not in each for each in errors):
-        kind, message, _ = errors[0][0]
-        yield f"every run raised {kind}: {message}"
+        kind, message, place = errors[0][0]
+        where = "" if place is None else f" ({shown(place)})"
+        yield f"every run raised {kind}: {message}{where}; are d1 and d2 what the mechanism takes?"
     elif runs.keeps_state:
         yield (
             "a second run on d1 with the same noise gave something else, so that runs cannot be "
@@ -170,7 +200,8 @@ def _notes(runs: Runs, sites: Sequence[Site], findings: Sequence[Finding]) -> It
             "mechanism imports it, such as my.lib:add_noise"
         )
     if runs.over is not None:
-        yield f"not all runs were made: {runs.over}"
+        more = "; give it more time" if runs.over == OVER else ""
+        yield f"not all runs were made: {runs.over}{more}"
     uneven = {one for pair in runs.coupled for one in pair.comparison.uneven if pair.forward}
     for place, _, one, other in sorted(uneven)[:3]:
         yield (

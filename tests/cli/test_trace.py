@@ -64,7 +64,7 @@ def test_a_cause_is_exit_code_1_with_line_and_remedy(dpaudit: Any) -> None:
     result = dpaudit("trace", "m.py:half", *PAIR, "--epsilon", "1")
     assert result.exit_code == 1
     assert result.stdout.startswith("CAUSE FOUND  m.py:half: too little noise, m.py:6\n")
-    assert "remedy: a scale of 1 would do" in lines(result.stdout)
+    assert "remedy: a scale of 1 would do for this pair" in lines(result.stdout)
     assert "> 6 return len(rows) + rng.laplace(scale=scale)" in lines(result.stdout)
     assert max(map(len, result.stdout.splitlines())) <= 80
 
@@ -215,3 +215,29 @@ def test_files_leave_traces_out_by_a_key(folder: Path) -> None:
     audits = json.loads((folder / "r.json").read_text())["audits"]
     assert [one["trace"] is None for one in audits] == [True, False]
     assert os.environ.get("DPAUDIT_WORKER") is None
+
+
+@pytest.mark.parametrize("loop", ["time.sleep(0.05)", "pass"])
+def test_a_mechanism_that_never_ends_is_ended(dpaudit: Any, loop: str) -> None:
+    Path("never.py").write_text(f"import time\ndef m(x, rng):\n    while True:\n        {loop}\n")
+    pair = ("--d1", "0", "--d2", "1", "--epsilon", "1")
+    result = dpaudit("trace", "never.py:m", *pair, "--time", "0.5s")
+    assert result.exit_code == 4
+    assert "the time was over; give it more time" in " ".join(result.stdout.split())
+
+
+def test_a_primitive_says_its_law(dpaudit: Any) -> None:
+    Path("lawless.py").write_text(
+        "import random\n"
+        "def add(x, scale):\n    return x + random.gauss(0, scale)\n"
+        "def wrong(x, scale):\n    return x + random.gauss(0, scale)\n"
+        "wrong.law = 'lapalce'\n"
+        "def m(x):\n    return add(x, scale=0.5)\n"
+    )
+    pair = ("--d1", "0", "--d2", "1", "--epsilon", "1")
+    result = dpaudit("trace", "lawless.py:m", *pair, "--primitive", "lawless:add")
+    assert result.exit_code == 4
+    assert 'write `add.law = "laplace"` below it' in " ".join(result.stdout.split())
+    result = dpaudit("trace", "lawless.py:m", *pair, "--primitive", "lawless:wrong")
+    assert result.exit_code == 2
+    assert "its attribute `law` is 'lapalce', and must be one of laplace" in result.stderr

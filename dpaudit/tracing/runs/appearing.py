@@ -59,6 +59,7 @@ def appearing(
     runs: tuple[Run, Run],
     inputs: tuple[Any, Any],
     seed: int,
+    alignment: Any,
     strict: bool,
     is_never: Callable[[str], bool],
 ) -> list[Appearing]:
@@ -74,8 +75,8 @@ def appearing(
     def pushed(which: int, pushes: Iterable[tuple[_Compared, int]]) -> Run:
         overrides = {one.entry: sign * one.side * _FAR * one.scale for one, sign in pushes}
         return run(
-            subject, inputs[which], seed, reference=first, overrides=overrides, has_lines=False,
-            is_strict=strict,
+            subject, inputs[which], seed, reference=first, overrides=overrides,
+            alignment=alignment if which else None, has_lines=False, is_strict=strict,
         )  # fmt: skip
 
     # What the first input may have, wherever its own noise goes.

@@ -177,7 +177,7 @@ def _couple(
             names = ["raises"] if raises else list(comparison.differing)
             bare = [name for name in names if free.is_bare(name)]
             noised = [name for name in names if name not in bare]
-            if noised and not bare and not raises:
+            if noised and not bare and not raises and not comparison.uneven:
                 found_by = by_effect(subject, first, second, (before, after), seed, strict)
                 if found_by is not None:
                     comparison = comparison._replace(hidden=[*comparison.hidden, found_by])
@@ -185,7 +185,7 @@ def _couple(
     more: list[Appearing] = []
     if comparison.uneven and not bare:
         never = partial(free.is_never, 0 if forward else 1)
-        more = appearing(subject, (first, second), inputs, seed, strict, never)
+        more = appearing(subject, (first, second), inputs, seed, alignment, strict, never)
     return Coupled(forward, seed, comparison, absorbed, bare, noised, more)
 
 
@@ -243,7 +243,8 @@ class _Adaptive:
         own = subject._replace(severed=self._severed)
         first = run(own, inputs[0], seed, is_strict=strict)
         pair = _couple(own, first, inputs, seed, forward, free, strict)
-        self._is_refuted = bool(pair.bare or pair.noised)
+        by_effect = any(one.kind == "effect" for one in pair.comparison.hidden)
+        self._is_refuted = bool(pair.bare or pair.noised or by_effect)
         return pair
 
 
@@ -258,8 +259,11 @@ def _alignment(first: Run, second: Run) -> dict[Any, Any]:
     found = {}
     for spot in one.keys() & other.keys():
         if len(one[spot]) != len(other[spot]):
-            pieces = {tuple(np.ravel(use.ids).tolist()) for use in _at(first, one[spot])}
-            if len(pieces) == 1:  # a sum that begins with the noise: its ends belong together
+            is_one = all(
+                len({tuple(np.ravel(use.ids).tolist()) for use in _at(each, every[spot])}) == 1
+                for each, every in ((first, one), (second, other))
+            )
+            if is_one:  # a sum that begins with the noise: its ends belong together
                 places: list[int | None] = [None] * len(other[spot])
                 places[-1] = len(one[spot]) - 1
                 found[spot] = places

@@ -20,11 +20,14 @@ from .replacing import replaced
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
+    from types import FrameType
 
     from .lines import Line
     from .places import Followed, Spot
     from .replacing import More
 
+# Why a trace ends before its end.
+OVER = "the time was over"
 # So many new objects are made before garbage is collected.
 _OBJECTS = 50_000
 # What a run may raise and still have come to its end.
@@ -55,7 +58,7 @@ class Subject(NamedTuple):
     def check(self) -> None:
         """Raise TooLong when the time is over."""
         if time.monotonic() > self.deadline:
-            raise TooLong("the time was over")
+            raise TooLong(OVER)
 
 
 def files_of(function: Callable[..., Any]) -> list[str]:
@@ -159,6 +162,14 @@ def _called(subject: Subject, by_position: tuple[Any, ...], arguments: dict[str,
     if subject.batch is not None:
         output = output[0]
     return output if subject.post_process is None else subject.post_process(output)
+
+
+def end_run(frame: FrameType | None) -> None:
+    """Raise TooLong if a mechanism is at work in a frame, or was called from it."""
+    while frame is not None:
+        if frame.f_code is _called.__code__:
+            raise TooLong(OVER)
+        frame = frame.f_back
 
 
 def _message(failure: BaseException) -> str:

@@ -75,7 +75,7 @@ def test_a_finding_names_the_line(function: Callable[..., Any]) -> None:
     planted = line_of(function, "the planted line")
     (cause,) = trace_pair(CallableTarget(function=function), [1.0], [0.0], PureDP(1.0)).causes
     assert planted.line in {one.line for one in cause.others}
-    assert cause.words.endswith(f"its scale is set on line {planted.line}")
+    assert cause.words.endswith(f"its scale depends on line {planted.line}")
 
 
 def test_of_an_object_it_is_where_its_scale_is_set() -> None:

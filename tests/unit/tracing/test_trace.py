@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import random
 import threading
+from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -14,7 +15,7 @@ import pytest
 
 import dpaudit
 from dpaudit import ApproximateDP, GaussianDP, PureDP, Trace, UsageError
-from dpaudit.targets.target import ComposedTarget, ImportedTarget
+from dpaudit.targets.target import CallableTarget, ComposedTarget, ImportedTarget
 from dpaudit.tracing.trace import trace_pair
 
 Rng = np.random.Generator
@@ -45,7 +46,7 @@ def test_too_little_noise_is_named_with_the_scale_that_would_do() -> None:
     assert cause.line.line == line_of(halved, "rng.laplace")
     assert cause.line.code == "rng.laplace(scale=0.5)"
     assert cause.words == "`rng.laplace(scale=0.5)` with scale 0.5 hides a change of 1: ε = 2"
-    assert cause.remedy == "a scale of 1 would do"
+    assert cause.remedy == "a scale of 1 would do for this pair"
     (site,) = found.sites
     assert (site.cost, site.shift, site.scales, site.released) == (2.0, 1.0, (0.5, 0.5), True)
     assert site.operands == ("0", "1")
@@ -516,3 +517,63 @@ def test_what_cannot_be_traced_is_refused() -> None:
 
 def test_equal_traces_are_equal() -> None:
     assert dpaudit.trace(halved, 0, 1, ONE) == dpaudit.trace(halved, 0, 1, ONE)
+
+
+def partition(rows: list[str], extra: float, rng: Any) -> dict[str, float]:
+    found = {}
+    for key, count in Counter(rows).items():
+        noisy = count + rng.laplace(scale=1.0)
+        if noisy > 1 - math.log(2e-6) - extra:
+            found[key] = noisy
+    return found
+
+
+@pytest.mark.parametrize(
+    ("more", "less"),
+    [
+        (["a"] * 5 + ["b"], ["a"] * 5),
+        (["b"] + ["a"] * 30, ["a"] * 30),
+        (["a"] * 3 + ["c"] + ["b"] * 9, ["a"] * 3 + ["b"] * 9),
+    ],
+)
+@pytest.mark.parametrize("extra", [0, 3])
+def test_keys_that_one_input_alone_has_do_not_shift_the_others(
+    more: list[str], less: list[str], extra: float
+) -> None:
+    target = CallableTarget(function=partition, params={"extra": extra})
+    for pair in ((more, less), (less, more)):
+        found = trace_pair(target, *pair, ApproximateDP(1.0, 1e-6))
+        assert len(found.causes) == bool(extra)
+        assert [site.shift for site in found.sites] == [0.0]
+
+
+def by_the_count(rows: list[float], rng: Any) -> float:
+    return float((sum(rows) + rng.laplace(scale=100)) / len(rows))
+
+
+@pytest.mark.parametrize(("d1", "d2"), [([50, 50], [50]), ([0, 0], [0]), ([1, 2, 3], [1, 2])])
+def test_noise_that_is_divided_by_the_count_has_two_scales(
+    d1: list[float], d2: list[float]
+) -> None:
+    (cause,) = trace_pair(CallableTarget(function=by_the_count), d1, d2, PureDP(10.0)).causes
+    assert cause.kind == "data-dependent-scale"
+
+
+def other_noise_for_none(rows: list[float], rng: Any) -> float:
+    return float(sum(rows) + rng.laplace(scale=200)) if rows else float(rng.uniform(0, 100))
+
+
+def test_noise_of_one_input_alone_hides_nothing_that_the_other_one_has() -> None:
+    found = trace_pair(CallableTarget(function=other_noise_for_none), [50.0], [], PureDP(1.0))
+    assert not found.findings
+    assert not found.understood
+
+
+def test_which_input_always_has_the_same_is_said() -> None:
+    def special(rows: list[float], rng: Any) -> float:
+        if not rows:
+            return 0
+        return float(sum(rows) + rng.laplace(scale=100))
+
+    (cause,) = trace_pair(CallableTarget(function=special), [50.0], [], PureDP(1.0)).causes
+    assert cause.words.endswith("output is always 0 for d2, and never for d1")
