@@ -19,7 +19,7 @@ from dpaudit.tracing.costs import (
     tail,
     together,
 )
-from dpaudit.tracing.laws import epsilon_of, is_exact, of_laws, site_of
+from dpaudit.tracing.laws import epsilon_of, of_laws, site_of
 from dpaudit.tracing.origins import origins
 from dpaudit.tracing.runs.comparing import Chosen, Hidden
 from dpaudit.tracing.runs.coupling import Coupled, Runs
@@ -80,7 +80,7 @@ def judged(
     if runs.keeps_state:
         return [], [], None, False
     gathered = list(_gathered(runs))
-    if runs.laws is not None and is_exact(runs.laws):
+    if runs.laws is not None and runs.laws.is_exact:
         return _by_laws(runs, runs.laws, claim)
     found: list[Finding] = []
     if runs.laws is not None:

@@ -15,24 +15,19 @@ from dpaudit.tracing.costs import coin_cost
 from dpaudit.tracing.runs.paths import Laws
 from dpaudit.tracing.wording import number, shown
 
-# What is left of 1 by rounding; and what an output may lack by it.
-_EXACT, _ROUNDING = 1e-9, 1e-9
+# What a δ may be larger by rounding.
+_ROUNDING = 1e-9
 # The largest ε whose e^ε is a float.
 _LARGEST = 700.0
 
 Floats = NDArray[np.float64]
 
 
-def is_exact(laws: Laws | None) -> bool:
-    """Return whether nothing of the laws is left unknown."""
-    return laws is not None and max(laws.rests) < _EXACT
-
-
 def epsilon_of(laws: Laws) -> float:
     """Return the largest log-ratio of the probabilities of an output, in nats: at least, where
     something is left unknown."""
     first, second = np.asarray(laws.first), np.asarray(laws.second)
-    if is_exact(laws):
+    if laws.is_exact:
         return coin_cost(first, second)
     ways = (first, second + laws.rests[1]), (second, first + laws.rests[0])
     with np.errstate(divide="ignore"):
@@ -69,7 +64,7 @@ def _excess(laws: Laws, claim: PrivacyClaim | None) -> str | None:
     ways = ((first, second, laws.rests[1]), (second, first, laws.rests[0]))
     epsilon = epsilon_of(laws)
     if claim is None:
-        return "ε = ∞" if is_exact(laws) and epsilon == math.inf else None
+        return "ε = ∞" if laws.is_exact and epsilon == math.inf else None
     for point in claim.points():
         times = math.exp(min(point.epsilon, _LARGEST))
         delta = max(
@@ -83,7 +78,7 @@ def _excess(laws: Laws, claim: PrivacyClaim | None) -> str | None:
                 f"δ = {number(delta)} at ε = {number(point.epsilon)}, where "
                 f"{number(point.delta)} is claimed"
             )
-    for order, most in claim.divergences() if is_exact(laws) else ():
+    for order, most in claim.divergences() if laws.is_exact else ():
         found = max(_divergence(order, one, other) for one, other, _ in ways)
         if found > most * (1 + 1e-6) + _ROUNDING:
             return f"D_{order:g} = {number(found)}, where {number(most)} is claimed"

@@ -99,12 +99,13 @@ def couple(subject: Subject, d1: Any, d2: Any, seeds: int) -> Runs:
                     firsts.append(first)
                 if not coupled:
                     keeps_state = _keeps_state(subject, before, seed, first, strict)
+                    if not keeps_state:
+                        laws = laws_of(subject, (d1, d2), 0, strict)
+                    free.is_known = laws is not None and laws.is_finite
                 pair = _couple(subject, first, (before, after), seed, forward, free, strict)
                 coupled.append(pair)
                 adaptive.couple(subject, pair, (before, after), free, strict)
         adaptive.confirm(subject, (d1, d2), free, strict)
-        if not keeps_state:
-            laws = laws_of(subject, (d1, d2), 0, strict)
     except TooLong as error:
         over = str(error)
     coupled = coupled if adaptive.coupled is None else adaptive.coupled
@@ -171,7 +172,7 @@ def _couple(
     bare: list[str] = []
     noised: list[str] = []
     raises = (first.error is None) != (second.error is None)
-    if raises or comparison.differing:
+    if (raises or comparison.differing) and not free.is_known:
         absorbed = free.flips.absorbed(subject, first, second, inputs, seed, alignment, strict)
         if absorbed is None:
             names = ["raises"] if raises else list(comparison.differing)
@@ -291,6 +292,8 @@ class _Free:
         self._subject, self._datasets = subject, datasets
         self._runs: tuple[list[Run], list[Run]] | None = None
         self.flips = Flips()
+        # Whether the laws of the output say all, so that no difference has to be explained.
+        self.is_known = False
 
     def is_bare(self, name: str) -> bool:
         """Return whether a part of the output, or whether it raises, tells the inputs apart

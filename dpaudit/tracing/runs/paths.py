@@ -30,6 +30,8 @@ _EARLY, _LITTLE, _BEYOND = 32, 0.2, 1e6
 _CHECKING = 32
 # More than so much may be left unexplored of no law that tells anything.
 _REST = 0.05
+# What is left of 1 by rounding.
+_EXACT = 1e-9
 # Ways that are less likely are left out.
 _RARE = 1e-15
 
@@ -60,6 +62,16 @@ class Laws(NamedTuple):
     primitive: str
     callers: tuple[Place, ...]
     others: tuple[Place, ...]
+
+    @property
+    def is_exact(self) -> bool:
+        """Whether nothing of the laws is left unknown."""
+        return max(self.rests) < _EXACT
+
+    @property
+    def is_finite(self) -> bool:
+        """Whether they are exact, and each input has all that the other one has."""
+        return self.is_exact and epsilon(self.first, self.second) < math.inf
 
 
 def laws_of(subject: Subject, inputs: tuple[Any, Any], seed: int, strict: bool) -> Laws | None:

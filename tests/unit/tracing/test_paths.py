@@ -14,7 +14,7 @@ import pytest
 from dpaudit.claims import ApproximateDP, GaussianDP, PrivacyClaim, PureDP, RenyiDP
 from dpaudit.import_path import resolve
 from dpaudit.targets.target import AnyTarget, CallableTarget, ImportedTarget
-from dpaudit.tracing.laws import epsilon_of, is_exact
+from dpaudit.tracing.laws import epsilon_of
 from dpaudit.tracing.runs.paths import Laws, laws_of
 from dpaudit.tracing.trace import subject_of, trace_pair
 from mechanisms.truth import epsilon_of as true_epsilon
@@ -53,7 +53,7 @@ def test_they_are_those_that_are_stated(path: str, d1: Any, d2: Any, params: Any
     target = ImportedTarget(path=f"mechanisms.{path}", params=params)
     found = laws(target, d1, d2)
     assert found is not None
-    assert is_exact(found)
+    assert found.is_exact
     truth = truth_of(resolve(f"mechanisms.{path}"))
     ours, theirs = truth.pmf(d1, **params), truth.pmf(d2, **params)
     for law, stated in ((found.first, ours), (found.second, theirs)):
@@ -123,7 +123,7 @@ def retried(x: int, rng: np.random.Generator) -> int:
 def test_a_loop_that_rejects_leaves_a_rest_that_is_allowed_for() -> None:
     found = of(retried)
     assert found is not None
-    assert not is_exact(found)
+    assert not found.is_exact
     assert math.log(3) * 0.95 < epsilon_of(found) < math.log(3)
     target = CallableTarget(function=retried)
     assert trace_pair(target, 0, 1, PureDP(1.0)).causes
