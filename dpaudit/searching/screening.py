@@ -30,7 +30,7 @@ KEPT, GROWTH = 8, 4
 # Draws of either input in the first round, at least and at most.
 FEWEST, MOST = 50, 1_000
 # Standard errors by which a bound is lowered that pairs are compared by.
-_ERRORS = 2.0
+_ERRORS = 2.5
 _Key = tuple[int, int, bool, int, bool]
 # What is quick on outputs of many columns, for pairs of which most are given up.
 _QUICK: tuple[Attack, ...] = (one_dimensional, single_columns, mean_differences, atoms)
@@ -121,6 +121,7 @@ def halved(
     is_over: Callable[[], bool],
     of_answers: bool = False,
     with_patterns: bool = False,
+    until: int = 1,
 ) -> list[Contender]:
     """Return contenders, best first, after rounds of four times the draws for the best eighth,
     until one is left.
@@ -128,9 +129,12 @@ def halved(
     tried: returns a contender after so many draws of either input, in the round with this number.
     draws: in the first round.  is_over: whether to end before the next trial.
     of_answers: whether places are for hope, too.  with_patterns: and for patterns.
+    until: of so many, more than one, no further round is made: the caller compares them.
     """
     standing, out = list(contenders), list[Contender]()
     for number in range(rounds_for(len(standing))):
+        if number and 1 < len(standing) <= until:
+            break
         size = draws * GROWTH**number
         for place, one in enumerate(standing):
             if is_over():
@@ -157,19 +161,39 @@ def _chosen(
     places = math.ceil(len(ranked) / KEPT)
     if not of_answers:
         return ranked[:places], ranked[places:]
-    hopeful = sorted(ranked, key=lambda one: one.hope, reverse=True)
-    patterns = [one for one in hopeful if one.proposal.origin == "pattern"]
+    best, rest = split(ranked, places, by_hope=True)
+    if not (with_patterns and len(ranked) > KEPT):
+        return best, rest
+    patterns = [one for one in _by_hope(ranked) if one.proposal.origin == "pattern"]
     if number:
         patterns = patterns[: math.ceil(len(patterns) / 2)]
-    chosen = set(map(id, ranked[: places - places // 2]))
-    for one in hopeful:
-        if len(chosen) < places:
-            chosen.add(id(one))
-    if with_patterns and len(ranked) > KEPT:
-        chosen |= set(map(id, patterns))
+    return _parted(ranked, [*best, *patterns])
+
+
+def split(
+    ranked: list[Contender], places: int, *, by_hope: bool
+) -> tuple[list[Contender], list[Contender]]:
+    """Return so many contenders, and the others, both in the order given. by_hope: whether half of
+    the places are for those of the most hope."""
+    if not by_hope:
+        return ranked[:places], ranked[places:]
+    best = ranked[: places - places // 2]
+    others = [one for one in _by_hope(ranked) if one not in best]
+    return _parted(ranked, [*best, *others[: places // 2]])
+
+
+def _by_hope(ranked: list[Contender]) -> list[Contender]:
+    return sorted(ranked, key=lambda one: one.hope, reverse=True)
+
+
+def _parted(
+    ranked: list[Contender], chosen: list[Contender]
+) -> tuple[list[Contender], list[Contender]]:
+    """Return those chosen, and the others, both in the order given."""
+    is_in = set(map(id, chosen))
     return (
-        [one for one in ranked if id(one) in chosen],
-        [one for one in ranked if id(one) not in chosen],
+        [one for one in ranked if id(one) in is_in],
+        [one for one in ranked if id(one) not in is_in],
     )
 
 

@@ -30,7 +30,7 @@ from dpaudit.searching.forming import formed
 from dpaudit.searching.guided import around, parts
 from dpaudit.searching.neighbours import NUMERIC
 from dpaudit.searching.proposals import Proposal, proposals
-from dpaudit.searching.screening import FEWEST, MOST, Contender, Judge, halved
+from dpaudit.searching.screening import FEWEST, MOST, Contender, Judge, halved, split
 from dpaudit.searching.shrinking import shrunk
 from dpaudit.searching.space import MissingLibrary, Space
 from dpaudit.searching.trials import SEARCHING, Drawing, Input, one_by_one
@@ -47,6 +47,9 @@ _PROPOSED, _GUIDED = 0.6, 0.15
 _PATIENCE, _AT_FIRST = 1_000, 100
 # Draws of either input that are made one by one where the mechanism fails for a batch, at most.
 _MOST_ALONE = 2_000
+# So much more of a budget is for comparing the best pairs of answers, where they leak clearly:
+# fewer draws to certify cost less of the bound then than a pair that is not the best.
+_COMPARING = 0.6
 # Pairs of a first round, at most, and of a round of pairs like the best; so many such rounds.
 _WIDTH, _GUIDED_WIDTH, _TURNS = 400, 32, 2
 # Inputs that have to be drawn for, for each pair: many pairs share one of theirs.
@@ -66,8 +69,8 @@ _CENTRES = 3
 _VALUES = 200
 _GUIDED_PROPOSALS = 500
 _LEADERS = 5
-# The last rounds, for so many pairs, the best half of which goes on: of all draws that are left but
-# for shrinking, at most so many of either input.
+# The last rounds, for so many pairs, the best half of which goes on, until one is left or, of
+# answers, a few: of all draws that are left but for shrinking, at most so many of either input.
 _FINALISTS, _LAST, _MOST_LAST = 8, 0.95, 64_000
 # Of this many that were compared by the most draws, the simplest that promises about as much.
 _LAST_TWO, _ABOUT_AS_MUCH = 2, 0.95
@@ -112,7 +115,8 @@ class NeighbourSearch:
         pairs = tuple(self.pair(d1, d2) for d1, d2 in searched.found)
         left: dict[str, Any]
         if spec.time is None:
-            spent = min(searched.draws, int(SHARE * spec.samples))
+            more = _COMPARING if self.adjacency.kind in NUMERIC else 0.0
+            spent = min(searched.draws, int((1 + more) * SHARE * spec.samples))
             # A simpler form leaks as its pair does, and is refuted as soon.
             several = len(pairs) - searched.shrunk
             left = {"samples": max(MINIMUM_SAMPLES, (spec.samples - spent) // several)}
@@ -185,16 +189,23 @@ class _Search:
         inside = [one for one in contenders if one.proposal.inside]
         outside = [one for one in contenders if not one.proposal.inside]
         shares = (_INSIDE, 1 - _INSIDE) if inside and outside else (1.0, 1.0)
-        # Apart, so that a leak outside the space hides none inside it.
-        best = self._halved(inside, _PROPOSED * shares[0])
         # Where a leak is clear, more is worth its draws for answers alone: of records, the smallest
         # that leak say more than a larger bound. A call for each draw may be slow.
         is_wanted = self._is_of_answers and not self._drawing.single_draws
+        # Apart, so that a leak outside the space hides none inside it. Of answers, the last few are
+        # compared later, with more pairs: a last round here would take the draws for that.
+        best = self._halved(inside, _PROPOSED * shares[0], until=_FINALISTS if is_wanted else 1)
         if best and (is_wanted or not self._is_sure(best[0])):
             for number in range(_TURNS):
                 best = self._among(best, self._guided(best, number))
+            for_outside = _PROPOSED * shares[1] if outside else 0.0
             is_clear = self._is_sure(best[0])
-            best = self._compared(best, 0.0 if is_clear or not outside else _PROPOSED * shares[1])
+            if is_wanted:
+                best = _tried_most(best)
+            if not is_clear:
+                best = self._compared(best, -for_outside)
+            if is_clear or (is_wanted and self._is_sure(best[0])):
+                best = self._compared(best, _COMPARING if is_wanted else 0.0)
         is_enough = bool(best) and self._is_sure(best[0])
         beyond = [] if is_enough else self._halved(outside, _PROPOSED * shares[1])
         if len(self._refused) == len(self._pairs):
@@ -276,9 +287,12 @@ class _Search:
         # What had to be imported takes nothing from a short search.
         self._deadline = time.monotonic() + seconds
 
-    def _halved(self, contenders: Sequence[Contender], share: float) -> list[Contender]:
+    def _halved(
+        self, contenders: Sequence[Contender], share: float, *, until: int = 1
+    ) -> list[Contender]:
         """Return contenders, best first; those of patterns come first where not all have a place.
-        share: of the budget, which decides how many are tried."""
+        share: of the budget, which decides how many are tried.  until: so many the caller compares.
+        """
         if not contenders:
             return []
         self._is_found = False
@@ -295,6 +309,7 @@ class _Search:
             of_answers=self._is_of_answers,
             # Where draws are few, to keep more pairs is dear.
             with_patterns=self._is_of_answers and each > FEWEST,
+            until=until,
         )
 
     def _contenders(self, source: Iterable[Proposal]) -> Iterator[Contender]:
@@ -435,12 +450,16 @@ class _Search:
         best.sort(key=lambda one: one.rank(self._enough), reverse=True)
         return best + sorted(rest, key=lambda one: one.rank(self._enough), reverse=True)
 
-    def _compared(self, ranked: list[Contender], kept: float) -> list[Contender]:
+    def _compared(self, ranked: list[Contender], beyond: float) -> list[Contender]:
         """Return contenders, best first, after more draws for the best few: estimates that many
-        pairs were ranked by are too rough to tell these apart. kept: of the budget, for others."""
+        pairs were ranked by are too rough to tell these apart. beyond: so much of the budget may be
+        spent beyond it; below 0, what is kept for others."""
         standing, out = ranked[:_FINALISTS], ranked[_FINALISTS:]
-        left = (_LAST - kept) * self._budget - self._drawing.draws
+        left = (_LAST + beyond) * self._budget - self._drawing.draws
         rounds = (len(standing) - 1).bit_length()
+        if self._is_of_answers:
+            # What shows most may be rare, and is not to go before it had its draws.
+            rounds = max(1, rounds - 1)
         for left_rounds in range(rounds, 0, -1):
             had = min(one.draws // 2 for one in standing)
             more = int(left / left_rounds / (2 * len(standing)))
@@ -458,7 +477,8 @@ class _Search:
             left -= self._drawing.draws - before
             standing.sort(key=lambda one: one.rank(self._enough), reverse=True)
             half = (len(standing) + 1) // 2
-            standing, out = standing[:half], [*standing[half:], *out]
+            standing, rest = split(standing, half, by_hope=self._is_of_answers)
+            out = [*rest, *out]
         ranked = [*standing, *out]
         # Of those left that promise about as much, the simplest: many others were tried, and luck
         # shows the best of many as better than it is.
@@ -470,7 +490,8 @@ class _Search:
             and self._is_clear(one) >= self._is_clear(ranked[0])
             and one.proposal.inside >= ranked[0].proposal.inside
         ]
-        first = min(near, key=lambda one: (one.proposal.origin != "pattern", one.order))
+        shapes = [one for one in near if one.proposal.origin == "pattern"]
+        first = shapes[0] if shapes else min(near, key=lambda one: one.order)
         return [first, *(one for one in ranked if one is not first)]
 
     def _settled(self, inside: Sequence[Contender], outside: Sequence[Contender]) -> Searched:
@@ -537,6 +558,8 @@ class _Search:
     def _simpler(self, best: Contender) -> tuple[Any, Any]:
         """Return the simplest pair found that seems to leak clearly; that one, if there is none."""
         draws = self._needed(best)
+        # Of a rare event each try is dear: so many that a search would be all shrinking.
+        most = self._drawing.draws + self._budget if self._is_of_answers else math.inf
 
         def leaks(d1: Any, d2: Any) -> bool:
             one, other = self._input(d1), self._input(d2)
@@ -544,7 +567,7 @@ class _Search:
                 return False
             inside = self._is_inside(d1, d2)
             proposal = Proposal(d1, d2, "", "random", inside)
-            if settings.inside and not inside:
+            if (settings.inside and not inside) or self._drawing.draws > most:
                 return False
             tried = self._tried(Contender(proposal, one, other, 0), draws, 1)
             return self._is_clear(tried)
@@ -575,6 +598,13 @@ class _Search:
                 remaining=max(0.0, self._budget - spent) / max(rate, 1e-9),
             )
         )
+
+
+def _tried_most(ranked: list[Contender]) -> list[Contender]:
+    """Return contenders, those first that got through all rounds: they had most draws, or about as
+    many. What the others seem to be is luck rather."""
+    most = max(one.draws for one in ranked)
+    return sorted(ranked, key=lambda one: 2 * one.draws < most)
 
 
 def _size(one: Contender) -> int:

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 import math
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -103,21 +104,52 @@ def test_planted_leaks_are_found(name: str) -> None:
     assert correct.verdict is Verdict.NO_VIOLATION_FOUND, str(correct)
 
 
-@pytest.mark.parametrize("seed", range(3))
-def test_the_pair_is_as_bad_as_the_worst_pattern(seed: int) -> None:
-    """By the exact law of noisy max, on pairs that few draws hardly tell apart."""
-    (planted,) = (one for one in PLANTED if one.name == "noise-for-one-direction")
+def law_without_noise(answers: list[float]) -> dict[int, float]:
+    """Return which of five answers is the first above 5, noise of scale 2 added, and no other."""
+    law, none = dict[int, float](), 1.0
+    for place, answer in enumerate([*np.clip(answers, 0, 10).tolist(), math.inf]):
+        tail = math.exp(-abs(answer - 5) / 2) / 2
+        above = 1 - tail if answer >= 5 else tail
+        law[place], none = none * above, none * (1 - above)
+    return law
+
+
+def law_of_direction(answers: list[float]) -> dict[int, float]:
+    return winning_law(np.clip(answers, 0, 10).tolist(), 1.0)
+
+
+@pytest.mark.parametrize(
+    ("name", "law", "seed"),
+    [
+        *(("noise-for-one-direction", law_of_direction, seed) for seed in (0, 1, 2, 35)),
+        ("threshold-without-noise", law_without_noise, 36),
+    ],
+)
+def test_the_pair_is_as_bad_as_the_worst_pattern(
+    name: str, law: Callable[[list[float]], dict[int, float]], seed: int
+) -> None:
+    """By exact laws, on pairs that few draws hardly tell apart."""
+    (planted,) = (one for one in PLANTED if one.name == name)
     given = {"space": planted.space, "adjacency": planted.adjacency}
     result = search(planted.broken, samples=2_000_000, seed=seed, **given)
     assert result.searched is not None
 
     def truth(d1: list[float], d2: list[float]) -> float:
-        first, second = (winning_law(np.clip(one, 0, 10).tolist(), 1.0) for one in (d1, d2))
-        return epsilon_of(first, second)
+        return epsilon_of(law(d1), law(d2))
 
     pairs = pattern_pairs(parse_space(planted.space), Adjacency("linf", 1.0))
     worst = max(truth(d1, d2) for d1, d2, _ in pairs)
     assert truth(*result.searched.found[0]) >= 0.99 * worst
+
+
+def test_draws_that_compare_answers_are_not_drawn_to_certify_too() -> None:
+    (planted,) = (one for one in PLANTED if one.name == "noise-for-one-direction")
+    given = {"space": planted.space, "adjacency": planted.adjacency}
+    result = search(planted.broken, samples=200_000, full=True, **given)
+    assert result.searched is not None
+    # A quarter for the search, and 0.6 of that to compare.
+    assert result.certificates[0].budget == 200_000 - min(result.searched.draws, 80_000)
+    assert result.searched.draws > 60_000
 
 
 def test_pairs_share_what_is_left_of_the_draws() -> None:

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from dpaudit.searching.proposals import Proposal
 from dpaudit.searching.proposals.proposal import Origin
-from dpaudit.searching.screening import Contender, halved
+from dpaudit.searching.screening import Contender, halved, split
 from dpaudit.searching.trials import Input
 
 ENOUGH = 20.0
@@ -20,7 +20,7 @@ def contender(number: int, evidence: float, hope: float, origin: Origin = "edge"
 
 
 def ranked(
-    given: list[Contender], *, of_answers: bool = False
+    given: list[Contender], *, of_answers: bool = False, until: int = 1
 ) -> tuple[list[int], dict[int, list[int]]]:
     """Return the places of contenders, best first, and the draws of all their trials."""
     draws: dict[int, list[int]] = {}
@@ -38,6 +38,7 @@ def ranked(
         is_over=lambda: False,
         of_answers=of_answers,
         with_patterns=of_answers,
+        until=until,
     )
     return [one.order for one in found], draws
 
@@ -65,3 +66,25 @@ def test_every_contender_is_in_the_list_once() -> None:
     for of_answers in (False, True):
         order, _ = ranked(given, of_answers=of_answers)
         assert sorted(order) == list(range(50))
+
+
+def test_what_is_compared_later_has_no_last_round() -> None:
+    given = [contender(n, 0.01, 1.0 + n) for n in range(64)]
+    order, draws = ranked(given, of_answers=True, until=8)
+    assert {len(one) for one in draws.values()} == {1}
+    whole, more = ranked(given, of_answers=True)
+    assert max(len(one) for one in more.values()) == 3
+    assert sorted(order[:8]) == sorted(n for n in whole if len(more[n]) > 1)
+    # One that is left alone has all attacks against it, all the same.
+    order, draws = ranked(given[:4], of_answers=True, until=8)
+    assert draws[order[0]] == [100, 400]
+
+
+def test_half_of_the_places_are_for_hope() -> None:
+    given = [contender(n, 8.0 - n, hope) for n, hope in enumerate([1.0, 1.0, 1.0, 2.0, 1.0, 3.0])]
+    best, rest = split(given, 3, by_hope=True)
+    assert [one.order for one in best] == [0, 1, 5]
+    assert [one.order for one in rest] == [2, 3, 4]
+    best, rest = split(given, 3, by_hope=False)
+    assert [one.order for one in best] == [0, 1, 2]
+    assert [one.order for one in rest] == [3, 4, 5]
