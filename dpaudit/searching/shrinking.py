@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from dpaudit.searching.space import Space
 
 MOST_TRIES = 2_000
+# With no more common records a witness is small enough to be read.
+_READABLE = 2
 # Of so many common records, any two are left out together.
 _FEW = 12
 Violates = Callable[[Any, Any], bool]
@@ -45,7 +47,13 @@ def shrunk(
     search.seen.add(_key(now))
     while now != before and search.left > 0:
         before = now
-        for step in (_fewer_common, _fewer_different, _simpler_common, _simpler_different):
+        for step in (
+            _fewer_common,
+            _fewer_different,
+            _fewer_at_an_end,
+            _simpler_common,
+            _simpler_different,
+        ):
             now = search.smallest(now, step)
     return now.d1, now.d2
 
@@ -124,6 +132,20 @@ def _fewer_different(now: Pair, _: Space) -> Iterator[Pair]:
     for place in second:
         yield Pair(now.d1, without(now.d2, place))
         yield from (Pair(without(now.d1, one), without(now.d2, place)) for one, _ in common)
+
+
+def _fewer_at_an_end(now: Pair, space: Space) -> Iterator[Pair]:
+    """Yield pairs without most of the records that both have, where several are left, all others
+    being the same, at an end of the space: it takes fewer of these for a sum that is too large."""
+    common = matched(now.d1, now.d2)
+    if not isinstance(now.d1, list) or len(common) <= _READABLE:
+        return
+    of_record = item_of(space)
+    ends = [edge.value for edge in of_record.edges() if of_record.contains(edge.value)]
+    for many in range(_READABLE):
+        kept = _without_common(now, common[many:])
+        for end in ends:
+            yield Pair([end] * len(kept.d1), [end] * len(kept.d2))
 
 
 def _simpler_common(now: Pair, space: Space) -> Iterator[Pair]:

@@ -234,3 +234,24 @@ def test_what_moves_alike() -> None:
     assert list(moved_alike(True, False, True)) == []
     old, new, other = {"x": 1, "c": "a"}, {"x": 0, "c": "a"}, {"x": 3, "c": "b"}
     assert list(moved_alike(old, new, other)) == [{"x": 2, "c": "b"}]
+
+
+def test_a_sum_that_is_too_large_needs_few_of_the_largest() -> None:
+    """Fewer records do only if those that are left become larger."""
+
+    def overflows(d1: list[int], d2: list[int]) -> bool:
+        return max(sum(d1), sum(d2)) > 32_767
+
+    space, start = "list of integer in [0, 20000]", [9_000] * 5
+    d1, d2 = smallest(space, "add-remove", start[1:], start, overflows)
+    assert max(len(d1), len(d2)) == 2
+    assert sum(d2) > 32_767
+
+
+def test_records_of_a_witness_that_is_small_stay_as_they_are() -> None:
+    def is_odd(d1: list[int], d2: list[int]) -> bool:
+        return 7 in d1 and 7 in d2
+
+    space = "list of integer in [0, 20000]"
+    found = smallest(space, "add-remove", [7, 1, 2, 3, 4], [7, 1, 2, 3, 4, 5], is_odd)
+    assert found == ([7], [7, 0])
