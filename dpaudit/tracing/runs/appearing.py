@@ -28,13 +28,20 @@ _TAILED = ("laplace", "normal", "logistic", "cauchy", "discrete")
 
 
 class _Compared(NamedTuple):
-    """A comparison of one noised value. entry: of its noise.  scale: of that.  side: its sign."""
+    """A comparison of one noised value. entry: of its noise.  scale: of that.  factor: by which the
+    noise was multiplied.  operand: what is added to it, less what it is compared with."""
 
     use: Use
     draw: Draw
     entry: Entry
     scale: float
-    side: int
+    factor: float
+    operand: float
+
+    @property
+    def side(self) -> int:
+        """The sign of the noise that makes the value larger."""
+        return 1 if self.factor > 0 else -1
 
 
 class Appearing(NamedTuple):
@@ -68,9 +75,10 @@ def appearing(
     first, second = runs
     if first.error is not None or second.error is not None:
         return []
-    ours, theirs = (list(islice(_compared(one), _MOST + 1)) for one in runs)
-    if max(len(ours), len(theirs)) > _MOST:
-        return []
+    every = [list(islice(_compared(one), _MOST + 1)) for one in runs]
+    ours, theirs = ([one for one in some if one is not None] for some in every)
+    if len(ours) < len(every[0]) or max(map(len, every)) > _MOST:
+        return []  # what the first input may have is not known
 
     def pushed(which: int, pushes: Iterable[tuple[_Compared, int]]) -> Run:
         overrides = {one.entry: sign * one.side * _FAR * one.scale for one, sign in pushes}
@@ -113,7 +121,8 @@ def _far_out(
     every = {one.entry: one for one in ours}
     for _ in range(_ROUNDS):
         way = pushed(0, [(one, sign) for one in every.values()])
-        more = {one.entry: one for one in islice(_compared(way), 2 * _MOST)}
+        found = islice(_compared(way), 2 * _MOST)
+        more = {one.entry: one for one in found if one is not None}
         if more.keys() <= every.keys():
             break
         every.update(more)
@@ -133,32 +142,33 @@ def marks(one: Run) -> dict[str, None]:
 
 
 def _appearing(one: _Compared, part: str, sign: int) -> Appearing:
-    factor, operand = (float(np.ravel(each)[0]) for each in (one.use.factor, one.use.operand))
     return Appearing(
         place_of(one.draw.moment[1]),
         place_of(one.use.moment[1]),
         part,
         one.draw.law,
-        abs(factor) * one.scale,
-        -sign * operand,
+        abs(one.factor) * one.scale,
+        -sign * one.operand,
         tuple(map(place_of, one.draw.callers)),
     )
 
 
-def _compared(one: Run) -> Iterator[_Compared]:
-    """Yield comparisons of one noised value."""
+def _compared(one: Run) -> Iterator[_Compared | None]:
+    """Yield comparisons of noised values, an entry each; None for one whose noise is not known."""
     recorder = one.recorder
     for use in recorder.uses:
-        if use.kind != "compare" or np.size(use.ids) != 1:
+        if use.kind != "compare":
             continue
-        number = int(np.ravel(use.ids)[0])
-        draw, scale = draw_of(recorder, number), recorder.scales[number]
-        if draw is None or draw.law not in _TAILED or draw.values is None:
-            continue
-        if recorder.pieces(number) == (number,) and math.isfinite(scale) and scale > 0:
-            # With a negative factor less noise is a larger value.
-            side = 1 if np.ravel(use.factor)[0] > 0 else -1
-            yield _Compared(use, draw, (draw.moment, number - draw.first), scale, side)
+        columns = (np.ravel(each).tolist() for each in (use.ids, use.factor, use.operand))
+        for number, factor, operand in zip(*columns):
+            draw, scale = draw_of(recorder, number), recorder.scales[number]
+            is_known = draw is not None and draw.law in _TAILED and draw.values is not None
+            is_single = recorder.pieces(number) == (number,)
+            if draw is None or not (is_known and is_single and math.isfinite(scale) and scale > 0):
+                yield None
+                continue
+            entry = draw.moment, number - draw.first
+            yield _Compared(use, draw, entry, scale, float(factor), float(operand))
 
 
 def _are_equal(first: Run, other: Run) -> bool:

@@ -53,6 +53,11 @@ def whole(data: Sequence[str], tau: float, rng: np.random.Generator) -> list[str
     return found
 
 
+def arrays(data: Sequence[str], tau: float, rng: np.random.Generator) -> list[str]:
+    found, many = np.unique(data, return_counts=True)
+    return sorted(found[many + rng.laplace(size=len(many)) > tau].tolist())
+
+
 LAPLACE, NORMAL = 0.01, 1 - NormalDist().cdf(TAU - 1)
 
 
@@ -77,13 +82,25 @@ def test_the_probability_is_held_against_delta(function: Callable[..., Any], del
         assert "d1 alone" in turned[0].words
 
 
-@pytest.mark.parametrize("function", [counts, keys, as_a_set, whole], ids=lambda one: one.__name__)
+@pytest.mark.parametrize(
+    "function", [counts, keys, as_a_set, whole, arrays], ids=lambda one: one.__name__
+)
 @pytest.mark.parametrize(("d1", "d2"), [(D1, [*D1, "a"]), (D1, D1[1:]), (["a"], ["a", "a"])])
 def test_what_both_may_have_is_no_cause(
     function: Callable[..., Any], d1: list[str], d2: list[str]
 ) -> None:
     target = CallableTarget(function=function, params={"tau": TAU})
     assert not trace_pair(target, d1, d2, ApproximateDP(20.0, 1e-9)).causes
+
+
+@pytest.mark.parametrize("d2", [["a", "a", "b"], ["a"] * 30 + ["b"]])
+def test_of_arrays_only_what_one_input_alone_has_is_named(d2: list[str]) -> None:
+    target = CallableTarget(function=arrays, params={"tau": TAU})
+    claim: PrivacyClaim = ApproximateDP(1.0, LAPLACE * 1.001)
+    for pair in ((d2[:-1], d2), (d2, d2[:-1])):
+        assert not trace_pair(target, *pair, claim).causes
+        for cause in trace_pair(target, *pair, ApproximateDP(1.0, LAPLACE / 2)).causes:
+            assert "releases 'b'" in cause.words
 
 
 def empty_as_well(data: Sequence[str], tau: float, rng: np.random.Generator) -> list[str]:
