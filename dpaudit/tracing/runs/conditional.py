@@ -6,7 +6,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any
 
-from .paths import decisions, epsilon, law_of_ways, output_of
+from .paths import decisions, epsilon, law_of_ways, merged, output_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -79,6 +79,7 @@ class Conditional:
                 return None
             laws.append(law)
         self._known.update((entry, free) for entry in free)
+        laws = merged(laws)
         outputs = {**laws[0], **laws[1]}
         first_law, second_law = ([law.get(one, 0.0) for one in outputs] for law in laws)
         return epsilon(first_law, second_law)

@@ -117,14 +117,16 @@ def couple(subject: Subject, d1: Any, d2: Any, seeds: int) -> Runs:
         keeps_state=keeps_state,
         constant_seeds=_constant(firsts),
         not_understood=_not_understood(firsts),
-        uncalled=[
-            name
-            for name in (firsts[0].recorder.calls if firsts else ())
-            if not any(one.recorder.calls.get(name) for one in firsts)
-        ],
+        uncalled=_uncalled(firsts),
         over=over,
         laws=laws,
     )
+
+
+def _uncalled(firsts: list[Run]) -> list[str]:
+    """Return the primitives that the user has named and no run has called."""
+    every = firsts[0].recorder.calls if firsts else {}
+    return [name for name in every if not any(one.recorder.calls.get(name) for one in firsts)]
 
 
 def _is_repeated(use: Use, again: Recorder) -> bool:

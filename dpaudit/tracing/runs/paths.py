@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from .leaves import same
 from .places import place_of
 from .recorder import Choice, Draw
 from .running import run
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
 _MOST, _CHOICES = 128, 3_000
 # Fewer than all are run where so many of them have come to so little, or where there are too many.
 _EARLY, _LITTLE, _BEYOND = 32, 0.2, 1e6
-# So many runs with other noise, shared by all ways, show whether anything else is random.
+# So many runs with other noise, at least one of each way, show whether anything else is random.
 _CHECKING = 32
 # More than so much may be left unexplored of no law that tells anything.
 _REST = 0.05
@@ -86,9 +87,9 @@ def laws_of(subject: Subject, inputs: tuple[Any, Any], seed: int, strict: bool) 
         if law is None:
             return None
         found.append(law)
-    one, other = found
+    one, other = merged(found)
     outputs = {**one, **other}
-    first, second = ([law.get(each, 0.0) for each in outputs] for law in found)
+    first, second = ([law.get(each, 0.0) for each in outputs] for law in (one, other))
     rests = tuple(max(0.0, 1 - math.fsum(law.values())) for law in found)
     if not steps:
         return None
@@ -116,7 +117,7 @@ def _law(
     law = law_of_ways(way, steps=steps, every=every)
     if law is None or 1 - math.fsum(law.values()) > _REST:
         return None
-    for number in range(_CHECKING):
+    for number in range(max(_CHECKING, len(every))):
         fixed, output = every[number % len(every)]
         if output_of(_run(subject, dataset, seed + 1 + number, strict, fixed)) != output:
             return None
@@ -205,21 +206,44 @@ def _note(steps: dict[Spot, Any], one: Decision, recorder: Recorder) -> None:
 
 
 def output_of(one: Run, part: str | None = None) -> Any:
-    """Return what came of a run, or a part of that, as a key. Floats are equal that differ by
-    rounding only."""
+    """Return what came of a run, or a part of that, as a key."""
     if one.error is not None:
-        return "raises"
+        return (("raises", ""),)
     if part is not None:
-        return _key(one.parts[part]) if part in one.parts else "nothing"
+        return ((part, _key(one.parts[part]) if part in one.parts else "nothing"),)
     return tuple((name, _key(value)) for name, value in one.parts.items())
 
 
 def _key(value: Any) -> Any:
     if isinstance(value, float):
-        return f"{value:.9g}"
+        return "nan" if math.isnan(value) else value + 0.0  # -0.0 is 0.0
     if isinstance(value, int) and not isinstance(value, bool):
-        return f"{float(value):.9g}" if abs(value) < 2**53 else value
+        return value
     return type(value).__name__, repr(value)
+
+
+def merged(laws: Sequence[dict[Any, float]]) -> list[dict[Any, float]]:
+    """Return laws of which outputs are one that differ by the rounding of floats only."""
+    numbers = {
+        value
+        for law in laws
+        for output in law
+        for _, value in output
+        if isinstance(value, float) and math.isfinite(value)
+    }
+    first: dict[float, float] = {}
+    latest, kept = math.nan, math.nan
+    for number in sorted(numbers):
+        if not same(latest, number):
+            kept = number
+        latest = first[number] = kept
+    found: list[dict[Any, float]] = []
+    for law in laws:
+        found.append({})
+        for output, chance in law.items():
+            key = tuple((name, first.get(value, value)) for name, value in output)
+            found[-1][key] = found[-1].get(key, 0.0) + chance
+    return found
 
 
 def decisions(
@@ -247,7 +271,9 @@ def decisions(
                     Decision((moment, place), one.outcomes, value, moment[1], one.primitive)
                 )
         elif isinstance(one, Choice):
-            coins = _coins(moment, one, ranges, listed)
+            coins = list(_coins(moment, one, ranges, listed))
+            if any(math.isnan(chance) for each in coins for _, chance in each.outcomes):
+                return None
             found += coins
             compared.update(np.ravel(one.ids).tolist())
         elif not lenient and not listed.issuperset(np.ravel(one.ids).tolist()):

@@ -195,3 +195,40 @@ def test_the_laws_decide(
 ) -> None:
     found = trace_pair(CallableTarget(function=function), 0, 1, claim)
     assert bool(found.causes) is is_refuted
+
+
+def close(x: int, rng: np.random.Generator) -> float:
+    """Of equal numbers but for the last digit, at a tie of decimal rounding."""
+    tie = 2.0**-13
+    return (tie if x else tie * (1 + 2**-52)) if rng.random() < 0.5 else -0.0 * (1 - 2 * x)
+
+
+def large(x: int, rng: np.random.Generator) -> int:
+    return 12_345_678_901 + (x if rng.random() < 0.75 else 1 - x)
+
+
+def test_outputs_are_one_that_differ_by_rounding_only() -> None:
+    found = of(close)
+    assert found is not None
+    assert found.first == found.second == [0.5, 0.5]
+    found = of(large)
+    assert found is not None
+    assert epsilon_of(found) == pytest.approx(math.log(3))
+
+
+def unknown_odds(x: int, rng: np.random.Generator) -> bool:
+    return bool(rng.random() < (np.nan if x else 0.5))
+
+
+def test_odds_that_are_no_number_are_not_known() -> None:
+    assert of(unknown_odds) is None
+
+
+def seldom_more(x: int, rng: np.random.Generator) -> str:
+    """Where five coins all fall alike, noise that no trace sees."""
+    fallen = [bool(rng.random() < 0.5) for _ in range(5)]
+    return str(os.urandom(1)[0] if not any(fallen) else sum(fallen))
+
+
+def test_each_way_is_looked_at_for_other_noise() -> None:
+    assert of(seldom_more) is None
