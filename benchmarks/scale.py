@@ -2,9 +2,9 @@
 
 python -m benchmarks.scale [--largest 4e8] [--times 3]
 
-The model (docs/scale.md): every draw costs the mechanism and its tally, every block the worker that
-draws it and the process that bets on it; beside that an audit starts, starts its workers and learns
-once.
+The model (docs/guides/scale.md): every draw costs the mechanism and its tally, every block the
+worker that draws it and the process that bets on it; beside that an audit starts, starts its
+workers and learns once.
 """
 
 from __future__ import annotations

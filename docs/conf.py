@@ -11,7 +11,8 @@ from sphinx.application import Sphinx
 
 import dpaudit
 
-sys.path.append(str(Path(__file__).parent / "site"))
+DOCS = Path(__file__).parent.resolve()
+sys.path.append(str(DOCS / "site"))
 
 project = "dpaudit"
 version = release = dpaudit.__version__
@@ -72,14 +73,19 @@ def setup(app: Sphinx) -> None:
     app.connect("autodoc-process-signature", _leave_out_constructors)
 
 
-def _link_pages(*event: Any) -> None:
+def _link_pages(_: Sphinx, page: str | Path, *event: Any) -> None:
     """Let links to files, as they are in the repository, lead to pages."""
     text: list[str] = event[-1]
-    text[0] = re.sub(
-        r"\]\((?:\.\./)*(?:docs/)?([\w/]+\.md)",
-        lambda link: f"]({PAGES.get(link[1], link[1])}",
-        text[0],
-    )
+    folder = (DOCS / page).parent
+    text[0] = re.sub(r"\]\(([\w./-]+\.md)", lambda link: f"](/{_page(folder / link[1])}", text[0])
+
+
+def _page(file: Path) -> str:
+    """A page as the site names it, of a file in the repository."""
+    path = file.resolve()
+    if path.is_relative_to(DOCS):
+        return path.relative_to(DOCS).as_posix()
+    return PAGES[path.relative_to(DOCS.parent).as_posix()]
 
 
 def _name_files(*event: Any) -> None:
@@ -102,7 +108,7 @@ def _list_pages(_: Sphinx, page: str, text: list[str]) -> None:
 def _link_documents(*event: Any) -> None:
     """Let documents that a docstring names be links."""
     lines: list[str] = event[-1]
-    lines[:] = [re.sub(r"docs/(\w+)\.md", r":doc:`\1`", line) for line in lines]
+    lines[:] = [re.sub(r"docs/([\w/-]+)\.md", r":doc:`/\1`", line) for line in lines]
 
 
 def _leave_out_constructors(*event: Any) -> tuple[str, None] | None:

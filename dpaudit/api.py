@@ -104,7 +104,8 @@ def audit(
         A callable, or its import path `package.module:attr`. The first parameter, or `data_arg`,
         takes the dataset. With a parameter `rng`, or `rng_arg`, it gets a `numpy.random.Generator`;
         with `size`, or `batch_arg`, it returns that many outputs at once (`"none"` for either:
-        never). Or the words of a command: a program that speaks the protocol of docs/protocol.md.
+        never). Or the words of a command: a program that speaks the protocol of
+        docs/guides/protocol.md.
     d1, d2 : Any
         Neighbouring inputs, handed over as they are and never changed.
     claim : PrivacyClaim
@@ -206,7 +207,7 @@ def search(
     claim : PrivacyClaim
         What is put to the test.
     space : str or mapping
-        What one input may be, such as `"list of number in [0, 1]"` (docs/find-the-pair.md).
+        What one input may be, such as `"list of number in [0, 1]"` (docs/guides/find-the-pair.md).
     form : {'array', 'numpy', 'pandas', 'polars'}, optional
         What inputs are handed over as. Default: lists, dicts and plain values.
     inside : bool, default False

@@ -1,4 +1,4 @@
-"""A program in any language that speaks the protocol of docs/protocol.md."""
+"""A program in any language that speaks the protocol of docs/guides/protocol.md."""
 
 from __future__ import annotations
 
@@ -102,7 +102,7 @@ class Program:
         self._has_answered = False
 
     def _greeted(self, doubts: str) -> Hello:
-        wanted = f"its first line must be {_GREETS}, flushed at once (see docs/protocol.md)"
+        wanted = f"its first line must be {_GREETS}, flushed at once (see docs/guides/protocol.md)"
         step = Step(f"starting {self._name}, which has not written its first line,", self._watch)
         line: bytes | None = None
         seconds = min(_GREETING, _sooner.get())

@@ -271,32 +271,32 @@ _TABLE = (
         "The parameter for the number of outputs of one call; none: call once for each output.",
         metavar="NAME", unless="size, if it has one",
         must="the name of the parameter for the number of outputs of one call, or none",
-        more="mechanism.md#parameters-under-other-names"),
+        more="guides/mechanism.md#parameters-under-other-names"),
     _called("data_arg", TEXT, "The parameter for the dataset.", metavar="NAME",
         must="the name of the parameter for the dataset", unless="the first",
-        more="mechanism.md#parameters-under-other-names"),
+        more="guides/mechanism.md#parameters-under-other-names"),
     _called("rng_arg", TEXT,
         "The parameter for a numpy.random.Generator; none: pass no generator.", metavar="NAME",
         must="the name of the parameter for a numpy.random.Generator, or none",
-        unless="rng, if it has one", more="mechanism.md#parameters-under-other-names"),
+        unless="rng, if it has one", more="guides/mechanism.md#parameters-under-other-names"),
     _called("post_process", PATH, "The import path of a function to apply to every output.",
-        more="attacks.md#a-score-of-your-own"),
+        more="guides/attacks.md#a-score-of-your-own"),
     _called("command", Kind(Annotated[list[Words], Meta(min_length=1)] | Words, metavar="COMMAND"),
-        "Audit a program in place of a target: its command line, in quotes. docs/protocol.md "
-        "defines what it reads and writes.",
+        "Audit a program in place of a target: its command line, in quotes. "
+        "docs/guides/protocol.md defines what it reads and writes.",
         must="a list of words, or a command line: a program to audit in place of mechanism",
-        more="protocol.md"),
+        more="guides/protocol.md"),
     _given("compose", Kind(_NESTED),
         "A list of at least two mechanisms (import paths or mappings), in place of mechanism; "
         "they run on the same input, and their outputs together are one output.", flag=None,
-        more="compositions.md"),
+        more="guides/compositions.md"),
     _given("pairs", Kind(_NESTED), "A list of {d1, d2}; they share the audit's error probability.",
         flag=None),
     _given("search", Kind(Words | dict[str, Any]),
         "In place of d1 and d2: the space to search for the pair that leaks most, such as list of "
         "number in [0, 1], or a mapping {space, inside, keep}. Needs adjacency.", flag=None,
         must="a space, such as list of number in [0, 1], or a mapping {space, inside, keep}",
-        more="find-the-pair.md"),
+        more="guides/find-the-pair.md"),
     _given("as", _choice(*FORMS),
         "Pass the datasets as NumPy arrays, or as data frames of a library.",
         must="array (or numpy), pandas or polars: datasets become arrays or data frames",
@@ -308,7 +308,7 @@ _TABLE = (
     _given("repeat", WHOLE,
         "Treat this many independent runs on one input as one output; the claim is per run.",
         must="a whole number of independent runs on one input, which together are one output; the "
-             "claim is per run", default=1, more="compositions.md"),
+             "claim is per run", default=1, more="guides/compositions.md"),
     _given("matrix", Kind(dict[str, Annotated[list[Any], Meta(min_length=1)]]),
         "A mapping from names to lists of values, which ${name} refers to; one audit for each "
         "combination, at most 5,000.", flag=None),
@@ -319,12 +319,12 @@ _TABLE = (
         "All possible outputs, exceptions by name: '[0, 1, TypeError]'. Gives an interval for ε, "
         "not only a lower bound.",
         must="a list of all possible outputs, exceptions by name, at least two", check=_range,
-        more="known-outputs.md"),
+        more="guides/known-outputs.md"),
     _seen("exact", SWITCH,
         "Do not draw: compute the result from the mechanism's own pmf(dataset, **params), a "
         "mapping from outcomes to probabilities.",
         must="true or false: whether to compute from the mechanism's own pmf",
-        more="known-outputs.md"),
+        more="guides/known-outputs.md"),
     # Claim
     _claimed("claim", Kind(dict[str, Any]),
         "A mapping such as {epsilon: 1, delta: 1e-5}: the claim to test.", flag=None,
@@ -365,10 +365,10 @@ _TABLE = (
     _own_process("python", PROGRAM,
         "Run the target with this Python; dpaudit need not be installed there.",
         must="the path of the Python interpreter that runs the mechanism",
-        more="versions.md"),
+        more="guides/versions.md"),
     _own_process("isolate", SWITCH,
         "Run the mechanism in a separate process: a crash counts as an outcome, and limits can be "
-        "set.", more="protocol.md#faults"),
+        "set.", more="guides/protocol.md#faults"),
     _own_process("timeout", DURATION,
         "Time limit for one draw, such as 500ms or 5s; a draw that takes longer counts as an "
         "outcome. Needs --isolate, --python or --command.",
@@ -382,21 +382,22 @@ _TABLE = (
     _process("workers", PROCESSES,
         "Number of processes that draw; auto: one, and as many as there are cores once more than "
         "some 5 seconds are left.",
-        must=_PROCESSES, default=1, unless="auto; in Python 1", check=_workers, more="scale.md"),
+        must=_PROCESSES, default=1, unless="auto; in Python 1", check=_workers,
+        more="guides/scale.md"),
     _process("executor", Kind(Words),
-        "Where workers run: serial, processes, dask or dask://host:8786 (docs/scale.md).",
+        "Where workers run: serial, processes, dask or dask://host:8786 (docs/guides/scale.md).",
         metavar="NAME", must="serial, processes, dask or dask://host:8786: where workers run",
-        unless="serial with one worker, else processes", more="scale.md"),
+        unless="serial with one worker, else processes", more="guides/scale.md"),
     # Attacks
     _attack("floating_point", SWITCH, "Also search the low-order bits and decimals of floats.",
-        more="floating-point.md"),
+        more="guides/floating-point.md"),
     _attack("timing", SWITCH, "Also search the duration of each call.",
-        more="floating-point.md"),
+        more="guides/floating-point.md"),
     _attack("attacks", PATHS,
         "Add an attack: an import path, or the name of an installed one. Repeatable; "
-        "docs/attacks.md defines the interface.", flag="--attack",
+        "docs/guides/attacks.md defines the interface.", flag="--attack",
         must="a list of attacks to add: import paths, package.module:Attack, or names of "
-             "installed ones", default=(), more="attacks.md"),
+             "installed ones", default=(), more="guides/attacks.md"),
     # Output
     _report("name", TEXT, "The name of the audit in reports.", flag=None,
         must="a text, the name of the audit in reports", unless="the mechanism's"),
@@ -412,21 +413,21 @@ _TABLE = (
     _verdict("expect", _choice(*get_args(Expectation)), "Expected verdict: exit 0 if it matches."),
     _verdict("no_trace", SWITCH,
         "Do not look for the line that leaks after a violation; a search does without traces.",
-        must="true or false: whether to do without traces", more="trace.md"),
+        must="true or false: whether to do without traces", more="guides/trace.md"),
     _run("json", TEXT,
         "Write the results to this file, in full, so that dpaudit report can recheck them; '-': "
         "to standard output, and the report to stderr.", metavar="FILE", usual=True),
     _run("report", PATHS,
         "Also write the results as text, html, json, junit, markdown, sarif or github "
         "(annotations), to a file or, without one, to standard output, and the report to stderr. "
-        "Repeatable.", metavar="FORMAT[:FILE]", more="reports.md"),
+        "Repeatable.", metavar="FORMAT[:FILE]", more="guides/reports.md"),
     _run("pattern", TEXT,
         "Run only audits whose name contains this; 'not PATTERN': all others; =NAME: only this "
         "one.", flag="-k", metavar="PATTERN"),
     _run("journal", Kind(Words, accepts=_is_path),
         "Record all draws in this folder, in one file for each audit, so that an interrupted run "
-        "can continue.", metavar="DIR", must="the path of a folder", more="journal.md"),
-    _run("resume", SWITCH, "Continue from the journals in --journal.", more="journal.md",
+        "can continue.", metavar="DIR", must="the path of a folder", more="guides/journal.md"),
+    _run("resume", SWITCH, "Continue from the journals in --journal.", more="guides/journal.md",
         must="true or false: whether to continue from the journal"),
     _run("quiet", SWITCH,
         "Print one line for each audit, its warnings and the summary, and no progress.",

@@ -37,7 +37,7 @@ Example:
   dpaudit search mine.py:noisy_mean --space 'list of number in [0, 1]' \\
     --adjacency add-remove --epsilon 1
 
-docs/find-the-pair.md lists spaces and relations.""",
+docs/guides/find-the-pair.md lists spaces and relations.""",
 )
 @click.argument("target", required=False, metavar="TARGET", shell_complete=files)
 @option(

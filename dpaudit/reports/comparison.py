@@ -3,7 +3,7 @@ Markdown out.
 
 Noise is no change. Two runs of one mechanism have other draws, so that their bounds differ: lower
 bounds that differ contradict nothing. What is said to have moved cannot have stayed where it was,
-but for the error probabilities of both runs (docs/ci.md).
+but for the error probabilities of both runs (docs/guides/ci.md).
 """
 
 from __future__ import annotations

@@ -127,8 +127,8 @@ class IsolatedTarget:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CommandTarget:
-    """A program that speaks the protocol of docs/protocol.md. is_batch: whether it is asked for
-    many outcomes at once; None: as it says itself.  post_process: as in ImportedTarget."""
+    """A program that speaks the protocol of docs/guides/protocol.md. is_batch: whether it is asked
+    for many outcomes at once; None: as it says itself.  post_process: as in ImportedTarget."""
 
     words: tuple[str, ...]
     is_batch: bool | None = None

@@ -1,4 +1,4 @@
-"""The GitHub Action and the examples in docs/ci.md: valid by their schemas, and run as they are."""
+"""The GitHub Action and the examples in docs/guides/ci.md: valid by their schemas, and run."""
 
 from __future__ import annotations
 
@@ -247,7 +247,7 @@ def test_the_planted_injection_is_noticed(folder: Path, monkeypatch: pytest.Monk
 
 
 def examples() -> dict[str, str]:
-    text = (ROOT / "docs/ci.md").read_text("utf-8")
+    text = (ROOT / "docs/guides/ci.md").read_text("utf-8")
     return dict(
         re.findall(r"<!-- file: (\S+) -->\n+```\w+\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
     )

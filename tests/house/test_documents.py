@@ -13,7 +13,7 @@ from tests.documents import ROOT, blocks, follow
 DOCUMENTS = sorted([ROOT / "README.md", *(ROOT / "docs").rglob("*.md")])
 # The first commands of a new user are those of the installed package, and pytest is; of the others,
 # a warm process forks the programs.
-STARTED = [ROOT / "README.md", ROOT / "docs/pytest.md"]
+STARTED = [ROOT / "README.md", ROOT / "docs/guides/pytest.md"]
 
 
 @pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.name)
@@ -25,7 +25,7 @@ def test_blocks_do_what_they_show(document: Path, tmp_path: Path) -> None:
     follow(document, tmp_path, python, programs, source=str(ROOT))
 
 
-@pytest.mark.parametrize("name", ["budget", "journal", "scale"])
+@pytest.mark.parametrize("name", ["budget", "guides/journal", "guides/scale"])
 def test_a_page_for_users_of_the_package_needs_no_clone(name: str) -> None:
     there = list(blocks(ROOT / f"docs/{name}.md"))
     assert "mine.py" in [block.file for block in there]

@@ -12,7 +12,7 @@ import pytest
 from tests.house.test_options_page import anchors
 
 ROOT = Path(__file__).parents[2]
-FOLDERS = ("", "docs", "benchmarks", "tests")
+FOLDERS = ("", "docs", "docs/guides", "benchmarks", "tests")
 DOCUMENTS = sorted(path for folder in FOLDERS for path in (ROOT / folder).glob("*.md"))
 
 

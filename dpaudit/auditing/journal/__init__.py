@@ -1,1 +1,1 @@
-"""Journals: an audit that is cut short, by whatever, goes on where it was (docs/journal.md)."""
+"""Journals: an audit that is cut short goes on where it was (docs/guides/journal.md)."""

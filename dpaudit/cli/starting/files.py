@@ -155,7 +155,7 @@ def test(start: Start) -> str:
         others.insert(0, "import numpy as np")
     if FILL_IN in "".join(body):
         others.insert(0, "import pytest")
-    head = f'"""Privacy claims of {_plain(start.target)}, tested by dpaudit (docs/pytest.md)."""'
+    head = f'"""Privacy claims of {_plain(start.target)}, tested by dpaudit."""'
     parts = [head, "", *imports, *([""] if imports else []), *_sorted(others), *call.path]
     return "\n".join([*parts, "", "", *body, ""])
 

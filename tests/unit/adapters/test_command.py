@@ -1,4 +1,4 @@
-"""Programs that speak the protocol of docs/protocol.md, and those that do not."""
+"""Programs that speak the protocol of docs/guides/protocol.md, and those that do not."""
 
 from __future__ import annotations
 
@@ -270,7 +270,7 @@ def test_a_batch_whose_program_dies_is_an_error(program: Write) -> None:
         (
             ("sh", "-c", "echo hello"),
             r"""^the program "sh -c 'echo hello'" began with .*; its first line must be """
-            r"""\{"dpaudit": 1\}, flushed at once \(see docs/protocol\.md\)$""",
+            r"""\{"dpaudit": 1\}, flushed at once \(see docs/guides/protocol\.md\)$""",
         ),
         (("echo", ""), "began with the line '', which is not JSON"),
         (
