@@ -482,14 +482,16 @@ class _Search:
         ranked = [*standing, *out]
         # Of those left that promise about as much, the simplest: many others were tried, and luck
         # shows the best of many as better than it is.
-        least = _ABOUT_AS_MUCH * ranked[0].hope
-        near = [
+        best = ranked[0]
+        least = _ABOUT_AS_MUCH * best.hope
+        others = (
             one
-            for one in ranked[:_LAST_TWO]
+            for one in ranked[1:_LAST_TWO]
             if one.hope >= least
-            and self._is_clear(one) >= self._is_clear(ranked[0])
-            and one.proposal.inside >= ranked[0].proposal.inside
-        ]
+            and self._is_clear(one) >= self._is_clear(best)
+            and one.proposal.inside >= best.proposal.inside
+        )
+        near = [best, *others]
         shapes = [one for one in near if one.proposal.origin == "pattern"]
         first = shapes[0] if shapes else min(near, key=lambda one: one.order)
         return [first, *(one for one in ranked if one is not first)]

@@ -212,6 +212,21 @@ def raises_for_two(rows: list[Any], rng: np.random.Generator) -> float:
     return clipped(rows) + rng.laplace()
 
 
+def test_a_best_pair_that_promises_nothing_is_still_audited() -> None:
+    """Of few draws, all bounds of what the pairs leak can lie below zero."""
+    planted = next(one for one in PLANTED if one.name == "noise-not-refreshed")
+    found = search(
+        planted.broken,
+        space=planted.space,
+        adjacency=planted.adjacency,
+        params=dict(planted.params),
+        samples=3_000,
+        seed=1,
+    )
+    assert found.searched is not None
+    assert len(found.searched.found) == 1
+
+
 def test_inputs_that_raise_on_both_sides_are_warned_of() -> None:
     result = search(raises_for_two, adjacency="replace", samples=10_000, confidence=0.9999)
     assert result.verdict is Verdict.NO_VIOLATION_FOUND
