@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -96,13 +97,16 @@ def log_ratio(counts: NDArray[np.floating | np.integer], arms: IntArray | FloatA
     return np.asarray(log_counts[..., 0] - log_counts[..., 1] - both, dtype=float)
 
 
+@functools.lru_cache(maxsize=64)
 def tail_refined(smallest: float) -> FloatArray:
     """Return at most 63 inner quantiles: geometrically spaced in the tails, from `smallest` on."""
     middle = LEVELS - 2 * _TAIL_LEVELS
     smallest = min(smallest, 0.04)
     low = np.geomspace(smallest, 0.05, _TAIL_LEVELS)
     inner = np.linspace(0.05, 0.95, middle + 1)[1:-1]
-    return np.concatenate([low, inner, 1 - low[::-1]])
+    found = np.concatenate([low, inner, 1 - low[::-1]])
+    found.flags.writeable = False  # kept for others
+    return found
 
 
 def cut_by_mass(scores: FloatArray, masses: FloatArray) -> tuple[IntArray, int]:
@@ -135,10 +139,17 @@ def held_out_tally(level: IntArray, counts: IntArray, levels: int) -> IntArray:
 
 def _mass_ranges(scores: FloatArray, masses: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Return the shares of mass below, and up to, all cells of a cell's score: (fits, cells)."""
+    order = np.argsort(scores, axis=1)
+    ordered, upto = np.take_along_axis(scores, order, 1), np.cumsum(masses[order], axis=1)
+    apart = ordered[:, 1:] != ordered[:, :-1]
+    below, above = np.zeros(scores.shape), upto / np.maximum(1.0, upto[:, -1:])
+    # Shares rise: of equal scores, all start where the first one does and end where the last does.
+    np.maximum.accumulate(np.where(apart, above[:, :-1], 0.0), axis=1, out=below[:, 1:])
+    last = np.where(apart, above[:, :-1], np.inf)
+    above[:, :-1] = np.minimum.accumulate(
+        np.concatenate([last, above[:, -1:]], axis=1)[:, ::-1], axis=1
+    )[:, :0:-1]
     starts, ends = np.empty(scores.shape), np.empty(scores.shape)
-    for row, one in enumerate(scores):
-        _, place = np.unique(one, return_inverse=True)
-        upto = np.cumsum(np.bincount(place, weights=masses))
-        upto = upto / max(1.0, upto[-1])
-        starts[row], ends[row] = np.append(0.0, upto[:-1])[place], upto[place]
+    np.put_along_axis(starts, order, below, 1)
+    np.put_along_axis(ends, order, above, 1)
     return starts, ends
