@@ -333,7 +333,7 @@ def counted(rows: list[int], rng: Any) -> int:
 
 
 @pytest.mark.parametrize("mechanism", [poll, poll_of_arrays, counted])
-@pytest.mark.parametrize("place", [0, 77, 299])
+@pytest.mark.parametrize("place", [0, 77, 139])
 def test_one_of_many_coins_is_found_by_halves(mechanism: Any, place: int) -> None:
     calls = []
 
@@ -341,7 +341,7 @@ def test_one_of_many_coins_is_found_by_halves(mechanism: Any, place: int) -> Non
         calls.append(1)
         return mechanism(rows, rng)
 
-    pair = [0] * 300, [int(one == place) for one in range(300)]
+    pair = [0] * 140, [int(one == place) for one in range(140)]
     assert causes(called, pair, 1.2) == []
     # Two runs for each of six pairs, one for state, and those that look for the coin.
     assert len(calls) < 80
