@@ -268,11 +268,11 @@ def test_anything_else_is_refused(text: bytes) -> None:
     [
         ("abort", "a crash ends d2 alone, whatever the noise: signal 6 (SIGABRT)", "os.abort()\n"),
         ("exit", "a crash ends d2 alone, whatever the noise: exit code 3", None),
-        ("sleep", "a timeout ends d2 alone, whatever the noise: over 1 s", "time.sleep(600)"),
+        ("sleep", "a timeout ends d2 alone, whatever the noise: over 0.5 s", "time.sleep(600)"),
     ],
 )
 def test_a_crash_of_one_input_is_a_cause(mine: Path, how: str, said: str, line: Any) -> None:
-    limits = Limits(timeout=1.0) if how == "sleep" else Limits()
+    limits = Limits(timeout=0.5) if how == "sleep" else Limits()
     target = isolated(f"{mine}:fails", params={"how": how}, limits=limits)
     found = trace_pair(target, 0, 1, ONE)
     (cause,) = found.causes
