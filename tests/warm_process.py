@@ -30,6 +30,8 @@ PRELOADED = (
     *("dpaudit.auditing.engine", "dpaudit.auditing.recheck", "dpaudit.cli.batch"),
     *("dpaudit.cli.progress", "dpaudit.config.loading", "dpaudit.reports.json", "numpy"),
     *("scipy.special", "rich.console", "rich.progress", "rich.table", "yaml"),
+    *("dpaudit.cli.search", "dpaudit.cli.sensitivity", "dpaudit.tracing.trace"),
+    "hypothesis.strategies",  # takes as long as all others, wherever pairs are drawn at random
 )
 # What Python reads when it starts; where one of these differs, a program must be started anew.
 _AT_START = ("PYTHON", "LC_", "LANG")
