@@ -7,7 +7,13 @@ from collections.abc import Callable, Iterator, Sequence
 import numpy as np
 
 from dpaudit.attacks.choosing.aim import Aim
-from dpaudit.attacks.choosing.going_on import gains_by_more, is_sure, is_undecided, learn_again
+from dpaudit.attacks.choosing.going_on import (
+    gains_by_more,
+    is_sure,
+    is_undecided,
+    learn_again,
+    promises_nothing,
+)
 from dpaudit.attacks.rare import rare as rare_outputs
 from dpaudit.auditing.checks import DrawChecks
 from dpaudit.auditing.ledger import Ledger
@@ -69,7 +75,9 @@ def is_enough(found: list[Candidate], spent: int, plan: Plan, aim: Aim) -> bool:
     if not plan.may_count_on(spent):
         return True
     most = plan.budget / 2 / spent
-    return not (is_undecided(found, aim, most) or gains_by_more(found, aim))
+    if promises_nothing(found, aim) or is_undecided(found, aim, most):
+        return False
+    return not gains_by_more(found, aim)
 
 
 class CountingStage:

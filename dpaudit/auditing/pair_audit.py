@@ -121,9 +121,30 @@ class PairAudit:
 
         Returns what is frozen for the exact bound, or to be confirmed after a refutation.
         """
-        learned: Learned | None = None
-        sizes = self._plan.learning_sizes()
-        chunks = (ToLearn((self._number, LEARNING, n), size) for n, size in enumerate(sizes))
+        learned, ledger, plan = self._keep(None), self._ledger, self._plan
+        if not (ledger.may_stop or plan.is_final):
+            self._take_time(learned or self._fit())
+            plan.ends_learning(ledger.spent)
+        learned = self._fit(thorough=not ledger.may_stop)
+        if not (learned.promises or ledger.may_stop) and plan.keep_half():
+            ledger.believe(learned.beliefs)
+            self._keep(learned)
+            learned = self._fit(thorough=not ledger.may_stop)
+        self._warnings += self._checks.learned(self._selection(), ledger.blocks, ledger.point)
+        if ledger.may_stop:
+            return learned
+        plan.goes_on(ledger.spent)
+        is_wanted = not learned.promises and plan.may_count_first(ledger.spent)
+        if ledger.spent < plan.freeze_at or is_wanted:
+            return self._count_on(learned)
+        return learned
+
+    def _keep(self, learned: Learned | None) -> Learned | None:
+        """Draw what there is to keep, or up to a refutation, and bet on it by what is learned all
+        the while. Returns what was learned last, if anything was."""
+        first = sum(block.stage == "learning" for block in self._ledger.blocks)
+        sizes = self._plan.learning_sizes(self._ledger.spent)
+        chunks = (ToLearn((self._number, LEARNING, n), size) for n, size in enumerate(sizes, first))
         for drawn in self._draws(chunks):
             released = self._take(drawn.fresh, learned)
             self._ledger.failures += Failures(
@@ -138,16 +159,7 @@ class PairAudit:
             if wants_refit(self._learned_from, self._ledger.spent, hold_until, points):
                 learned = self._fit()
                 self._ledger.believe(learned.beliefs)
-        ledger = self._ledger
-        self._warnings += self._checks.learned(self._selection(), ledger.blocks, ledger.point)
-        if ledger.may_stop:
-            return self._fit()
-        if not self._plan.is_final:
-            self._take_time(learned or self._fit())
-            self._plan.ends_learning(ledger.spent)
-        learned = self._fit(thorough=True)
-        self._plan.goes_on(ledger.spent)
-        return learned if ledger.spent >= self._plan.freeze_at else self._count_on(learned)
+        return learned
 
     def _take_time(self, learned: Learned) -> None:
         """See how fast draws are counted once all who draw are there, to plan how many there is

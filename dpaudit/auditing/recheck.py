@@ -280,10 +280,11 @@ def _blocks(claim: PrivacyClaim, one: Certificate, schedule: Schedule) -> Iterat
     yield "draws of a confirmation, at least", True, schedule.confirming in _CONFIRMING
     stopped = bool(confirming) and not certifying
     if not schedule.by_clock:
+        kept, ends = _kept(plan, learned - schedule.counted)
         later = list(_phases(plan, schedule.counted))
-        made = _learning(plan, learning, [size for phase in later for size in phase], stopped)
-        yield "blocks to learn from", learning, made
-        yield "rounds of the blocks", *_rounds(claim, one.blocks, plan.hold_until, later)
+        counted = [size for phase in later for size in phase]
+        yield "blocks to learn from", learning, _learning(kept, learning, counted, stopped)
+        yield "rounds of the blocks", *_rounds(claim, one.blocks, ends, later)
     wanted = [] if stopped else list(plan.certifying_sizes(learned))
     made = wanted[: len(certifying)] if confirming else wanted
     yield "blocks of the certification", certifying, made
@@ -306,6 +307,16 @@ def _has_room(one: Certificate, schedule: Schedule, spent: int) -> bool:
     return not schedule.full and one.budget - spent >= schedule.confirming
 
 
+def _kept(plan: Plan, kept: int) -> tuple[list[int], list[int]]:
+    """Return the blocks that are kept to learn from, and the draws after which that may have ended:
+    how much is kept, of two numbers, is up to what was learned. kept: so many draws in all."""
+    ends, sizes = [plan.hold_until], list(plan.learning_sizes())
+    if kept > plan.hold_until and plan.keep_half():
+        ends.append(plan.hold_until)
+        sizes += plan.learning_sizes(ends[0])
+    return sizes, ends
+
+
 def _phases(plan: Plan, counted: int) -> Iterator[list[int]]:
     """Yield the blocks that are counted to learn from, between one time to learn and the next, so
     many draws in all; where learning ends is up to what was learned, from a place on."""
@@ -319,10 +330,11 @@ def _phases(plan: Plan, counted: int) -> Iterator[list[int]]:
         yield sizes
 
 
-def _learning(plan: Plan, recorded: Sequence[int], later: list[int], stopped: bool) -> list[int]:
+def _learning(
+    kept: list[int], recorded: Sequence[int], later: list[int], stopped: bool
+) -> list[int]:
     """Return the blocks to learn from; when one refuted, that is the last one, and cut at a look if
     it was kept."""
-    kept = list(plan.learning_sizes())
     wanted = [*kept, *later]
     if not stopped:
         return wanted
@@ -334,7 +346,7 @@ def _learning(plan: Plan, recorded: Sequence[int], later: list[int], stopped: bo
 
 
 def _rounds(
-    claim: PrivacyClaim, blocks: Sequence[Block], hold_until: int, later: list[list[int]]
+    claim: PrivacyClaim, blocks: Sequence[Block], ends: list[int], later: list[list[int]]
 ) -> tuple[list[int | None], list[int | None]]:
     """Return the round that each block to learn from was bet on in, as recorded and as wanted."""
     learning = [block for block in blocks if block.stage == "learning"]
@@ -342,9 +354,11 @@ def _rounds(
     wanted: list[int | None] = []
     round_, learned_from = None, 0
     # Of what is counted, it is learned from at the beginning of every phase.
-    anew = set(accumulate(map(sum, later[:-1]), initial=hold_until)) if later else set()
+    anew = set(accumulate(map(sum, later[:-1]), initial=ends[-1])) if later else set()
+    anew.update(ends[:-1])
     for _, spent in zip(learning, accumulate(one.draws for one in learning), strict=True):
         wanted.append(round_)
+        hold_until = next((end for end in ends if spent < end), 0)
         is_kept = spent < hold_until and wants_refit(learned_from, spent, hold_until, points)
         if is_kept or spent in anew:
             round_, learned_from = 0 if round_ is None else round_ + 1, spent

@@ -106,6 +106,7 @@ class Plan:
         self._seconds, self._clock, self._start = seconds, clock, clock()
         self._late = late
         self._held: int | None = None
+        self._keeps_half = False
         # Draws that were timed, since when, and how many that gives a second.
         self._timed, self._since = 0, math.nan
         self._rate: float | None = None
@@ -126,7 +127,7 @@ class Plan:
         there are enough."""
         if self._seconds is not None:
             return self.limits.learned if self._held is None else self._held
-        return min(self.limits.learned, self._usual)
+        return min(self.limits.learned, self.budget // 2 if self._keeps_half else self._usual)
 
     @property
     def freeze_at(self) -> int:
@@ -137,6 +138,14 @@ class Plan:
     @property
     def _usual(self) -> int:
         return max(self.budget // 8, min(self.budget // 4, _FEW))
+
+    def keep_half(self) -> bool:
+        """Keep and learn from up to half of the budget, since the usual part showed nothing; return
+        whether that is more. Not by the clock, which may not leave the time for it, and not of few
+        draws, where even large leaks show nothing yet."""
+        usual = self.hold_until
+        self._keeps_half = self._seconds is None and usual >= min(_FEW, self.limits.learned)
+        return self.hold_until > usual
 
     def learned(self, spent: int) -> None:
         """Take notice that a block has been learned from: by the clock, it may be enough."""
@@ -206,10 +215,11 @@ class Plan:
         if spent + rate * max(0.0, _MARGIN * (self._seconds or 0.0) - elapsed) < MINIMUM_SAMPLES:
             self._late(rate, spent)
 
-    def learning_sizes(self) -> Iterator[int]:
-        """Yield sizes of blocks that are kept, the last one cut to end where that ends, as it
-        stands when asked for."""
-        spent, size = 0, float(FIRST_BLOCK if self._seconds is None else _FIRST_BY_CLOCK)
+    def learning_sizes(self, spent: int = 0) -> Iterator[int]:
+        """Yield sizes of blocks that are kept, from `spent` draws on, the last one cut to end where
+        that ends, as it stands when asked for."""
+        first = FIRST_BLOCK if self._seconds is None else _FIRST_BY_CLOCK
+        size = first + (_GROWTH - 1) * spent
         while spent < self.hold_until:
             block = min(round(size), self.hold_until - spent, self.limits.block)
             yield block
@@ -227,6 +237,10 @@ class Plan:
     def may_count_on(self, spent: int) -> bool:
         """Return whether there is room to double what is learned from: to half of the budget."""
         return 2 * spent <= self.budget // 2
+
+    def may_count_first(self, spent: int) -> bool:
+        """Return whether there is room to count as many as were kept, of which no more may be."""
+        return spent >= self.limits.learned and self.may_count_on(spent)
 
     def counting_sizes(self, spent: int) -> Iterator[int]:
         """Yield sizes of blocks to count and learn from, until it is time to learn anew."""

@@ -77,6 +77,7 @@ class Learned:
     """All that a round of learning leaves: the rule for the bound, and what the bettors believe.
 
     leading: the orders that promised most, to be counted on.
+    promises: whether any order promised a bound above 0, or may refute the claim.
     tried: the attacks that were considered.  scores: of the one that was used, if it is a score.
     expected: (levels, 2), draws of both inputs to expect at every level, of as many as selection.
     """
@@ -87,6 +88,7 @@ class Learned:
     scores: ScoreDistributions | None = None
     expected: NDArray[np.float64] | None = None
     leading: tuple[Candidate, ...] = ()
+    promises: bool = True
 
 
 @dataclass(frozen=True, slots=True, eq=False)

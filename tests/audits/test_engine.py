@@ -357,6 +357,44 @@ def test_learning_goes_on_by_counting_where_that_doubles_it() -> None:
     assert Plan(1_500_000, None).freeze_at == 100_000
 
 
+def test_half_is_kept_where_the_usual_part_showed_nothing() -> None:
+    plan = Plan(10_000, None)
+    spent = sum(plan.learning_sizes())
+    assert spent == plan.hold_until == 1_250
+    assert plan.keep_half()
+    more = list(plan.learning_sizes(spent))
+    assert spent + sum(more) == plan.hold_until == plan.freeze_at == 5_000
+    assert more[0] == 100 + spent // 4  # they go on to grow as they did
+    assert not plan.keep_half()  # no more than once
+    # Few draws show nothing of large leaks either; and no more are kept than there is room for.
+    assert not Plan(3_999, None).keep_half()
+    assert not Plan(10**6, None).keep_half()
+    assert not Plan(10_000, 60.0).keep_half()
+    wide = Plan(10**5, None, Limits(learned=2_000))
+    assert not wide.keep_half()
+    assert wide.may_count_first(2_000)
+    assert not Plan(10_000, None).may_count_first(1_250)
+    assert not Plan(10**6, None, Limits(learned=2_000)).may_count_first(500_000)
+
+
+def one_of_a_thousand(dataset: int, size: int, rng: np.random.Generator) -> Any:
+    """Randomised response of 1,000 answers at ε = 2, of which d1 and d2 are two."""
+    honest = rng.random(size) < (math.exp(2) - 1) / (math.exp(2) + 999)
+    return np.where(honest, dataset, rng.integers(1_000, size=size))
+
+
+def test_half_of_few_draws_shows_what_an_eighth_does_not(monkeypatch: pytest.MonkeyPatch) -> None:
+    def shown() -> list[bool]:
+        claim, seeds = PureDP(2.0), range(12)
+        found = [audit(claim, one_of_a_thousand, samples=10_000, seed=n) for n in seeds]
+        return [one.epsilon_lower > 0 for one in found]
+
+    with_half = shown()
+    monkeypatch.setattr(Plan, "keep_half", lambda plan: False)
+    assert sum(with_half) >= 6
+    assert sum(shown()) <= sum(with_half) - 3
+
+
 @pytest.mark.parametrize(
     ("budget", "freeze"),
     [

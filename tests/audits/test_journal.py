@@ -61,6 +61,10 @@ def vector(x: int, size: int, rng: np.random.Generator) -> Any:
     return np.rint(3 * (x + rng.laplace(size=(size, 3))))
 
 
+def alike(x: int, size: int, rng: np.random.Generator) -> Any:
+    return x / 50 + rng.laplace(size=size)
+
+
 def atoms(x: int, size: int, rng: np.random.Generator) -> Any:
     return counterexample(x, epsilon=1.0, delta=0.1, size=size, rng=rng)
 
@@ -85,6 +89,7 @@ SPECS = {
     "refuted while learning": spec_of(batch, PureDP(0.3)),
     "refuted while certifying": spec_of(batch, PureDP(0.9), samples=200_000),
     "refuted and full": spec_of(batch, PureDP(0.3), full=True),
+    "half is learned from": spec_of(alike, samples=8_000),
     "approximate": spec_of(batch, ApproximateDP(0.9, 0.05)),
     "a curve": spec_of(batch, GaussianDP(1.0)),
     "probabilistic": spec_of(atoms, ProbabilisticDP(1.0, 0.02)),

@@ -55,6 +55,29 @@ def test_honest_records_follow_the_schedule(
         assert recheck(audited(mechanism, epsilon, samples=samples, full=full, seed=seed)) == []
 
 
+@pytest.mark.parametrize("samples", [3_999, 4_000, 10_000, 20_000])
+@pytest.mark.parametrize("epsilon", [1.0, 0.0])
+def test_half_is_learned_from_where_nothing_shows(epsilon: float, samples: int) -> None:
+    """The inputs hardly differ; a claim of ε = 0 may be refuted all the same."""
+    for seed in range(3):
+        claim = dpaudit.PureDP(epsilon)
+        result = dpaudit.audit(laplace.laplace, 0.0, 0.05, claim, samples=samples, seed=seed)
+        (one,) = result.certificates
+        kept = sum(block.draws for block in one.blocks if block.stage == "learning")
+        stops = one.fixed.stage == "confirmation"
+        assert stops or kept == (samples // 2 if samples >= 4_000 else samples // 4)
+        assert recheck(result) == []
+
+
+def test_another_part_than_an_eighth_or_half_is_not_believed() -> None:
+    result = dpaudit.audit(laplace.laplace, 0.0, 0.05, dpaudit.PureDP(1.0), samples=20_000)
+    (one,) = result.certificates
+    last = max(n for n, block in enumerate(one.blocks) if block.stage == "learning")
+    blocks = (*one.blocks[:last], *one.blocks[last + 1 :])
+    found = " ".join(recheck(recomputed(result, replace(one, blocks=blocks))))
+    assert "blocks to learn from" in found
+
+
 def test_a_curve_settles_its_point_first() -> None:
     claim = dpaudit.GaussianDP(2.0)
     result = dpaudit.audit(laplace.laplace, 0.0, 1.0, claim, samples=20_000)

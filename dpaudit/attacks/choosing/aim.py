@@ -19,12 +19,14 @@ class Aim:
     largest δ at its ε, on `coming` draws.
 
     reserve: a stake is kept for late bets, on what only many draws show: for what is rare.
+    caution: the share of all penalties that predictions are lowered by.
     """
 
     point: ProfilePoint
     coming: int
     for_delta: bool = False
     reserve: bool = False
+    caution: float = 1.0
 
     def chosen_by(self, candidate: Candidate) -> FloatArray:
         """Return what every rule of a candidate is predicted to certify, to choose one of them."""
@@ -55,7 +57,9 @@ class Aim:
         return self.lowered(table, penalty + self._is_pure * tuning.PENALTY_WITHOUT_DELTA)
 
     def lowered(self, table: RuleTable, penalty: float) -> FloatArray:
-        """Return what every rule is predicted to certify, lowered by so many standard errors."""
+        """Return what every rule is predicted to certify, lowered by so many standard errors, as
+        far as caution goes."""
+        penalty *= self.caution
         if self.for_delta:
             return predicted_delta(table, self.point.epsilon, self.coming, penalty)
         return predicted_epsilon(table, self.point.delta, self.coming, penalty)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 
@@ -45,13 +46,15 @@ def frozen(
     if aim.reserve:
         bets = np.concatenate([bets, bets[:1] if is_late else np.zeros_like(bets[:1])])
     beliefs = Beliefs(_posteriors(best.held_out), bets)
-    tried = [*(Tried(one.attack, best_predicted(one, aim)) for one in candidates), *skipped]
+    usual = replace(aim, caution=1.0)
+    tried = [*(Tried(one.attack, best_predicted(one, usual)) for one in candidates), *skipped]
     distinguisher = Distinguisher(best.attack, level, rule)
     order = sorted(candidates, key=lambda one: promise(one, aim), reverse=True)
     others = [one for one in order if one is not best and one.attack != RARE]
     leading = _leading([*(one for one in [best] if one.attack != RARE), *others])
     scores = _distributions(best, level)
-    return Learned(distinguisher, beliefs, tuple(tried), scores, _expected(best), leading)
+    promises = any(one.predicted for one in tried)
+    return Learned(distinguisher, beliefs, tuple(tried), scores, _expected(best), leading, promises)
 
 
 def _leading(order: list[Candidate]) -> tuple[Candidate, ...]:

@@ -6,7 +6,14 @@ from dataclasses import replace
 
 import numpy as np
 
-from dpaudit.attacks.choosing.aim import Aim, best_of, evidence, likely_to_refute, surely_refutes
+from dpaudit.attacks.choosing.aim import (
+    Aim,
+    best_of,
+    best_predicted,
+    evidence,
+    likely_to_refute,
+    surely_refutes,
+)
 from dpaudit.attacks.choosing.freezing import frozen
 from dpaudit.attacks.rare import NAME as RARE
 from dpaudit.levels import tuning
@@ -40,6 +47,11 @@ def learn_again(candidates: list[Candidate], aim: Aim, *, to_bet: bool) -> Learn
 def is_sure(candidates: list[Candidate], aim: Aim) -> bool:
     """Return whether some order is sure to refute the claim."""
     return not aim.for_delta and any(surely_refutes(one, aim) for one in candidates)
+
+
+def promises_nothing(candidates: list[Candidate], aim: Aim) -> bool:
+    """Return whether no order promises a bound above 0."""
+    return not any(best_predicted(one, aim) for one in candidates)
 
 
 def is_undecided(candidates: list[Candidate], aim: Aim, more: float) -> bool:

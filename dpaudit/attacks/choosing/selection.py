@@ -6,6 +6,8 @@ the order that was fitted to it.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from dpaudit.attacks.additive import additive
@@ -48,6 +50,8 @@ ATTACKS: tuple[Attack, ...] = (
 
 # Of more columns, trees take long.
 _MOST_FOR_TREES = 256
+# Shares of all penalties, tried in turn where nothing is promised by the whole of them.
+_LESS_CAUTION = (0.5, 0.25, 0.0)
 # What is rare among draws that are kept was seen less often than one of these.
 _RARE = (10, 100)
 
@@ -81,14 +85,31 @@ def learn(
     candidates += more
     best = best_of(candidates, aim)
     # Without δ, what is rare shows as much as it can refute by, and needs no preference.
+    likely: Candidate | None = None
     wanted = thorough and with_rare and aim.point.delta > 0 and not aim.for_delta
     if wanted and not surely_refutes(best, aim):
         # What is rare, and what is no more than one cell of some thousands.
         small = [of_cells(one.attack, one.fine) for one in candidates if one.fine is not None]
         small += [one for often in _RARE for one in _rare(selection, often)]
-        best = likely_to_refute(small, aim, tuning.LIKELY) or best
+        likely = likely_to_refute(small, aim, tuning.LIKELY)
         candidates += small
-    return frozen(best, candidates, aim, skipped, is_late=False)
+    if thorough and likely is None:
+        best, aim = _as_boldly_as_needed(best, candidates, aim)
+    learned = frozen(likely or best, candidates, aim, skipped, is_late=False)
+    return learned if likely is None else replace(learned, promises=True)
+
+
+def _as_boldly_as_needed(
+    best: Candidate, candidates: list[Candidate], aim: Aim
+) -> tuple[Candidate, Aim]:
+    """Return the order that promises something with less caution, if the best one promises nothing:
+    then there is nothing to lose."""
+    for caution in _LESS_CAUTION:
+        if promise(best, aim)[0] > 0:
+            break
+        aim = replace(aim, caution=caution)
+        best = best_of(candidates, aim)
+    return best, aim
 
 
 def _rare(selection: SelectionDraws, often: int) -> list[Candidate]:
