@@ -28,6 +28,7 @@ from benchmarks.tight_mechanisms import (
     LAPLACE,
     RANDOMIZED_RESPONSE,
     REVEALING,
+    REVEALING_IN_DETAIL,
     FloatArray,
     IntArray,
     Learned,
@@ -44,7 +45,7 @@ from dpaudit.certificates.evidence import (
     hidden_delta,
 )
 from dpaudit.claims import ProfilePoint
-from dpaudit.levels.candidate import Fine, of_cells
+from dpaudit.levels.candidate import Fine, by_group, of_cells
 from dpaudit.levels.level_map import Grouped, LevelMap
 from dpaudit.levels.witnesses import most_telling_witness
 from dpaudit.stats.betting import log_wealth, stakes
@@ -206,6 +207,30 @@ def counted(mechanism: Mechanism, *, fresh: bool = True) -> Run:
         rule = learned.distinguisher.guesses[level.group][:-1]
         tally = mechanism.tally(CERTIFICATION, rng) if fresh else selection
         return refuted(tally.game(rule), mechanism, alpha)
+
+    return run
+
+
+def boldly(mechanism: Mechanism, *, fresh: bool = True) -> Run:
+    """Return the test by betting after draws that were counted, in which some cells came up for one
+    input alone.
+
+    fresh: bet on draws of their own, as one must: not on those that showed these cells.
+    """
+    point = ProfilePoint(mechanism.epsilon, mechanism.delta)
+
+    def run(alpha: float, rng: np.random.Generator) -> bool:
+        selection = mechanism.tally(CERTIFICATION, rng)
+        order = of_cells("cells", Fine(_CELLS, np.append(selection.counts, [[0, 0]], axis=0)))
+        aim = Aim(point, CERTIFICATION, reserve=True)
+        learned = learn_again([order], aim, to_bet=True)
+        level = cast(Grouped, learned.distinguisher.level)
+        tally = mechanism.tally(CERTIFICATION, rng) if fresh else selection
+        counts = by_group(tally.counts, level.group[:-1], level.levels)
+        factors = learned.beliefs.log_factors(point.epsilon, point.delta)
+        gains = np.einsum("bla,la->b", factors, counts)
+        wealth = log_wealth(gains, stakes(learned.beliefs, point.delta))
+        return float(wealth) >= -math.log(alpha)
 
     return run
 
@@ -416,6 +441,12 @@ CASES = (
         False,
         searched(RANDOMIZED_RESPONSE, fresh=False),
         costly=True,
+    ),
+    Case("bold bets on rare cells, reveal or randomise", True, boldly(REVEALING_IN_DETAIL)),
+    Case(
+        "bold bets on the draws that showed the cells",
+        False,
+        boldly(REVEALING_IN_DETAIL, fresh=False),
     ),
 )
 

@@ -142,4 +142,9 @@ DETAILED_LAPLACE = Mechanism(
 )
 RANDOMIZED_RESPONSE = Mechanism("randomised response", _randomized_response(1.0), 1.0)
 REVEALING = _revealing(1.0, 0.05)
+# So many answers that some are seen of one input alone.
+REVEALING_IN_DETAIL = Mechanism(
+    "reveal or randomise, in detail", _detailed(REVEALING.table, np.full(DETAILS, 1 / DETAILS)),
+    REVEALING.epsilon, REVEALING.delta,
+)  # fmt: skip
 EXPOSED = _exposed(1.0, 0.03)

@@ -289,6 +289,9 @@ def _blocks(claim: PrivacyClaim, one: Certificate, schedule: Schedule) -> Iterat
     made = wanted[: len(certifying)] if confirming else wanted
     yield "blocks of the certification", certifying, made
     rounds = list(map(beliefs_of, one.rounds))
+    # Others would begin with what has been lost.
+    bettors = {(len(each.posteriors), len(each.rules)) for each in one.rounds}
+    yield "bettors, the same in every round", True, len(bettors) <= 1
     refuted = first_refuted(one.point, one.alpha_betting, rounds, one.blocks)
     yield "draws to the refutation", one.refuted_after, refuted
     if confirming:

@@ -78,6 +78,16 @@ def test_another_part_than_an_eighth_or_half_is_not_believed() -> None:
     assert "blocks to learn from" in found
 
 
+def test_bettors_who_change_in_mid_run_are_not_believed() -> None:
+    result = audited()
+    (one,) = result.certificates
+    assert len(one.rounds) > 2
+    *before, last = one.rounds
+    rounds = (*before, replace(last, rules=last.rules[:-1]))
+    found = " ".join(recheck(recomputed(result, replace(one, rounds=rounds))))
+    assert "bettors" in found
+
+
 def test_a_curve_settles_its_point_first() -> None:
     claim = dpaudit.GaussianDP(2.0)
     result = dpaudit.audit(laplace.laplace, 0.0, 1.0, claim, samples=20_000)

@@ -43,7 +43,8 @@ def test_what_is_new_is_counted_and_bounded() -> None:
     assert RARELY < found.delta < 10 * RARELY
     said = " ".join(render(result).split())
     new = found.count_d1 + found.count_d2
-    assert f"{new} of 350,000 test draws were of a kind that had not come up when" in said
+    # Half is learned from, since nothing shows.
+    assert f"{new} of 200,000 test draws were of a kind that had not come up when" in said
 
 
 def test_where_nothing_is_new_the_bound_is_that_of_no_occurrence() -> None:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Literal
 
 import numpy as np
 
@@ -21,11 +23,16 @@ from dpaudit.stats.betting import Beliefs
 _SHRINKS = (0.0, 0.5, 1.0, 1.5)
 # Groups of levels that the coarse bettors see: they win early, those with all levels late.
 _COARSE = 8
+# Draws of one input alone are telling if the claim's ε allows them with at most this probability.
+_HARDLY = 0.3
 # Beliefs are kept in results as short decimals, and bet on as they are kept.
 _DECIMALS = 5
 _COLUMNS_KEPT = 64
 # Orders that further draws are counted by.
 _LEADING = 3
+
+# Learned from: few draws; all that are kept; others that were counted.
+Stage = Literal["first", "kept", "counted"]
 
 
 def frozen(
@@ -34,17 +41,18 @@ def frozen(
     aim: Aim,
     skipped: Sequence[Tried] = (),
     *,
-    is_late: bool = True,
+    stage: Stage = "counted",
 ) -> Learned:
     """Return the rule and beliefs of an order, what else was tried, and the orders that further
     draws are counted by.
 
-    skipped: attacks that were left out, with the reason.  is_late: for draws after the first ones.
+    skipped: attacks that were left out, with the reason.  stage: what was learned from.
     """
     level = best.freeze()
     rule, bets = _rules(best, aim)
     if aim.reserve:
-        bets = np.concatenate([bets, bets[:1] if is_late else np.zeros_like(bets[:1])])
+        rare = _for_rare(best, bets[0], aim, stage)
+        bets = np.concatenate([bets, rare if aim.point.delta > 0 else rare[:1]])
     beliefs = Beliefs(_posteriors(best.held_out), bets)
     usual = replace(aim, caution=1.0)
     tried = [*(Tried(one.attack, best_predicted(one, usual)) for one in candidates), *skipped]
@@ -108,6 +116,26 @@ def _rules(candidate: Candidate, aim: Aim) -> tuple[IntArray, IntArray]:
     )
     grows = growth.ravel()[list(places)] > 0
     return rules[0], np.where(grows[:, None], rules, 0)
+
+
+def _sure(candidate: Candidate, aim: Aim) -> IntArray:
+    """Return the guess of one input where only that one was seen, and so often that what the claim
+    allows would hardly show it: (levels,). Of the two inputs, the one with more such draws, since a
+    rule that guesses both has to pay for all of δ."""
+    counts = candidate.held_out
+    nats = counts * math.log1p(math.exp(-aim.point.epsilon))
+    sure = (nats >= -math.log(_HARDLY)) & (counts[:, ::-1] == 0)
+    arm = int(np.argmax((counts * sure).sum(axis=0)))
+    return np.where(sure[:, arm], 1 - 2 * arm, 0).astype(np.int64)
+
+
+def _for_rare(candidate: Candidate, rule: IntArray, aim: Aim, stage: Stage) -> IntArray:
+    """Return two rules to bet boldly on what is rare, (2, levels): that of the exact bound, once
+    draws are counted; and, for claims with δ > 0, outputs that one input alone gave. Of fewer draws
+    they abstain, lest bold bets lose all."""
+    none = np.zeros_like(rule)
+    sure = none if stage == "first" else _sure(candidate, aim)
+    return np.stack([rule if stage == "counted" else none, sure])
 
 
 def _posteriors(held_out: IntArray) -> FloatArray:

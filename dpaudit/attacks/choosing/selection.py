@@ -21,7 +21,7 @@ from dpaudit.attacks.choosing.aim import (
     promise,
     surely_refutes,
 )
-from dpaudit.attacks.choosing.freezing import frozen
+from dpaudit.attacks.choosing.freezing import Stage, frozen
 from dpaudit.attacks.linear.logistic import logistic
 from dpaudit.attacks.linear.mean_differences import mean_differences
 from dpaudit.attacks.one_dimensional import one_dimensional
@@ -95,7 +95,8 @@ def learn(
         candidates += small
     if thorough and likely is None:
         best, aim = _as_boldly_as_needed(best, candidates, aim)
-    learned = frozen(likely or best, candidates, aim, skipped, is_late=False)
+    stage: Stage = "kept" if thorough else "first"
+    learned = frozen(likely or best, candidates, aim, skipped, stage=stage)
     return learned if likely is None else replace(learned, promises=True)
 
 

@@ -124,6 +124,17 @@ def test_stakes_add_up_to_one_bettor_by_bettor(delta: float) -> None:
         assert len(shares) == 6 + 9 * len(EXCESSES)
 
 
+def test_of_five_rules_the_last_two_stake_boldly_for_claims_with_delta() -> None:
+    posteriors = np.full((2, LEVELS), 0.5)
+    five, four = (Beliefs(posteriors, np.zeros((n, LEVELS), dtype=np.int64)) for n in (5, 4))
+    shares = stakes(five, 0.1).reshape(5, len(FRACTIONS))
+    assert shares.sum(axis=1) == pytest.approx([1 / 6, 1 / 6, 1 / 6, 1 / 4, 1 / 4])
+    assert np.all(shares[:3] == shares[0, 0])
+    assert shares[3, -1] == pytest.approx(5 / 48)
+    assert np.all(stakes(four, 0.1) == 1 / (4 * len(FRACTIONS)))
+    assert len(np.unique(stakes(five, 0.0))) == 2
+
+
 @pytest.mark.parametrize("epsilon", [0.0, 1.0, 50.0, 5_000.0])
 @pytest.mark.parametrize("delta", [0.0, 1e-300, 0.999])
 def test_factors_are_finite_however_large_the_claim(epsilon: float, delta: float) -> None:

@@ -272,3 +272,59 @@ def test_cells_that_were_put_in_order_twice_are_counted_once() -> None:
     fine = [one.fine for one in learned.leading if one.fine is not None]
     assert fine
     assert len(set(map(id, fine))) == len(fine)
+
+
+def revealing(rng: np.random.Generator, is_d1: Arms) -> object:
+    """A randomised response, in which d1 alone gives a third answer, with probability 1 %."""
+    answers = np.where(rng.random(len(is_d1)) < 0.75, is_d1, ~is_d1).astype(float)
+    answers[is_d1 & (rng.random(len(is_d1)) < 0.01)] = 7.0
+    return answers
+
+
+def rules_of(size: int, *, delta: float = 1e-3, thorough: bool = True) -> NDArray[np.int64]:
+    aim = Aim(ProfilePoint(1.1, delta), 100_000, reserve=True)
+    drawn = selection(revealing, size)
+    found = learn(drawn, aim, thorough=thorough)
+    # By output in place of level: 0, 1, 7.
+    levels = found.distinguisher(from_raw(np.array([0.0, 1.0, 7.0]))).astype(np.intp)
+    return found.beliefs.rules[:, levels]
+
+
+def test_of_all_that_is_kept_the_last_rule_bets_on_what_one_input_alone_gave() -> None:
+    *_, counted, sure = rules_of(4_000)
+    assert sure.tolist() == [0, 0, 1]
+    assert not counted.any()  # before any draws are counted
+
+
+def test_it_does_not_of_few_draws_nor_without_delta_nor_of_what_came_once_or_twice() -> None:
+    few = rules_of(4_000, thorough=False)
+    assert len(few) == 5
+    assert not few[3:].any()
+    assert len(rules_of(4_000, delta=0.0)) == 4
+    assert not rules_of(200)[4].any()
+
+
+def test_where_nothing_is_promised_the_order_is_chosen_with_less_caution(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """One answer of a thousand, seen too seldom for the usual penalties."""
+
+    def seldom(rng: np.random.Generator, is_d1: Arms) -> object:
+        numbers = rng.integers(1_000, size=len(is_d1)).astype(float)
+        numbers[is_d1 & (rng.random(len(is_d1)) < 0.006)] = 500.0
+        return numbers
+
+    def singled_out() -> int:
+        """How often it is among few outputs that are guessed to be d1's."""
+        found = 0
+        for seed in range(24):
+            learned = learn(selection(seldom, 4_000, seed), Aim(ProfilePoint(2.0, 0.0), 4_000))
+            rule = learned.distinguisher
+            guesses = rule.guesses[rule(from_raw(np.arange(1e3)))]
+            found += int(guesses[500] == 1 and np.mean(guesses != 0) < 0.1)
+            assert not learned.promises
+        return found
+
+    boldly = singled_out()
+    monkeypatch.setattr("dpaudit.attacks.choosing.selection._LESS_CAUTION", ())
+    assert boldly >= singled_out() + 4
