@@ -262,6 +262,7 @@ class _Run:
         self._spec, self._journal, self._on_progress = journal.spec, journal, on_progress
         self._users: tuple[Attack, ...] = ()
         self._make = _maker(self._spec)
+        self._state: State = {}
 
     def audit_all(self) -> Exact | Sampled:
         if self._spec.exact:
@@ -273,7 +274,7 @@ class _Run:
             self._users = load_attacks(self._spec.attacks, travels=self._spec.draws_ahead)
         sampler = self._make()
         check_uncached(sampler.mechanism.name, sampler.mechanism.parts)
-        state = kept_state(*sampler.mechanism.parts)
+        self._state = kept_state(*sampler.mechanism.parts)
         with (
             closing(sampler),
             preserved(sampler.carried),
@@ -285,7 +286,8 @@ class _Run:
                 said = [*warnings[number]]
                 said += [_TIMED] if self._spec.timing else []
                 is_doubted = found.refuted or self._spec.may_refute(found.p_value)
-                said += _kept(state, sampler) if is_doubted else []
+                names = self._changed(number, sampler) if is_doubted else []
+                said += [_state_words(names)] if names else []
                 said += [_DIFFERED] if is_doubted and crew.differed else []
                 said += [] if found.reproducible else [_UNREPEATABLE]
                 remarked = replace(
@@ -357,17 +359,39 @@ class _Run:
 
     def _afresh(self, number: int, sampler: Sampler, crew: Crew) -> Draws | None:
         """Return what draws in processes that have drawn nothing else; None where all was drawn
-        here, or where no such process can be had."""
+        here and nothing was kept, or where no such process can be had."""
         if is_elsewhere(self._spec.target):
             again: Draws = partial(map, partial(_in_a_new_process, sampler))
             return self._journal.recording(again, lambda: crew.is_here)
-        is_wanted = crew.others_drew and self._spec.executor in (None, "processes")
+        setup = Setup(sampler, self._make, 1)
         # What was drawn so before the audit was resumed is read again, whoever draws now.
-        recorded = self._journal.has_next((number, AFRESH))
-        if not (is_wanted if recorded is None else recorded):
+        is_wanted = self._journal.has_next((number, AFRESH))
+        if is_wanted is None:
+            is_wanted = self._spec.executor in (None, "processes") and (
+                crew.others_drew or self._may_ask_others(number, setup, crew)
+            )
+        if not is_wanted:
             return None
-        again = partial(_in_new_workers, Setup(sampler, self._make, 1))
+        again = partial(_in_new_workers, setup)
         return self._journal.recording(again, lambda: False)
+
+    def _may_ask_others(self, number: int, setup: Setup, crew: Crew) -> bool:
+        """Return whether processes are to draw, though only this one did: what it keeps may be
+        noise, which others draw anew. In Python nothing starts them unasked."""
+        if self._spec.workers != "auto":
+            return False
+        if not (self._changed(number, setup.sampler) or crew.differed):
+            return False
+        from dpaudit.sampling.executors.joining import can_draw
+
+        return can_draw(setup, _few(number))
+
+    def _changed(self, number: int, sampler: Sampler) -> list[str]:
+        """Return the variables of the mechanism that its calls have changed."""
+        if self._spec.resume and not is_elsewhere(self._spec.target):
+            sampler.draw(_few(number))  # all other calls may have been made before
+        names = list(changed(self._state, kept_state(*sampler.mechanism.parts)))
+        return names + (["os.environ"] if sampler.changes_environment else [])
 
     def _hands(self) -> int:
         """Return how many will draw, if it takes as long as it may."""
@@ -426,13 +450,9 @@ class _Run:
         )
 
 
-def _kept(before: State, sampler: Sampler) -> list[str]:
-    """Return a warning of variables of the mechanism that its calls have changed."""
-    names = list(changed(before, kept_state(*sampler.mechanism.parts)))
-    names += ["os.environ"] if sampler.changes_environment else []
-    if not names:
-        return []
-    return [_state_words(names)]
+def _few(number: int) -> Chunk[Any]:
+    """Return calls that count for nothing."""
+    return FirstCalls((number, PROBING, 2), FIRST_CALLS)
 
 
 def _state_words(names: Sequence[str]) -> str:

@@ -56,7 +56,7 @@ def test_noise_kept_for_each_dataset_is_named(samples: int, seed: int) -> None:
 
 
 @pytest.mark.parametrize("seed", [0, 1])
-@pytest.mark.parametrize("where", [{"isolate": True}, {"workers": 2}])
+@pytest.mark.parametrize("where", [{"isolate": True}, {"workers": 2}, {"workers": "auto"}])
 def test_noise_kept_by_another_process_is_found(where: dict[str, Any], seed: int) -> None:
     """Nobody sees its variables, but a new process draws other noise."""
     name = "mechanisms.shared_noise:remembered"
@@ -73,6 +73,64 @@ def test_a_broken_mechanism_in_other_processes_is_not_warned_about(where: dict[s
         result = audited("mechanisms.laplace:wrong_density", samples=5_000, seed=seed, **where)
         assert result.verdict is Verdict.VIOLATION
         assert warned(result) == ""
+
+
+_COUNTS = """
+import functools
+calls = []
+
+def counted(rows, rng):
+    calls.append(1)
+    return len(rows) + rng.laplace(scale=SCALE)
+
+@functools.lru_cache
+def noisy(many):
+    import numpy
+    return many + numpy.random.default_rng().laplace()
+
+def stored(rows):
+    return noisy(len(rows))
+"""
+
+
+def in_a_file(folder: Path, name: str, **options: Any) -> AuditResult:
+    (folder / "m.py").write_text(_COUNTS.replace("SCALE", "0.3"), "utf-8")
+    claim = dpaudit.PureDP(1.0)
+    return dpaudit.audit(
+        f"{folder / 'm.py'}:{name}", [1, 2], [1], claim, samples=20_000, workers="auto", **options
+    )
+
+
+def test_a_result_that_is_stored_is_no_violation_where_others_can_be_asked(tmp_path: Path) -> None:
+    """By itself, nothing tells it from a mechanism without noise."""
+    result = in_a_file(tmp_path, "stored")
+    assert result.verdict is Verdict.ERROR
+    assert result.error is not None
+    assert "differ from process to process" in result.error
+
+
+def test_a_leak_beside_state_that_tells_nothing_stays_one(tmp_path: Path) -> None:
+    journal = tmp_path / "j"
+    result = in_a_file(tmp_path, "counted", journal=journal)
+    assert result.verdict is Verdict.VIOLATION
+    assert "calls changed calls" in warned(result)
+    (record,) = journal.iterdir()
+    whole = record.read_bytes()
+    asked = whole.rindex(b"\n", 0, whole.index(b'{"chunk":[0,4,0]')) + 1
+    # At the end, and where it is cut before other processes are asked.
+    for end in (len(whole), asked):
+        record.write_bytes(whole[:end])
+        again = in_a_file(tmp_path, "counted", journal=journal, resume=True)
+        assert again.certificates == result.certificates
+
+
+def test_where_no_other_process_draws_it_is_warned_about(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("dpaudit.sampling.executors.joining._is_in_no_file", lambda: True)
+    result = in_a_file(tmp_path, "stored")
+    assert result.verdict is Verdict.VIOLATION
+    assert "keeps state between calls" in warned(result)
 
 
 def test_noise_kept_for_each_dataset_does_look_like_a_leak() -> None:

@@ -22,7 +22,7 @@ from dpaudit.outcomes import KeyArray
 from dpaudit.processes.cores import cores, room_for
 from dpaudit.sampling.chunks import Chunk, Found, Learning, ToCount, ToLearn
 from dpaudit.sampling.executors import Setup
-from dpaudit.sampling.executors.processes import ProcessPool
+from dpaudit.sampling.executors.processes import ProcessPool, in_processes
 from dpaudit.sampling.executors.worker import Recipe
 from dpaudit.sampling.state import changed, kept_state
 from dpaudit.sampling.writing import Written
@@ -151,6 +151,18 @@ class Others:
         self.end(in_order=False)
         self.are_there = False
         self.note = f"only one process drew, though more would have been faster: {why}"
+
+
+def can_draw(setup: Setup, chunk: Chunk[Any]) -> bool:
+    """Return whether a new process draws a chunk. Whatever it lacks, it is well here."""
+    if _is_in_no_file():
+        return False
+    try:
+        with in_processes(setup) as draws:
+            list(draws([chunk]))
+    except (UsageError, MechanismError, OSError):
+        return False
+    return True
 
 
 def _keys(drawn: Learning) -> KeyArray:
