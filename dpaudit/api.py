@@ -390,6 +390,12 @@ def _checked_progress(
     return on_progress
 
 
+def _whole(samples: Any) -> Any:
+    """Return a number of draws, which may be written as 1e6."""
+    is_whole = isinstance(samples, float) and samples.is_integer()
+    return int(samples) if is_whole or isinstance(samples, _Unsaid) else samples
+
+
 def _spec(
     mechanism: Callable[..., Any] | str | list[str],
     more: MoreOptions,
@@ -417,7 +423,7 @@ def _spec(
         pairs=pairs,
         search=search,
         claim=claim,
-        samples=int(samples) if isinstance(samples, _Unsaid) else samples,
+        samples=_whole(samples),
         time=time,
         **usual,
         **options,

@@ -209,8 +209,8 @@ _SEED = _number(
 )
 _POWER = _number(
     Real,
-    "a number, 1 or more, such as 1.2",
-    (lambda value: 1 <= value < math.inf, "must be a number, 1 or more, such as 1.2"),
+    "a number above 1, such as 1.2",
+    (lambda value: 1 < value < math.inf, "must be a number above 1, such as 1.2"),
 )
 _PROCESSES = "a whole number of processes, at least 1, or auto"
 
@@ -408,7 +408,7 @@ _TABLE = (
     _verdict("require_power", NUMBER,
         "Exit 4 for an audit that finds nothing and would not have caught, 9 times in 10, a leak "
         "of this many times the claimed ε in the event that it tested, such as 1.2.",
-        must="a number, 1 or more, such as 1.2", check=_POWER, metavar="FACTOR",
+        must="a number above 1, such as 1.2", check=_POWER, metavar="FACTOR",
         more="configuration.md#how-a-run-ends"),
     _verdict("expect", _choice(*get_args(Expectation)), "Expected verdict: exit 0 if it matches."),
     _verdict("no_trace", SWITCH,

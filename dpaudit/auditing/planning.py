@@ -38,6 +38,9 @@ _DOUBT, _SLACK = 0.01, 0.9
 _SEVERAL, _ROUNDS = 8, 3
 # Audits choose alike whose numbers of draws differ by no more than this factor.
 _ALIKE = 1.2
+# Of several trials the one that needs most may need so many times what the next one does: one that
+# needs more has chosen an event of its own, as an audit does now and then.
+_OWN = 2.0
 _LARGEST = 400_000
 # Seconds that all trials together may take, those that are told of beforehand, and those of a short
 # trial that tell of the next one: in fewer of them, to begin takes longer than to draw.
@@ -212,8 +215,7 @@ def _trial_of(spec: AuditSpec, draws: int, number: int) -> AuditSpec:
 
 
 def _planned(trials: Sequence[AuditResult], factor: float, power: float) -> AuditPlan:
-    """Return what is enough for one trial, or for all of several but the one that needs most: now
-    and then an audit chooses an event of its own."""
+    """Return what is enough for all trials, but for one that has chosen an event of its own."""
     by_pair = list(zip(*(one.certificates for one in trials), strict=True))
     is_several = len(trials) > 1
     pairs = [
@@ -221,10 +223,16 @@ def _planned(trials: Sequence[AuditResult], factor: float, power: float) -> Audi
         for certificates in by_pair
     ]
     chosen = tuple(
-        replace(found[-2 if is_several else -1], differs=_differ(certificates))
+        replace(_needs_most(found), differs=_differ(certificates))
         for found, certificates in zip(pairs, by_pair, strict=True)
     )
     return AuditPlan(chosen, len(trials), trials[-1], sum(one.draws for one in trials))
+
+
+def _needs_most(found: Sequence[Planned]) -> Planned:
+    """Return which of the trials of a pair, those that need few draws first, tells how many."""
+    *others, most = found
+    return others[-1] if others and _draws(most) > _OWN * _draws(others[-1]) else most
 
 
 def _differ(certificates: Sequence[Certificate]) -> bool:

@@ -195,6 +195,8 @@ def _audited(
     expect: Literal["violation", "pass"] | None,
 ) -> AuditResult:
     session = current()
+    if session.test is not None:
+        _check_marked(session.test.options)
     given, claim = _parted(claim, options)
     given = session.options(given)
     if session.test is not None:
@@ -209,11 +211,25 @@ def _audited(
     return result
 
 
+def _known() -> list[str]:
+    return [*_USUAL, *MoreOptions.__annotations__]
+
+
+def _check_marked(options: Mapping[str, Any]) -> None:
+    """Raise UsageError for an option of a test's marker that no audit has."""
+    known = _known()
+    for name in options:
+        if name not in known:
+            is_of_claim = name in {one.name for one in parameters()}
+            why = " Claims belong into the assertion." if is_of_claim else did_you_mean(name, known)
+            raise UsageError(f"the marker dpaudit: unknown option {name!r}.{why}")
+
+
 def _parted(
     claim: PrivacyClaim | None, options: Mapping[str, Any]
 ) -> tuple[dict[str, Any], PrivacyClaim]:
     """Return the options of the audit, and the claim, which its numbers may stand for."""
-    known = [*_USUAL, *MoreOptions.__annotations__]
+    known = _known()
     of_claims = {one.name for one in parameters()} - set(known)
     numbers = {name: value for name, value in options.items() if name in of_claims}
     given = {name: value for name, value in options.items() if name not in of_claims}

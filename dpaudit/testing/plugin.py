@@ -83,10 +83,14 @@ class Plugin:
         self.session = Session(settings, _forced(config))
         begin(self.session)
 
-    def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
-        for item in items:
-            if any(marker.args for marker in item.iter_markers(_MARKER)):
-                raise pytest.UsageError(f"{item.nodeid}: the marker {_MARKER} takes keywords only")
+    def pytest_runtest_setup(self, item: pytest.Item) -> None:
+        for marker in item.iter_markers(_MARKER):
+            if marker.args:
+                written = f"{_MARKER}({', '.join(map(repr, marker.args))})"
+                pytest.fail(
+                    f"the marker {written} takes keywords only, as {_MARKER}(samples=5_000)",
+                    pytrace=False,
+                )
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_protocol(self, item: pytest.Item) -> Generator[None, Any, Any]:

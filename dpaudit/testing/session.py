@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import count
@@ -12,8 +12,23 @@ from typing import Any
 # What tests audit with unless they say otherwise: a second or less, and a false alarm in 10,000
 # runs with new seeds.
 DEFAULTS: Mapping[str, Any] = {"samples": 100_000, "confidence": 0.9999, "seed": 0, "workers": 1}
-# What `[tool.dpaudit]` in pyproject.toml may set.
-SETTINGS = ("samples", "confidence", "journal", "workers")
+# What `[tool.dpaudit]` in pyproject.toml may set: which values, and in words.
+_RIGHT: Mapping[str, tuple[Callable[[Any], bool], str]] = {
+    "samples": (
+        lambda value: isinstance(value, int | float) and value > 0 and value == value // 1,
+        "a number of draws, such as 100_000",
+    ),
+    "confidence": (
+        lambda value: isinstance(value, int | float) and 0 < value < 1,
+        "a number between 0 and 1, such as 0.9999",
+    ),
+    "journal": (lambda value: isinstance(value, str) and value != "", "the name of a folder"),
+    "workers": (
+        lambda value: value == "auto" or (isinstance(value, int) and value >= 1),
+        'a number of processes, at least 1, or "auto"',
+    ),
+}
+SETTINGS = tuple(_RIGHT)
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,8 +115,14 @@ def settings_of(folder: Path) -> dict[str, Any]:
                 f"{file}: unknown key {key!r} in [tool.dpaudit]; known: {known}."
                 + did_you_mean(key, SETTINGS)
             )
+    for key, value in found.items():
+        is_right, words = _RIGHT[key]
+        if isinstance(value, bool) or not is_right(value):
+            raise ValueError(f"{file}: {key} = {value!r} in [tool.dpaudit] must be {words}")
+    if "samples" in found:
+        found["samples"] = int(found["samples"])
     if "journal" in found:
-        found["journal"] = str(folder / str(found["journal"]))
+        found["journal"] = str(folder / found["journal"])
     return found
 
 

@@ -118,13 +118,14 @@ def test_as_much_power_as_is_asked_for(dpaudit: Any, folder: Path, factor: str, 
 
 def test_a_violation_needs_no_power(dpaudit: Any) -> None:
     asked = ("m.py:laplace", "--d1", "0", "--d2", "1", "--epsilon", "0.3", "--samples", "20_000")
-    assert dpaudit("run", *asked, "--require-power", "1").exit_code == 1
+    assert dpaudit("run", *asked, "--require-power", "1.1").exit_code == 1
 
 
 @pytest.mark.parametrize(
     ("more", "message"),
     [
-        (("--require-power", "0.9"), "--require-power=0.9 must be a number, 1 or more"),
+        (("--require-power", "0.9"), "--require-power=0.9 must be a number above 1"),
+        (("--require-power", "1"), "--require-power=1.0 must be a number above 1"),
         (("--require-power", "1.2", "--allow-underpowered"), "not both: they ask for opposites"),
         (("--require-power", "much"), "--require-power"),
     ],

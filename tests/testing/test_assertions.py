@@ -194,3 +194,10 @@ def test_the_pair_may_be_searched_for() -> None:
 def test_what_a_search_needs(given: dict[str, Any], words: str) -> None:
     with pytest.raises(UsageError, match=words):
         assert_private(_forgets_to_clip, epsilon=1.0, **given)
+
+
+def test_draws_may_be_written_as_a_power_of_ten() -> None:
+    result = assert_private(noisy, 0, 1, epsilon=1.5, samples=5e3)
+    assert result.certificates[0].budget == 5_000
+    with pytest.raises(UsageError, match=r"samples=5000\.5 must be an integer"):
+        assert_private(noisy, 0, 1, epsilon=1.5, samples=5_000.5)

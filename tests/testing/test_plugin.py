@@ -128,6 +128,12 @@ def test_a_run_without_audits_says_nothing(pytester: pytest.Pytester) -> None:
         (["--dpaudit-json", "no/out.json"], "", "--dpaudit-json=no/out.json cannot be written"),
         ([], "[tool.dpaudit]\nsample = 5", "unknown key 'sample' in [[]tool.dpaudit]*'samples'*"),
         ([], "[tool]\ndpaudit = 5", "[[]tool.dpaudit] must be a table"),
+        ([], "[tool.dpaudit]\nsamples = 'many'", "samples = 'many' in * a number of draws"),
+        ([], "[tool.dpaudit]\nsamples = inf", "samples = inf in * a number of draws"),
+        ([], "[tool.dpaudit]\nsamples = true", "samples = True in * a number of draws"),
+        ([], "[tool.dpaudit]\nconfidence = 99", "confidence = 99 in * between 0 and 1"),
+        ([], "[tool.dpaudit]\njournal = 3", "journal = 3 in * the name of a folder"),
+        ([], "[tool.dpaudit]\nworkers = 0", "workers = 0 in * a number of processes"),
     ],
 )
 def test_wrong_settings_are_refused_before_any_test(
@@ -140,11 +146,10 @@ def test_wrong_settings_are_refused_before_any_test(
     result.stderr.fnmatch_lines([f"*{words}*"])
 
 
-def test_a_wrong_value_in_the_project_file_names_it(project: pytest.Pytester) -> None:
-    project.makepyprojecttoml("[tool.dpaudit]\nconfidence = 7\n")
-    result = project.runpytest("-k", "private")
-    result.assert_outcomes(failed=1)
-    result.stdout.fnmatch_lines(["E*UsageError: confidence=7*"])
+def test_draws_may_be_written_as_a_power_of_ten(project: pytest.Pytester) -> None:
+    project.makepyprojecttoml("[tool.dpaudit]\nsamples = 5e3\n")
+    project.runpytest("-k", "private", "--dpaudit-json", "out.json").assert_outcomes(passed=1)
+    assert set(budgets_of(project.path / "out.json").values()) == {5_000}
 
 
 @pytest.mark.parametrize("more", ["samples=5", "sampels=5_000", "delta=-1"])
@@ -166,11 +171,35 @@ def test_a_wrong_request_shows_the_line_of_the_test_alone(
         assert file not in result.stdout.str()
 
 
-def test_a_marker_takes_keywords_only(pytester: pytest.Pytester) -> None:
-    pytester.makepyfile("import pytest\n@pytest.mark.dpaudit(5)\ndef test_nothing(): pass")
-    result = pytester.runpytest()
-    assert result.ret != 0
-    result.stderr.fnmatch_lines(["*the marker dpaudit takes keywords only*"])
+MARKED = """
+import pytest
+
+@pytest.mark.dpaudit({marker})
+def test_marked(dp_audit):
+    dp_audit(abs, 0, 1, epsilon=1)
+
+def test_other():
+    pass
+"""
+
+
+@pytest.mark.parametrize("flags", [(), ("-n", "2")])
+@pytest.mark.parametrize(
+    ("marker", "words"),
+    [
+        ("5_000", "the marker dpaudit(5000) takes keywords only, as dpaudit(samples=5_000)"),
+        ("sample=5_000", "the marker dpaudit: unknown option 'sample'. Did you mean 'samples'?"),
+        ("epsilon=1", "the marker dpaudit: unknown option 'epsilon'. Claims belong into the"),
+    ],
+)
+def test_a_wrong_marker_fails_its_own_test(
+    pytester: pytest.Pytester, flags: tuple[str, ...], marker: str, words: str
+) -> None:
+    pytester.makepyfile(MARKED.format(marker=marker))
+    result = pytester.runpytest(*flags)
+    assert result.parseoutcomes()["passed"] == 1
+    result.stdout.fnmatch_lines([f"*{words}*"])
+    assert "INTERNALERROR" not in result.stdout.str()
 
 
 def test_loading_it_imports_nothing_heavy() -> None:
