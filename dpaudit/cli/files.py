@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from dpaudit.errors import UsageError
+from dpaudit.errors import DpauditError, UsageError
 
 
 def check_writable(path: Path | str, inputs: Iterable[Path | str] = ()) -> None:
@@ -27,13 +27,13 @@ def check_writable(path: Path | str, inputs: Iterable[Path | str] = ()) -> None:
 
 
 @contextmanager
-def _writing(path: Path) -> Iterator[None]:
-    """Raise UsageError for what the system says, where the place cannot even be looked at, too."""
+def _writing(path: Path, kind: type[DpauditError] = UsageError) -> Iterator[None]:
+    """Raise an error for what the system says, where the place cannot even be looked at, too."""
     try:
         yield
     except (OSError, RuntimeError) as error:  # a RuntimeError for links that lead to themselves
         reason = getattr(error, "strerror", None) or error
-        raise UsageError(f"cannot write {path}: {reason}") from error
+        raise kind(f"cannot write {path}: {reason}") from error
 
 
 def _check_place(path: Path, inputs: Iterable[Path | str]) -> None:
@@ -52,8 +52,9 @@ def _check_place(path: Path, inputs: Iterable[Path | str]) -> None:
 
 def write_whole(path: Path, content: bytes, *, lasting: bool = True) -> None:
     """Write a file that others only ever see complete, as it was before or as it is now. lasting:
-    also when the machine loses its power in the next moment."""
-    with _writing(path):
+    also when the machine loses its power in the next moment.  Raises DpauditError: whether it could
+    be written, `check_writable` has said before the work."""
+    with _writing(path, DpauditError):
         temporary = _beside(path)
         try:
             with temporary.open("wb") as file:
