@@ -105,11 +105,14 @@ def evidence(candidate: Candidate, aim: Aim) -> float:
     return float(np.max(predicted_growth(candidate.table, point)))
 
 
-def surely_refutes(candidate: Candidate, aim: Aim) -> bool:
-    """Return whether an order promises to refute the claim; one of cells, not by luck alone."""
+def surely_refutes(
+    candidate: Candidate, aim: Aim, deviations: float = tuning.DEVIATIONS
+) -> bool:
+    """Return whether an order promises to refute the claim; one of cells, not by luck alone, but by
+    so many standard errors."""
     if candidate.fine is None:
         return promise(candidate, aim)[0] > aim.point.epsilon
-    bound = aim.lowered(candidate.table, tuning.DEVIATIONS)
+    bound = aim.lowered(candidate.table, deviations)
     return float(np.max(bound)) > aim.point.epsilon
 
 
