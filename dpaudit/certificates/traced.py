@@ -222,10 +222,10 @@ class Trace:
 
     @property
     def likely(self) -> Finding | None:
-        """The likely cause of a leak that a certificate proves, which is the first cause, else the
-        line that costs most; None where the trace shows neither."""
-        if self.causes:
-            return self.causes[0]
+        """The likely cause of a leak that a certificate proves, which is the first cause, else what
+        seems to have no noise, else the line that costs most; None where the trace shows none."""
+        if self.causes or self.seemingly_bare:
+            return (*self.causes, *self.seemingly_bare)[0]
         costly = [one for one in self.sites if one.total]
         if not costly:
             return None
@@ -236,7 +236,15 @@ class Trace:
         return Finding("sum", False, site.line, words, "", others)
 
     @property
+    def seemingly_bare(self) -> tuple[Finding, ...]:
+        """The findings of what no noise seems to hide, and that are no certain causes."""
+        kinds = ("no-noise", "exception")
+        return tuple(one for one in self.findings if one.kind in kinds and not one.is_cause)
+
+    @property
     def understood(self) -> bool:
         """Whether the trace saw what any noise costs, or why that is too much. One that did not
         shows nothing, and is no pass."""
+        if self.seemingly_bare and not self.causes:
+            return False
         return bool(self.findings) or any(one.cost is not None for one in self.sites)

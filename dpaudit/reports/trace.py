@@ -163,6 +163,9 @@ def _headline(trace: Trace) -> str:
         kind = first.title
         return f"{CAUSE}  {name}: {kind}, {in_a_line(str(first.line))}{others}"
     if not trace.understood:
+        if trace.seemingly_bare:
+            line = in_a_line(str(trace.seemingly_bare[0].line))
+            return f"{NOT_UNDERSTOOD}  {name}: what noise does not seem to hide, {line}; no pass"
         seen = "noise was seen, but not what it costs" if trace.sites else "no noise was seen"
         why = in_a_line(trace.notes[0]) if trace.notes else f"{seen}; this is no pass"
         return f"{NOT_UNDERSTOOD}  {name}: {why}"
@@ -217,7 +220,8 @@ def _listed(label: str, texts: list[str], most: int | None) -> Iterator[str]:
 
 def _notes(trace: Trace) -> tuple[str, ...]:
     """Return the notes that the headline does not say."""
-    return trace.notes if trace.causes or trace.understood else trace.notes[1:]
+    is_said = not (trace.understood or trace.seemingly_bare)
+    return trace.notes[1:] if is_said else trace.notes
 
 
 def _site(one: Site) -> str:

@@ -25,6 +25,7 @@ from dpaudit.tracing.runs.comparing import Chosen, Hidden
 from dpaudit.tracing.runs.coupling import Coupled, Runs
 from dpaudit.tracing.runs.paths import Laws
 from dpaudit.tracing.runs.places import Place
+from dpaudit.tracing.selecting import GIVE_AN_OUTPUT, of_selected
 from dpaudit.tracing.wording import number, shown
 
 # Scales that are closer, relatively, are equal.
@@ -86,6 +87,7 @@ def judged(
     if runs.laws is not None:
         found += of_laws(runs.laws, claim)
     found += _of_outputs(runs, claim)
+    found += of_selected(runs, claim)
     for one in gathered:
         found += _of_site(one, runs, claim)
     found += _of_choices(runs, claim)
@@ -115,7 +117,7 @@ def _by_laws(
 def _ordered(found: Iterable[Finding]) -> list[Finding]:
     """Return findings, causes first; of each kind one for a line."""
     unique: dict[tuple[str, str, int], Finding] = {}
-    for finding in found:
+    for finding in sorted(found, key=lambda one: not one.is_cause):
         unique.setdefault((finding.kind, finding.line.file, finding.line.line), finding)
     return sorted(unique.values(), key=lambda one: (not one.is_cause, _ORDER.index(one.kind)))
 
@@ -278,12 +280,20 @@ def _choice_cost(one: Chosen) -> float:
     return coin_cost(first, second)
 
 
+def _is_unexplained(pair: Coupled) -> bool:
+    """Return whether outputs differ, though nothing does that noise is added to."""
+    hidden = pair.comparison.hidden
+    return bool(pair.noised and hidden) and not any(any(one.shifts) for one in hidden)
+
+
 def _total(
     gathered: Sequence[_Gathered], runs: Runs, claim: PrivacyClaim | None
 ) -> tuple[str | None, bool]:
     """Return what all sites cost together in words, and whether that is above the claim."""
     if any(pair.comparison.uneven for pair in runs.coupled):
         return None, False  # what one input alone draws has no cost
+    if runs.selected or any(map(_is_unexplained, runs.coupled)):
+        return None, False  # what no noise hides is in no sum
     pieces = [one.worst for one in gathered]
     coins = [one.cost for one in _coins(runs)]
     choices = [cost for cost in coins if cost is not None]
@@ -504,8 +514,7 @@ def _raises(pair: Coupled) -> Finding:
     end = next((one for one in pair.comparison.ends if one is not None), None)
     line = shown(place or end or Place("?", 0, "", ""))
     others = () if pair.comparison.parted is None else (shown(pair.comparison.parted.place),)
-    remedy = "give an output for every input, with noise, or treat the case without the data"
-    return Finding("exception", True, line, words, remedy, others)
+    return Finding("exception", True, line, words, GIVE_AN_OUTPUT, others)
 
 
 def _of_one_alone(name: str, runs: Runs) -> str:

@@ -4,6 +4,7 @@ what has to be tried again before a difference may be called one."""
 from __future__ import annotations
 
 import sys
+from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -20,8 +21,11 @@ from .places import place_of
 from .ranges import by_range
 from .recorder import Draw, Recorder, TooLong, Use
 from .running import Run, Subject, run
+from .selected import Selected, hastened, selected, selects
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from .places import Place, Spot
 
 # Free runs that show whether a part of the output has any noise in it.
@@ -30,6 +34,8 @@ _FREE = 24
 _SEVERED = 3
 # Pairs of runs that confirm that noised values which are plain numbers show no data.
 _CONFIRMING = 24
+# Pairs of runs that are made besides, where noise selects what is released.
+_SELECTING = 24
 
 
 class Coupled(NamedTuple):
@@ -58,7 +64,8 @@ class Runs(NamedTuple):
     constant_seeds: where a generator is given the same seed in every run: the place, what was
     called, and the seed.  not_understood: where, and what.  uncalled: primitives that the user has
     named, and that no run for d1 has called.  over: why not all was run; None if it
-    was.  laws: of the output, where a few coins are all that is random; else None.
+    was.  laws: of the output, where a few coins are all that is random; else None.  selected: parts
+    of the output that noise selects, but does not hide.
     """
 
     coupled: list[Coupled]
@@ -70,12 +77,13 @@ class Runs(NamedTuple):
     uncalled: list[str]
     over: str | None
     laws: Laws | None = None
+    selected: tuple[Selected, ...] = ()
 
 
 def couple(subject: Subject, d1: Any, d2: Any, seeds: int) -> Runs:
     """Run a mechanism on two inputs with the same noise."""
     coupled: list[Coupled] = []
-    firsts: list[Run] = []
+    every: list[Run] = []
     adaptive = _Adaptive()
     over, keeps_state = None, False
     free = _Free(subject, (d1, d2))
@@ -85,18 +93,11 @@ def couple(subject: Subject, d1: Any, d2: Any, seeds: int) -> Runs:
         for seed in range(seeds):
             for forward in (True, False):
                 before, after = (d1, d2) if forward else (d2, d1)
-                modules = len(sys.modules)
-                first = run(subject, before, seed, is_strict=strict)
-                if len(sys.modules) > modules and not coupled:
-                    # What it has imported is watched in the next run.
+                if coupled:
                     first = run(subject, before, seed, is_strict=strict)
-                if first.error is not None and not strict and not coupled:
-                    # Code that is strict about the types of its numbers.
-                    again = run(subject, before, seed, is_strict=True)
-                    if again.error is None:
-                        strict, first = True, again
-                if forward:
-                    firsts.append(first)
+                else:
+                    first, strict = _beginning(subject, before, seed)
+                every.append(first)
                 if not coupled:
                     keeps_state = _keeps_state(subject, before, seed, first, strict)
                     if not keeps_state:
@@ -109,6 +110,10 @@ def couple(subject: Subject, d1: Any, d2: Any, seeds: int) -> Runs:
     except TooLong as error:
         over = str(error)
     coupled = coupled if adaptive.coupled is None else adaptive.coupled
+    firsts = every[::2]  # those on d1
+    is_told = over is not None or keeps_state or laws is not None or _not_understood(firsts)
+    if not is_told and adaptive.coupled is None:
+        coupled += _selecting(subject, (d1, d2), coupled, every, strict)
     first_run = firsts[0] if firsts else None
     return Runs(
         [one._replace(comparison=one.comparison._replace(moved=())) for one in coupled],
@@ -120,7 +125,44 @@ def couple(subject: Subject, d1: Any, d2: Any, seeds: int) -> Runs:
         uncalled=_uncalled(firsts),
         over=over,
         laws=laws,
+        selected=() if is_told else tuple(selected(coupled, free.more)),
     )
+
+
+def _beginning(subject: Subject, dataset: Any, seed: int) -> tuple[Run, bool]:
+    """Return the very first run, and whether the code is strict about the types of its numbers."""
+    modules = len(sys.modules)
+    first = run(subject, dataset, seed)
+    if len(sys.modules) > modules:
+        # What it has imported is watched in the next run.
+        first = run(subject, dataset, seed)
+    if first.error is not None:
+        again = run(subject, dataset, seed, is_strict=True)
+        if again.error is None:
+            return again, True
+    return first, False
+
+
+def _selecting(
+    subject: Subject,
+    inputs: tuple[Any, Any],
+    coupled: list[Coupled],
+    every: list[Run],
+    strict: bool,
+) -> list[Coupled]:
+    """Return one more pair of runs in which what noise selects differs, if the others show none:
+    which record wins is another one with other noise."""
+    if any(one.bare or one.noised or one.absorbed for one in coupled) or not selects(every):
+        return []
+    own = hastened(subject)
+    free = _Free(own, inputs)
+    with suppress(TooLong):
+        for seed in range(3_000, 3_000 + _SELECTING):
+            first = run(own, inputs[0], seed, is_strict=strict)
+            pair = _couple(own, first, inputs, seed, True, free, strict)
+            if pair.bare or pair.noised or pair.absorbed:
+                return [pair]
+    return []
 
 
 def _uncalled(firsts: list[Run]) -> list[str]:
@@ -311,6 +353,18 @@ class _Free:
     def is_never(self, which: int, name: str) -> bool:
         """Return whether an input never has a part of the output, or a text in it."""
         return not any(name in marks(each) for each in self._both()[which])
+
+    def more(self) -> Iterator[tuple[list[Run], list[Run]]]:
+        """Yield the runs of either input, and more of them with each turn, while there is time."""
+        own = hastened(self._subject)
+        with suppress(TooLong):
+            both = self._both()
+            while True:
+                yield both
+                seed = 1_000 + len(both[0])
+                more = [run(own, one, seed, has_lines=False) for one in self._datasets]
+                for runs, one in zip(both, more):
+                    runs.append(one)
 
     def _both(self) -> tuple[list[Run], list[Run]]:
         if self._runs is None:

@@ -13,10 +13,14 @@ from .coupling import Coupled, Runs
 from .flipping import Absorbed
 from .paths import Laws
 from .places import Place
+from .selected import Selected
 
 _KINDS: dict[str, Any] = {
     one.__name__: one
-    for one in (Runs, Coupled, Absorbed, Comparison, Hidden, Chosen, Parted, Place, Laws, Appearing)
+    for one in (
+        *(Runs, Coupled, Absorbed, Comparison, Hidden, Chosen, Parted, Place, Laws, Appearing),
+        Selected,
+    )
 }
 # Entries of an array, and characters of anything else, among parameters that are shown alone.
 _MOST, _LONGEST = 64, 200

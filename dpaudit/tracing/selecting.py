@@ -1,0 +1,62 @@
+"""What one input alone has, where noise selects what is released: as findings."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+
+from scipy.stats import beta
+
+from dpaudit.certificates.traced import Finding, SourceLine
+from dpaudit.claims import PrivacyClaim
+from dpaudit.tracing.runs.coupling import Runs
+from dpaudit.tracing.runs.places import Place
+from dpaudit.tracing.runs.selected import Selected
+from dpaudit.tracing.wording import shown
+
+GIVE_AN_OUTPUT = "give an output for every input, with noise, or treat the case without the data"
+# How likely each bound of a share may be wrong, by the runs that were made.
+_LEVEL = 1e-5
+# Less often, it may be a measurement.
+_AGAIN = 2
+
+
+def of_selected(runs: Runs, claim: PrivacyClaim | None) -> Iterator[Finding]:
+    """Yield parts of the output that only one input has. It is a cause where the runs show that the
+    claim does not allow for it: by chance alone, another input may have it more rarely."""
+    # Of all values of a part, the one that comes up most often.
+    for one in sorted(runs.selected, key=lambda one: -one.often):
+        is_cause = _is_above(one, claim)
+        which, other = (f"d{number}" for number in (one.which + 1, 2 - one.which))
+        often = f"in {one.often} of {one.runs} runs"
+        if one.error is not None:
+            kind, message, place = one.error
+            said = f": {message}" if message else ""
+            words = f"{kind} is raised for {which} alone, {often} and never for {other}{said}"
+            yield Finding("exception", is_cause, _line(place or one.place), words, GIVE_AN_OUTPUT)
+            continue
+        if one.often < _AGAIN:
+            words = (
+                f"{one.part} is {one.value} for {which} and {one.other} for {other} with the same "
+                "noised values: what hides this was not seen"
+            )
+            yield Finding("no-noise", False, _line(one.place), words, "")
+            continue
+        words = (
+            f"{one.part} is {one.value} for {which} {often} and never for {other}, which has "
+            f"{one.other} with the same noised values: noise selects it, and does not hide it"
+        )
+        remedy = "add noise to it, or do not release it"
+        yield Finding("no-noise", is_cause, _line(one.place), words, remedy)
+
+
+def _line(place: Place | None) -> SourceLine:
+    return shown(place or Place("?", 0, "", ""))
+
+
+def _is_above(one: Selected, claim: PrivacyClaim | None) -> bool:
+    if claim is None or not one.often:
+        return False
+    least = float(beta.ppf(_LEVEL, one.often, one.runs - one.often + 1))
+    most = -math.expm1(math.log(_LEVEL) / one.runs)
+    return any(least > math.exp(point.epsilon) * most + point.delta for point in claim.points())

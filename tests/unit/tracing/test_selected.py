@@ -1,0 +1,169 @@
+"""What noise selects, but does not hide: the plain count of the winner of a noisy maximum."""
+
+from __future__ import annotations
+
+import inspect
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+from dpaudit.certificates.traced import Trace
+from dpaudit.claims import PrivacyClaim, PureDP
+from dpaudit.reports.trace import render
+from dpaudit.targets.target import CallableTarget
+from dpaudit.tracing.runs import selected, sending
+from dpaudit.tracing.runs.coupling import couple
+from dpaudit.tracing.trace import subject_of, trace_pair
+
+VOTES = [3, 2, 1], [2, 2, 1]
+# The first wins in one run of twenty: in none of the first six, here.
+RARE = [5, 9, 9, 7], [4, 9, 9, 7]
+SELDOM = [5, 12, 9, 7], [4, 12, 9, 7]
+
+
+@pytest.fixture(autouse=True)
+def _has_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(selected, "_SECONDS", 300.0)
+
+
+def traced(function: Any, pair: Any = VOTES, claim: PrivacyClaim | None = None) -> Trace:
+    d1, d2 = pair
+    return trace_pair(CallableTarget(function=function), d1, d2, claim or PureDP(1.0))
+
+
+def last_line(function: Any) -> int:
+    lines, start = inspect.getsourcelines(function)
+    return start + len(lines) - 1
+
+
+def count_of_the_winner(votes: Any, rng: Any) -> Any:
+    noisy = [one + rng.laplace(scale=2) for one in votes]
+    winner = int(np.argmax(noisy))
+    return winner, votes[winner]
+
+
+def plain_number(votes: Any, rng: Any) -> Any:
+    noisy = [one + rng.laplace(scale=2) for one in votes]
+    return float(votes[int(np.argmax(noisy))])
+
+
+def in_arrays(votes: Any, rng: Any) -> Any:
+    votes = np.asarray(votes)
+    winner = np.argmax(votes + rng.gumbel(scale=4, size=len(votes)))
+    return {"winner": winner, "count": votes[winner]}
+
+
+def winner_alone(votes: Any, rng: Any) -> Any:
+    return int(np.argmax([one + rng.laplace(scale=2) for one in votes]))
+
+
+def noised_again(votes: Any, rng: Any) -> Any:
+    winner = int(np.argmax([one + rng.laplace(scale=4) for one in votes]))
+    return winner, votes[winner] + rng.laplace(scale=2)
+
+
+def label_of_the_winner(votes: Any, rng: Any) -> Any:
+    return "abcd"[int(np.argmax([one + rng.laplace(scale=2) for one in votes]))]
+
+
+def largest(votes: Any, rng: Any) -> Any:
+    return max(one + rng.laplace(scale=2) for one in votes)
+
+
+def rounded(votes: Any, rng: Any) -> Any:
+    return [round(float(one + rng.laplace(scale=2))) for one in votes]
+
+
+def honest_by_a_normal(bit: int, rng: Any) -> Any:
+    return bit if rng.normal() < 0.61 else 1 - bit
+
+
+@pytest.mark.parametrize("function", [count_of_the_winner, plain_number, in_arrays])
+@pytest.mark.parametrize("pair", [VOTES, VOTES[::-1]])
+def test_the_plain_count_of_a_winner_is_a_cause(function: Any, pair: Any) -> None:
+    found = traced(function, pair)
+    (cause,) = found.causes
+    assert (cause.kind, cause.line.line) == ("no-noise", last_line(function))
+    assert "noise selects it, and does not hide it" in cause.words
+    assert found.total is None
+
+
+def test_the_cause_names_the_part_and_both_values() -> None:
+    (cause,) = traced(count_of_the_winner).causes
+    assert cause.words.startswith("output[1] is 3 for d1 in ")
+    assert "never for d2, which has 2 with the same noised values" in cause.words
+    assert cause.remedy == "add noise to it, or do not release it"
+
+
+def test_other_noise_is_tried_where_another_one_wins() -> None:
+    first = couple(subject_of(CallableTarget(function=count_of_the_winner)), *RARE, 3)
+    assert len(first.coupled) == 7
+    found = traced(count_of_the_winner, RARE)
+    assert [one.line.line for one in found.causes] == [last_line(count_of_the_winner)]
+
+
+def test_what_is_too_rare_to_be_sure_of_is_not_understood() -> None:
+    found = traced(count_of_the_winner, SELDOM)
+    assert not found.causes
+    assert found.total is None
+    assert not found.understood
+    assert render(found).startswith("NOT UNDERSTOOD")
+    assert found.likely is not None
+    assert found.likely.line.line == last_line(count_of_the_winner)
+
+
+@pytest.mark.parametrize(
+    "function", [winner_alone, noised_again, label_of_the_winner, rounded, largest]
+)
+@pytest.mark.parametrize("pair", [VOTES, RARE, SELDOM])
+def test_a_winner_without_its_count_is_none(function: Callable[..., Any], pair: Any) -> None:
+    found = traced(function, pair)
+    assert not [one for one in found.findings if one.kind == "no-noise"]
+    assert found.understood
+
+
+def test_what_a_claim_allows_is_no_cause() -> None:
+    assert traced(honest_by_a_normal, (1, 0)).causes == ()
+    # Of so large an ε, no number of runs says that the other input never has it.
+    found = traced(count_of_the_winner, claim=PureDP(5.0))
+    assert not found.causes
+    assert not found.understood
+
+
+def test_noise_that_hides_nothing_that_differs_has_no_total() -> None:
+    assert traced(honest_by_a_normal, (1, 0)).total is None
+
+
+def raises_by_chance(rows: Any, rng: Any) -> Any:
+    noisy = len(rows) + rng.laplace(scale=1)
+    if noisy < 1.5 and len(rows) == 1:
+        raise ValueError("few")
+    return noisy
+
+
+def raises_by_noise(rows: Any, rng: Any) -> Any:
+    noisy = len(rows) + rng.laplace(scale=1)
+    if noisy < 1.5:
+        raise ValueError("few")
+    return noisy
+
+
+def test_an_exception_by_chance_of_one_input_alone_is_a_cause() -> None:
+    for pair in (([1], [1, 2]), ([1, 2], [1])):
+        found = traced(raises_by_chance, pair)
+        (cause,) = found.causes
+        lines, start = inspect.getsourcelines(raises_by_chance)
+        (at,) = (number for number, line in enumerate(lines, start) if "raise " in line)
+        assert (cause.kind, cause.line.line) == ("exception", at)
+        assert cause.words.startswith(f"ValueError is raised for d{1 + pair[0].count(2)} alone, in")
+        assert not traced(raises_by_noise, pair).findings
+
+
+def test_they_are_sent_as_they_are() -> None:
+    found = couple(subject_of(CallableTarget(function=count_of_the_winner)), *VOTES, 2)
+    assert found.selected
+    assert repr(sending.read(sending.written(found))) == repr(found)
+    assert math.isclose(found.selected[0].often / found.selected[0].runs, 0.5, abs_tol=0.2)
