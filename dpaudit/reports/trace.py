@@ -68,7 +68,7 @@ def details(result: AuditResult) -> list[str]:
     """Return what the report of an audit shows of a trace besides: the lines that draw noise, what
     is not understood, and source code."""
     trace = traced(result)
-    if trace is None:
+    if trace is None or not trace.runs:  # of an exception that the draws have shown
         return []
     said = f"{counted(trace.runs, 'coupled run')}; it diagnoses, and the certificate proves"
     return [

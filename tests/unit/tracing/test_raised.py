@@ -1,0 +1,93 @@
+"""After a violation by an exception, the line that raised is the cause, with a trace or without."""
+
+from __future__ import annotations
+
+import inspect
+import statistics
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import dpaudit
+from dpaudit.certificates.result import AuditResult
+from dpaudit.reports import trace
+from dpaudit.tracing import apart
+
+
+@pytest.fixture(autouse=True)
+def _without_a_trace(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As of a mechanism that is too slow for one."""
+    monkeypatch.setattr(apart, "SECONDS", 0.0)
+    monkeypatch.chdir(Path(__file__).parent)
+
+
+def refuted(function: Any, d1: Any, d2: Any) -> AuditResult:
+    found = dpaudit.audit(function, d1, d2, dpaudit.PureDP(1.0), samples=2_000)
+    assert found.verdict is dpaudit.Verdict.VIOLATION
+    return found
+
+
+def refuses(rows: Any, rng: Any) -> Any:
+    if not rows:
+        raise ValueError("no rows")
+    return len(rows) + rng.laplace()
+
+
+def averages(rows: Any, rng: Any) -> Any:
+    return rng.laplace() + 0 * statistics.mean(rows)
+
+
+def refuses_by_noise(rows: Any, rng: Any) -> Any:
+    noisy = 3 * len(rows) + rng.laplace()
+    if noisy < 1:
+        raise ValueError("too few")
+    return noisy
+
+
+def bare(rows: Any) -> Any:
+    return len(rows)
+
+
+def line_of(function: Any, text: str) -> int:
+    lines, start = inspect.getsourcelines(function)
+    (found,) = (number for number, line in enumerate(lines, start) if text in line)
+    return found
+
+
+@pytest.mark.parametrize(("function", "text"), [(refuses, "raise "), (averages, "mean(")])
+@pytest.mark.parametrize("which", ["d1", "d2"])
+def test_the_line_that_raised_is_the_cause(function: Any, text: str, which: str) -> None:
+    found = refuted(function, *([], [1]) if which == "d1" else ([1], []))
+    place = f"test_raised.py:{line_of(function, text)}"
+    assert trace.place(found) == place
+    words = " ".join(" ".join(trace.rows(found)).split())
+    assert f"likely {place}:" in words
+    assert f"is raised for {which} alone: " in words
+    # Of runs there were none to show.
+    assert trace.details(found) == []
+
+
+def test_what_both_raise_or_none_is_no_cause() -> None:
+    assert refuted(refuses_by_noise, [], [1]).trace is None
+    found = refuted(bare, [], [1])
+    assert found.trace is None
+    assert trace.rows(found) == []
+
+
+def test_where_nothing_is_to_be_traced_nothing_is_said() -> None:
+    found = dpaudit.audit(refuses, [], [1], dpaudit.PureDP(1.0), samples=2_000, no_trace=True)
+    assert found.trace is None
+
+
+def test_a_trace_with_a_cause_stays(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(apart, "SECONDS", 60.0)
+    rng = np.random.default_rng
+
+    def seeded(rows: Any) -> Any:
+        return refuses(rows, rng(1))
+
+    found = refuted(seeded, [], [1]).trace
+    assert found is not None
+    assert found.runs
