@@ -115,12 +115,12 @@ def _traced(spec: AuditSpec, result: AuditResult) -> AuditResult:
     if not numbers:  # nothing was drawn
         return result
     # Most audits refute nothing.
+    from dpaudit.tracing.after import with_draws
     from dpaudit.tracing.apart import trace_apart
-    from dpaudit.tracing.raised import with_what_is_raised
 
     pair, pace = spec.pairs[numbers[0]], result.seconds / max(1, result.draws)
     found = trace_apart(spec.target, pair.d1, pair.d2, spec.claim, pace=pace)
-    return replace(result, trace=with_what_is_raised(found, result))
+    return replace(result, trace=with_draws(found, result))
 
 
 def _unsearched(searched: Searched) -> list[str]:

@@ -61,7 +61,11 @@ def traced(result: AuditResult) -> Trace | None:
 def rows(result: AuditResult) -> list[str]:
     """Return the rows of the report of an audit that say what the likely cause is."""
     trace = traced(result)
-    return [] if trace is None else [line for text in _likely(trace) for line in text]
+    if trace is not None:
+        return [line for text in _likely(trace) for line in text]
+    if result.verdict is Verdict.VIOLATION and result.trace is not None and result.trace.notes:
+        return row("cause", f"none: {result.trace.notes[0]}")
+    return []
 
 
 def details(result: AuditResult) -> list[str]:

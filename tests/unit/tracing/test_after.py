@@ -1,7 +1,9 @@
-"""After a violation by an exception, the line that raised is the cause, with a trace or without."""
+"""After a violation: the line that raised is the cause, with a trace or without, and what may be a
+stored value is none."""
 
 from __future__ import annotations
 
+import functools
 import inspect
 import statistics
 from pathlib import Path
@@ -60,7 +62,7 @@ def line_of(function: Any, text: str) -> int:
 @pytest.mark.parametrize("which", ["d1", "d2"])
 def test_the_line_that_raised_is_the_cause(function: Any, text: str, which: str) -> None:
     found = refuted(function, *([], [1]) if which == "d1" else ([1], []))
-    place = f"test_raised.py:{line_of(function, text)}"
+    place = f"test_after.py:{line_of(function, text)}"
     assert trace.place(found) == place
     words = " ".join(" ".join(trace.rows(found)).split())
     assert f"likely {place}:" in words
@@ -91,3 +93,62 @@ def test_a_trace_with_a_cause_stays(monkeypatch: pytest.MonkeyPatch) -> None:
     found = refuted(seeded, [], [1]).trace
     assert found is not None
     assert found.runs
+
+
+@functools.cache
+def stored(count: int) -> float:
+    return count + float(np.random.default_rng().laplace())
+
+
+def of_a_cache(rows: Any) -> Any:
+    return stored(len(rows))
+
+
+_RELEASED: dict[int, float] = {}
+
+
+def of_a_dictionary(rows: Any, rng: Any) -> Any:
+    if len(rows) not in _RELEASED:
+        _RELEASED[len(rows)] = len(rows) + rng.laplace()
+    return _RELEASED[len(rows)]
+
+
+_LENGTHS: list[int] = []
+
+
+def with_too_little(rows: Any, rng: Any) -> Any:
+    _LENGTHS.append(len(rows))
+    return len(rows) + rng.laplace(scale=0.2)
+
+
+@pytest.mark.parametrize("function", [of_a_cache, of_a_dictionary])
+@pytest.mark.parametrize("seconds", [0.0, 60.0])
+def test_what_may_be_a_stored_value_is_no_cause(
+    function: Any, seconds: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(apart, "SECONDS", seconds)
+    stored.cache_clear()
+    _RELEASED.clear()
+    found = refuted(function, [1], [1, 2])
+    assert found.trace is not None
+    assert found.trace.likely is None
+    words = " ".join(" ".join(trace.rows(found)).split())
+    assert words.startswith("cause none: the mechanism keeps state between calls, such as a cache")
+    assert trace.place(found) == found.source
+    assert trace.briefly(found) == ""
+
+
+def test_noise_that_is_seen_is_a_cause_though_state_is_kept(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(apart, "SECONDS", 60.0)
+    found = refuted(with_too_little, [1], [1, 2]).trace
+    assert found is not None
+    assert [one.kind for one in found.causes] == ["too-little-noise"]
+
+
+def test_a_bare_value_is_a_cause_where_no_state_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(apart, "SECONDS", 60.0)
+    found = refuted(bare, [1], [1, 2]).trace
+    assert found is not None
+    assert [one.kind for one in found.causes] == ["no-noise"]

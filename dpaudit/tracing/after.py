@@ -1,4 +1,5 @@
-"""The line of an exception that one input alone has raised in an audit, where no trace names it."""
+"""What the draws of an audit say of its trace: the line of an exception that one input alone has
+raised, and that runs cannot be compared where state is kept."""
 
 from __future__ import annotations
 
@@ -10,22 +11,43 @@ from dpaudit.certificates.result import AuditResult
 from dpaudit.certificates.traced import Finding, SourceLine, Trace
 from dpaudit.tracing.selecting import GIVE_AN_OUTPUT
 
+# What a value looks like that was stored in an earlier call.
+_STORED = ("no-noise", "control-flow")
+_CANNOT_BE_TRACED = (
+    "the mechanism keeps state between calls, such as a cache, so that runs cannot be compared and "
+    "it cannot be traced"
+)
 
-def with_what_is_raised(trace: Trace | None, result: AuditResult) -> Trace | None:
-    """Return a trace with the exception by which the claim is refuted, unless it has a cause."""
+
+def with_draws(trace: Trace | None, result: AuditResult) -> Trace | None:
+    """Return a trace, or None, with what the draws say: the exception by which the claim is
+    refuted, unless there is a cause; and no cause that may be a stored value."""
     certificate = result.decisive
-    if not isinstance(certificate, Certificate) or (trace is not None and trace.causes):
+    if not isinstance(certificate, Certificate):
+        return trace
+    keeps_state = any("keeps state" in one for one in certificate.warnings)
+    if keeps_state and (trace is None or _may_be_stored(trace)):
+        trace = replace(_empty(result, certificate), notes=(_CANNOT_BE_TRACED,))
+    if trace is not None and trace.causes:
         return trace
     found = _raised(certificate)
     if found is None:
         return trace
-    if trace is not None:
-        return replace(trace, findings=(found, *trace.findings))
+    trace = trace or _empty(result, certificate)
+    return replace(trace, findings=(found, *trace.findings))
+
+
+def _may_be_stored(trace: Trace) -> bool:
+    """Return whether a trace saw no noise, perhaps since all was drawn in earlier calls."""
+    return not trace.sites and all(one.kind in _STORED for one in trace.causes)
+
+
+def _empty(result: AuditResult, certificate: Certificate) -> Trace:
     return Trace(
         target=result.target,
         pair=certificate.pair,
         claim=result.claim.describe(),
-        findings=(found,),
+        findings=(),
         sites=(),
         total=None,
         exceeds=False,
