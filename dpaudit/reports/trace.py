@@ -63,8 +63,9 @@ def rows(result: AuditResult) -> list[str]:
     trace = traced(result)
     if trace is not None:
         return [line for text in _likely(trace) for line in text]
-    if result.verdict is Verdict.VIOLATION and result.trace is not None and result.trace.notes:
-        return row("cause", f"none: {result.trace.notes[0]}")
+    made = result.trace
+    if result.verdict is Verdict.VIOLATION and made is not None and made.notes and not made.runs:
+        return row("cause", f"none: {made.notes[0]}")
     return []
 
 

@@ -26,7 +26,7 @@ from dpaudit.tracing.runs.coupling import Coupled, Runs
 from dpaudit.tracing.runs.paths import Laws
 from dpaudit.tracing.runs.places import Place
 from dpaudit.tracing.selecting import GIVE_AN_OUTPUT, of_selected
-from dpaudit.tracing.wording import number, shown
+from dpaudit.tracing.wording import number, rounded_up, shown, times
 
 # Scales that are closer, relatively, are equal.
 _ROUNDING = 1e-9
@@ -452,7 +452,7 @@ def _remedy(pieces: Sequence[Piece], claim: PrivacyClaim | None) -> str:
         middle = (low + high) / 2
         low, high = (low, middle) if would_do(middle) else (middle, high)
     name = "standard deviation" if law == "normal" else "scale"
-    return f"a {name} of {number(high * scale)} would do for this pair"
+    return f"a {name} of {rounded_up(high * scale)} would do for this pair"
 
 
 def _of_outputs(runs: Runs, claim: PrivacyClaim | None) -> Iterator[Finding]:
@@ -478,7 +478,7 @@ def _of_outputs(runs: Runs, claim: PrivacyClaim | None) -> Iterator[Finding]:
         if "raises" in pair.bare:
             yield _raises(pair)
         elif pair.bare:
-            yield _bare(pair, runs)
+            yield _bare(pair, runs, claim)
 
 
 def _appearing(runs: Runs, claim: PrivacyClaim | None) -> Iterator[Finding]:
@@ -532,7 +532,15 @@ def _of_one_alone(name: str, runs: Runs) -> str:
     return f" is always {next(iter(seen[which]))} for d{which + 1}, and never for d{2 - which}"
 
 
-def _bare(pair: Coupled, runs: Runs) -> Finding:
+def _same_parts(claim: PrivacyClaim | None) -> str:
+    """Return the remedy where it is released which parts there are."""
+    below = "leave out noisy counts below a threshold"
+    has_delta = claim is not None and all(point.delta for point in claim.points())
+    more = f", or {below}" if has_delta else f"; or claim a δ above 0, and {below}"
+    return f"release the same values for every input, from a fixed list of keys{more}"
+
+
+def _bare(pair: Coupled, runs: Runs, claim: PrivacyClaim | None) -> Finding:
     """Return a finding of a part of the output that has no noise in it."""
     comparison = pair.comparison
     names = [one for one in pair.bare if not one.startswith("len(")] or pair.bare
@@ -558,16 +566,24 @@ def _bare(pair: Coupled, runs: Runs) -> Finding:
         place, _, many, fewer = comparison.uneven[0]
         many, fewer = (many, fewer) if pair.forward else (fewer, many)
         words = (
-            f"`{place.code}` draws {many} times for d1 and {fewer} times for d2: how many values "
-            "there are, or which, is released without noise"
+            f"`{place.code}` draws {times(many)} for d1 and {times(fewer)} for d2: how many "
+            "values there are, or which, is released without noise"
         )
-        remedy = "release the same values for every input, from a fixed list of keys"
+        remedy = _same_parts(claim)
         end = () if ends[0] is None else (shown(ends[0]),)
         return Finding("no-noise", True, shown(place), words, remedy, end)
     line = shown(ends[0] or Place("?", 0, "", ""))
     if parted is not None:
         others.append(shown(parted.place))
     remedy = "add noise to it, or do not release it"
+    if "nothing" in (first, second) or name.endswith((".index", ".shape")):
+        which = 1 if first == "nothing" else 0
+        if "nothing" in (first, second):
+            alike = [each for each in names if comparison.differing[each][1 - which] == "nothing"]
+            more = f" (and {len(alike) - 1} more)" if len(alike) > 1 else ""
+            has = f"d{1 + which}" if pair.forward else f"d{2 - which}"
+            said = f"{name}{more} is there for {has} alone, whatever the noise"
+        remedy = _same_parts(claim)
     return Finding("no-noise", True, line, said, remedy, tuple(others))
 
 

@@ -31,7 +31,7 @@ from dpaudit.tracing.findings import judged
 from dpaudit.tracing.runs.coupling import Runs, couple
 from dpaudit.tracing.runs.places import Followed, check_followed
 from dpaudit.tracing.runs.running import OVER, Subject, files_of
-from dpaudit.tracing.wording import number, shown
+from dpaudit.tracing.wording import number, shown, times
 
 SEEDS = 3
 # What noise of the user's own primitives may be.
@@ -205,7 +205,7 @@ def _notes(runs: Runs, sites: Sequence[Site], findings: Sequence[Finding]) -> It
     uneven = {one for pair in runs.coupled for one in pair.comparison.uneven if pair.forward}
     for place, _, one, other in sorted(uneven)[:3]:
         yield (
-            f"`{place.code}` on line {place.line} draws {one} times for d1 and {other} times for "
+            f"`{place.code}` on line {place.line} draws {times(one)} for d1 and {times(other)} for "
             "d2: what one input alone draws has no cost here"
         )
 

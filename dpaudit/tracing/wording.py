@@ -17,6 +17,24 @@ def shown(place: Place) -> SourceLine:
     return SourceLine(str(inside), place.line, place.code)
 
 
+# Of a number that was computed, so much more or less is rounding.
+_ROUNDING = 1e-9
+
+
+def times(count: int) -> str:
+    """Return how often, in words."""
+    return "once" if count == 1 else f"{count:,} times"
+
+
+def rounded_up(value: float) -> str:
+    """Return a number in a few digits that is no smaller: of a scale that has to be at least so
+    large."""
+    if not math.isfinite(value) or value <= 0:
+        return number(value)
+    unit = 10.0 ** (math.floor(math.log10(value)) - 3)
+    return number(math.ceil(value / unit * (1 - _ROUNDING)) * unit)
+
+
 def number(value: float) -> str:
     """Return a number in a few digits."""
     return "∞" if math.isinf(value) else f"{value:.4g}"

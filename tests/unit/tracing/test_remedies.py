@@ -1,0 +1,116 @@
+"""Remedies fit what leaks, and their numbers suffice."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from dpaudit.certificates.traced import Finding
+from dpaudit.claims import ApproximateDP, PrivacyClaim, PureDP
+from dpaudit.targets.target import CallableTarget
+from dpaudit.tracing.trace import trace_pair
+from dpaudit.tracing.wording import rounded_up, times
+
+FIXED = "release the same values for every input, from a fixed list of keys"
+PURE = f"{FIXED}; or claim a δ above 0, and leave out noisy counts below a threshold"
+
+
+def cause(function: Any, d1: Any, d2: Any, claim: PrivacyClaim | None = None) -> Finding:
+    target = CallableTarget(function=function)
+    (found,) = trace_pair(target, d1, d2, claim or PureDP(1.0)).causes
+    return found
+
+
+def histogram(rows: Any, rng: Any) -> Any:
+    return {key: many + rng.laplace(scale=1) for key, many in sorted(Counter(rows).items())}
+
+
+def series(rows: Any, rng: Any) -> Any:
+    counts = pd.Series(Counter(rows))
+    return counts + rng.laplace(scale=2, size=len(counts))
+
+
+def fixed(rows: Any, rng: Any) -> Any:
+    return {key: rows.count(key) + rng.laplace(scale=2) for key in "abc"}
+
+
+def bare(rows: Any, rng: Any) -> Any:
+    return {key: rows.count(key) for key in "abc"}
+
+
+def test_keys_of_the_data_leak_though_their_counts_have_noise() -> None:
+    found = cause(histogram, ["a", "b", "b"], ["a", "c", "c"])
+    assert found.words == "output['b'] is there for d1 alone, whatever the noise"
+    assert found.remedy == PURE
+    found = cause(histogram, ["a", "c", "d"], ["a", "b", "b"])
+    assert found.words.startswith("`rng.laplace(scale=1)` draws 3 times for d1 and 2 times for d2")
+    assert found.remedy == PURE
+
+
+def test_only_parts_of_the_same_input_are_counted_as_more() -> None:
+    found = cause(histogram, ["a", "b", "c"], ["a", "d", "e"])
+    assert found.words == "output['b'] (and 1 more) is there for d1 alone, whatever the noise"
+
+
+def test_a_claim_with_a_delta_allows_a_threshold() -> None:
+    found = cause(histogram, ["a", "b"], ["a", "c"], ApproximateDP(1.0, 1e-6))
+    assert found.remedy == f"{FIXED}, or leave out noisy counts below a threshold"
+
+
+def test_the_index_of_a_series_is_keys() -> None:
+    assert cause(series, ["a", "b"], ["a", "c"]).remedy == PURE
+
+
+def test_values_without_noise_of_fixed_keys_need_noise() -> None:
+    assert cause(bare, ["a", "b"], ["a", "c"]).remedy == "add noise to it, or do not release it"
+    assert not trace_pair(
+        CallableTarget(function=fixed), ["a", "b"], ["a", "c"], PureDP(1.0)
+    ).causes
+
+
+def test_once_is_said_of_one_time() -> None:
+    found = cause(histogram, ["a", "b"], ["a"])
+    assert "draws 2 times for d1 and once for d2: how many values there are" in found.words
+    notes = trace_pair(CallableTarget(function=histogram), ["a", "b"], ["a"], PureDP(1.0)).notes
+    assert any("draws 2 times for d1 and once for d2: what one input" in one for one in notes)
+    assert [times(0), times(1), times(2)] == ["0 times", "once", "2 times"]
+
+
+@pytest.mark.parametrize("epsilon", [0.03, 0.3, 1.0, 7.0])
+def test_a_scale_that_would_do_would(epsilon: float) -> None:
+    def scaled(rows: Any, rng: Any, scale: float = 1e-3) -> Any:
+        return sum(rows) + rng.laplace(scale=scale)
+
+    found = cause(scaled, [1.0], [0.0], PureDP(epsilon))
+    scale = float(found.remedy.split()[3])
+    assert 1 / epsilon <= scale <= 1.001 / epsilon
+    target = CallableTarget(function=scaled, params={"scale": scale})
+    assert not trace_pair(target, [1.0], [0.0], PureDP(epsilon)).causes
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (100 / 3, "33.34"),
+        (200 / 3, "66.67"),
+        (10.0, "10"),
+        (10 * (1 + 1e-12), "10"),
+        (0.1 + 0.2, "0.3"),
+        (9.99999, "10"),
+        (123456.7, "1.235e+05"),
+        (1.00001e-7, "1.001e-07"),
+        (float("inf"), "∞"),
+        (0.0, "0"),
+    ],
+)
+def test_scales_are_rounded_up(value: float, text: str) -> None:
+    assert rounded_up(value) == text
+
+
+def test_rounding_up_never_falls_below() -> None:
+    for value in np.random.default_rng(0).lognormal(sigma=8, size=2_000).tolist():
+        assert value * (1 - 1e-8) <= float(rounded_up(value)) <= value * 1.002
