@@ -21,6 +21,13 @@ if TYPE_CHECKING:
 # Pieces of noise that are tried, and steps towards the output that is wanted.
 _PIECES, _STEPS = 32, 12
 _STEP = 1e-6
+# Between which a uniform number is looked for, and how often what lies between is halved: the
+# inverse of a distribution function is steep at its ends, and may have a kink.
+_BETWEEN = (1e-6, 1e-3, 0.02, 0.1, 0.25, 0.4, 0.5, 0.6, 0.75, 0.9, 0.98, 1 - 1e-3, 1 - 1e-6)
+_HALVES = 45
+# Of its distance to its nearer end, so far it is moved for a slope; and so many steps of floats the
+# output has to move by then, so that rounding costs nothing.
+_NEAR, _PRECISE = 1e-4, 1e6
 _KNOWN = ("laplace", "normal", "logistic", "gumbel", "exponential", "cauchy")
 
 
@@ -38,7 +45,8 @@ def by_effect(
     name = names[0]
     if not all(isinstance(one.parts.get(name), (int, float)) for one in (first, second)):
         return None
-    for draw, place, value in islice(_pieces(second), _PIECES):
+    pieces = list(islice(_pieces(second), _PIECES))
+    for draw, place, value in pieces:
 
         def at(number: float, which: int, entry: Any = (draw.moment, place)) -> Run:
             return run(
@@ -46,7 +54,10 @@ def by_effect(
                 has_lines=False, is_strict=strict,
             )  # fmt: skip
 
-        number = _solved(at, name, value, first)
+        is_unit = draw.law == "uniform" and not draw.parameters
+        number = _bracketed(at, name, first) if is_unit and len(pieces) == 1 else None
+        if number is None:
+            number = _solved(at, name, value, first)
         if number is None:
             continue
         other = at(number, 1)
@@ -55,7 +66,7 @@ def by_effect(
         law = draw.law if draw.law in _KNOWN else "unknown"
         scales = np.broadcast_to(draw.scale or math.nan, np.size(draw.values))
         scale = float(np.ravel(scales)[place])
-        slopes = (_slope(at, name, value, 0), _slope(at, name, number, 1))
+        slopes = (_slope(at, name, value, 0, is_unit), _slope(at, name, number, 1, is_unit))
         cost = None
         if draw.law == "uniform" and slopes[0] and slopes[1]:
             cost = abs(math.log(abs(slopes[0] / slopes[1])))
@@ -105,10 +116,43 @@ def _solved(at: Callable[[float, int], Run], name: str, start: float, first: Run
     return other if high is not None and same(high, wanted) else None
 
 
-def _slope(at: Callable[[float, int], Run], name: str, number: float, which: int) -> float | None:
+def _bracketed(at: Callable[[float, int], Run], name: str, first: Run) -> float | None:
+    """Return the same of a uniform number from 0 to 1, where the output crosses the one wanted."""
+    wanted = float(first.parts[name])
+    ends: tuple[float, float] | None = None
+    before: tuple[float, float] | None = None
+    for number in _BETWEEN:
+        value = _part(at(number, 1), name)
+        if value is not None and before is not None and (before[1] < wanted) != (value < wanted):
+            ends = before[0], number
+            break
+        before = None if value is None else (number, value)
+    if ends is None or before is None:
+        return None
+    (low, high), is_rising = ends, before[1] < wanted
+    # To the end: what is the same up to rounding may be steep enough to change the cost.
+    for _ in range(_HALVES):
+        middle = (low + high) / 2
+        value = _part(at(middle, 1), name)
+        if value is None:
+            return None
+        low, high = (middle, high) if (value < wanted) == is_rising else (low, middle)
+    return low if same(_part(at(low, 1), name), wanted) else None
+
+
+def _slope(
+    at: Callable[[float, int], Run], name: str, number: float, which: int, is_unit: bool
+) -> float | None:
+    """is_unit: whether the piece is a number from 0 to 1."""
     step = _STEP * max(1.0, abs(number))
+    if is_unit and 0 < number < 1:
+        step = _NEAR * min(number, 1 - number)
     low, high = _part(at(number - step, which), name), _part(at(number + step, which), name)
-    return None if low is None or high is None else (high - low) / (2 * step)
+    if low is None or high is None:
+        return None
+    if is_unit and abs(high - low) < _PRECISE * float(np.spacing(max(abs(low), abs(high)))):
+        return None
+    return (high - low) / (2 * step)
 
 
 def _part(one: Run, name: str) -> float | None:
