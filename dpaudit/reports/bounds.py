@@ -36,6 +36,10 @@ class Bound:
         relation = "=" if not result.ending.by_chance else ">" if implied else "≥"
         return f"{self.symbol} {relation} {number}, claimed {numbers.plain(self.claimed)}"
 
+    def shown(self, result: AuditResult) -> float:
+        """Return the number that a batch shows, to sort by."""
+        return self.claimed if self._stated(result)[0] else self.lower
+
     def _stated(self, result: AuditResult) -> tuple[bool, str]:
         """Return whether all that is known is that a violation puts the parameter above the claim,
         and the number to show."""

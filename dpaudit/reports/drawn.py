@@ -172,7 +172,7 @@ def _workings(certificate: Certificate) -> list[str]:
     bound = f"ε ≥ {numbers.at_least(fixed.epsilon_lower)}, p {numbers.p_at_most(fixed.p_value)}"
     rule = "either input" if fixed.two_guesses else "one input only"
     guesses = f"{fixed.correct:,} right and {fixed.wrong:,} wrong guesses, at {rule}"
-    exact = row("exact test", f"{fixed.method}: {guesses}; {bound}")
+    exact = row("exact test", f"{fixed.method}: {guesses}; this test alone: {bound}")
     exact += _divergence(certificate)
     if certificate.recording is not None:
         return [*found, *exact]

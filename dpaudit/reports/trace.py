@@ -29,6 +29,8 @@ _LONGEST_CODE = 60
 _MOST_OTHERS = 3
 _TAB = 4
 _MARGIN = "  "
+# The label of the row that says what the likely cause is.
+CAUSE_ROW = "cause"
 _NO_PROOF = (
     "That a trace finds no cause does not show that there is none: it holds for these inputs and "
     "the noise that was tried, and proves nothing."
@@ -196,11 +198,11 @@ def _likely(trace: Trace) -> Iterator[list[str]]:
     found = trace.likely
     assert found is not None
     if found.is_cause:
-        yield row("cause", f"likely {said(found)}")
+        yield row(CAUSE_ROW, f"likely {said(found)}")
         if found.remedy:
             yield row("", f"remedy: {found.remedy}")
         return
-    yield row("cause", f"none for certain; {said(found)}")
+    yield row(CAUSE_ROW, f"none for certain; {said(found)}")
     if trace.exceeds:
         yield row("", f"all lines together: {total_words(trace)}")
 

@@ -11,8 +11,9 @@ from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
 from selenium.webdriver.support.select import Select
 
+from dpaudit.claims import make_claim
 from tests.browser.conftest import DESKTOP, PHONE, Browser
-from tests.cli.made_results import PASS
+from tests.cli.made_results import PASS, VIOLATION
 from tests.hostile import EVERY_KIND
 
 OPEN_ALL = "document.querySelectorAll('details').forEach((one) => { one.open = true; });"
@@ -138,6 +139,8 @@ def test_words_and_verdicts_filter(browser: Browser, batch: Path) -> None:
     words.clear()
     words.send_keys("nothing is called so")
     assert shown(browser) == articles(browser) == []
+    none = browser.driver.find_element(By.ID, "none")
+    assert none.text == "No audit fits."
     words.clear()
     words.send_keys(Keys.BACKSPACE)
     chosen = Select(browser.driver.find_element(By.ID, "verdict"))
@@ -149,6 +152,7 @@ def test_words_and_verdicts_filter(browser: Browser, batch: Path) -> None:
     ):
         chosen.select_by_visible_text(label)
         assert set(shown(browser)) == set(articles(browser)) == names
+        assert not none.is_displayed()
 
 
 def test_columns_sort_up_and_down_by_mouse_and_keyboard(browser: Browser, batch: Path) -> None:
@@ -176,6 +180,38 @@ def test_many_rows_sort_by_number_not_by_digits(browser: Browser, written: Any) 
     for key in ("name", "seconds"):
         head(browser, key).find_element(By.TAG_NAME, "button").click()
         assert shown(browser) == ["run 9", "run 20", "run 300", "run 1000"]
+
+
+def test_bounds_sort_by_their_parameter_first(browser: Browser, written: Any) -> None:
+    results = [
+        replace(VIOLATION, name=f"audit {place}", claim=make_claim({name: size}))
+        for place, (name, size) in enumerate(
+            [("rho", 0.1), ("epsilon", 1.0), ("mu", 0.2), ("mu", 3.0), ("rho", 9.0), ("epsilon", 2)]
+        )
+    ]
+    browser.open(written(results))
+    head(browser, "lower").find_element(By.TAG_NAME, "button").click()
+    cells = "return [...document.querySelectorAll('#all tbody tr')]"
+    found = browser.run(f"{cells}.map((one) => one.cells[3].textContent)")
+    assert [one[0] for one in found] == list("εεμμρρ")
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_on_a_phone_nothing_is_cut_off_without_a_hint(
+    browser: Browser, batch: Path, theme: str
+) -> None:
+    browser.open(batch, size=PHONE, theme=theme)
+    browser.run(OPEN_ALL)
+    overflown = """return [...document.querySelectorAll(arguments[0])]
+        .filter((one) => one.scrollWidth > one.clientWidth + 1)"""
+    assert browser.run(f"{overflown}.length", "pre, .source, [aria-label^='Events of']") == 0
+    images = browser.run(
+        f"{overflown}.map((one) => getComputedStyle(one).backgroundImage)", ".scrolling"
+    )
+    assert images
+    assert all(one.count("linear-gradient") == 4 for one in images)
+    lines = "return [...document.querySelectorAll('.whole')]"
+    assert set(browser.run(f"{lines}.map((one) => one.getClientRects().length)")) == {1}
 
 
 def test_a_link_opens_its_audit(browser: Browser, batch: Path) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from dpaudit.certificates.certificate import Certificate, EventCount
@@ -27,6 +27,8 @@ _STAGES = {
     "confirmation": "to confirm what betting had refuted",
     "recorded": "kept for the exact test",
 }
+_Row = tuple[str, tuple[str, ...]]
+_WHOLE = "This is the p-value of the whole audit: it pays for all that was tried."
 _MOST_EVENTS = 50
 _DIGITS = 6
 
@@ -44,7 +46,8 @@ class Table:
 class Row:
     """An audit in the table of all. kind: of its verdict. sign: what is drawn beside it, `missed`
     where a pass is not as expected. rank: what verdicts are sorted by, the one to look at first.
-    lower, draws, seconds: what is sorted by as well. seed: none where chance had no part."""
+    draws, seconds: what is sorted by as well; so are symbol, the parameter that is shown, and
+    lower, the bound of it. seed: none where chance had no part."""
 
     verdict: str
     kind: str
@@ -53,6 +56,7 @@ class Row:
     name: str
     claim: str
     shown: str
+    symbol: str
     lower: float
     draws: int
     seed: str
@@ -71,9 +75,24 @@ class Source:
 
 
 @dataclass(frozen=True, slots=True)
+class Cause:
+    """What a trace says first: the likely cause, or that none is certain."""
+
+    is_certain: bool
+    words: str
+    remedy: str
+
+    @property
+    def title(self) -> str:
+        """What it is called."""
+        return "Likely cause" if self.is_certain else "No certain cause"
+
+
+@dataclass(frozen=True, slots=True)
 class Traced:
-    """What the page shows of a trace. findings: causes first, each with its remedy. sites: the
-    lines that draw noise. total: what they cost together, against the claim."""
+    """What the page shows of a trace below. findings: those but the likely cause, causes first,
+    each with its remedy. sites: the lines that draw noise. total: what they cost together, against
+    the claim."""
 
     runs: str
     findings: tuple[tuple[bool, str, str], ...]
@@ -87,8 +106,8 @@ class Traced:
 @dataclass(frozen=True, slots=True)
 class View:
     """What the page says of one audit below its headline. rows: labels, each with its texts.
-    witness: what reproduces a pair that was searched for, as a command line and in Python. trace:
-    the line that is the likely cause; None where none was looked for, or seen."""
+    witness: what reproduces a pair that was searched for, as a command line and in Python. cause,
+    trace: what a trace says first, and the rest; None where none was made, or shows nothing."""
 
     reason: str
     rows: tuple[tuple[str, tuple[str, ...]], ...]
@@ -100,12 +119,14 @@ class View:
     notes: tuple[str, ...]
     command: str | None
     witness: tuple[str, ...]
+    cause: Cause | None
     trace: Traced | None
 
 
 def row_of(result: AuditResult) -> Row:
     """Return an audit as a row of the table of all."""
     is_met, kind = is_expected(result), _KINDS[result.verdict]
+    bound = bounds(result)[0] if result.decisive is not None else None
     return Row(
         verdict=verdict_of(result),
         kind=kind,
@@ -113,8 +134,9 @@ def row_of(result: AuditResult) -> Row:
         rank=list(_KINDS).index(result.verdict) + (len(_KINDS) if is_met else 0),
         name=result.name,
         claim=result.claim.describe(),
-        shown=bounds(result)[0].brief(result) if result.decisive is not None else "",
-        lower=result.epsilon_lower,
+        shown="" if bound is None else bound.brief(result),
+        symbol="" if bound is None else bound.symbol,
+        lower=0.0 if bound is None else bound.shown(result),
         draws=result.draws,
         seed=str(result.seed) if result.draws else "",
         seconds=result.seconds,
@@ -129,7 +151,7 @@ def view_of(result: AuditResult) -> View:
     drawn, found = result.certificates, trace.traced(result)
     return View(
         reason=reason(result),
-        rows=tuple(_rows(said.rows)),
+        rows=tuple(_explained(_rows(said.rows), has_tests=bool(drawn))),
         meaning=tuple(one.text for one in remembered(said.meaning)),
         events=tuple(_events(result)),
         stages=tuple(_stages(one, several=len(drawn) > 1) for one in drawn),
@@ -138,8 +160,14 @@ def view_of(result: AuditResult) -> View:
         notes=tuple(notes_of(result)),
         command=result.command,
         witness=tuple(filter(None, [searched.command(result), searched.snippet(result)])),
+        cause=None if found is None else _cause(found),
         trace=None if found is None else _traced(found),
     )
+
+
+def _cause(found: Trace) -> Cause | None:
+    one = found.likely
+    return None if one is None else Cause(one.is_cause, trace.said(one), one.remedy)
 
 
 def _traced(found: Trace) -> Traced:
@@ -147,7 +175,11 @@ def _traced(found: Trace) -> Traced:
     caption = "Lines that draw noise, the costliest first"
     return Traced(
         runs=counted(found.runs, "coupled run"),
-        findings=tuple((one.is_cause, trace.said(one), one.remedy) for one in found.findings),
+        findings=tuple(
+            (one.is_cause, trace.said(one), one.remedy)
+            for one in found.findings
+            if one is not found.likely
+        ),
         sources=tuple(map(_source, found.excerpts)),
         sites=Table(caption, trace.HEAD, rows) if rows else None,
         total=trace.total_words(found) if rows else "",
@@ -165,7 +197,17 @@ def _source(one: Excerpt) -> Source:
     )
 
 
-def _rows(lines: list[str]) -> Iterator[tuple[str, tuple[str, ...]]]:
+def _explained(rows: Iterable[_Row], *, has_tests: bool) -> Iterator[_Row]:
+    """Yield rows without the likely cause, which stands above. has_tests: whether there are other
+    p-values, of single tests."""
+    for label, texts in rows:
+        if label == "p-value" and has_tests:
+            yield label, (*texts, _WHOLE)
+        elif label != trace.CAUSE_ROW:
+            yield label, texts
+
+
+def _rows(lines: list[str]) -> Iterator[_Row]:
     """Yield the labels with their texts; a row without a label goes on with the one above."""
     label, texts = "", list[str]()
     for one in remembered(lines):

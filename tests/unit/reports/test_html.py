@@ -115,6 +115,23 @@ def test_of_an_audit_stands_there_what_has_to() -> None:
         assert said in text.replace("\xa0", " ")
 
 
+def test_the_likely_cause_stands_once_above_what_it_means() -> None:
+    text = read(FULL).text
+    words = "with scale 0.5 hides a change of 1: ε = 2"
+    assert text.count(words) == 1
+    assert text.count("a scale of 1 would do") == 1
+    assert text.index("Likely cause") < text.index(words) < text.index("What it means")
+    assert text.count("Likely cause") == 1
+    assert "Another cause mine.py:2: output is 0 for d1 and 1 for d2" in text
+
+
+def test_each_p_value_says_what_it_is_of() -> None:
+    text = read(VIOLATION).text.replace("\xa0", " ")
+    assert "This is the p-value of the whole audit: it pays for all that was tried." in text
+    assert "this test alone: ε ≥ 1.21, p = 3.2e-120" in text
+    assert "whole audit" not in read(EXACT).text
+
+
 @pytest.mark.parametrize(
     ("result", "names"),
     [

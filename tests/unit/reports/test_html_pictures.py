@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import re
 from dataclasses import replace
+from itertools import combinations
 from typing import Any
 
 import pytest
@@ -21,7 +22,7 @@ from dpaudit.reports.html.canvas import HEIGHT, WIDTH, Canvas, Scale
 from dpaudit.reports.html.pictures.choice import pictures
 from dpaudit.reports.html.pictures.outputs import outputs
 from dpaudit.reports.html.pictures.picture import Picture
-from tests.cli.made_results import BELOW, CERTIFICATE, PASS, VIOLATION
+from tests.cli.made_results import ABOVE, BELOW, CERTIFICATE, PASS, VIOLATION
 from tests.hostile import EVERY_KIND, EXACT, FULL
 
 CLAIMS = [
@@ -160,6 +161,42 @@ def test_events_upon_each_other_share_a_place_for_their_names() -> None:
     fixed = replace(CERTIFICATE.fixed, events=(BELOW, BELOW))
     result = replace(VIOLATION, ending=Sampled((replace(CERTIFICATE, fixed=fixed),)))
     assert ">E1, E2<" in of(result, "region").drawing
+
+
+def test_names_of_events_that_lie_close_together_do_not_cover_each_other_or_marks() -> None:
+    near = replace(BELOW, count_d1=380, interval_d1=(0.72, 0.8))
+    beside = replace(BELOW, count_d2=90, interval_d2=(0.15, 0.21))
+    fixed = replace(CERTIFICATE.fixed, events=(BELOW, near, beside, ABOVE))
+    result = replace(VIOLATION, ending=Sampled((replace(CERTIFICATE, fixed=fixed),)))
+    drawing = of(result, "region").drawing
+    found = re.findall(
+        r'<g class="word (\w+)"><text x="([\d.]+)" y="([\d.]+)"[^>]*>([^<]+)', drawing
+    )
+    boxes = []
+    for anchor, x, y, words in found:
+        wide = 6.5 * len(words)
+        left = float(x) - {"start": 0.0, "middle": wide / 2, "end": wide}[anchor]
+        boxes.append((left, left + wide, float(y) - 9, float(y)))
+    marks = [
+        middle(one) for kind in ("mark d1", "mark d2") for one in places(of(result, "region"), kind)
+    ]
+    assert len(boxes) >= 2
+    assert len(marks) == 4
+    for one, other in combinations(boxes, 2):
+        assert one[1] <= other[0] or other[1] <= one[0] or one[3] <= other[2] or other[3] <= one[2]
+    for left, right, top, bottom in boxes:
+        assert not any(left < x < right and top < y < bottom for x, y in marks)
+
+
+def test_events_for_the_two_inputs_differ_in_shape() -> None:
+    picture = of(VIOLATION, "region")
+    first, second = (places(picture, kind)[0] for kind in ("mark d1", "mark d2"))
+    assert len(first) != len(second)
+    assert min(max(x for x, _ in one) - min(x for x, _ in one) for one in (first, second)) > 6
+    assert {one.shape for one in picture.keys if one.words.startswith("event")} == {
+        "circle",
+        "diamond",
+    }
 
 
 def test_a_violation_whose_bounds_do_not_exceed_the_claim_says_what_refutes_it() -> None:

@@ -14,14 +14,17 @@ from dpaudit.claims import PrivacyClaim
 from dpaudit.claims.curves import tradeoff
 from dpaudit.reports import numbers
 from dpaudit.reports.html.canvas import Canvas, Points, Scale
+from dpaudit.reports.html.pictures.labels import Spot, placed
 from dpaudit.reports.html.pictures.picture import STEPS, Key, Picture, level, ratio
 
 _MOST_EVENTS = 8
 # Where all events are rarer only a corner of the square is shown.
 _RARE = 0.3
 # How large the mark of an estimate is: what counts is its box.
-_ESTIMATE = 0.55
-_SHAPE = {"d1": "circle", "d2": "square"}
+_ESTIMATE = 0.75
+# A name that stands further above or below its mark has a line to it, in shares of the height.
+_FAR = 0.07
+_SHAPE = {"d1": "circle", "d2": "diamond"}
 _OF_EVENTS = "An event is a test of one input against the other."
 _OF_LAW = "The claim allows no point below its curve."
 _OF_ESTIMATES = (
@@ -94,10 +97,13 @@ def _drawn(events: Sequence[Tested], claim: PrivacyClaim, shown: float) -> str:
         canvas.mark(event.guess, _SHAPE[event.guess], event.alpha[0], event.beta[0], size)
         if is_estimate:  # over the marker, which would hide a small one
             canvas.box(f"box {event.guess}", event.alpha[1:], event.beta[1:])
-    for event, name in _labels(events, 0.06 * shown):
-        right = event.alpha[2] < 0.85 * shown
-        beside = event.alpha[2] + 0.03 * shown if right else event.alpha[1] - 0.03 * shown
-        canvas.word(beside, event.beta[0] - 0.02 * shown, name, "start" if right else "end")
+    marks = [(one.alpha[0] / shown, 1 - (1 - one.beta[0]) / shown) for one in events]
+    spots = [_spot(one, name, shown) for one, name in _labels(events, 0.06 * shown)]
+    for one, (x, y, name, anchor) in zip(spots, placed(spots, marks), strict=True):
+        place = x * shown, 1 - (1 - y) * shown
+        if abs(y - one.y) > _FAR:
+            canvas.line("leader", [(one.x * shown, 1 - (1 - one.y) * shown), place])
+        canvas.word(*place, name, anchor)
     return canvas.markup()
 
 
@@ -131,6 +137,15 @@ def _labels(events: Sequence[Tested], room: float) -> list[tuple[Tested, str]]:
         else:
             found.append((event, event.name))
     return found
+
+
+def _spot(event: Tested, name: str, shown: float) -> Spot:
+    """Return what a name stands beside, in shares of what is shown."""
+    left, right = (event.alpha[end] / shown for end in (1, 2))
+    below, above = (1 - (1 - event.beta[end]) / shown for end in (1, 2))
+    return Spot(
+        name, event.alpha[0] / shown, 1 - (1 - event.beta[0]) / shown, left, right, below, above
+    )
 
 
 def _window(events: Sequence[Tested], claim: PrivacyClaim) -> float:

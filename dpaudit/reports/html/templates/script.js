@@ -6,6 +6,7 @@
   const words = document.getElementById("words");
   const verdict = document.getElementById("verdict");
   const found = document.getElementById("found");
+  const none = document.getElementById("none");
   const texts = new Map(rows.map((row) => [row, row.textContent.toLowerCase()]));
 
   function isShown(row) {
@@ -24,6 +25,7 @@
       shown += is ? 1 : 0;
     }
     found.textContent = `${shown} of ${rows.length} shown`;
+    none.hidden = shown > 0 || rows.length === 0;
   }
 
   const byName = new Intl.Collator(undefined, { numeric: true });
@@ -32,6 +34,11 @@
   function compared(one, other, key) {
     if (key in places) {
       return byName.compare(one.cells[places[key]].textContent, other.cells[places[key]].textContent);
+    }
+    // Numbers of one parameter compare, those of two do not.
+    const byKind = key === "lower" ? byName.compare(one.dataset.symbol, other.dataset.symbol) : 0;
+    if (byKind !== 0) {
+      return byKind;
     }
     const [first, second] = [one, other].map((row) => {
       const value = row.dataset[key];
