@@ -135,6 +135,20 @@ def missing(given: Mapping[str, Any], definition: str) -> list[str]:
     return [name for name in needed if given.keys().isdisjoint(_spellings(name, about[name]))]
 
 
+def _which_to_leave_out(wrong: str, given: Mapping[str, Any], definition: str) -> str:
+    """Return what to leave out of parameters that belong to two definitions, or `""` for a name
+    that belongs to none."""
+    if all(wrong not in _names(one) for one in DEFINITIONS):
+        return ""
+    own = _names(definition)
+    rest = {name: value for name, value in given.items() if name not in own}
+    other = implied_definition(rest)
+    is_whole = not missing(rest, other) and rest.keys() <= _names(other)
+    drop = [name for name in given if name in own] if is_whole else []
+    either = f", or {' and '.join(map(repr, drop))}" if drop else ""
+    return f" Leave out {' and '.join(map(repr, rest))}{either}."
+
+
 def _names(definition: str, *, telling: bool = False) -> set[str]:
     """Return the parameters of a definition, or those that mean it, and what stands for them."""
     about = _DESCRIBED[definition].items()
@@ -169,7 +183,8 @@ def _check_names(given: dict[str, Any], definition: str) -> None:
         if name not in words:
             raise ClaimError(
                 f"{name!r} is not a parameter of the {definition} definition; "
-                f"it takes {', '.join(words.values())}." + did_you_mean(name, words)
+                f"it takes {', '.join(words.values())}."
+                + (did_you_mean(name, words) or _which_to_leave_out(name, given, definition))
             )
     absent = [words[name] for name in missing(given, definition)]
     if absent:

@@ -24,6 +24,7 @@ from dpaudit.cli.process.streams import kept
 from dpaudit.cli.progress import make_display
 from dpaudit.errors import MechanismError
 from dpaudit.processes.origin import words
+from dpaudit.wording import visible
 
 
 @contextmanager
@@ -76,7 +77,7 @@ def run_one(
     # Before anything is drawn, which may take hours.
     reason = None if spec.allow_underpowered else foreseen(spec)
     if reason is not None:
-        click.echo(folded(f"warning: {spec.name}: under-powered: {reason}"), err=True)
+        click.echo(folded(visible(f"warning: {spec.name}: under-powered: {reason}")), err=True)
     display = make_display(spec, title, quiet=quiet)
     start = time.monotonic()
     watching.say(watching.AUDIT, title)

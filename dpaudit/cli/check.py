@@ -16,7 +16,7 @@ from dpaudit.cli.group import DEBUG, debug_option, describe_error, print_traceba
 from dpaudit.cli.messages import folded
 from dpaudit.cli.process.streams import kept, set_apart
 from dpaudit.targets.target import AnyTarget, CommandTarget, single_targets, starts_a_program
-from dpaudit.wording import counted
+from dpaudit.wording import counted, visible
 
 if TYPE_CHECKING:
     from dpaudit.config.problems import Locate
@@ -54,12 +54,12 @@ def check(ctx: click.Context, /, files: tuple[Path, ...]) -> int:
             programs = (one for one in found.specs if starts_a_program(one[1].target))
             problems += _unloadable((("mechanism", *one) for one in programs), debug=debug)
         for text in sorted(problems, key=_line):
-            click.echo(folded(text), err=True)
+            click.echo(folded(visible(text)), err=True)
         wrong += len(problems)
         if not problems:
             said = f"{file}: {counted(found.audits, 'audit')}"
             for text in dict.fromkeys(_underpowered(found.specs)):
-                click.echo(folded(text), err=True)
+                click.echo(folded(visible(text)), err=True)
             click.echo(said, file=stdout)
     if not wrong:
         return exit_codes.NOTHING_FOUND

@@ -12,7 +12,7 @@ from dpaudit.claims import PrivacyClaim, make_claim, parameters, posterior_bound
 from dpaudit.claims.curves import tradeoff
 from dpaudit.cli.files import check_writable, write_whole
 from dpaudit.cli.group import SuggestingGroup, debug_option
-from dpaudit.cli.options import option
+from dpaudit.cli.options import NUMBER, option
 from dpaudit.errors import UsageError
 from dpaudit.reports import numbers
 from dpaudit.reports.figures import Line, check_format, drawn
@@ -55,13 +55,13 @@ def _claim_options(command: Command) -> Command:
     """Give a command the numbers that claims are made of; of some, each value is a curve."""
     for one in reversed(_NUMBERS):
         words = f"{one.help} Repeatable: a curve for each." if one.has_curve else one.help
-        command = option(f"--{one.name}", type=float, multiple=one.has_curve, help=words)(command)
+        command = option(f"--{one.name}", type=NUMBER, multiple=one.has_curve, help=words)(command)
     return command
 
 
 @explain.command(short_help="What an attacker may believe after an output.")
-@option("--epsilon", type=float, multiple=True, required=True, help="An ε. Repeatable.")
-@option("--prior", type=float, help="The prior probability of d1, in [0, 1].")
+@option("--epsilon", type=NUMBER, multiple=True, required=True, help="An ε. Repeatable.")
+@option("--prior", type=NUMBER, help="The prior probability of d1, in [0, 1].")
 @_figure_option
 @debug_option
 def posterior(epsilon: tuple[float, ...], prior: float | None, figure: Path | None) -> None:

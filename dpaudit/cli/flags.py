@@ -17,7 +17,7 @@ from dpaudit.auditing.spec import DrawnSeed
 from dpaudit.claims import implied_definition, missing, required
 from dpaudit.cli.completing import COMPLETERS
 from dpaudit.cli.group import debug_option
-from dpaudit.cli.options import USUAL, option
+from dpaudit.cli.options import NUMBER, USUAL, option
 from dpaudit.errors import DatasetError, UsageError
 from dpaudit.inputs.datasets import check_no_file, parse_dataset
 
@@ -103,7 +103,7 @@ def _seed(ctx: click.Context, param: click.Parameter, text: str | None) -> int |
 _READERS: Mapping[Kind, dict[str, Any]] = {
     table.SWITCH: {"is_flag": True},
     table.COUNT: {"count": True},
-    table.NUMBER: {"type": float},
+    table.NUMBER: {"type": NUMBER},
     table.WHOLE: {"callback": _whole_number},
     table.PROCESSES: {"callback": _processes},
     table.SEED: {"callback": _seed},
@@ -158,6 +158,9 @@ def given_settings(ctx: click.Context, flags: dict[str, Any]) -> dict[str, Any]:
         and OPTIONS[name].of not in ("file", "run")
     }
     settings = {name: value for name, value in explicit.items() if name not in _CLAIM}
+    for name, value in settings.items():
+        if OPTIONS[name].kind is table.NUMBER:  # here, where no file is to blame
+            OPTIONS[name].verify(value)
     claim = {name: explicit[name] for name in _CLAIM if name in explicit}
     return {**settings, "claim": claim} if claim else settings
 
@@ -190,8 +193,12 @@ def _parsed(text: str, param: click.Parameter) -> Any:
         try:
             return parse_dataset(text)
         except DatasetError as error:
-            if text[:1] in _CLOSING and text[-1] != _CLOSING[text[:1]]:
-                raise DatasetError(f"{error}; put quotes around a value with spaces") from error
+            end = _CLOSING.get(text[:1])
+            if end is not None and text[-1] != end:
+                raise DatasetError(
+                    f"{text!r} begins with {text[0]!r} and lacks {end!r} at its end: add it, and "
+                    "put quotes around a value with spaces"
+                ) from error
             raise
 
 

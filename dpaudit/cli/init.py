@@ -84,6 +84,8 @@ def init(ctx: click.Context, /, target: str, force: bool, no_run: bool, **flags:
     _check_names_one(target)
     target = _from_here(target)
     stdout = ctx.with_resource(set_apart())
+    # What is wrong with the target first: a file that is there hides no other mistake.
+    resolve(target)
     # Before anything is asked, so that no answer is lost.
     _check_free(FILES, force=force)
     start = _started(target, settings)

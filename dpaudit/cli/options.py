@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from decimal import Decimal
 from functools import partial
 from typing import Any, get_args
 
@@ -13,6 +14,33 @@ from dpaudit.auditing.options import Section
 
 USUAL = "Usual options"
 SECTIONS = (USUAL, *get_args(Section))
+
+
+class _Number(click.types.FloatParamType):
+    """A number, with what to give in the place of what is none."""
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> float:
+        """Return the number of a text."""
+        try:
+            return float(value)
+        except (TypeError, ValueError):
+            self.fail(f"{value!r} is no number; give {_instead(str(value))}", param, ctx)
+
+
+def _instead(text: str) -> str:
+    """Return a number that may be meant: of `99%`, 0.99."""
+    if text.endswith("%"):
+        share = text.removesuffix("%").strip()
+        try:
+            return f"{float(Decimal(share) / 100):g}, which is {share} %"
+        except ArithmeticError:
+            pass
+    return "one such as 0.99"
+
+
+NUMBER = _Number()
 
 
 class SingleOption(click.Option):

@@ -33,7 +33,7 @@ from dpaudit.cli import exit_codes
 from dpaudit.cli.batch import auditing, run_one
 from dpaudit.cli.completing import files
 from dpaudit.cli.flags import check_complete, given_settings, some_flags
-from dpaudit.cli.options import option
+from dpaudit.cli.options import NUMBER, option
 from dpaudit.cli.process.interruption import Requests
 from dpaudit.cli.process.leaving import kept_from_leaving
 from dpaudit.cli.process.streams import kept, set_apart
@@ -75,7 +75,7 @@ Example:
 @some_flags(*_FLAGS)
 @option(
     "--excess",
-    type=float,
+    type=NUMBER,
     default=1.2,
     show_default=True,
     metavar="FACTOR",
@@ -84,7 +84,7 @@ Example:
 )
 @option(
     "--power",
-    type=float,
+    type=NUMBER,
     default=POWER,
     show_default=True,
     section="Usual options",

@@ -26,6 +26,7 @@ from dpaudit.inputs.files import piped, read_text, reading
 from dpaudit.reports.batch import unended
 from dpaudit.reports.json import read_document
 from dpaudit.reports.layout import wrap
+from dpaudit.wording import visible
 
 _UNSCHEDULED = (
     " The file has an older format without the schedule, so the check cannot notice a truncated "
@@ -100,7 +101,7 @@ def report(
                 found = differences(result, quiet=quiet)
                 disagreements += [f"{result.name}: {text}" for text in found]
     for text in disagreements:
-        click.echo(folded(f"error: {file}: {text}"), err=True)
+        click.echo(folded(visible(f"error: {file}: {text}")), err=True)
     if disagreements:
         if report:
             click.echo("error: --report: nothing was written, since numbers disagree", err=True)
@@ -112,7 +113,7 @@ def report(
         click.echo("\n" + "\n".join(said), file=saved.beside)
     missing = unended(len(results), planned)
     if missing:
-        click.echo(folded(f"error: {file}: {missing}"), err=True)
+        click.echo(folded(visible(f"error: {file}: {missing}")), err=True)
         return exit_codes.FAILURE
     if badge is not None:
         _show_badge(badge, file, results)

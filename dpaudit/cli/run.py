@@ -20,16 +20,17 @@ from dpaudit.cli.batch import auditing, run_batch
 from dpaudit.cli.completing import files
 from dpaudit.cli.flags import check_complete, given_settings, some_flags
 from dpaudit.cli.group import DEBUG
+from dpaudit.cli.messages import folded
 from dpaudit.cli.output import Printer
 from dpaudit.cli.process.streams import OutputError, set_apart
 from dpaudit.cli.repeat_command import RepeatableCommand, repeating
 from dpaudit.cli.saving import Results, destinations
 from dpaudit.config.building import build_spec
 from dpaudit.errors import ConfigurationError, UsageError
-from dpaudit.import_path import split
+from dpaudit.import_path import split, there_is
 from dpaudit.reports.layout import pasted
 from dpaudit.reports.numbers import unglued
-from dpaudit.wording import counted
+from dpaudit.wording import counted, visible
 
 _CONFIGURATIONS = (".yaml", ".yml")
 
@@ -73,7 +74,8 @@ def run(
     inputs: list[str | Path] = [*targets, *(file for spec in requested for file in spec.files)]
     results = Results(destinations(json, report, inputs), stdout, planned=len(specs))
     if not specs:
-        click.echo(f"no audit's name matches -k {pattern!r}", err=True)
+        listed = there_is(spec.name for spec in requested)
+        click.echo(folded(visible(f"no audit's name matches -k {pattern!r}.{listed}")), err=True)
         return exit_codes.NOTHING_MATCHED
     names = [spec.name for spec in specs]
     printer = Printer(names, quiet=quiet, verbose=verbose, to=results.beside)

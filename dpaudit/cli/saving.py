@@ -51,6 +51,11 @@ def destinations(
         # Found here, since a mechanism may go to another folder.
         place = file if file == STDOUT else str(Path(file).absolute())
         if any(_is_same(place, one.file) for one in found):
+            if file == STDOUT:
+                raise UsageError(
+                    f"only one report can go to standard output ({file!r}); give the others a "
+                    "path each, as in --json FILE or --report junit:FILE"
+                )
             raise UsageError(f"two reports cannot be written to {file!r}; give each its own file")
         found.append(Destination(form, place))
     if all(one.format is not FORMATS["markdown"] for one in found):

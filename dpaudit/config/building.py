@@ -67,6 +67,9 @@ def placed_spec(settings: Settings, base: Folder = None) -> AuditSpec:
     """Return the audit, as `located_spec` does. Raises a PlacedError, which no file is named in."""
     check_audit_keys(settings)
     given = _given(settings)
+    if not str(given.get("name", "audit")).strip():
+        why = f"={given['name']!r} says nothing; give the audit a name, or leave it out"
+        raise problem(("name",), Name("name"), why)
     check_types(given)
     spec = _spec(given, base)
     return replace(spec, request=_request(settings, base), files=named_files(settings, base))
@@ -86,7 +89,8 @@ def default_name(settings: Mapping[str, Any]) -> str:
     """Return the name of an audit before it is built: its own, else that of what draws."""
     composed = settings.get("compose")
     entries = composed if isinstance(composed, list) else [settings]
-    return str(settings.get("name") or " + ".join(map(_entry_name, entries)))
+    name = settings.get("name")
+    return " + ".join(map(_entry_name, entries)) if name is None else str(name)
 
 
 def _entry_name(entry: Any) -> str:

@@ -78,6 +78,11 @@ class Document:
 
     def __init__(self, path: pathlib.Path) -> None:
         self.path = path
+        if path.suffix == ".py" and path.is_file():
+            raise ConfigurationError(
+                f"{path} is a Python file, and no configuration; name a file of audits, as "
+                f"audits.yaml, which dpaudit init {path}:FUNCTION writes"
+            )
         text = _read(path)
         if is_of_results(text):
             raise ConfigurationError(

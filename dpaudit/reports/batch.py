@@ -9,9 +9,9 @@ from dpaudit.certificates.result import AuditResult, Family, Verdict
 from dpaudit.reports import numbers, trace
 from dpaudit.reports.bounds import bounds
 from dpaudit.reports.findings import is_expected
-from dpaudit.reports.layout import padded, pasted, wrap
+from dpaudit.reports.layout import padded, pasted, width_of, wrap
 from dpaudit.reports.text import reason, render, warnings_of
-from dpaudit.wording import counted, shortened
+from dpaudit.wording import counted, shortened, visible
 
 # Verdict, name and finding share a line.
 _VERDICT = max(len(one.value) for one in Verdict)
@@ -24,7 +24,7 @@ _SHARED = (
 
 def name_width(names: Iterable[str]) -> int:
     """Return how wide the names of a batch are, in its lines."""
-    return min(_LONGEST_NAME, max(map(len, names), default=0))
+    return min(_LONGEST_NAME, max((width_of(visible(one)) for one in names), default=0))
 
 
 def title(are_met: Sequence[bool], planned: int) -> str:
@@ -47,7 +47,7 @@ def render_row(result: AuditResult, width: int) -> str:
         said = "under-powered"
     else:
         said = f"expected: {result.expect}" if result.expect else ""
-    name = padded(shortened(result.name, width), width)
+    name = padded(shortened(visible(result.name), width), width)
     return numbers.unglued(f"{result.verdict.value:<{_VERDICT}}  {name}  {said}").rstrip()
 
 

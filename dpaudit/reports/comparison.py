@@ -31,7 +31,7 @@ from dpaudit.reports.findings import is_expected
 from dpaudit.reports.layout import padded, wrap
 from dpaudit.reports.markdown import escaped
 from dpaudit.reports.records import as_lists
-from dpaudit.wording import counted, shortened
+from dpaudit.wording import counted, shortened, visible
 
 _REGRESSION, _CHANGE = "REGRESSION", "change"
 _WIDTH = len(_REGRESSION)
@@ -112,7 +112,7 @@ def render(comparison: Comparison) -> str:
     every = _ordered(comparison)
     for place, one in enumerate(every):
         kind = _REGRESSION if one.is_regression else _CHANGE
-        name = padded(shortened(one.name, width), width)
+        name = padded(shortened(visible(one.name), width), width)
         lines += wrap(f"{kind:<{_WIDTH}}  {name}  {one.what}", "", "    ")
         if place + 1 < len(every) and every[place + 1].name == one.name:
             continue

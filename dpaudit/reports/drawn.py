@@ -9,8 +9,9 @@ from collections.abc import Sequence
 from dpaudit.certificates.certificate import Certificate, EpsilonInterval, EventCount, FirstFailure
 from dpaudit.certificates.result import AuditResult, Failed, Sampled, Verdict
 from dpaudit.reports import bounds, findings, numbers, searched
+from dpaudit.reports.events import brief
 from dpaudit.reports.layout import BELOW, paragraph, row, table
-from dpaudit.wording import counted, shortened
+from dpaudit.wording import counted
 
 
 def said(result: AuditResult, ending: Sampled | Failed) -> str:
@@ -80,7 +81,7 @@ def _events(certificate: Certificate, confidence: float, verbose: int) -> list[s
     names = [f"E{place + 1}" for place in range(len(shown))] if len(shown) > 1 else ["E"]
     lines: list[str] = []
     for name, event in zip(names, shown, strict=True):
-        words = event.words if verbose else shortened(event.words, findings.LONGEST)
+        words = event.words if verbose else brief(event.words)
         lines += row(f"event {name}", f"{words}  (evidence for {event.guess})")
     lines += table(_cells(names, shown, confidence), left=(0, 1, 4), margin=BELOW)
     if certificate.fixed.method == "probabilistic":

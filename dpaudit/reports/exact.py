@@ -9,9 +9,9 @@ from dpaudit.certificates.result import AuditResult, Exact
 from dpaudit.claims import PrivacyClaim
 from dpaudit.reports import numbers
 from dpaudit.reports.bounds import own_bound
-from dpaudit.reports.findings import EVEN, LONGEST, allowance, compared, inputs, shares
+from dpaudit.reports.events import brief
+from dpaudit.reports.findings import EVEN, allowance, compared, inputs, shares
 from dpaudit.reports.layout import BELOW, paragraph, row, table
-from dpaudit.wording import shortened
 
 _DIGITS = 6
 _NEARLY_CERTAIN = 0.99
@@ -104,7 +104,7 @@ def _event(one: ExactCertificate, verbose: int, by_mass: bool) -> list[str]:
         ["P(E)", "d1", numbers.about(event.probability_d1, digits=_DIGITS)],
         ["Q(E)", "d2", numbers.about(event.probability_d2, digits=_DIGITS)],
     ]
-    words = event.words if verbose else shortened(event.words, LONGEST)
+    words = event.words if verbose else brief(event.words)
     return [
         *row("event E", f"{words}  (evidence for {event.guess})"),
         *table(cells, left=(0, 1, 2), margin=BELOW),

@@ -13,14 +13,12 @@ from dpaudit.certificates.result import AnyCertificate, AuditResult, Verdict
 from dpaudit.claims import ProfilePoint
 from dpaudit.inputs.pairs import EQUAL, describe_pair
 from dpaudit.reports import numbers
+from dpaudit.reports.events import brief
 from dpaudit.reports.layout import row
 from dpaudit.reports.records import as_lists
-from dpaudit.wording import shortened
 
 AnyEvent = EventCount | ExactEvent
 
-# An event in a sentence, or in a report without details.
-LONGEST = 60
 _ATTACKS_SHOWN = 4
 # Of probabilities that were computed in two ways.
 _NOISE = 1e-9
@@ -184,16 +182,16 @@ def unseen(certificate: Certificate) -> str:
         return ""
     new, draws = found.count_d1 + found.count_d2, certificate.fixed.draws
     if new:
-        seen, there = (
-            f"{new:,} of {draws:,} test draws were of a kind that had not come up",
-            "there",
-        )
+        seen = f"{new:,} of {draws:,} test draws were of a kind that had not come up"
+        there = "such outputs"
     else:
-        seen, there = f"All {draws:,} test draws were of kinds that had come up", "in others"
-    ranges = " (numbers that hardly ever repeat: beyond all others)" if found.ranges else ""
+        seen = f"All {draws:,} test draws were of kinds that had come up"
+        there = "other outputs"
+    ranges = " (of numbers that hardly ever repeat: beyond all seen so far)" if found.ranges else ""
     return (
         f"{seen} when the event was chosen{ranges}. A leak of up to δ = "
-        f"{numbers.at_most(found.delta)} may hide {there}, and more in rare outputs that had."
+        f"{numbers.at_most(found.delta)} may hide in {there}, and more in rare outputs "
+        "that were seen before."
     )
 
 
@@ -206,7 +204,7 @@ def caught(epsilon: float, point: ProfilePoint, where: str) -> str:
 
 def _subject(words: str) -> tuple[str, str]:
     """Return an event as the subject of a sentence, and the ending of its verb."""
-    short = shortened(words, LONGEST)
+    short = brief(words)
     if _OF_OUTPUT.match(words) and " or " not in words and " and " not in words:
         return _OF_OUTPUT.sub("outputs ", short, count=1), ""
     return f"“{short}”", "s"

@@ -197,6 +197,9 @@ def _is_deep(value: Any) -> bool:
     return isinstance(value, list) and any(isinstance(one, dict) for one in value)
 
 
+_AGAIN = "run the audit again, or continue it from its journal: --journal DIR --resume"
+
+
 def _audits(text: str) -> tuple[list[Any], int]:
     """Return the audits as they are written, and how many there were to be."""
     if not text.strip():
@@ -206,7 +209,7 @@ def _audits(text: str) -> tuple[list[Any], int]:
     except DuplicateKey as error:
         raise UsageError(f"the results are damaged: {error}") from None
     except ValueError as error:
-        raise UsageError(f"not a JSON document: {error}") from None
+        raise UsageError(f"not a JSON document, or cut short: {error}; {_AGAIN}") from None
     except RecursionError:
         raise UsageError("not a result of dpaudit run --json: it is nested too deeply") from None
     if not isinstance(document, dict) or not {"version", "audits"} <= document.keys():

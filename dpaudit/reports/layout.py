@@ -8,6 +8,7 @@ import unicodedata
 from collections.abc import Collection, Sequence
 
 from dpaudit.reports.numbers import GLUE
+from dpaudit.wording import visible
 
 WIDTH = 80
 LABEL = 14
@@ -42,10 +43,11 @@ def remembered(lines: Sequence[str]) -> list[Line]:
 
 
 def wrap(text: str, first: str = "", further: str = "") -> list[str]:
-    """Return lines of text behind an indentation; a word longer than a line is broken."""
+    """Return lines of text behind an indentation; a word longer than a line is broken.
+    What steers a terminal is written out here, since that takes room."""
     return textwrap.wrap(
         # `ε ≥ 1` and its like stay on one line.
-        re.sub(r"\b([εδp]) ([≥=<]) ", rf"\1{GLUE}\2{GLUE}", " ".join(text.splitlines())),
+        re.sub(r"\b([εδp]) ([≥=<]) ", rf"\1{GLUE}\2{GLUE}", " ".join(visible(text).splitlines())),
         WIDTH,
         initial_indent=first,
         subsequent_indent=further,

@@ -135,9 +135,10 @@ def _method(made: Any, target: ImportedTarget) -> Function:
 def _check_usable(found: type, target: ImportedTarget) -> None:
     # Not `callable`, since the class itself can be called.
     if target.call is None and not any("__call__" in vars(base) for base in found.__mro__):
+        init = needs_init(target) if _lacks_arguments(found, target) else ""
         raise TargetError(
-            f"{target.path} is a class without __call__; name the method that draws with call."
-            f"{there_is(public_callables(found))}"
+            f"{target.path} is a class without __call__; name the method that draws with --call "
+            f"METHOD (YAML: call){init}.{there_is(public_callables(found))}"
         )
 
 

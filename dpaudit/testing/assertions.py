@@ -234,6 +234,11 @@ def _parted(
     numbers = {name: value for name, value in options.items() if name in of_claims}
     given = {name: value for name, value in options.items() if name not in of_claims}
     for name in given:
+        if name == "expect":
+            raise TypeError(
+                "unexpected keyword argument 'expect': assert_private expects a pass, and "
+                "assert_violates a violation; leave it out, and call the one you mean"
+            )
         if name not in known:
             near = did_you_mean(name, [*known, *of_claims])
             raise TypeError(f"unexpected keyword argument {name!r}.{near}")

@@ -118,5 +118,6 @@ def test_of_numbers_that_hardly_repeat_it_says_what_counts_as_new() -> None:
     result = dpaudit.audit(number, 0, 1, CLAIM, samples=20_000)
     assert unseen(result).ranges
     said = " ".join(render(result).split())
-    assert "(numbers that hardly ever repeat: beyond all others)" in said
+    assert "(of numbers that hardly ever repeat: beyond all seen so far). A leak of up to" in said
+    assert "may hide in such outputs, and more in rare outputs that were seen before." in said
     assert not unseen(dpaudit.audit(seldom_new, 0, 1, CLAIM, samples=20_000)).ranges

@@ -54,6 +54,7 @@ def dies(x):
     os._exit(7)
 """
 GOOD = "{name: one, mechanism: 'm.py:laplace', d1: 0, d2: 1, claim: {epsilon: 1}"
+BLANK, EMPTY = "' '", "''"
 INPUTS = ("--d1", "0", "--d2", "1")
 CLAIM = ("--epsilon", "1")
 
@@ -230,6 +231,14 @@ FILES: dict[str, tuple[str, str]] = {
     "not YAML": ("version: [1\n", "not valid YAML"),
     "other version": (f"version: 9\naudits:\n  - {GOOD}}}\n", "version"),
     "no audits": ("version: 1\n", "audits"),
+    "no name": (
+        f"version: 1\naudits:\n  - {GOOD.replace('one', BLANK)}}}\n",
+        "audits.yaml:3: name=' ' says nothing; give the audit a name, or leave it out",
+    ),
+    "empty name": (
+        f"version: 1\naudits:\n  - {GOOD.replace('one', EMPTY)}}}\n",
+        "name='' says nothing",
+    ),
     "bad claim": (f"version: 1\naudits:\n  - {GOOD[:-2]}-1}}}}\n", "at least 0"),
 }
 

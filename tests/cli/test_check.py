@@ -384,3 +384,12 @@ def test_a_silent_program_is_waited_for_once_and_not_for_long(
     assert ran.exit_code == 2
     assert ran.stderr.count("wrote no line within 0.5 s; its first line must be") == 2
     assert (traced / "starts").read_text() == "\n"
+
+
+def test_a_python_file_is_no_configuration(dpaudit: Any, folder: Path) -> None:
+    ran = dpaudit("check", "sound.py")
+    assert ran.exit_code == 2
+    assert ran.stderr.startswith(
+        "error: sound.py is a Python file, and no configuration; name a file of audits, as "
+        "audits.yaml, which dpaudit init sound.py:FUNCTION writes\n"
+    )

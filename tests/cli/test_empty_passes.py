@@ -49,7 +49,7 @@ def test_too_few_draws_exit_4_and_say_so_before_drawing(dpaudit: Any) -> None:
         "4,000 draws cannot refute ε = 12, even if every one tells d1 and d2 apart (more draws "
         "help)."
     ) in words(result.stdout)
-    said = words(result.stdout).replace("rarer events", "").replace("rare outputs that had", "")
+    said = words(result.stdout).replace("rarer events", "").replace("rare outputs that were", "")
     assert "rare" not in said
 
 
@@ -114,6 +114,15 @@ def test_as_much_power_as_is_asked_for(dpaudit: Any, folder: Path, factor: str, 
         f"     claim: {{epsilon: 1}}, samples: 20_000, require_power: {factor}}}\n"
     )
     assert dpaudit("run", "a.yaml").exit_code == code
+
+
+def test_a_flag_that_is_wrong_is_blamed_on_no_file(dpaudit: Any, folder: Path) -> None:
+    (folder / "a.yaml").write_text(
+        "version: 1\naudits:\n  - {mechanism: m.py:laplace, d1: 0, d2: 1, claim: {epsilon: 1}}\n"
+    )
+    result = dpaudit("run", "a.yaml", "--require-power", "0")
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert words(result.stderr).startswith("error: --require-power=0.0 must be a number, 1 or more")
 
 
 def test_a_violation_needs_no_power(dpaudit: Any) -> None:

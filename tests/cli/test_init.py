@@ -365,6 +365,14 @@ def test_nothing_is_replaced_unless_asked(folder: Path, there: str) -> None:
     assert path.read_text() != "mine"
 
 
+def test_a_target_that_is_wrong_is_not_hidden_by_files_that_are_there(folder: Path) -> None:
+    (folder / "audits.yaml").write_text("mine")
+    done = started("nope:x")
+    assert done.returncode == 2
+    assert "there is no module 'nope'" in done.stderr
+    assert (folder / "audits.yaml").read_text() == "mine"
+
+
 def test_a_folder_that_cannot_be_written_to(folder: Path) -> None:
     (folder / ".github").write_text("a file")
     done = started("mine.py:private_count", "--epsilon", "1")

@@ -53,6 +53,10 @@ class GaussCount:
 
     def release(self, rows, rng):
         return rows + rng.normal(scale=self.scale)
+
+class Scaled(GaussCount):
+    def __init__(self, scale):
+        self.scale = scale
 """
 ASKED = ("--d1", "0", "--d2", "1", "--epsilon", "1", "--samples", "2000")
 
@@ -128,6 +132,35 @@ REFUSED: dict[str, tuple[tuple[str, ...], str]] = {
     "no quotes": (
         ("m.py:laplace", "--d1", "[1,", "2]", "--d2", "1", "--epsilon", "1"),
         "put quotes around a value with spaces",
+    ),
+    "an open bracket": (
+        ("m.py:laplace", "--d1", "[1", "--d2", "1", "--epsilon", "1"),
+        "--d1: '[1' begins with '[' and lacks ']' at its end: add it",
+    ),
+    "a percentage": (
+        ("m.py:laplace", *ASKED, "--confidence", "99%"),
+        "'--confidence': '99%' is no number; give 0.99, which is 99 %",
+    ),
+    "a word for a number": (
+        ("m.py:laplace", *ASKED[:4], "--epsilon", "abc"),
+        "'--epsilon': 'abc' is no number; give one such as 0.99",
+    ),
+    "a word and %": (
+        ("m.py:laplace", *ASKED, "--confidence", "x%"),
+        "'x%' is no number; give one such as 0.99",
+    ),
+    "two definitions": (
+        ("m.py:laplace", *ASKED, "--mu", "1"),
+        "it takes mu or sigma. Leave out 'epsilon', or 'mu'.",
+    ),
+    "a class that needs more": (
+        ("m.py:Scaled", *ASKED),
+        "with --call METHOD (YAML: call); give its arguments with --init '[…]' (YAML: init: […]). "
+        "There is: release.",
+    ),
+    "a class that needs a method": (
+        ("m.py:GaussCount", *ASKED),
+        "with --call METHOD (YAML: call). There is: release.",
     ),
     "a file without its ending": (
         ("m.py:laplace", "--d1", "@people", "--d2", "1", "--epsilon", "1"),

@@ -200,6 +200,11 @@ def test_a_number_that_does_not_follow_exits_3(dpaudit: Any, rechecked: Any, fil
     [
         ("", "it is empty; name a file that dpaudit run --json wrote"),
         ("{", "not a JSON document"),
+        (
+            '{"version": 1, "audits": [',
+            "or cut short: Expecting value: line 1 column 27 (char 26); run the audit again, or "
+            "continue it from its journal: --journal DIR --resume",
+        ),
         ("[]", "not a result of dpaudit run --json"),
         ('{"version": 99, "audits": []}', "written by a newer dpaudit"),
         ('{"version": 1, "audits": []}', "there are no audits in it"),

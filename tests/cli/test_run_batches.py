@@ -144,7 +144,8 @@ def test_selection_by_name(
     assert [spec.name for spec in asked] == names
     if not names:
         assert (result.exit_code, result.stdout) == (5, "")
-        assert "no audit's name matches -k 'not'" in result.stderr
+        assert "no audit's name matches -k 'not'." in result.stderr
+        assert "There is: laplace-1, LAPLACE-2, wrong." in " ".join(result.stderr.split())
 
 
 def test_every_file_is_read_before_anything_runs(

@@ -52,7 +52,10 @@ def test_reports_are_there_before_the_next_audit_begins(
     [
         (("--report", "r.xml"), "as junit:r.xml"),
         (("--report", "junt:r.xml"), "Did you mean 'junit'?"),
-        (("--report", "text:-", "--json", "-"), "two reports cannot be written to '-'"),
+        (
+            ("--report", "text:-", "--json", "-"),
+            "only one report can go to standard output ('-'); give the others a path each",
+        ),
         (("--report", "text:no/where.txt"), "there is no folder 'no'"),
         (("--report", "junit:.", "--report", "text"), "it is a folder; name a file"),
         (

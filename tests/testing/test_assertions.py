@@ -201,3 +201,9 @@ def test_draws_may_be_written_as_a_power_of_ten() -> None:
     assert result.certificates[0].budget == 5_000
     with pytest.raises(UsageError, match=r"samples=5000\.5 must be an integer"):
         assert_private(noisy, 0, 1, epsilon=1.5, samples=5_000.5)
+
+
+@pytest.mark.parametrize("assertion", [assert_private, assert_violates])
+def test_what_is_expected_is_said_by_the_name_of_the_assertion(assertion: Any) -> None:
+    with pytest.raises(TypeError, match="assert_private expects a pass, and assert_violates a"):
+        assertion(abs, 0, 1, epsilon=1.0, expect="pass")
