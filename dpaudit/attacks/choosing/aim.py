@@ -105,9 +105,7 @@ def evidence(candidate: Candidate, aim: Aim) -> float:
     return float(np.max(predicted_growth(candidate.table, point)))
 
 
-def surely_refutes(
-    candidate: Candidate, aim: Aim, deviations: float = tuning.DEVIATIONS
-) -> bool:
+def surely_refutes(candidate: Candidate, aim: Aim, deviations: float = tuning.DEVIATIONS) -> bool:
     """Return whether an order promises to refute the claim; one of cells, not by luck alone, but by
     so many standard errors."""
     if candidate.fine is None:
