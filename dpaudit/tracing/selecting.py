@@ -5,8 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 
-from scipy.stats import beta
-
 from dpaudit.certificates.traced import Finding, SourceLine
 from dpaudit.claims import PrivacyClaim
 from dpaudit.tracing.runs.coupling import Runs
@@ -57,6 +55,9 @@ def _line(place: Place | None) -> SourceLine:
 def _is_above(one: Selected, claim: PrivacyClaim | None) -> bool:
     if claim is None or not one.often:
         return False
-    least = float(beta.ppf(_LEVEL, one.often, one.runs - one.often + 1))
-    most = -math.expm1(math.log(_LEVEL) / one.runs)
+    # Imported here, since most traces need no SciPy.
+    from dpaudit.stats.binomial import clopper_pearson_lower, clopper_pearson_upper
+
+    least = clopper_pearson_lower(one.often, one.runs, _LEVEL)
+    most = clopper_pearson_upper(0, one.runs, _LEVEL)
     return any(least > math.exp(point.epsilon) * most + point.delta for point in claim.points())

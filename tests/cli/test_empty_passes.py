@@ -122,7 +122,7 @@ def test_a_flag_that_is_wrong_is_blamed_on_no_file(dpaudit: Any, folder: Path) -
     )
     result = dpaudit("run", "a.yaml", "--require-power", "0")
     assert (result.exit_code, result.stdout) == (2, "")
-    assert words(result.stderr).startswith("error: --require-power=0.0 must be a number, 1 or more")
+    assert words(result.stderr).startswith("error: --require-power=0.0 must be a number above 1")
 
 
 def test_a_violation_needs_no_power(dpaudit: Any) -> None:

@@ -15,7 +15,7 @@ import pytest
 
 from dpaudit.auditing.spec import AuditSpec
 from dpaudit.cli import files
-from dpaudit.errors import UsageError
+from dpaudit.errors import DpauditError, UsageError
 from tests.cli.made_results import PASS, answer
 from tests.result_files import from_json
 
@@ -217,7 +217,7 @@ def test_a_failed_write_leaves_the_old_file_as_it_was(
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(os, "fsync", fail)
-    with pytest.raises(UsageError, match="No space left on device"):
+    with pytest.raises(DpauditError, match="No space left on device"):
         files.write_whole(file, b"new")
     assert file.read_text() == "old"
     assert list(tmp_path.iterdir()) == [file]
