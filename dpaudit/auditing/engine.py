@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import math
 import platform
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -49,8 +50,9 @@ from dpaudit.targets.target import is_elsewhere
 from dpaudit.version import __version__
 from dpaudit.wording import counted
 
-# Chunks that a new worker draws after a refutation.
-_OF_A_WORKER = 2
+# Chunks that a new worker draws after a refutation; and seconds that the first may take to start
+# and draw, where nobody has asked for any, or a quarter of the time of the audit.
+_OF_A_WORKER, _PATIENCE = 2, 5.0
 
 # A search that tries fewer pairs has hardly begun.
 _FEW_PAIRS = 20
@@ -379,14 +381,16 @@ class _Run:
 
     def _may_ask_others(self, number: int, setup: Setup, crew: Crew) -> bool:
         """Return whether processes are to draw, though only this one did: what it keeps may be
-        noise, which others draw anew. In Python nothing starts them unasked."""
-        if self._spec.workers != "auto":
+        noise, which others draw anew. Only a command starts them unasked: a script would run again
+        in each of them."""
+        if self._spec.workers != "auto" or self._spec.command is None:
             return False
         if not (self._changed(number, setup.sampler) or crew.differed):
             return False
         from dpaudit.sampling.executors.joining import can_draw
 
-        return can_draw(setup, _few(number))
+        time = math.inf if self._spec.time is None else self._spec.time
+        return can_draw(setup, number, min(_PATIENCE, time / 4))
 
     def _changed(self, number: int, sampler: Sampler) -> list[str]:
         """Return the variables of the mechanism that its calls have changed."""

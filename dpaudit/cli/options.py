@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
+from contextlib import suppress
 from decimal import Decimal
 from functools import partial
 from typing import Any, get_args
@@ -33,10 +35,10 @@ def _instead(text: str) -> str:
     """Return a number that may be meant: of `99%`, 0.99."""
     if text.endswith("%"):
         share = text.removesuffix("%").strip()
-        try:
-            return f"{float(Decimal(share) / 100):g}, which is {share} %"
-        except ArithmeticError:
-            pass
+        with suppress(ArithmeticError):
+            number = float(Decimal(share) / 100)
+            if math.isfinite(number):
+                return f"{number:g}, which is {share} %"
     return "one such as 0.99"
 
 

@@ -178,7 +178,9 @@ def _pieces(every: Sequence[Hidden]) -> list[Piece]:
     unique, counts = np.unique(
         np.nan_to_num(rows, nan=-1.0, posinf=np.inf), axis=0, return_counts=True
     )
-    law, cost = every[0].law, every[0].cost
+    # A number that is compared on its way costs nothing there; what it costs is where it is added.
+    first_known = next((one for one in every if one.cost is not None), every[0])
+    law, cost = first_known.law, first_known.cost
     return [
         Piece(law, (_known(one), _known(other)), shift, bool(is_shown), cost, int(count))
         for (shift, one, other, is_shown), count in zip(

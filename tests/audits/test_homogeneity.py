@@ -10,7 +10,11 @@ import numpy as np
 import pytest
 
 import dpaudit
+from dpaudit.auditing.engine import run_audit
+from dpaudit.auditing.spec import AuditSpec
 from dpaudit.certificates.result import AuditResult, Verdict
+from dpaudit.inputs.pairs import NeighbouringPair
+from dpaudit.targets.target import ImportedTarget
 from mechanisms import laplace, shared_noise
 
 SEEDS = range(5)
@@ -56,7 +60,7 @@ def test_noise_kept_for_each_dataset_is_named(samples: int, seed: int) -> None:
 
 
 @pytest.mark.parametrize("seed", [0, 1])
-@pytest.mark.parametrize("where", [{"isolate": True}, {"workers": 2}, {"workers": "auto"}])
+@pytest.mark.parametrize("where", [{"isolate": True}, {"workers": 2}])
 def test_noise_kept_by_another_process_is_found(where: dict[str, Any], seed: int) -> None:
     """Nobody sees its variables, but a new process draws other noise."""
     name = "mechanisms.shared_noise:remembered"
@@ -75,13 +79,13 @@ def test_a_broken_mechanism_in_other_processes_is_not_warned_about(where: dict[s
         assert warned(result) == ""
 
 
-_COUNTS = """
-import functools
-calls = []
+_KEEPS = """
+import functools, os, time
+calls, held = [], []
 
 def counted(rows, rng):
     calls.append(1)
-    return len(rows) + rng.laplace(scale=SCALE)
+    return len(rows) + rng.laplace(scale=0.3)
 
 @functools.lru_cache
 def noisy(many):
@@ -90,15 +94,32 @@ def noisy(many):
 
 def stored(rows):
     return noisy(len(rows))
+
+def for_one_process_alone(rows, rng):
+    if not held:
+        path = os.path.join(os.path.dirname(__file__), "lock")
+        held.append(os.open(path, os.O_CREAT | os.O_EXCL))
+    return len(rows) + rng.laplace(scale=0.3)
+
+def in_no_hurry(rows, rng):
+    if not held:
+        time.sleep(0.0 if os.environ.get("FIRST") == str(os.getpid()) else 60.0)
+        held.append(1)
+    return len(rows) + rng.laplace(scale=0.3)
 """
 
 
 def in_a_file(folder: Path, name: str, **options: Any) -> AuditResult:
-    (folder / "m.py").write_text(_COUNTS.replace("SCALE", "0.3"), "utf-8")
-    claim = dpaudit.PureDP(1.0)
-    return dpaudit.audit(
-        f"{folder / 'm.py'}:{name}", [1, 2], [1], claim, samples=20_000, workers="auto", **options
+    """As the command line audits it."""
+    (folder / "m.py").write_text(_KEEPS, "utf-8")
+    spec = AuditSpec(
+        name="audit",
+        target=ImportedTarget(path=f"{folder / 'm.py'}:{name}"),
+        pairs=(NeighbouringPair([1, 2], [1], None, "[1, 2], [1]"),),
+        claim=dpaudit.PureDP(1.0),
+        **{"samples": 20_000, "workers": "auto", "command": "dpaudit run", **options},
     )
+    return run_audit(spec)
 
 
 def test_a_result_that_is_stored_is_no_violation_where_others_can_be_asked(tmp_path: Path) -> None:
@@ -124,13 +145,40 @@ def test_a_leak_beside_state_that_tells_nothing_stays_one(tmp_path: Path) -> Non
         assert again.certificates == result.certificates
 
 
+@pytest.mark.parametrize(
+    ("name", "options"),
+    [
+        ("stored", {"command": None}),  # in Python, where a script would run again
+        ("stored", {"workers": 1}),
+        ("for_one_process_alone", {}),  # where others raise
+        ("in_no_hurry", {"time": 2.0, "samples": 1_000_000}),  # where others take long
+    ],
+)
 def test_where_no_other_process_draws_it_is_warned_about(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, options: dict[str, Any]
 ) -> None:
-    monkeypatch.setattr("dpaudit.sampling.executors.joining._is_in_no_file", lambda: True)
-    result = in_a_file(tmp_path, "stored")
+    monkeypatch.setenv("FIRST", str(os.getpid()))
+    result = in_a_file(tmp_path, name, **options)
     assert result.verdict is Verdict.VIOLATION
     assert "keeps state between calls" in warned(result)
+    assert result.seconds < 30
+
+
+def test_what_cannot_be_sent_stays_here(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("dpaudit.sampling.executors.joining._is_in_no_file", lambda: True)
+    shared_noise.forget()
+    spec = AuditSpec(
+        name="audit",
+        target=ImportedTarget(path="mechanisms.shared_noise:remembered"),
+        pairs=(NeighbouringPair(0.0, 1.0, None, "0, 1"),),
+        claim=dpaudit.PureDP(1.0),
+        samples=2_000,
+        workers="auto",
+        command="dpaudit run",
+        seed=1,
+    )
+    result = run_audit(spec)
+    assert result.verdict is not Verdict.ERROR
 
 
 def test_noise_kept_for_each_dataset_does_look_like_a_leak() -> None:

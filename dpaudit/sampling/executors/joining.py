@@ -22,7 +22,7 @@ from dpaudit.outcomes import KeyArray
 from dpaudit.processes.cores import cores, room_for
 from dpaudit.sampling.chunks import Chunk, Found, Learning, ToCount, ToLearn
 from dpaudit.sampling.executors import Setup
-from dpaudit.sampling.executors.processes import ProcessPool, in_processes
+from dpaudit.sampling.executors.processes import ProcessPool
 from dpaudit.sampling.executors.worker import Recipe
 from dpaudit.sampling.state import changed, kept_state
 from dpaudit.sampling.writing import Written
@@ -31,6 +31,8 @@ from dpaudit.sampling.writing import Written
 _SHOWN, _SHOWING = 64, 0.25
 # No chunk of an audit has this key.
 _KEY = (0, 99, 0)
+# Draws that show whether another process draws at all.
+_FEW = 8
 # Variables that a note names.
 _NAMED = 3
 
@@ -153,16 +155,23 @@ class Others:
         self.note = f"only one process drew, though more would have been faster: {why}"
 
 
-def can_draw(setup: Setup, chunk: Chunk[Any]) -> bool:
-    """Return whether a new process draws a chunk. Whatever it lacks, it is well here."""
+def can_draw(setup: Setup, pair: int, seconds: float) -> bool:
+    """Return whether a new process draws a pair within so many seconds, and raises nothing that is
+    not raised here. Whatever it lacks, it is well here."""
     if _is_in_no_file():
         return False
+    few = ToLearn((pair, *_KEY[1:]), _FEW)
+    pool: ProcessPool | None = None
     try:
-        with in_processes(setup) as draws:
-            list(draws([chunk]))
-    except (UsageError, MechanismError, OSError):
+        pool = ProcessPool(Recipe.of(setup.make), 1)
+        (starting,) = pool.start([few])
+        (there,) = starting.result(seconds).drawn
+        return set(there.failures.counts) <= set(setup.sampler.draw(few).failures.counts)
+    except (UsageError, MechanismError, OSError, TimeoutError, BrokenProcessPool):
         return False
-    return True
+    finally:
+        if pool is not None:
+            pool.close(in_order=False)
 
 
 def _keys(drawn: Learning) -> KeyArray:

@@ -29,6 +29,46 @@ def logistic(rows: Any, rng: Any, scale: float = 1.0, base: float = 0.0) -> Any:
     return base + sum(rows) + scale * math.log(u / (1 - u))
 
 
+def of_a_sign(rows: Any, rng: Any, scale: float = 1.0) -> Any:
+    u = rng.random() - 0.5
+    return sum(rows) - scale * (1 if u > 0 else -1) * math.log(1 - 2 * abs(u))
+
+
+def by_branches(rows: Any, rng: Any, scale: float = 1.0) -> Any:
+    u = rng.random() - 0.5
+    if u < 0:
+        return sum(rows) + scale * math.log(1 + 2 * u)
+    return sum(rows) - scale * math.log(1 - 2 * u)
+
+
+def from_a_wider_range(rows: Any, scale: float = 1.0) -> Any:
+    v = 2 * random.random() - 1
+    return sum(rows) - scale * (1 if v > 0 else -1) * math.log(1 - abs(v))
+
+
+SIGNED = [of_a_sign, by_branches, from_a_wider_range]
+
+
+def traced(function: Any, scale: float, epsilon: float) -> Any:
+    target = CallableTarget(function=function, params={"scale": scale})
+    return trace_pair(target, [1, 1], [1, 1, 1], PureDP(epsilon))
+
+
+@pytest.mark.parametrize("epsilon", [0.05, 1.0, 6.0])
+@pytest.mark.parametrize("function", SIGNED)
+def test_a_number_that_is_compared_for_its_sign_is_no_released_one(
+    function: Any, epsilon: float
+) -> None:
+    assert traced(function, 1 / epsilon, epsilon).causes == ()
+
+
+@pytest.mark.parametrize("epsilon", [0.05, 1.0])
+@pytest.mark.parametrize("function", SIGNED)
+def test_half_of_its_noise_is_a_cause(function: Any, epsilon: float) -> None:
+    (cause,) = traced(function, 0.5 / epsilon, epsilon).causes
+    assert cause.kind == "too-little-noise"
+
+
 @pytest.mark.parametrize("base", [0.0, 1e6, 1e9])
 @pytest.mark.parametrize("epsilon", [0.05, 1.0, 6.0])
 @pytest.mark.parametrize("function", [by_the_global_generator, laplace, logistic])
