@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 _MOST, _FAR = 16, 1e6
 # Of so few two at a time; and so often it is looked for comparisons that others lead to.
 _BOTH, _ROUNDS = 6, 8
+# The first seed of other noise, and how many of them.
+_OTHERS, _OFTEN = 5_000, 12
 _TAILED = ("laplace", "normal", "logistic", "cauchy", "discrete")
 
 
@@ -98,9 +100,24 @@ def appearing(
         ends = pushed(1, [(one, 1)]), pushed(1, [(one, -1)])
         for sign, shown, hidden in ((1, *ends), (-1, *ends[::-1])):
             alone = [mark for mark in marks(shown) if mark not in known and is_never(mark)]
-            if alone and _are_equal(first, hidden):
+            if not (alone and _are_equal(first, hidden)):
+                continue
+            beyond = {one.entry: sign * one.side * _FAR * one.scale}
+            if _is_sure(subject, inputs[1], beyond, alone[0], strict):
                 found.append(_appearing(one, alone[0], sign))
     return found
+
+
+def _is_sure(
+    subject: Subject, dataset: Any, overrides: dict[Entry, float], part: str, strict: bool
+) -> bool:
+    """Return whether noise that passes its threshold brings a part with it, whatever other noise
+    does; else it is less likely than that, such as of the winner of several that pass."""
+    return all(
+        part in marks(run(subject, dataset, seed, overrides=overrides, has_lines=False,
+                          is_strict=strict))
+        for seed in range(_OTHERS, _OTHERS + _OFTEN)
+    )  # fmt: skip
 
 
 def _ways(ours: Sequence[_Compared]) -> Iterator[list[tuple[_Compared, int]]]:

@@ -129,6 +129,22 @@ def test_what_takes_two_pieces_of_noise_is_possible() -> None:
     assert not trace_pair(target, ["a"], ["a", "b"], ApproximateDP(1.0, 1e-9)).causes
 
 
+def winner(data: Sequence[str], tau: float, rng: np.random.Generator) -> str | None:
+    """The key that occurs most, as noise has it, if that is above a threshold."""
+    noisy = {k: v + rng.laplace(scale=2) for k, v in sorted(Counter(data).items())}
+    best = max(noisy, key=lambda key: noisy[key])
+    return best if noisy[best] > tau else None
+
+
+@pytest.mark.parametrize("key", ["b", "z"])
+def test_what_other_noise_has_a_say_in_is_less_likely_than_its_threshold_says(key: str) -> None:
+    """Noise of `a` alone, far below, does not release another key."""
+    target = CallableTarget(function=winner, params={"tau": 1 + 2 * math.log(50)})
+    many = ["a"] * 8
+    for pair in (([*many, key], many), (many, [*many, key])):
+        assert not trace_pair(target, *pair, ApproximateDP(1.0, 0.01)).causes
+
+
 def test_tails() -> None:
     assert tail("laplace", 2.0, 3.0) == pytest.approx(math.exp(-1.5) / 2)
     assert tail("laplace", 2.0, -3.0) == pytest.approx(1 - math.exp(-1.5) / 2)
