@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterable
 
 # How alike two names must be, from 0 to 1, for one to be a slip of the other; what only shares its
@@ -24,6 +23,9 @@ def did_you_mean_file(wrong: str, names: Iterable[str]) -> str:
     near = _alike(wrong, known)
     if near:
         return _guess(near[0])
+    # Imported here, since most runs have no slip in them.
+    import difflib
+
     stem, ending = _parts(wrong)
     of_kind = {
         one: one + other
@@ -41,6 +43,8 @@ def nearest(wrong: str, known: Iterable[str]) -> str | None:
     names = list(known)
     near = _alike(wrong, names)
     if not near and len(wrong.lstrip("-.")) >= _LETTERS:
+        import difflib
+
         near = difflib.get_close_matches(wrong, names, n=1, cutoff=_NEAR)
     return near[0] if near else None
 

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import re
 import stat
-from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 # Of the names of modules that are files, run by their paths: no message shows them.
 FILE_PREFIX = "dpaudit_file_"
@@ -16,12 +19,13 @@ _KINDS = (
     (stat.S_ISBLK, "a device"),
 )
 
-_STEERING = re.compile(
+# Not compiled yet: most runs that take a moment show nothing that it is for.
+_STEERING = (
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff\ud800-\udfff"
     "\ufffe\uffff]"
 )
 # `::error::` begins a line, after blanks; `##[error]` may stand anywhere in one.
-_COMMAND = re.compile(r"((?:^|\r)[^\S\n]*):(?=:)|#(?=#\[)", re.MULTILINE)
+_COMMAND = r"(?m)((?:^|\r)[^\S\n]*):(?=:)|#(?=#\[)"
 
 
 def what_is_there(path: Path) -> str:
@@ -57,7 +61,7 @@ def visible(text: str) -> str:
     >>> visible("red: \\x1b[31m")
     'red: \\\\x1b[31m'
     """
-    return inert(_STEERING.sub(lambda found: ascii(found[0])[1:-1], text))
+    return inert(re.sub(_STEERING, lambda found: ascii(found[0])[1:-1], text))
 
 
 def inert(text: str) -> str:
@@ -66,7 +70,9 @@ def inert(text: str) -> str:
     >>> inert("a::b"), inert(" ::error::c")
     ('a::b', ' \\\\x3a:error::c')
     """
-    return _COMMAND.sub(lambda found: rf"{found[1]}\x3a" if found[0][-1] == ":" else r"\x23", text)
+    return re.sub(
+        _COMMAND, lambda found: rf"{found[1]}\x3a" if found[0][-1] == ":" else r"\x23", text
+    )
 
 
 def in_a_line(text: str) -> str:

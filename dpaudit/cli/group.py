@@ -8,7 +8,6 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from functools import partial
 from importlib import import_module
-from pathlib import Path
 from typing import Any
 
 import click
@@ -167,7 +166,7 @@ def describe_error(error: Exception) -> str:
     if isinstance(error, FileNotFoundError) and _is_nowhere():
         return "error: the working directory does not exist any more; change to one that exists"
     if isinstance(error, PermissionError) and _is_forbidden(error):
-        closed = _closed(Path(os.fsdecode(error.filename)))
+        closed = _closed(os.fsdecode(error.filename))
         remedy = "change its permissions, or name what you may read"
         return f"error: {closed} cannot be read: {error.strerror}; {remedy}"
     if isinstance(error, OSError) and error.strerror:
@@ -189,8 +188,11 @@ def _is_forbidden(error: Exception) -> bool:
     return isinstance(error, PermissionError) and isinstance(error.filename, str | bytes)
 
 
-def _closed(path: Path) -> str:
+def _closed(name: str) -> str:
     """Return what stands in the way to a path: the first folder that may not be entered."""
+    from pathlib import Path
+
+    path = Path(name)
     for folder in reversed(path.parents):
         if not os.access(folder, os.X_OK):
             is_here = folder == Path()

@@ -14,7 +14,7 @@ _FLAG = rf"(?<![\w-])--?[a-zA-Z][\w-]*(?:[ =]{_WORD})?"
 # What is no plain word, since prose may follow.
 _ARGUMENT = rf"(?:{_FLAG}|(?=['\"]|\S*[A-Z\d.:/=…\[{{]\S){_WORD})"
 # What may be pasted: a command, a flag with its value, a key of a file with its values.
-_PASTED = re.compile(
+_PASTED = (
     rf"\b(?:dpaudit|pip|pytest|chmod) [\w+-]+(?: [a-z]+(?= |$))?(?: {_ARGUMENT})*|{_FLAG}"
     r"|\w+: \{[^{}]*\}"
 )
@@ -30,7 +30,7 @@ def folded(text: str) -> str:
 
     lines: list[str] = []
     for line in text.split("\n"):
-        glued = _PASTED.sub(lambda found: found[0].replace(" ", _GLUE), line)
+        glued = re.sub(_PASTED, lambda found: found[0].replace(" ", _GLUE), line)
         lines += textwrap.wrap(
             glued,
             _WIDTH,
