@@ -66,11 +66,14 @@ def cli(ctx: click.Context) -> int:
     return exit_codes.USAGE
 
 
-def run_commands() -> None:
-    """Run the command line and exit, with a code that dpaudit has decided on."""
+def run_commands(*, only_shows: bool) -> None:
+    """Run the command line and exit, with a code that dpaudit has decided on. only_shows: what it
+    shows is out by then, and Python's own way to end would take a tenth of the time."""
     streams.prepare()
     code = guarded(_checked)
     watching.leave(code)
+    if only_shows:
+        os._exit(code)
     leave(code)
 
 

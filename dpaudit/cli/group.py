@@ -88,6 +88,10 @@ class RootGroup(SuggestingGroup):
         command.short_help = summary
         return command
 
+    def get_help(self, ctx: click.Context) -> str:
+        ctx.terminal_width = _help_width(ctx.max_content_width or 80)
+        return super().get_help(ctx)
+
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands"):
             formatter.write_dl([(name, summary) for name, (_, summary) in self.lazy.items()])
@@ -117,6 +121,17 @@ class RootGroup(SuggestingGroup):
             if ctx.meta.get(DEBUG):
                 print_traceback(error)
             return _failed(error)
+
+
+def _help_width(most: int) -> int:
+    """Return how wide click would make the help: it asks shutil, which reads three compressors."""
+    columns = 0
+    with suppress(KeyError, ValueError):
+        columns = int(os.environ["COLUMNS"])
+    if columns <= 0:
+        with suppress(OSError):
+            columns = os.get_terminal_size(1).columns
+    return max(min(columns or 80, most) - 2, 50)
 
 
 def guarded(command: Callable[[], Any]) -> int:

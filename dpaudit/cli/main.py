@@ -19,22 +19,26 @@ def main() -> None:
     if heeds:
         signal.signal(signal.SIGINT, watching.end_at_once)
     # What only shows a text runs nobody's code, and need not wait for another process.
-    completes = "_DPAUDIT_COMPLETE" in os.environ and _completes()
-    if not completes and sys.argv[1:] and not sys.argv[1].startswith("-"):
+    only_shows = _only_shows()
+    if not only_shows:
         watching.begin()
     from dpaudit.cli.process.collecting import undisturbed
 
     with undisturbed():
         from dpaudit.cli.commands import run_commands
 
-    run_commands()
+    run_commands(only_shows=only_shows)
 
 
-def _completes() -> bool:
-    """Return whether a shell asks how a command line goes on."""
-    from dpaudit.cli.completing import begin
+def _only_shows() -> bool:
+    """Return whether no command runs: a shell asks how a line goes on, or a person for help."""
+    if "_DPAUDIT_COMPLETE" in os.environ:
+        from dpaudit.cli.completing import begin
 
-    return begin()
+        if begin():
+            return True
+    words = sys.argv[1:2]
+    return words != ["--"] and all(word.startswith("-") for word in words)
 
 
 def _end(number: int, _: object) -> None:

@@ -158,6 +158,12 @@ def test_a_mechanism_that_ends_the_process_gets_no_verdict(function: str, how: s
     assert "with isolate: true (--isolate)" in said
 
 
+def test_a_line_that_begins_with_dashes_alone_is_a_command_too() -> None:
+    done = started("--", "run", "m.py:exits_in_c", *INPUTS)
+    assert (done.returncode, done.stdout) == (3, "")
+    assert "exit code 0" in done.stderr
+
+
 def test_children_of_a_mechanism_may_leave(folder: Path) -> None:
     ended = audit("has_children")
     assert len((folder / "children").read_text()) > 10
