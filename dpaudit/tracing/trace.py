@@ -30,6 +30,7 @@ from dpaudit.tracing.elsewhere import couple_elsewhere
 from dpaudit.tracing.findings import judged
 from dpaudit.tracing.runs.coupling import Runs, couple
 from dpaudit.tracing.runs.places import Followed, check_followed
+from dpaudit.tracing.runs.primitives import Primitives
 from dpaudit.tracing.runs.running import OVER, Subject, files_of
 from dpaudit.tracing.wording import number, shown, times
 
@@ -76,7 +77,7 @@ def trace_pair(
         )
     else:
         subject = subject_of(target, follow)._replace(
-            primitives=[_primitive(one) for one in primitives], deadline=began + seconds
+            primitives=Primitives([_primitive(one) for one in primitives]), deadline=began + seconds
         )
         runs = couple(subject, d1, d2, seeds)
     findings, sites, total, is_above = judged(runs, claim)
@@ -131,6 +132,7 @@ def subject_of(target: AnyTarget, follow: Sequence[str] = ()) -> Subject:
         batch=how.batch or how.alone,
         post_process=post_process,
         followed=Followed(files_of(function), list(follow)),
+        primitives=Primitives(),
     )
 
 

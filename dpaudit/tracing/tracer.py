@@ -40,6 +40,9 @@ else:  # modules beside this one must not hide those of the user's
     sys.path.remove(_processes)
 
 
+_MODULES = ("coupling", "places", "primitives", "primitives.own", "running", "sending")
+
+
 class Tracing(worker.Service):
     """What is asked of this process, by name."""
 
@@ -53,10 +56,7 @@ class Tracing(worker.Service):
             if _RUNS not in sys.modules:
                 runs = os.path.join(_HERE, "runs")  # noqa: PTH118  # in short
                 _load(_RUNS, os.path.join(runs, "__init__.py"), runs)  # noqa: PTH118
-            self._modules = {
-                name: importlib.import_module(_RUNS + "." + name)
-                for name in ("coupling", "places", "primitives.own", "running", "sending")
-            }
+            self._modules = {name: importlib.import_module(_RUNS + "." + name) for name in _MODULES}
         except ImportError as error:
             raise worker.Refused(
                 f"a trace needs NumPy, which {sys.executable} cannot import ({error})"
@@ -80,7 +80,9 @@ class Tracing(worker.Service):
             batch=batch,
             post_process=self._process,
             followed=places.Followed(running.files_of(self._function), follow),
-            primitives=[self._run_begins, *map(self._primitive, _found(primitives))],
+            primitives=self._modules["primitives"].Primitives(
+                [self._run_begins, *map(self._primitive, _found(primitives))]
+            ),
         )
         return {}
 

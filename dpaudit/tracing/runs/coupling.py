@@ -20,6 +20,7 @@ from .paths import Laws, laws_of
 from .places import place_of
 from .ranges import by_range
 from .recorder import Draw, Recorder, TooLong, Use
+from .replacing import generators_kept
 from .running import Run, Subject, run
 from .selected import Selected, hastened, selected, selects
 
@@ -80,6 +81,7 @@ class Runs(NamedTuple):
     selected: tuple[Selected, ...] = ()
 
 
+@generators_kept()
 def couple(subject: Subject, d1: Any, d2: Any, seeds: int) -> Runs:
     """Run a mechanism on two inputs with the same noise."""
     coupled: list[Coupled] = []

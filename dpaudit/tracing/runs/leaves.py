@@ -17,6 +17,7 @@ _MOST = 200_000
 # Numbers that are as close as this, relatively, differ by rounding only.
 _CLOSE = 1e-9
 _DEPTH = 12
+_NUMBERS = frozenset((int, float, bool))
 
 
 def leaves(output: Any) -> dict[str, Any]:
@@ -50,7 +51,10 @@ def _parts(name: str, value: Any, depth: int) -> Iterator[tuple[str, Any]]:
     elif isinstance(value, (list, tuple)):
         yield f"len({name})", len(value)
         for place, one in enumerate(value):
-            yield from _parts(f"{name}[{place}]", one, depth + 1)
+            if type(one) in _NUMBERS:  # there may be very many
+                yield f"{name}[{place}]", one
+            else:
+                yield from _parts(f"{name}[{place}]", one, depth + 1)
     elif isinstance(value, (set, frozenset)):
         yield name, tuple(sorted(map(repr, value)))
     elif hasattr(value, "to_numpy"):

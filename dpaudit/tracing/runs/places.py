@@ -15,9 +15,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
     from types import CodeType, FrameType, ModuleType
 
-    # Where in a program something happens: its code, and the instruction.
-    Spot = tuple[CodeType, int]
-
 _OURS = f"{Path(__file__).resolve().parents[2]}{os.sep}"
 _RUNNING = str(Path(__file__).resolve().with_name("running.py"))
 _PYTHONS = f"{Path(os.__file__).parent}{os.sep}"
@@ -25,6 +22,15 @@ _INSTALLED = tuple(f"{os.sep}{kind}-packages{os.sep}" for kind in ("site", "dist
 
 # So many callers of a line are named.
 _DEEPEST = 5
+
+
+class Spot(tuple):  # type: ignore[type-arg]  # as Python 3.8 has it
+    """Where in a program something happens: its code, and the instruction. There is one for each in
+    all runs of a trace, so that it is found at once: code itself is compared piece by piece."""
+
+    __slots__ = ()
+    __hash__ = object.__hash__
+    __eq__ = object.__eq__
 
 
 class Place(NamedTuple):
@@ -54,6 +60,15 @@ class Followed:
         # As many modules were loaded when these were looked for.
         self._loaded = 0
         self._modules: list[ModuleType] = []
+        self._spots: dict[tuple[int, int], Spot] = {}
+
+    def spot(self, frame: FrameType) -> Spot:
+        """Return where a frame is."""
+        code, instruction = frame.f_code, frame.f_lasti
+        found = self._spots.get((id(code), instruction))
+        if found is None:
+            found = self._spots[id(code), instruction] = Spot((code, instruction))
+        return found
 
     def owns(self, file: str) -> bool:
         known = self.known.get(file)
@@ -127,7 +142,7 @@ def callers(frame: FrameType | None, followed: Followed) -> tuple[Spot, ...]:
     found: list[Spot] = []
     frame = None if frame is None else own_frame(frame.f_back, followed)
     while frame is not None and len(found) < _DEEPEST:
-        found.append((frame.f_code, frame.f_lasti))
+        found.append(followed.spot(frame))
         frame = own_frame(frame.f_back, followed)
     return tuple(found)
 

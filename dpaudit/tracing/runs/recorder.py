@@ -177,6 +177,11 @@ class Recorder:
         self.by_moment: dict[Moment, Any] = {}
 
     @property
+    def itself(self) -> Recorder:
+        """The recorder, also where it is asked for by way of that of the present run."""
+        return self
+
+    @property
     def is_inside(self) -> bool:
         """Whether a primitive is at work, whose own draws are none of the user's."""
         return self._depth > 0 or not self.is_open or threading.get_ident() != self._thread
@@ -195,18 +200,20 @@ class Recorder:
             self._check()
         frame = own_frame(sys._getframe(2), self.followed)
         self._frame = frame
-        return None if frame is None else (frame.f_code, frame.f_lasti)
+        return None if frame is None else self.followed.spot(frame)
 
     def _callers(self, spot: Spot) -> tuple[Spot, ...]:
         """Return where the frame of the latest spot was called from, once for each spot: it is the
         same for all turns of a loop, nearly always."""
-        if spot not in self._known_callers:
-            self._known_callers[spot] = callers(self._frame, self.followed)
-        return self._known_callers[spot]
+        known = self._known_callers.get(spot)
+        if known is None:
+            known = self._known_callers[spot] = callers(self._frame, self.followed)
+        return known
 
     def _moment(self, kind: str, spot: Spot) -> Moment:
-        number = self._counts.get((kind, spot), 0)
-        self._counts[kind, spot] = number + 1
+        place = kind, spot
+        number = self._counts.get(place, 0)
+        self._counts[place] = number + 1
         return kind, spot, number
 
     def place(self, moment: Moment) -> Place:
@@ -366,7 +373,7 @@ class Recorder:
         spot = self.spot()
         if spot is None:
             return natural
-        if spot in self._severed:
+        if self._severed and spot in self._severed:
             a, b = (one if one is not None and one[1].use is None else None for one in (a, b))
             if a is None and b is None:
                 return natural
@@ -388,7 +395,8 @@ class Recorder:
     def compare(self, name: str, left: Any, right: Any) -> Any:
         """Return a comparison: of a uniform number a coin, else of what the noise hides."""
         a, b = carried(left), carried(right)
-        natural = OPERATIONS[name](plain(left), plain(right))
+        one, two = plain(left), plain(right)
+        natural = OPERATIONS[name](one, two)
         if a is not None and b is not None:
             self.compared.update((a[1].use, b[1].use))
             return natural
@@ -396,9 +404,9 @@ class Recorder:
         spot = self.spot()
         if found is None or spot is None:
             return natural
-        if spot in self._severed and found[1].use is not None:
+        if self._severed and spot in self._severed and found[1].use is not None:
             return natural
-        noise, other = found[1], plain(right if a is not None else left)
+        noise, other = found[1], two if a is not None else one
         last = self.draws[-1] if self.draws else None
         if last is not None and type(noise.ids) is int and _is_coin(last, noise, other):
             below = min(max(other / last.scale, 0.0), 1.0)
@@ -408,7 +416,7 @@ class Recorder:
             return self._coin(
                 spot, name if a is not None else _MIRRORED[name], noise, other, natural
             )
-        value = plain(left if a is not None else right)
+        value = one if a is not None else two
         if not np.all(np.isfinite(other)):
             return natural
         difference = self._used(spot, _with(noise, -other), value - other, "compare")

@@ -2,31 +2,34 @@
 
 from __future__ import annotations
 
+import builtins
 import functools
 import random
 import sys
+import threading
 from contextlib import contextmanager, suppress
 from types import FunctionType, MethodType, ModuleType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .primitives import numpy_random, replacements
+from .primitives import numpy_random
 from .values import TracedInteger, TracedInteger64, carried, plain, traced
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from .places import Followed
+    from .primitives import Primitives
     from .primitives.replacement import Replacement
     from .recorder import Recorder
-
-    More = Callable[[Recorder], Iterator[Replacement]]
 
 _MISSING = object()
 # So deep, and in so many objects, generators are looked for.
 _DEPTH, _MOST = 4, 20_000
 _PLAIN = (int, float, complex, str, bytes, type(None), type, np.ndarray, np.generic)
+# The same, and what else holds no generator that is not found otherwise; of these types exactly.
+_INERT = frozenset((int, float, complex, str, bytes, bool, type(None), np.ndarray))
 _GENERATORS = (np.random.Generator, np.random.RandomState)
 
 
@@ -77,41 +80,61 @@ class _Int(int, metaclass=_Kind):
 _BUILTINS = {"float": _Float, "int": _Int}
 
 
+_kept = threading.local()
+
+
+@contextmanager
+def generators_kept() -> Iterator[None]:
+    """Leave the generators that all code shares as they were. Around several runs, which would take
+    a quarter longer if each did so, the first of this thread does so for all."""
+    if getattr(_kept, "is_so", False):
+        yield
+        return
+    states = random.getstate(), np.random.get_state()
+    _kept.is_so = True
+    try:
+        yield
+    finally:
+        _kept.is_so = False
+        random.setstate(states[0])
+        np.random.set_state(states[1])
+
+
 @contextmanager
 def replaced(
     recorder: Recorder,
     followed: Followed,
     parts: Sequence[Any],
     seed: int,
+    primitives: Primitives,
     *,
-    more: Sequence[More] = (),
     keeps_builtins: bool = False,
 ) -> Iterator[None]:
     """Let a recorder see what is drawn, in this thread; afterwards all is as it was.
 
     parts: the user's own objects, where generators may be.  seed: of all generators that are found.
-    more: replacements of the user's own primitives.
     """
-    undo: list[Callable[[], None]] = []
-    states = random.getstate(), np.random.get_state()
-    try:
+    with generators_kept():
         random.seed(seed)
         np.random.seed(seed % 2**32)
-        known: dict[int, Any] = {}
-        true: dict[int, Any] = {}
-        kept: list[Any] = []
-        modules = set(sys.modules)
-        every = [*replacements(recorder)]
-        for source in more:
-            every += [*source(recorder)]
-        for owner, name, value in every:
-            old = vars(owner).get(name, _MISSING)
-            if isinstance(owner, ModuleType) and old is not _MISSING:
-                known[id(old)], true[id(value)] = value, old
-                kept += [old, value]
-            if _set(owner, name, value):
-                undo.append(functools.partial(_restore, owner, name, old))
-        undo.append(functools.partial(_take_back, modules, true))
+        with _exchanged(recorder, followed, parts, seed, primitives, keeps_builtins):
+            yield
+
+
+@contextmanager
+def _exchanged(
+    recorder: Recorder,
+    followed: Followed,
+    parts: Sequence[Any],
+    seed: int,
+    primitives: Primitives,
+    keeps_builtins: bool,
+) -> Iterator[None]:
+    undo: list[Callable[[], None]] = []
+    try:
+        modules, last = set(sys.modules), _last_module()
+        known, kept = _replace(primitives.replacements(recorder), undo)
+        undo.append(functools.partial(_take_back, modules, last, kept))
         references = _References(recorder, followed, known, kept, seed, undo)
         # First, so that their streams do not depend on what else is loaded.
         for part in parts:
@@ -127,19 +150,38 @@ def replaced(
     finally:
         recorder.is_open = False
         for step in reversed(undo):
-            # Whatever an object of the user's does when it is set, all others are as before.
             with suppress(Exception):
                 step()
-        random.setstate(states[0])
-        np.random.set_state(states[1])
 
 
-def _set(owner: Any, name: str, value: Any) -> bool:
-    try:
-        setattr(owner, name, value)
-    except (AttributeError, TypeError):  # a compiled class, whose attributes stay as they are
-        return False
-    return True
+def _replace(
+    every: Sequence[Replacement], undo: list[Callable[[], None]]
+) -> tuple[dict[int, Any], list[tuple[Any, Any]]]:
+    """Set attributes. Return what stands in for what modules have named, by its id; and what they
+    have named, each with that."""
+    known: dict[int, Any] = {}
+    kept: list[tuple[Any, Any]] = []
+    before: list[tuple[Any, str, Any]] = []
+    undo.append(functools.partial(_restore_all, before))
+    for owner, name, value in every:
+        old = vars(owner).get(name, _MISSING)
+        if isinstance(owner, ModuleType) and old is not _MISSING:
+            known[id(old)] = value
+            kept.append((old, value))
+        try:
+            setattr(owner, name, value)
+        except (AttributeError, TypeError):  # a compiled class, whose attributes stay as they are
+            continue
+        before.append((owner, name, old))
+    return known, kept
+
+
+def _restore_all(before: list[tuple[Any, str, Any]]) -> None:
+    while before:
+        # Whatever an object of the user's does when it is set, all others are as before.
+        with suppress(Exception):
+            while before:
+                _restore(*before.pop())
 
 
 def _restore(owner: Any, name: str, old: Any) -> None:
@@ -149,9 +191,18 @@ def _restore(owner: Any, name: str, old: Any) -> None:
         setattr(owner, name, old)
 
 
-def _take_back(before: set[str], true: dict[int, Any]) -> None:
+def _last_module() -> tuple[int, Any]:
+    """Return how many modules are loaded, and the one that was loaded last."""
+    return len(sys.modules), next(reversed(sys.modules.values()))
+
+
+def _take_back(before: set[str], last: tuple[int, Any], kept: list[tuple[Any, Any]]) -> None:
     """Give the modules that a run has imported what they name in truth. before: the names of those
-    that were there.  true: what stands in for something, by its id, with that."""
+    that were there.  last: how many, and the last.  kept: what is true, with what stands in for it.
+    """
+    if _last_module() == last:
+        return
+    true = {id(value): old for old, value in kept}
     for name in set(sys.modules) - before:
         scope = getattr(sys.modules[name], "__dict__", {})
         for key, value in list(scope.items()):
@@ -173,7 +224,8 @@ class _References:
     ) -> None:
         self._recorder, self._followed, self._known = recorder, followed, known
         self._undo = undo
-        self._seen: dict[int, Any] = {}
+        # Every module names those that Python has built in.
+        self._seen: dict[int, Any] = {id(vars(builtins)): builtins}
         self._kept = kept  # so that no two objects share an id
         self._streams = np.random.SeedSequence([seed, 1])
         self._wrapped: dict[int, Any] = {}
@@ -181,6 +233,8 @@ class _References:
     def look_into(self, scope: dict[str, Any]) -> None:
         """Exchange what a namespace names."""
         for name, value in list(scope.items()):
+            if type(value) in _INERT:
+                continue
             new = self._new(value)
             if new is not None:
                 scope[name] = new
@@ -191,14 +245,17 @@ class _References:
     def look_at(self, value: Any, depth: int) -> None:
         """Exchange what an object carries."""
         if (
-            isinstance(value, _PLAIN)
+            type(value) in _INERT
+            or isinstance(value, _PLAIN)
             or depth > _DEPTH
             or id(value) in self._seen
             or len(self._seen) > _MOST
         ):
             return
         self._seen[id(value)] = value
-        if isinstance(value, random.Random) and not isinstance(value, random.SystemRandom):
+        if type(value) is FunctionType:
+            self._look_at_function(value, depth)
+        elif isinstance(value, random.Random) and not isinstance(value, random.SystemRandom):
             (word,) = self._streams.spawn(1)[0].generate_state(1)
             try:
                 state = value.getstate()
@@ -207,8 +264,6 @@ class _References:
             except Exception:  # noqa: BLE001  # of a class of its own, without a state or a seed
                 return
             self._undo.append(functools.partial(value.setstate, state))
-        elif isinstance(value, FunctionType):
-            self._look_at_function(value, depth)
         elif isinstance(value, MethodType):
             self.look_at(value.__self__, depth)
             self.look_at(value.__func__, depth)
@@ -233,7 +288,7 @@ class _References:
 
     def _exchange(self, scope: dict[Any, Any]) -> None:
         for name, value in list(scope.items())[:1000]:
-            new = self._new(value)
+            new = None if type(value) in _INERT else self._new(value)
             if new is not None:
                 scope[name] = new
                 self._undo.append(functools.partial(scope.__setitem__, name, value))
@@ -260,7 +315,8 @@ class _References:
             self._undo.append(functools.partial(setattr, value, "__defaults__", defaults))
         if value.__kwdefaults__:
             self._exchange(value.__kwdefaults__)
-        self.look_at(getattr(value, "__wrapped__", None), depth)
+        if value.__dict__:
+            self.look_at(value.__dict__.get("__wrapped__"), depth)
 
     def _is_own(self, kind: type[Any]) -> bool:
         file = getattr(sys.modules.get(kind.__module__), "__file__", None)

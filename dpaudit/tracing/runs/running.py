@@ -19,12 +19,12 @@ from .recorder import Recorder, TooLong
 from .replacing import replaced
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping
     from types import FrameType
 
     from .lines import Line
     from .places import Followed, Spot
-    from .replacing import More
+    from .primitives import Primitives
 
 # Why a trace ends before its end.
 OVER = "the time was over"
@@ -40,8 +40,8 @@ class Subject(NamedTuple):
     function: of the dataset.  params: keyword arguments of every call.  data, rng, batch: the
     parameters that take the dataset (None: the first), a generator, and the number of outputs, if
     there are such.  post_process: applied to the output.  followed: whose code is the user's own.
-    primitives: the user's own.  deadline: by `time.monotonic`, when runs have to be over.  severed:
-    as of a recorder.
+    primitives: what stands in for them.  deadline: by `time.monotonic`, when runs have to be over.
+    severed: as of a recorder.
     """
 
     function: Callable[..., Any]
@@ -51,7 +51,7 @@ class Subject(NamedTuple):
     batch: str | None
     post_process: Callable[[Any], Any] | None
     followed: Followed
-    primitives: Sequence[More] = ()
+    primitives: Primitives
     deadline: float = float("inf")
     severed: frozenset[Spot] = frozenset()
 
@@ -128,8 +128,7 @@ def run(
     lines = Lines()
     parts = (subject.function, subject.post_process, arguments)
     with replaced(
-        recorder, subject.followed, parts, seed, more=subject.primitives,
-        keeps_builtins=is_strict,
+        recorder, subject.followed, parts, seed, subject.primitives, keeps_builtins=is_strict
     ), _rarely_collecting(), warnings.catch_warnings():  # fmt: skip
         warnings.simplefilter("ignore")  # what a program warns of, it has said in other runs
         try:

@@ -17,6 +17,12 @@ if TYPE_CHECKING:
     Carried = tuple[Any, "Noise"]
 
 
+_NUMBERS = (int, float, np.number, np.bool_, np.ndarray)
+_USUAL_NUMBERS = frozenset((int, float))
+# What carries nothing, nearly always.
+_USUAL = frozenset((int, float, bool, type(None)))
+
+
 class Noise(NamedTuple):
     """What a traced number is made of: operand + factor × noise.
 
@@ -32,11 +38,13 @@ class Noise(NamedTuple):
 
 def carried(value: Any) -> Carried | None:
     """Return what a number carries; None for a plain one."""
-    return getattr(value, "_carried", None) if isinstance(value, (*_SCALARS, TracedArray)) else None
+    return value._carried if isinstance(value, _TRACED) else None
 
 
 def plain(value: Any) -> Any:
     """Return a number as it is without what it carries."""
+    if type(value) in _USUAL:
+        return value
     if isinstance(value, _SCALARS):
         bare, kind = _bare(value), value._kind
         return bare if type(bare) is kind else kind.__new__(kind, bare)
@@ -47,11 +55,16 @@ def _bare(value: Any) -> Any:
     """Return a number of Python's own."""
     if isinstance(value, np.integer):
         return np.int64.__index__(value)
-    return int.__add__(value, 0) if isinstance(value, int) else float.__add__(value, 0.0)
+    # Of which the second keeps the sign of a zero.
+    return int.__add__(value, 0) if isinstance(value, int) else float.__add__(value, -0.0)
 
 
 def traced(value: Any, recorder: Any, noise: Noise) -> Any:
     """Return a number that carries noise."""
+    if type(value) is float:
+        number = TracedFloat(value)
+        number._carried = (recorder, noise)
+        return number
     if isinstance(value, np.ndarray) and value.ndim:
         array = value.view(TracedArray)
         array._carried = (recorder, noise)
@@ -110,7 +123,7 @@ def operate(name: str, left: Any, right: Any) -> Any:
 
 
 def _is_number(value: Any) -> bool:
-    return isinstance(value, (int, float, np.number, np.bool_, np.ndarray))
+    return type(value) in _USUAL_NUMBERS or isinstance(value, _NUMBERS)
 
 
 def _method(name: str, *, is_reflected: bool = False) -> Any:
@@ -337,3 +350,4 @@ class TracedArray(np.ndarray):
 
 
 _SCALARS = (TracedFloat, TracedFloat64, TracedInteger, TracedInteger64)
+_TRACED = (*_SCALARS, TracedArray)

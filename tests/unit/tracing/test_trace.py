@@ -16,6 +16,7 @@ import pytest
 import dpaudit
 from dpaudit import ApproximateDP, GaussianDP, PureDP, Trace, UsageError
 from dpaudit.targets.target import CallableTarget, ComposedTarget, ImportedTarget
+from dpaudit.tracing.runs.values import Noise, plain, traced
 from dpaudit.tracing.trace import trace_pair
 
 Rng = np.random.Generator
@@ -420,6 +421,11 @@ def test_nothing_is_changed_afterwards_whatever_happens() -> None:
         dpaudit.trace(interrupts, 0, 1, ONE)
     assert state() == before
     assert sys.gettrace() is tracer
+
+
+def test_the_sign_of_a_zero_is_kept() -> None:
+    assert math.copysign(1.0, plain(traced(-0.0, None, Noise(0, 1.0)))) == -1.0
+    assert math.copysign(1.0, plain(traced(0.0, None, Noise(0, 1.0)))) == 1.0
 
 
 class NotRestored(random.Random):

@@ -2,21 +2,51 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import sys
+from typing import TYPE_CHECKING, Any
 
 from . import diffprivlib, numpy_random, opendp, own, pydp, python_random, scipy_stats
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator, Sequence
 
     from ..recorder import Recorder
     from .replacement import Replacement
 
+    Own = Callable[[Recorder], Iterator[Replacement]]
+
 LIBRARIES = (numpy_random, python_random, scipy_stats, diffprivlib, opendp, pydp)
 
 
-def replacements(recorder: Recorder) -> Iterator[Replacement]:
-    """Yield what stands in for the primitives of all libraries that are loaded, during a run."""
-    for library in LIBRARIES:
-        yield from library.replacements(recorder)
-    yield from own.announced(recorder)
+class Primitives:
+    """What stands in for primitives during a run; for those of libraries made once for all runs.
+
+    own: of the user's own, made for each run.
+    """
+
+    def __init__(self, own: Sequence[Own] = ()) -> None:
+        self._own = own
+        self._now: Any = _Now()
+        # As many modules were loaded when these were made.
+        self._loaded = 0
+        self._made: list[Replacement] = []
+
+    def replacements(self, recorder: Recorder) -> list[Replacement]:
+        """Return what stands in for the primitives of all libraries that are loaded."""
+        self._now.itself = recorder
+        if len(sys.modules) != self._loaded:
+            made = (one for library in LIBRARIES for one in library.replacements(self._now))
+            self._made = [*made, *own.announced(self._now)]
+            self._loaded = len(sys.modules)
+        if not self._own:
+            return self._made
+        return [*self._made, *(one for source in self._own for one in source(recorder))]
+
+
+class _Now:
+    """The recorder of the run that is under way, for what outlives a run."""
+
+    __slots__ = ("itself",)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.itself, name)

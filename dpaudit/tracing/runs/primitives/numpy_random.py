@@ -260,10 +260,10 @@ def replacements(recorder: Recorder) -> Iterator[Replacement]:
             return made
         given = args[0] if args else named.get("seed")
         if isinstance(given, np.random.Generator):
-            return given if isinstance(given, Generator) else wrapped(given, recorder)
+            return given if isinstance(given, Generator) else wrapped(given, recorder.itself)
         if given is not None:
             recorder.seeded("np.random.default_rng", given)
-        return wrapped(made, recorder)
+        return wrapped(made, recorder.itself)
 
     def set_seed(*args: Any, **named: Any) -> Any:
         recorder.seeded("np.random.seed", args[0] if args else named.get("seed"))
@@ -278,7 +278,7 @@ def replacements(recorder: Recorder) -> Iterator[Replacement]:
     class State(RandomState, metaclass=Kind):  # type: ignore[misc, valid-type]  # made above
         def __init__(self, *args: Any, **named: Any) -> None:
             super().__init__(*args, **named)
-            self.recorder = recorder
+            self.recorder = recorder.itself
             given = args[0] if args else named.get("seed")
             if given is not None and not isinstance(given, np.random.BitGenerator):
                 recorder.seeded("np.random.RandomState", given)
