@@ -282,7 +282,7 @@ def _choice_cost(one: Chosen) -> float:
     return coin_cost(first, second)
 
 
-def _is_unexplained(pair: Coupled) -> bool:
+def is_unexplained(pair: Coupled) -> bool:
     """Return whether outputs differ, though nothing does that noise is added to."""
     hidden = pair.comparison.hidden
     return bool(pair.noised and hidden) and not any(any(one.shifts) for one in hidden)
@@ -294,7 +294,7 @@ def _total(
     """Return what all sites cost together in words, and whether that is above the claim."""
     if any(pair.comparison.uneven for pair in runs.coupled):
         return None, False  # what one input alone draws has no cost
-    if runs.selected or any(map(_is_unexplained, runs.coupled)):
+    if runs.selected or any(map(is_unexplained, runs.coupled)):
         return None, False  # what no noise hides is in no sum
     pieces = [one.worst for one in gathered]
     coins = [one.cost for one in _coins(runs)]

@@ -13,6 +13,7 @@ import numpy as np
 from .aligning import aligned
 from .appearing import Appearing, appearing, marks
 from .comparing import Comparison, Missing, compare, moments
+from .deciding import is_decided
 from .effects import by_effect
 from .flipping import Absorbed, Flips
 from .leaves import same
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
     from .places import Place, Spot
 
 # Free runs that show whether a part of the output has any noise in it.
-_FREE = 24
+_FREE, _SEED = 24, 1_000
 # So often spots are looked for at which a noised value meets data: one may show another.
 _SEVERED = 3
 # Pairs of runs that confirm that noised values which are plain numbers show no data.
@@ -345,12 +346,15 @@ class _Free:
         """Return whether a part of the output, or whether it raises, tells the inputs apart
         whatever the noise: one input always has the same there, and the other never that."""
         both_runs = self._both()
-        if name == "raises":
-            one, other = ([each.error is not None for each in runs] for runs in both_runs)
-            return set(one).isdisjoint(other)
-        both = [[each.parts.get(name, Missing) for each in runs] for runs in both_runs]
+
+        def valued(one: Run) -> Any:
+            return one.error is not None if name == "raises" else one.parts.get(name, Missing)
+
+        both = [list(map(valued, runs)) for runs in both_runs]
         is_constant = any(all(_same(one, runs[0]) for one in runs) for runs in both)
-        return is_constant and not any(_same(one, other) for one in both[0] for other in both[1])
+        if not is_constant or any(_same(one, other) for one in both[0] for other in both[1]):
+            return False
+        return not is_decided(self._subject, self._datasets, both_runs, _SEED, valued)
 
     def is_never(self, which: int, name: str) -> bool:
         """Return whether an input never has a part of the output, or a text in it."""
@@ -363,7 +367,7 @@ class _Free:
             both = self._both()
             while True:
                 yield both
-                seed = 1_000 + len(both[0])
+                seed = _SEED + len(both[0])
                 more = [run(own, one, seed, has_lines=False) for one in self._datasets]
                 for runs, one in zip(both, more):
                     runs.append(one)
@@ -372,7 +376,7 @@ class _Free:
         if self._runs is None:
             self._runs = tuple(  # type: ignore[assignment]  # two
                 [
-                    run(self._subject, dataset, 1_000 + seed, has_lines=False)
+                    run(self._subject, dataset, _SEED + seed, has_lines=False)
                     for seed in range(_FREE)
                 ]
                 for dataset in self._datasets
