@@ -43,6 +43,14 @@ ABOUT_AS_MUCH = 0.85
 # off (of 10,000 draws, 2 %).
 LUCK = 2.0
 
+# What is rare (`python -m benchmarks.rare_leaks`).
+# Standard errors by which an order of cells must refute a claim, to end the look for what is rare:
+# of a claim that is met exactly, one order in some forty looks sure by luck at two.
+DEVIATIONS_BEYOND_LUCK = 4.0
+# Draws of one input alone are bet on boldly if the claim's ε allows them with at most this
+# probability.
+HARDLY = 0.3
+
 # When costly attacks are tried.
 # Draws: of fewer, trees and users' attacks find little.
 DRAWS_FOR_TREES = 2_000

@@ -11,6 +11,7 @@ import numpy as np
 
 from dpaudit.attacks.choosing.aim import Aim, best_predicted, promise
 from dpaudit.attacks.rare import NAME as RARE
+from dpaudit.levels import tuning
 from dpaudit.levels.candidate import Candidate
 from dpaudit.levels.distinguisher import Distinguisher, Learned, ScoreDistributions, Tried
 from dpaudit.levels.level_map import FloatArray, IntArray, LevelMap, log_ratio
@@ -23,8 +24,6 @@ from dpaudit.stats.betting import Beliefs
 _SHRINKS = (0.0, 0.5, 1.0, 1.5)
 # Groups of levels that the coarse bettors see: they win early, those with all levels late.
 _COARSE = 8
-# Draws of one input alone are telling if the claim's ε allows them with at most this probability.
-_HARDLY = 0.3
 # Beliefs are kept in results as short decimals, and bet on as they are kept.
 _DECIMALS = 5
 _COLUMNS_KEPT = 64
@@ -124,7 +123,7 @@ def _sure(candidate: Candidate, aim: Aim) -> IntArray:
     rule that guesses both has to pay for all of δ."""
     counts = candidate.held_out
     nats = counts * math.log1p(math.exp(-aim.point.epsilon))
-    sure = (nats >= -math.log(_HARDLY)) & (counts[:, ::-1] == 0)
+    sure = (nats >= -math.log(tuning.HARDLY)) & (counts[:, ::-1] == 0)
     arm = int(np.argmax((counts * sure).sum(axis=0)))
     return np.where(sure[:, arm], 1 - 2 * arm, 0).astype(np.int64)
 

@@ -24,8 +24,6 @@ from dpaudit.levels.rules import RuleTable, evened, predicted_growth
 
 # Times that further draws are imagined, to see whether they pay.
 _IMAGINED = 10
-# Standard errors by which an order of cells refutes the claim beyond what luck would do.
-_NO_LUCK = 4.0
 
 
 def learn_again(candidates: list[Candidate], aim: Aim, *, to_bet: bool) -> Learned:
@@ -59,8 +57,8 @@ def promises_nothing(candidates: list[Candidate], aim: Aim) -> bool:
 def is_undecided(candidates: list[Candidate], aim: Aim, more: float) -> bool:
     """Return whether so many times the draws may show what these do not: a rare event that refutes
     the claim, where nothing else does."""
-    # Of a claim that is met exactly, one order in some forty looks sure by luck.
-    if aim.for_delta or any(surely_refutes(one, aim, _NO_LUCK) for one in candidates):
+    beyond_luck = tuning.DEVIATIONS_BEYOND_LUCK
+    if aim.for_delta or any(surely_refutes(one, aim, beyond_luck) for one in candidates):
         return False
     rare = [one for one in candidates if one.attack == RARE]
     later = [one.hopeful().foreseen(more) for one in rare]

@@ -1,0 +1,60 @@
+"""Whether further draws may show what the first ones do not."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+
+from dpaudit.attacks.choosing.aim import Aim, surely_refutes
+from dpaudit.attacks.choosing.going_on import is_undecided
+from dpaudit.attacks.rare import NAME as RARE
+from dpaudit.claims import ProfilePoint
+from dpaudit.levels import tuning
+from dpaudit.levels.candidate import Candidate, Fine, of_cells
+from dpaudit.levels.level_map import LevelMap
+from dpaudit.levels.shrinkage import ShrunkLevels
+
+# So many times the draws are still to come.
+MORE = 100.0
+AIM = Aim(ProfilePoint(1.0, 1e-6), 10_000_000)
+NEVER: Any = None
+
+
+def never_frozen() -> LevelMap:
+    raise AssertionError
+
+
+def cells(errors: float, common: int = 2_000) -> Candidate:
+    """Return an order of two cells, of which the claim allows the log-ratio of one but for so many
+    standard errors."""
+    ratio = math.exp(1.0 + errors * math.sqrt(1.3 / common))
+    often = round(ratio * common)
+    counts = [[often, common], [20_000 - often, 20_000 - common], [0, 0]]
+    return of_cells("single cells", Fine(NEVER, np.array(counts)))
+
+
+def rare(seen: int) -> Candidate:
+    """Return an order of outcomes of which one input alone has given one, so many times."""
+    counts = np.array([[0, seen], [20_000, 20_000 - seen], [0, 0]])
+    expected = counts[:2].astype(float)
+    expected[0, 0] = 0.01
+    shrunk = ShrunkLevels(expected, np.array([0.0, 0.0]))
+    return Candidate(RARE, counts, tuning.PENALTY_ANY_ORDER, never_frozen, shrunk=shrunk)
+
+
+@pytest.mark.parametrize(("errors", "is_open"), [(0.0, True), (3.5, True), (12.0, False)])
+def test_what_luck_refutes_does_not_end_the_look_for_what_is_rare(
+    errors: float, is_open: bool
+) -> None:
+    found = cells(errors)
+    # The one in the middle is sure at the deviations that a rule is frozen by, and yet is luck.
+    assert surely_refutes(found, AIM) is (errors > 2)
+    assert is_undecided([found, rare(3)], AIM, MORE) is is_open
+
+
+def test_without_anything_rare_no_draws_are_awaited() -> None:
+    assert not is_undecided([cells(0.0)], AIM, MORE)
+    assert not is_undecided([cells(0.0), rare(0)], AIM, MORE)
