@@ -51,8 +51,9 @@ from dpaudit.version import __version__
 from dpaudit.wording import counted
 
 # Chunks that a new worker draws after a refutation; and seconds that the first may take to start
-# and draw, where nobody has asked for any, or a quarter of the time of the audit.
-_OF_A_WORKER, _PATIENCE = 2, 5.0
+# and draw, where nobody has asked for any, or a quarter of the time of the audit: some fifty times
+# what it takes, since a machine may be busy, and the verdict must not hang on that.
+_OF_A_WORKER, _PATIENCE = 2, 30.0
 
 # A search that tries fewer pairs has hardly begun.
 _FEW_PAIRS = 20
