@@ -29,7 +29,7 @@ _FEWEST, _MOST = 8, 250
 _FEW, _SUSPECT = 500, 2.0
 _TO_SEE, _BLOCKS = 1_000, 16
 # Rules that count to learn from, more than there may be: each may warn so much less often.
-_PHASES = 32
+_PHASES = 64
 
 
 class DrawChecks:

@@ -105,24 +105,28 @@ class CountingStage:
 
     def learn(self, learned: Learned, draws: Draws) -> Learned:
         """Return what is frozen. learned: from draws that were kept."""
-        counts, ledger = self._counts, self._ledger
+        counts, ledger, plan = self._counts, self._ledger, self._plan
+        until = plan.counting_until(ledger.spent)
         while True:
             ledger.believe(learned.beliefs)
             measure = Measure(learned.distinguisher, others=counts.counters, sieve=counts.sieve)
-            total, rare = self._count(measure, draws)
+            sooner = plan.betting_until(ledger.spent, until, ledger.point.delta)
+            total, rare = self._count(measure, sooner, draws)
             counts.add(total.others, rare, total.tally.arms)
-            self._plan.goes_on(ledger.spent)
-            found, aim = counts.found(), self._aim()
-            is_last = ledger.may_stop or is_enough(found, ledger.spent, self._plan, aim)
+            plan.goes_on(ledger.spent)
+            found, aim, is_last = counts.found(), self._aim(), ledger.may_stop
+            if not is_last and ledger.spent >= until:
+                is_last = is_enough(found, ledger.spent, plan, aim)
+                until = plan.counting_until(ledger.spent)
             learned = learn_again(found, aim, to_bet=not is_last)
             if is_last:
                 return learned
 
-    def _count(self, measure: Measure, draws: Draws) -> tuple[Counted, Rare]:
-        """Return what was counted until it is time to learn anew, and the rare outputs of it."""
+    def _count(self, measure: Measure, until: int, draws: Draws) -> tuple[Counted, Rare]:
+        """Return what was counted until so many draws were made, and the rare outputs of it."""
         total: Counted | None = None
         tallies: list[Tally] = []
-        for counted in draws(self._to_count(measure)):
+        for counted in draws(self._to_count(measure, until)):
             self._chunks += 1
             tallies.append(counted.tally)
             self._ledger.count("learning", counted, is_bet_on=True)
@@ -135,7 +139,7 @@ class CountingStage:
         self.warnings += self._checks.learned_again(tallies, measure.distinguisher)
         return total, total.rare
 
-    def _to_count(self, measure: Measure) -> Iterator[ToCount]:
-        sizes = self._plan.counting_sizes(self._ledger.spent)
+    def _to_count(self, measure: Measure, until: int) -> Iterator[ToCount]:
+        sizes = self._plan.counting_sizes(self._ledger.spent, until)
         for place, size in enumerate(sizes, self._chunks):
             yield ToCount((*self._stream, place), size, measure, self._plan.limits.block)

@@ -281,7 +281,7 @@ def _blocks(claim: PrivacyClaim, one: Certificate, schedule: Schedule) -> Iterat
     stopped = bool(confirming) and not certifying
     if not schedule.by_clock:
         kept, ends = _kept(plan, learned - schedule.counted)
-        later = list(_phases(plan, schedule.counted))
+        later = list(_phases(plan, schedule.counted, one.point.delta))
         counted = [size for phase in later for size in phase]
         yield "blocks to learn from", learning, _learning(kept, learning, counted, stopped)
         yield "rounds of the blocks", *_rounds(claim, one.blocks, ends, later)
@@ -320,17 +320,21 @@ def _kept(plan: Plan, kept: int) -> tuple[list[int], list[int]]:
     return sizes, ends
 
 
-def _phases(plan: Plan, counted: int) -> Iterator[list[int]]:
+def _phases(plan: Plan, counted: int, delta: float) -> Iterator[list[int]]:
     """Yield the blocks that are counted to learn from, between one time to learn and the next, so
-    many draws in all; where learning ends is up to what was learned, from a place on."""
+    many draws in all; where learning ends is up to what was learned, from a place on. delta: of the
+    point that is bet against."""
     spent = plan.hold_until
     until = spent + counted
     if not plan.may_freeze(until):
         until = max(until, plan.freeze_at)
+    due = plan.counting_until(spent)
     while counted and spent < until:
-        sizes = list(plan.counting_sizes(spent))
+        sizes = list(plan.counting_sizes(spent, plan.betting_until(spent, due, delta)))
         spent += sum(sizes)
         yield sizes
+        if spent >= due:
+            due = plan.counting_until(spent)
 
 
 def _learning(

@@ -44,6 +44,9 @@ CONFIRMING = 1_000
 _MOST_BLOCKS = 16_384
 # One call a draw is slow: smaller blocks keep the display alive and several workers busy.
 _LARGEST_OF_SINGLE_DRAWS = 32_768
+# From one time to learn from counts to the next, draws grow by so much at most where what is rare
+# may refute: it is bet on as soon as it was seen. It is not learned so shortly before.
+_SOONER, _NEARLY = math.sqrt(2), 1.2
 # Refitted after every block at first, later when the draws have doubled.
 _EAGER = 1_000
 # When draws are planned by the clock: the share of the time after which learning ends, as it ends
@@ -226,9 +229,16 @@ class Plan:
             spent, size = spent + block, size * _GROWTH
 
     def counting_until(self, spent: int) -> int:
-        """Return the draws after which to learn anew from what was counted."""
+        """Return the draws after which to see, from what was counted, whether to freeze."""
         is_near = 0.6 * self.freeze_at < 2 * spent and spent < self.freeze_at
         return self.freeze_at if is_near else 2 * spent
+
+    @staticmethod
+    def betting_until(spent: int, until: int, delta: float) -> int:
+        """Return the draws after which to learn anew from what was counted, if only to bet on it:
+        so many at most. Without a δ what is rare refutes no sooner than the rest."""
+        sooner = round(_SOONER * spent)
+        return sooner if delta > 0 and _NEARLY * sooner < until else until
 
     def may_freeze(self, spent: int) -> bool:
         """Return whether enough was learned from where the claim is sure to be refuted."""
@@ -242,9 +252,8 @@ class Plan:
         """Return whether there is room to count as many as were kept, of which no more may be."""
         return spent >= self.limits.learned and self.may_count_on(spent)
 
-    def counting_sizes(self, spent: int) -> Iterator[int]:
-        """Yield sizes of blocks to count and learn from, until it is time to learn anew."""
-        until = self.counting_until(spent)
+    def counting_sizes(self, spent: int, until: int) -> Iterator[int]:
+        """Yield sizes of blocks to count and learn from, until so many draws were made."""
         while spent < until:
             block = min(max(spent // _BLOCKS, self._smallest()), self._largest(), until - spent)
             yield block

@@ -23,7 +23,7 @@ FRACTIONS = (0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 0.9)
 # stake makes most of what is never wrong. These two get half of the wealth, in parts that rise so.
 # (Four rules, as in older results, share evenly.)
 _WITH_RARE, _RARE = 5, 2
-_BOLDLY = np.array([1, 1, 1, 1, 1, 2, 5]) / 12
+_BOLDLY = np.array([1, 1, 1, 1, 4, 12, 40]) / 60
 
 
 @dataclass(frozen=True, slots=True)

@@ -348,11 +348,11 @@ def test_learning_goes_on_by_counting_where_that_doubles_it() -> None:
     assert spent == plan.hold_until == 100_000
     ends = []
     while spent < plan.freeze_at:
-        spent += sum(plan.counting_sizes(spent))
+        spent += sum(plan.counting_sizes(spent, plan.counting_until(spent)))
         ends.append(spent)
     assert ends == [200_000, 400_000, 1_250_000]
     assert plan.may_count_on(2_500_000)
-    assert sum(plan.counting_sizes(2_500_000)) == 2_500_000
+    assert sum(plan.counting_sizes(2_500_000, plan.counting_until(2_500_000))) == 2_500_000
     assert not plan.may_count_on(2_500_001)
     assert Plan(1_500_000, None).freeze_at == 100_000
 

@@ -106,9 +106,9 @@ def evidence(candidate: Candidate, aim: Aim) -> float:
 
 
 def surely_refutes(candidate: Candidate, aim: Aim, deviations: float = tuning.DEVIATIONS) -> bool:
-    """Return whether an order promises to refute the claim; one of cells, not by luck alone, but by
-    so many standard errors."""
-    if candidate.fine is None:
+    """Return whether an order promises to refute the claim, not by luck alone, but by so many
+    standard errors; by those of its penalty, if these are more and it is none of cells."""
+    if candidate.fine is None and deviations <= candidate.penalty:
         return promise(candidate, aim)[0] > aim.point.epsilon
     bound = aim.lowered(candidate.table, deviations)
     return float(np.max(bound)) > aim.point.epsilon

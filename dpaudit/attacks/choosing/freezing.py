@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Literal
@@ -10,6 +9,7 @@ from typing import Literal
 import numpy as np
 
 from dpaudit.attacks.choosing.aim import Aim, best_predicted, promise
+from dpaudit.attacks.choosing.surely import sure_guesses
 from dpaudit.attacks.rare import NAME as RARE
 from dpaudit.levels import tuning
 from dpaudit.levels.candidate import Candidate
@@ -117,24 +117,20 @@ def _rules(candidate: Candidate, aim: Aim) -> tuple[IntArray, IntArray]:
     return rules[0], np.where(grows[:, None], rules, 0)
 
 
-def _sure(candidate: Candidate, aim: Aim) -> IntArray:
-    """Return the guess of one input where only that one was seen, and so often that what the claim
-    allows would hardly show it: (levels,). Of the two inputs, the one with more such draws, since a
-    rule that guesses both has to pay for all of δ."""
-    counts = candidate.held_out
-    nats = counts * math.log1p(math.exp(-aim.point.epsilon))
-    sure = (nats >= -math.log(tuning.HARDLY)) & (counts[:, ::-1] == 0)
-    arm = int(np.argmax((counts * sure).sum(axis=0)))
-    return np.where(sure[:, arm], 1 - 2 * arm, 0).astype(np.int64)
-
-
 def _for_rare(candidate: Candidate, rule: IntArray, aim: Aim, stage: Stage) -> IntArray:
-    """Return two rules to bet boldly on what is rare, (2, levels): that of the exact bound, once
-    draws are counted; and, for claims with δ > 0, outputs that one input alone gave. Of fewer draws
-    they abstain, lest bold bets lose all."""
-    none = np.zeros_like(rule)
-    sure = none if stage == "first" else _sure(candidate, aim)
-    return np.stack([rule if stage == "counted" else none, sure])
+    """Return two rules to bet boldly on what is rare, (2, levels). Of few draws they abstain, lest
+    bold bets lose all.
+
+    For claims with δ > 0 both are outputs that one input alone gave, the first of so many that it
+    is hardly luck; else the first is that of the exact bound, once draws are counted.
+    """
+    if aim.point.delta == 0:
+        return np.stack([rule * (stage == "counted"), np.zeros_like(rule)])
+    if stage == "first":
+        return np.stack([np.zeros_like(rule)] * 2)
+    return np.stack(
+        [sure_guesses(candidate, aim, luck) for luck in (tuning.HARDLY_EVER, tuning.HARDLY)]
+    )
 
 
 def _posteriors(held_out: IntArray) -> FloatArray:

@@ -15,6 +15,7 @@ from dpaudit.attacks.choosing.aim import (
     surely_refutes,
 )
 from dpaudit.attacks.choosing.freezing import frozen
+from dpaudit.attacks.choosing.surely import with_the_sure
 from dpaudit.attacks.rare import NAME as RARE
 from dpaudit.levels import tuning
 from dpaudit.levels.candidate import Candidate, by_group, in_order
@@ -41,6 +42,7 @@ def learn_again(candidates: list[Candidate], aim: Aim, *, to_bet: bool) -> Learn
         best = max(
             candidates, key=lambda one: float(np.max(predicted_growth(one.table, aim.point)))
         )
+        best = with_the_sure(best, candidates, aim)
     return frozen(best, candidates, aim)
 
 

@@ -130,7 +130,7 @@ def test_of_five_rules_the_last_two_stake_boldly_for_claims_with_delta() -> None
     shares = stakes(five, 0.1).reshape(5, len(FRACTIONS))
     assert shares.sum(axis=1) == pytest.approx([1 / 6, 1 / 6, 1 / 6, 1 / 4, 1 / 4])
     assert np.all(shares[:3] == shares[0, 0])
-    assert shares[3, -1] == pytest.approx(5 / 48)
+    assert shares[3, -1] == pytest.approx(1 / 6)
     assert np.all(stakes(four, 0.1) == 1 / (4 * len(FRACTIONS)))
     assert len(np.unique(stakes(five, 0.0))) == 2
 

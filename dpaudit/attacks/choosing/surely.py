@@ -1,0 +1,134 @@
+"""Outputs that one input alone gave: how sure that is, what bold bets on it make, and how it is bet
+on beside any other order."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpaudit.attacks.choosing.aim import Aim
+from dpaudit.attacks.rare import NAME as RARE
+from dpaudit.draws import LevelArray
+from dpaudit.levels import tuning
+from dpaudit.levels.candidate import Candidate
+from dpaudit.levels.cells import NO_OUTPUT
+from dpaudit.levels.level_map import FloatArray, Grouped, IntArray, LevelMap
+from dpaudit.levels.shrinkage import ShrunkLevels
+from dpaudit.outcomes import Outcomes
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class SetApart(LevelMap):
+    """The levels of an order, and at one end of it one more for what another order sets apart.
+
+    chosen: (levels of `other`,), what is set apart.  place: of the level that it gets.
+    """
+
+    order: LevelMap
+    other: LevelMap
+    chosen: NDArray[np.bool_]
+    place: int
+
+    @property
+    def levels(self) -> int:
+        return self.order.levels + 1
+
+    def __call__(self, outcomes: Outcomes) -> LevelArray:
+        level = self.order(outcomes)
+        moved = level + (level >= self.place)
+        return np.where(self.chosen[self.other(outcomes)], self.place, moved).astype(np.intp)
+
+    def words(self, chosen: NDArray[np.bool_]) -> str:
+        usual = self.order.words(np.delete(chosen, self.place))
+        apart = self.other.words(self.chosen)
+        if not chosen[self.place]:
+            return f"{usual}, and not: {apart}"
+        return apart if usual == NO_OUTPUT else f"{usual}, or {apart}"
+
+
+def sure_guesses(candidate: Candidate, aim: Aim, luck: float) -> IntArray:
+    """Return the guess of one input where only that one was seen, and so often that the claimed ε
+    allows it with a probability of at most `luck`: (levels,). Of the two inputs, the one with more
+    such draws, since a rule that guesses both has to pay for all of δ.
+
+    Of the cells of orders other than what is rare, which are many, some are lucky: of so many the
+    probability is a part.
+    """
+    counts, together, cells = candidate.held_out, candidate.held_out, len(candidate.held_out)
+    if candidate.fine is not None:
+        together, cells = _of_largest_cells(candidate), len(candidate.fine.counts)
+    least = math.log((1 if candidate.attack == RARE else cells) / luck)
+    sure = (together * _nats(aim) >= least) & (counts[:, ::-1] == 0)
+    arm = int(np.argmax((counts * sure).sum(axis=0)))
+    return np.where(sure[:, arm], 1 - 2 * arm, 0).astype(np.int64)
+
+
+def sure_growth(candidate: Candidate, aim: Aim) -> float:
+    """Return how much log wealth bold bets on what one input alone gave would have made of as many
+    draws, less what is luck; 0 where nothing was given by one alone so often."""
+    guesses = sure_guesses(candidate, aim, tuning.HARDLY)
+    if not guesses.any():
+        return 0.0
+    draws = float(candidate.held_out[guesses != 0].sum())
+    paid = aim.point.delta * int(candidate.held_out.sum()) / 2
+    return max(0.0, (draws - paid) * _nats(aim) + math.log(tuning.HARDLY))
+
+
+def with_the_sure(best: Candidate, candidates: Sequence[Candidate], aim: Aim) -> Candidate:
+    """Return an order to bet on, with what one input alone gave set apart in it, if another order
+    shows more of that."""
+    if not aim.reserve or aim.point.delta == 0:
+        return best
+    other = max(candidates, key=lambda one: sure_growth(one, aim))
+    if sure_growth(other, aim) <= sure_growth(best, aim):
+        return best
+    guesses = sure_guesses(other, aim, tuning.HARDLY)
+    place = len(best.held_out) - 1 if guesses.max() > 0 else 0
+    draws = other.held_out[guesses != 0].sum(axis=0)
+    shrunk = best.shrunk
+    if shrunk is not None:
+        expected = np.insert(shrunk.expected, place, draws, axis=0)
+        shrunk = ShrunkLevels(expected, np.insert(shrunk.variance, place, 0.0))
+    return replace(
+        best,
+        attack=RARE,
+        held_out=np.insert(best.held_out, place, draws, axis=0),
+        freeze=partial(_set_apart, best, other, guesses != 0, place),
+        shrunk=shrunk,
+        scored=None,
+        position=_beyond(best.position, place),
+    )
+
+
+def _of_largest_cells(candidate: Candidate) -> IntArray:
+    """Return the draws of the largest cell of every level, by input, of an order of cells that are
+    together since their counts are alike: (levels, 2)."""
+    level, fine = candidate.freeze(), candidate.fine
+    if fine is None or not isinstance(level, Grouped):
+        return candidate.held_out
+    found = np.zeros_like(candidate.held_out)
+    np.maximum.at(found, level.group, fine.counts)
+    return found
+
+
+def _set_apart(
+    best: Candidate, other: Candidate, chosen: NDArray[np.bool_], place: int
+) -> SetApart:
+    return SetApart(best.freeze(), other.freeze(), chosen, place)
+
+
+def _beyond(position: FloatArray | None, place: int) -> FloatArray | None:
+    """Return positions with that of one more level at an end, as far out as the last one."""
+    if position is None or len(position) == 0:
+        return None
+    return np.insert(position, place, position[min(place, len(position) - 1)])
+
+
+def _nats(aim: Aim) -> float:
+    """Return what a draw that one input alone can give is worth, at the claim's ε."""
+    return math.log1p(math.exp(-aim.point.epsilon))
