@@ -45,8 +45,8 @@ from dpaudit.certificates.evidence import (
     hidden_delta,
 )
 from dpaudit.claims import ProfilePoint
-from dpaudit.levels.candidate import Fine, by_group, of_cells
-from dpaudit.levels.level_map import Grouped, LevelMap
+from dpaudit.levels.candidate import Fine, of_cells
+from dpaudit.levels.level_map import Grouped, LevelMap, by_group
 from dpaudit.levels.witnesses import most_telling_witness
 from dpaudit.stats.betting import log_wealth, stakes
 from dpaudit.stats.binomial import clopper_pearson_interval, pair_delta_lower

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -14,6 +15,7 @@ from dpaudit.draws import LevelArray, SelectionDraws
 from dpaudit.levels import tuning
 from dpaudit.levels.candidate import Candidate, Fine
 from dpaudit.levels.cells import Cells, make_cells
+from dpaudit.levels.intervals import Intervals
 from dpaudit.levels.isotonic import pooled_counts
 from dpaudit.levels.level_map import (
     FloatArray,
@@ -155,7 +157,11 @@ def _candidate(cells: Cells, counts: IntArray, name: str, scores: FloatArray) ->
     is_simple = name.startswith(_BY_SIZE) or np.count_nonzero(masses) <= tuning.FEW_CELLS
     penalty = tuning.PENALTY if is_simple else tuning.PENALTY_ANY_ORDER
     final = cells.with_values(np.append(level[-1], levels).astype(np.intp))
-    return Candidate(name, held_out, penalty, partial(CellLevels, final, levels + 1))
+    freeze = partial(CellLevels, final, levels + 1)
+    if not name.startswith(_BY_SIZE) or cells.labels or cells.intervals <= levels:
+        return Candidate(name, held_out, penalty, freeze)
+    finer = partial(_finer, cells, counts.sum(axis=0), scores[-1, :-1], level[-1])
+    return Candidate(name, held_out, penalty, freeze, finer=finer)
 
 
 def _is_free(candidate: Candidate) -> bool:
@@ -168,11 +174,42 @@ def _by_intervals(candidate: Candidate, column: Column, selection: SelectionDraw
     intervals, each at the mean of its numbers where there are only numbers."""
     numbers = column.numbers if column.codes is None else column.numbers[column.codes == 0]
     if not is_continuous(numbers):
-        return candidate
+        return replace(candidate, finer=None)
     if column.codes is not None:
-        return replace(candidate, is_smooth=True)
-    level, levels = candidate.freeze()(selection.outcomes), len(candidate.held_out)
+        return replace(candidate, is_smooth=True, finer=None)
     sign = 1 if candidate.attack.endswith("rising") else -1
-    total = np.bincount(level, weights=sign * on_scale(column)(column), minlength=levels)
-    position = total / np.maximum(1, np.bincount(level, minlength=levels))
-    return replace(candidate, is_smooth=True, position=position[:-1])
+    scaled = sign * on_scale(column)(column)
+    level, levels = candidate.freeze()(selection.outcomes), len(candidate.held_out)
+    position = _means(scaled, level, levels)[:-1]
+    if candidate.finer is None:
+        return replace(candidate, is_smooth=True, position=position)
+    finer = partial(_at_means, candidate.finer, scaled, selection.outcomes)
+    return replace(candidate, is_smooth=True, position=position, finer=finer)
+
+
+def _means(numbers: FloatArray, place: NDArray[np.integer], places: int) -> FloatArray:
+    total = np.bincount(place, weights=numbers, minlength=places)
+    return np.asarray(total / np.maximum(1, np.bincount(place, minlength=places)))
+
+
+def _at_means(finer: Callable[[], Intervals], numbers: FloatArray, outcomes: Outcomes) -> Intervals:
+    """Return intervals, each at the mean of the numbers in it."""
+    found = finer()
+    position = _means(numbers, found.each(outcomes), found.each.levels)[:-1]
+    return replace(found, position=position)
+
+
+def _finer(cells: Cells, counts: IntArray, scores: FloatArray, level: IntArray) -> Intervals:
+    """Return the cells of an order by size. counts: (cells + 1, 2); scores: (cells,), what they are
+    ordered by; level: (cells,)."""
+    order = np.argsort(scores, kind="stable")
+    rank = np.empty(len(order), dtype=np.int64)
+    rank[order] = np.arange(len(order))
+
+    def joined(level: IntArray) -> CellLevels:
+        levels = int(level[-1]) + 1
+        by_cell = np.append(level[rank], levels).astype(np.intp)
+        return CellLevels(cells.with_values(by_cell), levels + 1)
+
+    each = joined(np.arange(len(order)))
+    return Intervals(each, counts[[*order, len(order)]], level[order], None, joined)

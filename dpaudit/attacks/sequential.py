@@ -7,7 +7,7 @@ random walks; and for Gaussian noise of any covariance.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -69,15 +69,8 @@ def _by_itself(
     a sum adds to it is noise."""
     outcomes = _table(step, features, numbers)
     found = orders_of(outcomes.all_columns[0], SelectionDraws(outcomes, selection.is_d1))
-    return [
-        replace(
-            one,
-            attack=f"{ONE}{one.attack}",
-            freeze=partial(_frozen, one.freeze, features, step),
-            fine=None,
-        )
-        for one in found
-    ]
+    of_new = partial(_of_new, features, step)
+    return [replace(one.mapped(of_new), attack=f"{ONE}{one.attack}", fine=None) for one in found]
 
 
 def _table(step: Step, features: Sequence[Number], numbers: FloatArray) -> Table:
@@ -88,11 +81,12 @@ def _table(step: Step, features: Sequence[Number], numbers: FloatArray) -> Table
     return Table((Column(name, new.numbers * (feature.scale or 1.0)),), len(numbers))
 
 
-def _frozen(freeze: Callable[[], LevelMap], features: tuple[Number, ...], step: Step) -> NewLevels:
+def _of_new(features: tuple[Number, ...], step: Step, level: LevelMap) -> NewLevels:
+    """Return the levels of outcomes whose new coordinate has these."""
     places = [step.place, *(place for place, _ in step.terms)]
     kept = tuple(features[place] for place in places)
     terms = tuple((at, coefficient) for at, (_, coefficient) in enumerate(step.terms, 1))
-    return NewLevels(freeze(), kept, Step(0, terms))
+    return NewLevels(level, kept, Step(0, terms))
 
 
 @dataclass(frozen=True, slots=True, eq=False)

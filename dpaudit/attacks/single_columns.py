@@ -16,14 +16,15 @@ from dpaudit.draws import SelectionDraws
 from dpaudit.levels import tuning
 from dpaudit.levels.candidate import Candidate
 from dpaudit.levels.cells import make_cells
-from dpaudit.outcomes import Column
+from dpaudit.outcomes import KIND, Column
 
 IntArray = NDArray[np.intp]
 
 ONE_COLUMN = "one column: "
 
 # So many draws are enough to see which columns are worth a closer look, and so many columns get it.
-_DRAWS = 20_000
+# Of few draws what is in an entry tells hardly more than of what kind it is.
+_DRAWS, _MANY = 20_000, 2_000
 _CLOSER = 2
 _CELLS = 32
 
@@ -38,10 +39,22 @@ def single_columns(
     is_d1 = selection.is_d1[:_DRAWS].astype(np.intp)
     telling = np.array([_telling(column.take(slice(_DRAWS)), is_d1) for column in columns])
     # Of equals the first is the plainest: what an output is comes before what is in it.
-    best = np.argsort(-telling, kind="stable")[:_CLOSER]
-    closer = [columns[int(i)] for i in best if telling[i] > tuning.ERRORS_OF_COLUMN]
-    found = [one for column in closer for one in orders_of(column, selection)]
+    best = [columns[int(place)] for place in np.argsort(-telling, kind="stable")]
+    worth = best[: int(np.count_nonzero(telling > tuning.ERRORS_OF_COLUMN))]
+    found = [
+        one for column in _closer(worth, selection.size) for one in orders_of(column, selection)
+    ]
     return [replace(one, attack=f"{ONE_COLUMN}{one.attack}") for one in found]
+
+
+def _closer(columns: Sequence[Column], draws: int) -> list[Column]:
+    """Return the first columns; of many draws the first ones of numbers and labels, and as many
+    that say of what kind an entry of another one is."""
+    if draws < _MANY:
+        return list(columns[:_CLOSER])
+    kinds = [one.name.startswith(KIND) for one in columns]
+    before = [kinds[:place].count(is_kind) for place, is_kind in enumerate(kinds)]
+    return [one for one, others in zip(columns, before, strict=True) if others < _CLOSER]
 
 
 def _telling(column: Column, is_d1: IntArray) -> float:

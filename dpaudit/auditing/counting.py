@@ -9,7 +9,7 @@ import numpy as np
 from dpaudit.attacks.choosing.aim import Aim
 from dpaudit.attacks.choosing.going_on import (
     gains_by_more,
-    is_sure,
+    is_clear,
     is_undecided,
     learn_again,
     promises_nothing,
@@ -70,7 +70,7 @@ class Counts:
 def is_enough(found: list[Candidate], spent: int, plan: Plan, aim: Aim) -> bool:
     """Return whether to freeze after so many draws: what is left of the budget is worth more than
     learning is."""
-    if spent < plan.freeze_at and not (plan.may_freeze(spent) and is_sure(found, aim)):
+    if spent < plan.freeze_at and not (plan.may_freeze(spent) and is_clear(found, aim)):
         return False
     if not plan.may_count_on(spent):
         return True

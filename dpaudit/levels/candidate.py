@@ -8,12 +8,12 @@ from functools import cached_property, partial
 from typing import Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dpaudit.draws import SelectionDraws
 from dpaudit.levels import tuning
 from dpaudit.levels.clusters import averaged
-from dpaudit.levels.level_map import FloatArray, Grouped, IntArray, LevelMap
+from dpaudit.levels.intervals import Intervals
+from dpaudit.levels.level_map import FloatArray, Grouped, IntArray, LevelMap, by_group
 from dpaudit.levels.merging import merged
 from dpaudit.levels.ramps import Smoothed, smoothed
 from dpaudit.levels.rules import RuleTable, evened
@@ -43,6 +43,8 @@ class Candidate:
     fine: cells that the levels are made of, where they may be put in any order.
     is_smooth: whether log-ratios can be expected to change by little from level to level, as
         those of intervals do. position: (levels - 1,), the mean number or score of each level.
+    place: (levels - 1,), rising, what log-ratios can be expected to change evenly along, if not
+        along the levels. finer: makes intervals that the levels are made of, where there are more.
     """
 
     attack: str
@@ -54,6 +56,13 @@ class Candidate:
     fine: Fine | None = None
     is_smooth: bool = False
     position: FloatArray | None = None
+    place: FloatArray | None = None
+    finer: Callable[[], Intervals] | None = None
+
+    @cached_property
+    def intervals(self) -> Intervals | None:
+        """What the levels are made of, if there are more of them."""
+        return None if self.finer is None else self.finer()
 
     @cached_property
     def table(self) -> RuleTable:
@@ -65,6 +74,9 @@ class Candidate:
 
     def counted_on(self, counts: IntArray) -> Candidate:
         """Return the order after more draws, counted by `counter`; of cells it is found anew."""
+        if self.intervals is not None:
+            more = self.intervals.with_more(counts)
+            return replace(self, held_out=more.held_out(), finer=partial(_same, more))
         if self.fine is None:
             return replace(self, held_out=self.held_out + counts)
         fine = Fine(self.fine.cells, self.fine.counts + counts)
@@ -89,12 +101,46 @@ class Candidate:
     @property
     def counter(self) -> LevelMap:
         """What counts further draws for it."""
+        if self.intervals is not None:
+            return self.intervals.each
         return self.freeze() if self.fine is None else self.fine.cells
+
+    def mapped(self, of: Callable[[LevelMap], LevelMap]) -> Candidate:
+        """Return the same order of other outcomes. of: makes their levels of those of the order."""
+        finer = None if self.finer is None else partial(_mapped, self.finer, of)
+        return replace(self, freeze=partial(_applied, of, self.freeze), finer=finer)
+
+    def cut_near(self, low: int, high: int) -> Candidate:
+        """Return the order with finer levels near where level `low` and level `high` begin."""
+        if self.intervals is None:
+            return self
+        near = self.intervals.near(low, high)
+        return replace(
+            self,
+            held_out=near.held_out(),
+            freeze=partial(near.joined, near.level),
+            position=near.positions(),
+            place=near.places(),
+            finer=None,
+        )
 
     @cached_property
     def smoothed(self) -> Smoothed:
         """The counts of what was seen, smoothed as if both inputs had come up as often."""
-        return smoothed(evened(self.held_out[:-1], self.held_out.sum(axis=0)), self.position)
+        counts = evened(self.held_out[:-1], self.held_out.sum(axis=0))
+        return smoothed(counts, self.position, self.place)
+
+
+def _same(intervals: Intervals) -> Intervals:
+    return intervals
+
+
+def _applied(of: Callable[[LevelMap], LevelMap], freeze: Callable[[], LevelMap]) -> LevelMap:
+    return of(freeze())
+
+
+def _mapped(finer: Callable[[], Intervals], of: Callable[[LevelMap], LevelMap]) -> Intervals:
+    return finer().mapped(of)
 
 
 def of_cells(attack: str, fine: Fine) -> Candidate:
@@ -120,12 +166,6 @@ def in_order(counts: IntArray) -> tuple[IntArray, FloatArray]:
     return level, by_group(expected, level, levels)
 
 
-def by_group(draws: FloatArray | IntArray, group: NDArray[np.integer], groups: int) -> FloatArray:
-    """Return the draws of so many groups of cells: (groups, 2)."""
-    arms = [np.bincount(group, weights=arm, minlength=groups) for arm in draws.T]
-    return np.stack(arms, axis=1).astype(np.float64)
-
-
 class Attack(Protocol):
     """Proposes orders of outcomes by an estimate of their likelihood ratio."""
 
@@ -145,4 +185,5 @@ def by_score(scored: Scored, selection: SelectionDraws) -> Candidate:
         scored,
         is_smooth=True,
         position=scored.position(table.sum(axis=1)),
+        finer=partial(scored.intervals, selection.is_d1) if scored.has_finer else None,
     )

@@ -97,6 +97,14 @@ def log_ratio(counts: NDArray[np.floating | np.integer], arms: IntArray | FloatA
     return np.asarray(log_counts[..., 0] - log_counts[..., 1] - both, dtype=float)
 
 
+def by_group(
+    draws: FloatArray | IntArray, group: NDArray[np.integer], groups: int = 0
+) -> FloatArray:
+    """Return the draws of groups of cells, at least so many: (groups, 2)."""
+    arms = [np.bincount(group, weights=arm, minlength=groups) for arm in draws.T]
+    return np.stack(arms, axis=1).astype(np.float64)
+
+
 @functools.lru_cache(maxsize=64)
 def tail_refined(smallest: float) -> FloatArray:
     """Return at most 63 inner quantiles: geometrically spaced in the tails, from `smallest` on."""

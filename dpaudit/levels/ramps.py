@@ -46,43 +46,55 @@ class Smoothed:
 
 
 def smoothed(
-    counts: NDArray[np.int64] | FloatArray, position: FloatArray | None = None
+    counts: NDArray[np.int64] | FloatArray,
+    position: FloatArray | None = None,
+    place: FloatArray | None = None,
 ) -> Smoothed:
-    """Smooth counts; counts, position: as of `log_odds`."""
+    """Smooth counts; counts, position, place: as of `log_odds`."""
     if len(counts) < 2:
         return Smoothed(counts.astype(np.float64), follows=False, worth=-np.inf)
-    fit = _best(counts, position)
+    fit = _best(counts, position, place)
     draws, share = counts.sum(axis=1), _share(fit.averaged())
     both = np.stack([draws * share, draws * (1 - share)], axis=1)
     return Smoothed(both, fit.follows, fit.worth)
 
 
-def log_odds(counts: NDArray[np.int64], position: FloatArray | None = None) -> FloatArray:
+def log_odds(
+    counts: NDArray[np.int64],
+    position: FloatArray | None = None,
+    place: FloatArray | None = None,
+) -> FloatArray:
     """Return the log-odds of d1 at every level: (levels,).
 
     counts: (levels, 2), ordered from d2 to d1. position: (levels,), what the log-odds may well be
-    a multiple of, such as a score. The log-odds are a sum of ramps, added one by one while each
-    explains the draws better by some nats, and then averaged over where its ends may be: what lies
-    just outside of a flat tail is not taken for a part of it. A level is an interval, within which
-    a ramp may end.
+    a multiple of, such as a score. place: (levels,), rising, what ramps are linear in, if not in
+    the number of the level, as where levels are finer at some places. The log-odds are a sum of
+    ramps, added one by one while each explains the draws better by some nats, and then averaged
+    over where its ends may be: what lies just outside of a flat tail is not taken for a part of it.
+    A level is an interval, within which a ramp may end.
     """
     if len(counts) < 2:
         ahead, behind = counts.sum(axis=0) + 0.5
         return np.full(len(counts), np.log(ahead / behind))
-    return _best(counts, position).averaged()
+    return _best(counts, position, place).averaged()
 
 
-def _best(counts: NDArray[np.int64] | FloatArray, position: FloatArray | None) -> _Fit:
+def _best(
+    counts: NDArray[np.int64] | FloatArray, position: FloatArray | None, place: FloatArray | None
+) -> _Fit:
     """Return the better one of two fits, by ramps alone and with the position."""
-    fits = [_grown(counts, None)]
+    ramps = _ramps(len(counts)) if place is None else _ramps_over(place)
+    fits = [_grown(counts, ramps, None)]
     if position is not None:
-        fits.append(_grown(counts, position))
+        fits.append(_grown(counts, ramps, position))
     return max(fits, key=lambda fit: fit.worth)
 
 
-def _grown(counts: NDArray[np.int64] | FloatArray, position: FloatArray | None) -> _Fit:
+def _grown(
+    counts: NDArray[np.int64] | FloatArray, ramps: _Ramps, position: FloatArray | None
+) -> _Fit:
     draws = counts.sum(axis=1).astype(np.float64)
-    fit = _Fit(_ramps(len(counts)), counts[:, 0].astype(np.float64), draws, position)
+    fit = _Fit(ramps, counts[:, 0].astype(np.float64), draws, position)
     while fit.grow():
         pass
     return fit
@@ -109,13 +121,28 @@ def _ramps(levels: int) -> _Ramps:
         inside = most.end < levels
         rise = np.ascontiguousarray(most.rise[:levels, inside])
         return _Ramps(most.start[inside], most.end[inside], rise, rise**2)
-    start, end = np.triu_indices(levels, 1)
-    place = np.arange(levels)[:, None]
-    rise = np.zeros((levels, len(start)))
+    return _ramps_over(np.arange(levels, dtype=np.float64))
+
+
+def _ramps_over(place: FloatArray) -> _Ramps:
+    """Return the ramps that are linear in the place of a level. place: (levels,), rising."""
+    start, end = np.triu_indices(len(place), 1)
+    rise = np.zeros((len(place), len(start)))
+    starts, ends = (
+        {off: _between(place, level + off) for off in _BETWEEN} for level in (start, end)
+    )
     for early, late in product(_BETWEEN, repeat=2):
-        rise += np.clip((place - start - early) / (end + late - start - early), 0, 1)
+        low, high = starts[early], ends[late]
+        rise += np.clip((place[:, None] - low) / (high - low), 0, 1)
     rise /= len(_BETWEEN) ** 2
     return _Ramps(start, end, rise, rise**2)
+
+
+def _between(place: FloatArray, level: NDArray[np.floating]) -> FloatArray:
+    """Return the place of a level, which may be a fraction, or off an end by a part of one."""
+    whole = np.clip(np.floor(level), 0, len(place) - 2).astype(np.intp)
+    part = level - whole
+    return np.asarray(place[whole] * (1 - part) + place[whole + 1] * part)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -12,9 +12,11 @@ from numpy.typing import NDArray
 from dpaudit.draws import LevelArray
 from dpaudit.levels.cells import NO_OUTPUT
 from dpaudit.levels.digitiser import Digitiser
+from dpaudit.levels.intervals import Intervals
 from dpaudit.levels.level_map import FloatArray, IntArray, LevelMap, tail_refined
 from dpaudit.levels.ramps import LEVELS
 from dpaudit.outcomes import KIND, Outcomes
+from dpaudit.tally import by_arm
 
 COLUMNS_NAMED = 4
 _LEAST_SHARE = 0.25
@@ -24,6 +26,8 @@ _PARTS = 3
 # Draws that one fit of a learner that takes long is given, at most.
 MOST_ROWS = 20_000
 _ENOUGH_FOR_RANKS = 2_000
+# Intervals that levels may be cut finer into, of at least so many draws.
+_FINER, _ENOUGH_FOR_FINER = 192, 10_000
 # Scores may be infinite.
 _FARTHEST = 1e3
 
@@ -77,6 +81,33 @@ class Scored:
         """Return the levels of the score that was fitted to all draws."""
         places = np.arange(len(self.edges) + 1, dtype=np.intp)
         return ScoreLevels(self.freeze(), Digitiser(self.edges, places))
+
+    @property
+    def has_finer(self) -> bool:
+        """Whether levels can be cut finer: not of scores with few values, nor of few draws."""
+        return len(self.edges) > LEVELS / 2 and len(self.held_out) >= _ENOUGH_FOR_FINER
+
+    def intervals(self, is_d1: NDArray[np.bool_]) -> Intervals:
+        """Return finer intervals that the levels are made of. is_d1: (size,)."""
+        known = self.held_out[~np.isnan(self.held_out)]
+        some = np.quantile(known, np.linspace(0, 1, _FINER + 1)[1:-1], method="lower")
+        edges = np.union1d(self.edges, some[(some > known.min()) & (some <= known.max())])
+        place = np.searchsorted(edges, self.held_out, side="right")
+        place = np.where(np.isnan(self.held_out), len(edges) + 1, place)
+        counts = by_arm(place, len(edges) + 2, is_d1)
+        score = self.freeze()
+
+        def joined(level: IntArray) -> ScoreLevels:
+            kept = edges[np.flatnonzero(np.diff(level))]
+            return ScoreLevels(score, Digitiser(kept, np.arange(len(kept) + 1, dtype=np.intp)))
+
+        return Intervals(
+            each=joined(np.arange(len(edges) + 1)),
+            counts=counts,
+            level=np.searchsorted(self.edges, np.append(-np.inf, edges), side="right"),
+            position=self.position(counts.sum(axis=1)),
+            joined=joined,
+        )
 
     def position(self, draws: IntArray) -> FloatArray | None:
         """Return the score to expect at every level but the last: (levels - 1,).

@@ -50,7 +50,7 @@ DEVIATIONS_BEYOND_LUCK = 4.0
 # Draws of one input alone are bet on boldly if the claim's ε allows them with at most the first
 # probability, by half of the stake for such bets; by the other half with at most the second one,
 # since of many cells some are lucky.
-HARDLY, HARDLY_EVER = 0.3, 0.03
+HARDLY, HARDLY_EVER = 1 / 3, 0.03
 
 # When costly attacks are tried.
 # Draws: of fewer, trees and users' attacks find little.

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import math
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -20,6 +21,8 @@ class Aim:
 
     reserve: a stake is kept for late bets, on what only many draws show: for what is rare.
     caution: the share of all penalties that predictions are lowered by.
+    counted: orders were fixed before the draws that they are compared by, so that luck has no more
+    than the cut-offs to choose.
     """
 
     point: ProfilePoint
@@ -27,20 +30,52 @@ class Aim:
     for_delta: bool = False
     reserve: bool = False
     caution: float = 1.0
+    counted: bool = False
 
     def chosen_by(self, candidate: Candidate) -> FloatArray:
         """Return what every rule of a candidate is predicted to certify, to choose one of them."""
-        if candidate.is_smooth and not self.for_delta:
-            fit = candidate.smoothed
-            table = RuleTable.of_smooth(fit.draws, int(candidate.held_out.sum()))
-            if fit.follows:
-                return self.lowered(table, tuning.PENALTY_FOLLOWING)
-            if self._is_pure:
-                return self.lowered(table, tuning.PENALTY_RAMPED)
-        return self.promised(candidate)
+        ramped = self._ramped(candidate)
+        return self.promised(candidate) if ramped is None else ramped
+
+    def _ramped(self, candidate: Candidate) -> FloatArray | None:
+        """Return the same by counts that ramps have smoothed, which leave little room for luck;
+        None where there are none."""
+        if not candidate.is_smooth or self.for_delta:
+            return None
+        fit = candidate.smoothed
+        table = RuleTable.of_smooth(fit.draws, int(candidate.held_out.sum()))
+        if fit.follows:
+            return self.lowered(table, tuning.PENALTY_FOLLOWING)
+        return self.lowered(table, tuning.PENALTY_RAMPED) if self._is_pure else None
+
+    def best_rule(self, candidate: Candidate) -> tuple[int, int, float]:
+        """Return where the best rule of a candidate begins to abstain, where it ends, and what it
+        is predicted to certify.
+
+        Where a rule that guesses one input alone does best by luck, one that guesses the other
+        input as well has twice the guesses: so it is, unless the two sides are too far apart to be
+        alike.
+        """
+        bounds = self.chosen_by(candidate)
+        low, high = divmod(int(np.argmax(bounds)), bounds.shape[1])
+        best = float(bounds[low, high])
+        levels = len(bounds) - 1
+        is_both = low > 0 and high < levels
+        if is_both or low == levels or high == 0 or best <= 0 or not self._is_pure:
+            return low, high, best
+        if low == 0:
+            other = 1 + int(np.argmax(bounds[1 : high + 1, high])), high
+        else:
+            other = low, low + int(np.argmax(bounds[low, low:levels]))
+        if bounds[other] > 0 and _look_alike(candidate.table, *other):
+            return *other, float(bounds[other])
+        return low, high, best
 
     def promised(self, candidate: Candidate) -> FloatArray:
         """Return what every rule is predicted to certify, to compare candidates by."""
+        ramped = self._ramped(candidate) if self.counted else None
+        if ramped is not None:
+            return ramped
         if candidate.shrunk is None:
             return self.predicted(candidate.table, candidate.penalty)
         if candidate.fine is not None:
@@ -69,13 +104,26 @@ class Aim:
         return self.point.delta == 0 and not self.for_delta
 
 
+def _look_alike(table: RuleTable, low: int, high: int) -> bool:
+    """Return whether the guesses of the two inputs may well be right as often as each other: that
+    they are is as likely beforehand as that their log-ratios differ by about half of the larger one
+    (the Bayes factor of two normal laws)."""
+    levels = len(table.correct) - 1
+    sides = (low, levels), (0, high)
+    ratios = [math.log((table.correct[one] + 0.5) / (table.wrong[one] + 0.5)) for one in sides]
+    error = sum(1 / (table.correct[one] + 0.5) + 1 / (table.wrong[one] + 0.5) for one in sides)
+    spread = (max(ratios) / 2) ** 2 / error
+    apart = (ratios[0] - ratios[1]) ** 2 / error
+    return bool(math.log1p(spread) > apart * spread / (1 + spread))
+
+
 def promise(candidate: Candidate, aim: Aim) -> tuple[float, float]:
     """Return the best predicted bound, then the best predicted growth against no privacy loss."""
     table = candidate.table
     bound = float(np.max(aim.promised(candidate)))
     growth = float(np.max(predicted_growth(table, ProfilePoint(0.0, aim.point.delta))))
     worth = bound if candidate.penalty <= tuning.PENALTY else tuning.LESS_SIMPLE * bound
-    if candidate.scored is not None:
+    if candidate.scored is not None and not aim.counted:
         worth *= max(0.0, 1 - tuning.LUCK / np.sqrt(table.draws))
     # Differences in the last places are noise, and let the simpler attack win.
     return (float(f"{max(worth, 0.0):.4g}"), growth)
@@ -109,15 +157,6 @@ def surely_refutes(candidate: Candidate, aim: Aim, deviations: float = tuning.DE
     """Return whether an order promises to refute the claim, not by luck alone, but by so many
     standard errors; by those of its penalty, if these are more and it is none of cells."""
     if candidate.fine is None and deviations <= candidate.penalty:
-        return promise(candidate, aim)[0] > aim.point.epsilon
+        return promise(candidate, replace(aim, counted=False))[0] > aim.point.epsilon
     bound = aim.lowered(candidate.table, deviations)
     return float(np.max(bound)) > aim.point.epsilon
-
-
-def likely_to_refute(candidates: list[Candidate], aim: Aim, least: float) -> Candidate | None:
-    """Return the order that may refute the claim, where nothing is sure to: it is worth more than
-    one that shows more but cannot. least: nats of evidence against the claim's ε."""
-    hopeful = [one.hopeful() for one in candidates if one.shrunk is not None]
-    able = [one for one in hopeful if promise(one, aim)[0] > aim.point.epsilon]
-    found = max(able, key=lambda one: evidence(one, aim), default=None)
-    return None if found is None or evidence(found, aim) <= least else found

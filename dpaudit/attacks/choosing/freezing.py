@@ -47,21 +47,33 @@ def frozen(
 
     skipped: attacks that were left out, with the reason.  stage: what was learned from.
     """
-    level = best.freeze()
-    rule, bets = _rules(best, aim)
+    sharp = sharpened(best, aim)
+    level = sharp.freeze()
+    rule, bets = _rules(sharp, aim)
     if aim.reserve:
-        rare = _for_rare(best, bets[0], aim, stage)
+        rare = _for_rare(sharp, bets[0], aim, stage)
         bets = np.concatenate([bets, rare if aim.point.delta > 0 else rare[:1]])
-    beliefs = Beliefs(_posteriors(best.held_out), bets)
+    beliefs = Beliefs(_posteriors(sharp.held_out), bets)
     usual = replace(aim, caution=1.0)
     tried = [*(Tried(one.attack, best_predicted(one, usual)) for one in candidates), *skipped]
     distinguisher = Distinguisher(best.attack, level, rule)
     order = sorted(candidates, key=lambda one: promise(one, aim), reverse=True)
     others = [one for one in order if one is not best and one.attack != RARE]
     leading = _leading([*(one for one in [best] if one.attack != RARE), *others])
-    scores = _distributions(best, level)
+    scores = _distributions(sharp, level)
     promises = any(one.predicted for one in tried)
-    return Learned(distinguisher, beliefs, tuple(tried), scores, _expected(best), leading, promises)
+    return Learned(
+        distinguisher, beliefs, tuple(tried), scores, _expected(sharp), leading, promises
+    )
+
+
+def sharpened(candidate: Candidate, aim: Aim) -> Candidate:
+    """Return an order with finer levels near the cut-offs of its best rule, if it can be cut
+    finer."""
+    if candidate.intervals is None:
+        return candidate
+    low, high, bound = aim.best_rule(candidate)
+    return candidate.cut_near(low, high) if bound > 0 else candidate
 
 
 def _leading(order: list[Candidate]) -> tuple[Candidate, ...]:
@@ -92,7 +104,7 @@ def _distributions(candidate: Candidate, level: LevelMap) -> ScoreDistributions 
     if candidate.scored is None or not isinstance(level, ScoreLevels):
         return None
     counts = tuple((int(d1), int(d2)) for d1, d2 in candidate.held_out)
-    edges = tuple(candidate.scored.edges.tolist())
+    edges = tuple(level.digitise.edges.tolist())
     return ScoreDistributions(edges, counts, level.score.columns[:_COLUMNS_KEPT])
 
 
@@ -101,11 +113,11 @@ def _rules(candidate: Candidate, aim: Aim) -> tuple[IntArray, IntArray]:
     the one for growth at the claim, and one that always guesses. Where a rule promises no growth,
     the bet is to abstain, lest it lose what has been won."""
     table, levels = candidate.table, len(candidate.held_out)
-    bound = aim.chosen_by(candidate)
+    low, high, bound = aim.best_rule(candidate)
     growth = predicted_growth(table, aim.point)
     always = int(np.argmax(never_abstaining(table)))
     fastest = int(np.argmax(growth)) if np.max(growth) > 0 else always
-    best = int(np.argmax(bound)) if np.max(bound) > 0 else fastest
+    best = low * table.correct.shape[1] + high if bound > 0 else fastest
     # With δ > 0 the bound is simple and sharper for a rule that guesses whatever comes: where no
     # outcome is of a kind without a level, which the table says nothing of.
     guesses_all = int(aim.point.delta > 0 and not candidate.held_out[-1].any())

@@ -10,17 +10,15 @@ from dpaudit.attacks.choosing.aim import (
     Aim,
     best_of,
     best_predicted,
-    evidence,
-    likely_to_refute,
     surely_refutes,
 )
 from dpaudit.attacks.choosing.freezing import frozen
-from dpaudit.attacks.choosing.surely import with_the_sure
+from dpaudit.attacks.choosing.surely import is_telling, likely_to_refute, with_the_sure
 from dpaudit.attacks.rare import NAME as RARE
 from dpaudit.levels import tuning
-from dpaudit.levels.candidate import Candidate, by_group, in_order
+from dpaudit.levels.candidate import Candidate, in_order
 from dpaudit.levels.distinguisher import Learned
-from dpaudit.levels.level_map import FloatArray, IntArray
+from dpaudit.levels.level_map import FloatArray, IntArray, by_group
 from dpaudit.levels.rules import RuleTable, evened, predicted_growth
 
 # Times that further draws are imagined, to see whether they pay.
@@ -32,10 +30,11 @@ def learn_again(candidates: list[Candidate], aim: Aim, *, to_bet: bool) -> Learn
 
     to_bet: for bets to come alone, on the order that promises the fastest growth.
     """
+    aim = replace(aim, counted=True)
     best = best_of(candidates, aim)
     if aim.for_delta or surely_refutes(best, aim):
         return frozen(best, candidates, aim)
-    likely = likely_to_refute(candidates, aim, tuning.LIKELY)
+    likely = likely_to_refute(candidates, aim)
     if likely is not None:
         return frozen(likely, candidates, aim)
     if to_bet:
@@ -47,8 +46,15 @@ def learn_again(candidates: list[Candidate], aim: Aim, *, to_bet: bool) -> Learn
 
 
 def is_sure(candidates: list[Candidate], aim: Aim) -> bool:
-    """Return whether some order is sure to refute the claim."""
-    return not aim.for_delta and any(surely_refutes(one, aim) for one in candidates)
+    """Return whether some order is sure to refute the claim, and not by luck."""
+    beyond_luck = tuning.DEVIATIONS_BEYOND_LUCK
+    return not aim.for_delta and any(surely_refutes(one, aim, beyond_luck) for one in candidates)
+
+
+def is_clear(candidates: list[Candidate], aim: Aim) -> bool:
+    """Return whether some order is sure to refute the claim, and what it orders by is no estimate:
+    the cut-offs of a score need more draws than those of a number."""
+    return is_sure([one for one in candidates if one.scored is None], aim)
 
 
 def promises_nothing(candidates: list[Candidate], aim: Aim) -> bool:
@@ -58,13 +64,12 @@ def promises_nothing(candidates: list[Candidate], aim: Aim) -> bool:
 
 def is_undecided(candidates: list[Candidate], aim: Aim, more: float) -> bool:
     """Return whether so many times the draws may show what these do not: a rare event that refutes
-    the claim, where nothing else does."""
-    beyond_luck = tuning.DEVIATIONS_BEYOND_LUCK
-    if aim.for_delta or any(surely_refutes(one, aim, beyond_luck) for one in candidates):
+    the claim, where nothing else does. It is one that a single input has given so far, or that is
+    more than the luckiest of some."""
+    if aim.for_delta or is_sure(candidates, aim):
         return False
-    rare = [one for one in candidates if one.attack == RARE]
-    later = [one.hopeful().foreseen(more) for one in rare]
-    return any(evidence(one, aim) > tuning.LIKELY for one in later)
+    rare = [one.hopeful() for one in candidates if one.attack == RARE]
+    return any(is_telling(one, aim, more) for one in rare)
 
 
 def gains_by_more(candidates: list[Candidate], aim: Aim) -> bool:

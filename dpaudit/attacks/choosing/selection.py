@@ -17,11 +17,11 @@ from dpaudit.attacks.choosing.aim import (
     Aim,
     best_of,
     best_predicted,
-    likely_to_refute,
     promise,
     surely_refutes,
 )
 from dpaudit.attacks.choosing.freezing import Stage, frozen
+from dpaudit.attacks.choosing.surely import likely_to_refute
 from dpaudit.attacks.linear.logistic import logistic
 from dpaudit.attacks.linear.mean_differences import mean_differences
 from dpaudit.attacks.one_dimensional import one_dimensional
@@ -91,7 +91,7 @@ def learn(
         # What is rare, and what is no more than one cell of some thousands.
         small = [of_cells(one.attack, one.fine) for one in candidates if one.fine is not None]
         small += [one for often in _RARE for one in _rare(selection, often)]
-        likely = likely_to_refute(small, aim, tuning.LIKELY)
+        likely = likely_to_refute(small, aim)
         candidates += small
     if thorough and likely is None:
         best, aim = _as_boldly_as_needed(best, candidates, aim)

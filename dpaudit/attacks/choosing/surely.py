@@ -11,7 +11,7 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
-from dpaudit.attacks.choosing.aim import Aim
+from dpaudit.attacks.choosing.aim import Aim, evidence, promise
 from dpaudit.attacks.rare import NAME as RARE
 from dpaudit.draws import LevelArray
 from dpaudit.levels import tuning
@@ -79,6 +79,32 @@ def sure_growth(candidate: Candidate, aim: Aim) -> float:
     return max(0.0, (draws - paid) * _nats(aim) + math.log(tuning.HARDLY))
 
 
+def is_telling(rare: Candidate, aim: Aim, more: float = 1.0) -> bool:
+    """Return whether rare outputs may refute the claim, with so many times the draws: what a single
+    input has given so far, or what is more than the luckiest of some.
+
+    rare: an order of them, of which nothing was lowered to be sure.
+    """
+    luckiest = math.log(len(rare.held_out)) + tuning.LIKELY
+    if evidence(rare, aim) > luckiest:
+        return True
+    is_sure = bool(sure_guesses(rare, aim, tuning.HARDLY).any())
+    return is_sure and evidence(rare.foreseen(more), aim) > tuning.LIKELY
+
+
+def likely_to_refute(candidates: list[Candidate], aim: Aim) -> Candidate | None:
+    """Return the order that may refute the claim, where nothing is sure to: it is worth more than
+    one that shows more but cannot."""
+    hopeful = [one.hopeful() for one in candidates if one.shrunk is not None]
+    able = [
+        one
+        for one in hopeful
+        if promise(one, aim)[0] > aim.point.epsilon
+        and (is_telling(one, aim) if one.attack == RARE else evidence(one, aim) > tuning.LIKELY)
+    ]
+    return max(able, key=lambda one: evidence(one, aim), default=None)
+
+
 def with_the_sure(best: Candidate, candidates: Sequence[Candidate], aim: Aim) -> Candidate:
     """Return an order to bet on, with what one input alone gave set apart in it, if another order
     shows more of that."""
@@ -102,6 +128,8 @@ def with_the_sure(best: Candidate, candidates: Sequence[Candidate], aim: Aim) ->
         shrunk=shrunk,
         scored=None,
         position=_beyond(best.position, place),
+        place=None,
+        finer=None,
     )
 
 

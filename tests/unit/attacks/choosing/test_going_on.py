@@ -52,9 +52,27 @@ def test_what_luck_refutes_does_not_end_the_look_for_what_is_rare(
     found = cells(errors)
     # The one in the middle is sure at the deviations that a rule is frozen by, and yet is luck.
     assert surely_refutes(found, AIM) is (errors > 2)
-    assert is_undecided([found, rare(3)], AIM, MORE) is is_open
+    assert is_undecided([found, rare(4)], AIM, MORE) is is_open
 
 
 def test_without_anything_rare_no_draws_are_awaited() -> None:
     assert not is_undecided([cells(0.0)], AIM, MORE)
     assert not is_undecided([cells(0.0), rare(0)], AIM, MORE)
+
+
+def mixed(*counts: tuple[int, int]) -> Candidate:
+    """Return an order of rare outcomes, of which both inputs have given some."""
+    rows = [*counts, (20_000, 20_000)]
+    held_out = np.array([*rows, (0, 0)])
+    shrunk = ShrunkLevels(np.array(rows, dtype=float), np.zeros(len(rows)))
+    return Candidate(RARE, held_out, tuning.PENALTY_ANY_ORDER, never_frozen, shrunk=shrunk)
+
+
+def test_what_both_inputs_gave_is_waited_for_if_it_is_more_than_the_luckiest_of_some() -> None:
+    """At ε = 1 an input gives at most 2.7 times as many as the other one."""
+    assert not is_undecided([cells(0.0), mixed((20, 80))], AIM, MORE)
+    assert is_undecided([cells(0.0), mixed((20, 110))], AIM, MORE)
+
+
+def test_what_came_so_seldom_from_one_input_alone_may_be_luck() -> None:
+    assert not is_undecided([cells(0.0), rare(3)], AIM, MORE)

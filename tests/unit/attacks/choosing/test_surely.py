@@ -22,8 +22,8 @@ from dpaudit.levels.level_map import LevelMap
 from dpaudit.outcomes import Outcomes, from_raw
 
 AIM = Aim(ProfilePoint(1.1, 1e-6), 1_000_000, reserve=True)
-# So many draws of one input alone are allowed by ε = 1.1 with a probability of 0.24, or of 0.03.
-FEW, MANY = 5, 13
+# So many draws of one input alone are allowed by ε = 1.1 with a probability of 0.32, or of 0.02.
+FEW, MANY, LUCK = 4, 13, 1 / 3
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -52,7 +52,7 @@ USUAL = order([[200, 600], [600, 200], [0, 0]], "threshold")
 
 
 @pytest.mark.parametrize(("seen", "luck", "is_sure"), [
-    (FEW, 0.3, True), (FEW, 0.03, False), (MANY, 0.03, True), (FEW - 1, 0.3, False),
+    (FEW, LUCK, True), (FEW, 0.03, False), (MANY, 0.03, True), (FEW - 1, LUCK, False),
 ])  # fmt: skip
 @pytest.mark.parametrize("by", [0, 1])
 def test_what_one_input_gave_so_often_is_guessed(
@@ -64,24 +64,24 @@ def test_what_one_input_gave_so_often_is_guessed(
 
 def test_of_two_inputs_the_one_with_more_such_draws_is_guessed() -> None:
     both = order([[MANY, 0], [0, MANY + 1], [MANY, 1], [9, 9], [0, 0]])
-    assert sure_guesses(both, AIM, 0.3).tolist() == [0, -1, 0, 0, 0]
+    assert sure_guesses(both, AIM, LUCK).tolist() == [0, -1, 0, 0, 0]
 
 
 def test_of_many_cells_some_are_lucky() -> None:
     counts = np.array([[900, 900], *([[9, 3]] * 60), [FEW, 0], [0, 0]])
     cells = of_cells("single cells", Fine(Remainder(len(counts)), counts))
-    assert not sure_guesses(cells, AIM, 0.3).any()
+    assert not sure_guesses(cells, AIM, LUCK).any()
     counts[-2] = [40, 0]
     cells = of_cells("single cells", Fine(Remainder(len(counts)), counts))
     level = cells.freeze()(from_raw(np.arange(float(len(counts)))))
-    guessed = sure_guesses(cells, AIM, 0.3)[level]
+    guessed = sure_guesses(cells, AIM, LUCK)[level]
     assert np.flatnonzero(guessed).tolist() == [len(counts) - 2]
 
 
 def test_lucky_cells_are_not_sure_because_they_are_many_together() -> None:
     counts = np.array([[900, 900], *([[3, 0]] * 20), [0, 0]])
     cells = of_cells("single cells", Fine(Remainder(len(counts)), counts))
-    assert not sure_guesses(cells, AIM, 0.3).any()
+    assert not sure_guesses(cells, AIM, LUCK).any()
 
 
 def test_growth_grows_with_the_draws_and_is_none_where_they_may_be_luck() -> None:
@@ -103,7 +103,7 @@ def test_an_order_that_is_bet_on_gets_a_level_for_what_another_one_is_sure_of(by
     levels = level(from_raw(numbers))
     usual = USUAL.freeze()(from_raw(numbers)).astype(np.int64)
     assert np.array_equal(levels, np.where(numbers % 3 == 1, place, usual + (usual >= place)))
-    assert np.flatnonzero(sure_guesses(found, AIM, 0.3)).tolist() == [place]
+    assert np.flatnonzero(sure_guesses(found, AIM, LUCK)).tolist() == [place]
     apart = np.arange(level.levels) == place
     assert level.words(apart).endswith("[1] mod 3")
     assert level.words(~apart).endswith("and not: [1] mod 3")
