@@ -6,6 +6,7 @@ import ctypes
 import gc
 import os
 import signal
+import sys
 from contextlib import suppress
 
 # These need Chromium (make browser), and build and install (make package).
@@ -21,8 +22,10 @@ for _variable in (
     os.environ.pop(_variable, None)
 
 # The suite starts some hundreds of programs. Each would compile the package anew, half a second,
-# where this is set, as it is in many containers.
+# where this is set, as it is in many containers; and pytest would rewrite the assertions of all
+# tests in every run, six seconds of each worker.
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+sys.dont_write_bytecode = False
 
 # A shell that runs the suite in the background has it ignore Ctrl-C, and nohup that the terminal
 # hangs up; so would every program that a test starts and sends such a signal.
