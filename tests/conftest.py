@@ -27,6 +27,10 @@ for _variable in (
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 sys.dont_write_bytecode = False
 
+# Each would start threads for linear algebra, too, which takes a third of the import of NumPy. Their
+# matrices are small.
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+
 # A shell that runs the suite in the background has it ignore Ctrl-C, and nohup that the terminal
 # hangs up; so would every program that a test starts and sends such a signal.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:

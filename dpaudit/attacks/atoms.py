@@ -22,6 +22,7 @@ from dpaudit.levels.level_map import (
     log_ratio,
 )
 from dpaudit.outcomes import RAISED, KeyArray, Outcomes
+from dpaudit.outcomes.columns import find as find  # part of this module, too
 
 _LEAST = 2
 _MOST = 4096
@@ -106,12 +107,3 @@ class AtomLevels(LevelMap):
         if names:
             parts.append(f"output is {names[0]}")
         return listed([*parts, *names[1:]], "or") or NO_OUTPUT
-
-
-def find(keys: KeyArray, wanted: KeyArray) -> NDArray[np.intp]:
-    """Return the place of every wanted key in `keys` (rising), len(keys) for those not there."""
-    if len(keys) == 0:
-        return np.zeros(len(wanted), dtype=np.intp)
-    place = np.searchsorted(keys, wanted)
-    place[place == len(keys)] = 0
-    return np.where(keys[place] == wanted, place, len(keys))

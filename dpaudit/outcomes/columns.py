@@ -157,3 +157,12 @@ def mix(keys: KeyArray) -> KeyArray:
     keys *= np.uint64(0x94D049BB133111EB)
     keys ^= np.right_shift(keys, np.uint64(31), out=shifted)
     return keys
+
+
+def find(keys: KeyArray, wanted: KeyArray) -> NDArray[np.intp]:
+    """Return the place of every wanted key in `keys` (rising), len(keys) for those not there."""
+    if len(keys) == 0:
+        return np.zeros(len(wanted), dtype=np.intp)
+    place = np.searchsorted(keys, wanted)
+    place[place == len(keys)] = 0
+    return np.where(keys[place] == wanted, place, len(keys))

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from functools import reduce
 from itertools import chain
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,14 +19,13 @@ from dpaudit.adapters.adversary import attacked
 from dpaudit.adapters.loading import load_mechanism
 from dpaudit.adapters.mechanism import Mechanism
 from dpaudit.adapters.timing import timed_calls
-from dpaudit.attacks.atoms import find
-from dpaudit.claims.base import Adversary
 from dpaudit.draws import FreshDraws, SelectionDraws
 from dpaudit.errors import MechanismError
 from dpaudit.inputs.pairs import NeighbouringPair, fingerprint
 from dpaudit.levels.level_map import LevelMap
 from dpaudit.levels.sieve import Sieve
 from dpaudit.outcomes import KeyArray, Outcomes, Raised, concatenate, failures, from_raw, timed
+from dpaudit.outcomes.columns import find
 from dpaudit.outcomes.reading.lengths import checked_length
 from dpaudit.sampling.chunks import (
     HEAD,
@@ -50,6 +49,9 @@ from dpaudit.sampling.generators import ChunkStreams, carried_generators, chunk_
 from dpaudit.tally import AtomTally, RangeTally, Tally, by_arm
 from dpaudit.targets.missing import check_found
 from dpaudit.targets.target import AnyTarget
+
+if TYPE_CHECKING:  # a worker needs no claims
+    from dpaudit.claims.base import Adversary
 
 # A mechanism that makes many draws a call is called so many times for each input of a small block:
 # what the draws of one call share would otherwise look like the input's own law.

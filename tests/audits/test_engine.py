@@ -116,6 +116,7 @@ CASES: dict[str, dict[str, Any]] = {
 }
 
 
+@pytest.mark.usefixtures("traces")
 @pytest.mark.parametrize("name", CASES)
 def test_a_result_can_be_rechecked_from_its_file(name: str) -> None:
     result = audit(**CASES[name])

@@ -136,6 +136,7 @@ def whole_and_blocks(spec: AuditSpec) -> tuple[str, int]:
     return as_text(result), sum(len(one.blocks) for one in result.certificates)
 
 
+@pytest.mark.usefixtures("traces")
 @pytest.mark.parametrize("spec", SPECS.values(), ids=SPECS.keys())
 def test_a_run_that_is_cut_short_again_and_again_ends_as_one_that_was_not(
     spec: AuditSpec, tmp_path: Path

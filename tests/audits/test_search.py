@@ -3,8 +3,10 @@ anew."""
 
 from __future__ import annotations
 
+import functools
 import json
 import math
+import shutil
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -78,6 +80,25 @@ def search(mechanism: Any, **more: Any) -> dpaudit.AuditResult:
     return dpaudit.search(mechanism, given.pop("claim", PureDP(1.0)), **given)
 
 
+@functools.cache
+def usual(**more: Any) -> dpaudit.AuditResult:
+    """What several tests look at; equal searches give equal results."""
+    return search(correct, **more)
+
+
+@pytest.fixture(scope="module")
+def journal_of_usual(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("journal")
+    search(correct, journal=folder, name="one")
+    return folder
+
+
+@pytest.fixture
+def journal(journal_of_usual: Path, tmp_path: Path) -> Path:
+    """The journal of a search that has ended, to be changed."""
+    return Path(shutil.copytree(journal_of_usual, tmp_path / "journal"))
+
+
 def test_a_correct_mechanism_is_not_refuted() -> None:
     result = search(correct, confidence=0.9999)
     assert result.verdict is Verdict.NO_VIOLATION_FOUND
@@ -87,7 +108,7 @@ def test_a_correct_mechanism_is_not_refuted() -> None:
 
 
 def test_search_and_audit_share_the_draws() -> None:
-    result = search(correct)
+    result = usual()
     assert result.searched is not None
     assert 0 < result.searched.draws <= 0.4 * 40_000
     assert result.draws <= 0.8 * 40_000
@@ -98,7 +119,7 @@ def test_planted_leaks_are_found(name: str) -> None:
     """Those that take a second; `python -m benchmarks.search` has all."""
     (planted,) = (one for one in PLANTED if one.name == name)
     given = {"space": planted.space, "adjacency": planted.adjacency, "params": dict(planted.params)}
-    broken = search(planted.broken, samples=100_000, **given)
+    broken = search(planted.broken, samples=40_000, **given)
     assert broken.verdict is Verdict.VIOLATION, str(broken)
     correct = search(planted.correct, samples=20_000, confidence=0.99999, **given)
     assert correct.verdict is Verdict.NO_VIOLATION_FOUND, str(correct)
@@ -121,7 +142,7 @@ def law_of_direction(answers: list[float]) -> dict[int, float]:
 @pytest.mark.parametrize(
     ("name", "law", "seed"),
     [
-        *(("noise-for-one-direction", law_of_direction, seed) for seed in (0, 1, 2, 35)),
+        ("noise-for-one-direction", law_of_direction, 1),
         ("threshold-without-noise", law_without_noise, 36),
     ],
 )
@@ -157,7 +178,7 @@ def test_pairs_share_what_is_left_of_the_draws() -> None:
     assert outside.searched is not None
     assert outside.searched.outside == (False, True)
     assert outside.certificates[0].budget <= 0.4 * 40_000
-    several = search(correct, keep=3)
+    several = usual(keep=3)
     assert several.draws <= 0.8 * 40_000
 
 
@@ -203,7 +224,7 @@ def test_state_that_the_search_has_filled_is_named() -> None:
 def test_a_search_that_has_hardly_begun_is_warned_of() -> None:
     few = search(correct, samples=500, confidence=0.9999)
     assert any("the search tried only" in one for one in few.warnings)
-    assert not any("the search tried only" in one for one in search(correct).warnings)
+    assert not any("the search tried only" in one for one in usual().warnings)
 
 
 def raises_for_two(rows: list[Any], rng: np.random.Generator) -> float:
@@ -261,12 +282,11 @@ def test_exceptions_that_are_failures_are_no_finds() -> None:
     assert result.verdict is Verdict.NO_VIOLATION_FOUND
 
 
-def test_a_journal_that_is_there_keeps_what_was_found(tmp_path: Path) -> None:
-    search(correct, journal=tmp_path, name="one")
-    (record,) = tmp_path.glob("*.search")
+def test_a_journal_that_is_there_keeps_what_was_found(journal: Path) -> None:
+    (record,) = journal.glob("*.search")
     before = record.read_text()
     with pytest.raises(JournalError, match="exists already"):
-        search(correct, journal=tmp_path, name="one", inside=True)
+        search(correct, journal=journal, name="one", inside=True)
     assert record.read_text() == before
 
 
@@ -295,7 +315,7 @@ def test_where_every_input_raises_it_is_said() -> None:
 
 
 def test_several_pairs_share_the_error_probability() -> None:
-    result = search(correct, keep=3)
+    result = usual(keep=3)
     assert len(result.certificates) == 3
     assert result.searched is not None
     assert len({repr(one) for one in result.searched.found}) == 3
@@ -312,7 +332,7 @@ def test_a_leaking_pair_and_its_simplest_form_are_audited_with_half_of_alpha_eac
 
 
 def test_equal_seeds_give_equal_results() -> None:
-    first, second = search(correct, seed=3), search(correct, seed=3)
+    first, second = usual(), search(correct)
     assert first.searched == second.searched
     assert first.certificates == second.certificates
 
@@ -331,7 +351,7 @@ def test_no_stream_of_the_search_is_one_of_the_audit() -> None:
 
 def test_draws_of_the_search_are_not_in_the_certificates(monkeypatch: pytest.MonkeyPatch) -> None:
     """The audit of the pair alone, with as many draws, gives the same certificate."""
-    result = search(correct)
+    result = usual()
     searched = result.searched
     assert searched is not None
     ((d1, d2),) = searched.found
@@ -354,7 +374,7 @@ def _searching() -> Any:
 def test_a_run_that_goes_on_audits_the_same_pair(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    whole = search(correct, journal=tmp_path / "whole", name="one")
+    whole = usual()  # without a journal, which changes nothing
     told = 0
 
     def interrupt(progress: dpaudit.Progress) -> None:
@@ -372,30 +392,27 @@ def test_a_run_that_goes_on_audits_the_same_pair(
     assert again.certificates == whole.certificates
 
 
-def test_what_was_found_for_another_request_is_not_taken(tmp_path: Path) -> None:
-    search(correct, journal=tmp_path, name="one")
+def test_what_was_found_for_another_request_is_not_taken(journal: Path) -> None:
     words = r"search was list of number in \[0, 1\] \(add-remove\), is .*, inside it alone\)"
     with pytest.raises(JournalError, match=words):
-        search(correct, journal=tmp_path, name="one", resume=True, inside=True)
+        search(correct, journal=journal, name="one", resume=True, inside=True)
 
 
-def test_a_journal_without_what_was_found_is_refused(tmp_path: Path) -> None:
+def test_a_journal_without_what_was_found_is_refused(journal: Path) -> None:
     """Lest another pair be chosen after draws that certify were seen."""
-    search(correct, journal=tmp_path, name="one")
-    (record,) = tmp_path.glob("*.search")
+    (record,) = journal.glob("*.search")
     record.unlink()
     with pytest.raises(JournalError, match="is lost; start again in another folder"):
-        search(correct, journal=tmp_path, name="one", resume=True)
+        search(correct, journal=journal, name="one", resume=True)
 
 
-def test_a_damaged_record_is_refused(tmp_path: Path) -> None:
-    search(correct, journal=tmp_path, name="one")
-    (record,) = tmp_path.glob("*.search")
+def test_a_damaged_record_is_refused(journal: Path) -> None:
+    (record,) = journal.glob("*.search")
     kept = json.loads(record.read_text())
     del kept["searched"]["found"]
     record.write_text(json.dumps(kept))
     with pytest.raises(JournalError, match="is damaged; delete it"):
-        search(correct, journal=tmp_path, name="one", resume=True)
+        search(correct, journal=journal, name="one", resume=True)
 
 
 def test_a_search_by_the_clock_ends_in_time() -> None:
@@ -453,7 +470,7 @@ def test_settings_of_a_file_make_a_search() -> None:
 def test_a_journal_holds_no_inputs_of_unknown_types(tmp_path: Path) -> None:
     from dpaudit.searching.record import write
 
-    result = search(correct)
+    result = usual()
     assert result.searched is not None
     found = replace(result.searched, found=((np.zeros(2), [1]),))
     spec = replace(

@@ -1,0 +1,20 @@
+"""What follows a violation is tested in unit/tracing and in cli/test_trace.py. No verdict depends
+on it, and a fork of a process as large as this one costs more than most of these audits."""
+
+from __future__ import annotations
+
+import pytest
+
+from dpaudit.auditing import engine
+
+
+@pytest.fixture(autouse=True)
+def no_traces(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Violations have no trace, but where a test asks for `traces`."""
+    if "traces" not in request.fixturenames:
+        monkeypatch.setattr(engine, "_traced", lambda spec, result: result)
+
+
+@pytest.fixture
+def traces() -> None:
+    """Results are to be whole."""
