@@ -64,6 +64,12 @@ def equal_audits_are_drawn_for_once(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(engine, "run_audit", run_audit)
 
 
+@pytest.fixture(autouse=True)
+def no_trial_is_large(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A tenth of the draws that a trial may have: a second for each of some plans."""
+    monkeypatch.setattr("dpaudit.auditing.planning._LARGEST", 40_000)
+
+
 def words(text: str) -> str:
     return " ".join(text.split())
 

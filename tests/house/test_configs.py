@@ -23,7 +23,9 @@ CONFIGS = sorted(
 @pytest.mark.parametrize("config", CONFIGS, ids=str)
 def test_expectations_are_met(config: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(ROOT)
-    result = CliRunner().invoke(cli, ["run", str(config), "--quiet"])
+    # Workers and traces change no verdict, and cost a fifth.
+    words = ["run", str(config), "--quiet", "--workers", "1", "--no-trace"]
+    result = CliRunner().invoke(cli, words)
     assert result.exit_code == 0, result.output
 
 
