@@ -53,12 +53,16 @@ def replacements(function: Callable[..., Any], recorder: Recorder) -> Iterator[R
         yield from _in_class(function, owner, recorder)
         return
     noised = _noised(function, recorder, is_method=False)
+    # A hundred thousand names, in each run: what is no function of that name is passed over at once.
+    kind, called = FunctionType, getattr(function, "__qualname__", None)
     for module in list(sys.modules.values()):
         scope = getattr(module, "__dict__", None)
         if not isinstance(scope, dict):
             continue
         for name, value in list(scope.items()):
-            if value is function or _is_twin(value, function):
+            if value is function or (
+                type(value) is kind and value.__qualname__ == called and _is_twin(value, function)
+            ):
                 yield Replacement(module, name, noised)
 
 
