@@ -27,8 +27,8 @@ for _variable in (
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 sys.dont_write_bytecode = False
 
-# Each would start threads for linear algebra, too, which takes a third of the import of NumPy. Their
-# matrices are small.
+# Each would start threads for linear algebra, too, which takes a third of the import of NumPy.
+# Their matrices are small.
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 # A shell that runs the suite in the background has it ignore Ctrl-C, and nohup that the terminal

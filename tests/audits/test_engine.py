@@ -194,7 +194,7 @@ def test_equal_seeds_give_equal_results_and_others_do_not() -> None:
 @pytest.mark.parametrize("claimed", [0.4, 1.0])
 def test_workers_do_not_change_the_result(function: Callable[..., Any], claimed: float) -> None:
     one, two = (
-        audit(PureDP(claimed), function, samples=8_000, workers=workers) for workers in (1, 3)
+        audit(PureDP(claimed), function, samples=8_000, workers=workers) for workers in (1, 2)
     )
     assert one.certificates == two.certificates
     assert one.verdict is two.verdict
@@ -386,13 +386,13 @@ def one_of_a_thousand(dataset: int, size: int, rng: np.random.Generator) -> Any:
 
 def test_half_of_few_draws_shows_what_an_eighth_does_not(monkeypatch: pytest.MonkeyPatch) -> None:
     def shown() -> list[bool]:
-        claim, seeds = PureDP(2.0), range(12, 36)
+        claim, seeds = PureDP(2.0), range(24, 36)
         found = [audit(claim, one_of_a_thousand, samples=10_000, seed=n) for n in seeds]
         return [one.epsilon_lower > 0 for one in found]
 
     with_half = shown()
     monkeypatch.setattr(Plan, "keep_half", lambda plan: False)
-    assert sum(with_half) >= 14
+    assert sum(with_half) >= 8
     assert sum(shown()) <= sum(with_half) - 4
 
 

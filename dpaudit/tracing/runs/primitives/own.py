@@ -53,7 +53,7 @@ def replacements(function: Callable[..., Any], recorder: Recorder) -> Iterator[R
         yield from _in_class(function, owner, recorder)
         return
     noised = _noised(function, recorder, is_method=False)
-    # A hundred thousand names, in each run: what is no function of that name is passed over at once.
+    # Of a hundred thousand names, in each run, most are of nothing that could be this function.
     kind, called = FunctionType, getattr(function, "__qualname__", None)
     for module in list(sys.modules.values()):
         scope = getattr(module, "__dict__", None)
