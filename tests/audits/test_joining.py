@@ -254,16 +254,6 @@ def test_where_no_process_can_be_started_none_is(monkeypatch: pytest.MonkeyPatch
     assert note.endswith("no process can be started ([Errno 38] Function not implemented)")
 
 
-def test_a_script_that_another_process_runs_first_does_not_audit_again(tmp_path: Path) -> None:
-    script = tmp_path / "script.py"
-    script.write_text(UNGUARDED)
-    done = subprocess.run(
-        [sys.executable, str(script)], text=True, capture_output=True, timeout=60, check=True
-    )
-    assert done.stdout.count("only one process drew") == 1
-    assert done.stderr == ""
-
-
 OWN_POOL = """
 import multiprocessing
 {audit}
@@ -273,8 +263,9 @@ if __name__ == "__main__":
 """
 
 
-def test_processes_of_the_users_own_are_left_alone(tmp_path: Path) -> None:
-    """They run the script first, which audits without a guard."""
+def test_a_script_that_other_processes_run_first_does_not_audit_again(tmp_path: Path) -> None:
+    """Those that the audit wants, and those of the user's own, which are left alone: both run the
+    script first, which audits without a guard."""
     script = tmp_path / "script.py"
     script.write_text(OWN_POOL.format(audit=UNGUARDED))
     done = subprocess.run(
@@ -283,6 +274,7 @@ def test_processes_of_the_users_own_are_left_alone(tmp_path: Path) -> None:
     assert done.stdout.endswith("[7]\n")
     # The first audit says so; the one of the child wants no others.
     assert done.stdout.count("only one process drew") == 1
+    assert done.stderr == ""
 
 
 def test_a_program_in_no_file_draws_alone(tmp_path: Path) -> None:

@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 import yaml
 
+from tests import warm
 from tests.result_files import from_json
 
 ROOT = Path(__file__).parents[2]
@@ -89,8 +90,11 @@ class Ran:
     summary: str
 
 
-def run_action(folder: Path, **inputs: str) -> Ran:
-    """Run the shell steps as GitHub does, up to one that fails."""
+def run_action(folder: Path, *, is_started: bool = False, **inputs: str) -> Ran:
+    """Run the shell steps as GitHub does, up to one that fails.
+
+    is_started: whether `dpaudit` is the program that was installed, else a fork of a warm process.
+    """
     programs, temporary = folder / "programs", folder / "temporary files"
     programs.mkdir(exist_ok=True)
     temporary.mkdir(exist_ok=True)
@@ -112,7 +116,13 @@ def run_action(folder: Path, **inputs: str) -> Ran:
             key: REFERENCE.sub(lambda found: known[found[1]], value)
             for key, value in step.get("env", {}).items()
         }
-        paths = (str(programs), str(Path(sys.executable).parent), os.environ["PATH"])
+        here = str(Path(sys.executable).parent)
+        paths = (
+            str(programs),
+            here if is_started else str(warm.folder()),
+            here,
+            os.environ["PATH"],
+        )
         environment = {
             **os.environ,
             "PATH": os.pathsep.join(paths),
@@ -151,7 +161,7 @@ def folder(tmp_path: Path) -> Path:
 
 
 def test_what_is_as_expected_passes(folder: Path) -> None:
-    ran = run_action(folder)
+    ran = run_action(folder, is_started=True)
     assert ran.code == 0, ran.log
     assert ran.outputs["exit-code"] == "0"
     assert ran.outputs["folder"] == "a folder"

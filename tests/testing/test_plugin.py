@@ -172,33 +172,30 @@ def test_a_wrong_request_shows_the_line_of_the_test_alone(
 
 
 MARKED = """
-import pytest
-
 @pytest.mark.dpaudit({marker})
-def test_marked(dp_audit):
+def test_marked_{number}(dp_audit):
     dp_audit(abs, 0, 1, epsilon=1)
-
-def test_other():
-    pass
 """
+WRONG = {
+    "5_000": "the marker dpaudit(5000) takes keywords only, as dpaudit(samples=5_000)",
+    "sample=5_000": "the marker dpaudit: unknown option 'sample'. Did you mean 'samples'?",
+    "epsilon=1": "the marker dpaudit: unknown option 'epsilon'. Claims belong into the",
+}
 
 
 @pytest.mark.parametrize("flags", [(), ("-n", "2")])
-@pytest.mark.parametrize(
-    ("marker", "words"),
-    [
-        ("5_000", "the marker dpaudit(5000) takes keywords only, as dpaudit(samples=5_000)"),
-        ("sample=5_000", "the marker dpaudit: unknown option 'sample'. Did you mean 'samples'?"),
-        ("epsilon=1", "the marker dpaudit: unknown option 'epsilon'. Claims belong into the"),
-    ],
-)
 def test_a_wrong_marker_fails_its_own_test(
-    pytester: pytest.Pytester, flags: tuple[str, ...], marker: str, words: str
+    pytester: pytest.Pytester, flags: tuple[str, ...]
 ) -> None:
-    pytester.makepyfile(MARKED.format(marker=marker))
+    marked = (MARKED.format(marker=one, number=number) for number, one in enumerate(WRONG))
+    pytester.makepyfile("".join(["import pytest\n", *marked, "\ndef test_other():\n    pass\n"]))
     result = pytester.runpytest(*flags)
-    assert result.parseoutcomes()["passed"] == 1
-    result.stdout.fnmatch_lines([f"*{words}*"])
+    outcomes = result.parseoutcomes()
+    assert outcomes.pop("passed") == 1
+    assert sum(outcomes.values()) == len(WRONG)
+    for number, words in enumerate(WRONG.values()):
+        result.stdout.fnmatch_lines([f"*_ *test_marked_{number} _*"])
+        result.stdout.fnmatch_lines([f"*{words}*"])
     assert "INTERNALERROR" not in result.stdout.str()
 
 
