@@ -90,10 +90,10 @@ class Ran:
     summary: str
 
 
-def run_action(folder: Path, *, is_started: bool = False, **inputs: str) -> Ran:
+def run_action(folder: Path, there: Path | None = None, /, **inputs: str) -> Ran:
     """Run the shell steps as GitHub does, up to one that fails.
 
-    is_started: whether `dpaudit` is the program that was installed, else a fork of a warm process.
+    there: where `dpaudit` is; by default, it is a fork of a warm process.
     """
     programs, temporary = folder / "programs", folder / "temporary files"
     programs.mkdir(exist_ok=True)
@@ -116,13 +116,8 @@ def run_action(folder: Path, *, is_started: bool = False, **inputs: str) -> Ran:
             key: REFERENCE.sub(lambda found: known[found[1]], value)
             for key, value in step.get("env", {}).items()
         }
-        here = str(Path(sys.executable).parent)
-        paths = (
-            str(programs),
-            here if is_started else str(warm.folder()),
-            here,
-            os.environ["PATH"],
-        )
+        here = Path(sys.executable).parent
+        paths = (*map(str, (programs, there or warm.folder(), here)), os.environ["PATH"])
         environment = {
             **os.environ,
             "PATH": os.pathsep.join(paths),
@@ -161,7 +156,7 @@ def folder(tmp_path: Path) -> Path:
 
 
 def test_what_is_as_expected_passes(folder: Path) -> None:
-    ran = run_action(folder, is_started=True)
+    ran = run_action(folder, Path(sys.executable).parent)
     assert ran.code == 0, ran.log
     assert ran.outputs["exit-code"] == "0"
     assert ran.outputs["folder"] == "a folder"

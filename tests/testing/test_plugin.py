@@ -75,9 +75,14 @@ def test_the_command_line_comes_before_all(project: pytest.Pytester) -> None:
     assert set(budgets_of(project.path / "out.json").values()) == {6_000}
 
 
-def test_several_workers_give_the_same_results(project: pytest.Pytester) -> None:
+def test_several_workers_give_the_same_results(
+    project: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
+) -> None:
     project.runpytest("--dpaudit-json", "one.json").assert_outcomes(passed=4)
-    result = project.runpytest_subprocess("--dpaudit-json", "two.json", "-n", "2")
+    # Three processes, none of which loads the plugins that are not asked for.
+    monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")
+    plugins = ("-p", "xdist", "-p", "dpaudit.testing.plugin")
+    result = project.runpytest_subprocess(*plugins, "--dpaudit-json", "two.json", "-n", "2")
     result.assert_outcomes(passed=4)
     result.stdout.fnmatch_lines(["dpaudit: 5 privacy audits; *1 run in 43*"])
     one, two = (audits_of(project.path / name) for name in ("one.json", "two.json"))
