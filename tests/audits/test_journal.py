@@ -142,7 +142,7 @@ def test_a_run_that_is_cut_short_again_and_again_ends_as_one_that_was_not(
     spec: AuditSpec, tmp_path: Path
 ) -> None:
     expected, blocks = whole_and_blocks(spec)
-    for place in range(0, blocks, max(1, blocks // 4)):
+    for place in range(0, blocks, max(1, blocks // 3)):
         with pytest.raises(Cut):
             cut_after(spec, place, tmp_path)
     assert as_text(cut_after(spec, blocks, tmp_path)) == expected
