@@ -40,6 +40,8 @@ def follow(
     commands are; source: where the modules of its programs are, beside those installed."""
     path = os.pathsep.join((*map(str, programs), os.environ["PATH"]))
     environment = {**os.environ, "PATH": path, "PYTHONPATH": source, "COLUMNS": "80"}
+    # A plugin that no document is about takes a fifth of the start of pytest.
+    environment["PYTEST_ADDOPTS"] = "-p no:hypothesispytest"
     for name in ("configs", "mechanisms"):
         shutil.copytree(ROOT / name, folder / name)
     for block in blocks(document):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 import pickle
 import random
@@ -131,8 +132,13 @@ def test_a_result_can_be_rechecked_from_its_file(name: str) -> None:
     assert one.refuted == (result.p_value <= 0.01)
 
 
-def tampered(change: Callable[[Certificate], Certificate], **case: Any) -> list[str]:
-    result = audit(**{"claim": PureDP(0.4), **case})
+@functools.cache
+def violation() -> AuditResult:
+    return audit(PureDP(0.4))
+
+
+def tampered(change: Callable[[Certificate], Certificate]) -> list[str]:
+    result = violation()
     assert recheck(result) == []
     return recheck(with_certificates(result, change(only(result))))
 

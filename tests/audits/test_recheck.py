@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 from dataclasses import replace
 from typing import Any
@@ -21,6 +22,7 @@ from tests.result_files import from_json, to_json
 from tests.sent import single
 
 
+@functools.cache
 def audited(mechanism: Any = laplace.laplace, epsilon: float = 1.0, **more: Any) -> AuditResult:
     given = {**({} if "time" in more else {"samples": 5_000}), **more}
     return dpaudit.audit(mechanism, 0.0, 1.0, dpaudit.PureDP(epsilon), **given)

@@ -116,11 +116,10 @@ def run_action(folder: Path, there: Path | None = None, /, **inputs: str) -> Ran
             key: REFERENCE.sub(lambda found: known[found[1]], value)
             for key, value in step.get("env", {}).items()
         }
-        here = Path(sys.executable).parent
-        paths = (*map(str, (programs, there or warm.folder(), here)), os.environ["PATH"])
+        paths = (programs, there or warm.folder(), Path(sys.executable).parent, os.environ["PATH"])
         environment = {
             **os.environ,
-            "PATH": os.pathsep.join(paths),
+            "PATH": os.pathsep.join(map(str, paths)),
             "PYTHONPATH": str(ROOT),
             "GITHUB_OUTPUT": str(output),
             "GITHUB_STEP_SUMMARY": str(summary),
