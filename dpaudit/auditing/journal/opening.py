@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import datetime
-import functools
 import hashlib
 import os
 import platform
@@ -146,9 +145,7 @@ def _not_free(path: Path) -> JournalError:
     )
 
 
-@functools.cache
 def _versions() -> dict[str, str]:
-    """Return the versions of what is installed, which takes longer than all else here."""
     found = {"python": platform.python_version()}
     for name in _LIBRARIES:
         with suppress(metadata.PackageNotFoundError):
