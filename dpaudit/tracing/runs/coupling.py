@@ -22,7 +22,7 @@ from .places import place_of
 from .ranges import by_range
 from .recorder import Draw, Recorder, TooLong, Use
 from .replacing import generators_kept
-from .running import Run, Subject, run
+from .running import Run, Subject, rarely_collecting, run
 from .selected import Selected, hastened, selected, selects
 
 if TYPE_CHECKING:
@@ -83,6 +83,7 @@ class Runs(NamedTuple):
 
 
 @generators_kept()
+@rarely_collecting()
 def couple(subject: Subject, d1: Any, d2: Any, seeds: int) -> Runs:
     """Run a mechanism on two inputs with the same noise."""
     coupled: list[Coupled] = []

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from .places import Followed
     from .primitives import Primitives
-    from .primitives.replacement import Replacement
+    from .primitives.replacement import Replacements
     from .recorder import Recorder
 
 _MISSING = object()
@@ -30,7 +30,9 @@ _DEPTH, _MOST = 4, 20_000
 _PLAIN = (int, float, complex, str, bytes, type(None), type, np.ndarray, np.generic)
 # The same, and what else holds no generator that is not found otherwise; of these types exactly.
 _INERT = frozenset((int, float, complex, str, bytes, bool, type(None), np.ndarray))
-_GENERATORS = (np.random.Generator, np.random.RandomState)
+_GENERATORS = frozenset((np.random.Generator, np.random.RandomState))
+# What holds others, of these types exactly: nothing plain.
+_HOLDERS = frozenset((FunctionType, list, tuple, dict))
 
 
 class _Kind(type):
@@ -132,10 +134,10 @@ def _exchanged(
 ) -> Iterator[None]:
     undo: list[Callable[[], None]] = []
     try:
-        modules, last = set(sys.modules), _last_module()
+        last = _last_module()
         known, kept = _replace(primitives.replacements(recorder), undo)
-        undo.append(functools.partial(_take_back, modules, last, kept))
-        references = _References(recorder, followed, known, kept, seed, undo)
+        undo.append(functools.partial(_take_back, _names(last), last, kept))
+        references = _References(recorder, followed, known, seed, undo)
         # First, so that their streams do not depend on what else is loaded.
         for part in parts:
             references.look_at(part, 0)
@@ -149,39 +151,56 @@ def _exchanged(
         yield
     finally:
         recorder.is_open = False
-        for step in reversed(undo):
+        while undo:
+            # Whatever an object of the user's does when it is set, all others are as before.
             with suppress(Exception):
-                step()
+                while undo:
+                    undo.pop()()
 
 
 def _replace(
-    every: Sequence[Replacement], undo: list[Callable[[], None]]
+    every: Sequence[Replacements], undo: list[Callable[[], None]]
 ) -> tuple[dict[int, Any], list[tuple[Any, Any]]]:
     """Set attributes. Return what stands in for what modules have named, by its id; and what they
-    have named, each with that."""
+    have named, with that, by their names."""
     known: dict[int, Any] = {}
     kept: list[tuple[Any, Any]] = []
-    before: list[tuple[Any, str, Any]] = []
-    undo.append(functools.partial(_restore_all, before))
-    for owner, name, value in every:
-        old = vars(owner).get(name, _MISSING)
-        if isinstance(owner, ModuleType) and old is not _MISSING:
-            known[id(old)] = value
-            kept.append((old, value))
-        try:
-            setattr(owner, name, value)
-        except (AttributeError, TypeError):  # a compiled class, whose attributes stay as they are
-            continue
-        before.append((owner, name, old))
+    for owner, values in every:
+        scope = vars(owner)
+        before = {name: scope.get(name, _MISSING) for name in values}
+        if isinstance(owner, ModuleType):
+            known.update(zip(map(id, before.values()), values.values()))
+            known.pop(id(_MISSING), None)
+            kept.append((before, values))
+        if type(owner) is ModuleType:
+            undo.append(functools.partial(_restore_scope, scope, before))
+            scope.update(values)
+        else:
+            changed: list[tuple[str, Any]] = []
+            undo.append(functools.partial(_restore_all, owner, changed))
+            for name, value in values.items():
+                try:
+                    setattr(owner, name, value)
+                except (AttributeError, TypeError):  # of a compiled class: it stays as it is
+                    continue
+                changed.append((name, before[name]))
     return known, kept
 
 
-def _restore_all(before: list[tuple[Any, str, Any]]) -> None:
+def _restore_scope(scope: dict[str, Any], before: dict[str, Any]) -> None:
+    scope.update(before)
+    if _MISSING in before.values():
+        for name, old in before.items():
+            if old is _MISSING:
+                del scope[name]
+
+
+def _restore_all(owner: Any, before: list[tuple[str, Any]]) -> None:
     while before:
         # Whatever an object of the user's does when it is set, all others are as before.
         with suppress(Exception):
             while before:
-                _restore(*before.pop())
+                _restore(owner, *before.pop())
 
 
 def _restore(owner: Any, name: str, old: Any) -> None:
@@ -196,18 +215,34 @@ def _last_module() -> tuple[int, Any]:
     return len(sys.modules), next(reversed(sys.modules.values()))
 
 
-def _take_back(before: set[str], last: tuple[int, Any], kept: list[tuple[Any, Any]]) -> None:
+_named: tuple[tuple[int, Any] | None, frozenset[str]] = None, frozenset()
+
+
+def _names(last: tuple[int, Any]) -> frozenset[str]:
+    """Return the names of the modules that are loaded, which are the same for many runs. last: how
+    many, and the last."""
+    global _named
+    before, names = _named
+    if before != last:
+        names = frozenset(sys.modules)
+        _named = last, names
+    return names
+
+
+def _take_back(before: frozenset[str], last: tuple[int, Any], kept: list[tuple[Any, Any]]) -> None:
     """Give the modules that a run has imported what they name in truth. before: the names of those
-    that were there.  last: how many, and the last.  kept: what is true, with what stands in for it.
+    that were there.  last: how many, and the last.  kept: what is true, and what stands in for it,
+    each by its name.
     """
     if _last_module() == last:
         return
-    true = {id(value): old for old, value in kept}
+    true = {id(values[name]): old for olds, values in kept for name, old in olds.items()}
     for name in set(sys.modules) - before:
         scope = getattr(sys.modules[name], "__dict__", {})
         for key, value in list(scope.items()):
-            if id(value) in true:
-                scope[key] = true[id(value)]
+            old = true.get(id(value), _MISSING)
+            if old is not _MISSING:
+                scope[key] = old
 
 
 class _References:
@@ -218,7 +253,6 @@ class _References:
         recorder: Recorder,
         followed: Followed,
         known: dict[int, Any],
-        kept: list[Any],
         seed: int,
         undo: list[Callable[[], None]],
     ) -> None:
@@ -226,37 +260,45 @@ class _References:
         self._undo = undo
         # Every module names those that Python has built in.
         self._seen: dict[int, Any] = {id(vars(builtins)): builtins}
-        self._kept = kept  # so that no two objects share an id
-        self._streams = np.random.SeedSequence([seed, 1])
+        self._kept: list[Any] = []  # so that no two objects share an id
+        self._seed = seed
+        self._streams: np.random.SeedSequence | None = None
         self._wrapped: dict[int, Any] = {}
 
     def look_into(self, scope: dict[str, Any]) -> None:
         """Exchange what a namespace names."""
         for name, value in list(scope.items()):
-            if type(value) in _INERT:
+            kind = type(value)
+            if kind in _INERT:
                 continue
             new = self._new(value)
             if new is not None:
                 scope[name] = new
                 self._undo.append(functools.partial(scope.__setitem__, name, value))
-            elif not isinstance(value, (ModuleType, type)):
+            elif kind in _HOLDERS or not isinstance(value, (ModuleType, type)):
                 self.look_at(value, 1)
 
     def look_at(self, value: Any, depth: int) -> None:
         """Exchange what an object carries."""
+        kind = type(value)
         if (
-            type(value) in _INERT
-            or isinstance(value, _PLAIN)
+            kind in _INERT
             or depth > _DEPTH
             or id(value) in self._seen
             or len(self._seen) > _MOST
+            or (kind not in _HOLDERS and isinstance(value, _PLAIN))
         ):
             return
         self._seen[id(value)] = value
-        if type(value) is FunctionType:
-            self._look_at_function(value, depth)
+        if kind is FunctionType:
+            if value.__closure__ or value.__defaults__ or value.__kwdefaults__ or value.__dict__:
+                self._look_at_function(value, depth)
+        elif kind is list or kind is tuple:
+            self._look_at_items(value, depth)
+        elif kind is dict:
+            self._exchange(value)
         elif isinstance(value, random.Random) and not isinstance(value, random.SystemRandom):
-            (word,) = self._streams.spawn(1)[0].generate_state(1)
+            (word,) = self._stream().generate_state(1)
             try:
                 state = value.getstate()
                 value.setstate(state)
@@ -274,8 +316,7 @@ class _References:
         elif isinstance(value, dict):
             self._exchange(value)
         elif isinstance(value, (list, tuple)):
-            for one in value[:100]:
-                self.look_at(one, depth + 1)
+            self._look_at_items(value, depth)
         else:
             scope = getattr(value, "__dict__", None)
             if isinstance(scope, dict) and self._is_own(type(value)):
@@ -286,9 +327,16 @@ class _References:
                     for one in list(vars(base).values()):
                         self.look_at(getattr(one, "__func__", one), depth + 1)
 
+    def _look_at_items(self, values: Sequence[Any], depth: int) -> None:
+        for one in values[:100]:
+            if type(one) not in _INERT:
+                self.look_at(one, depth + 1)
+
     def _exchange(self, scope: dict[Any, Any]) -> None:
         for name, value in list(scope.items())[:1000]:
-            new = None if type(value) in _INERT else self._new(value)
+            if type(value) in _INERT:
+                continue
+            new = self._new(value)
             if new is not None:
                 scope[name] = new
                 self._undo.append(functools.partial(scope.__setitem__, name, value))
@@ -324,16 +372,24 @@ class _References:
 
     def _new(self, value: Any) -> Any:
         """Return what stands in for a primitive or a generator; None for anything else."""
-        if id(value) in self._known:
-            return self._known[id(value)]
+        known = self._known.get(id(value), _MISSING)
+        if known is not _MISSING:
+            return known
         if type(value) not in _GENERATORS:
             return None
         if id(value) not in self._wrapped:
             self._kept.append(value)
-            (stream,) = self._streams.spawn(1)
+            stream = self._stream()
             if isinstance(value, np.random.Generator):
                 fresh: Any = np.random.Generator(np.random.PCG64(stream))
             else:
                 fresh = np.random.RandomState(np.random.MT19937(stream))
             self._wrapped[id(value)] = numpy_random.wrapped(fresh, self._recorder)
         return self._wrapped[id(value)]
+
+    def _stream(self) -> np.random.SeedSequence:
+        """Return the next seed of a generator."""
+        if self._streams is None:  # most runs find none
+            self._streams = np.random.SeedSequence([self._seed, 1])
+        (stream,) = self._streams.spawn(1)
+        return stream

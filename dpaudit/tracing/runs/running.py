@@ -129,7 +129,7 @@ def run(
     parts = (subject.function, subject.post_process, arguments)
     with replaced(
         recorder, subject.followed, parts, seed, subject.primitives, keeps_builtins=is_strict
-    ), _rarely_collecting(), warnings.catch_warnings():  # fmt: skip
+    ), rarely_collecting(), warnings.catch_warnings():  # fmt: skip
         warnings.simplefilter("ignore")  # what a program warns of, it has said in other runs
         try:
             if has_lines:
@@ -145,7 +145,7 @@ def run(
 
 
 @contextmanager
-def _rarely_collecting() -> Iterator[None]:
+def rarely_collecting() -> Iterator[None]:
     """Collect garbage less often: a run makes many objects, and keeps nearly all of them."""
     before = gc.get_threshold()
     if before[0]:

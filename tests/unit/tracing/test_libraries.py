@@ -417,6 +417,10 @@ def test_generators_without_a_state_are_left_alone() -> None:
 
 
 SOURCE = """
+from numpy.random import default_rng
+
+BESIDE = default_rng(3)
+
 def lazy(x):
     import imported_late
     return imported_late.noised(x)

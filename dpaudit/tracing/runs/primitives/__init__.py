@@ -6,12 +6,13 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 from . import diffprivlib, numpy_random, opendp, own, pydp, python_random, scipy_stats
+from .replacement import grouped
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from ..recorder import Recorder
-    from .replacement import Replacement
+    from .replacement import Replacement, Replacements
 
     Own = Callable[[Recorder], Iterator[Replacement]]
 
@@ -29,18 +30,18 @@ class Primitives:
         self._now: Any = _Now()
         # As many modules were loaded when these were made.
         self._loaded = 0
-        self._made: list[Replacement] = []
+        self._made: list[Replacements] = []
 
-    def replacements(self, recorder: Recorder) -> list[Replacement]:
+    def replacements(self, recorder: Recorder) -> list[Replacements]:
         """Return what stands in for the primitives of all libraries that are loaded."""
         self._now.itself = recorder
         if len(sys.modules) != self._loaded:
             made = (one for library in LIBRARIES for one in library.replacements(self._now))
-            self._made = [*made, *own.announced(self._now)]
+            self._made = grouped([*made, *own.announced(self._now)])
             self._loaded = len(sys.modules)
         if not self._own:
             return self._made
-        return [*self._made, *(one for source in self._own for one in source(recorder))]
+        return [*self._made, *grouped(one for source in self._own for one in source(recorder))]
 
 
 class _Now:

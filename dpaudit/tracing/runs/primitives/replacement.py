@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
     from ..recorder import Recorder
 
@@ -21,6 +21,27 @@ class Replacement(NamedTuple):
     owner: Any
     name: str
     value: Any
+
+
+class Replacements(NamedTuple):
+    """Attributes of one owner, by their names."""
+
+    owner: Any
+    values: dict[str, Any]
+
+
+def grouped(every: Iterable[Replacement]) -> list[Replacements]:
+    """Return replacements by their owners. One that is of the same attribute as another comes after
+    it."""
+    found: list[Replacements] = []
+    latest: dict[int, Replacements] = {}
+    for owner, name, value in every:
+        group = latest.get(id(owner))
+        if group is None or name in group.values:
+            group = latest[id(owner)] = Replacements(owner, {})
+            found.append(group)
+        group.values[name] = value
+    return found
 
 
 def chosen(
