@@ -35,6 +35,10 @@ def with_legacy(x: float) -> float:
     return x + float(np.random.laplace())
 
 
+def from_both_generators(x: float) -> float:
+    return x + random.gauss(0, 1) + float(np.random.laplace())
+
+
 class Carries:
     """Has a generator of its own."""
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import random
 import shutil
 import subprocess
 import sys
@@ -12,7 +11,6 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 
 import dpaudit
@@ -32,6 +30,7 @@ from dpaudit.tracing import tracer
 from dpaudit.tracing.runs import running, sending
 from dpaudit.tracing.runs.coupling import Runs, couple
 from dpaudit.tracing.trace import subject_of, trace_pair
+from tests import sent
 
 ONE = PureDP(1.0)
 OLDEST, NEWEST = 8, 14
@@ -204,12 +203,8 @@ def test_it_is_made_as_it_is_here(mine: Path, attribute: str, more: Any) -> None
     assert bare(found) == bare(trace_pair(target.target, 0, 1, ONE, seeds=2))
 
 
-def local(x: float) -> float:
-    return x + random.gauss(0, 1) + float(np.random.laplace())
-
-
 def test_a_function_at_hand() -> None:
-    inner = CallableTarget(function=local)
+    inner = CallableTarget(function=sent.from_both_generators)
     found = trace_pair(IsolatedTarget(target=inner), 0, 1, ONE)
     assert bare(found) == bare(trace_pair(inner, 0, 1, ONE))
     assert {one.line.file for one in found.sites} == {found.excerpts[0].file}
@@ -242,7 +237,7 @@ def test_a_primitive_that_there_is_not(mine: Path) -> None:
 
 
 def test_runs_are_sent_as_they_are() -> None:
-    target = CallableTarget(function=local)
+    target = CallableTarget(function=sent.from_both_generators)
     found = couple(subject_of(target), 0, 1, 2)
     # As text, since scales that are not known are NaN.
     assert repr(sending.read(sending.written(found))) == repr(found)

@@ -14,8 +14,10 @@ from dpaudit.certificates.traced import Trace
 from dpaudit.claims import PrivacyClaim, PureDP
 from dpaudit.reports.trace import render
 from dpaudit.targets.target import CallableTarget
+from dpaudit.tracing import trace
 from dpaudit.tracing.runs import selected, sending
-from dpaudit.tracing.runs.coupling import couple
+from dpaudit.tracing.runs.coupling import Runs, couple
+from dpaudit.tracing.runs.running import Subject
 from dpaudit.tracing.trace import subject_of, trace_pair
 
 VOTES = [3, 2, 1], [2, 2, 1]
@@ -98,10 +100,17 @@ def test_the_cause_names_the_part_and_both_values() -> None:
     assert cause.remedy == "add noise to it, or do not release it"
 
 
-def test_other_noise_is_tried_where_another_one_wins() -> None:
-    first = couple(subject_of(CallableTarget(function=count_of_the_winner)), *RARE, 3)
-    assert len(first.coupled) == 7
+def test_other_noise_is_tried_where_another_one_wins(monkeypatch: pytest.MonkeyPatch) -> None:
+    coupled: list[int] = []
+
+    def counted(subject: Subject, d1: Any, d2: Any, seeds: int) -> Runs:
+        runs = couple(subject, d1, d2, seeds)
+        coupled.append(len(runs.coupled))
+        return runs
+
+    monkeypatch.setattr(trace, "couple", counted)
     found = traced(count_of_the_winner, RARE)
+    assert coupled == [7]
     assert [one.line.line for one in found.causes] == [last_line(count_of_the_winner)]
 
 
