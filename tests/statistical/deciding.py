@@ -1,0 +1,52 @@
+"""The intervals of simulated rates, and whether a rate lies above nominal: what the interval of all
+runs says, mostly after a part of them."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+
+from scipy.special import bdtr, bdtrc
+
+from dpaudit.stats.binomial import clopper_pearson_interval
+
+SUITE_FAILURE_PROBABILITY = 1e-3
+# An upper limit for the number of comparisons in the suite, which share it.
+COMPARISONS = 100
+# A rate that all runs find so often is still found after fewer, but for such a probability.
+_FOUND, _MISSED = 0.99, 1e-5
+
+
+def interval(occurrences: int, runs: int) -> tuple[float, float]:
+    return clopper_pearson_interval(occurrences, runs, SUITE_FAILURE_PROBABILITY / COMPARISONS)
+
+
+class Rule:
+    """When to stop, and with which decision.
+
+    A rate is called above nominal where the interval of all runs says so, and nowhere else: the
+    probability of a false alarm is at most that of the interval. It is called not above as soon as
+    all runs can say nothing else, or hardly can: where so few alarms would come up once in 100,000
+    times at a rate that all runs find 99 times in 100.
+
+    runs: that there are at most.
+    """
+
+    def __init__(self, runs: int, nominal: float) -> None:
+        self._runs = runs
+        # The interval moves up with the count.
+        self.least = bisect_left(
+            range(runs + 1), True, key=lambda count: interval(count, runs)[0] > nominal
+        )
+        rates = range(10_000)
+        found = bisect_left(
+            rates, True, key=lambda rate: bool(bdtrc(self.least - 1, runs, rate / 10_000) >= _FOUND)
+        )
+        self._rate = found / 10_000
+
+    def verdict(self, found: int, asked: int) -> bool | None:
+        """Return whether the rate is above nominal, by the alarms found in the runs that were asked
+        for; None where more runs are to tell."""
+        if found >= self.least:
+            return True
+        is_over = found + self._runs - asked < self.least
+        return False if is_over or float(bdtr(found, asked, self._rate)) <= _MISSED else None
