@@ -561,8 +561,13 @@ _PLAIN = frozenset({int, str, bool, type(None)})
 
 
 def _key(value: Any) -> Hashable:
-    if type(value) in _PLAIN:
+    kind = type(value)
+    if kind in _PLAIN or (kind is float and value and value == value):  # neither a zero nor NaN
         return cast(Hashable, value)
+    if kind is list:
+        return tuple(map(_key, value))
+    if kind is dict:
+        return frozenset([(key, _key(part)) for key, part in value.items()])
     if isinstance(value, np.ndarray):
         value = value.tolist()
     if isinstance(value, list | tuple):

@@ -50,9 +50,12 @@ def neighbours(dataset: Any, space: Space, adjacency: Adjacency) -> Iterator[Any
 
 def changed(dataset: Any, space: Space, adjacency: Adjacency, by: Ingredients) -> Iterator[Any]:
     """Yield the neighbours of a dataset that some ingredients make."""
-    for other in different(candidates(dataset, space, adjacency, by)):
-        if are_neighbours(dataset, other, adjacency, space):
-            yield other
+    known = {identity(dataset)}
+    for other in candidates(dataset, space, adjacency, by):
+        if (key := identity(other)) not in known:
+            known.add(key)
+            if _are_related(dataset, other, adjacency, space):
+                yield other
 
 
 def candidates(dataset: Any, space: Space, adjacency: Adjacency, by: Ingredients) -> Iterator[Any]:
@@ -63,8 +66,10 @@ def candidates(dataset: Any, space: Space, adjacency: Adjacency, by: Ingredients
 def are_neighbours(d1: Any, d2: Any, adjacency: Adjacency, space: Space) -> bool:
     """Return whether two different inputs are neighbours. In a vector each place means something,
     so that there a replaced record is one in the same place."""
-    if identity(d1) == identity(d2):
-        return False
+    return identity(d1) != identity(d2) and _are_related(d1, d2, adjacency, space)
+
+
+def _are_related(d1: Any, d2: Any, adjacency: Adjacency, space: Space) -> bool:
     if adjacency.path:
         words = f"adjacency {adjacency.describe()}"
         return bool(within(lambda: related(adjacency, d1, d2), words))

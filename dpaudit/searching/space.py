@@ -72,9 +72,14 @@ _PLAIN = frozenset({int, str, bool, type(None)})
 
 def identity(value: Any) -> Hashable:
     """Return what tells values apart: NaN is NaN, while −0.0 is not 0.0, nor is 1 True or 1.0."""
-    kind = type(value).__name__
-    if type(value) in _PLAIN:
+    own = type(value)
+    kind = own.__name__
+    if own in _PLAIN:
         return kind, value
+    if own is list:
+        return kind, tuple(map(identity, value))
+    if own is dict:
+        return kind, frozenset([(key, identity(part)) for key, part in value.items()])
     if isinstance(value, float):
         return (kind, "nan") if math.isnan(value) else (kind, value, math.copysign(1, value))
     if isinstance(value, list | tuple):
