@@ -52,3 +52,5 @@ def pytest_collection_finish() -> None:
     thousands of objects, which live as long as the process and would be gone through each time."""
     gc.collect()
     gc.freeze()
+    # Searches are rare besides: what is made in between is soon gone, or lives as long.
+    gc.set_threshold(20_000, 20, 20)

@@ -16,11 +16,10 @@ from dpaudit.errors import DatasetError, UsageError
 from dpaudit.inputs.pairs import Adjacency, NeighbouringPair, check_pair, parse_adjacency
 from dpaudit.searching import drawing
 from dpaudit.searching import space as space_module
-from dpaudit.searching.drawing import ROUND
 from dpaudit.searching.forming import formed
 from dpaudit.searching.grammar import parse_space
 from dpaudit.searching.neighbours import are_neighbours, neighbours
-from dpaudit.searching.proposals import Proposal, proposals
+from dpaudit.searching.proposals import Proposal, proposals, random
 from dpaudit.searching.proposals.lattices import lattice, lattice_pairs
 from dpaudit.searching.proposals.patterns import pattern_pairs, patterns
 from dpaudit.searching.proposals.stream import MOST_EDGES, catalogue
@@ -29,6 +28,8 @@ from dpaudit.searching.space import identity
 NAN = math.nan
 TABLE = "table {age: integer in [0, 120], city: category [a, b], x: number in [0, 1], name: text}"
 USERS = "table {id: user, city: category [a, b, c], x: number in [0, 1]}"
+# Rounds are short here, and a space ends sooner: Hypothesis takes a millisecond for each draw.
+ROUND, VAIN = 25, 100
 # More than Hypothesis draws in one round, so that another one follows.
 SOME_RANDOM = ROUND + 10
 MANY_RANDOM = 3 * ROUND
@@ -83,6 +84,11 @@ class Drawn:
     rounds: dict[int, list[Any]]
 
 
+def _be_short(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(drawing, "ROUND", ROUND)
+    patch.setattr(random, "_VAIN", VAIN)
+
+
 # Drawn for several tests at once, since Hypothesis takes its time; and one stream right after the
 # other, since what it draws depends on the modules that are loaded.
 @pytest.fixture(scope="module", params=CASES, ids="-".join)
@@ -96,9 +102,10 @@ def drawn(request: pytest.FixtureRequest) -> Drawn:
 
     not_random = len(list(islice(catalogue(parse_space(space), _relation(adjacency)), 300)))
     with pytest.MonkeyPatch.context() as patch:
+        _be_short(patch)
         patch.setattr(drawing, "_round", kept)
         found = _some(space, adjacency, min(300, not_random + MANY_RANDOM))
-    again = _some(space, adjacency, min(300, not_random + SOME_RANDOM))
+        again = _some(space, adjacency, min(300, not_random + SOME_RANDOM))
     return Drawn(space, adjacency, found, again, rounds)
 
 
@@ -198,6 +205,7 @@ def test_inputs_outside_can_be_left_out(drawn: Drawn, monkeypatch: pytest.Monkey
     def known(strategy: Any, seed: int, *rest: Any) -> list[Any]:
         return drawn.rounds.get(seed) or by_hypothesis(strategy, seed, *rest)
 
+    _be_short(monkeypatch)
     monkeypatch.setattr(drawing, "_round", known)
     edges = len(list(catalogue(inside, relation, inside_only=True)))
     found = _some(space, adjacency, min(200, edges + SOME_RANDOM), inside_only=True)

@@ -60,8 +60,8 @@ def published(seen: Guesses, epsilon: float, delta: float) -> float:
     """The bound of Steinke, Nasr & Jagielski 2023, Corollary 5.4."""
     law = stats.binom(seen.guesses, 1 / (1 + math.exp(-epsilon)))
     tail = law.sf(seen.correct - 1)
-    steps = range(1, seen.correct + 1)
-    steepest = max((law.sf(seen.correct - 1 - i) - tail) / i for i in steps)
+    steps = np.arange(1, seen.correct + 1)
+    steepest = np.max((law.sf(seen.correct - 1 - steps) - tail) / steps)
     return float(min(1.0, tail + 2 * seen.canaries * delta * steepest))
 
 

@@ -27,8 +27,8 @@ def exact_power(guesses: int, epsilon: float, truth: float, alpha: float) -> flo
     """Probability that a game of so many guesses refutes ε at alpha when the truth is larger."""
     counts = np.arange(guesses + 1)
     games = [Game(int(c), guesses - int(c), guesses, two_guesses=True) for c in counts]
-    refuted = np.array([p_value(game, epsilon, 0.0, alpha) <= alpha for game in games])
-    return float(binom.pmf(counts, guesses, share(truth))[refuted].sum())
+    p_values = np.array([p_value(game, epsilon, 0.0, alpha, enough=alpha) for game in games])
+    return float(binom.pmf(counts, guesses, share(truth))[p_values <= alpha].sum())
 
 
 @pytest.mark.parametrize("guesses", [20, 300])
@@ -67,7 +67,8 @@ def test_with_delta_the_detectable_epsilon_has_at_least_its_power(
         chances = [spared + guess * share(truth), guess * (1 - share(truth)), 1 - spared - guess]
         tables = rng.multinomial(draws, chances, size=60)
         games = [Game(int(c), int(w), draws, two_guesses) for c, w, _ in tables]
-        return float(np.mean([p_value(one, epsilon, delta, alpha) <= alpha for one in games]))
+        p_values = [p_value(one, epsilon, delta, alpha, enough=alpha) for one in games]
+        return float(np.mean(np.array(p_values) <= alpha))
 
     assert power(smallest) >= POWER - 0.12  # three sd of the simulation
     assert power((smallest + 2 * epsilon) / 3) < POWER
