@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import subprocess
-import sys
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -19,6 +18,7 @@ from dpaudit.reports import searched
 from dpaudit.reports.html.view import view_of
 from dpaudit.reports.json import document, entry, read_document
 from dpaudit.reports.text import render, render_line
+from tests import warm
 
 NASTY = 'it\'s <b>&\n"quoted" ${x} é'
 SPACE = "list of number in [0, 1]"
@@ -77,7 +77,7 @@ def test_the_command_line_reproduces_it(tmp_path: Path) -> None:
     result = _run(
         tmp_path,
         *("search", "odd.py:odd", "--space", "list of text", "--adjacency", "add-remove"),
-        *("--epsilon", "1", "--samples", "20000", "--param", 'weight={"a": 3}', "--json", "r.json"),
+        *("--epsilon", "1", "--samples", "2000", "--param", 'weight={"a": 3}', "--json", "r.json"),
     )
     assert result.returncode == 1, result.stdout
     (audit,), _ = read_document((tmp_path / "r.json").read_text(encoding="utf-8"))
@@ -86,7 +86,7 @@ def test_the_command_line_reproduces_it(tmp_path: Path) -> None:
     written = searched.command(replace(audit, searched=odd))
     assert written is not None
     again = subprocess.run(
-        written.replace("dpaudit run", f"{sys.executable} -m dpaudit run", 1),
+        written.replace("dpaudit run", f"{warm.dpaudit()[0]} run", 1),
         shell=True,
         cwd=tmp_path,
         capture_output=True,
@@ -98,7 +98,7 @@ def test_the_command_line_reproduces_it(tmp_path: Path) -> None:
 
 
 def _run(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "dpaudit", *words]
+    command = [*warm.dpaudit(), *words]
     return subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
 
 

@@ -78,8 +78,11 @@ def test_named_parameters_take_the_dataset_and_the_generator(file: Path, name: s
     assert drawn(load_mechanism(target)) == [EXPECTED.get(name, 6)] * 4
 
 
-@pytest.mark.parametrize("python", [None, sys.executable])
-@pytest.mark.parametrize("name", CASES)
+# Another Python imports from elsewhere, and hands over what it has imported as this one does.
+@pytest.mark.parametrize(
+    ("name", "python"),
+    [*((name, None) for name in CASES), ("batches", sys.executable), ("Noise", sys.executable)],
+)
 def test_they_do_in_another_process_too(file: Path, name: str, python: str | None) -> None:
     inner = ImportedTarget(path=f"{file}:{name}", **CASES[name])
     assert (
