@@ -17,8 +17,10 @@ def undisturbed() -> Iterator[None]:
     try:
         yield
     finally:
-        # Makes all of it old at once, or the next look, at what is new, would go through it.
-        gc.freeze()
-        gc.unfreeze()
+        # Makes all of it old at once, or the next look, at what is new, would go through it. What
+        # the program around has frozen would be thawed, too, and stays as it is.
+        if not gc.get_freeze_count():
+            gc.freeze()
+            gc.unfreeze()
         if collects:
             gc.enable()
