@@ -33,6 +33,8 @@ from dpaudit.outcomes.aspects import prefix_of
 # Widths, in cells, of the windows that smooth the counts; 0: every cell by itself.
 _WIDTHS = (0, 2, 8)
 _BY_SIZE = "threshold"
+# With so few labels among them, numbers are still nearly all of an order by size.
+_FEW_LABELS = 4
 # Keeps neighbours of equal log-ratio in their order.
 _APART = 1e-9
 
@@ -158,7 +160,8 @@ def _candidate(cells: Cells, counts: IntArray, name: str, scores: FloatArray) ->
     penalty = tuning.PENALTY if is_simple else tuning.PENALTY_ANY_ORDER
     final = cells.with_values(np.append(level[-1], levels).astype(np.intp))
     freeze = partial(CellLevels, final, levels + 1)
-    if not name.startswith(_BY_SIZE) or cells.labels or cells.intervals <= levels:
+    is_by_size = name.startswith(_BY_SIZE) and len(cells.labels) <= _FEW_LABELS
+    if not is_by_size or cells.intervals <= levels:
         return Candidate(name, held_out, penalty, freeze)
     finer = partial(_finer, cells, counts.sum(axis=0), scores[-1, :-1], level[-1])
     return Candidate(name, held_out, penalty, freeze, finer=finer)
@@ -176,7 +179,7 @@ def _by_intervals(candidate: Candidate, column: Column, selection: SelectionDraw
     if not is_continuous(numbers):
         return replace(candidate, finer=None)
     if column.codes is not None:
-        return replace(candidate, is_smooth=True, finer=None)
+        return replace(candidate, is_smooth=True)
     sign = 1 if candidate.attack.endswith("rising") else -1
     scaled = sign * on_scale(column)(column)
     level, levels = candidate.freeze()(selection.outcomes), len(candidate.held_out)

@@ -22,7 +22,7 @@ class Aim:
     reserve: a stake is kept for late bets, on what only many draws show: for what is rare.
     caution: the share of all penalties that predictions are lowered by.
     counted: orders were fixed before the draws that they are compared by, so that luck has no more
-    than the cut-offs to choose.
+    than the cut-offs to choose; a score may still be no better than one column that it adds up.
     """
 
     point: ProfilePoint
@@ -73,9 +73,10 @@ class Aim:
 
     def promised(self, candidate: Candidate) -> FloatArray:
         """Return what every rule is predicted to certify, to compare candidates by."""
-        ramped = self._ramped(candidate) if self.counted else None
-        if ramped is not None:
-            return ramped
+        if self.counted and candidate.scored is None:
+            ramped = self._ramped(candidate)
+            if ramped is not None:
+                return ramped
         if candidate.shrunk is None:
             return self.predicted(candidate.table, candidate.penalty)
         if candidate.fine is not None:
@@ -123,7 +124,7 @@ def promise(candidate: Candidate, aim: Aim) -> tuple[float, float]:
     bound = float(np.max(aim.promised(candidate)))
     growth = float(np.max(predicted_growth(table, ProfilePoint(0.0, aim.point.delta))))
     worth = bound if candidate.penalty <= tuning.PENALTY else tuning.LESS_SIMPLE * bound
-    if candidate.scored is not None and not aim.counted:
+    if candidate.scored is not None:
         worth *= max(0.0, 1 - tuning.LUCK / np.sqrt(table.draws))
     # Differences in the last places are noise, and let the simpler attack win.
     return (float(f"{max(worth, 0.0):.4g}"), growth)

@@ -47,7 +47,8 @@ def frozen(
 
     skipped: attacks that were left out, with the reason.  stage: what was learned from.
     """
-    sharp = sharpened(best, aim)
+    # Rules that are bet on for a while need no sharp cut-offs.
+    sharp = best if stage == "first" else sharpened(best, aim)
     level = sharp.freeze()
     rule, bets = _rules(sharp, aim)
     if aim.reserve:

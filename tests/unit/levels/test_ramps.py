@@ -136,3 +136,23 @@ def test_a_position_beyond_what_exp_can_hold_is_no_trouble() -> None:
     found = log_odds(counts, np.array([-2000.0, -1000.0, 0.0, 1000.0, 2000.0]))
     assert np.isfinite(found).all()
     assert (np.diff(found) >= 0).all()
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_ramps_are_linear_in_the_place_of_a_level(seed: int) -> None:
+    """Finer levels in the middle of a ramp: in their number it would be steep, flat, and steep."""
+    place = np.concatenate(
+        [np.arange(0.0, 25.0), 24.5 + np.arange(1.0, 11.0) / 10, np.arange(26, 51)]
+    )
+    truth = np.clip((place - 15) / 20, 0, 1) * 2 - 1
+    counts = tallied(truth, seed)
+    by_place, by_number = (log_odds(counts, place=one) for one in (place, None))
+    assert np.abs(by_place - truth).max() < 0.1
+    assert np.abs(by_place - truth).mean() < np.abs(by_number - truth).mean()
+    assert np.ptp(by_place[:14]) == 0
+    assert np.ptp(by_place[-14:]) == 0
+
+
+def test_places_that_are_numbers_of_levels_change_nothing() -> None:
+    counts = tallied(one_ramp(20.0, 33.0), 1)
+    assert np.allclose(log_odds(counts), log_odds(counts, place=np.arange(float(LEVELS))))

@@ -1,0 +1,126 @@
+"""Orders that are cut finer than their levels."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from dpaudit.attacks.additive import additive
+from dpaudit.attacks.one_dimensional import one_dimensional
+from dpaudit.attacks.sequential import innovations
+from dpaudit.draws import SelectionDraws
+from dpaudit.levels.candidate import Attack, Candidate
+from dpaudit.levels.intervals import Intervals
+from dpaudit.outcomes import from_raw
+
+SIZE = 20_000
+
+
+def drawn(columns: int, seed: int = 0, size: int = SIZE) -> SelectionDraws:
+    """Return Laplace noise in every column, and in prefix sums if there are several: d1 adds 1."""
+    rng = np.random.default_rng(seed)
+    is_d1 = rng.random(size) < 0.5
+    noise = rng.laplace(size=(size, columns)) + is_d1[:, None]
+    return SelectionDraws(from_raw(noise[:, 0] if columns == 1 else noise.cumsum(axis=1)), is_d1)
+
+
+def finest(attack: Attack, draws: SelectionDraws) -> tuple[Candidate, Intervals]:
+    """Return the first order of an attack that can be cut finer, and what it is made of."""
+    one = next(one for one in attack(draws) if one.finer is not None)
+    assert one.intervals is not None
+    return one, one.intervals
+
+
+def counted(level: NDArray[np.integer], levels: int, draws: SelectionDraws) -> NDArray[np.int64]:
+    both = [level[draws.is_d1], level[~draws.is_d1]]
+    return np.stack([np.bincount(one, minlength=levels) for one in both], axis=1)
+
+
+ORDERS = [(one_dimensional, 1), (additive, 5), (innovations, 5)]
+
+
+@pytest.mark.parametrize(("attack", "columns"), ORDERS)
+def test_levels_are_made_of_intervals(attack: Attack, columns: int) -> None:
+    draws, later = drawn(columns), drawn(columns, seed=1)
+    one, found = finest(attack, draws)
+    assert len(found.level) == found.each.levels - 1 > len(one.held_out)
+    assert np.all(np.diff(found.level) >= 0)
+    assert np.array_equal(found.held_out(), one.held_out)
+    # The map to intervals is a finer one of the same order.
+    level = np.append(found.level, len(one.held_out) - 1)
+    each = found.each(later.outcomes).astype(np.int64)
+    assert np.array_equal(level[each], one.freeze()(later.outcomes))
+
+
+@pytest.mark.parametrize(("attack", "columns"), ORDERS)
+def test_further_draws_are_counted_by_interval(attack: Attack, columns: int) -> None:
+    draws, later = drawn(columns), drawn(columns, seed=1)
+    one, found = finest(attack, draws)
+    assert one.counter is found.each
+    more = counted(found.each(later.outcomes).astype(np.int64), found.each.levels, later)
+    after = one.counted_on(more)
+    by_level = counted(one.freeze()(later.outcomes).astype(np.int64), len(one.held_out), later)
+    assert np.array_equal(after.held_out, one.held_out + by_level)
+    assert after.intervals is not None
+    assert np.array_equal(after.intervals.counts, found.counts + more)
+
+
+@pytest.mark.parametrize(("attack", "columns"), ORDERS)
+@pytest.mark.parametrize(("low", "high"), [(20, 40), (0, 30), (1, 2)])
+def test_it_is_cut_finer_near_a_rule(attack: Attack, columns: int, low: int, high: int) -> None:
+    one, found = finest(attack, drawn(columns))
+    cut = one.cut_near(low, high)
+    assert len(cut.held_out) <= 64
+    assert np.array_equal(cut.held_out.sum(axis=0), one.held_out.sum(axis=0))
+    near = found.near(low, high)
+    own = np.bincount(near.level)
+    for place in np.searchsorted(found.level, [low, high]):
+        if place > 0:
+            around = near.level[max(1, place - 3) : place + 4]
+            assert np.all(own[around] == 1)  # each a level of its own
+    later = drawn(columns, seed=1)
+    level = cut.freeze()(later.outcomes).astype(np.int64)
+    by_interval = np.append(near.level, len(cut.held_out) - 1)
+    assert np.array_equal(level, by_interval[found.each(later.outcomes).astype(np.int64)])
+    assert cut.place is not None
+    assert np.all(np.diff(cut.place) > 0)
+
+
+def test_means_are_those_of_the_draws() -> None:
+    draws = drawn(1)
+    one, found = finest(one_dimensional, draws)
+    positions, own = found.positions(), one.position
+    assert positions is not None
+    assert own is not None
+    assert np.allclose(positions, own)
+    # In their units numbers are known but for a shift and a factor.
+    level = found.each(draws.outcomes).astype(np.int64)
+    numbers = draws.outcomes.columns[0].numbers
+    total, many = np.bincount(level, weights=numbers), np.bincount(level)
+    seen = many > 0
+    assert found.position is not None
+    known = found.position[: len(many)][seen]
+    assert abs(np.corrcoef(total[seen] / many[seen], known)[0, 1]) == pytest.approx(1)
+
+
+def test_where_positions_do_not_rise_places_are_shares_of_the_draws() -> None:
+    _, found = finest(one_dimensional, drawn(1))
+    flat = replace(found, position=np.zeros(len(found.level)))
+    masses = found.held_out()[:-1].sum(axis=1)
+    assert np.allclose(flat.places(), np.cumsum(masses) - masses / 2)
+    assert flat.positions() is not None
+    assert np.array_equal(replace(found, position=None).places(), flat.places())
+
+
+@pytest.mark.parametrize("size", [500, 1_000])
+def test_few_draws_are_not_cut_finer(size: int) -> None:
+    for attack, columns in ORDERS:
+        assert all(one.intervals is None for one in attack(drawn(columns, size=size)))
+
+
+def test_an_order_without_intervals_stays_as_it_is() -> None:
+    (one, *_) = one_dimensional(drawn(1, size=500))
+    assert one.cut_near(2, 4) is one
