@@ -115,9 +115,11 @@ class CountingStage:
             counts.add(total.others, rare, total.tally.arms)
             plan.goes_on(ledger.spent)
             found, aim, is_last = counts.found(), self._aim(), ledger.may_stop
-            if not is_last and ledger.spent >= until:
+            is_due, due = ledger.spent >= until, plan.counting_until(ledger.spent)
+            if is_due and not is_last:
                 is_last = is_enough(found, ledger.spent, plan, aim)
-                until = plan.counting_until(ledger.spent)
+            # By the clock what is left of the budget may have become less.
+            until = due if is_due else min(until, due)
             learned = learn_again(found, aim, to_bet=not is_last)
             if is_last:
                 return learned

@@ -44,7 +44,8 @@ class Candidate:
     is_smooth: whether log-ratios can be expected to change by little from level to level, as
         those of intervals do. position: (levels - 1,), the mean number or score of each level.
     place: (levels - 1,), rising, what log-ratios can be expected to change evenly along, if not
-        along the levels. finer: makes intervals that the levels are made of, where there are more.
+        along the levels. apart: the level of outputs that another order is sure of.
+    finer: makes intervals that the levels are made of, where there are more.
     """
 
     attack: str
@@ -57,6 +58,7 @@ class Candidate:
     is_smooth: bool = False
     position: FloatArray | None = None
     place: FloatArray | None = None
+    apart: int | None = None
     finer: Callable[[], Intervals] | None = None
 
     @cached_property

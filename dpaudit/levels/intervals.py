@@ -53,7 +53,7 @@ class Intervals:
             return None
         draws = np.maximum(self.counts[:-1].sum(axis=1), 1e-9)
         both = by_group(np.stack([draws * self.position, draws], axis=1), self.level)
-        return np.asarray(both[:, 0] / both[:, 1])
+        return np.asarray(both[:, 0] / np.maximum(both[:, 1], 1e-9))
 
     def places(self) -> FloatArray:
         """Return what log-ratios can be expected to change evenly along, by level: (levels,). It is
@@ -61,7 +61,8 @@ class Intervals:
         position = self.positions()
         if position is not None and np.all(np.diff(position) > 0):
             return position
-        masses = by_group(self.counts[:-1], self.level).sum(axis=1) + 1e-9
+        masses = by_group(self.counts[:-1], self.level).sum(axis=1)
+        masses += 1e-6 * max(1.0, masses.mean())  # so that levels without draws have a place, too
         return np.asarray(np.cumsum(masses) - masses / 2)
 
     def near(self, low: int, high: int) -> Intervals:

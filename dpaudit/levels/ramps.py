@@ -125,7 +125,8 @@ def _ramps(levels: int) -> _Ramps:
 
 
 def _ramps_over(place: FloatArray) -> _Ramps:
-    """Return the ramps that are linear in the place of a level. place: (levels,), rising."""
+    """Return the ramps that are linear in the place of a level. place: (levels,), finite, strictly
+    rising."""
     start, end = np.triu_indices(len(place), 1)
     rise = np.zeros((len(place), len(start)))
     starts, ends = (

@@ -46,6 +46,8 @@ class SetApart(LevelMap):
     def words(self, chosen: NDArray[np.bool_]) -> str:
         usual = self.order.words(np.delete(chosen, self.place))
         apart = self.other.words(self.chosen)
+        if not chosen.any():
+            return NO_OUTPUT
         if not chosen[self.place]:
             return f"{usual}, and not: {apart}"
         return apart if usual == NO_OUTPUT else f"{usual}, or {apart}"
@@ -57,8 +59,14 @@ def sure_guesses(candidate: Candidate, aim: Aim, luck: float) -> IntArray:
     such draws, since a rule that guesses both has to pay for all of δ.
 
     Of the cells of orders other than what is rare, which are many, some are lucky: of so many the
-    probability is a part.
+    probability is a part. Where a level was set apart, it alone is guessed.
     """
+    if candidate.apart is not None:
+        guesses = np.zeros(len(candidate.held_out), dtype=np.int64)
+        first, second = candidate.held_out[candidate.apart]
+        is_sure = max(first, second) * _nats(aim) >= -math.log(luck)
+        guesses[candidate.apart] = np.sign(first - second) * is_sure
+        return guesses
     counts, together, cells = candidate.held_out, candidate.held_out, len(candidate.held_out)
     if candidate.fine is not None:
         together, cells = _of_largest_cells(candidate), len(candidate.fine.counts)
@@ -122,14 +130,15 @@ def with_the_sure(best: Candidate, candidates: Sequence[Candidate], aim: Aim) ->
         shrunk = ShrunkLevels(expected, np.insert(shrunk.variance, place, 0.0))
     return replace(
         best,
-        attack=RARE,
         held_out=np.insert(best.held_out, place, draws, axis=0),
         freeze=partial(_set_apart, best, other, guesses != 0, place),
         shrunk=shrunk,
+        fine=None,
         scored=None,
         position=_beyond(best.position, place),
         place=None,
         finer=None,
+        apart=place,
     )
 
 

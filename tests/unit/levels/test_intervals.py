@@ -110,9 +110,18 @@ def test_where_positions_do_not_rise_places_are_shares_of_the_draws() -> None:
     _, found = finest(one_dimensional, drawn(1))
     flat = replace(found, position=np.zeros(len(found.level)))
     masses = found.held_out()[:-1].sum(axis=1)
-    assert np.allclose(flat.places(), np.cumsum(masses) - masses / 2)
+    assert np.allclose(flat.places(), np.cumsum(masses) - masses / 2, atol=0.5)
     assert flat.positions() is not None
     assert np.array_equal(replace(found, position=None).places(), flat.places())
+
+
+def test_levels_without_draws_have_places_of_their_own() -> None:
+    _, found = finest(one_dimensional, drawn(1))
+    counts = found.counts * 10_000
+    counts[100:104] = 0
+    empty = replace(found, position=None, counts=counts).near(30, 40)
+    empty = replace(empty, level=np.arange(len(empty.level)))
+    assert np.all(np.diff(empty.places()) > 0)
 
 
 @pytest.mark.parametrize("size", [500, 1_000])

@@ -18,6 +18,7 @@ from dpaudit.claims import ProfilePoint
 from dpaudit.draws import LevelArray
 from dpaudit.levels import tuning
 from dpaudit.levels.candidate import Candidate, Fine, of_cells
+from dpaudit.levels.cells import NO_OUTPUT
 from dpaudit.levels.level_map import LevelMap
 from dpaudit.outcomes import Outcomes, from_raw
 
@@ -105,6 +106,7 @@ def test_an_order_that_is_bet_on_gets_a_level_for_what_another_one_is_sure_of(by
     assert np.array_equal(levels, np.where(numbers % 3 == 1, place, usual + (usual >= place)))
     assert np.flatnonzero(sure_guesses(found, AIM, LUCK)).tolist() == [place]
     apart = np.arange(level.levels) == place
+    assert level.words(apart & ~apart) == NO_OUTPUT
     assert level.words(apart).endswith("[1] mod 3")
     assert level.words(~apart).endswith("and not: [1] mod 3")
 
@@ -130,6 +132,13 @@ def test_what_shows_as_much_by_itself_stays_as_it_is() -> None:
     one = rare(MANY)
     assert with_the_sure(one, [one, rare(FEW)], AIM) is one
     assert with_the_sure(USUAL, [USUAL, rare(FEW - 1)], AIM) is USUAL
+
+
+def test_no_lucky_level_of_the_order_is_guessed_beside_it() -> None:
+    lucky = order([*([[0, 8]] * 4), *([[500, 500]] * 40), [0, 0]], "threshold")
+    found = with_the_sure(lucky, [lucky, rare(25)], AIM)
+    for luck in (LUCK, 0.03):
+        assert np.flatnonzero(sure_guesses(found, AIM, luck)).tolist() == [found.apart] == [44]
 
 
 def test_of_cells_the_levels_to_expect_get_one_more() -> None:
