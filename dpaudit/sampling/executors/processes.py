@@ -113,6 +113,7 @@ class ProcessPool(Pool):
             self._executor.shutdown(wait=False, cancel_futures=True)
             self._context.wait(grace)
         self._context.kill()
+        self._executor.hear_no_more()
         self._executor.shutdown(wait=True, cancel_futures=True)
 
     def _open(self) -> None:
@@ -178,6 +179,13 @@ class _Executor(ProcessPoolExecutor):
         future = super().submit(function, *args, **more)
         future.__class__ = _Future
         return future
+
+    def hear_no_more(self) -> None:
+        """End the wait for the rest of what a process had begun to send when it was killed. This
+        process holds the pipe open for writing, too, so that it would never end by itself."""
+        writer = getattr(self._result_queue, "_writer", None)
+        if writer is not None:
+            writer.close()
 
 
 class _Future(Future[Any]):

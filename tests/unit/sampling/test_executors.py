@@ -342,3 +342,18 @@ def test_tasks_that_were_cancelled_are_no_errors_of_killed_processes(
     executor.shutdown(wait=True)
     assert isinstance(running.exception(), BrokenProcessPool)
     assert said == []
+
+
+def test_a_process_that_was_killed_while_it_sent_is_not_waited_for() -> None:
+    executor = _Executor(1, mp_context=get_context("spawn"))
+    assert executor.submit(abs, -1).result() == 1
+    # The head of a message of a thousand bytes, of which one comes.
+    pipe: Any = executor._result_queue
+    pipe._writer._send(b"\0\0\x03\xe8x")
+    for process in list(executor._processes.values()):
+        process.kill()
+    executor.hear_no_more()
+    ended = Thread(target=executor.shutdown, daemon=True)
+    ended.start()
+    ended.join(30)
+    assert not ended.is_alive()
