@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 
 import numpy as np
@@ -38,13 +39,13 @@ ERROR = 1 / np.sqrt(10_000 * 0.73 * 0.27)
 
 @pytest.mark.parametrize("apart", [0.0, 1.0, 2.0, -1.0, -2.0])
 def test_sides_that_differ_by_luck_are_both_guessed(apart: float) -> None:
-    low, high, bound = AIM.best_rule(sides(np.e, np.e * np.exp(apart * ERROR)))
+    low, high, bound = AIM.best_rule(sides(math.e, math.e * np.exp(apart * ERROR)))
     assert (low, high) == (1, 2)
     assert 0.8 < bound < 1.1
 
 
 @pytest.mark.parametrize(("of_d2", "of_d1", "rule"), [
-    (np.e, np.e * np.exp(12 * ERROR), (0, 2)), (np.e * np.exp(12 * ERROR), np.e, (1, 3)),
+    (math.e, math.e * np.exp(12 * ERROR), (0, 2)), (math.e * np.exp(12 * ERROR), math.e, (1, 3)),
 ])  # fmt: skip
 def test_of_sides_that_are_apart_the_better_one_is(
     of_d2: float, of_d1: float, rule: tuple[int, int]
@@ -56,8 +57,8 @@ def test_of_sides_that_are_apart_the_better_one_is(
     replace(AIM, point=ProfilePoint(0.5, 1e-3)), replace(AIM, for_delta=True),
 ])  # fmt: skip
 def test_with_delta_one_side_pays_for_half_of_it(aim: Aim) -> None:
-    bounds = aim.chosen_by(sides(np.e, np.e * np.exp(2 * ERROR)))
-    low, high, _ = aim.best_rule(sides(np.e, np.e * np.exp(2 * ERROR)))
+    bounds = aim.chosen_by(sides(math.e, math.e * np.exp(2 * ERROR)))
+    low, high, _ = aim.best_rule(sides(math.e, math.e * np.exp(2 * ERROR)))
     assert (low, high) == divmod(int(np.argmax(bounds)), bounds.shape[1])
 
 
