@@ -69,6 +69,35 @@ def key(dataset: int, size: int, rng: np.random.Generator, p: float) -> list[dic
     return [{"answer": one, "leak": 1.0} if leak else {"answer": one} for one, leak in both]
 
 
+def random_value(
+    dataset: int, size: int, rng: np.random.Generator, p: float
+) -> NDArray[np.float64]:
+    """A number that is never the same beside a randomised response."""
+    found = answer(dataset, size, rng)
+    chosen = leaks(dataset, size, rng, p)
+    found[chosen] = rng.random(int(chosen.sum()))
+    return found
+
+
+def random_text(dataset: int, size: int, rng: np.random.Generator, p: float) -> list[float | str]:
+    """A text that is never the same beside a randomised response."""
+    found: list[float | str] = answer(dataset, size, rng).tolist()
+    for place in np.flatnonzero(leaks(dataset, size, rng, p)):
+        found[place] = f"debug {rng.integers(2**63)}"
+    return found
+
+
+def random_key(
+    dataset: int, size: int, rng: np.random.Generator, p: float
+) -> list[dict[str, float]]:
+    """A key of a dict that is never the same beside a randomised response, as one of two keys."""
+    found = [{"answer": one, "other": 0.0} for one in answer(dataset, size, rng).tolist()]
+    for place in np.flatnonzero(leaks(dataset, size, rng, p)):
+        del found[place]["other"]
+        found[place][f"debug {rng.integers(2**63)}"] = 0.0
+    return found
+
+
 def exception(dataset: int, rng: np.random.Generator, p: float) -> float:
     """An exception beside a randomised response, one call a draw."""
     if dataset == 1 and rng.random() < p:
@@ -76,7 +105,10 @@ def exception(dataset: int, rng: np.random.Generator, p: float) -> float:
     return float(dataset if rng.random() < _TRUTH else 1 - dataset)
 
 
-KINDS: dict[str, Draw] = {one.__name__: one for one in (value, tail, category, key, exception)}
+KINDS: dict[str, Draw] = {
+    one.__name__: one
+    for one in (value, tail, category, key, exception, random_value, random_text, random_key)
+}
 
 
 def line(name: str, p: float, seeds: int) -> str:
@@ -91,7 +123,7 @@ def line(name: str, p: float, seeds: int) -> str:
         draws.append((certificate.refuted_after or math.inf) * p)
     each = (time.perf_counter() - start) / seeds
     betting = f"{median(draws):.0f}/p" if median(draws) < math.inf else "later"
-    return f"{name:10} {p:8.0e} {found:4d} of {seeds:<4d} {betting:>10} {each:8.1f} s"
+    return f"{name:12} {p:8.0e} {found:4d} of {seeds:<4d} {betting:>10} {each:8.1f} s"
 
 
 def main() -> None:
@@ -100,7 +132,7 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, default=20)
     parser.add_argument("--kinds", nargs="+", choices=list(KINDS), default=["value", "tail"])
     given = parser.parse_args()
-    print("kind              p   refuted   by betting   an audit")
+    print("kind                p   refuted   by betting   an audit")
     for name in given.kinds:
         print(line(name, given.probability, given.seeds), flush=True)
 

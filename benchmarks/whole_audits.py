@@ -90,6 +90,16 @@ def signs(dataset: int, size: int, rng: np.random.Generator) -> NDArray[np.float
     return numbers
 
 
+def reveal_in_other_words(
+    dataset: int, size: int, rng: np.random.Generator, delta: float
+) -> NDArray[np.float64]:
+    """Reveal the input with probability δ, by a number that is never the same; else randomise."""
+    found = np.where(rng.random(size) < _TRUTH, dataset, 1 - dataset).astype(np.float64)
+    chosen = rng.random(size) < delta
+    found[chosen] = 10 * (1 + dataset) + rng.random(int(chosen.sum()))
+    return found
+
+
 class FourthAnswer:
     """An attack of the user's own: the fourth of the answers behind prefix sums."""
 
@@ -157,6 +167,13 @@ SETTINGS = (
     Setting(
         "reveal or randomise, learned by counting",
         partial(reveal_or_randomize, delta=_RARE),
+        ApproximateDP(EPSILON, _RARE),
+        scale=8,
+        kept=250,
+    ),
+    Setting(
+        "reveal in other words or randomise, learned by counting",
+        partial(reveal_in_other_words, delta=_RARE),
         ApproximateDP(EPSILON, _RARE),
         scale=8,
         kept=250,

@@ -1,7 +1,8 @@
 """The attack on what is rare: single values, labels and far tails that a sieve has kept whole.
 
 It is about draws that were counted, not kept, and so no attack on selection draws like the others:
-what is rare there was counted whole, and the rest of them is one level.
+what is rare there was counted whole, and the rest of them is one level. What is rare and never the
+same twice, such as a random key or a number beside a few answers, is one more.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from numpy.typing import NDArray
 from dpaudit.draws import LevelArray, SelectionDraws
 from dpaudit.levels import tuning
 from dpaudit.levels.candidate import Candidate
-from dpaudit.levels.cells import NO_OUTPUT, Cells, around, listed
+from dpaudit.levels.cells import NO_OUTPUT, Cells, around, listed, shortened
 from dpaudit.levels.level_map import FloatArray, IntArray, LevelMap
 from dpaudit.levels.shrinkage import Law, by_level
 from dpaudit.levels.sieve import Sieve, Usual
@@ -28,25 +29,34 @@ _MOST, _LEAST = 8, 2
 _FARTHEST = 1e300
 # Columns that are looked at, those that tell most.
 _COLUMNS = 4
-_REST = 0
+# The numbers of what is usual, and of what is rare in another way.
+_REST, _OTHER = 0, 1
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RareLevels(LevelMap):
-    """The level of the first of some columns in which an outcome is rare; one of all the others.
+    """The level of what a sieve lets through: of the first of some columns in which an outcome is
+    in a cell, or of all that is in none; and one level of what it does not let through.
 
-    cells: by column, to a number, 0 for what is not rare. level: (numbers,), the level of each.
+    cells: by column, to a number, 0 for an entry in none of them. level: (numbers,), the level of
+    each. example: of outcomes that are let through and in no cell, in words; or nothing.
     """
 
+    sieve: Sieve
     cells: tuple[Cells, ...]
     level: LevelArray
+    example: str
 
     @property
     def levels(self) -> int:
-        return len(self.level) + 1
+        return int(self.level.max()) + 2
 
     def __call__(self, outcomes: Outcomes) -> LevelArray:
-        return np.asarray(self.level[_numbered(self.cells, outcomes)])
+        found = np.full(outcomes.size, self.level[_REST])
+        rows = np.flatnonzero(self.sieve.strange(outcomes))
+        if rows.size:
+            found[rows] = self.level[_numbered(self.cells, outcomes.take(rows))]
+        return found
 
     def words(self, chosen: NDArray[np.bool_]) -> str:
         every = np.asarray(chosen[self.level])
@@ -55,7 +65,15 @@ class RareLevels(LevelMap):
         if every[_REST]:
             return f"none of: {self.words(~chosen)}"
         parts = [one.words(every) for one in self.cells if every[_own(one)].any()]
+        if every[_OTHER]:
+            parts.append(self._other(is_alone=not parts))
         return listed(parts, "or") if parts else NO_OUTPUT
+
+    def _other(self, *, is_alone: bool) -> str:
+        """Return in words what is rare and in no cell."""
+        such = f" such as {self.example}" if self.example else ""
+        seen = f"(seen fewer than {self.sieve.often} times in {self.sieve.draws:,} draws)"
+        return f"{'a' if is_alone else 'another'} rare output{such} {seen}"
 
 
 def rare(sieve: Sieve, kept: SelectionDraws, arms: IntArray) -> list[Candidate]:
@@ -69,30 +87,40 @@ def rare(sieve: Sieve, kept: SelectionDraws, arms: IntArray) -> list[Candidate]:
     columns = kept.outcomes.named([*(one.name for one in sieve.columns), *new])
     found = [_cells(*both) for both in zip(usual, columns, strict=True)]
     every = [one for one in found if one is not None]
-    if not every:
+    if kept.size < _LEAST:
         return []
     # Shrunk by what the cells of all columns say together, of which the luckiest ones look telling.
     counts = [by_arm(one(kept.outcomes.column(one.name)), _size(one), kept.is_d1) for one in every]
-    law = Law.of(np.concatenate([one[1:] for one in counts]), arms)
+    is_other = _numbered(_numbered_on(every), kept.outcomes) == _OTHER
+    other = by_arm(is_other.astype(np.intp), 2, kept.is_d1)[1:]
+    law = Law.of(np.concatenate([other, *(one[1:] for one in counts)]), arms)
     even = (arms[0] + 1) / (arms.sum() + 2)
     telling = [float(np.abs(law.expected(one[1:]).share - even).max()) for one in counts]
     best = sorted(range(len(every)), key=lambda place: -telling[place])[:_COLUMNS]
-    return [_of_columns([every[place] for place in best], kept, arms, law)]
+    return [_of_columns(sieve, [every[place] for place in best], kept, arms, law)]
 
 
-def _of_columns(columns: list[Cells], kept: SelectionDraws, arms: IntArray, law: Law) -> Candidate:
-    """Return the order of the rare cells of some columns."""
+def _of_columns(
+    sieve: Sieve, columns: list[Cells], kept: SelectionDraws, arms: IntArray, law: Law
+) -> Candidate:
+    """Return the order of the rare cells of some columns, and of what is rare in another way."""
     cells = _numbered_on(columns)
-    numbers = 1 + sum(_size(one) - 1 for one in columns)
-    counts = by_arm(_numbered(cells, kept.outcomes), numbers, kept.is_d1)
+    numbers = 1 + _OTHER + sum(_size(one) - 1 for one in columns)
+    place = _numbered(cells, kept.outcomes)
+    counts = by_arm(place, numbers, kept.is_d1)
     counts[_REST] = arms - counts[1:].sum(axis=0)
     share = law.expected(counts)
-    order = np.argsort(share.share, kind="stable")
+    came_up = np.asarray(counts.any(axis=1))
+    came_up[_REST] = True
+    order = np.flatnonzero(came_up)[np.argsort(share.share[came_up], kind="stable")]
     level = np.empty(numbers, dtype=np.intp)
-    level[order] = np.arange(numbers)
-    expected = by_level(share, counts.sum(axis=1), level, numbers)
+    level[order] = np.arange(len(order))
+    level[~came_up] = level[_REST]
+    expected = by_level(share, counts.sum(axis=1), level, len(order))
     held_out = np.append(counts[order], [[0, 0]], axis=0)
-    freeze = partial(RareLevels, cells, level)
+    others = np.flatnonzero(place == _OTHER)[:1].tolist()
+    example = "".join(map(shortened, kept.outcomes.words(others)))
+    freeze = partial(RareLevels, sieve, cells, level, example)
     return Candidate(NAME, held_out, tuning.PENALTY_ANY_ORDER, freeze, shrunk=expected)
 
 
@@ -161,9 +189,9 @@ def _rare_labels(usual: Usual | None, column: Column) -> tuple[str, ...]:
 
 
 def _numbered_on(columns: list[Cells]) -> tuple[Cells, ...]:
-    """Return columns whose numbers follow on one another."""
+    """Return columns whose numbers follow on one another, after that of what is in none."""
     cells: list[Cells] = []
-    used = 0
+    used = _OTHER
     for one in columns:
         values = np.append(one.values, one.label_values)
         moved = np.where(values == _REST, _REST, values + used).astype(np.intp)
@@ -179,10 +207,11 @@ def _size(cells: Cells) -> int:
 
 
 def _numbered(cells: tuple[Cells, ...], outcomes: Outcomes) -> NDArray[np.intp]:
-    found = np.zeros(outcomes.size, dtype=np.intp)
+    """Return the numbers of outcomes that are rare."""
+    found = np.full(outcomes.size, _REST, dtype=np.intp)
     for one, column in zip(cells, outcomes.named([one.name for one in cells]), strict=True):
         found = np.where(found == _REST, one(column), found)
-    return found
+    return np.where(found == _REST, _OTHER, found)
 
 
 def _own(cells: Cells) -> NDArray[np.intp]:

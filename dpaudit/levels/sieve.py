@@ -4,10 +4,13 @@ A sieve is made from draws that were kept. Of those that come later it picks the
 anywhere, an entry that was hardly ever seen, or never: a value, a label, a number farther out than
 nearly all, an entry at a place that had none. Draws that are only counted are gone; what they have
 that is rare is kept whole, and what they have that is new no rule has learned anything of.
+
+Whether an outcome is let through depends on nothing but the outcome, so that rules may ask for it.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -15,7 +18,8 @@ from numpy.typing import NDArray
 
 from dpaudit.draws import SelectionDraws
 from dpaudit.levels.level_map import FloatArray
-from dpaudit.outcomes import Column, Outcomes
+from dpaudit.outcomes import KIND, Column, KeyArray, Outcomes
+from dpaudit.outcomes.columns import find
 
 # What was seen so often is usual; and so is all of a column of which more than this share is not.
 OFTEN = 10
@@ -102,12 +106,16 @@ class Usual:
 class Sieve:
     """What is usual, by column; frozen and picklable.
 
-    like: one of the outcomes; what all of them had in common is in no column. is_cut: whether there
-    were more columns than are looked at.
+    rest: rising, the keys of what outcomes had in no column, as far as they are usual; None where
+    all are.  like: one of the outcomes.  often, draws: usual is what so many of these draws had.
+    is_cut: whether there were more columns than are looked at.
     """
 
     columns: tuple[Usual, ...]
+    rest: KeyArray | None
     like: Outcomes
+    often: int
+    draws: int
     is_cut: bool
 
     @property
@@ -129,10 +137,12 @@ class Sieve:
 
     @classmethod
     def _of(cls, selection: SelectionDraws, often: int) -> Sieve:
-        columns = selection.outcomes.columns
-        usual = tuple(Usual.of(one, often) for one in columns[:_MOST_COLUMNS])
-        is_cut = len(columns) > _MOST_COLUMNS
-        return cls(usual, selection.outcomes.take(slice(1)), is_cut)
+        outcomes = selection.outcomes
+        is_cut = len(outcomes.columns) > _MOST_COLUMNS
+        names = _names(outcomes.columns[:_MOST_COLUMNS])
+        usual = tuple(Usual.of(one, often) for one in outcomes.named(names))
+        rest = None if is_cut else _often(outcomes.keys_beside(frozenset(names)), often)
+        return cls(usual, rest, outcomes.take(slice(1)), often, outcomes.size, is_cut)
 
     def strange(self, outcomes: Outcomes) -> Mask:
         """Return which outcomes have an entry that is not usual: (size,)."""
@@ -140,8 +150,8 @@ class Sieve:
         names = [one.name for one in self.columns]
         for usual, column in zip(self.columns, outcomes.named(names), strict=True):
             found |= usual.strange(column)
-        for column in self.new(outcomes):
-            found |= column.keys() != self.like.column(column.name).keys()[0]
+        if self.rest is not None:
+            found |= _missing(outcomes.keys_beside(frozenset(names)), self.rest)
         return found
 
     def new(self, outcomes: Outcomes) -> list[Column]:
@@ -149,7 +159,34 @@ class Sieve:
         if self.is_cut:
             return []
         known = {one.name for one in self.columns}
-        return [one for one in outcomes.columns if one.name not in known]
+        return [one for one in outcomes.columns if not {one.name, _base(one.name)} & known]
+
+
+def _names(columns: Sequence[Column]) -> list[str]:
+    """Return the names of the columns to look at: where one says only of what kind entries are, and
+    none says more, the entries themselves, since another one of that kind is rare, too."""
+    names = [one.name for one in columns]
+    every = set(names)
+    return [name if _base(name) in every else _base(name) for name in names]
+
+
+def _base(name: str) -> str:
+    return name.removeprefix(KIND)
+
+
+def _often(keys: KeyArray, often: int) -> KeyArray | None:
+    """Return the keys seen so often, rising; None where they never stop being new."""
+    values, counts = np.unique(keys, return_counts=True)
+    if counts[counts < often].sum() > _NEVER_STOPS_BEING_NEW * len(keys):
+        return None
+    return np.asarray(values[counts >= often])
+
+
+def _missing(keys: KeyArray, known: KeyArray) -> Mask:
+    """Return which keys are not among those that are known."""
+    if len(known) == 1:
+        return np.asarray(keys != known[0])
+    return np.asarray(find(known, keys) == len(known))
 
 
 def _table(usual: FloatArray) -> Mask | None:

@@ -140,11 +140,18 @@ class LongTable(Outcomes):
         rows, size = self.rows[entries] - np.int32(start), max(0, stop - start)
         return LongTable(self.vocabulary, offsets, rows, numbers, codes, size)
 
-    def keys(self) -> KeyArray:
-        keys = entry_keys(self.numbers, self.codes, self.vocabulary.label_keys)
-        keys += np.repeat(self.vocabulary.path_keys, np.diff(self.offsets))
+    def keys_beside(self, names: frozenset[str]) -> KeyArray:
+        known = self.vocabulary
+        path_keys = np.repeat(known.path_keys, np.diff(self.offsets))
+        numbers, codes, rows = self.numbers, self.codes, self.rows
+        if names:
+            is_other = np.array([path.name not in names for path in known.paths], dtype=bool)
+            entries = np.flatnonzero(np.repeat(is_other, np.diff(self.offsets)))
+            numbers, codes, rows = numbers[entries], codes[entries], rows[entries]
+            path_keys = path_keys[entries]
+        keys = entry_keys(numbers, codes, known.label_keys) + path_keys
         total = np.zeros(self.size, dtype=np.uint64)
-        np.add.at(total, self.rows, mix(keys))
+        np.add.at(total, rows, mix(keys))
         return total
 
     def words(self, rows: Iterable[int]) -> list[str]:

@@ -58,9 +58,14 @@ class Outcomes(ABC):
     def take(self, index: NDArray[Any] | slice) -> Outcomes:
         """Return the outcomes at `index`."""
 
-    @abstractmethod
     def keys(self) -> KeyArray:
         """Return a 64-bit key for every outcome; equal outcomes have equal keys."""
+        return self.keys_beside(frozenset())
+
+    @abstractmethod
+    def keys_beside(self, names: frozenset[str]) -> KeyArray:
+        """Return a 64-bit key of what every outcome has at other places than those of these names;
+        equal for all that have the same there."""
 
     @abstractmethod
     def words(self, rows: Iterable[int]) -> list[str]:
@@ -120,11 +125,12 @@ class Table(Outcomes):
         columns = tuple(column.take(index) for column in self.all_columns)
         return Table(columns, len(columns[0].numbers), self.paths, self.fixed)
 
-    def keys(self) -> KeyArray:
-        common = sum(fixed_key(path, entry) for path, entry in self.fixed) % 2**64
-        total = np.full(self.size, common, dtype=np.uint64)
+    def keys_beside(self, names: frozenset[str]) -> KeyArray:
+        fixed = [fixed_key(path, entry) for path, entry in self.fixed if path.name not in names]
+        total = np.full(self.size, sum(fixed) % 2**64, dtype=np.uint64)
         for column in self.all_columns:
-            total += mix(column.keys() + np.uint64(text_key(column.name)))
+            if column.name not in names:
+                total += mix(column.keys() + np.uint64(text_key(column.name)))
         return total
 
     def words(self, rows: Iterable[int]) -> list[str]:
@@ -160,8 +166,8 @@ class TimedOutcomes(Outcomes):
     def width(self) -> int:
         return self.outcomes.width
 
-    def keys(self) -> KeyArray:
-        return self.outcomes.keys()
+    def keys_beside(self, names: frozenset[str]) -> KeyArray:
+        return self.outcomes.keys_beside(names)
 
     def words(self, rows: Iterable[int]) -> list[str]:
         return self.outcomes.words(rows)

@@ -13,6 +13,8 @@ LONGEST = 72
 _SCORE = (", where the score is ", ", where the score ")
 # Ends of parts: what follows may be left out.
 _ENDS = re.compile(r", most of (?:all|it from) |, | or | and ")
+# Said of what is rare, where there is room.
+_SEEN = re.compile(r" \(seen fewer than [\d,]+ times in [\d,]+ draws\)$")
 # A threshold with more digits than tell anything.
 _LONG = re.compile(r"(?<=[<>≤≥] )-?\d+\.\d{6,}(?![\d.e])|-?\d+\.\d{6,}(?= [<≤] )")
 _DIGITS, _MANY = 6, 12
@@ -23,6 +25,8 @@ def brief(words: str) -> str:
     line = _rounded(" ".join(words.split()))
     for old, new in zip(_SCORE, (", ", ", which "), strict=True):
         line = line.replace(old, new, 1)
+    if len(line) > LONGEST:
+        line = _SEEN.sub("", line)
     if len(line) <= LONGEST:
         return line
     of_score = any(one in words for one in _SCORE)

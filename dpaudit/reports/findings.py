@@ -182,7 +182,8 @@ def unseen(certificate: Certificate) -> str:
         return ""
     new, draws = found.count_d1 + found.count_d2, certificate.fixed.draws
     if new:
-        seen = f"{new:,} of {draws:,} test draws were of a kind that had not come up"
+        by_input = f"{found.count_d1:,} of d1, {found.count_d2:,} of d2"
+        seen = f"{new:,} of {draws:,} test draws ({by_input}) were of a kind that had not come up"
         there = "such outputs"
     else:
         seen = f"All {draws:,} test draws were of kinds that had come up"

@@ -44,7 +44,9 @@ def test_what_is_new_is_counted_and_bounded() -> None:
     said = " ".join(render(result).split())
     new = found.count_d1 + found.count_d2
     # Half is learned from, since nothing shows.
-    assert f"{new} of 200,000 test draws were of a kind that had not come up when" in said
+    by_input = f"{found.count_d1} of d1, {found.count_d2} of d2"
+    words = f"{new} of 200,000 test draws ({by_input}) were of a kind that had not come up when"
+    assert words in said
 
 
 def test_where_nothing_is_new_the_bound_is_that_of_no_occurrence() -> None:

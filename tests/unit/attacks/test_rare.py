@@ -3,6 +3,7 @@
 from typing import Any
 
 import numpy as np
+import pytest
 
 from dpaudit.attacks.rare import rare
 from dpaudit.draws import SelectionDraws
@@ -75,6 +76,49 @@ def test_the_words_of_what_is_not_rare() -> None:
     assert words(np.array([True, False, False])) == "none of: output is 77"
     assert words(np.array([True, True, False])) == "any output"
     assert words(np.array([False, False, True])) == "no output"
+
+
+@pytest.mark.parametrize(
+    ("usual", "kept", "later"),
+    [
+        (["a", "b"], [f"debug-{number}" for number in range(12)], "debug-99"),
+        ([0.0, 1.0], [3.5 + number / 7 for number in range(12)], 77.25),
+        ([0.0, 1.0], [f"debug-{number}" for number in range(12)], "debug-99"),
+        ([{"a": 1}, {"a": 2}], [{"a": 1, f"key {n}": 2} for n in range(12)], {"a": 2, "key": 1}),
+        ([[1, 2], [1, 3]], [[1, 2, *range(n)] for n in range(1, 13)], [1, 3, *range(20)]),
+    ],
+)
+def test_what_is_rare_and_never_the_same_twice_is_a_level(
+    usual: list[Any], kept: list[Any], later: Any
+) -> None:
+    order = order_of(usual * 50, kept, [True] * 12)
+    assert order is not None
+    assert order.held_out[1:].sum() == 12
+    level = order.freeze()
+    found = level(from_raw([usual[0], later, usual[1]]))
+    assert found[0] == found[2] == 0 < found[1]
+    # Whatever it stands beside: all the others may have the same.
+    assert level(from_raw([later])).tolist() == [found[1]]
+    assert level(from_raw([later, later])).tolist() == [found[1]] * 2
+    assert "rare output such as " in words_of_d1(order) or "length" in words_of_d1(order)
+
+
+def test_what_is_rare_in_another_way_says_nothing_of_what_is_rare_in_one() -> None:
+    kept = [*[77.0] * 20, *(3.5 + number / 7 for number in range(20))]
+    order = order_of([0.0, 1.0] * 50, kept, [True] * 20 + [True, False] * 10)
+    assert order is not None
+    assert words_of_d1(order) == "output is 77"
+    assert sorted(order.held_out[1:-1].tolist()) == [[10, 10], [20, 0]]
+
+
+def test_an_output_is_in_a_cell_only_if_it_is_rare() -> None:
+    # Of those that are rare some have no "b": but so have all that are usual.
+    kept = [{"a": 1, "b": 2}] * 9 + [{"a": 77}] * 9
+    order = order_of([{"a": 1}] * 50, kept, [True] * 9 + [False] * 9)
+    assert order is not None
+    usual, with_b, other = order.freeze()(from_raw([{"a": 1}, {"a": 1, "b": 2}, {"a": 77}]))
+    assert len({usual, with_b, other}) == 3
+    assert order.held_out[usual].tolist() == [50_000 - 9, 50_000 - 9]
 
 
 def test_what_came_up_once_is_no_cell() -> None:

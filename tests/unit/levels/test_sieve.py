@@ -42,6 +42,37 @@ def test_what_was_hardly_ever_seen_is_let_through(
     assert np.flatnonzero(found).tolist() == strange
 
 
+@pytest.mark.parametrize(
+    ("seen", "strange"),
+    [
+        ([{"a": 1}] * 50, {"a": 1, "b": 2}),
+        ([{"a": 1}, {"a": 1, "b": 2}] * 50, {"a": 1, "b": 3}),
+        ([{1, 2}, {1}, {2}, set()] * 50, {1, 2, 3}),
+        ([[1, 2]] * 50, [1]),
+        ([[1], [1, 1]] * 50, [1, 2]),
+        ([0.0, 1.0] * 50, [0.0]),
+    ],
+)
+def test_what_is_let_through_does_not_depend_on_what_it_stands_beside(
+    seen: Any, strange: Any
+) -> None:
+    sieve = sieve_of(seen)
+    usual = seen[:2]
+    assert sieve.strange(from_raw([*usual, strange])).tolist() == [False] * len(usual) + [True]
+    assert sieve.strange(from_raw([strange])).tolist() == [True]
+    assert sieve.strange(from_raw([strange] * 3)).all()
+    assert not sieve.strange(from_raw(usual[:1])).any()
+
+
+def test_places_that_hold_much_in_many_ways_are_no_rarity() -> None:
+    sets = [set(RNG.permutation(12)[:6].tolist()) for _ in range(2_000)]
+    sieve = sieve_of(sets)
+    assert not sieve.strange(from_raw(sets)).any()
+    assert sieve.strange(from_raw([*sets[:50], {*list(sets[50])[1:], 99}])).tolist() == [
+        False
+    ] * 50 + [True]
+
+
 def test_a_place_among_many_is_looked_at() -> None:
     vectors = RNG.integers(5, size=(2_000, 20))
     later = vectors[:100].copy()

@@ -39,6 +39,10 @@ from dpaudit.reports.events import LONGEST, brief
             "0.123456789 ≤ output < 0.1234567895",
         ),
         ("output is 'a < 1.23456789'", "output is 'a < 1.23456789'"),
+        (
+            "a rare output such as 'debug-83123' (seen fewer than 10 times in 100,000 draws)",
+            "a rare output such as 'debug-83123'",
+        ),
     ],
 )
 def test_an_event_ends_at_a_whole_part(words: str, said: str) -> None:
