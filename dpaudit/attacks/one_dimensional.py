@@ -15,7 +15,7 @@ from dpaudit.draws import LevelArray, SelectionDraws
 from dpaudit.levels import tuning
 from dpaudit.levels.candidate import Candidate, Fine
 from dpaudit.levels.cells import Cells, make_cells
-from dpaudit.levels.intervals import Intervals
+from dpaudit.levels.intervals import Intervals, filled
 from dpaudit.levels.isotonic import pooled_counts
 from dpaudit.levels.level_map import (
     FloatArray,
@@ -35,6 +35,8 @@ _WIDTHS = (0, 2, 8)
 _BY_SIZE = "threshold"
 # With so few labels among them, numbers are still nearly all of an order by size.
 _FEW_LABELS = 4
+# Standard errors between a label and numbers that surely tell more, or less.
+_SURELY = 2.0
 # Keeps neighbours of equal log-ratio in their order.
 _APART = 1e-9
 
@@ -103,14 +105,19 @@ def _fits(cells: Cells, counts: IntArray) -> dict[str, FloatArray]:
         return {"single values": log_ratio(train, arms)}
     rising = larger_for_d1(numeric[-1])
     name = f"{_BY_SIZE}, {'rising' if rising else 'falling'}"
-    fits = {name: _isotonic(numeric[:, occupied], arms, rising=rising)}
+    by_size = _isotonic(numeric[:, occupied], arms, rising=rising)
+    fits = {name: by_size[0]}
     for width in _WIDTHS:
         if width < len(occupied) / 2:
-            name = f"intervals, smoothed over {width} cells" if width else "single cells"
-            fits[name] = log_ratio(_smoothed(numeric[:, occupied], width), arms)
-    labels = log_ratio(train[:, cells.intervals :], arms)
+            smooth = f"intervals, smoothed over {width} cells" if width else "single cells"
+            fits[smooth] = log_ratio(_smoothed(numeric[:, occupied], width), arms)
+    labels = train[:, cells.intervals :]
+    scores = dict.fromkeys(fits, log_ratio(labels, arms))
+    if len(cells.labels) <= _FEW_LABELS:
+        every = zip(by_size[1], labels, arms[:, 0], strict=True)
+        scores[name] = np.stack([_beside(*one) for one in every])
     return {
-        name: np.concatenate([_spread(values, occupied, cells.intervals), labels], axis=1)
+        name: np.concatenate([_spread(values, occupied, cells.intervals), scores[name]], axis=1)
         for name, values in fits.items()
     }
 
@@ -122,12 +129,28 @@ def larger_for_d1(counts: IntArray) -> bool:
     return bool(d1_larger > d2_larger)
 
 
-def _isotonic(counts: IntArray, arms: IntArray, *, rising: bool) -> FloatArray:
-    """Return log-ratios in order of size, by which labels find their place; the cells of a block
-    that was pooled stay apart, for the cut-offs to choose."""
+def _isotonic(counts: IntArray, arms: IntArray, *, rising: bool) -> tuple[FloatArray, FloatArray]:
+    """Return log-ratios in order of size, (fits, cells), and the counts of the blocks that they are
+    of; the cells of a block that was pooled stay apart, for the cut-offs to choose."""
     step = 1 if rising else -1
     pooled = np.stack([pooled_counts(one[::step])[::step] for one in counts])
-    return log_ratio(pooled, arms) + step * _APART * np.arange(counts.shape[1])
+    return log_ratio(pooled, arms) + step * _APART * np.arange(counts.shape[1]), pooled
+
+
+def _beside(pooled: FloatArray, labels: IntArray, arms: IntArray) -> FloatArray:
+    """Return what places labels among numbers in order of size: (labels,).
+
+    It is their log-ratio. But a label that no numbers are surely beyond is put beyond them all,
+    lest what is guessed of it be guessed of numbers that say less, or not be guessed at all.
+    pooled: (cells, 2), the counts of the blocks that were pooled.
+    """
+    numbers, own = log_ratio(pooled, arms), log_ratio(labels, arms)
+    errors = (1 / (pooled + 0.5)).sum(axis=1), (1 / (labels + 0.5)).sum(axis=1)
+    apart = (own[:, None] - numbers) / np.sqrt(errors[0] + errors[1][:, None])
+    some_below = (apart > _SURELY).any(axis=1)
+    some_above = (apart < -_SURELY).any(axis=1)
+    highest = np.where(some_below & ~some_above, numbers.max() + 1 + own - own.min(), own)
+    return np.where(some_above & ~some_below, numbers.min() - 1 + own - own.max(), highest)
 
 
 def _smoothed(counts: IntArray, width: int) -> FloatArray:
@@ -163,7 +186,9 @@ def _candidate(cells: Cells, counts: IntArray, name: str, scores: FloatArray) ->
     is_by_size = name.startswith(_BY_SIZE) and len(cells.labels) <= _FEW_LABELS
     if not is_by_size or cells.intervals <= levels:
         return Candidate(name, held_out, penalty, freeze)
-    finer = partial(_finer, cells, counts.sum(axis=0), scores[-1, :-1], level[-1])
+    rising = name.endswith("rising")
+    total = counts.sum(axis=0)
+    finer = partial(_finer, cells, total, scores[-1, :-1], level[-1], rising=rising)
     return Candidate(name, held_out, penalty, freeze, finer=finer)
 
 
@@ -174,16 +199,16 @@ def _is_free(candidate: Candidate) -> bool:
 
 def _by_intervals(candidate: Candidate, column: Column, selection: SelectionDraws) -> Candidate:
     """Return a threshold on numbers that hardly ever repeat with levels that are known to be
-    intervals, each at the mean of its numbers where there are only numbers."""
+    intervals, each at the mean of its numbers."""
     numbers = column.numbers if column.codes is None else column.numbers[column.codes == 0]
     if not is_continuous(numbers):
         return replace(candidate, finer=None)
-    if column.codes is not None:
-        return replace(candidate, is_smooth=True)
     sign = 1 if candidate.attack.endswith("rising") else -1
     scaled = sign * on_scale(column)(column)
+    if column.codes is not None:
+        scaled = np.where(column.codes > 0, np.nan, scaled)
     level, levels = candidate.freeze()(selection.outcomes), len(candidate.held_out)
-    position = _means(scaled, level, levels)[:-1]
+    position = filled(_means(scaled, level, levels)[:-1])
     if candidate.finer is None:
         return replace(candidate, is_smooth=True, position=position)
     finer = partial(_at_means, candidate.finer, scaled, selection.outcomes)
@@ -191,8 +216,12 @@ def _by_intervals(candidate: Candidate, column: Column, selection: SelectionDraw
 
 
 def _means(numbers: FloatArray, place: NDArray[np.integer], places: int) -> FloatArray:
-    total = np.bincount(place, weights=numbers, minlength=places)
-    return np.asarray(total / np.maximum(1, np.bincount(place, minlength=places)))
+    """Return the mean of the numbers at every place, NaN where there are none. numbers: NaN for a
+    label."""
+    there = ~np.isnan(numbers)
+    total = np.bincount(place[there], weights=numbers[there], minlength=places)
+    with np.errstate(invalid="ignore"):
+        return np.asarray(total / np.bincount(place[there], minlength=places))
 
 
 def _at_means(finer: Callable[[], Intervals], numbers: FloatArray, outcomes: Outcomes) -> Intervals:
@@ -202,17 +231,35 @@ def _at_means(finer: Callable[[], Intervals], numbers: FloatArray, outcomes: Out
     return replace(found, position=position)
 
 
-def _finer(cells: Cells, counts: IntArray, scores: FloatArray, level: IntArray) -> Intervals:
+def _finer(
+    cells: Cells, counts: IntArray, scores: FloatArray, level: IntArray, *, rising: bool
+) -> Intervals:
     """Return the cells of an order by size. counts: (cells + 1, 2); scores: (cells,), what they are
     ordered by; level: (cells,)."""
-    order = np.argsort(scores, kind="stable")
+    place = np.arange(len(scores))
+    order = np.lexsort((place if rising else -place, scores))
     rank = np.empty(len(order), dtype=np.int64)
-    rank[order] = np.arange(len(order))
+    rank[order] = place
 
     def joined(level: IntArray) -> CellLevels:
-        levels = int(level[-1]) + 1
+        levels = int(level.max()) + 1
         by_cell = np.append(level[rank], levels).astype(np.intp)
         return CellLevels(cells.with_values(by_cell), levels + 1)
 
-    each = joined(np.arange(len(order)))
-    return Intervals(each, counts[[*order, len(order)]], level[order], None, joined)
+    is_label = order >= cells.intervals
+    anew = partial(_placed_anew, is_label) if is_label.any() else None
+    in_order = counts[[*order, len(order)]]
+    return Intervals(joined(place), in_order, level[order], None, joined, anew=anew)
+
+
+def _placed_anew(is_label: NDArray[np.bool_], intervals: Intervals) -> Intervals:
+    """Return intervals with labels where the counts of all draws so far put them. is_label:
+    (intervals,); the others are in order."""
+    counts, arms = intervals.counts[:-1], intervals.counts.sum(axis=0)
+    numeric, labels = np.flatnonzero(~is_label), np.flatnonzero(is_label)
+    (numbers,), (pooled,) = _isotonic(counts[None, numeric], arms, rising=True)
+    scores = np.empty(len(counts))
+    scores[numeric], scores[labels] = numbers, _beside(pooled, counts[labels], arms)
+    level, _ = cut_by_mass(scores[None], counts.sum(axis=1).astype(np.float64))
+    order = np.argsort(scores, kind="stable")
+    return replace(intervals, order=order, level=level[0, order])

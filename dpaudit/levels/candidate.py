@@ -78,7 +78,10 @@ class Candidate:
         """Return the order after more draws, counted by `counter`; of cells it is found anew."""
         if self.intervals is not None:
             more = self.intervals.with_more(counts)
-            return replace(self, held_out=more.held_out(), finer=partial(_same, more))
+            same = replace(self, held_out=more.held_out(), finer=partial(_same, more))
+            if more.anew is None:
+                return same
+            return replace(same, freeze=more.by_level, position=more.positions())
         if self.fine is None:
             return replace(self, held_out=self.held_out + counts)
         fine = Fine(self.fine.cells, self.fine.counts + counts)
@@ -120,7 +123,7 @@ class Candidate:
         return replace(
             self,
             held_out=near.held_out(),
-            freeze=partial(near.joined, near.level),
+            freeze=near.by_level,
             position=near.positions(),
             place=near.places(),
             finer=None,

@@ -20,8 +20,10 @@ class Intervals:
 
     each: the map to the interval of an outcome, the last one for unseen. counts: (intervals + 1,
     2), the selection draws in each. level: (intervals,), rising, the level that each belongs to.
-    position: (intervals,), the mean number or score of each. joined: makes the map to levels, from
-    the level of every interval.
+    position: (intervals,), the mean number or score of each, NaN for a label. joined: makes the map
+    to levels, from the level of every interval. order: (intervals,), the intervals by level, where
+    some are labels that more draws have moved; None where they are in order as they are. anew: puts
+    them in order again after more draws.
     """
 
     each: LevelMap
@@ -29,10 +31,13 @@ class Intervals:
     level: IntArray
     position: FloatArray | None
     joined: Callable[[IntArray], LevelMap]
+    order: IntArray | None = None
+    anew: Callable[[Intervals], Intervals] | None = None
 
     def with_more(self, counts: IntArray) -> Intervals:
         """Return them after more draws, counted by `each`."""
-        return replace(self, counts=self.counts + counts)
+        more = replace(self, counts=self.counts + counts)
+        return more if self.anew is None else self.anew(more)
 
     def mapped(self, of: Callable[[LevelMap], LevelMap]) -> Intervals:
         """Return them for other outcomes. of: makes their levels of those here."""
@@ -42,18 +47,26 @@ class Intervals:
 
         return replace(self, each=of(self.each), joined=joined)
 
+    def by_level(self) -> LevelMap:
+        """Return the map to the level of an outcome."""
+        return self.joined(self._levels())
+
     def held_out(self) -> IntArray:
         """Return the selection draws by level, the last one for unseen: (levels + 1, 2)."""
         levels = int(self.level[-1]) + 1
-        return by_group(self.counts, np.append(self.level, levels), levels + 1).astype(np.int64)
+        return by_group(self.counts, np.append(self._levels(), levels), levels + 1).astype(np.int64)
 
     def positions(self) -> FloatArray | None:
-        """Return the mean number or score of every level: (levels,)."""
+        """Return the mean number or score of every level: (levels,). That of labels alone lies
+        between its neighbours or, at an end, beyond the last one."""
         if self.position is None:
             return None
-        draws = np.maximum(self.counts[:-1].sum(axis=1), 1e-9)
-        both = by_group(np.stack([draws * self.position, draws], axis=1), self.level)
-        return np.asarray(both[:, 0] / np.maximum(both[:, 1], 1e-9))
+        there = ~np.isnan(self.position)
+        draws = np.maximum(self.counts[:-1].sum(axis=1), 1e-9) * there
+        both = np.stack([draws * np.where(there, self.position, 0.0), draws], axis=1)
+        total = by_group(both, self._levels())
+        with np.errstate(invalid="ignore"):
+            return filled(total[:, 0] / total[:, 1])
 
     def places(self) -> FloatArray:
         """Return what log-ratios can be expected to change evenly along, by level: (levels,). It is
@@ -61,9 +74,17 @@ class Intervals:
         position = self.positions()
         if position is not None and np.all(np.diff(position) > 0):
             return position
-        masses = by_group(self.counts[:-1], self.level).sum(axis=1)
+        masses = by_group(self.counts[:-1], self._levels()).sum(axis=1)
         masses += 1e-6 * max(1.0, masses.mean())  # so that levels without draws have a place, too
         return np.asarray(np.cumsum(masses) - masses / 2)
+
+    def _levels(self) -> IntArray:
+        """Return the level of every interval: (intervals,)."""
+        if self.order is None:
+            return self.level
+        found = np.empty_like(self.level)
+        found[self.order] = self.level
+        return found
 
     def near(self, low: int, high: int) -> Intervals:
         """Return them with other levels: finer near where level `low` and level `high` begin, and
@@ -80,3 +101,16 @@ class Intervals:
         begins = fine
         begins[others] = True
         return replace(self, level=np.cumsum(begins))
+
+
+def filled(position: FloatArray) -> FloatArray:
+    """Return positions of levels in order, those that are NaN between their neighbours or, at an
+    end, as far from the last one as that is from the one before."""
+    known, every = np.flatnonzero(~np.isnan(position)), np.arange(len(position))
+    if len(known) < 2:
+        return np.zeros(len(position))
+    means = position[known]
+    (low, next_low), (next_high, high) = means[:2], means[-2:]
+    below = np.minimum(0, every - known[0]) * abs(next_low - low)
+    above = np.maximum(0, every - known[-1]) * abs(high - next_high)
+    return np.asarray(np.interp(every, known, means) + below + above)

@@ -59,7 +59,8 @@ def sure_guesses(candidate: Candidate, aim: Aim, luck: float) -> IntArray:
     such draws, since a rule that guesses both has to pay for all of δ.
 
     Of the cells of orders other than what is rare, which are many, some are lucky: of so many the
-    probability is a part. Where a level was set apart, it alone is guessed.
+    probability is a part. Of what is rare it is so for cells that tell nothing. Where a level was
+    set apart, it alone is guessed.
     """
     if candidate.apart is not None:
         guesses = np.zeros(len(candidate.held_out), dtype=np.int64)
@@ -71,7 +72,9 @@ def sure_guesses(candidate: Candidate, aim: Aim, luck: float) -> IntArray:
     if candidate.fine is not None:
         together, cells = _of_largest_cells(candidate), len(candidate.fine.counts)
     least = math.log((1 if candidate.attack == RARE else cells) / luck)
-    sure = (together * _nats(aim) >= least) & (counts[:, ::-1] == 0)
+    # Of what is rare most may tell nothing, and comes up for either input as often.
+    by_chance = together * math.log(2) < math.log(cells / luck)
+    sure = (together * _nats(aim) >= least) & ~by_chance & (counts[:, ::-1] == 0)
     arm = int(np.argmax((counts * sure).sum(axis=0)))
     return np.where(sure[:, arm], 1 - 2 * arm, 0).astype(np.int64)
 
@@ -96,8 +99,9 @@ def is_telling(rare: Candidate, aim: Aim, more: float = 1.0) -> bool:
     luckiest = math.log(len(rare.held_out)) + tuning.LIKELY
     if evidence(rare, aim) > luckiest:
         return True
-    is_sure = bool(sure_guesses(rare, aim, tuning.HARDLY).any())
-    return is_sure and evidence(rare.foreseen(more), aim) > tuning.LIKELY
+    of_one = rare.held_out[rare.held_out.min(axis=1) == 0]
+    may_be_sure = bool(of_one.max(initial=0) * _nats(aim) >= -math.log(tuning.HARDLY))
+    return may_be_sure and evidence(rare.foreseen(more), aim) > tuning.LIKELY
 
 
 def likely_to_refute(candidates: list[Candidate], aim: Aim) -> Candidate | None:

@@ -13,7 +13,7 @@ from dpaudit.attacks.one_dimensional import one_dimensional
 from dpaudit.attacks.sequential import innovations
 from dpaudit.draws import SelectionDraws
 from dpaudit.levels.candidate import Attack, Candidate
-from dpaudit.levels.intervals import Intervals
+from dpaudit.levels.intervals import Intervals, filled
 from dpaudit.outcomes import from_raw
 
 SIZE = 20_000
@@ -133,3 +133,86 @@ def test_few_draws_are_not_cut_finer(size: int) -> None:
 def test_an_order_without_intervals_stays_as_it_is() -> None:
     (one, *_) = one_dimensional(drawn(1, size=500))
     assert one.cut_near(2, 4) is one
+
+
+def censored(seed: int, size: int, *, below: float = 0.0, lost: float = 0.0) -> SelectionDraws:
+    """Return Laplace noise, of d1 1 larger, with None for what is less than `below` and for so
+    large a share of all the rest."""
+    rng = np.random.default_rng(seed)
+    is_d1 = rng.random(size) < 0.5
+    noise = rng.laplace(size=size) + is_d1
+    is_none = (noise < below) | (rng.random(size) < lost)
+    outputs = [None if none else one for none, one in zip(is_none, noise.tolist(), strict=True)]
+    return SelectionDraws(from_raw(outputs), is_d1)
+
+
+def label_and_levels(one: Candidate) -> tuple[int, int]:
+    """Return the level of None, and how many there are."""
+    return int(one.freeze()(from_raw([None, 0.5]))[0]), len(one.held_out) - 1
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_a_label_that_no_number_tells_more_than_is_beyond_them_all(seed: int) -> None:
+    # Numbers from -0.1 to 0 tell as much as the label: by luck alone it may stand among them.
+    one, _ = finest(one_dimensional, censored(seed, SIZE, below=-0.1))
+    more = censored(100 + seed, 5 * SIZE, below=-0.1)
+    one = one.counted_on(counted(one.counter(more.outcomes), one.counter.levels, more))
+    assert label_and_levels(one)[0] == 0
+    low, high = int(one.freeze()(from_raw([-0.05]))[0]), int(one.freeze()(from_raw([3.0]))[0])
+    assert 0 < low < high
+
+
+def test_a_label_that_tells_nothing_stands_among_numbers() -> None:
+    one, _ = finest(one_dimensional, censored(0, SIZE, below=-99, lost=0.3))
+    level, levels = label_and_levels(one)
+    assert 0.25 * levels < level < 0.75 * levels
+
+
+@pytest.mark.parametrize("lost", [0.0, 0.3])
+def test_a_label_moves_where_further_draws_put_it(lost: float) -> None:
+    """lost: at first few labels tell of small numbers, then all labels are lost by chance."""
+    one, found = finest(one_dimensional, censored(0, SIZE, below=-3))
+    later = censored(1, 20 * SIZE, below=-99 if lost else -3, lost=lost)
+    one = one.counted_on(counted(one.counter(later.outcomes), one.counter.levels, later))
+    level, levels = label_and_levels(one)
+    assert (0.25 * levels < level < 0.75 * levels) if lost else level == 0
+    # What it is made of, what it makes of outcomes and what was counted say the same.
+    assert one.intervals is not None
+    seen = counted(one.freeze()(later.outcomes), len(one.held_out), later)
+    first = by_level(found, one)
+    assert np.array_equal(one.held_out, first + seen)
+    assert one.position is not None
+    assert np.all(np.diff(one.position) > 0)
+    near = one.cut_near(5, levels - 5)
+    seen = counted(near.freeze()(later.outcomes), len(near.held_out), later)
+    assert near.held_out.sum() == one.held_out.sum()
+    assert np.all(near.held_out >= seen)
+    assert near.place is not None
+    assert np.all(np.diff(near.place) > 0)
+
+
+def by_level(found: Intervals, later: Candidate) -> NDArray[np.int64]:
+    """Return the counts of intervals by the levels that they have later."""
+    made = later.intervals
+    assert made is not None
+    return replace(made, counts=found.counts).held_out()
+
+
+@pytest.mark.parametrize("is_falling", [False, True])
+def test_numbers_are_in_order_of_size_whatever_was_counted(is_falling: bool) -> None:
+    draws = censored(0, SIZE, below=-1)
+    if is_falling:
+        draws = SelectionDraws(draws.outcomes, ~draws.is_d1)
+    one, found = finest(one_dimensional, draws)
+    assert one.attack.endswith("falling" if is_falling else "rising")
+    numbers = from_raw([float(number) for number in np.linspace(-1, 12, 400)])
+    for level in (found.each(numbers), one.freeze()(numbers)):
+        steps = np.diff(level) * (-1 if is_falling else 1)
+        assert np.all(steps >= 0)
+
+
+def test_positions_that_are_not_known_are_between_or_beyond_the_others() -> None:
+    nan = np.nan
+    position = filled(np.array([nan, nan, 1.0, nan, 2.0, 4.0, nan]))
+    assert position.tolist() == [-1.0, 0.0, 1.0, 1.5, 2.0, 4.0, 6.0]
+    assert filled(np.array([nan, 1.0, nan])).tolist() == [0.0, 0.0, 0.0]

@@ -79,6 +79,14 @@ def test_of_many_cells_some_are_lucky() -> None:
     assert np.flatnonzero(guessed).tolist() == [len(counts) - 2]
 
 
+def test_of_many_rare_cells_that_tell_nothing_some_are_lucky() -> None:
+    noise = [[3, 3]] * 12
+    assert not sure_guesses(order([[900, 900], *noise, [FEW, 0], [0, 0]]), AIM, LUCK).any()
+    # 15 levels, of which each gives as many of one input alone with a probability of 1/64.
+    assert sure_guesses(order([[900, 900], *noise, [6, 0], [0, 0]]), AIM, LUCK)[-2] == 1
+    assert not sure_guesses(order([[900, 900], *noise, [5, 0], [0, 0]]), AIM, LUCK).any()
+
+
 def test_lucky_cells_are_not_sure_because_they_are_many_together() -> None:
     counts = np.array([[900, 900], *([[3, 0]] * 20), [0, 0]])
     cells = of_cells("single cells", Fine(Remainder(len(counts)), counts))
