@@ -17,7 +17,8 @@ from dpaudit.auditing.spec import DrawnSeed
 from dpaudit.claims import implied_definition, missing, required
 from dpaudit.cli.completing import COMPLETERS
 from dpaudit.cli.group import debug_option
-from dpaudit.cli.options import NUMBER, USUAL, option
+from dpaudit.cli.options import NUMBER, USUAL, Choice, option
+from dpaudit.config.quantities import parse_duration
 from dpaudit.errors import DatasetError, UsageError
 from dpaudit.inputs.datasets import check_no_file, parse_dataset
 
@@ -87,6 +88,14 @@ def _processes(
         return text  # refused, unless it is auto, with what may be given
 
 
+def _duration(_: click.Context, param: click.Parameter, text: str | None) -> str | None:
+    """Read a duration, which stays text, as a file would have it. Raises UsageError."""
+    if text is not None:
+        name = str(param.name)
+        OPTIONS[name].verify(parse_duration(text, name))
+    return text
+
+
 def _seed(ctx: click.Context, param: click.Parameter, text: str | None) -> int | None:
     """Read a seed; draw one for `random`, here and not later, so that a batch shares it."""
     if text == "random":
@@ -107,6 +116,7 @@ _READERS: Mapping[Kind, dict[str, Any]] = {
     table.WHOLE: {"callback": _whole_number},
     table.PROCESSES: {"callback": _processes},
     table.SEED: {"callback": _seed},
+    table.DURATION: {"callback": _duration},
     table.DATASET: {"callback": _input},
     table.ARGUMENTS: {"callback": _value},
     table.OUTPUTS: {"callback": _value},
@@ -134,7 +144,7 @@ def _flag_of(one: Option, other_help: str | None) -> Callable[[Command], Command
         return debug_option
     extra = dict(_READERS.get(one.kind, {}))
     if one.kind.choices:
-        extra["type"] = click.Choice(one.kind.choices)
+        extra["type"] = Choice(one.kind.choices)
     elif one.metavar or one.kind.metavar:
         extra["metavar"] = one.metavar or one.kind.metavar
     default = f" Default: {one.default_words}." if one.default_words not in ("", "required") else ""

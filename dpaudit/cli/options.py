@@ -13,6 +13,7 @@ import click
 from click.core import ParameterSource
 
 from dpaudit.auditing.options import Section
+from dpaudit.did_you_mean import did_you_mean
 
 USUAL = "Usual options"
 SECTIONS = (USUAL, *get_args(Section))
@@ -43,6 +44,15 @@ def _instead(text: str) -> str:
 
 
 NUMBER = _Number()
+
+
+class Choice(click.Choice[str]):
+    """One of a few words, with the one that was meant in the place of what is none."""
+
+    def get_invalid_choice_message(self, value: Any, ctx: click.Context | None) -> str:
+        """Return why a value is refused."""
+        said = super().get_invalid_choice_message(value, ctx)
+        return f"{said}{did_you_mean(str(value), self.choices)}"
 
 
 class SingleOption(click.Option):

@@ -8,10 +8,11 @@ import json
 import click
 
 from dpaudit.cli.group import debug_option
+from dpaudit.cli.options import Choice
 
 
 @click.command
-@click.argument("what", type=click.Choice(["config", "result"]), default="config")
+@click.argument("what", type=Choice(["config", "result"]), default="config")
 @debug_option
 def schema(what: str) -> None:
     """Print the JSON schema (2020-12) of the files that dpaudit run reads (config), or of those

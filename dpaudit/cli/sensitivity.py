@@ -12,7 +12,7 @@ from dpaudit.cli import exit_codes
 from dpaudit.cli.completing import files
 from dpaudit.cli.files import check_writable, write_whole
 from dpaudit.cli.flags import given_settings, some_flags
-from dpaudit.cli.options import option
+from dpaudit.cli.options import Choice, option
 from dpaudit.cli.process.interruption import heeded
 from dpaudit.cli.process.leaving import kept_from_leaving
 from dpaudit.cli.process.parent import end_with_parent
@@ -55,7 +55,7 @@ Example:
 )
 @option(
     "--norm",
-    type=click.Choice(list(NORMS)),
+    type=Choice(list(NORMS)),
     default="l1",
     show_default=True,
     section="Usual options",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from importlib import import_module
@@ -74,6 +75,11 @@ def parse_report(text: str, formats: Collection[str] = FORMATS) -> tuple[Format,
     meant = did_you_mean(name, formats)
     if name and name not in FORMATS and (file or (meant and name.isalpha())):
         raise UsageError(f"--report {text!r}: {known}.{meant}")
+    if name == text and re.fullmatch(r"\w+", text):
+        raise UsageError(
+            f"--report {text!r} is no format; {known}; to write text to a file of this name, give "
+            f"text:{text}"
+        )
     path = text.lstrip(":")
     fitting = next((key for key in formats if path.endswith(FORMATS[key].suffix)), "text")
     example = f"{name}:FILE" if name in FORMATS else f"{fitting}:{path}"

@@ -7,6 +7,7 @@ import shlex
 from pathlib import Path
 from typing import Any
 
+import click
 import pytest
 
 from dpaudit.cli.commands import cli
@@ -515,8 +516,18 @@ def test_a_long_label_is_set_off() -> None:
         ("report empty.json", "empty.json: it is empty; name a file that dpaudit run --json wrote"),
         (
             "compare a.json b.json --report foo",
-            "--report 'foo' must be FORMAT or FORMAT:FILE, as text:foo; known formats: text, "
-            "markdown",
+            "--report 'foo' is no format; known formats: text, markdown; to write text to a file of "
+            "this name, give text:foo",
+        ),
+        (
+            "run m:f --report pdf",
+            "--report 'pdf' is no format; known formats: text, json, junit, markdown, sarif, "
+            "github, html; to write text to a file of this name, give text:pdf",
+        ),
+        (
+            "run m:f --expect violatio",
+            "invalid value for '--expect': 'violatio' is not one of 'violation', 'pass'. Did you "
+            "mean 'violation'? (see 'dpaudit run --help')",
         ),
         (
             "run m:f --report html:x.html,junit:x",
@@ -549,6 +560,22 @@ def test_what_was_meant_is_said(dpaudit: Any, folder: Path, words: str, said: st
     command = [*words.split(), *(ASKED if "m:f" in words else [])]
     ran = dpaudit(*command)
     assert (ran.exit_code, ran.stderr) == (2, f"error: {said}\n")
+
+
+def test_every_choice_of_a_command_says_what_was_meant(dpaudit: Any) -> None:
+    with click.Context(cli) as context:
+        named = [(name, cli.get_command(context, name)) for name in cli.list_commands(context)]
+    choices = 0
+    for name, command in named:
+        for param in [] if command is None else command.params:
+            if not isinstance(param.type, click.Choice):
+                continue
+            word = str(param.type.choices[-1])
+            flag = [param.opts[0]] if isinstance(param, click.Option) else []
+            said = dpaudit(name, *flag, word.upper()).stderr
+            assert f"Did you mean {word!r}?" in said, said
+            choices += 1
+    assert choices > 20
 
 
 @pytest.mark.parametrize("name", ["a\x1b[31mred", "two\nlines", "r\u202eight", "no\u00a0break"])

@@ -205,6 +205,7 @@ def test_classes_and_parameters(dpaudit: Any) -> None:
         ("f.py:total", (*ASKED, "--norm", "records"), 2, "no records to compare"),
         ("f.py:total", (*ASKED, "--as", "pandas"), 2, "cannot become a pandas data frame"),
         ("f.py:total", (*ASKED, "--time", "soon"), 2, "must be a duration"),
+        ("f.py:total", (*ASKED, "--time", "0"), 2, "--time=0.0 must be above 0 seconds"),
         ("f.py:total", (*ASKED, "--seed", "-1"), 2, "--seed '-1' must be a whole number"),
         ("f.py:total", (*ASKED, "--json", "no/such/file"), 2, "there is no folder"),
         ("f.py:total", ("--space", "list of nmber", *ASKED[2:]), 2, "Did you mean 'number'"),

@@ -144,6 +144,7 @@ def test_quiet_and_verbose(dpaudit: Any) -> None:
         (["m.py:waiting", *PAIR], "async function"),
         (["m.py:half", *PAIR, "--delta", "0.1"], "epsilon"),
         (["m.py:half", *PAIR, "--noises", "0"], "--noises"),
+        (["m.py:half", *PAIR, "--time", "0"], "--time=0.0 must be above 0 seconds"),
         (["m.py:half", *PAIR, "--primitive", "m.py:none"], "none"),
         (["m.py:half", *PAIR, "--follow", "no-such"], "no package, folder or file 'no-such'"),
         (["m.py:half", *PAIR, "--param", "scalle=1"], "scalle"),
