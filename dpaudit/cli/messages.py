@@ -15,7 +15,8 @@ _FLAG = rf"(?<![\w-])--?[a-zA-Z][\w-]*(?:[ =]{_WORD})?"
 _ARGUMENT = rf"(?:{_FLAG}|(?=['\"]|\S*[A-Z\d.:/=…\[{{]\S){_WORD})"
 # What may be pasted: a command, a flag with its value, a key of a file with its values.
 _PASTED = (
-    rf"\b(?:dpaudit|pip|pytest|chmod) [\w+-]+(?: [a-z]+(?= |$))?(?: {_ARGUMENT})*|{_FLAG}"
+    r"\bpip install(?: [\w.-]*\w)+"
+    rf"|\b(?:dpaudit|pip|pytest|chmod) [\w+-]+(?: [a-z]+(?= |$))?(?: {_ARGUMENT})*|{_FLAG}"
     r"|\w+: \{[^{}]*\}"
 )
 

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from dpaudit.did_you_mean import did_you_mean
 from dpaudit.errors import DatasetError
+from dpaudit.extras import remedy
 from dpaudit.inputs import csv_files
 from dpaudit.inputs.files import TOO_DEEP, opened, read_npy, reading
 from dpaudit.inputs.json_values import DuplicateKey, parse_json
@@ -165,7 +166,7 @@ def _read_parquet(file: Path) -> Columns:
         from pyarrow import parquet
     except ImportError:
         raise DatasetError(
-            "Parquet needs pyarrow: pip install pyarrow, or save the outcomes as .npy"
+            f"Parquet needs pyarrow: {remedy('parquet')}, or save the outcomes as .npy"
         ) from None
     try:
         with opened(file) as stream:

@@ -10,6 +10,7 @@ from typing import Any
 
 from dpaudit.did_you_mean import did_you_mean
 from dpaudit.errors import UsageError
+from dpaudit.extras import remedy
 
 FORMATS = ("png", "svg", "pdf")
 
@@ -73,5 +74,5 @@ def _matplotlib() -> Any:
         return import_module("matplotlib.figure")
     except ImportError:
         raise UsageError(
-            "a figure needs matplotlib, which is not installed: pip install 'dpaudit[figures]'"
+            f"a figure needs matplotlib, which is not installed: {remedy('figures')}"
         ) from None

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from dpaudit.errors import DpauditError
+from dpaudit.extras import remedy
 from dpaudit.searching.climbing import Ended
 from dpaudit.searching.drawing import same_for_a_seed
 from dpaudit.searching.proposals.random import pair_strategy
@@ -15,9 +16,7 @@ if TYPE_CHECKING:
     from dpaudit.inputs.pairs import Adjacency
     from dpaudit.searching.space import Space
 
-MISSING = (
-    "random pairs were left out, since Hypothesis is not installed: pip install 'dpaudit[search]'"
-)
+MISSING = f"random pairs were left out, since Hypothesis is not installed: {remedy('search')}"
 
 
 class _Found(Exception):

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
 from dpaudit.errors import UsageError
+from dpaudit.extras import remedy
 
 if TYPE_CHECKING:
     from hypothesis.strategies import SearchStrategy
@@ -113,7 +114,6 @@ def strategies() -> Any:
         import hypothesis.strategies
     except ImportError as error:
         raise MissingLibrary(
-            f"random inputs need Hypothesis, which cannot be imported ({error}); "
-            "pip install 'dpaudit[search]'"
+            f"random inputs need Hypothesis, which cannot be imported ({error}); {remedy('search')}"
         ) from None
     return hypothesis.strategies

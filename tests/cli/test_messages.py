@@ -28,6 +28,7 @@ COMMANDS = [
     "dpaudit list mechanisms my/file.py",
     "dpaudit report results.json",
     "pip install 'dpaudit[html]'",
+    "pip install jinja2 matplotlib",
     """--init '{"a": 1, "b": 2}'""",
     "--batch-arg none",
     "init: {a: 1, b: 2}",

@@ -516,8 +516,8 @@ def test_a_long_label_is_set_off() -> None:
         ("report empty.json", "empty.json: it is empty; name a file that dpaudit run --json wrote"),
         (
             "compare a.json b.json --report foo",
-            "--report 'foo' is no format; known formats: text, markdown; to write text to a file of "
-            "this name, give text:foo",
+            "--report 'foo' is no format; known formats: text, markdown; to write text to a file "
+            "of this name, give text:foo",
         ),
         (
             "run m:f --report pdf",

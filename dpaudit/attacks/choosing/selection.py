@@ -32,6 +32,7 @@ from dpaudit.attacks.single_columns import single_columns
 from dpaudit.attacks.timing import elapsed
 from dpaudit.claims import PrivacyClaim, ProfilePoint
 from dpaudit.draws import SelectionDraws
+from dpaudit.extras import remedy
 from dpaudit.levels import tuning
 from dpaudit.levels.candidate import Attack, Candidate, of_cells
 from dpaudit.levels.distinguisher import Learned, Tried
@@ -178,7 +179,7 @@ def _why_no_trees(
     base = max(scored or [best], key=lambda one: promise(one, aim))
     if not has_interplay(selection, base):
         return f"no two columns tell more together than {base.attack} makes of them"
-    return None if is_installed() else "scikit-learn is not there: pip install 'dpaudit[learned]'"
+    return None if is_installed() else f"scikit-learn is not there: {remedy('learned')}"
 
 
 def _most_possible(selection: SelectionDraws, aim: Aim) -> float:

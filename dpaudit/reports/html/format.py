@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from dpaudit.certificates.result import AuditResult
 from dpaudit.errors import UsageError
+from dpaudit.extras import remedy
 
 if TYPE_CHECKING:
     from dpaudit.reports.html.page import Part
@@ -24,8 +25,7 @@ def check() -> None:
     if missing:
         are = "which is" if len(missing) == 1 else "which are"
         raise UsageError(
-            f"--report html needs {' and '.join(missing)}, {are} not installed: "
-            "pip install 'dpaudit[html]'"
+            f"--report html needs {' and '.join(missing)}, {are} not installed: {remedy('html')}"
         )
 
 

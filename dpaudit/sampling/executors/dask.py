@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from dpaudit.errors import MechanismError, UsageError
+from dpaudit.extras import remedy
 from dpaudit.sampling.chunks import Chunk
 from dpaudit.sampling.executors import Crew, Setup
 from dpaudit.sampling.executors.ordered import Pool
@@ -43,8 +44,7 @@ def with_dask(setup: Setup, address: str) -> Iterator[Crew]:
         import distributed
     except ModuleNotFoundError as error:
         raise UsageError(
-            f"executor dask needs Dask, and {error.name!r} is not installed; "
-            "pip install 'dpaudit[dask]'"
+            f"executor dask needs Dask, and {error.name!r} is not installed; {remedy('dask')}"
         ) from None
     import cloudpickle  # which Dask brings along, and which takes lambdas, too
 
