@@ -21,12 +21,13 @@ from dpaudit.tracing.costs import (
 )
 from dpaudit.tracing.laws import epsilon_of, of_laws, site_of
 from dpaudit.tracing.origins import origins
+from dpaudit.tracing.records import Changes
 from dpaudit.tracing.runs.comparing import Chosen, Hidden
 from dpaudit.tracing.runs.coupling import Coupled, Runs
 from dpaudit.tracing.runs.paths import Laws
 from dpaudit.tracing.runs.places import Place
 from dpaudit.tracing.selecting import GIVE_AN_OUTPUT, of_selected
-from dpaudit.tracing.wording import number, rounded_up, shown, times
+from dpaudit.tracing.wording import number, rounded_down, rounded_up, shown, times
 
 # Scales that are closer, relatively, are equal.
 _ROUNDING = 1e-9
@@ -73,11 +74,11 @@ def _size(pieces: Sequence[Piece]) -> float:
 
 
 def judged(
-    runs: Runs, claim: PrivacyClaim | None
+    runs: Runs, claim: PrivacyClaim | None, changed: Changes | None = None
 ) -> tuple[list[Finding], list[Site], str | None, bool]:
     """Return findings, causes first, the table of sites, what these cost together in words, and
     whether that is more than is claimed. claim: where nothing is claimed, only what no claim allows
-    is a cause."""
+    is a cause.  changed: what the record that differs would change of a sum."""
     if runs.keeps_state:
         return [], [], None, False
     gathered = list(_gathered(runs))
@@ -89,7 +90,7 @@ def judged(
     found += _of_outputs(runs, claim)
     found += of_selected(runs, claim)
     for one in gathered:
-        found += _of_site(one, runs, claim)
+        found += _of_site(one, runs, claim, changed)
     found += _of_choices(runs, claim)
     found += _appearing(runs, claim)
     found += _twice(runs)
@@ -324,7 +325,9 @@ def _total(
 # Findings.
 
 
-def _of_site(one: _Gathered, runs: Runs, claim: PrivacyClaim | None) -> Iterator[Finding]:
+def _of_site(
+    one: _Gathered, runs: Runs, claim: PrivacyClaim | None, changed: Changes | None
+) -> Iterator[Finding]:
     """Yield what is wrong with the noise of one line."""
     seen = [pieces for pieces in one.runs if pieces]
     over = [[piece for piece in pieces if exceeds(piece, claim)] for pieces in seen]
@@ -343,7 +346,7 @@ def _of_site(one: _Gathered, runs: Runs, claim: PrivacyClaim | None) -> Iterator
         is_cause = False
     if any(over):
         piece = max((piece for pieces in over for piece in pieces), key=_cost)
-        yield _too_little(one, piece, claim, is_cause=is_cause)
+        yield _too_little(one, piece, claim, changed, is_cause=is_cause)
         return
     released = [[piece for piece in pieces if piece.released] for pieces in seen]
     worst = max(released, key=_size, default=[])
@@ -394,7 +397,12 @@ def _other(one: _Gathered) -> tuple[SourceLine, ...]:
 
 
 def _too_little(
-    one: _Gathered, piece: Piece, claim: PrivacyClaim | None, *, is_cause: bool
+    one: _Gathered,
+    piece: Piece,
+    claim: PrivacyClaim | None,
+    changed: Changes | None,
+    *,
+    is_cause: bool,
 ) -> Finding:
     if piece.has_two_scales:
         first, second = map(number, piece.scales)
@@ -423,10 +431,35 @@ def _too_little(
     cost = "" if value is None else f": {piece.unit} = {number(value)}"
     size = f" with scale {number(scale)}" if math.isfinite(scale) and piece.cost is None else ""
     change = f"a change of {number(piece.shift)}" if piece.cost is None else "the change"
+    whole = changed if changed is not None and _is_whole_record(piece, changed) else None
+    if whole is not None:
+        change += f", {_WHOLE[whole.is_replaced]}"
     words = f"`{one.line.code}`{size} hides {change}{cost}{_set_on(one)}"
-    return Finding(
-        "too-little-noise", is_cause, one.line, words, _remedy([piece], claim), _other(one)
-    )
+    remedy = _remedy([piece], claim)
+    if remedy and whole is not None:
+        remedy = f"{_clipping(piece, claim, whole)}{remedy}"
+    return Finding("too-little-noise", is_cause, one.line, words, remedy, _other(one))
+
+
+_WHOLE = ("the size of the record that differs", "the difference of the two records")
+
+
+def _is_whole_record(piece: Piece, changed: Changes) -> bool:
+    """Return whether noise hides a number of the record that differs as a whole."""
+    sizes = (math.isclose(piece.shift, one, rel_tol=_ROUNDING) for one in changed.sizes)
+    return piece.cost is None and any(sizes)
+
+
+def _clipping(piece: Piece, claim: PrivacyClaim | None, changed: Changes) -> str:
+    """Return the beginning of a remedy: the bound that this scale would do for."""
+    times = None if claim is None else _enlargement([piece], claim)
+    most = math.nan if times is None else piece.shift / times
+    most = math.floor(most * (1 + _ROUNDING)) if piece.law == "discrete" else most
+    if not most > 0:
+        return ""
+    bound = rounded_down(most)
+    where = f"a range of width {bound}" if changed.is_replaced else f"[-{bound}, {bound}]"
+    return f"clip each record to {where} before it is added up, or "
 
 
 def _remedy(pieces: Sequence[Piece], claim: PrivacyClaim | None) -> str:
@@ -436,8 +469,18 @@ def _remedy(pieces: Sequence[Piece], claim: PrivacyClaim | None) -> str:
     law, scale = pieces[0].law, max(pieces[0].scales)
     if law == "normal" and all(point.delta == 0 for point in claim.points()):
         return "Gaussian noise satisfies no pure ε: use Laplace noise, or claim a δ above 0"
-    if law not in ("laplace", "normal", "discrete", "logistic") or not scale > 0:
+    times = _enlargement(pieces, claim)
+    if times is None:
         return ""
+    name = "standard deviation" if law == "normal" else "scale"
+    return f"a {name} of {rounded_up(times * scale)} would do for this pair"
+
+
+def _enlargement(pieces: Sequence[Piece], claim: PrivacyClaim) -> float | None:
+    """Return how many times as large the scale has to be; None where no scale is known to do."""
+    law, scale = pieces[0].law, max(pieces[0].scales)
+    if law not in ("laplace", "normal", "discrete", "logistic") or not scale > 0:
+        return None
 
     def would_do(times: float) -> bool:
         larger = [
@@ -449,12 +492,11 @@ def _remedy(pieces: Sequence[Piece], claim: PrivacyClaim | None) -> str:
     while not would_do(high):
         low, high = high, 2 * high
         if high > 1e9:
-            return ""
+            return None
     for _ in range(60):
         middle = (low + high) / 2
         low, high = (low, middle) if would_do(middle) else (middle, high)
-    name = "standard deviation" if law == "normal" else "scale"
-    return f"a {name} of {rounded_up(high * scale)} would do for this pair"
+    return high
 
 
 def _of_outputs(runs: Runs, claim: PrivacyClaim | None) -> Iterator[Finding]:

@@ -28,6 +28,7 @@ from dpaudit.targets.target import (
 )
 from dpaudit.tracing.elsewhere import couple_elsewhere
 from dpaudit.tracing.findings import is_unexplained, judged
+from dpaudit.tracing.records import changes
 from dpaudit.tracing.runs.coupling import Runs, couple
 from dpaudit.tracing.runs.places import Followed, check_followed
 from dpaudit.tracing.runs.primitives import Primitives
@@ -80,7 +81,7 @@ def trace_pair(
             primitives=Primitives([_primitive(one) for one in primitives]), deadline=began + seconds
         )
         runs = couple(subject, d1, d2, seeds)
-    findings, sites, total, is_above = judged(runs, claim)
+    findings, sites, total, is_above = judged(runs, claim, changes(d1, d2))
     if is_above and not any(one.is_cause for one in findings) and claim is not None:
         findings.append(_sum(sites, total, claim))
     if any(_of_pair(d1, d2)):
@@ -214,7 +215,7 @@ def _notes(runs: Runs, sites: Sequence[Site], findings: Sequence[Finding]) -> It
     for place, _, one, other in sorted(uneven)[:3]:
         yield (
             f"`{place.code}` on line {place.line} draws {times(one)} for d1 and {times(other)} for "
-            "d2: what one input alone draws has no cost here"
+            "d2: what one input alone draws has a cost that is not known; look there"
         )
 
 

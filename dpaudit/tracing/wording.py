@@ -31,8 +31,19 @@ def rounded_up(value: float) -> str:
     large."""
     if not math.isfinite(value) or value <= 0:
         return number(value)
-    unit = 10.0 ** (math.floor(math.log10(value)) - 3)
+    unit = _unit(value)
     return number(math.ceil(value / unit * (1 - _ROUNDING)) * unit)
+
+
+def rounded_down(value: float) -> str:
+    """Return a number above 0 in a few digits that is no larger: of a bound that may be at most so
+    large."""
+    unit = _unit(value)
+    return number(math.floor(value / unit * (1 + _ROUNDING)) * unit)
+
+
+def _unit(value: float) -> float:
+    return 10.0 ** (math.floor(math.log10(value)) - 3)
 
 
 def number(value: float) -> str:

@@ -16,6 +16,7 @@ from dpaudit.tracing.trace import trace_pair
 from dpaudit.tracing.wording import rounded_up, times
 
 FIXED = "release the same values for every input, from a fixed list of keys"
+CLAIM = ApproximateDP(1.0, 1e-5)
 PURE = f"{FIXED}; or claim a δ above 0, and leave out noisy counts below a threshold"
 
 
@@ -78,6 +79,72 @@ def test_once_is_said_of_one_time() -> None:
     notes = trace_pair(CallableTarget(function=histogram), ["a", "b"], ["a"], PureDP(1.0)).notes
     assert any("draws 2 times for d1 and once for d2: what one input" in one for one in notes)
     assert [times(0), times(1), times(2)] == ["0 times", "once", "2 times"]
+
+
+def total(rows: Any, rng: Any) -> Any:
+    return sum(rows) + rng.laplace(scale=1 / 1.0)
+
+
+def clipped(rows: Any, rng: Any) -> Any:
+    return sum(min(one, 10) for one in rows) + rng.laplace(scale=5)
+
+
+def incomes(rows: Any, rng: Any) -> Any:
+    return sum(row["income"] for row in rows) + rng.normal(scale=2)
+
+
+def whole(rows: Any, rng: Any) -> Any:
+    return sum(rows) + rng.geometric(0.9) - rng.geometric(0.9)
+
+
+ONE_MORE = "the size of the record that differs"
+OF_TWO = "the difference of the two records"
+
+
+@pytest.mark.parametrize(
+    ("function", "d1", "d2", "change", "remedy"),
+    [
+        (total, [1, 1, 50], [1, 1], f"50, {ONE_MORE}", "clip each record to [-1, 1] before it"),
+        (total, [1, 1], [1, 1, -7.5], f"7.5, {ONE_MORE}", "clip each record to [-1, 1] before it"),
+        (total, [50, 1], [1, 20], f"30, {OF_TWO}", "clip each record to a range of width 1"),
+        (
+            incomes,
+            [{"id": 3, "income": 50}, {"id": 4, "income": 60}],
+            [{"id": 3, "income": 50}],
+            f"60, {ONE_MORE}",
+            "clip each record to [-0.536",
+        ),
+        # What is bounded, or may be a count, is not the record.
+        (clipped, [1, 50], [1], "10", "a scale of 10 would do"),
+        (clipped, [1, 50], [1, 2], "8", "a scale of 8 would do"),
+        (lambda rows, rng: len(rows) + rng.laplace(scale=0.5), [1, 2], [1], "1", "a scale of 1"),
+        (lambda rows, rng: sum(rows) + rng.laplace(scale=0.5), [2, 1], [2], "1", "a scale of 1"),
+        # Nor of several records, of texts and truths, or of what are no records.
+        (total, [1, 30, 20], [1], "50", "a scale of 50"),
+        (lambda x, rng: x + rng.laplace(), 50, 0, "50", "a scale of 50"),
+        (lambda rows, rng: 9 * len(rows) + rng.laplace(), ["b", "a"], ["a"], "9", "a scale of 9"),
+        # A bound below 1 is none for whole numbers.
+        (whole, [50, 3], [3], f"50, {ONE_MORE}", "a scale of 50"),
+    ],
+)
+def test_a_change_of_a_whole_record_is_said_with_the_bound_that_would_do(
+    function: Any, d1: Any, d2: Any, change: str, remedy: str
+) -> None:
+    found = next(iter(trace_pair(CallableTarget(function=function), d1, d2, CLAIM).causes))
+    assert f"hides a change of {change}: " in found.words
+    assert found.remedy.startswith(remedy)
+
+
+def test_records_clipped_as_the_remedy_says_leak_no_more() -> None:
+    def bounded(rows: Any, rng: Any, most: float) -> Any:
+        return sum(min(max(one, -most), most) for one in rows) + rng.laplace(scale=0.7)
+
+    target = CallableTarget(function=bounded, params={"most": 1e9})
+    (found,) = trace_pair(target, [1, 50], [1], PureDP(0.3)).causes
+    most = float(found.remedy.split("[-")[1].split(",")[0])
+    assert 0.2099 <= most <= 0.21
+    target = CallableTarget(function=bounded, params={"most": most})
+    assert not trace_pair(target, [1, 50], [1], PureDP(0.3)).causes
 
 
 @pytest.mark.parametrize("epsilon", [0.03, 0.3, 1.0, 7.0])
