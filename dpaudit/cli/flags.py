@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from decimal import Decimal
 from typing import Any
@@ -17,10 +17,14 @@ from dpaudit.auditing.spec import DrawnSeed
 from dpaudit.claims import implied_definition, missing, required
 from dpaudit.cli.completing import COMPLETERS
 from dpaudit.cli.group import debug_option
+from dpaudit.cli.messages import folded
 from dpaudit.cli.options import NUMBER, USUAL, Choice, option
 from dpaudit.config.quantities import parse_duration
 from dpaudit.errors import DatasetError, UsageError
 from dpaudit.inputs.datasets import check_no_file, parse_dataset
+from dpaudit.inputs.misread import misread
+from dpaudit.inputs.pairs import NeighbouringPair, unlike_inputs
+from dpaudit.wording import visible
 
 Command = Callable[..., Any]
 
@@ -201,7 +205,7 @@ def _completed(claim: dict[str, Any], definition: str) -> str:
 def _parsed(text: str, param: click.Parameter) -> Any:
     with _about(param):
         try:
-            return parse_dataset(text)
+            value = parse_dataset(text)
         except DatasetError as error:
             end = _CLOSING.get(text[:1])
             if end is not None and text[-1] != end:
@@ -210,6 +214,19 @@ def _parsed(text: str, param: click.Parameter) -> Any:
                     "put quotes around a value with spaces"
                 ) from error
             raise
+    for said in misread(text, value):
+        _warn(f"{param.opts[0]}: {said}")
+    return value
+
+
+def warn_of_inputs(pairs: Iterable[NeighbouringPair]) -> None:
+    """Warn of inputs of which one is hardly what was meant, where no result is to say so."""
+    for said in dict.fromkeys(said for one in pairs for said in unlike_inputs(one.d1, one.d2)):
+        _warn(said)
+
+
+def _warn(text: str) -> None:
+    click.echo(folded(visible(f"warning: {text}")), err=True)
 
 
 @contextmanager

@@ -32,7 +32,7 @@ from dpaudit.certificates.result import AuditResult, Progress, Verdict
 from dpaudit.cli import exit_codes
 from dpaudit.cli.batch import auditing, run_one
 from dpaudit.cli.completing import files
-from dpaudit.cli.flags import check_complete, given_settings, some_flags
+from dpaudit.cli.flags import check_complete, given_settings, some_flags, warn_of_inputs
 from dpaudit.cli.options import NUMBER, option
 from dpaudit.cli.process.interruption import Requests
 from dpaudit.cli.process.leaving import kept_from_leaving
@@ -117,6 +117,7 @@ def plan_(
     settings = given_settings(ctx, flags)
     _check(excess, power, trial)
     spec = _spec(target, settings)
+    warn_of_inputs(spec.pairs)
     with auditing() as requests:
         say = (lambda text: None) if quiet else partial(click.echo, err=True)
         run = partial(_result, requests, quiet)

@@ -12,7 +12,7 @@ from dpaudit.certificates.traced import Trace
 from dpaudit.cli import exit_codes
 from dpaudit.cli.completing import files
 from dpaudit.cli.files import check_writable, write_whole
-from dpaudit.cli.flags import check_complete, given_settings, some_flags
+from dpaudit.cli.flags import check_complete, given_settings, some_flags, warn_of_inputs
 from dpaudit.cli.options import option
 from dpaudit.cli.process.deadline import over_after
 from dpaudit.cli.process.interruption import heeded
@@ -110,6 +110,7 @@ def trace(
     if json is not None and json != _STDOUT:
         check_writable(json)
     spec = build_spec({"mechanism": target, **settings})
+    warn_of_inputs(spec.pairs)
     # Found here, since a mechanism may go to another folder.
     file = None if json in (None, _STDOUT) else Path(str(json)).absolute()
     end_with_parent()

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import hashlib
 import math
+import numbers
 import pickle
 import sys
 from collections import Counter
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -172,17 +173,39 @@ def describe_pair(d1: Any, d2: Any) -> str:
 
 
 def check_pair(pair: NeighbouringPair, group: int = 1) -> tuple[str, ...]:
-    """Return warnings: d1 equal to d2, or an adjacency that cannot be checked, and why.
+    """Return warnings: d1 equal to d2, only one of them a text, or an adjacency that cannot be
+    checked, and why.
 
     group: in how many records the inputs may differ, or how many times the distance.
     Raises DatasetError when the declared adjacency is contradicted by the datasets.
     """
     if are_equal(pair.d1, pair.d2):
         return (EQUAL,)
+    unlike = tuple(unlike_inputs(pair.d1, pair.d2))
     if pair.adjacency is None:
-        return ()
+        return unlike
     reason = _contradiction_or_doubt(pair.d1, pair.d2, pair.adjacency, group)
-    return () if reason is None else (f"adjacency {pair.adjacency.describe()} unchecked: {reason}",)
+    doubt = (
+        () if reason is None else (f"adjacency {pair.adjacency.describe()} unchecked: {reason}",)
+    )
+    return (*unlike, *doubt)
+
+
+def unlike_inputs(d1: Any, d2: Any) -> Iterator[str]:
+    """Yield a warning where one input is a text and the other is a number, or has records: one of
+    them is hardly what was meant."""
+    for name, one, another, other in (("d1", d1, "d2", d2), ("d2", d2, "d1", d1)):
+        is_number = isinstance(other, numbers.Number | np.generic) and not isinstance(other, str)
+        if isinstance(one, str) and (is_number or _is_collection(other)):
+            yield (
+                f"{name} is a text, {short(one)}, and {another} is of type "
+                f"{type(other).__name__}, {short(other)}: is the text what is meant?"
+            )
+
+
+def _is_collection(dataset: Any) -> bool:
+    is_plain = isinstance(dataset, list | tuple | Mapping | np.ndarray)
+    return is_plain or _is_set(dataset) or _as_pandas(dataset) is not None
 
 
 def holds(d1: Any, d2: Any, adjacency: Adjacency) -> bool:

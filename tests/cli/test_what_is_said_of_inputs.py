@@ -141,3 +141,27 @@ def test_equal_seeds_give_equal_lines_with_any_workers() -> None:
     assert alone.first_failures["ValueError"].where == "m.py:12"
     assert (alone.failures, alone.first_failures) == (several.failures, several.first_failures)
     assert certificate(1, isolate=True).first_failures == alone.first_failures
+
+
+@pytest.mark.parametrize("command", ["run", "trace", "plan", "init"])
+def test_what_became_text_is_said_wherever_inputs_are_given(
+    dpaudit: Any, folder: Path, command: str
+) -> None:
+    asked = (command, *pair("None", "[1 2]"), *(("--no-run",) if command == "init" else ()))
+    result = dpaudit(*asked)
+    said = " ".join(result.stderr.split())
+    assert "warning: --d1: None is text here; write null, or '\"None\"' for the text" in said
+    assert "warning: --d2: 1 2 is one text here; write commas: [1, 2]" in said
+    assert said.count("write null") == 1
+    assert result.exit_code in (0, 1)
+    assert "is text here" not in dpaudit(command, *asked[1:2], *pair("null", "[1, 2]")[1:]).stderr
+
+
+def test_one_text_beside_something_else_is_said_in_the_report(dpaudit: Any, folder: Path) -> None:
+    words = "d1 is a text, 'hello', and d2 is of type list, [1, 2]: is the text what is meant?"
+    asked = pair("hello", "[1, 2]")
+    assert f"warning {words}" in shown(dpaudit, *asked, "--json", "r.json", code=1)
+    (audit,) = json.loads((folder / "r.json").read_text())["audits"]
+    assert audit["certificates"][0]["warnings"] == [words]
+    for command in ("trace", "plan"):
+        assert f"warning: {words}\n" in dpaudit(command, *asked).stderr

@@ -98,6 +98,17 @@ def test_equal_datasets_are_a_warning(value: Any) -> None:
     assert "equal" in warning
 
 
+def test_one_text_beside_a_number_or_records_is_a_warning() -> None:
+    for other in (1, 0.5, True, np.float64(2), [1], (1,), {"a": 1}, {1}, np.arange(3)):
+        for d1, d2 in (("a", other), (other, "a")):
+            (said,) = check(d1, d2)
+            which = "d1" if isinstance(d1, str) else "d2"
+            assert said.startswith(f"{which} is a text, 'a', and ")
+            assert f"is of type {type(other).__name__}, " in said
+    assert check("a", None) == check("a", "b") == check("a", b"b") == ()
+    assert "is a text" in check("a", [1], "add-remove")[0]
+
+
 def test_without_adjacency_only_equality_is_checked() -> None:
     assert check([1], [2, 3, 4]) == ()
     assert check(np.zeros(2), np.zeros(3)) == ()
@@ -153,7 +164,7 @@ def test_replace_contradicted() -> None:
 def test_unchecked_adjacency_is_a_warning_that_says_why() -> None:
     assert "d1 (int) has no rows" in check(0, 1, "add-remove")[0]
     assert "d2 (dict) has no rows" in check([1], {"a": 1}, "replace")[0]
-    assert "d1 (str) is not a number" in check("a", 1, "l1:1")[0]
+    assert "d1 (str) is not a number" in check("a", 1, "l1:1")[-1]
 
 
 @pytest.mark.parametrize(("kind", "distance"), [("l1", 7.0), ("l2", 5.0), ("linf", 4.0)])

@@ -1,0 +1,81 @@
+"""What became text on a command line, though it looks like a value."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from dpaudit.inputs.datasets import load_dataset, parse_dataset
+from dpaudit.inputs.misread import misread
+
+
+def said(text: str) -> list[str]:
+    return misread(text, parse_dataset(text))
+
+
+@pytest.mark.parametrize(
+    ("text", "form", "meant"),
+    [
+        ("None", "null", None),
+        ("(1,2)", "{tuple: [1, 2]}", (1, 2)),
+        ("()", "{tuple: []}", ()),
+        ("1, 2", "[1, 2]", [1, 2]),
+        ("[None, 1]", "[null, 1]", [None, 1]),
+        ("[(1,2),(3,4)]", "[{tuple: [1, 2]}, {tuple: [3, 4]}]", [(1, 2), (3, 4)]),
+        ("{'a': None, 'b': (True, 1e999)}", '{"a": null, "b": {tuple: [true, .inf]}}', None),
+        ("0b11", "3", 3),
+        ("yes", "true", True),
+        ("OFF", "false", False),
+        ("tRUE", "true", True),
+        ("-inf", "-.inf", float("-inf")),
+        ("1/2", "0.5", 0.5),
+    ],
+)
+def test_what_looks_like_a_value_is_said_with_how_to_write_it(
+    text: str, form: str, meant: Any
+) -> None:
+    (line,) = said(text)
+    assert line.startswith(f"{text} is ")
+    assert f"; write {form}" in line
+    if meant is not None:
+        assert load_dataset(parse_dataset(form)) == meant
+    assert not said(form)
+
+
+@pytest.mark.parametrize("text", ["None", "(1,2)", "nan", "yes"])
+def test_what_is_meant_as_text_may_be_quoted(text: str) -> None:
+    (line,) = said(text)
+    quoted = f'"{text}"'
+    assert line.endswith(f"or '{quoted}' for the text")
+    assert parse_dataset(quoted) == text
+    for one in (quoted, f"'{text}'", f"[{quoted}]", f"['{text}', 1]", f"{{a: {quoted}}}"):
+        assert not said(one), one
+
+
+def test_parts_are_looked_at_as_well() -> None:
+    assert said("[1 2 3]") == ["1 2 3 is one text here; write commas: [1, 2, 3]"]
+    assert said("[[1 -2.5], [3, 4]]") == ["1 -2.5 is one text here; write commas: [1, -2.5]"]
+    assert said("[1, nan]") == ['nan is text here; write .nan, or "nan" for the text']
+    assert [one.split()[0] for one in said("[yes, no, yes]")] == ["yes", "no"]
+    assert said("{a: None}") == ['None is text here; write null, or "None" for the text']
+
+
+@pytest.mark.parametrize("text", ["{1, 2}", "1+2j", "b'a'", "np.array([1, 2])", "range(3)"])
+def test_what_has_no_form_is_imported(text: str) -> None:
+    (line,) = said(text)
+    assert line.startswith(f"{text} is ")
+    assert line.endswith("import:module:name")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        *("hello", "hello world", "[a, b]", "north", "2024-01-01", "TypeError", "[0, TypeError]"),
+        *("null", "~", "True", "[true, 1]", "1e5", "1_000", "0x1F", "NaN", "[1, NaN]", "Infinity"),
+        *("[1,2,]", "{}", "[]", "'it''s'", "{tuple: [1, 2]}", "@rows.csv", "import:a:b", "x=None"),
+        *('{"a": "None"}', "-5", "1.", ".5", "v1.2.3", "a/b", "1/0", "x" * 5_000, "(" * 150),
+    ],
+)
+def test_what_is_read_as_it_looks_is_not_remarked_on(text: str) -> None:
+    assert not said(text)
