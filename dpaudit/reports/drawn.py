@@ -62,6 +62,8 @@ def _pair(certificate: Certificate, result: AuditResult, verbose: int) -> list[s
         lines += _divergence(certificate)  # the event stays within the claim
     else:
         lines += _events(certificate, result.confidence, verbose)
+        bets = findings.by_bets_alone(certificate)
+        lines += row("evidence", bets) if bets else []
     if verbose or certificate.recording is not None:
         lines += row("draws", _draws(certificate))
     lines += _interval(certificate)

@@ -16,6 +16,7 @@ from dpaudit.reports import numbers
 from dpaudit.reports.events import brief
 from dpaudit.reports.layout import row
 from dpaudit.reports.records import as_lists
+from dpaudit.wording import counted
 
 AnyEvent = EventCount | ExactEvent
 
@@ -59,11 +60,35 @@ def refutation(certificate: Certificate) -> str:
         found = compared(event, point)
     if found is not None:
         return found
-    if certificate.wealth * certificate.alpha_betting >= 1:
-        reached = numbers.at_least(certificate.wealth)
-        needed = numbers.about(1 / certificate.alpha_betting)
-        return f"betting wealth reached {reached} (violation at {needed})"
+    if _is_by_bets(certificate):
+        return f"betting wealth reached {_wealth(certificate)}"
     return f"p {numbers.p_at_most(certificate.p_value)}"
+
+
+def _is_by_bets(certificate: Certificate) -> bool:
+    return certificate.wealth * certificate.alpha_betting >= 1
+
+
+def _wealth(certificate: Certificate) -> str:
+    reached = numbers.at_least(certificate.wealth)
+    return f"{reached} (violation at {numbers.about(1 / certificate.alpha_betting)})"
+
+
+def by_bets_alone(certificate: Certificate) -> str:
+    """Return why a claim is refuted that the event which is shown does not refute; empty where that
+    does, or nothing is refuted by bets."""
+    fixed, event = certificate.fixed, leading_event(certificate)
+    is_shown = fixed.p_value <= fixed.alpha or is_by_divergence(certificate)
+    if not _is_by_bets(certificate) or is_shown or event is None:
+        return ""
+    within = certificate.refuted_after or certificate.draws
+    obeys = _excess(event, certificate.point) <= 0
+    alone = "obeys the claim" if obeys else "does not refute the claim at this confidence"
+    return (
+        f"all bets within {counted(within, 'draw')} together: wealth {_wealth(certificate)}. The "
+        f"event shown tells most; alone, on the {counted(fixed.draws, 'draw')} of its test, it "
+        f"{alone}"
+    )
 
 
 def is_by_divergence(certificate: Certificate) -> bool:

@@ -77,6 +77,54 @@ def test_a_violation_in_fifteen_lines() -> None:
     ]
 
 
+@pytest.mark.parametrize(
+    ("scale", "samples", "confidence", "seed", "said"),
+    [
+        (
+            *(0.93, 2_000, 0.8, 5),
+            "all bets within 132 draws together: wealth 39 (violation at 25). The event shown "
+            "tells most; alone, on the 1,000 draws of its test, it obeys the claim",
+        ),
+        (
+            *(0.85, 4_000, 0.95, 3),
+            "all bets within 2,968 draws together: wealth 103 (violation at 100). The event shown "
+            "tells most; alone, on the 1,032 draws of its test, it does not refute the claim at "
+            "this confidence",
+        ),
+        (0.5, 4_000, 0.95, 3, None),
+    ],
+)
+def test_bets_that_refute_what_no_event_does_are_said_to_be_the_evidence(
+    scale: float, samples: int, confidence: float, seed: int, said: str | None
+) -> None:
+    def count(rows: list[int], rng: Any, size: int) -> Any:
+        return len(rows) + rng.laplace(scale=scale, size=size)
+
+    asked: dict[str, Any] = {"samples": samples, "confidence": confidence, "seed": seed}
+    result = dpaudit.audit(count, [1, 2], [1], dpaudit.PureDP(1), no_trace=True, **asked)
+    assert result.verdict is dpaudit.Verdict.VIOLATION
+    for text in (result.report(), result.report(verbose=True)):
+        words = " ".join(text.split())
+        if said is None:
+            assert "  evidence " not in text
+        else:
+            assert f" evidence {said}" in words
+    page = parse_report("html:r.html")[0]
+    html = page.document([page.entry(result)], 1)
+    assert ("all bets within" in html) == (said is not None)
+
+
+def test_what_bets_do_not_refute_has_no_evidence_by_them() -> None:
+    test = replace(CERTIFICATE.fixed, p_value=0.2)
+    for one, is_said in (
+        (replace(CERTIFICATE, fixed=test), True),
+        (replace(CERTIFICATE, fixed=test, wealth=1.0), False),
+        (CERTIFICATE, False),
+    ):
+        text = render(with_certificates(VIOLATION, one))
+        assert ("  evidence    all bets within" in text) == is_said
+
+
 def by_divergence(claim: dpaudit.PrivacyClaim, test: DivergenceTest) -> AuditResult:
     """Return a violation that the event does not show."""
     fixed = replace(FIXED, alpha=test.alpha, p_value=0.31)
