@@ -28,7 +28,7 @@ from dpaudit.cli.output import Printer
 from dpaudit.cli.process.streams import set_apart
 from dpaudit.cli.repeat_command import RepeatableCommand
 from dpaudit.cli.starting.files import CONFIG, FILES, TEST, Start, contents
-from dpaudit.cli.starting.inputs import Guess, guess
+from dpaudit.cli.starting.inputs import Guess, fitting, guess
 from dpaudit.cli.starting.needs import CLAIMED, Reading, claimed_defaults, read
 from dpaudit.config.building import build_claims, build_spec
 from dpaudit.config.holes import FILL_IN
@@ -36,6 +36,7 @@ from dpaudit.did_you_mean import did_you_mean
 from dpaudit.errors import DpauditError, UsageError
 from dpaudit.import_path import is_file, resolve, split
 from dpaudit.inputs.datasets import load_dataset, parse_dataset
+from dpaudit.inputs.pairs import parse_adjacency
 from dpaudit.inputs.values import resolved, written
 from dpaudit.outcomes import Raised
 from dpaudit.reports.layout import wrap
@@ -312,6 +313,8 @@ def _inputs(
     found = Guess()
     if not given:
         found = guess(reading, None if mechanism is None else lambda one: _takes(mechanism, one))
+        if "adjacency" in settings:
+            found = fitting(found, parse_adjacency(settings["adjacency"]))
     for key in ("d1", "d2"):
         if key not in given:
             asked = None
@@ -323,15 +326,20 @@ def _inputs(
             given[key] = guessed if asked is None else asked
     if found.form is not None:
         beside.setdefault("as", found.form)
-    if found.adjacency is not None:
-        beside.setdefault("adjacency", found.adjacency)
+    remarks = {}
+    if found.adjacency is not None and "adjacency" not in beside:
+        beside["adjacency"] = found.adjacency
+        remarks["adjacency"] = (
+            "Guessed with them: one record more or less. Put in the relation that is claimed; "
+            "where it is replace, give d1 and d2 as many records."
+        )
     if not found.has_inputs:
         return {**given, **beside}, {}
     remark = (
         f"Two neighbouring inputs, guessed from {found.why}. An audit is about these two alone: "
         "choose the pair that you think leaks most."
     )
-    return {**given, **beside}, {"d1": remark}
+    return {**given, **beside}, {"d1": remark, **remarks}
 
 
 def _value(text: str, form: str | None) -> Any:

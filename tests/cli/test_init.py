@@ -302,6 +302,42 @@ def test_what_only_a_file_can_refer_to_is_left_open_in_python(folder: Path) -> N
     assert "FILL_IN: params.shape, d1; then remove this line" in fails()
 
 
+def test_a_relation_that_is_guessed_is_called_a_guess(dpaudit: Any, folder: Path) -> None:
+    asked = ("init", "mine.py:private_count", "--epsilon", "1", "--no-run", "--force")
+    said = [
+        "# Guessed with them: one record more or less.",
+        "# Inputs and their relation, guessed:",
+    ]
+    for more, is_guess in (((), True), (("--adjacency", "add-remove"), False)):
+        assert dpaudit(*asked, *more).exit_code == 0
+        for name, words in zip(("audits.yaml", "test_privacy.py"), said, strict=True):
+            assert (words in (folder / name).read_text("utf-8")) is is_guess
+    given = ("--d1", "[1]", "--d2", "[]")
+    assert dpaudit(*asked, *given).exit_code == 0
+    assert "adjacency" not in (folder / "audits.yaml").read_text("utf-8")
+
+
+@pytest.mark.parametrize(
+    ("relation", "d1", "d2"),
+    [
+        ("replace", "[0, 1, 1]", "[0, 1, 0]"),
+        ("hamming:1", "[0, 1, 1]", "[0, 1, 0]"),
+        ("l1:1", "[0, 1, 1]", "[0, 1, 0]"),
+        ("add-remove", "[0, 1, 1]", "[0, 1]"),
+        ("linf:0.5", "FILL_IN", "FILL_IN"),
+    ],
+)
+def test_guessed_inputs_fit_the_relation_that_is_given(
+    dpaudit: Any, folder: Path, relation: str, d1: str, d2: str
+) -> None:
+    asked = ("mine.py:private_count", "--epsilon", "1", "--adjacency", relation, "--no-run")
+    assert dpaudit("init", *asked).exit_code == 0
+    lines = (folder / "audits.yaml").read_text("utf-8").splitlines()
+    found = [one.split("#")[0].strip() for one in lines]
+    assert f"d1: {d1}" in found
+    assert f"d2: {d2}" in found
+
+
 @pytest.mark.parametrize("hole", ["name", "init", "params", "pairs", "adjacency"])
 def test_a_hole_anywhere_is_refused(folder: Path, hole: str) -> None:
     value = {"params": "{a: FILL_IN}", "pairs": "[{d1: 0, d2: FILL_IN}]"}.get(hole, "FILL_IN")

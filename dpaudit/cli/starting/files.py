@@ -29,7 +29,7 @@ _VALUES = ("true", "false", "null", "yes", "no", "on", "off")
 _REMARKS = {
     "claim": "the claim: its ε, or delta, rho, mu … (docs/configuration.md#claims)",
     "d1": "one input, as JSON or YAML",
-    "d2": "its neighbour: the same without one record",
+    "d2": "its neighbour, such as the same without one record",
     "params": "arguments of every call",
     "init": "arguments of the constructor",
     "call": "the method that draws",
@@ -50,7 +50,7 @@ jobs:
       - uses: actions/setup-python@v6
         with:
           python-version: "{python}"
-      # dpaudit, and all that {module} imports.
+      # dpaudit, from where you have it, and all that {module} imports.
 {installs}
       - run: dpaudit run {config} --report github
       # Also where the audits fail, so that both are seen at once.
@@ -236,8 +236,11 @@ class _Call:
         yield "    )"
 
     def _remark(self) -> str:
-        guessed = "guessed: choose the pair that you think leaks most"
-        return f"Two neighbouring inputs{', ' + guessed if 'd1' in self._start.remarks else ''}."
+        remarks = self._start.remarks
+        if "d1" not in remarks:
+            return "Two neighbouring inputs."
+        relation = " and their relation" if "adjacency" in remarks else ""
+        return f"Inputs{relation}, guessed: choose the pair that you think leaks most."
 
     def _input(self, value: Any) -> str | None:
         if value == FILL_IN:

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from inspect import Parameter
 from typing import Any
 
 from dpaudit.cli.starting.needs import Reading, annotation_of
+from dpaudit.errors import DatasetError
+from dpaudit.inputs.datasets import load_dataset
+from dpaudit.inputs.pairs import Adjacency, NeighbouringPair, check_pair
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,6 +91,26 @@ def guess(reading: Reading, works: Callable[[Guess], bool] | None) -> Guess:
             tried = " and from what it takes" if works is not None else ""
             return _because(found, f"the name of its parameter {parameter.name!r}{tried}")
     return Guess()
+
+
+def fitting(found: Guess, adjacency: Adjacency | None) -> Guess:
+    """Return inputs that a relation which was given does not contradict: as guessed, or with
+    another record in the place of the last one, or none."""
+    if not found.has_inputs or adjacency is None:
+        return found
+    others = [found]
+    if isinstance(found.d1, list):
+        others.append(replace(found, d2=[*found.d2, found.d1[0]]))
+    return next((one for one in others if _are_related(one, adjacency)), Guess(form=found.form))
+
+
+def _are_related(one: Guess, adjacency: Adjacency) -> bool:
+    d1, d2 = (load_dataset(value, form=one.form) for value in (one.d1, one.d2))
+    try:
+        check_pair(NeighbouringPair(d1, d2, adjacency))
+    except DatasetError:
+        return False
+    return True
 
 
 def _because(found: Guess, why: str) -> Guess:
