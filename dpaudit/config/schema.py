@@ -148,7 +148,9 @@ def _wrong(key: str, value: Any) -> PlacedError:
             except msgspec.ValidationError:
                 why = f"{name} {shown(entry)} must be {wanted}{_what_is_wrong(key, entry)}"
                 return problem((key, index), why)
-    return refusal((key,), f"={shown(value)} must be {OPTIONS[key].must}")
+    meant = did_you_mean(value, OPTIONS[key].kind.choices) if isinstance(value, str) else ""
+    why = f"={shown(value)} must be {OPTIONS[key].must}"
+    return refusal((key,), f"{why}.{meant}" if meant else why)
 
 
 def _what_is_wrong(key: str, entry: Any) -> str:

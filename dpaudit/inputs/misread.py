@@ -17,6 +17,8 @@ _LONGEST = 2_000
 _NUMBER = r"[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?"
 _NUMBERS = re.compile(rf"{_NUMBER}(?:\s+{_NUMBER})+")
 _FRACTION = re.compile(r"\d+\s*/\s*[1-9]\d*")
+_FILE = re.compile(r"[^\s:@][^\s:]*\.(?:json|ya?ml|csv|npy)", re.IGNORECASE)
+_OBJECT = re.compile(r"[\w/-]+(?:\.[\w/-]+)+:[A-Za-z_]\w*(?:\(\))?")
 _CALL = re.compile(r"[A-Za-z_][\w.]*\(.*\)", re.DOTALL)
 _WORDS = {
     **dict.fromkeys(("nan", "+nan", "-nan"), ".nan"),
@@ -130,6 +132,10 @@ def _in_words(text: str, *, is_all: bool) -> str | None:
     if _FRACTION.fullmatch(text):
         over, under = text.split("/")
         return f"{name} is text here; write {int(over) / int(under):.17g}"
+    if is_all and _FILE.fullmatch(text):
+        return f"{name} is text here; write @{name} for what is in that file, or {quoted}"
+    if is_all and _OBJECT.fullmatch(text):
+        return f"{name} is text here; write import:{name} for what it names, or {quoted}"
     if _CALL.fullmatch(text):
         return (
             f"{name} is text here, and calls nothing; write its value, or name what makes it, "

@@ -161,6 +161,7 @@ def _json(number: int, line: str) -> Any:
 
 
 def _read_parquet(file: Path) -> Columns:
+    file.stat()  # a file that is not there is told before a package that is not
     try:
         import pyarrow
         from pyarrow import parquet

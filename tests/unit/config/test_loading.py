@@ -241,6 +241,7 @@ def test_files_beside_the_configuration(
         (audit_with("time: soon"), "8", "must be a duration"),
         (audit_with("bound: exact"), "8", "bound='exact' must be game or clopper-pearson"),
         (audit_with("expect: fail"), "8", "expect='fail' must be violation or pass"),
+        (audit_with("bound: gam"), "8", "turns counts into a bound. Did you mean 'game'?"),
         (audit_with("params: [1]"), "8", "params=[1] must be a mapping"),
         (audit_with("pairs: [{d1: 0, d2: 1}]"), "8", "either pairs, or d1 and d2"),
         (AUDIT.replace("    d2: 1\n", ""), "3", "no d2"),

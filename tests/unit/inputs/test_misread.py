@@ -53,6 +53,19 @@ def test_what_is_meant_as_text_may_be_quoted(text: str) -> None:
         assert not said(one), one
 
 
+@pytest.mark.parametrize(
+    ("text", "form"),
+    [("rows.csv", "@rows.csv"), ("data/a.NPY", "@data/a.NPY"), ("my.module:rows", "import:"),
+     ("data.py:rows()", "import:data.py:rows() ")],
+)  # fmt: skip
+def test_a_file_or_an_object_is_named_as_such(text: str, form: str) -> None:
+    (line,) = said(text)
+    assert line.startswith(f"{text} is text here; write {form}")
+    assert line.endswith(f"or '\"{text}\"'")
+    assert not said(f"[{text}, 1]")
+    assert not said(f'"{text}"')
+
+
 def test_parts_are_looked_at_as_well() -> None:
     assert said("[1 2 3]") == ["1 2 3 is one text here; write commas: [1, 2, 3]"]
     assert said("[[1 -2.5], [3, 4]]") == ["1 -2.5 is one text here; write commas: [1, -2.5]"]
@@ -73,7 +86,17 @@ def test_what_has_no_form_is_imported(text: str) -> None:
     [
         *("hello", "hello world", "[a, b]", "north", "2024-01-01", "TypeError", "[0, TypeError]"),
         *("null", "~", "True", "[true, 1]", "1e5", "1_000", "0x1F", "NaN", "[1, NaN]", "Infinity"),
-        *("[1,2,]", "{}", "[]", "'it''s'", "{tuple: [1, 2]}", "@rows.csv", "import:a:b", "x=None"),
+        *(
+            "[1,2,]",
+            "{}",
+            "[]",
+            "'it''s'",
+            "{tuple: [1, 2]}",
+            "@rows.csv",
+            "@@rows.csv",
+            "import:a.b:c",
+            "x=None",
+        ),
         *('{"a": "None"}', "-5", "1.", ".5", "v1.2.3", "a/b", "1/0", "x" * 5_000, "(" * 150),
     ],
 )

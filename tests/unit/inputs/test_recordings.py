@@ -80,6 +80,8 @@ def test_parquet_without_pyarrow(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr(builtins, "__import__", without)
     with pytest.raises(DatasetError, match="pip install pyarrow"):
         read_pair(file, file)
+    with pytest.raises(DatasetError, match="there is no file"):
+        read_pair(tmp_path / "none.parquet", file)
 
 
 @pytest.mark.parametrize("arms", ["1 2 1", "d1 d2 d1"])
