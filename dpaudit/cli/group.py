@@ -230,6 +230,14 @@ def print_traceback(error: BaseException) -> None:
     click.echo("".join(traceback.format_exception(error)), err=True, nl=False)
 
 
+def _elsewhere(error: click.NoSuchOption) -> str:
+    """Return that another command has an option, or nothing."""
+    from dpaudit.auditing.options import OPTIONS
+
+    is_known = any(error.option_name == one.flag for one in OPTIONS.values())
+    return " dpaudit run has it." if is_known else ""
+
+
 def _show(error: click.ClickException) -> None:
     """Show an error; for a mistake on the command line, one line that says where to read on."""
     if not isinstance(error, click.UsageError):
@@ -243,7 +251,7 @@ def _show(error: click.ClickException) -> None:
         known = {name.lstrip("-"): name for name in options}
         near = nearest(error.option_name.lstrip("-"), known)
         message = f"there is no option {error.option_name!r}."
-        message += f" Did you mean {known[near]!r}?" if near is not None else ""
+        message += f" Did you mean {known[near]!r}?" if near is not None else _elsewhere(error)
     path = error.ctx.command_path if error.ctx else "dpaudit"
     said = f"error: {message[:1].lower()}{message[1:]} (see '{path} --help')"
     click.echo(folded(visible(said)), err=True)

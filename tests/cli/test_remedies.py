@@ -520,6 +520,14 @@ def test_a_long_label_is_set_off() -> None:
             "of this name, give text:foo",
         ),
         (
+            "search m:f --d1 0",
+            "there is no option '--d1'. dpaudit run has it. (see 'dpaudit search --help')",
+        ),
+        (
+            "search m:f --nowhere 0",
+            "there is no option '--nowhere'. (see 'dpaudit search --help')",
+        ),
+        (
             "run m:f --report pdf",
             "--report 'pdf' is no format; known formats: text, json, junit, markdown, sarif, "
             "github, html; to write text to a file of this name, give text:pdf",
