@@ -17,7 +17,7 @@ from dpaudit.config.building import build_spec
 
 Interval = Callable[[int, int], tuple[float, float]]
 
-FACTOR, POWER = 1.1, 0.9
+FACTOR, POWER, RUNS = 1.1, 0.9, 20
 
 
 def spec_of(mechanism: str, params: dict[str, float], **claim: float) -> AuditSpec:
@@ -46,7 +46,7 @@ def refutations(spec: AuditSpec, samples: int, runs: int) -> int:
 def test_a_leak_of_the_size_planned_for_is_caught_as_often_as_promised(
     leaking: tuple[AuditSpec, int], share: Interval
 ) -> None:
-    low, high = share(refutations(*leaking, 30), 30)
+    low, high = share(refutations(*leaking, RUNS), RUNS)
     assert low <= POWER <= high
 
 
@@ -54,7 +54,7 @@ def test_with_a_quarter_of_the_draws_it_is_not(
     leaking: tuple[AuditSpec, int], share: Interval
 ) -> None:
     spec, samples = leaking
-    assert share(refutations(spec, samples // 4, 20), 20)[1] < POWER
+    assert share(refutations(spec, samples // 4, RUNS), RUNS)[1] < POWER
 
 
 def test_the_audit_has_the_power_that_is_required_of_it(share: Interval) -> None:

@@ -5,11 +5,8 @@ from __future__ import annotations
 import ast
 import os
 import re
-import shutil
-import subprocess
 import sys
 import time
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -27,25 +24,9 @@ from dpaudit.targets.target import (
     Limits,
 )
 from tests import faulty
-from tests.isolated import isolated, kinds, lines, rng, target
+from tests.isolated import OLDEST, interpreters, isolated, kinds, lines, rng, target
 
-OLDEST, NEWEST = 8, 14
-
-
-def interpreters() -> Iterator[str]:
-    yield sys.executable
-    for minor in range(OLDEST, NEWEST + 1):
-        found = shutil.which(f"python3.{minor}")
-        if found:
-            # What is on the path may be a stand-in, which takes longer to start than the Python
-            # behind it, or finds none.
-            words = [found, "-c", "import sys; print(sys.executable)"]
-            asked = subprocess.run(words, capture_output=True, text=True)
-            if not asked.returncode:
-                yield asked.stdout.strip()
-
-
-PYTHONS = list(interpreters())
+PYTHONS = interpreters()
 
 
 @pytest.mark.parametrize("script", [worker, origin])

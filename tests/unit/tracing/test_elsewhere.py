@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 import ast
-import shutil
-import subprocess
 import sys
 import time
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -31,25 +28,10 @@ from dpaudit.tracing.runs import running, sending
 from dpaudit.tracing.runs.coupling import Runs, couple
 from dpaudit.tracing.trace import subject_of, trace_pair
 from tests import sent
+from tests.isolated import OLDEST, interpreters
 
 ONE = PureDP(1.0)
-OLDEST, NEWEST = 8, 14
-
-
-def interpreters() -> Iterator[str]:
-    """Yield this Python, and others that are installed."""
-    yield sys.executable
-    for minor in range(OLDEST, NEWEST + 1):
-        found = shutil.which(f"python3.{minor}")
-        if found:
-            asked = subprocess.run(
-                [found, "-c", "import sys; print(sys.executable)"], capture_output=True, text=True
-            )
-            if not asked.returncode:
-                yield asked.stdout.strip()
-
-
-PYTHONS = list(interpreters())
+PYTHONS = interpreters()
 SOURCE = """
 import os, random, time
 import numpy as np
