@@ -66,9 +66,9 @@ def equal_audits_are_drawn_for_once(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture(autouse=True)
 def no_trial_is_large(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A tenth of the draws that a trial may have, and of the second that shows how fast they are:
-    what is said depends on neither."""
-    monkeypatch.setattr("dpaudit.auditing.planning._LARGEST", 40_000)
+    """A twentieth of the draws that a trial may have, and a tenth of the second that shows how fast
+    they are: what is said depends on neither."""
+    monkeypatch.setattr("dpaudit.auditing.planning._LARGEST", 20_000)
     monkeypatch.setattr("dpaudit.cli.plan._TIMED", 0.1)
 
 

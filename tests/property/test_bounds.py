@@ -32,7 +32,7 @@ from dpaudit.tally import Tally
 alphas = st.floats(1e-6, 0.5)
 epsilons = st.floats(0, 8)
 deltas = st.sampled_from([0.0, 1e-9, 1e-4, 0.01, 0.2, 0.9])
-counts = st.integers(0, 400)
+counts = st.integers(0, 150)
 shares = st.floats(0, 1)
 
 
