@@ -196,8 +196,10 @@ def test_equal_seeds_give_equal_results_and_others_do_not() -> None:
     assert one.certificates != other.certificates
 
 
-@pytest.mark.parametrize("function", [single, from_global, batch])
-@pytest.mark.parametrize("claimed", [0.4, 1.0])
+# A violation is drawn afresh by four new workers, whatever is called.
+@pytest.mark.parametrize(
+    ("function", "claimed"), [(single, 1.0), (batch, 1.0), (from_global, 1.0), (from_global, 0.4)]
+)
 def test_workers_do_not_change_the_result(function: Callable[..., Any], claimed: float) -> None:
     one, two = (
         audit(PureDP(claimed), function, samples=8_000, workers=workers) for workers in (1, 2)

@@ -32,9 +32,16 @@ def many(x, size, rng):
 """
 
 
-@pytest.mark.parametrize("ending", ["sys.exit(0)", "sys.exit('no')", "raise ValueError('no')"])
 @pytest.mark.parametrize("isolate", [False, True])
-@pytest.mark.parametrize("function", ["single", "many"])
+@pytest.mark.parametrize(
+    ("ending", "function"),
+    [
+        ("sys.exit(0)", "single"),
+        ("sys.exit('no')", "single"),
+        ("raise ValueError('no')", "single"),
+        ("raise ValueError('no')", "many"),
+    ],
+)
 def test_children_that_raise_end(tmp_path: Path, ending: str, isolate: bool, function: str) -> None:
     file = tmp_path / "forking.py"
     file.write_text(MECHANISMS.replace("ENDING", ending))

@@ -53,7 +53,8 @@ def schedule_of(result: AuditResult) -> Schedule:
 def test_honest_records_follow_the_schedule(
     mechanism: Any, epsilon: float, samples: int, full: bool
 ) -> None:
-    for seed in range(3):
+    # Of few draws, a block more or less is much.
+    for seed in range(3 if samples < 1_000 else 1):
         assert recheck(audited(mechanism, epsilon, samples=samples, full=full, seed=seed)) == []
 
 
