@@ -8,6 +8,7 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
+from dpaudit.attacks.prefixes import kin_of
 from dpaudit.draws import LevelArray, SelectionDraws
 from dpaudit.levels import tuning
 from dpaudit.levels.candidate import Candidate, Fine
@@ -29,16 +30,19 @@ _MOST = 4096
 # Without a repetition among so many draws, hardly any single output could be worth a level.
 _FIRST_LOOK = 2_000
 _WORDS = 6
+# Of more draws of other outcomes, sequences say too little of each other.
+_FEW_OTHERS = 0.01
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class AtomCounts:
-    """Outcomes seen at least twice: keys (rising), counts (folds, atoms, 2), words; and the draws
-    of all others, (2,)."""
+    """Outcomes seen at least twice: keys (rising), counts (folds, atoms, 2), words, and one of
+    each; and the draws of all others, (2,)."""
 
     keys: KeyArray
     counts: IntArray
     words: tuple[str, ...]
+    outcomes: Outcomes
     rest: IntArray
 
 
@@ -53,8 +57,9 @@ def count_atoms(selection: SelectionDraws) -> AtomCounts:
     column = np.full(len(distinct), len(frequent))
     column[frequent] = np.arange(len(frequent))
     table = by_fold(column[place], len(frequent) + 1, selection.is_d1)
-    words = tuple(selection.outcomes.words(first[frequent].tolist()))
-    return AtomCounts(distinct[frequent], table[:, :-1], words, table[:, -1].sum(axis=0))
+    each = selection.outcomes.take(first[frequent])
+    words = tuple(each.words(range(each.size)))
+    return AtomCounts(distinct[frequent], table[:, :-1], words, each, table[:, -1].sum(axis=0))
 
 
 def atoms(selection: SelectionDraws) -> list[Candidate]:
@@ -76,7 +81,9 @@ def atoms(selection: SelectionDraws) -> list[Candidate]:
     freeze = partial(AtomLevels, found.keys, final, found.words)
     penalty = tuning.PENALTY if len(found.keys) <= tuning.FEW_CELLS else tuning.PENALTY_ANY_ORDER
     every = AtomLevels(found.keys, np.arange(len(found.keys) + 1, dtype=np.intp), found.words)
-    fine = Fine(every, np.append(everything, found.rest[None], axis=0))
+    are_all = found.rest.sum() <= _FEW_OTHERS * arms.sum()
+    kin = kin_of(found.outcomes, everything) if are_all else None
+    fine = Fine(every, np.append(everything, found.rest[None], axis=0), kin)
     return [Candidate("single outputs", held_out, penalty, freeze, fine=fine)]
 
 

@@ -18,6 +18,7 @@ from dpaudit.attacks.additive import Total
 from dpaudit.attacks.linear.features import Number, matrix, on_scale, without_gaps
 from dpaudit.attacks.linear.products import gram
 from dpaudit.attacks.one_dimensional import orders_of
+from dpaudit.attacks.prefixes import are_few
 from dpaudit.draws import LevelArray, SelectionDraws
 from dpaudit.levels import tuning
 from dpaudit.levels.candidate import Candidate, by_score
@@ -42,7 +43,8 @@ def innovations(selection: SelectionDraws) -> list[Candidate]:
     columns = selection.outcomes.columns
     if not 1 < len(columns) <= _MOST_COLUMNS or selection.size < _LEAST_DRAWS:
         return []
-    if any(one.codes is not None for one in columns):
+    # Of few values there is more to say of what comes before than a prediction.
+    if any(one.codes is not None for one in columns) or are_few(columns):
         return []
     features = tuple(map(on_scale, columns))
     numbers = matrix(features, selection.outcomes)

@@ -18,17 +18,22 @@ from dpaudit.levels.merging import merged
 from dpaudit.levels.ramps import Smoothed, smoothed
 from dpaudit.levels.rules import RuleTable, evened
 from dpaudit.levels.scores import Scored
-from dpaudit.levels.shrinkage import ShrunkLevels
+from dpaudit.levels.shrinkage import ShrunkLevels, shrunk_to
 from dpaudit.tally import by_arm
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Fine:
     """Cells that were made without the inputs. cells: their map. counts: (cells, 2), the selection
-    draws in each, the last one for unseen."""
+    draws in each, the last one for unseen.
+
+    kin: foretells the log-ratios of cells, (fits, cells - 1), from the counts of all of them,
+        (fits, cells - 1, 2), where they have something to do with each other.
+    """
 
     cells: LevelMap
     counts: IntArray
+    kin: Callable[[IntArray], FloatArray] | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -84,7 +89,7 @@ class Candidate:
             return replace(same, freeze=more.by_level, position=more.positions())
         if self.fine is None:
             return replace(self, held_out=self.held_out + counts)
-        fine = Fine(self.fine.cells, self.fine.counts + counts)
+        fine = replace(self.fine, counts=self.fine.counts + counts)
         return of_cells(self.attack, fine)
 
     def hopeful(self) -> Candidate:
@@ -150,7 +155,7 @@ def _mapped(finer: Callable[[], Intervals], of: Callable[[LevelMap], LevelMap]) 
 
 def of_cells(attack: str, fine: Fine) -> Candidate:
     """Return the order of cells by what is to be expected of each."""
-    level, expected = in_order(fine.counts)
+    level, expected = in_order(fine.counts, fine.kin)
     levels = len(expected)
     group = np.append(level, levels).astype(np.intp)
     held_out = by_group(fine.counts, group, levels + 1).astype(np.int64)
@@ -160,12 +165,18 @@ def of_cells(attack: str, fine: Fine) -> Candidate:
     return Candidate(attack, held_out, penalty, freeze, shrunk=shrunk, fine=fine)
 
 
-def in_order(counts: IntArray) -> tuple[IntArray, FloatArray]:
+def in_order(
+    counts: IntArray, kin: Callable[[IntArray], FloatArray] | None = None
+) -> tuple[IntArray, FloatArray]:
     """Return the level of every cell, (cells,), and the draws to expect at each, (levels, 2).
 
-    counts: (cells + 1, 2), the last one for unseen.
+    counts: (cells + 1, 2), the last one for unseen.  kin: as of `Fine`.
     """
-    share, draws = averaged(counts[:-1], counts.sum(axis=0)), counts[:-1].sum(axis=1)
+    draws, arms = counts[:-1].sum(axis=1), counts.sum(axis=0)
+    if kin is None:
+        share = averaged(counts[:-1], arms)
+    else:
+        share = shrunk_to(kin(counts[None, :-1])[0], counts[:-1], arms)
     level, levels = merged(share, draws)
     expected = draws[:, None] * np.stack([share, 1 - share], axis=1)
     return level, by_group(expected, level, levels)

@@ -27,10 +27,10 @@ def _grid() -> FloatArray:
     return np.concatenate([-positive[::-1], [0.0], positive])
 
 
-_GRID = _grid()
+GRID = _grid()
 # The log-ratios of the grid by their size.
-SIZES = _GRID[_POINTS:]
-_GAP = np.gradient(_GRID)
+SIZES = GRID[_POINTS:]
+GAP = np.gradient(GRID)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -58,7 +58,7 @@ class Law:
         even = float(np.log((arms[0] + 1) / (arms[1] + 1)))
         alike, many = np.unique(counts, axis=0, return_counts=True)
         likelihood = _likelihood(alike, even)
-        weights = np.full(len(_GRID), 1 / len(_GRID))
+        weights = np.full(len(GRID), 1 / len(GRID))
         for _ in range(_STEPS):
             weights = weights * ((many / (likelihood @ weights)) @ likelihood) / many.sum()
         return cls(weights, even)
@@ -68,7 +68,7 @@ class Law:
         alike, place = np.unique(counts, axis=0, return_inverse=True)
         posterior = _likelihood(alike, self.even) * (self.weights + _LEAST)
         posterior /= posterior.sum(axis=1, keepdims=True)
-        share = 1 / (1 + np.exp(-_GRID - self.even))
+        share = 1 / (1 + np.exp(-GRID - self.even))
         mean = posterior @ share
         variance = np.maximum(posterior @ share**2 - mean**2, 0.0)
         # Cells that are known better than the grid is fine are taken as they are.
@@ -76,7 +76,7 @@ class Law:
         seen = (alike[:, 0] + 0.5) / (draws + 1)
         error = 1 / np.sqrt((draws + 1) * seen * (1 - seen))
         log_ratio = np.log(seen) - np.log1p(-seen) - self.even
-        is_known = error < np.interp(log_ratio, _GRID, _GAP) / 2
+        is_known = error < np.interp(log_ratio, GRID, GAP) / 2
         mean = np.where(is_known, seen, mean)
         variance = np.where(is_known, seen * (1 - seen) / (draws + 1), variance)
         return Shrunk(mean[place.ravel()], variance[place.ravel()])
@@ -87,9 +87,24 @@ def shrunk(counts: IntArray, arms: NDArray[np.integer]) -> Shrunk:
     return Law.of(counts, arms).expected(counts)
 
 
-def _likelihood(counts: IntArray, even: float) -> FloatArray:
+def shrunk_to(
+    foretold: FloatArray, counts: IntArray, arms: NDArray[np.integer]
+) -> NDArray[np.float64]:
+    """Return the share of d1 to expect among the draws of cells, (cells,), whose log-ratios are
+    foretold: how far they are from that is learned from the counts of all, as of `Law.of`."""
+    even = foretold[:, None] + float(np.log((arms[0] + 1) / (arms[1] + 1)))
+    likelihood = _likelihood(counts, even)
+    weights = np.full(len(GRID), 1 / len(GRID))
+    for _ in range(_STEPS):
+        weights = weights * ((1 / (likelihood @ weights)) @ likelihood) / len(counts)
+    posterior = likelihood * (weights + _LEAST)
+    posterior /= posterior.sum(axis=1, keepdims=True)
+    return np.asarray((posterior / (1 + np.exp(-GRID - even))).sum(axis=1))
+
+
+def _likelihood(counts: IntArray, even: float | FloatArray) -> FloatArray:
     """Return the likelihood of every log-ratio of the grid, up to a factor: (cells, grid)."""
-    odds = _GRID + even
+    odds = GRID + even
     logs = -counts[:, :1] * np.log1p(np.exp(-odds)) - counts[:, 1:] * np.log1p(np.exp(odds))
     return np.asarray(np.exp(logs - logs.max(axis=1, keepdims=True)))
 

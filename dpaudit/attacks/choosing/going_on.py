@@ -76,7 +76,8 @@ def gains_by_more(candidates: list[Candidate], aim: Aim) -> bool:
     """Return whether to double what was counted, and certify on as many draws less, promises more:
     were everything as it is expected to be, and the cells put in order by what may be drawn."""
     best = best_of(candidates, aim)
-    if best.fine is None or best.shrunk is None:
+    # Of cells that foretell each other more counts say little more.
+    if best.fine is None or best.fine.kin is not None or best.shrunk is None:
         return False
     truth, draws = best.shrunk.expected, int(best.held_out.sum())
     later = replace(aim, coming=aim.coming - draws)

@@ -25,6 +25,7 @@ from dpaudit.attacks.choosing.surely import likely_to_refute
 from dpaudit.attacks.linear.logistic import logistic
 from dpaudit.attacks.linear.mean_differences import mean_differences
 from dpaudit.attacks.one_dimensional import one_dimensional
+from dpaudit.attacks.prefixes import prefixes
 from dpaudit.attacks.rare import rare
 from dpaudit.attacks.repeated_runs import exchangeable
 from dpaudit.attacks.sequential import innovations
@@ -44,6 +45,7 @@ ATTACKS: tuple[Attack, ...] = (
     single_columns,
     additive,
     innovations,
+    prefixes,
     logistic,
     mean_differences,
     atoms,

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from dpaudit.levels.level_map import IntArray
-from dpaudit.levels.shrinkage import _GRID, _STEPS, shrunk
+from dpaudit.levels.shrinkage import _STEPS, GRID, shrunk
 
 ARMS = np.array([3_000, 2_400])
 
@@ -21,7 +21,7 @@ def alike(rng: np.random.Generator, cells: int, mean: float) -> IntArray:
 def written_out(counts: list[list[int]]) -> list[tuple[float, float]]:
     """Return mean and variance of every cell's share of d1, by EM over the grid in plain loops."""
     even = math.log((ARMS[0] + 1) / (ARMS[1] + 1))
-    shares = [1 / (1 + math.exp(-(log_ratio + even))) for log_ratio in _GRID]
+    shares = [1 / (1 + math.exp(-(log_ratio + even))) for log_ratio in GRID]
     likelihood = [
         [math.comb(a + b, a) * share**a * (1 - share) ** b for share in shares] for a, b in counts
     ]

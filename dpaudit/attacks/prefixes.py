@@ -1,0 +1,371 @@
+"""The attack on sequences of few values: what each entry tells, given those before it.
+
+The log-ratio of a sequence is the sum, over its entries, of that of each given those before it.
+Those before it are summed up by how often each value came up among them: all there is to know where
+entries are alike, and independent but for a number that all of them share, such as the noisy
+threshold of the sparse vector technique.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpaudit.draws import SelectionDraws
+from dpaudit.levels.candidate import Candidate, by_score
+from dpaudit.levels.level_map import FOLDS, FloatArray, IntArray, by_fold, folds
+from dpaudit.levels.scores import Scored, aligned, shares, with_most
+from dpaudit.levels.stretches import expected
+from dpaudit.outcomes import KIND, Column, Outcomes
+
+NAME = "sum over entries, each given those before it"
+
+_LEAST_DRAWS, _LOOKED_AT = 1_000, 2_000
+_FEWEST_COLUMNS, _MOST_COLUMNS = 3, 128
+# Different entries of all columns together, at most.
+_MOST_VALUES = 4
+# Pasts of an entry that are told apart, the most frequent ones; each of so many draws.
+_MOST_PASTS, _DRAWS_OF_A_PAST = 64, 50
+# Standard deviations by which entries must depend on their past more than they do by luck.
+_DEPENDENT = 6.0
+# A past of which nothing is known.
+_LOST = 0
+# Folds of the first half; the other has the rest.
+_HALF = FOLDS // 2
+_NEWTON_STEPS = 8
+
+Places = NDArray[np.intp]
+# How often each value came up.
+Past = tuple[int, ...]
+
+
+def prefixes(selection: SelectionDraws) -> list[Candidate]:
+    """Order sequences of few values by the sum of what each entry tells, given those before it."""
+    if selection.size < _LEAST_DRAWS:
+        return []
+    walk = Walk.over(selection.outcomes)
+    if walk is None:
+        return []
+    counts = [
+        by_fold(cell, step.cells, selection.is_d1).reshape(FOLDS, *step.shape, 2)
+        for cell, step in zip(walk.cells, walk.steps, strict=True)
+    ]
+    if not _depend([one.sum(axis=0) for one in counts]):
+        return []
+    fits = _weights([_trained(one) for one in counts], walk)
+    fold = folds(selection.size)
+    held_out, kept = np.zeros(selection.size), np.zeros(selection.size)
+    halves, spread = np.zeros((2, selection.size)), []
+    for cell, fit in zip(walk.cells, fits, strict=True):
+        held_out += fit[fold, cell]
+        own = fit[FOLDS][cell]
+        kept += own
+        halves += fit[-2:, cell]
+        spread.append(float(own.std()))
+    importance = shares([one.symbols.name for one in walk.steps], spread)
+    steps = [one.weighing(fit[FOLDS]) for one, fit in zip(walk.steps, fits, strict=True)]
+    freeze = partial(Prefixes, tuple(steps), importance)
+    return [by_score(Scored(NAME, aligned(held_out, fold, kept), freeze, halves), selection)]
+
+
+def kin_of(outcomes: Outcomes, counts: IntArray) -> Kin | None:
+    """Return what different outcomes have to do with each other as sequences; None where they are
+    none, or where entries do not depend on those before them. counts: (outcomes, 2)."""
+    if counts.sum() < _LEAST_DRAWS:
+        return None
+    walk = Walk.over(outcomes, counts.sum(axis=1))
+    if walk is None or not _depend([one[0] for one in walk.tables(counts[None])]):
+        return None
+    return Kin(walk)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Kin:
+    """What counts of different sequences of few values say of each of them, together."""
+
+    walk: Walk
+
+    def __call__(self, counts: IntArray) -> FloatArray:
+        """Return the log-ratio to expect of every sequence, (fits, sequences), by the counts of
+        each: (fits, sequences, 2)."""
+        fits = _weights(self.walk.tables(counts), self.walk)
+        both = zip(self.walk.cells, fits, strict=True)
+        return np.asarray(np.sum([fit[:, cell] for cell, fit in both], axis=0))
+
+
+def are_few(columns: Sequence[Column]) -> bool:
+    """Return whether all columns together have few different entries, as far as the first ones
+    tell."""
+    some = [one.take(slice(_LOOKED_AT)) for one in columns]
+    return len(some) >= _FEWEST_COLUMNS and len(_of_few_values(some)[0]) == len(some)
+
+
+@dataclass(frozen=True, slots=True)
+class _Symbols:
+    """The place of an entry among `values`, their number for any other."""
+
+    name: str
+    values: tuple[float | str, ...]
+
+    def __call__(self, column: Column) -> NDArray[np.uint8]:
+        many = len(self.values)
+        found = np.zeros(len(column.numbers), dtype=np.uint8)
+        # Each value is met once at most: what is added up is how far its place is from the last.
+        for place, value in enumerate(self.values):
+            if not isinstance(value, str):
+                found += np.equal(column.numbers, value).view(np.uint8) * np.uint8(many - place)
+        if column.codes is not None:
+            known = {value: many - place for place, value in enumerate(self.values)}
+            by_code = np.array([0, *(known.get(label, 0) for label in column.labels)], np.uint8)
+            found += by_code[column.codes]
+        return np.uint8(many) - found
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Step:
+    """One entry. weights, following: what is said, and the past of the next entry, by the past of
+    this one and its symbol: (pasts * symbols,)."""
+
+    symbols: _Symbols
+    weights: FloatArray
+    following: Places
+
+    @property
+    def cells(self) -> int:
+        return len(self.following)
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Pasts, and symbols."""
+        symbols = len(self.symbols.values) + 1
+        return self.cells // symbols, symbols
+
+    def weighing(self, weights: FloatArray) -> Step:
+        """Return the same step with other weights."""
+        return Step(self.symbols, weights, self.following)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Prefixes:
+    """The score that adds up what entries say, from the first one on."""
+
+    steps: tuple[Step, ...]
+    columns: tuple[tuple[str, float], ...]
+
+    def __call__(self, outcomes: Outcomes) -> FloatArray:
+        total, past = np.zeros(outcomes.size), np.full(outcomes.size, _LOST + 1, dtype=np.intp)
+        columns = outcomes.named(one.symbols.name for one in self.steps)
+        for step, column in zip(self.steps, columns, strict=True):
+            past *= len(step.symbols.values) + 1
+            past += step.symbols(column)
+            total += step.weights.take(past)
+            past = step.following.take(past)
+        return total
+
+    def words(self) -> str:
+        what = f"adds up {len(self.steps):,} entries, each given how often any came up before it"
+        return with_most(what, self.columns)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Walk:
+    """The way of some outcomes from entry to entry, without a look at their inputs.
+
+    steps: by entry. cells: by entry, every outcome's past and symbol. pasts: by entry, how often
+    each value came up, of every past.
+    """
+
+    steps: tuple[Step, ...]
+    cells: tuple[Places, ...]
+    pasts: tuple[tuple[Past, ...], ...]
+
+    @classmethod
+    def over(cls, outcomes: Outcomes, draws: IntArray | None = None) -> Walk | None:
+        """Return the way of outcomes, each of so many draws; None if they are no sequences of few
+        values."""
+        columns, values = _of_few_values(outcomes.columns)
+        if not _FEWEST_COLUMNS <= len(columns) <= _MOST_COLUMNS:
+            return None
+        symbols = len(values) + 1
+        past = np.full(outcomes.size, _LOST + 1, dtype=np.intp)
+        of_past: tuple[Past, ...] = ((-1,) * len(values), (0,) * len(values))
+        steps, cells, pasts = [], [], []
+        for column in columns:
+            own = _Symbols(column.name, tuple(values))
+            cell = past * symbols + own(column)
+            many = np.bincount(cell, weights=draws, minlength=len(of_past) * symbols)
+            following, next_pasts = _following(many, of_past, symbols)
+            steps.append(Step(own, np.zeros(len(following)), following))
+            cells.append(cell)
+            pasts.append(of_past)
+            past, of_past = following.take(cell), next_pasts
+        return cls(tuple(steps), tuple(cells), tuple(pasts))
+
+    def tables(self, counts: IntArray) -> list[IntArray]:
+        """Return the draws by entry, (fits, pasts, symbols, 2), of those of all outcomes: (fits,
+        outcomes, 2)."""
+        found = []
+        for cell, step in zip(self.cells, self.steps, strict=True):
+            arms = np.moveaxis(counts, 2, 1).reshape(-1, counts.shape[1])
+            every = [np.bincount(cell, weights=arm, minlength=step.cells) for arm in arms]
+            table = np.array(every, dtype=np.int64).reshape(len(counts), 2, *step.shape)
+            found.append(np.moveaxis(table, 1, -1))
+        return found
+
+
+def _following(
+    draws: NDArray[Any], pasts: Sequence[Past], symbols: int
+) -> tuple[Places, tuple[Past, ...]]:
+    """Return the next past by past and symbol, whose draws are given, and all of these pasts."""
+    nexts: list[Past | None] = []
+    total: Counter[Past] = Counter()
+    for place, many in enumerate(draws.tolist()):
+        past, symbol = divmod(place, symbols)
+        before, found = pasts[past], None
+        if past != _LOST and symbol < symbols - 1:
+            found = (*before[:symbol], before[symbol] + 1, *before[symbol + 1 :])
+            total[found] += many
+        nexts.append(found)
+    often = [one for one, many in total.most_common(_MOST_PASTS) if many >= _DRAWS_OF_A_PAST]
+    known = {one: place for place, one in enumerate(often, _LOST + 1)}
+    following = [known.get(one, _LOST) if one is not None else _LOST for one in nexts]
+    return np.array(following, dtype=np.intp), (pasts[_LOST], *often)
+
+
+def _of_few_values(columns: Sequence[Column]) -> tuple[list[Column], list[float | str]]:
+    """Return the columns that have few different entries, and these, the most frequent first."""
+    total: Counter[float | str] = Counter()
+    found = []
+    for column in columns:
+        if column.name.startswith(KIND):
+            continue
+        own = _entries(column)
+        if own is not None and len(total | own) <= _MOST_VALUES:
+            found.append(column)
+            total += own
+    return found, [one for one, _ in total.most_common()]
+
+
+def _entries(column: Column) -> Counter[float | str] | None:
+    """Return how often a column has each of its entries; None if these are many."""
+    if len(column.labels) > _MOST_VALUES or len(np.unique(column.numbers[:100])) > 2 * _MOST_VALUES:
+        return None
+    codes = column.codes
+    numbers = column.numbers if codes is None else column.numbers[codes == 0]
+    own: Counter[float | str] = Counter()
+    rest = numbers
+    while len(rest):
+        if len(own) == _MOST_VALUES:
+            return None
+        is_one = rest == rest[0]
+        own[float(rest[0])] = int(is_one.sum())
+        rest = rest[~is_one]
+    if codes is not None:
+        counts = np.bincount(codes, minlength=len(column.labels) + 1)[1:].tolist()
+        every = zip(column.labels, counts, strict=True)
+        own.update({label: many for label, many in every if many})
+    return own
+
+
+def _depend(counts: Sequence[IntArray]) -> bool:
+    """Return whether entries depend on their past, of either input, beyond luck: by χ²."""
+    total, freedom = 0.0, 0
+    for one in counts:
+        for table in np.moveaxis(one[_LOST + 1 :], -1, 0):
+            some = table[table.sum(axis=1) > 0][:, table.sum(axis=0) > 0].astype(np.float64)
+            if min(some.shape, default=0) < 2:
+                continue
+            expected = np.outer(some.sum(axis=1), some.sum(axis=0)) / some.sum()
+            total += float(((some - expected) ** 2 / expected).sum())
+            freedom += (some.shape[0] - 1) * (some.shape[1] - 1)
+    return total > freedom + _DEPENDENT * math.sqrt(2 * freedom)
+
+
+def _trained(counts: IntArray) -> IntArray:
+    """Return the draws without each fold, all, and those of two halves, from those by fold."""
+    everything = counts.sum(axis=0)
+    halves = counts[:_HALF].sum(axis=0), counts[_HALF:].sum(axis=0)
+    return np.stack([*(everything - counts), everything, *halves])
+
+
+def _weights(trained: Sequence[IntArray], walk: Walk) -> list[FloatArray]:
+    """Return what every past and symbol says, by entry, (fits, pasts * symbols), from the draws by
+    entry: (fits, pasts, symbols, 2).
+
+    Of every past each value is told apart from those that come after it in their order by an odds
+    ratio. Those of one value in a row of entries are shrunk towards each other: of pasts that
+    differ in nothing but how often their most frequent value came up.
+    """
+    ahead, behind, shapes = [], [], []
+    rows: dict[tuple[int, ...], list[int]] = {}
+    place = 0
+    for one, before in zip(trained, walk.pasts, strict=True):
+        train = one.copy()
+        train[:, _LOST] = 0
+        later = np.cumsum(train[:, :, ::-1], axis=2)[:, :, ::-1]
+        ahead.append(train[:, :, :-1].reshape(len(train), -1, 2))
+        behind.append(later[:, :, 1:].reshape(len(train), -1, 2))
+        shapes.append(train.shape[1:3])
+        for times in before:
+            most = max(range(len(times)), key=times.__getitem__)
+            for value in range(train.shape[2] - 1):
+                key = (value, most, *times[:most], *times[most + 1 :])
+                rows.setdefault(key, []).append(place)
+                place += 1
+    every = np.concatenate(ahead, axis=1), np.concatenate(behind, axis=1)
+    said, unsaid = _split(*every, list(rows.values()))
+    found, start = [], 0
+    for many, symbols in shapes:
+        own = slice(start, start + many * (symbols - 1))
+        start = own.stop
+        is_it, is_not = (
+            part[:, own].reshape(len(part), many, symbols - 1) for part in (said, unsaid)
+        )
+        total = np.zeros((len(said), many, symbols))
+        total[:, :, 1:] = np.cumsum(is_not, axis=2)
+        total[:, :, :-1] += is_it
+        total[:, :, -1] = 0.0  # an entry that is none of the values
+        found.append(total.reshape(len(said), -1))
+    return found
+
+
+def _split(
+    ahead: IntArray, behind: IntArray, rows: Sequence[Sequence[int]]
+) -> tuple[FloatArray, FloatArray]:
+    """Return the log-ratios of two outcomes, both (fits, tables), from their draws by input, (fits,
+    tables, 2). rows: of tables, whose odds ratios may be alike."""
+    first, second = ahead + 0.5, behind + 0.5
+    odds = np.log(first[..., 0] * second[..., 1] / (first[..., 1] * second[..., 0]))
+    variance = (1 / first + 1 / second).sum(axis=2)
+    tells = (ahead.sum(axis=(0, 2)) > 0) & (behind.sum(axis=(0, 2)) > 0)
+    inside = [kept for row in rows if (kept := [place for place in row if tells[place]])]
+    table = np.full((len(inside), max(map(len, inside), default=0)), -1)
+    for row, places in zip(table, inside, strict=True):
+        row[: len(places)] = np.searchsorted(np.flatnonzero(tells), places)
+    odds_ratio = np.zeros_like(odds)
+    odds_ratio[:, tells] = expected(odds[:, tells], variance[:, tells], table)
+    # The log-odds of the first outcome, in the middle of the two inputs, by its share of both.
+    draws = (ahead + behind).astype(np.float64)
+    wanted = ahead.sum(axis=2) + 0.5
+    centre = np.log(wanted / (behind.sum(axis=2) + 0.5))
+    draws += 0.5
+    for _ in range(_NEWTON_STEPS):
+        one, other = _share(centre + odds_ratio / 2), _share(centre - odds_ratio / 2)
+        off = wanted - draws[..., 0] * one - draws[..., 1] * other
+        bend = draws[..., 0] * one * (1 - one) + draws[..., 1] * other * (1 - other)
+        centre += np.clip(off / np.maximum(bend, 1e-9), -1, 1)
+    low, high = centre - odds_ratio / 2, centre + odds_ratio / 2
+    said = np.logaddexp(0, -low) - np.logaddexp(0, -high)
+    unsaid = np.logaddexp(0, low) - np.logaddexp(0, high)
+    return np.where(tells, said, 0.0), np.where(tells, unsaid, 0.0)
+
+
+def _share(odds: FloatArray) -> FloatArray:
+    return np.asarray(1 / (1 + np.exp(-odds)))
