@@ -18,6 +18,8 @@ LARGEST_EXACT = 2**53
 LONG = 64
 _LONGEST_LABEL = 200
 _SHOWN = 40
+# Different strings of an array that are compared with all others; and strings at a time.
+_MOST_TEXTS, _PIECE = 32, 16_384
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -48,6 +50,41 @@ def of_texts(values: Sequence[str]) -> Entries:
     place = {text: code for code, text in enumerate(dict.fromkeys(values), 1)}
     codes = np.fromiter(map(place.__getitem__, values), dtype=np.int32, count=len(values))
     return Entries(np.full(len(codes), np.nan), codes, tuple(map(text_label, place)))
+
+
+def of_text_array(array: NDArray[np.str_]) -> Entries | None:
+    """Return an array of short strings as labels, as of `of_texts`, without a Python string each;
+    None where these are long, or many are different."""
+    width = array.itemsize // 4
+    if not len(array) or not 0 < width <= LONG:
+        return None
+    letters = np.ascontiguousarray(array).view(np.uint32).reshape(len(array), width)
+    # By place in the string, for few rows at a time to stay in the cache.
+    codes = np.empty(len(array), dtype=np.int32)
+    texts: list[str] = []
+    known = np.empty((0, width), dtype=np.uint32)
+    for start in range(0, len(array), _PIECE):
+        piece = np.ascontiguousarray(letters[start : start + _PIECE].T)
+        found = codes[start : start + _PIECE]
+        found[:] = 0
+        for code, text in enumerate(known, 1):
+            found[_are(piece, text)] = code
+        while not found.all():
+            if len(texts) == _MOST_TEXTS:
+                return None
+            first = int(np.argmin(found))
+            known = np.append(known, piece[:, first][None], axis=0)
+            texts.append(str(array[start + first]))
+            found[_are(piece, known[-1])] = len(texts)
+    return Entries(np.full(len(codes), np.nan), codes, tuple(map(text_label, texts)))
+
+
+def _are(letters: NDArray[np.uint32], text: NDArray[np.uint32]) -> NDArray[np.bool_]:
+    """Return which columns of letters are this text."""
+    found: NDArray[np.bool_] = letters[0] == text[0]
+    for row, letter in zip(letters[1:], text[1:], strict=True):
+        found &= row == letter
+    return found
 
 
 def of_mixed(values: Sequence[str | float]) -> Entries:

@@ -120,6 +120,16 @@ def read_sets(reader: Reader, path: Path, rows: Rows, values: Values) -> None:
 
 def _places(values: Values) -> list[tuple[Any, list[int]]]:
     """Return every key, or element, with which of the values have it; 1 and True are two."""
+    by_keys: defaultdict[tuple[Any, ...], list[int]] = defaultdict(list)
+    for place, value in enumerate(values):
+        by_keys[tuple(value)].append(place)
+    if all(isinstance(key, str) for keys in by_keys for key in keys):
+        # Texts that are equal are one key; a few sets of them are had by many values.
+        having: defaultdict[Any, list[int]] = defaultdict(list)
+        for keys, places in by_keys.items():
+            for key in keys:
+                having[key] += places
+        return [(key, sorted(places)) for key, places in having.items()]
     found: defaultdict[tuple[type, Any], list[int]] = defaultdict(list)
     for place, value in enumerate(values):
         for key in value:
@@ -164,7 +174,7 @@ def key_word_at(key: Any, path: Path) -> str:
 
 
 def _check_apart(first: Sequence[int], second: Sequence[int], word: str, path: Path) -> None:
-    if not set(first).isdisjoint(second):
+    if first and not set(first).isdisjoint(second):
         raise MechanismError(
             f"the mechanism returns two keys or elements of {path.name} that are both written "
             f"{word}; give post_process a function that turns an output into one where keys differ"

@@ -11,7 +11,14 @@ from numpy.typing import NDArray
 from dpaudit.outcomes.columns import Column, FloatArray, recoded
 from dpaudit.outcomes.long_table import Part, RowArray, at, long_table
 from dpaudit.outcomes.paths import Path
-from dpaudit.outcomes.scalars import LARGEST_EXACT, Entries, of_booleans, of_floats, values_of
+from dpaudit.outcomes.scalars import (
+    LARGEST_EXACT,
+    Entries,
+    of_booleans,
+    of_floats,
+    of_text_array,
+    values_of,
+)
 from dpaudit.outcomes.tables import Outcomes, Table
 from dpaudit.outcomes.words import DICT, LIST
 
@@ -64,6 +71,8 @@ class Reader:
             self.add(path, rows, Entries(array.astype(np.float64)))
         elif kind == "b":
             self.add(path, rows, of_booleans(array))
+        elif kind == "U" and (texts := of_text_array(array)) is not None:
+            self.add(path, rows, texts)
         else:
             self.read(path, rows, values_of(array))
 

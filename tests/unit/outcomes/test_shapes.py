@@ -307,3 +307,29 @@ def test_tables_travel_between_processes() -> None:
         assert copy.keys().tolist() == table.keys().tolist()
         assert words(copy) == words(table)
         assert names(copy) == names(table)
+
+
+@pytest.mark.parametrize("many", [1, 32, 33])
+def test_an_array_of_texts_is_read_as_a_list_of_them(many: int) -> None:
+    words = ["", "a", "aé", "☃☃", *(f"word {one}" for one in range(many))][:many]
+    place = np.random.default_rng(1).integers(many, size=40_000)
+    array = np.array(words)[place]
+    read, plain = from_raw(array).columns[0], from_raw(array.tolist()).columns[0]
+    assert read.labels == plain.labels
+    assert read.codes is not None
+    assert plain.codes is not None
+    assert np.array_equal(read.codes, plain.codes)
+    rows = np.empty(len(array), dtype=[("number", "f8"), ("word", "U9")])
+    rows["word"] = array
+    assert np.array_equal(from_raw(rows).column('output["word"]').keys(), plain.keys())
+
+
+def test_long_texts_of_an_array_are_known_by_their_length() -> None:
+    table = from_raw(np.array(["a" * 65, "b", "c" * 70]))
+    assert {one.name for one in table.columns} >= {"output", "length of output"}
+
+
+def test_keys_that_are_texts_of_two_types_are_one() -> None:
+    table = from_raw([{"a": 1.0}, {np.str_("a"): 2.0, "b": 3.0}, {"b": 4.0}, {}])
+    assert table.column('output["a"]').numbers[:2].tolist() == [1.0, 2.0]
+    assert table.column('output["b"]').numbers[1:3].tolist() == [3.0, 4.0]
