@@ -20,7 +20,7 @@ from dpaudit.levels.candidate import Candidate, by_score
 from dpaudit.levels.cells import Cells, make_cells
 from dpaudit.levels.isotonic import pooled_counts
 from dpaudit.levels.level_map import FOLDS, FloatArray, IntArray, by_fold, folds, log_ratio
-from dpaudit.levels.ramps import log_odds
+from dpaudit.levels.ramps import log_odds_of_each
 from dpaudit.levels.scores import Scored, aligned, shares, with_most
 from dpaudit.outcomes import ABSENT, KIND, Column, Outcomes
 
@@ -181,10 +181,11 @@ def _fits(train: IntArray, intervals: int, *, quickly: bool) -> Sequence[FloatAr
         return [along, free]
     step = 1 if larger_for_d1(train[FOLDS, :intervals]) else -1
     in_ramps, in_order = free.copy(), free.copy()
-    for ramps, ordered, one in zip(in_ramps, in_order, train, strict=True):
-        numbers, arms = one[:intervals][::step], one.sum(axis=0)
-        ramps[:intervals] = log_odds(numbers)[::step] - math.log((arms[0] + 1) / (arms[1] + 1))
-        ordered[:intervals] = log_ratio(pooled_counts(numbers)[::step], arms)
+    numbers, every = train[:, :intervals][:, ::step], train.sum(axis=1)
+    even = np.log((every[:, :1] + 1) / (every[:, 1:] + 1))
+    in_ramps[:, :intervals] = log_odds_of_each(numbers)[:, ::step] - even
+    for ordered, one, arms in zip(in_order, numbers, every, strict=True):
+        ordered[:intervals] = log_ratio(pooled_counts(one)[::step], arms)
     return [in_ramps, in_order, free]
 
 

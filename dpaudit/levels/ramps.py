@@ -7,6 +7,7 @@ a whole; on counts as they are, some part of it always looks better than the res
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import product
@@ -32,6 +33,8 @@ _UNLIKELY = 1e-3
 _NEWTON_STEPS = 12
 _LONGEST_STEP = 3.0
 _TINY = 1e-9
+# Counts that are fitted together, so that their product with all ramps stays on one core.
+_TOGETHER = 16
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -77,6 +80,19 @@ def log_odds(
         ahead, behind = counts.sum(axis=0) + 0.5
         return np.full(len(counts), np.log(ahead / behind))
     return _best(counts, position, place).averaged()
+
+
+def log_odds_of_each(counts: NDArray[np.int64]) -> FloatArray:
+    """Return the log-odds of several counts of as many levels, (…, levels), each as of `log_odds`,
+    which takes many times as long for one after the other. counts: (…, levels, 2)."""
+    levels = counts.shape[-2]
+    every = counts.reshape(-1, levels, 2)
+    if levels < 2:
+        return np.array([log_odds(one) for one in every]).reshape(counts.shape[:-1])
+    found = np.empty((len(every), levels))
+    for start in range(0, len(every), _TOGETHER):
+        found[start : start + _TOGETHER] = _Fits(_ramps(levels), every[start : start + _TOGETHER])()
+    return found.reshape(counts.shape[:-1])
 
 
 def _best(
@@ -208,23 +224,8 @@ class _Fit:
 
     def averaged(self) -> FloatArray:
         """Return the log-ratio, (levels,), every ramp averaged over ends by their likelihood."""
-        total = self._fitted.copy()
-        for place, (ramp, offset) in enumerate(self.chosen):
-            if ramp is None:
-                continue
-            height, own = self._heights[place], self._terms[:, place]
-            starts, ends = self._ramps.start, self._ramps.end
-            near = (np.abs(starts - starts[ramp]) <= _NEARBY) & (
-                np.abs(ends - ends[ramp]) <= _NEARBY
-            )
-            others = self._ramps.rise[:, near] + offset
-            fits = (self._fitted - height * own)[:, None] + height * others
-            likelihood = self._ahead @ fits - self._draws @ np.logaddexp(0, fits)
-            weight = np.exp(likelihood - likelihood.max())
-            # So that what is flat stays flat, to the last digit.
-            weight[weight < _UNLIKELY] = 0.0
-            total += height * (others @ (weight / weight.sum()) - own)
-        return np.asarray(total)
+        both = self._terms, self._heights
+        return _averaged(self._ramps, self._ahead, self._draws, self.chosen, *both)
 
     def _best_ramp(self, unexplained: _Unexplained) -> tuple[int | None, float, FloatArray, float]:
         """Return the rising ramp with the largest score statistic, given the terms there are: it,
@@ -284,6 +285,164 @@ class _Fit:
 
     def _likelihood(self, fitted: FloatArray) -> float:
         return float(self._ahead @ fitted - self._draws @ np.logaddexp(0, fitted))
+
+
+class _Fits:
+    """The fits by ramps alone of several counts at a time; call once.
+
+    All that still grow have as many terms, so that these are the columns of one array.
+    """
+
+    def __init__(self, ramps: _Ramps, counts: NDArray[np.int64]) -> None:
+        self._ramps = ramps
+        self._ahead = counts[..., 0].astype(np.float64)
+        self._draws = counts.sum(axis=2).astype(np.float64)
+        many, levels = self._draws.shape
+        # Of those that grow: which they are, and what _Fit keeps of one.
+        self._growing = np.arange(many)
+        self._terms, self._heights = np.empty((many, levels, 0)), np.empty((many, 0))
+        self._chosen = np.empty((many, 0, 2))
+
+    def __call__(self) -> FloatArray:
+        """Return the log-odds by level, averaged over the ends of ramps: (counts, levels)."""
+        found = np.zeros_like(self._draws)
+        while len(self._growing):
+            fitted = _products(self._terms, self._heights)
+            before, parts = self._growing, (self._terms, self._heights, self._chosen)
+            grows = self._grow(fitted)
+            for place in np.flatnonzero(~grows):
+                one, (terms, heights, chosen) = before[place], (part[place] for part in parts)
+                known = [(int(ramp) if ramp >= 0 else None, float(off)) for ramp, off in chosen]
+                found[one] = _averaged(
+                    self._ramps, self._ahead[one], self._draws[one], known, terms, heights
+                )
+        return np.asarray(found)
+
+    def _grow(self, fitted: FloatArray) -> NDArray[np.bool_]:
+        """Add to every fit the term that explains most; return which ones grew, the others are left
+        out from now on."""
+        ahead, draws = self._ahead[self._growing], self._draws[self._growing]
+        (ramp, offset, by_ramp), by_other = self._scores(ahead, draws, fitted)
+        none, zero = np.full(len(ramp), -1), np.zeros(len(ramp))
+        best = np.full(len(ramp), -np.inf)
+        heights = np.zeros((len(ramp), self._heights.shape[1] + 1))
+        term = np.ones_like(fitted)
+        chosen = np.stack([none, zero], axis=1).astype(np.float64)
+        is_enough = np.zeros(len(ramp), dtype=bool)
+        rises = self._ramps.rise[:, ramp].T + offset[:, None]
+        # A ramp is preferred where both are worth as much, as it is tried first.
+        for score, tried, costs in ((by_ramp, rises, tuning.GAIN_OF_ENDS), (by_other, None, 0.0)):
+            some = np.flatnonzero(score > tuning.GAIN_OF_RAMP)
+            own = np.ones((len(some), fitted.shape[1])) if tried is None else tried[some]
+            terms = np.concatenate([self._terms[some], own[:, :, None]], axis=2)
+            found = _maximised_each(ahead[some], draws[some], terms, self._heights[some])
+            gain = _likelihoods(ahead[some], draws[some], _products(terms, found))
+            gain -= _likelihoods(ahead[some], draws[some], fitted[some])
+            better = gain - costs > best[some]
+            here = some[better]
+            best[here], heights[here], term[here] = (
+                (gain - costs)[better],
+                found[better],
+                own[better],
+            )
+            is_enough[here] = gain[better] >= tuning.GAIN_OF_RAMP
+            chosen[here] = (
+                [-1.0, 0.0] if tried is None else np.stack([ramp[here], offset[here]], axis=1)
+            )
+        self._growing, self._heights = self._growing[is_enough], heights[is_enough]
+        kept = self._terms[is_enough], term[is_enough][:, :, None]
+        self._terms = np.concatenate(kept, axis=2)
+        kept = self._chosen[is_enough], chosen[is_enough][:, None]
+        self._chosen = np.concatenate(kept, axis=1)
+        return is_enough
+
+    def _scores(
+        self, ahead: FloatArray, draws: FloatArray, fitted: FloatArray
+    ) -> tuple[tuple[NDArray[np.intp], FloatArray, FloatArray], FloatArray]:
+        """Return by fit the ramp with the largest score statistic, its offset, and the statistic;
+        and that of a constant."""
+        share = _share(fitted)
+        left, weight = ahead - draws * share, draws * share * (1 - share) + _TINY
+        rise, total = self._ramps.rise, left.sum(axis=1)
+        slope, bend = left @ rise, weight @ self._ramps.squared
+        along, mass = weight @ rise, weight.sum(axis=1)
+        if self._terms.shape[2]:
+            weighted = weight[:, :, None] * self._terms
+            information = np.einsum("blj,blk->bjk", self._terms, weighted)
+            inverse = np.linalg.inv(information + _TINY * np.eye(weighted.shape[2]))
+            shared = np.stack([part @ rise for part in np.moveaxis(weighted, 2, 0)], axis=1)
+            apart, own = np.einsum("bjk,bkr->bjr", inverse, shared), weighted.sum(axis=1)
+            bend -= (shared * apart).sum(axis=1)
+            along -= np.einsum("bj,bjr->br", own, apart)
+            mass -= np.einsum("bj,bjk,bk->b", own, inverse, own)
+        scores = np.empty((len(left), len(_OFFSETS), rise.shape[1]))
+        for place, offset in enumerate(_OFFSETS):
+            rising = np.maximum(slope + offset * total[:, None], 0.0)
+            spread = bend + 2 * offset * along + offset**2 * mass[:, None]
+            scores[:, place] = rising**2 / np.maximum(spread, 1e-6) * (spread > 1e-6)
+        flat = scores.reshape(len(left), -1)
+        best = flat.argmax(axis=1)
+        place, ramp = np.divmod(best, rise.shape[1])
+        by_ramp = ramp, _OFFSETS[place], flat[np.arange(len(left)), best]
+        return by_ramp, total**2 / np.maximum(mass, 1e-6) * (mass > 1e-6)
+
+
+def _products(terms: FloatArray, heights: FloatArray) -> FloatArray:
+    return np.asarray(np.einsum("blk,bk->bl", terms, heights))
+
+
+def _likelihoods(ahead: FloatArray, draws: FloatArray, fitted: FloatArray) -> FloatArray:
+    return np.asarray((ahead * fitted - draws * np.logaddexp(0, fitted)).sum(axis=1))
+
+
+def _maximised_each(
+    ahead: FloatArray, draws: FloatArray, terms: FloatArray, heights: FloatArray
+) -> FloatArray:
+    """Return the heights of greatest likelihood of every fit, from those of all terms but the last,
+    by Newton's method."""
+    found = np.column_stack([heights, np.zeros(len(heights))])
+    rest = np.arange(len(found))
+    for _ in range(_NEWTON_STEPS):
+        if not len(rest):
+            break
+        own = terms[rest]
+        share = _share(_products(own, found[rest]))
+        weight = draws[rest] * share * (1 - share) + _TINY
+        bend = np.einsum("blj,blk->bjk", own, weight[:, :, None] * own)
+        slope = np.einsum("blk,bl->bk", own, ahead[rest] - draws[rest] * share)
+        step = np.linalg.solve(bend + 1e-6 * np.eye(own.shape[2]), slope[:, :, None])[:, :, 0]
+        found[rest] += np.clip(step, -_LONGEST_STEP, _LONGEST_STEP)
+        rest = rest[np.abs(step).max(axis=1) >= 1e-4]
+    return found
+
+
+def _averaged(
+    ramps: _Ramps,
+    ahead: FloatArray,
+    draws: FloatArray,
+    chosen: Sequence[tuple[int | None, float]],
+    terms: FloatArray,
+    heights: FloatArray,
+) -> FloatArray:
+    """Return the log-ratio, (levels,), every ramp averaged over ends by their likelihood. chosen:
+    of each term the ramp and its offset; no ramp for others."""
+    fitted = terms @ heights
+    total = fitted.copy()
+    for place, (ramp, offset) in enumerate(chosen):
+        if ramp is None:
+            continue
+        height, own = heights[place], terms[:, place]
+        near = (np.abs(ramps.start - ramps.start[ramp]) <= _NEARBY) & (
+            np.abs(ramps.end - ramps.end[ramp]) <= _NEARBY
+        )
+        others = ramps.rise[:, near] + offset
+        fits = (fitted - height * own)[:, None] + height * others
+        likelihood = ahead @ fits - draws @ np.logaddexp(0, fits)
+        weight = np.exp(likelihood - likelihood.max())
+        # So that what is flat stays flat, to the last digit.
+        weight[weight < _UNLIKELY] = 0.0
+        total += height * (others @ (weight / weight.sum()) - own)
+    return np.asarray(total)
 
 
 def _centred(position: FloatArray, ahead: FloatArray, draws: FloatArray) -> FloatArray:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from dpaudit.levels.ramps import log_odds, smoothed
+from dpaudit.levels.ramps import log_odds, log_odds_of_each, smoothed
 from dpaudit.levels.rules import RuleTable, predicted_epsilon
 
 LEVELS, DRAWS = 60, 100_000
@@ -156,3 +156,17 @@ def test_ramps_are_linear_in_the_place_of_a_level(seed: int) -> None:
 def test_places_that_are_numbers_of_levels_change_nothing() -> None:
     counts = tallied(one_ramp(20.0, 33.0), 1)
     assert np.allclose(log_odds(counts), log_odds(counts, place=np.arange(float(LEVELS))))
+
+
+@pytest.mark.parametrize("levels", [1, 2, 7, 32, 40])
+def test_several_are_fitted_as_one_after_the_other(levels: int) -> None:
+    rng = np.random.default_rng(levels)
+    slopes = np.array([0.0, 0.0, 0.3, 1.0, 3.0])[:, None]
+    odds = slopes * np.clip(np.linspace(-3, 3, levels), -1, 1) + rng.choice([0.0, 0.4], (5, 1))
+    draws = rng.integers(0, 3_000, (4, 5, levels))
+    ahead = rng.binomial(draws, 1 / (1 + np.exp(-odds)))
+    counts = np.stack([ahead, draws - ahead], axis=3)
+    together = log_odds_of_each(counts)
+    assert together.shape == (4, 5, levels)
+    alone = [log_odds(one) for one in counts.reshape(-1, levels, 2)]
+    assert together.reshape(-1, levels) == pytest.approx(np.array(alone), abs=1e-9)
