@@ -295,7 +295,7 @@ def wants_refit(learned_from: int, available: int, freeze_at: int, points: int =
         return False
     if available <= _EAGER:
         return True
-    return 2 * learned_from <= available <= 0.6 * freeze_at
+    return 2 * learned_from <= available <= freeze_at // 2
 
 
 def look_stride(size: int) -> int:

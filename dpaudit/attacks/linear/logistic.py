@@ -31,7 +31,10 @@ _MOST_ENTRIES = 5_000_000
 _NEWTON_STEPS = 20
 _HALVINGS = 8
 _CLOSE = 1e-6
-_CORRECTIONS = 3
+# Steps from the weights of all draws to those without some; of many draws these are so near to each
+# other that the first step leads there.
+_CORRECTIONS, _MANY_DRAWS = 3, 20_000
+_ENOUGH_TO_COMPARE = 20_000
 # Kinds of features whose weights are pooled, where there are so many.
 _POOLED = (Number, Above)
 _FEWEST_POOLED = 4
@@ -45,11 +48,18 @@ def logistic(selection: SelectionDraws) -> list[Candidate]:
     features = scaled_features(columns)
     if not 1 < len(features) <= MOST_FEATURES:
         return []
-    found, loss = _fitted(features, selection)
     sides = with_sides(features)
-    if len(features) < len(sides) <= _MOST_WITH_SIDES:
-        other, lower = _fitted(sides, selection)
-        found = other if lower < loss - tuning.GAIN_OF_FEATURES else found
+    if not len(features) < len(sides) <= _MOST_WITH_SIDES:
+        return [by_score(_fitted(features, selection)[0], selection)]
+    # Of many draws some are enough to see which features to take.
+    is_some = selection.size > 2 * _ENOUGH_TO_COMPARE
+    some = selection.take(slice(_ENOUGH_TO_COMPARE)) if is_some else selection
+    (found, loss), (other, lower) = (_fitted(one, some) for one in (features, sides))
+    is_better = lower < loss - tuning.GAIN_OF_FEATURES
+    if is_some:
+        found, _ = _fitted(sides if is_better else features, selection)
+    elif is_better:
+        found = other
     return [by_score(found, selection)]
 
 
@@ -169,7 +179,7 @@ def _corrected(
 
     kept: the rest of the draws; None: all. The others weigh 0, which takes less than a copy.
     """
-    for _ in range(_CORRECTIONS):
+    for _ in range(_CORRECTIONS if len(target) < _MANY_DRAWS else 1):
         left = target - _probabilities(times(design, weights))
         if kept is not None:
             left *= kept
