@@ -79,8 +79,9 @@ class Above:
     bound: float
 
     def __call__(self, column: Column) -> FloatArray:
-        side = column.numbers - self.bound
-        return without_gaps(np.sign(side, out=side))
+        # Several times faster than the sign of the difference; of NaN neither is true.
+        above, below = column.numbers > self.bound, column.numbers < self.bound
+        return (above.view(np.int8) - below.view(np.int8)).astype(np.float64)
 
 
 Feature = Number | Category | Indicator | Above
