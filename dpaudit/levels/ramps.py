@@ -33,8 +33,8 @@ _UNLIKELY = 1e-3
 _NEWTON_STEPS = 12
 _LONGEST_STEP = 3.0
 _TINY = 1e-9
-# Counts that are fitted together, so that their product with all ramps stays on one core.
-_TOGETHER = 16
+# Multiplications of the counts that are fitted together with all ramps: so many stay on one core.
+_SMALL = 260_000
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -89,9 +89,10 @@ def log_odds_of_each(counts: NDArray[np.int64]) -> FloatArray:
     every = counts.reshape(-1, levels, 2)
     if levels < 2:
         return np.array([log_odds(one) for one in every]).reshape(counts.shape[:-1])
-    found = np.empty((len(every), levels))
-    for start in range(0, len(every), _TOGETHER):
-        found[start : start + _TOGETHER] = _Fits(_ramps(levels), every[start : start + _TOGETHER])()
+    found, ramps = np.empty((len(every), levels)), _ramps(levels)
+    together = max(1, _SMALL // ramps.rise.size)
+    for start in range(0, len(every), together):
+        found[start : start + together] = _Fits(ramps, every[start : start + together])()
     return found.reshape(counts.shape[:-1])
 
 
