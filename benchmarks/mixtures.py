@@ -9,6 +9,7 @@ and only a budget of millions of draws shows which.
 from __future__ import annotations
 
 import argparse
+import math
 from functools import partial
 
 import numpy as np
@@ -98,7 +99,7 @@ def main() -> None:
     parser.add_argument("--processes", type=int, default=2)
     given = parser.parse_args()
     some = chosen(given.only, specimens())
-    for text in shares(some, given.draws, given.seeds, 0.0, given.processes):
+    for text in shares(some, given.draws, given.seeds, math.inf, given.processes):
         print(text, flush=True)
 
 

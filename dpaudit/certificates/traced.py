@@ -18,6 +18,7 @@ FindingKind = Literal[
     "noise-used-twice",
     "constant-seed",
     "unused-noise",
+    "drawn-for-one-input",
     "sum",
     "state",
 ]
@@ -223,9 +224,11 @@ class Trace:
     @property
     def likely(self) -> Finding | None:
         """The likely cause of a leak that a certificate proves, which is the first cause, else what
-        seems to have no noise, else the line that costs most; None where the trace shows none."""
-        if self.causes or self.seemingly_bare:
-            return (*self.causes, *self.seemingly_bare)[0]
+        seems to have no noise, else what one input alone draws, else the line that costs most; None
+        where the trace shows none."""
+        first = (*self.causes, *self.seemingly_bare, *self._drawn_for_one)
+        if first:
+            return first[0]
         costly = [one for one in self.sites if one.total]
         if not costly:
             return None
@@ -247,4 +250,10 @@ class Trace:
         shows nothing, and is no pass."""
         if self.seemingly_bare and not self.causes:
             return False
-        return bool(self.findings) or any(one.cost is not None for one in self.sites)
+        explained = len(self.findings) > len(self._drawn_for_one)
+        return explained or any(one.cost is not None for one in self.sites)
+
+    @property
+    def _drawn_for_one(self) -> tuple[Finding, ...]:
+        """The findings of what one input alone draws, whose cost is not known."""
+        return tuple(one for one in self.findings if one.kind == "drawn-for-one-input")

@@ -41,10 +41,14 @@ _ORDER: tuple[FindingKind, ...] = (
     "noise-used-twice",
     "data-dependent-scale",
     "too-little-noise",
+    "drawn-for-one-input",
     "sum",
     "unused-noise",
     "state",
 )
+
+# Lines of which one input draws more, at most.
+_FEW_UNEVEN = 3
 
 
 @dataclass(slots=True)
@@ -96,6 +100,8 @@ def judged(
     found += _twice(runs)
     found += _seeds(runs)
     found += _unused(runs, found)
+    if not any(one.is_cause for one in found):
+        found += _drawn_for_one(runs)
     sites = sorted(map(_site, gathered), key=_rank)
     sites += list(_coins(runs))
     total, is_above = _total(gathered, runs, claim)
@@ -281,6 +287,17 @@ def _choice_cost(one: Chosen) -> float:
         others = [[1 - p for p in each] for each in (first, second)]
         return max(coin_cost(first, second), coin_cost(*others))
     return coin_cost(first, second)
+
+
+def _drawn_for_one(runs: Runs) -> Iterator[Finding]:
+    """Yield what one input alone draws, or draws more of: what it hides cannot be compared."""
+    uneven = {one for pair in runs.coupled for one in pair.comparison.uneven if pair.forward}
+    for place, _, one, other in sorted(uneven)[:_FEW_UNEVEN]:
+        words = (
+            f"`{place.code}` draws {times(one)} for d1 and {times(other)} for d2: what one input "
+            "alone draws has a cost that is not known; look there"
+        )
+        yield Finding("drawn-for-one-input", False, shown(place), words, "")
 
 
 def is_unexplained(pair: Coupled) -> bool:

@@ -33,7 +33,7 @@ from dpaudit.tracing.runs.coupling import Runs, couple
 from dpaudit.tracing.runs.places import Followed, check_followed
 from dpaudit.tracing.runs.primitives import Primitives
 from dpaudit.tracing.runs.running import OVER, Subject, files_of
-from dpaudit.tracing.wording import number, shown, times
+from dpaudit.tracing.wording import number, shown
 
 SEEDS = 3
 # What noise of the user's own primitives may be.
@@ -211,12 +211,6 @@ def _notes(runs: Runs, sites: Sequence[Site], findings: Sequence[Finding]) -> It
     if runs.over is not None:
         more = "; give it more time" if runs.over == OVER else ""
         yield f"not all runs were made: {runs.over}{more}"
-    uneven = {one for pair in runs.coupled for one in pair.comparison.uneven if pair.forward}
-    for place, _, one, other in sorted(uneven)[:3]:
-        yield (
-            f"`{place.code}` on line {place.line} draws {times(one)} for d1 and {times(other)} for "
-            "d2: what one input alone draws has a cost that is not known; look there"
-        )
 
 
 def _excerpts(findings: Iterable[Finding], sites: Iterable[Site]) -> Iterator[Excerpt]:

@@ -315,10 +315,29 @@ def test_what_one_input_alone_draws_has_no_known_cost() -> None:
     def chosen(rows: Sequence[int], rng: Rng) -> set[int]:
         return {row for row in rows if row + rng.laplace() > 1}
 
-    found = dpaudit.trace(chosen, [1, 2, 3], [1, 2], ONE)
+    found = dpaudit.trace(chosen, [1, 2, 3], [1, 2], dpaudit.ApproximateDP(50.0, 0.99))
     assert found.total is None
-    (note,) = (one for one in found.notes if "draws 3 times for d1 and 2 times for d2" in one)
-    assert note.endswith("what one input alone draws has a cost that is not known; look there")
+    (one,) = (each for each in found.findings if each.kind == "drawn-for-one-input")
+    assert "draws 3 times for d1 and 2 times for d2" in one.words
+    assert one.words.endswith("what one input alone draws has a cost that is not known; look there")
+    assert not one.is_cause
+
+
+def test_what_one_input_alone_draws_is_the_likely_cause_where_none_is_certain() -> None:
+    def leaking(bit: int, rng: Rng) -> float:
+        answer = bit if rng.random() < 0.75 else 1 - bit
+        if bit == 1 and rng.random() < 1e-4:
+            return float(rng.normal())
+        return float(answer)
+
+    found = dpaudit.trace(leaking, 1, 0, dpaudit.ApproximateDP(1.1, 1e-5))
+    assert not found.causes
+    assert found.likely is not None
+    assert found.likely.line.line == leaking.__code__.co_firstlineno + 2
+    # It is no cause, and what the other line costs is not hidden by it.
+    assert any(one.cost == pytest.approx(math.log(3)) for one in found.sites)
+    counterpart = dpaudit.trace(lambda bit, rng: bit + rng.laplace(), 1, 0, ONE)
+    assert not counterpart.findings
 
 
 def test_state_in_a_sum_is_noticed() -> None:
@@ -572,7 +591,8 @@ def other_noise_for_none(rows: list[float], rng: Any) -> float:
 
 def test_noise_of_one_input_alone_hides_nothing_that_the_other_one_has() -> None:
     found = trace_pair(CallableTarget(function=other_noise_for_none), [50.0], [], PureDP(1.0))
-    assert not found.findings
+    assert [one.kind for one in found.findings] == ["drawn-for-one-input"]
+    assert not found.causes
     assert not found.understood
 
 
