@@ -20,7 +20,7 @@ from dpaudit.levels.cells import NO_OUTPUT, Cells, around, listed, shortened
 from dpaudit.levels.level_map import FloatArray, IntArray, LevelMap
 from dpaudit.levels.shrinkage import Law, by_level
 from dpaudit.levels.sieve import Sieve, Usual
-from dpaudit.outcomes import Column, Outcomes, concatenate
+from dpaudit.outcomes import RAISED, Column, Outcomes, concatenate
 from dpaudit.tally import by_arm
 
 NAME = "rare outputs"
@@ -81,14 +81,14 @@ def rare(sieve: Sieve, kept: SelectionDraws, arms: IntArray) -> list[Candidate]:
 
     kept: those that the sieve has let through. arms: (2,), all that were counted, by input.
     """
+    if kept.size < _LEAST:
+        return []
     # Beside a usual outcome, since what all outcomes of a table have in common is no column.
     new = [one.name for one in sieve.new(concatenate([sieve.like, kept.outcomes]))]
     usual = [*sieve.columns, *(None for _ in new)]
     columns = kept.outcomes.named([*(one.name for one in sieve.columns), *new])
     found = [_cells(*both) for both in zip(usual, columns, strict=True)]
     every = [one for one in found if one is not None]
-    if kept.size < _LEAST:
-        return []
     # Shrunk by what the cells of all columns say together, of which the luckiest ones look telling.
     counts = [by_arm(one(kept.outcomes.column(one.name)), _size(one), kept.is_d1) for one in every]
     is_other = _numbered(_numbered_on(every), kept.outcomes) == _OTHER
@@ -119,9 +119,15 @@ def _of_columns(
     expected = by_level(share, counts.sum(axis=1), level, len(order))
     held_out = np.append(counts[order], [[0, 0]], axis=0)
     others = np.flatnonzero(place == _OTHER)[:1].tolist()
-    example = "".join(map(shortened, kept.outcomes.words(others)))
+    example = "".join(map(_in_words, kept.outcomes.words(others)))
     freeze = partial(RareLevels, sieve, cells, level, example)
     return Candidate(NAME, held_out, tuning.PENALTY_ANY_ORDER, freeze, shrunk=expected)
+
+
+def _in_words(word: str) -> str:
+    if word.startswith(RAISED):
+        return f"the exception {word.removeprefix(RAISED)}"
+    return shortened(word)
 
 
 def _cells(usual: Usual | None, column: Column) -> Cells | None:
@@ -132,6 +138,7 @@ def _cells(usual: Usual | None, column: Column) -> Cells | None:
     labels = _rare_labels(usual, column)
     if usual is not None and usual.is_range:
         low, high = usual.numbers
+        high = max(low, high)  # of few numbers all are rare, and the ends of the range cross
         below, above = numbers[numbers < low], numbers[numbers > high]
         edges, values = _tails(low, below, high, above)
     else:

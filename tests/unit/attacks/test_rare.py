@@ -9,7 +9,7 @@ from dpaudit.attacks.rare import rare
 from dpaudit.draws import SelectionDraws
 from dpaudit.levels.candidate import Candidate
 from dpaudit.levels.sieve import Sieve
-from dpaudit.outcomes import from_raw
+from dpaudit.outcomes import Raised, from_raw
 
 RNG = np.random.default_rng(0)
 ARMS = np.array([50_000, 50_000])
@@ -101,6 +101,29 @@ def test_what_is_rare_and_never_the_same_twice_is_a_level(
     assert level(from_raw([later])).tolist() == [found[1]]
     assert level(from_raw([later, later])).tolist() == [found[1]] * 2
     assert "rare output such as " in words_of_d1(order) or "length" in words_of_d1(order)
+
+
+@pytest.mark.parametrize("count", [9, 15, 19, 20, 40])
+def test_the_words_of_few_numbers_among_labels_say_what_is_in_a_level(count: int) -> None:
+    numbers = [one / 8 for one in range(count)]
+    order = order_of([*["a"] * 300, *numbers], numbers, [True] * count)
+    assert order is not None
+    level = order.freeze()
+    found = level(from_raw(numbers))
+    for one in range(level.levels):
+        words = level.words(np.arange(level.levels) == one)
+        # An interval, and not what is in none.
+        if "output" in words and not any(other in words for other in ("none", "rare", "no ")):
+            said = words.replace("≤", "<=").replace("≥", ">=").replace(" is ", " == ")
+            inside = [eval(said, {"output": number}) for number in numbers]
+            assert (found == one).tolist() == inside, words
+
+
+def test_a_rare_exception_is_called_one() -> None:
+    kept = [Raised(f"Error{number}", "") for number in range(12)]
+    order = order_of([0.0, 1.0] * 50, kept, [True] * 12)
+    assert order is not None
+    assert words_of_d1(order).startswith("a rare output such as the exception Error0 (seen")
 
 
 def test_what_is_rare_in_another_way_says_nothing_of_what_is_rare_in_one() -> None:
