@@ -58,5 +58,6 @@ def _joins(line: str) -> bool:
 
 def _is_whole(part: str) -> bool:
     """Return whether a part ends outside of brackets and quotes."""
+    part = re.sub(r"\\.", "", part)  # an escaped quote ends nothing
     pairs = all(part.count(one) == part.count(other) for one, other in ("()", "[]", "{}"))
     return pairs and part.count("'") % 2 == 0 and part.count('"') % 2 == 0

@@ -43,6 +43,10 @@ from dpaudit.reports.events import LONGEST, brief
             "a rare output such as 'debug-83123' (seen fewer than 10 times in 100,000 draws)",
             "a rare output such as 'debug-83123'",
         ),
+        (
+            r"""output is 'it\'s 3 or "so", and more text that goes on and on for a long while'""",
+            r"""output is 'it\'s 3 or "so", and more text that goes on and on for a lon…""",
+        ),
     ],
 )
 def test_an_event_ends_at_a_whole_part(words: str, said: str) -> None:
