@@ -31,11 +31,14 @@ PRELOADED = (
     *("dpaudit.cli.progress", "dpaudit.config.loading", "dpaudit.reports.json", "numpy"),
     *("scipy.special", "rich.console", "rich.progress", "rich.table", "yaml"),
     *("dpaudit.cli.search", "dpaudit.cli.sensitivity", "dpaudit.tracing.trace"),
+    "dpaudit.tracing.apart",
     "hypothesis.strategies",  # takes as long as all others, wherever pairs are drawn at random
 )
 # What Python reads when it starts; where one of these differs, a program must be started anew.
 _AT_START = ("PYTHON", "LC_", "LANG")
 _PATH = "PYTHONPATH"
+# So long a trace may take that nobody has asked for, in place of two seconds.
+_FOR_A_TRACE = 10.0
 # The exit code where there is no program: none that dpaudit has.
 FAILURE = 99
 
@@ -44,6 +47,8 @@ def serve() -> tuple[types.CodeType, dict[str, Any]]:
     """Fork for whoever connects, until standard input ends; return, in each program, its code."""
     for name in PRELOADED:
         importlib.import_module(name)
+    # On a busy machine a report must not be without its cause.
+    sys.modules["dpaudit.tracing.apart"].__dict__["SECONDS"] = _FOR_A_TRACE
     # Neither of these may be inherited by a fork.
     assert threading.active_count() == 1
     assert sys.platform != "linux" or len([*Path("/proc/self/task").iterdir()]) == 1
