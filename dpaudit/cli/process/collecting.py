@@ -17,9 +17,11 @@ def undisturbed() -> Iterator[None]:
     try:
         yield
     finally:
-        # Makes all of it old at once, or the next look, at what is new, would go through it. What
-        # the program around has frozen would be thawed, too, and stays as it is.
-        if not gc.get_freeze_count():
+        # Makes all of it old at once, or the next look, which is due, would go through it. What the
+        # program around has frozen would be thawed, too, and stays as it is; counting that takes
+        # milliseconds.
+        is_due = gc.get_count()[0] > gc.get_threshold()[0]
+        if is_due and not gc.get_freeze_count():
             gc.freeze()
             gc.unfreeze()
         if collects:
