@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import chdir
 from functools import lru_cache
+from pathlib import Path
 
 import pytest
 
 from dpaudit.auditing import engine
+from dpaudit.sampling.executors import processes
 from dpaudit.stats import game, power
+from tests import forked
+
+ROOT = Path(__file__).parents[2]
 
 # Bounds of counts take most of the time of many an audit. Who rechecks it asks for the same ones.
 _KEPT = {
@@ -41,3 +48,24 @@ def no_traces(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -
 @pytest.fixture
 def traces() -> None:
     """Results are to be whole."""
+
+
+@pytest.fixture(scope="session")
+def process_to_fork() -> Iterator[None]:
+    with chdir(ROOT):
+        forked.start()
+    yield
+    forked.end()
+
+
+@pytest.fixture(autouse=True)
+def workers_are_forked(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Workers are forks, but where a test asks for `spawned` ones."""
+    if "spawned" not in request.fixturenames:
+        request.getfixturevalue("process_to_fork")
+        monkeypatch.setattr(processes, "_Process", forked.Forked)
+
+
+@pytest.fixture
+def spawned() -> None:
+    """Workers are to be new processes."""

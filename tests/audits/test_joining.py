@@ -428,7 +428,7 @@ def test_a_journal_does_not_mind_who_goes_on(
 
 
 @pytest.mark.usefixtures("eager")
-def test_by_the_clock_others_join_and_the_plan_stays(tmp_path: Path) -> None:
+def test_by_the_clock_others_join_and_the_plan_stays(tmp_path: Path, spawned: None) -> None:
     spec = spec_of(batch, time=0.4, journal=tmp_path, resume=True)
     budgets = list[int]()
 

@@ -29,7 +29,7 @@ def test_what_was_frozen_before_stays_frozen() -> None:
     assert frozen > 10_000  # since conftest.py has frozen what was imported
     with undisturbed():
         assert not gc.isenabled()
-        made = [[] for _ in range(gc.get_threshold()[0] + 1)]
+        made: list[list[int]] = [[] for _ in range(gc.get_threshold()[0] + 1)]
     assert made
     assert gc.isenabled()
     assert gc.get_freeze_count() > 0.9 * frozen

@@ -1,0 +1,50 @@
+"""Workers that are forks of a process which has imported what they import.
+
+Each is as a worker that was spawned, with its own environment, working directory and global
+generators, but for the seed of hashes, which all forks of one process share. It starts in a fifth
+of the time, and imports a test's module without pytest and dpaudit anew.
+"""
+
+from __future__ import annotations
+
+import os
+from multiprocessing import forkserver
+from multiprocessing.popen_forkserver import Popen
+from typing import Any
+
+import numpy as np
+
+from dpaudit.sampling.executors import processes
+
+# Nothing of the tests: what a mechanism's module remembers begins anew in every worker.
+PRELOADED = (
+    *("tests.forked", "numpy", "scipy.special", "pytest", "hypothesis", "concurrent.futures"),
+    *("dpaudit.auditing.engine", "dpaudit.auditing.recheck", "dpaudit.attacks.learned"),
+)
+
+
+class Forked(processes._Process):
+    def __init__(self, *args: Any, **more: Any) -> None:
+        super().__init__(*args, **more)
+        self._environment = dict(os.environ)
+
+    @staticmethod
+    def _Popen(process: Any) -> Any:  # as multiprocessing calls it
+        return Popen(process)
+
+    def run(self) -> None:
+        os.environ.clear()
+        os.environ.update(self._environment)
+        np.random.seed()  # from the system, as `random` does by itself
+        super().run()
+
+
+def start() -> None:
+    """Start the process that is forked, where none runs; it imports from the working directory."""
+    forkserver.set_forkserver_preload(list(PRELOADED))
+    forkserver.ensure_running()
+
+
+def end() -> None:
+    """End it, so that its processor time counts as this process's."""
+    forkserver._forkserver._stop()  # type: ignore[attr-defined]  # for tests, as it says
