@@ -43,6 +43,14 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
+@pytest.fixture
+def plans_are_quick(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is said of inputs does not depend on how large trials are, but plans take seconds."""
+    monkeypatch.setattr("dpaudit.auditing.planning._LARGEST", 5_000)
+    monkeypatch.setattr("dpaudit.auditing.planning.TRIAL", 5_000)
+    monkeypatch.setattr("dpaudit.cli.plan._TIMED", 0.05)
+
+
 def shown(dpaudit: Any, *words: str, code: int = 0) -> str:
     result = dpaudit("run", *words, "--samples", "2000")
     assert result.exit_code == code, result.output
@@ -143,6 +151,7 @@ def test_equal_seeds_give_equal_lines_with_any_workers() -> None:
     assert certificate(1, isolate=True).first_failures == alone.first_failures
 
 
+@pytest.mark.usefixtures("plans_are_quick")
 @pytest.mark.parametrize("command", ["run", "trace", "plan", "init"])
 def test_what_became_text_is_said_wherever_inputs_are_given(
     dpaudit: Any, folder: Path, command: str
@@ -157,6 +166,7 @@ def test_what_became_text_is_said_wherever_inputs_are_given(
     assert "is text here" not in dpaudit(command, *asked[1:2], *pair("null", "[1, 2]")[1:]).stderr
 
 
+@pytest.mark.usefixtures("plans_are_quick")
 def test_one_text_beside_something_else_is_said_in_the_report(dpaudit: Any, folder: Path) -> None:
     words = "d1 is a text, 'hello', and d2 is of type list, [1, 2]: is the text what is meant?"
     asked = pair("hello", "[1, 2]")
