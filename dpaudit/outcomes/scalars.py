@@ -58,6 +58,7 @@ def of_text_array(array: NDArray[np.str_]) -> Entries | None:
     width = array.itemsize // 4
     if not len(array) or not 0 < width <= LONG:
         return None
+    array = np.asarray(array)  # what np.char makes takes spaces off a string that is asked for
     letters = np.ascontiguousarray(array).view(np.uint32).reshape(len(array), width)
     # By place in the string, for few rows at a time to stay in the cache.
     codes = np.empty(len(array), dtype=np.int32)

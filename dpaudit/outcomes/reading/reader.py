@@ -42,7 +42,9 @@ class Reader:
 
     def read(self, path: Path, rows: Rows, values: Values) -> None:
         """Read the values at one place, a value a row."""
-        by_kind = {kind: self._reader_of(kind, path) for kind in set(map(type, values))}
+        # In the order in which they come up: that of a set hangs on addresses.
+        kinds = dict.fromkeys(map(type, values))
+        by_kind = {kind: self._reader_of(kind, path) for kind in kinds}
         readers = dict.fromkeys(by_kind.values())
         if len(readers) == 1:
             next(iter(readers))(self, path, rows, values)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import enum
+import itertools
 import math
 from collections.abc import Sequence
 from typing import Any
@@ -287,3 +288,37 @@ def test_what_cannot_be_a_table_is_named(entry: Any, message: str) -> None:
 def test_numbers_are_written_as_short_as_they_can_be(number: float, word: str) -> None:
     assert number_word(number) == word
     assert math.isinf(number) or float(word) == number
+
+
+def short_texts(different: int, size: int = 300) -> list[str]:
+    """Texts that differ in what is easily lost: spaces and zeros at the end, what takes two units
+    of UTF-16, half of such a pair."""
+    endings = ["", " ", "\0a", "\U0001f600", "\ud800", "é", "e\u0301", "\u200b"]
+    return [f"{n % different // 8:d}"[: n % 8] + endings[n % 8] for n in range(size)]
+
+
+@pytest.mark.parametrize("different", [8, 33, 300])
+@pytest.mark.parametrize("make", [np.array, lambda texts: np.array(texts).astype(">U5")])
+def test_an_array_of_short_texts_is_the_same_table_as_a_list(make: Any, different: int) -> None:
+    texts = short_texts(different)
+    of_array, of_list = from_raw(make(texts)), from_raw(texts)
+    assert np.array_equal(of_array.keys(), of_list.keys())
+    (one,), (other,) = of_array.columns, of_list.columns
+    assert one.labels == other.labels
+    assert one.codes is not None
+    assert other.codes is not None
+    assert np.array_equal(one.codes, other.codes)
+
+
+def test_spaces_at_the_end_stay_in_arrays_that_hide_them() -> None:
+    texts = ["a ", "a", "", " ", "a "] * 9
+    hidden = np.array(texts).view(np.char.chararray)
+    assert np.array_equal(from_raw(hidden).keys(), from_raw(texts).keys())
+
+
+@pytest.mark.parametrize("entries", list(itertools.permutations(["z", None, 1.0, True])))
+def test_labels_stand_in_the_order_in_which_their_types_come_up(entries: Any) -> None:
+    (column, *_) = from_raw(list(entries)).columns
+    words = {"z": "'z'", None: "None", True: "True"}
+    met = [words[one] for one in entries if not isinstance(one, float)]
+    assert [one for one in column.labels if one != "False"] == met
