@@ -61,3 +61,13 @@ def test_rows_may_be_of_any_length_and_fits_do_not_mix() -> None:
 def test_what_is_known_well_is_taken_as_it_is() -> None:
     found = np.array([[0.31, 0.29]])
     assert np.array_equal(expected(found, np.full((1, 2), 1e-6), np.array([[0, 1]])), found)
+
+
+def test_fits_of_many_rows_are_found_in_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
+    rng = np.random.default_rng(4)
+    found, variance = rng.normal(size=(5, 12)), np.full((5, 12), 0.2)
+    rows = np.arange(12).reshape(3, 4)
+    together = expected(found, variance, rows)
+    for most in (1, 2 * len(GRID) * len(rows)):
+        monkeypatch.setattr("dpaudit.levels.stretches._TOGETHER", most)
+        assert expected(found, variance, rows) == pytest.approx(together)
