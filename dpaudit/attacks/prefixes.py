@@ -27,7 +27,7 @@ from dpaudit.outcomes import KIND, Column, Outcomes
 
 NAME = "sum over entries, each given those before it"
 
-_LEAST_DRAWS, _LOOKED_AT = 1_000, 2_000
+_LEAST_DRAWS = 1_000
 _FEWEST_COLUMNS, _MOST_COLUMNS = 3, 128
 # Different entries of all columns together, at most.
 _MOST_VALUES = 4
@@ -98,13 +98,6 @@ class Kin:
         fits = _weights(self.walk.tables(counts), self.walk)
         both = zip(self.walk.cells, fits, strict=True)
         return np.asarray(np.sum([fit[:, cell] for cell, fit in both], axis=0))
-
-
-def are_few(columns: Sequence[Column]) -> bool:
-    """Return whether all columns together have few different entries, as far as the first ones
-    tell."""
-    some = [one.take(slice(_LOOKED_AT)) for one in columns]
-    return len(some) >= _FEWEST_COLUMNS and len(_of_few_values(some)[0]) == len(some)
 
 
 @dataclass(frozen=True, slots=True)

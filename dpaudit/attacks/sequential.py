@@ -18,7 +18,6 @@ from dpaudit.attacks.additive import Total
 from dpaudit.attacks.linear.features import Number, matrix, on_scale, without_gaps
 from dpaudit.attacks.linear.products import gram
 from dpaudit.attacks.one_dimensional import orders_of
-from dpaudit.attacks.prefixes import are_few
 from dpaudit.draws import LevelArray, SelectionDraws
 from dpaudit.levels import tuning
 from dpaudit.levels.candidate import Candidate, by_score
@@ -43,8 +42,7 @@ def innovations(selection: SelectionDraws) -> list[Candidate]:
     columns = selection.outcomes.columns
     if not 1 < len(columns) <= _MOST_COLUMNS or selection.size < _LEAST_DRAWS:
         return []
-    # Of few values there is more to say of what comes before than a prediction.
-    if any(one.codes is not None for one in columns) or are_few(columns):
+    if any(one.codes is not None for one in columns):
         return []
     features = tuple(map(on_scale, columns))
     numbers = matrix(features, selection.outcomes)
