@@ -33,6 +33,8 @@ _FEWEST_COLUMNS, _MOST_COLUMNS = 3, 128
 _MOST_VALUES = 4
 # Pasts of an entry that are told apart, the most frequent ones; each of so many draws.
 _MOST_PASTS, _DRAWS_OF_A_PAST = 64, 50
+# Pasts of all entries together, each with its values; of more, to learn takes seconds.
+_MOST_TABLES = 400
 # Standard deviations by which entries must depend on their past more than they do by luck.
 _DEPENDENT = 6.0
 # A past of which nothing is known.
@@ -182,7 +184,7 @@ class Walk:
     @classmethod
     def over(cls, outcomes: Outcomes, draws: IntArray | None = None) -> Walk | None:
         """Return the way of outcomes, each of so many draws; None if they are no sequences of few
-        values."""
+        values, or of so many that it divides too often."""
         columns, values = _of_few_values(outcomes.columns)
         if not _FEWEST_COLUMNS <= len(columns) <= _MOST_COLUMNS:
             return None
@@ -199,6 +201,8 @@ class Walk:
             cells.append(cell)
             pasts.append(of_past)
             past, of_past = following.take(cell), next_pasts
+            if sum(map(len, pasts)) * len(values) > _MOST_TABLES:
+                return None
         return cls(tuple(steps), tuple(cells), tuple(pasts))
 
     def tables(self, counts: IntArray) -> list[IntArray]:

@@ -101,6 +101,17 @@ def test_entries_that_are_independent_are_left_to_sums() -> None:
     assert not prefixes(drawn(bits, 20_000))
 
 
+@pytest.mark.parametrize(("entries", "are_tried"), [(16, True), (64, False)])
+def test_sequences_that_take_seconds_to_learn_are_left_to_others(
+    entries: int, are_tried: bool
+) -> None:
+    def shared(dataset: float, size: int, rng: Rng) -> Any:
+        common = rng.normal(size=(size, 1)) + dataset / 5
+        return (rng.normal(size=(size, entries)) + common > 0).astype(np.int64)
+
+    assert bool(prefixes(drawn(shared, 20_000))) is are_tried
+
+
 def test_few_draws_two_columns_and_many_values_are_left_to_others() -> None:
     assert prefixes(drawn(sparse_vector, 1_000))
     assert not prefixes(drawn(sparse_vector, 999))
