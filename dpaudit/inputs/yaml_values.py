@@ -17,6 +17,8 @@ _PLAIN_TAGS = frozenset(f"tag:yaml.org,2002:{kind}" for kind in _KINDS.split())
 
 # Lists in lists, at most. Block style needs a column or two for each.
 DEEPEST = 200
+# What PyYAML says from 6.0.4 on, which reads ahead, of a thousand.
+_TOO_DEEP = "exceeded maximum nesting depth"
 _INDENTED = re.compile(rf"^[ ?:-]{{{DEEPEST // 2}}}", re.MULTILINE)
 
 # Values and characters that aliases may add to a document: a few lines could stand for billions.
@@ -123,6 +125,8 @@ def _loading(text: str) -> Iterator[PlainLoader]:
         mark = error.problem_mark or error.context_mark
         parts = [part for part in (error.problem, error.context) if part]
         line = mark.line + 1 if mark else None
+        if _TOO_DEEP in parts:
+            raise _too_deep(line) from None
         raise YamlError(f"not valid YAML: {', '.join(parts)}", line) from None
     except yaml.YAMLError as error:
         raise YamlError(f"not valid YAML: {' '.join(str(error).split())}") from None
@@ -146,8 +150,11 @@ def _check_depth(text: str) -> None:
             depth += isinstance(event, yaml.CollectionStartEvent)
             depth -= isinstance(event, yaml.CollectionEndEvent)
             if depth > DEEPEST:
-                line = event.start_mark.line + 1
-                raise YamlError(f"nested more than {DEEPEST} deep; make it flatter", line)
+                raise _too_deep(event.start_mark.line + 1)
+
+
+def _too_deep(line: int | None) -> YamlError:
+    return YamlError(f"nested more than {DEEPEST} deep; make it flatter", line)
 
 
 def construct(node: Any) -> Any:
