@@ -10,12 +10,15 @@ import pytest
 from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
 from selenium.webdriver.support.select import Select
+from selenium.webdriver.support.ui import WebDriverWait
 
 from dpaudit.claims import make_claim
 from tests.browser.conftest import DESKTOP, PHONE, Browser
 from tests.cli.made_results import PASS, VIOLATION
 from tests.hostile import EVERY_KIND
 
+# Seconds within which a page does what it does by itself.
+SOON = 10.0
 OPEN_ALL = "document.querySelectorAll('details').forEach((one) => { one.open = true; });"
 NAMES = """return [...document.querySelectorAll('#all tbody tr')]
     .filter((row) => !row.hidden).map((row) => row.cells[1].textContent);"""
@@ -221,11 +224,13 @@ def test_a_link_opens_its_audit(browser: Browser, batch: Path) -> None:
     first = browser.run(opened)
     assert len(first) == 3
     closed = [place for place in range(len(EVERY_KIND)) if f"audit-{place + 1}" not in first]
+    # The page hears of a new fragment a little later than the click ends.
+    soon = WebDriverWait(browser.driver, SOON)
     browser.driver.find_element(By.LINK_TEXT, EVERY_KIND[closed[0]].name).click()
-    assert set(browser.run(opened)) == {*first, f"audit-{closed[0] + 1}"}
-    assert browser.run("return document.activeElement.tagName") == "SUMMARY"
+    soon.until(lambda _: set(browser.run(opened)) == {*first, f"audit-{closed[0] + 1}"})
+    soon.until(lambda _: browser.run("return document.activeElement.tagName") == "SUMMARY")
     browser.open(batch, fragment=f"#audit-{closed[1] + 1}")
-    assert set(browser.run(opened)) == {*first, f"audit-{closed[1] + 1}"}
+    soon.until(lambda _: set(browser.run(opened)) == {*first, f"audit-{closed[1] + 1}"})
 
 
 def test_one_audit_is_open_from_the_beginning(browser: Browser, written: Any) -> None:
