@@ -11,10 +11,11 @@ from bisect import bisect_left
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import betainc
+from scipy.special import betainc, gammaln
 
 from dpaudit.stats.binomial import FloatArray, IntArray, clopper_pearson_interval, upper_tail
 
@@ -23,7 +24,7 @@ _REFINED = 17
 # At most so many of the highest points have finer ones around them.
 _PEAKS = 8
 # Points that are computed at a time.
-_AT_ONCE = 512
+_AT_ONCE = 128
 # Abstentions whose standard deviation is at least this leave no teeth (`_coarse`).
 _SMOOTH = 5.0
 # Neighbours so near miss none, in standard deviations; nor do those that are as far as `_FAR` and
@@ -37,6 +38,12 @@ _TRUNCATED = 1e-13
 TERMS = 512
 # Terms of a sum that weigh less are left out; all of them together are below `_TRUNCATED`.
 _NEGLIGIBLE = 1e-17
+# What an incomplete beta function costs, in terms of a `_Path`: 10 for few draws, 40 for many.
+_CHEAPER = 30
+# So often C* is corrected before it is looked for.
+_ROUNDS = 2
+# No logarithm is taken of less, and nothing divided by less.
+_LEAST = 1e-300
 # Every this many points of w are tried first: a claim that they clear needs no other point.
 _GLANCE = 8
 _LARGEST = 300.0
@@ -56,6 +63,8 @@ class _Grid:
 
     @classmethod
     def over(cls, points: FloatArray, edges: IntArray, draws: int) -> _Grid:
+        if edges[1] - edges[0] == 1:
+            return cls(points, edges, np.exp(_log_masses(edges[:-1], draws, points, 1 - points)))
         reached = upper_tail(edges[None, :], draws, points[:, None])
         return cls(points, edges, reached[:, :-1] - reached[:, 1:])
 
@@ -158,12 +167,62 @@ class ScoreTest:
         critical = _critical_correct(
             grid.edges[:-1], self.draws, ratio, spared, self.score(epsilon, spared)
         )
-        return _Tail(grid, critical, self.draws, ratio, spared)
+        path = _Path.between(critical, grid.edges, self.draws)
+        return _Tail(grid, critical, path, self.draws, ratio, spared)
 
     def _grid_below(self, cap: float) -> _Grid:
         """Return the grid of the interval; an interval that the null leaves empty is its cap."""
         low, high = min(self._low, cap), min(self._high, cap)
         return _even_grid(self.draws, low, high, self._terms)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Path:
+    """From the tail of Bin(n, q) at k in a group of W to that in the next, as n falls and k rises.
+
+    Pr[Bin(n, q) ≥ k] is Pr[Bin(n - 1, q) ≥ k] and q Pr[Bin(n - 1, q) = k - 1], and also
+    Pr[Bin(n, q) ≥ k + 1] and Pr[Bin(n, q) = k]: between two groups lie a few such terms, each
+    a binomial probability or q times one. All are positive, so that sums lose no digits.
+
+    starts: the first term after every group but the last. sizes, hits: n and k of every term.
+    falls: whether it is multiplied by q. last: k and n of the last group.
+    """
+
+    starts: IntArray
+    sizes: IntArray
+    hits: IntArray
+    falls: NDArray[np.bool_]
+    last: tuple[int, int]
+
+    @classmethod
+    def between(cls, critical: IntArray, edges: IntArray, draws: int) -> _Path | None:
+        """Return the path through all groups that can reach C*; None where it takes longer than
+        the tails by themselves."""
+        trials = draws - edges[:-1]
+        groups = int(np.count_nonzero(critical <= trials))  # the first ones: n falls and C* rises
+        if groups == 0:
+            return None
+        n, k = trials[:groups], np.maximum(critical[:groups], 0)
+        step = int(edges[1] - edges[0])
+        terms = step + np.diff(k)
+        if np.sum(terms) > _CHEAPER * groups:
+            return None
+        starts = np.cumsum(terms) - terms
+        place = np.arange(np.sum(terms)) - np.repeat(starts, terms)
+        falls = place < step
+        of, at = np.repeat(n[:-1], terms), np.repeat(k[:-1], terms) + place
+        sizes = of - np.minimum(place + 1, step)
+        hits = np.where(falls, at - place - 1, at - step)
+        return cls(starts, sizes, hits, falls, (int(k[-1]), int(n[-1])))
+
+    def sums(self, share: FloatArray, rest: FloatArray, mass: FloatArray) -> FloatArray:
+        """Return Σ mass · tail over the groups, for every q. rest: 1 - q; mass: a row for each."""
+        terms = np.exp(_log_masses(self.hits, self.sizes, share, rest, self.falls))
+        # A term belongs to the tails of all groups before it.
+        before = np.cumsum(mass[:, : len(self.starts) + 1], axis=1)
+        steps = np.add.reduceat(terms, self.starts, axis=1)
+        sums = np.einsum("ij,ij->i", steps, before[:, :-1])
+        return np.asarray(sums + before[:, -1] * upper_tail(*self.last, share), dtype=float)
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,6 +234,7 @@ class _Tail:
 
     grid: _Grid
     critical: IntArray
+    path: _Path | None
     draws: int
     ratio: float
     spared: float
@@ -225,7 +285,10 @@ class _Tail:
         Within a group the second factor is largest at its first W: C* rises and N - W falls.
         """
         w = grid.points
-        share = np.clip((self.ratio * w + self.spared) / np.maximum(1 - w, 1e-300), 0.0, 1.0)
+        odds = np.array([self.ratio * w + self.spared, 1 - self.spared - (1 + self.ratio) * w])
+        share, rest = np.clip(odds / np.maximum(1 - w, _LEAST), 0.0, 1.0)
+        if self.path is not None:
+            return self.path.sums(share, rest, grid.mass)
         possible = self.critical <= self.draws - grid.edges[:-1]
         row, group = np.nonzero((grid.mass > _NEGLIGIBLE) & possible)
         critical = np.maximum(self.critical[group], 0).astype(float)
@@ -235,6 +298,24 @@ class _Tail:
         tails[some] = betainc(critical[some], (others - critical)[some] + 1, share[row[some]])
         sums = np.bincount(row, grid.mass[row, group] * tails, minlength=len(w))
         return np.asarray(sums, dtype=float)
+
+
+def _log_masses(
+    hits: IntArray,
+    trials: IntArray | int,
+    share: FloatArray,
+    rest: FloatArray,
+    more: NDArray[np.bool_] | int = 0,
+) -> FloatArray:
+    """Return log Pr[Bin(trials, share) = hits], a row for each share and a column for each count.
+
+    rest: 1 - share. more: by this power of the share the result is multiplied. -1 hits: never.
+    """
+    misses = trials - hits
+    logs = np.multiply.outer(np.log(np.maximum(share, _LEAST)), hits + more)
+    logs += np.multiply.outer(np.log(np.maximum(rest, _LEAST)), misses)
+    logs += gammaln(np.add(trials, 1)) - gammaln(hits + 1) - gammaln(misses + 1)
+    return np.asarray(logs, dtype=float)
 
 
 def _peaks(values: FloatArray) -> IntArray:
@@ -305,19 +386,24 @@ def _group_edges(first: int, last: int, most: int) -> IntArray:
 
 
 def _score(
-    correct: IntArray, wrong: IntArray, draws: int, ratio: float, spared: float
+    correct: NDArray[Any], wrong: NDArray[Any], draws: int, ratio: float, spared: float
 ) -> FloatArray:
     """Return z = (C - e^ε W - sN) / sd, with the sd at the constrained maximum likelihood."""
+    excess = correct - ratio * wrong - spared * draws
+    return np.asarray(excess / _spread(correct, wrong, draws, ratio, spared), dtype=float)
+
+
+def _spread(
+    correct: NDArray[Any], wrong: NDArray[Any], draws: int, ratio: float, spared: float
+) -> FloatArray:
     w = _constrained_wrong(correct, wrong, draws, ratio, spared)
     variance = ratio * w + spared + ratio**2 * w - spared**2
-    excess = correct - ratio * wrong - spared * draws
     # No variance: w = 0 is certain and nothing is spared, so that no guess at all is expected.
-    spread = np.sqrt(np.maximum(draws * variance, 1e-300))
-    return np.asarray(excess / spread, dtype=float)
+    return np.asarray(np.sqrt(np.maximum(draws * variance, _LEAST)), dtype=float)
 
 
 def _constrained_wrong(
-    correct: IntArray, wrong: IntArray, draws: int, ratio: float, spared: float
+    correct: NDArray[Any], wrong: NDArray[Any], draws: int, ratio: float, spared: float
 ) -> FloatArray:
     """Return the w that maximises the trinomial likelihood on c = e^ε w + s: a quadratic."""
     free = 1 - spared
@@ -332,15 +418,33 @@ def _critical_correct(
     wrong: IntArray, draws: int, ratio: float, spared: float, observed: float
 ) -> IntArray:
     """Return, for every W, the smallest C whose score reaches the observed one (N + 1: none)."""
-    low = np.full(len(wrong), -1, dtype=np.int64)
-    high = draws - wrong + 1
+    low, high = np.full(len(wrong), -1, dtype=np.int64), draws - wrong + 1
     slack = 1e-9 * max(1.0, abs(observed))
+
+    def look_at(correct: IntArray) -> None:
+        nonlocal low, high
+        reached = _score(correct, wrong, draws, ratio, spared) >= observed - slack
+        inside = (low < correct) & (correct < high)
+        high = np.where(inside & reached, correct, high)
+        low = np.where(inside & ~reached, correct, low)
+
+    near = _near_critical(wrong, draws, ratio, spared, observed)
+    look_at(near)
+    look_at(np.where(high == near, near - 1, near + 1))
     while np.any(high - low > 1):
-        middle = (low + high) // 2
-        reached = _score(middle, wrong, draws, ratio, spared) >= observed - slack
-        open_ = high - low > 1
-        high = np.where(open_ & reached, middle, high)
-        low = np.where(open_ & ~reached, middle, low)
+        look_at((low + high) // 2)
     high = np.where(high > draws - wrong, draws + 1, high)
     # C* rises with W; were a later one smaller, a group's first term would be no upper bound.
     return np.asarray(np.minimum.accumulate(high[::-1])[::-1], dtype=np.int64)
+
+
+def _near_critical(
+    wrong: IntArray, draws: int, ratio: float, spared: float, observed: float
+) -> IntArray:
+    """Return, for every W, about the smallest C whose score reaches the observed one."""
+    even = ratio * wrong + spared * draws
+    correct = np.clip(even, 0, draws - wrong)
+    for _ in range(_ROUNDS):  # the spread hardly changes with C
+        spread = _spread(correct, wrong, draws, ratio, spared)
+        correct = np.clip(even + observed * spread, 0, draws - wrong)
+    return np.asarray(np.ceil(correct), dtype=np.int64)

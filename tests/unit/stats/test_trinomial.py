@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -172,6 +173,31 @@ def test_sums_in_groups_are_upper_bounds_and_close(
     assert p_values == sorted(p_values)
     assert 0.001 < p_values[0] < 0.9
     assert p_values[1] <= 1.06 * p_values[0]
+
+
+@pytest.mark.parametrize(
+    ("correct", "wrong", "draws", "epsilon", "spared", "terms"),
+    [
+        (9, 2, 25, 0.3, 0.05, 512),
+        (40, 0, 40, 2.0, 0.2, 512),
+        (115, 30, 20_000, 1.0, 0.002, 512),
+        (5_950, 1_780, 20_000, 1.0, 0.05, 256),
+    ],
+)
+def test_tails_along_a_path_are_those_by_themselves(
+    correct: int, wrong: int, draws: int, epsilon: float, spared: float, terms: int
+) -> None:
+    tail = ScoreTest(correct, wrong, draws, 1e-4, terms)._tail(epsilon, spared)
+    assert tail is not None
+    assert tail.path is not None
+    alone = replace(tail, path=None)
+    assert tail._at(tail.grid) == pytest.approx(alone._at(tail.grid), rel=1e-9, abs=1e-16)
+
+
+def test_a_long_path_is_not_taken() -> None:
+    tail = ScoreTest(200_000, 90_000, 400_000, 1e-4, 16)._tail(0.5, 0.05)
+    assert tail is not None
+    assert tail.path is None
 
 
 @pytest.mark.parametrize("wrong", [0, 1, 5, 300, 999, 1_000])
