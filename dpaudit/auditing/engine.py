@@ -118,8 +118,8 @@ def _traced(spec: AuditSpec, result: AuditResult) -> AuditResult:
     if not numbers:  # nothing was drawn
         return result
     # Most audits refute nothing.
-    from dpaudit.tracing.after import with_draws
     from dpaudit.tracing.apart import trace_apart
+    from dpaudit.tracing.judging.draws import with_draws
 
     pair, pace = spec.pairs[numbers[0]], result.seconds / max(1, result.draws)
     found = trace_apart(spec.target, pair.d1, pair.d2, spec.claim, pace=pace)

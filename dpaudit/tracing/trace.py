@@ -27,7 +27,7 @@ from dpaudit.targets.target import (
     is_elsewhere,
 )
 from dpaudit.tracing.elsewhere import couple_elsewhere
-from dpaudit.tracing.findings import is_unexplained, judged
+from dpaudit.tracing.judging.judged import is_unexplained, judged
 from dpaudit.tracing.records import changes
 from dpaudit.tracing.runs.coupling import Runs, couple
 from dpaudit.tracing.runs.places import Followed, check_followed

@@ -14,7 +14,7 @@ import pytest
 from dpaudit.claims import ApproximateDP, GaussianDP, PrivacyClaim, PureDP, RenyiDP
 from dpaudit.import_path import resolve
 from dpaudit.targets.target import AnyTarget, CallableTarget, ImportedTarget
-from dpaudit.tracing.laws import epsilon_of
+from dpaudit.tracing.judging.laws import epsilon_of
 from dpaudit.tracing.runs.paths import Laws, laws_of
 from dpaudit.tracing.trace import subject_of, trace_pair
 from mechanisms.truth import epsilon_of as true_epsilon

@@ -9,7 +9,7 @@ from dataclasses import replace
 from dpaudit.certificates.certificate import Certificate
 from dpaudit.certificates.result import AuditResult
 from dpaudit.certificates.traced import Finding, SourceLine, Trace
-from dpaudit.tracing.selecting import GIVE_AN_OUTPUT
+from dpaudit.tracing.judging.remedies import GIVE_AN_OUTPUT
 
 # What a value looks like that was stored in an earlier call.
 _STORED = ("no-noise", "control-flow")

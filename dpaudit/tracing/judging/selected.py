@@ -7,12 +7,12 @@ from collections.abc import Iterator
 
 from dpaudit.certificates.traced import Finding, SourceLine
 from dpaudit.claims import PrivacyClaim
+from dpaudit.tracing.judging.remedies import GIVE_AN_OUTPUT
 from dpaudit.tracing.runs.coupling import Runs
 from dpaudit.tracing.runs.places import Place
 from dpaudit.tracing.runs.selected import Selected
 from dpaudit.tracing.wording import shown
 
-GIVE_AN_OUTPUT = "give an output for every input, with noise, or treat the case without the data"
 # How likely each bound of a share may be wrong, by the runs that were made.
 _LEVEL = 1e-5
 # Less often, it may be a measurement.

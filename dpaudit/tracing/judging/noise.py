@@ -1,0 +1,135 @@
+"""Noise that hides too little of what it is added to: as findings."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+
+from dpaudit.certificates.traced import Finding, SourceLine
+from dpaudit.claims import PrivacyClaim
+from dpaudit.tracing.costs import Piece, exceeds, sum_exceeds, together
+from dpaudit.tracing.judging.remedies import WHOLE, clipping, enlarged, is_whole_record
+from dpaudit.tracing.judging.sites import Gathered, cost_of, cost_together
+from dpaudit.tracing.origins import origins
+from dpaudit.tracing.records import Changes
+from dpaudit.tracing.runs.coupling import Runs
+from dpaudit.tracing.wording import number
+
+# Scales that are closer, relatively, are equal.
+_ROUNDING = 1e-9
+
+
+def of_noise(
+    one: Gathered, runs: Runs, claim: PrivacyClaim | None, changed: Changes | None
+) -> Iterator[Finding]:
+    """Yield what is wrong with the noise of one line."""
+    seen = [pieces for pieces in one.runs if pieces]
+    over = [[piece for piece in pieces if exceeds(piece, claim)] for pieces in seen]
+    # Of records that are picked at random, any single one is seen by chance.
+    is_sampled = any(pair.comparison.picks for pair in runs.coupled)
+    is_cause = all(over) if is_sampled else any(over)
+    if _has_random_scale(seen) and not any(piece.has_two_scales for each in over for piece in each):
+        is_cause = False
+    if one.law == "uniform":
+        # What it cannot come to another draw may, or what is left of a division.
+        lines = {each.draw for pair in runs.coupled for each in pair.comparison.hidden}
+        is_cause = all(over) and not is_sampled and len(lines) == 1
+    by_effect = any(each.kind == "effect" for every in one.hidden for each in every)
+    if by_effect and (one.law != "uniform" or runs.draws > 1):
+        # Its shift is not that of the output, whose law is a mixture where there is other noise.
+        is_cause = False
+    if any(over):
+        piece = max((piece for pieces in over for piece in pieces), key=cost_of)
+        yield _too_little(one, piece, claim, changed, is_cause=is_cause)
+        return
+    released = [[piece for piece in pieces if piece.released] for pieces in seen]
+    worst = max(released, key=cost_together, default=[])
+    units = {piece.unit for piece in worst}
+    several = [each for each in released if _sum_is_above(each, claim)]
+    if len(several) > 1 and len(units) == 1 and _sum_is_above(worst, claim):
+        total = together(worst)
+        assert total is not None
+        unit = worst[0].unit
+        moved = sum(piece.count for piece in worst if piece.shift)
+        words = (
+            f"`{one.line.code}` hides {moved} values that change, all of which are released: "
+            f"together {unit} = {number(total)}"
+            if moved > 1
+            else f"`{one.line.code}` hides a value that changes and is released: "
+            f"{unit} = {number(total)}"
+        )
+        is_split = all(map(math.isfinite, worst[0].scales))
+        larger = enlarged(worst, claim) if is_split else ""
+        words += _set_on(one)
+        is_cause = not (is_sampled or _has_random_scale(seen))
+        yield Finding("too-little-noise", is_cause, one.line, words, larger, _other(one))
+
+
+def _too_little(
+    one: Gathered,
+    piece: Piece,
+    claim: PrivacyClaim | None,
+    changed: Changes | None,
+    *,
+    is_cause: bool,
+) -> Finding:
+    if piece.has_two_scales:
+        first, second = map(number, piece.scales)
+        words = (
+            f"`{one.line.code}` has scale {first} for one input and {second} for the other: the "
+            f"scale itself tells them apart{_set_on(one)}"
+        )
+        remedy = "derive the scale from bounds, not from the data"
+        return Finding("data-dependent-scale", is_cause, one.line, words, remedy, _other(one))
+    value, scale = piece.value, max(piece.scales)
+    if piece.law in ("discrete", "geometric") and value == math.inf:
+        words = (
+            f"`{one.line.code}` adds whole numbers to a change of {number(piece.shift)}, which is "
+            "none: what lies between them is released"
+        )
+        remedy = "round before the noise is added, with a sensitivity that allows for it"
+        return Finding("too-little-noise", is_cause, one.line, words, remedy, _other(one))
+    if math.isinf(piece.shift):
+        first, second = one.operands
+        words = (
+            f"`{one.line.code}` is added to {first} for d1 and to {second} for d2: no noise hides "
+            "what is not finite"
+        )
+        remedy = "replace or refuse such values for every input alike, before the noise is added"
+        return Finding("no-noise", is_cause, one.line, words, remedy, _other(one))
+    cost = "" if value is None else f": {piece.unit} = {number(value)}"
+    size = f" with scale {number(scale)}" if math.isfinite(scale) and piece.cost is None else ""
+    change = f"a change of {number(piece.shift)}" if piece.cost is None else "the change"
+    whole = changed if changed is not None and is_whole_record(piece, changed) else None
+    if whole is not None:
+        change += f", {WHOLE[whole.is_replaced]}"
+    words = f"`{one.line.code}`{size} hides {change}{cost}{_set_on(one)}"
+    remedy = enlarged([piece], claim)
+    if remedy and whole is not None:
+        remedy = f"{clipping(piece, claim, whole)}{remedy}"
+    return Finding("too-little-noise", is_cause, one.line, words, remedy, _other(one))
+
+
+def _set_on(one: Gathered) -> str:
+    """Return where the scale is set, as the end of a sentence."""
+    lines = [str(each.line) for each in origins(one.line)]
+    return f"; its scale depends on line{'s'[: len(lines) > 1]} {', '.join(lines)}" if lines else ""
+
+
+def _has_random_scale(runs: Sequence[Sequence[Piece]]) -> bool:
+    """Return whether a scale depends on other noise: of a mixture, such as normal noise whose
+    variance is drawn, the law is another one than that of a piece."""
+    largest = [max(piece.scales[0] for piece in pieces) for pieces in runs]
+    known = [one for one in largest if math.isfinite(one)]
+    return bool(known) and max(known) - min(known) > _ROUNDING * max(known)
+
+
+def _sum_is_above(pieces: Sequence[Piece], claim: PrivacyClaim | None) -> bool:
+    return len({piece.unit for piece in pieces}) == 1 and sum_exceeds(pieces, claim)
+
+
+def _other(one: Gathered) -> tuple[SourceLine, ...]:
+    """Return the other lines that have a part in it: where the scale is set, where the noise is
+    added, and the callers."""
+    lines = {(each.file, each.line): each for each in (*origins(one.line), *one.callers, one.added)}
+    return tuple(each for key, each in lines.items() if key != (one.line.file, one.line.line))

@@ -1,0 +1,207 @@
+"""Lines that draw: what all runs show of each, and what it costs."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from dpaudit.certificates.traced import Site, SourceLine
+from dpaudit.tracing.costs import Piece, coin_cost, together
+from dpaudit.tracing.runs.comparing import Chosen, Hidden
+from dpaudit.tracing.runs.coupling import Runs
+from dpaudit.tracing.wording import shown
+
+
+@dataclass(slots=True)
+class Gathered:
+    """What all runs show of one line that draws."""
+
+    line: SourceLine
+    added: SourceLine
+    primitive: str
+    law: str
+    operands: tuple[str, str]
+    callers: tuple[SourceLine, ...] = ()
+    # One list for each pair of runs: what was hidden, and its pieces, equal ones together.
+    hidden: list[list[Hidden]] = field(default_factory=list)
+    runs: list[list[Piece]] = field(default_factory=list)
+    is_coin: bool = False
+
+    @property
+    def worst(self) -> list[Piece]:
+        """The pieces of the pair of runs in which they cost most together."""
+        return max(filter(None, self.runs), key=cost_together)
+
+
+def cost_together(pieces: Sequence[Piece]) -> float:
+    """Return what pieces cost together; ∞ where that is not known."""
+    total = together(pieces) if len({one.unit for one in pieces}) == 1 else None
+    return math.inf if total is None else total
+
+
+def gathered_by_line(runs: Runs) -> Iterator[Gathered]:
+    """Yield what was seen of each line that draws noise which is added to something."""
+    found: dict[tuple[str, int, str], Gathered] = {}
+    for number_, pair in enumerate(runs.coupled):
+        for one in pair.comparison.hidden if pair.forward else map(_turned, pair.comparison.hidden):
+            if one.law == "uniform" and one.kind == "add" and not any(one.shifts):
+                continue  # arithmetic on uniform numbers, whose effect is seen elsewhere
+            key = one.draw.file, one.draw.line, one.primitive
+            if key not in found:
+                lines = shown(one.draw), shown(one.added)
+                callers = tuple(map(shown, one.callers))
+                found[key] = Gathered(*lines, one.primitive, one.law, one.operands, callers)
+            each = found[key]
+            each.hidden += [[] for _ in range(number_ + 1 - len(each.hidden))]
+            if any(one.shifts) and not any(any(other.shifts) for other in each.hidden[number_]):
+                each.operands = one.operands
+            each.hidden[number_].append(one)
+    # With a sign by chance, one-sided noise is two-sided: whether this is one is not seen.
+    is_signed = any(pair.comparison.picks for pair in runs.coupled)
+    for gathered in found.values():
+        gathered.runs = [_pieces(every) for every in gathered.hidden]
+        if is_signed and gathered.law in ("exponential", "geometric"):
+            gathered.runs = [list(map(_unless_released, every)) for every in gathered.runs]
+        if any(gathered.runs):
+            yield gathered
+
+
+def _turned(one: Hidden) -> Hidden:
+    """Return noise of a pair of runs that began with d2, with d1 first."""
+    return one._replace(
+        operands=one.operands[::-1], scales=one.scales[::-1], parameters=one.parameters[::-1]
+    )
+
+
+def _pieces(every: Sequence[Hidden]) -> list[Piece]:
+    """Return the pieces of noise of a line, equal ones together; of one that is used several times,
+    the use that costs most."""
+    if not every:
+        return []
+    columns = [
+        np.concatenate([np.asarray(column, dtype=float) for column in each])
+        for each in zip(
+            *((one.pieces, one.shifts, *one.scales, one.released) for one in every), strict=True
+        )
+    ]
+    numbers, shifts, first, second, released = columns
+    shown = np.isin(numbers, numbers[released > 0])
+    with np.errstate(all="ignore"):
+        size = np.nan_to_num(shifts / np.maximum(first, second), nan=0.0, posinf=np.inf)
+    order = np.lexsort((-size, numbers))
+    kept = order[np.unique(numbers[order], return_index=True)[1]]
+    rows = np.column_stack([shifts, first, second, shown])[kept]
+    # NaN, of unknown scales, is equal to itself here.
+    unique, counts = np.unique(
+        np.nan_to_num(rows, nan=-1.0, posinf=np.inf), axis=0, return_counts=True
+    )
+    # A number that is compared on its way costs nothing there; what it costs is where it is added.
+    first_known = next((one for one in every if one.cost is not None), every[0])
+    law, cost = first_known.law, first_known.cost
+    return [
+        Piece(law, (_known(one), _known(other)), shift, bool(is_shown), cost, int(count))
+        for (shift, one, other, is_shown), count in zip(
+            unique.tolist(), counts.tolist(), strict=True
+        )
+    ]
+
+
+def _unless_released(piece: Piece) -> Piece:
+    return replace(piece, law="unknown") if piece.released else piece
+
+
+def _known(scale: float) -> float:
+    return math.nan if scale == -1.0 else scale
+
+
+def cost_of(one: Piece) -> float:
+    """Return what a piece costs; -1 where that is not known."""
+    value = one.value
+    return -1.0 if value is None else value
+
+
+def as_site(one: Gathered) -> Site:
+    """Return a line as a row of the table."""
+    worst = one.worst
+    costliest = max(worst, key=cost_of)
+    shifts = [max((piece.shift for piece in pieces), default=0.0) for pieces in one.runs if pieces]
+    same_unit = len({piece.unit for piece in worst}) == 1
+    known = all(map(math.isfinite, costliest.scales)) and costliest.cost is None
+    return Site(
+        line=one.line,
+        added=one.added,
+        primitive=one.primitive,
+        law=one.law,
+        scales=costliest.scales if known else None,
+        operands=one.operands,
+        shift=max((piece.shift for piece in worst), default=0.0),
+        entries=sum(piece.count for piece in worst),
+        cost=costliest.value,
+        total=together(worst) if same_unit else None,
+        unit=costliest.unit,
+        released=all(piece.released for piece in worst),
+        varies=max(shifts) - min(shifts) > 1e-9 * max(1.0, max(shifts)),
+        callers=one.callers,
+    )
+
+
+def rank(site: Site) -> tuple[bool, float, str, int]:
+    """Return what rows are sorted by: those of unknown cost first, then the costliest."""
+    return site.total is not None, -(site.total or 0.0), site.line.file, site.line.line
+
+
+@dataclass(slots=True)
+class _Coin:
+    """A coin, or another choice, with what it costs in each pair of runs."""
+
+    line: SourceLine
+    primitive: str
+    callers: tuple[SourceLine, ...]
+    costs: list[float | None] = field(default_factory=list)
+
+
+def coin_sites(runs: Runs) -> Iterator[Site]:
+    """Yield the coins, and other choices, that make up for a difference of the outputs, or whose
+    probabilities depend on the data."""
+    found: dict[tuple[str, int], _Coin] = {}
+    for pair in runs.coupled:
+        costs: dict[tuple[str, int], float | None] = {}
+        if pair.absorbed is not None:
+            first, name = pair.absorbed.places[0], pair.absorbed.primitives[0]
+            costs[first.file, first.line] = pair.absorbed.cost
+            callers = tuple(map(shown, pair.absorbed.callers))
+            found.setdefault((first.file, first.line), _Coin(shown(first), name, callers))
+        for one in pair.comparison.chosen:
+            ratio = choice_cost(one)
+            if ratio > 0:
+                key = one.place.file, one.place.line
+                costs[key] = max(costs.get(key) or 0.0, ratio)
+                callers = tuple(map(shown, one.callers))
+                found.setdefault(key, _Coin(shown(one.place), one.primitive, callers))
+        for key, cost in costs.items():
+            found[key].costs.append(cost)
+    for coin in found.values():
+        known = [cost for cost in coin.costs if cost is not None]
+        most = max(known) if len(known) == len(coin.costs) else None
+        yield Site(
+            line=coin.line, added=coin.line, primitive=coin.primitive, law="choice", scales=None,
+            operands=("", ""), shift=0.0, entries=1, cost=most, total=most, unit="ε",
+            released=False,
+            varies=bool(known) and max(known) - min(known) > 1e-9,
+            callers=coin.callers,
+        )  # fmt: skip
+
+
+def choice_cost(one: Chosen) -> float:
+    """Return the largest log-ratio of the probabilities of an outcome, in nats; 0 where they cannot
+    be compared."""
+    first, second = one.probabilities
+    if len(first) != len(second) or first == second:
+        return 0.0
+    if one.is_coin:
+        others = [[1 - p for p in each] for each in (first, second)]
+        return max(coin_cost(first, second), coin_cost(*others))
+    return coin_cost(first, second)
