@@ -29,18 +29,20 @@ class _Number(click.types.FloatParamType):
         try:
             return float(value)
         except (TypeError, ValueError):
-            self.fail(f"{value!r} is no number; give {_instead(str(value))}", param, ctx)
+            usual = "0.99" if param is not None and param.name == "confidence" else "0.5"
+            meant = _meant(str(value)) or f"one such as {usual}"
+            self.fail(f"{value!r} is no number; give {meant}", param, ctx)
 
 
-def _instead(text: str) -> str:
-    """Return a number that may be meant: of `99%`, 0.99."""
+def _meant(text: str) -> str | None:
+    """Return the number that is meant by so many percent: of `99%`, 0.99."""
     if text.endswith("%"):
         share = text.removesuffix("%").strip()
         with suppress(ArithmeticError):
             number = float(Decimal(share) / 100)
             if math.isfinite(number):
                 return f"{number:g}, which is {share} %"
-    return "one such as 0.99"
+    return None
 
 
 NUMBER = _Number()

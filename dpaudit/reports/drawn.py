@@ -13,6 +13,9 @@ from dpaudit.reports.events import brief
 from dpaudit.reports.layout import BELOW, paragraph, row, table
 from dpaudit.wording import counted
 
+# So many types of exceptions are shown one by one, unless all are asked for.
+_MOST_EXCEPTIONS = 3
+
 
 def said(result: AuditResult, ending: Sampled | Failed) -> str:
     """Return what the headline says after the name."""
@@ -67,11 +70,27 @@ def _pair(certificate: Certificate, result: AuditResult, verbose: int) -> list[s
     if verbose or certificate.recording is not None:
         lines += row("draws", _draws(certificate))
     lines += _interval(certificate)
-    for kind, (d1, d2) in certificate.failures.items():
-        seen = f"{counted(d1, 'draw')} of d1, {counted(d2, 'draw')} of d2"
-        lines += row("exceptions", f"{kind}: {seen}")
-        lines += _first_failure(certificate.first_failures.get(kind))
+    lines += _exceptions(certificate, verbose)
     return lines + (_workings(certificate) if verbose else [])
+
+
+def _exceptions(certificate: Certificate, verbose: int) -> list[str]:
+    """Return the exceptions, the most frequent ones first: a mechanism may raise a new type in
+    every draw."""
+    every = sorted(certificate.failures.items(), key=lambda one: -sum(one[1]))
+    most = len(every) if verbose else _MOST_EXCEPTIONS
+    lines: list[str] = []
+    for kind, counts in every[:most]:
+        lines += row("exceptions", f"{kind}: {_draws_of(counts)}")
+        lines += _first_failure(certificate.first_failures.get(kind))
+    if rest := [counts for _, counts in every[most:]]:
+        counts = sum(d1 for d1, _ in rest), sum(d2 for _, d2 in rest)
+        lines += row("exceptions", f"of {counted(len(rest), 'more type')}: {_draws_of(counts)}")
+    return lines
+
+
+def _draws_of(counts: tuple[int, int]) -> str:
+    return f"{counted(counts[0], 'draw')} of d1, {counted(counts[1], 'draw')} of d2"
 
 
 def _events(certificate: Certificate, confidence: float, verbose: int) -> list[str]:

@@ -115,7 +115,7 @@ def test_figures_are_written_and_repeat_themselves(
     [
         (("posterior", "--epsilon", "1", "--prior", "1.5"), "prior=1.5 must lie in [0, 1]"),
         (("posterior", "--epsilon", "-1"), "epsilon=-1.0 must be a finite number"),
-        (("posterior", "--epsilon", "one"), "'one' is no number; give one such as 0.99"),
+        (("posterior", "--epsilon", "one"), "'one' is no number; give one such as 0.5"),
         (("posterior",), "--epsilon"),
         (("profile",), "nothing to explain"),
         (("tradeoff", "--order", "2", "--mu", "1"), "--order 2 goes with --epsilon"),

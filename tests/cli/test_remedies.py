@@ -144,7 +144,7 @@ REFUSED: dict[str, tuple[tuple[str, ...], str]] = {
     ),
     "a word for a number": (
         ("m.py:laplace", *ASKED[:4], "--epsilon", "abc"),
-        "'--epsilon': 'abc' is no number; give one such as 0.99",
+        "'--epsilon': 'abc' is no number; give one such as 0.5",
     ),
     "a word and %": (
         ("m.py:laplace", *ASKED, "--confidence", "x%"),

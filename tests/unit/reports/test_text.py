@@ -366,6 +366,25 @@ def test_warnings_of_a_batch_are_lines_below_their_audit_and_whole() -> None:
     assert all(line in document([warned, PASS], 2).splitlines() for line in lines)
 
 
+def _raises_anew(bit: int, rng: Any) -> int:
+    if rng.random() < 0.5:
+        return 0
+    raise type(f"Error{rng.integers(10**9)}", (Exception,), {})
+
+
+def test_of_exceptions_of_many_types_few_are_shown() -> None:
+    result = dpaudit.audit(_raises_anew, 0, 1, PureDP(1.0), samples=200)
+    (certificate,) = result.certificates
+    kinds = len(certificate.failures)
+    shown = [line for line in render(result).splitlines() if line.startswith("  exceptions")]
+    assert len(shown) == 4 < kinds
+    assert shown[-1].startswith(f"  exceptions  of {kinds - 3} more types: ")
+    d1, d2 = (int(one) for one in re.findall(r"(\d+) draws? of", shown[-1]))
+    assert d1 + d2 + 3 == sum(map(sum, certificate.failures.values()))
+    every = render(result, verbose=1).splitlines()
+    assert sum(line.startswith("  exceptions") for line in every) == kinds
+
+
 def test_equal_inputs_promise_nothing() -> None:
     same = replace(PASS.certificates[0], warnings=(EQUAL,))
     text = render(with_certificates(PASS, same))
