@@ -125,7 +125,7 @@ class _Symbols:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Step:
-    """One entry. weights, following: what is said, and the past of the next entry, by the past of
+    """One entry. weights, following: the log-ratio, and the past of the next entry, by the past of
     this one and its symbol: (pasts * symbols,)."""
 
     symbols: _Symbols
@@ -279,8 +279,8 @@ def _depend(counts: Sequence[IntArray]) -> bool:
             some = table[table.sum(axis=1) > 0][:, table.sum(axis=0) > 0].astype(np.float64)
             if min(some.shape, default=0) < 2:
                 continue
-            expected = np.outer(some.sum(axis=1), some.sum(axis=0)) / some.sum()
-            total += float(((some - expected) ** 2 / expected).sum())
+            by_luck = np.outer(some.sum(axis=1), some.sum(axis=0)) / some.sum()
+            total += float(((some - by_luck) ** 2 / by_luck).sum())
             freedom += (some.shape[0] - 1) * (some.shape[1] - 1)
     return total > freedom + _DEPENDENT * math.sqrt(2 * freedom)
 
@@ -317,51 +317,49 @@ def _weights(trained: Sequence[IntArray], walk: Walk) -> list[FloatArray]:
                 rows.setdefault(key, []).append(place)
                 place += 1
     every = np.concatenate(ahead, axis=1), np.concatenate(behind, axis=1)
-    said, unsaid = _split(*every, list(rows.values()))
+    of_value, of_later = _log_ratios(*every, list(rows.values()))
     found, start = [], 0
     for many, symbols in shapes:
         own = slice(start, start + many * (symbols - 1))
         start = own.stop
-        is_it, is_not = (
-            part[:, own].reshape(len(part), many, symbols - 1) for part in (said, unsaid)
-        )
-        total = np.zeros((len(said), many, symbols))
-        total[:, :, 1:] = np.cumsum(is_not, axis=2)
-        total[:, :, :-1] += is_it
+        by_past = len(of_value), many, symbols - 1
+        total = np.zeros((len(of_value), many, symbols))
+        total[:, :, 1:] = np.cumsum(of_later[:, own].reshape(by_past), axis=2)
+        total[:, :, :-1] += of_value[:, own].reshape(by_past)
         total[:, :, -1] = 0.0  # an entry that is none of the values
-        found.append(total.reshape(len(said), -1))
+        found.append(total.reshape(len(of_value), -1))
     return found
 
 
-def _split(
+def _log_ratios(
     ahead: IntArray, behind: IntArray, rows: Sequence[Sequence[int]]
 ) -> tuple[FloatArray, FloatArray]:
-    """Return the log-ratios of two outcomes, both (fits, tables), from their draws by input, (fits,
-    tables, 2). rows: of tables, whose odds ratios may be alike."""
-    first, second = ahead + 0.5, behind + 0.5
-    odds = np.log(first[..., 0] * second[..., 1] / (first[..., 1] * second[..., 0]))
-    variance = (1 / first + 1 / second).sum(axis=2)
+    """Return the log-ratios of a value and of those after it, both (fits, tables), from their draws
+    by input, (fits, tables, 2). rows: of tables, whose odds ratios may be alike."""
+    value, later = ahead + 0.5, behind + 0.5
+    seen = np.log(value[..., 0] * later[..., 1] / (value[..., 1] * later[..., 0]))
+    variance = (1 / value + 1 / later).sum(axis=2)
     tells = (ahead.sum(axis=(0, 2)) > 0) & (behind.sum(axis=(0, 2)) > 0)
     inside = [kept for row in rows if (kept := [place for place in row if tells[place]])]
     table = np.full((len(inside), max(map(len, inside), default=0)), -1)
     for row, places in zip(table, inside, strict=True):
         row[: len(places)] = np.searchsorted(np.flatnonzero(tells), places)
-    odds_ratio = np.zeros_like(odds)
-    odds_ratio[:, tells] = expected(odds[:, tells], variance[:, tells], table)
-    # The log-odds of the first outcome, in the middle of the two inputs, by its share of both.
+    odds_ratio = np.zeros_like(seen)
+    odds_ratio[:, tells] = expected(seen[:, tells], variance[:, tells], table)
+    # The log-odds of the value, in the middle of the two inputs, by its share of both.
     draws = (ahead + behind).astype(np.float64)
     wanted = ahead.sum(axis=2) + 0.5
     centre = np.log(wanted / (behind.sum(axis=2) + 0.5))
     draws += 0.5
     for _ in range(_NEWTON_STEPS):
-        one, other = _share(centre + odds_ratio / 2), _share(centre - odds_ratio / 2)
-        off = wanted - draws[..., 0] * one - draws[..., 1] * other
-        bend = draws[..., 0] * one * (1 - one) + draws[..., 1] * other * (1 - other)
+        of_d1, of_d2 = _share(centre + odds_ratio / 2), _share(centre - odds_ratio / 2)
+        off = wanted - draws[..., 0] * of_d1 - draws[..., 1] * of_d2
+        bend = draws[..., 0] * of_d1 * (1 - of_d1) + draws[..., 1] * of_d2 * (1 - of_d2)
         centre += np.clip(off / np.maximum(bend, 1e-9), -1, 1)
-    low, high = centre - odds_ratio / 2, centre + odds_ratio / 2
-    said = np.logaddexp(0, -low) - np.logaddexp(0, -high)
-    unsaid = np.logaddexp(0, low) - np.logaddexp(0, high)
-    return np.where(tells, said, 0.0), np.where(tells, unsaid, 0.0)
+    of_d2, of_d1 = centre - odds_ratio / 2, centre + odds_ratio / 2
+    of_value = np.logaddexp(0, -of_d2) - np.logaddexp(0, -of_d1)
+    of_later = np.logaddexp(0, of_d2) - np.logaddexp(0, of_d1)
+    return np.where(tells, of_value, 0.0), np.where(tells, of_later, 0.0)
 
 
 def _share(odds: FloatArray) -> FloatArray:
