@@ -7,7 +7,9 @@ of the full table.
 
 Efficiency is the draws that the oracle needs to expect the bound of the audit, over the draws that
 the audit made: the oracle neither learns nor bets, and spends all draws and all of α on one test.
-It may exceed 1 by luck, and is cut at 2; a bound of 0 has efficiency 0.
+It may exceed 1 by luck, and is cut at 2; a bound of 0 has efficiency 0. With --draws, `law` is the
+mean efficiency of the bounds that the law allows the frozen events: no luck of the draws that
+certify is left, but that of how many are in the event.
 """
 
 from __future__ import annotations
@@ -17,17 +19,23 @@ import math
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from functools import partial
-from statistics import median
+from statistics import fmean, median
 from typing import Any
+from unittest.mock import patch
 
 import numpy as np
+from scipy.special import expit
 
 import dpaudit
 from benchmarks.oracle import Oracle, Rule, information_limit
 from benchmarks.specimens import Specimen, specimens
+from dpaudit.auditing import pair_audit
 from dpaudit.certificates.evidence import BETTING_SHARE
+from dpaudit.levels.distinguisher import Distinguisher, Learned
+from dpaudit.outcomes import from_raw
 
 ALPHA = 0.01
 MANY, FEW = 1_000_000, 10_000
@@ -61,12 +69,18 @@ class Measured:
 
 
 class Watched:
-    """A mechanism under audit: the CPU time inside it, and what the oracle's rule guesses on it."""
+    """A mechanism under audit: the CPU time inside it, and what the oracle's rule guesses on it.
+
+    frozen: the rule of the audit, where it is followed, once it is fixed.
+    """
 
     def __init__(self, specimen: Specimen, rule: Rule) -> None:
         self.seconds = 0.0
+        self.frozen: Distinguisher | None = None
         self._specimen, self._rule = specimen, rule
         self._calls: list[tuple[int, int, int]] = []
+        # By input: draws of the frozen rule, and its guesses to be expected, correct and wrong.
+        self._guessed = np.zeros((2, 3))
 
     def __call__(self, dataset: Any, *, size: int, rng: np.random.Generator) -> Any:
         start = time.process_time()
@@ -76,6 +90,12 @@ class Watched:
         behind = int((ratios < self._rule.low).sum())
         is_d1 = dataset == self._specimen.d1
         self._calls.append((size, *((ahead, behind) if is_d1 else (behind, ahead))))
+        if self.frozen is not None:
+            guesses, share = self.frozen.guesses[self.frozen(from_raw(drawn))], expit(ratios)
+            # The law tells how often a guess is right, whichever input this output came from.
+            correct = share[guesses == 1].sum() + (1 - share[guesses == -1]).sum()
+            wrong = np.count_nonzero(guesses) - correct
+            self._guessed[int(is_d1)] += size, correct, wrong
         self.seconds += time.process_time() - start
         return drawn
 
@@ -87,19 +107,44 @@ class Watched:
             raise RuntimeError(f"the last {draws:,} draws do not begin with a call")
         return int(correct[:calls].sum()), int(wrong[:calls].sum())
 
+    def by_law(self) -> tuple[float, float]:
+        """Return the probabilities that the frozen rule guesses right, and wrong."""
+        correct, wrong = (self._guessed[:, 1:] / self._guessed[:, :1]).mean(axis=0)
+        return float(correct), float(wrong)
+
+    def following(self) -> AbstractContextManager[Any]:
+        """Take notice of the rule that an audit freezes inside."""
+        usual = pair_audit.limited_divergence
+
+        def noticed(claim: Any, learned: Learned, *given: Any) -> Any:
+            self.frozen = learned.distinguisher
+            return usual(claim, learned, *given)
+
+        # The first to be told of what was learned, when that is fixed.
+        return patch.object(pair_audit, "limited_divergence", noticed)
+
 
 def audit(
-    specimen: Specimen, epsilon: float, samples: int, seed: int, rule: Rule, *, full: bool = True
+    specimen: Specimen,
+    epsilon: float,
+    samples: int,
+    seed: int,
+    rule: Rule,
+    *,
+    full: bool = True,
+    by_law: bool = False,
 ) -> tuple[dpaudit.AuditResult, Watched, float]:
-    """Audit at a claim of `epsilon`; return the CPU seconds of it all too."""
+    """Audit at a claim of `epsilon`; return the CPU seconds of it all too. by_law: follow the rule
+    that is frozen."""
     claim: dpaudit.PrivacyClaim = dpaudit.PureDP(epsilon)
     if specimen.delta:
         claim = dpaudit.ApproximateDP(epsilon, specimen.delta)
     watched, start = Watched(specimen, rule), time.process_time()
-    result = dpaudit.audit(
-        watched, specimen.d1, specimen.d2, claim,
-        samples=samples, confidence=1 - ALPHA, seed=seed, full=full,
-    )  # fmt: skip
+    with watched.following() if by_law else nullcontext():
+        result = dpaudit.audit(
+            watched, specimen.d1, specimen.d2, claim,
+            samples=samples, confidence=1 - ALPHA, seed=seed, full=full,
+        )  # fmt: skip
     if result.error is not None:
         raise RuntimeError(f"{specimen.name}: {result.error}")
     return result, watched, time.process_time() - start
@@ -107,26 +152,31 @@ def audit(
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """bound: for ε, less the luck of its draws. cpu: seconds outside the mechanism."""
+    """bound: for ε, less the luck of its draws. cpu: seconds outside the mechanism. lawful: the
+    bound that the law allows the event; nan where it was not followed."""
 
     bound: float
     cpu: float
     attack: str
+    lawful: float
 
 
-def run(specimen: Specimen, samples: int, rule: Rule, seed: int) -> Run:
+def run(specimen: Specimen, samples: int, rule: Rule, seed: int, *, by_law: bool = False) -> Run:
     """Audit to the last draw and take the bound.
 
     Luck is what the oracle's rule gains on the certification draws over its expectation. Where the
     audit found the same rule it is all of the audit's luck, and often most of it.
     """
     claimed = specimen.epsilon if specimen.claimed is None else specimen.claimed
-    result, watched, cpu = audit(specimen, claimed, samples, seed, rule)
-    fixed, lower = result.certificates[0].fixed, result.epsilon_lower
+    result, watched, cpu = audit(specimen, claimed, samples, seed, rule, by_law=by_law)
+    fixed, lower, lawful = result.certificates[0].fixed, result.epsilon_lower, math.nan
+    oracle = Oracle(specimen.law, fixed.alpha, specimen.delta)
     if lower > 0:
-        oracle = Oracle(specimen.law, fixed.alpha, specimen.delta)
         lower -= oracle.luck(rule, *watched.last(fixed.draws), fixed.draws)
-    return Run(max(0.0, lower), cpu - watched.seconds, result.certificates[0].attack)
+    if watched.frozen is not None:
+        lawful = oracle.allowed(watched.frozen.guesses, *watched.by_law(), fixed.draws)
+    cpu -= watched.seconds
+    return Run(max(0.0, lower), cpu, result.certificates[0].attack, lawful)
 
 
 def repeated(once: Callable[[int], Any], seeds: int, seconds: float) -> list[Any]:
@@ -189,27 +239,32 @@ def measured(specimen: Specimen, seeds: int, seconds: float) -> Measured:
 
 @dataclass(frozen=True, slots=True)
 class Share:
-    """One line of the table of one budget: medians over seeds; fields are as of `Measured`."""
+    """One line of the table of one budget: medians over seeds; fields are as of `Measured`.
+
+    law: the mean efficiency of the bounds that the law allows the events.
+    """
 
     name: str
     epsilon: float
     lower: float
     oracle: float
     efficiency: float
+    law: float
     cpu: float
     attack: str
 
     def __str__(self) -> str:
         return (
             f"{self.name:<48}{self.epsilon:>7.3f}{self.lower:>9.4f}{self.oracle:>9.4f}"
-            f"{self.efficiency:>7.2f}{self.cpu:>7.2f}  {self.attack}"
+            f"{self.efficiency:>7.2f}{self.law:>6.2f}{self.cpu:>7.2f}  {self.attack}"
         )
 
 
 def share(specimen: Specimen, draws: int, seeds: int, seconds: float) -> Share:
     """Measure the efficiency of one specimen at one budget."""
     oracle = Oracle(specimen.law, ALPHA, specimen.delta)
-    runs = repeated(partial(run, specimen, draws, oracle.rule(draws)), seeds, seconds)
+    once = partial(run, specimen, draws, oracle.rule(draws), by_law=True)
+    runs = repeated(once, seeds, seconds)
     lower, attacks = median(one.bound for one in runs), [one.attack for one in runs]
     return Share(
         name=specimen.name,
@@ -217,6 +272,7 @@ def share(specimen: Specimen, draws: int, seeds: int, seconds: float) -> Share:
         lower=lower,
         oracle=oracle.bound(draws),
         efficiency=efficiency(oracle, lower, draws),
+        law=fmean(efficiency(oracle, one.lawful, draws) for one in runs),
         cpu=median(one.cpu for one in runs),
         attack=max(attacks, key=attacks.count),
     )
@@ -227,7 +283,7 @@ def shares(
 ) -> Iterator[str]:
     """Yield the lines of the table of one budget, each as soon as it is known."""
     yield f"99 %, {draws:,} draws, medians of {min(seeds, LEAST_SEEDS)} to {seeds} seeds"
-    titles = f"{'at least':>9}{'oracle':>9}{'share':>7}{'CPU':>7}"
+    titles = f"{'at least':>9}{'oracle':>9}{'share':>7}{'law':>6}{'CPU':>7}"
     yield f"{'mechanism':<48}{'ε':>7}{titles}  attack"
     found = []
     with ProcessPoolExecutor(processes) as pool:

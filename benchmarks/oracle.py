@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import pairwise
 from typing import Any
 
@@ -166,18 +166,31 @@ class Oracle:
 
     def luck(self, rule: Rule, correct: int, wrong: int, draws: int) -> float:
         """Return how much more a rule's guesses give for a bound than those to be expected."""
-        if self.delta == 0:
-            expected = float(_pure_bound(draws * rule.correct, draws * rule.wrong, self.alpha))
-            return float(_pure_bound(correct, wrong, self.alpha)) - expected
-        abstains = rule.low < rule.high
-        usual = round(draws * rule.wrong)
-        right = round(draws * rule.correct) if abstains else draws - usual
         two_guesses = math.isfinite(rule.low) and math.isfinite(rule.high)
-        made, usually = (
-            epsilon_lower(Game(*guesses, draws, two_guesses, abstains), self.delta, self.alpha)
-            for guesses in ((correct, wrong), (right, usual))
+        bound = partial(self._of_guesses, draws, two_guesses, rule.low < rule.high)
+        return bound(correct, wrong) - bound(draws * rule.correct, draws * rule.wrong)
+
+    def allowed(
+        self, guesses: NDArray[np.integer], correct: float, wrong: float, draws: int
+    ) -> float:
+        """Return the bound to expect of a rule that makes some guesses, 1, -1 or 0, and makes them
+        right and wrong with these probabilities."""
+        # The last one is for outcomes that learning never saw.
+        two_guesses, abstains = {1, -1} <= set(guesses.tolist()), bool((guesses[:-1] == 0).any())
+        counts = draws * correct, draws * wrong
+        return max(0.0, self._of_guesses(draws, two_guesses, abstains, *counts))
+
+    def _of_guesses(
+        self, draws: int, two_guesses: bool, abstains: bool, correct: float, wrong: float
+    ) -> float:
+        """Return the bound of so many guesses, which may be expectations."""
+        if self.delta == 0:
+            return float(_pure_bound(correct, wrong, self.alpha))
+        made = round(wrong)
+        right = round(correct) if abstains else draws - made
+        return epsilon_lower(
+            Game(right, made, draws, two_guesses, abstains), self.delta, self.alpha
         )
-        return made - usually
 
     def draws_for(self, bound: float, most: float) -> float:
         """Return the draws it needs for a bound; at most `most`, even if these do not suffice."""

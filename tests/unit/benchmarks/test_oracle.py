@@ -218,6 +218,16 @@ def test_run_takes_the_luck_off_the_bound() -> None:
     assert ended.cpu > 0
 
 
+def test_the_bound_that_the_law_allows_knows_no_luck() -> None:
+    one = EVERY["randomized response"]
+    rule = Oracle(one.law, ALPHA).rule(2_000)
+    first, second = (run(one, 2_000, rule, seed, by_law=True) for seed in (3, 4))
+    assert first.bound != second.bound
+    assert first.lawful == pytest.approx(second.lawful)
+    assert 0.5 < first.lawful < one.epsilon
+    assert math.isnan(run(one, 2_000, rule, 3).lawful)
+
+
 def test_table_and_summary_leave_out_what_was_not_measured() -> None:
     one = Measured("one", 1.0, 0.99, 0.993, 0.75, 0.5, math.nan, math.nan, 0.2, "threshold")
     other = replace(one, many=0.65, refuting=2.0, limit=1_000.0)
