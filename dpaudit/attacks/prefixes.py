@@ -33,8 +33,9 @@ _FEWEST_COLUMNS, _MOST_COLUMNS = 3, 128
 _MOST_VALUES = 4
 # Pasts of an entry that are told apart, the most frequent ones; each of so many draws.
 _MOST_PASTS, _DRAWS_OF_A_PAST = 64, 50
-# Pasts of all entries together, each with its values; of more, to learn takes seconds.
-_MOST_TABLES = 400
+# Odds of one value against those after it, by the pasts of all entries, that are open; to learn more
+# takes seconds.
+_MOST_TABLES = 200
 # Standard deviations by which entries must depend on their past more than they do by luck.
 _DEPENDENT = 6.0
 # A past of which nothing is known.
@@ -191,7 +192,7 @@ class Walk:
         symbols = len(values) + 1
         past = np.full(outcomes.size, _LOST + 1, dtype=np.intp)
         of_past: tuple[Past, ...] = ((-1,) * len(values), (0,) * len(values))
-        steps, cells, pasts = [], [], []
+        steps, cells, pasts, tables = [], [], [], 0
         for column in columns:
             own = _Symbols(column.name, tuple(values))
             cell = past * symbols + own(column)
@@ -201,7 +202,8 @@ class Walk:
             cells.append(cell)
             pasts.append(of_past)
             past, of_past = following.take(cell), next_pasts
-            if sum(map(len, pasts)) * len(values) > _MOST_TABLES:
+            tables += _that_tell(many.reshape(-1, symbols))
+            if tables > _MOST_TABLES:
                 return None
         return cls(tuple(steps), tuple(cells), tuple(pasts))
 
@@ -215,6 +217,14 @@ class Walk:
             table = np.array(every, dtype=np.int64).reshape(len(counts), 2, *step.shape)
             found.append(np.moveaxis(table, 1, -1))
         return found
+
+
+def _that_tell(draws: NDArray[Any]) -> int:
+    """Return of how many values it is open whether they come up, or one after them in their order,
+    from the draws by past and symbol."""
+    known = draws[_LOST + 1 :]
+    later = np.cumsum(known[:, ::-1], axis=1)[:, ::-1]
+    return int(((known[:, :-1] > 0) & (later[:, 1:] > 0)).sum())
 
 
 def _following(

@@ -112,6 +112,15 @@ def test_sequences_that_take_seconds_to_learn_are_left_to_others(
     assert bool(prefixes(drawn(shared, 20_000))) is are_tried
 
 
+def test_long_sequences_that_hardly_divide_are_learned() -> None:
+    # They stop early, and of what follows nothing is open.
+    def stopping(dataset: float, size: int, rng: Rng) -> Any:
+        rows = sparse_vector(dataset, size, rng)
+        return np.hstack([rows, np.full((size, 3 * ENTRIES), -1)])
+
+    assert prefixes(drawn(stopping, 20_000))
+
+
 def test_few_draws_two_columns_and_many_values_are_left_to_others() -> None:
     assert prefixes(drawn(sparse_vector, 1_000))
     assert not prefixes(drawn(sparse_vector, 999))
