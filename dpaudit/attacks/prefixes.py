@@ -33,8 +33,7 @@ _FEWEST_COLUMNS, _MOST_COLUMNS = 3, 128
 _MOST_VALUES = 4
 # Pasts of an entry that are told apart, the most frequent ones; each of so many draws.
 _MOST_PASTS, _DRAWS_OF_A_PAST = 64, 50
-# Odds of one value against those after it, by the pasts of all entries, that are open; to learn more
-# takes seconds.
+# Odds of one value against those after it, by the pasts of all entries: so many are learned fast.
 _MOST_TABLES = 200
 # Standard deviations by which entries must depend on their past more than they do by luck.
 _DEPENDENT = 6.0

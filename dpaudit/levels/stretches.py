@@ -1,13 +1,17 @@
 """What to expect of log-ratios in a row, where neighbours may be alike.
 
-Noise that is alike from place to place gives log-ratios that stay the same over a stretch and jump
-at its end. How often they jump, and to what, is learned from all rows together: what is jumped to
-is drawn from a law on a grid that makes all that was found most likely (as in `shrinkage.py`), and
-so is the chance to jump at a place. Where every place has a log-ratio of its own it goes to 1, and
-neighbours say nothing about each other.
+Noise that is alike from place to place gives log-ratios that stay the same over a stretch, or drift
+evenly along it, and jump at its end. How often they jump, to what, and how often they drift is
+learned from all rows together. What a stretch has in its middle is drawn from a law on a grid that
+makes all that was found most likely (as in `shrinkage.py`), and so are the chance to jump at a
+place and the share of stretches that drift. What is expected is the mean over all ways to divide
+the rows into stretches. Where every place has a log-ratio of its own the chance to jump goes to 1,
+and neighbours say nothing about each other.
 """
 
 from __future__ import annotations
+
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,12 +19,19 @@ from numpy.typing import NDArray
 from dpaudit.levels.level_map import FloatArray, IntArray
 from dpaudit.levels.shrinkage import GAP, GRID
 
-_STEPS = 20
+_STEPS = 10
 _FIRST_CHANCE = 0.2
-# No log-ratio is ruled out by the others, nor that one stays, nor that it jumps.
+# No log-ratio is ruled out by the others, nor that one stays, jumps or drifts.
 _LEAST, _LEAST_CHANCE = 1e-9, 1e-3
-# Numbers of a place, of all rows, that stay in the cache while fits are found together.
-_TOGETHER = 32_768
+# How far a stretch that drifts goes from its middle to its end: the standard deviation, as a share
+# of what it has in the middle.
+_DRIFT = 0.5
+# Places of a stretch, at most: of longer ones there are many, and they say hardly more.
+_LONGEST = 32
+# Numbers of all stretches that are kept while fits are found together.
+_TOGETHER = 3_000_000
+
+Places = NDArray[np.intp]
 
 
 def expected(found: FloatArray, variance: FloatArray, rows: IntArray) -> FloatArray:
@@ -31,61 +42,183 @@ def expected(found: FloatArray, variance: FloatArray, rows: IntArray) -> FloatAr
     """
     if found.shape[1] == 0:
         return found
-    together = max(1, _TOGETHER // (len(rows) * len(GRID)))
-    starts = range(0, len(found), together)
-    some = [slice(start, start + together) for start in starts]
-    return np.concatenate([_expected(found[one], variance[one], rows) for one in some])
+    stretches = _Stretches.of(rows)
+    together = max(1, _TOGETHER // (len(stretches.row) * len(GRID)))
+    some = [slice(start, start + together) for start in range(0, len(found), together)]
+    return np.concatenate([_expected(found[one], variance[one], stretches) for one in some])
 
 
-def _expected(found: FloatArray, variance: FloatArray, rows: IntArray) -> FloatArray:
+def _expected(found: FloatArray, variance: FloatArray, stretches: _Stretches) -> FloatArray:
     gap = np.interp(found, GRID, GAP)
     # An error within which no point of the grid may lie is taken to be as wide as the grid.
-    error = np.sqrt(variance + (gap / 2) ** 2)
-    logs = -0.5 * ((found[..., None] - GRID) / error[..., None]) ** 2
-    logs -= logs.max(axis=2, keepdims=True)
-    likelihood = np.exp(logs)
-    inside = rows >= 0
-    is_there = inside[..., None, None]
-    # (length, rows, fits, grid)
-    seen = np.where(is_there, likelihood.transpose(1, 0, 2)[rows], 1.0).swapaxes(0, 1)
-    is_there = is_there.swapaxes(0, 1)
-    law = np.full((len(found), len(GRID)), 1 / len(GRID))
-    chance = np.full((len(found), 1), _FIRST_CHANCE)
+    ways = _Ways.of(found, 1 / (variance + (gap / 2) ** 2), stretches)
+    law = np.full((len(found), 2, len(GRID)), 1 / (2 * len(GRID)))
+    chance = np.full(len(found), _FIRST_CHANCE)
     for _ in range(_STEPS):
-        law, chance, mean = _improved(seen, is_there, law, chance)
+        law, chance = _improved(ways, stretches, law, chance)
     told = np.empty_like(found)
-    told[:, rows[inside]] = mean.swapaxes(0, 1)[inside].T
+    told[:, stretches.places] = _means(ways, stretches, law, chance)[:, stretches.inside]
     is_known = np.sqrt(variance) < gap / 2
     return np.where(is_known, found, told)
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class _Stretches:
+    """All stretches that rows can have, those with one last place after the other.
+
+    rows, lengths: the rows, the longest first. row, start, end: by stretch, its row, and the first
+    and last place in it. ending: by last place, where its stretches are, and how many rows have it.
+    """
+
+    rows: IntArray
+    lengths: Places
+    row: Places
+    start: Places
+    end: Places
+    ending: tuple[tuple[slice, int], ...]
+
+    @classmethod
+    def of(cls, rows: IntArray) -> _Stretches:
+        lengths = (rows >= 0).sum(axis=1)
+        order = np.argsort(-lengths, kind="stable")
+        parts, ending, before = [], [], 0
+        for end in range(int(lengths.max())):
+            having, starts = int((lengths > end).sum()), np.arange(end + 1)[-_LONGEST:]
+            row = np.repeat(np.arange(having), len(starts))
+            parts.append((row, np.tile(starts, having), np.full(len(row), end)))
+            ending.append((slice(before, before + len(row)), having))
+            before += len(row)
+        row, start, last = (np.concatenate(one) for one in zip(*parts, strict=True))
+        return cls(rows[order, : len(ending)], lengths[order], row, start, last, tuple(ending))
+
+    @property
+    def inside(self) -> NDArray[np.bool_]:
+        return self.rows >= 0
+
+    @property
+    def places(self) -> IntArray:
+        return self.rows[self.inside]
+
+    @property
+    def middle(self) -> FloatArray:
+        return (self.start + self.end) / 2
+
+    @property
+    def half(self) -> FloatArray:
+        """How far the ends are from the middle; any number where there is a single place."""
+        return np.maximum((self.end - self.start) / 2, 0.5)
+
+    def summed(self, numbers: FloatArray) -> FloatArray:
+        """Return the sums over stretches, (fits, stretches), of numbers, (fits, rows, length)."""
+        upto = np.cumsum(numbers, axis=2)
+        upto = np.concatenate([np.zeros_like(upto[:, :, :1]), upto], axis=2)
+        return upto[:, self.row, self.end + 1] - upto[:, self.row, self.start]
+
+    def spread(self, numbers: FloatArray) -> FloatArray:
+        """Return at every place the sum of the numbers of stretches, (fits, stretches), that it is
+        in: (fits, rows, length)."""
+        fits, (rows, length) = len(numbers), self.rows.shape
+        change = np.zeros((fits, rows, length + 1))
+        for fit, own in enumerate(numbers):
+            np.add.at(change[fit], (self.row, self.start), own)
+            np.add.at(change[fit], (self.row, self.end + 1), -own)
+        return np.cumsum(change, axis=2)[:, :, :length]
+
+    def chances(self, worth: FloatArray, chance: FloatArray) -> FloatArray:
+        """Return the probability of every stretch, (fits, stretches), from the log-likelihood of
+        what was found in it and the chance to jump, (fits,)."""
+        fits, (rows, length) = len(worth), self.rows.shape
+        jumps, stays = np.log(chance)[:, None], np.log1p(-chance)[:, None]
+        worth = worth + (self.end - self.start) * stays
+        # Of all that is before a stretch, and after it.
+        before, after = np.zeros((fits, rows, length + 1)), np.full_like(worth, -np.inf)
+        for end, (own, having) in enumerate(self.ending):
+            here = before[:, :having, max(0, end + 1 - _LONGEST) : end + 1]
+            here = here + worth[:, own].reshape(here.shape)
+            before[:, :having, end + 1] = np.logaddexp.reduce(here, axis=2) + jumps
+        behind = np.full((fits, rows, length + 1), -np.inf)
+        for end in range(length - 1, -1, -1):
+            own, having = self.ending[end]
+            is_last = self.lengths[:having] == end + 1
+            next_one = np.where(is_last, 0.0, behind[:, :having, end + 1] + jumps)
+            here = behind[:, :having, max(0, end + 1 - _LONGEST) : end + 1]
+            after[:, own] = np.repeat(next_one, here.shape[2], axis=1)
+            np.logaddexp(here, worth[:, own].reshape(here.shape) + next_one[:, :, None], out=here)
+        total = before[:, np.arange(rows), self.lengths] - jumps
+        logs = before[:, self.row, self.start] + worth + after - total[:, self.row]
+        return np.asarray(np.exp(logs))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Ways:
+    """What stretches may be: steady or drifting, with any log-ratio in the middle.
+
+    best: (fits, stretches), the largest log-likelihood. relative: (fits, stretches, 2, grid), the
+    likelihood over it. drift: (fits, stretches, grid), what to expect from the middle to the end.
+    """
+
+    best: FloatArray
+    relative: FloatArray
+    drift: FloatArray
+
+    @classmethod
+    def of(cls, found: FloatArray, weight: FloatArray, stretches: _Stretches) -> _Ways:
+        """weight: (fits, places), one over the variance of what was found."""
+        is_there = stretches.inside
+        weights = np.where(is_there, weight[:, stretches.rows], 0.0)
+        numbers = weights * np.where(is_there, found[:, stretches.rows], 0.0)
+        place = np.arange(weights.shape[2])
+        # With z from -1 to 1 along a stretch: sums of weights with 1, z and z², of numbers with 1
+        # and z.
+        middle, half = stretches.middle, stretches.half
+        one, first = stretches.summed(weights), stretches.summed(weights * place)
+        second = stretches.summed(weights * place**2)
+        sloped, squared = first - middle * one, second - 2 * middle * first + middle**2 * one
+        number = stretches.summed(numbers)
+        tilted = (stretches.summed(numbers * place) - middle * number)[..., None] / half[:, None]
+        sloped, squared = (sloped / half)[..., None], np.maximum(squared / half**2, 0)[..., None]
+        steady = number[..., None] * GRID - one[..., None] * (GRID**2 / 2)
+        prior = (_DRIFT * GRID) ** 2
+        rest = tilted - sloped * GRID
+        drift = prior * rest / (1 + prior * squared)
+        drifting = steady + rest * drift / 2 - np.log1p(prior * squared) / 2
+        logs = np.stack([steady, drifting], axis=2)
+        best = logs.max(axis=(2, 3))
+        logs -= best[..., None, None]
+        return cls(best, np.exp(logs, out=logs), drift)
+
+    def blamed(
+        self, stretches: _Stretches, law: FloatArray, chance: FloatArray
+    ) -> tuple[FloatArray, FloatArray]:
+        """Return the probability of every stretch, and the same over its relative likelihood: both
+        (fits, stretches)."""
+        # Not by matrix products, whose threads wait for each other, and cost more than they save.
+        likelihood = np.einsum("fskg,fkg->fs", self.relative, law)
+        chances = stretches.chances(self.best + np.log(likelihood), chance)
+        return chances, chances / likelihood
+
+
 def _improved(
-    seen: FloatArray, is_there: NDArray[np.bool_], law: FloatArray, chance: FloatArray
-) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Return the law and the chance after a step of EM, and the means by those before it."""
-    length = len(seen)
-    ahead, jumping = np.empty_like(seen), np.empty_like(seen)
-    for place in range(length):
-        jumped = law if place == 0 else chance * law
-        here = np.broadcast_to(jumped, seen.shape[1:]) * seen[place]
-        jumping[place] = here
-        if place:
-            here = here + (1 - chance) * ahead[place - 1] * seen[place]
-        total = here.sum(axis=2, keepdims=True)
-        ahead[place], jumping[place] = here / total, jumping[place] / total
-    behind = np.ones_like(seen)
-    for place in range(length - 2, -1, -1):
-        next_one = behind[place + 1] * seen[place + 1]
-        jumped = chance * (law * next_one).sum(axis=2, keepdims=True)
-        here = (1 - chance) * next_one + jumped
-        behind[place] = here / here.max(axis=2, keepdims=True)
-    both = ahead * behind
-    norm = both.sum(axis=3, keepdims=True)
-    mean = (both / norm) @ GRID
-    jumps = np.where(is_there, jumping * behind / norm, 0.0)
-    drawn = jumps.sum(axis=(0, 1))
-    law = drawn + _LEAST
-    law /= law.sum(axis=1, keepdims=True)
-    moves = np.maximum(1, is_there[1:].sum())
-    chance = jumps[1:].sum(axis=(0, 1, 3))[:, None] / moves
-    return law, np.clip(chance, _LEAST_CHANCE, 1 - _LEAST_CHANCE), mean
+    ways: _Ways, stretches: _Stretches, law: FloatArray, chance: FloatArray
+) -> tuple[FloatArray, FloatArray]:
+    """Return the law and the chance after a step of EM. law: (fits, 2, grid), of what steady
+    stretches have in their middle, and drifting ones; chance: to jump at a place, (fits,)."""
+    chances, blame = ways.blamed(stretches, law, chance)
+    drawn = np.einsum("fs,fskg->fkg", blame, ways.relative) * law
+    middles, kinds = drawn.sum(axis=1) + _LEAST, drawn.sum(axis=2) + _LEAST_CHANCE
+    middles /= middles.sum(axis=1, keepdims=True)
+    kinds /= kinds.sum(axis=1, keepdims=True)
+    moves = max(1, int((stretches.lengths - 1).sum()))
+    jumps = chances[:, stretches.start > 0].sum(axis=1) / moves
+    return kinds[:, :, None] * middles[:, None], np.clip(jumps, _LEAST_CHANCE, 1 - _LEAST_CHANCE)
+
+
+def _means(ways: _Ways, stretches: _Stretches, law: FloatArray, chance: FloatArray) -> FloatArray:
+    """Return what to expect at every place, (fits, rows, length)."""
+    blame = ways.blamed(stretches, law, chance)[1]
+    middle = blame * np.einsum("fskg,fkg,g->fs", ways.relative, law, GRID)
+    drift = blame * np.einsum("fsg,fg,fsg->fs", ways.relative[:, :, 1], law[:, 1], ways.drift)
+    slope = drift / stretches.half
+    place = np.arange(stretches.rows.shape[1])
+    start = stretches.spread(middle - slope * stretches.middle)
+    return start + place * stretches.spread(slope)

@@ -3,33 +3,65 @@
 from __future__ import annotations
 
 import itertools
+import math
 
 import numpy as np
 import pytest
+from scipy.stats import multivariate_normal
 
+from dpaudit.levels.level_map import FloatArray
 from dpaudit.levels.shrinkage import GRID
-from dpaudit.levels.stretches import _improved, expected
+from dpaudit.levels.stretches import _DRIFT, _means, _Stretches, _Ways, expected
 
 ROW = np.arange(30)[None]
 
 
-def test_means_are_those_of_all_ways_to_jump() -> None:
+def test_means_are_those_of_all_ways_to_divide_a_row() -> None:
     rng = np.random.default_rng(2)
     places, chance = 4, 0.3
-    seen, law = rng.random((places, len(GRID))), rng.dirichlet(np.ones(len(GRID)))
+    found, error = rng.normal(size=places), rng.uniform(0.3, 0.6, size=places)
+    law = rng.dirichlet(np.ones(2 * len(GRID))).reshape(2, -1)
     total, sums = 0.0, np.zeros(places)
     for jumps in itertools.product((True, False), repeat=places - 1):
         ends = [0, *(place for place, one in enumerate(jumps, 1) if one), places]
-        weight = np.prod([chance if one else 1 - chance for one in jumps])
-        stretches = [law * np.prod(seen[a:b], axis=0) for a, b in itertools.pairwise(ends)]
-        masses = [one.sum() for one in stretches]
-        weight *= np.prod(masses)
+        weight = math.prod(chance if one else 1 - chance for one in jumps)
+        means = np.empty(places)
+        for start, end in itertools.pairwise(ends):
+            mass, means[start:end] = of_stretch(found[start:end], error[start:end], law)
+            weight *= mass
         total += weight
-        for (a, b), one, mass in zip(itertools.pairwise(ends), stretches, masses, strict=True):
-            sums[a:b] += weight * (one @ GRID) / mass
-    there = np.ones((places, 1, 1, 1), dtype=bool)
-    found = _improved(seen[:, None, None], there, law[None], np.array([[chance]]))[2]
-    assert found[:, 0, 0] == pytest.approx(sums / total)
+        sums += weight * means
+    stretches = _Stretches.of(ROW[:, :places])
+    ways = _Ways.of(found[None], 1 / error[None] ** 2, stretches)
+    told = _means(ways, stretches, law[None], np.array([chance]))
+    assert told[0, 0] == pytest.approx(sums / total)
+
+
+def of_stretch(found: FloatArray, error: FloatArray, law: FloatArray) -> tuple[float, FloatArray]:
+    """Return the likelihood of what was found in a stretch, and what to expect of its places."""
+    along = np.linspace(-1, 1, len(found)) if len(found) > 1 else np.zeros(1)
+    mass, sums = 0.0, np.zeros(len(found))
+    for drift, weights in zip((0.0, _DRIFT), law, strict=True):
+        for middle, weight in zip(GRID, weights, strict=True):
+            spread = (drift * middle) ** 2 * np.outer(along, along)
+            around = spread + np.diag(error**2)
+            own = weight * multivariate_normal.pdf(found, np.full(len(found), middle), around)
+            mass += own
+            sums += own * (middle + spread @ np.linalg.solve(around, found - middle))
+    return mass, sums / mass
+
+
+def test_a_drift_is_followed_where_there_is_one() -> None:
+    truth = np.linspace(0.6, 0.2, 30)
+    found = truth + 0.1 * np.random.default_rng(1).normal(size=(40, 30))
+    told = expected(found, np.full(found.shape, 0.1**2), ROW)
+    assert np.mean((told - truth) ** 2) < 0.2 * np.mean((found - truth) ** 2)
+
+
+def test_rows_longer_than_any_stretch_are_pooled_all_the_same() -> None:
+    found = 0.3 + 0.3 * np.random.default_rng(1).normal(size=(10, 100))
+    told = expected(found, np.full(found.shape, 0.3**2), np.arange(100)[None])
+    assert np.mean((told - 0.3) ** 2) < 0.1 * 0.3**2
 
 
 def test_a_jump_is_found_and_what_is_alike_is_pooled() -> None:
@@ -68,6 +100,6 @@ def test_fits_of_many_rows_are_found_in_pieces(monkeypatch: pytest.MonkeyPatch) 
     found, variance = rng.normal(size=(5, 12)), np.full((5, 12), 0.2)
     rows = np.arange(12).reshape(3, 4)
     together = expected(found, variance, rows)
-    for most in (1, 2 * len(GRID) * len(rows)):
+    for most in (1, 2 * len(GRID) * 10 * len(rows)):
         monkeypatch.setattr("dpaudit.levels.stretches._TOGETHER", most)
         assert expected(found, variance, rows) == pytest.approx(together)
