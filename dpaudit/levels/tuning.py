@@ -27,6 +27,8 @@ PENALTY_FOLLOWING = 0.5
 DEVIATIONS = 2.0
 # Of an order of cells that were counted, whose log-ratios are shrunk for their luck.
 PENALTY_COUNTED = 1.0
+# Of such an order whose cells foretell each other: the luck of one is that of all of them.
+PENALTY_FORETOLD = 0.5
 # Of the mass of single outputs (the probabilistic definition).
 PENALTY_OF_MASS = 3.0
 # One-sided 99 %: about what the bound on the draws to come will lose.

@@ -80,7 +80,9 @@ class Aim:
         if candidate.shrunk is None:
             return self.predicted(candidate.table, candidate.penalty)
         if candidate.fine is not None:
-            return self.lowered(candidate.table, tuning.PENALTY_COUNTED)
+            foretold = candidate.fine.kin is not None
+            penalty = tuning.PENALTY_FORETOLD if foretold else tuning.PENALTY_COUNTED
+            return self.lowered(candidate.table, penalty)
         bound = self.lowered(candidate.table, 0.0)
         if candidate.penalty == 0:
             return bound

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from typing import cast
 
 import numpy as np
 import pytest
@@ -12,7 +13,7 @@ from numpy.typing import NDArray
 from dpaudit.attacks.choosing.aim import Aim, promise
 from dpaudit.claims import ProfilePoint
 from dpaudit.levels import tuning
-from dpaudit.levels.candidate import Candidate
+from dpaudit.levels.candidate import Candidate, Fine, of_cells
 from dpaudit.levels.level_map import LevelMap
 
 AIM = Aim(ProfilePoint(1.0, 0.0), 1_000_000)
@@ -81,3 +82,17 @@ def test_orders_that_were_counted_are_compared_as_their_cut_offs_are_chosen() ->
     assert np.array_equal(counted.promised(one), counted.chosen_by(one))
     assert np.max(AIM.promised(one)) < np.max(AIM.chosen_by(one))
     assert promise(one, AIM)[0] < promise(one, counted)[0] < 1
+
+
+def test_cells_that_foretell_each_other_are_not_lowered_as_far_as_others() -> None:
+    counts = np.array([*([[5_000, 5_000]] * 4), [160, 400], [170, 400], [0, 0]])
+    ratios = np.array([0.0, 0.0, 0.0, 0.0, math.log(160 / 400), math.log(170 / 400)])
+
+    def foretold(counts: NDArray[np.int64]) -> NDArray[np.float64]:
+        return np.broadcast_to(ratios, counts.shape[:2])
+
+    # No outcome is looked at.
+    cells = Fine(cast(LevelMap, None), counts, foretold)
+    together = of_cells("cells", cells)
+    alone = replace(together, fine=replace(cells, kin=None))
+    assert np.max(AIM.promised(together)) > np.max(AIM.promised(alone)) > 0
