@@ -109,6 +109,11 @@ class Candidate:
         return replace(self, held_out=held_out, shrunk=shrunk)
 
     @property
+    def is_foretold(self) -> bool:
+        """Whether what is expected of a cell comes from all of them, and hardly from its luck."""
+        return self.shrunk is not None and self.fine is not None and self.fine.kin is not None
+
+    @property
     def counter(self) -> LevelMap:
         """What counts further draws for it."""
         if self.intervals is not None:

@@ -67,7 +67,8 @@ class Aim:
             other = 1 + int(np.argmax(bounds[1 : high + 1, high])), high
         else:
             other = low, low + int(np.argmax(bounds[low, low:levels]))
-        if bounds[other] > 0 and _look_alike(candidate.table, *other):
+        luck = _penalty_of_cells(candidate) / tuning.PENALTY_COUNTED
+        if bounds[other] > 0 and _look_alike(candidate.table, *other, luck):
             return *other, float(bounds[other])
         return low, high, best
 
@@ -80,9 +81,7 @@ class Aim:
         if candidate.shrunk is None:
             return self.predicted(candidate.table, candidate.penalty)
         if candidate.fine is not None:
-            foretold = candidate.fine.kin is not None
-            penalty = tuning.PENALTY_FORETOLD if foretold else tuning.PENALTY_COUNTED
-            return self.lowered(candidate.table, penalty)
+            return self.lowered(candidate.table, _penalty_of_cells(candidate))
         bound = self.lowered(candidate.table, 0.0)
         if candidate.penalty == 0:
             return bound
@@ -107,14 +106,23 @@ class Aim:
         return self.point.delta == 0 and not self.for_delta
 
 
-def _look_alike(table: RuleTable, low: int, high: int) -> bool:
+def _penalty_of_cells(candidate: Candidate) -> float:
+    """Return the standard errors that a prediction from counted cells is lowered by."""
+    return tuning.PENALTY_FORETOLD if candidate.is_foretold else tuning.PENALTY_COUNTED
+
+
+def _look_alike(table: RuleTable, low: int, high: int, luck: float) -> bool:
     """Return whether the guesses of the two inputs may well be right as often as each other: that
     they are is as likely beforehand as that their log-ratios differ by about half of the larger one
-    (the Bayes factor of two normal laws)."""
+    (the Bayes factor of two normal laws).
+
+    luck: how large errors are, as a share of those that the draws have by themselves.
+    """
     levels = len(table.correct) - 1
     sides = (low, levels), (0, high)
     ratios = [math.log((table.correct[one] + 0.5) / (table.wrong[one] + 0.5)) for one in sides]
     error = sum(1 / (table.correct[one] + 0.5) + 1 / (table.wrong[one] + 0.5) for one in sides)
+    error *= luck**2
     spread = (max(ratios) / 2) ** 2 / error
     apart = (ratios[0] - ratios[1]) ** 2 / error
     return bool(math.log1p(spread) > apart * spread / (1 + spread))

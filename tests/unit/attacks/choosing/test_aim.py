@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from dpaudit.attacks.choosing.aim import Aim, promise
+from dpaudit.attacks.choosing.aim import Aim, _look_alike, promise
 from dpaudit.claims import ProfilePoint
 from dpaudit.levels import tuning
 from dpaudit.levels.candidate import Candidate, Fine, of_cells
@@ -52,6 +52,12 @@ def test_of_sides_that_are_apart_the_better_one_is(
     of_d2: float, of_d1: float, rule: tuple[int, int]
 ) -> None:
     assert AIM.best_rule(sides(of_d2, of_d1))[:2] == rule
+
+
+def test_sides_are_told_apart_sooner_where_luck_is_known_to_be_small() -> None:
+    table = sides(math.e, math.e * np.exp(2.5 * ERROR)).table
+    assert _look_alike(table, 1, 2, luck=1.0)
+    assert not _look_alike(table, 1, 2, luck=0.5)
 
 
 @pytest.mark.parametrize("aim", [
