@@ -3,7 +3,8 @@
 The log-ratio of a sequence is the sum, over its entries, of that of each given those before it.
 Those before it are summed up by how often each value came up among them: all there is to know where
 entries are alike, and independent but for a number that all of them share, such as the noisy
-threshold of the sparse vector technique.
+threshold of the sparse vector technique. Where the last one foretells the next better, as in a
+Markov chain, it stands in place of these numbers, or beside them.
 """
 
 from __future__ import annotations
@@ -43,8 +44,12 @@ _LOST = 0
 _HALF = FOLDS // 2
 _NEWTON_STEPS = 8
 
+# The first draws show what a past is best summed up by.
+_LOOKED_AT = 4_096
+
 Places = NDArray[np.intp]
-# How often each value came up.
+Symbols = NDArray[np.uint8]
+# The place of the last value, and how often each came up; -1 and 0 where that is not kept.
 Past = tuple[int, ...]
 
 
@@ -73,7 +78,7 @@ def prefixes(selection: SelectionDraws) -> list[Candidate]:
         spread.append(float(own.std()))
     importance = shares([one.symbols.name for one in walk.steps], spread)
     steps = [one.weighing(fit[FOLDS]) for one, fit in zip(walk.steps, fits, strict=True)]
-    freeze = partial(Prefixes, tuple(steps), importance)
+    freeze = partial(Prefixes, tuple(steps), walk.summary, importance)
     return [by_score(Scored(NAME, aligned(held_out, fold, kept), freeze, halves), selection)]
 
 
@@ -109,7 +114,7 @@ class _Symbols:
     name: str
     values: tuple[float | str, ...]
 
-    def __call__(self, column: Column) -> NDArray[np.uint8]:
+    def __call__(self, column: Column) -> Symbols:
         many = len(self.values)
         found = np.zeros(len(column.numbers), dtype=np.uint8)
         # Each value is met once at most: what is added up is how far its place is from the last.
@@ -121,6 +126,30 @@ class _Symbols:
             by_code = np.array([0, *(known.get(label, 0) for label in column.labels)], np.uint8)
             found += by_code[column.codes]
         return np.uint8(many) - found
+
+
+@dataclass(frozen=True, slots=True)
+class Summary:
+    """What is kept of the entries before another: how often each value came up, the last one."""
+
+    times: bool
+    last: bool
+
+    def after(self, past: Past, symbol: int) -> Past:
+        """Return the past of the entry after one."""
+        times = list(past[1:])
+        times[symbol] += self.times
+        return (symbol if self.last else -1, *times)
+
+    @property
+    def words(self) -> str:
+        kept = ["how often any came up before it"] if self.times else []
+        return " and ".join([*kept, *(["the one before it"] if self.last else [])])
+
+
+_BY_TIMES = Summary(times=True, last=False)
+_BY_LAST = (Summary(times=False, last=True), Summary(times=True, last=True))
+_BY_NOTHING = Summary(times=False, last=False)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -152,6 +181,7 @@ class Prefixes:
     """The score that adds up what entries say, from the first one on."""
 
     steps: tuple[Step, ...]
+    summary: Summary
     columns: tuple[tuple[str, float], ...]
 
     def __call__(self, outcomes: Outcomes) -> FloatArray:
@@ -165,7 +195,7 @@ class Prefixes:
         return total
 
     def words(self) -> str:
-        what = f"adds up {len(self.steps):,} entries, each given how often any came up before it"
+        what = f"adds up {len(self.steps):,} entries, each given {self.summary.words}"
         return with_most(what, self.columns)
 
 
@@ -173,13 +203,15 @@ class Prefixes:
 class Walk:
     """The way of some outcomes from entry to entry, without a look at their inputs.
 
-    steps: by entry. cells: by entry, every outcome's past and symbol. pasts: by entry, how often
-    each value came up, of every past.
+    steps: by entry. cells: by entry, every outcome's past and symbol. pasts: by entry. worth: the
+    log-likelihood of all entries given their pasts, less what its parameters cost (Schwarz 1978).
     """
 
+    summary: Summary
     steps: tuple[Step, ...]
     cells: tuple[Places, ...]
     pasts: tuple[tuple[Past, ...], ...]
+    worth: float
 
     @classmethod
     def over(cls, outcomes: Outcomes, draws: IntArray | None = None) -> Walk | None:
@@ -188,23 +220,48 @@ class Walk:
         columns, values = _of_few_values(outcomes.columns)
         if not _FEWEST_COLUMNS <= len(columns) <= _MOST_COLUMNS:
             return None
-        symbols = len(values) + 1
+        symbols = [_Symbols(column.name, tuple(values)) for column in columns]
+        few = outcomes if outcomes.size <= _LOOKED_AT else outcomes.take(slice(_LOOKED_AT))
+        of_few = None if draws is None else draws[:_LOOKED_AT]
+        usual = cls._by(_BY_TIMES, symbols, few, of_few)
+        if usual is None:
+            return None
+        # Where few draws show no dependence, numbers of times are what may show it with more.
+        others = [cls._by(one, symbols, few, of_few) for one in (_BY_NOTHING, *_BY_LAST)]
+        best = max(filter(None, (usual, *others)), key=lambda one: one.worth)
+        chosen = best if best.summary.last else usual
+        return chosen if few is outcomes else cls._by(chosen.summary, symbols, outcomes, draws)
+
+    @classmethod
+    def _by(
+        cls,
+        summary: Summary,
+        symbols: Sequence[_Symbols],
+        outcomes: Outcomes,
+        draws: IntArray | None,
+    ) -> Walk | None:
+        """Return the way where pasts are summed up so. symbols: of all entries."""
+        values = len(symbols[0].values)
         past = np.full(outcomes.size, _LOST + 1, dtype=np.intp)
-        of_past: tuple[Past, ...] = ((-1,) * len(values), (0,) * len(values))
-        steps, cells, pasts, tables = [], [], [], 0
-        for column in columns:
-            own = _Symbols(column.name, tuple(values))
-            cell = past * symbols + own(column)
-            many = np.bincount(cell, weights=draws, minlength=len(of_past) * symbols)
-            following, next_pasts = _following(many, of_past, symbols)
+        columns = outcomes.named(one.name for one in symbols)
+        of_past: tuple[Past, ...] = ((-2, *[0] * values), (-1, *[0] * values))
+        steps, cells, pasts, tables, likelihood, total = [], [], [], 0, 0.0, 0.0
+        for own, column in zip(symbols, columns, strict=True):
+            cell = past * (values + 1) + own(column)
+            many = np.bincount(cell, weights=draws, minlength=len(of_past) * (values + 1))
+            following, next_pasts = _following(many, of_past, summary)
             steps.append(Step(own, np.zeros(len(following)), following))
             cells.append(cell)
             pasts.append(of_past)
             past, of_past = following.take(cell), next_pasts
-            tables += _that_tell(many.reshape(-1, symbols))
+            table = many.reshape(-1, values + 1)
+            tables += _that_tell(table)
             if tables > _MOST_TABLES:
                 return None
-        return cls(tuple(steps), tuple(cells), tuple(pasts))
+            likelihood += _log_likelihood(table)
+            total += float(many.sum())
+        worth = likelihood - tables * math.log(max(1.0, total)) / 2
+        return cls(summary, tuple(steps), tuple(cells), tuple(pasts), worth)
 
     def tables(self, counts: IntArray) -> list[IntArray]:
         """Return the draws by entry, (fits, pasts, symbols, 2), of those of all outcomes: (fits,
@@ -226,17 +283,24 @@ def _that_tell(draws: NDArray[Any]) -> int:
     return int(((known[:, :-1] > 0) & (later[:, 1:] > 0)).sum())
 
 
+def _log_likelihood(draws: NDArray[Any]) -> float:
+    """Return that of symbols given their pasts, from the draws by past and symbol."""
+    share = draws / np.maximum(1, draws.sum(axis=1, keepdims=True))
+    return float((draws * np.log(np.where(draws > 0, share, 1.0))).sum())
+
+
 def _following(
-    draws: NDArray[Any], pasts: Sequence[Past], symbols: int
+    draws: NDArray[Any], pasts: Sequence[Past], summary: Summary
 ) -> tuple[Places, tuple[Past, ...]]:
     """Return the next past by past and symbol, whose draws are given, and all of these pasts."""
     nexts: list[Past | None] = []
     total: Counter[Past] = Counter()
+    symbols = len(draws) // len(pasts)
     for place, many in enumerate(draws.tolist()):
         past, symbol = divmod(place, symbols)
-        before, found = pasts[past], None
+        found = None
         if past != _LOST and symbol < symbols - 1:
-            found = (*before[:symbol], before[symbol] + 1, *before[symbol + 1 :])
+            found = summary.after(pasts[past], symbol)
             total[found] += many
         nexts.append(found)
     often = [one for one, many in total.most_common(_MOST_PASTS) if many >= _DRAWS_OF_A_PAST]
@@ -307,7 +371,7 @@ def _weights(trained: Sequence[IntArray], walk: Walk) -> list[FloatArray]:
 
     Of every past each value is told apart from those that come after it in their order by an odds
     ratio. Those of one value in a row of entries are shrunk towards each other: of pasts that
-    differ in nothing but how often their most frequent value came up.
+    differ in nothing but how often their most frequent value came up, if that is kept.
     """
     ahead, behind, shapes = [], [], []
     rows: dict[tuple[int, ...], list[int]] = {}
@@ -319,10 +383,10 @@ def _weights(trained: Sequence[IntArray], walk: Walk) -> list[FloatArray]:
         ahead.append(train[:, :, :-1].reshape(len(train), -1, 2))
         behind.append(later[:, :, 1:].reshape(len(train), -1, 2))
         shapes.append(train.shape[1:3])
-        for times in before:
+        for last, *times in before:
             most = max(range(len(times)), key=times.__getitem__)
             for value in range(train.shape[2] - 1):
-                key = (value, most, *times[:most], *times[most + 1 :])
+                key = (value, last, most, *times[:most], *times[most + 1 :])
                 rows.setdefault(key, []).append(place)
                 place += 1
     every = np.concatenate(ahead, axis=1), np.concatenate(behind, axis=1)

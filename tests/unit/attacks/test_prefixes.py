@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 import pickle
 from collections.abc import Callable
@@ -87,14 +88,15 @@ def test_entries_that_depend_on_those_before_tell_more_by_them(mechanism: Any) -
     )
 
 
-def test_entries_that_hang_on_the_last_one_are_left_to_predictions() -> None:
+def test_entries_that_hang_on_the_last_one_are_learned_by_it() -> None:
     draws, later = drawn(sticky, 20_000), drawn(sticky, 50_000, seed=8)
     predicted, *_ = innovations(draws)
-    (counted,) = prefixes(draws)
+    (found,) = prefixes(draws)
     assert predicted.scored is not None
-    assert counted.scored is not None
-    gain = explained(later, predicted.scored.freeze())
-    assert gain > explained(later, counted.scored.freeze()) + 0.001
+    assert found.scored is not None
+    score = found.scored.freeze()
+    assert explained(later, score) > explained(later, predicted.scored.freeze())
+    assert f"adds up {ENTRIES} entries, each given the one before it" in score.words()
 
 
 def test_entries_that_are_independent_are_left_to_sums() -> None:
@@ -189,6 +191,19 @@ def test_sequences_foretell_each_other() -> None:
         errors.append([np.mean((foretold - truth)[6:] ** 2), np.mean((alone - truth)[6:] ** 2)])
     foretold, alone = np.mean(errors, axis=0)
     assert foretold < 0.5 * alone
+
+
+def test_sequences_that_hang_on_the_last_entry_foretell_each_other() -> None:
+    every = np.array(list(itertools.product((0, 1), repeat=7)))
+    stays = (every[:, 1:] == every[:, :-1]).sum(axis=1)
+    law = np.stack([one**stays * (1 - one) ** (6 - stays) / 2 for one in (0.75, 0.7)], axis=1)
+    truth = np.log(law[:, 0] / law[:, 1])
+    counts = np.random.default_rng(1).poisson(1e4 * law)
+    kin = kin_of(from_raw(every), counts)
+    assert kin is not None
+    (foretold,) = kin(counts[None])
+    alone = np.log((counts[:, 0] + 0.5) / (counts[:, 1] + 0.5))
+    assert np.mean((foretold - truth) ** 2) < 0.1 * np.mean((alone - truth) ** 2)
 
 
 def test_a_sequence_of_its_own_is_not_taken_for_its_kin() -> None:
