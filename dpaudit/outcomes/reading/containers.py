@@ -114,7 +114,8 @@ def read_sets(reader: Reader, path: Path, rows: Rows, values: Values) -> None:
     """Read sets; every element is a place, where there is something or not."""
     reader.constant(path, rows, SET)
     reader.lengths(path, rows, values)
-    for word, alike in _by_word(path, values).items():
+    # In an order of their own: that of a set of texts is another one in every process.
+    for word, alike in sorted(_by_word(path, values).items()):
         reader.constant(path.then("element", word), at(rows, _all_places(alike)), PRESENT)
 
 

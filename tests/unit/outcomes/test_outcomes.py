@@ -322,3 +322,10 @@ def test_labels_stand_in_the_order_in_which_their_types_come_up(entries: Any) ->
     words = {"z": "'z'", None: "None", True: "True"}
     met = [words[one] for one in entries if not isinstance(one, float)]
     assert [one for one in column.labels if one != "False"] == met
+
+
+def test_elements_of_sets_are_columns_in_an_order_that_no_hash_decides() -> None:
+    """A set of small integers goes through them as its table has them: 16 before 1."""
+    assert list({16, 1, 3}) == [16, 1, 3]
+    columns = [one.name for one in from_raw([{16, 1, 3}, {3}, {5}] * 50).columns]
+    assert columns[:-1] == [f"kind of element {one} of output" for one in (1, 16, 3, 5)]
