@@ -12,7 +12,6 @@ from dpaudit.draws import SelectionDraws
 from dpaudit.levels import tuning
 from dpaudit.levels.candidate import Candidate
 from dpaudit.levels.cells import make_cells
-from dpaudit.levels.isotonic import pooled_counts
 from dpaudit.levels.level_map import FloatArray
 from dpaudit.outcomes import Column
 
@@ -23,8 +22,8 @@ _MOST_WORK = 20_000_000
 
 
 def has_interplay(selection: SelectionDraws, candidate: Candidate) -> bool:
-    """Return whether the inputs differ in some table of two columns by more than the candidate's
-    score explains."""
+    """Return whether the inputs differ in some table of two columns by more than the candidate
+    explains: beyond luck, and by enough to be worth a search."""
     columns = selection.outcomes.columns
     pairs = len(columns) * (len(columns) - 1) // 2
     rows = min(selection.size, _MOST_DRAWS, max(_LEAST_DRAWS, _MOST_WORK // pairs))
@@ -32,38 +31,50 @@ def has_interplay(selection: SelectionDraws, candidate: Candidate) -> bool:
     surprise, variance = selection.is_d1[:rows] - share, share * (1 - share)
     groups = np.stack([_grouped(one.take(slice(rows))) for one in columns])
     striking = tuning.ERRORS_OF_PAIR + math.sqrt(2 * math.log(pairs))
+    # Nats: what the candidate tells of the inputs, against which what a pair adds is held.
+    known = max(0.0, float(np.log(2 * (1 - np.abs(surprise))).sum()))
+    least = tuning.SHARE_OF_PAIR * known
     return any(
-        _excess(first, groups[place + 1 :], surprise, variance) > striking
+        _is_striking(first, groups[place + 1 :], (surprise, variance), striking, least)
         for place, first in enumerate(groups[:-1])
     )
 
 
-def _excess(
-    first: NDArray[np.intp], others: NDArray[np.intp], surprise: FloatArray, variance: FloatArray
-) -> float:
-    """Return by how many standard errors one column with each of some others, (others, rows),
-    surprises; of these the largest."""
+def _is_striking(
+    first: NDArray[np.intp],
+    others: NDArray[np.intp],
+    moments: tuple[FloatArray, FloatArray],
+    striking: float,
+    least: float,
+) -> bool:
+    """Return whether one column with some of others, (others, rows), surprises by more than so many
+    standard errors and nats. moments: by row the surprise, and its variance."""
     table = np.arange(len(others))[:, None] * _GROUPS
     cell = ((table + others) * _GROUPS + first).ravel()
     shape = len(others), _GROUPS**2
-    cells = math.prod(shape)
-    sums = np.bincount(cell, np.tile(surprise, len(others)), cells).reshape(shape)
-    noise = np.bincount(cell, np.tile(variance, len(others)), cells).reshape(shape)
-    least = tuning.INFORMATION_OF_CELL
-    counted = noise > least
-    squares = np.where(counted, sums**2 / np.maximum(noise, least), 0.0).sum(axis=1)
+    sums, noise = (
+        np.bincount(cell, np.tile(one, len(others)), math.prod(shape)).reshape(shape)
+        for one in moments
+    )
+    enough = tuning.INFORMATION_OF_CELL
+    counted = noise > enough
+    squares = np.where(counted, sums**2 / np.maximum(noise, enough), 0.0).sum(axis=1)
     freedom = np.maximum(counted.sum(axis=1), 1)
-    return float(np.max((squares - freedom) / np.sqrt(2 * freedom)))
+    excess = squares - freedom
+    return bool(np.any((excess > striking * np.sqrt(2 * freedom)) & (excess > 2 * least)))
 
 
 def _believed(candidate: Candidate, selection: SelectionDraws) -> FloatArray:
-    """Return Pr[d1] of every draw by its held-out level; the share of d1 without a score."""
+    """Return Pr[d1] of every draw by its level, held out where that is known; the share of d1
+    where levels have no order to smooth them by."""
     mean = selection.is_d1.mean()
-    if candidate.scored is None:
+    if not candidate.is_smooth:
         return np.full(selection.size, mean)
-    pooled = pooled_counts(candidate.held_out[:-1]) + 0.5
-    share = np.append(pooled[:, 0] / pooled.sum(axis=1), mean)
-    return np.asarray(share[candidate.scored.levels])
+    draws = candidate.smoothed.draws + 0.5
+    share = np.append(draws[:, 0] / draws.sum(axis=1), mean)
+    scored = candidate.scored
+    level = candidate.freeze()(selection.outcomes) if scored is None else scored.levels
+    return np.asarray(share[level])
 
 
 def _grouped(column: Column) -> NDArray[np.intp]:

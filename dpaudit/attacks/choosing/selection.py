@@ -6,6 +6,7 @@ the order that was fitted to it.
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 
 import numpy as np
@@ -154,17 +155,46 @@ def _trees(
     # Imported here, since most audits do without.
     from dpaudit.attacks import trees
 
-    reason = _why_no_trees(selection, aim, candidates, thorough=thorough)
+    base = _base(candidates, aim)
+    reason = _why_no_trees(selection, aim, candidates, base, thorough=thorough)
     if reason is not None:
         return [], [Tried(trees.NAME, None, reason)]
     scores = [one.scored for one in candidates if one.scored is not None]
-    return trees.trees(selection, scores), []
+    found = trees.trees(selection, scores)
+    best = max(promise(one, aim) for one in candidates)
+    worth = _wanted(base, selection.size)
+    if any(promise(one, aim) > best or one.smoothed.worth > worth for one in found):
+        return found, []
+    return [], [Tried(trees.NAME, None, f"they tell no more than {base.attack}")]
+
+
+def _base(candidates: list[Candidate], aim: Aim) -> Candidate:
+    """Return the order that explains the draws best, of scores and of what promises most: what it
+    leaves is what trees may find."""
+    best = max(candidates, key=lambda one: promise(one, aim))
+    known = [one for one in candidates if one.is_smooth and (one is best or one.scored)]
+    return max(known, key=lambda one: one.smoothed.worth, default=best)
+
+
+def _wanted(base: Candidate, size: int) -> float:
+    """Return the log-likelihood from which on another order of so many draws tells more, by as much
+    as is worth that it takes long."""
+    if not base.is_smooth:
+        return -math.inf
+    known = base.smoothed.worth + size * math.log(2)
+    return base.smoothed.worth + tuning.SHARE_OF_PAIR * max(0.0, known)
 
 
 def _why_no_trees(
-    selection: SelectionDraws, aim: Aim, candidates: list[Candidate], *, thorough: bool
+    selection: SelectionDraws,
+    aim: Aim,
+    candidates: list[Candidate],
+    base: Candidate,
+    *,
+    thorough: bool,
 ) -> str | None:
-    """Return why trees, which cost most, cannot win or are not needed; None when they may win."""
+    """Return why trees, which cost most, cannot win or are not needed; None when they may win.
+    base: the order that explains most."""
     from dpaudit.attacks.column_pairs import has_interplay
     from dpaudit.attacks.trees import is_installed
 
@@ -177,8 +207,6 @@ def _why_no_trees(
     growth = float(np.max(predicted_growth(best.table, aim.point)))
     if not thorough and growth > tuning.PLENTY:
         return f"{best.attack} is enough for a refutation"
-    scored = [one for one in candidates if one.scored is not None]
-    base = max(scored or [best], key=lambda one: promise(one, aim))
     if not has_interplay(selection, base):
         return f"no two columns tell more together than {base.attack} makes of them"
     return None if is_installed() else f"scikit-learn is not there: {remedy('learned')}"
