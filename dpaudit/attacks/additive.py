@@ -28,6 +28,8 @@ _CELLS = 32
 # So many columns are fitted in every way; of more, those that a quick look finds to tell most.
 _CLOSELY = 128
 _NEWTON_STEPS = 4
+# Of fewer, ramps and orders say nothing that free cells do not.
+_LEAST_INTERVALS = 3
 # Folds of the first half; the other has the rest.
 _HALF = FOLDS // 2
 
@@ -80,6 +82,10 @@ class Total:
         count = cells.intervals + len(cells.labels) + 1
         small = [place.astype(np.int32) for place in places]
         counts = np.sum([by_fold(place, count, self._is_d1) for place in small], axis=0)
+        # That an entry is absent says nothing of its own: the kind or a length has said it.
+        for cell, label in enumerate(cells.labels, cells.intervals):
+            if label == ABSENT and not cells.name.startswith(KIND):
+                counts[:, cell] = 0
         self._columns.append(_Divided(cells, small, counts))
 
     def settle(self) -> tuple[tuple[Cells, ...], list[float], FloatArray, FloatArray]:
@@ -105,21 +111,30 @@ class Total:
     def _fitted(self) -> list[_Fit]:
         """Return what each column says. A look at one in every way takes milliseconds."""
         if len(self._columns) <= _CLOSELY:
-            return [cell_weights(one.cells, one.counts) for one in self._columns]
-        fits = [cell_weights(one.cells, one.counts, quickly=True) for one in self._columns]
-        for place in np.argsort([-fit.gain for fit in fits], kind="stable")[:_CLOSELY]:
-            column = self._columns[place]
-            fits[place] = cell_weights(column.cells, column.counts)
+            return _closely(self._columns)
+        fits = [_best(one, _quickly(one)) for one in self._columns]
+        some = np.argsort([-fit.gain for fit in fits], kind="stable")[:_CLOSELY].tolist()
+        for place, fit in zip(some, _closely([self._columns[at] for at in some]), strict=True):
+            fits[place] = fit
         return fits
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Divided:
-    """A column: its cells, every draw's place in them, and the draws, (folds, cells, 2)."""
+    """A column: its cells, every draw's place in them, and the draws that say something, (folds,
+    cells, 2)."""
 
     cells: Cells
     places: list[NDArray[np.int32]]
     counts: IntArray
+
+    @property
+    def train(self) -> IntArray:
+        """The draws of all other folds, by fold, all draws, and those of two halves of the folds:
+        (fits, cells, 2)."""
+        total = self.counts.sum(axis=0)
+        halves = self.counts[:_HALF].sum(axis=0), self.counts[_HALF:].sum(axis=0)
+        return np.stack([*(total - self.counts), total, *halves])
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -146,47 +161,73 @@ def _telling(gains: Sequence[float]) -> NDArray[np.bool_]:
     return p <= (np.sort(p)[passes[-1]] if len(passes) else -1.0)
 
 
-def cell_weights(cells: Cells, counts: IntArray, *, quickly: bool = False) -> _Fit:
-    """Return the log-ratio of every cell, from the draws by fold, cell and arm.
+def _best(column: _Divided, fits: Sequence[FloatArray]) -> _Fit:
+    """Return the log-ratio of every cell by one of some fits, each (fits, cells).
 
     Of fits from simple to free the one is kept that predicts the input best on held-out draws, by
     a multiple of it that does; a column that predicts nothing weighs nothing.
     """
-    counts = counts.copy()
-    # That an entry is absent says nothing of its own: the kind or a length has said it.
-    for cell, label in enumerate(cells.labels, cells.intervals):
-        if label == ABSENT and not cells.name.startswith(KIND):
-            counts[:, cell] = 0
-    everything = counts.sum(axis=0)
-    halves = counts[:_HALF].sum(axis=0), counts[_HALF:].sum(axis=0)
-    train = np.stack([*(everything - counts), everything, *halves])
-    best, most_gained = np.zeros(train.shape[:2]), 0.0
-    for fit in _fits(train, cells.intervals, quickly=quickly):
-        scaled = _scale(fit[:FOLDS], counts) * fit
-        gained = _gain(scaled[:FOLDS], counts)
+    best, most_gained = np.zeros_like(fits[0]), 0.0
+    for fit in fits:
+        scaled = _scale(fit[:FOLDS], column.counts) * fit
+        gained = _gain(scaled[:FOLDS], column.counts)
         if gained > most_gained + tuning.GAIN_OF_FIT:
             best, most_gained = scaled, gained
     return _Fit(best[FOLDS], best[:FOLDS], best[-2:], most_gained)
 
 
-def _fits(train: IntArray, intervals: int, *, quickly: bool) -> Sequence[FloatArray]:
-    """Return log-ratios of every cell, each (fits, cells): in a few ramps, in any order of size,
-    and free; quickly: along with the rank, and free."""
-    free = _shrunk(train)
-    if intervals < 3:
+def _closely(columns: Sequence[_Divided]) -> list[_Fit]:
+    """Return the best fits of columns: in a few ramps, in any order of size, or free."""
+    trained = [one.train for one in columns]
+    every = zip(columns, trained, _in_ramps(columns, trained), strict=True)
+    return [
+        _best(column, [*in_ramps, *_in_order(column, train), _shrunk(train)])
+        for column, train, in_ramps in every
+    ]
+
+
+def _quickly(column: _Divided) -> list[FloatArray]:
+    """Return two fits that take no time: along with the rank, and free."""
+    free, intervals = _shrunk(column.train), column.cells.intervals
+    if intervals < _LEAST_INTERVALS:
         return [free]
-    if quickly:
-        along = free.copy()
-        along[:, :intervals] = _along(train[:, :intervals])
-        return [along, free]
-    step = 1 if larger_for_d1(train[FOLDS, :intervals]) else -1
-    in_ramps, in_order = free.copy(), free.copy()
-    numbers, every = train[:, :intervals][:, ::step], train.sum(axis=1)
-    even = np.log((every[:, :1] + 1) / (every[:, 1:] + 1))
-    in_ramps[:, :intervals] = log_odds_of_each(numbers)[:, ::step] - even
-    for ordered, one, arms in zip(in_order, numbers, every, strict=True):
-        ordered[:intervals] = log_ratio(pooled_counts(one)[::step], arms)
-    return [in_ramps, in_order, free]
+    along = free.copy()
+    along[:, :intervals] = _along(column.train[:, :intervals])
+    return [along, free]
+
+
+def _in_ramps(columns: Sequence[_Divided], trained: Sequence[IntArray]) -> list[list[FloatArray]]:
+    """Return the fits by ramps, one for each column that has any: those of as many intervals
+    together, since one after the other takes many times as long."""
+    found: list[list[FloatArray]] = [[] for _ in columns]
+    for intervals in {one.cells.intervals for one in columns}:
+        if intervals < _LEAST_INTERVALS:
+            continue
+        places = [at for at, one in enumerate(columns) if one.cells.intervals == intervals]
+        numbers = [trained[at][:, :intervals][:, :: _step(trained[at], intervals)] for at in places]
+        for at, odds in zip(places, log_odds_of_each(np.stack(numbers)), strict=True):
+            every = trained[at].sum(axis=1)
+            even = np.log((every[:, :1] + 1) / (every[:, 1:] + 1))
+            fit = _shrunk(trained[at])
+            fit[:, :intervals] = odds[:, :: _step(trained[at], intervals)] - even
+            found[at] = [fit]
+    return found
+
+
+def _in_order(column: _Divided, train: IntArray) -> list[FloatArray]:
+    """Return the fit by a log-ratio that rises or falls, of a column of enough intervals."""
+    intervals = column.cells.intervals
+    if intervals < _LEAST_INTERVALS:
+        return []
+    step, found = _step(train, intervals), _shrunk(train)
+    for ordered, one, arms in zip(found, train, train.sum(axis=1), strict=True):
+        ordered[:intervals] = log_ratio(pooled_counts(one[:intervals][::step])[::step], arms)
+    return [found]
+
+
+def _step(train: IntArray, intervals: int) -> int:
+    """Return 1 if intervals are in the order from d2 to d1, -1 if the other way round."""
+    return 1 if larger_for_d1(train[FOLDS, :intervals]) else -1
 
 
 def _along(train: IntArray) -> FloatArray:

@@ -16,8 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpaudit.levels import tuning
-
-FloatArray = NDArray[np.float64]
+from dpaudit.levels.logits import FloatArray, probability, softplus
 
 # There are hardly ever more levels.
 LEVELS = 64
@@ -33,8 +32,10 @@ _UNLIKELY = 1e-3
 _NEWTON_STEPS = 12
 _LONGEST_STEP = 3.0
 _TINY = 1e-9
-# Multiplications of the counts that are fitted together with all ramps: so many stay on one core.
+# Multiplications in one product with all ramps: so many stay on one core.
 _SMALL = 260_000
+# Counts that are fitted together, times ramps: so many stay in the cache.
+_TOGETHER = 65_536
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -57,7 +58,7 @@ def smoothed(
     if len(counts) < 2:
         return Smoothed(counts.astype(np.float64), follows=False, worth=-np.inf)
     fit = _best(counts, position, place)
-    draws, share = counts.sum(axis=1), _share(fit.averaged())
+    draws, share = counts.sum(axis=1), probability(fit.averaged())
     both = np.stack([draws * share, draws * (1 - share)], axis=1)
     return Smoothed(both, fit.follows, fit.worth)
 
@@ -90,7 +91,7 @@ def log_odds_of_each(counts: NDArray[np.int64]) -> FloatArray:
     if levels < 2:
         return np.array([log_odds(one) for one in every]).reshape(counts.shape[:-1])
     found, ramps = np.empty((len(every), levels)), _ramps(levels)
-    together = max(1, _SMALL // ramps.rise.size)
+    together = max(1, _TOGETHER // ramps.rise.shape[1])
     for start in range(0, len(every), together):
         found[start : start + together] = _Fits(ramps, every[start : start + together])()
     return found.reshape(counts.shape[:-1])
@@ -261,7 +262,7 @@ class _Fit:
 
     def _unexplained(self) -> _Unexplained:
         """Return what the terms so far leave unexplained."""
-        share = _share(self._fitted)
+        share = probability(self._fitted)
         variance = self._draws * share * (1 - share) + _TINY
         terms = self._weighted(variance) if self.chosen else None
         return _Unexplained(self._ahead - self._draws * share, variance, terms)
@@ -275,7 +276,7 @@ class _Fit:
     def _maximised(self, terms: FloatArray, heights: FloatArray) -> FloatArray:
         """Return the heights of greatest likelihood, by Newton's method."""
         for _ in range(_NEWTON_STEPS):
-            share = _share(terms @ heights)
+            share = probability(terms @ heights)
             weight = self._draws * share * (1 - share) + _TINY
             bend = terms.T @ (weight[:, None] * terms) + 1e-6 * np.eye(len(heights))
             step = np.linalg.solve(bend, terms.T @ (self._ahead - self._draws * share))
@@ -285,7 +286,7 @@ class _Fit:
         return heights
 
     def _likelihood(self, fitted: FloatArray) -> float:
-        return float(self._ahead @ fitted - self._draws @ np.logaddexp(0, fitted))
+        return float(self._ahead @ fitted - self._draws @ softplus(fitted))
 
 
 class _Fits:
@@ -362,16 +363,17 @@ class _Fits:
     ) -> tuple[tuple[NDArray[np.intp], FloatArray, FloatArray], FloatArray]:
         """Return by fit the ramp with the largest score statistic, its offset, and the statistic;
         and that of a constant."""
-        share = _share(fitted)
+        share = probability(fitted)
         left, weight = ahead - draws * share, draws * share * (1 - share) + _TINY
         rise, total = self._ramps.rise, left.sum(axis=1)
-        slope, bend = left @ rise, weight @ self._ramps.squared
-        along, mass = weight @ rise, weight.sum(axis=1)
+        slope, bend = _with_ramps(left, rise), _with_ramps(weight, self._ramps.squared)
+        along, mass = _with_ramps(weight, rise), weight.sum(axis=1)
         if self._terms.shape[2]:
             weighted = weight[:, :, None] * self._terms
             information = np.einsum("blj,blk->bjk", self._terms, weighted)
             inverse = np.linalg.inv(information + _TINY * np.eye(weighted.shape[2]))
-            shared = np.stack([part @ rise for part in np.moveaxis(weighted, 2, 0)], axis=1)
+            parts = [_with_ramps(part, rise) for part in np.moveaxis(weighted, 2, 0)]
+            shared = np.stack(parts, axis=1)
             apart, own = np.einsum("bjk,bkr->bjr", inverse, shared), weighted.sum(axis=1)
             bend -= (shared * apart).sum(axis=1)
             along -= np.einsum("bj,bjr->br", own, apart)
@@ -388,12 +390,21 @@ class _Fits:
         return by_ramp, total**2 / np.maximum(mass, 1e-6) * (mass > 1e-6)
 
 
+def _with_ramps(left: FloatArray, rise: FloatArray) -> FloatArray:
+    """Return left · rise, by few rows at a time, since BLAS gives larger products to threads."""
+    rows = max(1, _SMALL // rise.size)
+    if len(left) <= rows:
+        return left @ rise
+    pieces = [left[start : start + rows] @ rise for start in range(0, len(left), rows)]
+    return np.concatenate(pieces)
+
+
 def _products(terms: FloatArray, heights: FloatArray) -> FloatArray:
     return np.asarray(np.einsum("blk,bk->bl", terms, heights))
 
 
 def _likelihoods(ahead: FloatArray, draws: FloatArray, fitted: FloatArray) -> FloatArray:
-    return np.asarray((ahead * fitted - draws * np.logaddexp(0, fitted)).sum(axis=1))
+    return np.asarray((ahead * fitted - draws * softplus(fitted)).sum(axis=1))
 
 
 def _maximised_each(
@@ -407,7 +418,7 @@ def _maximised_each(
         if not len(rest):
             break
         own = terms[rest]
-        share = _share(_products(own, found[rest]))
+        share = probability(_products(own, found[rest]))
         weight = draws[rest] * share * (1 - share) + _TINY
         bend = np.einsum("blj,blk->bjk", own, weight[:, :, None] * own)
         slope = np.einsum("blk,bl->bk", own, ahead[rest] - draws[rest] * share)
@@ -438,7 +449,7 @@ def _averaged(
         )
         others = ramps.rise[:, near] + offset
         fits = (fitted - height * own)[:, None] + height * others
-        likelihood = ahead @ fits - draws @ np.logaddexp(0, fits)
+        likelihood = ahead @ fits - draws @ softplus(fits)
         weight = np.exp(likelihood - likelihood.max())
         # So that what is flat stays flat, to the last digit.
         weight[weight < _UNLIKELY] = 0.0
@@ -450,14 +461,9 @@ def _centred(position: FloatArray, ahead: FloatArray, draws: FloatArray) -> Floa
     """Return a position less the constant by which, as log-odds, it would expect too many or too
     few draws of d1: the errors of many columns add up to one."""
     for _ in range(_NEWTON_STEPS):
-        share = _share(position)
+        share = probability(position)
         step = float((ahead - draws * share).sum() / max(_TINY, draws @ (share * (1 - share))))
         position = position + np.clip(step, -_LONGEST_STEP, _LONGEST_STEP)
         if abs(step) < 1e-4:
             break
     return position
-
-
-def _share(log_ratio: FloatArray) -> FloatArray:
-    with np.errstate(over="ignore"):  # where the share is 0
-        return np.asarray(1 / (1 + np.exp(-log_ratio)))

@@ -20,6 +20,7 @@ from dpaudit.draws import SelectionDraws
 from dpaudit.levels import tuning
 from dpaudit.levels.candidate import Candidate, by_score
 from dpaudit.levels.level_map import FOLDS, FloatArray, folds
+from dpaudit.levels.logits import probability, softplus
 from dpaudit.levels.scores import Scored
 
 NAME = "logistic regression"
@@ -73,7 +74,7 @@ def _fitted(features: Sequence[Feature], selection: SelectionDraws) -> tuple[Sco
     )
     held_out, weights, halves = _cross_fitted(design, target, fitted, kinds)
     freeze = partial(Linear.of, features, weights, selection.outcomes)
-    loss = float(np.sum(np.logaddexp(0.0, held_out) - target * held_out))
+    loss = float(np.sum(softplus(held_out) - target * held_out))
     return Scored(NAME, held_out, freeze, halves), loss
 
 
@@ -88,7 +89,7 @@ def _cross_fitted(
     seen, target = design[:rows], is_d1[:rows]
     weights = _fit(seen, target)
     fold = folds(rows)
-    rates = _probabilities(times(seen, weights))
+    rates = probability(times(seen, weights))
     # By row in memory, of which the rows of a fold may weigh 0 without another order of rounding.
     by_row = np.ascontiguousarray(seen)
     parts = [_information(by_row[one::FOLDS], rates[one::FOLDS]) for one in range(FOLDS)]
@@ -146,7 +147,7 @@ def _fit(design: FloatArray, target: FloatArray) -> FloatArray:
     weights: FloatArray = np.zeros(design.shape[1])
     loss = _loss(design, target, weights)
     for _ in range(_NEWTON_STEPS):
-        rates = _probabilities(times(design, weights))
+        rates = probability(times(design, weights))
         step = _solved(_information(design, rates), _slope(design, target - rates, weights))
         moved, lower = _shortened(design, target, weights, step, loss)
         if lower > loss - _CLOSE * len(target):
@@ -180,7 +181,7 @@ def _corrected(
     kept: the rest of the draws; None: all. The others weigh 0, which takes less than a copy.
     """
     for _ in range(_CORRECTIONS if len(target) < _MANY_DRAWS else 1):
-        left = target - _probabilities(times(design, weights))
+        left = target - probability(times(design, weights))
         if kept is not None:
             left *= kept
         weights = weights + _solved(information, _slope(design, left, weights))
@@ -210,8 +211,4 @@ def _ridge(width: int) -> FloatArray:
 def _loss(design: FloatArray, target: FloatArray, weights: FloatArray) -> float:
     odds = times(design, weights)
     penalty = float(_ridge(len(weights)) @ weights**2) / 2
-    return float(np.sum(np.logaddexp(0.0, odds) - target * odds)) + penalty
-
-
-def _probabilities(odds: FloatArray) -> FloatArray:
-    return np.asarray(1 / (1 + np.exp(-np.clip(odds, -40.0, 40.0))))
+    return float(np.sum(softplus(odds) - target * odds)) + penalty
