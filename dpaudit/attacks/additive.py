@@ -99,10 +99,14 @@ class Total:
         for column, fit, is_telling in zip(self._columns, fitted, telling, strict=True):
             said = np.zeros(len(self._fold))
             if is_telling:
-                for place in column.places:
-                    said += fit.by_fold[self._fold, place]
-                    kept += fit.weights[place]
-                    halves += fit.halves[:, place]
+                first = self._fold * len(fit.weights)
+                for small in column.places:
+                    # To take by any other type of index, or by two, takes several times as long.
+                    place = small.astype(np.intp)
+                    said += fit.by_fold.take(first + place)
+                    kept += fit.weights.take(place)
+                    for half, table in zip(halves, fit.halves, strict=True):
+                        half += table.take(place)
             held_out += said
             spread.append(float(said.std()))
             tables.append(column.cells.with_values(is_telling * fit.weights))

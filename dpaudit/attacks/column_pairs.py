@@ -13,10 +13,11 @@ from dpaudit.levels import tuning
 from dpaudit.levels.candidate import Candidate
 from dpaudit.levels.cells import make_cells
 from dpaudit.levels.level_map import FloatArray
+from dpaudit.levels.scores import MOST_ROWS
 from dpaudit.outcomes import Column
 
 _GROUPS = 8
-_MOST_DRAWS, _LEAST_DRAWS = 50_000, 2_000
+_LEAST_DRAWS = 2_000
 # Draws times pairs of columns.
 _MOST_WORK = 20_000_000
 
@@ -26,7 +27,8 @@ def has_interplay(selection: SelectionDraws, candidate: Candidate) -> bool:
     explains: beyond luck, and by enough to be worth a search."""
     columns = selection.outcomes.columns
     pairs = len(columns) * (len(columns) - 1) // 2
-    rows = min(selection.size, _MOST_DRAWS, max(_LEAST_DRAWS, _MOST_WORK // pairs))
+    # Trees are fitted to no more.
+    rows = min(selection.size, MOST_ROWS, max(_LEAST_DRAWS, _MOST_WORK // pairs))
     share = _believed(candidate, selection)[:rows]
     surprise, variance = selection.is_d1[:rows] - share, share * (1 - share)
     groups = np.stack([_grouped(one.take(slice(rows))) for one in columns])

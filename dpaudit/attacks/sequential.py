@@ -154,10 +154,7 @@ class Innovations:
 def _steps(numbers: FloatArray, is_d1: NDArray[np.bool_]) -> tuple[Step, ...]:
     """Return how to take from each coordinate what those before it foretell, on either input."""
     count = len(numbers)
-    centred = np.empty_like(numbers)
-    for arm in (is_d1, ~is_d1):
-        centred[arm] = numbers[arm] - numbers[arm].mean(axis=0) if arm.any() else 0.0
-    covariance = gram(centred, centred) / count
+    covariance = gram(centred := _centred(numbers, is_d1), centred) / count
     inverse, new = _decorrelated(covariance)
     # Variances of regression coefficients: that of the row times the precision of the others.
     inverse_new = np.where(new > 0, 1 / np.where(new > 0, new, 1.0), 0.0)
@@ -168,6 +165,18 @@ def _steps(numbers: FloatArray, is_d1: NDArray[np.bool_]) -> tuple[Step, ...]:
         kept = np.flatnonzero(np.abs(inverse[row, :row]) > tuning.ERRORS_OF_COEFFICIENT * error)
         found.append(Step(int(row), tuple((int(i), float(inverse[row, i])) for i in kept)))
     return tuple(found)
+
+
+def _centred(numbers: FloatArray, is_d1: NDArray[np.bool_]) -> FloatArray:
+    """Return numbers less the mean of their column over the draws of the same input."""
+    centred = np.empty_like(numbers)
+    arm = (~is_d1).astype(np.intp)
+    draws = np.maximum(1, np.bincount(arm, minlength=2))
+    # Column by column, as they are in memory.
+    for own, column in zip(centred.T, numbers.T, strict=True):
+        means = np.bincount(arm, weights=column, minlength=2) / draws
+        np.subtract(column, means.take(arm), out=own)
+    return centred
 
 
 def _decorrelated(covariance: FloatArray) -> tuple[FloatArray, FloatArray]:

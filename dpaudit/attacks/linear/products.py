@@ -54,8 +54,10 @@ def summed(matrix: FloatArray, weights: FloatArray) -> FloatArray:
 
 
 def solved(matrix: FloatArray, vector: FloatArray) -> FloatArray:
-    """Return x with matrix · x = vector, of a positive definite matrix: conjugate gradients, with
-    the diagonal as preconditioner (Golub & Van Loan 2013, §11.5)."""
+    """Return x with matrix · x = vector, of a positive definite matrix; of a large one by conjugate
+    gradients, with the diagonal as preconditioner (Golub & Van Loan 2013, §11.5)."""
+    if len(vector) ** 3 < _SMALL:
+        return np.asarray(np.linalg.solve(matrix, vector))
     diagonal = np.diag(matrix)
     found = np.zeros(len(vector))
     rest = vector.astype(np.float64)
