@@ -152,11 +152,11 @@ class PairAudit:
             )
             self._check_alive()
             self._plan.learned(self._ledger.spent)
-            hold_until = self._plan.hold_until
-            if self._ledger.may_stop or self._ledger.spent >= hold_until:
+            spent, hold_until = self._ledger.spent, self._plan.hold_until
+            if self._ledger.may_stop or spent >= hold_until:
                 break
-            points = len(self._claim.points())
-            if wants_refit(self._learned_from, self._ledger.spent, hold_until, points):
+            points, full = len(self._claim.points()), self._spec.full
+            if wants_refit(self._learned_from, spent, hold_until, points, full=full):
                 learned = self._fit()
                 self._ledger.believe(learned.beliefs)
         return learned

@@ -284,7 +284,12 @@ def _blocks(claim: PrivacyClaim, one: Certificate, schedule: Schedule) -> Iterat
         later = list(_phases(plan, schedule.counted, one.point.delta))
         counted = [size for phase in later for size in phase]
         yield "blocks to learn from", learning, _learning(kept, learning, counted, stopped)
-        yield "rounds of the blocks", *_rounds(claim, one.blocks, ends, later)
+        recorded = [block.round for block in one.blocks if block.stage == "learning"]
+        now, before = (
+            _rounds(claim, one.blocks, ends, later, full=full) for full in (schedule.full, False)
+        )
+        # In versions before, runs that go on to the end learned as often as others.
+        yield "rounds of the blocks", recorded, before if recorded == before else now
     wanted = [] if stopped else list(plan.certifying_sizes(learned))
     made = wanted[: len(certifying)] if confirming else wanted
     yield "blocks of the certification", certifying, made
@@ -353,9 +358,14 @@ def _learning(
 
 
 def _rounds(
-    claim: PrivacyClaim, blocks: Sequence[Block], ends: list[int], later: list[list[int]]
-) -> tuple[list[int | None], list[int | None]]:
-    """Return the round that each block to learn from was bet on in, as recorded and as wanted."""
+    claim: PrivacyClaim,
+    blocks: Sequence[Block],
+    ends: list[int],
+    later: list[list[int]],
+    *,
+    full: bool,
+) -> list[int | None]:
+    """Return the round that each block to learn from is to be bet on in. full: as of `Schedule`."""
     learning = [block for block in blocks if block.stage == "learning"]
     points = len(claim.points())
     wanted: list[int | None] = []
@@ -366,10 +376,12 @@ def _rounds(
     for _, spent in zip(learning, accumulate(one.draws for one in learning), strict=True):
         wanted.append(round_)
         hold_until = next((end for end in ends if spent < end), 0)
-        is_kept = spent < hold_until and wants_refit(learned_from, spent, hold_until, points)
+        is_kept = spent < hold_until and wants_refit(
+            learned_from, spent, hold_until, points, full=full
+        )
         if is_kept or spent in anew:
             round_, learned_from = 0 if round_ is None else round_ + 1, spent
-    return [block.round for block in learning], wanted
+    return wanted
 
 
 def _agree(recorded: Any, computed: Any) -> bool:

@@ -47,8 +47,10 @@ _LARGEST_OF_SINGLE_DRAWS = 32_768
 # From one time to learn from counts to the next, draws grow by so much at most where what is rare
 # may refute: it is bet on as soon as it was seen. It is not learned so shortly before.
 _SOONER, _NEARLY = math.sqrt(2), 1.2
-# Refitted after every block at first, later when the draws have doubled.
+# Refitted after every block at first, later when the draws have doubled; where nothing ends sooner
+# by it, when they have doubled at first, later when they are so many times as many.
 _EAGER = 1_000
+_RARELY = 4
 # When draws are planned by the clock: the share of the time after which learning ends, as it ends
 # after that share of the draws elsewhere, and the share if there are few draws by then; that for
 # seeing how fast draws are made, in so many blocks at least; and what is planned for.
@@ -286,16 +288,19 @@ class Plan:
         return max(self.limits.block, usual, self.budget // _MOST_BLOCKS)
 
 
-def wants_refit(learned_from: int, available: int, freeze_at: int, points: int = 1) -> bool:
+def wants_refit(
+    learned_from: int, available: int, freeze_at: int, points: int = 1, *, full: bool = False
+) -> bool:
     """Return whether to learn anew from `available` draws; not shortly before the freeze does.
 
-    points: of the claim's profile. To choose one of several, more draws are waited for.
+    points: of the claim's profile. To choose one of several, more draws are waited for.  full:
+    whether a refutation ends nothing, so that it need not come as soon as it can.
     """
     if points > 1 and available < max(_EAGER, freeze_at // 16):
         return False
     if available <= _EAGER:
-        return True
-    return 2 * learned_from <= available <= freeze_at // 2
+        return not full or 2 * learned_from <= available
+    return (_RARELY if full else 2) * learned_from <= available <= freeze_at // 2
 
 
 def look_stride(size: int) -> int:

@@ -291,7 +291,7 @@ def test_other_versions_are_named_where_they_matter_or_not(
     )
     (warning,) = run_audit(spec).warnings
     assert f"numpy {np.__version__}, then 9.9" in warning
-    monkeypatch.setattr("dpaudit.auditing.pair_audit.wants_refit", lambda *_: False)
+    monkeypatch.setattr("dpaudit.auditing.pair_audit.wants_refit", lambda *_, **__: False)
     with pytest.raises(JournalError, match=r"other versions \(.*numpy .*, then 9.9"):
         run_audit(spec)
 
