@@ -57,14 +57,13 @@ class Usual:
         """Return what was seen so often in a column of selection draws."""
         size = len(column.numbers)
         numbers = column.numbers if column.codes is None else column.numbers[column.codes == 0]
-        values, counts = np.unique(numbers, return_counts=True)
-        usual = values[counts >= often]
-        rare = int(counts[counts < max(often, _REPEATS)].sum())
-        is_range = len(values) > _MOST_VALUES or rare > _NEVER_STOPS_BEING_NEW * size
-        if is_range:
-            ordered = np.sort(numbers)
-            place = min(often, len(ordered)) - 1
-            usual = ordered[[place, len(ordered) - 1 - place]]
+        values = _few(numbers)
+        usual = None if values is None else _often_enough(*values, often, size)
+        is_range = usual is None
+        if usual is None:
+            place = min(often, len(numbers)) - 1
+            ends = [place, len(numbers) - 1 - place]
+            usual = np.partition(numbers, ends)[ends]
         table = None if is_range else _table(usual)
         return cls(column.name, usual, is_range, _usual_labels(column, often), table)
 
@@ -160,6 +159,24 @@ class Sieve:
             return []
         known = {one.name for one in self.columns}
         return [one for one in outcomes.columns if not {one.name, _base(one.name)} & known]
+
+
+def _few(numbers: FloatArray) -> tuple[FloatArray, NDArray[np.int64]] | None:
+    """Return the values of numbers, rising, and how often each came up; None of too many, which the
+    first numbers tell in most cases."""
+    if len(np.unique(numbers[: 2 * _MOST_VALUES])) > _MOST_VALUES:
+        return None
+    values, counts = np.unique(numbers, return_counts=True)
+    return None if len(values) > _MOST_VALUES else (values, counts)
+
+
+def _often_enough(
+    values: FloatArray, counts: NDArray[np.int64], often: int, size: int
+) -> FloatArray | None:
+    """Return the values seen so often; None where values never stop being new."""
+    if counts[counts < max(often, _REPEATS)].sum() > _NEVER_STOPS_BEING_NEW * size:
+        return None
+    return values[counts >= often]
 
 
 def _names(columns: Sequence[Column]) -> list[str]:

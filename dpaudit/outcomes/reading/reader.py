@@ -64,8 +64,8 @@ class Reader:
         elif array.ndim > 1:
             self.constant(path, rows, LIST)
             self.constant(path.about("length"), rows, float(array.shape[1]))
-            columns = _by_column(array) if _is_plain(array) else np.moveaxis(array, 1, 0)
-            for i, column in enumerate(columns):
+            columns = _by_column(array) if _is_plain(array) else None
+            for i, column in enumerate(np.moveaxis(array, 1, 0) if columns is None else columns):
                 self.read_array(path.item(i), rows, column)
         elif kind == "f" and array.itemsize <= 8:
             self.add(path, rows, of_floats(array))
@@ -120,18 +120,20 @@ class Reader:
 
 
 def _is_plain(array: NDArray[Any]) -> bool:
-    """Return whether an array is a matrix of numbers that are all floats."""
+    """Return whether an array is a matrix of numbers that may all be floats."""
     kind = array.dtype.kind
-    is_float = kind == "f" and array.itemsize <= 8
-    return array.ndim == 2 and (is_float or (kind in "iu" and _exact(array)))
+    return array.ndim == 2 and (kind in "iu" or (kind == "f" and array.itemsize <= 8))
 
 
-def _by_column(array: NDArray[Any]) -> FloatArray:
-    """Return a matrix by column in memory: (columns, size); piece by piece, since each column by
-    itself would touch all of it."""
+def _by_column(array: NDArray[Any]) -> FloatArray | None:
+    """Return a matrix by column in memory: (columns, size); None if an integer is too large for
+    that. Piece by piece, since each column by itself, or another look, would touch all of it."""
     found = np.empty(array.shape[::-1])
     for start in range(0, len(array), _PIECE):
-        found[:, start : start + _PIECE] = array[start : start + _PIECE].T
+        piece = array[start : start + _PIECE]
+        if array.dtype.kind in "iu" and not _exact(piece):
+            return None
+        found[:, start : start + _PIECE] = piece.T
     return found
 
 
