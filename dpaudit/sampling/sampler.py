@@ -286,6 +286,8 @@ def _calls(draws: int, block: int) -> list[int]:
 
 def failures_by_arm(outcomes: Outcomes, is_d1: NDArray[np.bool_]) -> dict[str, tuple[int, int]]:
     """Return how many outcomes of d1 and of d2 were exceptions, by kind."""
+    if not failures(outcomes):  # without a copy of all
+        return {}
     d1, d2 = (failures(outcomes.take(arm)) for arm in (is_d1, ~is_d1))
     return {kind: (d1.get(kind, 0), d2.get(kind, 0)) for kind in {**d1, **d2}}
 

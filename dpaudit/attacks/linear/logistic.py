@@ -51,54 +51,76 @@ def logistic(selection: SelectionDraws) -> list[Candidate]:
         return []
     sides = with_sides(features)
     if not len(features) < len(sides) <= _MOST_WITH_SIDES:
-        return [by_score(_fitted(features, selection)[0], selection)]
+        return [by_score(_fitted(features, selection).scored, selection)]
     # Of many draws some are enough to see which features to take.
     is_some = selection.size > 2 * _ENOUGH_TO_COMPARE
     some = selection.take(slice(_ENOUGH_TO_COMPARE)) if is_some else selection
-    (found, loss), (other, lower) = (_fitted(one, some) for one in (features, sides))
-    is_better = lower < loss - tuning.GAIN_OF_FEATURES
+    fits = [_fitted(one, some) for one in (features, sides)]
+    is_better = fits[1].loss < fits[0].loss - tuning.GAIN_OF_FEATURES
+    found = fits[is_better]
     if is_some:
-        found, _ = _fitted(sides if is_better else features, selection)
-    elif is_better:
-        found = other
-    return [by_score(found, selection)]
+        found = _fitted(sides if is_better else features, selection, found.weights)
+    return [by_score(found.scored, selection)]
 
 
-def _fitted(features: Sequence[Feature], selection: SelectionDraws) -> tuple[Scored, float]:
-    """Return the score by these features, and its loss on held-out draws, in nats."""
+@dataclass(frozen=True, slots=True, eq=False)
+class _Fitted:
+    """A score, its loss on held-out draws, in nats, and the weights of the largest likelihood."""
+
+    scored: Scored
+    loss: float
+    weights: FloatArray
+
+
+def _fitted(
+    features: Sequence[Feature], selection: SelectionDraws, start: FloatArray | None = None
+) -> _Fitted:
+    """Return the score by these features. start: weights that were fitted to some of the draws."""
     design = design_of(features, selection.outcomes)
     target = selection.is_d1.astype(np.float64)
     fitted = min(selection.size, _MOST_ENTRIES // design.shape[1])
     kinds = np.array(
         [-1, *(_POOLED.index(type(one)) if type(one) in _POOLED else -1 for one in features)]
     )
-    held_out, weights, halves = _cross_fitted(design, target, fitted, kinds)
+    seen = slice(fitted)
+    likeliest = _fit(design[seen], target[seen], start)
+    held_out, weights, halves = _cross_fitted(design, target, fitted, kinds, likeliest)
     freeze = partial(Linear.of, features, weights, selection.outcomes)
     loss = float(np.sum(softplus(held_out) - target * held_out))
-    return Scored(NAME, held_out, freeze, halves), loss
+    return _Fitted(Scored(NAME, held_out, freeze, halves), loss, likeliest)
 
 
 def _cross_fitted(
-    design: FloatArray, is_d1: FloatArray, rows: int, kinds: NDArray[np.intp]
+    design: FloatArray,
+    is_d1: FloatArray,
+    rows: int,
+    kinds: NDArray[np.intp],
+    weights: FloatArray,
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Return the log-odds of every draw by weights that it had no part in; the weights of the first
-    `rows` draws; and the log-odds by those of two halves of them, (2, draws).
+    `rows` draws, pooled; and the log-odds by those of two halves of them, (2, draws).
 
     kinds: by feature the kind that it is of, among which weights are pooled; -1 for none.
+    weights: of the first `rows` draws.
     """
     seen, target = design[:rows], is_d1[:rows]
-    weights = _fit(seen, target)
     fold = folds(rows)
     rates = probability(times(seen, weights))
+    left = target - rates
     # By row in memory, of which the rows of a fold may weigh 0 without another order of rounding.
     by_row = np.ascontiguousarray(seen)
-    parts = [_information(by_row[one::FOLDS], rates[one::FOLDS]) for one in range(FOLDS)]
-    total = np.sum(parts, axis=0)
-    both = [_corrected(seen[half::2], target[half::2], weights, total / 2) for half in (0, 1)]
+    each = [slice(one, None, FOLDS) for one in range(FOLDS)]
+    parts = [_information(by_row[one], rates[one]) for one in each]
+    slopes = [summed(by_row[one], left[one]) for one in each]
+    total, slope = np.sum(parts, axis=0), np.sum(slopes, axis=0)
+    both = [
+        _corrected(seen[half], target[half], weights, total / 2, summed(by_row[half], left[half]))
+        for half in (slice(None, None, 2), slice(1, None, 2))
+    ]
     pooled = partial(_pooled, spreads=_spreads(weights, both, kinds))
     held_out = times(design, pooled(weights, 1.0))
-    for one, part in enumerate(parts):
-        without = _corrected(by_row, target, weights, total - part, fold != one)
+    for one, (part, own) in enumerate(zip(parts, slopes, strict=True)):
+        without = _corrected(by_row, target, weights, total - part, slope - own, fold != one)
         held_out[:rows][one::FOLDS] = times(
             by_row[one::FOLDS], pooled(without, FOLDS / (FOLDS - 1))
         )
@@ -142,9 +164,9 @@ def _pooled(weights: FloatArray, times_error: float, spreads: list[_Spread]) -> 
     return weights
 
 
-def _fit(design: FloatArray, target: FloatArray) -> FloatArray:
-    """Return the weights of the largest penalised likelihood, by Newton's method."""
-    weights: FloatArray = np.zeros(design.shape[1])
+def _fit(design: FloatArray, target: FloatArray, start: FloatArray | None = None) -> FloatArray:
+    """Return the weights of the largest penalised likelihood, by Newton's method from a start."""
+    weights: FloatArray = np.zeros(design.shape[1]) if start is None else start
     loss = _loss(design, target, weights)
     for _ in range(_NEWTON_STEPS):
         rates = probability(times(design, weights))
@@ -173,14 +195,17 @@ def _corrected(
     target: FloatArray,
     weights: FloatArray,
     information: FloatArray,
+    slope: FloatArray,
     kept: NDArray[np.bool_] | None = None,
 ) -> FloatArray:
     """Return the weights without a fold, from those with it: Newton steps whose matrix, that of the
     rest of the draws, is kept.
 
-    kept: the rest of the draws; None: all. The others weigh 0, which takes less than a copy.
+    slope: of the rest of the draws at the weights with the fold, without the penalty.  kept: which
+    draws these are; None: all. The others weigh 0, which takes less than a copy.
     """
-    for _ in range(_CORRECTIONS if len(target) < _MANY_DRAWS else 1):
+    weights = weights + _solved(information, slope - _ridge(len(weights)) * weights)
+    for _ in range(_CORRECTIONS - 1 if len(target) < _MANY_DRAWS else 0):
         left = target - probability(times(design, weights))
         if kept is not None:
             left *= kept
