@@ -132,15 +132,18 @@ def frequent_labels(column: Column, least: int, most: int) -> tuple[str, ...]:
 
 
 def _edges(ordered: FloatArray, limit: int) -> FloatArray:
-    starts = np.flatnonzero(np.concatenate([[True], ordered[1:] != ordered[:-1]]))
-    distinct, counts = ordered[starts], np.diff(np.append(starts, len(ordered)))
-    if len(distinct) <= min(limit // 2, max(2, len(ordered) // 2)):
-        return around(distinct)
+    is_new = ordered[1:] != ordered[:-1]
+    distinct = 1 + int(np.count_nonzero(is_new))
     bins = int(np.clip(len(ordered) // tuning.DRAWS_PER_CELL, 8, limit))
-    frequent = distinct[counts >= max(4, len(ordered) / bins)]
     places = np.floor(_quantiles(bins, len(ordered)) * len(ordered)).astype(np.int64)
-    edges = _shortened(ordered, places)
-    return np.unique(np.concatenate([edges, around(frequent)]))
+    if distinct == len(ordered) > 2:
+        return _shortened(ordered, places)
+    starts = np.flatnonzero(np.concatenate([[True], is_new]))
+    if distinct <= min(limit // 2, max(2, len(ordered) // 2)):
+        return around(ordered[starts])
+    counts = np.diff(np.append(starts, len(ordered)))
+    frequent = ordered[starts[counts >= max(4, len(ordered) / bins)]]
+    return np.unique(np.concatenate([_shortened(ordered, places), around(frequent)]))
 
 
 def around(values: FloatArray) -> FloatArray:

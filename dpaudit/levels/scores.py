@@ -74,8 +74,7 @@ class Scored:
     @property
     def levels(self) -> IntArray:
         """The level of every draw; that of NaN is the last one, len(edges) + 1."""
-        level = np.searchsorted(self.edges, self.held_out, side="right")
-        return np.where(np.isnan(self.held_out), len(self.edges) + 1, level)
+        return _level(self.held_out, self.edges)
 
     def freeze_levels(self) -> ScoreLevels:
         """Return the levels of the score that was fitted to all draws."""
@@ -90,11 +89,9 @@ class Scored:
     def intervals(self, is_d1: NDArray[np.bool_]) -> Intervals:
         """Return finer intervals that the levels are made of. is_d1: (size,)."""
         known = self.held_out[~np.isnan(self.held_out)]
-        some = np.quantile(known, np.linspace(0, 1, _FINER + 1)[1:-1], method="lower")
+        some = _quantiles(np.sort(known), np.linspace(0, 1, _FINER + 1)[1:-1])
         edges = np.union1d(self.edges, some[(some > known.min()) & (some <= known.max())])
-        place = np.searchsorted(edges, self.held_out, side="right")
-        place = np.where(np.isnan(self.held_out), len(edges) + 1, place)
-        counts = by_arm(place, len(edges) + 2, is_d1)
+        counts = by_arm(_level(self.held_out, edges), len(edges) + 2, is_d1)
         score = self.freeze()
 
         def joined(level: IntArray) -> ScoreLevels:
@@ -119,7 +116,7 @@ class Scored:
         if self.halves is None:
             return None
         place = np.repeat(np.arange(len(draws)), draws)
-        first, second = (np.argsort(one, kind="stable") for one in self.halves)
+        first, second = map(_in_order, self.halves)
         both = [
             _means(place, half[order], draws)
             for order, half in ((first, self.halves[1]), (second, self.halves[0]))
@@ -198,11 +195,45 @@ def aligned(held_out: FloatArray, fold: IntArray, kept: FloatArray) -> FloatArra
     for one in range(int(fold.max()) + 1):
         inside = fold == one
         own = held_out[inside]
-        ordered = np.sort(own)
-        ranks = np.searchsorted(ordered, own) + np.searchsorted(ordered, own, side="right")
-        place = (ranks / (2 * len(own)) * len(scale)).astype(np.intp)
+        place = (_ranks(own) / (2 * len(own)) * len(scale)).astype(np.intp)
         found[inside] = scale[np.minimum(place, len(scale) - 1)]
     return found
+
+
+def _ranks(scores: FloatArray) -> IntArray:
+    """Return by score how many are less, and how many are no more, added up."""
+    order = np.argsort(scores)
+    ordered, places = scores[order], np.arange(len(scores))
+    apart = ordered[1:] != ordered[:-1]
+    below, upto = np.zeros(len(scores), dtype=np.int64), np.full(len(scores), len(scores))
+    below[1:] = np.maximum.accumulate(np.where(apart, places[1:], 0))
+    last = np.where(apart, places[1:], len(scores))
+    upto[:-1] = np.minimum.accumulate(last[::-1])[::-1]
+    ranks = np.empty_like(below)
+    ranks[order] = below + upto
+    return ranks
+
+
+def _in_order(scores: FloatArray) -> NDArray[np.intp]:
+    """Return the stable order of scores. To sort them anyhow takes a sixth of the time, and is the
+    same where no two are equal."""
+    order = np.argsort(scores)
+    ordered = scores[order]
+    is_one = bool((ordered[1:] > ordered[:-1]).all())  # not beside NaN, either
+    return order if is_one else np.argsort(scores, kind="stable")
+
+
+def _level(scores: FloatArray, edges: FloatArray) -> IntArray:
+    """Return how many edges each score reaches; one more than there are for NaN."""
+    digitise, gaps = Digitiser(edges, np.arange(len(edges) + 1, dtype=np.intp)), np.isnan(scores)
+    if not gaps.any():
+        return digitise(scores)
+    return np.where(gaps, len(edges) + 1, digitise(np.where(gaps, 0.0, scores)))
+
+
+def _quantiles(ordered: FloatArray, shares: FloatArray) -> FloatArray:
+    """Return the numbers below which, or at which, these shares of numbers in order lie."""
+    return ordered[np.floor(shares * (len(ordered) - 1)).astype(np.intp)]
 
 
 def cross_fitted(
@@ -240,7 +271,7 @@ def _edges(scores: FloatArray) -> FloatArray:
     known = scores[~np.isnan(scores)]
     if len(known) == 0:
         return np.empty(0)
-    edges = np.quantile(known, tail_refined(4 / len(known)), method="lower")
+    edges = _quantiles(np.sort(known), tail_refined(4 / len(known)))
     # The least that a sum can be is a level of its own, as the most is.
     edges = np.unique(np.append(edges, np.nextafter(known.min(), np.inf)))[-(LEVELS - 1) :]
     return np.asarray(edges[(edges > known.min()) & (edges <= known.max())], dtype=np.float64)
