@@ -79,9 +79,12 @@ def is_continuous(numbers: FloatArray) -> bool:
     return len(np.unique(some)) > len(some) / 2
 
 
+@functools.lru_cache(maxsize=4)
 def folds(size: int) -> IntArray:
     """Return the fold of every selection draw; the draws come in no order that matters."""
-    return np.arange(size) % FOLDS
+    found = np.arange(size) % FOLDS
+    found.flags.writeable = False  # kept for others
+    return found
 
 
 def by_fold(place: NDArray[np.integer], places: int, is_d1: NDArray[np.bool_]) -> IntArray:
