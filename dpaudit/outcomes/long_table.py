@@ -87,7 +87,7 @@ class LongTable(Outcomes):
         inside = slice(self.offsets[place], self.offsets[place + 1])
         codes, path = self.codes[inside], self.vocabulary.paths[place]
         numbers = self.numbers[inside][codes == 0]
-        used = np.unique(codes)
+        used = np.flatnonzero(np.bincount(codes))
         kinds = {kind_word(self.vocabulary.labels[code - 1]) if code else "" for code in used}
         if len(used) > len(kinds) or (len(numbers) and (numbers != numbers[0]).any()):
             yield path.name
@@ -111,7 +111,8 @@ class LongTable(Outcomes):
         numbers[rows] = self.numbers[inside]
         if len(rows) == self.size and not codes.any():
             return Column(path.name, numbers)
-        used, local = np.unique(codes, return_inverse=True)
+        is_used = np.bincount(codes) > 0
+        used, local = np.flatnonzero(is_used), (np.cumsum(is_used) - 1)[codes]
         labels = (ABSENT, *(self.vocabulary.labels[code - 1] for code in used if code))
         every = np.ones(self.size, dtype=np.int32)
         # Numbers, where there are any, come first among the codes in use.

@@ -9,6 +9,7 @@ from operator import itemgetter
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from dpaudit.errors import MechanismError
 from dpaudit.outcomes.long_table import at
@@ -22,6 +23,10 @@ _DEEPEST = 50
 # Deep enough to be rare; further up the first outcome is looked at, before what contains itself a
 # thousand times has a billion places.
 _LOOKS_FOR_CYCLES_AT = 3
+# So many keys, and sets of them, are looked for in all values at once.
+_FEW_KEYS, _FEW_SETS = 64, 1_024
+
+Places = NDArray[np.intp]
 
 
 def read_lists(reader: Reader, path: Path, rows: Rows, values: Values) -> None:
@@ -79,7 +84,7 @@ def read_keys(reader: Reader, path: Path, rows: Rows, values: Values) -> None:
             reader.read(path.key(key), rows, column)
         return
     for word, alike in _by_word(path, values).items():
-        parts = [values[i][key] for key, place in alike for i in place]
+        parts = [values[i][key] for key, place in alike for i in place.tolist()]
         reader.read(path.then("key", word), at(rows, _all_places(alike)), parts)
 
 
@@ -95,19 +100,20 @@ def _columns(values: Values, keys: Sequence[str]) -> Iterable[Sequence[Any]]:
     return zip(*map(itemgetter(*keys), values), strict=True)
 
 
-def _by_word(path: Path, values: Values) -> dict[str, list[tuple[Any, list[int]]]]:
+def _by_word(path: Path, values: Values) -> dict[str, list[tuple[Any, Places]]]:
     """Return the keys, or elements, by how they are written, each with which values have it."""
-    found: dict[str, list[tuple[Any, list[int]]]] = {}
+    found: dict[str, list[tuple[Any, Places]]] = {}
     for key, place in _places(values):
         word = key_word_at(key, path)
         alike = found.setdefault(word, [])
-        _check_apart(_all_places(alike), place, word, path)
+        if alike:
+            _check_apart(_all_places(alike), place, word, path)
         alike.append((key, place))
     return found
 
 
-def _all_places(alike: list[tuple[Any, list[int]]]) -> list[int]:
-    return [i for _, place in alike for i in place]
+def _all_places(alike: list[tuple[Any, Places]]) -> Places:
+    return np.concatenate([place for _, place in alike])
 
 
 def read_sets(reader: Reader, path: Path, rows: Rows, values: Values) -> None:
@@ -119,23 +125,22 @@ def read_sets(reader: Reader, path: Path, rows: Rows, values: Values) -> None:
         reader.constant(path.then("element", word), at(rows, _all_places(alike)), PRESENT)
 
 
-def _places(values: Values) -> list[tuple[Any, list[int]]]:
+def _places(values: Values) -> list[tuple[Any, Places]]:
     """Return every key, or element, with which of the values have it; 1 and True are two."""
-    by_keys: defaultdict[tuple[Any, ...], list[int]] = defaultdict(list)
-    for place, value in enumerate(values):
-        by_keys[tuple(value)].append(place)
-    if all(isinstance(key, str) for keys in by_keys for key in keys):
+    index: dict[tuple[Any, ...], int] = {}
+    which = [index.setdefault(keys, len(index)) for keys in map(tuple, values)]
+    every = dict.fromkeys(key for keys in index for key in keys)
+    are_few = len(index) <= _FEW_SETS and len(every) <= _FEW_KEYS
+    if are_few and all(isinstance(key, str) for key in every):
         # Texts that are equal are one key; a few sets of them are had by many values.
-        having: defaultdict[Any, list[int]] = defaultdict(list)
-        for keys, places in by_keys.items():
-            for key in keys:
-                having[key] += places
-        return [(key, sorted(places)) for key, places in having.items()]
+        number = np.array(which)
+        sets = {key: np.array([key in keys for keys in index]) for key in every}
+        return [(key, np.flatnonzero(having[number])) for key, having in sets.items()]
     found: defaultdict[tuple[type, Any], list[int]] = defaultdict(list)
     for place, value in enumerate(values):
         for key in value:
             found[type(key), key].append(place)
-    return [(key, places) for (_, key), places in found.items()]
+    return [(key, np.array(places)) for (_, key), places in found.items()]
 
 
 def read_records(reader: Reader, path: Path, rows: Rows, values: Values) -> None:
@@ -174,8 +179,8 @@ def key_word_at(key: Any, path: Path) -> str:
     return word
 
 
-def _check_apart(first: Sequence[int], second: Sequence[int], word: str, path: Path) -> None:
-    if first and not set(first).isdisjoint(second):
+def _check_apart(first: Places, second: Places, word: str, path: Path) -> None:
+    if not set(first.tolist()).isdisjoint(second.tolist()):
         raise MechanismError(
             f"the mechanism returns two keys or elements of {path.name} that are both written "
             f"{word}; give post_process a function that turns an output into one where keys differ"
