@@ -7,6 +7,7 @@ import os
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import nullcontext
 from dataclasses import replace
 from functools import reduce
 from itertools import chain
@@ -45,6 +46,7 @@ from dpaudit.sampling.chunks import (
     ToProbe,
     ToTime,
 )
+from dpaudit.sampling.collecting import rarely_collecting
 from dpaudit.sampling.generators import ChunkStreams, carried_generators, chunk_streams
 from dpaudit.tally import AtomTally, RangeTally, Tally, by_arm
 from dpaudit.targets.missing import check_found
@@ -95,7 +97,9 @@ class Sampler:
             ToProbe: self.probe,
             FirstCalls: self.first,
         }
-        found: Found = kinds[type(chunk)](chunk)
+        # Of one call a draw, garbage may be large before there is much of it.
+        with nullcontext() if self.mechanism.interleaved else rarely_collecting():
+            found: Found = kinds[type(chunk)](chunk)
         self.changes_environment |= _environment() != environment
         return found
 
