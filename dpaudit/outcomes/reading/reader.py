@@ -64,9 +64,12 @@ class Reader:
         elif array.ndim > 1:
             self.constant(path, rows, LIST)
             self.constant(path.about("length"), rows, float(array.shape[1]))
-            columns = _by_column(array) if _is_plain(array) else None
+            columns, are_numbers = _by_column(array) if _is_plain(array) else (None, False)
             for i, column in enumerate(np.moveaxis(array, 1, 0) if columns is None else columns):
-                self.read_array(path.item(i), rows, column)
+                if are_numbers:
+                    self.add(path.item(i), rows, Entries(column))
+                else:
+                    self.read_array(path.item(i), rows, column)
         elif kind == "f" and array.itemsize <= 8:
             self.add(path, rows, of_floats(array))
         elif kind in "iu" and _exact(array):
@@ -125,16 +128,20 @@ def _is_plain(array: NDArray[Any]) -> bool:
     return array.ndim == 2 and (kind in "iu" or (kind == "f" and array.itemsize <= 8))
 
 
-def _by_column(array: NDArray[Any]) -> FloatArray | None:
-    """Return a matrix by column in memory: (columns, size); None if an integer is too large for
-    that. Piece by piece, since each column by itself, or another look, would touch all of it."""
-    found = np.empty(array.shape[::-1])
+def _by_column(array: NDArray[Any]) -> tuple[FloatArray | None, bool]:
+    """Return a matrix by column in memory, (columns, size), and whether it has no NaN; no matrix if
+    an integer is too large for that. Piece by piece, since each column by itself, or another look,
+    would touch all of it."""
+    found, are_numbers = np.empty(array.shape[::-1]), True
+    is_float = array.dtype.kind == "f"
     for start in range(0, len(array), _PIECE):
         piece = array[start : start + _PIECE]
-        if array.dtype.kind in "iu" and not _exact(piece):
-            return None
+        if not is_float and not _exact(piece):
+            return None, False
+        if is_float and are_numbers:
+            are_numbers = not piece.size or not np.isnan(piece.min())
         found[:, start : start + _PIECE] = piece.T
-    return found
+    return found, are_numbers
 
 
 def _exact(values: NDArray[Any]) -> bool:
