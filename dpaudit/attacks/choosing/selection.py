@@ -7,6 +7,7 @@ the order that was fitted to it.
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from dataclasses import replace
 
 import numpy as np
@@ -155,13 +156,12 @@ def _trees(
     # Imported here, since most audits do without.
     from dpaudit.attacks import trees
 
-    base = _base(candidates, aim)
-    reason = _why_no_trees(selection, aim, candidates, base, thorough=thorough)
+    reason = _why_no_trees(selection, aim, candidates, thorough=thorough)
     if reason is not None:
         return [], [Tried(trees.NAME, None, reason)]
     scores = [one.scored for one in candidates if one.scored is not None]
     found = trees.trees(selection, scores)
-    best = max(promise(one, aim) for one in candidates)
+    best, base = max(promise(one, aim) for one in candidates), _base(candidates, aim)
     worth = _wanted(base, selection.size)
     if any(promise(one, aim) > best or one.smoothed.worth > worth for one in found):
         return found, []
@@ -176,6 +176,16 @@ def _base(candidates: list[Candidate], aim: Aim) -> Candidate:
     return max(known, key=lambda one: one.smoothed.worth, default=best)
 
 
+def _explaining(candidates: list[Candidate], aim: Aim, best: Candidate) -> Iterator[Candidate]:
+    """Yield the order that promises most, if it says what it explains, then the one that explains
+    most, which takes longer to find."""
+    if best.is_smooth:
+        yield best
+    base = _base(candidates, aim)
+    if base is not best or not best.is_smooth:
+        yield base
+
+
 def _wanted(base: Candidate, size: int) -> float:
     """Return the log-likelihood from which on another order of so many draws tells more, by as much
     as is worth that it takes long."""
@@ -186,15 +196,9 @@ def _wanted(base: Candidate, size: int) -> float:
 
 
 def _why_no_trees(
-    selection: SelectionDraws,
-    aim: Aim,
-    candidates: list[Candidate],
-    base: Candidate,
-    *,
-    thorough: bool,
+    selection: SelectionDraws, aim: Aim, candidates: list[Candidate], *, thorough: bool
 ) -> str | None:
-    """Return why trees, which cost most, cannot win or are not needed; None when they may win.
-    base: the order that explains most."""
+    """Return why trees, which cost most, cannot win or are not needed; None when they may win."""
     from dpaudit.attacks.column_pairs import has_interplay
     from dpaudit.attacks.trees import is_installed
 
@@ -207,8 +211,9 @@ def _why_no_trees(
     growth = float(np.max(predicted_growth(best.table, aim.point)))
     if not thorough and growth > tuning.PLENTY:
         return f"{best.attack} is enough for a refutation"
-    if not has_interplay(selection, base):
-        return f"no two columns tell more together than {base.attack} makes of them"
+    for base in _explaining(candidates, aim, best):
+        if not has_interplay(selection, base):
+            return f"no two columns tell more together than {base.attack} makes of them"
     return None if is_installed() else f"scikit-learn is not there: {remedy('learned')}"
 
 
