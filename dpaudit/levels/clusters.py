@@ -21,11 +21,15 @@ from dpaudit.levels.shrinkage import SIZES
 
 _STEPS_OF_GRID, _STEPS, _STEPS_OF_JOINING = 60, 60, 20
 _LONGEST_STEP = 1.0
+# Clusters that are added to those that the grid shows, at most.
+_MOST_MORE = 3
 _SMALL = 1e-5
 # No log-ratio is ruled out by the counts of other cells.
 _LEAST = 1e-12
 # Models that are so many nats worse are left out, and so are those of more joined clusters.
 _FAR = 15.0
+# No larger exponents are taken: of cells that clusters do not explain at all.
+_LARGEST_LOG = 300.0
 # Standard errors from what its cluster expects, at which a cell is taken as it is.
 _UNEXPLAINED = 4.0
 
@@ -44,6 +48,11 @@ class _Cells:
     behind: FloatArray
     many: NDArray[np.integer]
     even: float
+
+    @classmethod
+    def of(cls, counts: IntArray, many: NDArray[np.integer], even: float) -> _Cells:
+        ahead, behind = counts[:, :1].astype(np.float64), counts[:, 1:].astype(np.float64)
+        return cls(ahead, behind, many, even)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -87,28 +96,66 @@ class _Likelihood:
         return np.asarray(np.log(total) + self.log_largest)[0, :, 0]
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class Clusters:
+    """What counts say of many cells, by all models.
+
+    counts: (cells, 2). models, weights: how many clusters there may be, and how likely each is.
+    """
+
+    counts: IntArray
+    even: float
+    models: tuple[_Model, ...]
+    weights: FloatArray
+
+    @classmethod
+    def of(cls, counts: IntArray, arms: NDArray[np.integer]) -> Clusters:
+        """counts: (cells, 2), draws by cell and arm. arms: (2,), all draws of d1 and of d2."""
+        even = float(np.log((arms[0] + 1) / (arms[1] + 1)))
+        alike, many = np.unique(counts, axis=0, return_counts=True)
+        models = _models(_Cells.of(alike, many, even))
+        worth = np.array([one.worth for one in models])
+        weights = np.exp(worth - worth.max())
+        weights[worth < worth.max() - _FAR] = 0.0
+        return cls(counts, even, tuple(models), weights / weights.sum())
+
+    def expected(self) -> FloatArray:
+        """Return the share of d1 to expect among the draws of every cell: (cells,)."""
+        alike, place, many = np.unique(self.counts, axis=0, return_inverse=True, return_counts=True)
+        cells = _Cells.of(alike, many, self.even)
+        expected = np.zeros(len(alike))
+        for model, weight in zip(self.models, self.weights, strict=True):
+            if weight > 0:
+                blame, share = _posterior(cells, model)
+                expected += weight * (blame * share).sum(axis=(0, 2))
+        draws = alike.sum(axis=1)
+        seen = (alike[:, 0] + 0.5) / (draws + 1)
+        error = np.sqrt(seen * (1 - seen) / (draws + 1))
+        share = np.where(np.abs(seen - expected) > _UNEXPLAINED * error, seen, expected)
+        return share[place.ravel()]
+
+    def assigned(self, rng: np.random.Generator) -> FloatArray:
+        """Return to which cluster every cell may belong, by its log-ratio with its sign, (cells,):
+        a draw by how likely each is."""
+        # The first model is a grid, which tells hardly apart what others take for one cluster.
+        models, weights = self.models, self.weights
+        if weights[1:].sum() > 0:
+            models, weights = models[1:], weights[1:] / weights[1:].sum()
+        model = models[rng.choice(len(models), p=weights)]
+        many = np.ones(len(self.counts), dtype=np.int64)
+        blame, _ = _posterior(_Cells.of(self.counts, many, self.even), model)
+        sizes = np.concatenate([model.sizes, SIZES])
+        chances = np.cumsum(np.concatenate(list(blame), axis=1), axis=1)
+        picked = (chances < rng.random((len(chances), 1)) * chances[:, -1:]).sum(axis=1)
+        return np.asarray(np.concatenate([sizes, -sizes])[picked])
+
+
 def averaged(counts: IntArray, arms: NDArray[np.integer]) -> FloatArray:
     """Return the share of d1 to expect among the draws of every cell, by all models: (cells,).
 
     counts: (cells, 2), draws by cell and arm. arms: (2,), all draws of d1 and of d2.
     """
-    alike, place, many = np.unique(counts, axis=0, return_inverse=True, return_counts=True)
-    ahead, behind = alike[:, :1].astype(np.float64), alike[:, 1:].astype(np.float64)
-    cells = _Cells(ahead, behind, many, float(np.log((arms[0] + 1) / (arms[1] + 1))))
-    models = _models(cells)
-    worth = np.array([one.worth for one in models])
-    weights = np.exp(worth - worth.max())
-    weights[worth < worth.max() - _FAR] = 0.0
-    weights /= weights.sum()
-    expected = np.zeros(len(alike))
-    for model, weight in zip(models, weights, strict=True):
-        if weight > 0:
-            expected += weight * _expected(cells, model)
-    draws = alike.sum(axis=1)
-    seen = (alike[:, 0] + 0.5) / (draws + 1)
-    error = np.sqrt(seen * (1 - seen) / (draws + 1))
-    share = np.where(np.abs(seen - expected) > _UNEXPLAINED * error, seen, expected)
-    return share[place.ravel()]
+    return Clusters.of(counts, arms).expected()
 
 
 def _models(cells: _Cells) -> list[_Model]:
@@ -122,6 +169,13 @@ def _models(cells: _Cells) -> list[_Model]:
     sizes = grid[peaks]
     weights = np.bincount(nearest, weights=weights).astype(np.float64)
     fit = _fitted(cells, sizes, weights, _STEPS, moves=True)
+    # Two log-ratios that are near each other may have one peak.
+    on_grid = _Likelihood.of(cells, grid)
+    for _ in range(_MOST_MORE):
+        more = _one_more(cells, on_grid, *fit[:2])
+        if more is None or more[-1] - fit[-1] <= tuning.COST_OF_CLUSTER:
+            break
+        fit = more
     while True:
         sizes, weights, likelihood = fit
         worth = likelihood - tuning.COST_OF_CLUSTER * len(sizes)
@@ -130,6 +184,24 @@ def _models(cells: _Cells) -> list[_Model]:
             return found
         joined = [_joined(cells, sizes, weights, place) for place in range(len(sizes) - 1)]
         fit = max(joined, key=lambda one: one[-1])
+
+
+def _one_more(
+    cells: _Cells, on_grid: _Likelihood, sizes: FloatArray, weights: FloatArray
+) -> tuple[FloatArray, FloatArray, float] | None:
+    """Return the fit with one more cluster, where the likelihood rises fastest; None where it rises
+    too little. It has half of the weight of the one beside it, to begin with."""
+    logs = _Likelihood.of(cells, sizes).logs(weights)[:, None]
+    odds = on_grid.relative * np.exp(np.minimum(on_grid.log_largest - logs, _LARGEST_LOG))
+    rise = cells.many @ odds.sum(axis=0) / 2 - cells.many.sum()
+    place = int(np.argmax(rise))
+    if rise[place] <= tuning.COST_OF_CLUSTER:
+        return None
+    beside = int(np.argmin(np.abs(sizes - SIZES[place])))
+    weights = weights.copy()
+    weights[beside] /= 2
+    sizes, weights = np.append(sizes, SIZES[place]), np.append(weights, weights[beside])
+    return _fitted(cells, sizes, weights, _STEPS_OF_JOINING, moves=True)
 
 
 def _joined(
@@ -172,9 +244,10 @@ def _fitted(
     return sizes, weights, float(cells.many @ likelihood.logs(weights))
 
 
-def _expected(cells: _Cells, model: _Model) -> FloatArray:
-    """Return the mean of the share of d1, given a cell's counts: (cells,)."""
+def _posterior(cells: _Cells, model: _Model) -> tuple[FloatArray, FloatArray]:
+    """Return the probability of every log-ratio, given a cell's counts, (2, cells, sizes), and the
+    share of d1 of each, (2, 1, sizes)."""
     sizes = np.concatenate([model.sizes, SIZES])
     weights = np.concatenate([model.weights, np.full(len(SIZES), _LEAST)])
     likelihood = _Likelihood.of(cells, sizes)
-    return np.asarray((likelihood.blame(weights) * likelihood.share).sum(axis=(0, 2)))
+    return likelihood.blame(weights), likelihood.share

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -17,12 +17,14 @@ from dpaudit.attacks.choosing.surely import is_telling, likely_to_refute, with_t
 from dpaudit.attacks.rare import NAME as RARE
 from dpaudit.levels import tuning
 from dpaudit.levels.candidate import Candidate, in_order
+from dpaudit.levels.clusters import Clusters
 from dpaudit.levels.distinguisher import Learned
 from dpaudit.levels.level_map import FloatArray, IntArray, by_group
+from dpaudit.levels.possible import possible_shares
 from dpaudit.levels.rules import RuleTable, evened, predicted_growth
 
 # Times that further draws are imagined, to see whether they pay.
-_IMAGINED = 10
+_IMAGINED = 20
 
 
 def learn_again(candidates: list[Candidate], aim: Aim, *, to_bet: bool) -> Learned:
@@ -74,27 +76,43 @@ def is_undecided(candidates: list[Candidate], aim: Aim, more: float) -> bool:
 
 def gains_by_more(candidates: list[Candidate], aim: Aim) -> bool:
     """Return whether to double what was counted, and certify on as many draws less, promises more:
-    were everything as it is expected to be, and the cells put in order by what may be drawn."""
+    in the mean over what the truth may be, as far as counts tell, and over what may be drawn."""
     best = best_of(candidates, aim)
     # Of cells that foretell each other more counts say little more.
     if best.fine is None or best.fine.kin is not None or best.shrunk is None:
         return False
-    truth, draws = best.shrunk.expected, int(best.held_out.sum())
+    counts, draws = best.fine.counts, int(best.held_out.sum())
     later = replace(aim, coming=aim.coming - draws)
     rng = np.random.default_rng(draws)
+    clusters = Clusters.of(counts[:-1], counts.sum(axis=0))
+    now = _chosen(counts, aim)
     gain = 0.0
     for _ in range(_IMAGINED):
-        counts, more = rng.poisson(truth), rng.poisson(truth)
-        gain += _imagined(truth, counts + more, later) - _imagined(truth, counts, aim)
+        share = possible_shares(clusters, rng)
+        truth = counts[:-1].sum(axis=1)[:, None] * np.stack([share, 1 - share], axis=1)
+        more = np.append(rng.poisson(truth), [[0, 0]], axis=0)
+        gain += _chosen(counts + more, later).worth(truth, later) - now.worth(truth, aim)
     return gain > 0
 
 
-def _imagined(truth: FloatArray, counts: IntArray, aim: Aim) -> float:
-    """Return the bound to expect of the rule that counts lead to. truth: (cells, 2), the draws to
-    expect; counts: (cells, 2)."""
-    level, expected = in_order(np.append(counts, [[0, 0]], axis=0))
+@dataclass(frozen=True, slots=True, eq=False)
+class _Chosen:
+    """A rule that counts lead to. level: of every cell, (cells,). place: in the table of rules."""
+
+    level: IntArray
+    levels: int
+    place: int
+
+    def worth(self, truth: FloatArray, aim: Aim) -> float:
+        """Return the bound to expect of the rule. truth: (cells, 2), the draws to expect."""
+        real = evened(by_group(truth, self.level, self.levels), truth.sum(axis=0))
+        bounds = aim.lowered(RuleTable.of_smooth(real, int(truth.sum())), 0.0)
+        return max(0.0, float(bounds.ravel()[self.place]))
+
+
+def _chosen(counts: IntArray, aim: Aim) -> _Chosen:
+    """counts: (cells + 1, 2), the last one for unseen."""
+    level, expected = in_order(counts)
     table = RuleTable.of_smooth(evened(expected, counts.sum(axis=0)), int(counts.sum()))
-    chosen = int(np.argmax(aim.lowered(table, tuning.PENALTY_COUNTED)))
-    real = evened(by_group(truth, level, len(expected)), truth.sum(axis=0))
-    bounds = aim.lowered(RuleTable.of_smooth(real, int(truth.sum())), 0.0)
-    return float(bounds.ravel()[chosen])
+    place = int(np.argmax(aim.lowered(table, tuning.PENALTY_COUNTED)))
+    return _Chosen(level, len(expected), place)

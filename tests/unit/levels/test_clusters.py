@@ -74,3 +74,10 @@ def test_of_many_cells_those_are_joined_that_tell_the_same() -> None:
     assert level[1_002] < level[:1_000].min()
     assert (np.diff(level[np.argsort(share)]) >= 0).all()
     assert set(level.tolist()) == set(range(levels))
+
+
+def test_two_log_ratios_near_each_other_are_two_where_counts_tell_them_apart() -> None:
+    """By three standard errors; on the grid they have one peak."""
+    counts = np.array([[16_665, 14_031], [59_968, 52_607], [184_255, 186_786], [743_000, 747_000]])
+    share = averaged(counts, counts.sum(axis=0))
+    assert share[:2] == pytest.approx(counts[:2, 0] / counts[:2].sum(axis=1), abs=0.0015)

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from dpaudit.attacks.choosing.aim import Aim, surely_refutes
-from dpaudit.attacks.choosing.going_on import is_undecided
+from dpaudit.attacks.choosing.going_on import gains_by_more, is_undecided
 from dpaudit.attacks.rare import NAME as RARE
 from dpaudit.claims import ProfilePoint
 from dpaudit.levels import tuning
@@ -76,3 +76,14 @@ def test_what_both_inputs_gave_is_waited_for_if_it_is_more_than_the_luckiest_of_
 
 def test_what_came_so_seldom_from_one_input_alone_may_be_luck() -> None:
     assert not is_undecided([cells(0.0), rare(3)], AIM, MORE)
+
+
+@pytest.mark.parametrize(("times", "gains"), [(1, True), (20, False)])
+def test_more_counts_pay_while_it_is_open_which_cell_tells_more(times: int, gains: bool) -> None:
+    """Of four million draws an eighth leaves open whether the rarer cell tells more than both."""
+    telling = [(4_221, 3_576), (14_966, 13_156)]
+    rest = [(46_000 - 700 * one, 46_350 - 700 * one) for one in range(5)]
+    counts = times * np.array([*telling, *rest, (0, 0)])
+    aim = Aim(ProfilePoint(0.182, 0.0), times * 3_500_000, counted=True)
+    found = of_cells("single cells", Fine(NEVER, counts))
+    assert gains_by_more([found], aim) is gains
