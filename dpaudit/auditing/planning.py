@@ -211,6 +211,7 @@ def _trial_of(spec: AuditSpec, draws: int, number: int) -> AuditSpec:
         allow_underpowered=True,
         require_power=None,
         expect=None,
+        no_trace=True,  # a trial shows how large a leak is, not where it comes from
     )
 
 

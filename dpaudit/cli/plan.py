@@ -218,7 +218,8 @@ def _rate(spec: AuditSpec, found: AuditPlan, requests: Requests) -> float:
     """Return draws a second of an audit by one process."""
     if speed(found.last) < _SLOW:  # then little else takes any time
         return speed(found.last)
-    timed = replace(spec, time=_TIMED * len(spec.pairs), full=True, workers=1)
+    seconds = _TIMED * len(spec.pairs)
+    timed = replace(spec, time=seconds, full=True, workers=1, no_trace=True)
     result = run_one(timed, requests, f"{spec.name} (speed)", quiet=True)
     return result.draws / max(result.seconds, 1e-9)
 
