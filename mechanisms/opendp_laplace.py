@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from importlib import import_module
+from types import SimpleNamespace
 from typing import Any
 
 Draw = Callable[..., Any]
@@ -42,10 +43,16 @@ def integer_vector(scale: float = 1.0) -> Draw:
 
 
 def _opendp() -> Any:
-    # OpenDP is needed for this specimen only: the others import without it.
-    dp: Any = import_module("opendp.prelude")
-    dp.enable_features("contrib")
-    return dp
+    # OpenDP is needed for this specimen only: the others import without it. Its prelude has all of
+    # these, but imports scikit-learn and pandas, too, which takes ten times as long.
+    mod: Any = import_module("opendp.mod")
+    mod.enable_features("contrib")
+    domains, metrics = map(import_module, ("opendp.domains", "opendp.metrics"))
+    return SimpleNamespace(
+        **{name: getattr(domains, name) for name in ("atom_domain", "vector_domain")},
+        **{name: getattr(metrics, name) for name in ("absolute_distance", "l1_distance")},
+        m=import_module("opendp.measurements"),
+    )
 
 
 def _measurement(dp: Any, domain: Any, metric: Any, scale: float) -> Draw:
