@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Sequence
 from importlib import metadata
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,7 @@ import pytest
 
 from dpaudit.auditing.journal.records import Records
 from dpaudit.auditing.spec import AuditSpec
+from tests import warm
 
 ROOT = Path(__file__).parents[2]
 TARGET = ("run", "mechanisms.laplace:laplace", "--d1", "0", "--d2", "1", "--epsilon", "1")
@@ -38,9 +40,11 @@ def audits_in(file: Path) -> list[dict[str, Any]]:
     return [{key: value for key, value in one.items() if key not in told} for one in audits]
 
 
-def start(*words: Any) -> subprocess.Popen[str]:
+def start(*words: Any, program: Sequence[str] = ()) -> subprocess.Popen[str]:
+    """Start a program; by default, one that a warm process forks, and that is killed with the one
+    that asked for it."""
     return subprocess.Popen(
-        [sys.executable, "-m", "dpaudit", *map(str, words)],
+        [*(program or warm.dpaudit()), *map(str, words)],
         cwd=ROOT,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
@@ -222,7 +226,8 @@ def test_ctrl_c_just_after_a_write_writes_nothing_twice(
 
 def test_ctrl_c_says_how_to_go_on(tmp_path: Path, uncut: tuple[Path, int]) -> None:
     file, (plain, _) = tmp_path / "result.json", uncut
-    process = start(*ALONE, "--journal", tmp_path / "a folder", "--json", file)
+    anew = (sys.executable, "-m", "dpaudit")  # which hears of the signal itself
+    process = start(*ALONE, "--journal", tmp_path / "a folder", "--json", file, program=anew)
     wait_for(tmp_path / "a folder" / "laplace.journal", 200_000, process)
     process.send_signal(signal.SIGINT)
     code, said = ended(process)
