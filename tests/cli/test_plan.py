@@ -66,9 +66,10 @@ def equal_audits_are_drawn_for_once(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture(autouse=True)
 def no_trial_is_large(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A twentieth of the draws that a trial may have, and a tenth of the second that shows how fast
-    they are: what is said depends on neither."""
-    monkeypatch.setattr("dpaudit.auditing.planning._LARGEST", 20_000)
+    """A hundredth of the draws that a trial may have, a quarter of those that it usually has, and a
+    tenth of the second that shows how fast they are: what is said depends on none of them."""
+    monkeypatch.setattr("dpaudit.auditing.planning._LARGEST", 5_000)
+    monkeypatch.setattr("dpaudit.auditing.planning.TRIAL", 5_000)
     monkeypatch.setattr("dpaudit.cli.plan._TIMED", 0.1)
 
 
@@ -79,7 +80,11 @@ def words(text: str) -> str:
 ASKED = ("plan", "m.py:laplace", "--d1", "0", "--d2", "1", "--epsilon", "1")
 
 
-def test_the_audit_that_is_planned_passes_what_it_requires(dpaudit: Any) -> None:
+def test_the_audit_that_is_planned_passes_what_it_requires(
+    dpaudit: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Larger than the audit that is planned, as trials mostly may be.
+    monkeypatch.setattr("dpaudit.auditing.planning._LARGEST", 20_000)
     result = dpaudit(*ASKED, "--excess", "1.2")
     assert (result.exit_code, result.stderr) == (0, "")
     assert re.match(r"[\d,]+ draws, about \d+ s of one core: a leak of ε = 1.2,", result.stdout)
