@@ -38,6 +38,10 @@ def test_marked(dp_audit):
 """
 
 
+# Of workers, which load no plugins but these where PYTEST_DISABLE_PLUGIN_AUTOLOAD is set.
+WORKERS = ("-p", "xdist", "-p", "dpaudit.testing.plugin", "-n")
+
+
 @pytest.fixture
 def project(pytester: pytest.Pytester) -> pytest.Pytester:
     pytester.makepyfile(test_mine=TESTS)
@@ -75,14 +79,13 @@ def test_the_command_line_comes_before_all(project: pytest.Pytester) -> None:
     assert set(budgets_of(project.path / "out.json").values()) == {6_000}
 
 
+@pytest.mark.usefixtures("traces")  # those of the workers have them
 def test_several_workers_give_the_same_results(
     project: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     project.runpytest("--dpaudit-json", "one.json").assert_outcomes(passed=4)
-    # Three processes, none of which loads the plugins that are not asked for.
     monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")
-    plugins = ("-p", "xdist", "-p", "dpaudit.testing.plugin")
-    result = project.runpytest_subprocess(*plugins, "--dpaudit-json", "two.json", "-n", "2")
+    result = project.runpytest(*WORKERS, "2", "--dpaudit-json", "two.json")
     result.assert_outcomes(passed=4)
     result.stdout.fnmatch_lines(["dpaudit: 5 privacy audits; *1 run in 43*"])
     one, two = (audits_of(project.path / name) for name in ("one.json", "two.json"))
@@ -188,10 +191,12 @@ WRONG = {
 }
 
 
-@pytest.mark.parametrize("flags", [(), ("-n", "2")])
+@pytest.mark.parametrize("flags", [(), (*WORKERS, "1")])
 def test_a_wrong_marker_fails_its_own_test(
-    pytester: pytest.Pytester, flags: tuple[str, ...]
+    pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch, flags: tuple[str, ...]
 ) -> None:
+    if flags:
+        monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")
     marked = (MARKED.format(marker=one, number=number) for number, one in enumerate(WRONG))
     pytester.makepyfile("".join(["import pytest\n", *marked, "\ndef test_other():\n    pass\n"]))
     result = pytester.runpytest(*flags)
@@ -240,8 +245,8 @@ def test_a_test_is_repeated_from_where_it_was_run(
 
 
 def test_results_are_saved_without_a_terminal(project: pytest.Pytester) -> None:
-    project.runpytest("--dpaudit-json", "out.json", "-p", "no:terminal")
-    assert len(audits_of(project.path / "out.json")) == 5
+    project.runpytest("-k", "private", "--dpaudit-json", "out.json", "-p", "no:terminal")
+    assert len(audits_of(project.path / "out.json")) == 1
 
 
 @pytest.mark.parametrize("flag", ["--collect-only", "-knothing"])
