@@ -92,11 +92,16 @@ def test_ctrl_c_ends_a_hanging_draw_and_all_processes(
         wait_until(lambda: not any(map(runs, family)), 10)
 
 
-ENDS = [(signal.SIGTERM, 143, "terminated"), (signal.SIGINT, 130, "interrupted")]
-
-
-@pytest.mark.parametrize("is_for_all", [True, False])
-@pytest.mark.parametrize("workers", [(), ("--workers", "2"), ("--workers", "2", *ISOLATED)])
+@pytest.mark.parametrize(
+    ("workers", "is_for_all"),
+    [
+        ((), False),  # where there is one process, all are this one
+        (("--workers", "2"), True),
+        (("--workers", "2"), False),
+        (("--workers", "2", *ISOLATED), True),
+        (("--workers", "2", *ISOLATED), False),
+    ],
+)
 def test_sigterm_ends_as_ctrl_c_does(
     tmp_path: Path, workers: tuple[str, ...], is_for_all: bool
 ) -> None:
@@ -137,8 +142,14 @@ def stubborn(x):
 """
 
 
-@pytest.mark.parametrize(("number", "code", "word"), ENDS)
-@pytest.mark.parametrize("to", ["results.json", "-"])
+# Which signal it is decides no more than what is said and the exit code.
+@pytest.mark.parametrize(
+    ("to", "number", "code", "word"),
+    [
+        ("results.json", signal.SIGTERM, 143, "terminated"),
+        ("-", signal.SIGINT, 130, "interrupted"),
+    ],
+)
 def test_what_is_finished_is_saved_whatever_the_mechanism_catches(
     tmp_path: Path, to: str, number: int, code: int, word: str
 ) -> None:
