@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner, Result
 
+from dpaudit.auditing import engine as real_engine
 from dpaudit.auditing.spec import AuditSpec
 from dpaudit.cli.commands import cli
 from tests.cli.made_results import answer, engine
@@ -31,6 +32,22 @@ def dpaudit() -> Invoke:
         return result
 
     return invoke
+
+
+@pytest.fixture(autouse=True)
+def no_traces(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Violations that are found in this process have no trace, but where a test asks for `traces`.
+
+    No verdict depends on it, and a fork of a process as large as this one costs more than most of
+    the audits here. That a run shows it is tested in test_trace.py, by a program of its own.
+    """
+    if "traces" not in request.fixturenames:
+        monkeypatch.setattr(real_engine, "_traced", lambda spec, result: result)
+
+
+@pytest.fixture
+def traces() -> None:
+    """Results are to be whole."""
 
 
 def _check_written(words: list[str]) -> None:

@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -17,21 +18,24 @@ from dpaudit.claims import DEFINITIONS
 from dpaudit.cli.commands import COMMANDS, cli
 from dpaudit.inputs.pairs import ADJACENCY_KINDS
 from dpaudit.reports.registry import FORMATS
+from tests import warm
 
 DPAUDIT = str(Path(sys.executable).parent / "dpaudit")
 
 
-def asked(shell: str, line: str = "", **more: str) -> subprocess.CompletedProcess[str]:
+def asked(
+    shell: str, line: str = "", program: Sequence[str] = (DPAUDIT,), **more: str
+) -> subprocess.CompletedProcess[str]:
     words = line.split(" ")
     given = {"COMP_WORDS": line, "COMP_CWORD": str(len(words) - 1), **more}
     if shell.startswith("fish"):
         given["COMP_CWORD"] = words[-1]
     environment = {**os.environ, **given, "_DPAUDIT_COMPLETE": shell}
-    return subprocess.run([DPAUDIT], env=environment, capture_output=True, text=True)
+    return subprocess.run(program, env=environment, capture_output=True, text=True)
 
 
 def offered(line: str) -> list[str]:
-    done = asked("bash_complete", line)
+    done = asked("bash_complete", line, warm.dpaudit())
     assert (done.returncode, done.stderr) == (0, "")
     return [one.partition(",")[2] for one in done.stdout.splitlines()]
 
@@ -51,7 +55,7 @@ def test_commands_choices_formats_and_relations() -> None:
     "line", ["dpaudit run ", "dpaudit init ", "dpaudit report ", "dpaudit run x --report junit:o"]
 )
 def test_files_are_left_to_the_shell(line: str) -> None:
-    done = asked("bash_complete", line)
+    done = asked("bash_complete", line, warm.dpaudit())
     assert done.stdout.startswith("file,")
 
 

@@ -170,6 +170,12 @@ def pytest_says() -> tuple[int, str]:
     """Return what pytest says of the test that was written."""
     done = subprocess.run(
         [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "test_privacy.py"],
+        # Of all plugins that are installed here, a user of dpaudit is sure to have its own.
+        env={
+            **os.environ,
+            "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1",
+            "PYTEST_PLUGINS": "dpaudit.testing.plugin",
+        },
         capture_output=True,
         text=True,
     )

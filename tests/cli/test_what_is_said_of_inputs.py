@@ -108,6 +108,7 @@ def test_the_advice_about_groups_can_be_taken(dpaudit: Any) -> None:
     assert "add-remove means in a group of 2 at most 2 rows more or less" in result.stderr
 
 
+@pytest.mark.usefixtures("traces")
 def test_the_first_exception_of_a_kind_is_shown(dpaudit: Any, folder: Path) -> None:
     words = ("m.py:sometimes", "--d1", "0", "--d2", "1", "--epsilon", "0.1", "--json", "r.json")
     text = shown(dpaudit, *words, code=1)
