@@ -3,11 +3,13 @@ anew."""
 
 from __future__ import annotations
 
+import copy
 import functools
+import itertools
 import json
 import math
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -25,7 +27,9 @@ from dpaudit.errors import JournalError
 from dpaudit.inputs.pairs import Adjacency
 from dpaudit.searching import search as searching
 from dpaudit.searching.grammar import parse_space
+from dpaudit.searching.proposals import stream
 from dpaudit.searching.proposals.patterns import pattern_pairs
+from dpaudit.searching.proposals.random import random_pairs
 from dpaudit.searching.screening import Contender, Judge
 from dpaudit.searching.setup import neighbour_search
 from dpaudit.searching.trials import ALONE, SEARCHING, Input
@@ -78,6 +82,30 @@ def never(rows: list[Any], rng: np.random.Generator) -> float:
 def search(mechanism: Any, **more: Any) -> dpaudit.AuditResult:
     given = {"space": UNIT, "adjacency": "add-remove", "samples": 40_000, **more}
     return dpaudit.search(mechanism, given.pop("claim", PureDP(1.0)), **given)
+
+
+@pytest.fixture(autouse=True, scope="module")
+def random_pairs_are_drawn_once() -> Iterator[None]:
+    """Hypothesis takes a millisecond for each pair, and draws the same ones for a seed, which
+    unit/searching/test_proposals.py holds it to."""
+    kept: dict[tuple[str, Adjacency, int], tuple[list[Any], Iterator[Any]]] = {}
+
+    def known(space: Any, adjacency: Adjacency, seed: int) -> Iterator[Any]:
+        key = (space.words(), adjacency, seed)
+        if key not in kept:
+            kept[key] = [], random_pairs(space, adjacency, seed)
+        pairs, more = kept[key]
+        for place in itertools.count():
+            if place == len(pairs):
+                try:
+                    pairs.append(next(more))
+                except StopIteration:
+                    return
+            yield copy.deepcopy(pairs[place])
+
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(stream, "random_pairs", known)
+        yield
 
 
 @functools.cache

@@ -29,7 +29,7 @@ NAN = math.nan
 TABLE = "table {age: integer in [0, 120], city: category [a, b], x: number in [0, 1], name: text}"
 USERS = "table {id: user, city: category [a, b, c], x: number in [0, 1]}"
 # Rounds are short here, and a space ends sooner: Hypothesis takes a millisecond for each draw.
-ROUND, VAIN = 25, 100
+ROUND, VAIN = 15, 60
 # More than Hypothesis draws in one round, so that another one follows.
 SOME_RANDOM = ROUND + 10
 MANY_RANDOM = 3 * ROUND

@@ -24,6 +24,7 @@ from dpaudit.searching.grammar import parse_space
 from dpaudit.searching.neighbours import are_neighbours
 from dpaudit.searching.sensitivity import SensitivityResult, searched
 from dpaudit.targets.target import CallableTarget
+from tests import warm
 
 # Short lists, so that few lengths are tried.
 UNIT = "list of 0 to 6 number in [0, 1]"
@@ -464,7 +465,7 @@ def test_the_snippet_shows_both_answers(
     result = inside(function, **more)
     assert result.exceeded
     ran = subprocess.run(
-        [sys.executable, "-c", result.snippet], cwd=tmp_path, capture_output=True, text=True
+        [*warm.python(), "-c", result.snippet], cwd=tmp_path, capture_output=True, text=True
     )
     assert ran.returncode == 0, ran.stderr
     # An array is printed without commas.

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from dpaudit.searching import drawing
 from dpaudit.searching.drawing import drawn
 from dpaudit.searching.grammar import parse_space
 from dpaudit.searching.space import identity
@@ -62,14 +63,17 @@ def test_containment(line: str, inside: list[Any], outside: list[Any]) -> None:
 
 
 @pytest.mark.parametrize("line", LINES)
-def test_simplest_usual_and_drawn_values_lie_inside(line: str) -> None:
+def test_simplest_usual_and_drawn_values_lie_inside(
+    line: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(drawing, "ROUND", 20)
     space = parse_space(line)
     given = drawn(space.strategy(), 1, line)
     for value in (
         space.simplest,
         space.usual(),
         *space.spread(4),
-        *(next(given) for _ in range(60)),
+        *(next(given) for _ in range(40)),
     ):
         assert space.contains(value), value
     assert len(space.spread(4)) == 4
