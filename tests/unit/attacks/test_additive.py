@@ -36,10 +36,10 @@ def log_ratio(counts: np.ndarray) -> float:
 
 
 def test_of_many_idle_columns_hardly_any_is_taken() -> None:
-    taken = [weighing(additive(drawn([1.0] + [0.0] * (COLUMNS - 1), seed))[0]) for seed in range(8)]
+    taken = [weighing(additive(drawn([1.0] + [0.0] * (COLUMNS - 1), seed))[0]) for seed in range(4)]
     assert min(taken) >= 1
     # A tenth of those taken may be noise; ten would be a sixth of all.
-    assert sum(taken) <= 8 + 6
+    assert sum(taken) <= 4 + 3
 
 
 @pytest.mark.parametrize("seed", [0, 1])

@@ -242,7 +242,7 @@ def test_a_score_depends_on_its_outcome_alone(attack: Attack) -> None:
         assert pickle.loads(pickle.dumps(level))(draws.outcomes).max() < level.levels
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", range(2))
 def test_long_noise_promises_nothing(seed: int) -> None:
     rng = np.random.default_rng(seed)
     draws = SelectionDraws(from_raw(rng.normal(size=(1_000, 600))), rng.random(1_000) < 0.5)
@@ -250,7 +250,7 @@ def test_long_noise_promises_nothing(seed: int) -> None:
     assert max(promise(one, 40_000) for one in found) < 0.1
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", range(2))
 def test_noise_promises_nothing(seed: int) -> None:
     draws = drawn(noise, 5_000, seed)
     scores = [one.scored for one in logistic(draws) if one.scored is not None]

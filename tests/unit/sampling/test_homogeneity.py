@@ -25,7 +25,7 @@ SIZE, BLOCKS = next(iter(SIZES.items()))
 @pytest.mark.parametrize("size", SIZES)
 @pytest.mark.parametrize("law", LAWS)
 def test_independent_draws_are_not_warned_about(law: str, size: int) -> None:
-    for seed in range(30):
+    for seed in range(15):
         rng = np.random.default_rng(seed)
         draws = SelectionDraws(from_raw(LAWS[law](rng, size)), rng.random(size) < 0.5)
         assert check_calls(draws, SIZES[size], LEVEL) == []

@@ -75,7 +75,7 @@ LAWS: dict[str, Callable[[np.random.Generator], Any]] = {
 
 @pytest.mark.parametrize("law", LAWS)
 def test_independent_draws_are_not_warned_about(law: str) -> None:
-    for seed in range(40):
+    for seed in range(15):
         draws = drawn(LAWS[law](np.random.default_rng(seed)), seed=seed)
         assert check_independence(draws, BLOCKS, POINT) == []
 
