@@ -69,7 +69,7 @@ def test_what_was_looked_at_is_not_said_to_be_left_out() -> None:
     ],
 )
 def test_noise_without_low_order_bits_stays_unrefuted(mechanism: Any, d1: Any, d2: Any) -> None:
-    result = audited(mechanism, d1, d2, samples=1_000_000, full=True)
+    result = audited(mechanism, d1, d2, samples=300_000, full=True)
     assert result.verdict is Verdict.NO_VIOLATION_FOUND
     assert 0.9 < result.epsilon_lower <= 1
 
@@ -104,7 +104,7 @@ def test_every_number_of_an_outcome_is_looked_at() -> None:
         return mechanism
 
     for place, name in ((0, 'output["a"]'), (2, 'output["b"][1]'), (3, 'output["c"][0]')):
-        result = audited(leaks_in(place), samples=6_000)
+        result = audited(leaks_in(place), samples=3_000)
         assert refuted(result)
         assert any(name in one for one in words(result)), words(result)
 

@@ -73,9 +73,8 @@ def audited(mechanism: Any, claim: Any = CLAIM, seed: int = 0, **more: Any) -> A
 
 
 @pytest.mark.parametrize("mechanism", [value, tail, category, key, failing])
-@pytest.mark.parametrize("seed", SEEDS)
-def test_a_rare_leak_is_found(mechanism: Any, seed: int) -> None:
-    result = audited(mechanism, seed=seed)
+def test_a_rare_leak_is_found(mechanism: Any) -> None:
+    result = audited(mechanism, seed=SEEDS[0])
     assert result.verdict is Verdict.VIOLATION
     assert recheck(result) == []
 
@@ -178,18 +177,17 @@ def recorded(mechanism: Any, seed: int, *, tossed: bool) -> AuditResult:
 @pytest.mark.parametrize("tossed", [False, True])
 @pytest.mark.parametrize("mechanism", [value, tail])
 def test_recorded_outputs_are_counted_as_well(mechanism: Any, tossed: bool) -> None:
-    for seed in SEEDS:
-        result = recorded(mechanism, seed, tossed=tossed)
-        assert result.verdict is Verdict.VIOLATION
-        (one,) = result.certificates
-        kept, *counted, exact = [block.draws for block in one.blocks]
-        assert kept == 5_000
-        learned = kept + sum(counted)
-        assert SAMPLES // 9 < learned <= SAMPLES // 2
-        assert exact > 0.98 * (SAMPLES - learned)
-        assert recheck(result) == []
-        (again,) = from_json(to_json([result]))
-        assert recheck(again) == []
+    result = recorded(mechanism, SEEDS[0], tossed=tossed)
+    assert result.verdict is Verdict.VIOLATION
+    (one,) = result.certificates
+    kept, *counted, exact = [block.draws for block in one.blocks]
+    assert kept == 5_000
+    learned = kept + sum(counted)
+    assert SAMPLES // 9 < learned <= SAMPLES // 2
+    assert exact > 0.98 * (SAMPLES - learned)
+    assert recheck(result) == []
+    (again,) = from_json(to_json([result]))
+    assert recheck(again) == []
 
 
 def test_a_recorded_key_that_is_rare() -> None:

@@ -11,8 +11,6 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-import dask
-import distributed
 import pytest
 
 import dpaudit
@@ -61,6 +59,8 @@ def cluster(tmp_path: Path) -> Iterator[Cluster]:
 
 
 def address(file: str) -> str:
+    import distributed  # here, since every worker of the suite collects this file
+
     with distributed.Client(scheduler_file=file) as client:
         client.wait_for_workers(2)
         return str(client.scheduler.address)
@@ -76,6 +76,8 @@ def audited(**more: Any) -> dpaudit.AuditResult:
 
 
 def test_a_worker_may_die(cluster: Cluster) -> None:
+    import distributed
+
     file, workers = cluster
     where = address(file)
     seen: list[int] = []
@@ -118,6 +120,8 @@ def test_a_local_cluster_is_made_beside_another_one_and_ended() -> None:
 
 
 def test_a_mechanism_that_kills_every_worker_is_an_error() -> None:
+    import dask
+
     dies = partial(ends_with, 3)
     with dask.config.set({"distributed.scheduler.allowed-failures": 1}):  # instead of 3
         result = dpaudit.audit(dies, 0, 1, PureDP(1.0), samples=5_000, executor="dask")

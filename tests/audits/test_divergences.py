@@ -124,7 +124,7 @@ def test_a_true_claim_is_not_refuted_and_a_good_part_of_it_is_shown(
     assert least < own.lower < own.claimed
 
 
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("seed", range(3))
 @pytest.mark.parametrize("claim", [RenyiDP(2, 1.0), ZeroConcentratedDP(0.5)], ids=str)
 def test_true_claims_with_other_seeds(claim: PrivacyClaim, seed: int) -> None:
     result = audited(claim, samples=8_000, seed=seed, confidence=0.8)
@@ -372,7 +372,7 @@ def test_a_file_with_stakes_that_could_lose_everything_is_damaged(refuted: Audit
 def test_what_refutes_by_the_bound_refutes_by_the_p_value() -> None:
     """Each is rounded to its safe side, by halving and by a grid; at the edge they could differ."""
     lower = divergence(audited(RenyiDP(2, 0.8), samples=50_000)).lower
-    for factor in (0.9998, 0.9999, 1.0, 1.0001, 1.0002):
+    for factor in (0.9999, 1.0, 1.0001):
         test = divergence(audited(RenyiDP(2, lower * factor), samples=50_000))
         assert (test.lower > test.allowed) is (test.p_value <= test.alpha)
 

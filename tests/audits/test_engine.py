@@ -394,13 +394,13 @@ def one_of_a_thousand(dataset: int, size: int, rng: np.random.Generator) -> Any:
 
 def test_half_of_few_draws_shows_what_an_eighth_does_not(monkeypatch: pytest.MonkeyPatch) -> None:
     def shown() -> list[bool]:
-        claim, seeds = PureDP(2.0), range(24, 36)
+        claim, seeds = PureDP(2.0), range(24, 32)
         found = [audit(claim, one_of_a_thousand, samples=10_000, seed=n) for n in seeds]
         return [one.epsilon_lower > 0 for one in found]
 
     with_half = shown()
     monkeypatch.setattr(Plan, "keep_half", lambda plan: False)
-    assert sum(with_half) >= 8
+    assert sum(with_half) >= 6
     assert sum(shown()) <= sum(with_half) - 4
 
 

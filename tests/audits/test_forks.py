@@ -32,14 +32,15 @@ def many(x, size, rng):
 """
 
 
-@pytest.mark.parametrize("isolate", [False, True])
 @pytest.mark.parametrize(
-    ("ending", "function"),
+    ("ending", "function", "isolate"),
     [
-        ("sys.exit(0)", "single"),
-        ("sys.exit('no')", "single"),
-        ("raise ValueError('no')", "single"),
-        ("raise ValueError('no')", "many"),
+        ("sys.exit(0)", "single", False),
+        ("sys.exit('no')", "single", True),
+        ("raise ValueError('no')", "single", False),
+        ("raise ValueError('no')", "single", True),
+        ("raise ValueError('no')", "many", False),
+        ("raise ValueError('no')", "many", True),
     ],
 )
 def test_children_that_raise_end(tmp_path: Path, ending: str, isolate: bool, function: str) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import multiprocessing
 import subprocess
 import sys
@@ -88,6 +89,12 @@ def as_text(result: AuditResult) -> str:
     return to_json([replace(result, seconds=0.0, resumed=0, workers=None)])
 
 
+@functools.cache
+def alone(function: Callable[..., Any], epsilon: float = 1.0) -> AuditResult:
+    """Return what comes of an audit by one process, where `counts_on`."""
+    return run_audit(spec_of(function, epsilon, workers=1))
+
+
 @pytest.fixture
 def two_cores(monkeypatch: pytest.MonkeyPatch) -> None:
     for module in (joining, cores):
@@ -147,10 +154,10 @@ def test_those_who_join_change_nothing_whenever_they_do(
 ) -> None:
     join_after(chunks, monkeypatch)
     spec = spec_of(function)
-    alone, joined = (run_audit(replace(spec, workers=workers)) for workers in (1, "auto"))
-    assert (alone.workers, joined.workers) == (1, 2)
-    assert as_text(joined) == as_text(alone)
-    schedule_of = alone.certificates[0].schedule
+    joined = run_audit(spec)
+    assert (alone(function).workers, joined.workers) == (1, 2)
+    assert as_text(joined) == as_text(alone(function))
+    schedule_of = joined.certificates[0].schedule
     assert schedule_of is not None
     assert schedule_of.counted >= 3_000
     assert "workers     2" in render(joined, verbose=1)
@@ -416,7 +423,7 @@ def test_a_journal_does_not_mind_who_goes_on(
 ) -> None:
     join_after(chunks, monkeypatch)
     spec = spec_of(batch, epsilon)
-    whole = as_text(run_audit(replace(spec, workers=1)))
+    whole = as_text(alone(batch, epsilon))
     kept = replace(spec, journal=tmp_path, resume=True)
     for number, cut in zip(workers[:2], cuts, strict=True):
         with pytest.raises(Cut):

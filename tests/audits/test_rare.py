@@ -12,7 +12,8 @@ import dpaudit
 from dpaudit import ApproximateDP, Verdict
 from dpaudit.attacks.choosing import selection
 
-SEEDS = range(3)
+# The second is one for which the look at the usual alone does not do.
+SEEDS = (1, 2)
 CLAIM = ApproximateDP(1.1, 1e-5)
 
 

@@ -100,8 +100,8 @@ def test_many_weak_runs_of_a_gaussian_are_refuted_together() -> None:
     def gaussian(x: int, size: int, rng: Rng) -> Any:
         return rng.normal(loc=0.2 * x, size=size)
 
-    assert audited(gaussian, dpaudit.GaussianDP(0.15), 25, samples=60_000).verdict is (
+    assert audited(gaussian, dpaudit.GaussianDP(0.15), 25, samples=30_000).verdict is (
         Verdict.VIOLATION
     )
-    kept = audited(gaussian, dpaudit.GaussianDP(0.2), 25, samples=60_000)
+    kept = audited(gaussian, dpaudit.GaussianDP(0.2), 25, samples=30_000)
     assert kept.verdict is Verdict.NO_VIOLATION_FOUND

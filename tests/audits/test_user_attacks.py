@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 import re
 from collections.abc import Callable
@@ -74,9 +75,14 @@ def audited(mechanism: Callable[..., Any] | str = circles, **given: Any) -> dpau
     return dpaudit.audit(mechanism, 0.0, 1.0, dpaudit.PureDP(0.5), **options)
 
 
+@functools.cache
+def with_one(attack: Any) -> dpaudit.AuditResult:
+    return audited(attacks=[attack])
+
+
 @pytest.mark.parametrize("attack", [Radius, Radius(), fit_radius, fit_nearness])
 def test_an_attack_is_used_where_it_is_best(attack: Any) -> None:
-    result = audited(attacks=[attack])
+    result = with_one(attack)
     (certificate,) = result.certificates
     assert certificate.attack == getattr(attack, "__qualname__", "Radius")
     assert 0.8 < result.epsilon_lower <= 1
@@ -85,11 +91,11 @@ def test_an_attack_is_used_where_it_is_best(attack: Any) -> None:
 
 
 def test_the_event_is_in_the_words_of_the_attack() -> None:
-    events = audited(attacks=[Radius]).certificates[0].fixed.events
+    events = with_one(Radius).certificates[0].fixed.events
     said = {event.guess: event.words.partition(", ")[2] for event in events}
     # Points are nearer for d1, so that the score is turned round.
     assert said["d1"] == "where the score is minus the distance from the origin"
-    (certificate,) = audited(attacks=[fit_nearness]).certificates
+    (certificate,) = with_one(fit_nearness).certificates
     assert "where the score is that of the attack fit_nearness" in certificate.fixed.events[0].words
 
 
