@@ -171,7 +171,8 @@ class ZeroConcentratedDP(PrivacyClaim):
     def own_lower(self, epsilon: float, delta_lower: float) -> tuple[str, float]:
         """Return the largest ρ, rounded down, whose δ stays below the bound."""
         delta_of = partial(_concentrated_delta, epsilon=epsilon)
-        return "ρ", largest_parameter(delta_of, delta_lower, _LARGEST)
+        near = _least_concentration(epsilon, delta_lower)
+        return "ρ", largest_parameter(delta_of, delta_lower, _LARGEST, near)
 
     def divergences(self) -> tuple[tuple[float, float], ...]:
         return tuple((order, self.rho * order) for order in _ORDERS)
@@ -226,9 +227,18 @@ def _least_divergence(order: float, epsilon: float, delta: float) -> float:
 
 @lru_cache(maxsize=4096)
 def _concentrated_delta(rho: float, epsilon: float) -> float:
-    """Return the least `_renyi_delta` over some orders, each of which is valid; rounded up.
+    """Return the least `_renyi_delta` over `_orders`, each of which is valid; rounded up."""
+    orders, log_delta = _orders(rho, epsilon)
+    least = math.exp(min(0.0, log_delta)) * (1 + 1e-12)
+    for a in orders:
+        least = min(least, _renyi_delta(a, rho * a, epsilon, least))
+    return least
 
-    Tried are the best order of the closed form of Canonne, Kamath & Steinke 2020 (Prop. 12), some
+
+def _orders(rho: float, epsilon: float) -> tuple[tuple[float, ...], float]:
+    """Return some orders to try, and log δ by the closed form at the last one, its best.
+
+    They are the best order of the closed form of Canonne, Kamath & Steinke 2020 (Prop. 12), some
     below it, and orders near 1, which are best at small ε.
     """
 
@@ -237,10 +247,21 @@ def _concentrated_delta(rho: float, epsilon: float) -> float:
         return (a - 1) * (a * rho - epsilon) - math.log(a - 1) + a * math.log1p(-1 / a)
 
     best = peak(lambda one: -log_delta(one), -8.0, math.log(_LARGEST_ORDER), 1e-3)
-    least = math.exp(min(0.0, log_delta(best))) * (1 + 1e-12)
-    for a in (1.001, 1.05, *(1 + math.exp(best + step) for step in (-0.5, -0.25, 0.0))):
-        least = min(least, _renyi_delta(a, rho * a, epsilon, least))
-    return least
+    below = (1 + math.exp(best + step) for step in (-0.5, -0.25, 0.0))
+    return (1.001, 1.05, *below), log_delta(best)
+
+
+def _least_concentration(epsilon: float, delta: float) -> float:
+    """Return about the least ρ of coins with p - e^ε q = δ > 0: nearly the inverse of
+    `_concentrated_delta`."""
+    if not 0 < delta < 1:
+        return math.inf
+    orders: tuple[float, ...] = (1.001, 1.05, 1.5, 2.0, 4.0, 8.0, 16.0, 32.0)
+    # The orders to try depend on ρ, though little: near the best one, one does as well as another.
+    for _ in range(3):
+        rho = max(_least_divergence(a, epsilon, delta) / a for a in orders)
+        orders, _ = _orders(min(rho, _LARGEST), epsilon)
+    return max(_least_divergence(a, epsilon, delta) / a for a in orders)
 
 
 def _binary_divergence(p: float, q: float, order: float) -> float:
