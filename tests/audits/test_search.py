@@ -147,9 +147,9 @@ def test_planted_leaks_are_found(name: str) -> None:
     """Those that take a second; `python -m benchmarks.search` has all."""
     (planted,) = (one for one in PLANTED if one.name == name)
     given = {"space": planted.space, "adjacency": planted.adjacency, "params": dict(planted.params)}
-    broken = search(planted.broken, samples=40_000, **given)
+    broken = search(planted.broken, samples=20_000, **given)
     assert broken.verdict is Verdict.VIOLATION, str(broken)
-    correct = search(planted.correct, samples=20_000, confidence=0.99999, **given)
+    correct = search(planted.correct, samples=10_000, confidence=0.99999, **given)
     assert correct.verdict is Verdict.NO_VIOLATION_FOUND, str(correct)
 
 
@@ -194,11 +194,11 @@ def test_the_pair_is_as_bad_as_the_worst_pattern(
 def test_draws_that_compare_answers_are_not_drawn_to_certify_too() -> None:
     (planted,) = (one for one in PLANTED if one.name == "noise-for-one-direction")
     given = {"space": planted.space, "adjacency": planted.adjacency}
-    result = search(planted.broken, samples=200_000, full=True, **given)
+    result = search(planted.broken, samples=100_000, full=True, **given)
     assert result.searched is not None
     # A quarter for the search, and 0.6 of that to compare.
-    assert result.certificates[0].budget == 200_000 - min(result.searched.draws, 80_000)
-    assert result.searched.draws > 60_000
+    assert result.certificates[0].budget == 100_000 - min(result.searched.draws, 40_000)
+    assert result.searched.draws > 30_000
 
 
 def test_pairs_share_what_is_left_of_the_draws() -> None:

@@ -45,14 +45,14 @@ def test_the_worker_is_written_for_python_3_8(script: Any) -> None:
 def test_every_python_draws(python: str) -> None:
     with isolated("plain", python=python) as mechanism:
         assert mechanism.interleaved
-        drawn = mechanism.sample_each([0, 10] * 5_000, rng())
-        assert [int(one) for one in drawn] == [0, 10] * 5_000
-        assert len(set(drawn)) == 10_000
-        again = mechanism.sample_each([0, 10] * 5_000, rng())
+        drawn = mechanism.sample_each([0, 10] * 500, rng())
+        assert [int(one) for one in drawn] == [0, 10] * 500
+        assert len(set(drawn)) == 1_000
+        again = mechanism.sample_each([0, 10] * 500, rng())
         assert np.array_equal(drawn, again)
     # With the noise of the same generators, in every version.
     with isolated("plain") as mechanism:
-        assert np.array_equal(drawn, mechanism.sample_each([0, 10] * 5_000, rng()))
+        assert np.array_equal(drawn, mechanism.sample_each([0, 10] * 500, rng()))
 
 
 @pytest.mark.parametrize("python", PYTHONS)

@@ -47,7 +47,7 @@ PAIR = NeighbouringPair(0.0, 1.0)
 SIZES = (50, 300, 7, 120, 64)
 
 
-SEEDED: list[Callable[..., Any]] = [single, batch, with_legacy, Carries()]
+SEEDED: list[Callable[..., Any]] = [batch, with_legacy, Carries()]
 
 
 def maker(function: Callable[..., Any], pair: NeighbouringPair = PAIR) -> Callable[[], Sampler]:

@@ -159,6 +159,6 @@ def test_relations_that_are_none_are_refused(
     file: str, name: str, message: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if name == "nobody":  # draws in vain, one as the other, until there are too many
-        monkeypatch.setattr("dpaudit.searching.proposals.random._VAIN", 100)
+        monkeypatch.setattr("dpaudit.searching.proposals.random._VAIN", 50)
     with pytest.raises(DatasetError, match=message):
         _some("list of 0 to 2 boolean", f"{file}:{name}")

@@ -47,7 +47,8 @@ def first(result: SensitivityResult) -> Any:
 
 @pytest.fixture(autouse=True)
 def few_random_pairs(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("dpaudit.searching.sensitivity._RANDOM", 40)
+    monkeypatch.setattr("dpaudit.searching.sensitivity._RANDOM", 20)
+    monkeypatch.setattr("dpaudit.searching.drawing.ROUND", 20)
 
 
 # One of each kind of function, relation and norm; benchmarks/sensitivity.py has them all.
