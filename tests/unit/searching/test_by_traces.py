@@ -114,7 +114,7 @@ def test_a_search_tries_them(no_trace: bool) -> None:
 
     result = dpaudit.search(
         rare, dpaudit.PureDP(1.0), space="table {city: category [north, south], paid: integer in "
-        "[0, 10]}", adjacency="add-remove", inside=True, samples=100_000, no_trace=no_trace,
+        "[0, 10]}", adjacency="add-remove", inside=True, samples=30_000, no_trace=no_trace,
     )  # fmt: skip
     assert result.verdict is dpaudit.Verdict.VIOLATION
     assert (result.trace is None) is no_trace
