@@ -99,7 +99,7 @@ def test_the_epsilon_bound_is_where_the_test_stops_refuting(
 ) -> None:
     """Every ε up to the bound is refuted, and one within a fiftieth of a sd above it is not."""
     bound = epsilon_lower(game, delta, alpha)
-    for share in np.linspace(0, 1, 40):
+    for share in np.linspace(0, 1, 20):
         if bound:
             assert p_value(game, share * bound, delta, alpha) <= alpha * (1 + 1e-6)
     deviation = math.sqrt(1 / game.correct + 1 / max(1, game.wrong))
@@ -112,7 +112,7 @@ def test_the_epsilon_bound_is_where_the_test_stops_refuting(
 def test_the_delta_bound_is_where_the_test_stops_refuting(game: Game, epsilon: float) -> None:
     bound = delta_lower(game, epsilon, 0.01, ALPHA)
     assert 0 <= bound <= 1
-    for share in np.linspace(0.01, 1, 40):
+    for share in np.linspace(0.01, 1, 20):
         if bound:
             assert p_value(game, epsilon, share * bound, ALPHA) <= ALPHA * (1 + 1e-6)
     deviation = math.sqrt(game.correct + math.exp(2 * epsilon) * game.wrong) / game.draws / game.h

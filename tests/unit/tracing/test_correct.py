@@ -14,6 +14,8 @@ from .correct import CORRECT
 def test_a_correct_mechanism_has_no_cause(name: str) -> None:
     one = CORRECT[name]
     for d1, d2 in one.pairs:
-        for first, second in ((d1, d2), (d2, d1)):
-            found = trace_pair(CallableTarget(function=one.run), first, second, one.claim, seeds=2)
+        # The same runs, judged the other way round: of one seed they are enough.
+        for first, second, seeds in ((d1, d2, 2), (d2, d1, 1)):
+            target = CallableTarget(function=one.run)
+            found = trace_pair(target, first, second, one.claim, seeds=seeds)
             assert not found.causes, found.causes
