@@ -33,6 +33,7 @@ GLANCE = 0.25
 _GRACE = 1.0
 _LAST_WORDS = 4096
 _PIECE = _PIPE = 1 << 20
+_DIE_WITH_PARENT = 1  # PR_SET_PDEATHSIG
 
 
 class Ended(Exception):
@@ -256,10 +257,8 @@ def _ending(code: int) -> str:
 def _started(
     words: Sequence[str], memory: int | None, environment: Mapping[str, str], keep: Sequence[int]
 ) -> subprocess.Popen[bytes]:
-    # What runs between fork and exec makes the system copy the tables of this process's memory.
-    is_limited_there = memory is not None or sys.platform != "linux"
     try:
-        process = subprocess.Popen(  # noqa: S603  # the user's own program, and no shell
+        return subprocess.Popen(  # noqa: S603  # the user's own program, and no shell
             words,
             bufsize=0,
             stdin=subprocess.PIPE,
@@ -268,20 +267,23 @@ def _started(
             env=environment,
             pass_fds=keep,
             start_new_session=True,
-            preexec_fn=partial(_limit, memory) if is_limited_there else None,
+            preexec_fn=partial(_prepare, os.getpid(), memory),
         )
     except (OSError, ValueError, subprocess.SubprocessError) as error:
         reason = getattr(error, "strerror", None) or error
         raise TargetError(f"the program {words[0]!r} cannot be started: {reason}") from None
-    if sys.platform == "linux" and not is_limited_there:
-        with contextlib.suppress(OSError):  # it has ended, or runs as another user
-            resource.prlimit(process.pid, resource.RLIMIT_CORE, (0, 0))  # crashes may be many
-    return process
 
 
-def _limit(memory: int | None) -> None:
+_LIBC = ctypes.CDLL(None) if sys.platform == "linux" else None
+
+
+def _prepare(parent: int, memory: int | None) -> None:
     """Run in the new process, before it becomes the program."""
-    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    if _LIBC is not None:
+        _LIBC.prctl(_DIE_WITH_PARENT, signal.SIGKILL)
+        if os.getppid() != parent:
+            os._exit(1)
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))  # crashes may be many
     if memory is not None:
         resource.setrlimit(resource.RLIMIT_AS, (memory, memory))
 

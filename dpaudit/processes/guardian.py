@@ -1,7 +1,8 @@
-"""A process that kills programs, and what they have started, once dpaudit is gone, however it went.
+"""A process that kills what programs have started once dpaudit is gone, however it went.
 
-A shell is told of every session of a program; its standard input ends with dpaudit, and then it
-kills those that are left.
+The system ends a program with dpaudit, but not what that program has started. So a shell is told of
+every session of a program; its standard input ends with dpaudit, and then it kills those that are
+left.
 """
 
 from __future__ import annotations
@@ -80,5 +81,5 @@ def _started() -> subprocess.Popen[bytes] | None:
             cwd="/",
             start_new_session=True,  # Ctrl-C is not for it, nor what kills this process's group
         )
-    except OSError:  # most programs end without it, too: so does their input
+    except OSError:  # the programs end without it, too
         return None
