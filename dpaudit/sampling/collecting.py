@@ -1,24 +1,35 @@
-"""How often circular garbage is looked for while a block is drawn."""
+"""How often circular garbage is looked for while the outputs of a block are read."""
 
 from __future__ import annotations
 
 import gc
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-# As many new objects as a block of lists or dicts may have.
-_OBJECTS = 200_000
+# So many new objects are made before garbage is looked for. With more, reading is hardly faster.
+_OBJECTS = 10_000
+
+_lock = threading.Lock()
+# The thresholds before the first of the blocks that threads read at the same time.
+_before: list[tuple[int, int, int]] = []
 
 
 @contextmanager
 def rarely_collecting() -> Iterator[None]:
-    """Draw a block by few calls. Its outputs, if they are lists or dicts, are many objects, which
-    Python looks through for circular garbage again and again, though they are let go without it:
-    for a fourth of the time. What garbage a call leaves is found after the block."""
-    before = gc.get_threshold()
-    if before[0]:
-        gc.set_threshold(max(before[0], _OBJECTS), *before[1:])
+    """Read the outputs of a block. If they are lists or dicts, they are many objects, which Python
+    looks through for circular garbage again and again, though they are let go without it. While the
+    mechanism runs it looks as usual, since what a call leaves may be large."""
+    with _lock:
+        _before.append(_before[0] if _before else gc.get_threshold())
+        first = _before[0]
+        if 0 < first[0] < _OBJECTS:
+            gc.set_threshold(_OBJECTS, *first[1:])
     try:
         yield
     finally:
-        gc.set_threshold(*before)
+        with _lock:
+            first = _before.pop()
+            # What somebody else has set stays.
+            if not _before and gc.get_threshold() == (_OBJECTS, *first[1:]):
+                gc.set_threshold(*first)

@@ -7,7 +7,6 @@ import os
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
-from contextlib import nullcontext
 from dataclasses import replace
 from functools import reduce
 from itertools import chain
@@ -97,9 +96,7 @@ class Sampler:
             ToProbe: self.probe,
             FirstCalls: self.first,
         }
-        # Of one call a draw, garbage may be large before there is much of it.
-        with nullcontext() if self.mechanism.interleaved else rarely_collecting():
-            found: Found = kinds[type(chunk)](chunk)
+        found: Found = kinds[type(chunk)](chunk)
         self.changes_environment |= _environment() != environment
         return found
 
@@ -190,7 +187,8 @@ class Sampler:
         place = np.empty(chunk.size, dtype=np.intp)
         place[is_d1] = np.arange(size)
         place[~is_d1] = np.arange(size, chunk.size)
-        outcomes = concatenate([from_raw(one) for one in raw]).take(place)
+        with rarely_collecting():
+            outcomes = concatenate([from_raw(one) for one in raw]).take(place)
         in_order = list(chain.from_iterable(raw)) if failures(outcomes) else ()
         failed = self._failures(outcomes, in_order, np.arange(chunk.size) < size)
         return Learning(FreshDraws(outcomes, is_d1), failed)
@@ -204,7 +202,8 @@ class Sampler:
         # coin says which comes first.
         for arm in streams.coins.permutation(2).tolist():
             raw = self._batch(*arms[arm], streams)
-            outcomes = from_raw(raw)
+            with rarely_collecting():
+                outcomes = from_raw(raw)
             counts = _of_arm(chunk.measure.distinguisher.level, outcomes, arm)
             others = (_of_arm(one, outcomes, arm) for one in chunk.measure.others)
             is_d1 = np.full(outcomes.size, arm == 0)

@@ -40,6 +40,8 @@ TERMS = 512
 _NEGLIGIBLE = 1e-17
 # What an incomplete beta function costs, in terms of a `_Path`: 10 for few draws, 40 for many.
 _CHEAPER = 30
+# Of more draws, differences of the logarithms of factorials have too few digits.
+_DRAWS_BY_LOGS = 10**9
 # So often C* is corrected before it is looked for.
 _ROUNDS = 2
 # No logarithm is taken of less, and nothing divided by less.
@@ -63,7 +65,7 @@ class _Grid:
 
     @classmethod
     def over(cls, points: FloatArray, edges: IntArray, draws: int) -> _Grid:
-        if edges[1] - edges[0] == 1:
+        if edges[1] - edges[0] == 1 and draws <= _DRAWS_BY_LOGS:
             return cls(points, edges, np.exp(_log_masses(edges[:-1], draws, points, 1 - points)))
         reached = upper_tail(edges[None, :], draws, points[:, None])
         return cls(points, edges, reached[:, :-1] - reached[:, 1:])
@@ -198,6 +200,8 @@ class _Path:
     def between(cls, critical: IntArray, edges: IntArray, draws: int) -> _Path | None:
         """Return the path through all groups that can reach C*; None where it takes longer than
         the tails by themselves."""
+        if draws > _DRAWS_BY_LOGS:
+            return None
         trials = draws - edges[:-1]
         groups = int(np.count_nonzero(critical <= trials))  # the first ones: n falls and C* rises
         if groups == 0:

@@ -32,12 +32,13 @@ _SHOW_CURSOR = b"\x1b[?25h"
 
 class _Shared:
     """What the child leaves for the parent: its exit code, which audit is under way, and the file
-    that holds what would have gone to standard output in the end. owner: the child. chatter: its
-    descriptor for what mechanisms print."""
+    that holds what would have gone to standard output in the end. owner: the child. parent: its
+    number. chatter: the child's descriptor for what mechanisms print."""
 
     def __init__(self, chatter: int) -> None:
         self._memory = mmap.mmap(-1, FILE.stop)
         self.owner, self.chatter = 0, chatter
+        self.parent = os.getpid()
 
     @property
     def code(self) -> int | None:
@@ -84,14 +85,14 @@ def begin() -> None:
 
 def end_with_parent() -> None:
     """Have the system kill this process when the one that watches it is killed, where it can."""
-    if _own() is None or sys.platform != "linux":
+    shared = _own()
+    if shared is None or sys.platform != "linux":
         return
     # Later than the fork, when the program has imported it anyway.
     import ctypes
 
-    parent = os.getppid()
     ctypes.CDLL(None).prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG
-    if os.getppid() != parent:
+    if os.getppid() != shared.parent:
         os._exit(FAILURE)
 
 

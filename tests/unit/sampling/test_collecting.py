@@ -1,29 +1,62 @@
-"""Garbage is looked for rarely while a block is drawn, and as often as before after it."""
+"""Garbage is looked for rarely while outputs are read, and as often as before after it."""
 
 from __future__ import annotations
 
 import gc
+import threading
+from collections.abc import Iterator
 
 import pytest
 
 from dpaudit.sampling.collecting import rarely_collecting
 
+USUAL = (700, 10, 10)
+
+
+@pytest.fixture(autouse=True)
+def usual_thresholds() -> Iterator[None]:
+    before = gc.get_threshold()
+    gc.set_threshold(*USUAL)
+    yield
+    gc.set_threshold(*before)
+
 
 def test_the_collector_is_as_before_whatever_happens() -> None:
-    before = gc.get_threshold()
     with rarely_collecting():
-        assert gc.get_threshold()[0] > before[0]
-    assert gc.get_threshold() == before
+        assert gc.get_threshold() == (10_000, 10, 10)
+    assert gc.get_threshold() == USUAL
     with pytest.raises(ZeroDivisionError), rarely_collecting():
         1 / 0
-    assert gc.get_threshold() == before
+    assert gc.get_threshold() == USUAL
 
 
-def test_a_collector_that_is_off_stays_off() -> None:
-    before = gc.get_threshold()
-    gc.set_threshold(0)
-    try:
+@pytest.mark.parametrize("first", [0, 10_000, 50_000])
+def test_a_collector_that_is_off_or_looks_as_rarely_stays_so(first: int) -> None:
+    gc.set_threshold(first, 10, 10)
+    with rarely_collecting():
+        assert gc.get_threshold()[0] == first
+    assert gc.get_threshold()[0] == first
+
+
+def test_what_somebody_else_sets_meanwhile_stays() -> None:
+    with rarely_collecting():
+        gc.set_threshold(5_000, 10, 10)
+    assert gc.get_threshold() == (5_000, 10, 10)
+
+
+def test_threads_that_overlap_leave_it_as_it_was() -> None:
+    inside, done = threading.Event(), threading.Event()
+
+    def other() -> None:
         with rarely_collecting():
-            assert gc.get_threshold()[0] == 0
-    finally:
-        gc.set_threshold(*before)
+            inside.set()
+            done.wait(10)
+
+    thread = threading.Thread(target=other)
+    with rarely_collecting():
+        thread.start()
+        assert inside.wait(10)
+    assert gc.get_threshold() == (10_000, 10, 10)
+    done.set()
+    thread.join()
+    assert gc.get_threshold() == USUAL

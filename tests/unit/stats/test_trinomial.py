@@ -211,6 +211,12 @@ def test_tails_along_a_path_are_those_by_themselves(
     assert tail._at(tail.grid) == pytest.approx(alone._at(tail.grid), rel=1e-9, abs=1e-16)
 
 
+def test_of_any_number_of_draws_p_is_that_of_as_many_rare_guesses() -> None:
+    """Differences of logarithms of factorials would lose their digits: 3 % of 10¹³ draws."""
+    few, *many = (ScoreTest(30, 3, 10**size, 1e-4).p_value(1.0, 0.0) for size in (7, 11, 13))
+    assert many == pytest.approx([few] * 2, rel=2e-3)
+
+
 def test_a_long_path_is_not_taken() -> None:
     tail = ScoreTest(200_000, 90_000, 400_000, 1e-4, 16)._tail(0.5, 0.05)
     assert tail is not None
