@@ -23,8 +23,9 @@ from dpaudit.levels.level_map import FloatArray, IntArray, by_group
 from dpaudit.levels.possible import possible_shares
 from dpaudit.levels.rules import RuleTable, evened, predicted_growth
 
-# Times that further draws are imagined, to see whether they pay.
-_IMAGINED = 20
+# Times that further draws are imagined, to see whether they pay; fewer where cells are more
+# than this, which takes longer, and of which no single one decides.
+_MOST_IMAGINED, _LEAST_IMAGINED, _CELLS = 20, 5, 50
 
 
 def learn_again(candidates: list[Candidate], aim: Aim, *, to_bet: bool) -> Learned:
@@ -87,7 +88,8 @@ def gains_by_more(candidates: list[Candidate], aim: Aim) -> bool:
     clusters = Clusters.of(counts[:-1], counts.sum(axis=0))
     now = _chosen(counts, aim)
     gain = 0.0
-    for _ in range(_IMAGINED):
+    times = max(_LEAST_IMAGINED, _MOST_IMAGINED * _CELLS // max(_CELLS, len(counts)))
+    for _ in range(times):
         share = possible_shares(clusters, rng)
         truth = counts[:-1].sum(axis=1)[:, None] * np.stack([share, 1 - share], axis=1)
         more = np.append(rng.poisson(truth), [[0, 0]], axis=0)
