@@ -23,8 +23,8 @@ from dpaudit.levels.level_map import FloatArray, IntArray, by_group
 from dpaudit.levels.possible import possible_shares
 from dpaudit.levels.rules import RuleTable, evened, predicted_growth
 
-# Times that further draws are imagined, to see whether they pay; fewer where cells are more
-# than this, which takes longer, and of which no single one decides.
+# Times that further draws are imagined, to see whether they pay. Of more cells than this fewer do:
+# each time takes longer, and no single cell decides.
 _MOST_IMAGINED, _LEAST_IMAGINED, _CELLS = 20, 5, 50
 
 
@@ -80,7 +80,7 @@ def gains_by_more(candidates: list[Candidate], aim: Aim) -> bool:
     in the mean over what the truth may be, as far as counts tell, and over what may be drawn."""
     best = best_of(candidates, aim)
     # Of cells that foretell each other more counts say little more.
-    if best.fine is None or best.fine.kin is not None or best.shrunk is None:
+    if best.fine is None or best.fine.kin is not None:
         return False
     counts, draws = best.fine.counts, int(best.held_out.sum())
     later = replace(aim, coming=aim.coming - draws)
@@ -113,7 +113,7 @@ class _Chosen:
 
 
 def _chosen(counts: IntArray, aim: Aim) -> _Chosen:
-    """counts: (cells + 1, 2), the last one for unseen."""
+    """Return the rule that counts lead to: (cells + 1, 2), the last one for unseen."""
     level, expected = in_order(counts)
     table = RuleTable.of_smooth(evened(expected, counts.sum(axis=0)), int(counts.sum()))
     place = int(np.argmax(aim.lowered(table, tuning.PENALTY_COUNTED)))
