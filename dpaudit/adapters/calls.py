@@ -16,6 +16,7 @@ import numpy as np
 
 from dpaudit.adapters.mechanism import Outputs
 from dpaudit.errors import Given, MechanismError
+from dpaudit.float_errors import theirs
 from dpaudit.outcomes import Raised
 from dpaudit.processes.origin import FAILURES, end_if_forked, message_of, origin, post_processed
 from dpaudit.targets.missing import not_found
@@ -105,7 +106,7 @@ class Batches(_Calls):
             arguments[self.how.data] = dataset
         owner = os.getpid()
         try:
-            with self.watch.batch(self.name, size):
+            with self.watch.batch(self.name, size), theirs():
                 return self.function(*by_position, **arguments)
         except ImportError as error:
             raise not_found(raised(error).words, self.name) from error
@@ -178,7 +179,7 @@ def collected(
     outputs: list[Any] = []
     seen: dict[tuple[str, str], Raised] = {}
     owner = os.getpid()
-    with watched(outputs):
+    with watched(outputs), theirs():
         while len(outputs) < size:
             try:
                 outputs.extend(draws)  # keeps what came before an exception, and can go on after it

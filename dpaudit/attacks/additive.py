@@ -272,8 +272,8 @@ def _scale(fit: FloatArray, counts: IntArray) -> float:
         bend = np.sum(spread * share * (1 - share))
         if bend <= 0:
             return 0.0
-        scale += float(slope / bend)
-    return min(max(scale, 0.0), tuning.LARGEST_SCALE)
+        scale = min(max(scale + float(slope / bend), 0.0), tuning.LARGEST_SCALE)
+    return scale
 
 
 def _gain(fit: FloatArray, counts: IntArray) -> float:

@@ -37,6 +37,7 @@ from dpaudit.certificates.result import (
 )
 from dpaudit.certificates.searched import Searched
 from dpaudit.errors import MechanismError
+from dpaudit.float_errors import ours
 from dpaudit.inputs.pairs import NeighbouringPair, check_pair, notes, stated
 from dpaudit.levels.candidate import Attack
 from dpaudit.sampling.chunks import Chunk, FirstCalls, Found, ToProbe
@@ -82,6 +83,7 @@ _log = logging.getLogger(__name__)
 Notify = Callable[[Progress], None]
 
 
+@ours()
 def run_audit(spec: AuditSpec, on_progress: Notify | None = None) -> AuditResult:
     """Audit `spec`; calls `on_progress` after every block.
 

@@ -33,6 +33,7 @@ from dpaudit.certificates.result import AuditResult, Failed, Recorded
 from dpaudit.claims import PrivacyClaim, ProfilePoint
 from dpaudit.draws import FreshDraws, SelectionDraws
 from dpaudit.errors import MechanismError, UsageError
+from dpaudit.float_errors import ours
 from dpaudit.levels.distinguisher import AccusedAtoms, Distinguisher, Learned
 from dpaudit.levels.sieve import Sieve
 from dpaudit.outcomes import Column, Outcomes, concatenate, from_raw, narrowed
@@ -169,6 +170,7 @@ def _read(raw: Raw, arm: str) -> Outcomes:
         raise UsageError(f"the outcomes of {arm}: {error}") from error
 
 
+@ours()
 def audit_recorded(audit: RecordedAudit) -> AuditResult:
     """Return what the draws show; the verdict is ERROR when they cannot be independent."""
     start = time.perf_counter()

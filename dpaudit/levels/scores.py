@@ -191,27 +191,17 @@ def aligned(held_out: FloatArray, fold: IntArray, kept: FloatArray) -> FloatArra
     """
     if len(held_out) < _ENOUGH_FOR_RANKS:
         return held_out
-    scale, found = np.sort(kept), np.empty_like(held_out)
-    for one in range(int(fold.max()) + 1):
-        inside = fold == one
+    # It imports SciPy, which a worker does without, that only scores outputs.
+    from dpaudit.stats.dependence import mid_ranks
+
+    # What abstains stands at no rank.
+    scale, found = np.sort(kept[~np.isnan(kept)]), np.full_like(held_out, np.nan)
+    for one in range(int(fold.max()) + 1 if len(scale) else 0):
+        inside = (fold == one) & ~np.isnan(held_out)
         own = held_out[inside]
-        place = (_ranks(own) / (2 * len(own)) * len(scale)).astype(np.intp)
+        place = ((mid_ranks(own) + 0.5) / len(own) * len(scale)).astype(np.intp)
         found[inside] = scale[np.minimum(place, len(scale) - 1)]
     return found
-
-
-def _ranks(scores: FloatArray) -> IntArray:
-    """Return by score how many are less, and how many are no more, added up."""
-    order = np.argsort(scores)
-    ordered, places = scores[order], np.arange(len(scores))
-    apart = ordered[1:] != ordered[:-1]
-    below, upto = np.zeros(len(scores), dtype=np.int64), np.full(len(scores), len(scores))
-    below[1:] = np.maximum.accumulate(np.where(apart, places[1:], 0))
-    last = np.where(apart, places[1:], len(scores))
-    upto[:-1] = np.minimum.accumulate(last[::-1])[::-1]
-    ranks = np.empty_like(below)
-    ranks[order] = below + upto
-    return ranks
 
 
 def _in_order(scores: FloatArray) -> NDArray[np.intp]:

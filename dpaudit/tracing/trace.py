@@ -12,6 +12,7 @@ from typing import Any
 from dpaudit.certificates.traced import Excerpt, Finding, Site, SourceLine, Trace
 from dpaudit.claims import PrivacyClaim
 from dpaudit.errors import TargetError, UsageError
+from dpaudit.float_errors import theirs
 from dpaudit.import_path import resolve
 from dpaudit.inputs.pairs import are_equal, describe_pair
 from dpaudit.inputs.values import resolved
@@ -46,6 +47,7 @@ _AROUND = 2
 _MOST_LINES = 40
 
 
+@theirs()
 def trace_pair(
     target: AnyTarget,
     d1: Any,

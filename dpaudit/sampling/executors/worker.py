@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from dpaudit.errors import UsageError
+from dpaudit.float_errors import ours
 from dpaudit.sampling.chunks import Chunk
 from dpaudit.sampling.executors import THREADS
 from dpaudit.sampling.generators import preserved
@@ -71,7 +72,7 @@ def draw(recipe: Recipe, chunks: Sequence[Chunk[Any]]) -> Done:
     process, number, thread = recipe.origin
     if (process, number) == (_PROCESS, os.getpid()) and thread != threading.get_ident():
         raise UsageError(THREADS)
-    with _lock:  # threads share the global generators
+    with _lock, ours():  # threads share the global generators
         sampler = _sampler(recipe)
         start = time.perf_counter()
         with preserved(sampler.carried):

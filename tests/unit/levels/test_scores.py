@@ -12,7 +12,7 @@ from dpaudit.attacks.choosing.aim import Aim, best_of, promise
 from dpaudit.claims import ProfilePoint
 from dpaudit.draws import SelectionDraws
 from dpaudit.levels.candidate import Candidate, by_score
-from dpaudit.levels.scores import Scored
+from dpaudit.levels.scores import Scored, aligned
 from dpaudit.levels.tuning import PENALTY
 from dpaudit.outcomes import from_raw
 
@@ -74,3 +74,16 @@ def counted(log_odds: np.ndarray, draws: int) -> np.ndarray:
     """Return the counts to expect at levels of so many draws each, and none unseen."""
     ahead = np.rint(draws / (1 + np.exp(-log_odds))).astype(np.int64)
     return np.append(np.stack([ahead, draws - ahead], axis=1), [[0, 0]], axis=0)
+
+
+def test_outputs_without_a_score_stay_without_one() -> None:
+    """Held-out scores of each fold are put on the scale of the score that is kept."""
+    rng = np.random.default_rng(5)
+    kept = np.where(rng.random(4_000) < 0.2, np.nan, rng.normal(size=4_000))
+    fold = rng.integers(0, 4, 4_000)
+    placed = aligned(kept * (1 + fold), fold, kept)
+    assert np.array_equal(np.isnan(placed), np.isnan(kept))
+    told = ~np.isnan(kept)
+    assert np.abs(np.sort(placed[told]) - np.sort(kept[told])).max() < 0.5
+    assert np.isnan(aligned(kept * np.nan, fold, kept)).all()
+    assert np.isnan(aligned(kept, fold, kept * np.nan)).all()

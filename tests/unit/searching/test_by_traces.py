@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -11,6 +11,7 @@ import pytest
 
 import dpaudit
 from dpaudit.inputs.pairs import Adjacency, parse_adjacency
+from dpaudit.searching import search
 from dpaudit.searching.by_traces import by_traces
 from dpaudit.searching.grammar import parse_space
 from dpaudit.searching.neighbours import are_neighbours
@@ -107,14 +108,21 @@ def test_what_can_be_scored() -> None:
 
 
 @pytest.mark.parametrize("no_trace", [False, True])
-def test_a_search_tries_them(no_trace: bool) -> None:
-    def rare(rows: Sequence[Mapping[str, Any]], size: int, rng: Rng) -> Any:
-        amounts = [row["paid"] for row in rows if row["city"] == "north"]
-        return sum(amounts) ** 2 / 50 + rng.laplace(size=size)
+def test_a_search_tries_them(no_trace: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One that nothing else proposes."""
 
+    def rare(numbers: Sequence[float], size: int, rng: Rng) -> Any:
+        return 9.0 * (0.1234 in numbers) + rng.laplace(size=size)
+
+    def suggesting(*given: Any, scores: int, **more: Any) -> list[Proposal]:
+        assert scores > 0
+        return [Proposal([0.1234], [], "suggested", "trace", True)]
+
+    monkeypatch.setattr(search, "by_traces", suggesting)
     result = dpaudit.search(
-        rare, dpaudit.PureDP(1.0), space="table {city: category [north, south], paid: integer in "
-        "[0, 10]}", adjacency="add-remove", inside=True, samples=30_000, no_trace=no_trace,
+        rare, dpaudit.PureDP(1.0), space="list of number in [0, 1]", adjacency="add-remove",
+        inside=True, samples=30_000, no_trace=no_trace,
     )  # fmt: skip
-    assert result.verdict is dpaudit.Verdict.VIOLATION
-    assert (result.trace is None) is no_trace
+    assert result.searched is not None
+    assert (result.searched.found[0] == ([0.1234], [])) is not no_trace
+    assert (result.verdict is dpaudit.Verdict.VIOLATION) is not no_trace
