@@ -9,6 +9,8 @@ import signal
 import sys
 from contextlib import suppress
 
+import pytest
+
 # These need Chromium (make browser), and build and install (make package).
 collect_ignore = ["browser", "package"]
 
@@ -54,3 +56,12 @@ def pytest_collection_finish() -> None:
     gc.freeze()
     # Searches are rare besides: what is made in between is soon gone, or lives as long.
     gc.set_threshold(20_000, 20, 20)
+
+
+@pytest.hookimpl(optionalhook=True)  # of xdist
+def pytest_xdist_auto_num_workers() -> int:
+    """Return how many workers there are: one more than cores, as one of them often waits for a
+    program."""
+    from dpaudit.processes.cores import cores  # not before OPENBLAS_NUM_THREADS is set
+
+    return cores() + 1
