@@ -1,4 +1,8 @@
-"""Ctrl-C, SIGTERM, and an auditor that is killed: nothing is left that runs or is lost."""
+"""Ctrl-C, SIGTERM, and an auditor that is killed: nothing is left that runs or is lost.
+
+Most auditors here are forks of a warm process: they are signalled while they draw, and how they
+were started is long past. Those of batches are started anew.
+"""
 
 from __future__ import annotations
 
@@ -15,6 +19,8 @@ from pathlib import Path
 import pytest
 from psutil import STATUS_ZOMBIE, NoSuchProcess, Process
 
+from tests import warm
+
 HANGS = """
 import os, time
 def hangs(x, size):
@@ -25,30 +31,41 @@ def hangs(x, size):
     return [0.0] * size
 """
 ISOLATED = ("--isolate", "--timeout", "10m")
+# A session of its own, whose number the test reads: signals go to the auditor, not to its client.
+AUDITOR = """
+import os
+os.setsid()
+with open("auditor", "w") as file:
+    file.write(str(os.getpid()))
+from dpaudit.cli.main import main
+main()
+"""
 
 
 @contextmanager
 def auditing(folder: Path, *more: str) -> Iterator[tuple[subprocess.Popen[str], list[Process]]]:
-    """Start an audit that hangs, wait until it does, and yield it and all its processes."""
+    """Start an audit that hangs, wait until it does, and yield what ends as it does, and all its
+    processes, the auditor first."""
     (folder / "mine.py").write_text(HANGS)
     started = folder / "started"
     inputs = ("--d1", "0", "--d2", "1", "--epsilon", "1", "--quiet", *more)
     with subprocess.Popen(
-        [sys.executable, "-m", "dpaudit", "run", "mine.py:hangs", *inputs],
+        [*warm.python(), "-c", AUDITOR, "run", "mine.py:hangs", *inputs],
         cwd=folder,
         env={**os.environ, "STARTED": str(started)},
-        start_new_session=True,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
     ) as process:
-        family = [Process(process.pid)]
+        family: list[Process] = []
         try:
             wait_until(lambda: started.exists() and len(started.read_text()) > 6)
             time.sleep(0.2)
+            family.append(Process(int((folder / "auditor").read_text())))
             family += family[0].children(recursive=True)
             yield process, family
         finally:
+            process.kill()  # where the audit has not begun, too
             for one in filter(runs, family):
                 one.kill()
 
@@ -82,7 +99,7 @@ def test_ctrl_c_ends_a_hanging_draw_and_all_processes(
 ) -> None:
     with auditing(tmp_path, *more) as (process, family):
         start = time.monotonic()
-        os.killpg(process.pid, signal.SIGINT)
+        os.killpg(family[0].pid, signal.SIGINT)
         _, said = process.communicate(timeout=60)
         seconds = time.monotonic() - start
         assert process.returncode == 130
@@ -106,7 +123,7 @@ def test_sigterm_ends_as_ctrl_c_does(
     tmp_path: Path, workers: tuple[str, ...], is_for_all: bool
 ) -> None:
     with auditing(tmp_path, *workers, "--journal", "kept") as (process, family):
-        (os.killpg if is_for_all else os.kill)(process.pid, signal.SIGTERM)
+        (os.killpg if is_for_all else os.kill)(family[0].pid, signal.SIGTERM)
         out, said = process.communicate(timeout=60)
         wait_until(lambda: not any(map(runs, family)), 10)
     assert (process.returncode, out) == (143, "")
@@ -177,6 +194,6 @@ def test_what_is_finished_is_saved_whatever_the_mechanism_catches(
 def test_workers_end_when_the_auditor_is_killed(tmp_path: Path) -> None:
     with auditing(tmp_path, "--workers", "2", *ISOLATED) as (process, family):
         assert len(family) > 4  # two workers, and a process of each that draws
-        process.kill()
+        family[0].kill()
         process.wait()
         wait_until(lambda: not any(map(runs, family)), 10)
