@@ -281,8 +281,8 @@ def _closed(*numbers: int) -> Callable[[], None]:
     return close
 
 
-def _nothing_may_grow() -> None:
-    resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))
+# A limit holds for whatever is written after it: it need not come before Python starts.
+NOTHING_MAY_GROW = "import resource; resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))"
 
 
 COMMANDS = [("run", "m.py:laplace", *INPUTS), ("list", "definitions"), ("--version",)]
@@ -299,7 +299,7 @@ def test_a_closed_standard_output(words: tuple[str, ...]) -> None:
 @pytest.mark.parametrize("words", COMMANDS, ids=["run", "list", "version"])
 def test_a_full_standard_output(words: tuple[str, ...], folder: Path) -> None:
     with (folder / "full").open("w") as file:
-        ended = started(*words, stdout=file, preexec_fn=_nothing_may_grow)
+        ended = dpaudit(*words, stdout=file, setup=NOTHING_MAY_GROW)
     assert ended.returncode == 3
     assert ended.stderr == "error: cannot write to standard output: File too large\n"
 
@@ -310,7 +310,7 @@ def test_standard_error_decides_nothing(function: str) -> None:
     assert code == (0 if function == "laplace" else 2)
     assert audit(function, run=started, preexec_fn=_closed(2)).returncode == code
     with open("full", "w") as full:  # noqa: PTH123
-        ended = audit(function, run=started, stderr=full, preexec_fn=_nothing_may_grow)
+        ended = audit(function, stderr=full, setup=NOTHING_MAY_GROW)
     assert ended.returncode == code
 
 
