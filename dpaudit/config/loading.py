@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 import pathlib
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import suppress
@@ -22,12 +23,17 @@ from dpaudit.config.targets import PROCESS, PYTHONIC, SINGLE_TARGET
 from dpaudit.did_you_mean import did_you_mean
 from dpaudit.errors import ConfigurationError, DatasetError
 from dpaudit.inputs.files import near_file, read_text, why_unreadable
+from dpaudit.inputs.misread import misread
 from dpaudit.inputs.yaml_values import YamlError, compose, construct, line_of
 from dpaudit.wording import shown
 
 # Keys that flags add to instead of replacing: `--epsilon 2` keeps the file's δ.
 _MERGED = ("claim", "params")
 _CURVE = "curve"
+
+_INPUTS = ("d1", "d2")
+
+_log = logging.getLogger(__name__)
 
 # The deepest path a message points at: audits, 0, pairs, 0, adjacency.
 _DEPTH = 6
@@ -95,6 +101,8 @@ class Document:
             line = "" if error.line is None else f":{error.line}"
             raise ConfigurationError(f"{path}{line}: {error}") from None
         self.lines = dict(_lines(node))
+        for number, said in dict.fromkeys(_misread(node, text)):
+            _log.warning("%s:%d: %s", path, number, said)
 
     def line(self, path: Path) -> int | None:
         """Return the line of a path, or of the nearest thing around it."""
@@ -154,6 +162,29 @@ def _lines(node: Any, path: Path = ()) -> Iterator[tuple[Path, int]]:
         for index, item in enumerate(node.value):
             yield (*path, index), line_of(item)
             yield from _lines(item, (*path, index))
+
+
+def _misread(node: Any, text: str) -> Iterator[tuple[int, str]]:
+    """Yield what to say of inputs that became text and were hardly meant to, with the lines."""
+    for key, value in _inputs(node):
+        written = text[value.start_mark.index : value.end_mark.index]
+        for said in misread(written, construct(value), in_file=True):
+            yield line_of(key), f"{key.value}: {said}"
+
+
+def _inputs(node: Any, path: Path = ()) -> Iterator[tuple[Any, Any]]:
+    """Yield the nodes of inputs, with those of their keys."""
+    if node is None:
+        return
+    if node.id == "mapping":
+        for key, value in node.value:
+            if key.value in _INPUTS:
+                yield key, value
+            elif key.value in ("audits", "defaults", "pairs"):
+                yield from _inputs(value, (*path, key.value))
+    elif node.id == "sequence" and path[-1:] in _LISTS:
+        for item in node.value:
+            yield from _inputs(item, path)
 
 
 def is_of_results(text: str) -> bool:

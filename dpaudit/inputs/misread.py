@@ -1,4 +1,5 @@
-"""Values on a command line that became text, though they look like values of Python or of YAML."""
+"""Values that became text, on a command line or in a file, though they look like values of Python
+or of YAML."""
 
 from __future__ import annotations
 
@@ -29,16 +30,17 @@ _WORDS = {
 }
 
 
-def misread(text: str, value: Any) -> list[str]:
+def misread(text: str, value: Any, *, in_file: bool = False) -> list[str]:
     """Return what became text, or a mapping, and was hardly meant to: what it is and how to write
-    it.  text: as it was typed.  value: what it was read as."""
+    it.  text: as it was typed.  value: what it was read as.  in_file: whether no shell takes quotes
+    away."""
     if len(text) > _LONGEST or _is_json(text):  # whose texts are in quotes
         return []
-    said = _in_python(text.strip(), value)
+    said = _in_python(text.strip(), value, in_file=in_file)
     if said is not None:
         return [said]
     found = dict.fromkeys(one for one in _texts(value) if not _is_quoted(one, text))
-    every = (_in_words(one, is_all=one == text.strip()) for one in found)
+    every = (_in_words(one, is_all=one == text.strip(), in_file=in_file) for one in found)
     return [one for one in every if one is not None]
 
 
@@ -50,7 +52,7 @@ def _is_json(text: str) -> bool:
     return True
 
 
-def _in_python(text: str, value: Any) -> str | None:
+def _in_python(text: str, value: Any, *, in_file: bool) -> str | None:
     """Return what to say of a text that Python would read as something else."""
     # Imported here, since most values are JSON.
     import ast
@@ -70,7 +72,7 @@ def _in_python(text: str, value: Any) -> str | None:
         return f"{name} is {read}; name what is meant by import:module:name"
     if isinstance(meant, tuple) and not text.startswith("("):
         form = f"{_in_yaml(list(meant))}"
-    quoted = f", or '\"{name}\"' for the text" if value == text else ""
+    quoted = f", or {_quoted(name, in_file=in_file)} for the text" if value == text else ""
     return f"{name} is {read}; write {form}{quoted}"
 
 
@@ -121,9 +123,13 @@ def _is_quoted(part: str, text: str) -> bool:
     return f'"{part}"' in text or f"'{part}'" in text
 
 
-def _in_words(text: str, *, is_all: bool) -> str | None:
+def _quoted(text: str, *, in_file: bool) -> str:
+    return f'"{text}"' if in_file else f"'\"{text}\"'"
+
+
+def _in_words(text: str, *, is_all: bool, in_file: bool) -> str | None:
     """Return what to say of a text. is_all: whether nothing else was typed."""
-    name, quoted = shortened(text), f"'\"{text}\"'" if is_all else f'"{text}"'
+    name, quoted = shortened(text), _quoted(text, in_file=in_file or not is_all)
     form = "null" if text == "None" else _WORDS.get(text.lower())
     if form is not None:
         return f"{name} is text here; write {form}, or {quoted} for the text"
@@ -132,9 +138,9 @@ def _in_words(text: str, *, is_all: bool) -> str | None:
     if _FRACTION.fullmatch(text):
         over, under = text.split("/")
         return f"{name} is text here; write {int(over) / int(under):.17g}"
-    if is_all and _FILE.fullmatch(text):
+    if is_all and not in_file and _FILE.fullmatch(text):
         return f"{name} is text here; write @{name} for what is in that file, or {quoted}"
-    if is_all and _OBJECT.fullmatch(text):
+    if is_all and not in_file and _OBJECT.fullmatch(text):
         return f"{name} is text here; write import:{name} for what it names, or {quoted}"
     if _CALL.fullmatch(text):
         return (

@@ -446,3 +446,27 @@ def test_users_are_a_relation_with_bounds(tmp_path: Path) -> None:
     assert [pair.adjacency for pair in spec.pairs] == [
         Adjacency("user", users=Users("id", groups=2, per_group=1, group="city"))
     ]
+
+
+def test_inputs_that_became_text_are_said_once_with_their_lines(
+    load: Any, caplog: pytest.LogCaptureFixture
+) -> None:
+    text = """version: 1
+defaults: &usual
+  d1: [é, None]
+audits:
+- {<<: *usual, name: a, mechanism: "mechanisms.laplace:laplace", claim: {epsilon: 1}, d2: [1, 2]}
+- name: b
+  mechanism: mechanisms.laplace:laplace
+  claim: {epsilon: 1}
+  pairs:
+  - {d1: None, d2: "None"}
+  - {d1: 'nan', d2: nan}
+  - {d1: data.csv, d2: [null, .nan, north, 1]}
+"""
+    load(text)
+    assert [one.partition("audits.yaml:")[2] for one in caplog.messages] == [
+        '3: d1: None is text here; write null, or "None" for the text',
+        '10: d1: None is text here; write null, or "None" for the text',
+        '11: d2: nan is text here; write .nan, or "nan" for the text',
+    ]
