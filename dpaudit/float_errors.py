@@ -11,8 +11,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-import numpy as np
-
 _NUMPYS_OWN: dict[str, Any] = {
     "divide": "warn",
     "over": "warn",
@@ -22,7 +20,10 @@ _NUMPYS_OWN: dict[str, Any] = {
 
 
 class _Theirs(threading.local):
+    """What the user has set last, where `ours` was entered; and whether code of theirs runs."""
+
     setting: Any = None
+    is_set: bool = False
 
 
 _theirs = _Theirs()
@@ -34,6 +35,8 @@ def ours() -> Iterator[None]:
     if _theirs.setting is not None:
         yield
         return
+    import numpy as np  # which what only imports code of the user's may do without
+
     _theirs.setting = np.seterr(**_NUMPYS_OWN)
     try:
         yield
@@ -45,13 +48,16 @@ def ours() -> Iterator[None]:
 @contextmanager
 def theirs() -> Iterator[None]:
     """Do as the user has set it last, where `ours` was entered before."""
-    if _theirs.setting is None:
+    if _theirs.setting is None or _theirs.is_set:
         yield
         return
-    now = np.geterr()
-    if now == _NUMPYS_OWN:  # else set by code that was imported since
+    import numpy as np
+
+    _theirs.is_set = True
+    if np.geterr() == _NUMPYS_OWN:  # else set by code that was imported since
         np.seterr(**_theirs.setting)
     try:
         yield
     finally:
         _theirs.setting = np.seterr(**_NUMPYS_OWN)
+        _theirs.is_set = False

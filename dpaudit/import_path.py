@@ -17,6 +17,7 @@ from typing import Any
 
 from dpaudit.did_you_mean import did_you_mean, did_you_mean_file
 from dpaudit.errors import TargetError
+from dpaudit.float_errors import theirs
 from dpaudit.watching import step
 from dpaudit.wording import FILE_PREFIX, what_is_there
 
@@ -183,7 +184,7 @@ def _attribute(owner: Any, name: str, path: str) -> Any:
 
 def _named_module(name: str) -> ModuleType:
     try:
-        with step(f"importing {name}"):
+        with step(f"importing {name}"), theirs():
             return importlib.import_module(name)
     except ModuleNotFoundError as error:
         # Only a missing part of the very path asked for is a wrong name; anything else is a
@@ -256,7 +257,7 @@ def _executed(unique: str, file: Path, name: str) -> ModuleType:
     module = importlib.util.module_from_spec(spec)
     sys.modules[unique] = module
     try:
-        with _folder_first(str(file.parent)), step(f"importing {name}"):
+        with _folder_first(str(file.parent)), step(f"importing {name}"), theirs():
             spec.loader.exec_module(module)
     except BaseException as error:
         del sys.modules[unique]

@@ -27,6 +27,7 @@ from dpaudit.cli.repeat_command import RepeatableCommand, repeating
 from dpaudit.cli.saving import Results, destinations
 from dpaudit.config.building import build_spec
 from dpaudit.errors import ConfigurationError, UsageError
+from dpaudit.float_errors import ours
 from dpaudit.import_path import split, there_is
 from dpaudit.reports.layout import pasted
 from dpaudit.reports.numbers import unglued
@@ -85,6 +86,7 @@ def run(
         return finished(outcomes, specs, printer, results)
 
 
+@ours()
 def finished(
     outcomes: Iterable[tuple[AuditResult, int]],
     specs: Sequence[AuditSpec],

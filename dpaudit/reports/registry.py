@@ -12,6 +12,7 @@ from typing import Any
 from dpaudit.certificates.result import AuditResult
 from dpaudit.did_you_mean import did_you_mean
 from dpaudit.errors import UsageError
+from dpaudit.float_errors import ours
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,11 +35,13 @@ class Format:
 
     def entry(self, result: AuditResult) -> Any:
         """Return what is kept of one audit, as soon as it has ended."""
-        return self._home().entry(result)
+        with ours():  # rather than as a mechanism has left it
+            return self._home().entry(result)
 
     def document(self, entries: Sequence[Any], planned: int) -> str:
         """Return the text of all that were kept, in order. planned: how many there are to be."""
-        text: str = self._home().document(entries, planned)
+        with ours():
+            text: str = self._home().document(entries, planned)
         return text
 
     def _home(self) -> ModuleType:

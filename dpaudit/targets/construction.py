@@ -13,6 +13,7 @@ from typing import Any
 
 from dpaudit.did_you_mean import did_you_mean
 from dpaudit.errors import TargetError
+from dpaudit.float_errors import theirs
 from dpaudit.import_path import loaded, public_callables, resolve, there_is
 from dpaudit.inputs.values import resolved
 from dpaudit.targets.parameters import check_post_process, init_words
@@ -106,7 +107,7 @@ def _lacks_arguments(maker: Function, target: ImportedTarget) -> bool:
 def _made(maker: Function, target: ImportedTarget) -> Any:
     init = resolved(target.init)
     try:
-        with step(f"making {target.path}"):
+        with step(f"making {target.path}"), theirs():
             return maker(**init) if isinstance(init, Mapping) else maker(*(init or ()))
     except (Exception, SystemExit) as error:
         given = "" if target.init is None else f" with init={target.init!r}"

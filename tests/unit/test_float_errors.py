@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import subprocess
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -12,6 +14,7 @@ import dpaudit
 from dpaudit.draws import SelectionDraws
 from dpaudit.float_errors import ours, theirs
 from dpaudit.outcomes import Outcomes
+from tests import warm
 
 Rng = np.random.Generator
 USUAL: Any = {"divide": "warn", "over": "warn", "under": "ignore", "invalid": "warn"}
@@ -90,6 +93,8 @@ def test_each_is_as_it_was_left() -> None:
     with ours(), ours():
         assert np.geterr() == USUAL
         with theirs():
+            with theirs():
+                assert np.geterr() == STRICT
             assert np.geterr() == STRICT
             np.seterr(under="warn")
         assert np.geterr() == USUAL
@@ -106,3 +111,35 @@ def test_what_is_raised_leaves_it_as_it_was() -> None:
     with pytest.raises(KeyError), ours(), theirs():
         raise KeyError
     assert np.geterr() == STRICT
+
+
+MODULE = """
+import numpy as np
+np.seterr(all="raise")
+
+def laplace(x, rng):
+    return x + rng.laplace()
+
+class Made:
+    def __init__(self):
+        np.seterr(all="raise")
+
+    def __call__(self, x, size, rng):
+        return x + rng.laplace(size=(size, 2))
+"""
+
+
+@pytest.mark.parametrize("words", ["laplace", "Made", "laplace --isolate"])
+def test_what_an_import_sets_is_for_its_own_code(
+    words: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "strict.py").write_text(MODULE)
+    name, *more = words.split()
+    usual = ["--d1", "0", "--d2", "1", "--epsilon", "2.1", "--samples", "20_000"]
+    report = ["--report", "html:page.html", "--report", "sarif:page.sarif"]
+    given = ["run", f"strict.py:{name}", *usual, *more, *report, "--workers", "2"]
+    done = subprocess.run(
+        [*warm.dpaudit(), *given], text=True, capture_output=True, timeout=300, check=False
+    )
+    assert (done.returncode, done.stderr) == (0, "")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 
 from dpaudit.certificates.traced import Finding, FindingKind, Site
 from dpaudit.claims import PrivacyClaim
@@ -12,6 +13,7 @@ from dpaudit.tracing.judging.choices import of_choices
 from dpaudit.tracing.judging.laws import epsilon_of, of_laws, site_of
 from dpaudit.tracing.judging.noise import of_noise
 from dpaudit.tracing.judging.outputs import of_appearing, of_outputs
+from dpaudit.tracing.judging.remedies import FOR_LINE, FOR_PAIR
 from dpaudit.tracing.judging.selected import of_selected
 from dpaudit.tracing.judging.sites import Gathered, as_site, coin_sites, gathered_by_line, rank
 from dpaudit.tracing.records import Changes
@@ -86,7 +88,11 @@ def _ordered(found: Iterable[Finding]) -> list[Finding]:
     unique: dict[tuple[str, str, int], Finding] = {}
     for finding in sorted(found, key=lambda one: not one.is_cause):
         unique.setdefault((finding.kind, finding.line.file, finding.line.line), finding)
-    return sorted(unique.values(), key=lambda one: (not one.is_cause, _ORDER.index(one.kind)))
+    ordered = sorted(unique.values(), key=lambda one: (not one.is_cause, _ORDER.index(one.kind)))
+    if sum(one.is_cause for one in ordered) < 2:
+        return ordered
+    # With more noise here the other causes would leak as before.
+    return [replace(one, remedy=one.remedy.replace(FOR_PAIR, FOR_LINE)) for one in ordered]
 
 
 def _total(

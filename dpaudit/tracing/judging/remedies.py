@@ -13,6 +13,8 @@ from dpaudit.tracing.wording import rounded_down, rounded_up
 
 # Numbers that are closer, relatively, are equal.
 _ROUNDING = 1e-9
+# Of more noise in one line: where nothing else leaks, and where other lines do.
+FOR_PAIR, FOR_LINE = "would do for this pair", "would do for this line"
 GIVE_AN_OUTPUT = "give an output for every input, with noise, or treat the case without the data"
 # What noise hides where that is all of a record.
 WHOLE = ("the size of the record that differs", "the difference of the two records")
@@ -47,7 +49,7 @@ def enlarged(pieces: Sequence[Piece], claim: PrivacyClaim | None) -> str:
     if times is None:
         return ""
     name = "standard deviation" if law == "normal" else "scale"
-    return f"a {name} of {rounded_up(times * scale)} would do for this pair"
+    return f"a {name} of {rounded_up(times * scale)} {FOR_PAIR}"
 
 
 def _enlargement(pieces: Sequence[Piece], claim: PrivacyClaim) -> float | None:
