@@ -112,8 +112,8 @@ def _described(value: Any) -> Any:
     for base in (one for one in bases if isinstance(value, one)):
         return encode(base(value))
     raise Refused(
-        f"the mechanism returns {_place(kind)}{name} objects, which cannot be sent between "
-        "processes; give post_process a function that turns them into plain values, or lists of "
+        f"the mechanism returns a value of type {_place(kind)}{name}, which cannot be sent between "
+        "processes; give post_process a function that turns it into plain values, or lists of "
         "these"
     )
 

@@ -23,6 +23,7 @@ from dpaudit.outcomes.units import ELAPSED
 from dpaudit.sampling.chunks import Head
 from dpaudit.stats.dependence import coincidence, ljung_box, mid_ranks, repeats
 from dpaudit.stats.game import Game, p_value
+from dpaudit.wording import shortened
 
 # How likely a coincidence may be, at most, to count as none.
 IMPOSSIBLE = 1e-12
@@ -196,7 +197,7 @@ def _constant(
     game = Game(draws.size, 0, draws.size, two_guesses=True, abstains=False)
     if p_value(game, point.epsilon, point.delta, WARNED) > level:
         return []
-    one, other = draws.outcomes.words([int(d1[0]), int(d2[0])])
+    one, other = map(shortened, draws.outcomes.words([int(d1[0]), int(d2[0])]))
     return [
         f"all {len(d1):,} learning draws of d1 gave {one}, all {len(d2):,} of d2 gave {other}: "
         "either the mechanism is not random, or it returns a stored result (a cache, a fixed "

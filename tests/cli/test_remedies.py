@@ -294,10 +294,10 @@ COMMANDS = {
 
 FAILED: dict[str, tuple[tuple[str, ...], str]] = {
     "a factory": (("m.py:make_default",), "give --factory (YAML: factory: true)"),
-    "objects of a file": (("m.py:objects",), "the mechanism returns Empty objects"),
+    "objects of a file": (("m.py:objects",), "the mechanism returns a value of type Empty"),
     "objects of a file, isolated": (
         ("m.py:objects", "--isolate"),
-        "the mechanism returns Empty objects",
+        "the mechanism returns a value of type Empty",
     ),
     "no outputs": (("m.py:forgets",), "returned None for size=1 and was asked for 1 output; did"),
     "no outputs, isolated": (("m.py:forgets", "--isolate"), "did the function forget to return?"),

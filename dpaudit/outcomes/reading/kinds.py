@@ -75,9 +75,9 @@ def _reader_of(kind: type, path: Path) -> Read:
         name = kind.__qualname__ if is_plain else f"{kind.__module__}.{kind.__qualname__}"
         place = "" if path.parent is None else f" (as {path.name})"
         raise MechanismError(
-            f"the mechanism returns {name} objects{place}; supported outputs are numbers, strings, "
-            "bytes, Booleans, None, dates, and lists, sets, dicts, arrays, dataclasses and pandas "
-            f"objects of these: {_remedy(kind)}"
+            f"the mechanism returns a value of type {name}{place}; supported outputs are numbers, "
+            "strings, bytes, Booleans, None, dates, and lists, sets, dicts, arrays, dataclasses "
+            f"and pandas objects of these: {_remedy(kind)}"
         )
     return read
 

@@ -212,6 +212,8 @@ def _carrying(kind: type[Any]) -> Any:
     for name, value in vars(_Scalar).items():
         if name not in ("__dict__", "__weakref__", "__doc__", "__module__", "__annotations__"):
             setattr(kind, name, value)
+    # As Python calls it in the message of an exception.
+    kind.__name__ = kind._kind.__name__
     return kind
 
 

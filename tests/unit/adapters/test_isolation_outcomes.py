@@ -92,7 +92,7 @@ def test_outcomes_are_read_as_if_made_here(value: Any, giving: Mechanism) -> Non
 def test_outcomes_that_cannot_be_handed_over_are_an_error() -> None:
     with (
         mechanism_of(faulty.strange) as mechanism,
-        pytest.raises(MechanismError, match=r"builtins.object objects.*give post_process"),
+        pytest.raises(MechanismError, match=r"type builtins.object, .*give post_process"),
     ):
         mechanism.sample(0, 1, rng())
     with mechanism_of(faulty.strange, post_process=faulty.is_there) as mechanism:

@@ -263,11 +263,11 @@ def test_vectors_of_different_lengths_can_be_joined() -> None:
 @pytest.mark.parametrize(
     ("entry", "message"),
     [
-        (object(), "returns object objects; .*post_process"),
-        ({"a": [object()]}, r'returns object objects \(as output\["a"\]\[0\]\)'),
-        (lambda: 1, "returns function objects"),
-        ((i for i in range(3)), "returns generator objects"),
-        (Raised, "returns type objects"),
+        (object(), "returns a value of type object; .*post_process"),
+        ({"a": [object()]}, r'returns a value of type object \(as output\["a"\]\[0\]\)'),
+        (lambda: 1, "returns a value of type function"),
+        ((i for i in range(3)), "returns a value of type generator"),
+        (Raised, "returns a value of type type"),
         ({object(): 1}, "keys or elements of type object in output;.*post_process"),
         ({(1, object())}, "keys or elements of type tuple in output"),
         (

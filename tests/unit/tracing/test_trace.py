@@ -604,3 +604,13 @@ def test_which_input_always_has_the_same_is_said() -> None:
 
     (cause,) = trace_pair(CallableTarget(function=special), [50.0], [], PureDP(1.0)).causes
     assert cause.words.endswith("output is always 0 for d2, and never for d1")
+
+
+def test_an_exception_names_types_as_it_does_without_a_trace() -> None:
+    def joined(rows: list[float], rng: Any) -> Any:
+        noisy = sum(rows) + rng.laplace()
+        return "sum: " + noisy if rows else noisy
+
+    (cause, *_) = trace_pair(CallableTarget(function=joined), [1.0], [], PureDP(1.0)).causes
+    assert "TypeError" in cause.words
+    assert 'not "float"' in cause.words
