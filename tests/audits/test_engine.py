@@ -268,8 +268,8 @@ def test_nothing_but_exceptions_is_an_error_with_the_message() -> None:
 @pytest.mark.parametrize(
     ("function", "named"),
     [
-        (lambda x: object(), "object objects"),
-        (lambda x: [1, {"a": (one for one in "ab")}], 'generator objects (as output[1]["a"])'),
+        (lambda x: object(), "a value of type object"),
+        (lambda x: [1, {"a": (one for one in "ab")}], 'value of type generator (as output[1]["a"])'),
         (lambda x: {object(): 1}, "keys or elements of type object"),
     ],
 )

@@ -257,7 +257,7 @@ def test_files_that_are_not_valid(name: str, folder: Path) -> None:
 ERRORS = {
     "cyclic": "outputs that contain themselves",
     "raises": "the first one ValueError: needs a list",
-    "objects": "object objects",
+    "objects": "a value of type object",
     "dies": "a worker process died",
 }
 
