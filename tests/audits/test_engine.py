@@ -269,7 +269,10 @@ def test_nothing_but_exceptions_is_an_error_with_the_message() -> None:
     ("function", "named"),
     [
         (lambda x: object(), "a value of type object"),
-        (lambda x: [1, {"a": (one for one in "ab")}], 'value of type generator (as output[1]["a"])'),
+        (
+            lambda x: [1, {"a": (one for one in "ab")}],
+            'value of type generator (as output[1]["a"])',
+        ),
         (lambda x: {object(): 1}, "keys or elements of type object"),
     ],
 )
