@@ -23,7 +23,7 @@ from dpaudit.config.targets import PROCESS, PYTHONIC, SINGLE_TARGET
 from dpaudit.did_you_mean import did_you_mean
 from dpaudit.errors import ConfigurationError, DatasetError
 from dpaudit.inputs.files import near_file, read_text, why_unreadable
-from dpaudit.inputs.misread import misread
+from dpaudit.inputs.misread import LONGEST, misread
 from dpaudit.inputs.yaml_values import YamlError, compose, construct, line_of
 from dpaudit.wording import shown
 
@@ -168,6 +168,8 @@ def _misread(node: Any, text: str) -> Iterator[tuple[int, str]]:
     """Yield what to say of inputs that became text and were hardly meant to, with the lines."""
     for key, value in _inputs(node):
         written = text[value.start_mark.index : value.end_mark.index]
+        if len(written) > LONGEST or written.startswith("!"):  # !!str: what it is is said
+            continue
         for said in misread(written, construct(value), in_file=True):
             yield line_of(key), f"{key.value}: {said}"
 

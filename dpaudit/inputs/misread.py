@@ -14,7 +14,7 @@ from dpaudit.inputs.json_values import parse_json
 from dpaudit.wording import shortened, shown
 
 # Longer ones are hardly typed.
-_LONGEST = 2_000
+LONGEST = 2_000
 _NUMBER = r"[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?"
 _NUMBERS = re.compile(rf"{_NUMBER}(?:\s+{_NUMBER})+")
 _FRACTION = re.compile(r"\d+\s*/\s*[1-9]\d*")
@@ -34,7 +34,7 @@ def misread(text: str, value: Any, *, in_file: bool = False) -> list[str]:
     """Return what became text, or a mapping, and was hardly meant to: what it is and how to write
     it.  text: as it was typed.  value: what it was read as.  in_file: whether no shell takes quotes
     away."""
-    if len(text) > _LONGEST or _is_json(text):  # whose texts are in quotes
+    if len(text) > LONGEST or _is_json(text):  # whose texts are in quotes
         return []
     said = _in_python(text.strip(), value, in_file=in_file)
     if said is not None:

@@ -462,6 +462,7 @@ audits:
   pairs:
   - {d1: None, d2: "None"}
   - {d1: 'nan', d2: nan}
+  - {d1: !!str None, d2: None or none}
   - {d1: data.csv, d2: [null, .nan, north, 1]}
 """
     load(text)

@@ -614,3 +614,19 @@ def test_an_exception_names_types_as_it_does_without_a_trace() -> None:
     (cause, *_) = trace_pair(CallableTarget(function=joined), [1.0], [], PureDP(1.0)).causes
     assert "TypeError" in cause.words
     assert 'not "float"' in cause.words
+
+
+def test_with_another_cause_more_noise_does_for_its_line_alone() -> None:
+    def noisy(rows: list[float], rng: Any) -> Any:
+        return len(rows) + rng.laplace()
+
+    def raises(rows: list[float], rng: Any) -> Any:
+        if rng.random() < 0.1 * len(rows):
+            raise ValueError
+        return len(rows) + rng.laplace()
+
+    rows = [1.0, 2.0, 3.0]
+    (alone,) = trace_pair(CallableTarget(function=noisy), rows, [], PureDP(1.0)).causes
+    assert alone.remedy == "a scale of 3 would do for this pair"
+    both = trace_pair(CallableTarget(function=raises), rows, [], PureDP(1.0)).causes
+    assert {one.remedy for one in both} == {"a scale of 3 would do for this line", ""}
