@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from typing import Protocol
@@ -70,6 +70,11 @@ class Candidate:
     def intervals(self) -> Intervals | None:
         """What the levels are made of, if there are more of them."""
         return None if self.finer is None else self.finer()
+
+    @cached_property
+    def promises(self) -> dict[Hashable, tuple[float, float]]:
+        """What it was found to promise so far, by what for: each is asked for several times."""
+        return {}
 
     @cached_property
     def table(self) -> RuleTable:

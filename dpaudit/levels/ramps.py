@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from itertools import product
 
 import numpy as np
 from numpy.typing import NDArray
@@ -146,14 +145,19 @@ def _ramps_over(place: FloatArray) -> _Ramps:
     """Return the ramps that are linear in the place of a level. place: (levels,), finite, strictly
     rising."""
     start, end = np.triu_indices(len(place), 1)
-    rise = np.zeros((len(place), len(start)))
-    starts, ends = (
-        {off: _between(place, level + off) for off in _BETWEEN} for level in (start, end)
-    )
-    for early, late in product(_BETWEEN, repeat=2):
-        low, high = starts[early], ends[late]
-        rise += np.clip((place[:, None] - low) / (high - low), 0, 1)
-    rise /= len(_BETWEEN) ** 2
+    # Levels before the start are at 0 and those beyond the end at 1, wherever the ends are within
+    # theirs; the others one after the other, ramp by ramp.
+    rise = (np.arange(len(place))[:, None] > end).astype(np.float64)
+    lengths = end - start + 1
+    ramp = np.repeat(np.arange(len(start)), lengths)
+    level = np.arange(len(ramp)) - np.repeat(np.cumsum(lengths) - lengths - start, lengths)
+    starts, ends = ([_between(place, at + off)[ramp] for off in _BETWEEN] for at in (start, end))
+    total = np.zeros(len(ramp))
+    for low in starts:
+        beyond = place[level] - low
+        for high in ends:
+            total += np.clip(beyond / (high - low), 0, 1)
+    rise[level, ramp] = total / len(_BETWEEN) ** 2
     return _Ramps(start, end, rise, rise**2)
 
 

@@ -121,11 +121,19 @@ def _pairs(keys: Keys) -> float:
 
 def _equal_pairs(keys: Keys) -> tuple[IntArray, IntArray]:
     """Return the first places of all pairs of equal keys, and how far the second ones are."""
-    order = np.argsort(keys, kind="stable").astype(np.int64)
-    _, sizes = np.unique(keys, return_counts=True)
+    # Not stable, which would take five times as long, and of places where hardly any are equal.
+    order = np.argsort(keys)
+    is_new = np.ones(len(keys) + 1, dtype=bool)
+    is_new[1:-1] = keys[order[1:]] != keys[order[:-1]]
+    is_paired = ~(is_new[:-1] & is_new[1:])
+    places, group = order[is_paired], np.cumsum(is_new[:-1])[is_paired]
+    places = places[np.lexsort((places, group))]
+    sizes = np.bincount(group)
     # How many equal keys come after each one, in sorted order.
-    later = np.repeat(np.cumsum(sizes), sizes) - np.arange(1, len(keys) + 1)
-    first = np.repeat(np.arange(len(keys)), later)
-    nth = np.arange(len(first)) - np.repeat(np.cumsum(later) - later, later)
-    places = order[first]
-    return places, order[first + 1 + nth] - places
+    later = np.repeat(np.cumsum(sizes), sizes) - np.arange(1, len(places) + 1)
+    # After a key they follow each other: its own place and 1, 2, ...
+    first = np.repeat(np.arange(len(places)), later)
+    second = np.arange(1, len(first) + 1) + np.repeat(
+        np.arange(len(places)) - np.cumsum(later) + later, later
+    )
+    return places[first], places[second] - places[first]

@@ -207,20 +207,28 @@ def _scan(game: Game, point: _Point, end: float, alpha: float) -> float:
     quick = _score_test(game, alpha, _QUICK_TERMS)
     anchor, spread = _normal_bound(quick, point, end, alpha)
     start = max(0.0, anchor - _HEADSTART * spread)
-    if quick.p_value(*point(start), alpha) > alpha:
-        start = 0.0
-    for test in (quick, _score_test(game, alpha)):
-        start = _climb(test, point, start, spread, end, alpha)
-    return start
+    p = quick.p_value(*point(start), alpha)
+    if p > alpha and start > 0:
+        start, p = 0.0, quick.p_value(*point(0.0), alpha)
+    start = _climb(quick, point, (start, p), spread, end, alpha)
+    exact = _score_test(game, alpha)
+    p = exact.p_value(*point(start), alpha)
+    return _climb(exact, point, (start, p), spread, end, alpha)
 
 
 def _climb(
-    test: ScoreTest, point: _Point, start: float, spread: float, end: float, alpha: float
+    test: ScoreTest,
+    point: _Point,
+    begun: tuple[float, float],
+    spread: float,
+    end: float,
+    alpha: float,
 ) -> float:
-    """Return the last x that is refuted, from `start`, before the first that is not."""
+    """Return the last x that is refuted before the first that is not. begun: x, and its p, from
+    which on to look; where even that is not refuted, it is returned."""
     caution = _CAUTION / math.sqrt(test.draws)
     step, finest = _STEP, _STEP if test.draws > _COSTLY else _STEP / 4
-    p, reach = test.p_value(*point(start), alpha), math.inf
+    (start, p), reach = begun, math.inf
     if p > alpha:
         return start
     while step >= finest:

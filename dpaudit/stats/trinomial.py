@@ -40,6 +40,8 @@ TERMS = 512
 _NEGLIGIBLE = 1e-17
 # What an incomplete beta function costs, in terms of a `_Path`: 10 for few draws, 40 for many.
 _CHEAPER = 30
+# Of groups of no more W than this, the masses of all are added up: quicker than two tails of each.
+_FEW = 40
 # Of more draws, differences of the logarithms of factorials have too few digits.
 _DRAWS_BY_LOGS = 10**9
 # So often C* is corrected before it is looked for.
@@ -65,8 +67,10 @@ class _Grid:
 
     @classmethod
     def over(cls, points: FloatArray, edges: IntArray, draws: int) -> _Grid:
-        if edges[1] - edges[0] == 1 and draws <= _DRAWS_BY_LOGS:
-            return cls(points, edges, np.exp(_log_masses(edges[:-1], draws, points, 1 - points)))
+        if edges[1] - edges[0] <= _FEW and draws <= _DRAWS_BY_LOGS:
+            every = np.arange(edges[0], edges[-1])
+            masses = np.exp(_log_masses(every, draws, points, 1 - points))
+            return cls(points, edges, np.add.reduceat(masses, edges[:-1] - edges[0], axis=1))
         reached = upper_tail(edges[None, :], draws, points[:, None])
         return cls(points, edges, reached[:, :-1] - reached[:, 1:])
 

@@ -130,19 +130,29 @@ def _look_alike(table: RuleTable, low: int, high: int, luck: float) -> bool:
 
 def promise(candidate: Candidate, aim: Aim) -> tuple[float, float]:
     """Return the best predicted bound, then the best predicted growth against no privacy loss."""
-    table = candidate.table
-    bound = float(np.max(aim.promised(candidate)))
-    growth = float(np.max(predicted_growth(table, ProfilePoint(0.0, aim.point.delta))))
+    bound, growth = _promised(candidate, aim)
     worth = bound if candidate.penalty <= tuning.PENALTY else tuning.LESS_SIMPLE * bound
     if candidate.scored is not None:
-        worth *= max(0.0, 1 - tuning.LUCK / np.sqrt(table.draws))
+        worth *= max(0.0, 1 - tuning.LUCK / np.sqrt(candidate.table.draws))
     # Differences in the last places are noise, and let the simpler attack win.
     return (float(f"{max(worth, 0.0):.4g}"), growth)
 
 
 def best_predicted(candidate: Candidate, aim: Aim) -> float:
     """Return the best predicted bound."""
-    return max(0.0, float(f"{np.max(aim.promised(candidate)):.4g}"))
+    return max(0.0, float(f"{_promised(candidate, aim)[0]:.4g}"))
+
+
+def _promised(candidate: Candidate, aim: Aim) -> tuple[float, float]:
+    """Return the largest bound, and the largest growth against no privacy loss, that any rule is
+    predicted to have."""
+    if aim not in candidate.promises:
+        no_loss = ProfilePoint(0.0, aim.point.delta)
+        candidate.promises[aim] = (
+            float(np.max(aim.promised(candidate))),
+            float(np.max(predicted_growth(candidate.table, no_loss))),
+        )
+    return candidate.promises[aim]
 
 
 def best_of(candidates: list[Candidate], aim: Aim) -> Candidate:
