@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
+from typing import TYPE_CHECKING
 from xml.etree import ElementTree as XML
 
 import pytest
-from xmlschema import XMLSchema
 
 from dpaudit.auditing.engine import run_audit
 from dpaudit.certificates.result import AuditResult, Failed
@@ -17,29 +18,37 @@ from dpaudit.reports.text import render
 from tests.cli.made_results import ERROR, PASS, VIOLATION
 from tests.result_files import reported
 
+if TYPE_CHECKING:
+    from xmlschema import XMLSchema
+
 MET = replace(VIOLATION, name="foreseen", expect="violation")
 UNMET = replace(PASS, name="unforeseen", expect="violation")
 IDLE = replace(PASS, name="idle", underpowered="1,000 draws cannot refute it", expect="pass")
 ALL = [VIOLATION, PASS, ERROR, MET, UNMET, IDLE]
 
 
-# Of Jenkins' xUnit plugin, as pytest's tests have it.
-SCHEMA = XMLSchema(str(Path(__file__).parent / "schemas" / "junit-10.xsd"))
+@cache
+def schema() -> XMLSchema:
+    """Of Jenkins' xUnit plugin, as pytest's tests have it. Imported here, since every worker of the
+    suite imports every module of tests."""
+    from xmlschema import XMLSchema
+
+    return XMLSchema(str(Path(__file__).parent / "schemas" / "junit-10.xsd"))
 
 
 def suites(results: list[AuditResult], planned: int = 0) -> XML.Element:
     entries = [junit.entry(one) for one in results]
     text = junit.document(entries, planned or len(results))
-    SCHEMA.validate(text)
+    schema().validate(text)
     assert text == junit.document(entries, planned or len(results))  # it is asked more than once
     return XML.fromstring(text.encode())
 
 
 def test_the_schema_is_one_that_refuses() -> None:
     text = reported("junit", [PASS])
-    assert SCHEMA.is_valid(text)
-    assert not SCHEMA.is_valid(text.replace(' tests="1"', ""))
-    assert not SCHEMA.is_valid(text.replace("<system-out", "<properties/><system-out"))
+    assert schema().is_valid(text)
+    assert not schema().is_valid(text.replace(' tests="1"', ""))
+    assert not schema().is_valid(text.replace("<system-out", "<properties/><system-out"))
 
 
 def test_every_audit_is_a_case_and_only_the_unexpected_fail() -> None:
