@@ -40,22 +40,43 @@ def crossing(function: Function, low: float, high: float, tolerance: float) -> t
 def peak(
     function: Function, low: float, high: float, tolerance: float, enough: float = math.inf
 ) -> float:
-    """Return where a function with one peak is largest, within `tolerance` (golden sections); or,
-    as soon as one is found, a point where it is `enough`."""
-    left, right = high - _GOLDEN * (high - low), low + _GOLDEN * (high - low)
-    at_left, at_right = function(left), function(right)
-    while high - low > tolerance:
-        if max(at_left, at_right) >= enough:
-            return left if at_left >= enough else right
-        if at_left < at_right:
-            low, left, at_left = left, right, at_right
-            right = low + _GOLDEN * (high - low)
-            at_right = function(right)
+    """Return where a function with one peak is largest, within `tolerance`; or, as soon as one is
+    found, a point where it is `enough`.
+
+    By parabolas through the three highest points, and golden sections where these are no use, as at
+    a corner (Brent 1973, chapter 5).
+    """
+    least = tolerance / 4  # two points are never nearer
+    best = second = third = low + (1 - _GOLDEN) * (high - low)
+    at_best = at_second = at_third = function(best)
+    step = before = 0.0
+    while at_best < enough and abs(best - (low + high) / 2) + (high - low) / 2 > 2 * least:
+        # How far it is to the top of the parabola; else into the larger part, in golden section.
+        one = (best - second) * (at_best - at_third)
+        other = (best - third) * (at_best - at_second)
+        bend = 2 * (one - other)
+        leap = ((best - third) * other - (best - second) * one) / bend if bend else math.inf
+        before, last = step, before
+        if abs(leap) < abs(last) / 2 and low < best + leap < high:
+            step = leap
+            if min(best + step - low, high - best - step) < 2 * least:
+                step = math.copysign(least, (low + high) / 2 - best)
         else:
-            high, right, at_right = right, left, at_left
-            left = high - _GOLDEN * (high - low)
-            at_left = function(left)
-    return (low + high) / 2
+            before = (low if best > (low + high) / 2 else high) - best
+            step = (1 - _GOLDEN) * before
+        point = best + (step if abs(step) > least else math.copysign(least, step))
+        value = function(point)
+        if value >= at_best:
+            low, high = (best, high) if point > best else (low, best)
+            third, at_third, second, at_second = second, at_second, best, at_best
+            best, at_best = point, value
+            continue
+        low, high = (low, point) if point > best else (point, high)
+        if value >= at_second or second == best:
+            third, at_third, second, at_second = second, at_second, point, value
+        elif value >= at_third or third in (best, second):
+            third, at_third = point, value
+    return best
 
 
 def largest_parameter(

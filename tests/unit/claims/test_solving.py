@@ -1,0 +1,59 @@
+"""Where a function of one variable is largest."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+import pytest
+
+from dpaudit.claims.solving import peak
+
+LOW, HIGH, NEAR = -40.0, 10.0, 1e-6
+
+SHAPES: dict[str, Callable[[float], float]] = {
+    "a parabola": lambda x: -(x**2),
+    "of fourth order": lambda x: -(x**4),
+    "a corner": lambda x: -abs(x),
+    "a corner of unequal sides": lambda x: min(x, -100 * x),
+    "a half parabola, and a fall": lambda x: -(x**2) if x < 0 else -50 * x,
+    "a cusp": lambda x: -math.sqrt(abs(x)),
+    "flat tails": lambda x: math.exp(-(x**2)),
+    "one steep side": lambda x: x - math.exp(x) + 1,
+}
+
+
+@pytest.mark.parametrize("where", [LOW, -39.5, -13.7, 0.0, 3.3, HIGH])
+@pytest.mark.parametrize("shape", SHAPES.values(), ids=SHAPES)
+def test_the_peak_is_found(shape: Callable[[float], float], where: float) -> None:
+    calls = 0
+
+    def function(x: float) -> float:
+        nonlocal calls
+        calls += 1
+        assert LOW <= x <= HIGH
+        return shape(x - where)
+
+    found = peak(function, LOW, HIGH, NEAR)
+    # Near the top of what is flat there, floats are equal.
+    assert abs(found - where) <= NEAR / 2 or shape(found - where) == shape(0.0)
+    assert calls <= 80
+
+
+def test_smooth_functions_take_few_calls() -> None:
+    calls = 0
+
+    def function(x: float) -> float:
+        nonlocal calls
+        calls += 1
+        return x - math.exp(x)
+
+    peak(function, LOW, HIGH, NEAR)
+    assert calls <= 25  # golden sections take 38
+
+
+def test_what_is_enough_ends_it() -> None:
+    assert peak(lambda x: -abs(x), LOW, HIGH, NEAR, enough=-5.0) != pytest.approx(0.0, abs=0.1)
+    assert abs(peak(lambda x: -abs(x), LOW, HIGH, NEAR, enough=-5.0)) <= 5.0
+    # What is nowhere enough is sought to the end.
+    assert peak(lambda x: -abs(x), LOW, HIGH, NEAR, enough=1.0) == pytest.approx(0.0, abs=NEAR)
