@@ -245,7 +245,7 @@ class _Fit:
         if unexplained.terms is not None:
             weighted, inverse = unexplained.terms
             shared = (rise.T @ weighted)[None] + offsets[:, :, None] * weighted.sum(axis=0)
-            bend -= np.einsum("oki,ij,okj->ok", shared, inverse, shared, optimize=True)
+            bend -= ((shared @ inverse) * shared).sum(axis=2)
         score = np.where(slope > 0, slope**2, 0.0) / np.maximum(bend, 1e-6) * (bend > 1e-6)
         place, ramp = divmod(int(np.argmax(score)), score.shape[1])
         offset = float(_OFFSETS[place])

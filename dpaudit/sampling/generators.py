@@ -102,11 +102,12 @@ class ChunkStreams:
 def chunk_streams(seed: int, key: Sequence[int], carried: Sequence[RandomSource]) -> ChunkStreams:
     """Return the streams of a chunk, with every generator seeded that a mechanism could draw from
     besides: the global ones, and those that it carries. No two are alike."""
-    coins, mechanism, for_globals, for_carried = (
-        np.random.SeedSequence(seed, spawn_key=(*key, purpose)) for purpose in range(4)
+    coins, mechanism, for_globals = (
+        np.random.SeedSequence(seed, spawn_key=(*key, purpose)) for purpose in range(3)
     )
     reseed_globals(for_globals)
-    reseed(carried, for_carried)
+    if carried:
+        reseed(carried, np.random.SeedSequence(seed, spawn_key=(*key, 3)))
     return ChunkStreams(np.random.default_rng(coins), np.random.default_rng(mechanism))
 
 
