@@ -11,6 +11,7 @@ from typing import Literal
 
 FindingKind = Literal[
     "too-little-noise",
+    "data-dependent-choice",
     "data-dependent-scale",
     "no-noise",
     "control-flow",
@@ -118,6 +119,9 @@ class Finding:
         What to change; empty where nothing general can be said.
     others : tuple of SourceLine
         Further lines that have a part in it.
+    cost : float or None
+        What it costs, the ε, or the μ, that the words name, at least 0; infinite for what no noise
+        hides; None where it is not known.
     """
 
     kind: FindingKind
@@ -126,6 +130,7 @@ class Finding:
     words: str
     remedy: str
     others: tuple[SourceLine, ...] = ()
+    cost: float | None = None
 
     @property
     def title(self) -> str:

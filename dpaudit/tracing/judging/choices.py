@@ -40,7 +40,8 @@ def of_choices(runs: Runs, claim: PrivacyClaim | None) -> Iterator[Finding]:
                 is_picked = any(map(_is_picked_from_data, one.parameters))
                 is_cause = means_the_same and not is_picked
                 callers = tuple(map(shown, one.callers))
-                yield Finding("too-little-noise", is_cause, shown(one.place), words, "", callers)
+                line = shown(one.place)
+                yield Finding("data-dependent-choice", is_cause, line, words, "", callers, cost)
 
 
 def _is_picked_from_data(parameters: dict[str, object]) -> bool:

@@ -29,6 +29,7 @@ _ORDER: tuple[FindingKind, ...] = (
     "noise-used-twice",
     "data-dependent-scale",
     "too-little-noise",
+    "data-dependent-choice",
     "drawn-for-one-input",
     "sum",
     "unused-noise",
@@ -88,11 +89,17 @@ def _ordered(found: Iterable[Finding]) -> list[Finding]:
     unique: dict[tuple[str, str, int], Finding] = {}
     for finding in sorted(found, key=lambda one: not one.is_cause):
         unique.setdefault((finding.kind, finding.line.file, finding.line.line), finding)
-    ordered = sorted(unique.values(), key=lambda one: (not one.is_cause, _ORDER.index(one.kind)))
+    ordered = sorted(unique.values(), key=_place)
     if sum(one.is_cause for one in ordered) < 2:
         return ordered
     # With more noise here the other causes would leak as before.
     return [replace(one, remedy=one.remedy.replace(FOR_PAIR, FOR_LINE)) for one in ordered]
+
+
+def _place(one: Finding) -> tuple[bool, bool, int, float]:
+    """Return what findings are put in order by: causes first, of these what no noise hides."""
+    cost = 0.0 if one.cost is None else one.cost
+    return not one.is_cause, cost != math.inf, _ORDER.index(one.kind), -cost
 
 
 def _total(
@@ -157,7 +164,13 @@ def _twice(runs: Runs) -> Iterator[Finding]:
             )
             remedy = "draw fresh noise for each value"
             yield Finding(
-                "noise-used-twice", True, shown(draw), words, remedy, (shown(first), shown(second))
+                "noise-used-twice",
+                True,
+                shown(draw),
+                words,
+                remedy,
+                (shown(first), shown(second)),
+                math.inf,
             )
 
 
@@ -165,7 +178,7 @@ def _seeds(runs: Runs) -> Iterator[Finding]:
     for place, name, seed in runs.constant_seeds:
         words = f"`{name}` gets the seed {seed} in every run: the noise is known, and hides nothing"
         remedy = "take the generator as a parameter, or make it without a seed"
-        yield Finding("constant-seed", True, shown(place), words, remedy)
+        yield Finding("constant-seed", True, shown(place), words, remedy, cost=math.inf)
 
 
 def _unused(runs: Runs, found: Iterable[Finding]) -> Iterator[Finding]:

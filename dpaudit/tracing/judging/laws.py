@@ -45,7 +45,8 @@ def of_laws(laws: Laws, claim: PrivacyClaim | None) -> Iterator[Finding]:
     besides = "" if not more else f" and {more} more line{'s' if more > 1 else ''} with coins"
     words = f"`{laws.place.code}`{besides} decide{'' if more else 's'} between the inputs: {said}"
     others = tuple(map(shown, (*laws.callers, *laws.others)))
-    yield Finding("too-little-noise", True, shown(laws.place), words, "", others)
+    cost = epsilon_of(laws)
+    yield Finding("too-little-noise", True, shown(laws.place), words, "", others, cost)
 
 
 def site_of(laws: Laws) -> Site:

@@ -62,7 +62,7 @@ def of_noise(
         larger = enlarged(worst, claim) if is_split else ""
         words += _set_on(one)
         is_cause = not (is_sampled or _has_random_scale(seen))
-        yield Finding("too-little-noise", is_cause, one.line, words, larger, _other(one))
+        yield Finding("too-little-noise", is_cause, one.line, words, larger, _other(one), total)
 
 
 def _too_little(
@@ -80,7 +80,9 @@ def _too_little(
             f"scale itself tells them apart{_set_on(one)}"
         )
         remedy = "derive the scale from bounds, not from the data"
-        return Finding("data-dependent-scale", is_cause, one.line, words, remedy, _other(one))
+        return Finding(
+            "data-dependent-scale", is_cause, one.line, words, remedy, _other(one), piece.value
+        )
     value, scale = piece.value, max(piece.scales)
     if piece.law in ("discrete", "geometric") and value == math.inf:
         words = (
@@ -88,7 +90,7 @@ def _too_little(
             "none: what lies between them is released"
         )
         remedy = "round before the noise is added, with a sensitivity that allows for it"
-        return Finding("too-little-noise", is_cause, one.line, words, remedy, _other(one))
+        return Finding("too-little-noise", is_cause, one.line, words, remedy, _other(one), value)
     if math.isinf(piece.shift):
         first, second = one.operands
         words = (
@@ -96,7 +98,7 @@ def _too_little(
             "what is not finite"
         )
         remedy = "replace or refuse such values for every input alike, before the noise is added"
-        return Finding("no-noise", is_cause, one.line, words, remedy, _other(one))
+        return Finding("no-noise", is_cause, one.line, words, remedy, _other(one), math.inf)
     cost = "" if value is None else f": {piece.unit} = {number(value)}"
     size = f" with scale {number(scale)}" if math.isfinite(scale) and piece.cost is None else ""
     change = f"a change of {number(piece.shift)}" if piece.cost is None else "the change"
@@ -107,7 +109,7 @@ def _too_little(
     remedy = enlarged([piece], claim)
     if remedy and whole is not None:
         remedy = f"{clipping(piece, claim, whole)}{remedy}"
-    return Finding("too-little-noise", is_cause, one.line, words, remedy, _other(one))
+    return Finding("too-little-noise", is_cause, one.line, words, remedy, _other(one), value)
 
 
 def _set_on(one: Gathered) -> str:

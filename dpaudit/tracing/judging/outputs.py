@@ -36,7 +36,7 @@ def of_outputs(runs: Runs, claim: PrivacyClaim | None) -> Iterator[Finding]:
             if exceeds(piece, claim) or any(cost > one.epsilon * (1 + 1e-9) for one in pure):
                 words = f"`{place.code}` decides between the inputs: ε = {number(cost)}"
                 callers = tuple(map(shown, pair.absorbed.callers))
-                yield Finding("too-little-noise", True, shown(place), words, "", callers)
+                yield Finding("too-little-noise", True, shown(place), words, "", callers, cost)
         if "raises" in pair.bare:
             yield _raises(pair)
         elif pair.bare:
@@ -76,7 +76,7 @@ def _raises(pair: Coupled) -> Finding:
     end = next((one for one in pair.comparison.ends if one is not None), None)
     line = shown(place or end or Place("?", 0, "", ""))
     others = () if pair.comparison.parted is None else (shown(pair.comparison.parted.place),)
-    return Finding("exception", True, line, words, GIVE_AN_OUTPUT, others)
+    return Finding("exception", True, line, words, GIVE_AN_OUTPUT, others, math.inf)
 
 
 def _bare(pair: Coupled, runs: Runs, claim: PrivacyClaim | None) -> Finding:
@@ -97,9 +97,8 @@ def _bare(pair: Coupled, runs: Runs, claim: PrivacyClaim | None) -> Finding:
         if (ends[0].file, ends[0].line) != (ends[1].file, ends[1].line):
             words = f"`{parted.place.code}` decides on data without noise: {said}"
             remedy = "decide on noised values alone, or go the same way for all data"
-            return Finding(
-                "control-flow", True, shown(parted.place), words, remedy, tuple(map(shown, ways))
-            )
+            line, others = shown(parted.place), list(map(shown, ways))
+            return Finding("control-flow", True, line, words, remedy, tuple(others), math.inf)
     others = [shown(place) for place, *_ in comparison.uneven]
     if comparison.uneven and "nothing" in (first, second):
         place, _, many, fewer = comparison.uneven[0]
@@ -110,7 +109,7 @@ def _bare(pair: Coupled, runs: Runs, claim: PrivacyClaim | None) -> Finding:
         )
         remedy = same_parts(claim)
         end = () if ends[0] is None else (shown(ends[0]),)
-        return Finding("no-noise", True, shown(place), words, remedy, end)
+        return Finding("no-noise", True, shown(place), words, remedy, end, math.inf)
     line = shown(ends[0] or Place("?", 0, "", ""))
     if parted is not None:
         others.append(shown(parted.place))
@@ -123,7 +122,7 @@ def _bare(pair: Coupled, runs: Runs, claim: PrivacyClaim | None) -> Finding:
             has = f"d{1 + which}" if pair.forward else f"d{2 - which}"
             said = f"{name}{more} is there for {has} alone, whatever the noise"
         remedy = same_parts(claim)
-    return Finding("no-noise", True, line, said, remedy, tuple(others))
+    return Finding("no-noise", True, line, said, remedy, tuple(others), math.inf)
 
 
 def _of_one_alone(name: str, runs: Runs) -> str:

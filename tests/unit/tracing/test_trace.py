@@ -630,3 +630,21 @@ def test_with_another_cause_more_noise_does_for_its_line_alone() -> None:
     assert alone.remedy == "a scale of 3 would do for this pair"
     both = trace_pair(CallableTarget(function=raises), rows, [], PureDP(1.0)).causes
     assert {one.remedy for one in both} == {"a scale of 3 would do for this line", ""}
+
+
+def choice_and_counts(rows: list[float], rng: Rng) -> tuple[float, float, int]:
+    total = sum(rows) + rng.laplace(scale=0.5)
+    thrice = 3 * sum(rows) + rng.laplace(scale=0.5)
+    return total, thrice, int(rng.choice(2, p=[1.0, 0.0] if rows[0] > 1 else [0.5, 0.5]))
+
+
+def test_what_no_noise_hides_comes_first_then_what_costs_most() -> None:
+    found = dpaudit.trace(choice_and_counts, [1, 1], [2, 1], ONE)
+    assert [(one.kind, one.cost) for one in found.causes] == [
+        ("data-dependent-choice", math.inf),
+        ("too-little-noise", 6.0),
+        ("too-little-noise", 2.0),
+    ]
+    assert found.causes[0].title == "data-dependent choice"
+    marks = [words for piece in found.excerpts for _, words in piece.marked]
+    assert marks.count("data-dependent choice") == 1
