@@ -2,18 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 # How alike two names must be, from 0 to 1, for one to be a slip of the other; what only shares its
 # length or its ending with another is not.
 _NEAR = 0.66
 # Of a name with fewer letters nobody can tell what it is a slip of.
 _LETTERS = 3
+# So many names are listed beside the one that was meant.
+_FEW = 12
 
 
 def did_you_mean(wrong: str, known: Iterable[str]) -> str:
     """Return `" Did you mean 'x'?"` for the nearest known name, or `""`."""
     return _guess(nearest(wrong, known))
+
+
+def did_you_mean_or_known(wrong: str, known: Sequence[str]) -> str:
+    """Return the nearest known name, and all of them where there is none or they are few."""
+    meant = did_you_mean(wrong, known)
+    return meant if meant and len(known) > _FEW else f"{meant} Known: {', '.join(known)}"
 
 
 def did_you_mean_file(wrong: str, names: Iterable[str]) -> str:

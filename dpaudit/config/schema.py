@@ -15,7 +15,7 @@ from dpaudit.auditing.options import OPTIONS, REFERENCE, Option, Words, flag_of,
 from dpaudit.claims import DEFINITIONS, parameters
 from dpaudit.claims.base import Form
 from dpaudit.config.problems import Path, PlacedError, problem, refusal
-from dpaudit.did_you_mean import did_you_mean
+from dpaudit.did_you_mean import did_you_mean, did_you_mean_or_known
 from dpaudit.wording import shown
 
 VERSION = 1
@@ -126,7 +126,7 @@ def unknown_keys(
         if key not in known:
             yield problem(
                 (*path, key),
-                f"unknown key {key!r}.{did_you_mean(str(key), known)} Known: {', '.join(known)}",
+                f"unknown key {key!r}.{did_you_mean_or_known(str(key), known)}",
             )
 
 

@@ -125,6 +125,8 @@ def _loading(text: str) -> Iterator[PlainLoader]:
         mark = error.problem_mark or error.context_mark
         parts = [part for part in (error.problem, error.context) if part]
         line = mark.line + 1 if mark else None
+        if mark and _is_indented_by_tab(text, mark.line):
+            parts = ["the line is indented by a tab; use spaces"]
         if _TOO_DEEP in parts:
             raise _too_deep(line) from None
         raise YamlError(f"not valid YAML: {', '.join(parts)}", line) from None
@@ -134,6 +136,11 @@ def _loading(text: str) -> Iterator[PlainLoader]:
         raise YamlError(f"not valid YAML: {error}") from None
     finally:
         loader.dispose()
+
+
+def _is_indented_by_tab(text: str, number: int) -> bool:
+    lines = text.splitlines()[number : number + 1]
+    return any("\t" in line[: len(line) - len(line.lstrip())] for line in lines)
 
 
 def _may_be_deep(text: str) -> bool:

@@ -14,6 +14,7 @@ from dpaudit.certificates.result import (
     Sampled,
     Verdict,
 )
+from dpaudit.inputs.pairs import EQUAL
 from dpaudit.reports import drawn, exact, numbers, one_run, searched, trace
 from dpaudit.reports.layout import glued, pasted, row, wrap
 from dpaudit.wording import in_a_line
@@ -135,9 +136,10 @@ def _warnings(result: AuditResult) -> list[str]:
 
 
 def warnings_of(result: AuditResult) -> list[str]:
-    """Return every warning of an audit once."""
+    """Return every warning of an audit once; without what the headline says."""
     every = [*result.warnings, *(text for one in result.by_pair for text in one.warnings)]
-    return list(dict.fromkeys(every))
+    is_said = result.underpowered is not None
+    return [text for text in dict.fromkeys(every) if not (is_said and text == EQUAL)]
 
 
 def notes_of(result: AuditResult) -> list[str]:

@@ -30,7 +30,7 @@ from dpaudit.reports.bounds import bounds
 from dpaudit.reports.findings import allowance, compared
 from dpaudit.reports.layout import table, width_of
 from dpaudit.reports.registry import FORMATS, parse_report
-from dpaudit.reports.text import render
+from dpaudit.reports.text import render, render_warnings
 from dpaudit.stats.witness import Witness
 from dpaudit.targets.construction import source_of
 from dpaudit.targets.target import CallableTarget, ImportedTarget
@@ -390,6 +390,17 @@ def test_equal_inputs_promise_nothing() -> None:
     text = render(with_certificates(PASS, same))
     assert "No leak would have been caught: d1 and d2 are equal." in text
     assert "about 9 times in 10" not in text
+
+
+def test_that_inputs_are_equal_is_no_warning_where_the_headline_says_it() -> None:
+    same = replace(PASS.certificates[0], warnings=(EQUAL, "another one"))
+    allowed = with_certificates(PASS, same)
+    assert [one.rpartition(": ")[2] for one in render_warnings(allowed)] == [
+        "no mechanism can tell them apart, so the audit can find nothing",
+        "another one",
+    ]
+    said = replace(allowed, underpowered="d1 and d2 are equal")
+    assert [one.rpartition(": ")[2] for one in render_warnings(said)] == ["another one"]
 
 
 def _of_three(level: float, p: float = 0.42, alpha: float = 0.01) -> str:
