@@ -20,7 +20,7 @@ from unittest.mock import patch
 from dpaudit.api import audit, search
 from dpaudit.certificates.result import AuditResult, Verdict
 from dpaudit.claims import ApproximateDP, PrivacyClaim, PureDP
-from dpaudit.inputs.pairs import parse_adjacency
+from dpaudit.inputs.adjacency import parse_adjacency
 from dpaudit.searching import search as searching
 from dpaudit.searching.grammar import parse_space
 from dpaudit.searching.proposals import proposals

@@ -26,7 +26,8 @@ from dpaudit.certificates.traced import Trace
 from dpaudit.claims import PrivacyClaim
 from dpaudit.did_you_mean import did_you_mean
 from dpaudit.errors import UsageError
-from dpaudit.inputs.pairs import Adjacency, NeighbouringPair, describe_pair, parse_adjacency
+from dpaudit.inputs.adjacency import Adjacency, parse_adjacency
+from dpaudit.inputs.pairs import NeighbouringPair, describe_pair
 from dpaudit.sampling.executors import Workers
 from dpaudit.targets.target import (
     CallableTarget,

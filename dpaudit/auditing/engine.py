@@ -38,7 +38,8 @@ from dpaudit.certificates.result import (
 from dpaudit.certificates.searched import Searched
 from dpaudit.errors import MechanismError
 from dpaudit.float_errors import ours
-from dpaudit.inputs.pairs import NeighbouringPair, check_pair, notes, stated
+from dpaudit.inputs.neighbouring import check_pair
+from dpaudit.inputs.pairs import NeighbouringPair, notes, stated
 from dpaudit.levels.candidate import Attack
 from dpaudit.sampling.chunks import Chunk, FirstCalls, Found, ToProbe
 from dpaudit.sampling.executors import WORTHWHILE, Crew, Draws, Setup, drawing, resolved

@@ -16,7 +16,8 @@ from dpaudit.auditing.spec import AuditSpec
 from dpaudit.certificates.exact_certificate import ExactCertificate, ExactEvent
 from dpaudit.claims import PrivacyClaim
 from dpaudit.errors import UsageError
-from dpaudit.inputs.pairs import check_pair, notes, stated
+from dpaudit.inputs.neighbouring import check_pair
+from dpaudit.inputs.pairs import notes, stated
 from dpaudit.stats import exact
 
 

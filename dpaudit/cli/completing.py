@@ -129,7 +129,7 @@ def _attacks(_: click.Context, __: click.Parameter, given: str) -> Sequence[Any]
 
 
 def _relations(_: click.Context, __: click.Parameter, given: str) -> Sequence[Any]:
-    from dpaudit.inputs.pairs import ADJACENCIES, ARGUMENTS
+    from dpaudit.inputs.adjacency import ADJACENCIES, ARGUMENTS
 
     argued = {one: f"{one}:{ARGUMENTS[one]}" if one in ARGUMENTS else one for one in ADJACENCIES}
     shown = {argued[one]: said for one, said in ADJACENCIES.items()}

@@ -35,8 +35,8 @@ from dpaudit.config.holes import FILL_IN
 from dpaudit.did_you_mean import did_you_mean
 from dpaudit.errors import DpauditError, UsageError
 from dpaudit.import_path import is_file, resolve, split
+from dpaudit.inputs.adjacency import parse_adjacency
 from dpaudit.inputs.datasets import load_dataset, parse_dataset
-from dpaudit.inputs.pairs import parse_adjacency
 from dpaudit.inputs.values import resolved, written
 from dpaudit.outcomes import Raised
 from dpaudit.reports.layout import wrap

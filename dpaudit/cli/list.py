@@ -27,7 +27,7 @@ from dpaudit.cli.group import SuggestingGroup, debug_option
 from dpaudit.did_you_mean import did_you_mean
 from dpaudit.errors import TargetError
 from dpaudit.import_path import file_module, is_file, make_importable, modules_on_path
-from dpaudit.inputs.pairs import ADJACENCIES
+from dpaudit.inputs.adjacency import ADJACENCIES
 from dpaudit.reports.layout import padded, width_of, wrap
 from dpaudit.reports.numbers import unglued
 from dpaudit.reports.registry import FORMATS

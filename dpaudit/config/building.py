@@ -31,9 +31,11 @@ from dpaudit.config.schema import SEARCH_KEYS, check_audit_keys, check_keys, che
 from dpaudit.config.targets import Folder, Settings, target_of
 from dpaudit.errors import ClaimError, DatasetError, Name, UsageError
 from dpaudit.import_path import located, resolve
+from dpaudit.inputs.adjacency import parse_adjacency
 from dpaudit.inputs.datasets import load_dataset, parse_dataset
 from dpaudit.inputs.frames import LIBRARIES
-from dpaudit.inputs.pairs import NeighbouringPair, check_pair, describe_pair, parse_adjacency
+from dpaudit.inputs.neighbouring import check_pair
+from dpaudit.inputs.pairs import NeighbouringPair, describe_pair
 from dpaudit.inputs.values import with_tuples, written
 from dpaudit.targets.target import AnyTarget, CommandTarget, repeated, single_targets
 

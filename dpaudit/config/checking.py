@@ -28,7 +28,7 @@ from dpaudit.config.loading import (
 )
 from dpaudit.config.problems import Locate, Path, PlacedError, about, problem, reported
 from dpaudit.errors import DpauditError
-from dpaudit.inputs.pairs import parse_adjacency
+from dpaudit.inputs.adjacency import parse_adjacency
 
 # What nothing is wrong with, in the place of what something is.
 _CLAIM, _MECHANISM, _INPUT = {"epsilon": 1.0}, "builtins:abs", 0

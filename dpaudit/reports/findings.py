@@ -11,7 +11,8 @@ from dpaudit.certificates.certificate import Certificate, DivergenceTest, EventC
 from dpaudit.certificates.exact_certificate import ExactEvent
 from dpaudit.certificates.result import AnyCertificate, AuditResult, Verdict
 from dpaudit.claims import ProfilePoint
-from dpaudit.inputs.pairs import EQUAL, describe_pair
+from dpaudit.inputs.neighbouring import EQUAL
+from dpaudit.inputs.pairs import describe_pair
 from dpaudit.reports import numbers
 from dpaudit.reports.events import brief
 from dpaudit.reports.layout import row

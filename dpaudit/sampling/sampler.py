@@ -21,7 +21,8 @@ from dpaudit.adapters.mechanism import Mechanism
 from dpaudit.adapters.timing import timed_calls
 from dpaudit.draws import FreshDraws, SelectionDraws
 from dpaudit.errors import MechanismError
-from dpaudit.inputs.pairs import NeighbouringPair, fingerprint
+from dpaudit.inputs.equality import fingerprint
+from dpaudit.inputs.pairs import NeighbouringPair
 from dpaudit.levels.level_map import LevelMap
 from dpaudit.levels.sieve import Sieve
 from dpaudit.outcomes import KeyArray, Outcomes, Raised, concatenate, failures, from_raw, timed

@@ -12,7 +12,7 @@ from itertools import islice
 from typing import Any
 
 from dpaudit.errors import DatasetError
-from dpaudit.inputs.pairs import Adjacency
+from dpaudit.inputs.adjacency import Adjacency
 from dpaudit.searching.climbing import Pair, Pool, climbed
 from dpaudit.searching.neighbours import are_neighbours, present
 from dpaudit.searching.proposals.proposal import Proposal

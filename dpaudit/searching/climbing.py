@@ -19,7 +19,7 @@ from dpaudit.searching.proposals.hosts import extremes
 from dpaudit.searching.spaces.lists import Lists
 
 if TYPE_CHECKING:
-    from dpaudit.inputs.pairs import Adjacency
+    from dpaudit.inputs.adjacency import Adjacency
     from dpaudit.searching.space import Space
 
 # So many records, and values of each column, are tried in the place of others.

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from dpaudit.errors import UsageError
-from dpaudit.inputs.pairs import records_of
+from dpaudit.inputs.records import records_of
 from dpaudit.wording import counted, shown
 
 RECORDS = "records"

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from dpaudit.inputs.pairs import Adjacency
+from dpaudit.inputs.adjacency import Adjacency
 from dpaudit.searching.neighbours import NUMERIC, are_neighbours, moved
 from dpaudit.searching.proposals import Proposal
 from dpaudit.searching.space import Space

@@ -11,7 +11,8 @@ from typing import Any
 
 from dpaudit.did_you_mean import did_you_mean
 from dpaudit.errors import DatasetError
-from dpaudit.inputs.pairs import DISTANCES, Adjacency, Users, holds, related
+from dpaudit.inputs.adjacency import DISTANCES, Adjacency, Users
+from dpaudit.inputs.neighbouring import holds, related
 from dpaudit.searching.space import Space, different, identity
 from dpaudit.searching.spaces.categories import Categories
 from dpaudit.searching.spaces.lists import Lists

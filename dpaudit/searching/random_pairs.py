@@ -13,7 +13,7 @@ from dpaudit.searching.drawing import same_for_a_seed
 from dpaudit.searching.proposals.random import pair_strategy
 
 if TYPE_CHECKING:
-    from dpaudit.inputs.pairs import Adjacency
+    from dpaudit.inputs.adjacency import Adjacency
     from dpaudit.searching.space import Space
 
 MISSING = f"random pairs were left out, since Hypothesis is not installed: {remedy('search')}"

@@ -23,7 +23,8 @@ from dpaudit.auditing.spec import AuditSpec
 from dpaudit.certificates.result import Progress
 from dpaudit.certificates.searched import Leader, Searched
 from dpaudit.errors import DatasetError, MechanismError
-from dpaudit.inputs.pairs import Adjacency, NeighbouringPair
+from dpaudit.inputs.adjacency import Adjacency
+from dpaudit.inputs.pairs import NeighbouringPair
 from dpaudit.searching import record
 from dpaudit.searching.by_traces import by_traces
 from dpaudit.searching.forming import formed

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from dpaudit.errors import Name, UsageError
-from dpaudit.inputs.pairs import Adjacency
+from dpaudit.inputs.adjacency import Adjacency
 from dpaudit.searching.grammar import parse_space
 from dpaudit.searching.neighbours import check_possible
 from dpaudit.searching.search import NeighbourSearch

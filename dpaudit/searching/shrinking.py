@@ -16,7 +16,7 @@ from dpaudit.searching.neighbours import are_neighbours, item_of
 from dpaudit.searching.parts import changed, key, matched, moved_alike, unmatched, without
 
 if TYPE_CHECKING:
-    from dpaudit.inputs.pairs import Adjacency
+    from dpaudit.inputs.adjacency import Adjacency
     from dpaudit.searching.space import Space
 
 MOST_TRIES = 2_000

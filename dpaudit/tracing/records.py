@@ -7,7 +7,7 @@ from collections.abc import Hashable, Iterator
 from numbers import Real
 from typing import Any, NamedTuple
 
-from dpaudit.inputs.pairs import records_of
+from dpaudit.inputs.records import records_of
 
 
 class Changes(NamedTuple):

@@ -24,7 +24,7 @@ from dpaudit.auditing.engine import run_audit
 from dpaudit.auditing.spec import AuditSpec
 from dpaudit.config.building import build_spec
 from dpaudit.errors import JournalError
-from dpaudit.inputs.pairs import Adjacency
+from dpaudit.inputs.adjacency import Adjacency
 from dpaudit.searching import search as searching
 from dpaudit.searching.grammar import parse_space
 from dpaudit.searching.proposals import stream
@@ -394,7 +394,7 @@ def test_draws_of_the_search_are_not_in_the_certificates(monkeypatch: pytest.Mon
 
 
 def _searching() -> Any:
-    from dpaudit.inputs.pairs import parse_adjacency
+    from dpaudit.inputs.adjacency import parse_adjacency
 
     return neighbour_search(UNIT, parse_adjacency("add-remove"))
 

@@ -16,7 +16,7 @@ from click.shell_completion import BashComplete
 
 from dpaudit.claims import DEFINITIONS
 from dpaudit.cli.commands import COMMANDS, cli
-from dpaudit.inputs.pairs import ADJACENCY_KINDS
+from dpaudit.inputs.adjacency import ADJACENCY_KINDS
 from dpaudit.reports.registry import FORMATS
 from tests import warm
 

@@ -15,7 +15,7 @@ import pytest
 from dpaudit.attacks.loading import installed_attacks
 from dpaudit.claims import DEFINITIONS
 from dpaudit.import_path import resolve
-from dpaudit.inputs.pairs import ADJACENCY_KINDS, ARGUMENTS, parse_adjacency
+from dpaudit.inputs.adjacency import ADJACENCY_KINDS, ARGUMENTS, parse_adjacency
 from dpaudit.reports.layout import width_of
 from dpaudit.reports.registry import FORMATS
 from dpaudit.reports.result_schema import result_schema

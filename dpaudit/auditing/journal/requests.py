@@ -19,8 +19,8 @@ from dpaudit.auditing.options import DEFAULTS
 from dpaudit.auditing.spec import AuditSpec
 from dpaudit.errors import DpauditError
 from dpaudit.import_path import is_file, resolve
+from dpaudit.inputs.equality import fingerprint
 from dpaudit.inputs.frames import Rows
-from dpaudit.inputs.pairs import fingerprint
 from dpaudit.inputs.values import references
 from dpaudit.targets.target import (
     CommandTarget,

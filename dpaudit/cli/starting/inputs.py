@@ -10,8 +10,10 @@ from typing import Any
 
 from dpaudit.cli.starting.needs import Reading, annotation_of
 from dpaudit.errors import DatasetError
+from dpaudit.inputs.adjacency import Adjacency
 from dpaudit.inputs.datasets import load_dataset
-from dpaudit.inputs.pairs import Adjacency, NeighbouringPair, check_pair
+from dpaudit.inputs.neighbouring import check_pair
+from dpaudit.inputs.pairs import NeighbouringPair
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from itertools import islice, permutations
 from typing import Any
 
-from dpaudit.inputs.pairs import Adjacency, Users
+from dpaudit.inputs.adjacency import Adjacency, Users
 from dpaudit.searching.neighbours import (
     Ingredients,
     changed,

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from itertools import combinations, product
 from typing import Any
 
-from dpaudit.inputs.pairs import Adjacency, Users
+from dpaudit.inputs.adjacency import Adjacency, Users
 from dpaudit.searching.neighbours import NUMERIC, are_neighbours, entries, moved, present
 from dpaudit.searching.proposals.hosts import extremes
 from dpaudit.searching.space import Space, different

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from dpaudit.inputs.pairs import DISTANCES, Adjacency
+from dpaudit.inputs.adjacency import DISTANCES, Adjacency
 from dpaudit.searching.neighbours import NUMERIC, is_numeric, moved, present
 from dpaudit.searching.proposals.hosts import extremes
 from dpaudit.searching.space import Space

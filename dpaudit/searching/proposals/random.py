@@ -6,7 +6,7 @@ from collections.abc import Hashable, Iterator
 from itertools import islice
 from typing import Any
 
-from dpaudit.inputs.pairs import Adjacency
+from dpaudit.inputs.adjacency import Adjacency
 from dpaudit.searching.drawing import drawn
 from dpaudit.searching.neighbours import (
     Ingredients,

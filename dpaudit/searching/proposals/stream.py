@@ -6,7 +6,7 @@ from collections.abc import Callable, Hashable, Iterator
 from typing import Any
 
 from dpaudit.errors import DatasetError
-from dpaudit.inputs.pairs import Adjacency
+from dpaudit.inputs.adjacency import Adjacency
 from dpaudit.searching.neighbours import NUMERIC, are_neighbours, check_possible, present
 from dpaudit.searching.proposals.edges import edge_pairs
 from dpaudit.searching.proposals.lattices import lattice_pairs

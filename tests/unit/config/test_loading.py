@@ -19,7 +19,7 @@ from dpaudit.errors import (
     DpauditError,
     UsageError,
 )
-from dpaudit.inputs.pairs import Adjacency, Users
+from dpaudit.inputs.adjacency import Adjacency, Users
 from dpaudit.inputs.yaml_values import YamlError, parse_yaml
 from dpaudit.targets.target import ImportedTarget
 

@@ -19,9 +19,11 @@ from dpaudit.certificates.result import Verdict
 from dpaudit.config.building import build_spec
 from dpaudit.config.loading import load_config
 from dpaudit.errors import DatasetError, DpauditError
+from dpaudit.inputs.adjacency import parse_adjacency
 from dpaudit.inputs.datasets import load_dataset
 from dpaudit.inputs.frames import Rows
-from dpaudit.inputs.pairs import NeighbouringPair, check_pair, parse_adjacency
+from dpaudit.inputs.neighbouring import check_pair
+from dpaudit.inputs.pairs import NeighbouringPair
 
 CSV = """name, age, score, member, day, zip, gap
 Ada, 36, 1.5, true, 2024-01-01, x1, 1

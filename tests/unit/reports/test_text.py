@@ -23,7 +23,7 @@ from dpaudit.certificates.result import AuditResult, Family, Sampled
 from dpaudit.claims.approximate_zcdp import ApproximateZCDP
 from dpaudit.claims.base import ProfilePoint
 from dpaudit.errors import UsageError
-from dpaudit.inputs.pairs import EQUAL
+from dpaudit.inputs.neighbouring import EQUAL
 from dpaudit.reports import numbers
 from dpaudit.reports.batch import document, render_remarks
 from dpaudit.reports.bounds import bounds

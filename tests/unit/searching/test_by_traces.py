@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import dpaudit
-from dpaudit.inputs.pairs import Adjacency, parse_adjacency
+from dpaudit.inputs.adjacency import Adjacency, parse_adjacency
 from dpaudit.searching import search
 from dpaudit.searching.by_traces import by_traces
 from dpaudit.searching.grammar import parse_space

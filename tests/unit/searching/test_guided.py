@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dpaudit.inputs.pairs import Adjacency
+from dpaudit.inputs.adjacency import Adjacency
 from dpaudit.searching.grammar import parse_space
 from dpaudit.searching.guided import around
 from dpaudit.searching.neighbours import are_neighbours

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from dpaudit.errors import DatasetError
-from dpaudit.inputs.pairs import parse_adjacency
+from dpaudit.inputs.adjacency import parse_adjacency
 from dpaudit.searching import drawing, waiting
 from dpaudit.searching.grammar import parse_space
 from dpaudit.searching.proposals import Proposal, proposals

@@ -13,7 +13,9 @@ from typing import Any
 import pytest
 
 from dpaudit.errors import DatasetError, UsageError
-from dpaudit.inputs.pairs import Adjacency, NeighbouringPair, check_pair, parse_adjacency
+from dpaudit.inputs.adjacency import Adjacency, parse_adjacency
+from dpaudit.inputs.neighbouring import check_pair
+from dpaudit.inputs.pairs import NeighbouringPair
 from dpaudit.searching import drawing
 from dpaudit.searching import space as space_module
 from dpaudit.searching.forming import formed

@@ -19,7 +19,7 @@ import pytest
 import dpaudit
 from benchmarks.sensitivity import CASES, Case, search
 from dpaudit.errors import DatasetError, MechanismError, TargetError, UsageError
-from dpaudit.inputs.pairs import parse_adjacency
+from dpaudit.inputs.adjacency import parse_adjacency
 from dpaudit.searching.grammar import parse_space
 from dpaudit.searching.neighbours import are_neighbours
 from dpaudit.searching.sensitivity import SensitivityResult, searched

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from dpaudit.inputs.pairs import Adjacency, parse_adjacency
+from dpaudit.inputs.adjacency import Adjacency, parse_adjacency
 from dpaudit.searching.grammar import parse_space
 from dpaudit.searching.neighbours import are_neighbours
 from dpaudit.searching.parts import key, matched, moved_alike

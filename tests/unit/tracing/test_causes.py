@@ -9,7 +9,7 @@ import pytest
 
 from benchmarks.traces import claim_of, names, planted_lines
 from dpaudit.claims import PrivacyClaim, PureDP
-from dpaudit.inputs.pairs import parse_adjacency
+from dpaudit.inputs.adjacency import parse_adjacency
 from dpaudit.searching.grammar import parse_space
 from dpaudit.searching.proposals.stream import catalogue
 from dpaudit.targets.target import ImportedTarget

@@ -1,0 +1,250 @@
+from __future__ import annotations
+
+import importlib
+import math
+import re
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dpaudit.errors import DatasetError
+from dpaudit.inputs.adjacency import parse_adjacency
+from dpaudit.inputs.neighbouring import check_pair
+from dpaudit.inputs.pairs import NeighbouringPair
+
+
+def check(d1: Any, d2: Any, adjacency: Any = None) -> tuple[str, ...]:
+    return check_pair(NeighbouringPair(d1, d2, parse_adjacency(adjacency)))
+
+
+def contradicted(d1: Any, d2: Any, adjacency: Any) -> str:
+    with pytest.raises(DatasetError) as caught:
+        check(d1, d2, adjacency)
+    return str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "value", [0, "a", None, math.nan, [1, [2]], {"a": [1]}, np.array([1.0, math.nan]), {1, 2}]
+)
+def test_equal_datasets_are_a_warning(value: Any) -> None:
+    import copy
+
+    (warning,) = check(value, copy.deepcopy(value), "replace")
+    assert "equal" in warning
+
+
+def test_one_text_beside_a_number_or_records_is_a_warning() -> None:
+    for other in (1, 0.5, True, np.float64(2), [1], (1,), {"a": 1}, {1}, np.arange(3)):
+        for d1, d2 in (("a", other), (other, "a")):
+            (said,) = check(d1, d2)
+            which = "d1" if isinstance(d1, str) else "d2"
+            assert said.startswith(f"{which} is a text, 'a', and ")
+            assert f"is of type {type(other).__name__}, " in said
+    assert check("a", None) == check("a", "b") == check("a", b"b") == ()
+    assert "is a text" in check("a", [1], "add-remove")[0]
+
+
+def test_without_adjacency_only_equality_is_checked() -> None:
+    assert check([1], [2, 3, 4]) == ()
+    assert check(np.zeros(2), np.zeros(3)) == ()
+    assert check({1}, {2}) == ()
+
+
+@pytest.mark.parametrize(
+    ("d1", "d2"),
+    [
+        ([1, 2, 3], [1, 2]),
+        ([1, 2], [2, 3, 1]),
+        ((), ("a",)),
+        (np.zeros((2, 3)), np.zeros((3, 3))),
+        ([{"a": 1}], []),
+        ([math.nan, 1.0], [1.0]),
+    ],
+)
+def test_add_remove_ignores_the_order(d1: Any, d2: Any) -> None:
+    assert check(d1, d2, "add-remove") == ()
+    assert check(d2, d1, "add-remove") == ()
+
+
+def test_add_remove_contradicted() -> None:
+    text = contradicted([1, 2, 3], [1, 4], "add-remove")
+    assert "d1 has 2 rows that d2 does not have, and d2 has 1 that d1 does not have" in text
+    assert "add-remove means one row more or less" in text
+    (warning,) = check([1, 2], [2, 1], "add-remove")
+    assert "same rows in another order" in warning
+
+
+@pytest.mark.parametrize(
+    ("d1", "d2"),
+    [
+        ([1, 2, 3], [1, 5, 3]),
+        # One record changed and the rows sorted again: still one row as a multiset.
+        ([1, 2, 3], [2, 3, 9]),
+        (np.array([[1, 2], [3, 4]]), np.array([[1, 2], [3, 5]])),
+        (0, 1),
+        ("yes", "no"),
+    ],
+)
+def test_replace_holds(d1: Any, d2: Any) -> None:
+    assert check(d1, d2, "replace") == ()
+
+
+def test_replace_contradicted() -> None:
+    assert "differ in 2 rows; replace means exactly one" in contradicted(
+        [1, 2, 3], [7, 8, 3], "replace"
+    )
+    assert "replace keeps the number of rows" in contradicted([1, 2], [1], "replace")
+
+
+def test_unchecked_adjacency_is_a_warning_that_says_why() -> None:
+    assert "d1 (int) has no rows" in check(0, 1, "add-remove")[0]
+    assert "d2 (dict) has no rows" in check([1], {"a": 1}, "replace")[0]
+    assert "d1 (str) is not a number" in check("a", 1, "l1:1")[-1]
+
+
+@pytest.mark.parametrize(("kind", "distance"), [("l1", 7.0), ("l2", 5.0), ("linf", 4.0)])
+def test_distances(kind: str, distance: float) -> None:
+    d1, d2 = [0, 0], [3, -4]
+    assert check(d1, d2, {kind: distance}) == ()
+    text = contradicted(d1, d2, {kind: distance * 0.99})
+    assert f"{kind} distance of d1 and d2 is {distance:g}" in text
+    assert "shape" in contradicted([1, 2], [1], {kind: 1})
+
+
+def test_distance_allows_for_rounding() -> None:
+    assert check([0.1, 0.2], [0.0, 0.0], {"l1": 0.3}) == ()
+
+
+@given(st.lists(st.integers(0, 3), max_size=6), st.data())
+def test_what_is_one_step_away_is_accepted(rows: list[int], data: st.DataObject) -> None:
+    row = data.draw(st.integers(4, 9))
+    shuffled = data.draw(st.permutations([*rows, row]))
+    assert check(rows, shuffled, "add-remove") == ()
+    if rows:
+        place = data.draw(st.integers(0, len(rows) - 1))
+        assert check(rows, [*rows[:place], row, *rows[place + 1 :]], "replace") == ()
+
+
+def test_pandas_rows() -> None:
+    pandas: Any = importlib.import_module("pandas")
+    frame = pandas.DataFrame({"a": [1, 2, 3], "b": ["x", "y", "z"]})
+    assert check(frame, frame.iloc[1:], "add-remove") == ()
+    assert "replace keeps" in contradicted(frame, frame.iloc[1:], "replace")
+    assert "equal" in check(frame, frame.copy())[0]
+    assert check(frame["a"], frame["a"].replace(2, 7), "replace") == ()
+
+
+def test_a_group_may_differ_in_more() -> None:
+    pair = NeighbouringPair([1, 2, 3], [4, 5, 3], parse_adjacency("replace"))
+    assert check_pair(pair, 2) == ()
+    with pytest.raises(DatasetError, match="in a group of 3 at most 3 rows"):
+        check_pair(NeighbouringPair([1, 2], [4, 5], parse_adjacency("add-remove")), 3)
+    assert check_pair(NeighbouringPair([1, 2], [1, 3], parse_adjacency("add-remove")), 2) == ()
+    assert check_pair(NeighbouringPair([0, 0], [1, 1], parse_adjacency("l1:1")), 2) == ()
+    with pytest.raises(DatasetError, match="allows at most 2 in a group of 2"):
+        check_pair(NeighbouringPair([0, 0], [1, 2], parse_adjacency("l1:1")), 2)
+
+
+ROWS = [
+    {"id": 1, "city": "a"},
+    {"id": 1, "city": "b"},
+    {"id": 2, "city": "a"},
+]
+BOUNDED = "user:id,group=city,groups=2,per_group=1"
+
+
+@pytest.mark.parametrize(
+    ("d1", "d2", "adjacency"),
+    [
+        ([0, 1, 2], [0, 3, 2], "coordinate:2"),
+        (0, 0.5, "coordinate:1"),
+        (np.zeros(3), np.array([0, 1.0, 0]), "coordinate:1"),
+        ([math.nan, 1], [math.nan, 2], "coordinate:1"),
+        ([math.inf, 1], [math.inf, 2], "linf:1"),
+        ([1, 2, 3], [4, 5, 3], "hamming:2"),
+        ([1, 2, 3], [1, 2, -3], "hamming:2"),
+        (ROWS, ROWS[2:], "user:id"),
+        (ROWS[2:], ROWS, BOUNDED),
+        (ROWS, ROWS[:2], BOUNDED),
+        ([], ROWS[:1], "user:id"),
+        ([{"id": math.nan}], [], "user:id"),
+    ],
+)
+def test_relations_of_entries_places_and_users(d1: Any, d2: Any, adjacency: str) -> None:
+    assert check(d1, d2, adjacency) == ()
+    assert check(d2, d1, adjacency) == ()
+
+
+@pytest.mark.parametrize(
+    ("d1", "d2", "adjacency", "words"),
+    [
+        ([0, 0], [1, 1], "coordinate:1", "differ in 2 entries; adjacency coordinate means one"),
+        ([0, 0], [0, 2], "coordinate:1", "distance of d1 and d2 is 2"),
+        ([0.0], [math.nan], "linf:1", "distance of d1 and d2 is inf"),
+        ([0.0, math.inf], [0.0, -math.inf], "l2:1", "distance of d1 and d2 is inf"),
+        ([1, 2, 3], [3, 2, 2], "hamming:1", "differ in 2 places; adjacency hamming:1 allows"),
+        ([1, 2], [1, 2, 3], "hamming:1", "keeps the number of rows"),
+        (ROWS, ROWS[1:], "user:id", "other rows of the user 1"),
+        (ROWS, [], "user:id", "differ in the rows of 2 users"),
+        (ROWS, ROWS[:2], "user:name", "without the column 'name'"),
+        (ROWS, ROWS[:2], "user:id,group=town,groups=2", "without the column 'town'"),
+        (ROWS, ROWS[:2], "user:id,group=city,groups=1", "1 in 2 groups; .* allows at most 1"),
+        (ROWS, ROWS[:2], "user:id,per_group=1", "2 rows of the user 1; .* allows at most 1"),
+        ([*ROWS, ROWS[2]], ROWS[:2], BOUNDED, "2 rows of the user 2; .* at most 1 in one group"),
+    ],
+)
+def test_what_contradicts_them(d1: Any, d2: Any, adjacency: str, words: str) -> None:
+    for one, other in ((d1, d2), (d2, d1)):
+        assert re.search(words, contradicted(one, other, adjacency))
+
+
+def test_they_cannot_be_checked_of_everything() -> None:
+    assert "no rows with named columns" in check([1, 2], [1], "user:id")[0]
+    assert "in another order" in check(ROWS, ROWS[::-1], "user:id")[0]
+    assert "no rows to compare" in check(1, 2, "hamming:1")[0]
+
+
+def test_groups_of_such_relations() -> None:
+    for d1, d2, adjacency in (
+        ([0, 0], [1, 1], "coordinate:1"),
+        ([1, 2, 3], [4, 5, 3], "hamming:1"),
+        (ROWS, [], "user:id"),
+    ):
+        pair = NeighbouringPair(d1, d2, parse_adjacency(adjacency))
+        assert check_pair(pair, 2) == ()
+        with pytest.raises(DatasetError):
+            check_pair(pair, 1)
+
+
+def test_users_of_data_frames() -> None:
+    frame = pandas.DataFrame(ROWS)
+    assert check(frame, frame.iloc[2:], BOUNDED) == ()
+    assert "other rows" in contradicted(frame, frame.iloc[1:], BOUNDED)
+
+
+def test_a_relation_of_ones_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "relations.py").write_text(
+        "def near(d1, d2):\n    return abs(d1 - d2) < 2\n\n"
+        "def above(d1, d2):\n    return d1 > d2\n\n"
+        "def broken(d1, d2):\n    return d1.rows\n\nnumber = 3\n"
+    )
+    monkeypatch.chdir(tmp_path)
+    assert check(1, 2, "import:relations.py:near") == ()
+    assert "are no neighbours by" in contradicted(1, 4, "import:relations.py:near")
+    assert "is not symmetric" in contradicted(1, 2, "import:relations.py:above")
+    assert "AttributeError" in contradicted(1, 2, "import:relations.py:broken")
+    assert "is no function" in contradicted(1, 2, "import:relations.py:number")
+    near = parse_adjacency("import:relations.py:near")
+    assert "nothing of groups" in check_pair(NeighbouringPair(1, 2, near), 2)[0]
+
+
+def test_negative_zero_is_another_value() -> None:
+    assert check([0.0], [-0.0], "replace") == ()
+    assert check(np.array([0.0]), np.array([-0.0]), "linf:1") == ()
+    assert check([1.0], [1.0, -0.0], "add-remove") == ()
+    assert "have" in contradicted([0.0], [-0.0], "add-remove")
