@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from dpaudit.inputs.adjacency import Adjacency
+from dpaudit.inputs.differences import difference
 from dpaudit.inputs.records import as_pandas, exchanged, is_set, records_of
 from dpaudit.wording import shortened
 
@@ -20,6 +21,7 @@ REPLACED = (
     "or state adjacency replace"
 )
 
+_ARRAY = "array of shape"
 # Larger datasets are not looked through for what is only a note.
 _MOST_VALUES = 100_000
 
@@ -38,15 +40,18 @@ class NeighbouringPair:
 
 
 def describe_pair(d1: Any, d2: Any) -> str:
-    """Return a pair in a few words, e.g. `d1 = 0, d2 = 1`."""
-    return f"d1 = {short(d1)}, d2 = {short(d2)}"
+    """Return a pair in a few words, e.g. `d1 = 0, d2 = 1`; of long lists how they differ."""
+    first, second = short(d1), short(d2)
+    is_cut = any(one.endswith("…") or one.startswith(_ARRAY) for one in (first, second))
+    found = difference(d1, d2) if is_cut else None
+    return found or f"d1 = {first}, d2 = {second}"
 
 
 def short(value: Any) -> str:
     """Return a dataset in a few words."""
     text = value if isinstance(value, str) and value.startswith(("@", "import:")) else repr(value)
     if isinstance(value, np.ndarray) and value.size > 6:
-        text = f"array of shape {value.shape}"
+        text = f"{_ARRAY} {value.shape}"
     return shortened(text, 30)
 
 

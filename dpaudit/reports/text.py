@@ -14,7 +14,7 @@ from dpaudit.certificates.result import (
     Sampled,
     Verdict,
 )
-from dpaudit.inputs.pairs import EQUAL
+from dpaudit.inputs.neighbouring import EQUAL
 from dpaudit.reports import drawn, exact, numbers, one_run, searched, trace
 from dpaudit.reports.layout import glued, pasted, row, wrap
 from dpaudit.wording import in_a_line

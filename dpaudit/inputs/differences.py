@@ -1,0 +1,83 @@
+"""How two lists of records differ, in words: what the beginning of each does not show."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping, Sequence
+from itertools import takewhile
+from typing import Any
+
+import numpy as np
+
+from dpaudit.inputs.records import comparable, records_of
+from dpaudit.wording import counted, shown
+
+# Larger datasets are not looked through for what is only a name.
+_MOST_RECORDS = 100_000
+# Parts of a record that are named, and letters of each value.
+_PARTS, _WIDTH = 2, 20
+
+
+def difference(d1: Any, d2: Any) -> str | None:
+    """Return how two lists, or arrays, differ by one record that is changed or left out; None for
+    others."""
+    if not (_is_list(d1) and _is_list(d2)):
+        return None
+    first, second = records_of(d1) or [], records_of(d2) or []
+    start = _alike(first, second)
+    end = min(_alike(first[::-1], second[::-1]), min(len(first), len(second)) - start)
+    apart = len(first) - start - end, len(second) - start - end
+    if apart == (1, 1):
+        one, other = (_plain(dataset[start]) for dataset in (d1, d2))
+        return f"{counted(len(first), 'record')}; number {start + 1}{_changed(one, other)}"
+    for has, name, lacks, only in ((d1, "d1", "d2", (1, 0)), (d2, "d2", "d1", (0, 1))):
+        if apart == only:
+            record = shown(_plain(has[start]), 2 * _WIDTH)
+            of = counted(len(has), "record")
+            return f"{name} has {of}; {lacks} lacks number {start + 1}: {record}"
+    return None
+
+
+def _is_list(dataset: Any) -> bool:
+    is_array = isinstance(dataset, np.ndarray) and dataset.ndim > 0
+    return (is_array or isinstance(dataset, list | tuple)) and len(dataset) <= _MOST_RECORDS
+
+
+def _alike(first: Sequence[Hashable], second: Sequence[Hashable]) -> int:
+    """Return with how many equal records two lists begin."""
+    both = zip(first, second, strict=False)
+    return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], both))
+
+
+def _changed(one: Any, other: Any) -> str:
+    """Return how a record differs from another one: by its parts, where both have the same."""
+    parts = _parts(one, other)
+    if not parts:
+        return _is(one, other)
+    words = "; ".join(f"{name}{_is(*both)}" for name, both in parts[:_PARTS])
+    more = f"; and {len(parts) - _PARTS} more" if len(parts) > _PARTS else ""
+    return f": {words}{more}"
+
+
+def _is(one: Any, other: Any) -> str:
+    return f" is {shown(one, _WIDTH)} in d1, {shown(other, _WIDTH)} in d2"
+
+
+def _parts(one: Any, other: Any) -> list[tuple[str, tuple[Any, Any]]]:
+    """Return the parts in which two records of the same parts differ, by name."""
+    if isinstance(one, Mapping) and isinstance(other, Mapping) and one.keys() == other.keys():
+        both = [(str(key), (value, other[key])) for key, value in one.items()]
+    elif _are_rows(one, other):
+        both = [(f"[{place}]", pair) for place, pair in enumerate(zip(one, other, strict=True))]
+    else:
+        return []
+    return [(name, pair) for name, pair in both if comparable(pair[0]) != comparable(pair[1])]
+
+
+def _are_rows(one: Any, other: Any) -> bool:
+    rows = (list, tuple)
+    return isinstance(one, rows) and isinstance(other, rows) and len(one) == len(other)
+
+
+def _plain(value: Any) -> Any:
+    """Return a value of an array as Python writes it."""
+    return value.tolist() if isinstance(value, np.ndarray | np.generic) else value

@@ -1,0 +1,67 @@
+"""Pairs of long lists are said by how they differ."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from dpaudit.inputs.pairs import describe_pair
+
+ROW = {"name": "Ann", "age": 34, "city": "Zurich", "visits": 3}
+ROWS = [ROW, {**ROW, "name": "Bob"}, {**ROW, "name": "Cyd"}]
+NUMBERS = [1.5] * 40
+
+
+ANN = "{'name': 'Ann', 'age': 34, 'city': 'Zur…"
+CYD = "{'name': 'Cyd', 'age': 34, 'city': 'Zur…"
+NAN = float("nan")
+
+
+@pytest.mark.parametrize(
+    ("d1", "d2", "words"),
+    [
+        ([1, 2], [1, 3], "d1 = [1, 2], d2 = [1, 3]"),
+        ([], ROWS[:1], f"d2 has 1 record; d1 lacks number 1: {ANN}"),
+        (ROWS, ROWS[:2], f"d1 has 3 records; d2 lacks number 3: {CYD}"),
+        (ROWS[1:], ROWS, f"d2 has 3 records; d1 lacks number 1: {ANN}"),
+        (ROWS, [*ROWS[:2], {**ROWS[2], "age": 0}], "3 records; number 3: age is 34 in d1, 0 in d2"),
+        (
+            ROWS,
+            [ROWS[0], {"name": 1, "age": 2, "city": 3, "visits": 4}, ROWS[2]],
+            "3 records; number 2: name is 'Bob' in d1, 1 in d2; age is 34 in d1, 2 in d2; "
+            "and 2 more",
+        ),
+        (
+            ROWS,
+            [*ROWS[:2], {"name": "Cyd"}],
+            "3 records; number 3 is {'name': 'Cyd', 'ag… in d1, {'name': 'Cyd'} in d2",
+        ),
+        ([*NUMBERS, 2], [*NUMBERS, 0], "41 records; number 41 is 2 in d1, 0 in d2"),
+        (NUMBERS, NUMBERS[1:], "d1 has 40 records; d2 lacks number 40: 1.5"),
+        ([*NUMBERS, NAN], [*NUMBERS, 0], "41 records; number 41 is nan in d1, 0 in d2"),
+        ([[1, 2]] * 20, [*[[1, 2]] * 19, [1, 3]], "20 records; number 20: [1] is 2 in d1, 3 in d2"),
+        (np.zeros(50), np.eye(1, 50)[0], "50 records; number 1 is 0.0 in d1, 1.0 in d2"),
+        (np.zeros((9, 2)), np.zeros((8, 2)), "d1 has 9 records; d2 lacks number 9: [0.0, 0.0]"),
+    ],
+)
+def test_the_record_that_differs_is_named(d1: Any, d2: Any, words: str) -> None:
+    assert describe_pair(d1, d2) == words
+
+
+@pytest.mark.parametrize(
+    ("d1", "d2"),
+    [
+        (NUMBERS, [2.5] * 40),
+        (NUMBERS, NUMBERS[2:]),
+        (NUMBERS, NUMBERS),
+        (NUMBERS, "a text"),
+        (set(range(50)), set(range(51))),
+        (np.zeros(50), np.ones(50)),
+        (np.zeros(()), np.ones(())),
+    ],
+)
+def test_others_are_said_by_their_beginnings(d1: Any, d2: Any) -> None:
+    assert describe_pair(d1, d2).startswith("d1 = ")
+    assert ", d2 = " in describe_pair(d1, d2)
