@@ -23,7 +23,7 @@ _ROUNDING = 1e-9
 
 def times(count: int) -> str:
     """Return how often, in words."""
-    return "once" if count == 1 else f"{count:,} times"
+    return {1: "once", 2: "twice"}.get(count, f"{count:,} times")
 
 
 def rounded_up(value: float) -> str:

@@ -48,7 +48,7 @@ def test_keys_of_the_data_leak_though_their_counts_have_noise() -> None:
     assert found.words == "output['b'] is there for d1 alone, whatever the noise"
     assert found.remedy == PURE
     found = cause(histogram, ["a", "c", "d"], ["a", "b", "b"])
-    assert found.words.startswith("`rng.laplace(scale=1)` draws 3 times for d1 and 2 times for d2")
+    assert found.words.startswith("`rng.laplace(scale=1)` draws 3 times for d1 and twice for d2")
     assert found.remedy == PURE
 
 
@@ -75,8 +75,8 @@ def test_values_without_noise_of_fixed_keys_need_noise() -> None:
 
 def test_once_is_said_of_one_time() -> None:
     found = cause(histogram, ["a", "b"], ["a"])
-    assert "draws 2 times for d1 and once for d2: how many values there are" in found.words
-    assert [times(0), times(1), times(2)] == ["0 times", "once", "2 times"]
+    assert "draws twice for d1 and once for d2: how many values there are" in found.words
+    assert [times(0), times(1), times(2), times(3)] == ["0 times", "once", "twice", "3 times"]
 
 
 def total(rows: Any, rng: Any) -> Any:

@@ -318,7 +318,7 @@ def test_what_one_input_alone_draws_has_no_known_cost() -> None:
     found = dpaudit.trace(chosen, [1, 2, 3], [1, 2], dpaudit.ApproximateDP(50.0, 0.99))
     assert found.total is None
     (one,) = (each for each in found.findings if each.kind == "drawn-for-one-input")
-    assert "draws 3 times for d1 and 2 times for d2" in one.words
+    assert "draws 3 times for d1 and twice for d2" in one.words
     assert one.words.endswith("what one input alone draws has a cost that is not known; look there")
     assert not one.is_cause
 
