@@ -21,7 +21,7 @@ from dpaudit.api import audit, search
 from dpaudit.certificates.result import AuditResult, Verdict
 from dpaudit.claims import ApproximateDP, PrivacyClaim, PureDP
 from dpaudit.inputs.adjacency import parse_adjacency
-from dpaudit.searching import search as searching
+from dpaudit.searching import gathering
 from dpaudit.searching.grammar import parse_space
 from dpaudit.searching.proposals import proposals
 from dpaudit.searching.proposals.patterns import pattern_pairs
@@ -61,9 +61,9 @@ def catalogue_alone() -> Iterator[None]:
         return (pair for pair in source if pair.origin == "edge")
 
     with (
-        patch.object(searching, "proposals", edges),
-        patch.object(searching, "around", _none),
-        patch.object(searching, "by_traces", _none),
+        patch.object(gathering, "proposals", edges),
+        patch.object(gathering, "around", _none),
+        patch.object(gathering, "by_traces", _none),
     ):
         yield
 

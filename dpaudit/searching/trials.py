@@ -5,6 +5,7 @@ They choose pairs and certify nothing: what an audit draws later comes from othe
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextlib import ExitStack, suppress
 from copy import deepcopy
 from dataclasses import replace
@@ -15,9 +16,10 @@ import numpy as np
 
 from dpaudit.adapters.adversary import attacked
 from dpaudit.adapters.loading import load_mechanism
+from dpaudit.auditing.journal.requests import digest
 from dpaudit.auditing.spec import AuditSpec
 from dpaudit.draws import SelectionDraws
-from dpaudit.errors import MechanismError, TargetError
+from dpaudit.errors import DatasetError, MechanismError, TargetError
 from dpaudit.outcomes import Outcomes, Raised, concatenate, failures, from_raw
 from dpaudit.sampling.generators import carried_generators, chunk_streams, preserved
 from dpaudit.sampling.state import changed, kept_state
@@ -44,6 +46,47 @@ class Input:
     @property
     def only_raises(self) -> bool:
         return self.raised == self.draws > 0
+
+
+class Inputs:
+    """All inputs of a search, each once. unformed: why the first of them that cannot have the form
+    of the others has not."""
+
+    def __init__(self, formed: Callable[[Any], Any]) -> None:
+        self._formed = formed
+        self._inputs: dict[str, Input | None] = {}
+        self._alone: dict[int, Input] = {}
+        self.unformed = ""
+
+    def of(self, dataset: Any) -> Input | None:
+        """Return the input of a dataset; None where it cannot have the form of the others."""
+        key = repr(dataset)
+        if "..." in key or "array(" in key:  # what NumPy and pandas write may leave values out
+            key = digest(dataset)
+        if key not in self._inputs:
+            try:
+                given = self._formed(dataset)
+            except DatasetError as error:
+                self._inputs[key] = None
+                self.unformed = self.unformed or str(error)
+            else:
+                self._inputs[key] = Input(len(self._inputs), given)
+        return self._inputs[key]
+
+    def again(self, one: Input) -> Input:
+        """Return the same input without its draws."""
+        key = f"again {one.number}"
+        if key not in self._inputs:
+            self._inputs[key] = Input(len(self._inputs), one.dataset, is_alone=one.is_alone)
+        fresh = self._inputs[key]
+        assert fresh is not None
+        return fresh
+
+    def alone(self, one: Input) -> Input:
+        """Return an input for which the mechanism is called once for each draw."""
+        if one.number not in self._alone:
+            self._alone[one.number] = Input(one.number, one.dataset, is_alone=True)
+        return self._alone[one.number]
 
 
 class Drawing:

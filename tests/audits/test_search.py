@@ -25,6 +25,7 @@ from dpaudit.auditing.spec import AuditSpec
 from dpaudit.config.building import build_spec
 from dpaudit.errors import JournalError
 from dpaudit.inputs.adjacency import Adjacency
+from dpaudit.searching import confirming
 from dpaudit.searching import search as searching
 from dpaudit.searching.grammar import parse_space
 from dpaudit.searching.proposals import stream
@@ -32,7 +33,7 @@ from dpaudit.searching.proposals.patterns import pattern_pairs
 from dpaudit.searching.proposals.random import random_pairs
 from dpaudit.searching.screening import Contender, Judge
 from dpaudit.searching.setup import neighbour_search
-from dpaudit.searching.trials import ALONE, SEARCHING, Input
+from dpaudit.searching.trials import ALONE, SEARCHING, Input, Inputs
 from dpaudit.targets.target import CallableTarget
 from mechanisms.neighbours.planted import PLANTED
 from mechanisms.noisy_max import winning_law
@@ -329,7 +330,7 @@ def test_attacks_of_a_user_take_part(monkeypatch: pytest.MonkeyPatch) -> None:
             return []
 
     with monkeypatch.context() as patched:
-        patched.setattr(searching, "load_attacks", lambda attacks, travels: (Noting(),))
+        patched.setattr(confirming, "load_attacks", lambda attacks, travels: (Noting(),))
         patched.setattr("dpaudit.attacks.loading.load_attacks", lambda attacks, travels: ())
         search(correct, attacks=[Noting()])
     assert seen
@@ -518,7 +519,7 @@ def test_a_journal_holds_no_inputs_of_unknown_types(tmp_path: Path) -> None:
 
 def test_a_lucky_pair_inside_the_space_hides_none_outside(monkeypatch: pytest.MonkeyPatch) -> None:
     """The best of many pairs may look as if it leaked; on fresh draws it does not."""
-    true, again, fresh = Judge.tried, searching._Search._again, list[Input]()
+    true, again, fresh = Judge.tried, Inputs.again, list[Input]()
 
     def kept(self: Any, one: Input) -> Input:
         fresh.append(again(self, one))
@@ -531,7 +532,7 @@ def test_a_lucky_pair_inside_the_space_hides_none_outside(monkeypatch: pytest.Mo
             return tried
         return replace(tried, evidence=100.0, estimate=3.0)
 
-    monkeypatch.setattr(searching._Search, "_again", kept)
+    monkeypatch.setattr(Inputs, "again", kept)
     monkeypatch.setattr(Judge, "tried", lucky)
     (planted,) = (one for one in PLANTED if one.name == "raises-for-nan")
     given = {"space": planted.space, "adjacency": planted.adjacency}

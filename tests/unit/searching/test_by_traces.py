@@ -11,7 +11,7 @@ import pytest
 
 import dpaudit
 from dpaudit.inputs.adjacency import Adjacency, parse_adjacency
-from dpaudit.searching import search
+from dpaudit.searching import gathering
 from dpaudit.searching.by_traces import by_traces
 from dpaudit.searching.grammar import parse_space
 from dpaudit.searching.neighbours import are_neighbours
@@ -118,7 +118,7 @@ def test_a_search_tries_them(no_trace: bool, monkeypatch: pytest.MonkeyPatch) ->
         assert scores > 0
         return [Proposal([0.1234], [], "suggested", "trace", True)]
 
-    monkeypatch.setattr(search, "by_traces", suggesting)
+    monkeypatch.setattr(gathering, "by_traces", suggesting)
     result = dpaudit.search(
         rare, dpaudit.PureDP(1.0), space="list of number in [0, 1]", adjacency="add-remove",
         inside=True, samples=30_000, no_trace=no_trace,
