@@ -207,18 +207,13 @@ def unseen(certificate: Certificate) -> str:
     if found is None or EQUAL in certificate.warnings:
         return ""
     new, draws = found.count_d1 + found.count_d2, certificate.fixed.draws
-    if new:
-        by_input = f"{found.count_d1:,} of d1, {found.count_d2:,} of d2"
-        seen = f"{new:,} of {draws:,} test draws ({by_input}) were of a kind that had not come up"
-        there = "such outputs"
-    else:
-        seen = f"All {draws:,} test draws were of kinds that had come up"
-        there = "other outputs"
-    ranges = " (of numbers that hardly ever repeat: beyond all seen so far)" if found.ranges else ""
+    by_input = f"{found.count_d1:,} of d1, {found.count_d2:,} of d2"
+    were = f"{new:,} of {draws:,} test draws ({by_input}) were" if new else None
+    ranges = " (of numbers: outside the range seen)" if found.ranges else ""
     return (
-        f"{seen} when the event was chosen{ranges}. A leak of up to δ = "
-        f"{numbers.at_most(found.delta)} may hide in {there}, and more in rare outputs "
-        "that were seen before."
+        f"{were or f'None of {draws:,} test draws was'} of a new kind, unseen while the audit "
+        f"learned{ranges}. Such outputs may hide a leak of up to δ = "
+        f"{numbers.at_most(found.delta)}; rare outputs that were seen may hide more."
     )
 
 
