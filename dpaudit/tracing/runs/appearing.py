@@ -16,8 +16,8 @@ from .running import run
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
+    from .events import Draw, Entry, Use
     from .places import Place
-    from .recorder import Draw, Entry, Use
     from .running import Run, Subject
 
 # Comparisons that are tried; and how far their noise is moved, in scales.

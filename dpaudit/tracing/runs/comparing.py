@@ -7,16 +7,17 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from .events import OPAQUE, Choice, Draw, Use
 from .leaves import same
 from .places import Place, place_of
-from .recorder import OPAQUE, Choice, Draw, Use
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
+    from .events import Moment
     from .lines import Line
     from .places import Spot
-    from .recorder import Moment, Recorder
+    from .recorder import Recorder
     from .running import Run
 
 # Noise that two uses would have to have moved by is the same up to this, in its own units.

@@ -11,9 +11,9 @@ from .paths import decisions, epsilon, law_of_ways, merged, output_of
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
+    from .events import Entry
     from .paths import Decision
     from .places import Spot
-    from .recorder import Entry
     from .running import Run
 
     Outcomes = dict[Entry, Any]

@@ -15,12 +15,13 @@ from .appearing import Appearing, appearing, marks
 from .comparing import Comparison, Missing, compare, moments
 from .deciding import is_decided
 from .effects import by_effect
+from .events import Draw, TooLong, Use
 from .flipping import Absorbed, Flips
 from .leaves import same
 from .paths import Laws, laws_of
 from .places import place_of
 from .ranges import by_range
-from .recorder import Draw, Recorder, TooLong, Use
+from .recorder import Recorder
 from .replacing import generators_kept
 from .running import Run, Subject, rarely_collecting, run
 from .selected import Selected, hastened, selected, selects

@@ -14,7 +14,8 @@ from .running import run
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from .recorder import Entry, Recorder
+    from .events import Entry
+    from .recorder import Recorder
     from .running import Run, Subject
 
     Valued = Callable[[Run], Any]

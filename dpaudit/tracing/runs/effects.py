@@ -16,7 +16,7 @@ from .running import Run, Subject, run
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from .recorder import Draw
+    from .events import Draw
 
 # Pieces of noise that are tried, and steps towards the output that is wanted.
 _PIECES, _STEPS = 32, 12

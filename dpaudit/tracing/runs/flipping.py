@@ -17,8 +17,8 @@ from .running import Run, run
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
+    from .events import Entry
     from .places import Place
-    from .recorder import Entry
     from .running import Subject
 
     # The entry of a choice, another outcome of it, and what it was called.

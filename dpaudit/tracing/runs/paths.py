@@ -9,16 +9,17 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from .events import Choice, Draw
 from .leaves import same
 from .places import place_of
-from .recorder import Choice, Draw
 from .running import run
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Container, Iterator, Sequence
 
+    from .events import Entry
     from .places import Place, Spot
-    from .recorder import Entry, Recorder
+    from .recorder import Recorder
     from .running import Run, Subject
 
     Outcomes = dict[Entry, Any]

@@ -13,9 +13,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from .events import TooLong
 from .leaves import leaves
 from .lines import Lines, watched
-from .recorder import Recorder, TooLong
+from .recorder import Recorder
 from .replacing import replaced
 
 if TYPE_CHECKING:
