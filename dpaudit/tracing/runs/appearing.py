@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from .comparing import draw_of
 from .leaves import same
 from .places import place_of
 from .running import run
@@ -172,15 +171,15 @@ def _appearing(one: _Compared, part: str, sign: int) -> Appearing:
 
 def _compared(one: Run) -> Iterator[_Compared | None]:
     """Yield comparisons of noised values, an entry each; None for one whose noise is not known."""
-    recorder = one.recorder
+    recorder, pieces = one.recorder, one.recorder.pieces
     for use in recorder.uses:
         if use.kind != "compare":
             continue
         columns = (np.ravel(each).tolist() for each in (use.ids, use.factor, use.operand))
         for number, factor, operand in zip(*columns):
-            draw, scale = draw_of(recorder, number), recorder.scales[number]
+            draw, scale = pieces.draw_of(number), pieces.scales[number]
             is_known = draw is not None and draw.law in _TAILED and draw.values is not None
-            is_single = recorder.pieces(number) == (number,)
+            is_single = pieces.parts_of(number) == (number,)
             if draw is None or not (is_known and is_single and math.isfinite(scale) and scale > 0):
                 yield None
                 continue

@@ -215,7 +215,7 @@ def are_released(run: Run, use: Use) -> Any:
     at: Use | None = use
     while at is not None:
         if np.size(at.value) == len(found):
-            scales = recorder.all_scales[np.ravel(at.ids)]
+            scales = recorder.pieces.all_scales[np.ravel(at.ids)]
             tolerance = np.nan_to_num(_ROUNDED * scales * np.abs(np.ravel(at.factor)))
             found |= _are_among(np.ravel(at.value), numbers, tolerance)
         at = None if at.previous is None else recorder.uses[at.previous]
@@ -225,13 +225,13 @@ def are_released(run: Run, use: Use) -> Any:
 def _hidden(run: Run, one: Use, second: Recorder, other: Use) -> Hidden:
     recorder = run.recorder
     ids = np.ravel(one.ids)
-    draw = draw_of(recorder, int(ids[0])) if len(ids) else None
-    laws = recorder.laws_of(ids)
+    draw = recorder.pieces.draw_of(int(ids[0])) if len(ids) else None
+    laws = recorder.pieces.laws_of(ids)
     root = _root(recorder, one)
     # In the units in which the noise was added, whatever was done with the sum.
     unit = _unit(one, root)
     first_scales, second_scales = (
-        np.abs(np.ravel(use.factor) / unit) * own.all_scales[np.ravel(use.ids)]
+        np.abs(np.ravel(use.factor) / unit) * own.pieces.all_scales[np.ravel(use.ids)]
         for own, use in ((recorder, one), (second, other))
     )
     operands = [np.ravel(_number(use.operand)) / unit for use in (one, other)]
@@ -316,15 +316,6 @@ def _root(recorder: Recorder, use: Use) -> Use:
     return use
 
 
-def draw_of(recorder: Recorder, number: int) -> Draw | None:
-    """Return the draw that a piece of noise comes from; of a sum, the first one."""
-    number = recorder.pieces(number)[0]
-    import bisect
-
-    place = bisect.bisect_right([one.first for one in recorder.draws], number) - 1
-    return recorder.draws[place] if place >= 0 else None
-
-
 def _chosen(first: Recorder, second: Recorder) -> list[Chosen]:
     found = []
     for one in first.choices:
@@ -404,9 +395,9 @@ def _twice(run: Run, pairs: list[tuple[Use, Use]]) -> list[tuple[Place, Place, P
     places where it was added."""
     first = run.recorder
     compared = {id(first.uses[one]) for one in first.compared if one is not None}
-    many = len(first.laws)
+    many = len(first.pieces.laws)
     steps, owners = np.full(many, np.nan), np.full(many, -1)
-    units = np.nan_to_num(first.all_scales)
+    units = np.nan_to_num(first.pieces.all_scales)
     found: dict[tuple[Any, Any], tuple[Place, Place, Place]] = {}
     for place, (one, other) in enumerate(pairs):
         moved = _steps(one, other)
@@ -420,12 +411,12 @@ def _twice(run: Run, pairs: list[tuple[Use, Use]]) -> list[tuple[Place, Place, P
         for owner in np.unique(owners[wrong]).tolist():
             before, number = pairs[owner][0], int(wrong[owners[wrong] == owner][0])
             is_shared = before is one and id(one) not in compared
-            is_uniform = first.laws[number] == "uniform"
+            is_uniform = first.pieces.laws[number] == "uniform"
             if (is_shared or is_uniform) and not _shows_both(run, before, one):
                 # A sum of entries that share their noise shows no difference of two; uniform
                 # numbers are compared, one after the other, with sums of probabilities.
                 continue
-            draw = draw_of(first, number)
+            draw = first.pieces.draw_of(number)
             drawn = first.place(one.moment if draw is None else draw.moment)
             added = first.place(before.moment), first.place(one.moment)
             found.setdefault((before.moment[1], one.moment[1]), (drawn, *added))
@@ -471,12 +462,12 @@ def _steps(one: Use, other: Use) -> Any:
 
 def _unused(recorder: Recorder) -> list[tuple[Place, str]]:
     """Return the draws no piece of which was added to anything, or compared."""
-    used = np.zeros(len(recorder.laws), dtype=bool)
+    used = np.zeros(len(recorder.pieces.laws), dtype=bool)
     for one in recorder.uses:
         used[np.ravel(one.ids)] = True
     for choice in recorder.choices:
         used[np.ravel(choice.ids)] = True
-    for number, parts in recorder.parts.items():
+    for number, parts in recorder.pieces.parts.items():
         if used[number]:
             used[list(parts)] = True
     return [

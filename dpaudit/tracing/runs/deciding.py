@@ -78,7 +78,7 @@ def _compared(recorder: Recorder) -> Iterator[tuple[Entry, tuple[float, float]]]
         for use in recorder.uses
         if use.kind == "compare"
         for number in np.ravel(use.ids).tolist()
-        for piece in recorder.pieces(number)
+        for piece in recorder.pieces.parts_of(number)
     }
     for draw in recorder.draws:
         if draw.law not in _RARE or draw.scale is None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .comparing import are_released, draw_of
+from .comparing import are_released
 from .running import run
 
 if TYPE_CHECKING:
@@ -47,7 +47,7 @@ def _is_at_its_ends(
     subject: Subject, one: Hidden, first: Run, inputs: tuple[Any, Any], seed: int, strict: bool
 ) -> bool:
     number = one.pieces[[*map(all, zip(one.released, one.shifts))].index(True)]
-    draw = draw_of(first.recorder, number)
+    draw = first.recorder.pieces.draw_of(number)
     if draw is None or draw.values is None:
         return False
     place, shape = number - draw.first, np.shape(draw.values)

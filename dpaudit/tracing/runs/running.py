@@ -17,6 +17,7 @@ from .events import TooLong
 from .leaves import leaves
 from .lines import Lines, watched
 from .recorder import Recorder
+from .repeating import Repetition
 from .replacing import replaced
 
 if TYPE_CHECKING:
@@ -105,9 +106,7 @@ def run(
     """
     recorder = Recorder(
         subject.followed,
-        None if reference is None else reference.recorder,
-        overrides,
-        alignment,
+        _repetition(reference, overrides, alignment),
         subject.check,
         is_strict=is_strict,
         severed=subject.severed,
@@ -143,6 +142,16 @@ def run(
         recorder.is_open = False
         parts_of = {} if error else leaves(output)
     return Run(recorder, lines, parts_of, error)
+
+
+def _repetition(
+    reference: Run | None, overrides: Mapping[Any, Any] | None, alignment: Mapping[Any, Any] | None
+) -> Repetition | None:
+    """Return what a run is given; None where all is its own."""
+    if reference is None and not overrides:
+        return None
+    before = {} if reference is None else reference.recorder.by_moment
+    return Repetition(before, overrides, alignment)
 
 
 @contextmanager

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     Carried = tuple[Any, "Noise"]
 
 
+# Numbers that are no arrays, of which there may be very many.
+SINGLE = (int, float)
 _NUMBERS = (int, float, np.number, np.bool_, np.ndarray)
 _USUAL_NUMBERS = frozenset((int, float))
 # What carries nothing, nearly always.

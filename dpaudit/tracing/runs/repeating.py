@@ -1,0 +1,146 @@
+"""What is given again in a second run: the noise, the coins and the noised values of the first."""
+
+from __future__ import annotations
+
+import copy
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from .aligning import aligned
+from .events import OPAQUE, Choice, Draw, Use
+from .values import SINGLE
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from .events import Entry, Moment
+    from .places import Spot
+    from .values import Noise
+
+_MISSING = object()
+
+
+class Repetition:
+    """What a run is given in place of what it comes to itself.
+
+    before: what the first run, its reference, has written down.  overrides: other outcomes of some
+    of its coins, or other noise.  alignment: which use of the reference a use of this run is, by
+    kind and spot.
+    """
+
+    def __init__(
+        self,
+        before: Mapping[Moment, Any],
+        overrides: Mapping[Entry, Any] | None = None,
+        alignment: Mapping[tuple[str, Spot], Sequence[int | None]] | None = None,
+    ) -> None:
+        self._before, self._overrides = before, overrides or {}
+        self._alignment = alignment or {}
+        # Pieces of noise that are not those of the reference: what they are added to goes its own
+        # way.
+        self._freed: set[int] = set()
+
+    def noise(self, moment: Moment, values: Any, first: int) -> Any:
+        """Return the noise that is drawn. first: the number of its first piece."""
+        values = self._again(moment, values)
+        if self._overrides:
+            values = self._overridden(moment, values)
+            for place in (0,) if isinstance(values, SINGLE) else range(int(np.size(values))):
+                if (moment, place) in self._overrides:
+                    self._freed.add(first + place)
+        return values
+
+    def outcome(self, moment: Moment, values: Any) -> Any:
+        """Return what is drawn, picked or tossed: an override, else what the first run has there,
+        as far as that goes."""
+        values = self._again(moment, values)
+        return self._overridden(moment, values) if self._overrides else values
+
+    def noised(self, moment: Moment, noise: Noise, natural: Any) -> Any:
+        """Return a noised value. natural: what the run has come to."""
+        kind, spot, number = moment
+        if (kind, spot) in self._alignment:
+            places = self._alignment[kind, spot]
+            other = places[number] if number < len(places) else None
+            if other is None:
+                return natural
+            moment = kind, spot, other
+        before = self._before.get(moment)
+        if not isinstance(before, Use):
+            return natural
+        if self._freed and not self._freed.isdisjoint(np.ravel(noise.ids).tolist()):
+            return natural
+        if np.shape(before.value) == np.shape(natural):
+            return _like(before.value, natural)
+        if np.ndim(before.value) == np.ndim(natural) == 1:
+            values = np.array(natural, copy=True)
+            places = aligned(np.ravel(before.operand).tolist(), np.ravel(noise.operand).tolist())
+            for place, other in enumerate(places):
+                if other is not None:
+                    values[place] = before.value[other]
+            return values
+        return natural
+
+    def opaque(self, moment: Moment, value: Any, *, is_whole: bool) -> Any:
+        """Return what a library makes of data that are not seen. is_whole: of any kind, else plain
+        values alone."""
+        before = self._before.get(moment)
+        if isinstance(before, Draw) and before.law == OPAQUE:
+            if is_whole:
+                return before.values
+            if _is_plain(value) and _is_plain(before.values):
+                return copy.deepcopy(before.values)
+        return value
+
+    def _again(self, moment: Moment, values: Any) -> Any:
+        """Return the values of the first run in place of those of the second, as far as they go."""
+        before = self._before.get(moment)
+        if not isinstance(before, (Draw, Choice)) or before.values is None:
+            return values
+        if type(values) is type(before.values) is float:  # there may be very many
+            return before.values
+        if isinstance(values, SINGLE) and isinstance(before.values, SINGLE):
+            return _like(before.values, values)
+        if np.shape(before.values) == np.shape(values):
+            return _like(before.values, values)
+        if np.ndim(before.values) == np.ndim(values) == 1:
+            many = min(len(before.values), len(values))
+            return np.concatenate([before.values[:many], values[many:]])
+        return values
+
+    def _overridden(self, moment: Moment, values: Any) -> Any:
+        if isinstance(values, SINGLE):
+            value = self._overrides.get((moment, 0), _MISSING)
+            return values if value is _MISSING else _like(value, values)
+        for place in range(int(np.size(values))):
+            if (moment, place) in self._overrides:
+                value = self._overrides[moment, place]
+                if np.ndim(values) == 0:
+                    return _like(value, values)
+                values = np.array(values, copy=True)
+                values.flat[place] = value
+        return values
+
+
+def _like(value: Any, natural: Any) -> Any:
+    """Return a value of the kind that another one has."""
+    if isinstance(natural, np.ndarray):
+        return np.array(value, copy=True)
+    if isinstance(natural, (np.generic, bool, int, float)):
+        is_float = isinstance(value, (float, np.floating)) and not float(value).is_integer()
+        is_cut = is_float and isinstance(natural, (int, np.integer))
+        return value if is_cut else type(natural)(value)
+    return value
+
+
+def _is_plain(value: Any) -> bool:
+    """Return whether a value is a number, a text, or a collection of such: it stands for itself,
+    and keeps nothing of the data that it was made of."""
+    if isinstance(value, (list, tuple)):
+        return all(map(_is_plain, value))
+    if isinstance(value, dict):
+        return all(map(_is_plain, value.values()))
+    if isinstance(value, np.ndarray):
+        return not value.dtype.hasobject
+    return value is None or isinstance(value, (bool, int, float, str, bytes, np.generic))
