@@ -17,8 +17,8 @@ from dpaudit.processes.crashes import CRASH, TIMEOUT
 from dpaudit.processes.exchange import pickled
 from dpaudit.targets.target import IsolatedTarget
 from dpaudit.tracing import tracer
-from dpaudit.tracing.runs.comparing import Comparison
 from dpaudit.tracing.runs.coupling import Coupled, Runs
+from dpaudit.tracing.runs.differences import Comparison
 from dpaudit.tracing.runs.places import Followed, Place
 from dpaudit.tracing.runs.running import OVER
 from dpaudit.tracing.runs.sending import read

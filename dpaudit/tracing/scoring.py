@@ -7,7 +7,8 @@ from typing import Any
 
 from dpaudit.targets.target import AnyTarget, ComposedTarget, RepeatedTarget, is_elsewhere
 from dpaudit.tracing.costs import Piece, coin_cost
-from dpaudit.tracing.runs.comparing import Comparison, compare
+from dpaudit.tracing.runs.comparing import compare
+from dpaudit.tracing.runs.differences import Comparison
 from dpaudit.tracing.runs.events import TooLong
 from dpaudit.tracing.runs.running import run
 from dpaudit.tracing.trace import subject_of

@@ -10,8 +10,8 @@ import numpy as np
 
 from dpaudit.certificates.traced import Site, SourceLine
 from dpaudit.tracing.costs import Piece, coin_cost, together
-from dpaudit.tracing.runs.comparing import Chosen, Hidden
 from dpaudit.tracing.runs.coupling import Runs
+from dpaudit.tracing.runs.differences import Chosen, Hidden
 from dpaudit.tracing.wording import shown
 
 

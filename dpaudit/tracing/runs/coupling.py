@@ -12,12 +12,13 @@ import numpy as np
 
 from .aligning import aligned
 from .appearing import Appearing, appearing, marks
-from .comparing import Comparison, Missing, compare, moments
+from .comparing import compare, moments
 from .deciding import is_decided
+from .differences import Comparison
 from .effects import by_effect
 from .events import Draw, TooLong, Use
 from .flipping import Absorbed, Flips
-from .leaves import same
+from .leaves import Missing, same
 from .paths import Laws, laws_of
 from .places import place_of
 from .ranges import by_range

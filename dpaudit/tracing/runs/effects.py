@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .comparing import Hidden, briefly
-from .leaves import same
+from .differences import Hidden
+from .leaves import briefly, same
 from .running import Run, Subject, run
 
 if TYPE_CHECKING:

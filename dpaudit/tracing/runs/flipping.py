@@ -8,10 +8,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from .comparing import Missing, places_of
 from .conditional import Conditional
-from .leaves import same
-from .places import place_of
+from .leaves import Missing, same
+from .places import place_of, places_of
 from .running import Run, run
 
 if TYPE_CHECKING:

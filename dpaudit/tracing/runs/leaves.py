@@ -17,7 +17,13 @@ _MOST = 200_000
 # Numbers that are as close as this, relatively, differ by rounding only.
 _CLOSE = 1e-9
 _DEPTH = 12
+# Of what is shown: entries, and characters.
+_FEW, _LONGEST = 8, 60
 _NUMBERS = frozenset((int, float, bool))
+
+
+class Missing:
+    """Stands for a part that an output does not have."""
 
 
 def leaves(output: Any) -> dict[str, Any]:
@@ -86,3 +92,15 @@ def same(one: Any, other: Any) -> bool:
     if isinstance(other, float) and isinstance(one, int) and not isinstance(one, bool):
         return same(other, one)
     return type(one) is type(other) and bool(one == other)
+
+
+def briefly(value: Any) -> str:
+    """Return a value as Python writes it, shortened."""
+    if isinstance(value, (np.ndarray, np.generic)):
+        value = np.ravel(value)[:_FEW].tolist() if np.ndim(value) else value.item()
+    if isinstance(value, float):
+        return f"{value:.6g}"
+    if isinstance(value, list):
+        return f"[{', '.join(map(briefly, value))}{', …' if len(value) == _FEW else ''}]"
+    text = "nothing" if value is Missing else repr(value)
+    return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 1]}…"

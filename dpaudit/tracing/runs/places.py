@@ -160,6 +160,11 @@ def place_of(spot: Spot) -> Place:
     return Place(code.co_filename, line, text, code.co_name)
 
 
+def places_of(spots: Iterable[Spot]) -> tuple[Place, ...]:
+    """Return the lines of some spots, each once."""
+    return tuple(map(place_of, dict.fromkeys(spots)))
+
+
 def _segment(
     file: str,
     line: int | None,

@@ -11,7 +11,7 @@ from .comparing import are_released
 from .running import run
 
 if TYPE_CHECKING:
-    from .comparing import Comparison, Hidden
+    from .differences import Comparison, Hidden
     from .places import Spot
     from .running import Run, Subject
 

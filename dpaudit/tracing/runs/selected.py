@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from .comparing import Missing, briefly
+from .leaves import Missing, briefly
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from .appearing import Appearing
-from .comparing import Chosen, Comparison, Hidden, Parted
 from .coupling import Coupled, Runs
+from .differences import Chosen, Comparison, Hidden, Parted
 from .flipping import Absorbed
 from .paths import Laws
 from .places import Place
