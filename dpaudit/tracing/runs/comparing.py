@@ -8,14 +8,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .differences import Chosen, Comparison, Hidden, Parted
-from .events import OPAQUE, Choice, Draw, Use
+from .events import OPAQUE, Choice, Draw
 from .leaves import Missing, briefly, same
+from .matching import matched
 from .places import Place, place_of, places_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from .events import Moment
+    from .events import Use
     from .lines import Line
     from .places import Spot
     from .recorder import Recorder
@@ -31,7 +32,7 @@ _PICKING = ("choice", "sample", "permutation", "integers", "binomial")
 
 def compare(first: Run, second: Run, alignment: dict[Any, Any]) -> Comparison:
     """Return what two runs show, the second of which was given the noised values of the first."""
-    pairs = _matched(first.recorder, second.recorder, alignment)
+    pairs = matched(first.recorder, second.recorder, alignment)
     shown = _significant(first)
     differing = _differing(first, second)
     hidden = [
@@ -63,23 +64,6 @@ def _named(error: Any) -> Any:
 
 def _end(run: Run) -> Place | None:
     return _maybe(run.lines.end)
-
-
-def _matched(first: Recorder, second: Recorder, alignment: dict[Any, Any]) -> list[tuple[Use, Use]]:
-    """Return the uses of both runs that belong together."""
-    found = []
-    for other in second.uses:
-        kind, spot, number = other.moment
-        if (kind, spot) in alignment:
-            places = alignment[kind, spot]
-            place = places[number] if number < len(places) else None
-            if place is None:
-                continue
-            number = place
-        one = first.by_moment.get((kind, spot, number))
-        if isinstance(one, Use):
-            found.append((one, other))
-    return found
 
 
 def _significant(run: Run) -> set[int]:
@@ -440,11 +424,3 @@ def _without_repeats(lines: list[Line]) -> list[Line]:
     """Return lines without further turns of a loop: each line once, where it was last reached."""
     last = {line: place for place, line in enumerate(lines)}
     return [line for place, line in enumerate(lines) if last[line] == place]
-
-
-def moments(recorder: Recorder) -> dict[Any, list[Moment]]:
-    """Return the uses of a run by their kinds and spots."""
-    found: dict[Any, list[Moment]] = {}
-    for one in recorder.uses:
-        found.setdefault(one.moment[:2], []).append(one.moment)
-    return found

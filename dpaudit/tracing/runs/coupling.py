@@ -10,15 +10,15 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from .aligning import aligned
 from .appearing import Appearing, appearing, marks
-from .comparing import compare, moments
+from .comparing import compare
 from .deciding import is_decided
 from .differences import Comparison
 from .effects import by_effect
 from .events import Draw, TooLong, Use
 from .flipping import Absorbed, Flips
 from .leaves import Missing, same
+from .matching import alignment_of
 from .paths import Laws, laws_of
 from .places import place_of
 from .ranges import by_range
@@ -212,7 +212,7 @@ def _couple(
     before, after = inputs
     alignment: dict[Any, Any] = {}
     second = run(subject, after, seed, reference=first, is_strict=strict)
-    found = _alignment(first, second)
+    found = alignment_of(first, second)
     if found:
         alignment = found
         second = run(subject, after, seed, reference=first, alignment=alignment, is_strict=strict)
@@ -301,38 +301,6 @@ class _Adaptive:
 
 def _has_two_scales(comparison: Comparison) -> bool:
     return any(one.scales[0] != one.scales[1] for one in comparison.hidden)
-
-
-def _alignment(first: Run, second: Run) -> dict[Any, Any]:
-    """Return which uses of the second run belong to which of the first, where there are more of
-    one than of the other."""
-    one, other = moments(first.recorder), moments(second.recorder)
-    found = {}
-    for spot in one.keys() & other.keys():
-        if len(one[spot]) != len(other[spot]):
-            is_one = all(
-                len({tuple(np.ravel(use.ids).tolist()) for use in _at(each, every[spot])}) == 1
-                for each, every in ((first, one), (second, other))
-            )
-            if is_one:  # a sum that begins with the noise: its ends belong together
-                places: list[int | None] = [None] * len(other[spot])
-                places[-1] = len(one[spot]) - 1
-                found[spot] = places
-                continue
-            operands = [
-                [_key(use) for use in _at(each, every[spot])]
-                for each, every in ((first, one), (second, other))
-            ]
-            found[spot] = aligned(*operands)
-    return found
-
-
-def _at(one: Run, places: list[Any]) -> list[Use]:
-    return [one.recorder.by_moment[moment] for moment in places]
-
-
-def _key(use: Use) -> Any:
-    return tuple(np.ravel(use.operand).tolist())
 
 
 class _Free:
