@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .comparing import are_released
+from .releasing import are_released
 from .running import run
 
 if TYPE_CHECKING:
