@@ -18,6 +18,9 @@ from dpaudit.stats.one_run import Guesses
 from dpaudit.stats.power import draws_to_refute
 from dpaudit.wording import counted
 
+# Both inputs of every pair are the same.
+EQUAL_INPUTS = "d1 and d2 are equal, so nothing can tell them apart; give two neighbouring inputs"
+
 
 def foreseen(spec: AuditSpec) -> str | None:
     """Return why an audit cannot fail, and the remedy, before anything is drawn; None when it can.
@@ -27,7 +30,7 @@ def foreseen(spec: AuditSpec) -> str | None:
     # Not those that are equal and yet can be told apart, as 1 and True.
     same = [are_equal(one.d1, one.d2) and repr(one.d1) == repr(one.d2) for one in spec.pairs]
     if same and all(same):
-        return "d1 and d2 are equal, so nothing can tell them apart; give two neighbouring inputs"
+        return EQUAL_INPUTS
     return None if spec.exact or spec.time is not None else too_few(spec, spec.samples)
 
 

@@ -35,7 +35,7 @@ _DELTAS = (0.3, 0.1, 1e-2, 1e-3, 1e-5)
 # Of a claim about all orders, those that a divergence is bounded for.
 _ORDERS = (1.05, 1.2, 1.5, 2.0, 3.0, 5.0, 10.0, 20.0)
 Rho = Annotated[float, Parameter("The ρ of a zCDP claim.", is_telling=True, has_curve=True)]
-# How far from the peak golden-section search may end, in log q.
+# How far from the peak the search for it may end, in log q.
 _NEAR = 1e-7
 # Beyond it, floats have no room for the probabilities that a profile is made of.
 _FARTHEST = 650.0

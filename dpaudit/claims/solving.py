@@ -50,7 +50,8 @@ def peak(
     best = second = third = low + (1 - _GOLDEN) * (high - low)
     at_best = at_second = at_third = function(best)
     step = before = 0.0
-    while at_best < enough and abs(best - (low + high) / 2) + (high - low) / 2 > 2 * least:
+    # Not the other way round: of NaN nothing is enough.
+    while not at_best >= enough and abs(best - (low + high) / 2) + (high - low) / 2 > 2 * least:
         # How far it is to the top of the parabola; else into the larger part, in golden section.
         one = (best - second) * (at_best - at_third)
         other = (best - third) * (at_best - at_second)

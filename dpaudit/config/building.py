@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 import secrets
 import shlex
-from collections.abc import Collection, Mapping
+from collections import Counter
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -226,13 +227,24 @@ def _pairs(given: Settings, base: Folder) -> tuple[NeighbouringPair, ...]:
     if "pairs" in given:
         if "d1" in given or "d2" in given:
             raise problem(("pairs",), "give either pairs, or d1 and d2, not both")
-        return tuple(
+        pairs = [
             _pair(one, given, base, ("pairs", index)) for index, one in enumerate(given["pairs"])
-        )
+        ]
+        return tuple(_told_apart(pairs, ["name" in one for one in given["pairs"]]))
     for key in ("d1", "d2"):
         if key not in given:
             raise problem((), f"the audit has no {key}; give two neighbouring datasets, d1 and d2")
     return (_pair({"d1": given["d1"], "d2": given["d2"]}, given, base, ()),)
+
+
+def _told_apart(
+    pairs: Sequence[NeighbouringPair], named: Sequence[bool]
+) -> Iterator[NeighbouringPair]:
+    """Yield pairs, of which no two without a name have the same words."""
+    often = Counter(one.label for one in pairs)
+    for number, (one, has_name) in enumerate(zip(pairs, named, strict=True), 1):
+        is_alone = has_name or often[one.label] == 1
+        yield one if is_alone else replace(one, label=f"pair {number}: {one.label}")
 
 
 def _pair(one: Settings, given: Settings, base: Folder, path: Path) -> NeighbouringPair:

@@ -19,6 +19,8 @@ _PLAIN_TAGS = frozenset(f"tag:yaml.org,2002:{kind}" for kind in _KINDS.split())
 DEEPEST = 200
 # What PyYAML says from 6.0.4 on, which reads ahead, of a thousand.
 _TOO_DEEP = "exceeded maximum nesting depth"
+# Of a tab, and of other characters that begin nothing.
+_NOTHING_BEGINS = "cannot start any token"
 _INDENTED = re.compile(rf"^[ ?:-]{{{DEEPEST // 2}}}", re.MULTILINE)
 
 # Values and characters that aliases may add to a document: a few lines could stand for billions.
@@ -125,10 +127,10 @@ def _loading(text: str) -> Iterator[PlainLoader]:
         mark = error.problem_mark or error.context_mark
         parts = [part for part in (error.problem, error.context) if part]
         line = mark.line + 1 if mark else None
-        if mark and _is_indented_by_tab(text, mark.line):
-            parts = ["the line is indented by a tab; use spaces"]
         if _TOO_DEEP in parts:
             raise _too_deep(line) from None
+        if mark and _NOTHING_BEGINS in str(error.problem) and _is_indented_by_tab(text, mark.line):
+            parts = ["the line is indented by a tab; use spaces"]
         raise YamlError(f"not valid YAML: {', '.join(parts)}", line) from None
     except yaml.YAMLError as error:
         raise YamlError(f"not valid YAML: {' '.join(str(error).split())}") from None

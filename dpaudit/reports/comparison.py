@@ -223,7 +223,7 @@ def _asked(was: AuditResult, found: AuditResult) -> Iterator[tuple[str, bool]]:
         said += _MECHANISM
     ended = [one for one in (was, found) if one.verdict is not Verdict.ERROR]
     pairs = [[one.pair for one in result.by_pair] for result in ended]
-    if len(pairs) == 2 and pairs[0] != pairs[1]:
+    if len(pairs) == 2 and pairs[0] != pairs[1] and not _has_same_inputs(was, found):
         yield f"other inputs: {'; '.join(pairs[1])}, before {'; '.join(pairs[0])}", False
         said += _INPUTS
     sources = [_SOURCES[type(one.ending)] for one in ended]
@@ -234,6 +234,13 @@ def _asked(was: AuditResult, found: AuditResult) -> Iterator[tuple[str, bool]]:
     other = [key for key in _other_settings(was, found) if key not in said]
     if other:
         yield f"other settings: {', '.join(other)}", False
+
+
+def _has_same_inputs(was: AuditResult, found: AuditResult) -> bool:
+    """Whether two requests name the same inputs: other versions may have other words for them."""
+    before, after = (_settings(one.request or {}) for one in (was, found))
+    named = [key for key in _INPUTS if key in before or key in after]
+    return bool(named) and all(before.get(key) == after.get(key) for key in named)
 
 
 def _risked(was: AuditResult, found: AuditResult) -> Iterator[tuple[str, bool]]:

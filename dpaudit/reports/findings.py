@@ -208,10 +208,12 @@ def unseen(certificate: Certificate) -> str:
         return ""
     new, draws = found.count_d1 + found.count_d2, certificate.fixed.draws
     by_input = f"{found.count_d1:,} of d1, {found.count_d2:,} of d2"
-    were = f"{new:,} of {draws:,} test draws ({by_input}) were" if new else None
+    were = f"None of {draws:,} test draws was"
+    if new:
+        were = f"{new:,} of {draws:,} test draws ({by_input}) {'was' if new == 1 else 'were'}"
     ranges = " (of numbers: outside the range seen)" if found.ranges else ""
     return (
-        f"{were or f'None of {draws:,} test draws was'} of a new kind, unseen while the audit "
+        f"{were} of a new kind, unseen while the audit "
         f"learned{ranges}. Such outputs may hide a leak of up to δ = "
         f"{numbers.at_most(found.delta)}; rare outputs that were seen may hide more."
     )

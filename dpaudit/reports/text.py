@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, NamedTuple, Protocol
 
+from dpaudit.auditing.underpowered import EQUAL_INPUTS
 from dpaudit.certificates.result import (
     AuditResult,
     Canaries,
@@ -138,7 +139,7 @@ def _warnings(result: AuditResult) -> list[str]:
 def warnings_of(result: AuditResult) -> list[str]:
     """Return every warning of an audit once; without what the headline says."""
     every = [*result.warnings, *(text for one in result.by_pair for text in one.warnings)]
-    is_said = result.underpowered is not None
+    is_said = result.underpowered == EQUAL_INPUTS
     return [text for text in dict.fromkeys(every) if not (is_said and text == EQUAL)]
 
 

@@ -12,6 +12,7 @@ import pytest
 
 from dpaudit import PureDP, audit, bound_guesses
 from dpaudit.auditing.recheck import recheck
+from dpaudit.certificates.result import Sampled
 from dpaudit.errors import UsageError
 from dpaudit.reports.batch import render_row
 from dpaudit.reports.json import document, entry
@@ -320,6 +321,20 @@ def test_a_rerun_shows_a_record_of_other_draws(dpaudit: Any, tmp_path: Path) -> 
     result = dpaudit("report", "--rerun", path)
     assert result.exit_code == 3
     assert "blocks: recorded" in result.stderr
+
+
+def test_other_words_for_the_same_inputs_are_no_difference(dpaudit: Any, tmp_path: Path) -> None:
+    """As an older version may have had."""
+    path = tmp_path / "results.json"
+    dpaudit("run", *RUN, "--samples", "5000", "--seed", "3", "--json", path)
+    (honest,) = from_json(path.read_text("utf-8"))
+    (one,) = honest.certificates
+    ending = Sampled((replace(one, pair="0 and 1"),))
+    older = tmp_path / "older.json"
+    older.write_text(to_json([replace(honest, ending=ending)]), "utf-8")
+    result = dpaudit("report", "--rerun", older)
+    assert result.exit_code == 0, result.stderr
+    assert "other inputs" not in dpaudit("compare", older, path).stdout
 
 
 def test_batches_with_folders_and_lists_are_run_again(dpaudit: Any, tmp_path: Path) -> None:

@@ -31,7 +31,8 @@ def of_selected(runs: Runs, claim: PrivacyClaim | None) -> Iterator[Finding]:
             kind, message, place = one.error
             said = f": {message}" if message else ""
             words = f"{kind} is raised for {which} alone, {often} and never for {other}{said}"
-            yield Finding("exception", is_cause, _line(place or one.place), words, GIVE_AN_OUTPUT)
+            line = _line(place or one.place)
+            yield Finding("exception", is_cause, line, words, GIVE_AN_OUTPUT, cost=math.inf)
             continue
         if one.often < _AGAIN:
             words = (
@@ -45,7 +46,7 @@ def of_selected(runs: Runs, claim: PrivacyClaim | None) -> Iterator[Finding]:
             f"{one.other} with the same noised values: noise selects it, and does not hide it"
         )
         remedy = "add noise to it, or do not release it"
-        yield Finding("no-noise", is_cause, _line(one.place), words, remedy)
+        yield Finding("no-noise", is_cause, _line(one.place), words, remedy, cost=math.inf)
 
 
 def _line(place: Place | None) -> SourceLine:

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import json
 import re
 import subprocess
 import sys
@@ -230,6 +231,7 @@ def test_files_beside_the_configuration(
         (audit_with("sample: 3"), "8", "unknown key 'sample'. Did you mean 'samples'?"),
         (audit_with("zzz: 3"), "8", "unknown key 'zzz'. Known: mechanism, d1"),
         ("version: 1\naudits:\n\t- name: x", "3", "not valid YAML: the line is indented by a tab"),
+        ("version: '1\n\tx", "2", "not valid YAML: found unexpected end of stream"),
         (audit_with("true: 3"), "3", "unknown key True"),
         (audit_with("samples: many"), "8", "samples='many' must be a whole number of draws"),
         (audit_with("samples: 1000.5"), "8", "samples=1000.5 must be a whole number"),
@@ -473,3 +475,15 @@ audits:
         '10: d1: None is text here; write null, or "None" for the text',
         '11: d2: nan is text here; write .nan, or "nan" for the text',
     ]
+
+
+def test_pairs_with_the_same_words_are_told_apart(load: Any) -> None:
+    zeros, ones = 12 * [0], 12 * [1]
+    every = [
+        {"d1": [*alike, 1], "d2": [*alike, 2], **more}
+        for alike, more in ((zeros, {}), (ones, {}), (zeros, {"name": "a"}), (ones, {"name": "a"}))
+    ]
+    apart = AUDIT.replace("    d1: 0\n", "").replace("    d2: 1\n", "")
+    (spec,) = load(f"{apart}    pairs: {json.dumps(every)}\n")
+    words = "13 records; number 13 is 1 in d1, 2 in d2"
+    assert [one.label for one in spec.pairs] == [f"pair 1: {words}", f"pair 2: {words}", "a", "a"]

@@ -18,6 +18,7 @@ from dpaudit import (
     Verdict,
     ZeroConcentratedDP,
 )
+from dpaudit.auditing.underpowered import EQUAL_INPUTS
 from dpaudit.certificates.certificate import DivergenceTest
 from dpaudit.certificates.result import AuditResult, Family, Sampled
 from dpaudit.claims.approximate_zcdp import ApproximateZCDP
@@ -399,8 +400,11 @@ def test_that_inputs_are_equal_is_no_warning_where_the_headline_says_it() -> Non
         "no mechanism can tell them apart, so the audit can find nothing",
         "another one",
     ]
-    said = replace(allowed, underpowered="d1 and d2 are equal")
+    said = replace(allowed, underpowered=EQUAL_INPUTS)
     assert [one.rpartition(": ")[2] for one in render_warnings(said)] == ["another one"]
+    # Of several pairs one may be equal, and the headline say something else.
+    few = replace(allowed, underpowered="100 draws cannot refute ε = 8")
+    assert render_warnings(few) == render_warnings(allowed)
 
 
 def _of_three(level: float, p: float = 0.42, alpha: float = 0.01) -> str:
