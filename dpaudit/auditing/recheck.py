@@ -19,7 +19,7 @@ from dpaudit.certificates.exact_certificate import ExactCertificate
 from dpaudit.certificates.one_run_certificate import OneRunCertificate
 from dpaudit.certificates.replay import beliefs_of, first_refuted, tally
 from dpaudit.certificates.result import AuditResult, Family, Verdict
-from dpaudit.claims import PrivacyClaim, compose, group
+from dpaudit.claims import PrivacyClaim, ProfilePoint, compose, group
 from dpaudit.stats.finite import epsilon_interval
 from dpaudit.stats.one_run import Guesses
 from dpaudit.stats.witness import Witness
@@ -387,4 +387,7 @@ def _rounds(
 def _agree(recorded: Any, computed: Any) -> bool:
     if isinstance(recorded, float) and isinstance(computed, float):
         return math.isclose(recorded, computed, rel_tol=_RELATIVE, abs_tol=1e-12)
+    if isinstance(recorded, ProfilePoint) and isinstance(computed, ProfilePoint):
+        same_epsilon = _agree(recorded.epsilon, computed.epsilon)
+        return same_epsilon and _agree(recorded.delta, computed.delta)
     return bool(recorded == computed)

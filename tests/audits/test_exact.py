@@ -189,6 +189,15 @@ def test_a_changed_file_is_found_out() -> None:
     assert any("refuted" in text for text in recheck(changed))
 
 
+def test_the_last_digits_of_the_point_may_be_those_of_another_version() -> None:
+    result = audit(RESPONSE, dpaudit.ZeroConcentratedDP(0.1))
+    (one,) = laws_of(result)
+    for rounding, is_found in ((1e-9, False), (1e-3, True)):
+        point = replace(one.point, delta=one.point.delta * (1 + rounding))
+        said = recheck(with_certificates(result, replace(one, point=point)))
+        assert any("point: recorded" in text for text in said) is is_found
+
+
 def test_from_python() -> None:
     def answer(dataset: int) -> int:
         raise AssertionError("nothing is drawn")
