@@ -16,6 +16,7 @@ from dpaudit.levels.intervals import Intervals
 from dpaudit.levels.level_map import FloatArray, IntArray, LevelMap, tail_refined
 from dpaudit.levels.ramps import LEVELS
 from dpaudit.outcomes import KIND, Outcomes
+from dpaudit.stats.order import mid_ranks, stable_order
 from dpaudit.tally import by_arm
 
 COLUMNS_NAMED = 4
@@ -116,7 +117,7 @@ class Scored:
         if self.halves is None:
             return None
         place = np.repeat(np.arange(len(draws)), draws)
-        first, second = map(_in_order, self.halves)
+        first, second = map(stable_order, self.halves)
         both = [
             _means(place, half[order], draws)
             for order, half in ((first, self.halves[1]), (second, self.halves[0]))
@@ -191,9 +192,6 @@ def aligned(held_out: FloatArray, fold: IntArray, kept: FloatArray) -> FloatArra
     """
     if len(held_out) < _ENOUGH_FOR_RANKS:
         return held_out
-    # It imports SciPy, which a worker does without, that only scores outputs.
-    from dpaudit.stats.dependence import mid_ranks
-
     # What abstains stands at no rank.
     scale, found = np.sort(kept[~np.isnan(kept)]), np.full_like(held_out, np.nan)
     for one in range(int(fold.max()) + 1 if len(scale) else 0):
@@ -202,15 +200,6 @@ def aligned(held_out: FloatArray, fold: IntArray, kept: FloatArray) -> FloatArra
         place = ((mid_ranks(own) + 0.5) / len(own) * len(scale)).astype(np.intp)
         found[inside] = scale[np.minimum(place, len(scale) - 1)]
     return found
-
-
-def _in_order(scores: FloatArray) -> NDArray[np.intp]:
-    """Return the stable order of scores. To sort them anyhow takes a sixth of the time, and is the
-    same where no two are equal."""
-    order = np.argsort(scores)
-    ordered = scores[order]
-    is_one = bool((ordered[1:] > ordered[:-1]).all())  # not beside NaN, either
-    return order if is_one else np.argsort(scores, kind="stable")
 
 
 def _level(scores: FloatArray, edges: FloatArray) -> IntArray:

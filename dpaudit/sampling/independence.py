@@ -21,8 +21,9 @@ from dpaudit.errors import MechanismError
 from dpaudit.outcomes import Column, KeyArray, Outcomes
 from dpaudit.outcomes.units import ELAPSED
 from dpaudit.sampling.chunks import Head
-from dpaudit.stats.dependence import coincidence, ljung_box, mid_ranks, repeats
+from dpaudit.stats.dependence import coincidence, ljung_box, repeats
 from dpaudit.stats.game import Game, p_value
+from dpaudit.stats.order import mid_ranks
 from dpaudit.wording import shortened
 
 # How likely a coincidence may be, at most, to count as none.

@@ -59,12 +59,6 @@ def _product(one: FloatArray, other: FloatArray) -> float:
     return float(np.einsum("i,i", one, other))
 
 
-def mid_ranks(values: FloatArray) -> FloatArray:
-    """Return ranks from 0, equal values sharing the mean of theirs; NaN counts as largest."""
-    _, place, counts = np.unique(values, return_inverse=True, return_counts=True)
-    return np.asarray((np.cumsum(counts) - (counts + 1) / 2)[place])
-
-
 def coincidence(keys: Keys) -> float:
     """Return an upper bound for Pr[two draws are equal], Σ p², from independent draws.
 

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from statsmodels.stats.diagnostic import acorr_ljungbox
 
-from dpaudit.stats.dependence import coincidence, ljung_box, mid_ranks, repeats
+from dpaudit.stats.dependence import coincidence, ljung_box, repeats
 
 LAWS: dict[str, Callable[[np.random.Generator, int], Any]] = {
     "continuous": lambda rng, n: rng.normal(size=n),
@@ -35,10 +35,6 @@ def test_ljung_box_says_nothing_of_a_constant() -> None:
 
 def test_what_rounding_leaves_of_a_constant_is_no_dependence() -> None:
     assert ljung_box(np.full(1_000, 0.4995), 10) == 1.0
-
-
-def test_equal_values_share_their_rank() -> None:
-    assert mid_ranks(np.array([3.0, 1.0, 3.0, 2.0])).tolist() == [2.5, 0, 2.5, 1]
 
 
 @pytest.mark.parametrize("law", LAWS)

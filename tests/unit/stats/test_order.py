@@ -1,0 +1,45 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy.stats import rankdata
+
+from dpaudit.stats.order import FloatArray, mid_ranks, stable_order
+
+SIZES = (0, 1, 2, 1_000, 4_999, 5_000, 60_000)
+
+
+def numbers(kind: str, size: int) -> FloatArray:
+    rng = np.random.default_rng(size)
+    if kind == "all differ":
+        return rng.normal(size=size)
+    if kind == "three values":
+        return rng.choice([-0.1, 0.0, 0.1], size)
+    bits = rng.integers(0, 2**64, size, dtype=np.uint64)  # of every size and sign, some NaN
+    found: FloatArray = bits.view(np.float64)
+    for value in (0.0, -0.0, np.inf, -np.inf, np.nan, -np.nan, 5e-324, -5e-324):
+        found[rng.random(size) < 0.05] = value
+    return found
+
+
+@pytest.mark.parametrize("size", SIZES)
+@pytest.mark.parametrize("kind", ["all differ", "three values", "any bits"])
+def test_the_order_is_that_of_a_stable_sort(kind: str, size: int) -> None:
+    given = numbers(kind, size)
+    assert stable_order(given).tolist() == np.argsort(given, kind="stable").tolist()
+
+
+@pytest.mark.parametrize("size", SIZES)
+@pytest.mark.parametrize("kind", ["all differ", "three values"])
+def test_ranks_are_those_of_scipy(kind: str, size: int) -> None:
+    given = numbers(kind, size)
+    assert np.array_equal(mid_ranks(given), rankdata(given) - 1)
+
+
+def test_equal_values_share_their_rank() -> None:
+    assert mid_ranks(np.array([3.0, 1.0, 3.0, 2.0])).tolist() == [2.5, 0, 2.5, 1]
+
+
+def test_what_is_no_number_counts_as_largest() -> None:
+    given = np.array([np.nan, 1.0, np.inf, -np.nan])
+    assert mid_ranks(given).tolist() == [2.5, 0, 1, 2.5]
