@@ -50,7 +50,7 @@ _SOONER, _NEARLY = math.sqrt(2), 1.2
 # Refitted after every block at first, later when the draws have doubled; where nothing ends sooner
 # by it, when they have doubled at first, later when they are so many times as many.
 _EAGER = 1_000
-_RARELY = 4
+_RARELY = 8
 # When draws are planned by the clock: the share of the time after which learning ends, as it ends
 # after that share of the draws elsewhere, and the share if there are few draws by then; that for
 # seeing how fast draws are made, in so many blocks at least; and what is planned for.

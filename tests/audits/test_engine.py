@@ -524,8 +524,8 @@ def test_learning_again_is_rare_once_there_are_many_draws() -> None:
     assert wants_refit(0, 100, 10**5, full=True)
     assert not wants_refit(225, 380, 10**5, full=True)
     assert wants_refit(225, 450, 10**5, full=True)
-    assert not wants_refit(1_500, 5_900, 10**5, full=True)
-    assert wants_refit(1_500, 6_000, 10**5, full=True)
+    assert not wants_refit(1_500, 11_900, 10**5, full=True)
+    assert wants_refit(1_500, 12_000, 10**5, full=True)
     assert look_stride(100) == 16
 
 
