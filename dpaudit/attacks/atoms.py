@@ -23,7 +23,7 @@ from dpaudit.levels.level_map import (
     log_ratio,
 )
 from dpaudit.outcomes import RAISED, KeyArray, Outcomes
-from dpaudit.outcomes.columns import find as find  # part of this module, too
+from dpaudit.outcomes.known import Known
 
 _LEAST = 2
 _MOST = 4096
@@ -78,9 +78,10 @@ def atoms(selection: SelectionDraws) -> list[Candidate]:
     rest[0] = found.rest
     held_out = held_out_tally(level[:-1], np.append(found.counts, rest, axis=1), levels)
     final = np.append(level[-1], levels).astype(np.intp)
-    freeze = partial(AtomLevels, found.keys, final, found.words)
+    known = Known.of(found.keys, found.outcomes)
+    freeze = partial(AtomLevels, known, final, found.words)
     penalty = tuning.PENALTY if len(found.keys) <= tuning.FEW_CELLS else tuning.PENALTY_ANY_ORDER
-    every = AtomLevels(found.keys, np.arange(len(found.keys) + 1, dtype=np.intp), found.words)
+    every = AtomLevels(known, np.arange(len(found.keys) + 1, dtype=np.intp), found.words)
     are_all = found.rest.sum() <= _FEW_OTHERS * arms.sum()
     kin = kin_of(found.outcomes, everything) if are_all else None
     fine = Fine(every, np.append(everything, found.rest[None], axis=0), kin)
@@ -89,9 +90,9 @@ def atoms(selection: SelectionDraws) -> list[Candidate]:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class AtomLevels(LevelMap):
-    """The level of an outcome by itself. keys: (atoms,), rising; level: (atoms + 1,)."""
+    """The level of an outcome by itself. level: (atoms + 1,), the last one of all others."""
 
-    keys: KeyArray
+    known: Known
     level: LevelArray
     names: tuple[str, ...]
 
@@ -100,7 +101,7 @@ class AtomLevels(LevelMap):
         return int(self.level[-1]) + 1
 
     def __call__(self, outcomes: Outcomes) -> LevelArray:
-        return np.asarray(self.level[find(self.keys, outcomes.keys())])
+        return np.asarray(self.level[self.known.places(outcomes)])
 
     def words(self, chosen: NDArray[np.bool_]) -> str:
         every = [name for name, level in zip(self.names, self.level, strict=False) if chosen[level]]

@@ -18,6 +18,7 @@ from dpaudit.claims import PrivacyClaim
 from dpaudit.errors import UsageError
 from dpaudit.inputs.neighbouring import check_pair
 from dpaudit.inputs.pairs import notes, stated
+from dpaudit.outcomes.known import Known
 from dpaudit.stats import exact
 
 
@@ -85,5 +86,5 @@ def _event(event: exact.Event, table: Sequence[LawRow]) -> ExactEvent | None:
     names = tuple(table[place][0] for place in event.outcomes)
     # A level map of these outcomes, which says a set of them as the attack on single outputs does.
     level = np.array([0] * len(names) + [1], dtype=np.intp)
-    atoms = AtomLevels(np.zeros(len(names), dtype=np.uint64), level, names)
+    atoms = AtomLevels(Known(np.zeros(len(names), dtype=np.uint64)), level, names)
     return ExactEvent(atoms.words(np.array([True, False])), event.guess, d1, d2)

@@ -11,7 +11,7 @@ import pytest
 from numpy.typing import NDArray
 
 from dpaudit.attacks.additive import additive
-from dpaudit.attacks.atoms import atoms, find
+from dpaudit.attacks.atoms import atoms
 from dpaudit.attacks.choosing.accusing import accuse, has_atoms
 from dpaudit.attacks.choosing.aim import Aim
 from dpaudit.attacks.choosing.selection import learn
@@ -22,6 +22,7 @@ from dpaudit.levels.isotonic import pooled_counts
 from dpaudit.levels.level_map import cut_by_mass, held_out_tally, tail_refined
 from dpaudit.levels.rules import RuleTable, never_abstaining, predicted_epsilon, predicted_growth
 from dpaudit.outcomes import Raised, from_raw
+from dpaudit.outcomes.columns import find
 from dpaudit.stats.game import Game
 
 Arms = NDArray[np.bool_]

@@ -1,0 +1,83 @@
+"""Outcomes found by their entries are those found by their keys."""
+
+from __future__ import annotations
+
+import pickle
+from typing import Any
+
+import numpy as np
+import pytest
+
+from dpaudit.outcomes import Raised, from_raw
+from dpaudit.outcomes.columns import find
+from dpaudit.outcomes.known import Known
+
+_RNG = np.random.default_rng(5)
+_FLAGS = _RNG.integers(-1, 2, (3_000, 6))
+# What is returned, of which the first half is known: three values a place, at most.
+RETURNED: dict[str, Any] = {
+    "integers": _FLAGS,
+    "numbers, of which two are zero": np.array([-0.0, 0.0, 1.5, -np.inf])[_FLAGS],
+    "Booleans": _FLAGS > 0,
+    "one number": _FLAGS[:, 0],
+    "strings": [["no", "yes", "?"][one] for one in _FLAGS[:, 0]],
+    "numbers and others": [[1, None, "yes"][one] for one in _FLAGS[:, 0]],
+    "records": [{"a": int(one), "b": [bool(other)]} for one, other in _FLAGS[:, :2]],
+    "lists of two kinds": [[int(one), [2.0, None, True][other]] for one, other in _FLAGS[:, :2]],
+    "exceptions": [Raised("ValueError", "") if one < 0 else int(one) for one in _FLAGS[:, 0]],
+}
+
+
+@pytest.mark.parametrize("name", RETURNED)
+def test_they_are_found_where_their_keys_are(name: str) -> None:
+    returned = RETURNED[name]
+    outcomes = from_raw(returned[: len(returned) // 2])
+    _, first = np.unique(outcomes.keys(), return_index=True)
+    some = outcomes.take(np.sort(first)[::2])  # of all that came up, every other one
+    keys, order = np.unique(some.keys(), return_index=True)
+    known = Known.of(keys, some.take(order))
+    for one in (known, pickle.loads(pickle.dumps(known))):
+        assert one.entries is not None
+        for asked in (outcomes, from_raw(returned[len(returned) // 2 :])):
+            wanted = find(keys, asked.keys())
+            assert 0 < np.count_nonzero(wanted == len(keys)) < asked.size
+            by_entries = one.entries.places(asked)
+            assert by_entries is not None
+            assert by_entries.tolist() == wanted.tolist()
+            assert one.places(asked).tolist() == wanted.tolist()
+
+
+def test_an_entry_that_no_known_one_has_is_not_found() -> None:
+    known = from_raw(np.array([[0, 1], [1, 0]]))
+    keys, order = np.unique(known.keys(), return_index=True)
+    found = Known.of(keys, known.take(order))
+    asked = from_raw([[0, 1], [0, 2], [None, 1], ["1", 0], [np.nan, 0], [1, 0]])
+    assert (found.places(asked) < 2).tolist() == [True, False, False, False, False, True]
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        [[0, 1], [0, 1, 1], [1, 0]],
+        [(0, 1), (1, 0), (0, 0)],
+        [{"a": 0, "b": 1}],
+        [0, 1],
+        [[0, 1], "none", Raised("ValueError", "")],
+    ],
+)
+def test_outcomes_of_another_shape_are_found_by_their_keys(other: list[Any]) -> None:
+    known = from_raw([[0, 1], [1, 0]])
+    keys, order = np.unique(known.keys(), return_index=True)
+    found = Known.of(keys, known.take(order))
+    asked = from_raw(other)
+    assert found.places(asked).tolist() == find(keys, asked.keys()).tolist()
+
+
+@pytest.mark.parametrize("shape", [(400, 1), (400, 20)])
+def test_of_too_many_values_or_combinations_keys_are_compared(shape: tuple[int, int]) -> None:
+    most = 9 if shape[1] == 1 else 2
+    known = from_raw(np.random.default_rng(6).integers(0, most, shape))
+    keys, order = np.unique(known.keys(), return_index=True)
+    found = Known.of(keys, known.take(order))
+    assert found.entries is None
+    assert (found.places(known) == find(keys, known.keys())).all()
