@@ -18,6 +18,7 @@ from dpaudit.levels import tuning
 from dpaudit.levels.digitiser import Digitiser, FloatArray
 from dpaudit.outcomes import ABSENT, KIND, RAISED, Column, number_word
 from dpaudit.outcomes.units import number_writer
+from dpaudit.stats.order import in_order
 
 LARGEST = 256
 _MOST_LABELS = 4096
@@ -114,7 +115,7 @@ def make_cells(column: Column, limit: int = LARGEST) -> Cells:
     """Return cells for a column of selection draws: one a value when there are few, else quantiles
     refined in both tails, in which frequent values stand alone."""
     numbers = column.numbers if column.codes is None else column.numbers[column.codes == 0]
-    edges = _edges(np.sort(numbers), limit) if len(numbers) else np.empty(0)
+    edges = _edges(in_order(numbers), limit) if len(numbers) else np.empty(0)
     labels = frequent_labels(column, least=2, most=_MOST_LABELS)
     intervals = len(edges) + 1
     values = np.arange(intervals, dtype=np.intp)

@@ -20,6 +20,7 @@ from dpaudit.draws import SelectionDraws
 from dpaudit.levels.level_map import FloatArray
 from dpaudit.outcomes import KIND, Column, KeyArray, Outcomes
 from dpaudit.outcomes.columns import find
+from dpaudit.stats.order import few_values
 
 # What was seen so often is usual; and so is all of a column of which more than this share is not.
 OFTEN = 10
@@ -164,8 +165,9 @@ class Sieve:
 def _few(numbers: FloatArray) -> tuple[FloatArray, NDArray[np.int64]] | None:
     """Return the values of numbers, rising, and how often each came up; None of too many, which the
     first numbers tell in most cases."""
-    if len(np.unique(numbers[: 2 * _MOST_VALUES])) > _MOST_VALUES:
-        return None
+    found = few_values(numbers)
+    if found is not None or len(np.unique(numbers[: 2 * _MOST_VALUES])) > _MOST_VALUES:
+        return found
     values, counts = np.unique(numbers, return_counts=True)
     return None if len(values) > _MOST_VALUES else (values, counts)
 

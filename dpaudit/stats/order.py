@@ -9,6 +9,8 @@ FloatArray = NDArray[np.float64]
 
 # Of fewer, comparing takes less.
 _MANY = 5_000
+# What the first numbers say of how many values there are; with more values, sorting takes less.
+_FIRST, _FEW = 100, 8
 _SIGN, _DIGITS = np.uint64(1 << 63), 4
 
 
@@ -42,3 +44,20 @@ def mid_ranks(values: FloatArray) -> FloatArray:
     ranks = np.empty(len(values))
     ranks[order] = np.repeat(np.cumsum(counts) - (counts + 1) / 2, counts)
     return ranks
+
+
+def in_order(numbers: FloatArray) -> FloatArray:
+    """Return numbers in rising order. It is `np.sort(numbers)`, but that the signs of zeros may
+    differ: of few values it takes a tenth of the time."""
+    few = few_values(numbers)
+    return np.sort(numbers) if few is None else np.repeat(*few)
+
+
+def few_values(numbers: FloatArray) -> tuple[FloatArray, NDArray[np.int64]] | None:
+    """Return the values of numbers, rising, and how often each came up; None where they are not
+    few, as far as the first ones tell, or some is NaN."""
+    values = np.unique(numbers[:_FIRST])
+    if len(values) > _FEW:
+        return None
+    counts = np.array([np.count_nonzero(numbers == value) for value in values], dtype=np.int64)
+    return (values, counts) if counts.sum() == len(numbers) else None

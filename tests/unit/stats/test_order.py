@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.stats import rankdata
 
-from dpaudit.stats.order import FloatArray, mid_ranks, stable_order
+from dpaudit.stats.order import FloatArray, few_values, in_order, mid_ranks, stable_order
 
 SIZES = (0, 1, 2, 1_000, 4_999, 5_000, 60_000)
 
@@ -43,3 +43,24 @@ def test_equal_values_share_their_rank() -> None:
 def test_what_is_no_number_counts_as_largest() -> None:
     given = np.array([np.nan, 1.0, np.inf, -np.nan])
     assert mid_ranks(given).tolist() == [2.5, 0, 1, 2.5]
+
+
+@pytest.mark.parametrize("size", SIZES)
+@pytest.mark.parametrize("kind", ["all differ", "three values", "any bits"])
+def test_numbers_are_put_in_order(kind: str, size: int) -> None:
+    given = numbers(kind, size)
+    assert np.array_equal(in_order(given), np.sort(given), equal_nan=True)
+
+
+def test_few_values_are_counted() -> None:
+    values, counts = few_values(np.repeat([3.0, -np.inf, -0.0, 0.0], [2, 1, 1, 3])) or (None, None)
+    assert values is not None
+    assert counts is not None
+    assert (values.tolist(), counts.tolist()) == ([-np.inf, 0.0, 3.0], [1, 4, 2])
+
+
+@pytest.mark.parametrize("last", [[7.0], [np.nan], list(range(2, 12))])
+def test_values_that_come_late_are_not_lost(last: list[float]) -> None:
+    given = np.append(np.tile([0.0, 1.0], 400), last)
+    assert few_values(given) is None
+    assert np.array_equal(in_order(given), np.sort(given), equal_nan=True)
