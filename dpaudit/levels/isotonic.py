@@ -13,20 +13,24 @@ def pooled_counts(counts: NDArray[np.int64]) -> NDArray[np.float64]:
     shares would be the maximum likelihood fit under a rising order (Ayer et al. 1955); with it, the
     smoothed log-ratios of small blocks at the ends keep the order too.
     """
+    if len(counts) == 0:
+        return np.empty((0, 2))
     starts: list[int] = []
-    blocks: list[tuple[int, int]] = []
-    for cell, (first, second) in enumerate(counts.tolist()):
-        start = cell
-        while blocks:
-            # Written out here, and not as a function, since this is the learner's inner loop.
-            before, behind = blocks[-1]
-            rises = (before + 0.5) * (second + 0.5) < (first + 0.5) * (behind + 0.5)
-            if rises and before + behind and first + second:
-                break
-            del blocks[-1]
+    firsts: list[float] = []
+    seconds: list[float] = []
+    # The learner's inner loop: the last block stands in variables, with ½ added to both counts.
+    pairs = iter((counts + 0.5).tolist())
+    start, (first, second) = 0, next(pairs)
+    for cell, (one, other) in enumerate(pairs, 1):
+        if first * other < one * second and first + second > 1 and one + other > 1:
+            starts.append(start)
+            firsts.append(first)
+            seconds.append(second)
+            start, first, second = cell, one, other
+            continue
+        first, second = first + one - 0.5, second + other - 0.5
+        while starts and firsts[-1] * second >= first * seconds[-1]:
             start = starts.pop()
-            first, second = first + before, second + behind
-        starts.append(start)
-        blocks.append((first, second))
-    lengths = np.diff([*starts, len(counts)])
-    return np.repeat(np.array(blocks, dtype=np.float64).reshape(-1, 2), lengths, axis=0)
+            first, second = first + firsts.pop() - 0.5, second + seconds.pop() - 0.5
+    blocks = np.array([[*firsts, first], [*seconds, second]]).T - 0.5
+    return np.repeat(blocks, np.diff([*starts, start, len(counts)]), axis=0)
