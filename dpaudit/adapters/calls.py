@@ -6,7 +6,7 @@ import inspect
 import keyword
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import AbstractContextManager, nullcontext, suppress
+from contextlib import nullcontext, suppress
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import repeat, takewhile
@@ -14,11 +14,12 @@ from typing import Any
 
 import numpy as np
 
+from dpaudit.adapters.exceptions import collected, raised
 from dpaudit.adapters.mechanism import Outputs
 from dpaudit.errors import Given, MechanismError
 from dpaudit.float_errors import theirs
 from dpaudit.outcomes import Raised
-from dpaudit.processes.origin import FAILURES, end_if_forked, message_of, origin, post_processed
+from dpaudit.processes.origin import FAILURES, end_if_forked, post_processed
 from dpaudit.targets.missing import not_found
 from dpaudit.targets.parameters import NONE, Calling
 from dpaudit.watching import Watch
@@ -27,9 +28,6 @@ from dpaudit.wording import counted
 ONE_BY_ONE = Given(f"batch_arg={NONE!r}", f"--batch-arg {NONE} (YAML: batch_arg: {NONE})")
 
 Function = Callable[..., Any]
-
-# So many exceptions of a batch of draws that differ are looked up in the code.
-_MOST_PLACES = 64
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,32 +165,6 @@ def _is_name(text: str) -> bool:
     return text.isidentifier() and not keyword.iskeyword(text)
 
 
-def collected(
-    draws: Iterator[Any],
-    size: int,
-    watched: Callable[[list[Any]], AbstractContextManager[Any]] = nullcontext,
-) -> list[Any]:
-    """Return `size` outputs, exceptions as `Raised`; the loop that every draw goes through.
-
-    watched: the context in which it runs, given the outputs, which grow draw by draw.
-    """
-    outputs: list[Any] = []
-    seen: dict[tuple[str, str], Raised] = {}
-    owner = os.getpid()
-    with watched(outputs), theirs():
-        while len(outputs) < size:
-            try:
-                outputs.extend(draws)  # keeps what came before an exception, and can go on after it
-                # A mechanism that raises StopIteration only seems to have come to the end.
-                if len(outputs) < size:
-                    outputs.append(raised(StopIteration()))
-            except FAILURES as error:
-                end_if_forked(owner, error)
-                outputs.append(_seen(error, seen))
-    end_if_forked(owner)
-    return outputs
-
-
 def processed(
     function: Function | None, outputs: list[Any], watch: Watch | None = None
 ) -> list[Any]:
@@ -209,22 +181,6 @@ def _processed(function: Function, output: Any) -> Any:
 
 def _composed(outer: Function, inner: Function) -> Function:
     return lambda dataset: post_processed(outer, inner(dataset))
-
-
-def raised(error: BaseException) -> Raised:
-    """Return an exception as an outcome."""
-    return Raised(type(error).__name__, message_of(error), origin(error))
-
-
-def _seen(error: BaseException, seen: dict[tuple[str, str], Raised]) -> Raised:
-    """Return `raised`, looking for the line only of the first exceptions that differ: it takes a
-    microsecond, and is shown for the first of a kind."""
-    named = type(error).__name__, message_of(error)
-    if named not in seen:
-        if len(seen) == _MOST_PLACES:
-            return Raised(*named)
-        seen[named] = Raised(*named, origin(error))
-    return seen[named]
 
 
 def _as_batch(outputs: Any, name: str, batch: str, size: int) -> Outputs:

@@ -10,8 +10,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpaudit.adapters.calls import ONE_BY_ONE, Batches, SingleDraws, processed, raised
+from dpaudit.adapters.calls import ONE_BY_ONE, Batches, SingleDraws, processed
 from dpaudit.adapters.composition import Composition, Repetition
+from dpaudit.adapters.exceptions import raised
 from dpaudit.adapters.mechanism import Mechanism
 from dpaudit.errors import UsageError
 from dpaudit.processes.origin import FAILURES

@@ -43,9 +43,9 @@ from dpaudit.inputs.pairs import NeighbouringPair, notes, stated
 from dpaudit.levels.candidate import Attack
 from dpaudit.sampling.chunks import Chunk, FirstCalls, Found, ToProbe
 from dpaudit.sampling.executors import WORTHWHILE, Crew, Draws, Setup, drawing, resolved
-from dpaudit.sampling.generators import preserved
 from dpaudit.sampling.independence import check_uncached
 from dpaudit.sampling.sampler import Sampler
+from dpaudit.sampling.seeding import preserved
 from dpaudit.sampling.state import State, changed, kept_state
 from dpaudit.targets.construction import source_of
 from dpaudit.targets.target import is_elsewhere

@@ -21,7 +21,7 @@ from dpaudit.cli.repeat_command import RepeatableCommand
 from dpaudit.config.quantities import parse_duration
 from dpaudit.errors import UsageError
 from dpaudit.import_path import split
-from dpaudit.sampling.generators import preserved
+from dpaudit.sampling.seeding import preserved
 from dpaudit.searching.distances import NORMS
 from dpaudit.searching.sensitivity import SECONDS, SensitivityResult, searched
 from dpaudit.targets.target import ImportedTarget

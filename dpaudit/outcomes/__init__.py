@@ -13,8 +13,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from dpaudit.outcomes.columns import ABSENT, KIND, RAISED, Column, KeyArray, Raised, number_word
+from dpaudit.outcomes.columns import ABSENT, KIND, Column, KeyArray, number_word
 from dpaudit.outcomes.long_table import NamedColumns, joined, lengthened
+from dpaudit.outcomes.raised import RAISED, Raised
 from dpaudit.outcomes.reading.kinds import from_raw
 from dpaudit.outcomes.tables import (
     Outcomes,

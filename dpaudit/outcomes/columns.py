@@ -4,41 +4,22 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from dpaudit.outcomes.raised import RAISED
+
 FloatArray = NDArray[np.float64]
 CodeArray = NDArray[np.int32]
 KeyArray = NDArray[np.uint64]
 
-# The label of an exception starts so; that of a string is quoted, so that none else does.
-RAISED = "raised "
 # What a column says of outcomes that have no such entry, whatever table they stand in.
 ABSENT = "absent"
 # The name of a column that says only of what kind the entries of another one are starts so.
 KIND = "kind of "
-
-
-@dataclass(frozen=True, slots=True)
-class Raised:
-    """An exception of the mechanism, which is an outcome like any other; `kind` is its type.
-
-    where: the line that raised it, as `mine.py:12`, or nothing; it has no part in the outcome.
-    """
-
-    kind: str
-    message: str
-    where: str = field(default="", compare=False)
-
-    @property
-    def words(self) -> str:
-        """The exception in one line."""
-        message = " ".join(self.message.split())
-        text = f"{self.kind}: {message}" if message else self.kind
-        return f"{text} ({self.where})" if self.where else text
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -15,7 +15,6 @@ from numpy.typing import NDArray
 from dpaudit.outcomes.aspects import made_from
 from dpaudit.outcomes.columns import (
     ABSENT,
-    RAISED,
     Column,
     FloatArray,
     KeyArray,
@@ -25,6 +24,7 @@ from dpaudit.outcomes.columns import (
     text_key,
 )
 from dpaudit.outcomes.paths import ROOT, Path
+from dpaudit.outcomes.raised import RAISED
 from dpaudit.outcomes.units import ELAPSED
 from dpaudit.outcomes.words import Entry, written
 

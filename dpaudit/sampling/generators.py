@@ -1,5 +1,4 @@
-"""The generators that draws come from: a stream of its own for every chunk, and those that a
-mechanism carries, and the global ones, found, re-seeded and restored.
+"""The generators that a mechanism carries, found: wherever its code may draw from.
 
 A process pool copies a mechanism together with its generator, and every copy would then repeat
 the same noise (docs/method.md §11).
@@ -10,22 +9,20 @@ from __future__ import annotations
 import random
 import sys
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from types import BuiltinFunctionType, CodeType, FunctionType, MethodType, ModuleType
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+
+from dpaudit.sampling.seeding import RandomSource, reseed, restorer
 
 DEPTH = 4
 # A mechanism of a large library reaches much of it; what it carries itself comes first.
 LIMIT = 20_000
-
-RandomSource = np.random.Generator | np.random.RandomState | random.Random
 
 
 def carried_generators(*parts: Any) -> tuple[RandomSource, ...]:
@@ -61,79 +58,15 @@ def carried_generators(*parts: Any) -> tuple[RandomSource, ...]:
     return tuple(found)
 
 
-def reseed(generators: Sequence[RandomSource], seeds: np.random.SeedSequence) -> None:
-    """Re-seed each generator in place, from a child of `seeds` of its own."""
-    for generator, child in zip(generators, seeds.spawn(len(generators)), strict=True):
-        if isinstance(generator, np.random.Generator):
-            bits = generator.bit_generator
-            bits.state = type(bits)(child).state
-        elif isinstance(generator, np.random.RandomState):
-            generator.seed(child.generate_state(8))
-        else:
-            generator.seed(_integer(child.generate_state(8)))
-
-
-def reseed_globals(seeds: np.random.SeedSequence) -> None:
-    """Re-seed the global generators of `random` and `numpy.random`, not alike."""
-    words = seeds.generate_state(16)
-    random.seed(_integer(words[:8]))
-    np.random.seed(words[8:])
-
-
-@contextmanager
-def preserved(generators: Sequence[RandomSource] = ()) -> Iterator[None]:
-    """Restore both global generators, and those given, to their present state afterwards."""
-    with ExitStack() as stack:
-        stack.callback(random.setstate, random.getstate())
-        stack.callback(np.random.set_state, np.random.get_state())
-        for generator in generators:
-            stack.callback(_restorer(generator))
-        yield
-
-
-@dataclass(frozen=True, slots=True)
-class ChunkStreams:
-    """The streams of one chunk: for the coins, and for the mechanism's `rng`."""
-
-    coins: np.random.Generator
-    mechanism: np.random.Generator
-
-
-def chunk_streams(seed: int, key: Sequence[int], carried: Sequence[RandomSource]) -> ChunkStreams:
-    """Return the streams of a chunk, with every generator seeded that a mechanism could draw from
-    besides: the global ones, and those that it carries. No two are alike."""
-    coins, mechanism, for_globals = (
-        np.random.SeedSequence(seed, spawn_key=(*key, purpose)) for purpose in range(3)
-    )
-    reseed_globals(for_globals)
-    if carried:
-        reseed(carried, np.random.SeedSequence(seed, spawn_key=(*key, 3)))
-    return ChunkStreams(np.random.default_rng(coins), np.random.default_rng(mechanism))
-
-
 def _takes_seeds(generator: RandomSource) -> bool:
     """Return whether a generator can be seeded and restored; leave it as it was."""
     try:
-        restore = _restorer(generator)
+        restore = restorer(generator)
         reseed([generator], np.random.SeedSequence(0))
         restore()
     except Exception:  # noqa: BLE001  # whatever a subclass raises, or a source without a state
         return False
     return True
-
-
-def _restorer(generator: RandomSource) -> Callable[[], None]:
-    """Return what brings a generator back to its present state."""
-    if isinstance(generator, np.random.Generator):
-        bits = generator.bit_generator
-        return partial(setattr, bits, "state", bits.state)
-    if isinstance(generator, np.random.RandomState):
-        return partial(generator.set_state, generator.get_state(legacy=False))
-    return partial(generator.setstate, generator.getstate())
-
-
-def _integer(words: NDArray[np.unsignedinteger]) -> int:
-    return int.from_bytes(words.tobytes(), "little")
 
 
 def _code(value: Any, home: set[str]) -> Iterator[Any]:

@@ -47,7 +47,8 @@ from dpaudit.sampling.chunks import (
     ToTime,
 )
 from dpaudit.sampling.collecting import rarely_collecting
-from dpaudit.sampling.generators import ChunkStreams, carried_generators, chunk_streams
+from dpaudit.sampling.generators import carried_generators
+from dpaudit.sampling.seeding import ChunkStreams, chunk_streams
 from dpaudit.tally import AtomTally, RangeTally, Tally, by_arm
 from dpaudit.targets.missing import check_found
 from dpaudit.targets.target import AnyTarget

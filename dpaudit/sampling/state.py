@@ -16,7 +16,8 @@ from typing import Any
 
 import numpy as np
 
-from dpaudit.sampling.generators import RandomSource, code_names, home_of, is_home
+from dpaudit.sampling.generators import code_names, home_of, is_home
+from dpaudit.sampling.seeding import RandomSource
 
 # Entries of one variable that are looked at, levels deep; bytes of an array; functions followed.
 _ENTRIES, _DEPTH, _BYTES, _FUNCTIONS = 2_000, 4, 1 << 20, 500

@@ -13,9 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpaudit.errors import MechanismError
-from dpaudit.outcomes.columns import RAISED, Raised
 from dpaudit.outcomes.long_table import at
 from dpaudit.outcomes.paths import ROOT, Path
+from dpaudit.outcomes.raised import RAISED, Raised
 from dpaudit.outcomes.reading.containers import (
     read_arrays,
     read_dicts,

@@ -19,8 +19,8 @@ from dpaudit.errors import UsageError
 from dpaudit.float_errors import ours
 from dpaudit.sampling.chunks import Chunk
 from dpaudit.sampling.executors import THREADS
-from dpaudit.sampling.generators import preserved
 from dpaudit.sampling.sampler import Sampler
+from dpaudit.sampling.seeding import preserved
 from dpaudit.version import __version__
 
 # Audits whose samplers a worker keeps; several programs may use it by turns.

@@ -9,12 +9,7 @@ import numpy as np
 import pytest
 
 from dpaudit.adapters.loading import load_mechanism
-from dpaudit.sampling.generators import (
-    carried_generators,
-    preserved,
-    reseed,
-    reseed_globals,
-)
+from dpaudit.sampling.generators import carried_generators
 from dpaudit.targets.target import CallableTarget
 from tests.faulty import NoSeed
 
@@ -112,52 +107,6 @@ def test_parts_of_a_mechanism() -> None:
     own = np.random.default_rng(3)
     target = CallableTarget(function=lambda x, state: x, params={"state": own}, post_process=_inner)
     assert types(*load_mechanism(target).parts) == ["Generator", "Generator"]
-
-
-def test_reseeding_is_deterministic_and_different_for_each() -> None:
-    generators = (
-        np.random.default_rng(1),
-        np.random.Generator(np.random.Philox(1)),
-        np.random.RandomState(1),
-        random.Random(1),
-        random.Random(1),
-    )
-
-    def draws(seed: int) -> list[float]:
-        reseed(generators, np.random.SeedSequence(seed))
-        return [one.random() for one in generators]
-
-    first = draws(5)
-    assert draws(5) == first
-    assert draws(6) != first
-    assert len(set(first)) == len(generators)
-
-
-def test_reseeding_forgets_a_cached_normal() -> None:
-    generators = (np.random.RandomState(1), random.Random(1))
-
-    def draws(waste: int) -> list[float]:
-        for _ in range(waste):
-            generators[0].normal()
-            generators[1].gauss(0, 1)
-        reseed(generators, np.random.SeedSequence(5))
-        return [generators[0].normal(), generators[1].gauss(0, 1)]
-
-    assert draws(0) == draws(1)
-
-
-def test_globals_are_reseeded_and_restored() -> None:
-    random.seed(1)
-    np.random.seed(1)
-    expected = (random.random(), np.random.random())
-    random.seed(1)
-    np.random.seed(1)
-    with preserved():
-        reseed_globals(np.random.SeedSequence(3))
-        first = (random.random(), np.random.random())
-        reseed_globals(np.random.SeedSequence(3))
-        assert (random.random(), np.random.random()) == first
-    assert (random.random(), np.random.random()) == expected
 
 
 class NoState(random.Random):
