@@ -25,13 +25,14 @@ from dpaudit.levels.level_map import FOLDS, FloatArray, IntArray, by_fold, folds
 from dpaudit.levels.scores import Scored, aligned, shares, with_most
 from dpaudit.levels.stretches import expected
 from dpaudit.outcomes import KIND, Column, Outcomes
+from dpaudit.outcomes.bands import BAND
 
 NAME = "sum over entries, each given those before it"
 
 _LEAST_DRAWS = 1_000
 _FEWEST_COLUMNS, _MOST_COLUMNS = 3, 128
 # Different entries of all columns together, at most.
-_MOST_VALUES = 4
+_MOST_VALUES = 8
 # Pasts of an entry that are told apart, the most frequent ones; each of so many draws.
 _MOST_PASTS, _DRAWS_OF_A_PAST = 64, 50
 # Odds of one value against those after it, by the pasts of all entries: so many are learned fast.
@@ -113,6 +114,13 @@ class _Symbols:
 
     name: str
     values: tuple[float | str, ...]
+
+    @property
+    def classes(self) -> tuple[int, ...]:
+        """What each value counts as in the past of others: bands of numbers as one."""
+        is_band = [isinstance(one, str) and one.startswith(BAND) for one in self.values]
+        first = is_band.index(True) if any(is_band) else 0
+        return tuple(first if one else place for place, one in enumerate(is_band))
 
     def __call__(self, column: Column) -> Symbols:
         many = len(self.values)
@@ -249,7 +257,7 @@ class Walk:
         for own, column in zip(symbols, columns, strict=True):
             cell = past * (values + 1) + own(column)
             many = np.bincount(cell, weights=draws, minlength=len(of_past) * (values + 1))
-            following, next_pasts = _following(many, of_past, summary)
+            following, next_pasts = _following(many, of_past, summary, own.classes)
             steps.append(Step(own, np.zeros(len(following)), following))
             cells.append(cell)
             pasts.append(of_past)
@@ -290,9 +298,10 @@ def _log_likelihood(draws: NDArray[Any]) -> float:
 
 
 def _following(
-    draws: NDArray[Any], pasts: Sequence[Past], summary: Summary
+    draws: NDArray[Any], pasts: Sequence[Past], summary: Summary, classes: Sequence[int]
 ) -> tuple[Places, tuple[Past, ...]]:
-    """Return the next past by past and symbol, whose draws are given, and all of these pasts."""
+    """Return the next past by past and symbol, whose draws are given, and all of these pasts.
+    classes: of the symbols, but for the last one, of all other entries."""
     nexts: list[Past | None] = []
     total: Counter[Past] = Counter()
     symbols = len(draws) // len(pasts)
@@ -300,7 +309,7 @@ def _following(
         past, symbol = divmod(place, symbols)
         found = None
         if past != _LOST and symbol < symbols - 1:
-            found = summary.after(pasts[past], symbol)
+            found = summary.after(pasts[past], classes[symbol])
             total[found] += many
         nexts.append(found)
     often = [one for one, many in total.most_common(_MOST_PASTS) if many >= _DRAWS_OF_A_PAST]

@@ -14,6 +14,7 @@ import numpy as np
 
 from dpaudit.attacks.additive import additive
 from dpaudit.attacks.atoms import atoms
+from dpaudit.attacks.banded import banded
 from dpaudit.attacks.bits import bits
 from dpaudit.attacks.choosing.aim import (
     Aim,
@@ -48,6 +49,7 @@ ATTACKS: tuple[Attack, ...] = (
     additive,
     innovations,
     prefixes,
+    banded,
     logistic,
     mean_differences,
     atoms,

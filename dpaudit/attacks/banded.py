@@ -1,0 +1,128 @@
+"""The attack on sequences of numbers beside few values, such as the answers of a sparse vector.
+
+Where the first number stands, and how large it is, tell together what neither tells alone: a low
+answer that was above the threshold shows that the threshold is low, and what came before it weighs
+the more. So numbers count by the band that they lie in, and sequences of these as any others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpaudit.attacks.atoms import atoms
+from dpaudit.attacks.prefixes import prefixes
+from dpaudit.draws import LevelArray, SelectionDraws
+from dpaudit.levels.candidate import Candidate, by_score
+from dpaudit.levels.level_map import FloatArray, IntArray, LevelMap, is_continuous
+from dpaudit.levels.scores import Score
+from dpaudit.outcomes import KIND, Column, Outcomes
+from dpaudit.outcomes.bands import Bands
+
+NAME = "numbers in bands: "
+
+_LEAST_DRAWS = 1_000
+_FEWEST_COLUMNS, _MOST_COLUMNS = 2, 128
+# The first draws show which numbers stand for themselves: those that are so large a share of their
+# column. There are few of them.
+_LOOKED_AT = 4_096
+_OFTEN, _MOST_ALONE = 0.005, 3
+# Bands of all other numbers; the tails are narrow, since the rarest tell most.
+_SHARES = (0.1, 0.3, 0.7, 0.9)
+# Of more sequences, as a share of the first draws, each says too little by itself.
+_MOST_SEQUENCES = 0.25
+
+
+def banded(selection: SelectionDraws) -> list[Candidate]:
+    """Order vectors in which numbers stand beside few values by sequences of bands."""
+    if selection.size < _LEAST_DRAWS:
+        return []
+    some = selection.outcomes.take(slice(_LOOKED_AT))
+    bands = _bands(some.columns)
+    if bands is None:
+        return []
+    inner = SelectionDraws(bands(selection.outcomes), selection.is_d1)
+    of_banded = partial(BandedLevels, bands)
+    found = []
+    sequences = len(np.unique(bands(some).keys()))
+    for one in atoms(inner) if sequences <= _MOST_SEQUENCES * some.size else ():
+        fine = None if one.fine is None else replace(one.fine, cells=of_banded(one.fine.cells))
+        found.append(replace(one.mapped(of_banded), attack=NAME + one.attack, fine=fine))
+    for one in prefixes(inner):
+        if one.scored is not None:
+            freeze = partial(_frozen, bands, one.scored.freeze)
+            scored = replace(one.scored, attack=NAME + one.attack, freeze=freeze)
+            found.append(by_score(scored, selection))
+    return found
+
+
+def _frozen(bands: Bands, freeze: Callable[[], Score]) -> BandedScore:
+    return BandedScore(bands, freeze())
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class BandedLevels(LevelMap):
+    """The level of outcomes whose numbers are bands."""
+
+    bands: Bands
+    level: LevelMap
+
+    @property
+    def levels(self) -> int:
+        return self.level.levels
+
+    def __call__(self, outcomes: Outcomes) -> LevelArray:
+        return self.level(self.bands(outcomes))
+
+    def counts(self, outcomes: Outcomes) -> IntArray:
+        return self.level.counts(self.bands(outcomes))
+
+    def words(self, chosen: NDArray[np.bool_]) -> str:
+        return self.level.words(chosen)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class BandedScore:
+    """The score of outcomes whose numbers are bands."""
+
+    bands: Bands
+    score: Score
+
+    @property
+    def columns(self) -> tuple[tuple[str, float], ...]:
+        return self.score.columns
+
+    def __call__(self, outcomes: Outcomes) -> FloatArray:
+        return self.score(self.bands(outcomes))
+
+    def words(self) -> str:
+        return f"{self.score.words()}, of numbers the band that they lie in"
+
+
+def _bands(columns: Sequence[Column]) -> Bands | None:
+    """Return the bands of the numbers in columns that have few other values; None where there are
+    no such columns."""
+    if not _FEWEST_COLUMNS <= len(columns) <= _MOST_COLUMNS:
+        return None
+    names, alone, rest = [], set[float](), [np.empty(0)]
+    for column in columns:
+        numbers = column.numbers if column.codes is None else column.numbers[column.codes == 0]
+        values, counts = np.unique(numbers, return_counts=True)
+        often = values[counts >= _OFTEN * len(column.numbers)]
+        others = numbers[~np.isin(numbers, often)]
+        has_both = len(others) > 0 and (len(often) > 0 or len(numbers) < len(column.numbers))
+        if has_both and not column.name.startswith(KIND):
+            names.append(column.name)
+            alone |= set(often.tolist())
+            rest.append(others)
+    every = np.concatenate(rest)
+    if len(names) < _FEWEST_COLUMNS or len(alone) > _MOST_ALONE or not is_continuous(every):
+        return None
+    edges = np.unique(np.quantile(every, _SHARES))
+    if not np.isfinite(edges).all():
+        return None
+    return Bands(frozenset(names), tuple(sorted(alone)), tuple(edges.tolist()))

@@ -1,0 +1,74 @@
+"""Outcomes in which numbers count by the band that they lie in, beside the few that stand for
+themselves: what sequences of answers are alike in."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+
+from dpaudit.outcomes.columns import CodeArray, Column, FloatArray, number_word
+from dpaudit.outcomes.long_table import LongTable, Vocabulary
+from dpaudit.outcomes.tables import Outcomes, Table
+
+# The label of a band starts so.
+BAND = "number "
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Bands:
+    """Bands of the numbers in some columns; frozen and picklable.
+
+    names: of the columns.  alone: numbers that stand for themselves.  edges: (bands - 1,), rising.
+    """
+
+    names: frozenset[str]
+    alone: tuple[float, ...]
+    edges: tuple[float, ...]
+
+    def __call__(self, outcomes: Outcomes) -> Outcomes:
+        """Return outcomes of which the numbers of these columns are bands; tables of one shape, and
+        of several, stay what they are."""
+        if isinstance(outcomes, Table):
+            columns = tuple(map(self._of_column, outcomes.all_columns))
+            return Table(columns, outcomes.size, outcomes.paths, outcomes.fixed)
+        if isinstance(outcomes, LongTable):
+            return self._of_long(outcomes)
+        return outcomes
+
+    def _of_column(self, column: Column) -> Column:
+        if column.name not in self.names:
+            return column
+        codes = np.zeros(len(column.numbers), np.int32) if column.codes is None else column.codes
+        found = self._in_bands(column.numbers, codes, len(column.labels))
+        return Column(column.name, *found, (*column.labels, *self.labels))
+
+    def _of_long(self, table: LongTable) -> LongTable:
+        known = table.vocabulary
+        inside = [path.name in self.names for path in known.paths]
+        is_inside = np.repeat(inside, np.diff(table.offsets))
+        numbers, codes = self._in_bands(table.numbers, table.codes, len(known.labels))
+        vocabulary = Vocabulary(known.paths, (*known.labels, *self.labels))
+        numbers = np.where(is_inside, numbers, table.numbers)
+        codes = np.where(is_inside, codes, table.codes)
+        return LongTable(vocabulary, table.offsets, table.rows, numbers, codes, table.size)
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """Those of the bands, the lowest first."""
+        words = [number_word(float(f"{edge:.4g}")) for edge in self.edges]
+        inner = [f"{BAND}{low} to {high}" for low, high in pairwise(words)]
+        return (f"{BAND}< {words[0]}", *inner, f"{BAND}≥ {words[-1]}")
+
+    def _in_bands(
+        self, numbers: FloatArray, codes: CodeArray, labels: int
+    ) -> tuple[FloatArray, CodeArray]:
+        """Return numbers and codes, those of bands after so many other labels."""
+        is_alone = codes > 0
+        for number in self.alone:
+            is_alone |= numbers == number
+        band = np.full(len(numbers), labels + 1, dtype=np.int32)
+        for edge in self.edges:
+            band += numbers >= edge
+        return np.where(is_alone, numbers, np.nan), np.where(is_alone, codes, band)
