@@ -17,11 +17,13 @@ _SIGN, _DIGITS = np.uint64(1 << 63), 4
 def stable_order(numbers: FloatArray) -> NDArray[np.intp]:
     """Return the places of numbers in rising order, of equal ones the first first; NaN is last.
 
-    It is `np.argsort(numbers, kind="stable")`. Many are sorted by four digits of 16 bits each,
-    which takes a half to a seventh of the time.
+    It is `np.argsort(numbers, kind="stable")`. Many that are in no order are sorted by four digits
+    of 16 bits each, which takes about half of the time.
     """
     if len(numbers) < _MANY:
         return np.argsort(numbers, kind="stable")
+    if (numbers[1:] >= numbers[:-1]).all():  # not beside NaN
+        return np.arange(len(numbers))
     # The bits of what is not negative rise with it, those of what is fall; -0.0 becomes 0.0.
     with np.errstate(invalid="ignore"):
         bits = (numbers + 0.0).view(np.uint64)
@@ -48,7 +50,7 @@ def mid_ranks(values: FloatArray) -> FloatArray:
 
 def in_order(numbers: FloatArray) -> FloatArray:
     """Return numbers in rising order. It is `np.sort(numbers)`, but that the signs of zeros may
-    differ: of few values it takes a tenth of the time."""
+    differ: of few values it takes a fifth of the time."""
     few = few_values(numbers)
     return np.sort(numbers) if few is None else np.repeat(*few)
 

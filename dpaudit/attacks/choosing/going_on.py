@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -25,9 +24,8 @@ from dpaudit.levels.possible import possible_shares
 from dpaudit.levels.rules import RuleTable, evened, predicted_growth
 
 # Times that further draws are imagined, to see whether they pay. Of more cells than this fewer do:
-# each time takes longer, and no single cell decides. So many standard errors are enough to see.
+# each time takes longer, and no single cell decides.
 _MOST_IMAGINED, _LEAST_IMAGINED, _CELLS = 20, 5, 50
-_ENOUGH_ERRORS = 4.0
 
 
 def learn_again(candidates: list[Candidate], aim: Aim, *, to_bet: bool) -> Learned:
@@ -89,22 +87,14 @@ def gains_by_more(candidates: list[Candidate], aim: Aim) -> bool:
     rng = np.random.default_rng(draws)
     clusters = Clusters.of(counts[:-1], counts.sum(axis=0))
     now = _chosen(counts, aim)
-    gains: list[float] = []
+    gain = 0.0
     times = max(_LEAST_IMAGINED, _MOST_IMAGINED * _CELLS // max(_CELLS, len(counts)))
     for _ in range(times):
         share = possible_shares(clusters, rng)
         truth = counts[:-1].sum(axis=1)[:, None] * np.stack([share, 1 - share], axis=1)
         more = np.append(rng.poisson(truth), [[0, 0]], axis=0)
-        gains.append(_chosen(counts + more, later).worth(truth, later) - now.worth(truth, aim))
-        if len(gains) >= _LEAST_IMAGINED and _is_seen(gains):
-            break
-    return sum(gains) > 0
-
-
-def _is_seen(gains: list[float]) -> bool:
-    """Return whether the sign of their mean is beyond doubt."""
-    error = np.std(gains, ddof=1) / math.sqrt(len(gains))
-    return bool(abs(np.mean(gains)) > _ENOUGH_ERRORS * error)
+        gain += _chosen(counts + more, later).worth(truth, later) - now.worth(truth, aim)
+    return gain > 0
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -3,14 +3,29 @@
 from __future__ import annotations
 
 import pickle
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import pytest
 
-from dpaudit.outcomes import Raised, from_raw
+from dpaudit.outcomes import Column, Raised, from_raw
 from dpaudit.outcomes.columns import find
 from dpaudit.outcomes.known import Known
+from dpaudit.outcomes.tables import Table
+
+
+@dataclass
+class _Pair:
+    a: int
+    b: int
+
+
+@dataclass
+class _Other:
+    a: int
+    b: int
+
 
 _RNG = np.random.default_rng(5)
 _FLAGS = _RNG.integers(-1, 2, (3_000, 6))
@@ -81,3 +96,51 @@ def test_of_too_many_values_or_combinations_keys_are_compared(shape: tuple[int, 
     found = Known.of(keys, known.take(order))
     assert found.entries is None
     assert (found.places(known) == find(keys, known.keys())).all()
+
+
+@pytest.mark.parametrize(
+    ("known", "asked"),
+    [
+        ([_Pair(0, 1), _Pair(1, 0)], [_Other(0, 1), _Other(1, 1)]),
+        ([{"a": 0, "b": 1}, {"a": 1, "b": 0}], [{"c": 0, "d": 1}, {"c": 1, "d": 0}]),
+        ([{"a": 0, "b": 1}, {"a": 1, "b": 0}], [{"b": 0, "a": 1}, {"b": 0, "a": 0}]),
+    ],
+)
+def test_outcomes_that_are_alike_but_for_a_type_or_names_are_told_apart(
+    known: list[Any], asked: list[Any]
+) -> None:
+    outcomes = from_raw(known)
+    keys, order = np.unique(outcomes.keys(), return_index=True)
+    found = Known.of(keys, outcomes.take(order))
+    assert found.entries is not None
+    wanted = find(keys, from_raw(asked).keys())
+    assert found.places(from_raw(asked)).tolist() == wanted.tolist()
+
+
+def test_many_places_of_one_value_are_no_combinations() -> None:
+    rows = np.zeros((300, 4_000))
+    rows[:, -16:] = np.random.default_rng(7).integers(0, 2, (300, 16))
+    outcomes = from_raw(rows)
+    keys, order = np.unique(outcomes.keys(), return_index=True)
+    found = Known.of(keys, outcomes.take(order))
+    assert found.entries is not None
+    assert (found.places(outcomes) == find(keys, outcomes.keys())).all()
+    rows[::3, 7] = 1.0
+    assert (found.places(from_raw(rows))[::3] == len(keys)).all()
+
+
+def test_a_number_that_is_none_is_found_by_its_key() -> None:
+    column = Column("output", np.array([np.nan, 0.0]))
+    outcomes = Table((column,), 2)
+    keys, order = np.unique(outcomes.keys(), return_index=True)
+    found = Known.of(keys, outcomes.take(order))
+    assert sorted(found.places(outcomes).tolist()) == [0, 1]
+
+
+def test_more_labels_than_outcomes_are_not_looked_through() -> None:
+    outcomes = from_raw([str(one) for one in range(3_000)]).take(np.array([1, 2]))
+    keys, order = np.unique(outcomes.keys(), return_index=True)
+    found = Known.of(keys, outcomes.take(order))
+    assert found.entries is not None
+    assert found.entries.places(outcomes) is None
+    assert sorted(found.places(outcomes).tolist()) == [0, 1]
