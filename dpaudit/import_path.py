@@ -177,8 +177,10 @@ def _attribute(owner: Any, name: str, path: str) -> Any:
     label = owner.__name__ if isinstance(owner, ModuleType) else repr(owner)
     if isinstance(owner, ModuleType) and label.startswith(FILE_PREFIX):
         label = str(owner.__file__)
+    # A module that it imports is nothing to audit.
+    named = [one for one in vars_of(owner) if not isinstance(getattr(owner, one, None), ModuleType)]
     raise TargetError(
-        f"target {path!r}: {label} has no {name!r}.{did_you_mean(name, vars_of(owner))}{there}"
+        f"target {path!r}: {label} has no {name!r}.{did_you_mean(name, named)}{there}"
     )
 
 

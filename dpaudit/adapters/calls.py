@@ -88,6 +88,17 @@ class Batches(_Calls):
     def batch(self) -> str:
         return str(self.how.batch)
 
+    @property
+    def doubt(self) -> str | None:
+        """A warning where the parameter that is taken for the number of outputs may be another."""
+        if self.how.usual in (None, 1):
+            return None
+        batch = self.batch
+        return (
+            f"{batch}={self.how.usual} of {self.name} is taken for how many outputs one call "
+            f"returns; give batch_arg: {batch} (--batch-arg {batch}) if it is, {NONE} if it is not"
+        )
+
     def sample(self, dataset: Any, size: int, rng: np.random.Generator) -> Outputs:
         outputs = _as_batch(self._called(dataset, size, rng), self.name, self.batch, size)
         if self.post_process is None:

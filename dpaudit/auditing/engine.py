@@ -291,7 +291,10 @@ class _Run:
         ):
             for number, pair in enumerate(self._spec.pairs):
                 found = self._audit(number, sampler, crew)
-                said = [*warnings[number]]
+                said = [
+                    *warnings[number],
+                    *filter(None, [getattr(sampler.mechanism, "doubt", None)]),
+                ]
                 said += [_TIMED] if self._spec.timing else []
                 is_doubted = found.refuted or self._spec.may_refute(found.p_value)
                 names = self._changed(number, sampler) if is_doubted else []

@@ -196,7 +196,7 @@ def detectable(certificate: Certificate) -> str:
         return "No leak would have been caught: no event looked worth testing."
     reason = event_could_not(certificate)
     if reason is not None:
-        return f"No leak would have been caught: {reason}."
+        return f"This event could have shown no leak: {reason}."
     return caught(fixed.detectable_epsilon, certificate.point, "visible to this event")
 
 
@@ -244,7 +244,8 @@ def compared(event: AnyEvent, point: ProfilePoint) -> str:
         limit = f"; the claim allows {numbers.share(point.delta)}" if point.delta else ""
         return f"{appear} in {numbers.share(ahead)} {of}, never for {against}{limit}"
     if point.delta == 0:
-        limit, ratio = numbers.apart(math.exp(point.epsilon), ahead / behind, digits=2)
+        both = math.exp(point.epsilon), ahead / behind
+        limit, ratio = numbers.apart(*both, digits=2, nearest=True)
         return f"{appear} {ratio} times as often for {guess}; the claim allows {limit}"
     limit, seen = numbers.shares_apart(_most(behind, point), ahead)
     share = f"in {seen} {of}, {numbers.share(behind)} for {against}"

@@ -41,9 +41,10 @@ def about(value: float, *, digits: int = 3) -> str:
     return _rounded(value, digits, NEAREST)
 
 
-def apart(low: float, high: float, *, digits: int = 3) -> tuple[str, str]:
-    """Return two numbers, `low` < `high`, rounded towards each other but still in that order."""
-    below, above = _apart(low, high, digits)
+def apart(low: float, high: float, *, digits: int = 3, nearest: bool = False) -> tuple[str, str]:
+    """Return two numbers, `low` < `high`, rounded towards each other but still in that order.
+    nearest: rounded to the nearest, since they bound nothing."""
+    below, above = _apart(low, high, digits, *((NEAREST, NEAREST) if nearest else (UP, DOWN)))
     return _written(below), _written(above)
 
 
@@ -67,7 +68,7 @@ def share(value: float, rounding: str = NEAREST) -> str:
 def shares_apart(low: float, high: float) -> tuple[str, str]:
     """Return `apart` of two probabilities, as percentages."""
     # In decimals, since 100 * 0.07 is above 7 as a float.
-    below, above = (_written(one.scaleb(2)) for one in _apart(low, high, 3))
+    below, above = (_written(one.scaleb(2)) for one in _apart(low, high, 3, UP, DOWN))
     return f"{below}{GLUE}%", f"{above}{GLUE}%"
 
 
@@ -131,9 +132,11 @@ def unglued(text: str) -> str:
     return visible(text.replace(GLUE, " "))
 
 
-def _apart(low: float, high: float, digits: int) -> tuple[Decimal, Decimal]:
+def _apart(
+    low: float, high: float, digits: int, of_low: str, of_high: str
+) -> tuple[Decimal, Decimal]:
     for needed in range(digits, _ALL_DIGITS):
-        below, above = _round(low, needed, UP), _round(high, needed, DOWN)
+        below, above = _round(low, needed, of_low), _round(high, needed, of_high)
         if below < above:
             return below, above
     return Decimal(repr(low)), Decimal(repr(high))

@@ -36,12 +36,14 @@ class Calling:
     """How to call a mechanism: the parameters that take the number of outputs wanted (None for one
     call a draw), the generator (None where there is none), and the dataset (None for the first one,
     which gets it by position). alone: one that must have a number of outputs, in calls for one
-    draw each: it is 1, and the output the only one in what is returned."""
+    draw each: it is 1, and the output the only one in what is returned. usual: how many outputs
+    there are where nobody asks, of a parameter for that which nobody has named."""
 
     batch: str | None
     rng: str | None
     data: str | None = None
     alone: str | None = None
+    usual: int | None = None
 
 
 def calling(
@@ -75,7 +77,16 @@ def calling(
     _check_complete(parameters, target.name, first, {*target.params, batch, rng, alone})
     is_first = first == next(iter(signature.parameters))
     by_name = dataset is None or dataset.kind is Parameter.KEYWORD_ONLY or not is_first
-    return Calling(batch, rng, first if by_name else None, alone)
+    usual = (
+        None if target.batch_arg is not None else _default(signature.parameters.get(batch or ""))
+    )
+    return Calling(batch, rng, first if by_name else None, alone, usual)
+
+
+def _default(parameter: Parameter | None) -> int | None:
+    """Return the default of a parameter, if that is an integer."""
+    default = None if parameter is None else parameter.default
+    return default if isinstance(default, int) and not isinstance(default, bool) else None
 
 
 def _alone(parameters: Mapping[str, Parameter], target: PythonTarget) -> str | None:

@@ -550,3 +550,31 @@ def test_more_draws_than_can_be_counted_are_refused() -> None:
     for samples in (10**15 + 1, 10**5000):
         with pytest.raises(UsageError, match=r"give at most 1,000,000,000,000,000$"):
             dpaudit.audit("mechanisms.laplace:laplace", 0, 1, PureDP(1.0), samples=samples)
+
+
+def three_numbers(rows: list[int], rng: np.random.Generator, size: int = 3) -> list[float]:
+    """Return a number for each of three bins: nothing that `size` counts elsewhere."""
+    return [len(rows) + float(rng.laplace()) for _ in range(size)]
+
+
+@pytest.mark.parametrize(
+    ("batch_arg", "is_doubted"), [(None, True), ("size", False), ("none", False)]
+)
+def test_a_default_of_what_is_taken_for_the_number_of_outputs_is_doubted(
+    batch_arg: str | None, is_doubted: bool
+) -> None:
+    result = dpaudit.audit(
+        three_numbers, [1, 2], [1], PureDP(3.0), samples=1_000, seed=1, batch_arg=batch_arg
+    )
+    warned = [one for one in only(result).warnings if "size=3 of " in one]
+    assert bool(warned) is is_doubted
+    assert all("batch_arg: size" in one for one in warned)
+
+
+@pytest.mark.parametrize("default", [None, 1])
+def test_a_usual_default_of_it_is_not_doubted(default: int | None) -> None:
+    def noisy(x: float, rng: np.random.Generator, size: int | None = default) -> Any:
+        return x + rng.laplace(size=size)
+
+    result = dpaudit.audit(noisy, 0.0, 1.0, PureDP(1.0), samples=1_000, seed=1)
+    assert not any("is taken for" in one for one in only(result).warnings)

@@ -145,7 +145,7 @@ def test_headlines() -> None:
         "NO VIOLATION FOUND  it: exact: (1, 0.1)-DP holds for this pair"
     )
     assert line(RESPONSE, PureDP(1)) == (
-        "VIOLATION  it: exact: “output is 0” appears 3 times as often for d1; the claim allows 2.8"
+        "VIOLATION  it: exact: “output is 0” appears 3 times as often for d1; the claim allows 2.7"
     )
     assert line(K, PureDP(1)) == (
         "VIOLATION  it: exact: “output is 0” appears in 10.0 % of outputs for d1, never for d2"
@@ -169,7 +169,7 @@ def test_no_chance_of_a_false_alarm_in_the_summary() -> None:
         "NO VIOLATION FOUND            1                -",
         "",
         "it: VIOLATION",
-        "  exact: “output is 0” appears 3 times as often for d1; the claim allows 2.8",
+        "  exact: “output is 0” appears 3 times as often for d1; the claim allows 2.7",
     ]
 
 

@@ -189,8 +189,8 @@ def test_a_batch_is_a_line_for_each_audit_and_ends_with_what_nobody_expected(
         "ERROR                         -                1",
         "",
         "wrong: VIOLATION",
-        "  refuted at 99 %: outputs ≤ 0.13 appear 7.5 times as often for d1; the claim",
-        "  allows 1.7",
+        "  refuted at 99 %: outputs ≤ 0.13 appear 7.6 times as often for d1; the claim",
+        "  allows 1.6",
         f"  dpaudit run {path} --samples 5000 -k wrong",
         "",
         "broken: ERROR",
@@ -207,7 +207,7 @@ def test_a_batch_is_a_line_for_each_audit_and_ends_with_what_nobody_expected(
 def test_a_lone_audit_that_was_reported_in_full_is_not_explained_again(
     dpaudit: Any, asked: Any, config: Any, more: list[str]
 ) -> None:
-    path, reason = config("a", "wrong"), "outputs ≤ 0.13 appear 7.5 times as often for d1"
+    path, reason = config("a", "wrong"), "outputs ≤ 0.13 appear 7.6 times as often for d1"
     shown = dpaudit("run", path, *more).stdout
     assert " ".join(shown.split()).count(reason) == 1
     again = f"\n\nwrong: VIOLATION\n  dpaudit run {path} -k wrong\n\nChance of a false alarm"

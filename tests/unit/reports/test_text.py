@@ -61,8 +61,8 @@ def at(claim: dpaudit.PrivacyClaim, **values: float) -> AuditResult:
 
 def test_a_violation_in_fifteen_lines() -> None:
     assert render(ASKED).splitlines() == [
-        "VIOLATION  wrong-density: refuted at 99 %: outputs ≤ 0.13 appear 7.5 times as",
-        "  often for d1; the claim allows 1.7",
+        "VIOLATION  wrong-density: refuted at 99 %: outputs ≤ 0.13 appear 7.6 times as",
+        "  often for d1; the claim allows 1.6",
         "",
         "  claim       0.5-DP, pure differential privacy: P(E) ≤ e^ε Q(E)",
         "  mechanism   mechanisms.laplace:wrong_density (mechanisms/laplace.py:71)",
