@@ -18,7 +18,7 @@ from dpaudit.attacks.atoms import atoms
 from dpaudit.attacks.prefixes import prefixes
 from dpaudit.draws import LevelArray, SelectionDraws
 from dpaudit.levels.candidate import Candidate, by_score
-from dpaudit.levels.level_map import FloatArray, IntArray, LevelMap, is_continuous
+from dpaudit.levels.level_map import FloatArray, LevelMap, is_continuous
 from dpaudit.levels.scores import Score
 from dpaudit.outcomes import KIND, Column, Outcomes
 from dpaudit.outcomes.bands import Bands
@@ -77,9 +77,6 @@ class BandedLevels(LevelMap):
 
     def __call__(self, outcomes: Outcomes) -> LevelArray:
         return self.level(self.bands(outcomes))
-
-    def counts(self, outcomes: Outcomes) -> IntArray:
-        return self.level.counts(self.bands(outcomes))
 
     def words(self, chosen: NDArray[np.bool_]) -> str:
         return self.level.words(chosen)

@@ -40,8 +40,7 @@ class Bands:
     def _of_column(self, column: Column) -> Column:
         if column.name not in self.names:
             return column
-        codes = np.zeros(len(column.numbers), np.int32) if column.codes is None else column.codes
-        found = self._in_bands(column.numbers, codes, len(column.labels))
+        found = self._in_bands(column.numbers, column.codes, len(column.labels))
         return Column(column.name, *found, (*column.labels, *self.labels))
 
     def _of_long(self, table: LongTable) -> LongTable:
@@ -62,13 +61,18 @@ class Bands:
         return (f"{BAND}< {words[0]}", *inner, f"{BAND}≥ {words[-1]}")
 
     def _in_bands(
-        self, numbers: FloatArray, codes: CodeArray, labels: int
+        self, numbers: FloatArray, codes: CodeArray | None, labels: int
     ) -> tuple[FloatArray, CodeArray]:
         """Return numbers and codes, those of bands after so many other labels."""
-        is_alone = codes > 0
+        is_alone = np.zeros(len(numbers), dtype=bool) if codes is None else codes > 0
+        is_one = np.empty(len(numbers), dtype=bool)
         for number in self.alone:
-            is_alone |= numbers == number
-        band = np.full(len(numbers), labels + 1, dtype=np.int32)
+            is_alone |= np.equal(numbers, number, out=is_one)
+        # In bytes, which takes a third of the time.
+        band = np.ones(len(numbers), dtype=np.uint8)
         for edge in self.edges:
-            band += numbers >= edge
-        return np.where(is_alone, numbers, np.nan), np.where(is_alone, codes, band)
+            band += np.greater_equal(numbers, edge, out=is_one).view(np.uint8)
+        found = band.astype(np.int32)
+        found += np.int32(labels)
+        others = np.int32(0) if codes is None else codes
+        return np.where(is_alone, numbers, np.nan), np.where(is_alone, others, found)

@@ -140,7 +140,7 @@ def mix(keys: KeyArray) -> KeyArray:
     return keys
 
 
-def find(keys: KeyArray, wanted: KeyArray) -> NDArray[np.intp]:
+def find(keys: NDArray[np.integer], wanted: NDArray[np.integer]) -> NDArray[np.intp]:
     """Return the place of every wanted key in `keys` (rising), len(keys) for those not there."""
     if len(keys) == 0:
         return np.zeros(len(wanted), dtype=np.intp)

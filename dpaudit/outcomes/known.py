@@ -3,7 +3,6 @@ which takes less than half of the time for many outcomes at once."""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
@@ -16,8 +15,8 @@ from dpaudit.outcomes.tables import Outcomes, Table
 
 PlaceArray = NDArray[np.intp]
 
-# Values of one column, and combinations of those of all, at most.
-_FEW, _COMBINATIONS = 8, 1 << 18
+# Values of one column, and combinations of those of all, at most; of so many there is a table.
+_FEW, _COMBINATIONS, _TABLE = 8, 1 << 60, 1 << 18
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -77,12 +76,14 @@ class Entries:
     """Tables by what stands in their columns, of which each has few values.
 
     fixed: what all outcomes have in common.  numbers: (known,), the combination of each.
+    combinations: how many there may be.
     """
 
     columns: tuple[_Values, ...]
     fixed: tuple[tuple[Path, str | float], ...]
-    numbers: NDArray[np.int32]
-    # By combination the place of the outcome, once one has been asked for.
+    numbers: NDArray[np.signedinteger]
+    combinations: int
+    # By combination the place of the outcome, or what rises and the places; once one is asked for.
     _made: list[PlaceArray] = field(default_factory=list, init=False, repr=False)
 
     @classmethod
@@ -97,8 +98,9 @@ class Entries:
             if len(own) > _FEW or combinations > _COMBINATIONS:
                 return None
             columns.append(own)
-        numbers, are_known = _combined(columns, known)
-        return cls(tuple(columns), known.fixed, numbers) if are_known.all() else None
+        numbers, are_known = _combined(columns, known, combinations)
+        made = cls(tuple(columns), known.fixed, numbers, combinations)
+        return made if are_known.all() else None
 
     def places(self, outcomes: Outcomes) -> PlaceArray | None:
         """Return the place of every outcome, how many are known for others; None where outcomes
@@ -110,30 +112,37 @@ class Entries:
             return None
         if any(len(column.labels) > outcomes.size for column in columns):
             return None
-        numbers, are_known = _combined(self.columns, outcomes)
-        if are_known.all():
-            return self._places().take(numbers.astype(np.intp))
-        found = self._places().take(np.where(are_known, numbers, 0).astype(np.intp))
-        return np.where(are_known, found, len(self.numbers))
+        numbers, are_known = _combined(self.columns, outcomes, self.combinations)
+        if not are_known.all():
+            numbers = np.where(are_known, numbers, self.numbers[0])
+        found = self._places(numbers)
+        return found if are_known.all() else np.where(are_known, found, len(self.numbers))
 
-    def _places(self) -> PlaceArray:
+    def _places(self, numbers: NDArray[np.signedinteger]) -> PlaceArray:
+        """Return the places of combinations."""
+        many = len(self.numbers)
+        if self.combinations > _TABLE:
+            if not self._made:
+                order = np.argsort(self.numbers)
+                self._made.extend([self.numbers[order], np.append(order, many)])
+            return self._made[1].take(find(self._made[0], numbers))
         if not self._made:
-            every = math.prod(map(len, self.columns))
-            found = np.full(every, len(self.numbers), dtype=np.intp)
-            found[self.numbers] = np.arange(len(self.numbers))
-            self._made.append(found)
-        return self._made[0]
+            self._made.append(np.full(self.combinations, many, dtype=np.intp))
+            self._made[0][self.numbers] = np.arange(many)
+        return self._made[0].take(numbers.astype(np.intp))
 
     def __reduce__(self) -> tuple[type[Entries], tuple[object, ...]]:
         """Travel without the places, which are many times more than the outcomes."""
-        return Entries, (self.columns, self.fixed, self.numbers)
+        return Entries, (self.columns, self.fixed, self.numbers, self.combinations)
 
 
 def _combined(
-    columns: Sequence[_Values], outcomes: Table
-) -> tuple[NDArray[np.int32], NDArray[np.bool_]]:
+    columns: Sequence[_Values], outcomes: Table, combinations: int
+) -> tuple[NDArray[np.signedinteger], NDArray[np.bool_]]:
     """Return the number of every outcome's combination, and whether all of it is known."""
-    numbers, are_known = np.zeros(outcomes.size, np.int32), np.ones(outcomes.size, dtype=bool)
+    kind = np.int32 if combinations <= _TABLE else np.int64
+    numbers: NDArray[np.signedinteger] = np.zeros(outcomes.size, dtype=kind)
+    are_known = np.ones(outcomes.size, dtype=bool)
     for values, column in zip(columns, outcomes.all_columns, strict=True):
         digits = values.digits(column)
         np.logical_and(are_known, digits, out=are_known)

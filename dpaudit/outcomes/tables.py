@@ -130,7 +130,7 @@ class Table(Outcomes):
         total = np.full(self.size, sum(fixed) % 2**64, dtype=np.uint64)
         for column in self.all_columns:
             if column.name not in names:
-                total += mix(column.keys() + np.uint64(text_key(column.name)))
+                total += mix(column.keys() + _name_key(column.name))
         return total
 
     def words(self, rows: Iterable[int]) -> list[str]:
@@ -141,6 +141,11 @@ class Table(Outcomes):
             yield path, entry
         for path, column in zip(self.paths, self.all_columns, strict=True):
             yield path, column.word(row)
+
+
+@lru_cache(maxsize=1024)  # of the columns of each block
+def _name_key(name: str) -> np.uint64:
+    return np.uint64(text_key(name))
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -88,14 +88,28 @@ def test_outcomes_of_another_shape_are_found_by_their_keys(other: list[Any]) -> 
     assert found.places(asked).tolist() == find(keys, asked.keys()).tolist()
 
 
-@pytest.mark.parametrize("shape", [(400, 1), (400, 20)])
-def test_of_too_many_values_or_combinations_keys_are_compared(shape: tuple[int, int]) -> None:
-    most = 9 if shape[1] == 1 else 2
-    known = from_raw(np.random.default_rng(6).integers(0, most, shape))
+@pytest.mark.parametrize(("most", "columns"), [(9, 1), (8, 21), (2, 61)])
+def test_of_too_many_values_or_combinations_keys_are_compared(most: int, columns: int) -> None:
+    known = from_raw(np.random.default_rng(6).integers(0, most, (400, columns)))
     keys, order = np.unique(known.keys(), return_index=True)
     found = Known.of(keys, known.take(order))
     assert found.entries is None
     assert (found.places(known) == find(keys, known.keys())).all()
+
+
+@pytest.mark.parametrize(("most", "columns"), [(2, 18), (2, 19), (2, 60), (8, 20)])
+def test_there_may_be_very_many_combinations(most: int, columns: int) -> None:
+    known = from_raw(np.random.default_rng(6).integers(0, most, (400, columns)))
+    keys, order = np.unique(known.take(slice(200)).keys(), return_index=True)
+    found = Known.of(keys, known.take(order))
+    assert found.entries is not None
+    wanted = find(keys, known.keys())
+    assert 0 < np.count_nonzero(wanted == len(keys)) < 400
+    by_entries = found.entries.places(known)
+    assert by_entries is not None
+    assert (by_entries == wanted).all()
+    strange = np.full((3, columns), -1)
+    assert (found.places(from_raw(strange)) == len(keys)).all()
 
 
 @pytest.mark.parametrize(
