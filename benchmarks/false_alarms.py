@@ -36,8 +36,10 @@ from benchmarks.tight_mechanisms import (
     learn,
 )
 from benchmarks.whole_audits import BATCH, SETTINGS, Setting, false_alarm, false_alarm_of_any
+from dpaudit.attacks.banded import banded
 from dpaudit.attacks.choosing.aim import Aim
 from dpaudit.attacks.choosing.going_on import learn_again
+from dpaudit.attacks.choosing.selection import learn as learn_orders
 from dpaudit.certificates.evidence import (
     BETTING_SHARE,
     CERTIFICATION_SHARE,
@@ -45,16 +47,18 @@ from dpaudit.certificates.evidence import (
     hidden_delta,
 )
 from dpaudit.claims import ProfilePoint
+from dpaudit.draws import SelectionDraws
 from dpaudit.levels.candidate import Fine, of_cells
 from dpaudit.levels.level_map import Grouped, LevelMap, by_group
 from dpaudit.levels.witnesses import most_telling_witness
+from dpaudit.outcomes import from_raw
 from dpaudit.stats.betting import log_wealth, stakes
 from dpaudit.stats.binomial import clopper_pearson_interval, pair_delta_lower
 from dpaudit.stats.game import Game, p_value
 from dpaudit.stats.holm import holm
 from dpaudit.stats.probabilistic import violating_mass
 from dpaudit.stats.witness import p_value as witness_p_value
-from dpaudit.tally import Tally
+from dpaudit.tally import Tally, by_arm
 
 SELECTION, CERTIFICATION, LOOKS = 400, 1_200, 24
 # The two-sided interval of a rate that may not lie above nominal.
@@ -275,6 +279,34 @@ def unseen(*, fresh: bool = True) -> Run:
     return run
 
 
+def banded_answers(*, fresh: bool = True) -> Run:
+    """Return the exact test of sequences of bands, of answers that tell nothing of their inputs.
+
+    fresh: certify on draws of their own, as one must: not on those that the bands and what they
+    tell were learned from.
+    """
+    nothing = ProfilePoint(0.0, 0.0)
+
+    def run(alpha: float, rng: np.random.Generator) -> bool:
+        selection = _answers(rng)
+        learned = learn_orders(selection, Aim(nothing, MANY), (banded,))
+        draws = _answers(rng) if fresh else selection
+        rule = learned.distinguisher
+        tally = Tally(by_arm(rule(draws.outcomes), rule.levels, draws.is_d1))
+        return p_value(tally.game(rule.guesses), 0.0, 0.0, alpha, enough=alpha) <= alpha
+
+    return run
+
+
+def _answers(rng: np.random.Generator) -> SelectionDraws:
+    """Draw noisy answers of a sparse vector up to the first one above its noisy threshold."""
+    noisy = rng.laplace(0.0, 4.0, (MANY, 6))
+    above = noisy >= rng.laplace(0.0, 2.0, (MANY, 1))
+    is_after = np.cumsum(above, axis=1) > above
+    shown = np.where(above & ~is_after, noisy, np.where(is_after, -2_000.0, -1_000.0))
+    return SelectionDraws(from_raw(shown), rng.random(MANY) < 0.5)
+
+
 def family(
     mechanism: Mechanism,
     *,
@@ -447,6 +479,13 @@ CASES = (
         "bold bets on the draws that showed the cells",
         False,
         boldly(REVEALING_IN_DETAIL, fresh=False),
+    ),
+    Case("sequences of bands, equal inputs", True, banded_answers(), costly=True),
+    Case(
+        "sequences of bands, certified on the draws they were learned from",
+        False,
+        banded_answers(fresh=False),
+        costly=True,
     ),
 )
 
