@@ -119,7 +119,8 @@ def _bands(columns: Sequence[Column]) -> Bands | None:
     every = np.concatenate(rest)
     if len(names) < _FEWEST_COLUMNS or len(alone) > _MOST_ALONE or not is_continuous(every):
         return None
-    edges = np.unique(np.quantile(every, _SHARES))
+    # Short, so that what a report says of a band is what it is.
+    edges = np.unique([float(f"{edge:.4g}") for edge in np.quantile(every, _SHARES)])
     if not np.isfinite(edges).all():
         return None
     return Bands(frozenset(names), tuple(sorted(alone)), tuple(edges.tolist()))

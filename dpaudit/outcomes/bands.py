@@ -56,7 +56,7 @@ class Bands:
     @property
     def labels(self) -> tuple[str, ...]:
         """Those of the bands, the lowest first."""
-        words = [number_word(float(f"{edge:.4g}")) for edge in self.edges]
+        words = [number_word(edge) for edge in self.edges]
         inner = [f"{BAND}{low} to {high}" for low, high in pairwise(words)]
         return (f"{BAND}< {words[0]}", *inner, f"{BAND}≥ {words[-1]}")
 

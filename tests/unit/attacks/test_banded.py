@@ -8,7 +8,7 @@ import pytest
 from numpy.typing import NDArray
 
 from dpaudit.attacks.additive import additive
-from dpaudit.attacks.banded import NAME, banded
+from dpaudit.attacks.banded import NAME, BandedLevels, banded
 from dpaudit.attacks.choosing.aim import Aim, promise
 from dpaudit.claims import ProfilePoint
 from dpaudit.draws import SelectionDraws
@@ -74,3 +74,13 @@ def test_without_numbers_beside_few_values_there_is_nothing_to_say(kind: str) ->
 
 def test_few_draws_are_not_looked_at() -> None:
     assert banded(answers("codes", 500)) == []
+
+
+def test_a_report_says_of_a_band_what_it_is() -> None:
+    (first, *_) = banded(answers("codes", 5_000))
+    level = first.freeze()
+    assert isinstance(level, BandedLevels)
+    words = level.bands.labels
+    assert words[0] == f"number < {level.bands.edges[0]!r}"
+    assert all(float(f"{edge:.4g}") == edge for edge in level.bands.edges)
+    assert len(set(words)) == len(level.bands.edges) + 1
