@@ -48,9 +48,11 @@ _LARGEST_OF_SINGLE_DRAWS = 32_768
 # may refute: it is bet on as soon as it was seen. It is not learned so shortly before.
 _SOONER, _NEARLY = math.sqrt(2), 1.2
 # Refitted after every block at first, later when the draws have doubled; where nothing ends sooner
-# by it, when they have doubled at first, later when they are so many times as many.
+# by it, when they have doubled at first, later when they are so many times as many. There, or to
+# choose among points of a profile, not before this part of what is kept.
 _EAGER = 1_000
 _RARELY = 8
+_FIRST_FIT = 16
 # When draws are planned by the clock: the share of the time after which learning ends, as it ends
 # after that share of the draws elsewhere, and the share if there are few draws by then; that for
 # seeing how fast draws are made, in so many blocks at least; and what is planned for.
@@ -296,7 +298,9 @@ def wants_refit(
     points: of the claim's profile. To choose one of several, more draws are waited for.  full:
     whether a refutation ends nothing, so that it need not come as soon as it can.
     """
-    if points > 1 and available < max(_EAGER, freeze_at // 16):
+    if (full or points > 1) and available < freeze_at // _FIRST_FIT:
+        return False
+    if points > 1 and available < _EAGER:
         return False
     if available <= _EAGER:
         return not full or 2 * learned_from <= available
