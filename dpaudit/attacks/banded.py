@@ -18,7 +18,7 @@ from dpaudit.attacks.atoms import atoms
 from dpaudit.attacks.prefixes import prefixes
 from dpaudit.draws import LevelArray, SelectionDraws
 from dpaudit.levels.candidate import Candidate, by_score
-from dpaudit.levels.level_map import FloatArray, LevelMap, is_continuous
+from dpaudit.levels.level_map import FloatArray, LevelMap
 from dpaudit.levels.scores import Score
 from dpaudit.outcomes import KIND, Column, Outcomes
 from dpaudit.outcomes.bands import Bands
@@ -28,9 +28,11 @@ NAME = "numbers in bands: "
 _LEAST_DRAWS = 1_000
 _FEWEST_COLUMNS, _MOST_COLUMNS = 2, 128
 # The first draws show which numbers stand for themselves: those that are so large a share of their
-# column. There are few of them.
+# column, and so many times as frequent as any that does not. There are few of them.
 _LOOKED_AT = 4_096
-_OFTEN, _MOST_ALONE = 0.005, 3
+_OFTEN, _TIMES_AS_OFTEN, _MOST_ALONE = 0.005, 4, 3
+# Of fewer other numbers each may stand for itself.
+_FEWEST_OTHERS = 16
 # Bands of all other numbers; the tails are narrow, since the rarest tell most.
 _SHARES = (0.1, 0.3, 0.7, 0.9)
 # Of more sequences, as a share of the first draws, each says too little by itself.
@@ -108,8 +110,7 @@ def _bands(columns: Sequence[Column]) -> Bands | None:
     names, alone, rest = [], set[float](), [np.empty(0)]
     for column in columns:
         numbers = column.numbers if column.codes is None else column.numbers[column.codes == 0]
-        values, counts = np.unique(numbers, return_counts=True)
-        often = values[counts >= _OFTEN * len(column.numbers)]
+        often = _standing_alone(numbers, len(column.numbers))
         others = numbers[~np.isin(numbers, often)]
         has_both = len(others) > 0 and (len(often) > 0 or len(numbers) < len(column.numbers))
         if has_both and not column.name.startswith(KIND):
@@ -117,10 +118,22 @@ def _bands(columns: Sequence[Column]) -> Bands | None:
             alone |= set(often.tolist())
             rest.append(others)
     every = np.concatenate(rest)
-    if len(names) < _FEWEST_COLUMNS or len(alone) > _MOST_ALONE or not is_continuous(every):
+    is_many = len(np.unique(every)) >= _FEWEST_OTHERS
+    if len(names) < _FEWEST_COLUMNS or len(alone) > _MOST_ALONE or not is_many:
         return None
     # Short, so that what a report says of a band is what it is.
     edges = np.unique([float(f"{edge:.4g}") for edge in np.quantile(every, _SHARES)])
     if not np.isfinite(edges).all():
         return None
     return Bands(frozenset(names), tuple(sorted(alone)), tuple(edges.tolist()))
+
+
+def _standing_alone(numbers: FloatArray, size: int) -> FloatArray:
+    """Return the values among the numbers of a column that are frequent by themselves: an integer
+    is as frequent as those next to it."""
+    values, counts = np.unique(numbers, return_counts=True)
+    order = np.argsort(-counts, kind="stable")[: _MOST_ALONE + 1]
+    many = np.append(counts[order], 0)
+    stands = (many[:-1] >= _OFTEN * size) & (many[:-1] >= _TIMES_AS_OFTEN * many[1:])
+    last = np.flatnonzero(stands[:_MOST_ALONE])
+    return values[order[: last[-1] + 1]] if len(last) else values[:0]

@@ -8,7 +8,7 @@ import pytest
 from numpy.typing import NDArray
 
 from dpaudit.attacks.additive import additive
-from dpaudit.attacks.banded import NAME, BandedLevels, banded
+from dpaudit.attacks.banded import NAME, BandedLevels, _standing_alone, banded
 from dpaudit.attacks.choosing.aim import Aim, promise
 from dpaudit.claims import ProfilePoint
 from dpaudit.draws import SelectionDraws
@@ -34,7 +34,9 @@ def answers(kind: str, size: int, seed: int = 1) -> SelectionDraws:
     elif kind == "numbers":
         raw = noisy
     elif kind == "integers":
-        raw = np.where(above & ~is_after, np.rint(noisy), -1000.0)
+        raw = np.where(above & ~is_after, np.rint(10 * noisy), -1000.0)
+    elif kind == "counts":
+        raw = np.rint(10 * noisy)
     else:
         raw = np.where(above & ~is_after, noisy, np.where(is_after, -2000.0, -1000.0))
     return SelectionDraws(from_raw(raw), is_d1)
@@ -44,15 +46,15 @@ def best(found: list[Candidate]) -> Candidate:
     return max(found, key=lambda one: promise(one, AIM))
 
 
-@pytest.mark.parametrize("kind", ["codes", "lists"])
+@pytest.mark.parametrize("kind", ["codes", "integers", "lists"])
 def test_where_a_number_stands_and_how_large_it_is_tell_together(kind: str) -> None:
     draws = answers(kind, 40_000)
     found = best(banded(draws))
     assert found.attack.startswith(NAME)
-    assert promise(found, AIM)[0] > 2 * promise(best(additive(draws)), AIM)[0]
+    assert promise(found, AIM)[0] > 1.7 * promise(best(additive(draws)), AIM)[0]
 
 
-@pytest.mark.parametrize("kind", ["codes", "lists"])
+@pytest.mark.parametrize("kind", ["codes", "integers", "lists"])
 def test_its_levels_are_those_of_each_output_by_itself(kind: str) -> None:
     draws, later = answers(kind, 20_000), answers(kind, 300, seed=2)
     for one in banded(draws):
@@ -67,9 +69,37 @@ def test_its_levels_are_those_of_each_output_by_itself(kind: str) -> None:
         assert level.words(np.arange(level.levels) == together[0])
 
 
-@pytest.mark.parametrize("kind", ["numbers", "integers"])
+@pytest.mark.parametrize("kind", ["numbers", "counts"])
 def test_without_numbers_beside_few_values_there_is_nothing_to_say(kind: str) -> None:
     assert banded(answers(kind, 5_000)) == []
+
+
+def test_few_numbers_stand_each_for_itself() -> None:
+    draws = answers("integers", 5_000)
+    few = from_raw(np.stack([np.where(one.numbers > -1000.0, one.numbers % 5, one.numbers)
+                             for one in draws.outcomes.columns], axis=1))  # fmt: skip
+    assert banded(draws)
+    assert banded(SelectionDraws(few, draws.is_d1)) == []
+
+
+@pytest.mark.parametrize(
+    ("numbers", "alone"),
+    [
+        ([-1.0] * 50 + list(range(50)), [-1.0]),
+        ([-1.0] * 30 + [-2.0] * 30 + list(range(40)), [-2.0, -1.0]),
+        (list(range(50)) * 2, []),
+        ([0.0] * 46 + [1.0, -1.0] * 17 + [2.0, -2.0] * 6, []),
+        ([-1.0, -2.0, -3.0, -4.0] * 20 + list(range(20)), []),
+        ([-1.0] * 100, [-1.0]),
+        ([-1.0] * 4 + list(range(1_000)), []),
+        ([], []),
+    ],
+)
+def test_a_value_stands_alone_where_no_other_is_nearly_as_frequent(
+    numbers: list[float], alone: list[float]
+) -> None:
+    found = _standing_alone(np.array(numbers, dtype=np.float64), len(numbers))
+    assert found.tolist() == alone
 
 
 def test_few_draws_are_not_looked_at() -> None:
