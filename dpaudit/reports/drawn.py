@@ -67,11 +67,16 @@ def _pair(certificate: Certificate, result: AuditResult, verbose: int) -> list[s
         lines += _events(certificate, result.confidence, verbose)
         bets = findings.by_bets_alone(certificate)
         lines += row("evidence", bets) if bets else []
-    if verbose or certificate.recording is not None:
+    if _has_row_of_draws(certificate, verbose):
         lines += row("draws", _draws(certificate))
     lines += _interval(certificate)
     lines += _exceptions(certificate, verbose)
     return lines + (_workings(certificate) if verbose else [])
+
+
+def _has_row_of_draws(certificate: Certificate, verbose: int) -> bool:
+    """Return whether a row tells what the draws are for; where none does, the event's does."""
+    return verbose > 0 or certificate.recording is not None
 
 
 def _exceptions(certificate: Certificate, verbose: int) -> list[str]:
@@ -100,10 +105,12 @@ def _events(certificate: Certificate, confidence: float, verbose: int) -> list[s
         return row("event", "none: no output looked worth testing")
     shown = every if verbose else (leading,)
     names = [f"E{place + 1}" for place in range(len(shown))] if len(shown) > 1 else ["E"]
+    others = counted(certificate.draws - certificate.fixed.draws, "other draw")
+    choice = "" if _has_row_of_draws(certificate, verbose) else f"; {others} chose it"
     lines: list[str] = []
     for name, event in zip(names, shown, strict=True):
         words = event.words if verbose else brief(event.words)
-        lines += row(f"event {name}", f"{words}  (evidence for {event.guess})")
+        lines += row(f"event {name}", f"{words}  (evidence for {event.guess}{choice})")
     lines += table(_cells(names, shown, confidence), left=(0, 1, 4), margin=BELOW)
     if certificate.fixed.method == "probabilistic":
         return lines

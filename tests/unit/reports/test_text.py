@@ -69,7 +69,7 @@ def test_a_violation_in_fifteen_lines() -> None:
         "  ε at least  1.21, with 99 % confidence (claimed: 0.5)",
         "  p-value     3.9e-120 (violation if ≤ 0.01), from 1,265 draws, seed 0",
         "  inputs      d1 = 0, d2 = 1",
-        "  event E     output ≤ 0.13  (evidence for d1)",
+        "  event E     output ≤ 0.13  (evidence for d1; 265 other draws chose it)",
         "                           seen in   share  99 % Clopper–Pearson",
         "              P(E)  d1  412 of 498  82.7 %  78.7 % to 86.3 %",
         "              Q(E)  d2   55 of 502  11.0 %  8.20 % to 14.3 %",
