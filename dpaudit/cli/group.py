@@ -234,8 +234,24 @@ def _elsewhere(error: click.NoSuchOption) -> str:
     """Return that another command has an option, or nothing."""
     from dpaudit.auditing.options import OPTIONS
 
+    if inner := _inside(error):
+        return f" {inner} has it."
     is_known = any(error.option_name == one.flag for one in OPTIONS.values())
     return " dpaudit run has it." if is_known else ""
+
+
+def _inside(error: click.NoSuchOption) -> str | None:
+    """Return the first command of a group that has an option; of the whole program that is not
+    asked, which would import all of it."""
+    context = error.ctx
+    group = context.command if context else None
+    if context is None or not isinstance(group, click.Group) or isinstance(group, RootGroup):
+        return None
+    for name in group.list_commands(context):
+        command = group.get_command(context, name)
+        if command and any(error.option_name in one.opts for one in command.params):
+            return f"{context.command_path} {name}"
+    return None
 
 
 def _show(error: click.ClickException) -> None:
@@ -251,7 +267,7 @@ def _show(error: click.ClickException) -> None:
         known = {name.lstrip("-"): name for name in options}
         near = nearest(error.option_name.lstrip("-"), known)
         message = f"there is no option {error.option_name!r}."
-        message += f" Did you mean {known[near]!r}?" if near is not None else _elsewhere(error)
+        message += _elsewhere(error) or (f" Did you mean {known[near]!r}?" if near else "")
     path = error.ctx.command_path if error.ctx else "dpaudit"
     said = f"error: {message[:1].lower()}{message[1:]} (see '{path} --help')"
     click.echo(folded(visible(said)), err=True)

@@ -524,6 +524,15 @@ def test_a_long_label_is_set_off() -> None:
             "there is no option '--d1'. dpaudit run has it. (see 'dpaudit search --help')",
         ),
         (
+            "--epsilon 1",
+            "there is no option '--epsilon'. dpaudit run has it. (see 'dpaudit --help')",
+        ),
+        (
+            "explain --epsilon 1",
+            "there is no option '--epsilon'. dpaudit explain posterior has it. (see 'dpaudit "
+            "explain --help')",
+        ),
+        (
             "search m:f --nowhere 0",
             "there is no option '--nowhere'. (see 'dpaudit search --help')",
         ),
