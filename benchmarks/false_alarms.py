@@ -19,6 +19,7 @@ from dataclasses import dataclass, replace
 from functools import cache
 from itertools import repeat
 from typing import cast
+from unittest.mock import patch
 
 import numpy as np
 
@@ -36,6 +37,7 @@ from benchmarks.tight_mechanisms import (
     learn,
 )
 from benchmarks.whole_audits import BATCH, SETTINGS, Setting, false_alarm, false_alarm_of_any
+from dpaudit.attacks import parts
 from dpaudit.attacks.banded import banded
 from dpaudit.attacks.choosing.aim import Aim
 from dpaudit.attacks.choosing.going_on import learn_again
@@ -48,7 +50,7 @@ from dpaudit.certificates.evidence import (
 )
 from dpaudit.claims import ProfilePoint
 from dpaudit.draws import SelectionDraws
-from dpaudit.levels.candidate import Fine, of_cells
+from dpaudit.levels.candidate import Attack, Candidate, Fine, of_cells
 from dpaudit.levels.level_map import Grouped, LevelMap, by_group
 from dpaudit.levels.witnesses import most_telling_witness
 from dpaudit.outcomes import from_raw
@@ -70,6 +72,7 @@ COSTLY = 10
 RARE: FloatArray = 1 / np.arange(1, 2_001)
 RARE /= RARE.sum()
 MANY = 4_000
+FEW = 1_000
 
 # Audits of a batch that have one error probability together.
 SIZE = 12
@@ -279,18 +282,19 @@ def unseen(*, fresh: bool = True) -> Run:
     return run
 
 
-def banded_answers(*, fresh: bool = True) -> Run:
-    """Return the exact test of sequences of bands, of answers that tell nothing of their inputs.
+def learned_by(
+    attack: Attack, draw: Callable[[np.random.Generator], SelectionDraws], *, fresh: bool = True
+) -> Run:
+    """Return the exact test of what one attack makes of outputs that tell nothing of their inputs.
 
-    fresh: certify on draws of their own, as one must: not on those that the bands and what they
-    tell were learned from.
+    fresh: certify on draws of their own, as one must: not on those that it learned from.
     """
     nothing = ProfilePoint(0.0, 0.0)
 
     def run(alpha: float, rng: np.random.Generator) -> bool:
-        selection = _answers(rng)
-        learned = learn_orders(selection, Aim(nothing, MANY), (banded,))
-        draws = _answers(rng) if fresh else selection
+        selection = draw(rng)
+        learned = learn_orders(selection, Aim(nothing, MANY), (attack,))
+        draws = draw(rng) if fresh else selection
         rule = learned.distinguisher
         tally = Tally(by_arm(rule(draws.outcomes), rule.levels, draws.is_d1))
         return p_value(tally.game(rule.guesses), 0.0, 0.0, alpha, enough=alpha) <= alpha
@@ -305,6 +309,19 @@ def _answers(rng: np.random.Generator) -> SelectionDraws:
     is_after = np.cumsum(above, axis=1) > above
     shown = np.where(above & ~is_after, noisy, np.where(is_after, -2_000.0, -1_000.0))
     return SelectionDraws(from_raw(shown), rng.random(MANY) < 0.5)
+
+
+def _side_by_side(rng: np.random.Generator) -> SelectionDraws:
+    """Draw two walks side by side."""
+    walks = [np.cumsum(rng.laplace(0.0, 1.0, (FEW, 6)), axis=1) for _ in range(4)]
+    return SelectionDraws(from_raw(np.concatenate(walks, axis=1)), rng.random(FEW) < 0.5)
+
+
+def _all_parts(selection: SelectionDraws) -> list[Candidate]:
+    """Add up all parts, of few draws and those that seem to tell nothing as well: of equal inputs
+    all do."""
+    with patch.multiple(parts, _TELLS=-math.inf, _LOOKED_AT=FEW):
+        return parts.parts(selection)
 
 
 def family(
@@ -480,11 +497,20 @@ CASES = (
         False,
         boldly(REVEALING_IN_DETAIL, fresh=False),
     ),
-    Case("sequences of bands, equal inputs", True, banded_answers(), costly=True),
+    Case("sequences of bands, equal inputs", True, learned_by(banded, _answers), costly=True),
     Case(
         "sequences of bands, certified on the draws they were learned from",
         False,
-        banded_answers(fresh=False),
+        learned_by(banded, _answers, fresh=False),
+        costly=True,
+    ),
+    Case(
+        "independent parts, equal inputs", True, learned_by(_all_parts, _side_by_side), costly=True
+    ),
+    Case(
+        "independent parts, certified on the draws they were learned from",
+        False,
+        learned_by(_all_parts, _side_by_side, fresh=False),
         costly=True,
     ),
 )

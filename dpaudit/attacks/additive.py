@@ -37,8 +37,11 @@ _HALF = FOLDS // 2
 def additive(selection: SelectionDraws, columns: Sequence[Column] | None = None) -> list[Candidate]:
     """Order vectors by the sum of the evidence of each of these columns, or of all."""
     columns = selection.outcomes.columns if columns is None else columns
-    if len(columns) < 2:
-        return []
+    return [by_score(summed(selection, columns), selection)] if len(columns) > 1 else []
+
+
+def summed(selection: SelectionDraws, columns: Sequence[Column]) -> Scored:
+    """Return the sum of the evidence of each of these columns, one at least."""
     total = Total(selection)
     for column in columns:
         cells = make_cells(column, _CELLS)
@@ -47,7 +50,7 @@ def additive(selection: SelectionDraws, columns: Sequence[Column] | None = None)
     importance = shares([one.name for one in tables], spread)
     said = with_most(f"adds up {len(tables):,} coordinates", importance)
     freeze = partial(Additive, tuple((one, one.name) for one in tables), importance, said)
-    return [by_score(Scored("sum over coordinates", held_out, freeze, halves), selection)]
+    return Scored("sum over coordinates", held_out, freeze, halves)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

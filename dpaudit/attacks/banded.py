@@ -41,10 +41,8 @@ _MOST_SEQUENCES = 0.25
 
 def banded(selection: SelectionDraws) -> list[Candidate]:
     """Order vectors in which numbers stand beside few values by sequences of bands."""
-    if selection.size < _LEAST_DRAWS:
-        return []
     some = selection.outcomes.take(slice(_LOOKED_AT))
-    bands = _bands(some.columns)
+    bands = _bands_of(selection)
     if bands is None:
         return []
     inner = SelectionDraws(bands(selection.outcomes), selection.is_d1)
@@ -54,12 +52,31 @@ def banded(selection: SelectionDraws) -> list[Candidate]:
     for one in atoms(inner) if sequences <= _MOST_SEQUENCES * some.size else ():
         fine = None if one.fine is None else replace(one.fine, cells=of_banded(one.fine.cells))
         found.append(replace(one.mapped(of_banded), attack=NAME + one.attack, fine=fine))
+    return [*found, *_sums(bands, inner, selection)]
+
+
+def banded_sums(selection: SelectionDraws) -> list[Candidate]:
+    """Order them by what each entry tells, given those before it, alone."""
+    bands = _bands_of(selection)
+    if bands is None:
+        return []
+    return _sums(bands, SelectionDraws(bands(selection.outcomes), selection.is_d1), selection)
+
+
+def _sums(bands: Bands, inner: SelectionDraws, selection: SelectionDraws) -> list[Candidate]:
+    found = []
     for one in prefixes(inner):
         if one.scored is not None:
             freeze = partial(_frozen, bands, one.scored.freeze)
             scored = replace(one.scored, attack=NAME + one.attack, freeze=freeze)
             found.append(by_score(scored, selection))
     return found
+
+
+def _bands_of(selection: SelectionDraws) -> Bands | None:
+    if selection.size < _LEAST_DRAWS:
+        return None
+    return _bands(selection.outcomes.take(slice(_LOOKED_AT)).columns)
 
 
 def _frozen(bands: Bands, freeze: Callable[[], Score]) -> BandedScore:

@@ -31,7 +31,7 @@ def has_interplay(selection: SelectionDraws, candidate: Candidate) -> bool:
     rows = min(selection.size, MOST_ROWS, max(_LEAST_DRAWS, _MOST_WORK // pairs))
     share = _believed(candidate, selection)[:rows]
     surprise, variance = selection.is_d1[:rows] - share, share * (1 - share)
-    groups = np.stack([_grouped(one.take(slice(rows))) for one in columns])
+    groups = np.stack([grouped(one.take(slice(rows)), _GROUPS) for one in columns])
     striking = tuning.ERRORS_OF_PAIR + math.sqrt(2 * math.log(pairs))
     # Nats: what the candidate tells of the inputs, against which what a pair adds is held.
     known = max(0.0, float(np.log(2 * (1 - np.abs(surprise))).sum()))
@@ -79,9 +79,9 @@ def _believed(candidate: Candidate, selection: SelectionDraws) -> FloatArray:
     return np.asarray(share[level])
 
 
-def _grouped(column: Column) -> NDArray[np.intp]:
+def grouped(column: Column, groups: int) -> NDArray[np.intp]:
     """Return the group of every entry: neighbouring cells of about equal mass together."""
-    cell = make_cells(column, _GROUPS)(column).astype(np.intp)
+    cell = make_cells(column, groups)(column).astype(np.intp)
     masses = np.bincount(cell)
     middle = (np.cumsum(masses) - masses / 2) / len(cell)
-    return np.minimum((middle * _GROUPS).astype(np.intp), _GROUPS - 1)[cell]
+    return np.minimum((middle * groups).astype(np.intp), groups - 1)[cell]

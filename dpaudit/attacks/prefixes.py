@@ -26,6 +26,7 @@ from dpaudit.levels.scores import Scored, aligned, shares, with_most
 from dpaudit.levels.stretches import expected
 from dpaudit.outcomes import KIND, Column, Outcomes
 from dpaudit.outcomes.bands import BAND
+from dpaudit.stats.contingency import chi_squared
 
 NAME = "sum over entries, each given those before it"
 
@@ -355,15 +356,8 @@ def _entries(column: Column) -> Counter[float | str] | None:
 
 def _depend(counts: Sequence[IntArray]) -> bool:
     """Return whether entries depend on their past, of either input, beyond luck: by χ²."""
-    total, freedom = 0.0, 0
-    for one in counts:
-        for table in np.moveaxis(one[_LOST + 1 :], -1, 0):
-            some = table[table.sum(axis=1) > 0][:, table.sum(axis=0) > 0].astype(np.float64)
-            if min(some.shape, default=0) < 2:
-                continue
-            by_luck = np.outer(some.sum(axis=1), some.sum(axis=0)) / some.sum()
-            total += float(((some - by_luck) ** 2 / by_luck).sum())
-            freedom += (some.shape[0] - 1) * (some.shape[1] - 1)
+    tables = (table for one in counts for table in np.moveaxis(one[_LOST + 1 :], -1, 0))
+    total, freedom = chi_squared(tables)
     return total > freedom + _DEPENDENT * math.sqrt(2 * freedom)
 
 

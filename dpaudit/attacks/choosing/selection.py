@@ -28,6 +28,7 @@ from dpaudit.attacks.choosing.surely import likely_to_refute
 from dpaudit.attacks.linear.logistic import logistic
 from dpaudit.attacks.linear.mean_differences import mean_differences
 from dpaudit.attacks.one_dimensional import one_dimensional
+from dpaudit.attacks.parts import parts
 from dpaudit.attacks.prefixes import prefixes
 from dpaudit.attacks.rare import rare
 from dpaudit.attacks.repeated_runs import exchangeable
@@ -52,6 +53,7 @@ ATTACKS: tuple[Attack, ...] = (
     banded,
     logistic,
     mean_differences,
+    parts,
     atoms,
 )
 

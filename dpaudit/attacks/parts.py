@@ -1,0 +1,173 @@
+"""The attack on several releases side by side, such as a histogram, a winner and the answers of a
+sparse vector in one output.
+
+Given the input, entries of one release depend on each other and not on those of another. So what
+each part of the output tells, by the attack that explains it best, is added up.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from functools import partial
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import chdtrc
+
+from dpaudit.attacks.additive import additive, summed
+from dpaudit.attacks.banded import banded_sums
+from dpaudit.attacks.column_pairs import grouped
+from dpaudit.attacks.linear.logistic import logistic
+from dpaudit.attacks.prefixes import prefixes
+from dpaudit.attacks.sequential import innovations
+from dpaudit.draws import SelectionDraws
+from dpaudit.levels.candidate import Attack, Candidate, by_score
+from dpaudit.levels.level_map import FloatArray, IntArray
+from dpaudit.levels.logits import softplus
+from dpaudit.levels.scores import Score, Scored, shares, with_most
+from dpaudit.outcomes import KIND, Outcomes
+from dpaudit.outcomes.tables import Table
+from dpaudit.stats.contingency import chi_squared
+
+NAME = "sum over independent parts"
+
+_ATTACKS: tuple[Attack, ...] = (additive, innovations, prefixes, banded_sums, logistic)
+_FEWEST_COLUMNS, _MOST_COLUMNS = 3, 128
+# The first draws show which columns depend on each other, by groups of neighbouring entries.
+_LOOKED_AT, _GROUPS = 4_096, 4
+# The chance that some of all pairs of columns that are independent look as if they were not.
+_LUCK = 0.001
+# Of cells of which fewer draws are expected, a single draw would say too much.
+_LEAST_EXPECTED = 4.0
+_ENOUGH_TO_COMPARE, _CLOSER = 20_000, 2
+# Nats that a part must explain of these, lest the sum be that of one part and noise.
+_TELLS = 3.0
+
+
+def parts(selection: SelectionDraws) -> list[Candidate]:
+    """Order outcomes by the sum of what their independent parts tell, each by its best score."""
+    if selection.size < _LOOKED_AT:
+        return []
+    # Of many draws some are enough to see which attacks are worth fitting to all.
+    is_some = selection.size > 2 * _ENOUGH_TO_COMPARE
+    some = selection.take(slice(_ENOUGH_TO_COMPARE)) if is_some else selection
+    every = [_fits(names, some, _ATTACKS) for names in _parts(selection.take(slice(_LOOKED_AT)))]
+    fits = [one for one in every if one and one[0].gain > _TELLS]
+    if len(fits) > 1 and is_some:
+        fits = [_fits(one[0].names, selection, [fit.attack for fit in one]) for one in fits]
+    best = [one[0].scored for one in fits]
+    if len(best) < 2:
+        return []
+    held_out = np.asarray(sum(one.held_out for one in best))
+    halves = np.asarray(sum(one.halves for one in best if one.halves is not None))
+    spread = [float(np.nanstd(one.held_out)) for one in best]
+    freeze = partial(_frozen, tuple(one.freeze for one in best), spread)
+    return [by_score(Scored(NAME, held_out, freeze, halves), selection)]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Fit:
+    """A score of the columns of these names. gain: the nats that it explains of held-out draws."""
+
+    names: Sequence[str]
+    attack: Attack
+    scored: Scored
+    gain: float
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Parts:
+    """The score that adds up those of independent parts."""
+
+    scores: tuple[Score, ...]
+    columns: tuple[tuple[str, float], ...]
+
+    def __call__(self, outcomes: Outcomes) -> FloatArray:
+        return np.asarray(np.sum([score(outcomes) for score in self.scores], axis=0))
+
+    def words(self) -> str:
+        what = f"adds up what {len(self.scores)} independent parts of the output tell"
+        return with_most(what, self.columns)
+
+
+def _frozen(freeze: Sequence[Callable[[], Score]], spread: Sequence[float]) -> Parts:
+    scores = tuple(one() for one in freeze)
+    own = [
+        (name, weight * share)
+        for score, weight in zip(scores, spread, strict=True)
+        for name, share in score.columns
+    ]
+    return Parts(scores, shares([name for name, _ in own], [weight for _, weight in own]))
+
+
+def _fits(names: Sequence[str], selection: SelectionDraws, attacks: Iterable[Attack]) -> list[_Fit]:
+    """Return the scores of some columns that explain held-out draws best, the best one first."""
+    table = Table(tuple(selection.outcomes.named(names)), selection.size)
+    inner = SelectionDraws(table, selection.is_d1)
+    found = [
+        _Fit(names, attack, one.scored, _gain(one.scored, selection.is_d1))
+        for attack in (attacks if len(names) > 1 else (_alone,))
+        for one in attack(inner)
+        if one.scored is not None and one.scored.halves is not None
+    ]
+    return sorted(found, key=lambda one: -one.gain)[:_CLOSER]
+
+
+def _alone(selection: SelectionDraws) -> list[Candidate]:
+    """Order outcomes by a single column."""
+    return [by_score(summed(selection, selection.outcomes.columns), selection)]
+
+
+def _gain(scored: Scored, is_d1: NDArray[np.bool_]) -> float:
+    """Return the nats by which held-out log-odds explain the inputs better than nothing does; of a
+    draw without a score they say nothing."""
+    odds = np.nan_to_num(scored.held_out)
+    return float(np.sum(math.log(2) - softplus(odds) + is_d1 * odds))
+
+
+def _parts(some: SelectionDraws) -> list[list[str]]:
+    """Return the names of columns by part; those that depend on no other are one part together.
+    None where all columns are one part, or where none depends on another."""
+    if len(some.outcomes.columns) > 2 * _MOST_COLUMNS:
+        return []
+    columns = [one for one in some.outcomes.columns if not one.name.startswith(KIND)]
+    if not _FEWEST_COLUMNS <= len(columns) <= _MOST_COLUMNS:
+        return []
+    arm = some.is_d1.astype(np.intp)
+    groups = [grouped(one, _GROUPS) for one in columns]
+    left, found, alone = set(range(len(columns))), list[list[int]](), list[int]()
+    while left:
+        part = _reached(min(left), left, groups, arm)
+        left -= part
+        if len(part) > 1:
+            found.append(sorted(part))
+        else:
+            alone += part
+    if not found or len(found[0]) == len(columns):
+        return []
+    return [[columns[place].name for place in part] for part in (*found, alone) if part]
+
+
+def _reached(
+    first: int, left: Iterable[int], groups: Sequence[IntArray], arm: IntArray
+) -> set[int]:
+    """Return those of the columns that are left that depend on the first one, or on a column that
+    does, and the first one."""
+    luck = 2 * _LUCK / (len(groups) * (len(groups) - 1))
+    found, others, open_ = {first}, set(left) - {first}, [first]
+    while open_ and others:
+        place = open_.pop()
+        new = {one for one in others if _depend(groups[place], groups[one], arm, luck)}
+        found, others, open_ = found | new, others - new, [*open_, *new]
+    return found
+
+
+def _depend(one: IntArray, other: IntArray, arm: IntArray, luck: float) -> bool:
+    """Return whether two columns depend on each other, given the input: by Pearson's χ². luck: the
+    chance that it is said of two that do not."""
+    cell = (arm * _GROUPS + one) * _GROUPS + other
+    tables = np.bincount(cell, minlength=2 * _GROUPS**2).reshape(2, _GROUPS, -1)
+    total, freedom = chi_squared(tables, _LEAST_EXPECTED)
+    return freedom > 0 and bool(chdtrc(freedom, total) < luck)
