@@ -236,6 +236,8 @@ def _normal_divergence(order: float, one: float, other: float, shift: float) -> 
 def _profile(law: str, scales: tuple[float, float], shift: float, epsilon: float) -> float | None:
     """Return the privacy profile of two laws at ε, the larger one of both directions; of laws with
     a density a lower bound that is close to it, since the masses of cells never tell more."""
+    if math.isinf(shift):
+        return 1.0
     if min(scales) <= 0:
         return None if law in ("discrete", "geometric") else 1.0
     if law in ("discrete", "geometric"):

@@ -73,6 +73,14 @@ def _too_little(
     *,
     is_cause: bool,
 ) -> Finding:
+    if math.isinf(piece.shift):
+        first, second = one.operands
+        words = (
+            f"`{one.line.code}` is added to {first} for d1 and to {second} for d2: no noise hides "
+            "what is not finite"
+        )
+        remedy = "replace or refuse such values for every input alike, before the noise is added"
+        return Finding("no-noise", is_cause, one.line, words, remedy, _other(one), math.inf)
     if piece.has_two_scales:
         first, second = map(number, piece.scales)
         words = (
@@ -91,14 +99,6 @@ def _too_little(
         )
         remedy = "round before the noise is added, with a sensitivity that allows for it"
         return Finding("too-little-noise", is_cause, one.line, words, remedy, _other(one), value)
-    if math.isinf(piece.shift):
-        first, second = one.operands
-        words = (
-            f"`{one.line.code}` is added to {first} for d1 and to {second} for d2: no noise hides "
-            "what is not finite"
-        )
-        remedy = "replace or refuse such values for every input alike, before the noise is added"
-        return Finding("no-noise", is_cause, one.line, words, remedy, _other(one), math.inf)
     cost = "" if value is None else f": {piece.unit} = {number(value)}"
     size = f" with scale {number(scale)}" if math.isfinite(scale) and piece.cost is None else ""
     change = f"a change of {number(piece.shift)}" if piece.cost is None else "the change"

@@ -17,7 +17,7 @@ from dpaudit.tracing.wording import shown
 
 @dataclass(slots=True)
 class Gathered:
-    """What all runs show of one line that draws."""
+    """What all runs show of one call that draws."""
 
     line: SourceLine
     added: SourceLine
@@ -43,13 +43,14 @@ def cost_together(pieces: Sequence[Piece]) -> float:
 
 
 def gathered_by_line(runs: Runs) -> Iterator[Gathered]:
-    """Yield what was seen of each line that draws noise which is added to something."""
-    found: dict[tuple[str, int, str], Gathered] = {}
+    """Yield what was seen of each call that draws noise which is added to something."""
+    # Of two calls in one line, each has its own noise.
+    found: dict[tuple[str, int, str, str], Gathered] = {}
     for number_, pair in enumerate(runs.coupled):
         for one in pair.comparison.hidden if pair.forward else map(_turned, pair.comparison.hidden):
             if one.law == "uniform" and one.kind == "add" and not any(one.shifts):
                 continue  # arithmetic on uniform numbers, whose effect is seen elsewhere
-            key = one.draw.file, one.draw.line, one.primitive
+            key = one.draw.file, one.draw.line, one.draw.code, one.primitive
             if key not in found:
                 lines = shown(one.draw), shown(one.added)
                 callers = tuple(map(shown, one.callers))

@@ -238,6 +238,29 @@ def test_noise_hides_nothing_that_is_not_finite(value: float) -> None:
     assert "no noise hides what is not finite" in cause.words
 
 
+@pytest.mark.parametrize("value", [math.nan, math.inf])
+def test_what_is_not_finite_comes_before_a_scale_that_differs(value: float) -> None:
+    def mean(data: Sequence[float], rng: Rng) -> float:
+        return sum(data) / len(data) + rng.laplace(scale=10 / len(data))
+
+    (cause,) = dpaudit.trace(mean, [0.0, 5.0, value], [0.0, 5.0], ONE).causes
+    assert cause.kind == "no-noise"
+
+
+def test_of_two_calls_in_a_line_each_has_its_own_noise() -> None:
+    def both(data: Sequence[float], rng: Rng) -> list[float]:
+        return [len(data) + rng.laplace(scale=2), sum(data) + rng.laplace(scale=3)]
+
+    found = dpaudit.trace(both, [0.0, 5.0, 10.0], [0.0, 5.0], ONE)
+    (cause,) = found.causes
+    assert "`rng.laplace(scale=3)` with scale 3 hides a change of 10" in cause.words
+    sites = {one.line.code: (one.scales, one.shift, one.operands) for one in found.sites}
+    assert sites == {
+        "rng.laplace(scale=2)": ((2.0, 2.0), 1.0, ("3", "2")),
+        "rng.laplace(scale=3)": ((3.0, 3.0), 10.0, ("15", "5")),
+    }
+
+
 def test_constant_seeds() -> None:
     def seeded(x: float) -> float:
         return x + np.random.default_rng(7).laplace()
