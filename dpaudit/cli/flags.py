@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import secrets
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -188,6 +189,9 @@ def check_complete(settings: dict[str, Any], needed: Sequence[str], of: str, exa
     absent = [name for name in needed if name not in settings] + incomplete
     if claim and incomplete:
         example = example.replace(_USUAL_CLAIM, _completed(claim, definition))
+    for name in needed:
+        if name in settings:  # what was given is not to be given anew
+            example = re.sub(rf"(--{name}) ('[^']*'|\S+)", r"\1 …", example)
     if absent:
         flags, verb = ", ".join(f"--{one}" for one in absent), "is" if len(absent) == 1 else "are"
         raise UsageError(f"{flags} {verb} missing; an audit of {of} looks like {example}")

@@ -237,7 +237,8 @@ def _elsewhere(error: click.NoSuchOption) -> str:
     if inner := _inside(error):
         return f" {inner} has it."
     is_known = any(error.option_name == one.flag for one in OPTIONS.values())
-    return " dpaudit run has it." if is_known else ""
+    is_top = error.ctx is not None and isinstance(error.ctx.command, RootGroup)
+    return f" dpaudit run has it{'' if is_top else '; leave it out here'}." if is_known else ""
 
 
 def _inside(error: click.NoSuchOption) -> str | None:

@@ -13,6 +13,7 @@ from typing import Any
 from dpaudit.inputs.json_values import parse_json
 from dpaudit.wording import shortened, shown
 
+_IMPORT = "import:module:name"
 # Longer ones are hardly typed.
 LONGEST = 2_000
 _NUMBER = r"[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?"
@@ -68,8 +69,12 @@ def _in_python(text: str, value: Any, *, in_file: bool) -> str | None:
     read = "text here" if value == text else f"read as {shown(value)}"
     form = _in_yaml(meant)
     name = shortened(text)
+    if isinstance(meant, set) and isinstance(value, dict):
+        return (
+            f"{name} is {read}; for a list write {_in_yaml(list(value))}, for a set give {_IMPORT}"
+        )
     if form is None:
-        return f"{name} is {read}; name what is meant by import:module:name"
+        return f"{name} is {read}; name what is meant by {_IMPORT}"
     if isinstance(meant, tuple) and not text.startswith("("):
         form = f"{_in_yaml(list(meant))}"
     quoted = f", or {_quoted(name, in_file=in_file)} for the text" if value == text else ""

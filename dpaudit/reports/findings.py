@@ -112,7 +112,7 @@ def attacker(result: AuditResult) -> str:
     text = f"{EVEN} can tell the inputs apart with at least {sure} certainty, from one output"
     text += f" (shown with {numbers.level(result.confidence)} confidence)"
     if allowed.delta == 0:
-        text += f"; the claim allows {numbers.sure(allowed.epsilon, numbers.UP)}"
+        text += f"; the claim allows {numbers.sure(allowed.epsilon, numbers.NEAREST)}"
     return f"{text}."
 
 

@@ -251,7 +251,7 @@ REFUSED: dict[str, tuple[tuple[str, ...], str]] = {
     ),
     "a definition without its parameter": (
         ("m.py:laplace", *ASKED, "--definition", "gaussian"),
-        "looks like dpaudit run m.py:laplace --d1 0 --d2 1 --definition gaussian --mu MU\n",
+        "looks like dpaudit run m.py:laplace --d1 … --d2 … --definition gaussian --mu MU\n",
     ),
     "a definition without one of two": (
         ("m.py:laplace", *ASKED, "--definition", "approximate"),
@@ -521,7 +521,8 @@ def test_a_long_label_is_set_off() -> None:
         ),
         (
             "search m:f --d1 0",
-            "there is no option '--d1'. dpaudit run has it. (see 'dpaudit search --help')",
+            "there is no option '--d1'. dpaudit run has it; leave it out here. (see 'dpaudit "
+            "search --help')",
         ),
         (
             "--epsilon 1",

@@ -74,6 +74,13 @@ def test_parts_are_looked_at_as_well() -> None:
     assert said("{a: None}") == ['None is text here; write null, or "None" for the text']
 
 
+def test_a_set_may_be_meant_as_a_list() -> None:
+    assert said("{2, 1}") == [
+        "{2, 1} is read as {2: None, 1: None}; for a list write [2, 1], for a set give "
+        "import:module:name"
+    ]
+
+
 @pytest.mark.parametrize("text", ["{1, 2}", "1+2j", "b'a'", "np.array([1, 2])", "range(3)"])
 def test_what_has_no_form_is_imported(text: str) -> None:
     (line,) = said(text)
