@@ -320,7 +320,7 @@ def _side_by_side(rng: np.random.Generator) -> SelectionDraws:
 def _all_parts(selection: SelectionDraws) -> list[Candidate]:
     """Add up all parts, of few draws and those that seem to tell nothing as well: of equal inputs
     all do."""
-    with patch.multiple(parts, _TELLS=-math.inf, _LOOKED_AT=FEW):
+    with patch.multiple(parts, _TELLS=-math.inf, _LEAST_DRAWS=FEW):
         return parts.parts(selection)
 
 

@@ -34,6 +34,7 @@ from dpaudit.stats.contingency import chi_squared
 NAME = "sum over independent parts"
 
 _ATTACKS: tuple[Attack, ...] = (additive, innovations, prefixes, banded_sums, logistic)
+_LEAST_DRAWS = 10_000
 _FEWEST_COLUMNS, _MOST_COLUMNS = 3, 128
 # The first draws show which columns depend on each other, by groups of neighbouring entries.
 _LOOKED_AT, _GROUPS = 4_096, 4
@@ -41,14 +42,14 @@ _LOOKED_AT, _GROUPS = 4_096, 4
 _LUCK = 0.001
 # Of cells of which fewer draws are expected, a single draw would say too much.
 _LEAST_EXPECTED = 4.0
-_ENOUGH_TO_COMPARE, _CLOSER = 20_000, 2
+_ENOUGH_TO_COMPARE, _CLOSER = 10_000, 2
 # Nats that a part must explain of these, lest the sum be that of one part and noise.
 _TELLS = 3.0
 
 
 def parts(selection: SelectionDraws) -> list[Candidate]:
     """Order outcomes by the sum of what their independent parts tell, each by its best score."""
-    if selection.size < _LOOKED_AT:
+    if selection.size < _LEAST_DRAWS:
         return []
     # Of many draws some are enough to see which attacks are worth fitting to all.
     is_some = selection.size > 2 * _ENOUGH_TO_COMPARE

@@ -89,7 +89,7 @@ def test_columns_that_depend_on_no_other_are_one_part() -> None:
 )
 def test_one_release_or_independent_columns_alone_are_no_parts(releases: tuple[Any, ...]) -> None:
     assert _parts(drawn(4_096, *releases)) == []
-    assert parts(drawn(8_000, *releases)) == []
+    assert parts(drawn(12_000, *releases)) == []
 
 
 @pytest.mark.parametrize("share", [0.5, 0.05, 0.025, 0.005])
@@ -155,5 +155,5 @@ def test_outputs_of_another_shape_have_a_level() -> None:
 
 
 def test_few_draws_and_many_columns_are_not_looked_at() -> None:
-    assert parts(drawn(4_000, answers, prefix_sums)) == []
-    assert parts(drawn(5_000, answers, prefix_sums, *[noise] * 45)) == []
+    assert parts(drawn(9_000, answers, prefix_sums)) == []
+    assert parts(drawn(12_000, answers, prefix_sums, *[noise] * 45)) == []
