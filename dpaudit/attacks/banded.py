@@ -130,7 +130,7 @@ def _bands(columns: Sequence[Column]) -> Bands | None:
         often = _standing_alone(numbers, len(column.numbers))
         others = numbers[~np.isin(numbers, often)]
         has_both = len(others) > 0 and (len(often) > 0 or len(numbers) < len(column.numbers))
-        if has_both and not column.name.startswith(KIND):
+        if has_both and not (column.name.startswith(KIND) or _are_codes(others, len(numbers))):
             names.append(column.name)
             alone |= set(often.tolist())
             rest.append(others)
@@ -138,16 +138,29 @@ def _bands(columns: Sequence[Column]) -> Bands | None:
     is_many = len(np.unique(every)) >= _FEWEST_OTHERS
     if len(names) < _FEWEST_COLUMNS or len(alone) > _MOST_ALONE or not is_many:
         return None
-    # Short, so that what a report says of a band is what it is.
-    edges = np.unique([float(f"{edge:.4g}") for edge in np.quantile(every, _SHARES)])
-    if not np.isfinite(edges).all():
+    exact = np.unique(np.quantile(every, _SHARES))
+    if not np.isfinite(exact).all():
         return None
+    # Short, so that what a report says of a band is what it is; but not where numbers are far from
+    # 0, and near to each other.
+    short = np.unique([float(f"{edge:.4g}") for edge in exact])
+    edges = short if len(short) == len(exact) else exact
     return Bands(frozenset(names), tuple(sorted(alone)), tuple(edges.tolist()))
 
 
+def _are_codes(others: FloatArray, size: int) -> bool:
+    """Return whether the values of a column, but for those that stand alone, are few and none is
+    rare: codes, each of which may mean something else."""
+    values, counts = np.unique(others, return_counts=True)
+    return len(values) < _FEWEST_OTHERS and bool((counts >= _OFTEN * size).all())
+
+
 def _standing_alone(numbers: FloatArray, size: int) -> FloatArray:
-    """Return the values among the numbers of a column that are frequent by themselves: an integer
-    is as frequent as those next to it."""
+    """Return the most frequent values among the numbers of a column, if each is frequent and all
+    others are much less so: of integers with noise of some width none is.
+
+    size: entries of the column, with those that are no numbers.
+    """
     values, counts = np.unique(numbers, return_counts=True)
     order = np.argsort(-counts, kind="stable")[: _MOST_ALONE + 1]
     many = np.append(counts[order], 0)

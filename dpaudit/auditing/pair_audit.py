@@ -155,7 +155,9 @@ class PairAudit:
             spent, hold_until = self._ledger.spent, self._plan.hold_until
             if self._ledger.may_stop or spent >= hold_until:
                 break
-            points, full = len(self._claim.points()), self._spec.full
+            points = len(self._claim.points())
+            # By the clock it is open what part of the budget is kept.
+            full = self._spec.full and self._spec.time is None
             if wants_refit(self._learned_from, spent, hold_until, points, full=full):
                 learned = self._fit()
                 self._ledger.believe(learned.beliefs)

@@ -286,7 +286,8 @@ def _blocks(claim: PrivacyClaim, one: Certificate, schedule: Schedule) -> Iterat
         yield "blocks to learn from", learning, _learning(kept, learning, counted, stopped)
         recorded = [block.round for block in one.blocks if block.stage == "learning"]
         now, before = (
-            _rounds(claim, one.blocks, ends, later, full=full) for full in (schedule.full, False)
+            _rounds(claim, one.blocks, ends, later, full=full)
+            for full in (schedule.full and not schedule.by_clock, False)
         )
         # In versions before, runs that go on to the end learned as often as others.
         yield "rounds of the blocks", recorded, before if recorded == before else now
@@ -365,7 +366,8 @@ def _rounds(
     *,
     full: bool,
 ) -> list[int | None]:
-    """Return the round that each block to learn from is to be bet on in. full: as of `Schedule`."""
+    """Return the round that each block to learn from is to be bet on in. full: as of
+    `wants_refit`."""
     learning = [block for block in blocks if block.stage == "learning"]
     points = len(claim.points())
     wanted: list[int | None] = []

@@ -235,10 +235,9 @@ def _elsewhere(error: click.NoSuchOption) -> str:
     from dpaudit.auditing.options import OPTIONS
 
     if inner := _inside(error):
-        return f" {inner} has it."
+        return f" {inner} has {error.option_name}, for one."
     is_known = any(error.option_name == one.flag for one in OPTIONS.values())
-    is_top = error.ctx is not None and isinstance(error.ctx.command, RootGroup)
-    return f" dpaudit run has it{'' if is_top else '; leave it out here'}." if is_known else ""
+    return f" dpaudit run has {error.option_name}." if is_known else ""
 
 
 def _inside(error: click.NoSuchOption) -> str | None:
@@ -268,7 +267,11 @@ def _show(error: click.ClickException) -> None:
         known = {name.lstrip("-"): name for name in options}
         near = nearest(error.option_name.lstrip("-"), known)
         message = f"there is no option {error.option_name!r}."
-        message += _elsewhere(error) or (f" Did you mean {known[near]!r}?" if near else "")
+        elsewhere = _elsewhere(error)
+        # Of the few options of the whole program none was meant by one of another command.
+        if near is not None and not (elsewhere and isinstance(command, RootGroup)):
+            message += f" Did you mean {known[near]!r}?"
+        message += elsewhere
     path = error.ctx.command_path if error.ctx else "dpaudit"
     said = f"error: {message[:1].lower()}{message[1:]} (see '{path} --help')"
     click.echo(folded(visible(said)), err=True)

@@ -105,8 +105,9 @@ def _events(certificate: Certificate, confidence: float, verbose: int) -> list[s
         return row("event", "none: no output looked worth testing")
     shown = every if verbose else (leading,)
     names = [f"E{place + 1}" for place in range(len(shown))] if len(shown) > 1 else ["E"]
-    others = counted(certificate.draws - certificate.fixed.draws, "other draw")
-    choice = "" if _has_row_of_draws(certificate, verbose) else f"; {others} chose it"
+    learned = sum(one.draws for one in certificate.blocks if one.stage == "learning")
+    told = _has_row_of_draws(certificate, verbose)
+    choice = "" if told else f"; {counted(learned, 'earlier draw')} chose it"
     lines: list[str] = []
     for name, event in zip(names, shown, strict=True):
         words = event.words if verbose else brief(event.words)

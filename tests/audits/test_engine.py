@@ -530,6 +530,11 @@ def test_learning_again_is_rare_once_there_are_many_draws() -> None:
     assert not wants_refit(1_500, 11_900, 24_000, full=True)
     assert wants_refit(1_500, 12_000, 24_000, full=True)
     assert not wants_refit(1_500, 12_001, 24_000, full=True)
+    # To choose one of several points, more draws are waited for.
+    assert not wants_refit(0, 999, 1_250, points=2)
+    assert wants_refit(0, 1_000, 16_000, points=2)
+    assert not wants_refit(0, 6_249, 10**5, points=2)
+    assert wants_refit(0, 6_250, 10**5, points=2)
     assert look_stride(100) == 16
 
 

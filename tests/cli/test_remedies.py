@@ -521,17 +521,21 @@ def test_a_long_label_is_set_off() -> None:
         ),
         (
             "search m:f --d1 0",
-            "there is no option '--d1'. dpaudit run has it; leave it out here. (see 'dpaudit "
-            "search --help')",
+            "there is no option '--d1'. dpaudit run has --d1. (see 'dpaudit search --help')",
         ),
         (
             "--epsilon 1",
-            "there is no option '--epsilon'. dpaudit run has it. (see 'dpaudit --help')",
+            "there is no option '--epsilon'. dpaudit run has --epsilon. (see 'dpaudit --help')",
         ),
         (
             "explain --epsilon 1",
-            "there is no option '--epsilon'. dpaudit explain posterior has it. (see 'dpaudit "
-            "explain --help')",
+            "there is no option '--epsilon'. dpaudit explain posterior has --epsilon, for one. "
+            "(see 'dpaudit explain --help')",
+        ),
+        (
+            "trace m:f --timeout 1s",
+            "there is no option '--timeout'. Did you mean '--time'? dpaudit run has --timeout. "
+            "(see 'dpaudit trace --help')",
         ),
         (
             "search m:f --nowhere 0",

@@ -8,11 +8,12 @@ import pytest
 from numpy.typing import NDArray
 
 from dpaudit.attacks.additive import additive
-from dpaudit.attacks.banded import NAME, BandedLevels, _standing_alone, banded
+from dpaudit.attacks.banded import NAME, BandedLevels, BandedScore, _standing_alone, banded
 from dpaudit.attacks.choosing.aim import Aim, promise
 from dpaudit.claims import ProfilePoint
 from dpaudit.draws import SelectionDraws
 from dpaudit.levels.candidate import Candidate
+from dpaudit.levels.scores import ScoreLevels
 from dpaudit.outcomes import from_raw
 
 AIM = Aim(ProfilePoint(1.0, 0.0), 1_000_000)
@@ -92,6 +93,10 @@ def test_few_numbers_stand_each_for_itself() -> None:
         ([-1.0, -2.0, -3.0, -4.0] * 20 + list(range(20)), []),
         ([-1.0] * 100, [-1.0]),
         ([-1.0] * 4 + list(range(1_000)), []),
+        ([-1.0] * 5 + list(range(995)), [-1.0]),
+        ([-1.0] * 4 + list(range(96)), [-1.0]),
+        ([-1.0] * 3 + list(range(97)), []),
+        ([-1.0, -2.0, -3.0] * 20 + list(range(20)), [-3.0, -2.0, -1.0]),
         ([], []),
     ],
 )
@@ -100,6 +105,32 @@ def test_a_value_stands_alone_where_no_other_is_nearly_as_frequent(
 ) -> None:
     found = _standing_alone(np.array(numbers, dtype=np.float64), len(numbers))
     assert found.tolist() == alone
+
+
+@pytest.mark.parametrize("shares", [[0.75, 0.16, 0.03, 0.03, 0.03], [0.78, 0.12, 0.03, 0.04, 0.03]])
+def test_codes_beside_the_answers_stay_what_they_are(shares: list[float]) -> None:
+    draws = answers("codes", 40_000)
+    codes = np.random.default_rng(5).choice(5, draws.size, p=shares).astype(np.float64)
+    columns = [one.numbers for one in draws.outcomes.columns]
+    beside = SelectionDraws(from_raw(np.stack([*columns, codes], axis=1)), draws.is_d1)
+    level = best(banded(beside)).freeze()
+    assert isinstance(level, ScoreLevels)
+    assert isinstance(level.score, BandedScore)
+    assert level.score.bands.names == {f"output[{place}]" for place in range(10)}
+    promised = promise(best(banded(beside)), AIM)[0]
+    assert promised > 0.9 * promise(best(banded(draws)), AIM)[0]
+
+
+def test_numbers_far_from_0_have_bands_of_their_own() -> None:
+    draws = answers("integers", 5_000)
+    far = np.stack([np.where(one.numbers > -1000.0, one.numbers + 1e12, one.numbers)
+                    for one in draws.outcomes.columns], axis=1)  # fmt: skip
+    (first, *_), (second, *_) = (banded(SelectionDraws(one, draws.is_d1))
+                                 for one in (draws.outcomes, from_raw(far)))  # fmt: skip
+    edges = [level.bands.edges for level in (first.freeze(), second.freeze())
+             if isinstance(level, BandedLevels)]  # fmt: skip
+    assert len(edges[0]) == len(edges[1]) == 4
+    assert np.subtract(edges[1], edges[0]) == pytest.approx(1e12, abs=1.0)
 
 
 def test_few_draws_are_not_looked_at() -> None:

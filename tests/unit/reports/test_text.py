@@ -69,7 +69,7 @@ def test_a_violation_in_fifteen_lines() -> None:
         "  ε at least  1.21, with 99 % confidence (claimed: 0.5)",
         "  p-value     3.9e-120 (violation if ≤ 0.01), from 1,265 draws, seed 0",
         "  inputs      d1 = 0, d2 = 1",
-        "  event E     output ≤ 0.13  (evidence for d1; 265 other draws chose it)",
+        "  event E     output ≤ 0.13  (evidence for d1; 265 earlier draws chose it)",
         "                           seen in   share  99 % Clopper–Pearson",
         "              P(E)  d1  412 of 498  82.7 %  78.7 % to 86.3 %",
         "              Q(E)  d2   55 of 502  11.0 %  8.20 % to 14.3 %",
@@ -198,6 +198,15 @@ def test_what_was_not_refuted_is_never_called_private() -> None:
     assert "No proof: other inputs, rarer events or more draws may still refute" in text
 
 
+def test_only_draws_that_were_learned_from_have_chosen_an_event() -> None:
+    first, second, confirmed = CERTIFICATE.blocks
+    certified = replace(second, stage="certification")  # refuted by bets before the planned end
+    certificate = replace(CERTIFICATE, blocks=(first, second, certified, confirmed), draws=1_430)
+    text = render(with_certificates(ASKED, certificate))
+    assert "(evidence for d1; 265 earlier draws chose it)" in text
+    assert "chose it" not in render(ASKED, verbose=1)  # which has a row of draws
+
+
 def test_details_are_for_verbose_reports() -> None:
     verbose, brief = (" ".join(render(ASKED, verbose=one).split()) for one in (1, 0))
     for words in (
@@ -207,7 +216,7 @@ def test_details_are_for_verbose_reports() -> None:
         "wealth 812 (violation at 500)",
         "versions",
         "can tell the inputs apart with at least 77 % certainty, from one output "
-        "(shown with 99 % confidence); the claim allows 62.3 %.",
+        "(shown with 99 % confidence); the claim allows 62.2 %.",
     ):
         assert words in verbose
         assert words not in brief
