@@ -209,6 +209,8 @@ def _audits(text: str) -> tuple[list[Any], int]:
     except DuplicateKey as error:
         raise UsageError(f"the results are damaged: {error}") from None
     except ValueError as error:
+        if not text.lstrip().startswith("{"):  # which no result is without
+            raise UsageError("it is no result; name a file that dpaudit run --json wrote") from None
         raise UsageError(f"not a JSON document, or cut short: {error}; {_AGAIN}") from None
     except RecursionError:
         raise UsageError("not a result of dpaudit run --json: it is nested too deeply") from None

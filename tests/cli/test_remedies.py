@@ -514,6 +514,7 @@ def test_a_long_label_is_set_off() -> None:
         ),
         ("report --badge", "missing argument 'FILE'. (see 'dpaudit report --help')"),
         ("report empty.json", "empty.json: it is empty; name a file that dpaudit run --json wrote"),
+        ("report x.html", "x.html: it is no result; name a file that dpaudit run --json wrote"),
         (
             "compare a.json b.json --report foo",
             "--report 'foo' is no format; known formats: text, markdown; to write text to a file "
@@ -578,6 +579,7 @@ def test_a_long_label_is_set_off() -> None:
 )
 def test_what_was_meant_is_said(dpaudit: Any, folder: Path, words: str, said: str) -> None:
     (folder / "empty.json").write_text("\n")
+    (folder / "x.html").write_text("<!doctype html>")
     (folder / "null.yaml").write_text("version: 1\naudits:\n  -\n")
     command = [*words.split(), *(ASKED if "m:f" in words else [])]
     ran = dpaudit(*command)
