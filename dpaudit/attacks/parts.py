@@ -8,7 +8,7 @@ each part of the output tells, by the attack that explains it best, is added up.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
 
@@ -43,29 +43,32 @@ _LUCK = 0.001
 # Of cells of which fewer draws are expected, a single draw would say too much.
 _LEAST_EXPECTED = 4.0
 _ENOUGH_TO_COMPARE, _CLOSER = 10_000, 2
-# Nats that a part must explain of these, lest the sum be that of one part and noise.
+# Nats that a part must explain, so that it is not noise alone: of some draws its share of these.
 _TELLS = 3.0
+# Of more parts a look takes seconds.
+_MOST_PARTS = 8
 
 
 def parts(selection: SelectionDraws) -> list[Candidate]:
     """Order outcomes by the sum of what their independent parts tell, each by its best score."""
     if selection.size < _LEAST_DRAWS:
         return []
+    found = _parts(selection.take(slice(_LOOKED_AT)))
     # Of many draws some are enough to see which attacks are worth fitting to all.
-    is_some = selection.size > 2 * _ENOUGH_TO_COMPARE
+    share = min(1.0, _ENOUGH_TO_COMPARE / selection.size)
+    is_some = share < 0.5
     some = selection.take(slice(_ENOUGH_TO_COMPARE)) if is_some else selection
-    every = [_fits(names, some, _ATTACKS) for names in _parts(selection.take(slice(_LOOKED_AT)))]
-    fits = [one for one in every if one and one[0].gain > _TELLS]
-    if len(fits) > 1 and is_some:
-        fits = [_fits(one[0].names, selection, [fit.attack for fit in one]) for one in fits]
-    best = [one[0].scored for one in fits]
+    every = [_fits(names, some, _ATTACKS) for names in found]
+    tried = [fits for fits in every if fits and fits[0].gain > _TELLS * (share if is_some else 1)]
+    if is_some and len(tried) > 1:
+        every = [_fits(one[0].names, selection, [fit.attack for fit in one]) for one in tried]
+        tried = [fits for fits in every if fits and fits[0].gain > _TELLS]
+    best = [fits[0] for fits in tried]
     if len(best) < 2:
         return []
-    held_out = np.asarray(sum(one.held_out for one in best))
-    halves = np.asarray(sum(one.halves for one in best if one.halves is not None))
-    spread = [float(np.nanstd(one.held_out)) for one in best]
-    freeze = partial(_frozen, tuple(one.freeze for one in best), spread)
-    return [by_score(Scored(NAME, held_out, freeze, halves), selection)]
+    held_out = np.asarray(sum(one.scored.held_out for one in best))
+    halves = np.asarray(sum(one.halves for one in best))
+    return [by_score(Scored(NAME, held_out, partial(_frozen, best), halves), selection)]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -75,29 +78,39 @@ class _Fit:
     names: Sequence[str]
     attack: Attack
     scored: Scored
+    halves: FloatArray
     gain: float
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Parts:
-    """The score that adds up those of independent parts."""
+    """The score that adds up those of independent parts; NaN where one of them has none.
 
-    scores: tuple[Score, ...]
+    scores: of each part, with the names of its columns.
+    """
+
+    scores: tuple[tuple[Score, tuple[str, ...]], ...]
     columns: tuple[tuple[str, float], ...]
 
     def __call__(self, outcomes: Outcomes) -> FloatArray:
-        return np.asarray(np.sum([score(outcomes) for score in self.scores], axis=0))
+        every = [score(_only(names, outcomes)) for score, names in self.scores]
+        return np.asarray(np.sum(every, axis=0))
 
     def words(self) -> str:
         what = f"adds up what {len(self.scores)} independent parts of the output tell"
         return with_most(what, self.columns)
 
 
-def _frozen(freeze: Sequence[Callable[[], Score]], spread: Sequence[float]) -> Parts:
-    scores = tuple(one() for one in freeze)
+def _only(names: Iterable[str], outcomes: Outcomes) -> Table:
+    """Return outcomes of which there is nothing but the columns of these names."""
+    return Table(tuple(outcomes.named(names)), outcomes.size)
+
+
+def _frozen(best: Sequence[_Fit]) -> Parts:
+    scores = tuple((one.scored.freeze(), tuple(one.names)) for one in best)
     own = [
-        (name, weight * share)
-        for score, weight in zip(scores, spread, strict=True)
+        (name, float(np.nanstd(one.scored.held_out)) * share)
+        for one, (score, _) in zip(best, scores, strict=True)
         for name, share in score.columns
     ]
     return Parts(scores, shares([name for name, _ in own], [weight for _, weight in own]))
@@ -105,10 +118,9 @@ def _frozen(freeze: Sequence[Callable[[], Score]], spread: Sequence[float]) -> P
 
 def _fits(names: Sequence[str], selection: SelectionDraws, attacks: Iterable[Attack]) -> list[_Fit]:
     """Return the scores of some columns that explain held-out draws best, the best one first."""
-    table = Table(tuple(selection.outcomes.named(names)), selection.size)
-    inner = SelectionDraws(table, selection.is_d1)
+    inner = SelectionDraws(_only(names, selection.outcomes), selection.is_d1)
     found = [
-        _Fit(names, attack, one.scored, _gain(one.scored, selection.is_d1))
+        _Fit(names, attack, one.scored, one.scored.halves, _gain(one.scored, selection.is_d1))
         for attack in (attacks if len(names) > 1 else (_alone,))
         for one in attack(inner)
         if one.scored is not None and one.scored.halves is not None
@@ -130,7 +142,7 @@ def _gain(scored: Scored, is_d1: NDArray[np.bool_]) -> float:
 
 def _parts(some: SelectionDraws) -> list[list[str]]:
     """Return the names of columns by part; those that depend on no other are one part together.
-    None where all columns are one part, or where none depends on another."""
+    None where all columns are one part, where none depends on another, or of many parts."""
     if len(some.outcomes.columns) > 2 * _MOST_COLUMNS:
         return []
     columns = [one for one in some.outcomes.columns if not one.name.startswith(KIND)]
@@ -146,7 +158,7 @@ def _parts(some: SelectionDraws) -> list[list[str]]:
             found.append(sorted(part))
         else:
             alone += part
-    if not found or len(found[0]) == len(columns):
+    if not 0 < len(found) <= _MOST_PARTS or len(found[0]) == len(columns):
         return []
     return [[columns[place].name for place in part] for part in (*found, alone) if part]
 

@@ -15,7 +15,7 @@ from dpaudit.tracing.judging.noise import of_noise
 from dpaudit.tracing.judging.outputs import of_appearing, of_outputs
 from dpaudit.tracing.judging.remedies import FOR_LINE, FOR_PAIR
 from dpaudit.tracing.judging.selected import of_selected
-from dpaudit.tracing.judging.sites import Gathered, as_site, coin_sites, gathered_by_line, rank
+from dpaudit.tracing.judging.sites import Gathered, as_site, coin_sites, gathered_by_call, rank
 from dpaudit.tracing.records import Changes
 from dpaudit.tracing.runs.coupling import Coupled, Runs
 from dpaudit.tracing.runs.paths import Laws
@@ -36,6 +36,8 @@ _ORDER: tuple[FindingKind, ...] = (
     "state",
 )
 
+_OF_CALLS: tuple[FindingKind, ...] = ("too-little-noise", "data-dependent-scale")
+
 # Lines of which one input draws more, at most.
 _FEW_UNEVEN = 3
 
@@ -48,7 +50,7 @@ def judged(
     is a cause.  changed: what the record that differs would change of a sum."""
     if runs.keeps_state:
         return [], [], None, False
-    gathered = list(gathered_by_line(runs))
+    gathered = list(gathered_by_call(runs))
     if runs.laws is not None and runs.laws.is_exact:
         return _by_laws(runs, runs.laws, claim)
     found: list[Finding] = []
@@ -85,10 +87,12 @@ def _by_laws(
 
 
 def _ordered(found: Iterable[Finding]) -> list[Finding]:
-    """Return findings, causes first; of each kind one for a line."""
-    unique: dict[tuple[str, str, int], Finding] = {}
+    """Return findings, causes first; of each kind one for a line, or for a call where it says how
+    much noise that draws."""
+    unique: dict[tuple[str, str, int, str], Finding] = {}
     for finding in sorted(found, key=lambda one: not one.is_cause):
-        unique.setdefault((finding.kind, finding.line.file, finding.line.line), finding)
+        code = finding.line.code if finding.kind in _OF_CALLS else ""
+        unique.setdefault((finding.kind, finding.line.file, finding.line.line, code), finding)
     ordered = sorted(unique.values(), key=_place)
     if sum(one.is_cause for one in ordered) < 2:
         return ordered

@@ -22,7 +22,7 @@ _ROUNDING = 1e-9
 def of_noise(
     one: Gathered, runs: Runs, claim: PrivacyClaim | None, changed: Changes | None
 ) -> Iterator[Finding]:
-    """Yield what is wrong with the noise of one line."""
+    """Yield what is wrong with the noise of one call."""
     seen = [pieces for pieces in one.runs if pieces]
     over = [[piece for piece in pieces if exceeds(piece, claim)] for pieces in seen]
     # Of records that are picked at random, any single one is seen by chance.
@@ -39,7 +39,8 @@ def of_noise(
         # Its shift is not that of the output, whose law is a mixture where there is other noise.
         is_cause = False
     if any(over):
-        piece = max((piece for pieces in over for piece in pieces), key=cost_of)
+        every = [piece for pieces in over for piece in pieces]
+        piece = max(every, key=lambda one: (math.isinf(one.shift), cost_of(one)))
         yield _too_little(one, piece, claim, changed, is_cause=is_cause)
         return
     released = [[piece for piece in pieces if piece.released] for pieces in seen]

@@ -42,9 +42,9 @@ def cost_together(pieces: Sequence[Piece]) -> float:
     return math.inf if total is None else total
 
 
-def gathered_by_line(runs: Runs) -> Iterator[Gathered]:
+def gathered_by_call(runs: Runs) -> Iterator[Gathered]:
     """Yield what was seen of each call that draws noise which is added to something."""
-    # Of two calls in one line, each has its own noise.
+    # Of two calls in one line that differ, each has its own noise.
     found: dict[tuple[str, int, str, str], Gathered] = {}
     for number_, pair in enumerate(runs.coupled):
         for one in pair.comparison.hidden if pair.forward else map(_turned, pair.comparison.hidden):
@@ -78,7 +78,7 @@ def _turned(one: Hidden) -> Hidden:
 
 
 def _pieces(every: Sequence[Hidden]) -> list[Piece]:
-    """Return the pieces of noise of a line, equal ones together; of one that is used several times,
+    """Return the pieces of noise of a call, equal ones together; of one that is used several times,
     the use that costs most."""
     if not every:
         return []
@@ -125,7 +125,7 @@ def cost_of(one: Piece) -> float:
 
 
 def as_site(one: Gathered) -> Site:
-    """Return a line as a row of the table."""
+    """Return a call as a row of the table."""
     worst = one.worst
     costliest = max(worst, key=cost_of)
     shifts = [max((piece.shift for piece in pieces), default=0.0) for pieces in one.runs if pieces]

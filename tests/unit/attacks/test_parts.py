@@ -10,10 +10,12 @@ from numpy.typing import NDArray
 from dpaudit.attacks.choosing.aim import Aim, promise
 from dpaudit.attacks.choosing.selection import ATTACKS
 from dpaudit.attacks.parts import NAME, _parts, parts
+from dpaudit.attacks.sequential import innovations
 from dpaudit.claims import ProfilePoint
 from dpaudit.draws import SelectionDraws
 from dpaudit.levels.candidate import Attack, Candidate
 from dpaudit.outcomes import from_raw
+from dpaudit.outcomes.tables import TimedOutcomes
 
 AIM = Aim(ProfilePoint(1.0, 0.0), 1_000_000)
 FloatArray = NDArray[np.float64]
@@ -152,6 +154,42 @@ def test_outputs_of_another_shape_have_a_level() -> None:
     (found,) = parts(drawn(12_000, answers, prefix_sums))
     level = found.freeze()
     assert level(from_raw([[1.0], "word", None])).tolist() == [level.levels - 1] * 3
+
+
+def test_attacks_that_do_not_apply_to_all_draws_are_left_out(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def of_few(selection: SelectionDraws) -> list[Candidate]:
+        return innovations(selection) if selection.size <= 10_000 else []
+
+    monkeypatch.setattr("dpaudit.attacks.parts._ATTACKS", (of_few,))
+    monkeypatch.setattr("dpaudit.attacks.parts._LEAST_DRAWS", 8_000)
+    assert parts(drawn(9_000, prefix_sums, prefix_sums))
+    assert parts(drawn(30_000, prefix_sums, prefix_sums)) == []
+
+
+def test_a_part_that_few_draws_say_nothing_of_is_found_by_many() -> None:
+    def weak(is_d1: NDArray[np.bool_], rng: np.random.Generator) -> FloatArray:
+        steps = rng.laplace(0.0, 1.0, (len(is_d1), 4)) + 0.025 * is_d1[:, None]
+        return np.cumsum(steps, axis=1)
+
+    every = drawn(100_000, weak, answers)
+    few = every.take(slice(10_000))
+    assert parts(few) == []
+    assert parts(every)
+
+
+def test_timed_outcomes_have_the_scores_of_others() -> None:
+    draws, later = drawn(12_000, numbers, prefix_sums), drawn(300, numbers, prefix_sums, seed=2)
+    (found,) = parts(draws)
+    level = found.freeze()
+    timed = TimedOutcomes(later.outcomes, np.random.default_rng(1).random(300))
+    assert level(timed).tolist() == level(later.outcomes).tolist()
+
+
+def test_of_many_parts_none_is_looked_at() -> None:
+    assert len(_parts(drawn(4_096, *[prefix_sums] * 8))) == 8
+    assert _parts(drawn(4_096, *[prefix_sums] * 9)) == []
 
 
 def test_few_draws_and_many_columns_are_not_looked_at() -> None:

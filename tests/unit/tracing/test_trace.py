@@ -261,6 +261,17 @@ def test_of_two_calls_in_a_line_each_has_its_own_noise() -> None:
     }
 
 
+def test_two_calls_in_a_line_may_both_be_causes() -> None:
+    def both(data: Sequence[float], rng: Rng) -> list[float]:
+        return [len(data) + rng.laplace(scale=0.5), sum(data) + rng.laplace(scale=3)]
+
+    found = dpaudit.trace(both, [0.0, 5.0, 10.0], [0.0, 5.0], ONE)
+    assert [(one.line.code, one.kind) for one in found.causes] == [
+        ("rng.laplace(scale=3)", "too-little-noise"),
+        ("rng.laplace(scale=0.5)", "too-little-noise"),
+    ]
+
+
 def test_constant_seeds() -> None:
     def seeded(x: float) -> float:
         return x + np.random.default_rng(7).laplace()
