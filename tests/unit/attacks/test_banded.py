@@ -52,7 +52,9 @@ def test_where_a_number_stands_and_how_large_it_is_tell_together(kind: str) -> N
     draws = answers(kind, 40_000)
     found = best(banded(draws))
     assert found.attack.startswith(NAME)
-    assert promise(found, AIM)[0] > 1.7 * promise(best(additive(draws)), AIM)[0]
+    # Beside integers a single column tells more.
+    least = 1.7 if kind == "integers" else 2.0
+    assert promise(found, AIM)[0] > least * promise(best(additive(draws)), AIM)[0]
 
 
 @pytest.mark.parametrize("kind", ["codes", "integers", "lists"])
