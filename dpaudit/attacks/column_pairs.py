@@ -7,6 +7,7 @@ import math
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import chdtrc
 
 from dpaudit.draws import SelectionDraws
 from dpaudit.levels import tuning
@@ -17,6 +18,8 @@ from dpaudit.levels.scores import MOST_ROWS
 from dpaudit.outcomes import Column
 
 _GROUPS = 8
+# The chance that a look finds some pair of columns that tell nothing together.
+_LUCK = 0.003
 _LEAST_DRAWS = 2_000
 # Draws times pairs of columns.
 _MOST_WORK = 20_000_000
@@ -32,12 +35,11 @@ def has_interplay(selection: SelectionDraws, candidate: Candidate) -> bool:
     share = _believed(candidate, selection)[:rows]
     surprise, variance = selection.is_d1[:rows] - share, share * (1 - share)
     groups = np.stack([grouped(one.take(slice(rows)), _GROUPS) for one in columns])
-    striking = tuning.ERRORS_OF_PAIR + math.sqrt(2 * math.log(pairs))
     # Nats: what the candidate tells of the inputs, against which what a pair adds is held.
     known = max(0.0, float(np.log(2 * (1 - np.abs(surprise))).sum()))
     least = tuning.SHARE_OF_PAIR * known
     return any(
-        _is_striking(first, groups[place + 1 :], (surprise, variance), striking, least)
+        _is_striking(first, groups[place + 1 :], (surprise, variance), _LUCK / pairs, least)
         for place, first in enumerate(groups[:-1])
     )
 
@@ -46,11 +48,12 @@ def _is_striking(
     first: NDArray[np.intp],
     others: NDArray[np.intp],
     moments: tuple[FloatArray, FloatArray],
-    striking: float,
+    luck: float,
     least: float,
 ) -> bool:
-    """Return whether one column with some of others, (others, rows), surprises by more than so many
-    standard errors and nats. moments: by row the surprise, and its variance."""
+    """Return whether one column with some of others, (others, rows), surprises by more nats than
+    so many, and by more than has this chance by luck. moments: by row the surprise, and its
+    variance."""
     table = np.arange(len(others))[:, None] * _GROUPS
     cell = ((table + others) * _GROUPS + first).ravel()
     shape = len(others), _GROUPS**2
@@ -62,8 +65,7 @@ def _is_striking(
     counted = noise > enough
     squares = np.where(counted, sums**2 / np.maximum(noise, enough), 0.0).sum(axis=1)
     freedom = np.maximum(counted.sum(axis=1), 1)
-    excess = squares - freedom
-    return bool(np.any((excess > striking * np.sqrt(2 * freedom)) & (excess > 2 * least)))
+    return bool(np.any((chdtrc(freedom, squares) < luck) & (squares - freedom > 2 * least)))
 
 
 def _believed(candidate: Candidate, selection: SelectionDraws) -> FloatArray:

@@ -65,10 +65,8 @@ LIKELY = 0.7
 NEARLY_ALL = 0.98
 # So much log wealth in as many draws as were learned from refutes a claim at any usual level.
 PLENTY = 15.0
-# Standard errors beyond what the largest of many pairs of columns is by chance; cells with less
-# information than this are left out. What a pair tells beyond the best order is not worth a search
-# below this share of what that order tells.
-ERRORS_OF_PAIR = 2.0
+# Cells of a pair of columns with less information than this are left out. What a pair tells beyond
+# the best order is not worth a search below this share of what that order tells.
 INFORMATION_OF_CELL = 3.0
 SHARE_OF_PAIR = 0.02
 
