@@ -211,10 +211,10 @@ def least_serial(
 ) -> tuple[float, str]:
     """Return the p-value of "draws do not depend on those just before them" (of the most telling of
     several tests, corrected for their number), and what depends on what, in words."""
-    columns = list(filter(is_telling, outcomes.columns[:_COLUMNS]))
     tests = [
-        (ljung_box(_scores(column, is_d1)[series.rows], _LAGS), series, column)
-        for column in columns
+        (ljung_box(scores[series.rows], _LAGS), series, column)
+        for column in filter(is_telling, outcomes.columns[:_COLUMNS])
+        for scores in [_scores(column, is_d1)]
         for series in every
         if len(series.rows) >= _LEAST and _varies(numbers(column)[series.rows])
     ]
@@ -233,9 +233,14 @@ def is_telling(column: Column) -> bool:
 
 
 def _varies(values: NDArray[np.float64]) -> bool:
-    """Whether no value is nearly all of them: the tests are for many values, not for rare ones."""
-    counts = np.unique(values, return_counts=True)[1]
-    return bool(counts.max(initial=0) <= _NEARLY_ALL * counts.sum())
+    """Whether no value is nearly all of them: the tests are for many values, not for rare ones.
+    One that is must be the median."""
+    if len(values) == 0:
+        return True
+    half = len(values) // 2
+    median = np.partition(values, half)[half]
+    equal = np.isnan(values) if np.isnan(median) else values == median
+    return bool(np.count_nonzero(equal) <= _NEARLY_ALL * len(values))
 
 
 def _scores(column: Column, is_d1: NDArray[np.bool_]) -> NDArray[np.float64]:
