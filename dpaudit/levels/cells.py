@@ -20,7 +20,10 @@ from dpaudit.outcomes import ABSENT, KIND, RAISED, Column, number_word
 from dpaudit.outcomes.units import number_writer
 from dpaudit.stats.order import in_order
 
-LARGEST = 256
+LARGEST = 320
+# Of these so many lie between the tails: there finer ones tell nothing, where a rare cut-off, of an
+# event that few outputs are in, is worth a tail cut finely.
+_MOST_BETWEEN = 192
 # Of so many numbers the mass between two quantiles is known within 4 %: more would only be sorted.
 _NUMBERS_PER_CELL = 800
 _MOST_LABELS = 4096
@@ -160,7 +163,8 @@ def around(values: FloatArray) -> FloatArray:
 @lru_cache(maxsize=64)  # every column of some draws asks for the same ones
 def _quantiles(bins: int, draws: int) -> FloatArray:
     """Return inner quantiles: geometrically spaced in both tails, evenly between them."""
-    first, tail, share = 4 / draws, bins // 8, tuning.SHARE_OF_TAILS
+    first, share = 4 / draws, tuning.SHARE_OF_TAILS
+    tail = (bins - min(bins * 3 // 4, _MOST_BETWEEN)) // 2
     if first >= share / 2 or tail < 2:
         return np.linspace(0, 1, bins + 1)[1:-1]
     low = np.geomspace(first, share, tail)
