@@ -37,7 +37,7 @@ from benchmarks.tight_mechanisms import (
     learn,
 )
 from benchmarks.whole_audits import BATCH, SETTINGS, Setting, false_alarm, false_alarm_of_any
-from dpaudit.attacks import parts
+from dpaudit.attacks import kinds, parts
 from dpaudit.attacks.banded import banded
 from dpaudit.attacks.choosing.aim import Aim
 from dpaudit.attacks.choosing.going_on import learn_again
@@ -317,6 +317,21 @@ def _side_by_side(rng: np.random.Generator) -> SelectionDraws:
     return SelectionDraws(from_raw(np.concatenate(walks, axis=1)), rng.random(FEW) < 0.5)
 
 
+def _with_gaps(rng: np.random.Generator) -> SelectionDraws:
+    """Draw walks, or None, or the last place alone."""
+    walks = np.cumsum(rng.laplace(0.0, 1.0, (FEW, 6)), axis=1)
+    short, gap = rng.random((2, FEW)) < [[0.4], [0.02]]
+    every = [one[-1:] if end else one for one, end in zip(walks.tolist(), short, strict=True)]
+    drawn = [None if is_gap else one for one, is_gap in zip(every, gap, strict=True)]
+    return SelectionDraws(from_raw(drawn), rng.random(FEW) < 0.5)
+
+
+def _all_kinds(selection: SelectionDraws) -> list[Candidate]:
+    """Score each kind of outputs by itself, those that seem to tell nothing as well."""
+    with patch.multiple(kinds, _TELLS=-math.inf, _LEAST_DRAWS=0):
+        return kinds.kinds(selection)
+
+
 def _all_parts(selection: SelectionDraws) -> list[Candidate]:
     """Add up all parts, of few draws and those that seem to tell nothing as well: of equal inputs
     all do."""
@@ -511,6 +526,15 @@ CASES = (
         "independent parts, certified on the draws they were learned from",
         False,
         learned_by(_all_parts, _side_by_side, fresh=False),
+        costly=True,
+    ),
+    Case(
+        "outputs of each kind, equal inputs", True, learned_by(_all_kinds, _with_gaps), costly=True
+    ),
+    Case(
+        "outputs of each kind, certified on the draws they were learned from",
+        False,
+        learned_by(_all_kinds, _with_gaps, fresh=False),
         costly=True,
     ),
 )

@@ -19,7 +19,7 @@ from dpaudit.levels import tuning
 from dpaudit.levels.candidate import Candidate, by_score
 from dpaudit.levels.cells import Cells, make_cells
 from dpaudit.levels.isotonic import pooled_counts
-from dpaudit.levels.level_map import FOLDS, FloatArray, IntArray, by_fold, folds, log_ratio
+from dpaudit.levels.level_map import FOLDS, HALF, FloatArray, IntArray, by_fold, folds, log_ratio
 from dpaudit.levels.ramps import log_odds_of_each
 from dpaudit.levels.scores import Scored, aligned, shares, with_most
 from dpaudit.outcomes import ABSENT, KIND, Column, Outcomes
@@ -30,8 +30,6 @@ _CLOSELY = 128
 _NEWTON_STEPS = 4
 # Of fewer, ramps and orders say nothing that free cells do not.
 _LEAST_INTERVALS = 3
-# Folds of the first half; the other has the rest.
-_HALF = FOLDS // 2
 
 
 def additive(selection: SelectionDraws, columns: Sequence[Column] | None = None) -> list[Candidate]:
@@ -140,7 +138,7 @@ class _Divided:
         """The draws of all other folds, by fold, all draws, and those of two halves of the folds:
         (fits, cells, 2)."""
         total = self.counts.sum(axis=0)
-        halves = self.counts[:_HALF].sum(axis=0), self.counts[_HALF:].sum(axis=0)
+        halves = self.counts[:HALF].sum(axis=0), self.counts[HALF:].sum(axis=0)
         return np.stack([*(total - self.counts), total, *halves])
 
 

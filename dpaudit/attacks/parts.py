@@ -7,33 +7,24 @@ each part of the output tells, by the attack that explains it best, is added up.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import chdtrc
 
-from dpaudit.attacks.additive import additive, summed
-from dpaudit.attacks.banded import banded_sums
 from dpaudit.attacks.column_pairs import grouped
-from dpaudit.attacks.linear.logistic import logistic
-from dpaudit.attacks.prefixes import prefixes
-from dpaudit.attacks.sequential import innovations
+from dpaudit.attacks.fits import SCORING, Fit, fits, only
 from dpaudit.draws import SelectionDraws
-from dpaudit.levels.candidate import Attack, Candidate, by_score
+from dpaudit.levels.candidate import Candidate, by_score
 from dpaudit.levels.level_map import FloatArray, IntArray
-from dpaudit.levels.logits import softplus
 from dpaudit.levels.scores import Score, Scored, shares, with_most
 from dpaudit.outcomes import KIND, Outcomes
-from dpaudit.outcomes.tables import Table
 from dpaudit.stats.contingency import chi_squared
 
 NAME = "sum over independent parts"
 
-_ATTACKS: tuple[Attack, ...] = (additive, innovations, prefixes, banded_sums, logistic)
 _LEAST_DRAWS = 10_000
 _FEWEST_COLUMNS, _MOST_COLUMNS = 3, 128
 # The first draws show which columns depend on each other, by groups of neighbouring entries.
@@ -42,7 +33,7 @@ _LOOKED_AT, _GROUPS = 4_096, 4
 _LUCK = 0.001
 # Of cells of which fewer draws are expected, a single draw would say too much.
 _LEAST_EXPECTED = 4.0
-_ENOUGH_TO_COMPARE, _CLOSER = 10_000, 2
+_ENOUGH_TO_COMPARE = 10_000
 # Nats that a part must explain, so that it is not noise alone: of some draws its share of these.
 _TELLS = 3.0
 # Of more parts a look takes seconds.
@@ -58,28 +49,17 @@ def parts(selection: SelectionDraws) -> list[Candidate]:
     share = min(1.0, _ENOUGH_TO_COMPARE / selection.size)
     is_some = share < 0.5
     some = selection.take(slice(_ENOUGH_TO_COMPARE)) if is_some else selection
-    every = [_fits(names, some, _ATTACKS) for names in found]
-    tried = [fits for fits in every if fits and fits[0].gain > _TELLS * (share if is_some else 1)]
+    every = [fits(names, some, SCORING) for names in found]
+    tried = [one for one in every if one and one[0].gain > _TELLS * (share if is_some else 1)]
     if is_some and len(tried) > 1:
-        every = [_fits(one[0].names, selection, [fit.attack for fit in one]) for one in tried]
-        tried = [fits for fits in every if fits and fits[0].gain > _TELLS]
-    best = [fits[0] for fits in tried]
+        every = [fits(one[0].names, selection, [fit.attack for fit in one]) for one in tried]
+        tried = [one for one in every if one and one[0].gain > _TELLS]
+    best = [one[0] for one in tried]
     if len(best) < 2:
         return []
     held_out = np.asarray(sum(one.scored.held_out for one in best))
     halves = np.asarray(sum(one.halves for one in best))
     return [by_score(Scored(NAME, held_out, partial(_frozen, best), halves), selection)]
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class _Fit:
-    """A score of the columns of these names. gain: the nats that it explains of held-out draws."""
-
-    names: Sequence[str]
-    attack: Attack
-    scored: Scored
-    halves: FloatArray
-    gain: float
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -93,7 +73,7 @@ class Parts:
     columns: tuple[tuple[str, float], ...]
 
     def __call__(self, outcomes: Outcomes) -> FloatArray:
-        every = [score(_only(names, outcomes)) for score, names in self.scores]
+        every = [score(only(names, outcomes)) for score, names in self.scores]
         return np.asarray(np.sum(every, axis=0))
 
     def words(self) -> str:
@@ -101,12 +81,7 @@ class Parts:
         return with_most(what, self.columns)
 
 
-def _only(names: Iterable[str], outcomes: Outcomes) -> Table:
-    """Return outcomes of which there is nothing but the columns of these names."""
-    return Table(tuple(outcomes.named(names)), outcomes.size)
-
-
-def _frozen(best: Sequence[_Fit]) -> Parts:
+def _frozen(best: Sequence[Fit]) -> Parts:
     scores = tuple((one.scored.freeze(), tuple(one.names)) for one in best)
     own = [
         (name, float(np.nanstd(one.scored.held_out)) * share)
@@ -114,30 +89,6 @@ def _frozen(best: Sequence[_Fit]) -> Parts:
         for name, share in score.columns
     ]
     return Parts(scores, shares([name for name, _ in own], [weight for _, weight in own]))
-
-
-def _fits(names: Sequence[str], selection: SelectionDraws, attacks: Iterable[Attack]) -> list[_Fit]:
-    """Return the scores of some columns that explain held-out draws best, the best one first."""
-    inner = SelectionDraws(_only(names, selection.outcomes), selection.is_d1)
-    found = [
-        _Fit(names, attack, one.scored, one.scored.halves, _gain(one.scored, selection.is_d1))
-        for attack in (attacks if len(names) > 1 else (_alone,))
-        for one in attack(inner)
-        if one.scored is not None and one.scored.halves is not None
-    ]
-    return sorted(found, key=lambda one: -one.gain)[:_CLOSER]
-
-
-def _alone(selection: SelectionDraws) -> list[Candidate]:
-    """Order outcomes by a single column."""
-    return [by_score(summed(selection, selection.outcomes.columns), selection)]
-
-
-def _gain(scored: Scored, is_d1: NDArray[np.bool_]) -> float:
-    """Return the nats by which held-out log-odds explain the inputs better than nothing does; of a
-    draw without a score they say nothing."""
-    odds = np.nan_to_num(scored.held_out)
-    return float(np.sum(math.log(2) - softplus(odds) + is_d1 * odds))
 
 
 def _parts(some: SelectionDraws) -> list[list[str]]:

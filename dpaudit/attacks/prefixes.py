@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from dpaudit.draws import SelectionDraws
 from dpaudit.levels.candidate import Candidate, by_score
-from dpaudit.levels.level_map import FOLDS, FloatArray, IntArray, by_fold, folds
+from dpaudit.levels.level_map import FOLDS, HALF, FloatArray, IntArray, by_fold, folds
 from dpaudit.levels.scores import Scored, aligned, shares, with_most
 from dpaudit.levels.stretches import expected
 from dpaudit.outcomes import KIND, Column, Outcomes
@@ -42,8 +42,6 @@ _MOST_TABLES = 200
 _DEPENDENT = 6.0
 # A past of which nothing is known.
 _LOST = 0
-# Folds of the first half; the other has the rest.
-_HALF = FOLDS // 2
 _NEWTON_STEPS = 8
 
 # The first draws show what a past is best summed up by.
@@ -364,7 +362,7 @@ def _depend(counts: Sequence[IntArray]) -> bool:
 def _trained(counts: IntArray) -> IntArray:
     """Return the draws without each fold, all, and those of two halves, from those by fold."""
     everything = counts.sum(axis=0)
-    halves = counts[:_HALF].sum(axis=0), counts[_HALF:].sum(axis=0)
+    halves = counts[:HALF].sum(axis=0), counts[HALF:].sum(axis=0)
     return np.stack([*(everything - counts), everything, *halves])
 
 

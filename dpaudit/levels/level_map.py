@@ -18,6 +18,8 @@ FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 
 FOLDS = 5
+# Folds of the first half of the draws; the other has the rest.
+HALF = FOLDS // 2
 _TAIL_LEVELS = 16
 _PIECE = 16_384
 

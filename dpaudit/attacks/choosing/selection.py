@@ -25,6 +25,7 @@ from dpaudit.attacks.choosing.aim import (
 )
 from dpaudit.attacks.choosing.freezing import Stage, frozen
 from dpaudit.attacks.choosing.surely import likely_to_refute
+from dpaudit.attacks.kinds import kinds
 from dpaudit.attacks.linear.logistic import logistic
 from dpaudit.attacks.linear.mean_differences import mean_differences
 from dpaudit.attacks.one_dimensional import one_dimensional
@@ -54,6 +55,7 @@ ATTACKS: tuple[Attack, ...] = (
     logistic,
     mean_differences,
     parts,
+    kinds,
     atoms,
 )
 

@@ -1,0 +1,70 @@
+"""The scores that explain some columns of the selection draws best."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpaudit.attacks.additive import additive, summed
+from dpaudit.attacks.banded import banded_sums
+from dpaudit.attacks.linear.logistic import logistic
+from dpaudit.attacks.prefixes import prefixes
+from dpaudit.attacks.sequential import innovations
+from dpaudit.draws import SelectionDraws
+from dpaudit.levels.candidate import Attack, Candidate, by_score
+from dpaudit.levels.level_map import FloatArray
+from dpaudit.levels.logits import softplus
+from dpaudit.levels.scores import Scored
+from dpaudit.outcomes import Outcomes
+from dpaudit.outcomes.tables import Table
+
+# What scores columns together.
+SCORING: tuple[Attack, ...] = (additive, innovations, prefixes, banded_sums, logistic)
+# Attacks that are worth fitting to all draws, of those that were fitted to some.
+_CLOSER = 2
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Fit:
+    """A score of the columns of these names. gain: the nats that it explains of held-out draws."""
+
+    names: Sequence[str]
+    attack: Attack
+    scored: Scored
+    halves: FloatArray
+    gain: float
+
+
+def fits(names: Sequence[str], selection: SelectionDraws, attacks: Iterable[Attack]) -> list[Fit]:
+    """Return the scores of some columns that explain held-out draws best, the best one first."""
+    inner = SelectionDraws(only(names, selection.outcomes), selection.is_d1)
+    found = [
+        Fit(
+            names, attack, one.scored, one.scored.halves, gain(one.scored.held_out, selection.is_d1)
+        )
+        for attack in (attacks if len(names) > 1 else (_alone,))
+        for one in attack(inner)
+        if one.scored is not None and one.scored.halves is not None
+    ]
+    return sorted(found, key=lambda one: -one.gain)[:_CLOSER]
+
+
+def only(names: Iterable[str], outcomes: Outcomes) -> Table:
+    """Return outcomes of which there is nothing but the columns of these names."""
+    return Table(tuple(outcomes.named(names)), outcomes.size)
+
+
+def _alone(selection: SelectionDraws) -> list[Candidate]:
+    """Order outcomes by a single column."""
+    return [by_score(summed(selection, selection.outcomes.columns), selection)]
+
+
+def gain(held_out: FloatArray, is_d1: NDArray[np.bool_]) -> float:
+    """Return the nats by which held-out log-odds explain the inputs better than nothing does; of a
+    draw without a score, NaN, they say nothing."""
+    odds = np.nan_to_num(held_out)
+    return float(np.sum(math.log(2) - softplus(odds) + is_d1 * odds))

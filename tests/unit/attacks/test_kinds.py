@@ -1,0 +1,143 @@
+from __future__ import annotations
+
+import pickle
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from dpaudit.attacks.choosing.aim import Aim, promise
+from dpaudit.attacks.choosing.selection import ATTACKS
+from dpaudit.attacks.kinds import NAME, kinds
+from dpaudit.claims import ProfilePoint
+from dpaudit.draws import SelectionDraws
+from dpaudit.levels.candidate import Candidate
+from dpaudit.levels.level_map import LevelMap
+from dpaudit.outcomes import from_raw
+from dpaudit.outcomes.tables import TimedOutcomes
+
+AIM = Aim(ProfilePoint(1.0, 0.0), 1_000_000)
+Mask = NDArray[np.bool_]
+Rng = np.random.Generator
+OTHERS = [one for one in ATTACKS if one is not kinds]
+
+
+def walk(is_d1: Mask, rng: Rng) -> list[Any]:
+    steps = rng.laplace(0.0, 1.0, (len(is_d1), 6)) + np.where(is_d1, 0.0, 0.3)[:, None]
+    return list(np.cumsum(steps, axis=1).tolist())
+
+
+def with_gaps(is_d1: Mask, rng: Rng) -> list[Any]:
+    """A walk; in two draws of a hundred None."""
+    gaps = rng.random(len(is_d1)) < 0.02
+    return [None if gap else one for gap, one in zip(gaps, walk(is_d1, rng), strict=True)]
+
+
+def walk_or_total(is_d1: Mask, rng: Rng) -> list[Any]:
+    """A walk, or in six draws of ten a dict with a total, which is larger for d1."""
+    total = (rng.laplace(0.0, 1.0, len(is_d1)) + np.where(is_d1, 0.5, 0.0)).tolist()
+    is_total = rng.random(len(is_d1)) < 0.6
+    return [
+        {"total": one, "of": 6.0} if is_short else steps
+        for is_short, one, steps in zip(is_total, total, walk(is_d1, rng), strict=True)
+    ]
+
+
+def telling_kind(is_d1: Mask, rng: Rng) -> list[Any]:
+    """A walk that tells little by itself, more often longer for d1."""
+    is_long = rng.random(len(is_d1)) < np.where(is_d1, 0.6, 0.4)
+    return [one if long else one[:4] for long, one in zip(is_long, walk(is_d1, rng), strict=True)]
+
+
+def drawn(mechanism: Callable[[Mask, Rng], Any], size: int, seed: int = 1) -> SelectionDraws:
+    rng = np.random.default_rng(seed)
+    is_d1 = rng.random(size) < 0.5
+    return SelectionDraws(from_raw(mechanism(is_d1, rng)), is_d1)
+
+
+def promised(found: Candidate) -> float:
+    return promise(found, AIM)[0]
+
+
+def words(level: LevelMap) -> str:
+    return level.words(np.arange(level.levels) == level.levels - 2)
+
+
+@pytest.mark.parametrize("size", [8_000, 30_000])
+@pytest.mark.parametrize("mechanism", [with_gaps, walk_or_total, telling_kind])
+def test_outputs_of_each_kind_tell_more_by_themselves(
+    mechanism: Callable[[Mask, Rng], Any], size: int
+) -> None:
+    draws = drawn(mechanism, size)
+    (found,) = kinds(draws)
+    assert found.attack == NAME
+    others = [promised(one) for attack in OTHERS for one in attack(draws)]
+    assert promised(found) > 1.05 * max(others)
+
+
+def test_gaps_cost_hardly_more_than_the_draws_that_have_them() -> None:
+    whole = [one for attack in OTHERS for one in attack(drawn(walk, 30_000))]
+    (found,) = kinds(drawn(with_gaps, 30_000))
+    assert promised(found) > 0.9 * max(map(promised, whole))
+
+
+@pytest.mark.parametrize(
+    "rows",
+    [
+        lambda size, rng: rng.normal(size=(size, 3)),
+        lambda size, rng: rng.choice(["a", "b", "c"], size).tolist(),
+        lambda size, rng: [[str(word), 1.5] for word in rng.choice(["a", "b"], size)],
+    ],
+    ids=["numbers", "words", "words beside a number"],
+)
+def test_outputs_of_one_kind_are_left_to_others(rows: Callable[[int, Rng], Any]) -> None:
+    rng = np.random.default_rng(1)
+    assert kinds(SelectionDraws(from_raw(rows(4_000, rng)), rng.random(4_000) < 0.5)) == []
+
+
+def test_kinds_that_tell_nothing_are_left_out() -> None:
+    draws = drawn(with_gaps, 8_000)
+    luck = np.random.default_rng(2).random(8_000) < 0.5
+    assert kinds(SelectionDraws(draws.outcomes, luck)) == []
+
+
+def test_few_draws_and_many_columns_are_not_looked_at() -> None:
+    def wide(is_d1: Mask, rng: Rng) -> list[Any]:
+        numbers = rng.normal(size=(len(is_d1), 130)) + is_d1[:, None]
+        return [None if row < 100 else one for row, one in enumerate(numbers.tolist())]
+
+    assert kinds(drawn(with_gaps, 1_900)) == []
+    assert kinds(drawn(wide, 2_100)) == []
+
+
+@pytest.mark.parametrize("mechanism", [with_gaps, walk_or_total])
+def test_its_levels_are_those_of_each_output_by_itself(
+    mechanism: Callable[[Mask, Rng], Any],
+) -> None:
+    (found,) = kinds(drawn(mechanism, 8_000))
+    level = pickle.loads(pickle.dumps(found.freeze()))
+    later = drawn(mechanism, 300, seed=2).outcomes
+    together: NDArray[np.intp] = level(later)
+    assert len(set(together.tolist())) > 10
+    assert together.max() < level.levels
+    alone = [int(level(later.take(slice(row, row + 1)))[0]) for row in range(60)]
+    assert alone == together[:60].tolist()
+    timed = TimedOutcomes(later, np.random.default_rng(1).random(300))
+    assert level(timed).tolist() == together.tolist()
+
+
+def test_what_was_never_seen_has_a_level() -> None:
+    (found,) = kinds(drawn(with_gaps, 8_000))
+    level = found.freeze()
+    strange = from_raw([[1.0], "word", {"a": 1.0}, [None] * 6])
+    assert set(level(strange).tolist()) <= set(range(level.levels))
+
+
+def test_it_says_what_it_does() -> None:
+    (found,) = kinds(drawn(walk_or_total, 8_000))
+    said = words(found.freeze())
+    assert "scores outputs of 2 kinds by themselves" in said
+    (found,) = kinds(drawn(with_gaps, 8_000))
+    assert "scores outputs of the usual kind by themselves" in words(found.freeze())
