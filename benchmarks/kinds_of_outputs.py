@@ -2,7 +2,7 @@
 
 python -m benchmarks.kinds_of_outputs [--seeds 3]
 
-Prefix sums of ten numbers that each differ by 0.2, noise of scale 1: all of them; None in one output
+Prefix sums of ten numbers that each differ by 0.2, noise of scale 1: always; None in one output
 of a hundred; beside a sparse vector that releases the answer it has compared, with such gaps; and,
 of four numbers that differ by 0.3, in four outputs of ten, in the others their total as a dict with
 more noise. Every audit runs to its last draw, and claims nothing that would stop it.

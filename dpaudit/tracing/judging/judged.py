@@ -59,7 +59,8 @@ def judged(
     found += of_outputs(runs, claim)
     found += of_selected(runs, claim)
     for one in gathered:
-        found += of_noise(one, runs, claim, changed)
+        beside = [piece for other in gathered if other is not one for piece in other.worst]
+        found += of_noise(one, runs, claim, changed, [*beside, *_tossed(runs)])
     found += of_choices(runs, claim)
     found += of_appearing(runs, claim)
     found += _twice(runs)
@@ -134,9 +135,14 @@ def _total(
     if mu is not None:
         words.append(f"μ = {number(mu)}")
     all_pure = [piece for each in pure for piece in each]
-    tossed = [Piece("laplace", (1.0, 1.0), one, released=False) for one in choices]
-    is_above = sum_exceeds([*all_pure, *tossed], claim) or sum_exceeds(normal, claim)
+    is_above = sum_exceeds([*all_pure, *_tossed(runs)], claim) or sum_exceeds(normal, claim)
     return " and ".join(words), is_above
+
+
+def _tossed(runs: Runs) -> list[Piece]:
+    """Return coins as noise that costs as much; ∞ where that is not known."""
+    costs = [math.inf if one.cost is None else one.cost for one in coin_sites(runs)]
+    return [Piece("laplace", (1.0, 1.0), one, released=False) for one in costs]
 
 
 def is_unexplained(pair: Coupled) -> bool:

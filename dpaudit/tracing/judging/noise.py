@@ -20,9 +20,13 @@ _ROUNDING = 1e-9
 
 
 def of_noise(
-    one: Gathered, runs: Runs, claim: PrivacyClaim | None, changed: Changes | None
+    one: Gathered,
+    runs: Runs,
+    claim: PrivacyClaim | None,
+    changed: Changes | None,
+    beside: Sequence[Piece] = (),
 ) -> Iterator[Finding]:
-    """Yield what is wrong with the noise of one call."""
+    """Yield what is wrong with the noise of one call. beside: the noise of the others."""
     seen = [pieces for pieces in one.runs if pieces]
     over = [[piece for piece in pieces if exceeds(piece, claim)] for pieces in seen]
     # Of records that are picked at random, any single one is seen by chance.
@@ -41,7 +45,7 @@ def of_noise(
     if any(over):
         every = [piece for pieces in over for piece in pieces]
         piece = max(every, key=lambda one: (math.isinf(one.shift), cost_of(one)))
-        yield _too_little(one, piece, claim, changed, is_cause=is_cause)
+        yield _too_little(one, piece, claim, changed, beside, is_cause=is_cause)
         return
     released = [[piece for piece in pieces if piece.released] for pieces in seen]
     worst = max(released, key=cost_together, default=[])
@@ -60,7 +64,7 @@ def of_noise(
             f"{unit} = {number(total)}"
         )
         is_split = all(map(math.isfinite, worst[0].scales))
-        larger = enlarged(worst, claim) if is_split else ""
+        larger = enlarged(worst, claim, beside) if is_split else ""
         words += _set_on(one)
         is_cause = not (is_sampled or _has_random_scale(seen))
         yield Finding("too-little-noise", is_cause, one.line, words, larger, _other(one), total)
@@ -71,6 +75,7 @@ def _too_little(
     piece: Piece,
     claim: PrivacyClaim | None,
     changed: Changes | None,
+    beside: Sequence[Piece],
     *,
     is_cause: bool,
 ) -> Finding:
@@ -107,7 +112,7 @@ def _too_little(
     if whole is not None:
         change += f", {WHOLE[whole.is_replaced]}"
     words = f"`{one.line.code}`{size} hides {change}{cost}{_set_on(one)}"
-    remedy = enlarged([piece], claim)
+    remedy = enlarged([piece], claim, beside)
     if remedy and whole is not None:
         remedy = f"{clipping(piece, claim, whole)}{remedy}"
     return Finding("too-little-noise", is_cause, one.line, words, remedy, _other(one), value)

@@ -38,22 +38,39 @@ def clipping(piece: Piece, claim: PrivacyClaim | None, changed: Changes) -> str:
     return f"clip each record to {where} before it is added up, or "
 
 
-def enlarged(pieces: Sequence[Piece], claim: PrivacyClaim | None) -> str:
-    """Return the scale that would do, or the remedy where no scale does."""
+def enlarged(
+    pieces: Sequence[Piece], claim: PrivacyClaim | None, beside: Sequence[Piece] = ()
+) -> str:
+    """Return the scale that would do, or the remedy where no scale does.
+
+    beside: the noise of other lines, which costs its part of what is claimed.
+    """
     if claim is None or any(one.cost is not None for one in pieces):
         return ""
     law, scale = pieces[0].law, max(pieces[0].scales)
     if law == "normal" and all(point.delta == 0 for point in claim.points()):
         return "Gaussian noise satisfies no pure ε: use Laplace noise, or claim a δ above 0"
-    times = _enlargement(pieces, claim)
+    costly = [one for one in beside if one.value != 0]
+    together, alone = _enlargement(pieces, claim, costly), _enlargement(pieces, claim)
+    times = alone if together is None else together
     if times is None:
         return ""
     name = "standard deviation" if law == "normal" else "scale"
-    return f"a {name} of {rounded_up(times * scale)} {FOR_PAIR}"
+    enough = FOR_LINE if together is None else FOR_PAIR
+    return f"a {name} of {rounded_up(times * scale)} {enough}"
 
 
-def _enlargement(pieces: Sequence[Piece], claim: PrivacyClaim) -> float | None:
-    """Return how many times as large the scale has to be; None where no scale is known to do."""
+def _enlargement(
+    pieces: Sequence[Piece], claim: PrivacyClaim, beside: Sequence[Piece] = ()
+) -> float | None:
+    """Return how many times as large the scale has to be; None where no scale is known to do.
+    beside: noise that stays as it is."""
+    if beside and (
+        len({one.unit for one in (*pieces, *beside)}) > 1
+        or any(one.value is None for one in beside)
+        or sum_exceeds(beside, claim)
+    ):
+        return None
     law, scale = pieces[0].law, max(pieces[0].scales)
     if law not in ("laplace", "normal", "discrete", "logistic") or not scale > 0:
         return None
@@ -62,7 +79,9 @@ def _enlargement(pieces: Sequence[Piece], claim: PrivacyClaim) -> float | None:
         larger = [
             replace(one, scales=(times * one.scales[0], times * one.scales[1])) for one in pieces
         ]
-        return not sum_exceeds(larger, claim) and not any(exceeds(one, claim) for one in larger)
+        return not sum_exceeds([*larger, *beside], claim) and not any(
+            exceeds(one, claim) for one in larger
+        )
 
     low, high = 1.0, 2.0
     while not would_do(high):

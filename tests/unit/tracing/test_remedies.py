@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from typing import Any
 
@@ -155,6 +156,43 @@ def test_a_scale_that_would_do_would(epsilon: float) -> None:
     assert 1 / epsilon <= scale <= 1.001 / epsilon
     target = CallableTarget(function=scaled, params={"scale": scale})
     assert not trace_pair(target, [1.0], [0.0], PureDP(epsilon)).causes
+
+
+def test_a_scale_leaves_what_another_line_costs() -> None:
+    def both(rows: Any, rng: Any, scale: float = 0.8) -> Any:
+        return sum(rows) + rng.laplace(scale=2), len(rows) + rng.laplace(scale=scale)
+
+    found = cause(both, [1.0], [])
+    assert found.remedy == "a scale of 2 would do for this pair"
+    target = CallableTarget(function=both, params={"scale": 2.0})
+    trace = trace_pair(target, [1.0], [], PureDP(1.0))
+    assert trace.total == "ε = 1"
+    assert not trace.causes
+
+
+@pytest.mark.parametrize("beside", ["normal", "all of it"])
+def test_where_other_lines_leave_nothing_a_scale_does_for_its_line(beside: str) -> None:
+    def both(rows: Any, rng: Any) -> Any:
+        other = rng.normal(scale=9) if beside == "normal" else rng.laplace(scale=1)
+        return sum(rows) + other, len(rows) + rng.laplace(scale=0.8)
+
+    claim = ApproximateDP(1.0, 1e-5) if beside == "normal" else PureDP(1.0)
+    assert cause(both, [1.0], [], claim).remedy.endswith("would do for this line")
+
+
+def test_noise_of_another_line_that_hides_no_change_costs_nothing() -> None:
+    def both(rows: Any, rng: Any) -> Any:
+        return 5 + rng.laplace(scale=1), len(rows) + rng.laplace(scale=0.8)
+
+    assert cause(both, [1.0], []).remedy == "a scale of 1 would do for this pair"
+
+
+def test_a_coin_costs_its_part() -> None:
+    def both(rows: Any, rng: Any) -> Any:
+        odds = math.exp(0.5 * len(rows))
+        return rng.random() < odds / (1 + odds), len(rows) + rng.laplace(scale=0.8)
+
+    assert cause(both, [1.0], []).remedy == "a scale of 1.391 would do for this pair"
 
 
 @pytest.mark.parametrize(
