@@ -23,6 +23,8 @@ class Leader:
         certifies nothing: the same draws have chosen the pair.
     draws : int
         That the estimate was made from, of both inputs.
+    apart : str
+        How two long lists differ, by one record; empty of others.
     """
 
     d1: str
@@ -31,6 +33,7 @@ class Leader:
     inside: bool
     estimate: float
     draws: int
+    apart: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -71,12 +71,14 @@ def _deciding(result: AuditResult) -> int | None:
 
 def _leader(one: Leader) -> str:
     outside = "" if one.inside else "; outside the space"
-    return f"{_estimate(one)}  d1 = {one.d1}, d2 = {one.d2} ({one.why}{outside})"
+    apart = f"; {one.apart}" if one.apart else ""
+    return f"{_estimate(one)}  d1 = {one.d1}, d2 = {one.d2} ({one.why}{outside}{apart})"
 
 
 def _briefly(one: Leader) -> str:
     d1, d2 = (shortened(each, _BRIEF) for each in (one.d1, one.d2))
-    return f"{_estimate(one)}  d1 = {d1}, d2 = {d2}" + ("" if one.inside else " (outside)")
+    words = one.apart or f"d1 = {d1}, d2 = {d2}"
+    return f"{_estimate(one)}  {words}" + ("" if one.inside else " (outside)")
 
 
 def _estimate(one: Leader) -> str:

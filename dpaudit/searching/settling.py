@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from dpaudit.certificates.searched import Leader, Searched
+from dpaudit.inputs.differences import difference
 from dpaudit.searching.budget import Budget
 from dpaudit.searching.confirming import Confirming
 from dpaudit.searching.guided import parts
@@ -22,6 +23,8 @@ _LEADERS = 5
 _CONFIRMED = 8
 _SHRINKING_TRIES = 300
 _LONGEST_LEADER = 120
+# Of longer inputs a reader is told how they differ.
+_BRIEF = 16
 
 
 class Settling:
@@ -59,17 +62,7 @@ class Settling:
             is_shrunk = is_new and (is_inside or not tried)
             found += [simpler] if is_new else []
         leading = [*tried[:_LEADERS], *beyond[:_LEADERS]]
-        leaders = tuple(
-            Leader(
-                d1=shortened(repr(one.proposal.d1), _LONGEST_LEADER),
-                d2=shortened(repr(one.proposal.d2), _LONGEST_LEADER),
-                why=one.proposal.why,
-                inside=one.proposal.inside,
-                estimate=one.estimate,
-                draws=one.draws,
-            )
-            for one in leading
-        )
+        leaders = tuple(map(_leader, leading))
         return Searched(
             space=settings.space.words(),
             adjacency=settings.adjacency.describe(),
@@ -124,3 +117,18 @@ class Settling:
 def _size(one: Contender) -> int:
     """Return how many records a pair has."""
     return len(parts(one.proposal.d1)) + len(parts(one.proposal.d2))
+
+
+def _leader(one: Contender) -> Leader:
+    d1, d2 = one.proposal.d1, one.proposal.d2
+    first, second = repr(d1), repr(d2)
+    is_long = max(len(first), len(second)) > _BRIEF
+    return Leader(
+        d1=shortened(first, _LONGEST_LEADER),
+        d2=shortened(second, _LONGEST_LEADER),
+        why=one.proposal.why,
+        inside=one.proposal.inside,
+        estimate=one.estimate,
+        draws=one.draws,
+        apart=(difference(d1, d2) or "") if is_long else "",
+    )

@@ -41,6 +41,20 @@ def test_the_report_says_that_estimates_certify_nothing(found: AuditResult) -> N
     assert all(len(line) <= 80 for line in text.splitlines() if "repro" not in line)
 
 
+def test_of_long_inputs_an_estimate_says_how_they_differ(found: AuditResult) -> None:
+    assert found.searched is not None
+    for one in found.searched.leaders:
+        is_long = max(len(one.d1), len(one.d2)) > 16
+        assert is_long == ("lacks number" in one.apart)
+    assert any(one.apart for one in found.searched.leaders)
+    leader = replace(found.searched.leaders[0], apart="d1 has 9 records; d2 lacks number 3: 0.5")
+    shown = replace(found, searched=replace(found.searched, leaders=(leader,)))
+    assert f"{leader.estimate:.2g}  {leader.apart}" in render(shown)
+    verbose = " ".join(render(shown, verbose=1).split())
+    assert f"d2 = {leader.d2} ({leader.why}" in verbose
+    assert f"; {leader.apart})" in verbose
+
+
 def test_an_input_outside_the_space_is_named_as_such(found: AuditResult) -> None:
     assert found.searched is not None
     assert found.searched.outside[-1]
