@@ -17,7 +17,7 @@ from dpaudit.attacks.sequential import innovations
 from dpaudit.draws import SelectionDraws
 from dpaudit.levels.candidate import Attack, Candidate, by_score
 from dpaudit.levels.level_map import FloatArray
-from dpaudit.levels.logits import softplus
+from dpaudit.levels.logits import probability, softplus
 from dpaudit.levels.scores import Scored
 from dpaudit.outcomes import Outcomes
 from dpaudit.outcomes.tables import Table
@@ -26,6 +26,10 @@ from dpaudit.outcomes.tables import Table
 SCORING: tuple[Attack, ...] = (additive, innovations, prefixes, banded_sums, logistic)
 # Attacks that are worth fitting to all draws, of those that were fitted to some.
 _CLOSER = 2
+# Of the search for an offset: nats of one step at most, and when it has been found.
+_NEWTON_STEPS, _FARTHEST, _CLOSE = 40, 1.0, 1e-7
+# Log-odds that are farther from 0 may be infinite.
+_SURE = 1e3
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -64,7 +68,31 @@ def _alone(selection: SelectionDraws) -> list[Candidate]:
 
 
 def gain(held_out: FloatArray, is_d1: NDArray[np.bool_]) -> float:
-    """Return the nats by which held-out log-odds explain the inputs better than nothing does; of a
-    draw without a score, NaN, they say nothing."""
-    odds = np.nan_to_num(held_out)
-    return float(np.sum(math.log(2) - softplus(odds) + is_d1 * odds))
+    """Return the nats by which held-out scores, moved by one number, explain the inputs better than
+    how often each came up does. A draw without a score, NaN, is explained by that alone."""
+    usual, scores = np.full(len(is_d1), log_odds(is_d1)), np.clip(held_out, -_SURE, _SURE)
+    odds = np.where(np.isnan(scores), usual, scores + offset(scores, is_d1))
+    return float(np.sum(softplus(usual) - softplus(odds) + is_d1 * (odds - usual)))
+
+
+def offset(scores: FloatArray, is_d1: NDArray[np.bool_]) -> float:
+    """Return what makes scores log-odds that foretell as many of d1 as there are: some attacks'
+    scores have in them how often each input came up, those of others have not."""
+    known = ~np.isnan(scores)
+    scores, odds = scores[known], log_odds(is_d1[known])
+    wanted = len(scores) * float(probability(np.array([odds]))[0])
+    found = 0.0
+    for _ in range(_NEWTON_STEPS):
+        share = probability(scores + found)
+        bend = max(1e-9, float(np.sum(share * (1 - share))))
+        step = min(_FARTHEST, max(-_FARTHEST, (wanted - float(share.sum())) / bend))
+        found += step
+        if abs(step) < _CLOSE:
+            break
+    return found
+
+
+def log_odds(is_d1: NDArray[np.bool_]) -> float:
+    """Return the log-odds of d1 among draws."""
+    first = int(np.count_nonzero(is_d1))
+    return math.log((first + 0.5) / (len(is_d1) - first + 0.5))

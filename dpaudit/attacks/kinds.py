@@ -15,11 +15,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpaudit.attacks.additive import summed
-from dpaudit.attacks.fits import SCORING, Fit, fits, gain
+from dpaudit.attacks.fits import SCORING, Fit, fits, gain, log_odds, offset
 from dpaudit.attacks.parts import parts
 from dpaudit.draws import SelectionDraws
 from dpaudit.levels.candidate import Candidate, by_score
-from dpaudit.levels.level_map import HALF, FloatArray, IntArray, by_fold, folds, log_ratio
+from dpaudit.levels.level_map import FOLDS, HALF, FloatArray, folds
 from dpaudit.levels.scores import Score, Scored, shares, with_most
 from dpaudit.outcomes import KIND, Column, KeyArray, Outcomes
 from dpaudit.outcomes.columns import kind_word, mix, text_key
@@ -39,8 +39,8 @@ _TELLS = 3.0
 
 
 def kinds(selection: SelectionDraws) -> list[Candidate]:
-    """Order outcomes by how much likelier their kind is for d1 and by the best score of that kind;
-    those of rare kinds by the sum over all columns."""
+    """Order outcomes of the most frequent kinds by the best score of each, and by how much likelier
+    the kind is for d1; all others by the sum over columns."""
     outcomes = selection.outcomes
     columns = outcomes.columns
     if selection.size < _LEAST_DRAWS or not 1 < len(columns) <= _MOST_COLUMNS:
@@ -56,31 +56,30 @@ def kinds(selection: SelectionDraws) -> list[Candidate]:
     telling = [(key, fit) for key, fit in found if fit is not None]
     if not telling:
         return []
-    place = np.full(selection.size, len(telling), dtype=np.intp)
-    for number, (key, _) in enumerate(telling):
-        place[keys == key] = number
-    own, halves_own = _log_ratios(place, len(telling) + 1, selection)
     rest = summed(selection, columns)
     if rest.halves is None:
         return []
     held_out, halves = rest.held_out.copy(), rest.halves.copy()
-    for number, (_, fit) in enumerate(telling):
-        rows = np.flatnonzero(place == number)
-        held_out[rows] = own[folds(selection.size)[rows], number] + fit.scored.held_out
-        halves[:, rows] = halves_own[:, number, None] + fit.halves
+    offsets = []
+    for key, fit in telling:
+        rows = np.flatnonzero(keys == np.uint64(key))
+        by_fold, by_half = _offsets(fit, selection.is_d1[rows], log_odds(selection.is_d1))
+        held_out[rows] = fit.scored.held_out + by_fold[folds(len(rows))]
+        halves[:, rows] = fit.halves + by_half[:, None]
+        offsets.append(by_fold[-1])
     if gain(held_out, selection.is_d1) < gain(rest.held_out, selection.is_d1) + _TELLS:
         return []
-    freeze = partial(_frozen, names, telling, own[-1], rest, selection.size)
+    freeze = partial(_frozen, names, telling, offsets, rest, selection.size)
     return [by_score(Scored(NAME, held_out, freeze, halves), selection)]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Kind:
-    """Outputs of one kind. key: by which it is known. log_ratio: of the inputs. names: of the
-    columns that the score is of."""
+    """Outputs of one kind. key: by which it is known. offset: what makes the score a
+    log-ratio. names: of the columns that the score is of."""
 
     key: int
-    log_ratio: float
+    offset: float
     score: Score
     names: tuple[str, ...]
 
@@ -102,7 +101,7 @@ class ByKind:
         for one in self.kinds:
             is_own = keys == np.uint64(one.key)
             if is_own.any():
-                found[is_own] = one.log_ratio + one.score(_of(one.names, outcomes, is_own))
+                found[is_own] = one.offset + one.score(_of(one.names, outcomes, is_own))
                 left &= ~is_own
         if left.any():
             found[left] = self.rest(outcomes.take(np.flatnonzero(left)))
@@ -116,13 +115,13 @@ class ByKind:
 def _frozen(
     names: tuple[str, ...],
     telling: Sequence[tuple[int, Fit]],
-    own: FloatArray,
+    offsets: Sequence[float],
     rest: Scored,
     size: int,
 ) -> ByKind:
     made = [
-        Kind(key, float(ratio), fit.scored.freeze(), tuple(fit.names))
-        for (key, fit), ratio in zip(telling, own, strict=False)
+        Kind(key, float(added), fit.scored.freeze(), tuple(fit.names))
+        for (key, fit), added in zip(telling, offsets, strict=True)
     ]
     weights: dict[str, float] = {}
     for (_, fit), one in zip(telling, made, strict=True):
@@ -187,14 +186,15 @@ def _varies(column: Column) -> bool:
     return column.codes is None and bool((column.numbers != column.numbers[0]).any())
 
 
-def _log_ratios(
-    place: IntArray, places: int, selection: SelectionDraws
-) -> tuple[FloatArray, FloatArray]:
-    """Return how much likelier each place is for d1, in logs: without each fold and by all draws,
-    (folds + 1, places), and by two halves, (2, places)."""
-    counts = by_fold(place, places, selection.is_d1)
-    everything = counts.sum(axis=0)
-    halves = counts[:HALF].sum(axis=0), counts[HALF:].sum(axis=0)
-    train = np.stack([*(everything - counts), everything, *halves])
-    found = log_ratio(train, train.sum(axis=1, keepdims=True))
-    return found[:-2], found[-2:]
+def _offsets(fit: Fit, is_d1: NDArray[np.bool_], usual: float) -> tuple[FloatArray, FloatArray]:
+    """Return what makes the scores of a kind log-ratios, in which is how much likelier the kind is
+    for d1: (folds + 1,), by the draws without each fold and by all, and (2,), by each half.
+
+    usual: the log-odds of all draws, of whatever kind.
+    """
+    fold, held_out = folds(len(is_d1)), fit.scored.held_out
+    without = [fold != one for one in range(FOLDS)]
+    every = [offset(held_out[some], is_d1[some]) for some in without]
+    own = fold < HALF, fold >= HALF
+    halves = [offset(fit.halves[n][some], is_d1[some]) for n, some in enumerate(own)]
+    return np.array([*every, offset(held_out, is_d1)]) - usual, np.array(halves) - usual

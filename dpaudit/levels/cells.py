@@ -24,8 +24,6 @@ LARGEST = 320
 # Of these so many lie between the tails: there finer ones tell nothing, where a rare cut-off, of an
 # event that few outputs are in, is worth a tail cut finely.
 _MOST_BETWEEN = 192
-# Of so many numbers the mass between two quantiles is known within 4 %: more would only be sorted.
-_NUMBERS_PER_CELL = 800
 _MOST_LABELS = 4096
 _WORDS = 6
 # The event of a level that no outcome reaches.
@@ -120,8 +118,7 @@ def make_cells(column: Column, limit: int = LARGEST) -> Cells:
     """Return cells for a column of selection draws: one a value when there are few, else quantiles
     refined in both tails, in which frequent values stand alone."""
     numbers = column.numbers if column.codes is None else column.numbers[column.codes == 0]
-    some = in_order(numbers, limit * _NUMBERS_PER_CELL)
-    edges = _edges(some, limit) if len(some) else np.empty(0)
+    edges = _edges(in_order(numbers), limit) if len(numbers) else np.empty(0)
     labels = frequent_labels(column, least=2, most=_MOST_LABELS)
     intervals = len(edges) + 1
     values = np.arange(intervals, dtype=np.intp)

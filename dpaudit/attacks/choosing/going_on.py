@@ -13,7 +13,12 @@ from dpaudit.attacks.choosing.aim import (
     surely_refutes,
 )
 from dpaudit.attacks.choosing.freezing import frozen
-from dpaudit.attacks.choosing.surely import is_telling, likely_to_refute, with_the_sure
+from dpaudit.attacks.choosing.surely import (
+    is_as_likely,
+    is_telling,
+    likely_to_refute,
+    with_the_sure,
+)
 from dpaudit.attacks.rare import NAME as RARE
 from dpaudit.levels import tuning
 from dpaudit.levels.candidate import Candidate, in_order
@@ -38,7 +43,7 @@ def learn_again(candidates: list[Candidate], aim: Aim, *, to_bet: bool) -> Learn
     if aim.for_delta or surely_refutes(best, aim):
         return frozen(best, candidates, aim)
     likely = likely_to_refute(candidates, aim)
-    if likely is not None:
+    if likely is not None and not is_as_likely(best, likely, aim):
         return frozen(likely, candidates, aim)
     if to_bet:
         best = max(

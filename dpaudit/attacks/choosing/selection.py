@@ -24,7 +24,7 @@ from dpaudit.attacks.choosing.aim import (
     surely_refutes,
 )
 from dpaudit.attacks.choosing.freezing import Stage, frozen
-from dpaudit.attacks.choosing.surely import likely_to_refute
+from dpaudit.attacks.choosing.surely import is_as_likely, likely_to_refute
 from dpaudit.attacks.kinds import kinds
 from dpaudit.attacks.linear.logistic import logistic
 from dpaudit.attacks.linear.mean_differences import mean_differences
@@ -103,6 +103,8 @@ def learn(
         small = [of_cells(one.attack, one.fine) for one in candidates if one.fine is not None]
         small += [one for often in _RARE for one in _rare(selection, often)]
         likely = likely_to_refute(small, aim)
+        if likely is not None and is_as_likely(best, likely, aim):
+            likely = None
         candidates += small
     if thorough and likely is None:
         best, aim = _as_boldly_as_needed(best, candidates, aim)

@@ -117,6 +117,15 @@ def likely_to_refute(candidates: list[Candidate], aim: Aim) -> Candidate | None:
     return max(able, key=lambda one: evidence(one, aim), default=None)
 
 
+def is_as_likely(best: Candidate, likely: Candidate, aim: Aim) -> bool:
+    """Return whether the order that promises most is as likely to refute the claim as one of a few
+    rare outputs is: its frequent outputs foretell that it does, and as much speaks for it."""
+    if not (best.is_smooth and best.smoothed.follows):
+        return False
+    promised = float(np.max(aim.chosen_by(best)))
+    return promised > aim.point.epsilon and evidence(best, aim) >= evidence(likely, aim)
+
+
 def with_the_sure(best: Candidate, candidates: Sequence[Candidate], aim: Aim) -> Candidate:
     """Return an order to bet on, with what one input alone gave set apart in it, if another order
     shows more of that."""

@@ -183,7 +183,8 @@ def on_scale(column: Column) -> Number:
     low, centre, high = np.quantile(finite, [0.25, 0.5, 0.75]).tolist()
     scale = (high - low) / _QUARTILES_OF_NORMAL
     if not 0 < scale < np.inf:
-        scale = max(float(np.abs(finite - centre).mean()), 1e-300)
+        with np.errstate(over="ignore"):
+            scale = max(float(np.abs(finite - centre).mean()), 1e-300)
     return Number(name, centre, scale if np.isfinite(scale) else 1e300)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from functools import partial
 from typing import Any
@@ -14,7 +15,12 @@ from dpaudit.draws import SelectionDraws
 from dpaudit.errors import MechanismError
 from dpaudit.outcomes import from_raw
 from dpaudit.sampling.chunks import Head
-from dpaudit.sampling.independence import check_heads, check_independence, check_uncached
+from dpaudit.sampling.independence import (
+    _varies,
+    check_heads,
+    check_independence,
+    check_uncached,
+)
 
 POINT = ProfilePoint(1.0, 0.0)
 BLOCKS = [100, 125, 156, 195, 244, 305]
@@ -89,3 +95,18 @@ def test_one_output_each_is_no_wonder_when_the_claim_allows_it() -> None:
 
 def test_a_function_that_is_not_cached_passes() -> None:
     check_uncached("f", [len, partial(len), None])
+
+
+@pytest.mark.parametrize("usual", [math.nan, math.inf, -1.0])
+@pytest.mark.parametrize(("share", "varies"), [(0.89, True), (0.92, False)])
+def test_one_value_in_nearly_all_draws_shows_nothing(
+    usual: float, share: float, varies: bool
+) -> None:
+    numbers = np.random.default_rng(0).normal(size=1_000)
+    numbers[: int(1_000 * share)] = usual
+    assert _varies(np.random.default_rng(1).permutation(numbers)) is varies
+
+
+def test_no_draws_have_no_value_in_common() -> None:
+    assert _varies(np.empty(0))
+    assert not _varies(np.ones(1))
