@@ -14,6 +14,7 @@ from dpaudit.attacks.choosing.going_on import (
     learn_again,
     promises_nothing,
 )
+from dpaudit.attacks.rare import RareLevels
 from dpaudit.attacks.rare import rare as rare_outputs
 from dpaudit.auditing.checks import DrawChecks
 from dpaudit.auditing.ledger import Ledger
@@ -36,7 +37,9 @@ class Counts:
 
     def __init__(self, selection: SelectionDraws, learned: Learned) -> None:
         """selection: draws that were kept.  learned: from these."""
-        self.sieve = Sieve.of(selection)
+        level = learned.distinguisher.level
+        # What may refute the claim is to be seen on, if it came up too often for the usual sieve.
+        self.sieve = level.sieve if isinstance(level, RareLevels) else Sieve.of(selection)
         self._orders: Sequence[Candidate] = learned.leading
         self.counters = tuple(one.counter for one in self._orders)
         is_rare = self.sieve.strange(selection.outcomes)
@@ -49,8 +52,12 @@ class Counts:
         self._orders = [
             one.counted_on(more.counts) for one, more in zip(self._orders, counted, strict=True)
         ]
+        # When there is no room left, the draws whose rare outputs are kept stay as many as
+        # they are: more would make what is rare look rarer.
+        room, many = MOST_KEPT - self._rare.kept.size, rare.kept.size + rare.lost
+        share = 0.0 if self._rare.lost else min(1.0, room / max(1, many))
+        self._arms = self._arms + np.rint(share * np.array(arms)).astype(np.int64)
         self._rare += rare
-        self._arms = self._arms + np.array(arms)
 
     def found(self) -> list[Candidate]:
         """Return the orders, made anew."""

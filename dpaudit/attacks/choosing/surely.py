@@ -100,8 +100,12 @@ def is_telling(rare: Candidate, aim: Aim, more: float = 1.0) -> bool:
     if evidence(rare, aim) > luckiest:
         return True
     of_one = rare.held_out[rare.held_out.min(axis=1) == 0]
-    may_be_sure = bool(of_one.max(initial=0) * _nats(aim) >= -math.log(tuning.HARDLY))
-    return may_be_sure and evidence(rare.foreseen(more), aim) > tuning.LIKELY
+    most = int(of_one.max(initial=0))
+    if most * _nats(aim) < -math.log(tuning.HARDLY):
+        return False
+    # Of as many cells that tell nothing, which both inputs give as often, none is likely to.
+    is_of_one = more > 1 and most * math.log(2) > luckiest
+    return is_of_one or evidence(rare.foreseen(more), aim) > tuning.LIKELY
 
 
 def likely_to_refute(candidates: list[Candidate], aim: Aim) -> Candidate | None:
