@@ -51,3 +51,31 @@ def test_recorded_outputs() -> None:
     rng = np.random.default_rng(0)
     d1, d2 = (rarely(one, size=100_000, rng=rng) for one in (1, 0))
     assert dpaudit.bound(d1, d2, CLAIM).verdict is Verdict.VIOLATION
+
+
+def gaussian(dataset: int, *, size: int, rng: np.random.Generator) -> Any:
+    return dataset + rng.normal(scale=2.4224, size=size)
+
+
+@pytest.mark.parametrize("seed", [8, 10, 19])
+def test_what_the_law_foretells_is_not_given_up_for_a_few_lucky_outputs(seed: int) -> None:
+    """A standard deviation of 2.42 has ε = 1.61 at δ = 1e-5; some 10 outputs in the tail of 100,000
+    seem to say more, and are luck."""
+    claim = ApproximateDP(1.0, 1e-5)
+    found = dpaudit.audit(gaussian, 3, 2, claim, samples=1_000_000, seed=seed)
+    assert found.verdict is Verdict.VIOLATION
+
+
+def other_end(dataset: int, *, size: int, rng: np.random.Generator) -> Any:
+    """Normal noise that meets the claim; rarely, of the larger input a small number."""
+    found = dataset + rng.normal(scale=3.7307, size=size)
+    return np.where((rng.random(size) < 3e-4) & (dataset == 1), -20.0, found)
+
+
+@pytest.mark.parametrize("seed", [0, 1])
+def test_a_value_that_is_seen_some_times_is_followed(seed: int) -> None:
+    """15 of the 100,000 draws that are kept have it: too many for what is rare, too few for a cell
+    of its own."""
+    claim = ApproximateDP(1.0, 1e-5)
+    found = dpaudit.audit(other_end, 0, 1, claim, samples=2_000_000, seed=seed)
+    assert found.verdict is Verdict.VIOLATION

@@ -10,6 +10,7 @@ import pytest
 
 from dpaudit.attacks.choosing.aim import Aim, surely_refutes
 from dpaudit.attacks.choosing.going_on import gains_by_more, is_undecided
+from dpaudit.attacks.choosing.surely import is_telling
 from dpaudit.attacks.rare import NAME as RARE
 from dpaudit.claims import ProfilePoint
 from dpaudit.levels import tuning
@@ -66,6 +67,24 @@ def mixed(*counts: tuple[int, int]) -> Candidate:
     held_out = np.array([*rows, (0, 0)])
     shrunk = ShrunkLevels(np.array(rows, dtype=float), np.zeros(len(rows)))
     return Candidate(RARE, held_out, tuning.PENALTY_ANY_ORDER, never_frozen, shrunk=shrunk)
+
+
+def shrunk_away(of_one: int, others: int = 20) -> Candidate:
+    """Return an order of what one input alone gave so often, beside some that both gave, which make
+    it look like luck."""
+    counts = np.array([[of_one, 0], *[[50, 50]] * others, [20_000, 20_000], [0, 0]])
+    expected = counts[:-1].astype(float)
+    expected[0] = of_one / 2, of_one / 2
+    shrunk = ShrunkLevels(expected, np.zeros(len(expected)))
+    return Candidate(RARE, counts, tuning.PENALTY_ANY_ORDER, never_frozen, shrunk=shrunk)
+
+
+def test_what_one_input_alone_gave_more_often_than_luck_does_is_waited_for() -> None:
+    """Of 22 cells that both give as often, one in four has a cell that one alone gave 6 times."""
+    assert not is_undecided([cells(0.0), shrunk_away(5)], AIM, MORE)
+    assert is_undecided([cells(0.0), shrunk_away(6)], AIM, MORE)
+    assert not is_undecided([cells(0.0), shrunk_away(6, others=80)], AIM, MORE)
+    assert not is_telling(shrunk_away(6), AIM)
 
 
 def test_what_both_inputs_gave_is_waited_for_if_it_is_more_than_the_luckiest_of_some() -> None:
