@@ -59,6 +59,8 @@ _OF_A_WORKER, _PATIENCE = 2, 30.0
 
 # A search that tries fewer pairs has hardly begun.
 _FEW_PAIRS = 20
+# Of the time given: what takes less long than this is not said to be late.
+_LATE = 1.1
 
 # Variables that a warning names.
 _NAMED = 3
@@ -432,7 +434,7 @@ class _Run:
         coming = (pairs - number) * MINIMUM_SAMPLES - spent
         # The clock is asked each time, so that a journal tells the same to any number of workers.
         takes = self._journal.clock() + coming / rate
-        if takes > self._spec.time and not self.notices:
+        if takes > _LATE * self._spec.time and not self.notices:
             self.notices = (late_words(self._spec.time, rate, pairs, takes),)
             _log.warning("%s: %s", self._spec.name, self.notices[0])
 

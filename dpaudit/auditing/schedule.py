@@ -314,10 +314,10 @@ def look_stride(size: int) -> int:
 
 def late_words(seconds: float, rate: float, pairs: int, takes: float) -> str:
     """Return that the time given is not enough, and how long the fewest draws take."""
-    each = "an audit needs" if pairs == 1 else f"each of {pairs} pairs needs"
+    each = "an audit, which needs" if pairs == 1 else f"{pairs} pairs, each of which needs"
     return (
-        f"{_short(seconds)} s allow about {_short(rate * seconds)} draws at {_short(rate)} per "
-        f"second, but {each} {MINIMUM_SAMPLES:,}: this will take about {_short(takes)} s"
+        f"at {_short(rate)} draws per second {each} {MINIMUM_SAMPLES:,}, will take about "
+        f"{_short(takes)} s, not {_short(seconds)} s"
     )
 
 

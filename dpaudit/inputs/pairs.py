@@ -20,6 +20,9 @@ REPLACED = (
     "replacing one record means one removed and one added; a claim for add/remove needs group 2, "
     "or state adjacency replace"
 )
+SEVERAL = (
+    "{} has {:,} records more than {}; a claim is of one record, unless group says of how many"
+)
 
 _ARRAY = "array of shape"
 # Larger datasets are not looked through for what is only a note.
@@ -79,8 +82,20 @@ def _is_collection(dataset: Any) -> bool:
 
 def notes(pair: NeighbouringPair, group: int = 1) -> tuple[str, ...]:
     """Return what the pair says about an adjacency that was not declared, and is easily missed."""
-    is_open = pair.adjacency is None and group == 1
-    return (REPLACED,) if is_open and _is_replacement(pair.d1, pair.d2) else ()
+    if pair.adjacency is not None or group > 1:
+        return ()
+    if _is_replacement(pair.d1, pair.d2):
+        return (REPLACED,)
+    more = _more_records(pair.d1, pair.d2)
+    return (SEVERAL.format(*more),) if more else ()
+
+
+def _more_records(d1: Any, d2: Any) -> tuple[str, int, str] | None:
+    """Return which of two datasets has more records, how many more, and the other one; None where
+    it is at most one more."""
+    if not (_has_records(d1) and _has_records(d2)) or abs(len(d1) - len(d2)) < 2:
+        return None
+    return ("d1", len(d1) - len(d2), "d2") if len(d1) > len(d2) else ("d2", len(d2) - len(d1), "d1")
 
 
 def _is_replacement(d1: Any, d2: Any) -> bool:

@@ -71,3 +71,15 @@ def test_one_row_of_a_frame_in_the_place_of_another() -> None:
     assert noted(frame, other)
     assert noted(frame["b"], other["b"])
     assert not noted(frame, frame.iloc[:1])
+
+
+def test_one_input_with_several_records_more_is_noted() -> None:
+    pair = NeighbouringPair([1, 2, 3, 4], [1])
+    (found,) = notes(pair)
+    assert found.startswith("d1 has 3 records more than d2; a claim is of one record")
+    assert notes(NeighbouringPair((1,), (1, 2, 3)))[0].startswith("d2 has 2 records more than d1")
+    assert notes(pair, 3) == ()
+    assert notes(NeighbouringPair([1, 2, 3, 4], [1], parse_adjacency("add-remove"))) == ()
+    # Answers of several queries are no records, as far as can be told.
+    assert notes(NeighbouringPair([0, 0, 0], [1, 1, 1])) == ()
+    assert notes(NeighbouringPair([1, 2], [1])) == ()

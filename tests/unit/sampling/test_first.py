@@ -70,10 +70,12 @@ def test_what_is_too_long_is_refused_with_the_remedy(output: Any, words: str) ->
 
 def test_words_say_how_long_it_takes() -> None:
     assert late_words(3.0, 14.0, 1, 8.14) == (
-        "3 s allow about 42 draws at 14 per second, but an audit needs 100: this will take "
-        "about 8.1 s"
+        "at 14 draws per second an audit, which needs 100, will take about 8.1 s, not 3 s"
     )
-    assert "each of 3 pairs needs 100" in late_words(0.5, 0.25, 3, 9.0)
+    assert late_words(0.5, 0.25, 3, 1_200.0) == (
+        "at 0.25 draws per second 3 pairs, each of which needs 100, will take about 1,200 s, not "
+        "0.5 s"
+    )
 
 
 def test_a_plan_tells_when_it_learns_that_it_will_be_late() -> None:
