@@ -109,9 +109,8 @@ def make_claim(parameters: Mapping[str, Any], definition: str | None = None) -> 
         )
     if definition == "pure" and given.get("delta") == 0:
         del given["delta"]
-    given = _converted(given, definition)
     _check_names(given, definition)
-    return DEFINITIONS[definition](**given)
+    return DEFINITIONS[definition](**_converted(given, definition))
 
 
 def implied_definition(given: Mapping[str, Any]) -> str:
@@ -180,7 +179,7 @@ def _check_names(given: dict[str, Any], definition: str) -> None:
     about = _DESCRIBED[definition].items()
     words = {name: " or ".join(_spellings(name, one)) for name, one in about}
     for name in given:
-        if name not in words:
+        if name not in _names(definition):
             raise ClaimError(
                 f"{name!r} is not a parameter of the {definition} definition; "
                 f"it takes {', '.join(words.values())}."

@@ -89,7 +89,7 @@ def tradeoff_(figure: Path | None, **given: Any) -> None:
     claims = _claims(**given)
     rows = [["false alarms α", *(one.describe() for one in claims)]]
     for alpha in _ALPHAS:
-        misses = [numbers.about(tradeoff(one, alpha), digits=4) for one in claims]
+        misses = [numbers.at_least(tradeoff(one, alpha), digits=4) for one in claims]
         rows.append([numbers.about(alpha), *misses])
     click.echo("\n".join(["Miss rate, at least:", *table(rows)]))
     _save(figure, lambda kind: _tradeoff_picture(claims, kind))
@@ -125,7 +125,9 @@ def _claims(**given: Any) -> list[PrivacyClaim]:
     curves = [one for one in _NUMBERS if one.has_curve and given[one.name]]
     if not curves:
         known = [f"--{one.name}" for one in _NUMBERS if one.has_curve]
-        raise UsageError(f"there is nothing to explain; give {_listed(known)}, e.g. --epsilon 1")
+        beside_them = [f"--{one.name} {given[one.name]:g}" for one in _NUMBERS if given[one.name]]
+        example = " ".join(["--epsilon 1", *beside_them])
+        raise UsageError(f"there is nothing to explain; give {_listed(known)}, e.g. {example}")
     beside: dict[str, dict[str, float]] = {one.name: {} for one in curves}
     for other in _NUMBERS:
         value = given[other.name]

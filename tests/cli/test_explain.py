@@ -146,3 +146,15 @@ def test_without_matplotlib_a_figure_is_refused_and_tables_are_not(
     assert result.exit_code == 2
     assert "pip install matplotlib" in result.stderr
     assert not list(tmp_path.iterdir())
+
+
+def test_a_miss_rate_is_rounded_down() -> None:
+    """It is a least one: 1 - e/1000 = 0.99728 is not called 0.9973."""
+    result = explain("tradeoff", "--epsilon", "1")
+    assert "0.001   0.9972\n" in result.stdout
+
+
+def test_what_goes_with_a_number_alone_is_shown_with_it() -> None:
+    result = explain("tradeoff", "--order", "2")
+    assert result.exit_code == 2
+    assert "e.g. --epsilon 1 --order 2" in result.stderr

@@ -154,6 +154,10 @@ REFUSED: dict[str, tuple[tuple[str, ...], str]] = {
         ("m.py:laplace", *ASKED, "--mu", "1"),
         "it takes mu or sigma. Leave out 'epsilon', or 'mu'.",
     ),
+    "two definitions, one by another name": (
+        ("m.py:laplace", *ASKED, "--sigma", "1"),
+        "it takes mu or sigma. Leave out 'epsilon', or 'sigma'.",
+    ),
     "a class that needs more": (
         ("m.py:Scaled", *ASKED),
         "with --call METHOD (YAML: call); give its arguments with --init '[…]' (YAML: init: […]). "
