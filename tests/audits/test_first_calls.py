@@ -61,7 +61,7 @@ def test_time_that_is_not_enough_is_told_before_it_is_used(
     (one,) = result.certificates
     assert (one.draws, one.fixed.draws) == (100, 75)
     (notice,) = result.warnings
-    assert notice.startswith("3 s allow about 42 draws at 14 per second, but an audit needs 100")
+    assert notice.startswith("at 14 draws per second an audit, which needs 100, will take about")
     assert caplog.messages == [f"{result.name}: {notice}"]
     # After the first four calls, and it was so: within a tenth.
     assert max(told) < 1
