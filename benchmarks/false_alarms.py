@@ -42,6 +42,7 @@ from dpaudit.attacks.banded import banded
 from dpaudit.attacks.choosing.aim import Aim
 from dpaudit.attacks.choosing.going_on import learn_again
 from dpaudit.attacks.choosing.selection import learn as learn_orders
+from dpaudit.attacks.sequential import innovations
 from dpaudit.certificates.evidence import (
     BETTING_SHARE,
     CERTIFICATION_SHARE,
@@ -319,7 +320,7 @@ def _side_by_side(rng: np.random.Generator) -> SelectionDraws:
 
 def _with_gaps(rng: np.random.Generator) -> SelectionDraws:
     """Draw walks, or None, or the last place alone."""
-    walks = np.cumsum(rng.laplace(0.0, 1.0, (FEW, 6)), axis=1)
+    walks = np.cumsum(rng.laplace(0.0, 1.0, (FEW, 4)), axis=1)
     short, gap = rng.random((2, FEW)) < [[0.4], [0.02]]
     every = [one[-1:] if end else one for one, end in zip(walks.tolist(), short, strict=True)]
     drawn = [None if is_gap else one for one, is_gap in zip(every, gap, strict=True)]
@@ -327,8 +328,8 @@ def _with_gaps(rng: np.random.Generator) -> SelectionDraws:
 
 
 def _all_kinds(selection: SelectionDraws) -> list[Candidate]:
-    """Score each kind of outputs by itself, those that seem to tell nothing as well."""
-    with patch.multiple(kinds, _TELLS=-math.inf, _LEAST_DRAWS=0):
+    """Score each kind of outputs by itself, in one way, those that seem to tell nothing as well."""
+    with patch.multiple(kinds, _TELLS=-math.inf, _LEAST_DRAWS=0, SCORING=(innovations,)):
         return kinds.kinds(selection)
 
 
