@@ -42,7 +42,11 @@ from dpaudit.attacks.banded import banded
 from dpaudit.attacks.choosing.aim import Aim
 from dpaudit.attacks.choosing.going_on import learn_again
 from dpaudit.attacks.choosing.selection import learn as learn_orders
+from dpaudit.attacks.rare import rare as rare_outputs
 from dpaudit.attacks.sequential import innovations
+from dpaudit.auditing import rare_store
+from dpaudit.auditing.counting import Counts
+from dpaudit.auditing.rare_store import RareStore
 from dpaudit.certificates.evidence import (
     BETTING_SHARE,
     CERTIFICATION_SHARE,
@@ -53,8 +57,10 @@ from dpaudit.claims import ProfilePoint
 from dpaudit.draws import SelectionDraws
 from dpaudit.levels.candidate import Attack, Candidate, Fine, of_cells
 from dpaudit.levels.level_map import Grouped, LevelMap, by_group
+from dpaudit.levels.sieve import Sieve
 from dpaudit.levels.witnesses import most_telling_witness
 from dpaudit.outcomes import from_raw
+from dpaudit.sampling.sampler import rare
 from dpaudit.stats.betting import log_wealth, stakes
 from dpaudit.stats.binomial import clopper_pearson_interval, pair_delta_lower
 from dpaudit.stats.game import Game, p_value
@@ -303,6 +309,39 @@ def learned_by(
     return run
 
 
+def narrowed(*, fresh: bool = True) -> Run:
+    """Return the exact test of rare outputs that tell nothing of their inputs, of which there were
+    too many to keep, so that the sieve that lets them through was narrowed.
+
+    fresh: certify on draws of their own, as one must: not on those that the sieve was narrowed by.
+    """
+    aim = Aim(ProfilePoint(0.0, 0.0), MANY)
+
+    def run(alpha: float, rng: np.random.Generator) -> bool:
+        seen = [_tails(rng) for _ in range(4)]
+        with patch.object(rare_store, "MOST_KEPT", 256):
+            store = RareStore(Sieve.of(seen[0]), seen[0])
+            first = rare_outputs(store.sieve, store.kept, store.arms)
+            counts = Counts(seen[0], learn_again(first, aim, to_bet=False))
+            for one in seen[1:]:
+                counts.keep(rare(counts.sieve, one.outcomes, one.is_d1))
+                counts.make_room(3 * FEW, aim)
+        rule = learn_again(counts.found()[-1:], aim, to_bet=False).distinguisher
+        tallies = [
+            Tally(by_arm(rule(one.outcomes), rule.levels, one.is_d1))
+            for one in ([_tails(rng) for _ in seen] if fresh else seen)
+        ]
+        game = sum(tallies[1:], tallies[0]).game(rule.guesses)
+        return p_value(game, 0.0, 0.0, alpha, enough=alpha) <= alpha
+
+    return run
+
+
+def _tails(rng: np.random.Generator) -> SelectionDraws:
+    """Draw columns of numbers, one output in ten of which is rare at first."""
+    return SelectionDraws(from_raw(rng.normal(size=(FEW, 5))), rng.random(FEW) < 0.5)
+
+
 def _answers(rng: np.random.Generator) -> SelectionDraws:
     """Draw noisy answers of a sparse vector up to the first one above its noisy threshold."""
     noisy = rng.laplace(0.0, 4.0, (MANY, 6))
@@ -536,6 +575,13 @@ CASES = (
         "outputs of each kind, certified on the draws they were learned from",
         False,
         learned_by(_all_kinds, _with_gaps, fresh=False),
+        costly=True,
+    ),
+    Case("rare outputs of a narrowed sieve, equal inputs", True, narrowed(), costly=True),
+    Case(
+        "rare outputs, certified on the draws that narrowed the sieve",
+        False,
+        narrowed(fresh=False),
         costly=True,
     ),
 )

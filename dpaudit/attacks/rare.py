@@ -83,6 +83,26 @@ def rare(sieve: Sieve, kept: SelectionDraws, arms: IntArray) -> list[Candidate]:
     """
     if kept.size < _LEAST:
         return []
+    every, law, telling = _looked_at(sieve, kept, arms)
+    best = sorted(range(len(every)), key=lambda place: -telling[place])[:_COLUMNS]
+    return [_of_columns(sieve, [every[place] for place in best], kept, arms, law)]
+
+
+def rare_by_column(
+    sieve: Sieve, kept: SelectionDraws, arms: IntArray
+) -> list[tuple[str, Candidate]]:
+    """Order what is rare in every column by itself, with the column's name; as `rare`."""
+    if kept.size < _LEAST:
+        return []
+    every, law, _ = _looked_at(sieve, kept, arms)
+    return [(one.name, _of_columns(sieve, [one], kept, arms, law)) for one in every]
+
+
+def _looked_at(
+    sieve: Sieve, kept: SelectionDraws, arms: IntArray
+) -> tuple[list[Cells], Law, list[float]]:
+    """Return the rare cells of every column that has any, what all of them say together, and how
+    much each column tells."""
     # Beside a usual outcome, since what all outcomes of a table have in common is no column.
     new = [one.name for one in sieve.new(concatenate([sieve.like, kept.outcomes]))]
     usual = [*sieve.columns, *(None for _ in new)]
@@ -96,8 +116,7 @@ def rare(sieve: Sieve, kept: SelectionDraws, arms: IntArray) -> list[Candidate]:
     law = Law.of(np.concatenate([other, *(one[1:] for one in counts)]), arms)
     even = (arms[0] + 1) / (arms.sum() + 2)
     telling = [float(np.abs(law.expected(one[1:]).share - even).max()) for one in counts]
-    best = sorted(range(len(every)), key=lambda place: -telling[place])[:_COLUMNS]
-    return [_of_columns(sieve, [every[place] for place in best], kept, arms, law)]
+    return every, law, telling
 
 
 def _of_columns(

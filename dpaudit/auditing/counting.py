@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-
-import numpy as np
+from dataclasses import replace
 
 from dpaudit.attacks.choosing.aim import Aim
 from dpaudit.attacks.choosing.going_on import (
@@ -13,65 +12,79 @@ from dpaudit.attacks.choosing.going_on import (
     is_undecided,
     learn_again,
     promises_nothing,
+    that_may_tell,
 )
-from dpaudit.attacks.rare import RareLevels
+from dpaudit.attacks.rare import RareLevels, rare_by_column
 from dpaudit.attacks.rare import rare as rare_outputs
 from dpaudit.auditing.checks import DrawChecks
 from dpaudit.auditing.ledger import Ledger
+from dpaudit.auditing.rare_store import RareStore
 from dpaudit.auditing.schedule import Plan
 from dpaudit.draws import SelectionDraws, pool
 from dpaudit.levels.candidate import Candidate
 from dpaudit.levels.distinguisher import Learned
 from dpaudit.levels.sieve import Sieve
-from dpaudit.sampling.chunks import MOST_KEPT, Counted, Measure, Rare, ToCount
+from dpaudit.sampling.chunks import Counted, Measure, Rare, ToCount
 from dpaudit.sampling.executors import Draws
-from dpaudit.tally import Tally, by_arm
-from dpaudit.wording import counted as counted_words
+from dpaudit.tally import Tally
+
+# What is rare is let go only where it would tell nothing of so many times the draws either.
+_TO_COME = 2.0
 
 
 class Counts:
     """What draws that are counted have shown so far, beside those that were kept.
 
-    sieve, counters: what lets rare outputs through, and the orders to count by; fixed for good.
+    counters: the orders to count by, fixed for good.
     """
 
     def __init__(self, selection: SelectionDraws, learned: Learned) -> None:
         """selection: draws that were kept.  learned: from these."""
         level = learned.distinguisher.level
         # What may refute the claim is to be seen on, if it came up too often for the usual sieve.
-        self.sieve = level.sieve if isinstance(level, RareLevels) else Sieve.of(selection)
+        sieve = level.sieve if isinstance(level, RareLevels) else Sieve.of(selection)
         self._orders: Sequence[Candidate] = learned.leading
         self.counters = tuple(one.counter for one in self._orders)
-        is_rare = self.sieve.strange(selection.outcomes)
         self._selection = selection
-        self._rare = Rare(selection.take(np.flatnonzero(is_rare)))
-        self._arms = by_arm(np.zeros(selection.size, np.intp), 1, selection.is_d1)[0]
+        self._rare = RareStore(sieve, selection)
 
-    def add(self, counted: Sequence[Tally], rare: Rare, arms: tuple[int, int]) -> None:
-        """Add draws. counted: by each counter.  rare: of them.  arms: how many, by input."""
+    @property
+    def sieve(self) -> Sieve:
+        """What lets rare outputs through, until room is made."""
+        return self._rare.sieve
+
+    def keep(self, rare: Rare) -> None:
+        """Keep what is rare of draws that come next."""
+        self._rare.add(rare)
+
+    def add(self, counted: Sequence[Tally]) -> None:
+        """Add draws. counted: by each counter."""
         self._orders = [
             one.counted_on(more.counts) for one, more in zip(self._orders, counted, strict=True)
         ]
-        # When there is no room left, the draws whose rare outputs are kept stay as many as
-        # they are: more would make what is rare look rarer.
-        room, many = MOST_KEPT - self._rare.kept.size, rare.kept.size + rare.lost
-        share = 0.0 if self._rare.lost else min(1.0, room / max(1, many))
-        self._arms = self._arms + np.rint(share * np.array(arms)).astype(np.int64)
-        self._rare += rare
 
     def found(self) -> list[Candidate]:
         """Return the orders, made anew."""
-        return [*self._orders, *rare_outputs(self.sieve, self._rare.kept, self._arms)]
+        rare = self._rare
+        return [*self._orders, *rare_outputs(rare.sieve, rare.kept, rare.arms)]
+
+    def make_room(self, spent: int, aim: Aim) -> None:
+        """Let go, if so many draws more may have too much that is rare, of what tells least."""
+        rare = self._rare
+        if rare.has_room(spent):
+            return
+        columns = rare_by_column(rare.sieve, rare.kept, rare.arms)
+        # What is left of the budget may depend on the clock, and what is let go must not.
+        aim = replace(aim, coming=spent)
+        rare.make_room(spent, that_may_tell(columns, self._orders, aim, _TO_COME))
 
     def kept(self) -> SelectionDraws:
         """Return all draws that are still there to look at."""
-        rare = self._rare.kept
-        return pool([self._selection, rare]) if rare.size else self._selection
+        return pool([self._selection, *self._rare.seen])
 
     def dropped(self) -> list[str]:
         """Return what there was no room for."""
-        lost = self._rare.lost
-        return [f"{counted_words(lost, 'rare output')} beyond {MOST_KEPT:,}"] if lost else []
+        return self._rare.dropped()
 
 
 def is_enough(found: list[Candidate], spent: int, plan: Plan, aim: Aim) -> bool:
@@ -118,8 +131,7 @@ class CountingStage:
             ledger.believe(learned.beliefs)
             measure = Measure(learned.distinguisher, others=counts.counters, sieve=counts.sieve)
             sooner = plan.betting_until(ledger.spent, until, ledger.point.delta)
-            total, rare = self._count(measure, sooner, draws)
-            counts.add(total.others, rare, total.tally.arms)
+            counts.add(self._count(measure, sooner, draws).others)
             plan.goes_on(ledger.spent)
             found, aim, is_last = counts.found(), self._aim(), ledger.may_stop
             is_due, due = ledger.spent >= until, plan.counting_until(ledger.spent)
@@ -130,23 +142,27 @@ class CountingStage:
             learned = learn_again(found, aim, to_bet=not is_last)
             if is_last:
                 return learned
+            counts.make_room(ledger.spent, aim)
 
-    def _count(self, measure: Measure, until: int, draws: Draws) -> tuple[Counted, Rare]:
-        """Return what was counted until so many draws were made, and the rare outputs of it."""
+    def _count(self, measure: Measure, until: int, draws: Draws) -> Counted:
+        """Return what was counted until so many draws were made; what is rare of it is kept."""
         total: Counted | None = None
         tallies: list[Tally] = []
         for counted in draws(self._to_count(measure, until)):
             self._chunks += 1
             tallies.append(counted.tally)
             self._ledger.count("learning", counted, is_bet_on=True)
+            if counted.rare is not None:
+                self._counts.keep(counted.rare)
+                counted = replace(counted, rare=None)
             total = counted if total is None else total + counted
             if self._ledger.may_stop:
                 break
-        if total is None or total.rare is None:
+        if total is None:
             raise RuntimeError("no draws were left to count")
         self.draws += total.tally.draws
         self.warnings += self._checks.learned_again(tallies, measure.distinguisher)
-        return total, total.rare
+        return total
 
     def _to_count(self, measure: Measure, until: int) -> Iterator[ToCount]:
         sizes = self._plan.counting_sizes(self._ledger.spent, until)

@@ -278,12 +278,14 @@ class _Recorded:
             if is_enough(found, spent, plan, aim):
                 self._ignored += counts.dropped()
                 return learn_again(found, aim, to_bet=False)
+            counts.make_room(spent, aim)
 
     def _count(self, counts: Counts, draws: SelectionDraws) -> None:
         outcomes, is_d1 = draws.outcomes, draws.is_d1
         every = [Tally(by_arm(one(outcomes), one.levels, is_d1)) for one in counts.counters]
         made = _arms_only(draws)
-        counts.add(every, rare(counts.sieve, outcomes, is_d1), made.arms)
+        counts.add(every)
+        counts.keep(rare(counts.sieve, outcomes, is_d1))
         self._learning.append(made)
 
     def _looks_tossed(self) -> bool:

@@ -11,7 +11,7 @@ Whether an outcome is let through depends on nothing but the outcome, so that ru
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -36,6 +36,7 @@ _LARGEST_TABLE = 65_536
 _MOST_COLUMNS = 256
 
 Mask = NDArray[np.bool_]
+Rows = NDArray[np.intp]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -67,6 +68,35 @@ class Usual:
             usual = np.partition(numbers, ends)[ends]
         table = None if is_range else _table(usual)
         return cls(column.name, usual, is_range, _usual_labels(column, often), table)
+
+    def narrowed(self, column: Column, often: int) -> tuple[Usual, Rows]:
+        """Return what is usual when all that came up so often in a column is, too, in a range all
+        but as many from either end; and a row of each value or label that was not usual before."""
+        is_number = (
+            np.ones(len(column.numbers), bool) if column.codes is None else column.codes == 0
+        )
+        place = np.flatnonzero(is_number)
+        place = place[self._far(column.numbers[place])]
+        far = column.numbers[place]
+        labels, rows = self._more_labels(column, often)
+        if self.is_range:
+            usual = _wider(self.numbers, np.sort(far), often)
+            return replace(self, numbers=usual, labels=labels), rows
+        values, first, counts = np.unique(far, return_index=True, return_counts=True)
+        is_often = counts >= often
+        usual = np.union1d(self.numbers, values[is_often])
+        rows = np.append(rows, place[first[is_often]])
+        return Usual(self.name, usual, False, labels, _table(usual)), rows
+
+    def _more_labels(self, column: Column, often: int) -> tuple[frozenset[str] | None, Rows]:
+        """Return the usual labels with those that came up so often, and a row of each of these."""
+        if self.labels is None or column.codes is None:
+            return self.labels, np.empty(0, dtype=np.intp)
+        codes, first, counts = np.unique(column.codes, return_index=True, return_counts=True)
+        is_known = [code == 0 or column.labels[code - 1] in self.labels for code in codes.tolist()]
+        is_more = (counts >= often) & ~np.array(is_known, dtype=bool)
+        more = {column.labels[code - 1] for code in codes[is_more].tolist()}
+        return self.labels | more, first[is_more]
 
     def strange(self, column: Column) -> Mask:
         """Return which entries are not usual."""
@@ -154,12 +184,52 @@ class Sieve:
             found |= _missing(outcomes.keys_beside(frozenset(names)), self.rest)
         return found
 
+    def narrowed(
+        self, kept: Outcomes, often: int, spared: frozenset[str] = frozenset()
+    ) -> tuple[Sieve, Rows]:
+        """Return a sieve that lets through a part of what this one does, and a row of each value,
+        label or key that it lets through no more.
+
+        kept: outcomes that this one has let through. What so many of them have is usual, too; of a
+        range the ends move outwards, to as many of them from either end.  spared: the names of
+        columns that stay as they are.
+        """
+        names = [one.name for one in self.columns]
+        found: list[Usual] = []
+        rows: list[Rows] = []
+        for usual, column in zip(self.columns, kept.named(names), strict=True):
+            more, first = (usual, []) if usual.name in spared else usual.narrowed(column, often)
+            found.append(more)
+            rows.append(np.asarray(first, dtype=np.intp))
+        rest = self.rest
+        # What is in no column has no name to be spared by, but those that are new.
+        if rest is not None and spared <= set(names):
+            values, first, counts = np.unique(
+                kept.keys_beside(frozenset(names)), return_index=True, return_counts=True
+            )
+            is_more = (counts >= often) & _missing(values, rest)
+            rest = np.union1d(rest, values[is_more])
+            rows.append(first[is_more])
+        return replace(self, columns=tuple(found), rest=rest), np.unique(np.concatenate(rows))
+
     def new(self, outcomes: Outcomes) -> list[Column]:
         """Return the columns of outcomes that there were none of."""
         if self.is_cut:
             return []
         known = {one.name for one in self.columns}
         return [one for one in outcomes.columns if not {one.name, _base(one.name)} & known]
+
+
+def _wider(usual: FloatArray, far: FloatArray, often: int) -> FloatArray:
+    """Return the ends of a range moved outwards to so many of the numbers beyond, which rise, from
+    either end; an end that fewer are beyond stays."""
+    low, high = usual
+    below, above = far[far < low], far[far > max(low, high)]
+    if len(below) >= often:
+        low = below[often - 1]
+    if len(above) >= often:
+        high = above[-often]
+    return np.array([low, high])
 
 
 def _few(numbers: FloatArray) -> tuple[FloatArray, NDArray[np.int64]] | None:

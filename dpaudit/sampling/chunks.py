@@ -20,8 +20,8 @@ Key = tuple[int, ...]
 
 # Draws that are kept of a counted chunk.
 HEAD = 64
-# Rare draws that are kept of all, at most.
-MOST_KEPT = 16_384
+# Rare draws that are kept of one input's part of a counted chunk, at most.
+MOST_RARE = 8_192
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,16 +83,19 @@ class Learning:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Rare:
-    """What a sieve let through of draws that were counted to learn from. lost: how many there was
-    no room for."""
+    """What a sieve let through of draws that were counted to learn from.
+
+    arms: of how many draws it is, by input.  lost: how many more there were, of other draws, that
+    there was no room for.
+    """
 
     kept: SelectionDraws
+    arms: tuple[int, int]
     lost: int = 0
 
     def __add__(self, other: Rare) -> Rare:
-        room = max(0, MOST_KEPT - self.kept.size)
-        kept = pool([self.kept, other.kept.take(slice(room))])
-        return Rare(kept, self.lost + other.lost + max(0, other.kept.size - room))
+        arms = self.arms[0] + other.arms[0], self.arms[1] + other.arms[1]
+        return Rare(pool([self.kept, other.kept]), arms, self.lost + other.lost)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -30,7 +30,7 @@ from dpaudit.outcomes.columns import find
 from dpaudit.outcomes.reading.lengths import checked_length
 from dpaudit.sampling.chunks import (
     HEAD,
-    MOST_KEPT,
+    MOST_RARE,
     Chunk,
     Counted,
     Failures,
@@ -316,10 +316,13 @@ def _of_arm(level: LevelMap, outcomes: Outcomes, arm: int) -> NDArray[np.int64]:
 
 
 def rare(sieve: Sieve, outcomes: Outcomes, is_d1: NDArray[np.bool_]) -> Rare:
-    """Return what a sieve lets through."""
+    """Return what a sieve lets through; where that is too much, of the first draws alone."""
     rows = np.flatnonzero(sieve.strange(outcomes))
-    kept = rows[:MOST_KEPT]
-    return Rare(SelectionDraws(outcomes.take(kept), is_d1[kept]), len(rows) - len(kept))
+    kept = rows[:MOST_RARE]
+    draws = int(rows[MOST_RARE]) if len(rows) > MOST_RARE else outcomes.size
+    d1 = int(np.count_nonzero(is_d1[:draws]))
+    found = SelectionDraws(outcomes.take(kept), is_d1[kept])
+    return Rare(found, (d1, draws - d1), len(rows) - len(kept))
 
 
 def unseen(seen: Sieve, outcomes: Outcomes, is_d1: NDArray[np.bool_]) -> tuple[int, int]:

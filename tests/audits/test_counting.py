@@ -2,6 +2,7 @@
 
 import math
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,8 @@ import pytest
 
 import dpaudit
 from dpaudit import ApproximateDP, AuditResult, PureDP, Verdict
-from dpaudit.auditing import schedule
+from dpaudit.auditing import rare_store, schedule
+from dpaudit.auditing.counting import Counts
 from dpaudit.auditing.recheck import recheck
 from dpaudit.reports.text import render
 from tests.forging import with_certificates
@@ -40,11 +42,11 @@ def tail(dataset: int, size: int, rng: np.random.Generator) -> Any:
     return found
 
 
-def category(dataset: int, size: int, rng: np.random.Generator) -> Any:
+def category(dataset: int, size: int, rng: np.random.Generator, p: float = P) -> Any:
     found = rng.normal(size=(size, 20))
     found[:, 0] = answer(dataset, size, rng)
     found[:, 7] = rng.integers(5, size=size)
-    found[(rng.random(size) < P) & (dataset == 1), 7] = 9
+    found[(rng.random(size) < p) & (dataset == 1), 7] = 9
     return found
 
 
@@ -125,6 +127,47 @@ def test_workers_and_a_journal_that_is_cut_short_change_nothing(tmp_path: Path) 
         again = audited("tests.audits.test_counting:tail", journal=path, resume=True)
         assert again.certificates[0].blocks == certificate.blocks
         assert again.certificates[0].rounds == certificate.rounds
+
+
+@pytest.mark.parametrize("seed", [1, 6])
+def test_tails_of_many_columns_leave_room_for_a_leak(
+    seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(rare_store, "MOST_KEPT", 1_024)
+    result = audited(category, seed=seed)
+    (certificate,) = result.certificates
+    assert result.verdict is Verdict.VIOLATION
+    assert recheck(result) == []
+    assert any("came up more often than others" in one for one in certificate.ignored)
+    monkeypatch.setattr(Counts, "make_room", lambda *_: None)
+    assert audited(category, seed=seed).verdict is Verdict.NO_VIOLATION_FOUND
+
+
+def test_where_room_is_made_nothing_is_found_without_a_leak(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(rare_store, "MOST_KEPT", 1_024)
+    result = audited(partial(category, p=0.0), seed=1)
+    assert result.verdict is Verdict.NO_VIOLATION_FOUND
+    assert recheck(result) == []
+
+
+def test_room_is_made_alike_by_workers_and_when_continued(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(rare_store, "MOST_KEPT", 1_024)
+    name = "tests.audits.test_counting:category"
+    alone = audited(name, seed=1)
+    (certificate,) = alone.certificates
+    assert audited(name, seed=1, workers=2).certificates == alone.certificates
+    path = tmp_path / "kept"
+    assert audited(name, seed=1, journal=path).certificates == alone.certificates
+    (file,) = path.glob("*.jsonl") if any(path.glob("*.jsonl")) else path.iterdir()
+    whole = file.read_bytes()
+    file.write_bytes(whole[: len(whole) // 2])
+    again = audited(name, seed=1, journal=path, resume=True)
+    assert again.certificates[0].blocks == certificate.blocks
+    assert again.certificates[0].ignored == certificate.ignored
 
 
 def test_draws_that_come_again_among_those_that_are_counted_are_an_error() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -10,6 +11,7 @@ from dpaudit.attacks.choosing.aim import (
     Aim,
     best_of,
     best_predicted,
+    promise,
     surely_refutes,
 )
 from dpaudit.attacks.choosing.freezing import frozen
@@ -78,6 +80,21 @@ def is_undecided(candidates: list[Candidate], aim: Aim, more: float) -> bool:
         return False
     rare = [one.hopeful() for one in candidates if one.attack == RARE]
     return any(is_telling(one, aim, more) for one in rare)
+
+
+def that_may_tell(
+    columns: Iterable[tuple[str, Candidate]], others: Sequence[Candidate], aim: Aim, more: float
+) -> frozenset[str]:
+    """Return the names of columns whose rare outputs promise more than other orders do, or may
+    refute the claim with so many times the draws. columns: the order of each, by itself."""
+    aim = replace(aim, counted=True)
+    best = max((promise(one, aim)[0] for one in others), default=0.0)
+    return frozenset(
+        name
+        for name, one in columns
+        if promise(one, aim)[0] > best
+        or (not aim.for_delta and is_telling(one.hopeful(), aim, more))
+    )
 
 
 def gains_by_more(candidates: list[Candidate], aim: Aim) -> bool:

@@ -44,7 +44,7 @@ def _counted_words(counted: Counted) -> dict[str, Any]:
     if counted.others:
         words["others"] = [one.counts.tolist() for one in counted.others]
     if counted.rare is not None:
-        words["rare"] = [counted.rare.kept.size, counted.rare.lost]
+        words["rare"] = [counted.rare.kept.size, list(counted.rare.arms), counted.rare.lost]
     if counted.unseen is not None:
         words["unseen"] = list(counted.unseen)
     for head in counted.heads:
@@ -86,12 +86,13 @@ def drawn_of(record: Record) -> Drawn:
     )
 
 
-def _rare(record: Record, kept: int, lost: int) -> Rare:
+def _rare(record: Record, kept: int, arms: list[int], lost: int) -> Rare:
+    d1, d2 = arms
     if kept == 0:
-        return Rare(SelectionDraws(from_raw([]), np.empty(0, dtype=bool)), lost)
+        return Rare(SelectionDraws(from_raw([]), np.empty(0, dtype=bool)), (d1, d2), lost)
     arrays = record.arrays()
     is_d1 = arrays.pop(_IS_D1)
-    return Rare(SelectionDraws(unpack(arrays), is_d1), lost)
+    return Rare(SelectionDraws(unpack(arrays), is_d1), (d1, d2), lost)
 
 
 def coded(array: NDArray[Any]) -> str:

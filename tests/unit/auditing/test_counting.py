@@ -11,63 +11,49 @@ from dpaudit.attacks.choosing.aim import Aim
 from dpaudit.attacks.choosing.selection import learn
 from dpaudit.attacks.one_dimensional import one_dimensional
 from dpaudit.attacks.rare import NAME as RARE
+from dpaudit.auditing import rare_store
 from dpaudit.auditing.counting import Counts
 from dpaudit.claims import ProfilePoint
 from dpaudit.draws import SelectionDraws
 from dpaudit.levels.sieve import Sieve
 from dpaudit.outcomes import from_raw
-from dpaudit.sampling.chunks import MOST_KEPT, Rare
-from dpaudit.tally import Tally
+from dpaudit.sampling.sampler import rare
 
 AIM = Aim(ProfilePoint(1.0, 1e-6), 1_000_000)
 
 
-def drawn(size: int, seed: int = 0) -> SelectionDraws:
-    rng = np.random.default_rng(seed)
-    return SelectionDraws(from_raw(rng.normal(size=size)), rng.random(size) < 0.5)
-
-
-def add(counts: Counts, rare: int, draws: int, lost: int = 0) -> None:
-    none = [Tally(np.zeros((one.levels, 2), dtype=np.int64)) for one in counts.counters]
-    counts.add(none, Rare(drawn(rare), lost), (draws // 2, draws // 2))
-
-
-def stands_for(counts: Counts) -> tuple[int, int]:
-    """Return how many draws the rare outputs are of, and how many of them are kept."""
-    (rare,) = [one for one in counts.found() if one.attack == RARE]
-    return int(rare.held_out.sum()), counts.kept().size
-
-
 @pytest.fixture
-def counts() -> Counts:
-    selection = drawn(20_000)
-    return Counts(selection, learn(selection, AIM))
+def little_room(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(rare_store, "MOST_KEPT", 1_024)
 
 
-def test_what_is_kept_stands_for_the_draws_that_it_is_of(counts: Counts) -> None:
-    start, kept = stands_for(counts)
-    rare = kept - 20_000
-    add(counts, 5_000, 1_000_000)
-    assert stands_for(counts) == (start + 1_000_000, kept + 5_000)
-    # Of the next ones there is room for a part, which stands for as large a part of the draws.
-    room = MOST_KEPT - rare - 5_000
-    add(counts, MOST_KEPT, 1_000_000)
-    draws, now = stands_for(counts)
-    assert now == 20_000 + MOST_KEPT
-    assert draws - start - 1_000_000 == pytest.approx(1_000_000 * room / MOST_KEPT, abs=2)
-    assert counts.dropped() == [f"{MOST_KEPT - room:,} rare outputs beyond {MOST_KEPT:,}"]
-    # Then they say no more of how rare they are, and are not diluted.
-    add(counts, 0, 8_000_000)
-    add(counts, 3, 8_000_000)
-    assert stands_for(counts) == (draws, now)
+def side_by_side(size: int, seed: int, share: float) -> SelectionDraws:
+    """Numbers that tell nothing, and a label, more often of d1."""
+    rng = np.random.default_rng(seed)
+    is_d1 = rng.random(size) < 0.5
+    label = (rng.random(size) < 2e-3) & (rng.random(size) < np.where(is_d1, share, 1 - share))
+    numbers = rng.normal(size=(size, 6))
+    numbers[:, 0] = np.where(label, 77.0, rng.integers(2, size=size))
+    return SelectionDraws(from_raw(numbers), is_d1)
 
 
-def test_what_a_block_lost_is_of_its_draws(counts: Counts) -> None:
-    start, _ = stands_for(counts)
-    add(counts, 1_000, 1_000_000, lost=MOST_KEPT)
-    room = MOST_KEPT - (counts.kept().size - 20_000 - 1_000)
-    share = room / (1_000 + MOST_KEPT)
-    assert stands_for(counts)[0] - start == pytest.approx(1_000_000 * share, abs=2)
+@pytest.mark.usefixtures("little_room")
+@pytest.mark.parametrize("share", [0.5, 0.98])
+def test_room_is_made_where_nothing_tells(share: float) -> None:
+    """A label that came up some hundred times is let go, unless it may refute the claim."""
+    selection = side_by_side(2_000, 0, share)
+    counts = Counts(selection, learn(selection, AIM))
+    for seed in range(1, 200):
+        draws = side_by_side(1_000, seed, share)
+        counts.keep(rare(counts.sieve, draws.outcomes, draws.is_d1))
+        counts.make_room(2_000 + 1_000 * seed, AIM)
+    is_kept = bool(counts.sieve.strange(from_raw([[77.0, *[0.0] * 5]]))[0])
+    assert is_kept == (share > 0.5)
+    (let_go,) = counts.dropped()
+    assert let_go.endswith("that came up more often than others")
+    seen = Sieve.seen(counts.kept())
+    assert seen is not None
+    assert not seen.strange(from_raw([[77.0, *[0.0] * 5]])).any()
 
 
 def test_what_may_refute_the_claim_is_followed_by_its_own_sieve() -> None:

@@ -8,7 +8,7 @@ import pytest
 
 from dpaudit.draws import SelectionDraws
 from dpaudit.levels.sieve import OFTEN, Sieve
-from dpaudit.outcomes import Raised, from_raw
+from dpaudit.outcomes import Outcomes, Raised, concatenate, from_raw
 
 RNG = np.random.default_rng(0)
 NUMBERS = RNG.normal(size=5_000)
@@ -101,7 +101,10 @@ def test_it_may_be_sent_to_a_worker() -> None:
 
 
 def seen_by(raw: Any) -> Sieve:
-    outcomes = from_raw(raw)
+    return seen_of(from_raw(raw))
+
+
+def seen_of(outcomes: Outcomes) -> Sieve:
     sieve = Sieve.seen(SelectionDraws(outcomes, np.arange(outcomes.size) % 2 == 0))
     assert sieve is not None
     return sieve
@@ -153,3 +156,68 @@ def test_numbers_are_looked_up_as_they_are_searched_for(usual: Any) -> None:
     later = np.concatenate([values, values + 0.5, odd, RNG.integers(-60, 1_000, 500)])
     (column,) = sieve.columns
     assert column._far(later).tolist() == [one not in set(values) for one in later.tolist()]
+
+
+@pytest.mark.parametrize(
+    ("seen", "kept", "usual", "strange"),
+    [
+        ([0.0, 1.0] * 50, [7.0] * 3 + [8.0] * 2, [0.0, 1.0, 7.0], [8.0, 9.0]),
+        ([*range(8)] * 50, [8.0] * 3 + [8.5] * 3 + [20.0], [0.0, 8.0, 8.5], [20.0, 9.0]),
+        (["a", "b"] * 50, ["c", "d", "c", None, "c"], ["a", "c"], ["d", None, 2.0]),
+        ([[1, 2]] * 50, [[1, 2, 3]] * 3 + [[1]], [[1, 2], [1, 2, 3]], [[1], [1, 2, 3, 4]]),
+        ([{"a": 1}] * 50, [{"a": 1, "b": 2}] * 3 + [{}], [{"a": 1, "b": 2}], [{}]),
+    ],
+)
+def test_what_came_up_often_of_what_was_let_through_becomes_usual(
+    seen: Any, kept: Any, usual: list[Any], strange: list[Any]
+) -> None:
+    first, outcomes = sieve_of(seen), from_raw(kept)
+    sieve, rows = first.narrowed(outcomes, 3)
+    assert not sieve.strange(from_raw(usual)).any()
+    assert sieve.strange(from_raw(strange)).all()
+    # Of what became usual there is a row, and a sieve of what was seen lets none of it through.
+    shown = concatenate([from_raw(seen), outcomes.take(rows)])
+    is_usual = ~sieve.strange(outcomes)
+    assert not seen_of(shown).strange(outcomes.take(is_usual)).any()
+    assert len(rows) <= 3
+
+
+def test_a_range_grows_to_as_many_from_either_end() -> None:
+    sieve = sieve_of(NUMBERS)
+    (column,) = sieve.columns
+    kept = RNG.normal(size=200_000)
+    kept = kept[sieve.strange(from_raw(kept))]
+    (wider,) = sieve.narrowed(from_raw(kept), 50)[0].columns
+    below, above = np.sort(kept[kept < 0]), np.sort(kept[kept > 0])
+    assert wider.numbers.tolist() == [below[49], above[-50]]
+    # Fewer are beyond an end than that: it stays.
+    (same,) = sieve.narrowed(from_raw(above), 50)[0].columns
+    assert same.numbers.tolist() == [column.numbers[0], above[-50]]
+
+
+def test_columns_that_are_spared_stay_as_they_are() -> None:
+    seen = np.stack([NUMBERS, np.arange(len(NUMBERS)) % 3], axis=1)
+    sieve = sieve_of(seen)
+    kept = from_raw(np.array([[9.0, 7.0]] * 30))
+    later = from_raw(np.array([[8.0, 0.0], [0.0, 7.0]]))
+    for spared, strange in (
+        (frozenset[str](), [False, False]),
+        (frozenset({"output[0]"}), [True, False]),
+        (frozenset({"output[1]"}), [False, True]),
+    ):
+        narrower, _ = sieve.narrowed(kept, 20, spared)
+        assert narrower.strange(later).tolist() == strange
+
+
+def test_a_new_key_that_is_spared_stays_strange() -> None:
+    sieve, leak = sieve_of([{"a": 1}] * 50), from_raw([{"a": 1, "b": 2}] * 30)
+    assert not sieve.narrowed(leak, 20)[0].strange(leak).any()
+    assert sieve.narrowed(leak, 20, frozenset({'output["b"]'}))[0].strange(leak).all()
+
+
+def test_labels_that_never_stop_being_new_stay_no_rarity() -> None:
+    seen = [[f"key {number}", number % 2] for number in range(2_000)]
+    kept = from_raw([["key 1", 2]] * 30)
+    later = from_raw([["key 3", 0], ["key 3", 2], ["key 3", 5]])
+    narrower, _ = sieve_of(seen).narrowed(kept, 20)
+    assert narrower.strange(later).tolist() == [False, False, True]

@@ -1,0 +1,145 @@
+"""What is rare is kept whole: where there is no room for it, less of it counts as rare."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from dpaudit.auditing import rare_store
+from dpaudit.auditing.rare_store import RareStore
+from dpaudit.draws import SelectionDraws, pool
+from dpaudit.levels.sieve import Sieve
+from dpaudit.outcomes import from_raw
+from dpaudit.sampling.sampler import rare
+
+MOST = 1_024
+COLUMNS = 6
+NONE = frozenset[str]()
+
+
+@pytest.fixture(autouse=True)
+def little_room(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(rare_store, "MOST_KEPT", MOST)
+
+
+def drawn(size: int, seed: int, leak: float = 1e-4) -> SelectionDraws:
+    """Numbers, whole numbers, and of d1 hardly ever a value of its own."""
+    rng = np.random.default_rng(seed)
+    is_d1 = rng.random(size) < 0.5
+    found = rng.normal(size=(size, COLUMNS))
+    found[:, 1] = rng.geometric(0.2, size=size)
+    found[(rng.random(size) < leak) & is_d1, 2] = 1e6
+    found[:, 3] = np.where((rng.random(size) < leak) & is_d1, 9, rng.integers(5, size=size))
+    return SelectionDraws(from_raw(found), is_d1)
+
+
+def store() -> tuple[RareStore, list[SelectionDraws]]:
+    first = drawn(10_000, 0)
+    return RareStore(Sieve.of(first), first), [first]
+
+
+def arms(draws: SelectionDraws) -> list[int]:
+    d1 = int(draws.is_d1.sum())
+    return [d1, draws.size - d1]
+
+
+def add(to: RareStore, draws: SelectionDraws) -> None:
+    to.add(rare(to.sieve, draws.outcomes, draws.is_d1))
+
+
+def test_what_is_kept_is_all_that_is_rare_of_as_many_draws() -> None:
+    found, every = store()
+    for seed in range(1, 31):
+        every.append(drawn(10_000, seed))
+        add(found, every[-1])
+        total = pool(every)
+        if not found.has_room(total.size):
+            found.make_room(total.size, NONE)
+            assert found.has_room(total.size)
+        is_rare = found.sieve.strange(total.outcomes)
+        assert found.kept.outcomes.keys().tolist() == total.outcomes.take(is_rare).keys().tolist()
+        assert found.kept.is_d1.tolist() == total.is_d1[is_rare].tolist()
+        assert found.arms.tolist() == arms(total)
+        assert found.size <= MOST
+    # Nothing was lost, and what d1 alone gave is there.
+    (let_go,) = found.dropped()
+    assert "that came up more often than others" in let_go
+    columns = found.kept.outcomes.columns
+    for place, value in ((2, 1e6), (3, 9.0)):
+        was = total.outcomes.columns[place].numbers == value
+        assert was.sum() >= 10
+        assert (columns[place].numbers == value).sum() == was.sum()
+
+
+def test_nothing_that_was_let_go_is_new() -> None:
+    found, every = store()
+    for seed in range(1, 11):
+        every.append(drawn(10_000, seed))
+        add(found, every[-1])
+        if not found.has_room(100_000):
+            found.make_room(100_000, NONE)
+    seen = Sieve.seen(pool([every[0], *found.seen]))
+    assert seen is not None
+    assert found.dropped()
+    assert not seen.strange(pool(every).outcomes).any()
+
+
+def test_what_is_spared_is_kept() -> None:
+    for spared in (frozenset({"output[3]"}), NONE):
+        found, _ = store()
+        for seed in range(1, 5):
+            add(found, drawn(10_000, seed, leak=1e-2))
+        before = (found.kept.outcomes.columns[3].numbers == 9).sum()
+        assert before > 100
+        found.make_room(100_000, spared)
+        left = (found.kept.outcomes.columns[3].numbers == 9).sum()
+        assert left == (before if spared else 0)
+
+
+def test_where_there_is_no_room_it_stands_for_the_draws_up_to_there() -> None:
+    found, _ = store()
+    several = [drawn(10_000, seed) for seed in range(1, 9)]
+    for one in several:
+        add(found, one)
+    assert not found.has_room(1)
+    kept, before = found.size, found.arms.tolist()
+    assert kept <= MOST
+    # Neither the next ones, nor those that there would be room for: both are no sample of all.
+    add(found, drawn(10_000, 9))
+    add(found, drawn(10, 10))
+    assert (found.size, found.arms.tolist()) == (kept, before)
+    (words,) = found.dropped()
+    assert words.endswith("rare outputs beyond 1,024")
+    # With a narrower sieve there is room again, for as many draws as it takes then.
+    found.make_room(90_000, NONE)
+    assert found.has_room(90_000)
+    more = drawn(10_000, 11)
+    add(found, more)
+    assert found.arms.tolist() == np.add(before, arms(more)).tolist()
+    assert len(found.dropped()) == 2
+
+
+def test_where_nothing_comes_again_there_is_no_more_room() -> None:
+    first = from_raw([0.0, 1.0] * 5_000)
+    found = RareStore(Sieve.of(SelectionDraws(first, np.arange(10_000) % 2 == 0)), drawn(0, 0))
+    rng = np.random.default_rng(0)
+    for _ in range(5):
+        numbers = SelectionDraws(from_raw(rng.random(300)), rng.random(300) < 0.5)
+        add(found, numbers)
+    before = found.kept.outcomes.keys().tolist()
+    found.make_room(10_000, NONE)
+    assert found.kept.outcomes.keys().tolist() == before
+    assert not found.has_room(1)
+
+
+def test_of_a_part_that_is_too_large_the_first_draws_are_kept(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("dpaudit.sampling.sampler.MOST_RARE", 100)
+    draws = drawn(10_000, 1)
+    sieve = Sieve.of(drawn(2_000, 0))
+    found = rare(sieve, draws.outcomes, draws.is_d1)
+    of = draws.take(slice(sum(found.arms)))
+    assert 100 == found.kept.size == sieve.strange(of.outcomes).sum()
+    assert list(found.arms) == arms(of)
+    assert found.lost == sieve.strange(draws.outcomes).sum() - 100
