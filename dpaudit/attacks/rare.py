@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from dpaudit.draws import LevelArray, SelectionDraws
 from dpaudit.levels import tuning
 from dpaudit.levels.candidate import Candidate
-from dpaudit.levels.cells import NO_OUTPUT, Cells, around, listed, shortened
+from dpaudit.levels.cells import NO_OUTPUT, Cells, around, listed, short_below, shortened
 from dpaudit.levels.level_map import FloatArray, IntArray, LevelMap
 from dpaudit.levels.shrinkage import Law, by_level
 from dpaudit.levels.sieve import Sieve, Usual
@@ -190,7 +190,10 @@ def _cut(numbers: FloatArray, end: float) -> FloatArray:
     with np.errstate(over="ignore", invalid="ignore"):
         distance = np.minimum(np.abs(numbers - end), _FARTHEST)
         gaps = np.abs(np.diff(np.log1p(distance / np.median(distance))))
-    return numbers[[len(numbers) // 2, int(np.argmax(gaps)) + 1]]
+    places = [len(numbers) // 2, int(np.argmax(gaps)) + 1]
+    with np.errstate(over="ignore", invalid="ignore"):
+        room = np.diff(numbers)
+    return np.array([short_below(float(numbers[i]), float(room[i - 1])) for i in places])
 
 
 def _single(numbers: FloatArray) -> tuple[FloatArray, NDArray[np.intp]]:

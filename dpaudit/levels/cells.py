@@ -194,6 +194,16 @@ def _short(edge: float, room: float) -> float:
         return edge
 
 
+def short_below(number: float, room: float) -> float:
+    """Return a short decimal that is at most the number, and less by at most a fifth of the room;
+    the number itself where there is no such decimal."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        found = _short(number, room)
+        if found > number:
+            found = _short(float(np.subtract(number, room / 10)), room)
+    return found if found <= number and room < math.inf else number
+
+
 def _interval_words(name: str, low: float, high: float) -> str:
     (below, is_above), (above, is_upto) = _bound(low), _bound(high)
     word, at_most = number_writer(name), "≤" if is_upto else "<"

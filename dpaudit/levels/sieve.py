@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpaudit.draws import SelectionDraws
+from dpaudit.levels.cells import short_below
 from dpaudit.levels.level_map import FloatArray
 from dpaudit.outcomes import KIND, Column, KeyArray, Outcomes
 from dpaudit.outcomes.columns import find
@@ -63,9 +64,7 @@ class Usual:
         usual = None if values is None else _often_enough(*values, often, size)
         is_range = usual is None
         if usual is None:
-            place = min(often, len(numbers)) - 1
-            ends = [place, len(numbers) - 1 - place]
-            usual = np.partition(numbers, ends)[ends]
+            usual = _range(numbers, often)
         table = None if is_range else _table(usual)
         return cls(column.name, usual, is_range, _usual_labels(column, often), table)
 
@@ -226,10 +225,30 @@ def _wider(usual: FloatArray, far: FloatArray, often: int) -> FloatArray:
     low, high = usual
     below, above = far[far < low], far[far > max(low, high)]
     if len(below) >= often:
-        low = below[often - 1]
+        low = _shortly(below, often)
     if len(above) >= often:
-        high = above[-often]
+        high = -_shortly(-above[::-1], often)
     return np.array([low, high])
+
+
+def _range(numbers: FloatArray, often: int) -> FloatArray:
+    """Return the two ends of what is usual: so many numbers are at each or beyond it, at most."""
+    last = min(often, len(numbers))
+    if 2 * last >= len(numbers):
+        return np.sort(numbers)[[last - 1, -last]]
+    parted = np.partition(numbers, [last - 1, len(numbers) - last])
+    low, high = np.sort(parted[:last]), np.sort(parted[-last:])
+    return np.array([_shortly(low, last), -_shortly(-high[::-1], last)])
+
+
+def _shortly(rising: FloatArray, often: int) -> float:
+    """Return the last of so many numbers, or a short decimal that is hardly less: rarer is what is
+    beyond it then, where the next number may be frequent. The least number of all stays."""
+    last = float(rising[often - 1])
+    if often == 1:
+        return last
+    with np.errstate(over="ignore", invalid="ignore"):
+        return short_below(last, float(np.subtract(last, rising[often // 2 - 1])))
 
 
 def _few(numbers: FloatArray) -> tuple[FloatArray, NDArray[np.int64]] | None:

@@ -98,22 +98,22 @@ def test_what_is_spared_is_kept() -> None:
 
 def test_where_there_is_no_room_it_stands_for_the_draws_up_to_there() -> None:
     found, _ = store()
-    several = [drawn(10_000, seed) for seed in range(1, 9)]
+    several = [drawn(10_000, seed) for seed in range(1, 13)]
     for one in several:
         add(found, one)
     assert not found.has_room(1)
     kept, before = found.size, found.arms.tolist()
     assert kept <= MOST
     # Neither the next ones, nor those that there would be room for: both are no sample of all.
-    add(found, drawn(10_000, 9))
-    add(found, drawn(10, 10))
+    add(found, drawn(10_000, 21))
+    add(found, drawn(10, 22))
     assert (found.size, found.arms.tolist()) == (kept, before)
     (words,) = found.dropped()
     assert words.endswith("rare outputs beyond 1,024")
     # With a narrower sieve there is room again, for as many draws as it takes then.
-    found.make_room(90_000, NONE)
-    assert found.has_room(90_000)
-    more = drawn(10_000, 11)
+    found.make_room(130_000, NONE)
+    assert found.has_room(130_000)
+    more = drawn(10_000, 23)
     add(found, more)
     assert found.arms.tolist() == np.add(before, arms(more)).tolist()
     assert len(found.dropped()) == 2

@@ -188,11 +188,28 @@ def test_a_range_grows_to_as_many_from_either_end() -> None:
     kept = RNG.normal(size=200_000)
     kept = kept[sieve.strange(from_raw(kept))]
     (wider,) = sieve.narrowed(from_raw(kept), 50)[0].columns
-    below, above = np.sort(kept[kept < 0]), np.sort(kept[kept > 0])
-    assert wider.numbers.tolist() == [below[49], above[-50]]
+    above = kept[kept > 0]
+    low, high = wider.numbers.tolist()
+    assert 40 < (kept < low).sum() < 50 > (kept > high).sum() > 40
+    assert column.numbers[0] > low
+    assert {len(f"{low:.9g}"), len(f"{high:.9g}")} <= {4, 5, 6}  # as a reader would write it
     # Fewer are beyond an end than that: it stays.
     (same,) = sieve.narrowed(from_raw(above), 50)[0].columns
-    assert same.numbers.tolist() == [column.numbers[0], above[-50]]
+    assert same.numbers.tolist() == [column.numbers[0], high]
+
+
+@pytest.mark.parametrize("often", [1, 2, 10])
+@pytest.mark.parametrize("scale", [1.0, 1e-9, 1e300])
+def test_what_is_frequent_at_the_end_of_a_range_is_usual(often: int, scale: float) -> None:
+    """An end is a short number, and beyond what is frequent there, not before it."""
+    frequent = np.full(500, 0.123456789)
+    numbers = scale * np.concatenate([frequent, -frequent, RNG.uniform(-0.1, 0.1, 4_000)])
+    beyond = scale * np.array([[-1.0], [1.0]]) * RNG.uniform(0.2, 1, often)
+    outcomes = from_raw(np.append(numbers, beyond))
+    sieve = Sieve.of(SelectionDraws(outcomes, np.arange(outcomes.size) % 2 == 0), often)
+    assert sieve.columns[0].is_range
+    assert not sieve.strange(from_raw(numbers)).any()
+    assert sieve.strange(from_raw(beyond.ravel())).sum() == 2 * (often - 1)
 
 
 def test_columns_that_are_spared_stay_as_they_are() -> None:
