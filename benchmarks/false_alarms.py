@@ -325,7 +325,7 @@ def narrowed(*, fresh: bool = True) -> Run:
             counts = Counts(seen[0], learn_again(first, aim, to_bet=False))
             for one in seen[1:]:
                 counts.keep(rare(counts.sieve, one.outcomes, one.is_d1))
-                counts.make_room(3 * FEW, aim)
+                counts.make_room(3 * FEW, 3 * FEW, aim)
         rule = learn_again(counts.found()[-1:], aim, to_bet=False).distinguisher
         tallies = [
             Tally(by_arm(rule(one.outcomes), rule.levels, one.is_d1))

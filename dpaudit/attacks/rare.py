@@ -73,6 +73,8 @@ class RareLevels(LevelMap):
         """Return in words what is rare and in no cell."""
         such = f" such as {self.example}" if self.example else ""
         seen = f"(seen fewer than {self.sieve.often} times in {self.sieve.draws:,} draws)"
+        if self.sieve.is_narrowed:
+            seen = "(hardly ever seen while learning)"
         return f"{'a' if is_alone else 'another'} rare output{such} {seen}"
 
 
@@ -91,7 +93,8 @@ def rare(sieve: Sieve, kept: SelectionDraws, arms: IntArray) -> list[Candidate]:
 def rare_by_column(
     sieve: Sieve, kept: SelectionDraws, arms: IntArray
 ) -> list[tuple[str, Candidate]]:
-    """Order what is rare in every column by itself, with the column's name; as `rare`."""
+    """Order what is rare in every column, and what is rare in no cell of it, by the column's name;
+    as `rare`."""
     if kept.size < _LEAST:
         return []
     every, law, _ = _looked_at(sieve, kept, arms)

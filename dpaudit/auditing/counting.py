@@ -28,8 +28,8 @@ from dpaudit.sampling.chunks import Counted, Measure, Rare, ToCount
 from dpaudit.sampling.executors import Draws
 from dpaudit.tally import Tally
 
-# What is rare is let go only where it would tell nothing of so many times the draws either.
-_TO_COME = 2.0
+# What is rare is let go only where so many times the draws are not likely to refute by it either.
+_TO_COME = 4.0
 
 
 class Counts:
@@ -50,7 +50,7 @@ class Counts:
 
     @property
     def sieve(self) -> Sieve:
-        """What lets rare outputs through, until room is made."""
+        """What lets rare outputs through; another one when room has been made."""
         return self._rare.sieve
 
     def keep(self, rare: Rare) -> None:
@@ -68,15 +68,16 @@ class Counts:
         rare = self._rare
         return [*self._orders, *rare_outputs(rare.sieve, rare.kept, rare.arms)]
 
-    def make_room(self, spent: int, aim: Aim) -> None:
-        """Let go, if so many draws more may have too much that is rare, of what tells least."""
+    def make_room(self, spent: int, coming: int, aim: Aim) -> None:
+        """Let go of what came up most often, if so many draws to come are likely to have more that
+        is rare than there is room for, but of nothing that may tell."""
         rare = self._rare
-        if rare.has_room(spent):
+        if rare.has_room(coming):
             return
         columns = rare_by_column(rare.sieve, rare.kept, rare.arms)
         # What is left of the budget may depend on the clock, and what is let go must not.
         aim = replace(aim, coming=spent)
-        rare.make_room(spent, that_may_tell(columns, self._orders, aim, _TO_COME))
+        rare.make_room(coming, that_may_tell(columns, self._orders, aim, _TO_COME))
 
     def kept(self) -> SelectionDraws:
         """Return all draws that are still there to look at."""
@@ -142,7 +143,8 @@ class CountingStage:
             learned = learn_again(found, aim, to_bet=not is_last)
             if is_last:
                 return learned
-            counts.make_room(ledger.spent, aim)
+            coming = plan.counting_next(ledger.spent, ledger.point.delta)
+            counts.make_room(ledger.spent, coming, aim)
 
     def _count(self, measure: Measure, until: int, draws: Draws) -> Counted:
         """Return what was counted until so many draws were made; what is rare of it is kept."""

@@ -7,6 +7,8 @@ the same draws, so that shares of draws stay right.
 
 from __future__ import annotations
 
+from bisect import bisect_left
+
 import numpy as np
 
 from dpaudit.draws import SelectionDraws, pool
@@ -68,21 +70,28 @@ class RareStore:
         return not self._is_full and self._is_enough(self.size, draws)
 
     def make_room(self, draws: int, spared: frozenset[str]) -> None:
-        """Let go of what came up most often, but in columns that are spared, as much as it takes
-        to have room for so many draws."""
-        kept, often = self.kept, MOST_KEPT // 2
-        while True:
-            sieve, firsts = self.sieve.narrowed(kept.outcomes, often, spared)
-            is_rare = sieve.strange(kept.outcomes)
-            rest = int(np.count_nonzero(is_rare))
-            if often // 2 < OFTEN or self._is_enough(rest, draws):
-                break
-            often //= 2
-        if rest == kept.size:
-            return
-        self.sieve, self._parts = sieve, [kept.take(np.flatnonzero(is_rare))]
+        """Let go of what came up most often, but in columns that are spared, and of no more than
+        it takes to have room for so many draws. Where nothing comes again, all stays."""
+        kept = self.kept
+
+        def rest(often: int) -> int:
+            sieve, _ = self.sieve.narrowed(kept.outcomes, often, spared)
+            return int(np.count_nonzero(sieve.strange(kept.outcomes)))
+
+        usual = range(OFTEN, MOST_KEPT // 2)
+        place = bisect_left(usual, True, key=lambda often: not self._is_enough(rest(often), draws))
+        often = usual[max(0, place - 1)]
+        if place > 0 or 2 * rest(often) <= kept.size:
+            self._narrow(often, spared)
+        self._is_full = self._is_full and not self._is_enough(self.size, draws)
+
+    def _narrow(self, often: int, spared: frozenset[str]) -> None:
+        kept = self.kept
+        self.sieve, firsts = self.sieve.narrowed(kept.outcomes, often, spared)
+        is_rare = self.sieve.strange(kept.outcomes)
+        self._parts = [kept.take(np.flatnonzero(is_rare))]
         self._seen.append(kept.take(firsts))
-        self._let_go += kept.size - rest
+        self._let_go += kept.size - self.size
         self._is_full = False
 
     def _is_enough(self, size: int, draws: int) -> bool:
@@ -97,5 +106,5 @@ class RareStore:
                 f"{counted(self._let_go, 'rare output')} that came up more often than others"
             )
         if self._lost:
-            found.append(f"{counted(self._lost, 'rare output')} beyond {MOST_KEPT:,}")
+            found.append(f"{counted(self._lost, 'rare output')} for which there was no room")
         return found

@@ -37,6 +37,7 @@ from dpaudit.float_errors import ours
 from dpaudit.levels.distinguisher import AccusedAtoms, Distinguisher, Learned
 from dpaudit.levels.sieve import Sieve
 from dpaudit.outcomes import Column, Outcomes, concatenate, from_raw, narrowed
+from dpaudit.sampling.chunks import MOST_RARE
 from dpaudit.sampling.row_order import Sorted, check_guesses, check_rows, sorted_inputs
 from dpaudit.sampling.sameness import check_varied
 from dpaudit.sampling.sampler import atom_tally, failures_by_arm, rare, unseen
@@ -278,14 +279,14 @@ class _Recorded:
             if is_enough(found, spent, plan, aim):
                 self._ignored += counts.dropped()
                 return learn_again(found, aim, to_bet=False)
-            counts.make_room(spent, aim)
+            counts.make_room(spent, plan.counting_next(spent, delta=0), aim)
 
     def _count(self, counts: Counts, draws: SelectionDraws) -> None:
         outcomes, is_d1 = draws.outcomes, draws.is_d1
         every = [Tally(by_arm(one(outcomes), one.levels, is_d1)) for one in counts.counters]
         made = _arms_only(draws)
         counts.add(every)
-        counts.keep(rare(counts.sieve, outcomes, is_d1))
+        counts.keep(rare(counts.sieve, outcomes, is_d1, 2 * MOST_RARE))
         self._learning.append(made)
 
     def _looks_tossed(self) -> bool:

@@ -47,6 +47,8 @@ _LARGEST_OF_SINGLE_DRAWS = 32_768
 # From one time to learn from counts to the next, draws grow by so much at most where what is rare
 # may refute: it is bet on as soon as it was seen. It is not learned so shortly before.
 _SOONER, _NEARLY = math.sqrt(2), 1.2
+# Twice the draws are as good as those after which to freeze, if they are this share of them.
+_NEAR = 0.6
 # Refitted after every block at first, later when the draws have doubled; where nothing ends sooner
 # by it, when they have doubled at first, later when they are so many times as many. There, or to
 # choose among points of a profile, not before this part of what is kept.
@@ -234,7 +236,7 @@ class Plan:
 
     def counting_until(self, spent: int) -> int:
         """Return the draws after which to see, from what was counted, whether to freeze."""
-        is_near = 0.6 * self.freeze_at < 2 * spent and spent < self.freeze_at
+        is_near = _NEAR * self.freeze_at < 2 * spent and spent < self.freeze_at
         return self.freeze_at if is_near else 2 * spent
 
     @staticmethod
@@ -243,6 +245,13 @@ class Plan:
         so many at most. Without a δ what is rare refutes no sooner than the rest."""
         sooner = round(_SOONER * spent)
         return sooner if delta > 0 and _NEARLY * sooner < until else until
+
+    @staticmethod
+    def counting_next(spent: int, delta: float) -> int:
+        """Return how many draws come until the next time to learn anew from what was counted, at
+        most, whatever the clock says."""
+        times = _SOONER * _NEARLY if delta > 0 else 2 / _NEAR
+        return math.ceil((times - 1) * spent)
 
     def may_freeze(self, spent: int) -> bool:
         """Return whether enough was learned from where the claim is sure to be refuted."""

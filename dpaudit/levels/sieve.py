@@ -70,7 +70,7 @@ class Usual:
 
     def narrowed(self, column: Column, often: int) -> tuple[Usual, Rows]:
         """Return what is usual when all that came up so often in a column is, too, in a range all
-        but as many from either end; and a row of each value or label that was not usual before."""
+        but as many from either end; and a row of each value and label that is so on its own."""
         is_number = (
             np.ones(len(column.numbers), bool) if column.codes is None else column.codes == 0
         )
@@ -137,7 +137,8 @@ class Sieve:
 
     rest: rising, the keys of what outcomes had in no column, as far as they are usual; None where
     all are.  like: one of the outcomes.  often, draws: usual is what so many of these draws had.
-    is_cut: whether there were more columns than are looked at.
+    is_cut: whether there were more columns than are looked at.  is_narrowed: whether other outputs
+    are usual, too.
     """
 
     columns: tuple[Usual, ...]
@@ -146,6 +147,7 @@ class Sieve:
     often: int
     draws: int
     is_cut: bool
+    is_narrowed: bool = False
 
     @property
     def has_ranges(self) -> bool:
@@ -186,8 +188,8 @@ class Sieve:
     def narrowed(
         self, kept: Outcomes, often: int, spared: frozenset[str] = frozenset()
     ) -> tuple[Sieve, Rows]:
-        """Return a sieve that lets through a part of what this one does, and a row of each value,
-        label or key that it lets through no more.
+        """Return a sieve that lets through a part of what this one does, and a row of each single
+        value, label or key that it lets through no more.
 
         kept: outcomes that this one has let through. What so many of them have is usual, too; of a
         range the ends move outwards, to as many of them from either end.  spared: the names of
@@ -195,7 +197,7 @@ class Sieve:
         """
         names = [one.name for one in self.columns]
         found: list[Usual] = []
-        rows: list[Rows] = []
+        rows: list[Rows] = [np.empty(0, dtype=np.intp)]
         for usual, column in zip(self.columns, kept.named(names), strict=True):
             more, first = (usual, []) if usual.name in spared else usual.narrowed(column, often)
             found.append(more)
@@ -209,7 +211,8 @@ class Sieve:
             is_more = (counts >= often) & _missing(values, rest)
             rest = np.union1d(rest, values[is_more])
             rows.append(first[is_more])
-        return replace(self, columns=tuple(found), rest=rest), np.unique(np.concatenate(rows))
+        narrower = replace(self, columns=tuple(found), rest=rest, is_narrowed=True)
+        return narrower, np.unique(np.concatenate(rows))
 
     def new(self, outcomes: Outcomes) -> list[Column]:
         """Return the columns of outcomes that there were none of."""

@@ -20,7 +20,7 @@ Key = tuple[int, ...]
 
 # Draws that are kept of a counted chunk.
 HEAD = 64
-# Rare draws that are kept of one input's part of a counted chunk, at most.
+# Rare draws that are kept of the part of one input in a counted chunk, at most.
 MOST_RARE = 8_192
 
 

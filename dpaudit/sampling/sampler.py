@@ -315,11 +315,11 @@ def _of_arm(level: LevelMap, outcomes: Outcomes, arm: int) -> NDArray[np.int64]:
     return counts
 
 
-def rare(sieve: Sieve, outcomes: Outcomes, is_d1: NDArray[np.bool_]) -> Rare:
-    """Return what a sieve lets through; where that is too much, of the first draws alone."""
+def rare(sieve: Sieve, outcomes: Outcomes, is_d1: NDArray[np.bool_], most: int = MOST_RARE) -> Rare:
+    """Return what a sieve lets through; where that is more than so many, of the first draws."""
     rows = np.flatnonzero(sieve.strange(outcomes))
-    kept = rows[:MOST_RARE]
-    draws = int(rows[MOST_RARE]) if len(rows) > MOST_RARE else outcomes.size
+    kept = rows[:most]
+    draws = int(rows[most]) if len(rows) > most else outcomes.size
     d1 = int(np.count_nonzero(is_d1[:draws]))
     found = SelectionDraws(outcomes.take(kept), is_d1[kept])
     return Rare(found, (d1, draws - d1), len(rows) - len(kept))

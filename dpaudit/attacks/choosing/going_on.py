@@ -11,6 +11,7 @@ from dpaudit.attacks.choosing.aim import (
     Aim,
     best_of,
     best_predicted,
+    evidence,
     promise,
     surely_refutes,
 )
@@ -86,15 +87,22 @@ def that_may_tell(
     columns: Iterable[tuple[str, Candidate]], others: Sequence[Candidate], aim: Aim, more: float
 ) -> frozenset[str]:
     """Return the names of columns whose rare outputs promise more than other orders do, or may
-    refute the claim with so many times the draws. columns: the order of each, by itself."""
+    refute the claim with so many times the draws. columns: the order of each column."""
     aim = replace(aim, counted=True)
     best = max((promise(one, aim)[0] for one in others), default=0.0)
     return frozenset(
         name
         for name, one in columns
-        if promise(one, aim)[0] > best
-        or (not aim.for_delta and is_telling(one.hopeful(), aim, more))
+        if promise(one, aim)[0] > best or (not aim.for_delta and _may_refute(one, aim, more))
     )
+
+
+def _may_refute(rare: Candidate, aim: Aim, more: float) -> bool:
+    """Return whether rare outputs may refute the claim with so many times the draws, be it those
+    of one input alone or not."""
+    hopeful = rare.hopeful()
+    is_likely = evidence(hopeful.foreseen(more), aim) > tuning.LIKELY
+    return is_likely or is_telling(hopeful, aim, more)
 
 
 def gains_by_more(candidates: list[Candidate], aim: Aim) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -46,7 +47,7 @@ def test_room_is_made_where_nothing_tells(share: float) -> None:
     for seed in range(1, 200):
         draws = side_by_side(1_000, seed, share)
         counts.keep(rare(counts.sieve, draws.outcomes, draws.is_d1))
-        counts.make_room(2_000 + 1_000 * seed, AIM)
+        counts.make_room(2_000 + 1_000 * seed, 2_000 + 1_000 * seed, AIM)
     is_kept = bool(counts.sieve.strange(from_raw([[77.0, *[0.0] * 5]]))[0])
     assert is_kept == (share > 0.5)
     (let_go,) = counts.dropped()
@@ -54,6 +55,21 @@ def test_room_is_made_where_nothing_tells(share: float) -> None:
     seen = Sieve.seen(counts.kept())
     assert seen is not None
     assert not seen.strange(from_raw([[77.0, *[0.0] * 5]])).any()
+
+
+@pytest.mark.usefixtures("little_room")
+def test_what_is_let_go_does_not_depend_on_what_is_left_of_the_budget() -> None:
+    """That may depend on the clock, and a run that is continued has to count by the same sieve."""
+    selection = side_by_side(20_000, 0, 0.9)
+    strange = []
+    for coming in (100, 10_000_000):
+        counts = Counts(selection, learn(selection, AIM))
+        more = side_by_side(60_000, 2, 0.9)
+        counts.keep(rare(counts.sieve, more.outcomes, more.is_d1))
+        counts.make_room(80_000, 160_000, replace(AIM, coming=coming))
+        strange.append(counts.sieve.strange(side_by_side(50_000, 1, 0.9).outcomes).tolist())
+    assert strange[0] == strange[1]
+    assert counts.dropped()
 
 
 def test_what_may_refute_the_claim_is_followed_by_its_own_sieve() -> None:

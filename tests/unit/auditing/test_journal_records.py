@@ -16,8 +16,13 @@ import numpy as np
 import pytest
 
 from dpaudit.auditing.journal import records as module
+from dpaudit.auditing.journal.chunks import arrays_of, drawn_of, words_of
 from dpaudit.auditing.journal.records import Records
+from dpaudit.draws import SelectionDraws
 from dpaudit.errors import JournalError
+from dpaudit.outcomes import from_raw
+from dpaudit.sampling.chunks import Counted, Failures, Rare
+from dpaudit.tally import Tally
 
 ARRAYS = {"numbers": np.array([0.1, np.nan]), "codes": np.arange(3, dtype=np.int32)}
 
@@ -177,3 +182,20 @@ def test_somebody_elses_file_is_left_alone(tmp_path: Path, content: str) -> None
     with pytest.raises(JournalError, match="is not a journal of dpaudit"):
         Records(path)
     assert path.read_text() == content
+
+
+@pytest.mark.parametrize("kept", [[], [2.0, np.nan, 5.0]])
+def test_what_is_rare_of_counted_draws_comes_back(path: Path, kept: list[float]) -> None:
+    is_d1 = np.arange(len(kept)) % 2 == 0
+    rare = Rare(SelectionDraws(from_raw(kept), is_d1), (3, 7), 5)
+    drawn = Counted(Tally.empty(2), None, None, Failures(), rare=rare)
+    with opened(path) as records:
+        records.extend([(words_of(drawn), arrays_of(drawn))])
+    with opened(path) as records:
+        (record,) = records.read()
+        again = drawn_of(record)
+    assert isinstance(again, Counted)
+    assert again.rare is not None
+    assert (again.rare.arms, again.rare.lost) == ((3, 7), 5)
+    assert again.rare.kept.is_d1.tolist() == is_d1.tolist()
+    assert again.rare.kept.outcomes.keys().tolist() == from_raw(kept).keys().tolist()

@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
 
 from dpaudit.attacks.choosing.aim import Aim, surely_refutes
-from dpaudit.attacks.choosing.going_on import gains_by_more, is_undecided
+from dpaudit.attacks.choosing.going_on import (
+    gains_by_more,
+    is_undecided,
+    that_may_tell,
+)
 from dpaudit.attacks.choosing.surely import is_telling
 from dpaudit.attacks.rare import NAME as RARE
 from dpaudit.claims import ProfilePoint
@@ -106,3 +111,35 @@ def test_more_counts_pay_while_it_is_open_which_cell_tells_more(times: int, gain
     aim = Aim(ProfilePoint(0.182, 0.0), times * 3_500_000, counted=True)
     found = of_cells("single cells", Fine(NEVER, counts))
     assert gains_by_more([found], aim) is gains
+
+
+def split(d1: int, d2: int) -> Candidate:
+    """Return an order of outcomes that came up so often, which are taken for what they were."""
+    counts = np.array([[20_000 - d2, 20_000 - d1], [d2, d1], [0, 0]])[:, ::-1]
+    shrunk = ShrunkLevels(counts[:2].astype(float), np.zeros(2))
+    return Candidate(RARE, counts, tuning.PENALTY_ANY_ORDER, never_frozen, shrunk=shrunk)
+
+
+@pytest.mark.parametrize(
+    ("d1", "d2", "epsilon", "more", "may"),
+    [
+        (300, 100, 3.0, 1.0, True),  # far from the claim, and more than others promise
+        (300, 290, 3.0, 1.0, False),
+        (20, 5, 1.0, 1.0, False),  # what both give: only more draws may tell
+        (20, 5, 1.0, 8.0, True),
+        (20, 15, 1.0, 8.0, False),
+    ],
+)
+def test_what_may_tell(d1: int, d2: int, epsilon: float, more: float, may: bool) -> None:
+    aim = Aim(ProfilePoint(epsilon, 1e-6), 40_000)
+    columns = [("a", split(d1, d2)), ("b", split(10, 10))]
+    assert that_may_tell(columns, [], aim, more) == ({"a"} if may else set())
+
+
+@pytest.mark.parametrize("for_delta", [False, True])
+def test_what_promises_less_than_others_do_tells_nothing(for_delta: bool) -> None:
+    aim = Aim(ProfilePoint(3.0, 1e-6) if not for_delta else ProfilePoint(0.0, 0.0), 40_000)
+    aim = replace(aim, for_delta=for_delta)
+    columns = [("a", split(300, 100))]
+    assert that_may_tell(columns, [], aim, 1.0) == {"a"}
+    assert that_may_tell(columns, [cells(10.0)], aim, 1.0) == set()
