@@ -7,6 +7,7 @@ the same draws, so that shares of draws stay right.
 
 from __future__ import annotations
 
+import math
 from bisect import bisect_left
 
 import numpy as np
@@ -20,6 +21,8 @@ from dpaudit.wording import counted
 
 # Draws that are kept, at most.
 MOST_KEPT = 16_384
+# How often an output must have come up to be let go is tried in steps of so much.
+_MORE_OFTEN = 1.2
 
 
 class RareStore:
@@ -70,15 +73,17 @@ class RareStore:
         return not self._is_full and self._is_enough(self.size, draws)
 
     def make_room(self, draws: int, spared: frozenset[str]) -> None:
-        """Let go of what came up most often, but in columns that are spared, and of no more than
-        it takes to have room for so many draws. Where nothing comes again, all stays."""
+        """Let go of what came up most often, but in columns that are spared, and of hardly more
+        than it takes to have room for so many draws. Where nothing comes again, all stays."""
         kept = self.kept
 
         def rest(often: int) -> int:
             sieve, _ = self.sieve.narrowed(kept.outcomes, often, spared)
             return int(np.count_nonzero(sieve.strange(kept.outcomes)))
 
-        usual = range(OFTEN, MOST_KEPT // 2)
+        usual = [OFTEN]
+        while usual[-1] < MOST_KEPT // 2:
+            usual.append(math.ceil(_MORE_OFTEN * usual[-1]))
         place = bisect_left(usual, True, key=lambda often: not self._is_enough(rest(often), draws))
         often = usual[max(0, place - 1)]
         if place > 0 or 2 * rest(often) <= kept.size:
