@@ -378,8 +378,8 @@ def test_another_release_and_another_format_are_named(
     monkeypatch.setattr("dpaudit.auditing.journal.opening.__version__", "99.0")
     with pytest.raises(JournalError, match=r"started by dpaudit .*, this is 99\.0"):
         run_audit(spec)
-    monkeypatch.setattr("dpaudit.auditing.journal.opening._FORMAT", 3)
-    with pytest.raises(JournalError, match=r"has the format 2, but dpaudit 99\.0 knows 3"):
+    monkeypatch.setattr("dpaudit.auditing.journal.opening._FORMAT", 99)
+    with pytest.raises(JournalError, match=r"has the format 3, but dpaudit 99\.0 knows 99"):
         run_audit(spec)
 
 
