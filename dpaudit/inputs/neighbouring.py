@@ -94,6 +94,7 @@ def _contradiction_or_doubt(d1: Any, d2: Any, adjacency: Adjacency, group: int) 
         return None  # one record, changed
     first, second = records_of(d1), records_of(d2)
     if first is None or second is None:
+        _check_form(first, second, d1, d2, "rows", adjacency.describe())
         return f"{_first_without(first, d1, d2)} has no rows to compare"
     if adjacency.kind == "replace":
         return _check_replace(first, second, group)
@@ -161,6 +162,7 @@ def _check_hamming(
 def _check_users(d1: Any, d2: Any, users: Users, group: int) -> str | None:
     first, second = named_records(d1), named_records(d2)
     if first is None or second is None:
+        _check_form(first, second, d1, d2, "rows", f"user:{users.describe()}")
         return f"{_first_without(first, d1, d2)} has no rows with named columns"
     for name, rows in (("d1", first), ("d2", second)):
         _check_contributions(name, rows, users)
@@ -219,6 +221,7 @@ def _by_user(rows: Sequence[Mapping[Any, Any]], users: Users) -> dict[Hashable, 
 def _check_distance(d1: Any, d2: Any, adjacency: Adjacency, group: int) -> str | None:
     first, second = _numeric(d1), _numeric(d2)
     if first is None or second is None:
+        _check_form(first, second, d1, d2, "numbers", adjacency.describe())
         return f"{_first_without(first, d1, d2)} is not a number or a vector of numbers"
     if first.shape != second.shape:
         raise DatasetError(
@@ -264,6 +267,25 @@ def _numeric(value: Any) -> Any:
         if array.dtype.kind in "biuf":
             return array.astype(np.float64)
     return None
+
+
+def _check_form(first: Any, second: Any, d1: Any, d2: Any, parts: str, adjacency: str) -> None:
+    """Raise DatasetError where one input has rows, or numbers, and the other is a single value or a
+    mapping: no change of rows makes one of the other. (Objects of other types may have rows that
+    are not known here.)
+
+    first, second: what was made of d1 and d2, None where nothing was.
+    """
+    if first is None and second is None:
+        return
+    without = d1 if first is None else d2
+    if not is_scalar(without) and not isinstance(without, Mapping):
+        return
+    one, other = ("d2", "d1") if first is None else ("d1", "d2")
+    raise DatasetError(
+        f"{one} has {parts}, and {other} = {short(without)} has none: they are no neighbours by "
+        f"{adjacency}. Give both inputs in one form, or leave out adjacency"
+    )
 
 
 def _first_without(first: Any, d1: Any, d2: Any) -> str:

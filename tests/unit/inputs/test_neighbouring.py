@@ -46,7 +46,7 @@ def test_one_text_beside_a_number_or_records_is_a_warning() -> None:
             assert said.startswith(f"{which} is a text, 'a', and ")
             assert f"is of type {type(other).__name__}, " in said
     assert check("a", None) == check("a", "b") == check("a", b"b") == ()
-    assert "is a text" in check("a", [1], "add-remove")[0]
+    assert "d2 has rows, and d1 = 'a' has none" in contradicted("a", [1], "add-remove")
 
 
 def test_without_adjacency_only_equality_is_checked() -> None:
@@ -103,8 +103,25 @@ def test_replace_contradicted() -> None:
 
 def test_unchecked_adjacency_is_a_warning_that_says_why() -> None:
     assert "d1 (int) has no rows" in check(0, 1, "add-remove")[0]
-    assert "d2 (dict) has no rows" in check([1], {"a": 1}, "replace")[0]
-    assert "d1 (str) is not a number" in check("a", 1, "l1:1")[-1]
+    assert "d2 (set) has no rows" in check([1], {1}, "replace")[0]
+    assert "d1 (list) is not a number" in check([1, "a"], [1, 2], "l1:1")[-1]
+
+
+@pytest.mark.parametrize("other", [{"a": 1}, 7, "a", None])
+@pytest.mark.parametrize("kind", ["add-remove", "replace", "hamming:2", "user:id"])
+def test_rows_are_no_neighbour_of_what_has_none(other: Any, kind: str) -> None:
+    rows = [{"id": 1}]
+    assert "d1 has rows, and d2 = " in contradicted(rows, other, kind)
+    said = contradicted(other, rows, kind)
+    assert "d2 has rows, and d1 = " in said
+    assert said.endswith(
+        f"no neighbours by {kind}. Give both inputs in one form, or leave out adjacency"
+    )
+
+
+def test_numbers_are_no_neighbour_of_a_text() -> None:
+    assert "d2 has numbers, and d1 = 'a' has none" in contradicted("a", 1, "l1:1")
+    assert "d1 has numbers, and d2 = None has none" in contradicted([1, 2], None, "coordinate:1")
 
 
 @pytest.mark.parametrize(("kind", "distance"), [("l1", 7.0), ("l2", 5.0), ("linf", 4.0)])
