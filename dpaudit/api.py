@@ -359,6 +359,8 @@ def trace(
     from dpaudit.tracing.trace import trace_pair
 
     _check_keywords("trace", trace, more, TraceOptions)
+    if isinstance(d2, PrivacyClaim) and claim is None:
+        raise UsageError("d2 is a claim: write trace(mechanism, d1, d2, claim), with two inputs")
     if claim is not None:
         verify(claim=claim)
     verify(params=params, **more)

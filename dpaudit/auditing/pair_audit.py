@@ -303,7 +303,7 @@ class PairAudit:
             first = next(iter(failures.first.values())).words
             raise MechanismError(
                 f"all {spent} draws of both inputs raised an exception, the first one "
-                f"{first}; an audit needs outputs"
+                f"{first}; an audit needs outputs: are d1 and d2 what the mechanism takes?"
             )
 
     def _evidence(self, stage: FixedStage, measure: Measure, total: Counted) -> Evidence:

@@ -240,6 +240,8 @@ class Trace:
         site = max(costly, key=lambda one: one.total or 0.0)
         cost = "∞" if site.total == float("inf") else f"{site.total:.4g}"
         words = f"`{site.line.code}` costs most: {site.unit} = {cost}"
+        if self.total is not None and self.claim is not None and not self.exceeds:
+            words += "; all lines together cost what is claimed or less, so look elsewhere, too"
         others = tuple(one for one in (site.added, *site.callers) if str(one) != str(site.line))
         return Finding("sum", False, site.line, words, "", others)
 

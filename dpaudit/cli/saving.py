@@ -116,10 +116,9 @@ class Results:
                     write_whole(path, _bytes(self._text(to, entries)), lasting=False)
 
     def finish(self) -> None:
-        """Write all results. Raises UsageError when that is not possible."""
+        """Write all results, or that there are none yet: a file of an earlier run would be taken
+        for one of this run. Raises UsageError when that is not possible."""
         for to, entries in self._entries.items():
-            if not entries:
-                continue
             text = self._text(to, entries)
             if to.is_added:
                 add_at_end(Path(to.file), _bytes(text))

@@ -95,8 +95,8 @@ def trace(
     A trace explains a leak; it proves none, and no trace proves that there is none. Without a
     claim, every line is listed with what it costs.
 
-    Exit code 1 for a cause, 2 for bad input, 4 if the trace saw no noise with what it hides, and 0
-    if it did.
+    Exit code 1 where a cause was found, 0 where none was, 4 where the trace could not see what
+    noise hides, and 2 for bad input.
     """
     stdout = ctx.with_resource(set_apart())
     settings = given_settings(ctx, flags)

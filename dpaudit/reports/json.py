@@ -228,7 +228,10 @@ def _audits(text: str) -> tuple[list[Any], int]:
     if version > 1:
         _check_whole(document, audits)
     if not audits:
-        raise UsageError("there are no audits in it, so that there is nothing to recheck")
+        raise UsageError(
+            "there are no audits in it, so that there is nothing to recheck: the run that wrote it "
+            "did not end; run it again"
+        )
     planned = document.get("planned", len(audits))
     if type(planned) is not int or planned < len(audits):
         raise DamagedRecord(f"planned={planned!r} must be a number, at least that of the audits")

@@ -201,8 +201,8 @@ def _constant(
     one, other = map(shortened, draws.outcomes.words([int(d1[0]), int(d2[0])]))
     return [
         f"all {len(d1):,} learning draws of d1 gave {one}, all {len(d2):,} of d2 gave {other}: "
-        "either the mechanism is not random, or it returns a stored result (a cache, a fixed "
-        "seed), and then its draws prove nothing"
+        "either the mechanism is not random, and then the violation holds; or it returns a stored "
+        "result (a cache), and then this audit proves nothing: empty the cache before each draw"
     ]
 
 

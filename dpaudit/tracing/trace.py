@@ -29,7 +29,7 @@ from dpaudit.targets.target import (
     is_elsewhere,
 )
 from dpaudit.tracing.elsewhere import couple_elsewhere
-from dpaudit.tracing.judging.judged import is_unexplained, judged
+from dpaudit.tracing.judging.judged import judged, unexplained
 from dpaudit.tracing.records import changes
 from dpaudit.tracing.runs.coupling import Runs, couple
 from dpaudit.tracing.runs.places import Followed, check_followed
@@ -200,11 +200,10 @@ def _notes(runs: Runs, sites: Sequence[Site], findings: Sequence[Finding]) -> It
         )
     elif not sites and not findings:
         yield "noise was seen, but not what it hides. This is no pass"
-    elif not findings and any(map(is_unexplained, runs.coupled)):
-        names = [name for pair in runs.coupled for name in pair.noised]
+    elif not findings and unexplained(runs):
         yield (
-            f"{names[0]} differs with the same noised values, and what hides this was not seen. "
-            "This is no pass"
+            f"{unexplained(runs)[0]} differs with the same noised values, and what hides this was "
+            "not seen. This is no pass"
         )
     for name in runs.uncalled:
         yield (

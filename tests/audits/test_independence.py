@@ -56,7 +56,7 @@ def test_what_cannot_be_is_an_error(specimen: Any, message: str) -> None:
     ("specimen", "message"),
     [
         (dependence.counted, "depend on the ones just before them (output: Ljung–Box p"),
-        (dependence.computed_once, "either the mechanism is not random, or it returns a stored"),
+        (dependence.computed_once, "or it returns a stored result (a cache), and then"),
     ],
 )
 def test_what_is_unlikely_is_a_warning(specimen: Any, message: str) -> None:

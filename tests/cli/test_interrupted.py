@@ -109,6 +109,19 @@ def test_ctrl_c_ends_a_hanging_draw_and_all_processes(
         wait_until(lambda: not any(map(runs, family)), 10)
 
 
+def test_files_of_an_earlier_run_are_not_left_in_the_place_of_this_one(tmp_path: Path) -> None:
+    for name in ("r.json", "r.xml"):
+        (tmp_path / name).write_text("of an earlier run, which passed")
+    to = ("--json", "r.json", "--report", "junit:r.xml")
+    with auditing(tmp_path, *to) as (process, family):
+        os.killpg(family[0].pid, signal.SIGINT)
+        process.communicate(timeout=60)
+    assert process.returncode == 130
+    saved = json.loads((tmp_path / "r.json").read_text())
+    assert (saved["count"], saved["planned"], saved["audits"]) == (0, 1, [])
+    assert "0 of 1 audit: the run did not end" in (tmp_path / "r.xml").read_text()
+
+
 @pytest.mark.parametrize(
     ("workers", "is_for_all"),
     [

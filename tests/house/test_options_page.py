@@ -17,8 +17,9 @@ KEYWORDS = {*inspect.signature(audit).parameters, *MoreOptions.__annotations__}
 INTRODUCTION = """# Options
 
 Each option of an audit once: as a flag of `dpaudit run`, as a key of an audit in a
-[configuration file](configuration.md), and as a keyword of `dpaudit.audit`. This page is made from
-`dpaudit/auditing/options.py`.
+[configuration file](configuration.md), and as a keyword of `dpaudit.audit`. Python takes objects
+where files have words: a claim is `ApproximateDP(1, 1e-5)`, times are in seconds, sizes in bytes,
+and functions are themselves. This page is made from `dpaudit/auditing/options.py`.
 """
 HEAD = "| command line | file | Python | what | default |\n|---|---|---|---|---|"
 

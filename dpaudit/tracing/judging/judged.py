@@ -14,10 +14,11 @@ from dpaudit.tracing.judging.laws import epsilon_of, of_laws, site_of
 from dpaudit.tracing.judging.noise import of_noise
 from dpaudit.tracing.judging.outputs import of_appearing, of_outputs
 from dpaudit.tracing.judging.remedies import FOR_LINE, FOR_PAIR
+from dpaudit.tracing.judging.seldom import of_seldom
 from dpaudit.tracing.judging.selected import of_selected
 from dpaudit.tracing.judging.sites import Gathered, as_site, coin_sites, gathered_by_call, rank
 from dpaudit.tracing.records import Changes
-from dpaudit.tracing.runs.coupling import Coupled, Runs
+from dpaudit.tracing.runs.coupling import Runs
 from dpaudit.tracing.runs.paths import Laws
 from dpaudit.tracing.wording import number, shown, times
 
@@ -58,6 +59,7 @@ def judged(
         found += of_laws(runs.laws, claim)
     found += of_outputs(runs, claim)
     found += of_selected(runs, claim)
+    found += of_seldom(runs, claim)
     for one in gathered:
         beside = [piece for other in gathered if other is not one for piece in other.worst]
         found += of_noise(one, runs, claim, changed, [*beside, *_tossed(runs)])
@@ -113,7 +115,7 @@ def _total(
     """Return what all sites cost together in words, and whether that is above the claim."""
     if any(pair.comparison.uneven for pair in runs.coupled):
         return None, False  # what one input alone draws has no cost
-    if runs.selected or any(map(is_unexplained, runs.coupled)):
+    if runs.selected or runs.seldom or unexplained(runs):
         return None, False  # what no noise hides is in no sum
     pieces = [one.worst for one in gathered]
     coins = [one.cost for one in coin_sites(runs)]
@@ -145,10 +147,16 @@ def _tossed(runs: Runs) -> list[Piece]:
     return [Piece("laplace", (1.0, 1.0), one, released=False) for one in costs]
 
 
-def is_unexplained(pair: Coupled) -> bool:
-    """Return whether outputs differ, though nothing does that noise is added to."""
-    hidden = pair.comparison.hidden
-    return bool(pair.noised and hidden) and not any(any(one.shifts) for one in hidden)
+def unexplained(runs: Runs) -> list[str]:
+    """Return the parts of outputs that differ, though nothing does that noise is added to. Where
+    coins make up for the difference of some pairs, they may in others without any noise."""
+    has_coins = runs.laws is not None or any(pair.absorbed is not None for pair in runs.coupled)
+    found: list[str] = []
+    for pair in runs.coupled:
+        hidden = pair.comparison.hidden
+        if (hidden or not has_coins) and not any(any(one.shifts) for one in hidden):
+            found += pair.noised
+    return found
 
 
 def _drawn_for_one(runs: Runs) -> Iterator[Finding]:

@@ -25,6 +25,8 @@ def of_selected(runs: Runs, claim: PrivacyClaim | None) -> Iterator[Finding]:
     # Of all values of a part, the one that comes up most often.
     for one in sorted(runs.selected, key=lambda one: -one.often):
         is_cause = _is_above(one, claim)
+        if not (is_cause or one.is_known):
+            continue
         which, other = (f"d{number}" for number in (one.which + 1, 2 - one.which))
         often = f"in {one.often} of {one.runs} runs"
         if one.error is not None:

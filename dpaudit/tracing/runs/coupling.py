@@ -25,6 +25,7 @@ from .ranges import by_range
 from .recorder import Recorder
 from .replacing import generators_kept
 from .running import Run, Subject, rarely_collecting, run
+from .seldom import Seldom, seldom
 from .selected import Selected, hastened, selected, selects
 
 if TYPE_CHECKING:
@@ -40,6 +41,8 @@ _SEVERED = 3
 _CONFIRMING = 24
 # Pairs of runs that are made besides, where noise selects what is released.
 _SELECTING = 24
+# Ways that a coin opens so often come up among runs that are few.
+_OFTEN = 0.1
 
 
 class Coupled(NamedTuple):
@@ -69,7 +72,8 @@ class Runs(NamedTuple):
     called, and the seed.  not_understood: where, and what.  uncalled: primitives that the user has
     named, and that no run for d1 has called.  over: why not all was run; None if it
     was.  laws: of the output, where a few coins are all that is random; else None.  selected: parts
-    of the output that noise selects, but does not hide.
+    of the output that noise selects, but does not hide.  seldom: likewise, on ways that a coin
+    seldom opens.
     """
 
     coupled: list[Coupled]
@@ -82,6 +86,7 @@ class Runs(NamedTuple):
     over: str | None
     laws: Laws | None = None
     selected: tuple[Selected, ...] = ()
+    seldom: tuple[Seldom, ...] = ()
 
 
 @generators_kept()
@@ -118,8 +123,11 @@ def couple(subject: Subject, d1: Any, d2: Any, seeds: int) -> Runs:
     coupled = coupled if adaptive.coupled is None else adaptive.coupled
     firsts = every[::2]  # those on d1
     is_told = over is not None or keeps_state or laws is not None or _not_understood(firsts)
+    rarely: list[Seldom] = []
     if not is_told and adaptive.coupled is None:
         coupled += _selecting(subject, (d1, d2), coupled, every, strict)
+        more, rarely = _seldom(subject, (d1, d2), coupled, every, free, strict)
+        coupled += more
     first_run = firsts[0] if firsts else None
     return Runs(
         [one._replace(comparison=one.comparison._replace(moved=())) for one in coupled],
@@ -132,6 +140,7 @@ def couple(subject: Subject, d1: Any, d2: Any, seeds: int) -> Runs:
         over=over,
         laws=laws,
         selected=() if is_told else tuple(selected(coupled, free.more)),
+        seldom=tuple(rarely),
     )
 
 
@@ -169,6 +178,29 @@ def _selecting(
             if pair.bare or pair.noised or pair.absorbed:
                 return [pair]
     return []
+
+
+def _seldom(
+    subject: Subject,
+    inputs: tuple[Any, Any],
+    coupled: list[Coupled],
+    every: list[Run],
+    free: _Free,
+    strict: bool,
+) -> tuple[list[Coupled], list[Seldom]]:
+    """Return what ways show that coins seldom open, if nothing else differs; and pairs of runs on
+    those that they open often, of which other runs show how often."""
+    if any(one.bare or one.noised or one.absorbed for one in coupled) or not every:
+        return [], []
+    own, seed = hastened(subject), 0
+
+    def couple_it(first: Run, forward: bool) -> Coupled:
+        turned = inputs if forward else inputs[::-1]
+        return _couple(own, first, turned, seed, forward, free, strict)
+
+    found = list(seldom(own, inputs, every[:2], seed, couple_it, free.both, strict))
+    rarely = [one for one in found if one.chance < _OFTEN]
+    return [one.pair for one in found if one.chance >= _OFTEN], rarely
 
 
 def _uncalled(firsts: list[Run]) -> list[str]:
@@ -316,7 +348,7 @@ class _Free:
     def is_bare(self, name: str) -> bool:
         """Return whether a part of the output, or whether it raises, tells the inputs apart
         whatever the noise: one input always has the same there, and the other never that."""
-        both_runs = self._both()
+        both_runs = self.both()
 
         def valued(one: Run) -> Any:
             return one.error is not None if name == "raises" else one.parts.get(name, Missing)
@@ -329,13 +361,13 @@ class _Free:
 
     def is_never(self, which: int, name: str) -> bool:
         """Return whether an input never has a part of the output, or a text in it."""
-        return not any(name in marks(each) for each in self._both()[which])
+        return not any(name in marks(each) for each in self.both()[which])
 
     def more(self) -> Iterator[tuple[list[Run], list[Run]]]:
         """Yield the runs of either input, and more of them with each turn, while there is time."""
         own = hastened(self._subject)
         with suppress(TooLong):
-            both = self._both()
+            both = self.both()
             while True:
                 yield both
                 seed = _SEED + len(both[0])
@@ -343,7 +375,8 @@ class _Free:
                 for runs, one in zip(both, more):
                     runs.append(one)
 
-    def _both(self) -> tuple[list[Run], list[Run]]:
+    def both(self) -> tuple[list[Run], list[Run]]:
+        """Return the runs of either input that were made."""
         if self._runs is None:
             self._runs = tuple(  # type: ignore[assignment]  # two
                 [

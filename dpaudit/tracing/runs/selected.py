@@ -40,7 +40,8 @@ class Selected(NamedTuple):
     part: by its name, or "raises".  which: the input that has the value, 0 or 1.  value: that.
     other: what the other input has instead, with the same noised values.  often: in how many of
     `runs` free runs the first one has it; the other one has it in none of as many.  error: the
-    exception, with its line.  place: the last line of the run.
+    exception, with its line.  place: the last line of the run.  is_known: whether all that is
+    random was seen to be noise that is equal in both runs; else only how often it comes up tells.
     """
 
     part: str
@@ -51,6 +52,7 @@ class Selected(NamedTuple):
     runs: int
     error: Any
     place: Place | None
+    is_known: bool = True
 
 
 def hastened(subject: Subject) -> Subject:
@@ -81,12 +83,12 @@ def _is_noised(one: Run, value: Any) -> bool:
 def selected(pairs: Sequence[Coupled], more: Callable[[], Iterator[Free]]) -> list[Selected]:
     """Return what one input alone has. more: yields runs with noise of their own, more with each
     turn, as far as there is time."""
-    understood = [one for one in pairs if one.noised and _is_known(one)]
+    differing = [one for one in pairs if one.noised]
     found: list[Selected] | None = None
-    for free in more() if understood else ():
+    for free in more() if differing else ():
         many = min(map(len, free))
         if found is None:
-            found = list(_candidates(understood, free))
+            found = list(_candidates(differing, free))
         elif many % _STEP and many < _RUNS:
             continue
         found = [one for one in (_counted(one, free, many) for one in found) if one is not None]
@@ -99,7 +101,7 @@ def selected(pairs: Sequence[Coupled], more: Callable[[], Iterator[Free]]) -> li
 def _counted(one: Selected, free: Free, many: int) -> Selected | None:
     """Return it with how often it came up; None if the other input has it, too."""
     own, others = (
-        [_text(run, one.part) for run in runs[:many]] for runs in _turned(free, one.which)
+        [text_of(run, one.part) for run in runs[:many]] for runs in _turned(free, one.which)
     )
     return None if one.value in others else one._replace(often=own.count(one.value), runs=many)
 
@@ -107,23 +109,23 @@ def _counted(one: Selected, free: Free, many: int) -> Selected | None:
 def _candidates(pairs: Sequence[Coupled], free: Free) -> Iterator[Selected]:
     """Yield what one input alone has in the runs that were made already."""
     seen = set()
-    for pair in pairs:
+    for pair in sorted(pairs, key=_is_known, reverse=True):
         comparison = pair.comparison
         ends = [one for one in comparison.ends if one is not None]
         for part in pair.noised:
             raises = part == "raises"
             error = next((one for one in comparison.errors if one is not None), None)
-            texts = _texts(pair, part)
+            texts = texts_of(pair, part)
             for which in (0, 1):
                 value = texts[which]
-                others = [_text(run, part) for run in free[1 - which]]
+                others = [text_of(run, part) for run in free[1 - which]]
                 if (part, which, value) in seen or value in (None, *others):
                     continue
                 seen.add((part, which, value))
                 assert value is not None
                 yield Selected(
                     part, which, value, texts[1 - which] or "nothing", 0, 0,
-                    error if raises else None, ends[0] if ends else None,
+                    error if raises else None, ends[0] if ends else None, _is_known(pair),
                 )  # fmt: skip
 
 
@@ -131,7 +133,7 @@ def _turned(free: Free, which: int) -> Free:
     return free if which == 0 else free[::-1]
 
 
-def _texts(pair: Coupled, part: str) -> tuple[str | None, str | None]:
+def texts_of(pair: Coupled, part: str) -> tuple[str | None, str | None]:
     """Return what d1 and d2 have in a part, in a pair of runs."""
     if part == "raises":
         both = tuple(None if one is None else part for one in pair.comparison.errors)
@@ -141,7 +143,7 @@ def _texts(pair: Coupled, part: str) -> tuple[str | None, str | None]:
     return (one, other) if pair.forward else (other, one)
 
 
-def _text(one: Run, part: str) -> str | None:
+def text_of(one: Run, part: str) -> str | None:
     if part == "raises":
         return None if one.error is None else part
     return briefly(one.parts[part]) if part in one.parts else None

@@ -181,8 +181,13 @@ def test_where_no_cause_is_certain_that_is_said() -> None:
     text = flat(render_audit(replace(REFUTED, trace=TOGETHER)))
     assert "cause none for certain; mine.py:3: `rng.laplace(scale=0.5)` costs most: ε = ∞" in text
     assert "all lines together: at most ε = ∞" in text
+    # What is seen costs no more than is claimed: the leak may be elsewhere.
     below = replace(TOGETHER, exceeds=False)
-    assert "all lines together" not in flat(render_audit(replace(REFUTED, trace=below)))
+    said = flat(render_audit(replace(REFUTED, trace=below)))
+    assert "all lines together cost what is claimed or less, so look elsewhere, too" in said
+    unknown = flat(render_audit(replace(REFUTED, trace=replace(below, total=None))))
+    assert "costs most" in unknown
+    assert "all lines together" not in unknown
 
 
 @pytest.mark.parametrize("base", [PASS, ERROR])

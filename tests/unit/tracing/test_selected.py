@@ -177,3 +177,37 @@ def test_they_are_sent_as_they_are() -> None:
     assert found.selected
     assert repr(sending.read(sending.written(found))) == repr(found)
     assert math.isclose(found.selected[0].often / found.selected[0].runs, 0.5, abs_tol=0.2)
+
+
+def by_a_coin(votes: Any, rng: Any) -> Any:
+    if rng.random() < 0.5:
+        return float(sum(votes))
+    return sum(votes) + rng.laplace()
+
+
+def by_an_integer(votes: Any, rng: Any) -> Any:
+    if rng.integers(2):
+        return sum(votes) + rng.laplace()
+    return float(sum(votes))
+
+
+def noised_both_ways(votes: Any, rng: Any) -> Any:
+    if rng.random() < 0.5:
+        return sum(votes) + rng.laplace(scale=2)
+    return sum(votes) + rng.laplace()
+
+
+@pytest.mark.parametrize("function", [by_a_coin, by_an_integer])
+def test_a_coin_that_opens_a_way_without_noise_is_a_cause(function: Any) -> None:
+    found = traced(function)
+    (cause,) = found.causes
+    assert cause.kind == "no-noise"
+    assert "output is 6 for d1" in cause.words
+    assert cause.line.line == inspect.getsourcelines(function)[1] + (
+        2 if function is by_a_coin else 3
+    )
+    assert found.total is None
+
+
+def test_a_coin_that_opens_two_noised_ways_is_none() -> None:
+    assert not traced(noised_both_ways).causes

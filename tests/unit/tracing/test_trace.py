@@ -569,6 +569,8 @@ def test_what_cannot_be_traced_is_refused() -> None:
     one = ImportedTarget(path="mechanisms.laplace:laplace")
     with pytest.raises(UsageError, match="traced one by one"):
         trace_pair(ComposedTarget(parts=(one, one)), 0, 1, ONE)
+    with pytest.raises(UsageError, match="d2 is a claim"):
+        dpaudit.trace(lambda rows: 0, [1], PureDP(1.0))
     with pytest.raises(UsageError, match="noises"):
         dpaudit.trace(halved, 0, 1, ONE, noises=0)
     with pytest.raises(TypeError, match="unexpected keyword argument 'sample'"):
