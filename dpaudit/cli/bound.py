@@ -11,10 +11,12 @@ import click
 
 from dpaudit.auditing.options import owned
 from dpaudit.certificates.result import AuditResult
+from dpaudit.claims import PrivacyClaim
 from dpaudit.cli import exit_codes
 from dpaudit.cli.flags import check_complete, given_settings, some_flags
 from dpaudit.cli.options import option
 from dpaudit.cli.output import Printer
+from dpaudit.cli.process.interruption import heeded
 from dpaudit.cli.process.streams import set_apart
 from dpaudit.cli.repeat_command import RepeatableCommand, repeating
 from dpaudit.cli.saving import Results, destinations
@@ -107,6 +109,32 @@ def bound(
     claim, grouped = build_claims(settings.pop("claim"))
     expect = settings.pop("expect", None)
     results = Results(destinations(json, report, inputs), stdout)
+    try:
+        with heeded():
+            result = _result(
+                files, claim, settings, arm=arm, scores=scores, bound=bound, guesses=guesses
+            )
+    except KeyboardInterrupt:
+        results.finish()  # without a result, in the place of an earlier one
+        raise
+    command = repeating(ctx, files, result.seed)
+    result = replace(result, expect=expect, grouped=grouped, command=command)
+    Printer([result.name], quiet=quiet, verbose=verbose, to=results.beside).show(result)
+    results.add(result)
+    results.finish()
+    return exit_codes.of_result(result)
+
+
+def _result(
+    files: Sequence[str],
+    claim: PrivacyClaim,
+    settings: dict[str, Any],
+    *,
+    arm: str | None,
+    scores: bool,
+    bound: str | None,
+    guesses: bool,
+) -> AuditResult:
     if guesses:
         others = {"arm": arm, "scores": scores, "bound": bound, "seed": settings.get("seed")}
         for name in filter(others.get, others):
@@ -116,16 +144,9 @@ def bound(
         name, source = "guesses", "guesses about canaries"
         if len(files) == 1:
             name, source = files[0], f"guesses recorded in {files[0]}"
-        result = audit_guesses(_guesses(files), claim, name=name, source=source, **settings)
-    else:
-        more = {"bound": bound, "scores_only": scores, "claim": claim}
-        result = _of_draws(files, arm, {**settings, **more})
-    command = repeating(ctx, files, result.seed)
-    result = replace(result, expect=expect, grouped=grouped, command=command)
-    Printer([result.name], quiet=quiet, verbose=verbose, to=results.beside).show(result)
-    results.add(result)
-    results.finish()
-    return exit_codes.of_result(result)
+        return audit_guesses(_guesses(files), claim, name=name, source=source, **settings)
+    more = {"bound": bound, "scores_only": scores, "claim": claim}
+    return _of_draws(files, arm, {**settings, **more})
 
 
 def _of_draws(files: Sequence[str], arm: str | None, given: dict[str, Any]) -> AuditResult:

@@ -18,16 +18,19 @@ def of_seldom(runs: Runs, claim: PrivacyClaim | None) -> Iterator[Finding]:
     for one in runs.seldom:
         if one.chance <= allowed:
             continue
+        has, has_not = (f"d{which}" for which in (one.which + 1, 2 - one.which))
         way = f"where `{one.coin.code}` {one.falls}, with probability {number(one.chance)}"
         coin, place = shown(one.coin), one.place
         if one.error is not None:
             kind, message, raised = one.error
             said = f": {message}" if message else ""
-            which = "d2" if one.values[0] is None else "d1"
-            words, place = f"{kind} is raised for {which} alone {way}{said}", raised or place
+            words = f"{kind} is raised for {has} {way}, and in no run for {has_not}{said}"
+            place = raised or place
         else:
-            first, second = (value or "nothing" for value in one.values)
-            words = f"{one.part} is {first} for d1 and {second} for d2 {way}: no noise hides it"
+            words = (
+                f"{one.part} is {one.value} for {has} {way}, and in no run for {has_not}: no noise "
+                "hides it"
+            )
         line = coin if place is None else shown(place)
         others = () if str(line) == str(coin) else (coin,)
         what: FindingKind = "no-noise" if one.error is None else "exception"

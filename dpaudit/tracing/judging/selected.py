@@ -17,6 +17,8 @@ from dpaudit.tracing.wording import shown
 _LEVEL = 1e-5
 # Less often, it may be a measurement.
 _AGAIN = 2
+# So often it is no work of noise that was not understood, whatever is claimed.
+_OFTEN = 100
 
 
 def of_selected(runs: Runs, claim: PrivacyClaim | None) -> Iterator[Finding]:
@@ -25,7 +27,7 @@ def of_selected(runs: Runs, claim: PrivacyClaim | None) -> Iterator[Finding]:
     # Of all values of a part, the one that comes up most often.
     for one in sorted(runs.selected, key=lambda one: -one.often):
         is_cause = _is_above(one, claim)
-        if not (is_cause or one.is_known):
+        if not (is_cause or one.is_known or one.often >= _OFTEN):
             continue
         which, other = (f"d{number}" for number in (one.which + 1, 2 - one.which))
         often = f"in {one.often} of {one.runs} runs"

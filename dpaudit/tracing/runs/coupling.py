@@ -41,7 +41,7 @@ _SEVERED = 3
 _CONFIRMING = 24
 # Pairs of runs that are made besides, where noise selects what is released.
 _SELECTING = 24
-# Ways that a coin opens so often come up among runs that are few.
+# Ways that a coin opens so often come up in the runs that count values.
 _OFTEN = 0.1
 
 
@@ -192,15 +192,15 @@ def _seldom(
     those that they open often, of which other runs show how often."""
     if any(one.bare or one.noised or one.absorbed for one in coupled) or not every:
         return [], []
-    own, seed = hastened(subject), 0
+    seed = 0
 
     def couple_it(first: Run, forward: bool) -> Coupled:
         turned = inputs if forward else inputs[::-1]
-        return _couple(own, first, turned, seed, forward, free, strict)
+        return _couple(subject, first, turned, seed, forward, free, strict)
 
-    found = list(seldom(own, inputs, every[:2], seed, couple_it, free.both, strict))
-    rarely = [one for one in found if one.chance < _OFTEN]
-    return [one.pair for one in found if one.chance >= _OFTEN], rarely
+    found = list(seldom(subject, inputs, every[:2], seed, couple_it, free.both, strict))
+    often = [pair for one, pair in found if one.chance >= _OFTEN]
+    return often, [one for one, _ in found if one.chance < _OFTEN]
 
 
 def _uncalled(firsts: list[Run]) -> list[str]:

@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 _RUNS, _SECONDS = 1_500, 5.0
 # So often it is enough; looked at after so many further runs.
 _ENOUGH, _STEP = 100, 50
+# Where only how often it comes up tells, so many runs besides.
+_TELLING = 500
 # What has not come up twice in so many is a measurement, no value that noise selects.
 _AGAIN, _FEW = 2, 300
 # Laws of noise that hides what it is added to, or compared with.
@@ -55,10 +57,10 @@ class Selected(NamedTuple):
     is_known: bool = True
 
 
-def hastened(subject: Subject) -> Subject:
-    """Return what is run, with a part of its time alone."""
-    now = time.monotonic()
-    return subject._replace(deadline=now + min(_SECONDS, (subject.deadline - now) / 2))
+def hastened(subject: Subject, seconds: float | None = None) -> Subject:
+    """Return what is run, with a part of its time alone, and so many seconds at most."""
+    now, most = time.monotonic(), _SECONDS if seconds is None else seconds
+    return subject._replace(deadline=now + min(most, (subject.deadline - now) / 2))
 
 
 def selects(runs: Sequence[Run]) -> bool:
@@ -93,7 +95,8 @@ def selected(pairs: Sequence[Coupled], more: Callable[[], Iterator[Free]]) -> li
             continue
         found = [one for one in (_counted(one, free, many) for one in found) if one is not None]
         most = max((one.often for one in found), default=_ENOUGH)
-        if most >= _ENOUGH or many >= (_RUNS if most >= _AGAIN else _FEW):
+        is_enough = many >= _TELLING or all(one.is_known for one in found)
+        if (most >= _ENOUGH and is_enough) or many >= (_RUNS if most >= _AGAIN else _FEW):
             break
     return found or []
 

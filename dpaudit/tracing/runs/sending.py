@@ -13,13 +13,14 @@ from .differences import Chosen, Comparison, Hidden, Parted
 from .flipping import Absorbed
 from .paths import Laws
 from .places import Place
+from .seldom import Seldom
 from .selected import Selected
 
 _KINDS: dict[str, Any] = {
     one.__name__: one
     for one in (
         *(Runs, Coupled, Absorbed, Comparison, Hidden, Chosen, Parted, Place, Laws, Appearing),
-        Selected,
+        *(Selected, Seldom),
     )
 }
 # Entries of an array, and characters of anything else, among parameters that are shown alone.

@@ -6,13 +6,16 @@ import inspect
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 import pytest
 
 from dpaudit.certificates.traced import Trace
 from dpaudit.claims import ApproximateDP, PrivacyClaim, PureDP
 from dpaudit.reports.trace import render
 from dpaudit.targets.target import CallableTarget
-from dpaudit.tracing.trace import trace_pair
+from dpaudit.tracing.runs import sending
+from dpaudit.tracing.runs.coupling import couple
+from dpaudit.tracing.trace import subject_of, trace_pair
 
 PAIR = [1, 2], [1]
 CLAIM = ApproximateDP(1.0, 1e-4)
@@ -60,6 +63,12 @@ def beside_a_part(rows: Any, rng: Any) -> Any:
     return len(rows) + rng.laplace(), shown
 
 
+def of_d2_alone(rows: Any, rng: Any) -> Any:
+    if len(rows) == 1 and rng.random() < 1e-3:
+        return "leak"
+    return len(rows) + rng.laplace()
+
+
 def by_an_integer(rows: Any, rng: Any) -> Any:
     return len(rows) + (0 if rng.integers(50) == 7 else rng.laplace())
 
@@ -74,17 +83,18 @@ def by_a_choice(rows: Any, rng: Any) -> Any:
 )
 def test_how_a_choice_falls_is_said(function: Any, falls: str) -> None:
     (finding,) = (one for one in traced(function).findings if one.kind == "no-noise")
-    assert f"` {falls}, with probability 0.02: no noise hides it" in finding.words
+    assert f"` {falls}, with probability 0.02, and in no run for d2" in finding.words
 
 
 @pytest.mark.parametrize(
     ("function", "words", "way"),
     [
-        (plain, "float(len(rows))", "output is 2 for d1 and 1 for d2"),
-        (a_dict, '"debug"', "output['debug'][1] is 2 for d1 and nothing for d2"),
-        (the_other_way, "str(rows)", "output is '[1, 2]' for d1 and '[1]' for d2"),
-        (in_a_batch, "return noisy", "output is 2 for d1 and 1 for d2"),
-        (beside_a_part, "len(rows) + rng", "output[1] is 2 for d1 and 1 for d2"),
+        (plain, "float(len(rows))", "output is 2 for d1"),
+        (a_dict, '"debug"', "output['debug'][1] is 2 for d1"),
+        (the_other_way, "str(rows)", "output is '[1, 2]' for d1"),
+        (in_a_batch, "return noisy", "output is 2 for d1"),
+        (beside_a_part, "len(rows) + rng", "output[1] is 2 for d1"),
+        (of_d2_alone, '"leak"', "output is 'leak' for d2"),
     ],
 )
 def test_what_one_input_alone_has_there_is_found(
@@ -96,7 +106,8 @@ def test_what_one_input_alone_has_there_is_found(
     assert found.likely is finding
     assert finding.line.line == line_with(function, words)
     assert finding.words.startswith(way + " where `")
-    assert "with probability 0.001: no noise hides it" in finding.words
+    other = "d1" if "for d2 where" in finding.words else "d2"
+    assert f", with probability 0.001, and in no run for {other}: no noise" in finding.words
     assert not found.understood
     assert found.total is None
     assert "no pass" in render(found)
@@ -122,7 +133,7 @@ def test_an_exception_of_one_input_is_found(function: Any, turned: bool) -> None
     found = traced(function, pair=PAIR[::-1] if turned else PAIR)
     (finding,) = (one for one in found.findings if one.kind == "exception")
     which = "d1" if turned else "d2"
-    assert finding.words.startswith(f"ValueError is raised for {which} alone where `rng.random()")
+    assert finding.words.startswith(f"ValueError is raised for {which} where `rng.random()")
     assert finding.line.line == line_with(function, "raise ")
     assert not finding.is_cause
 
@@ -159,8 +170,45 @@ def has_it_elsewhere(rows: Any, rng: Any) -> Any:
     return noisy
 
 
+def compared_twice(rows: Any, rng: Any) -> Any:
+    """One of both adds noise, always."""
+    number, noisy = rng.random(), float(len(rows))
+    if number < 0.99:
+        noisy += rng.laplace()
+    if number >= 0.99:
+        noisy += rng.laplace(scale=2)
+    return noisy
+
+
+def never_reached(rows: Any, rng: Any) -> Any:
+    number = rng.random()
+    if number < 0.01:
+        return len(rows) + rng.laplace(scale=2)
+    if number < 0.001:
+        return float(len(rows))
+    return len(rows) + rng.laplace()
+
+
+def noised_by_what_is_not_seen(rows: Any, rng: Any) -> Any:
+    if rng.random() < 0.002:
+        return f"a{(len(rows) + rng.permutation(9)[0]) % 9}"
+    return len(rows) + rng.laplace()
+
+
+def picks_there(rows: Any, rng: Any) -> Any:
+    """The exponential mechanism, by its distribution function: ε = 3."""
+    weights = np.exp(1.5 * np.array([-abs(len(rows) - k) for k in range(4)]))
+    if rng.random() < 0.002:
+        return f"a{np.searchsorted(np.cumsum(weights / weights.sum()), rng.random())}"
+    return len(rows) + rng.laplace()
+
+
 @pytest.mark.parametrize(
-    "function", [noised_there, nothing_there, raises_for_both, answers_there, has_it_elsewhere]
+    "function",
+    [
+        *(noised_there, nothing_there, raises_for_both, answers_there, has_it_elsewhere),
+        *(compared_twice, never_reached, noised_by_what_is_not_seen, picks_there),
+    ],
 )
 @pytest.mark.parametrize("claim", [CLAIM, PureDP(1.0), None])
 def test_where_noise_hides_it_or_nothing_differs_nothing_is_found(
@@ -175,3 +223,52 @@ def test_what_delta_allows_is_no_finding() -> None:
     assert traced(plain, ApproximateDP(1.0, 0.0009)).findings
     assert traced(plain, PureDP(1.0)).findings
     assert traced(plain, None).findings
+
+
+def in_a_loop(rows: Any, rng: Any) -> Any:
+    for _ in range(100):
+        if rng.random() < 1e-4:
+            return float(len(rows))
+    return len(rows) + rng.laplace()
+
+
+def test_the_chance_is_that_of_all_coins_of_a_line() -> None:
+    (finding,) = (one for one in traced(in_a_loop).findings if one.kind == "no-noise")
+    assert "with probability 0.00995" in finding.words
+    assert not traced(in_a_loop, ApproximateDP(1.0, 0.01)).findings
+
+
+def has_the_same_by_chance(rows: Any, rng: Any) -> Any:
+    """d2 has half of the time what d1 has on the rare way, and there alone."""
+    if rng.random() < 1e-3:
+        return len(rows) == 2
+    return bool(rng.random() < 0.5) if len(rows) == 1 else len(rows) + rng.laplace()
+
+
+def test_what_the_other_input_has_elsewhere_is_no_finding() -> None:
+    for one in traced(has_the_same_by_chance).findings:
+        assert "output is True for d1" not in one.words
+
+
+def test_of_many_coins_that_do_nothing_a_trace_is_quick_to_say_so() -> None:
+    def unused(rows: Any, rng: Any) -> Any:
+        for _ in range(200):
+            assert rng.random() < 2
+            rng.random() < 0.3  # noqa: B015
+        return len(rows) + rng.laplace()
+
+    runs: list[int] = []
+
+    def counted(rows: Any, rng: Any) -> Any:
+        runs.append(1)
+        return unused(rows, rng)
+
+    assert not traced(counted).causes
+    assert len(runs) < 120
+
+
+def test_it_is_sent_from_another_process() -> None:
+    target = CallableTarget(function=plain)
+    runs = couple(subject_of(target), *PAIR, 3)
+    assert len(runs.seldom) == 1
+    assert sending.read(sending.written(runs)).seldom == runs.seldom

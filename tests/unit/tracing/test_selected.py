@@ -211,3 +211,14 @@ def test_a_coin_that_opens_a_way_without_noise_is_a_cause(function: Any) -> None
 
 def test_a_coin_that_opens_two_noised_ways_is_none() -> None:
     assert not traced(noised_both_ways).causes
+
+
+@pytest.mark.parametrize("claim", [PureDP(3.0), None])
+def test_where_runs_do_not_refute_the_claim_it_is_a_finding_all_the_same(
+    claim: PrivacyClaim | None,
+) -> None:
+    found = trace_pair(CallableTarget(function=by_a_coin), *VOTES, claim)
+    (finding,) = found.findings
+    assert not finding.is_cause
+    assert "output is 6 for d1" in finding.words
+    assert not found.understood
