@@ -246,15 +246,17 @@ def test_an_interruption_keeps_what_was_finished(
     assert [one.name for one in from_json(file.read_text("utf-8"))] == ["first"]
 
 
-def test_nothing_is_written_when_nothing_ended(
-    dpaudit: Any, install_engine: Any, tmp_path: Path
-) -> None:
+def test_a_file_says_that_nothing_ended(dpaudit: Any, install_engine: Any, tmp_path: Path) -> None:
     def run_audit(spec: AuditSpec, on_progress: Any = None) -> Any:
         signal.raise_signal(signal.SIGINT)
 
     install_engine(run_audit)
-    assert dpaudit(*TARGET, "--json", tmp_path / "results.json").exit_code == 130
-    assert list(tmp_path.iterdir()) == []
+    file = tmp_path / "results.json"
+    file.write_text("of an earlier run")
+    assert dpaudit(*TARGET, "--json", file).exit_code == 130
+    saved = json.loads(file.read_text("utf-8"))
+    assert (saved["count"], saved["planned"], saved["audits"]) == (0, 1, [])
+    assert list(tmp_path.iterdir()) == [file]
 
 
 def test_the_file_says_what_the_terminal_says(dpaudit: Any, asked: Any, tmp_path: Path) -> None:
