@@ -42,7 +42,7 @@ PLAIN = [
 # As many as find the twins of such cases all but surely, with 0.999 and more: those of cells by
 # their counts refute with 0.24, of bold bets with 0.31, with two guesses for one with 0.36, of
 # batches with 0.55 and 0.27, of pairs with 0.78, of bands with 0.96, of parts with 0.52, of outputs
-# by kind with 0.4, of rare outputs with 0.49, and of witnesses with 1.
+# by kind with 0.27, of rare outputs with 0.49, and of witnesses with 1.
 RUNS = {
     "cells": 400,
     "bold bets": 200,
@@ -55,7 +55,7 @@ RUNS = {
     "witness": 40,
     "sequences of bands": 60,
     "independent parts": 60,
-    "outputs of each kind": 120,
+    "outputs of each kind": 300,
     "rare outputs": 80,
 }
 
