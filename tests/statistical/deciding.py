@@ -12,9 +12,8 @@ from dpaudit.stats.binomial import clopper_pearson_interval
 SUITE_FAILURE_PROBABILITY = 1e-3
 # An upper limit for the number of comparisons in the suite, which share it.
 COMPARISONS = 100
-# Runs end where a rate that all of them would find so often hardly shows so few alarms. It is
-# missed once in a hundred times more, at most.
-_FOUND, _MISSED = 0.99, 1e-3
+# A rate that all runs find so often is still found after fewer, but for such a probability.
+_FOUND, _MISSED = 0.99, 1e-5
 
 
 def interval(occurrences: int, runs: int) -> tuple[float, float]:
@@ -26,7 +25,7 @@ class Rule:
 
     A rate is called above nominal where the interval of all runs says so, and nowhere else: the
     probability of a false alarm is at most that of the interval. It is called not above as soon as
-    all runs can say nothing else, or hardly can: where so few alarms would come up once in 1,000
+    all runs can say nothing else, or hardly can: where so few alarms would come up once in 100,000
     times at a rate that all runs find 99 times in 100.
 
     runs: that there are at most.

@@ -41,7 +41,7 @@ PLAIN = [
 
 # As many as find the twins of such cases all but surely, with 0.999 and more: those of cells by
 # their counts refute with 0.24, of bold bets with 0.31, with two guesses for one with 0.36, of
-# batches with 0.55 and 0.27, of pairs with 0.78, of bands with 0.96, of parts with 0.52, of outputs
+# batches with 0.55 and 0.27, of pairs with 0.78, of bands with 0.96, of parts with 0.49, of outputs
 # by kind with 0.27, of rare outputs with 0.49, and of witnesses with 1.
 RUNS = {
     "cells": 400,
@@ -54,7 +54,7 @@ RUNS = {
     "best of 16": 60,
     "witness": 40,
     "sequences of bands": 60,
-    "independent parts": 60,
+    "independent parts": 80,
     "outputs of each kind": 300,
     "rare outputs": 80,
 }
@@ -130,7 +130,7 @@ def test_a_whole_audit_by_the_difference_of_means_does_not_exceed_its_level(
 
 
 @pytest.mark.parametrize(
-    ("count", "last", "asked"), [(14, 0, 40), (15, 0, 15), (14, 1, 9), (1, 0, 13), (0, 0, 9)]
+    ("count", "last", "asked"), [(14, 0, 40), (15, 0, 15), (14, 1, 15), (1, 0, 19), (0, 0, 15)]
 )
 def test_a_rate_is_above_if_all_runs_say_so_and_not_after_a_few_that_make_it_unlikely(
     count: int, last: int, asked: int, share: Interval, is_above: IsAbove
@@ -143,7 +143,7 @@ def test_a_rate_is_above_if_all_runs_say_so_and_not_after_a_few_that_make_it_unl
 
 
 @pytest.mark.parametrize("runs", [FEW, 40, 300, 1_000])
-def test_fewer_runs_cost_hardly_any_power(runs: int) -> None:
+def test_what_fewer_runs_cost_is_no_power(runs: int) -> None:
     """Exactly, for every rate: over all that may come up in so many runs."""
     rates = np.linspace(0.02, 0.98, 97)
     rule = Rule(runs, NOMINAL)
@@ -164,8 +164,7 @@ def test_fewer_runs_cost_hardly_any_power(runs: int) -> None:
     power_of_all = binom.sf(rule.least - 1, runs, rates)
     assert not going.any()
     assert (above <= power_of_all + 1e-9).all()
-    assert (above >= power_of_all - 0.03).all()
-    assert (above >= power_of_all - 0.01)[power_of_all > 0.99].all()
+    assert (above >= power_of_all - 5e-4).all()
     # Of a rate that is half of nominal, most runs are spared.
     assert asked[np.isclose(rates, NOMINAL / 2)] < runs / 2
 

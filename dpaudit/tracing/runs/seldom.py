@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 
 # Laws whose outcomes are written down as they are; of others, which one is picked.
 _NUMBERS = ("integers", "binomial")
+# How a comparison falls.
+_HOLDS = {True: "holds", False: "does not hold"}
 # Ways that are tried, the rarest first, and for how many seconds; and the runs on either input,
 # with noise of their own, that show what a way comes to.
 _WAYS, _SECONDS, _RUNS, _SEED = 24, 1.0, 24, 4_000
@@ -138,9 +140,6 @@ def _ways(recorder: Recorder) -> Iterator[_Way]:
     for key, way in found.items():
         if left[key] < 1:
             yield way._replace(chance=1 - left[key])
-
-
-_HOLDS = {True: "holds", False: "does not hold"}
 
 
 def _are_lone(recorder: Recorder) -> Callable[[Choice], bool]:

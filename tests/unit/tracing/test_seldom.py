@@ -254,7 +254,7 @@ def test_of_many_coins_that_do_nothing_a_trace_is_quick_to_say_so() -> None:
     def unused(rows: Any, rng: Any) -> Any:
         for _ in range(200):
             assert rng.random() < 2
-            rng.random() < 0.3  # noqa: B015
+            _ = rng.random() < 0.3
         return len(rows) + rng.laplace()
 
     runs: list[int] = []
