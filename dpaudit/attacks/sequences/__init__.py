@@ -1,0 +1,1 @@
+"""Sequences of few values: their way from entry to entry, and what each entry tells."""

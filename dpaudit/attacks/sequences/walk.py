@@ -1,0 +1,266 @@
+"""The way of sequences of few values from entry to entry, without a look at their inputs."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpaudit.levels.level_map import FloatArray, IntArray
+from dpaudit.outcomes import KIND, Column, Outcomes
+from dpaudit.outcomes.bands import BAND
+from dpaudit.stats.contingency import chi_squared
+
+_FEWEST_COLUMNS, _MOST_COLUMNS = 3, 128
+# Different entries of all columns together, at most.
+_MOST_VALUES = 8
+# Pasts of an entry that are told apart, the most frequent ones; each of so many draws.
+_MOST_PASTS, _DRAWS_OF_A_PAST = 64, 50
+# Odds of one value against those after it, by the pasts of all entries: so many are learned fast.
+_MOST_TABLES = 200
+# Standard deviations by which entries must depend on their past more than they do by luck.
+_DEPENDENT = 6.0
+# A past of which nothing is known.
+LOST = 0
+
+# The first draws show what a past is best summed up by.
+_LOOKED_AT = 4_096
+
+Places = NDArray[np.intp]
+Symbols = NDArray[np.uint8]
+# The place of the last value, and how often each came up; -1 and 0 where that is not kept.
+Past = tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Alphabet:
+    """The place of an entry among `values`, their number for any other."""
+
+    name: str
+    values: tuple[float | str, ...]
+
+    @property
+    def classes(self) -> tuple[int, ...]:
+        """What each value counts as in the past of others: bands of numbers as one."""
+        is_band = [isinstance(one, str) and one.startswith(BAND) for one in self.values]
+        first = is_band.index(True) if any(is_band) else 0
+        return tuple(first if one else place for place, one in enumerate(is_band))
+
+    def __call__(self, column: Column) -> Symbols:
+        many = len(self.values)
+        found = np.zeros(len(column.numbers), dtype=np.uint8)
+        # Each value is met once at most: what is added up is how far its place is from the last.
+        for place, value in enumerate(self.values):
+            if not isinstance(value, str):
+                found += np.equal(column.numbers, value).view(np.uint8) * np.uint8(many - place)
+        if column.codes is not None:
+            known = {value: many - place for place, value in enumerate(self.values)}
+            by_code = np.array([0, *(known.get(label, 0) for label in column.labels)], np.uint8)
+            found += by_code[column.codes]
+        return np.uint8(many) - found
+
+
+@dataclass(frozen=True, slots=True)
+class Summary:
+    """What is kept of the entries before another: how often each value came up, the last one."""
+
+    times: bool
+    last: bool
+
+    def after(self, past: Past, symbol: int) -> Past:
+        """Return the past of the entry after one."""
+        times = list(past[1:])
+        times[symbol] += self.times
+        return (symbol if self.last else -1, *times)
+
+    @property
+    def words(self) -> str:
+        kept = ["how often any came up before it"] if self.times else []
+        return " and ".join([*kept, *(["the one before it"] if self.last else [])])
+
+
+_BY_TIMES = Summary(times=True, last=False)
+_BY_LAST = (Summary(times=False, last=True), Summary(times=True, last=True))
+_BY_NOTHING = Summary(times=False, last=False)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Step:
+    """One entry. weights, following: the log-ratio, and the past of the next entry, by the past of
+    this one and its symbol: (pasts * symbols,)."""
+
+    symbols: Alphabet
+    weights: FloatArray
+    following: Places
+
+    @property
+    def cells(self) -> int:
+        return len(self.following)
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Pasts, and symbols."""
+        symbols = len(self.symbols.values) + 1
+        return self.cells // symbols, symbols
+
+    def weighing(self, weights: FloatArray) -> Step:
+        """Return the same step with other weights."""
+        return Step(self.symbols, weights, self.following)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Walk:
+    """The way of some outcomes from entry to entry, without a look at their inputs.
+
+    steps: by entry. cells: by entry, every outcome's past and symbol. pasts: by entry. worth: the
+    log-likelihood of all entries given their pasts, less what its parameters cost (Schwarz 1978).
+    """
+
+    summary: Summary
+    steps: tuple[Step, ...]
+    cells: tuple[Places, ...]
+    pasts: tuple[tuple[Past, ...], ...]
+    worth: float
+
+    @classmethod
+    def over(cls, outcomes: Outcomes, draws: IntArray | None = None) -> Walk | None:
+        """Return the way of outcomes, each of so many draws; None if they are no sequences of few
+        values, or of so many that it divides too often."""
+        columns, values = _of_few_values(outcomes.columns)
+        if not _FEWEST_COLUMNS <= len(columns) <= _MOST_COLUMNS:
+            return None
+        symbols = [Alphabet(column.name, tuple(values)) for column in columns]
+        few = outcomes if outcomes.size <= _LOOKED_AT else outcomes.take(slice(_LOOKED_AT))
+        of_few = None if draws is None else draws[:_LOOKED_AT]
+        usual = cls._by(_BY_TIMES, symbols, few, of_few)
+        if usual is None:
+            return None
+        # Where few draws show no dependence, numbers of times are what may show it with more.
+        others = [cls._by(one, symbols, few, of_few) for one in (_BY_NOTHING, *_BY_LAST)]
+        best = max(filter(None, (usual, *others)), key=lambda one: one.worth)
+        chosen = best if best.summary.last else usual
+        return chosen if few is outcomes else cls._by(chosen.summary, symbols, outcomes, draws)
+
+    @classmethod
+    def _by(
+        cls,
+        summary: Summary,
+        symbols: Sequence[Alphabet],
+        outcomes: Outcomes,
+        draws: IntArray | None,
+    ) -> Walk | None:
+        """Return the way where pasts are summed up so. symbols: of all entries."""
+        values = len(symbols[0].values)
+        past = np.full(outcomes.size, LOST + 1, dtype=np.intp)
+        columns = outcomes.named(one.name for one in symbols)
+        of_past: tuple[Past, ...] = ((-2, *[0] * values), (-1, *[0] * values))
+        steps, cells, pasts, tables, likelihood, total = [], [], [], 0, 0.0, 0.0
+        for own, column in zip(symbols, columns, strict=True):
+            cell = past * (values + 1) + own(column)
+            many = np.bincount(cell, weights=draws, minlength=len(of_past) * (values + 1))
+            following, next_pasts = _following(many, of_past, summary, own.classes)
+            steps.append(Step(own, np.zeros(len(following)), following))
+            cells.append(cell)
+            pasts.append(of_past)
+            past, of_past = following.take(cell), next_pasts
+            table = many.reshape(-1, values + 1)
+            tables += _that_tell(table)
+            if tables > _MOST_TABLES:
+                return None
+            likelihood += _log_likelihood(table)
+            total += float(many.sum())
+        worth = likelihood - tables * math.log(max(1.0, total)) / 2
+        return cls(summary, tuple(steps), tuple(cells), tuple(pasts), worth)
+
+    def tables(self, counts: IntArray) -> list[IntArray]:
+        """Return the draws by entry, (fits, pasts, symbols, 2), of those of all outcomes: (fits,
+        outcomes, 2)."""
+        found = []
+        for cell, step in zip(self.cells, self.steps, strict=True):
+            arms = np.moveaxis(counts, 2, 1).reshape(-1, counts.shape[1])
+            every = [np.bincount(cell, weights=arm, minlength=step.cells) for arm in arms]
+            table = np.array(every, dtype=np.int64).reshape(len(counts), 2, *step.shape)
+            found.append(np.moveaxis(table, 1, -1))
+        return found
+
+
+def _that_tell(draws: NDArray[Any]) -> int:
+    """Return of how many values it is open whether they come up, or one after them in their order,
+    from the draws by past and symbol."""
+    known = draws[LOST + 1 :]
+    later = np.cumsum(known[:, ::-1], axis=1)[:, ::-1]
+    return int(((known[:, :-1] > 0) & (later[:, 1:] > 0)).sum())
+
+
+def _log_likelihood(draws: NDArray[Any]) -> float:
+    """Return that of symbols given their pasts, from the draws by past and symbol."""
+    share = draws / np.maximum(1, draws.sum(axis=1, keepdims=True))
+    return float((draws * np.log(np.where(draws > 0, share, 1.0))).sum())
+
+
+def _following(
+    draws: NDArray[Any], pasts: Sequence[Past], summary: Summary, classes: Sequence[int]
+) -> tuple[Places, tuple[Past, ...]]:
+    """Return the next past by past and symbol, whose draws are given, and all of these pasts.
+    classes: of the symbols, but for the last one, of all other entries."""
+    nexts: list[Past | None] = []
+    total: Counter[Past] = Counter()
+    symbols = len(draws) // len(pasts)
+    for place, many in enumerate(draws.tolist()):
+        past, symbol = divmod(place, symbols)
+        found = None
+        if past != LOST and symbol < symbols - 1:
+            found = summary.after(pasts[past], classes[symbol])
+            total[found] += many
+        nexts.append(found)
+    often = [one for one, many in total.most_common(_MOST_PASTS) if many >= _DRAWS_OF_A_PAST]
+    known = {one: place for place, one in enumerate(often, LOST + 1)}
+    following = [known.get(one, LOST) if one is not None else LOST for one in nexts]
+    return np.array(following, dtype=np.intp), (pasts[LOST], *often)
+
+
+def _of_few_values(columns: Sequence[Column]) -> tuple[list[Column], list[float | str]]:
+    """Return the columns that have few different entries, and these, the most frequent first."""
+    total: Counter[float | str] = Counter()
+    found = []
+    for column in columns:
+        if column.name.startswith(KIND):
+            continue
+        own = _entries(column)
+        if own is not None and len(total | own) <= _MOST_VALUES:
+            found.append(column)
+            total += own
+    return found, [one for one, _ in total.most_common()]
+
+
+def _entries(column: Column) -> Counter[float | str] | None:
+    """Return how often a column has each of its entries; None if these are many."""
+    if len(column.labels) > _MOST_VALUES or len(np.unique(column.numbers[:100])) > 2 * _MOST_VALUES:
+        return None
+    codes = column.codes
+    numbers = column.numbers if codes is None else column.numbers[codes == 0]
+    own: Counter[float | str] = Counter()
+    rest = numbers
+    while len(rest):
+        if len(own) == _MOST_VALUES:
+            return None
+        is_one = rest == rest[0]
+        own[float(rest[0])] = int(is_one.sum())
+        rest = rest[~is_one]
+    if codes is not None:
+        counts = np.bincount(codes, minlength=len(column.labels) + 1)[1:].tolist()
+        every = zip(column.labels, counts, strict=True)
+        own.update({label: many for label, many in every if many})
+    return own
+
+
+def depend(counts: Sequence[IntArray]) -> bool:
+    """Return whether entries depend on their past, of either input, beyond luck: by χ²."""
+    tables = (table for one in counts for table in np.moveaxis(one[LOST + 1 :], -1, 0))
+    total, freedom = chi_squared(tables)
+    return total > freedom + _DEPENDENT * math.sqrt(2 * freedom)
