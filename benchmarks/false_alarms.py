@@ -42,6 +42,7 @@ from dpaudit.attacks.banded import banded
 from dpaudit.attacks.choosing.aim import Aim
 from dpaudit.attacks.choosing.going_on import learn_again
 from dpaudit.attacks.choosing.selection import learn as learn_orders
+from dpaudit.attacks.prefixes import prefixes
 from dpaudit.attacks.rare import rare as rare_outputs
 from dpaudit.attacks.sequential import innovations
 from dpaudit.auditing import rare_store
@@ -56,7 +57,7 @@ from dpaudit.certificates.evidence import (
 from dpaudit.claims import ProfilePoint
 from dpaudit.draws import SelectionDraws
 from dpaudit.levels.candidate import Attack, Candidate, Fine, of_cells
-from dpaudit.levels.level_map import Grouped, LevelMap, by_group
+from dpaudit.levels.level_map import Grouped, LevelMap, by_group, by_input
 from dpaudit.levels.sieve import Sieve
 from dpaudit.levels.witnesses import most_telling_witness
 from dpaudit.outcomes import from_raw
@@ -80,6 +81,8 @@ RARE: FloatArray = 1 / np.arange(1, 2_001)
 RARE /= RARE.sum()
 MANY = 4_000
 FEW = 1_000
+# Of fewer draws that are kept, sequences are not learned anew.
+COUNTED = 10_000
 
 # Audits of a batch that have one error probability together.
 SIZE = 12
@@ -337,6 +340,41 @@ def narrowed(*, fresh: bool = True) -> Run:
     return run
 
 
+def by_entry(*, fresh: bool = True) -> Run:
+    """Return the exact test of sequences that tell nothing of their inputs, whose order was learned
+    anew from draws that were only counted, entry by entry.
+
+    fresh: certify on draws of their own, as one must: not on those that were counted.
+    """
+    aim = Aim(ProfilePoint(0.0, 0.0), MANY)
+
+    def run(alpha: float, rng: np.random.Generator) -> bool:
+        seen = [_flags(rng) for _ in range(4)]
+        orders = prefixes(seen[0])
+        for one in seen[1:]:
+            orders = [
+                order.counted_on(by_input(order.counter, one.outcomes, one.is_d1))
+                for order in orders
+            ]
+        rule = learn_again(orders, aim, to_bet=False).distinguisher
+        tallies = [
+            Tally(by_arm(rule(one.outcomes), rule.levels, one.is_d1))
+            for one in ([_flags(rng) for _ in seen] if fresh else seen)
+        ]
+        game = sum(tallies, Tally.empty(rule.levels)).game(rule.guesses)
+        return p_value(game, 0.0, 0.0, alpha, enough=alpha) <= alpha
+
+    return run
+
+
+def _flags(rng: np.random.Generator) -> SelectionDraws:
+    """Draw whether answers of a sparse vector are above its threshold, up to the third one."""
+    noisy = rng.laplace(0.0, 4.0, (COUNTED, 20))
+    above = (noisy >= rng.laplace(3.0, 2.0, (COUNTED, 1))).astype(np.int64)
+    flags = np.where(np.cumsum(above, axis=1) - above < 3, above, -1)
+    return SelectionDraws(from_raw(flags), rng.random(COUNTED) < 0.5)
+
+
 def _tails(rng: np.random.Generator) -> SelectionDraws:
     """Draw columns of numbers, one output in ten of which is rare at first."""
     return SelectionDraws(from_raw(rng.normal(size=(FEW, 5))), rng.random(FEW) < 0.5)
@@ -582,6 +620,13 @@ CASES = (
         "rare outputs, certified on the draws that narrowed the sieve",
         False,
         narrowed(fresh=False),
+        costly=True,
+    ),
+    Case("sequences counted by entry, equal inputs", True, by_entry(), costly=True),
+    Case(
+        "sequences certified on the draws that were counted by entry",
+        False,
+        by_entry(fresh=False),
         costly=True,
     ),
 )

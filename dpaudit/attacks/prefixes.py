@@ -9,20 +9,20 @@ Markov chain, it stands in place of these numbers, or beside them.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 import numpy as np
 
-from dpaudit.attacks.sequences.walk import LOST, Step, Summary, Walk, depend
+from dpaudit.attacks.sequences.counted import CountedEntries
+from dpaudit.attacks.sequences.score import NAME, Prefixes
+from dpaudit.attacks.sequences.walk import Walk, depend
 from dpaudit.attacks.sequences.weights import weights
 from dpaudit.draws import SelectionDraws
 from dpaudit.levels.candidate import Candidate, by_score
 from dpaudit.levels.level_map import FOLDS, HALF, FloatArray, IntArray, by_fold, folds
-from dpaudit.levels.scores import Scored, aligned, shares, with_most
+from dpaudit.levels.scores import Scored, aligned
 from dpaudit.outcomes import Outcomes
-
-NAME = "sum over entries, each given those before it"
 
 _LEAST_DRAWS = 1_000
 
@@ -50,10 +50,11 @@ def prefixes(selection: SelectionDraws) -> list[Candidate]:
         kept += own
         halves += fit[-2:, cell]
         spread.append(float(own.std()))
-    importance = shares([one.symbols.name for one in walk.steps], spread)
-    steps = [one.weighing(fit[FOLDS]) for one, fit in zip(walk.steps, fits, strict=True)]
-    freeze = partial(Prefixes, tuple(steps), walk.summary, importance)
-    return [by_score(Scored(NAME, aligned(held_out, fold, kept), freeze, halves), selection)]
+    walk = replace(walk, cells=())  # as large as the draws
+    freeze = partial(Prefixes.of, walk, [fit[FOLDS] for fit in fits], spread)
+    scored = Scored(NAME, aligned(held_out, fold, kept), freeze, halves)
+    again = partial(CountedEntries.of, selection, walk, scored) if scored.has_finer else None
+    return [replace(by_score(scored, selection), again=again)]
 
 
 def kin_of(outcomes: Outcomes, counts: IntArray) -> Kin | None:
@@ -79,29 +80,6 @@ class Kin:
         fits = weights(self.walk.tables(counts), self.walk)
         both = zip(self.walk.cells, fits, strict=True)
         return np.asarray(np.sum([fit[:, cell] for cell, fit in both], axis=0))
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Prefixes:
-    """The score that adds up what entries say, from the first one on."""
-
-    steps: tuple[Step, ...]
-    summary: Summary
-    columns: tuple[tuple[str, float], ...]
-
-    def __call__(self, outcomes: Outcomes) -> FloatArray:
-        total, past = np.zeros(outcomes.size), np.full(outcomes.size, LOST + 1, dtype=np.intp)
-        columns = outcomes.named(one.symbols.name for one in self.steps)
-        for step, column in zip(self.steps, columns, strict=True):
-            past *= len(step.symbols.values) + 1
-            past += step.symbols(column)
-            total += step.weights.take(past)
-            past = step.following.take(past)
-        return total
-
-    def words(self) -> str:
-        what = f"adds up {len(self.steps):,} entries, each given {self.summary.words}"
-        return with_most(what, self.columns)
 
 
 def _trained(counts: IntArray) -> IntArray:

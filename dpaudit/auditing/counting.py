@@ -23,6 +23,7 @@ from dpaudit.auditing.schedule import Plan
 from dpaudit.draws import SelectionDraws, pool
 from dpaudit.levels.candidate import Candidate
 from dpaudit.levels.distinguisher import Learned
+from dpaudit.levels.level_map import CellCounter
 from dpaudit.levels.sieve import Sieve
 from dpaudit.sampling.chunks import Counted, Measure, Rare, ToCount
 from dpaudit.sampling.executors import Draws
@@ -33,10 +34,7 @@ _TO_COME = 4.0
 
 
 class Counts:
-    """What draws that are counted have shown so far, beside those that were kept.
-
-    counters: the orders to count by, fixed for good.
-    """
+    """What draws that are counted have shown so far, beside those that were kept."""
 
     def __init__(self, selection: SelectionDraws, learned: Learned) -> None:
         """selection: draws that were kept.  learned: from these."""
@@ -44,9 +42,13 @@ class Counts:
         # What may refute the claim is to be seen on, if it came up too often for the usual sieve.
         sieve = level.sieve if isinstance(level, RareLevels) else Sieve.of(selection)
         self._orders: Sequence[Candidate] = learned.leading
-        self.counters = tuple(one.counter for one in self._orders)
         self._selection = selection
         self._rare = RareStore(sieve, selection)
+
+    @property
+    def counters(self) -> tuple[CellCounter, ...]:
+        """What to count draws by that come next."""
+        return tuple(one.counter for one in self._orders)
 
     @property
     def sieve(self) -> Sieve:

@@ -35,6 +35,7 @@ from dpaudit.draws import FreshDraws, SelectionDraws
 from dpaudit.errors import MechanismError, UsageError
 from dpaudit.float_errors import ours
 from dpaudit.levels.distinguisher import AccusedAtoms, Distinguisher, Learned
+from dpaudit.levels.level_map import by_input
 from dpaudit.levels.sieve import Sieve
 from dpaudit.outcomes import Column, Outcomes, concatenate, from_raw, narrowed
 from dpaudit.sampling.chunks import MOST_RARE
@@ -283,7 +284,7 @@ class _Recorded:
 
     def _count(self, counts: Counts, draws: SelectionDraws) -> None:
         outcomes, is_d1 = draws.outcomes, draws.is_d1
-        every = [Tally(by_arm(one(outcomes), one.levels, is_d1)) for one in counts.counters]
+        every = [Tally(by_input(one, outcomes, is_d1)) for one in counts.counters]
         made = _arms_only(draws)
         counts.add(every)
         counts.keep(rare(counts.sieve, outcomes, is_d1, 2 * MOST_RARE))

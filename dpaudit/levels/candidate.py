@@ -13,7 +13,7 @@ from dpaudit.draws import SelectionDraws
 from dpaudit.levels import tuning
 from dpaudit.levels.clusters import averaged
 from dpaudit.levels.intervals import Intervals
-from dpaudit.levels.level_map import FloatArray, Grouped, IntArray, LevelMap, by_group
+from dpaudit.levels.level_map import CellCounter, FloatArray, Grouped, IntArray, LevelMap, by_group
 from dpaudit.levels.merging import merged
 from dpaudit.levels.ramps import Smoothed, smoothed
 from dpaudit.levels.rules import RuleTable, evened
@@ -36,6 +36,20 @@ class Fine:
     kin: Callable[[IntArray], FloatArray] | None = None
 
 
+class Learner(Protocol):
+    """What learns an order anew from draws that are counted.
+
+    counter: what these are to be counted by.
+    """
+
+    @property
+    def counter(self) -> CellCounter: ...
+
+    def after(self, order: Candidate, counts: IntArray) -> Candidate:
+        """Return the order after more draws, counted by `counter`: (levels, 2)."""
+        ...
+
+
 @dataclass(frozen=True, eq=False)
 class Candidate:
     """One way of ordering outcomes, and how it fared on draws that it was not fitted to.
@@ -50,7 +64,8 @@ class Candidate:
         those of intervals do. position: (levels - 1,), the mean number or score of each level.
     place: (levels - 1,), rising, what log-ratios can be expected to change evenly along, if not
         along the levels. apart: the level of outputs that another order is sure of.
-    finer: makes intervals that the levels are made of, where there are more.
+    finer: makes intervals that the levels are made of, where there are more. again: makes what
+    learns the order anew from draws that are counted; None where it stays as it is.
     """
 
     attack: str
@@ -65,11 +80,17 @@ class Candidate:
     place: FloatArray | None = None
     apart: int | None = None
     finer: Callable[[], Intervals] | None = None
+    again: Callable[[], Learner] | None = None
 
     @cached_property
     def intervals(self) -> Intervals | None:
         """What the levels are made of, if there are more of them."""
         return None if self.finer is None else self.finer()
+
+    @cached_property
+    def learner(self) -> Learner | None:
+        """What learns the order anew, if anything does."""
+        return None if self.again is None else self.again()
 
     @cached_property
     def promises(self) -> dict[Hashable, tuple[float, float]]:
@@ -86,6 +107,8 @@ class Candidate:
 
     def counted_on(self, counts: IntArray) -> Candidate:
         """Return the order after more draws, counted by `counter`; of cells it is found anew."""
+        if self.learner is not None:
+            return self.learner.after(self, counts)
         if self.intervals is not None:
             more = self.intervals.with_more(counts)
             same = replace(self, held_out=more.held_out(), finer=partial(_same, more))
@@ -116,11 +139,14 @@ class Candidate:
     @property
     def is_foretold(self) -> bool:
         """Whether what is expected of a cell comes from all of them, and hardly from its luck."""
-        return self.shrunk is not None and self.fine is not None and self.fine.kin is not None
+        is_kin = self.fine is not None and self.fine.kin is not None
+        return self.shrunk is not None and (is_kin or self.again is not None)
 
     @property
-    def counter(self) -> LevelMap:
+    def counter(self) -> CellCounter:
         """What counts further draws for it."""
+        if self.learner is not None:
+            return self.learner.counter
         if self.intervals is not None:
             return self.intervals.each
         return self.freeze() if self.fine is None else self.fine.cells
@@ -128,7 +154,7 @@ class Candidate:
     def mapped(self, of: Callable[[LevelMap], LevelMap]) -> Candidate:
         """Return the same order of other outcomes. of: makes their levels of those of the order."""
         finer = None if self.finer is None else partial(_mapped, self.finer, of)
-        return replace(self, freeze=partial(_applied, of, self.freeze), finer=finer)
+        return replace(self, freeze=partial(_applied, of, self.freeze), finer=finer, again=None)
 
     def cut_near(self, low: int, high: int) -> Candidate:
         """Return the order with finer levels near where level `low` and level `high` begin."""
@@ -141,6 +167,7 @@ class Candidate:
             freeze=near.by_level,
             position=near.positions(),
             place=near.places(),
+            shrunk=near.shrunk(),
             finer=None,
         )
 

@@ -9,6 +9,7 @@ import numpy as np
 
 from dpaudit.levels.level_map import FloatArray, IntArray, LevelMap, by_group
 from dpaudit.levels.ramps import LEVELS
+from dpaudit.levels.shrinkage import ShrunkLevels
 
 # Intervals to either side of a cut-off that are levels of their own.
 _NEAR = 6
@@ -33,6 +34,7 @@ class Intervals:
     joined: Callable[[IntArray], LevelMap]
     order: IntArray | None = None
     anew: Callable[[Intervals], Intervals] | None = None
+    expected: FloatArray | None = None
 
     def with_more(self, counts: IntArray) -> Intervals:
         """Return them after more draws, counted by `each`."""
@@ -55,6 +57,13 @@ class Intervals:
         """Return the selection draws by level, the last one for unseen: (levels + 1, 2)."""
         levels = int(self.level[-1]) + 1
         return by_group(self.counts, np.append(self._levels(), levels), levels + 1).astype(np.int64)
+
+    def shrunk(self) -> ShrunkLevels | None:
+        """Return what to expect by level, if more is known than counts: (levels, 2)."""
+        if self.expected is None:
+            return None
+        levels = int(self.level[-1]) + 1
+        return ShrunkLevels(by_group(self.expected, self._levels(), levels), np.zeros(levels))
 
     def positions(self) -> FloatArray | None:
         """Return the mean number or score of every level: (levels,). That of labels alone lies

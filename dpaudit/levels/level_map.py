@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -26,7 +27,21 @@ _PIECE = 16_384
 _LOOKED_AT = 2_000
 
 
-class LevelMap(Protocol):
+class CellCounter(Protocol):
+    """What outcomes are counted by; frozen and picklable.
+
+    levels: how many cells there are. An outcome may be in several.
+    """
+
+    @property
+    def levels(self) -> int: ...
+
+    def counts(self, outcomes: Outcomes) -> IntArray:
+        """Return how many outcomes are in each cell: (levels,)."""
+        ...
+
+
+class LevelMap(CellCounter, Protocol):
     """Outcome to level; frozen and picklable.
 
     levels: how many there are. The last one is for outcomes of a kind that selection never saw; it
@@ -43,9 +58,8 @@ class LevelMap(Protocol):
     def counts(self, outcomes: Outcomes) -> IntArray:
         """Return how many outcomes are at each level, counted in pieces that stay in the cache."""
         counts = np.zeros(self.levels, dtype=np.int64)
-        for start in range(0, outcomes.size, _PIECE):
-            piece = self(outcomes.take(slice(start, start + _PIECE)))
-            counts += np.bincount(piece, minlength=self.levels)
+        for piece in pieces(outcomes):
+            counts += np.bincount(self(piece), minlength=self.levels)
         return counts
 
     def words(self, chosen: NDArray[np.bool_]) -> str:
@@ -73,6 +87,18 @@ class Grouped(LevelMap):
 
     def words(self, chosen: NDArray[np.bool_]) -> str:
         return self.cells.words(chosen[self.group])
+
+
+def pieces(outcomes: Outcomes) -> Iterator[Outcomes]:
+    """Yield outcomes in pieces that stay in the cache."""
+    for start in range(0, outcomes.size, _PIECE):
+        yield outcomes.take(slice(start, start + _PIECE))
+
+
+def by_input(counter: CellCounter, outcomes: Outcomes, is_d1: NDArray[np.bool_]) -> IntArray:
+    """Return the outcomes of each input by cell: (levels, 2)."""
+    each = (counter.counts(outcomes.take(np.flatnonzero(arm))) for arm in (is_d1, ~is_d1))
+    return np.stack(list(each), axis=1)
 
 
 def is_continuous(numbers: FloatArray) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Protocol, TypeVar
 
 import numpy as np
@@ -79,8 +80,7 @@ class Scored:
 
     def freeze_levels(self) -> ScoreLevels:
         """Return the levels of the score that was fitted to all draws."""
-        places = np.arange(len(self.edges) + 1, dtype=np.intp)
-        return ScoreLevels(self.freeze(), Digitiser(self.edges, places))
+        return ScoreLevels.cut(self.freeze(), self.edges)
 
     @property
     def has_finer(self) -> bool:
@@ -89,23 +89,22 @@ class Scored:
 
     def intervals(self, is_d1: NDArray[np.bool_]) -> Intervals:
         """Return finer intervals that the levels are made of. is_d1: (size,)."""
-        known = self.held_out[~np.isnan(self.held_out)]
-        some = _quantiles(np.sort(known), np.linspace(0, 1, _FINER + 1)[1:-1])
-        edges = np.union1d(self.edges, some[(some > known.min()) & (some <= known.max())])
+        edges = self.finer_edges()
         counts = by_arm(_level(self.held_out, edges), len(edges) + 2, is_d1)
         score = self.freeze()
-
-        def joined(level: IntArray) -> ScoreLevels:
-            kept = edges[np.flatnonzero(np.diff(level))]
-            return ScoreLevels(score, Digitiser(kept, np.arange(len(kept) + 1, dtype=np.intp)))
-
         return Intervals(
-            each=joined(np.arange(len(edges) + 1)),
+            each=ScoreLevels.cut(score, edges),
             counts=counts,
             level=np.searchsorted(self.edges, np.append(-np.inf, edges), side="right"),
             position=self.position(counts.sum(axis=1)),
-            joined=joined,
+            joined=partial(ScoreLevels.joined, score, edges),
         )
+
+    def finer_edges(self) -> FloatArray:
+        """Return where finer intervals part, the edges of the levels among them."""
+        known = self.held_out[~np.isnan(self.held_out)]
+        some = _quantiles(np.sort(known), np.linspace(0, 1, _FINER + 1)[1:-1])
+        return np.union1d(self.edges, some[(some > known.min()) & (some <= known.max())])
 
     def position(self, draws: IntArray) -> FloatArray | None:
         """Return the score to expect at every level but the last: (levels - 1,).
@@ -131,6 +130,16 @@ class ScoreLevels(LevelMap):
 
     score: Score
     digitise: Digitiser
+
+    @classmethod
+    def cut(cls, score: Score, edges: FloatArray) -> ScoreLevels:
+        """Return the levels that part at some edges."""
+        return cls(score, Digitiser(edges, np.arange(len(edges) + 1, dtype=np.intp)))
+
+    @classmethod
+    def joined(cls, score: Score, edges: FloatArray, level: IntArray) -> ScoreLevels:
+        """Return the levels of the intervals that part at some edges. level: of each."""
+        return cls.cut(score, edges[np.flatnonzero(np.diff(level))])
 
     @property
     def levels(self) -> int:

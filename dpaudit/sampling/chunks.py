@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from dpaudit.draws import FreshDraws, SelectionDraws, pool
 from dpaudit.levels.distinguisher import AccusedAtoms, Distinguisher
-from dpaudit.levels.level_map import LevelMap
+from dpaudit.levels.level_map import CellCounter
 from dpaudit.levels.sieve import Sieve
 from dpaudit.outcomes import KeyArray, Outcomes, Raised
 from dpaudit.tally import AtomTally, RangeTally, Tally
@@ -144,7 +144,7 @@ class Measure:
     distinguisher: Distinguisher
     atoms: AccusedAtoms | None = None
     declared: KeyArray | None = None
-    others: tuple[LevelMap, ...] = ()
+    others: tuple[CellCounter, ...] = ()
     sieve: Sieve | None = None
     seen: Sieve | None = None
 

@@ -23,7 +23,7 @@ from dpaudit.draws import FreshDraws, SelectionDraws
 from dpaudit.errors import MechanismError
 from dpaudit.inputs.equality import fingerprint
 from dpaudit.inputs.pairs import NeighbouringPair
-from dpaudit.levels.level_map import LevelMap
+from dpaudit.levels.level_map import CellCounter, by_input
 from dpaudit.levels.sieve import Sieve
 from dpaudit.outcomes import KeyArray, Outcomes, Raised, concatenate, failures, from_raw, timed
 from dpaudit.outcomes.columns import find
@@ -170,7 +170,7 @@ class Sampler:
         raw, outcomes, is_d1 = self._in_turns(chunk, streams)
         rule = chunk.measure.distinguisher
         counts = by_arm(rule(outcomes), rule.levels, is_d1)
-        others = (by_arm(one(outcomes), one.levels, is_d1) for one in chunk.measure.others)
+        others = (by_input(one, outcomes, is_d1) for one in chunk.measure.others)
         counted = self._counted(chunk.measure, counts, others, outcomes, raw, is_d1)
         return replace(counted, heads=(Head.of(outcomes, is_d1),)) if chunk.heads else counted
 
@@ -308,10 +308,10 @@ def _counted(place: NDArray[np.intp], atoms: int, is_d1: NDArray[np.bool_]) -> A
     return AtomTally(counts[:-1], (int(is_d1.sum()), int((~is_d1).sum())))
 
 
-def _of_arm(level: LevelMap, outcomes: Outcomes, arm: int) -> NDArray[np.int64]:
+def _of_arm(counter: CellCounter, outcomes: Outcomes, arm: int) -> NDArray[np.int64]:
     """Return the outcomes of one input by level and arm: (levels, 2)."""
-    counts = np.zeros((level.levels, 2), dtype=np.int64)
-    counts[:, arm] = level.counts(outcomes)
+    counts = np.zeros((counter.levels, 2), dtype=np.int64)
+    counts[:, arm] = counter.counts(outcomes)
     return counts
 
 

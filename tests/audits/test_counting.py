@@ -11,6 +11,7 @@ import pytest
 
 import dpaudit
 from dpaudit import ApproximateDP, AuditResult, PureDP, Verdict
+from dpaudit.attacks.sequences.score import NAME as SEQUENCES
 from dpaudit.auditing import rare_store, schedule
 from dpaudit.auditing.counting import Counts
 from dpaudit.auditing.recheck import recheck
@@ -64,6 +65,14 @@ def key(dataset: int, size: int, rng: np.random.Generator) -> Any:
         {"answer": one, "leak": 1} if leak else {"answer": one}
         for one, leak in zip(answer(dataset, size, rng).tolist(), leaks.tolist(), strict=True)
     ]
+
+
+def flags(dataset: int, size: int, rng: np.random.Generator) -> Any:
+    """Whether answers are above a noisy threshold, up to the third one; those of the second half
+    move the other way."""
+    answers = np.where(np.arange(24) < 12, dataset, -dataset)
+    above = answers + rng.laplace(0.0, 6.0, (size, 24)) >= rng.laplace(2.0, 2.0, (size, 1))
+    return np.where(np.cumsum(above, axis=1) - above < 3, above.astype(np.int64), -1)
 
 
 def failing(dataset: int, rng: np.random.Generator) -> float:
@@ -178,6 +187,37 @@ def test_room_is_made_alike_by_workers_and_when_continued(
     again = audited(name, seed=1, journal=path, resume=True)
     assert again.certificates[0].blocks == certificate.blocks
     assert again.certificates[0].ignored == certificate.ignored
+
+
+@pytest.fixture
+def enough_kept(monkeypatch: pytest.MonkeyPatch, few_kept: None) -> None:
+    """Keep as many as are needed for sequences to be learned anew from what is counted."""
+    monkeypatch.setattr(schedule, "_MOST_LEARNED", 10_000)
+
+
+@pytest.mark.usefixtures("enough_kept")
+def test_sequences_are_counted_alike_by_workers_and_when_continued(tmp_path: Path) -> None:
+    name = "tests.audits.test_counting:flags"
+    alone = audited(name, PureDP(0.2))
+    (certificate,) = alone.certificates
+    assert certificate.attack == SEQUENCES
+    assert recheck(alone) == []
+    assert audited(name, PureDP(0.2), workers=2).certificates == alone.certificates
+    path = tmp_path / "kept"
+    assert audited(name, PureDP(0.2), journal=path).certificates == alone.certificates
+    (file,) = path.glob("*.jsonl") if any(path.glob("*.jsonl")) else path.iterdir()
+    whole = file.read_bytes()
+    file.write_bytes(whole[: len(whole) // 2])
+    again = audited(name, PureDP(0.2), journal=path, resume=True)
+    assert again.certificates[0].blocks == certificate.blocks
+    assert again.certificates[0].rounds == certificate.rounds
+
+
+@pytest.mark.usefixtures("enough_kept")
+def test_recorded_sequences_are_learned_anew_as_well() -> None:
+    result = recorded(flags, 1, tossed=False)
+    assert result.certificates[0].attack == SEQUENCES
+    assert recheck(result) == []
 
 
 def test_draws_that_come_again_among_those_that_are_counted_are_an_error() -> None:

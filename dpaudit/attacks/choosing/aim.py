@@ -80,7 +80,7 @@ class Aim:
                 return ramped
         if candidate.shrunk is None:
             return self.predicted(candidate.table, candidate.penalty)
-        if candidate.fine is not None:
+        if candidate.fine is not None or candidate.is_foretold:
             return self.lowered(candidate.table, _penalty_of_cells(candidate))
         bound = self.lowered(candidate.table, 0.0)
         if candidate.penalty == 0:
@@ -177,7 +177,8 @@ def evidence(candidate: Candidate, aim: Aim) -> float:
 def surely_refutes(candidate: Candidate, aim: Aim, deviations: float = tuning.DEVIATIONS) -> bool:
     """Return whether an order promises to refute the claim, not by luck alone, but by so many
     standard errors; by those of its penalty, if these are more and it is none of cells."""
-    if candidate.fine is None and deviations <= candidate.penalty:
+    is_counted = candidate.fine is not None or candidate.is_foretold
+    if not is_counted and deviations <= candidate.penalty:
         return promise(candidate, replace(aim, counted=False))[0] > aim.point.epsilon
     bound = aim.lowered(candidate.table, deviations)
     return float(np.max(bound)) > aim.point.epsilon

@@ -78,15 +78,16 @@ def sharpened(candidate: Candidate, aim: Aim) -> Candidate:
 
 
 def _leading(order: list[Candidate]) -> tuple[Candidate, ...]:
-    """Return the first orders, and in place of the last of them the first one of cells if there is
-    none before it: of cells further draws make more than of orders that stay as they are. Cells
-    that were put in order twice are counted once."""
+    """Return the first orders, the first one of cells and the first one that is learned anew among
+    them: of these further draws make more than of orders that stay as they are. Cells that were put
+    in order twice are counted once."""
     fine = [one.fine for one in order]
     order = [one for n, one in enumerate(order) if one.fine is None or fine.index(one.fine) == n]
-    first, rest = order[:_LEADING], order[_LEADING:]
-    if not any(one.fine is not None for one in first):
-        first[_LEADING - 1 :] = [one for one in rest if one.fine is not None][:1] or first[-1:]
-    return tuple(first)
+    of_cells = [place for place, one in enumerate(order) if one.fine is not None]
+    anew = [place for place, one in enumerate(order) if one.again is not None]
+    wanted = {*of_cells[:1], *anew[:1]}
+    others = [place for place in range(len(order)) if place not in wanted]
+    return tuple(order[place] for place in sorted([*wanted, *others[: _LEADING - len(wanted)]]))
 
 
 def _expected(candidate: Candidate) -> FloatArray:

@@ -155,6 +155,7 @@ def with_the_sure(best: Candidate, candidates: Sequence[Candidate], aim: Aim) ->
         position=_beyond(best.position, place),
         place=None,
         finer=None,
+        again=None,
         apart=place,
     )
 

@@ -19,8 +19,9 @@ from dpaudit.stats.contingency import chi_squared
 _FEWEST_COLUMNS, _MOST_COLUMNS = 3, 128
 # Different entries of all columns together, at most.
 _MOST_VALUES = 8
-# Pasts of an entry that are told apart, the most frequent ones; each of so many draws.
-_MOST_PASTS, _DRAWS_OF_A_PAST = 64, 50
+# Pasts of an entry that are told apart, the most frequent ones; each of so many draws, or of a few
+# where many more are to come.
+_MOST_PASTS, _DRAWS_OF_A_PAST, _FEW_DRAWS = 64, 50, 5
 # Odds of one value against those after it, by the pasts of all entries: so many are learned fast.
 _MOST_TABLES = 200
 # Standard deviations by which entries must depend on their past more than they do by luck.
@@ -153,8 +154,10 @@ class Walk:
         symbols: Sequence[Alphabet],
         outcomes: Outcomes,
         draws: IntArray | None,
+        least: int = _DRAWS_OF_A_PAST,
     ) -> Walk | None:
-        """Return the way where pasts are summed up so. symbols: of all entries."""
+        """Return the way where pasts are summed up so. symbols: of all entries.  least: draws of a
+        past."""
         values = len(symbols[0].values)
         past = np.full(outcomes.size, LOST + 1, dtype=np.intp)
         columns = outcomes.named(one.name for one in symbols)
@@ -163,7 +166,7 @@ class Walk:
         for own, column in zip(symbols, columns, strict=True):
             cell = past * (values + 1) + own(column)
             many = np.bincount(cell, weights=draws, minlength=len(of_past) * (values + 1))
-            following, next_pasts = _following(many, of_past, summary, own.classes)
+            following, next_pasts = _following(many, of_past, summary, own.classes, least)
             steps.append(Step(own, np.zeros(len(following)), following))
             cells.append(cell)
             pasts.append(of_past)
@@ -176,6 +179,12 @@ class Walk:
             total += float(many.sum())
         worth = likelihood - tables * math.log(max(1.0, total)) / 2
         return cls(summary, tuple(steps), tuple(cells), tuple(pasts), worth)
+
+    def finer(self, outcomes: Outcomes) -> Walk:
+        """Return the way of the same outcomes with pasts that few of them have, whose draws say
+        little as yet; without these where it would divide too often."""
+        symbols = [one.symbols for one in self.steps]
+        return self._by(self.summary, symbols, outcomes, None, _FEW_DRAWS) or self
 
     def tables(self, counts: IntArray) -> list[IntArray]:
         """Return the draws by entry, (fits, pasts, symbols, 2), of those of all outcomes: (fits,
@@ -204,10 +213,14 @@ def _log_likelihood(draws: NDArray[Any]) -> float:
 
 
 def _following(
-    draws: NDArray[Any], pasts: Sequence[Past], summary: Summary, classes: Sequence[int]
+    draws: NDArray[Any],
+    pasts: Sequence[Past],
+    summary: Summary,
+    classes: Sequence[int],
+    least: int,
 ) -> tuple[Places, tuple[Past, ...]]:
-    """Return the next past by past and symbol, whose draws are given, and all of these pasts.
-    classes: of the symbols, but for the last one, of all other entries."""
+    """Return the next past by past and symbol, whose draws are given, and all of these pasts of so
+    many draws. classes: of the symbols, but for the last one, of all other entries."""
     nexts: list[Past | None] = []
     total: Counter[Past] = Counter()
     symbols = len(draws) // len(pasts)
@@ -218,7 +231,7 @@ def _following(
             found = summary.after(pasts[past], classes[symbol])
             total[found] += many
         nexts.append(found)
-    often = [one for one, many in total.most_common(_MOST_PASTS) if many >= _DRAWS_OF_A_PAST]
+    often = [one for one, many in total.most_common(_MOST_PASTS) if many >= least]
     known = {one: place for place, one in enumerate(often, LOST + 1)}
     following = [known.get(one, LOST) if one is not None else LOST for one in nexts]
     return np.array(following, dtype=np.intp), (pasts[LOST], *often)

@@ -14,6 +14,7 @@ from dpaudit.attacks.sequential import innovations
 from dpaudit.draws import SelectionDraws
 from dpaudit.levels.candidate import Attack, Candidate
 from dpaudit.levels.intervals import Intervals, filled
+from dpaudit.levels.level_map import by_input
 from dpaudit.outcomes import from_raw
 
 SIZE = 20_000
@@ -156,7 +157,7 @@ def test_a_label_that_no_number_tells_more_than_is_beyond_them_all(seed: int) ->
     # Numbers from -0.1 to 0 tell as much as the label: by luck alone it may stand among them.
     one, _ = finest(one_dimensional, censored(seed, SIZE, below=-0.1))
     more = censored(100 + seed, 5 * SIZE, below=-0.1)
-    one = one.counted_on(counted(one.counter(more.outcomes), one.counter.levels, more))
+    one = one.counted_on(by_input(one.counter, more.outcomes, more.is_d1))
     assert label_and_levels(one)[0] == 0
     low, high = int(one.freeze()(from_raw([-0.05]))[0]), int(one.freeze()(from_raw([3.0]))[0])
     assert 0 < low < high
@@ -173,7 +174,7 @@ def test_a_label_moves_where_further_draws_put_it(lost: float) -> None:
     """lost: at first few labels tell of small numbers, then all labels are lost by chance."""
     one, found = finest(one_dimensional, censored(0, SIZE, below=-3))
     later = censored(1, 20 * SIZE, below=-99 if lost else -3, lost=lost)
-    one = one.counted_on(counted(one.counter(later.outcomes), one.counter.levels, later))
+    one = one.counted_on(by_input(one.counter, later.outcomes, later.is_d1))
     level, levels = label_and_levels(one)
     assert (0.25 * levels < level < 0.75 * levels) if lost else level == 0
     # What it is made of, what it makes of outcomes and what was counted say the same.

@@ -1,0 +1,268 @@
+"""The order of sequences, learned anew from draws that are counted entry by entry.
+
+What an entry tells, given those before it, follows from how often it came up after them: no draw
+has to be kept to learn it from more of them. How an order fares is told by draws that came after
+it was fitted; what is frozen is fitted to all of them, and cut where that order was.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property, partial
+from typing import TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpaudit.attacks.sequences.score import NAME, Prefixes
+from dpaudit.attacks.sequences.walk import Walk
+from dpaudit.attacks.sequences.weights import weights
+from dpaudit.draws import SelectionDraws
+from dpaudit.levels.candidate import Candidate
+from dpaudit.levels.digitiser import Digitiser
+from dpaudit.levels.intervals import Intervals
+from dpaudit.levels.level_map import FloatArray, IntArray, by_group, pieces
+from dpaudit.levels.rules import evened
+from dpaudit.levels.scores import Score, Scored, ScoreLevels
+from dpaudit.outcomes import Outcomes
+from dpaudit.tally import by_arm
+
+T = TypeVar("T")
+
+# Shares of the draws by which the last order was told, from which on the next one is.
+_ENOUGH = 1 / 2
+_TINY = 1e-9
+_NEWTON_STEPS = 8
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ByEntry:
+    """Counts sequences by the interval of their score, then each of their entries by what came
+    before it and what it is."""
+
+    score: Prefixes
+    digitise: Digitiser
+
+    @property
+    def intervals(self) -> int:
+        """How many there are, with one for outcomes without a score."""
+        return len(self.digitise.edges) + 2
+
+    @property
+    def levels(self) -> int:
+        return self.intervals + sum(step.cells for step in self.score.steps)
+
+    def counts(self, outcomes: Outcomes) -> IntArray:
+        counts = np.zeros(self.levels, dtype=np.int64)
+        for piece in pieces(outcomes):
+            total, found = np.zeros(piece.size), []
+            for step, cell in self.score.along(piece):
+                total += step.weights.take(cell)
+                found.append(np.bincount(cell, minlength=step.cells))
+            level = np.bincount(self.digitise(total), minlength=self.intervals)
+            counts += np.concatenate([level, *found])
+        return counts
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Kept:
+    """Different outcomes of draws that were kept, and how often each came up."""
+
+    outcomes: Outcomes
+    often: IntArray
+
+    @classmethod
+    def of(cls, outcomes: Outcomes) -> Kept:
+        _, first, often = np.unique(outcomes.keys(), return_index=True, return_counts=True)
+        return cls(outcomes.take(first), often)
+
+    @property
+    def size(self) -> int:
+        return int(self.often.sum())
+
+    def draws(self, found: FloatArray, edges: FloatArray) -> IntArray:
+        """Return how many draws are in each interval of a score: (intervals,)."""
+        level = np.searchsorted(edges, np.repeat(found, self.often), side="right")
+        return np.bincount(level, minlength=len(edges) + 1)
+
+    def by_interval(self, found: FloatArray, edges: FloatArray, each: FloatArray) -> FloatArray:
+        """Return sums of what each outcome has, (outcomes, 2), by the interval that its score is
+        in: (intervals, 2)."""
+        level = np.searchsorted(edges, found, side="right")
+        return by_group(each * self.often[:, None], level, len(edges) + 1)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Told:
+    """Intervals that part at some edges of a score, with draws that it was not fitted to."""
+
+    score: Score
+    edges: FloatArray
+    intervals: Intervals
+
+    @classmethod
+    def held_out(cls, scored: Scored, is_d1: NDArray[np.bool_]) -> Told:
+        """Return those of a score that was fitted to other folds."""
+        return cls(scored.freeze(), scored.finer_edges(), scored.intervals(is_d1))
+
+    @classmethod
+    def by_none(cls, score: Prefixes, kept: Kept) -> Told:
+        """Return intervals that are cut by draws that were kept, without any draws."""
+        found = score(kept.outcomes)
+        scored = Scored(NAME, np.repeat(found, kept.often), partial(_same, score), None)
+        edges, cut = scored.finer_edges(), scored.intervals(np.zeros(kept.size, dtype=bool))
+        each = np.stack([np.ones(len(found)), found], axis=1)
+        draws, total = kept.by_interval(found, edges, each).T
+        position = np.where(draws > 0, total / np.maximum(1, draws), np.nan)
+        return cls(score, edges, replace(cut, counts=np.zeros_like(cut.counts), position=position))
+
+    @property
+    def draws(self) -> int:
+        return int(self.intervals.counts.sum())
+
+
+@dataclass(frozen=True, eq=False)
+class CountedEntries:
+    """Learns the order of sequences anew whenever twice as many draws were counted.
+
+    kept: draws that show where to cut a score. walk: their way, without them. by_entry: all draws
+    so far, by entry: (pasts, symbols, 2). score: fitted to the first `fitted_to` of these. trial:
+    how it fares with those after them. earlier: how the one before fared, until the last one has
+    draws enough to tell.
+    """
+
+    kept: Kept
+    walk: Walk
+    by_entry: tuple[IntArray, ...]
+    score: Prefixes
+    fitted_to: int
+    trial: Told
+    earlier: Told | None
+
+    @classmethod
+    def of(cls, kept: SelectionDraws, walk: Walk, scored: Scored) -> CountedEntries:
+        """walk: the way of draws that were kept. scored: the order that was learned from them."""
+        finer = walk.finer(kept.outcomes)
+        by_entry = tuple(
+            by_arm(cell, step.cells, kept.is_d1).reshape(*step.shape, 2)
+            for cell, step in zip(finer.cells, finer.steps, strict=True)
+        )
+        finer = replace(finer, cells=())
+        score, some = _fitted(finer, by_entry), Kept.of(kept.outcomes)
+        trial, earlier = Told.by_none(score, some), Told.held_out(scored, kept.is_d1)
+        return cls(some, finer, by_entry, score, kept.size, trial, earlier)
+
+    @property
+    def counter(self) -> ByEntry:
+        places = np.arange(len(self.trial.edges) + 1, dtype=np.intp)
+        return ByEntry(self.score, Digitiser(self.trial.edges, places))
+
+    def after(self, order: Candidate, counts: IntArray) -> Candidate:
+        told = len(self.trial.intervals.counts)
+        trial = replace(self.trial, intervals=self.trial.intervals.with_more(counts[:told]))
+        ends = np.cumsum([step.cells for step in self.walk.steps])[:-1]
+        every = zip(self.by_entry, np.split(counts[told:], ends), strict=True)
+        by_entry = tuple(before + more.reshape(before.shape) for before, more in every)
+        earlier = self.earlier
+        if earlier is not None and trial.draws >= _ENOUGH * earlier.draws:
+            earlier = None
+        later = replace(self, by_entry=by_entry, trial=trial, earlier=earlier)
+        return later._anew()._order(order)
+
+    def _anew(self) -> CountedEntries:
+        """Return it with a score that is fitted to all draws, if these are twice as many."""
+        draws = int(self.by_entry[0].sum())
+        if draws < 2 * self.fitted_to:
+            return self
+        latest = self._latest
+        trial = Told.by_none(latest, self.kept)
+        return replace(self, score=latest, fitted_to=draws, trial=trial, earlier=self._told)
+
+    @property
+    def _told(self) -> Told:
+        """What there is to tell how the order fares."""
+        return self.trial if self.earlier is None else self.earlier
+
+    @cached_property
+    def _latest(self) -> Prefixes:
+        """The score that is fitted to all draws."""
+        return _fitted(self.walk, self.by_entry)
+
+    @cached_property
+    def _said(self) -> FloatArray:
+        """The latest score of every different outcome that was kept."""
+        return self._latest(self.kept.outcomes)
+
+    def _order(self, like: Candidate) -> Candidate:
+        """Return the order by the latest score, each interval of which has as many draws that were
+        kept as one of those that are told."""
+        edges = self._edges()
+        told = replace(
+            self._told.intervals,
+            joined=partial(ScoreLevels.joined, self._latest, edges),
+            expected=self._expected(edges),
+        )
+        return replace(
+            like,
+            held_out=told.held_out(),
+            shrunk=told.shrunk(),
+            is_smooth=False,
+            freeze=told.by_level,
+            position=told.positions(),
+            finer=partial(_same, told),
+            again=partial(_same, self),
+        )
+
+    def _edges(self) -> FloatArray:
+        """Return where intervals of the latest score part."""
+        told, kept = self._told, self.kept
+        upto = np.cumsum(kept.draws(told.score(kept.outcomes), told.edges))[:-1]
+        edges = np.sort(np.repeat(self._said, kept.often))[np.minimum(upto, kept.size - 1)]
+        # Of intervals that hold nothing each has an edge of its own.
+        for place in range(1, len(edges)):
+            edges[place] = max(edges[place], np.nextafter(edges[place - 1], np.inf))
+        return edges
+
+    def _expected(self, edges: FloatArray) -> FloatArray:
+        """Return what to expect by interval of the latest score, (intervals, 2): what it foretells,
+        as far as draws that an earlier one is told by go along with that."""
+        told, kept = self._told, self.kept
+        counts = told.intervals.counts
+        foretold = kept.by_interval(told.score(kept.outcomes), told.edges, _shares(self._said))
+        truth = _along(foretold, evened(counts[:-1], counts.sum(axis=0)))
+        own = kept.by_interval(self._said, edges, _shares(truth * self._said))
+        return np.asarray(own * (2 * counts.sum(axis=0) / kept.size))
+
+
+def _same(one: T) -> T:
+    return one
+
+
+def _along(foretold: FloatArray, counts: FloatArray) -> float:
+    """Return the multiple of foretold log-ratios, at most 1, that goes along best with counts, both
+    (intervals, 2), by Newton's method."""
+    ratio = np.log((foretold[:, 0] + _TINY) / (foretold[:, 1] + _TINY))
+    draws, times = counts.sum(axis=1), 1.0
+    for _ in range(_NEWTON_STEPS):
+        share = 1 / (1 + np.exp(-times * ratio))
+        slope = ratio @ (counts[:, 0] - draws * share)
+        bend = (ratio**2 * draws) @ (share * (1 - share))
+        times = min(1.0, max(0.0, times + float(slope / max(bend, _TINY))))
+    return times
+
+
+def _shares(score: FloatArray) -> FloatArray:
+    """Return the shares of d1 and d2 at log-ratios: (..., 2)."""
+    share = 1 / (1 + np.exp(-score))
+    return np.stack([share, 1 - share], axis=-1)
+
+
+def _fitted(walk: Walk, by_entry: Sequence[IntArray]) -> Prefixes:
+    """Return the score that is fitted to draws by entry: (pasts, symbols, 2)."""
+    fits = [one[0] for one in weights([own[None] for own in by_entry], walk)]
+    spread = []
+    for fit, own in zip(fits, by_entry, strict=True):
+        share = own.sum(axis=2).ravel() / own.sum()
+        spread.append(float(np.sqrt(share @ (fit - share @ fit) ** 2)))
+    return Prefixes.of(walk, fits, spread)

@@ -1,0 +1,152 @@
+"""The order of sequences, learned anew from draws that are counted entry by entry."""
+
+from __future__ import annotations
+
+import math
+import pickle
+from typing import Any
+
+import numpy as np
+import pytest
+
+from dpaudit.attacks.choosing.aim import Aim, best_predicted
+from dpaudit.attacks.choosing.going_on import learn_again
+from dpaudit.attacks.prefixes import prefixes
+from dpaudit.attacks.sequences.counted import CountedEntries
+from dpaudit.claims import ProfilePoint
+from dpaudit.draws import SelectionDraws, pool
+from dpaudit.levels.candidate import Candidate
+from dpaudit.levels.level_map import by_input
+from dpaudit.levels.scores import ScoreLevels
+from dpaudit.outcomes import from_raw
+
+ENTRIES, KEPT, MORE = 24, 10_000, 20_000
+AIM = Aim(ProfilePoint(0.0, 0.0), 500_000)
+
+
+def flags(shift: Any, size: int, rng: np.random.Generator) -> Any:
+    """Whether answers are above a noisy threshold, up to the third one; those of the second half
+    move the other way."""
+    half = np.arange(ENTRIES) < ENTRIES // 2
+    answers = np.where(half, shift, -shift)
+    above = answers + rng.laplace(0.0, 6.0, (size, ENTRIES)) >= rng.laplace(2.0, 2.0, (size, 1))
+    return np.where(np.cumsum(above, axis=1) - above < 3, above.astype(np.int64), -1)
+
+
+def drawn(size: int, seed: int, shift: float = 0.5) -> SelectionDraws:
+    rng = np.random.default_rng(seed)
+    is_d1 = rng.random(size) < 0.5
+    return SelectionDraws(
+        from_raw(flags(np.where(is_d1, shift, -shift)[:, None], size, rng)), is_d1
+    )
+
+
+def counted_on(order: Candidate, draws: SelectionDraws) -> Candidate:
+    return order.counted_on(by_input(order.counter, draws.outcomes, draws.is_d1))
+
+
+def learned(rounds: int, shift: float = 0.5, seed: int = 0) -> Candidate:
+    """Return the order after draws that were kept, and so many rounds of others."""
+    (order,) = prefixes(drawn(KEPT, 1_000 * seed, shift))
+    for number in range(1, rounds + 1):
+        order = counted_on(order, drawn(MORE, 1_000 * seed + number, shift))
+    return order
+
+
+def explained(draws: SelectionDraws, order: Candidate) -> float:
+    """Return how many nats a draw is likelier by the score that is frozen than by even odds."""
+    level = order.freeze()
+    assert isinstance(level, ScoreLevels)
+    sign = np.where(draws.is_d1, 1.0, -1.0)
+    return math.log(2) - float(np.mean(np.logaddexp(0.0, -sign * level.score(draws.outcomes))))
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_more_draws_tell_more(seed: int) -> None:
+    later = drawn(200_000, 77)
+    first, last = learned(0, seed=seed), learned(10, seed=seed)
+    assert explained(later, last) > explained(later, first) + 0.0003
+    # As much as if all had been kept.
+    every = [drawn(KEPT, 1_000 * seed), *(drawn(MORE, 1_000 * seed + n) for n in range(1, 11))]
+    (kept,) = prefixes(pool(every))
+    assert explained(later, last) > explained(later, kept) - 0.0002
+
+
+def test_what_is_promised_is_what_later_draws_give() -> None:
+    order, later = learned(12), drawn(400_000, 78)
+    found = learn_again([order], AIM, to_bet=False)
+    rule = found.distinguisher
+    guesses = rule.guesses[rule(later.outcomes)]
+    right = (guesses == np.where(later.is_d1, 1, -1)).sum()
+    wrong = np.count_nonzero(guesses) - right
+    promised = best_predicted(order, AIM)
+    assert promised > 0
+    error = math.sqrt(1 / right + 1 / wrong)
+    assert abs(math.log(right / wrong) - promised) < 4 * error + 0.15
+
+
+def test_levels_hold_as_many_draws_as_they_were_told_to() -> None:
+    order, later = learned(5), drawn(200_000, 79)
+    level = order.freeze()
+    assert level.levels == len(order.held_out)
+    share = np.bincount(level(later.outcomes), minlength=level.levels) / later.size
+    told = order.held_out.sum(axis=1) / order.held_out.sum()
+    assert np.abs(np.cumsum(share) - np.cumsum(told)).max() < 0.02
+    assert order.shrunk is not None
+    assert np.allclose(order.shrunk.expected.sum(), order.held_out.sum())
+    assert (
+        pickle.loads(pickle.dumps(level))(later.outcomes).tolist() == level(later.outcomes).tolist()
+    )
+
+
+def test_no_draw_tells_of_an_order_that_was_fitted_to_it() -> None:
+    order = learned(0)
+    for number in range(1, 8):
+        order = counted_on(order, drawn(MORE, number))
+        learner = order.learner
+        assert isinstance(learner, CountedEntries)
+        draws = KEPT + number * MORE
+        assert [int(own.sum()) for own in learner.by_entry] == [draws] * ENTRIES
+        # It is fitted anew whenever there are twice as many, and told by those that came later.
+        assert draws < 2 * learner.fitted_to
+        assert learner.trial.draws == draws - learner.fitted_to
+        if learner.earlier is not None:
+            assert learner.earlier.draws <= learner.fitted_to
+
+
+def test_sequences_are_counted_alike_in_any_pieces() -> None:
+    counter, draws = learned(3).counter, drawn(50_000, 80)
+    whole = by_input(counter, draws.outcomes, draws.is_d1)
+    some = np.random.default_rng(0).permutation(draws.size)
+    parts = (some[:7], some[7:33_000], some[33_000:])
+    every = [by_input(counter, draws.outcomes.take(one), draws.is_d1[one]) for one in parts]
+    assert np.array_equal(np.sum(every, axis=0), whole)
+    again = pickle.loads(pickle.dumps(counter))
+    assert np.array_equal(by_input(again, draws.outcomes, draws.is_d1), whole)
+    # By the interval of its score, and by every entry.
+    assert whole.sum() == draws.size * (1 + ENTRIES)
+
+
+def test_draws_of_another_shape_are_counted_as_well() -> None:
+    order = learned(2)
+    strange = SelectionDraws(
+        from_raw([[0, 7], [1], "none", None, [0] * 40] * 20), np.arange(100) % 2 == 0
+    )
+    order = counted_on(order, strange)
+    assert order.freeze()(strange.outcomes).max() < len(order.held_out)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_nothing_is_promised_where_nothing_tells(seed: int) -> None:
+    order = learned(6, shift=0.0, seed=seed)
+    assert best_predicted(order, AIM) < 0.03
+    assert explained(drawn(100_000, 81, shift=0.0), order) < 1e-4
+
+
+def test_what_is_foretold_is_lowered_where_draws_do_not_go_along() -> None:
+    """Entries told something once; those that are counted from then on tell nothing."""
+    order = honest = learned(1)
+    for number in range(1, 4):
+        order = counted_on(order, drawn(MORE, 500 + number, shift=0.0))
+        honest = counted_on(honest, drawn(MORE, 500 + number))
+    assert best_predicted(order, AIM) < best_predicted(honest, AIM) / 3
