@@ -16,8 +16,9 @@ from numpy.typing import NDArray
 
 from dpaudit.attacks.atoms import atoms
 from dpaudit.attacks.prefixes import prefixes
+from dpaudit.attacks.sequences.counted import SequenceScored, Sum, learned_anew
 from dpaudit.draws import LevelArray, SelectionDraws
-from dpaudit.levels.candidate import Candidate, by_score
+from dpaudit.levels.candidate import Candidate
 from dpaudit.levels.level_map import FloatArray, LevelMap
 from dpaudit.levels.scores import Score
 from dpaudit.outcomes import KIND, Column, Outcomes
@@ -66,10 +67,15 @@ def banded_sums(selection: SelectionDraws) -> list[Candidate]:
 def _sums(bands: Bands, inner: SelectionDraws, selection: SelectionDraws) -> list[Candidate]:
     found = []
     for one in prefixes(inner):
-        if one.scored is not None:
-            freeze = partial(_frozen, bands, one.scored.freeze)
-            scored = replace(one.scored, attack=NAME + one.attack, freeze=freeze)
-            found.append(by_score(scored, selection))
+        if isinstance(one.scored, SequenceScored):
+            scored = replace(
+                one.scored,
+                attack=NAME + one.attack,
+                freeze=partial(_frozen, bands, one.scored.freeze),
+                way=one.scored.way.through(bands),
+                made=partial(BandedScore, bands),
+            )
+            found.append(learned_anew(scored, selection, Sum.of(scored)))
     return found
 
 

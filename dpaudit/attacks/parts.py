@@ -7,15 +7,19 @@ each part of the output tells, by the attack that explains it best, is added up.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
 from scipy.special import chdtrc
 
+from dpaudit.attacks.banded import banded_sums
 from dpaudit.attacks.column_pairs import grouped
 from dpaudit.attacks.fits import SCORING, Fit, fits, only
+from dpaudit.attacks.prefixes import prefixes
+from dpaudit.attacks.sequences.counted import SequenceScored, Sum, learned_anew
+from dpaudit.attacks.sequences.score import Prefixes
 from dpaudit.draws import SelectionDraws
 from dpaudit.levels.candidate import Candidate, by_score
 from dpaudit.levels.level_map import FloatArray, IntArray
@@ -34,6 +38,8 @@ _LUCK = 0.001
 # Of cells of which fewer draws are expected, a single draw would say too much.
 _LEAST_EXPECTED = 4.0
 _ENOUGH_TO_COMPARE = 10_000
+# Of so many draws that are kept, others are likely to be counted.
+_ENOUGH_TO_GO_ON = 50_000
 # Nats that a part must explain, so that it is not noise alone: of some draws its share of these.
 _TELLS = 3.0
 # Of more parts a look takes seconds.
@@ -51,15 +57,71 @@ def parts(selection: SelectionDraws) -> list[Candidate]:
     some = selection.take(slice(_ENOUGH_TO_COMPARE)) if is_some else selection
     every = [fits(names, some, SCORING) for names in found]
     tried = [one for one in every if one and one[0].gain > _TELLS * (share if is_some else 1)]
-    if is_some and len(tried) > 1:
+    # Of a sequence that tells nothing as yet more draws may show that it does.
+    going_on = _sequences(found, selection) if selection.size >= _ENOUGH_TO_GO_ON else {}
+    if len({*going_on, *(tuple(one[0].names) for one in tried)}) < 2:
+        return []
+    if is_some:
         every = [fits(one[0].names, selection, [fit.attack for fit in one]) for one in tried]
         tried = [one for one in every if one and one[0].gain > _TELLS]
-    best = [one[0] for one in tried]
+    best = {**going_on, **{tuple(one[0].names): one[0] for one in tried}}
     if len(best) < 2:
         return []
-    held_out = np.asarray(sum(one.scored.held_out for one in best))
-    halves = np.asarray(sum(one.halves for one in best))
-    return [by_score(Scored(NAME, held_out, partial(_frozen, best), halves), selection)]
+    every_best = list(best.values())
+    held_out = np.asarray(sum(one.scored.held_out for one in every_best))
+    halves = np.asarray(sum(one.halves for one in every_best))
+    scored = Scored(NAME, held_out, partial(_frozen, every_best), halves)
+    learning = [_more_telling(one, going_on.get(names)) for names, one in best.items()]
+    total = _learned_anew(learning)
+    return [learned_anew(scored, selection, total) if total.ways else by_score(scored, selection)]
+
+
+def _sequences(
+    parts_: Iterable[Sequence[str]], selection: SelectionDraws
+) -> dict[tuple[str, ...], Fit]:
+    """Return the fits of parts that are sequences, by the names of their columns."""
+    found = {}
+    for names in parts_:
+        every = fits(names, selection, (prefixes, banded_sums)) if len(names) > 1 else []
+        of_sequences = [one for one in every if isinstance(one.scored, SequenceScored)]
+        if of_sequences:
+            found[tuple(names)] = of_sequences[0]
+    return found
+
+
+def _more_telling(best: Fit, sequence: Fit | None) -> Fit:
+    """Return the fit of a part that more draws are likely to make most of."""
+    if sequence is None or sequence.gain < best.gain / 2 - _TELLS:
+        return best
+    return sequence
+
+
+def _learned_anew(best: Sequence[Fit]) -> Sum:
+    """Return what scores add up, those of sequences to be learned anew."""
+    others, ways, made, names = [], [], [], []
+    for one in best:
+        if isinstance(one.scored, SequenceScored):
+            ways.append(one.scored.way.through(partial(only, tuple(one.names))))
+            made.append(one.scored.made)
+            names.append(tuple(one.names))
+        else:
+            others.append(one)
+    rest = _frozen(others) if others else None
+    return Sum(tuple(ways), partial(_added_up, rest, tuple(made), tuple(names)), rest)
+
+
+def _added_up(
+    rest: Parts | None,
+    made: Sequence[Callable[[Prefixes], Score]],
+    names: Sequence[tuple[str, ...]],
+    scores: Sequence[Prefixes],
+) -> Parts:
+    """Return the sum of the rest, whose scores stay as they are, and of those of sequences."""
+    own = [(one(score), which) for one, score, which in zip(made, scores, names, strict=True)]
+    every = (*(() if rest is None else rest.scores), *own)
+    columns = [] if rest is None else [*rest.columns]
+    columns += [column for score, _ in own for column in score.columns]
+    return Parts(every, shares([name for name, _ in columns], [weight for _, weight in columns]))
 
 
 @dataclass(frozen=True, slots=True, eq=False)

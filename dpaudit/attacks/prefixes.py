@@ -14,14 +14,14 @@ from functools import partial
 
 import numpy as np
 
-from dpaudit.attacks.sequences.counted import CountedEntries
+from dpaudit.attacks.sequences.counted import SequenceScored, Sum, Way, learned_anew
 from dpaudit.attacks.sequences.score import NAME, Prefixes
 from dpaudit.attacks.sequences.walk import Walk, depend
 from dpaudit.attacks.sequences.weights import weights
 from dpaudit.draws import SelectionDraws
-from dpaudit.levels.candidate import Candidate, by_score
+from dpaudit.levels.candidate import Candidate
 from dpaudit.levels.level_map import FOLDS, HALF, FloatArray, IntArray, by_fold, folds
-from dpaudit.levels.scores import Scored, aligned
+from dpaudit.levels.scores import aligned
 from dpaudit.outcomes import Outcomes
 
 _LEAST_DRAWS = 1_000
@@ -52,9 +52,14 @@ def prefixes(selection: SelectionDraws) -> list[Candidate]:
         spread.append(float(own.std()))
     walk = replace(walk, cells=())  # as large as the draws
     freeze = partial(Prefixes.of, walk, [fit[FOLDS] for fit in fits], spread)
-    scored = Scored(NAME, aligned(held_out, fold, kept), freeze, halves)
-    again = partial(CountedEntries.of, selection, walk, scored) if scored.has_finer else None
-    return [replace(by_score(scored, selection), again=again)]
+    scored = SequenceScored(
+        NAME, aligned(held_out, fold, kept), freeze, halves, way=Way(walk), made=_same
+    )
+    return [learned_anew(scored, selection, Sum.of(scored))]
+
+
+def _same(score: Prefixes) -> Prefixes:
+    return score
 
 
 def kin_of(outcomes: Outcomes, counts: IntArray) -> Kin | None:

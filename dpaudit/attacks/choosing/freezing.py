@@ -78,16 +78,16 @@ def sharpened(candidate: Candidate, aim: Aim) -> Candidate:
 
 
 def _leading(order: list[Candidate]) -> tuple[Candidate, ...]:
-    """Return the first orders, the first one of cells and the first one that is learned anew among
-    them: of these further draws make more than of orders that stay as they are. Cells that were put
-    in order twice are counted once."""
+    """Return the first orders, the first one of cells and all that are learned anew among them: of
+    these further draws make more than of orders that stay as they are. Cells that were put in order
+    twice are counted once."""
     fine = [one.fine for one in order]
     order = [one for n, one in enumerate(order) if one.fine is None or fine.index(one.fine) == n]
     of_cells = [place for place, one in enumerate(order) if one.fine is not None]
-    anew = [place for place, one in enumerate(order) if one.again is not None]
-    wanted = {*of_cells[:1], *anew[:1]}
+    wanted = {*of_cells[:1], *(n for n, one in enumerate(order) if one.again is not None)}
     others = [place for place in range(len(order)) if place not in wanted]
-    return tuple(order[place] for place in sorted([*wanted, *others[: _LEADING - len(wanted)]]))
+    room = max(1, _LEADING - len(wanted))
+    return tuple(order[place] for place in sorted([*wanted, *others[:room]]))
 
 
 def _expected(candidate: Candidate) -> FloatArray:

@@ -7,19 +7,18 @@ it was fitted; what is frozen is fitted to all of them, and cut where that order
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from typing import TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 
-from dpaudit.attacks.sequences.score import NAME, Prefixes
+from dpaudit.attacks.sequences.score import Prefixes
 from dpaudit.attacks.sequences.walk import Walk
 from dpaudit.attacks.sequences.weights import weights
 from dpaudit.draws import SelectionDraws
-from dpaudit.levels.candidate import Candidate
+from dpaudit.levels.candidate import Candidate, by_score
 from dpaudit.levels.digitiser import Digitiser
 from dpaudit.levels.intervals import Intervals
 from dpaudit.levels.level_map import FloatArray, IntArray, by_group, pieces
@@ -29,6 +28,7 @@ from dpaudit.outcomes import Outcomes
 from dpaudit.tally import by_arm
 
 T = TypeVar("T")
+View = Callable[[Outcomes], Outcomes]
 
 # Shares of the draws by which the last order was told, from which on the next one is.
 _ENOUGH = 1 / 2
@@ -37,11 +37,59 @@ _NEWTON_STEPS = 8
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class ByEntry:
-    """Counts sequences by the interval of their score, then each of their entries by what came
-    before it and what it is."""
+class Way:
+    """The way of outcomes that are a sequence once they are looked at through some views."""
 
-    score: Prefixes
+    walk: Walk
+    views: tuple[View, ...] = ()
+
+    def through(self, view: View) -> Way:
+        """Return the way of outcomes that have to be looked at through one more view first."""
+        return replace(self, views=(view, *self.views))
+
+    def sequences(self, outcomes: Outcomes) -> Outcomes:
+        """Return what outcomes look like."""
+        for view in self.views:
+            outcomes = view(outcomes)
+        return outcomes
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class SequenceScored(Scored):
+    """The score of a sequence. made: the score of outcomes from that of their sequences."""
+
+    way: Way
+    made: Callable[[Prefixes], Score]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Sum:
+    """What an order adds up: scores of sequences, which are learned anew, and the rest, which stays
+    as it is. made: the score of outcomes from those of their sequences."""
+
+    ways: tuple[Way, ...]
+    made: Callable[[Sequence[Prefixes]], Score]
+    rest: Score | None = None
+
+    @classmethod
+    def of(cls, scored: SequenceScored) -> Sum:
+        """Return the sum of a single score."""
+        return cls((scored.way,), partial(_of_one, scored.made))
+
+
+def learned_anew(scored: Scored, selection: SelectionDraws, total: Sum) -> Candidate:
+    """Return the order by a score, which goes on learning when further draws are counted."""
+    again = partial(CountedEntries.of, selection, scored, total) if scored.has_finer else None
+    return replace(by_score(scored, selection), again=again)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ByEntry:
+    """Counts outcomes by the interval of their score, then each entry of their sequences by what
+    came before it and what it is."""
+
+    scores: tuple[Prefixes, ...]
+    total: Sum
     digitise: Digitiser
 
     @property
@@ -51,16 +99,20 @@ class ByEntry:
 
     @property
     def levels(self) -> int:
-        return self.intervals + sum(step.cells for step in self.score.steps)
+        return self.intervals + sum(step.cells for score in self.scores for step in score.steps)
 
     def counts(self, outcomes: Outcomes) -> IntArray:
         counts = np.zeros(self.levels, dtype=np.int64)
         for piece in pieces(outcomes):
-            total, found = np.zeros(piece.size), []
-            for step, cell in self.score.along(piece):
-                total += step.weights.take(cell)
-                found.append(np.bincount(cell, minlength=step.cells))
-            level = np.bincount(self.digitise(total), minlength=self.intervals)
+            rest, found = self.total.rest, []
+            said = np.zeros(piece.size) if rest is None else rest(piece)
+            for score, way in zip(self.scores, self.total.ways, strict=True):
+                for step, cell in score.along(way.sequences(piece)):
+                    said += step.weights.take(cell)
+                    found.append(np.bincount(cell, minlength=step.cells))
+            gaps = np.isnan(said)
+            level = np.bincount(self.digitise(said[~gaps]), minlength=self.intervals)
+            level[-1] = np.count_nonzero(gaps)
             counts += np.concatenate([level, *found])
         return counts
 
@@ -73,9 +125,12 @@ class Kept:
     often: IntArray
 
     @classmethod
-    def of(cls, outcomes: Outcomes) -> Kept:
+    def of(cls, outcomes: Outcomes, rest: Score | None) -> Kept:
+        """rest: what outcomes need for a score."""
         _, first, often = np.unique(outcomes.keys(), return_index=True, return_counts=True)
-        return cls(outcomes.take(first), often)
+        some = outcomes.take(first)
+        known = np.full(len(first), True) if rest is None else ~np.isnan(rest(some))
+        return cls(some.take(np.flatnonzero(known)), often[known])
 
     @property
     def size(self) -> int:
@@ -95,27 +150,25 @@ class Kept:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Told:
-    """Intervals that part at some edges of a score, with draws that it was not fitted to."""
+    """Intervals that part at some edges of a score, with draws that it was not fitted to.
 
-    score: Score
+    found: the score of outcomes that were kept.
+    """
+
+    found: FloatArray
     edges: FloatArray
     intervals: Intervals
 
     @classmethod
-    def held_out(cls, scored: Scored, is_d1: NDArray[np.bool_]) -> Told:
-        """Return those of a score that was fitted to other folds."""
-        return cls(scored.freeze(), scored.finer_edges(), scored.intervals(is_d1))
-
-    @classmethod
-    def by_none(cls, score: Prefixes, kept: Kept) -> Told:
+    def by_none(cls, score: Score, kept: Kept) -> Told:
         """Return intervals that are cut by draws that were kept, without any draws."""
         found = score(kept.outcomes)
-        scored = Scored(NAME, np.repeat(found, kept.often), partial(_same, score), None)
+        scored = Scored(score.words(), np.repeat(found, kept.often), partial(_same, score), None)
         edges, cut = scored.finer_edges(), scored.intervals(np.zeros(kept.size, dtype=bool))
         each = np.stack([np.ones(len(found)), found], axis=1)
         draws, total = kept.by_interval(found, edges, each).T
         position = np.where(draws > 0, total / np.maximum(1, draws), np.nan)
-        return cls(score, edges, replace(cut, counts=np.zeros_like(cut.counts), position=position))
+        return cls(found, edges, replace(cut, counts=np.zeros_like(cut.counts), position=position))
 
     @property
     def draws(self) -> int:
@@ -126,58 +179,67 @@ class Told:
 class CountedEntries:
     """Learns the order of sequences anew whenever twice as many draws were counted.
 
-    kept: draws that show where to cut a score. walk: their way, without them. by_entry: all draws
-    so far, by entry: (pasts, symbols, 2). score: fitted to the first `fitted_to` of these. trial:
-    how it fares with those after them. earlier: how the one before fared, until the last one has
+    kept: draws that show where to cut a score. by_entry: all draws so far, of every sequence by
+    entry: (pasts, symbols, 2). scores: fitted to the first `fitted_to` of these. trial: how the
+    order fares with those after them. earlier: how the one before fared, until the last one has
     draws enough to tell.
     """
 
     kept: Kept
-    walk: Walk
-    by_entry: tuple[IntArray, ...]
-    score: Prefixes
+    total: Sum
+    by_entry: tuple[tuple[IntArray, ...], ...]
+    scores: tuple[Prefixes, ...]
     fitted_to: int
     trial: Told
     earlier: Told | None
 
     @classmethod
-    def of(cls, kept: SelectionDraws, walk: Walk, scored: Scored) -> CountedEntries:
-        """walk: the way of draws that were kept. scored: the order that was learned from them."""
-        finer = walk.finer(kept.outcomes)
-        by_entry = tuple(
-            by_arm(cell, step.cells, kept.is_d1).reshape(*step.shape, 2)
-            for cell, step in zip(finer.cells, finer.steps, strict=True)
-        )
-        finer = replace(finer, cells=())
-        score, some = _fitted(finer, by_entry), Kept.of(kept.outcomes)
-        trial, earlier = Told.by_none(score, some), Told.held_out(scored, kept.is_d1)
-        return cls(some, finer, by_entry, score, kept.size, trial, earlier)
+    def of(cls, kept: SelectionDraws, scored: Scored, total: Sum) -> CountedEntries:
+        """scored: the order that was learned from draws that were kept."""
+        ways, by_entry = [], []
+        for way in total.ways:
+            walk = way.walk.finer(way.sequences(kept.outcomes))
+            counts = [
+                by_arm(cell, step.cells, kept.is_d1).reshape(*step.shape, 2)
+                for cell, step in zip(walk.cells, walk.steps, strict=True)
+            ]
+            by_entry.append(tuple(counts))
+            ways.append(replace(way, walk=replace(walk, cells=())))
+        total = replace(total, ways=tuple(ways))
+        scores, some = _fitted(total, by_entry), Kept.of(kept.outcomes, total.rest)
+        first = scored.freeze()(some.outcomes)
+        earlier = Told(first, scored.finer_edges(), scored.intervals(kept.is_d1))
+        trial = Told.by_none(total.made(scores), some)
+        return cls(some, total, tuple(by_entry), scores, kept.size, trial, earlier)
 
     @property
     def counter(self) -> ByEntry:
         places = np.arange(len(self.trial.edges) + 1, dtype=np.intp)
-        return ByEntry(self.score, Digitiser(self.trial.edges, places))
+        return ByEntry(self.scores, self.total, Digitiser(self.trial.edges, places))
 
     def after(self, order: Candidate, counts: IntArray) -> Candidate:
         told = len(self.trial.intervals.counts)
         trial = replace(self.trial, intervals=self.trial.intervals.with_more(counts[:told]))
-        ends = np.cumsum([step.cells for step in self.walk.steps])[:-1]
-        every = zip(self.by_entry, np.split(counts[told:], ends), strict=True)
-        by_entry = tuple(before + more.reshape(before.shape) for before, more in every)
+        by_entry, left = [], counts[told:]
+        for before in self.by_entry:
+            sizes = [own.size // 2 for own in before]
+            *more, left = np.split(left, np.cumsum(sizes))
+            every = zip(before, more, strict=True)
+            by_entry.append(tuple(own + new.reshape(own.shape) for own, new in every))
         earlier = self.earlier
         if earlier is not None and trial.draws >= _ENOUGH * earlier.draws:
             earlier = None
-        later = replace(self, by_entry=by_entry, trial=trial, earlier=earlier)
+        later = replace(self, by_entry=tuple(by_entry), trial=trial, earlier=earlier)
         return later._anew()._order(order)
 
     def _anew(self) -> CountedEntries:
-        """Return it with a score that is fitted to all draws, if these are twice as many."""
-        draws = int(self.by_entry[0].sum())
+        """Return it with scores that are fitted to all draws, if these are twice as many."""
+        draws = int(self.by_entry[0][0].sum())
         if draws < 2 * self.fitted_to:
             return self
         latest = self._latest
-        trial = Told.by_none(latest, self.kept)
-        return replace(self, score=latest, fitted_to=draws, trial=trial, earlier=self._told)
+        trial = Told.by_none(self.total.made(latest), self.kept)
+        return replace(self, scores=latest, fitted_to=draws, trial=trial, earlier=self._told)
 
     @property
     def _told(self) -> Told:
@@ -185,14 +247,14 @@ class CountedEntries:
         return self.trial if self.earlier is None else self.earlier
 
     @cached_property
-    def _latest(self) -> Prefixes:
-        """The score that is fitted to all draws."""
-        return _fitted(self.walk, self.by_entry)
+    def _latest(self) -> tuple[Prefixes, ...]:
+        """The scores that are fitted to all draws."""
+        return _fitted(self.total, self.by_entry)
 
     @cached_property
     def _said(self) -> FloatArray:
         """The latest score of every different outcome that was kept."""
-        return self._latest(self.kept.outcomes)
+        return self.total.made(self._latest)(self.kept.outcomes)
 
     def _order(self, like: Candidate) -> Candidate:
         """Return the order by the latest score, each interval of which has as many draws that were
@@ -200,7 +262,7 @@ class CountedEntries:
         edges = self._edges()
         told = replace(
             self._told.intervals,
-            joined=partial(ScoreLevels.joined, self._latest, edges),
+            joined=partial(ScoreLevels.joined, self.total.made(self._latest), edges),
             expected=self._expected(edges),
         )
         return replace(
@@ -217,7 +279,7 @@ class CountedEntries:
     def _edges(self) -> FloatArray:
         """Return where intervals of the latest score part."""
         told, kept = self._told, self.kept
-        upto = np.cumsum(kept.draws(told.score(kept.outcomes), told.edges))[:-1]
+        upto = np.cumsum(kept.draws(told.found, told.edges))[:-1]
         edges = np.sort(np.repeat(self._said, kept.often))[np.minimum(upto, kept.size - 1)]
         # Of intervals that hold nothing each has an edge of its own.
         for place in range(1, len(edges)):
@@ -229,10 +291,14 @@ class CountedEntries:
         as far as draws that an earlier one is told by go along with that."""
         told, kept = self._told, self.kept
         counts = told.intervals.counts
-        foretold = kept.by_interval(told.score(kept.outcomes), told.edges, _shares(self._said))
+        foretold = kept.by_interval(told.found, told.edges, _shares(self._said))
         truth = _along(foretold, evened(counts[:-1], counts.sum(axis=0)))
         own = kept.by_interval(self._said, edges, _shares(truth * self._said))
-        return np.asarray(own * (2 * counts.sum(axis=0) / kept.size))
+        return np.asarray(own * (2 * counts[:-1].sum(axis=0) / kept.size))
+
+
+def _of_one(made: Callable[[Prefixes], Score], scores: Sequence[Prefixes]) -> Score:
+    return made(scores[0])
 
 
 def _same(one: T) -> T:
@@ -258,11 +324,14 @@ def _shares(score: FloatArray) -> FloatArray:
     return np.stack([share, 1 - share], axis=-1)
 
 
-def _fitted(walk: Walk, by_entry: Sequence[IntArray]) -> Prefixes:
-    """Return the score that is fitted to draws by entry: (pasts, symbols, 2)."""
-    fits = [one[0] for one in weights([own[None] for own in by_entry], walk)]
-    spread = []
-    for fit, own in zip(fits, by_entry, strict=True):
-        share = own.sum(axis=2).ravel() / own.sum()
-        spread.append(float(np.sqrt(share @ (fit - share @ fit) ** 2)))
-    return Prefixes.of(walk, fits, spread)
+def _fitted(total: Sum, by_entry: Sequence[Sequence[IntArray]]) -> tuple[Prefixes, ...]:
+    """Return the scores that are fitted to draws by entry: (pasts, symbols, 2)."""
+    found = []
+    for way, counts in zip(total.ways, by_entry, strict=True):
+        fits = [one[0] for one in weights([own[None] for own in counts], way.walk)]
+        spread = []
+        for fit, own in zip(fits, counts, strict=True):
+            share = own.sum(axis=2).ravel() / own.sum()
+            spread.append(float(np.sqrt(share @ (fit - share @ fit) ** 2)))
+        found.append(Prefixes.of(way.walk, fits, spread))
+    return tuple(found)
