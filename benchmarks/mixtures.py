@@ -19,6 +19,11 @@ from benchmarks import log_ratios as ratios
 from benchmarks.efficiency import chosen, shares
 from benchmarks.oracle import FloatArray, RatioLaw
 from benchmarks.specimens import Specimen
+from benchmarks.two_sparse_vectors import (
+    two_sparse_vectors,
+    two_sparse_vectors_law,
+    two_sparse_vectors_ratio,
+)
 from mechanisms.local import kary_randomized_response
 from mechanisms.truth import truth_of
 
@@ -32,10 +37,12 @@ VALUES, EPSILON = 1_000, 0.5
 # Half of the answers are larger by one on either input.
 HALF = 17
 QUERIES = ((1.0,) * HALF + (0.0,) * HALF, (0.0,) * HALF + (1.0,) * HALF)
+# Of two sparse vectors side by side: the answers that their peers are audited on.
+ANSWERS = (1.0,) * 10, (2.0,) * 5 + (0.0,) * 5
 
 
 def specimens() -> tuple[Specimen, ...]:
-    """Return all of them, claimed at the ε that they have."""
+    """Return all of them, claimed at the ε that they have, if it is known."""
     k = range(VALUES)
     pmf = truth_of(kary_randomized_response).pmf
     p, q = (pmf(one, possible_outputs=k, epsilon=EPSILON) for one in (0, 1))
@@ -52,6 +59,14 @@ def specimens() -> tuple[Specimen, ...]:
         ),
         _sparse_vector(1),
         _sparse_vector(3),
+        Specimen(
+            "two sparse vectors side by side",
+            partial(two_sparse_vectors, epsilon=0.1, stops_after=2),
+            *ANSWERS,
+            partial(two_sparse_vectors_law, *ANSWERS, 0.1, 2),
+            partial(two_sparse_vectors_ratio, *ANSWERS, 0.1, 2),
+            claimed=0.2,
+        ),
     )
 
 
