@@ -9,8 +9,11 @@ from typing import Any
 import numpy as np
 import pytest
 
+from dpaudit.attacks.banded import banded_sums
 from dpaudit.attacks.choosing.aim import Aim, best_predicted
 from dpaudit.attacks.choosing.going_on import learn_again
+from dpaudit.attacks.fits import only
+from dpaudit.attacks.parts import parts
 from dpaudit.attacks.prefixes import prefixes
 from dpaudit.attacks.sequences.counted import CountedEntries
 from dpaudit.claims import ProfilePoint
@@ -150,3 +153,68 @@ def test_what_is_foretold_is_lowered_where_draws_do_not_go_along() -> None:
         order = counted_on(order, drawn(MORE, 500 + number, shift=0.0))
         honest = counted_on(honest, drawn(MORE, 500 + number))
     assert best_predicted(order, AIM) < best_predicted(honest, AIM) / 3
+
+
+def side_by_side(size: int, seed: int) -> SelectionDraws:
+    """Answers above a noisy threshold with their numbers, flags of other ones, and noise."""
+    rng = np.random.default_rng(seed)
+    is_d1 = rng.random(size) < 0.5
+    shift = np.where(is_d1, 0.5, -0.5)[:, None]
+    noisy = shift + rng.laplace(0.0, 6.0, (size, 8))
+    above = noisy >= rng.laplace(2.0, 2.0, (size, 1))
+    before: Any = np.cumsum(above, axis=1) - above
+    given = np.where(before < 2, np.where(above, noisy, -1_000.0), -2_000.0)
+    noise = rng.normal(size=(size, 2)) + 0.1 * shift
+    noise[:, 1] += noise[:, 0]
+    return SelectionDraws(from_raw(np.hstack([given, flags(shift, size, rng), noise])), is_d1)
+
+
+@pytest.fixture
+def goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("dpaudit.attacks.parts._ENOUGH_TO_GO_ON", KEPT)
+
+
+@pytest.mark.usefixtures("goes_on")
+def test_sequences_side_by_side_are_learned_anew_and_added_up() -> None:
+    (first,) = parts(side_by_side(KEPT, 0))
+    last = first
+    for number in range(1, 11):
+        last = counted_on(last, side_by_side(MORE, number))
+    later = side_by_side(200_000, 77)
+    assert explained(later, last) > explained(later, first) + 0.0005
+    learner = last.learner
+    assert isinstance(learner, CountedEntries)
+    assert [len(own) for own in learner.by_entry] == [8, ENTRIES]
+    counts = by_input(learner.counter, later.outcomes, later.is_d1)
+    assert counts.sum() == later.size * (1 + 8 + ENTRIES)
+    # Counted as the score says that is frozen.
+    level = last.freeze()
+    assert "adds up what 3 independent parts of the output tell" in level.words(
+        np.arange(level.levels) < 3
+    )
+
+
+@pytest.mark.usefixtures("goes_on")
+def test_an_outcome_without_one_of_the_parts_has_no_score() -> None:
+    (order,) = parts(side_by_side(KEPT, 0))
+    order = counted_on(order, side_by_side(MORE, 1))
+    whole = side_by_side(4, 2).outcomes
+    strange = from_raw([[0.0] * (8 + ENTRIES), "none", None])
+    for outcomes, gaps in ((whole, 0), (strange, 3)):
+        counts = by_input(order.counter, outcomes, np.arange(outcomes.size) % 2 == 0)
+        assert isinstance(order.learner, CountedEntries)
+        assert counts[order.learner.counter.intervals - 1].sum() == gaps
+        assert (order.freeze()(outcomes) == len(order.held_out) - 1).sum() == gaps
+
+
+def test_numbers_beside_flags_are_learned_anew_by_their_bands() -> None:
+    def drawn_so(size: int, seed: int) -> SelectionDraws:
+        draws = side_by_side(size, seed)
+        return SelectionDraws(only([f"output[{n}]" for n in range(8)], draws.outcomes), draws.is_d1)
+
+    first, *_ = banded_sums(drawn_so(KEPT, 0))
+    last = first
+    for number in range(1, 9):
+        last = counted_on(last, drawn_so(MORE, number))
+    later = drawn_so(200_000, 77)
+    assert explained(later, last) > explained(later, first)
