@@ -64,24 +64,26 @@ def parts(selection: SelectionDraws) -> list[Candidate]:
     if is_some:
         every = [fits(one[0].names, selection, [fit.attack for fit in one]) for one in tried]
         tried = [one for one in every if one and one[0].gain > _TELLS]
-    best = {**going_on, **{tuple(one[0].names): one[0] for one in tried}}
+    telling = {tuple(one[0].names): one[0] for one in tried}
+    best = {**going_on, **telling}
     if len(best) < 2:
         return []
-    every_best = list(best.values())
-    held_out = np.asarray(sum(one.scored.held_out for one in every_best))
-    halves = np.asarray(sum(one.halves for one in every_best))
-    scored = Scored(NAME, held_out, partial(_frozen, every_best), halves)
+    # Until it does, it is added up only where nothing else is.
+    shown = list((telling if len(telling) > 1 else best).values())
+    held_out = np.asarray(sum(one.scored.held_out for one in shown))
+    halves = np.asarray(sum(one.halves for one in shown))
+    scored = Scored(NAME, held_out, partial(_frozen, shown), halves)
     learning = [_more_telling(one, going_on.get(names)) for names, one in best.items()]
     total = _learned_anew(learning)
     return [learned_anew(scored, selection, total) if total.ways else by_score(scored, selection)]
 
 
 def _sequences(
-    parts_: Iterable[Sequence[str]], selection: SelectionDraws
+    by_part: Iterable[Sequence[str]], selection: SelectionDraws
 ) -> dict[tuple[str, ...], Fit]:
     """Return the fits of parts that are sequences, by the names of their columns."""
     found = {}
-    for names in parts_:
+    for names in by_part:
         every = fits(names, selection, (prefixes, banded_sums)) if len(names) > 1 else []
         of_sequences = [one for one in every if isinstance(one.scored, SequenceScored)]
         if of_sequences:
