@@ -7,6 +7,7 @@ are, with noise that does not grow with how many may be (Lyu, Su & Li 2017, Algo
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,7 +17,7 @@ from benchmarks.oracle import FloatArray, RatioLaw
 BELOW, STOPPED = -1_000.0, -2_000.0
 THRESHOLD = 1.0
 # Of the thresholds that are summed over: how far they reach, in scales of their noise.
-_SCALES, _POINTS = 30.0, 12_001
+_SCALES, _POINTS = 30.0, 6_001
 # Draws of either input that the law is told from, and cells of their log-ratios; a few hundred of
 # these in either tail.
 _DRAWS, _SEED, _CELLS, _IN_TAILS = 2_000_000, 1, 4_000, 300
@@ -118,17 +119,34 @@ def _summed(
     is_kind = np.arange(kinds.shape[1]) == kind.ravel()[:, None]
     counts = below.astype(np.int64) @ is_kind
     ups = np.zeros_like(counts) if above is None else above.astype(np.int64) @ is_kind
-    each, place = np.unique(np.hstack([counts, ups]), axis=0, return_inverse=True)
-    noise = np.linspace(-_SCALES, _SCALES, _POINTS) * scales[0]
-    weights, limit = np.exp(-np.abs(noise) / scales[0]), most - THRESHOLD
+    every = np.hstack([counts, ups])
+    # Numbers are put in order faster than rows are.
+    number = every @ (1 + both.shape[1]) ** np.arange(every.shape[1])
+    _, first, place = np.unique(number, return_index=True, return_inverse=True)
     total = np.zeros((2, len(most)))
-    order = np.argsort(place.ravel(), kind="stable")
-    starts = np.searchsorted(place.ravel()[order], np.arange(len(each) + 1))
-    for number, (down, up) in enumerate(zip(*np.hsplit(each, 2), strict=True)):
-        rows = order[starts[number] : starts[number + 1]]
+    order = np.argsort(place, kind="stable")
+    starts = np.searchsorted(place[order], np.arange(len(first) + 1))
+    for begin, end, one in zip(starts, starts[1:], every[first].tolist(), strict=False):
+        rows = order[begin:end]
         for arm in (0, 1):
-            x = (THRESHOLD + noise[:, None] - kinds[arm]) / scales[1]
-            is_below = np.where(x < 0, np.exp(-np.abs(x)) / 2, 1 - np.exp(-np.abs(x)) / 2)
-            each_one = weights * np.prod(is_below**down * (1 - is_below) ** up, axis=1)
-            total[arm, rows] = np.interp(limit[rows], noise, np.cumsum(each_one))
+            noise, upto = _sums(scales, tuple(kinds[arm].tolist()), tuple(one))
+            total[arm, rows] = np.interp(most[rows] - THRESHOLD, noise, upto)
     return np.asarray(np.log(total[0]) - np.log(total[1]))
+
+
+@lru_cache(maxsize=4_096)
+def _sums(
+    scales: tuple[float, float], answers: tuple[float, ...], counts: tuple[int, ...]
+) -> tuple[FloatArray, FloatArray]:
+    """Return thresholds, and sums up to each of them.
+
+    counts: how many of each answer are below, then how many are above.
+    """
+    noise = np.linspace(-_SCALES, _SCALES, _POINTS) * scales[0]
+    x = (THRESHOLD + noise[:, None] - np.array(answers)) / scales[1]
+    is_below = np.where(x < 0, np.exp(-np.abs(x)) / 2, 1 - np.exp(-np.abs(x)) / 2)
+    down, up = np.split(np.array(counts), 2)
+    each = np.exp(-np.abs(noise) / scales[0]) * np.prod(
+        is_below**down * (1 - is_below) ** up, axis=1
+    )
+    return noise, np.cumsum(each)

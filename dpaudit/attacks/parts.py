@@ -2,7 +2,8 @@
 sparse vector in one output.
 
 Given the input, entries of one release depend on each other and not on those of another. So what
-each part of the output tells, by the attack that explains it best, is added up.
+each part of the output tells, by the attack that explains it best, is added up; and what sequences
+among them may tell, once more draws are counted.
 """
 
 from __future__ import annotations

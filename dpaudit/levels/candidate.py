@@ -58,7 +58,8 @@ class Candidate:
         folds. penalty: standard errors by which a prediction from it is lowered, more for orders
         with more freedom. freeze: makes the map, fitted to all of them. scored: the score, if the
         order is by one.
-    shrunk: of an order that may be any, what to expect at its levels, in place of a penalty.
+    shrunk: of an order that may be any, or is learned anew, what to expect at its levels, in place
+    of a penalty.
     fine: cells that the levels are made of, where they may be put in any order.
     is_smooth: whether log-ratios can be expected to change by little from level to level, as
         those of intervals do. position: (levels - 1,), the mean number or score of each level.

@@ -24,7 +24,8 @@ class Intervals:
     position: (intervals,), the mean number or score of each, NaN for a label. joined: makes the map
     to levels, from the level of every interval. order: (intervals,), the intervals by level, where
     some are labels that more draws have moved; None where they are in order as they are. anew: puts
-    them in order again after more draws.
+    them in order again after more draws. expected: (intervals, 2), what to expect of as many draws,
+    if more is known than their counts.
     """
 
     each: LevelMap

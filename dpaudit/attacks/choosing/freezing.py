@@ -27,7 +27,7 @@ _COARSE = 8
 # Beliefs are kept in results as short decimals, and bet on as they are kept.
 _DECIMALS = 5
 _COLUMNS_KEPT = 64
-# Orders that further draws are counted by.
+# Orders that further draws are counted by, more where more are learned anew.
 _LEADING = 3
 
 # Learned from: few draws; all that are kept; others that were counted.

@@ -109,7 +109,8 @@ def gains_by_more(candidates: list[Candidate], aim: Aim) -> bool:
     """Return whether to double what was counted, and certify on as many draws less, promises more:
     in the mean over what the truth may be, as far as counts tell, and over what may be drawn."""
     best = best_of(candidates, aim)
-    # Of cells that foretell each other more counts say little more.
+    # Of cells that foretell each other more counts say little more; of scores, learned anew or not,
+    # it is not known what they would say.
     if best.fine is None or best.fine.kin is not None:
         return False
     counts, draws = best.fine.counts, int(best.held_out.sum())

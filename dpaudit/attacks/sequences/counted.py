@@ -7,7 +7,7 @@ it was fitted; what is frozen is fitted to all of them, and cut where that order
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from typing import TypeVar
@@ -34,6 +34,7 @@ View = Callable[[Outcomes], Outcomes]
 _ENOUGH = 1 / 2
 _TINY = 1e-9
 _NEWTON_STEPS = 8
+_FARTHEST = 1e3
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -107,9 +108,12 @@ class ByEntry:
             rest, found = self.total.rest, []
             said = np.zeros(piece.size) if rest is None else rest(piece)
             for score, way in zip(self.scores, self.total.ways, strict=True):
+                # Added up as the score does it, to the last digit: edges are scores of outcomes.
+                own = np.zeros(piece.size)
                 for step, cell in score.along(way.sequences(piece)):
-                    said += step.weights.take(cell)
+                    own += step.weights.take(cell)
                     found.append(np.bincount(cell, minlength=step.cells))
+                said = said + own
             gaps = np.isnan(said)
             level = np.bincount(self.digitise(said[~gaps]), minlength=self.intervals)
             level[-1] = np.count_nonzero(gaps)
@@ -125,12 +129,18 @@ class Kept:
     often: IntArray
 
     @classmethod
-    def of(cls, outcomes: Outcomes, rest: Score | None) -> Kept:
-        """rest: what outcomes need for a score."""
+    def of(cls, outcomes: Outcomes, scores: Iterable[Score]) -> Kept:
+        """Return those outcomes that each of some scores has a number for."""
         _, first, often = np.unique(outcomes.keys(), return_index=True, return_counts=True)
         some = outcomes.take(first)
-        known = np.full(len(first), True) if rest is None else ~np.isnan(rest(some))
+        known = np.ones(len(first), dtype=bool)
+        for score in scores:
+            known &= ~np.isnan(score(some))
         return cls(some.take(np.flatnonzero(known)), often[known])
+
+    def scored(self, score: Score) -> FloatArray:
+        """Return the score of each outcome, which may be infinite, as a number."""
+        return np.clip(score(self.outcomes), -_FARTHEST, _FARTHEST)
 
     @property
     def size(self) -> int:
@@ -162,7 +172,7 @@ class Told:
     @classmethod
     def by_none(cls, score: Score, kept: Kept) -> Told:
         """Return intervals that are cut by draws that were kept, without any draws."""
-        found = score(kept.outcomes)
+        found = kept.scored(score)
         scored = Scored(score.words(), np.repeat(found, kept.often), partial(_same, score), None)
         edges, cut = scored.finer_edges(), scored.intervals(np.zeros(kept.size, dtype=bool))
         each = np.stack([np.ones(len(found)), found], axis=1)
@@ -177,7 +187,8 @@ class Told:
 
 @dataclass(frozen=True, eq=False)
 class CountedEntries:
-    """Learns the order of sequences anew whenever twice as many draws were counted.
+    """Learns the order of sequences anew from all that were counted, and how it fares by those that
+    came after a fit: one is made whenever the draws have doubled.
 
     kept: draws that show where to cut a score. by_entry: all draws so far, of every sequence by
     entry: (pasts, symbols, 2). scores: fitted to the first `fitted_to` of these. trial: how the
@@ -206,9 +217,10 @@ class CountedEntries:
             by_entry.append(tuple(counts))
             ways.append(replace(way, walk=replace(walk, cells=())))
         total = replace(total, ways=tuple(ways))
-        scores, some = _fitted(total, by_entry), Kept.of(kept.outcomes, total.rest)
-        first = scored.freeze()(some.outcomes)
-        earlier = Told(first, scored.finer_edges(), scored.intervals(kept.is_d1))
+        scores, first = _fitted(total, by_entry), scored.freeze()
+        some = Kept.of(kept.outcomes, (first, total.made(scores)))
+        intervals = scored.intervals(kept.is_d1)
+        earlier = Told(some.scored(first), scored.finer_edges(), intervals)
         trial = Told.by_none(total.made(scores), some)
         return cls(some, total, tuple(by_entry), scores, kept.size, trial, earlier)
 
@@ -254,7 +266,7 @@ class CountedEntries:
     @cached_property
     def _said(self) -> FloatArray:
         """The latest score of every different outcome that was kept."""
-        return self.total.made(self._latest)(self.kept.outcomes)
+        return self.kept.scored(self.total.made(self._latest))
 
     def _order(self, like: Candidate) -> Candidate:
         """Return the order by the latest score, each interval of which has as many draws that were

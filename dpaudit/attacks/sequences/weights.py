@@ -14,6 +14,9 @@ from dpaudit.levels.stretches import expected
 
 _NEWTON_STEPS = 8
 _TINY = 1e-9
+# Tables that are learned from, those with the most draws: draws that are counted show more and more
+# of them, which would take seconds.
+_MOST_TABLES = 400
 
 
 def weights(trained: Sequence[IntArray], walk: Walk) -> list[FloatArray]:
@@ -82,7 +85,10 @@ class _Tables:
     ) -> _Tables:
         """ahead, behind: draws of a value and of those after it, (fits, tables, 2).  rows: of
         tables that may be alike.  entries: the tables by value and entry."""
-        tells = (ahead.sum(axis=(0, 2)) > 0) & (behind.sum(axis=(0, 2)) > 0)
+        least = np.minimum(ahead.sum(axis=(0, 2)), behind.sum(axis=(0, 2)))
+        tells = np.zeros(len(least), dtype=bool)
+        tells[np.argsort(-least, kind="stable")[:_MOST_TABLES]] = True
+        tells &= least > 0
         place = np.cumsum(tells) - 1
         entry = np.zeros(int(tells.sum()), dtype=np.int64)
         along: dict[int, list[int]] = {}

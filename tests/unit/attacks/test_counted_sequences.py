@@ -15,12 +15,14 @@ from dpaudit.attacks.choosing.going_on import learn_again
 from dpaudit.attacks.fits import only
 from dpaudit.attacks.parts import parts
 from dpaudit.attacks.prefixes import prefixes
+from dpaudit.attacks.sequences import weights as weights_module
 from dpaudit.attacks.sequences.counted import CountedEntries
 from dpaudit.claims import ProfilePoint
 from dpaudit.draws import SelectionDraws, pool
 from dpaudit.levels.candidate import Candidate
 from dpaudit.levels.level_map import by_input
 from dpaudit.levels.scores import ScoreLevels
+from dpaudit.levels.stretches import expected
 from dpaudit.outcomes import from_raw
 
 ENTRIES, KEPT, MORE = 24, 10_000, 20_000
@@ -139,6 +141,25 @@ def test_draws_of_another_shape_are_counted_as_well() -> None:
     assert order.freeze()(strange.outcomes).max() < len(order.held_out)
 
 
+def test_what_counted_draws_show_at_last_takes_no_longer_to_learn(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Values that came up in none of the draws that were kept, after every past."""
+    (order,) = prefixes(drawn(KEPT, 0))
+    counter = order.counter
+    counts = np.full((counter.levels, 2), 20)
+    learned_from: list[int] = []
+
+    def noticed(seen: Any, *given: Any) -> Any:
+        learned_from.append(seen.shape[1])
+        return expected(seen, *given)
+
+    monkeypatch.setattr(weights_module, "expected", noticed)
+    monkeypatch.setattr(weights_module, "_MOST_TABLES", 50)
+    order.counted_on(counts).freeze()
+    assert max(learned_from) == 50
+
+
 @pytest.mark.parametrize("seed", range(3))
 def test_nothing_is_promised_where_nothing_tells(seed: int) -> None:
     order = learned(6, shift=0.0, seed=seed)
@@ -185,8 +206,12 @@ def test_sequences_side_by_side_are_learned_anew_and_added_up() -> None:
     learner = last.learner
     assert isinstance(learner, CountedEntries)
     assert [len(own) for own in learner.by_entry] == [8, ENTRIES]
-    counts = by_input(learner.counter, later.outcomes, later.is_d1)
+    counter = learner.counter
+    counts = by_input(counter, later.outcomes, later.is_d1)
     assert counts.sum() == later.size * (1 + 8 + ENTRIES)
+    # By intervals of the very score that they were cut from, to the last digit.
+    cut = ScoreLevels.cut(learner.total.made(learner.scores), learner.trial.edges)
+    assert np.array_equal(counts[: cut.levels], by_input(cut, later.outcomes, later.is_d1))
     # Counted as the score says that is frozen.
     level = last.freeze()
     assert "adds up what 3 independent parts of the output tell" in level.words(
