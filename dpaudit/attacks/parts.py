@@ -39,6 +39,8 @@ _LUCK = 0.001
 # Of cells of which fewer draws are expected, a single draw would say too much.
 _LEAST_EXPECTED = 4.0
 _ENOUGH_TO_COMPARE = 10_000
+# Below this share of the draws with its most frequent entry, or group of numbers, a column varies.
+_VARIES = 0.98
 # Of so many draws that are kept, others are likely to be counted.
 _ENOUGH_TO_GO_ON = 50_000
 # Nats that a part must explain, so that it is not noise alone: of some draws its share of these.
@@ -51,7 +53,8 @@ def parts(selection: SelectionDraws) -> list[Candidate]:
     """Order outcomes by the sum of what their independent parts tell, each by its best score."""
     if selection.size < _LEAST_DRAWS:
         return []
-    found = _parts(selection.take(slice(_LOOKED_AT)))
+    first = selection.take(slice(_LOOKED_AT))
+    found = _parts(first)
     # Of many draws some are enough to see which attacks are worth fitting to all.
     share = min(1.0, _ENOUGH_TO_COMPARE / selection.size)
     is_some = share < 0.5
@@ -59,7 +62,8 @@ def parts(selection: SelectionDraws) -> list[Candidate]:
     every = [fits(names, some, SCORING) for names in found]
     tried = [one for one in every if one and one[0].gain > _TELLS * (share if is_some else 1)]
     # Of a sequence that tells nothing as yet more draws may show that it does.
-    going_on = _sequences(found, selection) if selection.size >= _ENOUGH_TO_GO_ON else {}
+    goes_on = selection.size >= _ENOUGH_TO_GO_ON and _all_vary(first)
+    going_on = _sequences(found, selection) if goes_on else {}
     if len({*going_on, *(tuple(one[0].names) for one in tried)}) < 2:
         return []
     if is_some:
@@ -74,9 +78,18 @@ def parts(selection: SelectionDraws) -> list[Candidate]:
     held_out = np.asarray(sum(one.scored.held_out for one in shown))
     halves = np.asarray(sum(one.halves for one in shown))
     scored = Scored(NAME, held_out, partial(_frozen, shown), halves)
-    learning = [_more_telling(one, going_on.get(names)) for names, one in best.items()]
-    total = _learned_anew(learning)
+    if not going_on:
+        return [by_score(scored, selection)]
+    total = _learned_anew([_more_telling(one, going_on.get(name)) for name, one in best.items()])
     return [learned_anew(scored, selection, total) if total.ways else by_score(scored, selection)]
+
+
+def _all_vary(some: SelectionDraws) -> bool:
+    """Return whether every column varies. What others depend on is not known of one that hardly
+    does, and what it tells might be added up twice."""
+    columns = (one for one in some.outcomes.columns if not one.name.startswith(KIND))
+    most = (np.bincount(grouped(one, _GROUPS)).max() for one in columns)
+    return all(often < _VARIES * some.size for often in most)
 
 
 def _sequences(

@@ -24,6 +24,7 @@ from dpaudit.levels.intervals import Intervals
 from dpaudit.levels.level_map import FloatArray, IntArray, by_group, pieces
 from dpaudit.levels.rules import evened
 from dpaudit.levels.scores import Score, Scored, ScoreLevels
+from dpaudit.levels.shrinkage import shrunk_to
 from dpaudit.outcomes import Outcomes
 from dpaudit.tally import by_arm
 
@@ -300,13 +301,16 @@ class CountedEntries:
 
     def _expected(self, edges: FloatArray) -> FloatArray:
         """Return what to expect by interval of the latest score, (intervals, 2): what it foretells,
-        as far as draws that an earlier one is told by go along with that."""
+        as far as draws that an earlier one is told by go along with that, in all and in each."""
         told, kept = self._told, self.kept
         counts = told.intervals.counts
+        arms = counts.sum(axis=0)
         foretold = kept.by_interval(told.found, told.edges, _shares(self._said))
-        truth = _along(foretold, evened(counts[:-1], counts.sum(axis=0)))
-        own = kept.by_interval(self._said, edges, _shares(truth * self._said))
-        return np.asarray(own * (2 * counts[:-1].sum(axis=0) / kept.size))
+        truth = _along(foretold, evened(counts[:-1], arms))
+        own = kept.by_interval(self._said, edges, _shares(truth * self._said)) + _TINY
+        share = shrunk_to(np.log(own[:, 0] / own[:, 1]), counts[:-1], arms)
+        draws = own.sum(axis=1) * (counts[:-1].sum() / kept.size)
+        return np.asarray(draws[:, None] * np.stack([share, 1 - share], axis=1))
 
 
 def _of_one(made: Callable[[Prefixes], Score], scores: Sequence[Prefixes]) -> Score:
