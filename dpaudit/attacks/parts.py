@@ -67,7 +67,7 @@ def parts(selection: SelectionDraws) -> list[Candidate]:
     if len({*going_on, *(tuple(one[0].names) for one in tried)}) < 2:
         return []
     if is_some:
-        every = [fits(one[0].names, selection, [fit.attack for fit in one]) for one in tried]
+        every = [_of_all(one, selection, going_on.get(tuple(one[0].names))) for one in tried]
         tried = [one for one in every if one and one[0].gain > _TELLS]
     telling = {tuple(one[0].names): one[0] for one in tried}
     best = {**going_on, **telling}
@@ -92,16 +92,24 @@ def _all_vary(some: SelectionDraws) -> bool:
     return all(often < _VARIES * some.size for often in most)
 
 
+def _of_all(some: Sequence[Fit], selection: SelectionDraws, sequence: Fit | None) -> list[Fit]:
+    """Return the fits to all draws by the attacks that some were fitted by, the best one first.
+    sequence: that of a sequence, if it is there."""
+    known = [] if sequence is None else [sequence]
+    attacks = [one.attack for one in some if all(one.attack is not fit.attack for fit in known)]
+    return sorted([*known, *fits(some[0].names, selection, attacks)], key=lambda one: -one.gain)
+
+
 def _sequences(
     by_part: Iterable[Sequence[str]], selection: SelectionDraws
 ) -> dict[tuple[str, ...], Fit]:
     """Return the fits of parts that are sequences, by the names of their columns."""
     found = {}
     for names in by_part:
-        every = fits(names, selection, (prefixes, banded_sums)) if len(names) > 1 else []
-        of_sequences = [one for one in every if isinstance(one.scored, SequenceScored)]
-        if of_sequences:
-            found[tuple(names)] = of_sequences[0]
+        if len(names) == 1:
+            continue
+        every = fits(names, selection, [prefixes]) or fits(names, selection, [banded_sums])
+        found.update({tuple(names): one for one in every if isinstance(one.scored, SequenceScored)})
     return found
 
 
