@@ -42,7 +42,7 @@ _ENOUGH_TO_COMPARE = 10_000
 # Below this share of the draws with its most frequent entry, or group of numbers, a column varies.
 _VARIES = 0.98
 # Of so many draws that are kept, others are likely to be counted.
-_ENOUGH_TO_GO_ON = 50_000
+_ENOUGH_TO_GO_ON = 65_000
 # Nats that a part must explain, so that it is not noise alone: of some draws its share of these.
 _TELLS = 3.0
 # Of more parts a look takes seconds.

@@ -27,8 +27,8 @@ _COARSE = 8
 # Beliefs are kept in results as short decimals, and bet on as they are kept.
 _DECIMALS = 5
 _COLUMNS_KEPT = 64
-# Orders that further draws are counted by, more where more are learned anew.
-_LEADING = 3
+# Orders that further draws are counted by, at least; of them those that are learned anew, at most.
+_LEADING, _ANEW = 3, 2
 
 # Learned from: few draws; all that are kept; others that were counted.
 Stage = Literal["first", "kept", "counted"]
@@ -78,13 +78,15 @@ def sharpened(candidate: Candidate, aim: Aim) -> Candidate:
 
 
 def _leading(order: list[Candidate]) -> tuple[Candidate, ...]:
-    """Return the first orders, the first one of cells and all that are learned anew among them: of
-    these further draws make more than of orders that stay as they are. Cells that were put in order
-    twice are counted once."""
+    """Return the first orders, among them the first one of cells, and of those that are learned
+    anew the ones that explain the draws best: of these further draws make more than of orders that
+    stay as they are. Cells that were put in order twice are counted once."""
     fine = [one.fine for one in order]
     order = [one for n, one in enumerate(order) if one.fine is None or fine.index(one.fine) == n]
     of_cells = [place for place, one in enumerate(order) if one.fine is not None]
-    wanted = {*of_cells[:1], *(n for n, one in enumerate(order) if one.again is not None)}
+    anew = [place for place, one in enumerate(order) if one.again is not None]
+    anew.sort(key=lambda place: -order[place].smoothed.worth)
+    wanted = {*of_cells[:1], *anew[:_ANEW]}
     others = [place for place in range(len(order)) if place not in wanted]
     room = max(1, _LEADING - len(wanted))
     return tuple(order[place] for place in sorted([*wanted, *others[:room]]))

@@ -219,7 +219,7 @@ class CountedEntries:
             ways.append(replace(way, walk=replace(walk, cells=())))
         total = replace(total, ways=tuple(ways))
         scores, first = _fitted(total, by_entry), scored.freeze()
-        some = Kept.of(kept.outcomes, (first, total.made(scores)))
+        some = Kept.of(kept.outcomes, (first, *([] if total.rest is None else [total.rest])))
         intervals = scored.intervals(kept.is_d1)
         earlier = Told(some.scored(first), scored.finer_edges(), intervals)
         trial = Told.by_none(total.made(scores), some)
