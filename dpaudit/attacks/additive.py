@@ -174,7 +174,7 @@ def _best(column: _Divided, fits: Sequence[FloatArray]) -> _Fit:
     """
     best, most_gained = np.zeros_like(fits[0]), 0.0
     for fit in fits:
-        scaled = _scale(fit[:FOLDS], column.counts) * fit
+        scaled = scale_of(fit[:FOLDS], column.counts) * fit
         gained = _gain(scaled[:FOLDS], column.counts)
         if gained > most_gained + tuning.GAIN_OF_FIT:
             best, most_gained = scaled, gained
@@ -262,9 +262,12 @@ def _shrunk(counts: IntArray) -> FloatArray:
     return np.where(counts.sum(axis=2) > 0, ratio, 0.0)
 
 
-def _scale(fit: FloatArray, counts: IntArray) -> float:
+def scale_of(fit: FloatArray, counts: IntArray | FloatArray) -> float:
     """Return the multiple of held-out log-ratios that predicts the input best (logistic regression
-    by Newton's method): noise has to be taken down, and what is all noise to nothing."""
+    by Newton's method): noise has to be taken down, and what is all noise to nothing.
+
+    fit: (fits, cells).  counts: (fits, cells, 2), the held-out draws of each.
+    """
     scale, draws = 0.0, counts.sum(axis=2).astype(np.float64)
     ahead, spread = counts[..., 0].astype(np.float64), fit**2 * draws
     for _ in range(_NEWTON_STEPS):

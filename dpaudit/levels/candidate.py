@@ -81,7 +81,7 @@ class Candidate:
     place: FloatArray | None = None
     apart: int | None = None
     finer: Callable[[], Intervals] | None = None
-    again: Callable[[], Learner] | None = None
+    again: Callable[[], Learner | None] | None = None
 
     @cached_property
     def intervals(self) -> Intervals | None:

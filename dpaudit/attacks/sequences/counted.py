@@ -14,6 +14,7 @@ from typing import TypeVar
 
 import numpy as np
 
+from dpaudit.attacks.additive import scale_of
 from dpaudit.attacks.sequences.score import Prefixes
 from dpaudit.attacks.sequences.walk import Walk
 from dpaudit.attacks.sequences.weights import weights
@@ -22,6 +23,7 @@ from dpaudit.levels.candidate import Candidate, by_score
 from dpaudit.levels.digitiser import Digitiser
 from dpaudit.levels.intervals import Intervals
 from dpaudit.levels.level_map import FloatArray, IntArray, by_group, pieces
+from dpaudit.levels.logits import probability
 from dpaudit.levels.rules import evened
 from dpaudit.levels.scores import Score, Scored, ScoreLevels
 from dpaudit.levels.shrinkage import shrunk_to
@@ -34,7 +36,6 @@ View = Callable[[Outcomes], Outcomes]
 # Shares of the draws by which the last order was told, from which on the next one is.
 _ENOUGH = 1 / 2
 _TINY = 1e-9
-_NEWTON_STEPS = 8
 _FARTHEST = 1e3
 
 
@@ -206,8 +207,11 @@ class CountedEntries:
     earlier: Told | None
 
     @classmethod
-    def of(cls, kept: SelectionDraws, scored: Scored, total: Sum) -> CountedEntries:
-        """scored: the order that was learned from draws that were kept."""
+    def of(cls, kept: SelectionDraws, scored: Scored, total: Sum) -> CountedEntries | None:
+        """Return what learns the order; None where no outcome has a score.
+
+        scored: the order that was learned from draws that were kept.
+        """
         ways, by_entry = [], []
         for way in total.ways:
             walk = way.walk.finer(way.sequences(kept.outcomes))
@@ -220,6 +224,8 @@ class CountedEntries:
         total = replace(total, ways=tuple(ways))
         scores, first = _fitted(total, by_entry), scored.freeze()
         some = Kept.of(kept.outcomes, (first, *([] if total.rest is None else [total.rest])))
+        if not some.size:
+            return None
         intervals = scored.intervals(kept.is_d1)
         earlier = Told(some.scored(first), scored.finer_edges(), intervals)
         trial = Told.by_none(total.made(scores), some)
@@ -306,7 +312,8 @@ class CountedEntries:
         counts = told.intervals.counts
         arms = counts.sum(axis=0)
         foretold = kept.by_interval(told.found, told.edges, _shares(self._said))
-        truth = _along(foretold, evened(counts[:-1], arms))
+        ratio = np.log((foretold[:, 0] + _TINY) / (foretold[:, 1] + _TINY))
+        truth = min(1.0, scale_of(ratio[None], evened(counts[:-1], arms)[None]))
         own = kept.by_interval(self._said, edges, _shares(truth * self._said)) + _TINY
         share = shrunk_to(np.log(own[:, 0] / own[:, 1]), counts[:-1], arms)
         draws = own.sum(axis=1) * (counts[:-1].sum() / kept.size)
@@ -321,23 +328,10 @@ def _same(one: T) -> T:
     return one
 
 
-def _along(foretold: FloatArray, counts: FloatArray) -> float:
-    """Return the multiple of foretold log-ratios, at most 1, that goes along best with counts, both
-    (intervals, 2), by Newton's method."""
-    ratio = np.log((foretold[:, 0] + _TINY) / (foretold[:, 1] + _TINY))
-    draws, times = counts.sum(axis=1), 1.0
-    for _ in range(_NEWTON_STEPS):
-        share = 1 / (1 + np.exp(-times * ratio))
-        slope = ratio @ (counts[:, 0] - draws * share)
-        bend = (ratio**2 * draws) @ (share * (1 - share))
-        times = min(1.0, max(0.0, times + float(slope / max(bend, _TINY))))
-    return times
-
-
 def _shares(score: FloatArray) -> FloatArray:
-    """Return the shares of d1 and d2 at log-ratios: (..., 2)."""
-    share = 1 / (1 + np.exp(-score))
-    return np.stack([share, 1 - share], axis=-1)
+    """Return the shares of d1 and d2 at log-ratios: (outcomes, 2)."""
+    share = probability(score)
+    return np.stack([share, 1 - share], axis=1)
 
 
 def _fitted(total: Sum, by_entry: Sequence[Sequence[IntArray]]) -> tuple[Prefixes, ...]:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import math
 import pickle
+from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -16,14 +18,14 @@ from dpaudit.attacks.fits import only
 from dpaudit.attacks.parts import parts
 from dpaudit.attacks.prefixes import prefixes
 from dpaudit.attacks.sequences import weights as weights_module
-from dpaudit.attacks.sequences.counted import CountedEntries
+from dpaudit.attacks.sequences.counted import CountedEntries, SequenceScored, Sum
 from dpaudit.claims import ProfilePoint
 from dpaudit.draws import SelectionDraws, pool
 from dpaudit.levels.candidate import Candidate
 from dpaudit.levels.level_map import by_input
 from dpaudit.levels.scores import ScoreLevels
 from dpaudit.levels.stretches import expected
-from dpaudit.outcomes import from_raw
+from dpaudit.outcomes import Outcomes, from_raw
 
 ENTRIES, KEPT, MORE = 24, 10_000, 20_000
 AIM = Aim(ProfilePoint(0.0, 0.0), 500_000)
@@ -176,6 +178,18 @@ def test_what_is_foretold_is_lowered_where_draws_do_not_go_along() -> None:
     assert best_predicted(order, AIM) < best_predicted(honest, AIM) / 3
 
 
+class NoScore:
+    """A score that no outcome has."""
+
+    columns = ()
+
+    def __call__(self, outcomes: Outcomes) -> Any:
+        return np.full(outcomes.size, np.nan)
+
+    def words(self) -> str:
+        return "is none"
+
+
 def side_by_side(size: int, seed: int) -> SelectionDraws:
     """Answers above a noisy threshold with their numbers, flags of other ones, and noise."""
     rng = np.random.default_rng(seed)
@@ -230,6 +244,15 @@ def test_an_outcome_without_one_of_the_parts_has_no_score() -> None:
         assert isinstance(order.learner, CountedEntries)
         assert counts[order.learner.counter.intervals - 1].sum() == gaps
         assert (order.freeze()(outcomes) == len(order.held_out) - 1).sum() == gaps
+
+
+def test_an_order_in_which_no_outcome_has_a_score_stays_as_it_is() -> None:
+    (order,) = prefixes(drawn(KEPT, 0))
+    assert isinstance(order.scored, SequenceScored)
+    total = replace(Sum.of(order.scored), rest=NoScore())
+    same = replace(order, again=partial(CountedEntries.of, drawn(KEPT, 0), order.scored, total))
+    assert same.learner is None
+    assert counted_on(same, drawn(MORE, 1)).held_out.sum() == KEPT + MORE
 
 
 def test_numbers_beside_flags_are_learned_anew_by_their_bands() -> None:
