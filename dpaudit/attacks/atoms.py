@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
 
@@ -22,7 +23,7 @@ from dpaudit.levels.level_map import (
     held_out_tally,
     log_ratio,
 )
-from dpaudit.outcomes import RAISED, KeyArray, Outcomes
+from dpaudit.outcomes import RAISED, KeyArray, Outcomes, raised
 from dpaudit.outcomes.known import Known
 
 _LEAST = 2
@@ -36,12 +37,11 @@ _FEW_OTHERS = 0.01
 
 @dataclass(frozen=True, slots=True, eq=False)
 class AtomCounts:
-    """Outcomes seen at least twice: keys (rising), counts (folds, atoms, 2), words, and one of
-    each; and the draws of all others, (2,)."""
+    """Outcomes seen at least twice: keys (rising), counts (folds, atoms, 2), and one of each; and
+    the draws of all others, (2,)."""
 
     keys: KeyArray
     counts: IntArray
-    words: tuple[str, ...]
     outcomes: Outcomes
     rest: IntArray
 
@@ -58,8 +58,7 @@ def count_atoms(selection: SelectionDraws) -> AtomCounts:
     column[frequent] = np.arange(len(frequent))
     table = by_fold(column[place], len(frequent) + 1, selection.is_d1)
     each = selection.outcomes.take(first[frequent])
-    words = tuple(each.words(range(each.size)))
-    return AtomCounts(distinct[frequent], table[:, :-1], words, each, table[:, -1].sum(axis=0))
+    return AtomCounts(distinct[frequent], table[:, :-1], each, table[:, -1].sum(axis=0))
 
 
 def atoms(selection: SelectionDraws) -> list[Candidate]:
@@ -79,9 +78,9 @@ def atoms(selection: SelectionDraws) -> list[Candidate]:
     held_out = held_out_tally(level[:-1], np.append(found.counts, rest, axis=1), levels)
     final = np.append(level[-1], levels).astype(np.intp)
     known = Known.of(found.keys, found.outcomes)
-    freeze = partial(AtomLevels, known, final, found.words)
+    freeze = partial(AtomLevels, known, final, found.outcomes)
     penalty = tuning.PENALTY if len(found.keys) <= tuning.FEW_CELLS else tuning.PENALTY_ANY_ORDER
-    every = AtomLevels(known, np.arange(len(found.keys) + 1, dtype=np.intp), found.words)
+    every = AtomLevels(known, np.arange(len(found.keys) + 1, dtype=np.intp), found.outcomes)
     are_all = found.rest.sum() <= _FEW_OTHERS * arms.sum()
     kin = kin_of(found.outcomes, everything) if are_all else None
     fine = Fine(every, np.append(everything, found.rest[None], axis=0), kin)
@@ -90,11 +89,12 @@ def atoms(selection: SelectionDraws) -> list[Candidate]:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class AtomLevels(LevelMap):
-    """The level of an outcome by itself. level: (atoms + 1,), the last one of all others."""
+    """The level of an outcome by itself. level: (atoms + 1,), the last one of all others. each: the
+    known outcomes."""
 
     known: Known
     level: LevelArray
-    names: tuple[str, ...]
+    each: Outcomes
 
     @property
     def levels(self) -> int:
@@ -104,14 +104,26 @@ class AtomLevels(LevelMap):
         return np.asarray(self.level[self.known.places(outcomes)])
 
     def words(self, chosen: NDArray[np.bool_]) -> str:
-        every = [name for name, level in zip(self.names, self.level, strict=False) if chosen[level]]
-        raised = [name for name in every if name.startswith(RAISED)]
-        names = [shortened(name) for name in every if name not in raised]
-        if chosen[-1]:
-            names.append("anything else")
-        if len(names) > _WORDS:
-            names = [*names[:_WORDS], f"{len(names) - _WORDS} more values"]
-        parts = [f"{name.removeprefix(RAISED)} is raised" for name in raised]
-        if names:
-            parts.append(f"output is {names[0]}")
-        return listed([*parts, *names[1:]], "or") or NO_OUTPUT
+        places = np.flatnonzero(chosen[self.level[:-1]])
+        is_raised = raised(self.each)[places]
+        failed, others = places[is_raised], places[~is_raised]
+        few = self.each.words(others[:_WORDS].tolist())
+        kinds = self.each.words(failed.tolist())
+        return said(kinds, few, len(others) - len(few), has_others=bool(chosen[-1]))
+
+
+def said(kinds: Iterable[str], names: Sequence[str], more: int = 0, *, has_others: bool) -> str:
+    """Return in words the event that the output is one of some, or one of so many more.
+
+    kinds: of exceptions.  has_others: whether any output that has no name is part of it.
+    """
+    some = [shortened(name) for name in names[:_WORDS]]
+    more += len(names) - len(some) + has_others
+    if has_others and len(some) + more <= _WORDS:
+        some.append("anything else")
+    elif more:
+        some.append(f"{more} more values")
+    parts = [f"{kind.removeprefix(RAISED)} is raised" for kind in kinds]
+    if some:
+        parts.append(f"output is {some[0]}")
+    return listed([*parts, *some[1:]], "or") or NO_OUTPUT

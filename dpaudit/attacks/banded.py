@@ -17,10 +17,10 @@ from numpy.typing import NDArray
 from dpaudit.attacks.atoms import atoms
 from dpaudit.attacks.prefixes import prefixes
 from dpaudit.attacks.sequences.counted import SequenceScored, Sum, learned_anew
+from dpaudit.attacks.sequences.score import Prefixes
 from dpaudit.draws import LevelArray, SelectionDraws
 from dpaudit.levels.candidate import Candidate
 from dpaudit.levels.level_map import FloatArray, LevelMap
-from dpaudit.levels.scores import Score
 from dpaudit.outcomes import KIND, Column, Outcomes
 from dpaudit.outcomes.bands import Bands
 
@@ -68,12 +68,12 @@ def _sums(bands: Bands, inner: SelectionDraws, selection: SelectionDraws) -> lis
     found = []
     for one in prefixes(inner):
         if isinstance(one.scored, SequenceScored):
+            way = replace(one.scored.way, walk=one.scored.way.walk.through(bands))
             scored = replace(
                 one.scored,
                 attack=NAME + one.attack,
                 freeze=partial(_frozen, bands, one.scored.freeze),
-                way=one.scored.way.through(bands),
-                made=partial(BandedScore, bands),
+                way=way,
             )
             found.append(learned_anew(scored, selection, Sum.of(scored)))
     return found
@@ -85,8 +85,8 @@ def _bands_of(selection: SelectionDraws) -> Bands | None:
     return _bands(selection.outcomes.take(slice(_LOOKED_AT)).columns)
 
 
-def _frozen(bands: Bands, freeze: Callable[[], Score]) -> BandedScore:
-    return BandedScore(bands, freeze())
+def _frozen(bands: Bands, freeze: Callable[[], Prefixes]) -> Prefixes:
+    return freeze().through(bands)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -105,24 +105,6 @@ class BandedLevels(LevelMap):
 
     def words(self, chosen: NDArray[np.bool_]) -> str:
         return self.level.words(chosen)
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class BandedScore:
-    """The score of outcomes whose numbers are bands."""
-
-    bands: Bands
-    score: Score
-
-    @property
-    def columns(self) -> tuple[tuple[str, float], ...]:
-        return self.score.columns
-
-    def __call__(self, outcomes: Outcomes) -> FloatArray:
-        return self.score(self.bands(outcomes))
-
-    def words(self) -> str:
-        return f"{self.score.words()}, of numbers the band that they lie in"
 
 
 def _bands(columns: Sequence[Column]) -> Bands | None:

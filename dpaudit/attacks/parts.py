@@ -8,7 +8,7 @@ among them may tell, once more draws are counted.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
 
@@ -122,29 +122,24 @@ def _more_telling(best: Fit, sequence: Fit | None) -> Fit:
 
 def _learned_anew(best: Sequence[Fit]) -> Sum:
     """Return what scores add up, those of sequences to be learned anew."""
-    others, ways, made, names = [], [], [], []
+    others, ways, names = [], [], []
     for one in best:
         if isinstance(one.scored, SequenceScored):
             ways.append(one.scored.way.through(partial(only, tuple(one.names))))
-            made.append(one.scored.made)
             names.append(tuple(one.names))
         else:
             others.append(one)
     rest = _frozen(others) if others else None
-    return Sum(tuple(ways), partial(_added_up, rest, tuple(made), tuple(names)), rest)
+    return Sum(tuple(ways), partial(_added_up, rest, tuple(names)), rest)
 
 
 def _added_up(
-    rest: Parts | None,
-    made: Sequence[Callable[[Prefixes], Score]],
-    names: Sequence[tuple[str, ...]],
-    scores: Sequence[Prefixes],
+    rest: Parts | None, names: Sequence[tuple[str, ...]], scores: Sequence[Prefixes]
 ) -> Parts:
     """Return the sum of the rest, whose scores stay as they are, and of those of sequences."""
-    own = [(one(score), which) for one, score, which in zip(made, scores, names, strict=True)]
-    every = (*(() if rest is None else rest.scores), *own)
+    every = (*(() if rest is None else rest.scores), *zip(scores, names, strict=True))
     columns = [] if rest is None else [*rest.columns]
-    columns += [column for score, _ in own for column in score.columns]
+    columns += [column for score in scores for column in score.columns]
     return Parts(every, shares([name for name, _ in columns], [weight for _, weight in columns]))
 
 

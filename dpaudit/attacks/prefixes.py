@@ -52,14 +52,8 @@ def prefixes(selection: SelectionDraws) -> list[Candidate]:
         spread.append(float(own.std()))
     walk = replace(walk, cells=())  # as large as the draws
     freeze = partial(Prefixes.of, walk, [fit[FOLDS] for fit in fits], spread)
-    scored = SequenceScored(
-        NAME, aligned(held_out, fold, kept), freeze, halves, way=Way(walk), made=_same
-    )
+    scored = SequenceScored(NAME, aligned(held_out, fold, kept), freeze, halves, way=Way(walk))
     return [learned_anew(scored, selection, Sum.of(scored))]
-
-
-def _same(score: Prefixes) -> Prefixes:
-    return score
 
 
 def kin_of(outcomes: Outcomes, counts: IntArray) -> Kin | None:

@@ -6,19 +6,17 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
-import numpy as np
-
 from dpaudit.adapters.adversary import Attacked, attacked
 from dpaudit.adapters.laws import LawRow, law_table
 from dpaudit.adapters.loading import load_mechanism
-from dpaudit.attacks.atoms import AtomLevels
+from dpaudit.attacks.atoms import said
 from dpaudit.auditing.spec import AuditSpec
 from dpaudit.certificates.exact_certificate import ExactCertificate, ExactEvent
 from dpaudit.claims import PrivacyClaim
 from dpaudit.errors import UsageError
 from dpaudit.inputs.neighbouring import check_pair
 from dpaudit.inputs.pairs import notes, stated
-from dpaudit.outcomes.known import Known
+from dpaudit.outcomes import RAISED
 from dpaudit.stats import exact
 
 
@@ -84,7 +82,6 @@ def _event(event: exact.Event, table: Sequence[LawRow]) -> ExactEvent | None:
     both = (event.ahead, event.behind)
     d1, d2 = both if event.guess == "d1" else reversed(both)
     names = tuple(table[place][0] for place in event.outcomes)
-    # A level map of these outcomes, which says a set of them as the attack on single outputs does.
-    level = np.array([0] * len(names) + [1], dtype=np.intp)
-    atoms = AtomLevels(Known(np.zeros(len(names), dtype=np.uint64)), level, names)
-    return ExactEvent(atoms.words(np.array([True, False])), event.guess, d1, d2)
+    kinds = [name for name in names if name.startswith(RAISED)]
+    words = said(kinds, [name for name in names if name not in kinds], has_others=False)
+    return ExactEvent(words, event.guess, d1, d2)

@@ -24,6 +24,7 @@ from dpaudit.outcomes.tables import (
     are_alike,
     failures,
     narrowed,
+    raised,
     stacked,
     timed,
 )
@@ -42,6 +43,7 @@ __all__ = [
     "from_raw",
     "narrowed",
     "number_word",
+    "raised",
     "timed",
 ]
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from decimal import Decimal
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,6 +31,7 @@ def made_from(name: str, known: Callable[[str], Column]) -> Column:
     return kinds_of(column) if prefix == KIND else _seen(column, prefix)
 
 
+@lru_cache(maxsize=1024)  # of the columns of each block
 def prefix_of(name: str) -> str | None:
     """Return what the name of a column that is made from another one starts with, else None."""
     return next((one for one in (KIND, *ASPECTS) if name.startswith(one)), None)

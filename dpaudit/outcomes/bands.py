@@ -64,15 +64,22 @@ class Bands:
         self, numbers: FloatArray, codes: CodeArray | None, labels: int
     ) -> tuple[FloatArray, CodeArray]:
         """Return numbers and codes, those of bands after so many other labels."""
-        is_alone = np.zeros(len(numbers), dtype=bool) if codes is None else codes > 0
+        # Sums of bytes and of tables in place of choices entry by entry, which take four times as
+        # long where they hang on luck.
+        own = np.zeros(len(numbers), dtype=np.uint8)
         is_one = np.empty(len(numbers), dtype=bool)
-        for number in self.alone:
-            is_alone |= np.equal(numbers, number, out=is_one)
-        # In bytes, which takes a third of the time.
+        for place, number in enumerate(self.alone, 1):
+            np.equal(numbers, number, out=is_one)
+            own += is_one.view(np.uint8) * np.uint8(place)
         band = np.ones(len(numbers), dtype=np.uint8)
         for edge in self.edges:
             band += np.greater_equal(numbers, edge, out=is_one).view(np.uint8)
         found = band.astype(np.int32)
         found += np.int32(labels)
-        others = np.int32(0) if codes is None else codes
-        return np.where(is_alone, numbers, np.nan), np.where(is_alone, others, found)
+        others = own > 0
+        if codes is not None:
+            others |= codes > 0
+        found *= ~others
+        if codes is not None:
+            found += codes
+        return np.array([np.nan, *self.alone]).take(own.astype(np.intp)), found

@@ -242,6 +242,14 @@ def stacked(tables: Sequence[Table]) -> Table:
     return Table(tuple(map(join, joined)), size, first.paths, first.fixed)
 
 
+def raised(outcomes: Outcomes) -> NDArray[np.bool_]:
+    """Return which outcomes were exceptions: (size,)."""
+    first = outcomes.column(ROOT.name)
+    if first.codes is None:
+        return np.zeros(outcomes.size, dtype=bool)
+    return np.array([False, *(label.startswith(RAISED) for label in first.labels)])[first.codes]
+
+
 def failures(outcomes: Outcomes) -> dict[str, int]:
     """Return how many outcomes were exceptions, by kind."""
     first = outcomes.column(ROOT.name)

@@ -5,13 +5,13 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from dpaudit.attacks.atoms import AtomCounts, count_atoms
+from dpaudit.attacks.atoms import count_atoms
 from dpaudit.claims import ProfilePoint
 from dpaudit.draws import SelectionDraws
 from dpaudit.levels import tuning
 from dpaudit.levels.distinguisher import AccusedAtoms
 from dpaudit.levels.level_map import IntArray, log_ratio
-from dpaudit.outcomes import RAISED
+from dpaudit.outcomes import raised
 
 _MOST_ATOMS = 64
 
@@ -20,26 +20,21 @@ def accuse(selection: SelectionDraws, point: ProfilePoint) -> AccusedAtoms:
     """Return the atoms to certify one by one: those that look violating, and the most unequal ones
     as far as they are needed to outweigh δ. Exceptions are no raw outputs and never among them."""
     found = count_atoms(selection)
-    raw = _is_raw(found)
+    raw = ~raised(found.outcomes)
     counts = found.counts.sum(axis=0)
     arms = counts.sum(axis=0) + found.rest
     masks = np.zeros((2, len(counts)), dtype=bool)
     for mask, step in zip(masks, (1, -1), strict=True):
         mask[_accused(counts[:, ::step], arms[::step], raw, point)] = True
     chosen = np.flatnonzero(masks.any(axis=0))
-    words = tuple(found.words[i] for i in chosen)
+    words = tuple(found.outcomes.words(chosen.tolist()))
     return AccusedAtoms(found.keys[chosen], words, masks[0, chosen], masks[1, chosen])
 
 
 def has_atoms(selection: SelectionDraws) -> bool:
     """Return whether outputs repeat, so that single outputs can be counted."""
     found = count_atoms(selection)
-    return bool(found.counts[:, _is_raw(found)].sum() > selection.size / 10)
-
-
-def _is_raw(found: AtomCounts) -> NDArray[np.bool_]:
-    """Return which atoms are outputs, and no exceptions: (atoms,)."""
-    return np.array([not word.startswith(RAISED) for word in found.words], dtype=bool)
+    return bool(found.counts[:, ~raised(found.outcomes)].sum() > selection.size / 10)
 
 
 def _accused(

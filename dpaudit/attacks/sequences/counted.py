@@ -59,10 +59,10 @@ class Way:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SequenceScored(Scored):
-    """The score of a sequence. made: the score of outcomes from that of their sequences."""
+    """The score of a sequence."""
 
+    freeze: Callable[[], Prefixes]
     way: Way
-    made: Callable[[Prefixes], Score]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -77,7 +77,7 @@ class Sum:
     @classmethod
     def of(cls, scored: SequenceScored) -> Sum:
         """Return the sum of a single score."""
-        return cls((scored.way,), partial(_of_one, scored.made))
+        return cls((scored.way,), _only_one)
 
 
 def learned_anew(scored: Scored, selection: SelectionDraws, total: Sum) -> Candidate:
@@ -320,8 +320,8 @@ class CountedEntries:
         return np.asarray(draws[:, None] * np.stack([share, 1 - share], axis=1))
 
 
-def _of_one(made: Callable[[Prefixes], Score], scores: Sequence[Prefixes]) -> Score:
-    return made(scores[0])
+def _only_one(scores: Sequence[Prefixes]) -> Prefixes:
+    return scores[0]
 
 
 def _same(one: T) -> T:

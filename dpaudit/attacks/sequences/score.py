@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -11,6 +11,7 @@ from dpaudit.attacks.sequences.walk import LOST, Places, Step, Summary, Walk
 from dpaudit.levels.level_map import FloatArray
 from dpaudit.levels.scores import shares, with_most
 from dpaudit.outcomes import Outcomes
+from dpaudit.outcomes.bands import Bands
 
 NAME = "sum over entries, each given those before it"
 
@@ -30,6 +31,10 @@ class Prefixes:
         steps = [step.weighing(own) for step, own in zip(walk.steps, fit, strict=True)]
         return cls(tuple(steps), walk.summary, importance)
 
+    def through(self, bands: Bands) -> Prefixes:
+        """Return the score of outcomes of which this one is that of their bands."""
+        return replace(self, steps=tuple(step.through(bands) for step in self.steps))
+
     def __call__(self, outcomes: Outcomes) -> FloatArray:
         total = np.zeros(outcomes.size)
         for step, cell in self.along(outcomes):
@@ -48,4 +53,6 @@ class Prefixes:
 
     def words(self) -> str:
         what = f"adds up {len(self.steps):,} entries, each given {self.summary.words}"
-        return with_most(what, self.columns)
+        named = with_most(what, self.columns)
+        has_bands = any(step.symbols.bands is not None for step in self.steps)
+        return f"{named}, of numbers the band that they lie in" if has_bands else named

@@ -8,8 +8,9 @@ import pytest
 from numpy.typing import NDArray
 
 from dpaudit.attacks.additive import additive
-from dpaudit.attacks.banded import NAME, BandedLevels, BandedScore, _standing_alone, banded
+from dpaudit.attacks.banded import NAME, BandedLevels, _standing_alone, banded
 from dpaudit.attacks.choosing.aim import Aim, promise
+from dpaudit.attacks.sequences.score import Prefixes
 from dpaudit.claims import ProfilePoint
 from dpaudit.draws import SelectionDraws
 from dpaudit.levels.candidate import Candidate
@@ -117,8 +118,9 @@ def test_codes_beside_the_answers_stay_what_they_are(shares: list[float]) -> Non
     beside = SelectionDraws(from_raw(np.stack([*columns, codes], axis=1)), draws.is_d1)
     level = best(banded(beside)).freeze()
     assert isinstance(level, ScoreLevels)
-    assert isinstance(level.score, BandedScore)
-    assert level.score.bands.names == {f"output[{place}]" for place in range(10)}
+    assert isinstance(level.score, Prefixes)
+    in_bands = [step.symbols.name for step in level.score.steps if step.symbols.bands is not None]
+    assert in_bands == [f"output[{place}]" for place in range(10)]
     promised = promise(best(banded(beside)), AIM)[0]
     assert promised > 0.9 * promise(best(banded(draws)), AIM)[0]
 
