@@ -45,10 +45,11 @@ def prefixes(selection: SelectionDraws) -> list[Candidate]:
     held_out, kept = np.zeros(selection.size), np.zeros(selection.size)
     halves, spread = np.zeros((2, selection.size)), []
     for cell, fit in zip(walk.cells, fits, strict=True):
-        held_out += fit[fold, cell]
-        own = fit[FOLDS][cell]
+        held_out += fit.take(fold * fit.shape[1] + cell)
+        own = fit[FOLDS].take(cell)
         kept += own
-        halves += fit[-2:, cell]
+        for half, by_half in zip(halves, fit[-2:], strict=True):
+            half += by_half.take(cell)
         spread.append(float(own.std()))
     walk = replace(walk, cells=())  # as large as the draws
     freeze = partial(Prefixes.of, walk, [fit[FOLDS] for fit in fits], spread)

@@ -115,9 +115,9 @@ class Usual:
         if self.is_range:
             return np.asarray((numbers < self.numbers[0]) | (numbers > self.numbers[1]))
         if len(self.numbers) <= _FEW:
-            found = np.ones(len(numbers), dtype=bool)
+            found, is_other = np.ones(len(numbers), dtype=bool), np.empty(len(numbers), dtype=bool)
             for value in self.numbers.tolist():
-                found &= numbers != value
+                found &= np.not_equal(numbers, value, out=is_other)
             return found
         if self.table is not None:
             return self._missing(numbers, self.table)

@@ -60,14 +60,17 @@ class _Values:
         """Return 1, 2, … for the entries that are known, 0 for others."""
         found = np.zeros(len(column.numbers), dtype=np.uint8)
         is_one = np.empty(len(found), dtype=bool)
+        as_bytes = is_one.view(np.uint8)
+        # An entry is one of them at most: sums take less than choices.
         for digit, number in enumerate(self.numbers, 1):
             # Of a label the number is NaN, which equals none.
             np.equal(column.numbers, number, out=is_one)
-            np.maximum(found, is_one.view(np.uint8) * np.uint8(digit), out=found)
+            np.multiply(as_bytes, np.uint8(digit), out=as_bytes)
+            found += as_bytes
         if column.codes is not None and self.labels:
             known = {one: digit for digit, one in enumerate(self.labels, len(self.numbers) + 1)}
             by_code = [0, *(known.get(label, 0) for label in column.labels)]
-            np.maximum(found, np.array(by_code, dtype=np.uint8)[column.codes], out=found)
+            found += np.array(by_code, dtype=np.uint8).take(column.codes)
         return found
 
 

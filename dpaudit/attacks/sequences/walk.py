@@ -7,6 +7,7 @@ from bisect import bisect_right
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from itertools import pairwise
 from typing import Any
 
@@ -38,6 +39,8 @@ Places = NDArray[np.intp]
 Symbols = NDArray[np.uint8]
 # The place of the last value, and how often each came up; -1 and 0 where that is not kept.
 Past = tuple[int, ...]
+# What compares numbers with one, and what is added, in bytes, where that is true.
+Rise = tuple[np.ufunc, float, np.uint8]
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,38 +68,39 @@ class Alphabet:
 
     def __call__(self, column: Column) -> Symbols:
         many = len(self.values)
-        # What is added up is how far places are from the last one: in bytes, which come round, as
-        # sums take a fifth of the time of choices.
-        known = {value: many - place for place, value in enumerate(self.values)}
-        lowest, steps = self._steps(known)
+        known, lowest, steps = _reading(self)
+        # In bytes, which come round: sums take a fifth of the time of choices.
         found = np.full(len(column.numbers), lowest, dtype=np.uint8)
         is_there = np.empty(len(found), dtype=bool)
+        as_bytes = is_there.view(np.uint8)
         for reaches, number, more in steps:
             reaches(column.numbers, number, out=is_there)
-            found += is_there.view(np.uint8) * np.uint8(more % 256)
+            np.multiply(as_bytes, more, out=as_bytes)
+            found += as_bytes
         if column.codes is not None:
             # Of a label the number is NaN, which reaches nothing.
             own = [known.get(label, 0) - lowest for label in column.labels]
             found += np.array([0, *own]).astype(np.uint8).take(column.codes)
         return np.subtract(np.uint8(many), found, out=found)
 
-    def _steps(
-        self, known: dict[float | str, int]
-    ) -> tuple[int, list[tuple[np.ufunc, float, int]]]:
-        """Return what is known of the lowest numbers, and by how much more that is of those that
-        reach another one, or are equal to it."""
-        if self.bands is None:
-            numbers = [(value, more) for value, more in known.items() if isinstance(value, float)]
-            return 0, [(np.equal, value, more) for value, more in numbers]
-        edges, alone = self.bands.edges, self.bands.alone
-        by_band = [known.get(label, 0) for label in self.bands.labels]
-        rises = [upper - lower for lower, upper in pairwise(by_band)]
-        own = [known.get(one, 0) - by_band[bisect_right(edges, one)] for one in alone]
-        steps: list[tuple[np.ufunc, float, int]] = [
-            *((np.greater_equal, edge, more) for edge, more in zip(edges, rises, strict=True)),
-            *((np.equal, one, more) for one, more in zip(alone, own, strict=True)),
-        ]
-        return by_band[0], [one for one in steps if one[2]]
+
+@lru_cache(maxsize=256)  # of the entries of each block
+def _reading(own: Alphabet) -> tuple[dict[float | str, int], int, list[Rise]]:
+    """Return how far the place of each value is from the last one, how far that of the lowest
+    numbers is, and by how much farther those are that reach another one, or are equal to it."""
+    known = {value: len(own.values) - place for place, value in enumerate(own.values)}
+    if own.bands is None:
+        numbers = [(value, more) for value, more in known.items() if isinstance(value, float)]
+        return known, 0, [(np.equal, value, np.uint8(more)) for value, more in numbers]
+    edges, alone = own.bands.edges, own.bands.alone
+    by_band = [known.get(label, 0) for label in own.bands.labels]
+    rises = [upper - lower for lower, upper in pairwise(by_band)]
+    beside = [known.get(one, 0) - by_band[bisect_right(edges, one)] for one in alone]
+    steps: list[tuple[np.ufunc, float, int]] = [
+        *((np.greater_equal, edge, more) for edge, more in zip(edges, rises, strict=True)),
+        *((np.equal, one, more) for one, more in zip(alone, beside, strict=True)),
+    ]
+    return known, by_band[0], [(by, one, np.uint8(more % 256)) for by, one, more in steps if more]
 
 
 @dataclass(frozen=True, slots=True)

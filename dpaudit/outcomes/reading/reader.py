@@ -22,8 +22,9 @@ from dpaudit.outcomes.scalars import (
 from dpaudit.outcomes.tables import Outcomes, Table
 from dpaudit.outcomes.words import DICT, LIST
 
-# Rows of a matrix that are turned into columns at a time.
-_PIECE = 1_024
+# Rows of a matrix that are turned into columns at a time: fewer of a wide one, to stay in the
+# cache.
+_PIECE, _PIECE_OF_WIDE, _WIDE = 4_096, 1_024, 24
 
 Rows = RowArray | None
 Values = Sequence[Any]
@@ -134,13 +135,14 @@ def _by_column(array: NDArray[Any]) -> tuple[FloatArray | None, bool]:
     would touch all of it."""
     found, are_numbers = np.empty(array.shape[::-1]), True
     is_float = array.dtype.kind == "f"
-    for start in range(0, len(array), _PIECE):
-        piece = array[start : start + _PIECE]
+    size = _PIECE if array.shape[1] <= _WIDE else _PIECE_OF_WIDE
+    for start in range(0, len(array), size):
+        piece = array[start : start + size]
         if not is_float and not _exact(piece):
             return None, False
         if is_float and are_numbers:
             are_numbers = not piece.size or not np.isnan(piece.min())
-        found[:, start : start + _PIECE] = piece.T
+        found[:, start : start + size] = piece.T
     return found, are_numbers
 
 
