@@ -24,6 +24,7 @@ from dpaudit.levels.level_map import (
     log_ratio,
 )
 from dpaudit.outcomes import RAISED, KeyArray, Outcomes, raised
+from dpaudit.outcomes.bands import Bands
 from dpaudit.outcomes.known import Known
 
 _LEAST = 2
@@ -61,8 +62,11 @@ def count_atoms(selection: SelectionDraws) -> AtomCounts:
     return AtomCounts(distinct[frequent], table[:, :-1], each, table[:, -1].sum(axis=0))
 
 
-def atoms(selection: SelectionDraws) -> list[Candidate]:
-    """Order single outcomes by their smoothed log-ratios."""
+def atoms(selection: SelectionDraws, bands: Bands | None = None) -> list[Candidate]:
+    """Order single outcomes by their smoothed log-ratios.
+
+    bands: those that the numbers of the draws were replaced by, as those of outcomes are not.
+    """
     some = selection.outcomes.take(slice(_FIRST_LOOK))
     if len(np.unique(some.keys())) == some.size:
         return []
@@ -78,6 +82,8 @@ def atoms(selection: SelectionDraws) -> list[Candidate]:
     held_out = held_out_tally(level[:-1], np.append(found.counts, rest, axis=1), levels)
     final = np.append(level[-1], levels).astype(np.intp)
     known = Known.of(found.keys, found.outcomes)
+    if bands is not None:
+        known = known.through(bands)
     freeze = partial(AtomLevels, known, final, found.outcomes)
     penalty = tuning.PENALTY if len(found.keys) <= tuning.FEW_CELLS else tuning.PENALTY_ANY_ORDER
     every = AtomLevels(known, np.arange(len(found.keys) + 1, dtype=np.intp), found.outcomes)

@@ -8,20 +8,19 @@ the more. So numbers count by the band that they lie in, and sequences of these 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dpaudit.attacks.atoms import atoms
 from dpaudit.attacks.prefixes import prefixes
 from dpaudit.attacks.sequences.counted import SequenceScored, Sum, learned_anew
 from dpaudit.attacks.sequences.score import Prefixes
-from dpaudit.draws import LevelArray, SelectionDraws
+from dpaudit.draws import SelectionDraws
 from dpaudit.levels.candidate import Candidate
-from dpaudit.levels.level_map import FloatArray, LevelMap
-from dpaudit.outcomes import KIND, Column, Outcomes
+from dpaudit.levels.level_map import FloatArray
+from dpaudit.outcomes import KIND, Column
 from dpaudit.outcomes.bands import Bands
 
 NAME = "numbers in bands: "
@@ -47,12 +46,9 @@ def banded(selection: SelectionDraws) -> list[Candidate]:
     if bands is None:
         return []
     inner = SelectionDraws(bands(selection.outcomes), selection.is_d1)
-    of_banded = partial(BandedLevels, bands)
-    found = []
     sequences = len(np.unique(bands(some).keys()))
-    for one in atoms(inner) if sequences <= _MOST_SEQUENCES * some.size else ():
-        fine = None if one.fine is None else replace(one.fine, cells=of_banded(one.fine.cells))
-        found.append(replace(one.mapped(of_banded), attack=NAME + one.attack, fine=fine))
+    every = atoms(inner, bands) if sequences <= _MOST_SEQUENCES * some.size else []
+    found = [replace(one, attack=NAME + one.attack) for one in every]
     return [*found, *_sums(bands, inner, selection)]
 
 
@@ -87,24 +83,6 @@ def _bands_of(selection: SelectionDraws) -> Bands | None:
 
 def _frozen(bands: Bands, freeze: Callable[[], Prefixes]) -> Prefixes:
     return freeze().through(bands)
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class BandedLevels(LevelMap):
-    """The level of outcomes whose numbers are bands."""
-
-    bands: Bands
-    level: LevelMap
-
-    @property
-    def levels(self) -> int:
-        return self.level.levels
-
-    def __call__(self, outcomes: Outcomes) -> LevelArray:
-        return self.level(self.bands(outcomes))
-
-    def words(self, chosen: NDArray[np.bool_]) -> str:
-        return self.level.words(chosen)
 
 
 def _bands(columns: Sequence[Column]) -> Bands | None:

@@ -4,12 +4,14 @@ which takes less than half of the time for many outcomes at once."""
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dpaudit.outcomes.columns import Column, KeyArray, find
+from dpaudit.outcomes.alphabets import Alphabet
+from dpaudit.outcomes.bands import Bands
+from dpaudit.outcomes.columns import KeyArray, find
 from dpaudit.outcomes.paths import Path
 from dpaudit.outcomes.tables import Outcomes, Table
 
@@ -21,57 +23,31 @@ _FEW, _COMBINATIONS, _TABLE = 8, 1 << 60, 1 << 18
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Known:
-    """Known outcomes. keys: (known,), rising.  entries: what to find them by, if not by keys."""
+    """Known outcomes. keys: (known,), rising.  entries: what to find them by, if not by keys.
+
+    bands: those that numbers count by; None where they count by themselves.
+    """
 
     keys: KeyArray
     entries: Entries | None = None
+    bands: Bands | None = None
 
     @classmethod
     def of(cls, keys: KeyArray, outcomes: Outcomes) -> Known:
         """Return outcomes with their keys, which rise."""
         return cls(keys, Entries.of(outcomes))
 
+    def through(self, bands: Bands) -> Known:
+        """Return what finds outcomes by their bands, which are what is known."""
+        entries = None if self.entries is None else self.entries.through(bands)
+        return Known(self.keys, entries, bands)
+
     def places(self, outcomes: Outcomes) -> PlaceArray:
         """Return the place of every outcome among the known ones, len(keys) for those not there."""
         found = None if self.entries is None else self.entries.places(outcomes)
-        return find(self.keys, outcomes.keys()) if found is None else found
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class _Values:
-    """The entries that known outcomes have in one column: numbers, then labels."""
-
-    name: str
-    numbers: tuple[float, ...]
-    labels: tuple[str, ...]
-
-    @classmethod
-    def of(cls, column: Column) -> _Values:
-        if column.codes is None:
-            return cls(column.name, tuple(np.unique(column.numbers).tolist()), ())
-        numbers = np.unique(column.numbers[column.codes == 0]).tolist()
-        used = np.unique(column.codes[column.codes > 0]).tolist()
-        return cls(column.name, tuple(numbers), tuple(column.labels[code - 1] for code in used))
-
-    def __len__(self) -> int:
-        return len(self.numbers) + len(self.labels)
-
-    def digits(self, column: Column) -> NDArray[np.uint8]:
-        """Return 1, 2, … for the entries that are known, 0 for others."""
-        found = np.zeros(len(column.numbers), dtype=np.uint8)
-        is_one = np.empty(len(found), dtype=bool)
-        as_bytes = is_one.view(np.uint8)
-        # An entry is one of them at most: sums take less than choices.
-        for digit, number in enumerate(self.numbers, 1):
-            # Of a label the number is NaN, which equals none.
-            np.equal(column.numbers, number, out=is_one)
-            np.multiply(as_bytes, np.uint8(digit), out=as_bytes)
-            found += as_bytes
-        if column.codes is not None and self.labels:
-            known = {one: digit for digit, one in enumerate(self.labels, len(self.numbers) + 1)}
-            by_code = [0, *(known.get(label, 0) for label in column.labels)]
-            found += np.array(by_code, dtype=np.uint8).take(column.codes)
-        return found
+        if found is not None:
+            return found
+        return find(self.keys, (outcomes if self.bands is None else self.bands(outcomes)).keys())
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -82,7 +58,7 @@ class Entries:
     combinations: how many there may be.
     """
 
-    columns: tuple[_Values, ...]
+    columns: tuple[Alphabet, ...]
     fixed: tuple[tuple[Path, str | float], ...]
     numbers: NDArray[np.signedinteger]
     combinations: int
@@ -96,14 +72,19 @@ class Entries:
             return None
         columns, combinations = [], 1
         for column in known.all_columns:
-            own = _Values.of(column)
-            combinations *= len(own)
-            if len(own) > _FEW or combinations > _COMBINATIONS:
+            own = Alphabet.of(column)
+            combinations *= len(own.values)
+            if len(own.values) > _FEW or combinations > _COMBINATIONS:
                 return None
             columns.append(own)
         numbers, are_known = _combined(columns, known, combinations)
         made = cls(tuple(columns), known.fixed, numbers, combinations)
         return made if are_known.all() else None
+
+    def through(self, bands: Bands) -> Entries:
+        """Return what finds outcomes by their bands."""
+        columns = tuple(one.through(bands) for one in self.columns)
+        return replace(self, columns=columns)
 
     def places(self, outcomes: Outcomes) -> PlaceArray | None:
         """Return the place of every outcome, how many are known for others; None where outcomes
@@ -140,17 +121,16 @@ class Entries:
 
 
 def _combined(
-    columns: Sequence[_Values], outcomes: Table, combinations: int
+    columns: Sequence[Alphabet], outcomes: Table, combinations: int
 ) -> tuple[NDArray[np.signedinteger], NDArray[np.bool_]]:
     """Return the number of every outcome's combination, and whether all of it is known."""
     kind = np.int32 if combinations <= _TABLE else np.int64
     numbers: NDArray[np.signedinteger] = np.zeros(outcomes.size, dtype=kind)
     are_known = np.ones(outcomes.size, dtype=bool)
-    for values, column in zip(columns, outcomes.all_columns, strict=True):
-        digits = values.digits(column)
-        np.logical_and(are_known, digits, out=are_known)
-        if len(values) > 1:
-            numbers *= len(values)
-            numbers += digits
-            numbers -= 1
+    for alphabet, column in zip(columns, outcomes.all_columns, strict=True):
+        symbols, many = alphabet(column), len(alphabet.values)
+        are_known &= symbols < many
+        if many > 1:
+            numbers *= many
+            numbers += symbols
     return numbers, are_known

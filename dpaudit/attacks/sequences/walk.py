@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import math
-from bisect import bisect_right
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -16,6 +13,7 @@ from numpy.typing import NDArray
 
 from dpaudit.levels.level_map import FloatArray, IntArray
 from dpaudit.outcomes import KIND, Column, Outcomes
+from dpaudit.outcomes.alphabets import Alphabet
 from dpaudit.outcomes.bands import BAND, Bands
 from dpaudit.stats.contingency import chi_squared
 
@@ -36,71 +34,8 @@ LOST = 0
 _LOOKED_AT = 4_096
 
 Places = NDArray[np.intp]
-Symbols = NDArray[np.uint8]
 # The place of the last value, and how often each came up; -1 and 0 where that is not kept.
 Past = tuple[int, ...]
-# What compares numbers with one, and what is added, in bytes, where that is true.
-Rise = tuple[np.ufunc, float, np.uint8]
-
-
-@dataclass(frozen=True, slots=True)
-class Alphabet:
-    """The place of an entry among `values`, their number for any other.
-
-    bands: those that numbers count by, whose labels are among the values; None where they count by
-    themselves.
-    """
-
-    name: str
-    values: tuple[float | str, ...]
-    bands: Bands | None = None
-
-    @property
-    def classes(self) -> tuple[int, ...]:
-        """What each value counts as in the past of others: bands of numbers as one."""
-        is_band = [isinstance(one, str) and one.startswith(BAND) for one in self.values]
-        first = is_band.index(True) if any(is_band) else 0
-        return tuple(first if one else place for place, one in enumerate(is_band))
-
-    def through(self, bands: Bands) -> Alphabet:
-        """Return what reads of a column what this one reads of its bands."""
-        return replace(self, bands=bands) if self.name in bands.names else self
-
-    def __call__(self, column: Column) -> Symbols:
-        many = len(self.values)
-        known, lowest, steps = _reading(self)
-        # In bytes, which come round: sums take a fifth of the time of choices.
-        found = np.full(len(column.numbers), lowest, dtype=np.uint8)
-        is_there = np.empty(len(found), dtype=bool)
-        as_bytes = is_there.view(np.uint8)
-        for reaches, number, more in steps:
-            reaches(column.numbers, number, out=is_there)
-            np.multiply(as_bytes, more, out=as_bytes)
-            found += as_bytes
-        if column.codes is not None:
-            # Of a label the number is NaN, which reaches nothing.
-            own = [known.get(label, 0) - lowest for label in column.labels]
-            found += np.array([0, *own]).astype(np.uint8).take(column.codes)
-        return np.subtract(np.uint8(many), found, out=found)
-
-
-@lru_cache(maxsize=256)  # of the entries of each block
-def _reading(own: Alphabet) -> tuple[dict[float | str, int], int, list[Rise]]:
-    """Return how far the place of each value is from the last one, how far that of the lowest
-    numbers is, and by how much farther those are that reach another one, or are equal to it."""
-    known = {value: len(own.values) - place for place, value in enumerate(own.values)}
-    if own.bands is None:
-        numbers = [(value, more) for value, more in known.items() if isinstance(value, float)]
-        return known, 0, [(np.equal, value, np.uint8(more)) for value, more in numbers]
-    edges, alone = own.bands.edges, own.bands.alone
-    by_band = [known.get(label, 0) for label in own.bands.labels]
-    rises = [upper - lower for lower, upper in pairwise(by_band)]
-    beside = [known.get(one, 0) - by_band[bisect_right(edges, one)] for one in alone]
-    steps: list[tuple[np.ufunc, float, int]] = [
-        *((np.greater_equal, edge, more) for edge, more in zip(edges, rises, strict=True)),
-        *((np.equal, one, more) for one, more in zip(alone, beside, strict=True)),
-    ]
-    return known, by_band[0], [(by, one, np.uint8(more % 256)) for by, one, more in steps if more]
 
 
 @dataclass(frozen=True, slots=True)
@@ -207,7 +142,7 @@ class Walk:
         for own, column in zip(symbols, columns, strict=True):
             cell = past * (values + 1) + own(column)
             many = np.bincount(cell, weights=draws, minlength=len(of_past) * (values + 1))
-            following, next_pasts = _following(many, of_past, summary, own.classes, least)
+            following, next_pasts = _following(many, of_past, summary, _classes(own), least)
             steps.append(Step(own, np.zeros(len(following)), following))
             cells.append(cell)
             pasts.append(of_past)
@@ -241,6 +176,13 @@ class Walk:
             table = np.array(every, dtype=np.int64).reshape(len(counts), 2, *step.shape)
             found.append(np.moveaxis(table, 1, -1))
         return found
+
+
+def _classes(alphabet: Alphabet) -> tuple[int, ...]:
+    """Return what each value counts as in the past of others: bands of numbers as one."""
+    is_band = [isinstance(one, str) and one.startswith(BAND) for one in alphabet.values]
+    first = is_band.index(True) if any(is_band) else 0
+    return tuple(first if one else place for place, one in enumerate(is_band))
 
 
 def _that_tell(draws: NDArray[Any]) -> int:

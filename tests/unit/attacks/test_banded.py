@@ -8,7 +8,8 @@ import pytest
 from numpy.typing import NDArray
 
 from dpaudit.attacks.additive import additive
-from dpaudit.attacks.banded import NAME, BandedLevels, _standing_alone, banded
+from dpaudit.attacks.atoms import AtomLevels
+from dpaudit.attacks.banded import NAME, _standing_alone, banded
 from dpaudit.attacks.choosing.aim import Aim, promise
 from dpaudit.attacks.sequences.score import Prefixes
 from dpaudit.claims import ProfilePoint
@@ -16,6 +17,7 @@ from dpaudit.draws import SelectionDraws
 from dpaudit.levels.candidate import Candidate
 from dpaudit.levels.scores import ScoreLevels
 from dpaudit.outcomes import from_raw
+from dpaudit.outcomes.bands import Bands
 
 AIM = Aim(ProfilePoint(1.0, 0.0), 1_000_000)
 
@@ -125,14 +127,21 @@ def test_codes_beside_the_answers_stay_what_they_are(shares: list[float]) -> Non
     assert promised > 0.9 * promise(best(banded(draws)), AIM)[0]
 
 
+def bands_of(order: Candidate) -> Bands:
+    """Return the bands of an order of sequences of bands."""
+    level = order.freeze()
+    assert isinstance(level, AtomLevels)
+    assert level.known.bands is not None
+    return level.known.bands
+
+
 def test_numbers_far_from_0_have_bands_of_their_own() -> None:
     draws = answers("integers", 5_000)
     far = np.stack([np.where(one.numbers > -1000.0, one.numbers + 1e12, one.numbers)
                     for one in draws.outcomes.columns], axis=1)  # fmt: skip
     (first, *_), (second, *_) = (banded(SelectionDraws(one, draws.is_d1))
                                  for one in (draws.outcomes, from_raw(far)))  # fmt: skip
-    edges = [level.bands.edges for level in (first.freeze(), second.freeze())
-             if isinstance(level, BandedLevels)]  # fmt: skip
+    edges = [bands_of(one).edges for one in (first, second)]
     assert len(edges[0]) == len(edges[1]) == 4
     assert np.subtract(edges[1], edges[0]) == pytest.approx(1e12, abs=1.0)
 
@@ -143,9 +152,8 @@ def test_few_draws_are_not_looked_at() -> None:
 
 def test_a_report_says_of_a_band_what_it_is() -> None:
     (first, *_) = banded(answers("codes", 5_000))
-    level = first.freeze()
-    assert isinstance(level, BandedLevels)
-    words = level.bands.labels
-    assert words[0] == f"number < {level.bands.edges[0]!r}"
-    assert all(float(f"{edge:.4g}") == edge for edge in level.bands.edges)
-    assert len(set(words)) == len(level.bands.edges) + 1
+    bands = bands_of(first)
+    words = bands.labels
+    assert words[0] == f"number < {bands.edges[0]!r}"
+    assert all(float(f"{edge:.4g}") == edge for edge in bands.edges)
+    assert len(set(words)) == len(bands.edges) + 1
