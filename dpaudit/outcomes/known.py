@@ -3,13 +3,13 @@ which takes less than half of the time for many outcomes at once."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
 from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dpaudit.outcomes.alphabets import Alphabet
+from dpaudit.outcomes.alphabets import Alphabet, Symbols
 from dpaudit.outcomes.bands import Bands
 from dpaudit.outcomes.columns import KeyArray, find
 from dpaudit.outcomes.paths import Path
@@ -17,8 +17,10 @@ from dpaudit.outcomes.tables import Outcomes, Table
 
 PlaceArray = NDArray[np.intp]
 
-# Values of one column, and combinations of those of all, at most; of so many there is a table.
-_FEW, _COMBINATIONS, _TABLE = 8, 1 << 60, 1 << 18
+# Values of one column, and combinations of those of all, at most.
+_FEW, _COMBINATIONS = 8, 1 << 60
+# Combinations that a table has room for, at most.
+_TABLE = 1 << 18
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -54,32 +56,35 @@ class Known:
 class Entries:
     """Tables by what stands in their columns, of which each has few values.
 
-    fixed: what all outcomes have in common.  numbers: (known,), the combination of each.
-    combinations: how many there may be.
+    fixed: what all outcomes have in common.  symbols: of every known outcome in each column that
+    has several values, (those columns, known).
     """
 
     columns: tuple[Alphabet, ...]
     fixed: tuple[tuple[Path, str | float], ...]
-    numbers: NDArray[np.signedinteger]
-    combinations: int
-    # By combination the place of the outcome, or what rises and the places; once one is asked for.
-    _made: list[PlaceArray] = field(default_factory=list, init=False, repr=False)
+    symbols: Symbols
+    # By column that has several values, once places are asked for.
+    _made: list[NDArray[np.int32] | None] = field(default_factory=list, init=False, repr=False)
 
     @classmethod
     def of(cls, known: Outcomes) -> Entries | None:
         """Return what known outcomes are found by; None where that are too many combinations."""
         if not isinstance(known, Table) or known.size == 0:
             return None
-        columns, combinations = [], 1
+        columns, symbols, combinations = [], [np.empty((0, known.size), np.uint8)], 1
         for column in known.all_columns:
             own = Alphabet.of(column)
-            combinations *= len(own.values)
-            if len(own.values) > _FEW or combinations > _COMBINATIONS:
+            many = len(own.values)
+            combinations *= many
+            if many > _FEW or combinations > _COMBINATIONS:
+                return None
+            found = own(column)
+            if (found == many).any():
                 return None
             columns.append(own)
-        numbers, are_known = _combined(columns, known, combinations)
-        made = cls(tuple(columns), known.fixed, numbers, combinations)
-        return made if are_known.all() else None
+            if many > 1:
+                symbols.append(found[None])
+        return cls(tuple(columns), known.fixed, np.concatenate(symbols))
 
     def through(self, bands: Bands) -> Entries:
         """Return what finds outcomes by their bands."""
@@ -96,41 +101,54 @@ class Entries:
             return None
         if any(len(column.labels) > outcomes.size for column in columns):
             return None
-        numbers, are_known = _combined(self.columns, outcomes, self.combinations)
-        if not are_known.all():
-            numbers = np.where(are_known, numbers, self.numbers[0])
-        found = self._places(numbers)
-        return found if are_known.all() else np.where(are_known, found, len(self.numbers))
+        numbers, is_other = np.zeros(outcomes.size, dtype=np.int32), np.zeros(outcomes.size, bool)
+        tables, has_spare = iter(self._tables()), self._has_spare
+        for alphabet, column in zip(self.columns, columns, strict=True):
+            many, symbols = len(alphabet.values), alphabet(column)
+            if many == 1 or not has_spare:
+                is_other |= symbols == many
+            if many > 1:
+                numbers *= many + has_spare
+                numbers += symbols
+                table = next(tables)
+                if table is not None:
+                    if not has_spare:
+                        numbers *= ~is_other
+                    numbers = table.take(numbers.astype(np.intp))
+        found = numbers.astype(np.intp)
+        return np.where(is_other, self.symbols.shape[1], found) if is_other.any() else found
 
-    def _places(self, numbers: NDArray[np.signedinteger]) -> PlaceArray:
-        """Return the places of combinations."""
-        many = len(self.numbers)
-        if self.combinations > _TABLE:
-            if not self._made:
-                order = np.argsort(self.numbers)
-                self._made.extend([self.numbers[order], np.append(order, many)])
-            return self._made[1].take(find(self._made[0], numbers))
-        if not self._made:
-            self._made.append(np.full(self.combinations, many, dtype=np.intp))
-            self._made[0][self.numbers] = np.arange(many)
-        return self._made[0].take(numbers.astype(np.intp))
+    @property
+    def _has_spare(self) -> bool:
+        """Whether what is not known counts as a value of its own, so that it is not asked for: not
+        where one table has room for all combinations of those that are."""
+        return math.prod(len(one.values) for one in self.columns) > _TABLE
+
+    def _tables(self) -> list[NDArray[np.int32] | None]:
+        """Return what the numbers of combinations so far become after each column that has several
+        values: where the next would make too many, those of known outcomes are counted anew; and
+        after the last one they are places. All that is not known shares the number after these."""
+        if self._made:
+            return self._made
+        values = [len(one.values) for one in self.columns]
+        several = [many + self._has_spare for many in values if many > 1]
+        known = self.symbols.shape[1]
+        numbers, combinations = np.zeros(known, dtype=np.intp), 1
+        for place, (own, many) in enumerate(zip(self.symbols, several, strict=True), 1):
+            numbers, combinations = numbers * many + own, combinations * many
+            is_last = place == len(several)
+            if not is_last and combinations * several[place] <= _TABLE:
+                self._made.append(None)
+                continue
+            distinct, places = np.unique(numbers, return_inverse=True)
+            if is_last:
+                distinct, places = numbers, np.arange(known)
+            table = np.full(combinations, len(distinct), dtype=np.int32)
+            table[distinct] = np.arange(len(distinct))
+            self._made.append(table)
+            numbers, combinations = places, len(distinct) + 1
+        return self._made
 
     def __reduce__(self) -> tuple[type[Entries], tuple[object, ...]]:
-        """Travel without the places, which are many times more than the outcomes."""
-        return Entries, (self.columns, self.fixed, self.numbers, self.combinations)
-
-
-def _combined(
-    columns: Sequence[Alphabet], outcomes: Table, combinations: int
-) -> tuple[NDArray[np.signedinteger], NDArray[np.bool_]]:
-    """Return the number of every outcome's combination, and whether all of it is known."""
-    kind = np.int32 if combinations <= _TABLE else np.int64
-    numbers: NDArray[np.signedinteger] = np.zeros(outcomes.size, dtype=kind)
-    are_known = np.ones(outcomes.size, dtype=bool)
-    for alphabet, column in zip(columns, outcomes.all_columns, strict=True):
-        symbols, many = alphabet(column), len(alphabet.values)
-        are_known &= symbols < many
-        if many > 1:
-            numbers *= many
-            numbers += symbols
-    return numbers, are_known
+        """Travel without the tables, which are many times larger than what they are made from."""
+        return Entries, (self.columns, self.fixed, self.symbols)
