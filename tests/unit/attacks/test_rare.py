@@ -11,8 +11,13 @@ from dpaudit.levels.candidate import Candidate
 from dpaudit.levels.sieve import Sieve
 from dpaudit.outcomes import Raised, from_raw
 
-RNG = np.random.default_rng(0)
 ARMS = np.array([50_000, 50_000])
+
+
+@pytest.fixture
+def rng() -> np.random.Generator:
+    """Return a generator of the test's own: the numbers hang on no other test."""
+    return np.random.default_rng(0)
 
 
 def order_of(seen: Any, kept: Any, is_d1: list[bool]) -> Candidate | None:
@@ -37,10 +42,10 @@ def test_a_value_that_one_input_gives_is_the_last_level() -> None:
     assert levels.tolist() == [0, 1, 0, 0]
 
 
-def test_many_cells_that_say_nothing_do_not_hide_one_that_does() -> None:
-    noise = RNG.choice(np.arange(100.0, 108.0), size=100)
+def test_many_cells_that_say_nothing_do_not_hide_one_that_does(rng: np.random.Generator) -> None:
+    noise = rng.choice(np.arange(100.0, 108.0), size=100)
     kept = [*noise.tolist(), *[77.0] * 20]
-    is_d1 = [*(RNG.random(100) < 0.5).tolist(), *[True] * 20]
+    is_d1 = [*(rng.random(100) < 0.5).tolist(), *[True] * 20]
     order = order_of([0.0, 1.0] * 50, kept, is_d1)
     assert order is not None
     assert words_of_d1(order) == "output is 77"
@@ -50,9 +55,9 @@ def test_many_cells_that_say_nothing_do_not_hide_one_that_does() -> None:
     assert np.abs(shares[:-1] - 0.5).max() < 0.1
 
 
-def test_far_tails_are_parted_at_the_widest_gap() -> None:
-    usual = RNG.normal(size=5_000)
-    far = usual.max() + np.concatenate([RNG.random(10), 1e6 + RNG.random(10)])
+def test_far_tails_are_parted_at_the_widest_gap(rng: np.random.Generator) -> None:
+    usual = rng.normal(size=5_000)
+    far = usual.max() + np.concatenate([rng.random(10), 1e6 + rng.random(10)])
     order = order_of(usual, far, [True, False] * 5 + [True] * 10)
     assert order is not None
     assert order.held_out[-2].tolist() == [10, 0]

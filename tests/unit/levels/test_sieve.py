@@ -14,6 +14,12 @@ RNG = np.random.default_rng(0)
 NUMBERS = RNG.normal(size=5_000)
 
 
+@pytest.fixture
+def rng() -> np.random.Generator:
+    """Return a generator of the test's own: the numbers hang on no other test."""
+    return np.random.default_rng(1)
+
+
 class Boom(Exception):
     """An exception of a mechanism."""
 
@@ -64,8 +70,8 @@ def test_what_is_let_through_does_not_depend_on_what_it_stands_beside(
     assert not sieve.strange(from_raw(usual[:1])).any()
 
 
-def test_places_that_hold_much_in_many_ways_are_no_rarity() -> None:
-    sets = [set(RNG.permutation(12)[:6].tolist()) for _ in range(2_000)]
+def test_places_that_hold_much_in_many_ways_are_no_rarity(rng: np.random.Generator) -> None:
+    sets = [set(rng.permutation(12)[:6].tolist()) for _ in range(2_000)]
     sieve = sieve_of(sets)
     assert not sieve.strange(from_raw(sets)).any()
     assert sieve.strange(from_raw([*sets[:50], {*list(sets[50])[1:], 99}])).tolist() == [
@@ -73,8 +79,8 @@ def test_places_that_hold_much_in_many_ways_are_no_rarity() -> None:
     ] * 50 + [True]
 
 
-def test_a_place_among_many_is_looked_at() -> None:
-    vectors = RNG.integers(5, size=(2_000, 20))
+def test_a_place_among_many_is_looked_at(rng: np.random.Generator) -> None:
+    vectors = rng.integers(5, size=(2_000, 20))
     later = vectors[:100].copy()
     later[17, 13] = 9
     assert np.flatnonzero(sieve_of(vectors).strange(from_raw(later))).tolist() == [17]
@@ -90,8 +96,8 @@ def test_a_number_seen_often_is_usual_and_one_seen_less_is_not() -> None:
     assert sieve_of(seen).strange(from_raw([1.0, 2.0, 3.0])).tolist() == [False, False, True]
 
 
-def test_of_numbers_that_do_not_repeat_the_tails_are_rare() -> None:
-    share = sieve_of(NUMBERS).strange(from_raw(RNG.normal(size=100_000))).mean()
+def test_of_numbers_that_do_not_repeat_the_tails_are_rare(rng: np.random.Generator) -> None:
+    share = sieve_of(NUMBERS).strange(from_raw(rng.normal(size=100_000))).mean()
     assert 0.5 < share / (2 * OFTEN / len(NUMBERS)) < 2
 
 
@@ -129,8 +135,8 @@ def test_what_was_never_seen_is_new(seen: Any, later: list[Any], new: list[int])
     assert np.flatnonzero(seen_by(list(seen)).strange(from_raw(raw))).tolist() == new
 
 
-def test_nothing_that_was_seen_is_new() -> None:
-    vectors = RNG.geometric(0.3, size=(3_000, 20))
+def test_nothing_that_was_seen_is_new(rng: np.random.Generator) -> None:
+    vectors = rng.geometric(0.3, size=(3_000, 20))
     assert not seen_by(vectors).strange(from_raw(vectors)).any()
 
 
@@ -149,11 +155,13 @@ def test_a_new_key_beside_many_is_new_or_nothing_is_said(keys: int) -> None:
 
 
 @pytest.mark.parametrize("usual", [range(300), range(-40, 900, 7), [0.5, *range(50)], [0, 10**9]])
-def test_numbers_are_looked_up_as_they_are_searched_for(usual: Any) -> None:
+def test_numbers_are_looked_up_as_they_are_searched_for(
+    usual: Any, rng: np.random.Generator
+) -> None:
     sieve = sieve_of([*map(float, usual)] * OFTEN)
     values = np.array(sorted(usual), dtype=float)
     odd = [np.nan, np.inf, -np.inf, 1e300, -1e300, values[0] - 1, values[-1] + 1, 3.25, -0.0]
-    later = np.concatenate([values, values + 0.5, odd, RNG.integers(-60, 1_000, 500)])
+    later = np.concatenate([values, values + 0.5, odd, rng.integers(-60, 1_000, 500)])
     (column,) = sieve.columns
     assert column._far(later).tolist() == [one not in set(values) for one in later.tolist()]
 
@@ -182,10 +190,10 @@ def test_what_came_up_often_of_what_was_let_through_becomes_usual(
     assert len(rows) <= 3
 
 
-def test_a_range_grows_to_as_many_from_either_end() -> None:
+def test_a_range_grows_to_as_many_from_either_end(rng: np.random.Generator) -> None:
     sieve = sieve_of(NUMBERS)
     (column,) = sieve.columns
-    kept = RNG.normal(size=200_000)
+    kept = rng.normal(size=200_000)
     kept = kept[sieve.strange(from_raw(kept))]
     (wider,) = sieve.narrowed(from_raw(kept), 50)[0].columns
     above = kept[kept > 0]
@@ -200,11 +208,13 @@ def test_a_range_grows_to_as_many_from_either_end() -> None:
 
 @pytest.mark.parametrize("often", [1, 2, 10])
 @pytest.mark.parametrize("scale", [1.0, 1e-9, 1e300])
-def test_what_is_frequent_at_the_end_of_a_range_is_usual(often: int, scale: float) -> None:
+def test_what_is_frequent_at_the_end_of_a_range_is_usual(
+    often: int, scale: float, rng: np.random.Generator
+) -> None:
     """An end is a short number, and beyond what is frequent there, not before it."""
     frequent = np.full(500, 0.123456789)
-    numbers = scale * np.concatenate([frequent, -frequent, RNG.uniform(-0.1, 0.1, 4_000)])
-    beyond = scale * np.array([[-1.0], [1.0]]) * RNG.uniform(0.2, 1, often)
+    numbers = scale * np.concatenate([frequent, -frequent, rng.uniform(-0.1, 0.1, 4_000)])
+    beyond = scale * np.array([[-1.0], [1.0]]) * rng.uniform(0.2, 1, often)
     outcomes = from_raw(np.append(numbers, beyond))
     sieve = Sieve.of(SelectionDraws(outcomes, np.arange(outcomes.size) % 2 == 0), often)
     assert sieve.columns[0].is_range
