@@ -295,6 +295,8 @@ def _often(keys: KeyArray, often: int) -> KeyArray | None:
 
 def _missing(keys: KeyArray, known: KeyArray) -> Mask:
     """Return which keys are not among those that are known."""
+    if len(keys) > 1 and keys.strides == (0,):  # one for all
+        return np.broadcast_to(_missing(keys[:1], known), len(keys))
     if len(known) == 1:
         return np.asarray(keys != known[0])
     return np.asarray(find(known, keys) == len(known))

@@ -18,6 +18,7 @@ from dpaudit.outcomes.columns import (
     Column,
     FloatArray,
     KeyArray,
+    entry_keys,
     join,
     kinds_of,
     mix,
@@ -31,6 +32,9 @@ from dpaudit.outcomes.words import Entry, written
 # Learning looks at no more columns than this.
 WIDEST = 4096
 _MANY = 64
+# Columns, at least, and entries, at most, whose keys are made together.
+_SEVERAL, _FEW_ENTRIES = 4, 1 << 14
+_NO_LABELS = np.empty(0, dtype=np.uint64)
 
 
 class Outcomes(ABC):
@@ -127,10 +131,15 @@ class Table(Outcomes):
 
     def keys_beside(self, names: frozenset[str]) -> KeyArray:
         fixed = [fixed_key(path, entry) for path, entry in self.fixed if path.name not in names]
-        total = np.full(self.size, sum(fixed) % 2**64, dtype=np.uint64)
-        for column in self.all_columns:
-            if column.name not in names:
-                total += mix(column.keys() + _name_key(column.name))
+        both = np.uint64(sum(fixed) % 2**64)
+        others = [column for column in self.all_columns if column.name not in names]
+        if not others:
+            return np.broadcast_to(both, self.size)
+        if len(others) >= _SEVERAL and len(others) * self.size <= _FEW_ENTRIES:
+            return both + _keys_together(others)
+        total = np.full(self.size, both)
+        for column in others:
+            total += mix(column.keys() + _name_key(column.name))
         return total
 
     def words(self, rows: Iterable[int]) -> list[str]:
@@ -141,6 +150,17 @@ class Table(Outcomes):
             yield path, entry
         for path, column in zip(self.paths, self.all_columns, strict=True):
             yield path, column.word(row)
+
+
+def _keys_together(columns: Sequence[Column]) -> KeyArray:
+    """Return the sum of the keys of columns: of few entries calls take longer than what they do, so
+    that they are made for all columns at once."""
+    if any(column.codes is not None for column in columns):
+        keys = np.array([column.keys() for column in columns])
+    else:
+        keys = entry_keys(np.array([column.numbers for column in columns]), None, _NO_LABELS)
+    keys += np.array([[_name_key(column.name)] for column in columns])
+    return np.asarray(mix(keys).sum(axis=0, dtype=np.uint64))
 
 
 @lru_cache(maxsize=1024)  # of the columns of each block
