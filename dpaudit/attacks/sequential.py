@@ -103,9 +103,11 @@ class NewLevels(LevelMap):
 
     def __call__(self, outcomes: Outcomes) -> LevelArray:
         numbers = matrix(self.features, outcomes)
-        gaps = np.isnan(numbers).any(axis=1)
-        found = self.level(_table(self.step, self.features, np.nan_to_num(numbers)))
-        return np.where(gaps, self.levels - 1, found).astype(np.intp)
+        known = without_gaps(numbers)
+        found = self.level(_table(self.step, self.features, known))
+        if known is numbers:
+            return found
+        return np.where(np.isnan(numbers).any(axis=1), self.levels - 1, found).astype(np.intp)
 
     def words(self, chosen: NDArray[np.bool_]) -> str:
         return self.level.words(chosen)

@@ -93,8 +93,10 @@ class Digitiser:
     def _compared(self, numbers: FloatArray) -> NDArray[np.intp]:
         place = np.zeros(len(numbers), dtype=np.uint8)
         above = np.empty(len(numbers), dtype=np.bool_)
+        as_bytes = above.view(np.uint8)  # of one type, sums take half of the time
         for edge in self.edges:
-            place += np.greater_equal(numbers, edge, out=above)
+            np.greater_equal(numbers, edge, out=above)
+            place += as_bytes
         # `take` is seven times slower with indices of any other type.
         return place.astype(np.intp)
 

@@ -11,41 +11,47 @@ FloatArray = NDArray[np.float64]
 _MANY = 5_000
 # What the first numbers say of how many values there are; with more values, sorting takes less.
 _FIRST, _FEW = 100, 8
-_SIGN, _DIGITS = np.uint64(1 << 63), 4
 
 
 def stable_order(numbers: FloatArray) -> NDArray[np.intp]:
     """Return the places of numbers in rising order, of equal ones the first first; NaN is last.
 
-    It is `np.argsort(numbers, kind="stable")`. Many that are in no order are sorted by four digits
-    of 16 bits each, which takes about half of the time.
+    It is `np.argsort(numbers, kind="stable")`. Many are put in order without regard to equal ones,
+    then these, by where they stand: all of it takes about half of the time.
     """
-    if len(numbers) < _MANY:
+    size = len(numbers)
+    if size < _MANY:
         return np.argsort(numbers, kind="stable")
     if (numbers[1:] >= numbers[:-1]).all():  # not beside NaN
-        return np.arange(len(numbers))
-    # The bits of what is not negative rise with it, those of what is fall; -0.0 becomes 0.0.
-    with np.errstate(invalid="ignore"):
-        bits = (numbers + 0.0).view(np.uint64)
-    bits = np.where(bits >= _SIGN, ~bits, bits | _SIGN)
-    bits[np.isnan(numbers)] = ~np.uint64(0)
-    order = np.argsort(bits.astype(np.uint16), kind="stable")
-    for digit in range(1, _DIGITS):
-        own = (bits >> np.uint64(16 * digit)).astype(np.uint16)
-        order = order[np.argsort(own[order], kind="stable")]
+        return np.arange(size)
+    order = np.argsort(numbers)
+    ordered = numbers.take(order)
+    is_new = _is_new(ordered)
+    if is_new.all():
+        return order
+    # How many smaller values there are, and then the place: no two are alike.
+    smaller = (np.cumsum(is_new) - 1) * size
+    order += smaller
+    order.sort()
+    order -= smaller
     return order
 
 
 def mid_ranks(values: FloatArray) -> FloatArray:
     """Return ranks from 0, equal values sharing the mean of theirs; NaN counts as largest."""
-    order = stable_order(values)
-    ordered = values[order]
-    is_new = np.ones(len(values), dtype=bool)
-    is_new[1:] = (ordered[1:] != ordered[:-1]) & ~np.isnan(ordered[:-1])
+    order = np.argsort(values)
+    is_new = _is_new(values.take(order))
     counts = np.diff(np.append(np.flatnonzero(is_new), len(values)))
     ranks = np.empty(len(values))
     ranks[order] = np.repeat(np.cumsum(counts) - (counts + 1) / 2, counts)
     return ranks
+
+
+def _is_new(ordered: FloatArray) -> NDArray[np.bool_]:
+    """Return which of numbers in order differ from the one before; NaN equals NaN."""
+    found = np.ones(len(ordered), dtype=bool)
+    found[1:] = (ordered[1:] != ordered[:-1]) & ~np.isnan(ordered[:-1])
+    return found
 
 
 def in_order(numbers: FloatArray) -> FloatArray:
