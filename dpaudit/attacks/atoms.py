@@ -81,12 +81,12 @@ def atoms(selection: SelectionDraws, bands: Bands | None = None) -> list[Candida
     rest[0] = found.rest
     held_out = held_out_tally(level[:-1], np.append(found.counts, rest, axis=1), levels)
     final = np.append(level[-1], levels).astype(np.intp)
-    known = Known.of(found.keys, found.outcomes)
+    known, each = Known.of(found.keys, found.outcomes), found.outcomes.trimmed()
     if bands is not None:
         known = known.through(bands)
-    freeze = partial(AtomLevels, known, final, found.outcomes)
+    freeze = partial(AtomLevels, known, final, each)
     penalty = tuning.PENALTY if len(found.keys) <= tuning.FEW_CELLS else tuning.PENALTY_ANY_ORDER
-    every = AtomLevels(known, np.arange(len(found.keys) + 1, dtype=np.intp), found.outcomes)
+    every = AtomLevels(known, np.arange(len(found.keys) + 1, dtype=np.intp), each)
     are_all = found.rest.sum() <= _FEW_OTHERS * arms.sum()
     kin = kin_of(found.outcomes, everything) if are_all else None
     fine = Fine(every, np.append(everything, found.rest[None], axis=0), kin)

@@ -22,6 +22,7 @@ from dpaudit.levels.candidate import Candidate
 from dpaudit.levels.level_map import FloatArray
 from dpaudit.outcomes import KIND, Column
 from dpaudit.outcomes.bands import Bands
+from dpaudit.outcomes.units import ELAPSED
 
 NAME = "numbers in bands: "
 
@@ -96,7 +97,8 @@ def _bands(columns: Sequence[Column]) -> Bands | None:
         often = _standing_alone(numbers, len(column.numbers))
         others = numbers[~np.isin(numbers, often)]
         has_both = len(others) > 0 and (len(often) > 0 or len(numbers) < len(column.numbers))
-        if has_both and not (column.name.startswith(KIND) or _are_codes(others, len(numbers))):
+        is_left = column.name == ELAPSED or column.name.startswith(KIND)
+        if has_both and not (is_left or _are_codes(others, len(numbers))):
             names.append(column.name)
             alone |= set(often.tolist())
             rest.append(others)

@@ -3,6 +3,7 @@ themselves: what sequences of answers are alike in."""
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -10,7 +11,7 @@ import numpy as np
 
 from dpaudit.outcomes.columns import CodeArray, Column, FloatArray, number_word
 from dpaudit.outcomes.long_table import LongTable, Vocabulary
-from dpaudit.outcomes.tables import Outcomes, Table
+from dpaudit.outcomes.tables import Outcomes, Table, TimedOutcomes
 
 # The label of a band starts so.
 BAND = "number "
@@ -30,9 +31,12 @@ class Bands:
     def __call__(self, outcomes: Outcomes) -> Outcomes:
         """Return outcomes of which the numbers of these columns are bands; tables of one shape, and
         of several, stay what they are."""
+        if isinstance(outcomes, TimedOutcomes):
+            return TimedOutcomes(self(outcomes.outcomes), outcomes.nanoseconds)
         if isinstance(outcomes, Table):
             columns = tuple(map(self._of_column, outcomes.all_columns))
-            return Table(columns, outcomes.size, outcomes.paths, outcomes.fixed)
+            fixed = tuple((path, self._of_entry(path.name, one)) for path, one in outcomes.fixed)
+            return Table(columns, outcomes.size, outcomes.paths, fixed)
         if isinstance(outcomes, LongTable):
             return self._of_long(outcomes)
         return outcomes
@@ -42,6 +46,12 @@ class Bands:
             return column
         found = self._in_bands(column.numbers, column.codes, len(column.labels))
         return Column(column.name, *found, (*column.labels, *self.labels))
+
+    def _of_entry(self, name: str, entry: str | float) -> str | float:
+        """Return an entry that all outcomes have at a place of this name."""
+        if name not in self.names or isinstance(entry, str) or entry in self.alone:
+            return entry
+        return self.labels[bisect_right(self.edges, entry)]
 
     def _of_long(self, table: LongTable) -> LongTable:
         known = table.vocabulary

@@ -49,14 +49,20 @@ class Column:
         codes = None if self.codes is None else self.codes[index]
         return Column(self.name, self.numbers[index], codes, self.labels)
 
-    def keys(self) -> KeyArray:
-        """Return a 64-bit key for every entry; equal entries have equal keys."""
+    def trimmed(self) -> Column:
+        """Return the same entries, without the labels that none of them has."""
         codes, labels = self.codes, self.labels
-        if codes is not None and 0 < len(codes) < len(labels):
+        if codes is not None and len(codes) > 0:
             used, places = np.unique(codes, return_inverse=True)
             codes = (places + bool(used[0])).astype(np.int32)
             labels = tuple(labels[code - 1] for code in used if code)
-        return entry_keys(self.numbers, codes, label_keys(labels))
+        return Column(self.name, self.numbers, codes, labels)
+
+    def keys(self) -> KeyArray:
+        """Return a 64-bit key for every entry; equal entries have equal keys."""
+        has_more = self.codes is not None and 0 < len(self.codes) < len(self.labels)
+        one = self.trimmed() if has_more else self
+        return entry_keys(one.numbers, one.codes, label_keys(one.labels))
 
     def word(self, row: int) -> str:
         """Return one entry as a reader would write it."""

@@ -16,8 +16,9 @@ from dpaudit.outcomes.paths import Path
 from dpaudit.outcomes.tables import Outcomes, Table
 
 PlaceArray = NDArray[np.intp]
+Tables = tuple[NDArray[np.int32] | None, ...]
 
-# Values of one column, and combinations of those of all, at most.
+# Values of one column, and combinations of those of all, at most: of more columns keys cost less.
 _FEW, _COMBINATIONS = 8, 1 << 60
 # Combinations that a table has room for, at most.
 _TABLE = 1 << 18
@@ -63,8 +64,8 @@ class Entries:
     columns: tuple[Alphabet, ...]
     fixed: tuple[tuple[Path, str | float], ...]
     symbols: Symbols
-    # By column that has several values, once places are asked for.
-    _made: list[NDArray[np.int32] | None] = field(default_factory=list, init=False, repr=False)
+    # By column that has several values, once places are asked for: nothing, or all of them.
+    _made: list[Tables] = field(default_factory=list, init=False, repr=False)
 
     @classmethod
     def of(cls, known: Outcomes) -> Entries | None:
@@ -112,7 +113,7 @@ class Entries:
                 numbers += symbols
                 table = next(tables)
                 if table is not None:
-                    if not has_spare:
+                    if not has_spare:  # what is not known may be beyond the table
                         numbers *= ~is_other
                     numbers = table.take(numbers.astype(np.intp))
         found = numbers.astype(np.intp)
@@ -124,12 +125,13 @@ class Entries:
         where one table has room for all combinations of those that are."""
         return math.prod(len(one.values) for one in self.columns) > _TABLE
 
-    def _tables(self) -> list[NDArray[np.int32] | None]:
+    def _tables(self) -> Tables:
         """Return what the numbers of combinations so far become after each column that has several
         values: where the next would make too many, those of known outcomes are counted anew; and
         after the last one they are places. All that is not known shares the number after these."""
         if self._made:
-            return self._made
+            return self._made[0]
+        found: list[NDArray[np.int32] | None] = []
         values = [len(one.values) for one in self.columns]
         several = [many + self._has_spare for many in values if many > 1]
         known = self.symbols.shape[1]
@@ -138,16 +140,17 @@ class Entries:
             numbers, combinations = numbers * many + own, combinations * many
             is_last = place == len(several)
             if not is_last and combinations * several[place] <= _TABLE:
-                self._made.append(None)
+                found.append(None)
                 continue
             distinct, places = np.unique(numbers, return_inverse=True)
             if is_last:
                 distinct, places = numbers, np.arange(known)
             table = np.full(combinations, len(distinct), dtype=np.int32)
             table[distinct] = np.arange(len(distinct))
-            self._made.append(table)
+            found.append(table)
             numbers, combinations = places, len(distinct) + 1
-        return self._made
+        self._made.append(tuple(found))
+        return self._made[0]
 
     def __reduce__(self) -> tuple[type[Entries], tuple[object, ...]]:
         """Travel without the tables, which are many times larger than what they are made from."""

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import compress
 from typing import Any, overload
 
 import numpy as np
@@ -63,6 +64,17 @@ class LongTable(Outcomes):
     numbers: FloatArray
     codes: CodeArray
     size: int
+
+    def trimmed(self) -> LongTable:
+        used, places = np.unique(self.codes, return_inverse=True)
+        codes = (places + bool(len(used) and used[0])).astype(np.int32)
+        labels = tuple(self.vocabulary.labels[code - 1] for code in used if code)
+        is_there = np.diff(self.offsets) > 0
+        is_there[:1] = True  # one path at least
+        paths = tuple(compress(self.vocabulary.paths, is_there.tolist()))
+        offsets = np.append(0, self.offsets[1:][is_there])
+        vocabulary = Vocabulary(paths, labels)
+        return LongTable(vocabulary, offsets, self.rows, self.numbers, codes, self.size)
 
     @property
     def columns(self) -> Sequence[Column]:

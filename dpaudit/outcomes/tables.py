@@ -62,6 +62,11 @@ class Outcomes(ABC):
     def take(self, index: NDArray[Any] | slice) -> Outcomes:
         """Return the outcomes at `index`."""
 
+    @abstractmethod
+    def trimmed(self) -> Outcomes:
+        """Return the same outcomes, without the labels that none of them has: what a few of many
+        need to be kept, or sent."""
+
     def keys(self) -> KeyArray:
         """Return a 64-bit key for every outcome; equal outcomes have equal keys."""
         return self.keys_beside(frozenset())
@@ -69,7 +74,7 @@ class Outcomes(ABC):
     @abstractmethod
     def keys_beside(self, names: frozenset[str]) -> KeyArray:
         """Return a 64-bit key of what every outcome has at other places than those of these names;
-        equal for all that have the same there."""
+        equal for all that have the same there. Not to be written to."""
 
     @abstractmethod
     def words(self, rows: Iterable[int]) -> list[str]:
@@ -128,6 +133,10 @@ class Table(Outcomes):
     def take(self, index: NDArray[Any] | slice) -> Table:
         columns = tuple(column.take(index) for column in self.all_columns)
         return Table(columns, len(columns[0].numbers), self.paths, self.fixed)
+
+    def trimmed(self) -> Table:
+        columns = tuple(column.trimmed() for column in self.all_columns)
+        return Table(columns, self.size, self.paths, self.fixed)
 
     def keys_beside(self, names: frozenset[str]) -> KeyArray:
         fixed = [fixed_key(path, entry) for path, entry in self.fixed if path.name not in names]
@@ -196,6 +205,9 @@ class TimedOutcomes(Outcomes):
 
     def words(self, rows: Iterable[int]) -> list[str]:
         return self.outcomes.words(rows)
+
+    def trimmed(self) -> TimedOutcomes:
+        return TimedOutcomes(self.outcomes.trimmed(), self.nanoseconds)
 
     def take(self, index: NDArray[Any] | slice) -> TimedOutcomes:
         return TimedOutcomes(self.outcomes.take(index), self.nanoseconds[index])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import pickle
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,8 @@ from dpaudit.outcomes.alphabets import Alphabet
 from dpaudit.outcomes.bands import Bands
 from dpaudit.outcomes.columns import find
 from dpaudit.outcomes.known import Known
+from dpaudit.outcomes.tables import timed
+from dpaudit.outcomes.units import ELAPSED
 
 _RNG = np.random.default_rng(7)
 _SPECIAL = [0.0, -0.0, 3.0, math.inf, -math.inf, math.nan]
@@ -86,3 +89,41 @@ def test_an_alphabet_of_a_column_has_each_of_its_entries() -> None:
     alphabet = Alphabet.of(column)
     assert alphabet.values == (0.0, 1.0, "None", "'a'")
     assert alphabet(column).tolist() == [1, 2, 0, 0, 3, 1]
+
+
+@pytest.mark.parametrize(
+    "raw",
+    [
+        [["a", None], ["b", 1.0], [f"{one}" for one in "cd"], [2.0, 3.0]] * 3,
+        [{"a": 1.0}, {"b": "x"}, ["y", 2.0], "z", {"c": None}] * 3,
+        ["a", 1.0, "b"] * 5,
+    ],
+)
+def test_trimmed_outcomes_are_the_same_without_what_none_has(raw: list[Any]) -> None:
+    outcomes = from_raw(raw)
+    for place in ([], [0], [1, 3], [2, 2, 1, 0]):
+        some = outcomes.take(np.array(place, dtype=np.intp))
+        few = some.trimmed()
+        assert few.size == some.size
+        assert few.keys().tolist() == some.keys().tolist()
+        assert few.words(range(few.size)) == some.words(range(some.size))
+    few = outcomes.take(slice(1)).trimmed()
+    assert len(pickle.dumps(few)) < len(pickle.dumps(outcomes.take(slice(1))))
+
+
+def test_bands_are_those_of_outcomes_that_were_timed() -> None:
+    outcomes, bands = from_raw(RETURNED["numbers"]), bands_of((-1000.0,))
+    found = bands(timed(outcomes, np.arange(outcomes.size)))
+    assert found.keys().tolist() == bands(outcomes).keys().tolist()
+    for name in ("output[0]", "output[2]", ELAPSED):
+        wanted = timed(bands(outcomes), np.arange(outcomes.size)).column(name)
+        assert entries(found.column(name)) == pytest.approx(entries(wanted), nan_ok=True)
+
+
+def test_the_band_of_an_outcome_hangs_on_no_other_outcome() -> None:
+    """All lists of a block may be as long, so that their length stands in no column."""
+    bands = Bands(frozenset({"length of output", "output[1]"}), (0.0,), (2.5, 3.5))
+    alike, others = [[0.0, 1.0, 9.0]] * 4, [[0.0, 3.0]]
+    beside = bands(from_raw([*alike, *others])).keys()
+    assert bands(from_raw(alike)).keys().tolist() == beside[:4].tolist()
+    assert bands(from_raw(alike)).keys()[0] != beside[4]
