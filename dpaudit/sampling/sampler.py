@@ -47,6 +47,7 @@ from dpaudit.sampling.chunks import (
     ToTime,
 )
 from dpaudit.sampling.collecting import rarely_collecting
+from dpaudit.sampling.freed_memory import keep_freed_memory
 from dpaudit.sampling.generators import carried_generators
 from dpaudit.sampling.seeding import ChunkStreams, chunk_streams
 from dpaudit.tally import AtomTally, RangeTally, Tally, by_arm
@@ -77,6 +78,7 @@ class Sampler:
     ) -> None:
         """adversary: its answers to outputs are the outcomes, in place of the outputs.
         timing: how long every call takes is part of its outcome."""
+        keep_freed_memory()
         self.mechanism: Mechanism = attacked(load_mechanism(target), adversary)
         self._timed = timed_calls(self.mechanism) if timing else None
         # Noted call by call: libraries that attacks import in between set variables, too.

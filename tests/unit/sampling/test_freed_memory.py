@@ -1,0 +1,39 @@
+"""Memory that is freed is used again, and not asked of the system anew."""
+
+from __future__ import annotations
+
+import platform
+import subprocess
+import sys
+
+_FAULTS = """
+import resource, sys
+import numpy as np
+from dpaudit.sampling.freed_memory import keep_freed_memory
+
+if sys.argv[1] == "kept":
+    keep_freed_memory()
+before = resource.getrusage(resource.RUSAGE_SELF)
+for _ in range(50):
+    every = [np.ones(250_000) for _ in range(4)]
+    del every
+after = resource.getrusage(resource.RUSAGE_SELF)
+print(after.ru_minflt - before.ru_minflt, after.ru_maxrss - before.ru_maxrss)
+"""
+
+
+def faults(word: str) -> tuple[int, int]:
+    """Return how many pages were asked for by arrays of 2 MB, and how much the process grew."""
+    done = subprocess.run(
+        [sys.executable, "-c", _FAULTS, word], capture_output=True, text=True, check=True
+    )
+    pages, grown = map(int, done.stdout.split())
+    return pages, grown
+
+
+def test_freed_memory_is_used_again() -> None:
+    (pages, grown), (usual, _) = faults("kept"), faults("given back")
+    # Of 8 MB each page is asked for once; of other C libraries it is only known to be no more.
+    most = usual / 4 if platform.libc_ver()[0] == "glibc" else 1.5 * usual
+    assert pages <= most
+    assert grown < 16 * (1024 if sys.platform != "darwin" else 1 << 20)
