@@ -18,7 +18,7 @@ from dpaudit.outcomes.tables import Outcomes, Table
 PlaceArray = NDArray[np.intp]
 Tables = tuple[NDArray[np.int32] | None, ...]
 
-# Values of one column, and combinations of those of all, at most: of more columns keys cost less.
+# Values of one column, and combinations of those of all, at most, so that tables are few.
 _FEW, _COMBINATIONS = 8, 1 << 60
 # Combinations that a table has room for, at most.
 _TABLE = 1 << 18

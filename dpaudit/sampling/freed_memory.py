@@ -12,9 +12,8 @@ def keep_freed_memory() -> None:
     """Have the C library keep memory that is freed, in place of giving it back to the system.
 
     Arrays of some megabytes are made anew for every block. Where their memory comes from the system
-    each time, which clears every page of it first, that is up to a tenth of the CPU of an audit.
-    glibc keeps pieces up to the size of the largest one that was freed so far (mallopt(3),
-    M_MMAP_THRESHOLD): one is asked for, never touched, so that it takes no memory, and freed. With
-    other C libraries nothing changes.
+    each time, the system clears every page of it first. glibc keeps pieces up to the size of the
+    largest one that was freed so far (mallopt(3), M_MMAP_THRESHOLD): one is asked for, never
+    touched, so that it takes no memory, and freed. With other C libraries nothing changes.
     """
     np.empty(_LARGEST, dtype=np.uint8)
