@@ -1,149 +1,369 @@
-"""The attack on what is rare: single values, labels and far tails that a sieve has kept whole.
+"""Rare outputs: single values, labels, keys and far tails that a sieve let through.
 
-It is about draws that were counted, not kept, and so no attack on selection draws like the others:
-what is rare there was counted whole, and the rest of them is one level. What is rare and never the
-same twice, such as a random key or a number beside a few answers, is one more.
+They are counted cell by cell, column by column. The counts make two things: an order of outcomes
+like that of any other attack, and the rare rule of a portfolio, which guesses an input where that
+input alone gave an output while learning (docs/method.md §5).
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from functools import partial
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property, partial
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
 
+from dpaudit.claims import ProfilePoint
 from dpaudit.draws import LevelArray, SelectionDraws
 from dpaudit.levels import tuning
 from dpaudit.levels.candidate import Candidate
 from dpaudit.levels.cells import NO_OUTPUT, Cells, around, listed, short_below, shortened
+from dpaudit.levels.distinguisher import Rule
 from dpaudit.levels.level_map import FloatArray, IntArray, LevelMap
-from dpaudit.levels.shrinkage import Law, by_level
+from dpaudit.levels.rules import evidence_of
+from dpaudit.levels.shrinkage import Law, Shrunk, by_level
 from dpaudit.levels.sieve import Sieve, Usual
-from dpaudit.outcomes import RAISED, Column, Outcomes, concatenate
+from dpaudit.outcomes import ABSENT, RAISED, Column, Outcomes, concatenate
+from dpaudit.stats.power import LEAST_SEEN
 from dpaudit.tally import by_arm
 
 NAME = "rare outputs"
-# Of one column: values and labels of their own, at most, each seen so often.
-_MOST, _LEAST = 8, 2
+# Single values and labels of one column with a cell of their own, at most: those seen most often.
+_MOST_CELLS = 8
+# Columns of the order of rare outputs: those with the clearest cells.
+_MOST_COLUMNS = 4
 _FARTHEST = 1e300
-# Columns that are looked at, those that tell most.
-_COLUMNS = 4
-# The numbers of what is usual, and of what is rare in another way.
-_REST, _OTHER = 0, 1
+# Numbers of the entries of a column that are usual, and of those that are rare and in no cell.
+_USUAL, _UNLISTED = 0, 1
+# The number of an outcome that is let through and has no rare entry in any column.
+_OTHER = 1
+
+Numbers = NDArray[np.intp]
+Mask = NDArray[np.bool_]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class RareColumn:
+    """The number of every entry of one column: 0 if it is usual, 1 if it is rare and in no cell,
+    2 and more for the cells.
+
+    usual: None for a column that no earlier outcome had.  is_tail: (size,), by number, whether a
+    cell is a part of a tail, of which some look telling by chance.  example: an entry with number
+    1, in words; empty where there was none.
+    """
+
+    usual: Usual | None
+    cells: Cells
+    is_tail: Mask
+    example: str = ""
+
+    @property
+    def name(self) -> str:
+        return self.cells.name
+
+    @property
+    def size(self) -> int:
+        return len(self.is_tail)
+
+    def __call__(self, column: Column) -> Numbers:
+        found = np.array(self.cells(column), dtype=np.intp)
+        found[(found == _USUAL) & _is_rare(self.usual, column)] = _UNLISTED
+        return found
+
+    def words(self, chosen: Mask, sieve: Sieve) -> list[str]:
+        """Return the event that the number of an entry is chosen, as alternatives."""
+        own = chosen.copy()
+        own[:2] = False
+        parts = [self.cells.words(own)] if own.any() else []
+        if chosen[_UNLISTED]:
+            such = f", such as {self.example}" if self.example else ""
+            parts.append(f"{self.name} is a value {_seen(sieve)}{such}")
+        return parts
+
+
+def _seen(sieve: Sieve) -> str:
+    if sieve.is_narrowed:
+        return "rarely seen while learning"
+    return f"seen fewer than {sieve.often} times in {sieve.draws:,} draws"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RareLevels(LevelMap):
-    """The level of what a sieve lets through: of the first of some columns in which an outcome is
-    in a cell, or of all that is in none; and one level of what it does not let through.
+    """The level of an outcome by its rare entries: that of the first column in which it has one.
 
-    cells: by column, to a number, 0 for an entry in none of them. level: (numbers,), the level of
-    each. example: of outcomes that are let through and in no cell, in words; or nothing.
+    sieve: lets rare outcomes through.  columns: to numbers.  level: the level of each number, those
+    of the columns one after the other, behind that of usual outcomes and that of rare outcomes
+    without a number.  needs_sieve: whether the second of these differs from the first.  example: an
+    outcome without a number, in words.
     """
 
     sieve: Sieve
-    cells: tuple[Cells, ...]
+    columns: tuple[RareColumn, ...]
     level: LevelArray
-    example: str
+    example: str = ""
 
     @property
     def levels(self) -> int:
         return int(self.level.max()) + 2
 
+    @property
+    def needs_sieve(self) -> bool:
+        return bool(self.level[_OTHER] != self.level[_USUAL])
+
     def __call__(self, outcomes: Outcomes) -> LevelArray:
-        found = np.full(outcomes.size, self.level[_REST])
+        if not self.needs_sieve:
+            return np.asarray(self.level[numbered(self.columns, outcomes)])
+        found = np.full(outcomes.size, self.level[_USUAL])
         rows = np.flatnonzero(self.sieve.strange(outcomes))
         if rows.size:
-            found[rows] = self.level[_numbered(self.cells, outcomes.take(rows))]
+            number = numbered(self.columns, outcomes.take(rows))
+            found[rows] = self.level[np.where(number == _USUAL, _OTHER, number)]
         return found
 
-    def words(self, chosen: NDArray[np.bool_]) -> str:
+    def words(self, chosen: Mask) -> str:
         every = np.asarray(chosen[self.level])
         if every.all():
             return "any output"
-        if every[_REST]:
+        if every[_USUAL]:
             return f"none of: {self.words(~chosen)}"
-        parts = [one.words(every) for one in self.cells if every[_own(one)].any()]
+        parts: list[str] = []
+        for column, numbers in zip(self.columns, _ranges(self.columns), strict=True):
+            own = np.zeros(column.size, dtype=bool)
+            own[1:] = every[numbers]
+            parts += column.words(own, self.sieve)
         if every[_OTHER]:
-            parts.append(self._other(is_alone=not parts))
+            such = f" such as {self.example}" if self.example else ""
+            parts.append(f"{'another' if parts else 'a'} rare output{such} ({_seen(self.sieve)})")
         return listed(parts, "or") if parts else NO_OUTPUT
 
-    def _other(self, *, is_alone: bool) -> str:
-        """Return in words what is rare and in no cell."""
-        such = f" such as {self.example}" if self.example else ""
-        seen = f"(seen fewer than {self.sieve.often} times in {self.sieve.draws:,} draws)"
-        if self.sieve.is_narrowed:
-            seen = "(hardly ever seen while learning)"
-        return f"{'a' if is_alone else 'another'} rare output{such} {seen}"
+
+def _ranges(columns: Sequence[RareColumn]) -> list[slice]:
+    """Return which joint numbers the columns have, one after the other, from 2 on."""
+    ends = np.cumsum([2, *(one.size - 1 for one in columns)]).tolist()
+    return [slice(*both) for both in pairwise(ends)]
 
 
-def rare(sieve: Sieve, kept: SelectionDraws, arms: IntArray) -> list[Candidate]:
-    """Order what is rare among draws that were counted.
+def numbered(columns: Sequence[RareColumn], outcomes: Outcomes) -> Numbers:
+    """Return the joint number of every outcome, by the first column in which it is rare; 0 where it
+    is rare in none."""
+    found = np.zeros(outcomes.size, dtype=np.intp)
+    names = [one.name for one in columns]
+    for one, column, numbers in zip(columns, outcomes.named(names), _ranges(columns), strict=True):
+        own = one(column)
+        found = np.where((found == _USUAL) & (own > _USUAL), own + (numbers.start - 1), found)
+    return found
 
-    kept: those that the sieve has let through. arms: (2,), all that were counted, by input.
+
+class RareTable:
+    """Counts of rare outputs among learning draws.
+
+    sieve: let `kept` through.  kept: (rows,) draws.  arms: (2,), all draws that they are of.
     """
-    if kept.size < _LEAST:
+
+    def __init__(self, sieve: Sieve, kept: SelectionDraws, arms: IntArray) -> None:
+        self.sieve, self.arms = sieve, arms
+        self._kept = kept
+        self.columns: list[RareColumn] = []
+        self._numbers: list[Numbers] = []
+        if kept.size < LEAST_SEEN:
+            return
+        # Next to a usual outcome, since an entry that all outcomes of a table share is no column.
+        new = [one.name for one in sieve.new(concatenate([sieve.like, kept.outcomes]))]
+        usual = [*sieve.columns, *(None for _ in new)]
+        names = [*(one.name for one in sieve.columns), *new]
+        for own, column in zip(usual, kept.outcomes.named(names), strict=True):
+            found = _rare_column(own, column)
+            if found is not None:
+                self.columns.append(found)
+                self._numbers.append(found(column))
+
+    @classmethod
+    def of(cls, selection: SelectionDraws, often: int) -> RareTable:
+        """Return the rare outputs of draws that were kept: those with an entry seen less often."""
+        sieve = Sieve.of(selection, often)
+        kept = selection.take(np.flatnonzero(sieve.strange(selection.outcomes)))
+        arms = np.array([selection.is_d1.sum(), (~selection.is_d1).sum()], dtype=np.int64)
+        return cls(sieve, kept, arms)
+
+    @cached_property
+    def _counts(self) -> list[IntArray]:
+        """Draws by number and input, of every column."""
+        return [
+            by_arm(numbers, column.size, self._kept.is_d1)
+            for numbers, column in zip(self._numbers, self.columns, strict=True)
+        ]
+
+    @cached_property
+    def _is_other(self) -> Mask:
+        """Which rows are rare in no column: what is new in them has a column of its own each."""
+        is_none = [numbers == _USUAL for numbers in self._numbers]
+        return np.all(is_none, axis=0) if is_none else np.ones(self._kept.size, dtype=bool)
+
+    @cached_property
+    def _other(self) -> IntArray:
+        return by_arm(self._is_other.astype(np.intp), 2, self._kept.is_d1)[1:]
+
+    @cached_property
+    def _laws(self) -> tuple[Law, Law]:
+        """How the log-ratios of cells are distributed: of single values, labels and keys, and of
+        tails, of which there are many that tell nothing."""
+        tails = [
+            counts[1:][column.is_tail[1:]]
+            for counts, column in zip(self._counts, self.columns, strict=True)
+        ]
+        single = [
+            counts[1:][~column.is_tail[1:]]
+            for counts, column in zip(self._counts, self.columns, strict=True)
+        ]
+        every = np.concatenate([self._other, *single])
+        return Law.of(every, self.arms), Law.of(np.concatenate([every[:0], *tails]), self.arms)
+
+    def _shares(self, column: RareColumn, counts: IntArray) -> Shrunk:
+        """Return the share of d1 to expect at every number of a column."""
+        single, tail = (law.expected(counts) for law in self._laws)
+        return Shrunk(
+            np.where(column.is_tail, tail.share, single.share),
+            np.where(column.is_tail, tail.variance, single.variance),
+        )
+
+    def order(self) -> list[Candidate]:
+        """Return the order of the columns whose rare cells tell most, as an attack proposes it."""
+        if self._kept.size < LEAST_SEEN:
+            return []
+        even = (self.arms[0] + 1) / (self.arms.sum() + 2)
+        telling = [
+            float(np.abs(self._shares(column, counts).share[1:] - even).max())
+            for column, counts in zip(self.columns, self._counts, strict=True)
+        ]
+        best = sorted(range(len(telling)), key=lambda place: -telling[place])[:_MOST_COLUMNS]
+        return [self._ordered(best)]
+
+    def by_column(self) -> list[tuple[str, Candidate]]:
+        """Return the order of every column by itself, with the name of the column."""
+        return [(one.name, self._ordered([place])) for place, one in enumerate(self.columns)]
+
+    def _ordered(self, places: Sequence[int]) -> Candidate:
+        columns = tuple(self.columns[place] for place in places)
+        found = np.zeros(self._kept.size, dtype=np.intp)
+        every = [self._laws[0].expected(np.zeros((2, 2), dtype=np.int64))]
+        for place, numbers in zip(places, _ranges(columns), strict=True):
+            own = self._numbers[place]
+            found = np.where((found == _USUAL) & (own > _USUAL), own + (numbers.start - 1), found)
+            shares = self._shares(self.columns[place], self._counts[place])
+            every.append(Shrunk(shares.share[1:], shares.variance[1:]))
+        found[found == _USUAL] = _OTHER
+        size = sum(len(one.share) for one in every)
+        counts = by_arm(found, size, self._kept.is_d1)
+        counts[_USUAL] = self.arms - counts[1:].sum(axis=0)
+        every[0] = self._laws[0].expected(counts[:2])
+        share = Shrunk(
+            np.concatenate([one.share for one in every]),
+            np.concatenate([one.variance for one in every]),
+        )
+        came_up = np.asarray(counts.any(axis=1))
+        came_up[_USUAL] = True
+        order = np.flatnonzero(came_up)[np.argsort(share.share[came_up], kind="stable")]
+        level = np.empty(size, dtype=np.intp)
+        level[order] = np.arange(len(order))
+        level[~came_up] = level[_USUAL]
+        expected = by_level(share, counts.sum(axis=1), level, len(order))
+        held_out = np.append(counts[order], [[0, 0]], axis=0)
+        freeze = partial(RareLevels, self.sieve, columns, level, self._example(found == _OTHER))
+        return Candidate(NAME, held_out, tuning.PENALTY_ANY_ORDER, freeze, shrunk=expected)
+
+    def rule(self, point: ProfilePoint, coming: int, share: float) -> Rule | None:
+        """Return the rare rule: it guesses an input in the cells that this input alone gave at
+        least twice, as far as these are not likely to be luck; None without such cells, or where
+        they are so rare that `coming` draws cannot refute by them.
+
+        share: the part of the exact test's error probability that the rule would get.
+        """
+        cells = self._guessed(point, coming)
+        return self._rule_of(cells, share) if cells else None
+
+    def guessed_by(self, point: ProfilePoint, coming: int) -> set[str]:
+        """Return the names of the columns that the rare rule guesses by."""
+        cells = self._guessed(point, coming)
+        return {self.columns[one.column].name for one in cells if one.column is not None}
+
+    def _guessed(self, point: ProfilePoint, coming: int) -> list[_Cell]:
+        """Return the cells of the rare rule: as many of the surest ones as give the most
+        evidence."""
+        cells = sorted(self._single_cells(), key=lambda one: -one.right)
+        if not cells:
+            return []
+        draws = np.array([one.draws for one in cells], dtype=float)
+        right = np.cumsum(draws * np.array([one.right for one in cells]))
+        total = np.cumsum(draws)
+        growth = evidence_of(right, total - right, point, int(self.arms.sum()), h=0.5)
+        size = int(np.argmax(growth)) + 1
+        if growth[size - 1] <= 0 or not _may_refute(total[size - 1], point, coming, self.arms):
+            return []
+        return cells[:size]
+
+    def _single_cells(self) -> list[_Cell]:
+        found: list[_Cell] = []
+        for place, (column, counts) in enumerate(zip(self.columns, self._counts, strict=True)):
+            share = self._shares(column, counts).share
+            for number in range(1, column.size):
+                found += _cell(place, number, counts[number], float(share[number]))
+        other = float(self._laws[0].expected(self._other).share[0])
+        return [*found, *_cell(None, _OTHER, self._other[0], other)]
+
+    def _rule_of(self, cells: Sequence[_Cell], share: float) -> Rule:
+        """Return the rule that guesses in these cells: levels 0 (neither), 1 (d1), 2 (d2)."""
+        with_other = any(one.column is None for one in cells)
+        places = sorted({one.column for one in cells if one.column is not None})
+        if with_other:  # an outcome is another one if it is rare in no column at all
+            places = list(range(len(self.columns)))
+        columns = tuple(self.columns[place] for place in places)
+        ranges = dict(zip(places, _ranges(columns), strict=True))
+        level = np.zeros(2 + sum(one.size - 1 for one in columns), dtype=np.intp)
+        expected = np.zeros((2, 2))
+        for one in cells:
+            number = _OTHER if one.column is None else ranges[one.column].start + one.number - 1
+            level[number] = 1 if one.guess > 0 else 2
+            both = np.array([one.right, 1 - one.right])[:: one.guess]
+            expected[level[number] - 1] += one.draws * both
+        rows = self._is_other if with_other else np.zeros(self._kept.size, dtype=bool)
+        levels = RareLevels(self.sieve, columns, level, self._example(rows))
+        guesses = np.array([0, 1, -1, 0])[: levels.levels - 1]
+        return Rule("rare", NAME, levels, np.append(guesses, 0), share, expected)
+
+    def _example(self, rows: Mask) -> str:
+        first = np.flatnonzero(rows)[:1].tolist()
+        return "".join(map(_in_words, self._kept.outcomes.words(first)))
+
+
+@dataclass(frozen=True, slots=True)
+class _Cell:
+    """A cell that one input alone gave. column: its place; None for rare outputs in no cell.
+    right: the share of guesses in it that are expected to be right."""
+
+    column: int | None
+    number: int
+    draws: int
+    guess: int
+    right: float
+
+
+def _cell(column: int | None, number: int, counts: IntArray, share: float) -> list[_Cell]:
+    d1, d2 = counts.tolist()
+    if min(d1, d2) > 0 or d1 + d2 < LEAST_SEEN:
         return []
-    every, law, telling = _looked_at(sieve, kept, arms)
-    best = sorted(range(len(every)), key=lambda place: -telling[place])[:_COLUMNS]
-    return [_of_columns(sieve, [every[place] for place in best], kept, arms, law)]
+    guess = 1 if d1 else -1
+    return [_Cell(column, number, d1 + d2, guess, share if d1 else 1 - share)]
 
 
-def rare_by_column(
-    sieve: Sieve, kept: SelectionDraws, arms: IntArray
-) -> list[tuple[str, Candidate]]:
-    """Order what is rare in every column, and what is rare in no cell of it, by the column's name;
-    as `rare`."""
-    if kept.size < _LEAST:
-        return []
-    every, law, _ = _looked_at(sieve, kept, arms)
-    return [(one.name, _of_columns(sieve, [one], kept, arms, law)) for one in every]
-
-
-def _looked_at(
-    sieve: Sieve, kept: SelectionDraws, arms: IntArray
-) -> tuple[list[Cells], Law, list[float]]:
-    """Return the rare cells of every column that has any, what all of them say together, and how
-    much each column tells."""
-    # Beside a usual outcome, since what all outcomes of a table have in common is no column.
-    new = [one.name for one in sieve.new(concatenate([sieve.like, kept.outcomes]))]
-    usual = [*sieve.columns, *(None for _ in new)]
-    columns = kept.outcomes.named([*(one.name for one in sieve.columns), *new])
-    found = [_cells(*both) for both in zip(usual, columns, strict=True)]
-    every = [one for one in found if one is not None]
-    # Shrunk by what the cells of all columns say together, of which the luckiest ones look telling.
-    counts = [by_arm(one(kept.outcomes.column(one.name)), _size(one), kept.is_d1) for one in every]
-    is_other = _numbered(_numbered_on(every), kept.outcomes) == _OTHER
-    other = by_arm(is_other.astype(np.intp), 2, kept.is_d1)[1:]
-    law = Law.of(np.concatenate([other, *(one[1:] for one in counts)]), arms)
-    even = (arms[0] + 1) / (arms.sum() + 2)
-    telling = [float(np.abs(law.expected(one[1:]).share - even).max()) for one in counts]
-    return every, law, telling
-
-
-def _of_columns(
-    sieve: Sieve, columns: list[Cells], kept: SelectionDraws, arms: IntArray, law: Law
-) -> Candidate:
-    """Return the order of the rare cells of some columns, and of what is rare in another way."""
-    cells = _numbered_on(columns)
-    numbers = 1 + _OTHER + sum(_size(one) - 1 for one in columns)
-    place = _numbered(cells, kept.outcomes)
-    counts = by_arm(place, numbers, kept.is_d1)
-    counts[_REST] = arms - counts[1:].sum(axis=0)
-    share = law.expected(counts)
-    came_up = np.asarray(counts.any(axis=1))
-    came_up[_REST] = True
-    order = np.flatnonzero(came_up)[np.argsort(share.share[came_up], kind="stable")]
-    level = np.empty(numbers, dtype=np.intp)
-    level[order] = np.arange(len(order))
-    level[~came_up] = level[_REST]
-    expected = by_level(share, counts.sum(axis=1), level, len(order))
-    held_out = np.append(counts[order], [[0, 0]], axis=0)
-    others = np.flatnonzero(place == _OTHER)[:1].tolist()
-    example = "".join(map(_in_words, kept.outcomes.words(others)))
-    freeze = partial(RareLevels, sieve, cells, level, example)
-    return Candidate(NAME, held_out, tuning.PENALTY_ANY_ORDER, freeze, shrunk=expected)
+def _may_refute(seen: float, point: ProfilePoint, coming: int, arms: IntArray) -> bool:
+    """Return whether outputs of one input alone may refute a point on so many draws to come, even
+    if they are as frequent as is barely likely: `seen`, and two standard deviations more."""
+    expected = (seen + 2 * math.sqrt(seen) + 1) * coming / max(1, int(arms.sum()))
+    excused = point.delta * coming / 2
+    return (expected - excused) * math.log1p(math.exp(-point.epsilon)) >= tuning.LEAST_EVIDENCE
 
 
 def _in_words(word: str) -> str:
@@ -152,101 +372,98 @@ def _in_words(word: str) -> str:
     return shortened(word)
 
 
-def _cells(usual: Usual | None, column: Column) -> Cells | None:
-    """Return the rare values, labels and tails of a column of what was kept, numbered from 1 on, 0
-    for the rest of it; None where there are none. usual: None for a column that is new."""
-    is_number = np.ones(len(column.numbers), bool) if column.codes is None else column.codes == 0
-    numbers = np.sort(column.numbers[is_number])
-    labels = _rare_labels(usual, column)
-    if usual is not None and usual.is_range:
-        low, high = usual.numbers
-        high = max(low, high)  # of few numbers all are rare, and the ends of the range cross
-        below, above = numbers[numbers < low], numbers[numbers > high]
-        edges, values = _tails(low, below, high, above)
-    else:
-        known = np.empty(0) if usual is None else usual.numbers
-        edges, values = _single(numbers[~np.isin(numbers, known)])
-    start = int(values.max(initial=0)) + 1
-    label_values = np.append(np.arange(start, start + len(labels)), _REST).astype(np.intp)
-    if start == 1 and not labels:
+def _is_rare(usual: Usual | None, column: Column) -> Mask:
+    """Return which entries are rare: of a column that no earlier outcome had, all there are."""
+    if usual is not None:
+        return usual.strange(column)
+    if column.codes is None:
+        return np.ones(len(column.numbers), dtype=bool)
+    is_absent = np.array([False, *(one == ABSENT for one in column.labels)])
+    return np.asarray(~is_absent[column.codes])
+
+
+def _rare_column(usual: Usual | None, column: Column) -> RareColumn | None:
+    """Return the cells of a column of outcomes that a sieve let through; None where no entry of it
+    is rare. usual: None for a column that no earlier outcome had."""
+    is_rare = _is_rare(usual, column)
+    if not is_rare.any():
         return None
-    return Cells(column.name, edges, labels, values, label_values)
+    is_number = np.ones(len(is_rare), bool) if column.codes is None else column.codes == 0
+    edges, values, is_tail = _intervals(np.sort(column.numbers[is_number & is_rare]), usual)
+    labels = _rare_labels(column, is_rare & ~is_number)
+    start = len(is_tail)
+    label_values = np.append(np.arange(start, start + len(labels)), _USUAL).astype(np.intp)
+    is_tail = np.append(is_tail, np.zeros(len(labels), dtype=bool))
+    cells = Cells(column.name, edges, labels, values, label_values)
+    found = RareColumn(usual, cells, is_tail)
+    rows = np.flatnonzero(found(column) == _UNLISTED)[:1].tolist()
+    return replace(found, example="".join(_in_words(column.word(row)) for row in rows))
 
 
-def _tails(
-    low: float, below: FloatArray, high: float, above: FloatArray
-) -> tuple[FloatArray, NDArray[np.intp]]:
-    """Return the edges and the numbers of intervals beyond both ends of a range."""
+def _rare_labels(column: Column, is_rare: Mask) -> tuple[str, ...]:
+    """Return the rare labels that came up again, the most frequent ones first."""
+    if column.codes is None:
+        return ()
+    counts = np.bincount(column.codes[is_rare], minlength=len(column.labels) + 1)[1:]
+    order = np.argsort(-counts, kind="stable")[:_MOST_CELLS]
+    return tuple(column.labels[place] for place in order if counts[place] >= LEAST_SEEN)
+
+
+def _intervals(numbers: FloatArray, usual: Usual | None) -> tuple[FloatArray, Numbers, Mask]:
+    """Return the edges of intervals of rare numbers, the number of each, and which numbers belong
+    to tails. A value that came up again has an interval of its own; of a range each tail has up to
+    three.
+
+    numbers: rising.
+    """
+    values, counts = np.unique(numbers, return_counts=True)
+    often = np.argsort(-counts, kind="stable")[:_MOST_CELLS]
+    single = np.sort(values[often[counts[often] >= LEAST_SEEN]])
+    is_range = usual is not None and usual.is_range
+    pieces = _tails(numbers, *usual.numbers) if usual is not None and is_range else []
+    ends = [end for piece in pieces for end in piece[:2] if math.isfinite(end)]
+    edges = np.unique(np.concatenate([around(single), ends]))
+    number = np.full(len(edges) + 1, _USUAL, dtype=np.intp)
+    known: dict[object, int] = {}
+    is_tail = [False, is_range]
+    for place, low in enumerate([-math.inf, *edges.tolist()]):
+        piece = next((one for one in pieces if one[0] <= low < one[1]), None)
+        own = low if low in single else piece
+        if own is None:
+            continue
+        if own not in known:
+            known[own] = len(is_tail)
+            is_tail.append(own is piece and piece[2])
+        number[place] = known[own]
+    return edges, number, np.array(is_tail, dtype=bool)
+
+
+Piece = tuple[float, float, bool]
+
+
+def _tails(numbers: FloatArray, low: float, high: float) -> list[Piece]:
+    """Return pieces of the tails beyond a range: where each begins, where it ends, and whether it
+    is like any other tail. A piece farther away than the range is wide is not."""
+    high = max(low, high)  # of few numbers all are rare, and the ends of the range cross
+    below, above = numbers[numbers < low], numbers[numbers > high]
+    pieces: list[Piece] = []
     with np.errstate(over="ignore"):
-        above_high = np.nextafter(high, np.inf)
-    left = np.unique([*_cut(below, low), low]) if len(below) >= _LEAST else np.empty(0)
-    right = np.unique([above_high, *_cut(above, high)]) if len(above) >= _LEAST else np.empty(0)
-    edges = np.concatenate([left[left > -np.inf], right])
-    ids = np.arange(1, len(edges) + 1)
-    inner = len(left[left > -np.inf])
-    return edges, np.concatenate([ids[:inner], [_REST], ids[inner:]]).astype(np.intp)
+        width, start = np.subtract(high, low), float(np.nextafter(high, np.inf))
+        if len(below) >= LEAST_SEEN:
+            ends = np.unique([-np.inf, *_cut(below, low), low]).tolist()
+            pieces += [(a, b, not 0 < width <= low - b) for a, b in pairwise(ends)]
+        if len(above) >= LEAST_SEEN:
+            ends = np.unique([start, *_cut(above, high), np.inf]).tolist()
+            pieces += [(a, b, not 0 < width <= a - high) for a, b in pairwise(ends)]
+    return pieces
 
 
 def _cut(numbers: FloatArray, end: float) -> FloatArray:
-    """Return where the sorted numbers beyond an end are cut: in the middle, and where they part:
-    at the widest gap, as a multiple of the distance from the end."""
+    """Return where the sorted numbers beyond an end are cut: in the middle, and at the widest gap,
+    as a multiple of the distance from the end."""
     with np.errstate(over="ignore", invalid="ignore"):
         distance = np.minimum(np.abs(numbers - end), _FARTHEST)
         gaps = np.abs(np.diff(np.log1p(distance / np.median(distance))))
-    places = [len(numbers) // 2, int(np.argmax(gaps)) + 1]
-    with np.errstate(over="ignore", invalid="ignore"):
         room = np.diff(numbers)
+    places = [len(numbers) // 2, int(np.argmax(gaps)) + 1]
     return np.array([short_below(float(numbers[i]), float(room[i - 1])) for i in places])
-
-
-def _single(numbers: FloatArray) -> tuple[FloatArray, NDArray[np.intp]]:
-    """Return the edges and numbers of intervals of single values, those that came up most."""
-    values, counts = np.unique(numbers, return_counts=True)
-    chosen = np.argsort(-counts, kind="stable")[:_MOST]
-    values = np.sort(values[chosen[counts[chosen] >= _LEAST]])
-    edges = around(values)
-    found = np.zeros(len(edges) + 1, dtype=np.intp)
-    found[np.searchsorted(edges, values, side="right")] = np.arange(1, len(values) + 1)
-    return edges, found
-
-
-def _rare_labels(usual: Usual | None, column: Column) -> tuple[str, ...]:
-    if column.codes is None or (usual is not None and usual.labels is None):
-        return ()
-    known = frozenset[str]() if usual is None or usual.labels is None else usual.labels
-    counts = np.bincount(column.codes, minlength=len(column.labels) + 1)[1:]
-    order = np.argsort(-counts, kind="stable")
-    every = [column.labels[i] for i in order if counts[i] >= _LEAST]
-    return tuple(label for label in every if label not in known)[:_MOST]
-
-
-def _numbered_on(columns: list[Cells]) -> tuple[Cells, ...]:
-    """Return columns whose numbers follow on one another, after that of what is in none."""
-    cells: list[Cells] = []
-    used = _OTHER
-    for one in columns:
-        values = np.append(one.values, one.label_values)
-        moved = np.where(values == _REST, _REST, values + used).astype(np.intp)
-        inner = one.intervals
-        cells.append(Cells(one.name, one.edges, one.labels, moved[:inner], moved[inner:]))
-        used += _size(one) - 1
-    return tuple(cells)
-
-
-def _size(cells: Cells) -> int:
-    """Return how many numbers a column has, with that of the rest."""
-    return int(max(cells.values.max(), cells.label_values.max())) + 1
-
-
-def _numbered(cells: tuple[Cells, ...], outcomes: Outcomes) -> NDArray[np.intp]:
-    """Return the numbers of outcomes that are rare."""
-    found = np.full(outcomes.size, _REST, dtype=np.intp)
-    for one, column in zip(cells, outcomes.named([one.name for one in cells]), strict=True):
-        found = np.where(found == _REST, one(column), found)
-    return np.where(found == _REST, _OTHER, found)
-
-
-def _own(cells: Cells) -> NDArray[np.intp]:
-    """Return the numbers of a column's cells."""
-    values = np.unique(np.append(cells.values, cells.label_values))
-    return np.asarray(values[values != _REST])

@@ -6,6 +6,9 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 
+import numpy as np
+from numpy.typing import NDArray
+
 from dpaudit.auditing.spec import AuditSpec
 from dpaudit.certificates.certificate import Block, Certificate
 from dpaudit.certificates.replay import tally as replay_tally
@@ -76,15 +79,16 @@ class DrawChecks:
         stream: tuple[int, int],
         blocks: Sequence[Block],
         measure: Measure,
+        guesses: NDArray[np.int64],
         *,
         is_cheap: bool,
     ) -> list[str]:
         """Check more draws after a refutation by few, if those look as though they differed from
         call to call, or if draws are cheap.
 
-        stream: pair and stage that name the random streams.
+        stream: pair and stage that name the random streams.  guesses: of the rule that refutes.
         """
-        counted, guesses = _counted(blocks), measure.distinguisher.guesses
+        counted = _counted(blocks)
         if self._is_timed or sum(one.draws for one in counted) >= _FEW:
             return []
         before = doubt(counted, guesses)
@@ -94,29 +98,33 @@ class DrawChecks:
         return check_blocks(more, guesses, self._level, CALLS, before)
 
     def refuted(
-        self, stream: tuple[int, int], blocks: Sequence[Block], measure: Measure
+        self,
+        stream: tuple[int, int],
+        blocks: Sequence[Block],
+        measure: Measure,
+        guesses: NDArray[np.int64],
     ) -> list[str]:
         """Check, after a refutation, that new processes of the mechanism draw as the first did;
         more of them if the first few look as though they did not.
 
         What a process keeps for as long as it lives is alike in all draws that it made.
-        stream: pair and stage that name the random streams.
+        stream: pair and stage that name the random streams.  guesses: of the rule that refutes.
         """
         afresh = None if self._is_timed else self._afresh()
         if afresh is None:
             return []
-        rule, draws = measure.distinguisher, sum(block.draws for block in blocks)
+        draws = sum(block.draws for block in blocks)
         size = min(max(_FEWEST, draws // _SHARE), _MOST)
-        known = sum(_counted(blocks), Tally.empty(rule.levels))
+        known = sum(_counted(blocks), Tally.empty(measure.distinguisher.levels))
         processes = range(_AFRESH)
         tallies = [known, *_drawn(afresh, stream, processes, _AFRESH * size, measure)]
-        warnings = check_blocks(tallies, rule.guesses, self._level, PROCESSES)
-        before = doubt(tallies, rule.guesses)
+        warnings = check_blocks(tallies, guesses, self._level, PROCESSES)
+        before = doubt(tallies, guesses)
         if _AFRESH * size >= _FEW or before < math.log(_SUSPECT):
             return warnings
         processes = range(_AFRESH, 2 * _AFRESH)
         more = _drawn(afresh, stream, processes, _TO_SEE, measure)
-        return check_blocks(more, rule.guesses, self._level, PROCESSES, before) or warnings
+        return check_blocks(more, guesses, self._level, PROCESSES, before) or warnings
 
     @property
     def _is_timed(self) -> bool:

@@ -9,13 +9,11 @@ from dpaudit.attacks.choosing.aim import Aim
 from dpaudit.attacks.choosing.going_on import (
     gains_by_more,
     is_clear,
-    is_undecided,
     learn_again,
     promises_nothing,
     that_may_tell,
 )
-from dpaudit.attacks.rare import RareLevels, rare_by_column
-from dpaudit.attacks.rare import rare as rare_outputs
+from dpaudit.attacks.rare import RareTable
 from dpaudit.auditing.checks import DrawChecks
 from dpaudit.auditing.ledger import Ledger
 from dpaudit.auditing.rare_store import RareStore
@@ -29,18 +27,14 @@ from dpaudit.sampling.chunks import Counted, Measure, Rare, ToCount
 from dpaudit.sampling.executors import Draws
 from dpaudit.tally import Tally
 
-# What is rare is let go only where so many times the draws are not likely to refute by it either.
-_TO_COME = 4.0
-
 
 class Counts:
     """What draws that are counted have shown so far, beside those that were kept."""
 
     def __init__(self, selection: SelectionDraws, learned: Learned) -> None:
         """selection: draws that were kept.  learned: from these."""
-        level = learned.distinguisher.level
-        # What may refute the claim is to be seen on, if it came up too often for the usual sieve.
-        sieve = level.sieve if isinstance(level, RareLevels) else Sieve.of(selection)
+        # The rare rule goes on with the sieve that found it.
+        sieve = learned.sieve or Sieve.of(selection)
         self._orders: Sequence[Candidate] = learned.leading
         self._selection = selection
         self._rare = RareStore(sieve, selection)
@@ -65,21 +59,22 @@ class Counts:
             one.counted_on(more.counts) for one, more in zip(self._orders, counted, strict=True)
         ]
 
-    def found(self) -> list[Candidate]:
-        """Return the orders, made anew."""
+    def found(self) -> tuple[list[Candidate], RareTable]:
+        """Return the orders, made from all draws so far, and the rare outputs among these."""
         rare = self._rare
-        return [*self._orders, *rare_outputs(rare.sieve, rare.kept, rare.arms)]
+        table = RareTable(rare.sieve, rare.kept, rare.arms)
+        return [*self._orders, *table.order()], table
 
     def make_room(self, spent: int, coming: int, aim: Aim) -> None:
-        """Let go of what came up most often, if so many draws to come are likely to have more that
-        is rare than there is room for, but of nothing that may tell."""
+        """Evict the most frequent rare outputs until the forecast for the draws to come fits in
+        memory, except those of columns that may refute the claim."""
         rare = self._rare
         if rare.has_room(coming):
             return
-        columns = rare_by_column(rare.sieve, rare.kept, rare.arms)
-        # What is left of the budget may depend on the clock, and what is let go must not.
+        table = RareTable(rare.sieve, rare.kept, rare.arms)
+        # What is left of the budget may depend on the clock, and what is evicted must not.
         aim = replace(aim, coming=spent)
-        rare.make_room(coming, that_may_tell(columns, self._orders, aim, _TO_COME))
+        rare.make_room(coming, that_may_tell(table.by_column(), table, self._orders, aim))
 
     def kept(self) -> SelectionDraws:
         """Return all draws that are still there to look at."""
@@ -97,8 +92,7 @@ def is_enough(found: list[Candidate], spent: int, plan: Plan, aim: Aim) -> bool:
         return False
     if not plan.may_count_on(spent):
         return True
-    most = plan.budget / 2 / spent
-    if promises_nothing(found, aim) or is_undecided(found, aim, most):
+    if promises_nothing(found, aim):
         return False
     return not gains_by_more(found, aim)
 
@@ -136,13 +130,13 @@ class CountingStage:
             sooner = plan.betting_until(ledger.spent, until, ledger.point.delta)
             counts.add(self._count(measure, sooner, draws).others)
             plan.goes_on(ledger.spent)
-            found, aim, is_last = counts.found(), self._aim(), ledger.may_stop
+            (found, rare), aim, is_last = counts.found(), self._aim(), ledger.may_stop
             is_due, due = ledger.spent >= until, plan.counting_until(ledger.spent)
             if is_due and not is_last:
                 is_last = is_enough(found, ledger.spent, plan, aim)
             # By the clock what is left of the budget may have become less.
             until = due if is_due else min(until, due)
-            learned = learn_again(found, aim, to_bet=not is_last)
+            learned = learn_again(found, aim, rare, to_bet=not is_last)
             if is_last:
                 return learned
             coming = plan.counting_next(ledger.spent, ledger.point.delta)

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import replace
 
 import numpy as np
+from numpy.typing import NDArray
 
 from dpaudit.attacks.bits import has_fractions
 from dpaudit.attacks.choosing.accusing import accuse, has_atoms
@@ -30,7 +31,7 @@ from dpaudit.certificates.evidence import (
     Evidence,
     certificate,
 )
-from dpaudit.certificates.fixed_test import Accused, accused
+from dpaudit.certificates.fixed_test import Accused, FrozenRule, accused
 from dpaudit.certificates.interval import STOPPED, FiniteRange
 from dpaudit.certificates.replay import round_of
 from dpaudit.claims import PrivacyClaim, ProfilePoint
@@ -38,6 +39,7 @@ from dpaudit.draws import FreshDraws, SelectionDraws, pool
 from dpaudit.errors import MechanismError
 from dpaudit.levels.candidate import Attack
 from dpaudit.levels.distinguisher import AccusedAtoms, Distinguisher, Learned
+from dpaudit.levels.rules import evidence_of
 from dpaudit.levels.sieve import Sieve
 from dpaudit.levels.witnesses import most_telling_witness
 from dpaudit.outcomes import Outcomes, narrowed
@@ -97,7 +99,10 @@ class PairAudit:
         """Return the certificate. Raises MechanismError when there is nothing to certify."""
         learned = self._learn()
         self._remark()
-        measure = self._measure(learned.distinguisher)
+        portfolio = learned.distinguisher
+        if self._ledger.may_stop:
+            portfolio = portfolio.only(self._favoured(portfolio))
+        measure = self._measure(portfolio)
         share = CONFIRMATION_SHARE if self._ledger.may_stop else CERTIFICATION_SHARE
         alpha = share * self._spec.alpha
         self._limited = limited_divergence(self._claim, learned, self._coming, alpha)
@@ -106,14 +111,15 @@ class PairAudit:
             evidence = self._confirm(measure)
         else:
             self._ledger.believe(learned.beliefs)
-            evidence = self._certify(measure)
+            measure, evidence = self._certify(measure)
         found = self._certificate(evidence, learned)
         if not (found.refuted or self._spec.may_refute(found.p_value)):
             return found
         blocks, is_cheap = self._ledger.blocks, not self._plan.limits.single_draws
         stream = self._number, DOUBTING
-        warned = self._checks.doubted(stream, blocks, measure, is_cheap=is_cheap)
-        warned += self._checks.refuted((self._number, AFRESH), blocks, measure)
+        guesses = np.array(found.guesses, dtype=np.int64)
+        warned = self._checks.doubted(stream, blocks, measure, guesses, is_cheap=is_cheap)
+        warned += self._checks.refuted((self._number, AFRESH), blocks, measure, guesses)
         return replace(found, warnings=(*found.warnings, *warned))
 
     def _learn(self) -> Learned:
@@ -214,19 +220,40 @@ class PairAudit:
         seen = looks[: first + 1]
         return seen if self._ledger.can_confirm(sum(look.draws for look in seen)) else looks
 
-    def _certify(self, measure: Measure) -> Evidence:
-        """Count the rest of the budget with one frozen rule, still betting at every block's end."""
+    def _favoured(self, portfolio: Distinguisher, counted: Tally | None = None) -> int:
+        """Return the rule with the most evidence against the claim so far, which a confirmation is
+        for. counted: by the portfolio; None while its rules are known from learning alone."""
+        point, drawn = self._ledger.point, self._ledger.spent
+        if counted is None:
+            games = [(*one.right_and_wrong, _h(one.guesses)) for one in portfolio.rules]
+        else:
+            drawn = counted.draws
+            played = [counted.game(guesses) for guesses in portfolio.table]
+            games = [(one.correct, one.wrong, one.h) for one in played]
+        found = [
+            float(evidence_of(np.array(right), np.array(wrong), point, drawn, h))
+            for right, wrong, h in games
+        ]
+        return int(np.argmax(found))
+
+    def _certify(self, measure: Measure) -> tuple[Measure, Evidence]:
+        """Count the rest of the budget with the frozen portfolio, still betting at every block's
+        end. Returns what was measured last, too: after a refutation, by one rule."""
         sizes = self._plan.certifying_sizes(self._ledger.spent)
         total = self._counted("certification", sizes, measure)
         if self._ledger.may_stop:
-            return self._confirm(measure)
+            portfolio = measure.distinguisher
+            measure = replace(
+                measure, distinguisher=portfolio.only(self._favoured(portfolio, total.tally))
+            )
+            return measure, self._confirm(measure)
         if self._range is not None and total.declared is not None:
             found = self._range.interval(total.declared, self._spec.alpha)
             if isinstance(found, str):
                 self._warnings.append(found)
             else:
                 self._interval = found
-        return self._evidence("certification", measure, total)
+        return measure, self._evidence("certification", measure, total)
 
     def _confirm(self, measure: Measure) -> Evidence:
         """Spend the exact test on a fresh block, as large as all that came before it."""
@@ -308,8 +335,10 @@ class PairAudit:
 
     def _evidence(self, stage: FixedStage, measure: Measure, total: Counted) -> Evidence:
         """Check the draws of the exact test; return what the certificate is to follow from."""
-        rule, ledger = measure.distinguisher, self._ledger
-        self._warnings += self._checks.counted(self._selection(), ledger.blocks, ledger.heads, rule)
+        portfolio, ledger = measure.distinguisher, self._ledger
+        self._warnings += self._checks.counted(
+            self._selection(), ledger.blocks, ledger.heads, portfolio
+        )
         found: Accused = ()
         if measure.atoms is not None and total.atoms is not None:
             found = accused(measure.atoms, total.atoms)
@@ -320,8 +349,7 @@ class PairAudit:
             blocks=tuple(ledger.blocks),
             stage=stage,
             method=self._spec.bound if measure.atoms is None else "probabilistic",
-            guesses=tuple(rule.guesses.tolist()),
-            words=(rule.words(1), rule.words(-1)),
+            rules=frozen_rules(portfolio, is_one=measure.atoms is not None),
             rounds=tuple(map(round_of, ledger.rounds)),
             accused=found,
             limited=self._limited,
@@ -335,7 +363,6 @@ class PairAudit:
             evidence,
             ledger.wealth,
             pair=self._spec.pairs[self._number].label,
-            attack=learned.distinguisher.attack,
             budget=self._plan.budget,
             refuted_after=ledger.refuted_after,
             failures=ledger.failures.counts,
@@ -359,6 +386,26 @@ class PairAudit:
                 confirming=self._plan.limits.confirming,
             ),
         )
+
+
+def _h(guesses: NDArray[np.int64]) -> float:
+    """Return the factor of δ: 1 for a rule that may guess both inputs, ½ for one input."""
+    return 1.0 if (guesses > 0).any() and (guesses < 0).any() else 0.5
+
+
+def frozen_rules(portfolio: Distinguisher, *, is_one: bool) -> tuple[FrozenRule, ...]:
+    """Return the rules of a portfolio as their tests need them; of single outputs, which are tested
+    one by one, only how they were tallied.
+
+    is_one: whether single outputs are tested.
+    """
+    rules = [
+        FrozenRule(
+            one.kind, one.share, one.attack, tuple(guesses.tolist()), (one.words(1), one.words(-1))
+        )
+        for one, guesses in zip(portfolio.rules, portfolio.table, strict=True)
+    ]
+    return (replace(rules[0], share=1.0),) if is_one else tuple(rules)
 
 
 def limited_divergence(

@@ -16,10 +16,12 @@ from dpaudit.auditing.stated_laws import certify
 from dpaudit.certificates.certificate import Block, Certificate, FixedTest, Schedule
 from dpaudit.certificates.evidence import Evidence, numbers
 from dpaudit.certificates.exact_certificate import ExactCertificate
+from dpaudit.certificates.fixed_test import FrozenRule
 from dpaudit.certificates.one_run_certificate import OneRunCertificate
 from dpaudit.certificates.replay import beliefs_of, first_refuted, tally
 from dpaudit.certificates.result import AuditResult, Family, Verdict
 from dpaudit.claims import PrivacyClaim, ProfilePoint, compose, group
+from dpaudit.levels.distinguisher import OTHER_SHARE, RARE_SHARE
 from dpaudit.stats.finite import epsilon_interval
 from dpaudit.stats.one_run import Guesses
 from dpaudit.stats.witness import Witness
@@ -153,7 +155,10 @@ def _certificate(result: AuditResult, one: Certificate) -> Iterator[Finding]:
         yield "the point tested is one of the claim's", True, is_implied
         yield from _draws(one)
         computed = replace(one, **numbers(_evidence(result, one)))
-        yield from _fields(one.fixed, computed.fixed)
+        yield from _rules(one)
+        for recorded, again in zip(one.rules, computed.rules, strict=True):
+            yield from _fields(recorded, again)
+        yield "the rule that is shown", one.fixed.kind, computed.fixed.kind
         if one.divergence is not None:
             yield from _compared(one.divergence, computed.divergence, (), "{} of the divergence")
         if one.unseen is not None:
@@ -164,6 +169,19 @@ def _certificate(result: AuditResult, one: Certificate) -> Iterator[Finding]:
         yield from _interval(one)
     except (ValueError, ArithmeticError, LookupError, TypeError, RuntimeError) as error:
         yield "the record", f"cannot be recomputed ({error})", None
+
+
+def _rules(one: Certificate) -> Iterator[Finding]:
+    """Yield whether the portfolio is one that may be frozen."""
+    kinds = [test.kind for test in one.rules]
+    yield "rules, each of a kind of its own", len(set(kinds)), len(kinds)
+    yield "a main rule", True, "main" in kinds
+    shares = {"rare": RARE_SHARE, "other": OTHER_SHARE}
+    rest = 1 - sum(shares[kind] for kind in kinds if kind != "main")
+    for test in one.rules:
+        share = shares.get(test.kind, rest)
+        # A confirmation tests one rule of any kind, with all of the share.
+        yield f"share of the {test.kind} rule", test.share, share if len(kinds) > 1 else 1.0
 
 
 def _draws(one: Certificate) -> Iterator[Finding]:
@@ -189,7 +207,6 @@ def _are_in_order(one: Certificate) -> bool:
 def _evidence(result: AuditResult, one: Certificate) -> Evidence:
     """Return what the numbers must follow from."""
     fixed = one.fixed
-    words = {event.guess: event.words for event in fixed.events}
     if fixed.method == "probabilistic" and not result.claim.counts_single_outputs:
         raise ValueError("the probabilistic test belongs to the probabilistic definition")
     return Evidence(
@@ -199,8 +216,7 @@ def _evidence(result: AuditResult, one: Certificate) -> Evidence:
         blocks=one.blocks,
         stage=fixed.stage,
         method=fixed.method,
-        guesses=one.guesses,
-        words=(words.get("d1"), words.get("d2")),
+        rules=tuple(map(_rule, one.rules)),
         rounds=one.rounds,
         accused=fixed.accused,
         thinned=_is_thinned(one),
@@ -208,6 +224,12 @@ def _evidence(result: AuditResult, one: Certificate) -> Evidence:
         unseen=None if one.unseen is None else (one.unseen.count_d1, one.unseen.count_d2),
         ranges=one.unseen is not None and one.unseen.ranges,
     )
+
+
+def _rule(test: FixedTest) -> FrozenRule:
+    words = {event.guess: event.words for event in test.events}
+    both = (words.get("d1"), words.get("d2"))
+    return FrozenRule(test.kind, test.share, test.attack, test.guesses, both)
 
 
 def _limited(claim: PrivacyClaim, one: Certificate) -> tuple[Witness, float] | None:
@@ -247,6 +269,9 @@ def _counts(fixed: FixedTest) -> list[tuple[Any, ...]]:
 def _numbers(one: Certificate, computed: Certificate) -> Iterator[Finding]:
     for name, words in _NAMES.items():
         yield words, getattr(one, name), getattr(computed, name)
+    if one.detectable_rare is not None:  # as in older files
+        name = "probability of rare outputs that are refuted"
+        yield name, one.detectable_rare, computed.detectable_rare
     bets_refute = computed.wealth * computed.alpha_betting >= 1
     yield "refuted by betting", one.refuted_after is not None, bets_refute
 

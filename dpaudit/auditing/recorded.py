@@ -21,7 +21,12 @@ from dpaudit.attacks.one_dimensional import thresholds
 from dpaudit.auditing.counting import Counts, is_enough
 from dpaudit.auditing.engine import versions
 from dpaudit.auditing.options import DEFAULTS, MINIMUM_SAMPLES, BoundMethod, verify
-from dpaudit.auditing.pair_audit import limited_divergence, low_bits, single_outputs
+from dpaudit.auditing.pair_audit import (
+    frozen_rules,
+    limited_divergence,
+    low_bits,
+    single_outputs,
+)
 from dpaudit.auditing.schedule import Plan, limits_for
 from dpaudit.auditing.splitting import FixedSplit, Rows, Split, TossedSplit
 from dpaudit.auditing.underpowered import kept_too_few
@@ -228,7 +233,6 @@ class _Recorded:
         evidence = self._evidence(learned, point, selection, split)
         return certificate(
             evidence,
-            attack=learned.distinguisher.attack,
             pair=audit.pair,
             budget=len(audit.is_d1),
             refuted_after=None,
@@ -276,10 +280,10 @@ class _Recorded:
             for start in range(0, len(rows), plan.limits.block):
                 self._count(counts, self._fresh(rows[start : start + plan.limits.block]).release())
             spent += len(rows)
-            found, aim = counts.found(), replace(aim, coming=split.left())
+            (found, rare_table), aim = counts.found(), replace(aim, coming=split.left())
             if is_enough(found, spent, plan, aim):
                 self._ignored += counts.dropped()
-                return learn_again(found, aim, to_bet=False)
+                return learn_again(found, aim, rare_table, to_bet=False)
             counts.make_room(spent, plan.counting_next(spent, delta=0), aim)
 
     def _count(self, counts: Counts, draws: SelectionDraws) -> None:
@@ -329,8 +333,7 @@ class _Recorded:
             ),
             stage="recorded",
             method=by_counts if atoms is None else "probabilistic",
-            guesses=tuple(rule.guesses.tolist()),
-            words=(rule.words(1), rule.words(-1)),
+            rules=frozen_rules(rule, is_one=atoms is not None),
             accused=() if atoms is None else self._accused(atoms, rows),
             thinned=not (self._is_tossed or use_pair),
             limited=limited_divergence(
@@ -364,13 +367,13 @@ class _Recorded:
             return False
         # How the rule fares on the draws that it was learned from: fit for predictions only.
         seen = by_arm(rule(selection.outcomes), rule.levels, selection.is_d1)
-        words = (rule.words(1), rule.words(-1))
+        (main, *_) = frozen_rules(rule, is_one=False)
         from_d1 = int(self._audit.is_d1[pair].sum())
         pair_arms = from_d1, len(pair) - from_d1
         game_arms = (len(game) // 2,) * 2
         setting = Setting("recorded", point, 1 - self._audit.confidence, self._audit.confidence)
-        by_pair = pair_test(setting, _scaled(seen, pair_arms), rule.guesses, words)
-        by_game = game_test(setting, _scaled(seen, game_arms), rule.guesses, words)
+        by_pair = pair_test(setting, _scaled(seen, pair_arms), main)
+        by_game = game_test(setting, _scaled(seen, game_arms), main)
         better, usual = ((one.epsilon_lower, one.delta_lower) for one in (by_pair, by_game))
         return better > usual
 

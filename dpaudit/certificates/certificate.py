@@ -14,6 +14,7 @@ Guess = Literal["d1", "d2"]
 Stage = Literal["learning", "certification", "confirmation", "recorded"]
 FixedStage = Literal["certification", "confirmation", "recorded"]
 Method = Literal["game", "clopper-pearson", "probabilistic"]
+RuleKind = Literal["main", "rare", "other"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,6 +138,17 @@ class FixedTest:
     accused : tuple of tuples
         For the probabilistic definition, every atom that was to be certified: its words, the input
         it is evidence for, and its draws of d1 and of d2.
+    kind : {'main', 'rare', 'other'}
+        The rule of the portfolio that was tested: the one with the largest predicted bound; outputs
+        that one input alone gave while learning; or the best rule of another kind (docs/method.md
+        §2).
+    share : float
+        The part of the exact test's error probability that the rule got when the portfolio was
+        frozen, in (0, 1]. The shares of all rules add up to 1.
+    attack : str
+        The attack that found the rule.
+    guesses : tuple of int
+        The rule: a guess of d1 (1), of d2 (-1), or none (0), by level.
     """
 
     stage: FixedStage
@@ -152,6 +164,15 @@ class FixedTest:
     p_value: float
     detectable_epsilon: float
     accused: tuple[tuple[str, Guess, int, int], ...] = ()
+    kind: RuleKind = "main"
+    share: float = 1.0
+    attack: str = ""
+    guesses: tuple[int, ...] = field(default=(), repr=False)
+
+    @property
+    def refutes(self) -> bool:
+        """Whether this test refutes the claim by itself, at its own share."""
+        return self.p_value <= self.alpha
 
 
 @dataclass(frozen=True, slots=True)
@@ -269,8 +290,6 @@ class Certificate:
         The inequality that was tested, one of those that the claim implies.
     refuted : bool
         Whether the claim was refuted on this pair.
-    attack : str
-        What found the event, in words.
     draws, budget : int
         All draws made, for both inputs, and all that were allowed.
     refuted_after : int or None
@@ -283,12 +302,12 @@ class Certificate:
     epsilon_betting : float
         Lower bound for ε that betting gives, valid at 1 - alpha_betting at every moment.
     epsilon_lower, delta_lower : float
-        Lower bounds for ε at the δ of the point, the better of epsilon_betting and
-        fixed.epsilon_lower, and for δ at the ε of the point; each valid at 1 - alpha.
+        Lower bounds for ε at the δ of the point, the best of epsilon_betting and the bounds of all
+        rules, and for δ at the ε of the point; each valid at 1 - alpha.
     p_value : float
         Of the claim, by betting and the exact test together.
     fixed : FixedTest
-        The exact test.
+        The exact test of the rule with the best bound at its own share.
     failures : mapping of str to pair of int
         Outcomes that were exceptions: draws of d1 and of d2, by kind.
     reproducible : bool
@@ -297,8 +316,6 @@ class Certificate:
         What the bettors believed, one entry for each time they learned.
     blocks : tuple of Block
         The tallies of all draws, in order.
-    guesses : tuple of int
-        The rule of the exact test: a guess of d1 (1), of d2 (-1), or none (0), by level.
     warnings : tuple of str
         Reasons for doubt.
     interval : EpsilonInterval or None
@@ -325,6 +342,12 @@ class Certificate:
     unseen : Unseen or None
         Of the draws of the exact test, where the run came to its planned end. None as well for
         outputs of more columns than are looked at one by one, and in older files.
+    others : tuple of FixedTest
+        The exact tests of the other rules of the portfolio, on the same draws.
+    detectable_rare : float or None
+        The smallest probability of an output that only one input gives which this run would have
+        refuted with probability 0.9 (docs/method.md §8); inf when it could not. None after a
+        confirmation, for the probabilistic definition and `clopper-pearson`, and in older files.
 
     Notes
     -----
@@ -335,7 +358,6 @@ class Certificate:
     pair: str
     point: ProfilePoint
     refuted: bool
-    attack: str
     draws: int
     budget: int
     refuted_after: int | None
@@ -351,7 +373,6 @@ class Certificate:
     reproducible: bool
     rounds: tuple[Round, ...] = field(repr=False)
     blocks: tuple[Block, ...] = field(repr=False)
-    guesses: tuple[int, ...] = field(repr=False)
     warnings: tuple[str, ...] = ()
     interval: EpsilonInterval | None = None
     recording: Recording | None = None
@@ -364,3 +385,21 @@ class Certificate:
     notes: tuple[str, ...] = ()
     divergence: DivergenceTest | None = None
     unseen: Unseen | None = None
+    others: tuple[FixedTest, ...] = field(default=(), repr=False)
+    detectable_rare: float | None = None
+
+    @property
+    def attack(self) -> str:
+        """The attack that found the rule that is shown."""
+        return self.fixed.attack
+
+    @property
+    def guesses(self) -> tuple[int, ...]:
+        """The guesses of the rule that is shown, by level."""
+        return self.fixed.guesses
+
+    @property
+    def rules(self) -> tuple[FixedTest, ...]:
+        """The exact tests of all rules, the main one first."""
+        order = ("main", "rare", "other")
+        return tuple(sorted((self.fixed, *self.others), key=lambda one: order.index(one.kind)))

@@ -9,8 +9,6 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-
 from dpaudit.certificates.certificate import (
     Block,
     Certificate,
@@ -23,8 +21,8 @@ from dpaudit.certificates.certificate import (
 )
 from dpaudit.certificates.fixed_test import (
     Accused,
+    FrozenRule,
     Setting,
-    Words,
     atoms_test,
     game_test,
     pair_test,
@@ -32,7 +30,9 @@ from dpaudit.certificates.fixed_test import (
 from dpaudit.certificates.replay import beliefs_of, replay, tally
 from dpaudit.certificates.wealth import Wealth
 from dpaudit.claims import ProfilePoint
+from dpaudit.levels.distinguisher import RARE_SHARE
 from dpaudit.stats.binomial import clopper_pearson_upper
+from dpaudit.stats.power import detectable_rare
 from dpaudit.stats.thinning import TOSSED_AGAIN
 from dpaudit.stats.witness import Witness, divergence_lower, p_value
 from dpaudit.tally import Tally
@@ -56,7 +56,7 @@ class Evidence:
     intervals that are shown.
     blocks: all draws, in order; those of `stage` are for the exact test, by `method`.
     rounds: what was bet on; none where nothing was.
-    guesses: the rule of the exact test, by level; words: its events, for d1 and for d2.
+    rules: the portfolio of the exact test, the main rule first; their shares add up to 1.
     accused: single outputs with their counts, for the probabilistic definition.
     thinned: whether the draws of the exact test are a random part of fixed numbers of draws.
     limited: a witness of a Rényi divergence, and the most that the claim allows it to be; half of
@@ -71,8 +71,7 @@ class Evidence:
     blocks: tuple[Block, ...]
     stage: FixedStage
     method: Method
-    guesses: tuple[int, ...]
-    words: Words = (None, None)
+    rules: tuple[FrozenRule, ...]
     rounds: tuple[Round, ...] = ()
     accused: Accused = ()
     thinned: bool = False
@@ -87,7 +86,8 @@ class Evidence:
 
     @property
     def fixed_share(self) -> float:
-        """The share of alpha that the exact test spends, or each of two, where there are two."""
+        """The share of alpha that the exact test spends, or each of two, where there are two: of
+        the events of all rules, and of a divergence."""
         if self.stage == "recorded":
             share = 1 - TOSSED_AGAIN if self.thinned else 1.0
         else:
@@ -101,12 +101,14 @@ def numbers(evidence: Evidence, followed: Wealth | None = None) -> dict[str, Any
     followed: the wealth as it was followed while drawing, to spare working it out again.
     Raises ValueError for beliefs that nobody may bet on.
     """
-    fixed, divergence = fixed_test(evidence), _divergence_test(evidence)
-    tests: list[FixedTest | DivergenceTest] = [fixed]
-    tests += [] if divergence is None else [divergence]
-    p_values = [1.0, *(one.p_value / evidence.fixed_share for one in tests)]
+    tests, divergence = fixed_tests(evidence), _divergence_test(evidence)
+    fixed = _shown(tests)
+    p_values = [1.0, *(one.p_value / (evidence.fixed_share * one.share) for one in tests)]
+    if divergence is not None:
+        p_values.append(divergence.p_value / evidence.fixed_share)
     log_wealth, epsilon_betting = 0.0, 0.0
-    is_refuted = any(one.p_value <= one.alpha for one in tests)
+    is_refuted = any(one.refutes for one in tests)
+    is_refuted |= divergence is not None and divergence.p_value <= divergence.alpha
     if evidence.betting_share:
         bets = _bets(evidence, followed)
         log_wealth, epsilon_betting = bets.log_largest, bets.epsilon_lower
@@ -119,41 +121,63 @@ def numbers(evidence: Evidence, followed: Wealth | None = None) -> dict[str, Any
         "alpha_betting": evidence.betting_share * evidence.alpha,
         "wealth": math.exp(min(log_wealth, _LARGEST_LOG)),
         "epsilon_betting": epsilon_betting,
-        "epsilon_lower": max(epsilon_betting, fixed.epsilon_lower),
-        "delta_lower": fixed.delta_lower,
+        "epsilon_lower": max(epsilon_betting, *(one.epsilon_lower for one in tests)),
+        "delta_lower": max(one.delta_lower for one in tests),
         "p_value": min(p_values),
         "fixed": fixed,
+        "others": tuple(one for one in tests if one is not fixed),
         "divergence": divergence,
         "unseen": _unseen(evidence),
+        "detectable_rare": _detectable_rare(evidence),
     }
 
 
-def certificate(
-    evidence: Evidence, followed: Wealth | None = None, *, attack: str, **about: Any
-) -> Certificate:
+def certificate(evidence: Evidence, followed: Wealth | None = None, **about: Any) -> Certificate:
     """Return the certificate of evidence, with its numbers.
 
-    followed: as of `numbers`.  attack: what found the event.  about: further fields.
+    followed: as of `numbers`.  about: further fields.
     """
     return Certificate(
         **numbers(evidence, followed),
         point=evidence.point,
-        attack="single outputs" if evidence.method == "probabilistic" else attack,
         rounds=evidence.rounds,
         blocks=evidence.blocks,
-        guesses=evidence.guesses,
         **about,
     )
 
 
-def fixed_test(evidence: Evidence) -> FixedTest:
-    """Return the exact test of evidence."""
-    total, alpha = _counted(evidence), evidence.fixed_share * evidence.alpha
-    setting = Setting(evidence.stage, evidence.point, alpha, evidence.confidence)
-    if evidence.method == "probabilistic":
-        return atoms_test(setting, evidence.accused, total.arms)
+def fixed_tests(evidence: Evidence) -> tuple[FixedTest, ...]:
+    """Return the exact test of every rule, each at its own share, all on the same tally.
+
+    The rules and their shares were fixed before these draws, so that a union bound over the rules
+    holds: the chance that any of them refutes a claim that holds is at most `fixed_share · alpha`.
+    """
+    total = _counted(evidence)
     test = pair_test if evidence.method == "clopper-pearson" else game_test
-    return test(setting, total, np.array(evidence.guesses, dtype=np.int64), evidence.words)
+    tests = []
+    for rule in evidence.rules:
+        alpha = evidence.fixed_share * rule.share * evidence.alpha
+        setting = Setting(evidence.stage, evidence.point, alpha, evidence.confidence)
+        if evidence.method == "probabilistic":
+            return (atoms_test(setting, evidence.accused, total.arms, rule),)
+        tests.append(test(setting, total, rule))
+    return tuple(tests)
+
+
+def _shown(tests: tuple[FixedTest, ...]) -> FixedTest:
+    """Return the test to show: the one with the best bound, of those that refute if any does."""
+    return max(tests, key=lambda one: (one.refutes, one.epsilon_lower, one.delta_lower))
+
+
+def _detectable_rare(evidence: Evidence) -> float | None:
+    """Return the smallest probability of an output of one input alone that would have been
+    refuted; None where the exact test was of another kind."""
+    if evidence.stage == "confirmation" or evidence.method != "game":
+        return None
+    learned = sum(block.draws for block in evidence.blocks if block.stage == "learning")
+    certified = sum(block.draws for block in evidence.blocks if block.stage == evidence.stage)
+    alpha = RARE_SHARE * evidence.fixed_share * evidence.alpha
+    return detectable_rare(learned, certified, evidence.point.epsilon, evidence.point.delta, alpha)
 
 
 def hidden_delta(new: tuple[int, int], arms: tuple[int, int], alpha: float) -> float:
@@ -194,7 +218,7 @@ def _unseen(evidence: Evidence) -> Unseen | None:
 def _counted(evidence: Evidence) -> Tally:
     """Return the draws of the exact test."""
     counts = (tally(block) for block in evidence.blocks if block.stage == evidence.stage)
-    return sum(counts, Tally.empty(len(evidence.guesses)))
+    return sum(counts, Tally.empty(len(evidence.rules[0].guesses)))
 
 
 def _bets(evidence: Evidence, followed: Wealth | None) -> Wealth:

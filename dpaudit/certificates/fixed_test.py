@@ -10,7 +10,7 @@ from itertools import compress
 import numpy as np
 from numpy.typing import NDArray
 
-from dpaudit.certificates.certificate import EventCount, FixedStage, FixedTest, Guess
+from dpaudit.certificates.certificate import EventCount, FixedStage, FixedTest, Guess, RuleKind
 from dpaudit.claims import ProfilePoint
 from dpaudit.levels.distinguisher import AccusedAtoms
 from dpaudit.stats import game as games
@@ -31,6 +31,25 @@ _GUESSES: tuple[Guess, Guess] = ("d1", "d2")
 
 
 @dataclass(frozen=True, slots=True)
+class FrozenRule:
+    """A rule of the portfolio, as a test needs it.
+
+    share: its part of the exact test's error probability.  attack: what found it.  guesses:
+    (levels,), 1 for d1, -1 for d2, 0 for none.  words: its events, for d1 and for d2.
+    """
+
+    kind: RuleKind
+    share: float
+    attack: str
+    guesses: tuple[int, ...]
+    words: Words = (None, None)
+
+    @property
+    def guessed(self) -> NDArray[np.int64]:
+        return np.array(self.guesses, dtype=np.int64)
+
+
+@dataclass(frozen=True, slots=True)
 class Setting:
     """What a test is about: its stage, the point of the claim, its share of the error probability,
     and the confidence of the intervals that are shown beside it."""
@@ -41,11 +60,9 @@ class Setting:
     confidence: float
 
 
-def game_test(
-    setting: Setting, tally: Tally, guesses: NDArray[np.int64], words: Words
-) -> FixedTest:
-    """Return the test of the distinguishing game. words: of guess d1 and of guess d2."""
-    game, point, alpha = tally.game(guesses), setting.point, setting.alpha
+def game_test(setting: Setting, tally: Tally, rule: FrozenRule) -> FixedTest:
+    """Return the test of the distinguishing game."""
+    game, point, alpha = tally.game(rule.guessed), setting.point, setting.alpha
     p = games.p_value(game, point.epsilon, point.delta, alpha)
     epsilon = games.epsilon_lower(game, point.delta, alpha)
     return FixedTest(
@@ -56,7 +73,7 @@ def game_test(
         correct=game.correct,
         wrong=game.wrong,
         two_guesses=game.two_guesses,
-        events=_events(setting, tally, guesses, words),
+        events=_events(setting, tally, rule),
         epsilon_lower=epsilon,
         delta_lower=games.delta_lower(game, point.epsilon, point.delta, alpha),
         # Where the two disagree, on account of the scan's steps, the claim stands.
@@ -68,15 +85,17 @@ def game_test(
             draws=game.draws,
             spared=game.h * point.delta,
         ),
+        kind=rule.kind,
+        share=rule.share,
+        attack=rule.attack,
+        guesses=rule.guesses,
     )
 
 
-def pair_test(
-    setting: Setting, tally: Tally, guesses: NDArray[np.int64], words: Words
-) -> FixedTest:
+def pair_test(setting: Setting, tally: Tally, rule: FrozenRule) -> FixedTest:
     """Return the textbook test by a pair of Clopper-Pearson bounds; alpha shared by the events."""
-    game, point = tally.game(guesses), setting.point
-    events = _events(setting, tally, guesses, words)
+    game, point = tally.game(rule.guessed), setting.point
+    events = _events(setting, tally, rule)
     alpha = setting.alpha / max(1, len(events))
     ahead = [_ahead(event) for event in events]
     p_values = [pair_p_value(*one, point.epsilon, point.delta) for one in ahead]
@@ -96,11 +115,20 @@ def pair_test(
         delta_lower=_most(pair_delta_lower(*one, point.epsilon, alpha) for one in ahead),
         p_value=min(1.0, len(events) * min(p_values, default=1.0)),
         detectable_epsilon=min(detectable, default=math.inf),
+        kind=rule.kind,
+        share=rule.share,
+        attack=rule.attack,
+        guesses=rule.guesses,
     )
 
 
-def atoms_test(setting: Setting, accused: Accused, arms: tuple[int, int]) -> FixedTest:
-    """Return the test of the probabilistic definition, alpha halved for the two directions."""
+def atoms_test(
+    setting: Setting, accused: Accused, arms: tuple[int, int], rule: FrozenRule
+) -> FixedTest:
+    """Return the test of the probabilistic definition, alpha halved for the two directions.
+
+    rule: how the draws were tallied; it has no part in the test.
+    """
     alpha, point = setting.alpha / 2, setting.point
     sides = [_side(accused, guess, arms) for guess in _GUESSES]
     masses = [
@@ -140,6 +168,8 @@ def atoms_test(setting: Setting, accused: Accused, arms: tuple[int, int]) -> Fix
             for own, other, draws in sides
         ),
         accused=accused,
+        attack="single outputs",
+        guesses=rule.guesses,
     )
 
 
@@ -152,12 +182,10 @@ def accused(atoms: AccusedAtoms, tally: AtomTally) -> Accused:
     )
 
 
-def _events(
-    setting: Setting, tally: Tally, guesses: NDArray[np.int64], words: Words
-) -> tuple[EventCount, ...]:
+def _events(setting: Setting, tally: Tally, rule: FrozenRule) -> tuple[EventCount, ...]:
     return tuple(
-        _event(setting, said, guess, tally.event(guesses == sign), tally.arms)
-        for guess, sign, said in zip(_GUESSES, (1, -1), words, strict=True)
+        _event(setting, said, guess, tally.event(rule.guessed == sign), tally.arms)
+        for guess, sign, said in zip(_GUESSES, (1, -1), rule.words, strict=True)
         if said is not None
     )
 

@@ -64,7 +64,7 @@ class Candidate:
     is_smooth: whether log-ratios can be expected to change by little from level to level, as
         those of intervals do. position: (levels - 1,), the mean number or score of each level.
     place: (levels - 1,), rising, what log-ratios can be expected to change evenly along, if not
-        along the levels. apart: the level of outputs that another order is sure of.
+        along the levels.
     finer: makes intervals that the levels are made of, where there are more. again: makes what
     learns the order anew from draws that are counted; None where it stays as it is.
     """
@@ -79,7 +79,6 @@ class Candidate:
     is_smooth: bool = False
     position: FloatArray | None = None
     place: FloatArray | None = None
-    apart: int | None = None
     finer: Callable[[], Intervals] | None = None
     again: Callable[[], Learner | None] | None = None
 
@@ -120,22 +119,6 @@ class Candidate:
             return replace(self, held_out=self.held_out + counts)
         fine = replace(self.fine, counts=self.fine.counts + counts)
         return of_cells(self.attack, fine)
-
-    def hopeful(self) -> Candidate:
-        """Return the same order, what is expected of it not lowered to be sure."""
-        if self.shrunk is None:
-            return self
-        sure = np.zeros(len(self.shrunk.variance))
-        return replace(self, shrunk=ShrunkLevels(self.shrunk.expected, sure), penalty=0.0)
-
-    def foreseen(self, more: float) -> Candidate:
-        """Return what so many times the draws are expected to make of it."""
-        if self.shrunk is None:
-            return self
-        held_out = (self.held_out * more).astype(np.int64)
-        # What is known of a share gets sharper, and is worth more draws.
-        shrunk = ShrunkLevels(self.shrunk.expected * more, self.shrunk.variance * more)
-        return replace(self, held_out=held_out, shrunk=shrunk)
 
     @property
     def is_foretold(self) -> bool:

@@ -1,46 +1,102 @@
-"""What was learned, frozen: a map from outcome to level, a guess for every level, and what
-selection says of itself."""
+"""What was learned, frozen: a map from outcome to level, up to three rules on these levels, and
+what selection says of itself."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dpaudit.draws import LevelArray
+from dpaudit.levels.joint import JointLevels
 from dpaudit.levels.level_map import IntArray, LevelMap
 from dpaudit.outcomes import KeyArray, Outcomes
 
 if TYPE_CHECKING:  # a worker needs no SciPy, which takes as long to import as all else
     from dpaudit.levels.candidate import Candidate
+    from dpaudit.levels.sieve import Sieve
     from dpaudit.stats.betting import Beliefs
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Distinguisher:
-    """The rule of the game: level the outcome, then guess 1, guess 2 or abstain.
+# How the error probability of the exact test is split among the rules of a portfolio. The share of
+# a rule that learning did not find goes to the main rule (docs/method.md §2).
+RARE_SHARE = 0.08
+OTHER_SHARE = 0.02
 
-    attack: what found it, in words. guesses: (levels,) of 1 (d1), -1 (d2), 0 (abstain).
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Rule:
+    """One rule of the game: guess d1 (1), guess d2 (-1) or abstain (0) at every level.
+
+    attack: what found it.  level, guesses: its own levels, and its guess at each, (levels,).
+    share: its part of the exact test's error probability.  expected: (2, 2), the draws of d1 and of
+    d2 to expect where it guesses d1, then where it guesses d2, of as many as it was learned from.
     """
 
+    kind: Literal["main", "rare", "other"]
     attack: str
     level: LevelMap
     guesses: IntArray
-
-    @property
-    def levels(self) -> int:
-        return self.level.levels
-
-    def __call__(self, outcomes: Outcomes) -> LevelArray:
-        """Return the level of every outcome."""
-        return self.level(outcomes)
+    share: float = 1.0
+    expected: NDArray[np.float64] | None = None
 
     def words(self, guess: Literal[1, -1]) -> str | None:
         """Return the event of one guess in words; None when the rule never makes it."""
         chosen = np.asarray(self.guesses == guess)
         return self.level.words(chosen) if chosen.any() else None
+
+    @property
+    def right_and_wrong(self) -> tuple[float, float]:
+        """The right and the wrong guesses that the learning draws let expect of as many draws."""
+        if self.expected is None:
+            return 0.0, 0.0
+        (right, wrong), (missed, found) = self.expected.tolist()
+        return right + found, wrong + missed
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Distinguisher:
+    """The frozen portfolio: the level of an outcome, and the guesses of every rule at each level.
+
+    rules: the main rule first; their shares add up to 1.  table: (rules, levels), the guesses of
+    each rule at the joint levels.
+    """
+
+    level: LevelMap
+    rules: tuple[Rule, ...]
+    table: IntArray
+
+    @classmethod
+    def of(cls, rules: Sequence[Rule]) -> Distinguisher:
+        """Return the portfolio of rules on one table of levels."""
+        main, sides = rules[0], rules[1:]
+        if not sides:
+            return cls(main.level, (main,), main.guesses[None, :])
+        level = JointLevels.of(
+            main.level, main.guesses, [(one.level, one.guesses) for one in sides]
+        )
+        return cls(level, tuple(rules), level.guesses())
+
+    @property
+    def levels(self) -> int:
+        return self.level.levels
+
+    @property
+    def guesses(self) -> IntArray:
+        """The guesses of the main rule: (levels,)."""
+        return np.asarray(self.table[0])
+
+    def __call__(self, outcomes: Outcomes) -> LevelArray:
+        """Return the level of every outcome."""
+        return self.level(outcomes)
+
+    def only(self, place: int) -> Distinguisher:
+        """Return the portfolio of one of the rules, on the same levels, with all of the share."""
+        rule = replace(self.rules[place], share=1.0)
+        return Distinguisher(self.level, (rule,), self.table[place : place + 1])
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +133,8 @@ class Learned:
     """All that a round of learning leaves: the rule for the bound, and what the bettors believe.
 
     leading: the orders that promised most, to be counted on.
-    promises: whether any order promised a bound above 0, or may refute the claim.
+    sieve: what the rare rule was found by, if there is one.
+    promises: whether any order promised a bound above 0, or the rare rule to refute the claim.
     tried: the attacks that were considered.  scores: of the one that was used, if it is a score.
     expected: (levels, 2), draws of both inputs to expect at every level, of as many as selection.
     """
@@ -88,6 +145,7 @@ class Learned:
     scores: ScoreDistributions | None = None
     expected: NDArray[np.float64] | None = None
     leading: tuple[Candidate, ...] = ()
+    sieve: Sieve | None = None
     promises: bool = True
 
 

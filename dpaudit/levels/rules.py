@@ -132,6 +132,22 @@ def predicted_delta(table: RuleTable, epsilon: float, coming: int, penalty: floa
     return np.where(table.valid, lower / (table.h * table.draws), -np.inf)
 
 
+def evidence_of(
+    correct: FloatArray, wrong: FloatArray, point: ProfilePoint, draws: int, h: float
+) -> FloatArray:
+    """Return the evidence of guesses against a point in nats: their number times the divergence of
+    their share of correct ones from the largest share that the claim allows, 0 below that.
+
+    draws: of which these guesses are.  h: the factor of δ, whose guesses are set aside first
+    (docs/method.md §2).
+    """
+    excused = h * point.delta * draws
+    left = np.maximum(np.asarray(correct, dtype=float) - excused, 1e-9)
+    claimed = min(1 / (1 + math.exp(-point.epsilon)), _NEARLY_1)
+    share = np.maximum(left / (left + wrong), claimed)
+    return np.asarray((left + wrong) * _divergence(share, claimed))
+
+
 def never_abstaining(table: RuleTable) -> FloatArray:
     """Return the correct guesses of the rules that guess at every level; -inf for the others."""
     return np.where(np.eye(len(table.correct), dtype=bool), table.correct, -np.inf)
@@ -162,4 +178,4 @@ def _divergence(share: FloatArray, claimed: float) -> FloatArray:
     """Return kl(share ‖ claimed) of Bernoulli laws, share in [claimed, 1)."""
     share = np.minimum(share, _NEARLY_1)
     right = share * np.log(share / claimed)
-    return np.asarray(right + (1 - share) * np.log((1 - share) / (1 - claimed)))
+    return np.asarray(right + (1 - share) * (np.log1p(-share) - math.log1p(-claimed)))

@@ -59,7 +59,7 @@ class Law:
         alike, many = np.unique(counts, axis=0, return_counts=True)
         likelihood = _likelihood(alike, even)
         weights = np.full(len(GRID), 1 / len(GRID))
-        for _ in range(_STEPS):
+        for _ in range(_STEPS if len(counts) else 0):
             weights = weights * ((many / (likelihood @ weights)) @ likelihood) / many.sum()
         return cls(weights, even)
 

@@ -28,6 +28,8 @@ OFTEN = 10
 _NEVER_STOPS_BEING_NEW = 0.02
 # What was seen less often is no value that repeats.
 _REPEATS = 2
+# Rare values inside the range of a column that are looked for, at most.
+_MOST_REPEATED = 8
 # Values of a column of numbers, at most, that are told apart; of more, the range is looked at.
 _MOST_VALUES = 4_096
 # With so few, comparing with each takes less than looking them up.
@@ -46,6 +48,7 @@ class Usual:
 
     numbers: the usual values, rising, or the two ends of the usual range; is_range: which of both.
     labels: the usual ones; None where all are.
+    repeated: rare values inside the range that came up again, where numbers hardly ever do.
     """
 
     name: str
@@ -54,6 +57,7 @@ class Usual:
     labels: frozenset[str] | None
     # Of whole numbers near each other: which of them, from the least on, are usual.
     table: Mask | None = field(default=None, repr=False)
+    repeated: FloatArray = field(default_factory=lambda: np.empty(0), repr=False)
 
     @classmethod
     def of(cls, column: Column, often: int) -> Usual:
@@ -66,7 +70,8 @@ class Usual:
         if usual is None:
             usual = _range(numbers, often)
         table = None if is_range else _table(usual)
-        return cls(column.name, usual, is_range, _usual_labels(column, often), table)
+        repeated = _repeated(numbers, usual, often) if is_range else np.empty(0)
+        return cls(column.name, usual, is_range, _usual_labels(column, often), table, repeated)
 
     def narrowed(self, column: Column, often: int) -> tuple[Usual, Rows]:
         """Return what is usual when all that came up so often in a column is, too, in a range all
@@ -80,7 +85,9 @@ class Usual:
         labels, rows = self._more_labels(column, often)
         if self.is_range:
             usual = _wider(self.numbers, np.sort(far), often)
-            return replace(self, numbers=usual, labels=labels), rows
+            is_rare = [np.count_nonzero(far == one) < often for one in self.repeated.tolist()]
+            repeated = self.repeated[np.array(is_rare, dtype=bool)]
+            return replace(self, numbers=usual, labels=labels, repeated=repeated), rows
         values, first, counts = np.unique(far, return_index=True, return_counts=True)
         is_often = counts >= often
         usual = np.union1d(self.numbers, values[is_often])
@@ -113,7 +120,10 @@ class Usual:
 
     def _far(self, numbers: FloatArray) -> Mask:
         if self.is_range:
-            return np.asarray((numbers < self.numbers[0]) | (numbers > self.numbers[1]))
+            found = np.asarray((numbers < self.numbers[0]) | (numbers > self.numbers[1]))
+            for value in self.repeated.tolist():
+                found |= numbers == value
+            return found
         if len(self.numbers) <= _FEW:
             found, is_other = np.ones(len(numbers), dtype=bool), np.empty(len(numbers), dtype=bool)
             for value in self.numbers.tolist():
@@ -242,6 +252,18 @@ def _range(numbers: FloatArray, often: int) -> FloatArray:
     parted = np.partition(numbers, [last - 1, len(numbers) - last])
     low, high = np.sort(parted[:last]), np.sort(parted[-last:])
     return np.array([_shortly(low, last), -_shortly(-high[::-1], last)])
+
+
+def _repeated(numbers: FloatArray, usual: FloatArray, often: int) -> FloatArray:
+    """Return the values inside a range that came up more than once and less often than `often`, a
+    few of the most frequent ones; none where most numbers come up again."""
+    ordered = np.sort(numbers[(numbers >= usual[0]) & (numbers <= usual[1])])
+    again = ordered[1:][ordered[1:] == ordered[:-1]]
+    if len(again) == 0 or len(again) > _NEVER_STOPS_BEING_NEW * len(ordered):
+        return np.empty(0)
+    values, more = np.unique(again, return_counts=True)
+    values, more = values[more + 1 < often], more[more + 1 < often]
+    return np.sort(values[np.argsort(-more, kind="stable")[:_MOST_REPEATED]])
 
 
 def _shortly(rising: FloatArray, often: int) -> float:

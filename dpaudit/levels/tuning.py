@@ -46,21 +46,24 @@ ABOUT_AS_MUCH = 0.85
 LUCK = 2.0
 
 # What is rare (`python -m benchmarks.rare_leaks`).
-# Standard errors by which an order of cells must refute a claim, to end the look for what is rare:
-# of a claim that is met exactly, one order in some forty looks sure by luck at two.
+# Standard errors by which an order of cells must refute a claim, to end learning early: of a claim
+# that is met exactly, one order in some forty looks sure by luck at two.
 DEVIATIONS_BEYOND_LUCK = 4.0
-# Draws of one input alone are bet on boldly if the claim's ε allows them with at most the first
-# probability, by half of the stake for such bets; by the other half with at most the second one,
-# since of many cells some are lucky.
-HARDLY, HARDLY_EVER = 1 / 3, 0.03
+# The rare rule is bet on boldly if the claim's ε allows the draws that it was learned from with at
+# most the first probability, by half of the stake for such bets; by the other half with at most the
+# second one.
+BOLD, BOLDER = 0.03, 1 / 3
+# Nats that any refutation takes: -log of 0.08 · 0.75 · 0.1. A rare rule that cannot come to as many
+# on the draws of the exact test is left out.
+LEAST_EVIDENCE = 5.0
+# The largest share of the draws that the third rule of a portfolio may guess on: one that guesses
+# more often is a competitor of the main rule, whose levels are finer than its guesses.
+LARGEST_SIDE = 0.1
 
 # When costly attacks are tried.
 # Draws: of fewer, trees and users' attacks find little.
 DRAWS_FOR_TREES = 2_000
 DRAWS_FOR_USERS_ATTACKS = 1_000
-# Nats by which draws must be likelier than the claim allows, for an event that may refute it to be
-# preferred to one that shows more but cannot.
-LIKELY = 0.7
 # The share of what a rule that is never wrong would promise, which is as good as reached.
 NEARLY_ALL = 0.98
 # So much log wealth in as many draws as were learned from refutes a claim at any usual level.

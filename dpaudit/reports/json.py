@@ -21,6 +21,10 @@ History of the format (`version`):
 4   `searched` of an audit: how its pairs were found, where nobody gave them; null where they were.
 5   `trace` of an audit: where coupled runs of the pair that refutes the claim differ; null where
     nothing was refuted, or traced.
+6   A certificate tests up to three rules, each at its own share of the error probability: `fixed`
+    is the one that is shown, `others` are the rest. Each has its `kind`, `share`, `attack` and
+    `guesses`; the last two were fields of the certificate before. `detectable_rare`: the smallest
+    probability of an output of one input alone that would have been refuted.
 """
 
 from __future__ import annotations
@@ -55,7 +59,9 @@ from dpaudit.reports.records import (
     encode_record,
 )
 
-VERSION = 5
+VERSION = 6
+# The first version in which a certificate tests several rules.
+_PORTFOLIO = 6
 
 _DERIVED = ("epsilon_lower", "delta_lower", "p_value", "draws")
 
@@ -227,6 +233,8 @@ def _audits(text: str) -> tuple[list[Any], int]:
     audits: list[Any] = decode(list, document["audits"], "audits")
     if version > 1:
         _check_whole(document, audits)
+    if version < _PORTFOLIO:
+        audits = [_with_one_rule(audit, place) for place, audit in enumerate(audits)]
     if not audits:
         raise UsageError(
             "there are no audits in it, so that there is nothing to recheck: the run that wrote it "
@@ -236,6 +244,19 @@ def _audits(text: str) -> tuple[list[Any], int]:
     if type(planned) is not int or planned < len(audits):
         raise DamagedRecord(f"planned={planned!r} must be a number, at least that of the audits")
     return audits, planned
+
+
+def _with_one_rule(audit: Any, place: int) -> dict[str, Any]:
+    """Return an audit of an older version, whose certificates say which rule they tested."""
+    fields = dict(decode(dict, audit, f"audits[{place}]"))
+    path = f"audits[{place}].certificates"
+    made = []
+    for number, certificate in enumerate(decode(list, fields.get("certificates", []), path)):
+        own = dict(decode(dict, certificate, f"{path}[{number}]"))
+        moved = {key: own.pop(key) for key in ("attack", "guesses") if key in own}
+        own["fixed"] = {**decode(dict, own.get("fixed"), f"{path}[{number}].fixed"), **moved}
+        made.append(own)
+    return {**fields, "certificates": made}
 
 
 def _check_whole(document: dict[str, Any], audits: list[Any]) -> None:

@@ -5,11 +5,15 @@ from __future__ import annotations
 import math
 from bisect import bisect_left
 
-from scipy.special import betaincinv, ndtri
+from scipy.special import bdtrc, betaincinv, ndtri
 
 from dpaudit.stats.binomial import pair_epsilon_lower, upper_tail
+from dpaudit.stats.bisection import halved
+from dpaudit.stats.game import Game, p_value
 
 POWER = 0.9
+# A rare rule guesses outputs that one input gave at least this often while learning.
+LEAST_SEEN = 2
 
 
 def detectable_epsilon(
@@ -66,6 +70,72 @@ def detectable_epsilon(
         return math.inf
     share = float(betaincinv(critical, trials - critical + 1, power))
     return math.log(share / (1 - share)) if share < 1 else math.inf
+
+
+def detectable_rare(
+    learning: int,
+    certifying: int,
+    epsilon: float,
+    delta: float,
+    alpha: float,
+    *,
+    power: float = POWER,
+) -> float:
+    """Return the smallest probability of an output of one input alone that is refuted.
+
+    Parameters
+    ----------
+    learning, certifying : int
+        Draws to learn from and draws of the exact test, of both inputs.
+    epsilon, delta, alpha : float
+        The claim: ε ≥ 0 in nats, δ in [0, 1); the error probability of the rare rule, in (0, 1).
+    power : float, default 0.9
+        In (0, 1).
+
+    Returns
+    -------
+    float
+        p in (0, 1], rounded up to three digits: one input gives the output with probability p, the
+        other never, and the claim is refuted with probability at least `power`; inf when no p is.
+
+    Notes
+    -----
+    The output has to come up `LEAST_SEEN` times while learning, and then as often among the draws
+    of the test as refutes the claim when every guess is right (docs/method.md §8).
+
+    Examples
+    --------
+    >>> detectable_rare(12_500, 87_500, 1.0, 0.0, 0.0006)
+    0.000746
+    """
+    needed = _right_to_refute(certifying, epsilon, delta, alpha)
+    if needed > certifying:
+        return math.inf
+
+    def is_caught(p: float) -> bool:
+        # A fair coin picks the input of every draw.
+        seen = float(bdtrc(LEAST_SEEN - 1, learning, p / 2))
+        return seen * float(bdtrc(needed - 1, certifying, p / 2)) >= power
+
+    if not is_caught(1.0):
+        return math.inf
+    found = math.exp(halved(lambda log_p: is_caught(math.exp(log_p)), -60.0, 0.0)[1])
+    digits = 2 - math.floor(math.log10(found))
+    return min(1.0, round(math.ceil(found * 10.0**digits) / 10.0**digits, digits))
+
+
+def _right_to_refute(draws: int, epsilon: float, delta: float, alpha: float) -> int:
+    """Return the fewest guesses of one input that refute a claim when all of them are right; more
+    than `draws` when none do."""
+    if delta == 0:
+        needed = draws_to_refute(epsilon, 0.0, alpha)
+        return draws + 1 if needed > draws else int(needed)
+
+    def refutes(right: int) -> bool:
+        game = Game(right, 0, draws, two_guesses=False)
+        return p_value(game, epsilon, delta, alpha, alpha) <= alpha
+
+    return 1 + bisect_left(range(1, draws + 1), True, key=refutes)
 
 
 def draws_to_refute(epsilon: float, delta: float, alpha: float) -> float:

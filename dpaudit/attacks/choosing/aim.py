@@ -11,7 +11,7 @@ from dpaudit.claims import ProfilePoint
 from dpaudit.levels import tuning
 from dpaudit.levels.candidate import Candidate
 from dpaudit.levels.level_map import FloatArray
-from dpaudit.levels.rules import RuleTable, predicted_delta, predicted_epsilon, predicted_growth
+from dpaudit.levels.rules import RuleTable, predicted_delta, predicted_epsilon
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,7 +20,6 @@ class Aim:
     largest δ at its ε, on `coming` draws.
 
     reserve: a stake is kept for late bets, on what only many draws show: for what is rare.
-    caution: the share of all penalties that predictions are lowered by.
     counted: orders were fixed before the draws that they are compared by, so that luck has no more
     than the cut-offs to choose; a score may still be no better than one column that it adds up.
     """
@@ -29,7 +28,6 @@ class Aim:
     coming: int
     for_delta: bool = False
     reserve: bool = False
-    caution: float = 1.0
     counted: bool = False
 
     def chosen_by(self, candidate: Candidate) -> FloatArray:
@@ -52,11 +50,14 @@ class Aim:
         """Return where the best rule of a candidate begins to abstain, where it ends, and what it
         is predicted to certify.
 
-        Where a rule that guesses one input alone does best by luck, one that guesses the other
-        input as well has twice the guesses: so it is, unless the two sides are too far apart to be
-        alike.
+        Where no rule is predicted to certify anything, there is nothing to lose: the prediction is
+        not lowered. Where a rule that guesses one input alone does best by luck, one that guesses
+        the other input as well has twice the guesses: so it is, unless the two sides are too far
+        apart to be alike.
         """
         bounds = self.chosen_by(candidate)
+        if np.max(bounds) <= 0:
+            bounds = self.lowered(candidate.table, 0.0)
         low, high = divmod(int(np.argmax(bounds)), bounds.shape[1])
         best = float(bounds[low, high])
         levels = len(bounds) - 1
@@ -94,9 +95,7 @@ class Aim:
         return self.lowered(table, penalty + self._is_pure * tuning.PENALTY_WITHOUT_DELTA)
 
     def lowered(self, table: RuleTable, penalty: float) -> FloatArray:
-        """Return what every rule is predicted to certify, lowered by so many standard errors, as
-        far as caution goes."""
-        penalty *= self.caution
+        """Return what every rule is predicted to certify, lowered by so many standard errors."""
         if self.for_delta:
             return predicted_delta(table, self.point.epsilon, self.coming, penalty)
         return predicted_epsilon(table, self.point.delta, self.coming, penalty)
@@ -129,13 +128,13 @@ def _look_alike(table: RuleTable, low: int, high: int, luck: float) -> bool:
 
 
 def promise(candidate: Candidate, aim: Aim) -> tuple[float, float]:
-    """Return the best predicted bound, then the best predicted growth against no privacy loss."""
-    bound, growth = _promised(candidate, aim)
+    """Return the best predicted bound, then the same without any penalty."""
+    bound, unlowered = _promised(candidate, aim)
     worth = bound if candidate.penalty <= tuning.PENALTY else tuning.LESS_SIMPLE * bound
     if candidate.scored is not None:
         worth *= max(0.0, 1 - tuning.LUCK / np.sqrt(candidate.table.draws))
     # Differences in the last places are noise, and let the simpler attack win.
-    return (float(f"{max(worth, 0.0):.4g}"), growth)
+    return (float(f"{max(worth, 0.0):.4g}"), unlowered)
 
 
 def best_predicted(candidate: Candidate, aim: Aim) -> float:
@@ -144,13 +143,12 @@ def best_predicted(candidate: Candidate, aim: Aim) -> float:
 
 
 def _promised(candidate: Candidate, aim: Aim) -> tuple[float, float]:
-    """Return the largest bound, and the largest growth against no privacy loss, that any rule is
-    predicted to have."""
+    """Return the largest bound that any rule is predicted to certify, and the same without any
+    penalty."""
     if aim not in candidate.promises:
-        no_loss = ProfilePoint(0.0, aim.point.delta)
         candidate.promises[aim] = (
             float(np.max(aim.promised(candidate))),
-            float(np.max(predicted_growth(candidate.table, no_loss))),
+            float(np.max(aim.lowered(candidate.table, 0.0))),
         )
     return candidate.promises[aim]
 
@@ -166,12 +164,6 @@ def best_of(candidates: list[Candidate], aim: Aim) -> Candidate:
     near = [one for one in candidates if one.is_smooth and promise(one, aim)[0] >= enough]
     following = [one for one in near if one.smoothed.follows]
     return max(following, key=lambda one: one.smoothed.worth)
-
-
-def evidence(candidate: Candidate, aim: Aim) -> float:
-    """Return how much likelier, in logs, the draws are than what the claim's ε alone allows."""
-    point = ProfilePoint(aim.point.epsilon, 0.0)
-    return float(np.max(predicted_growth(candidate.table, point)))
 
 
 def surely_refutes(candidate: Candidate, aim: Aim, deviations: float = tuning.DEVIATIONS) -> bool:

@@ -2,18 +2,26 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
 
 from dpaudit.attacks.choosing.aim import Aim, best_predicted, promise
-from dpaudit.attacks.choosing.surely import sure_guesses
+from dpaudit.attacks.choosing.portfolio import evidence, expected_of, other_rule, rare_rule
 from dpaudit.attacks.rare import NAME as RARE
+from dpaudit.attacks.rare import RareTable
 from dpaudit.levels import tuning
 from dpaudit.levels.candidate import Candidate
-from dpaudit.levels.distinguisher import Distinguisher, Learned, ScoreDistributions, Tried
+from dpaudit.levels.distinguisher import (
+    Distinguisher,
+    Learned,
+    Rule,
+    ScoreDistributions,
+    Tried,
+)
 from dpaudit.levels.level_map import FloatArray, IntArray, LevelMap, log_ratio
 from dpaudit.levels.rules import never_abstaining, predicted_growth
 from dpaudit.levels.scores import ScoreLevels
@@ -39,33 +47,85 @@ def frozen(
     candidates: list[Candidate],
     aim: Aim,
     skipped: Sequence[Tried] = (),
+    tables: Sequence[RareTable] = (),
     *,
     stage: Stage = "counted",
 ) -> Learned:
-    """Return the rule and beliefs of an order, what else was tried, and the orders that further
-    draws are counted by.
+    """Return the portfolio and the beliefs that follow from the order of the main rule, what else
+    was tried, and the orders that further draws are counted by.
 
-    skipped: attacks that were left out, with the reason.  stage: what was learned from.
+    skipped: attacks that were left out, with the reason.  tables: rare outputs, for the rare rule.
+    stage: what was learned from.
     """
     # Rules that are bet on for a while need no sharp cut-offs.
     sharp = best if stage == "first" else sharpened(best, aim)
     level = sharp.freeze()
     rule, bets = _rules(sharp, aim)
+    draws = int(sharp.held_out.sum())
+    found = rare_rule(tables, aim)
+    other = None if stage == "first" else other_rule(best, candidates, aim)
+    sides = [one for one in (found and found[0], other) if one is not None]
+    share = 1 - sum(one.share for one in sides)
+    main = Rule("main", best.attack, level, rule, share, expected_of(sharp.held_out, rule))
+    portfolio = Distinguisher.of([main, *sides])
+    extra = _Extra.of(portfolio, sides, level.levels)
+    rows = extra.bets(bets)
     if aim.reserve:
-        rare = _for_rare(sharp, bets[0], aim, stage)
-        bets = np.concatenate([bets, rare if aim.point.delta > 0 else rare[:1]])
-    beliefs = Beliefs(_posteriors(sharp.held_out), bets)
-    usual = replace(aim, caution=1.0)
-    tried = [*(Tried(one.attack, best_predicted(one, usual)) for one in candidates), *skipped]
-    distinguisher = Distinguisher(best.attack, level, rule)
+        rows = np.concatenate([rows, _for_rare(portfolio, aim, draws, stage)])
+    beliefs = Beliefs(_posteriors(sharp.held_out, extra.expected), rows)
+    tried = [*(Tried(one.attack, best_predicted(one, aim)) for one in candidates), *skipped]
     order = sorted(candidates, key=lambda one: promise(one, aim), reverse=True)
     others = [one for one in order if one is not best and one.attack != RARE]
     leading = _leading([*(one for one in [best] if one.attack != RARE), *others])
-    scores = _distributions(sharp, level)
-    promises = any(one.predicted for one in tried)
     return Learned(
-        distinguisher, beliefs, tuple(tried), scores, _expected(sharp), leading, promises
+        portfolio,
+        beliefs,
+        tuple(tried),
+        _distributions(sharp, level),
+        np.concatenate([_expected(sharp), extra.expected]),
+        leading,
+        None if found is None else found[1],
+        any(one.predicted for one in tried) or _promises(found and found[0], aim, draws),
     )
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Extra:
+    """The additional levels of a portfolio. guesses: the guess of the first side rule that guesses
+    there, (levels,).  of_main: the guess of the main rule.  expected: the draws of d1 and of d2 to
+    expect, (levels, 2)."""
+
+    guesses: IntArray
+    of_main: IntArray
+    expected: FloatArray
+
+    @classmethod
+    def of(cls, portfolio: Distinguisher, sides: Sequence[Rule], usual: int) -> _Extra:
+        table = portfolio.table[:, usual:]
+        guesses = np.zeros(table.shape[1], dtype=np.int64)
+        expected = np.zeros((table.shape[1], 2))
+        for place, side in enumerate(sides, start=1):
+            for row, guess in enumerate((1, -1)):
+                own = (guesses == 0) & (table[place] == guess)
+                if side.expected is not None and own.any():
+                    # Which of the levels they come up at is not known, nor needed for log-ratios.
+                    expected[own] = side.expected[row] / own.sum()
+                guesses[own] = guess
+        return cls(guesses, table[0], expected)
+
+    def bets(self, rules: IntArray) -> IntArray:
+        """Return rules to bet on at all levels: (rules, levels), the first one that of the exact
+        test. rules: the same at the levels of the main rule."""
+        more = np.repeat(self.guesses[None, :], len(rules), axis=0)
+        more[0] = self.of_main
+        return np.concatenate([rules, more], axis=1)
+
+
+def _promises(rare: Rule | None, aim: Aim, draws: int) -> bool:
+    """Return whether a rare rule is expected to refute the claim on the draws to come."""
+    if rare is None:
+        return False
+    return evidence(rare, aim, draws) * aim.coming >= tuning.LEAST_EVIDENCE * draws
 
 
 def sharpened(candidate: Candidate, aim: Aim) -> Candidate:
@@ -133,33 +193,40 @@ def _rules(candidate: Candidate, aim: Aim) -> tuple[IntArray, IntArray]:
     return rules[0], np.where(grows[:, None], rules, 0)
 
 
-def _for_rare(candidate: Candidate, rule: IntArray, aim: Aim, stage: Stage) -> IntArray:
-    """Return two rules to bet boldly on what is rare, (2, levels). Of few draws they abstain, lest
-    bold bets lose all.
+def _for_rare(portfolio: Distinguisher, aim: Aim, draws: int, stage: Stage) -> IntArray:
+    """Return the rules that the stake for rare outputs is bet on: (1, levels) for δ = 0, two rows
+    otherwise, one for each boldness.
 
-    For claims with δ > 0 both are outputs that one input alone gave, the first of so many that it
-    is hardly luck; else the first is that of the exact bound, once draws are counted.
+    With δ = 0 and no rare rule it is the main rule, once draws are counted; few draws bet nothing.
     """
+    place = next((n for n, one in enumerate(portfolio.rules) if one.kind == "rare"), None)
+    nothing = np.zeros_like(portfolio.table[:1])
     if aim.point.delta == 0:
-        return np.stack([rule * (stage == "counted"), np.zeros_like(rule)])
-    if stage == "first":
-        return np.stack([np.zeros_like(rule)] * 2)
-    return np.stack(
-        [sure_guesses(candidate, aim, luck) for luck in (tuning.HARDLY_EVER, tuning.HARDLY)]
-    )
+        if place is None:
+            return portfolio.table[:1] * (stage == "counted")
+        return portfolio.table[place : place + 1]
+    if place is None:
+        return np.concatenate([nothing, nothing])
+    row = portfolio.table[place : place + 1]
+    found = evidence(portfolio.rules[place], aim, draws)
+    return np.concatenate([row * (found >= -math.log(one)) for one in (tuning.BOLD, tuning.BOLDER)])
 
 
-def _posteriors(held_out: IntArray) -> FloatArray:
-    """Return what the bettors believe, Pr[d1 | level]: (bettors, levels); ½ for unseen."""
-    ordered = held_out[:-1]
+def _posteriors(held_out: IntArray, extra: FloatArray) -> FloatArray:
+    """Return what the bettors believe, Pr[d1 | level]: (bettors, levels); ½ for unseen.
+
+    extra: draws to expect at additional levels, (extra levels, 2).
+    """
+    ordered, usual = held_out[:-1], len(held_out) - 1
     arms = held_out.sum(axis=0)
     rows = []
-    for counts in (_grouped(ordered), ordered):
+    for own in (_grouped(ordered), ordered):
+        counts = np.concatenate([own, extra])
         ratio = log_ratio(counts, arms)
         error = np.sqrt((1 / (counts + 0.5)).sum(axis=1))
         for shrink in _SHRINKS:
             believed = np.sign(ratio) * np.maximum(np.abs(ratio) - shrink * error, 0.0)
-            rows.append(np.append(1 / (1 + np.exp(-believed)), 0.5))
+            rows.append(np.insert(1 / (1 + np.exp(-believed)), usual, 0.5))
     least = 10.0**-_DECIMALS
     return np.asarray(np.clip(np.round(np.stack(rows), _DECIMALS), least, 1 - least))
 

@@ -7,22 +7,9 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from dpaudit.attacks.choosing.aim import (
-    Aim,
-    best_of,
-    best_predicted,
-    evidence,
-    promise,
-    surely_refutes,
-)
+from dpaudit.attacks.choosing.aim import Aim, best_of, best_predicted, promise, surely_refutes
 from dpaudit.attacks.choosing.freezing import frozen
-from dpaudit.attacks.choosing.surely import (
-    is_as_likely,
-    is_telling,
-    likely_to_refute,
-    with_the_sure,
-)
-from dpaudit.attacks.rare import NAME as RARE
+from dpaudit.attacks.rare import RareTable
 from dpaudit.levels import tuning
 from dpaudit.levels.candidate import Candidate, in_order
 from dpaudit.levels.clusters import Clusters
@@ -36,24 +23,19 @@ from dpaudit.levels.rules import RuleTable, evened, predicted_growth
 _MOST_IMAGINED, _LEAST_IMAGINED, _CELLS = 20, 5, 50
 
 
-def learn_again(candidates: list[Candidate], aim: Aim, *, to_bet: bool) -> Learned:
-    """Return the most promising rule and beliefs of orders that further draws were counted by.
+def learn_again(candidates: list[Candidate], aim: Aim, rare: RareTable, *, to_bet: bool) -> Learned:
+    """Return the portfolio and beliefs that orders lead to which further draws were counted by.
 
-    to_bet: for bets to come alone, on the order that promises the fastest growth.
+    rare: rare outputs among all these draws.  to_bet: for bets to come alone, on the order that
+    promises the fastest growth.
     """
     aim = replace(aim, counted=True)
     best = best_of(candidates, aim)
-    if aim.for_delta or surely_refutes(best, aim):
-        return frozen(best, candidates, aim)
-    likely = likely_to_refute(candidates, aim)
-    if likely is not None and not is_as_likely(best, likely, aim):
-        return frozen(likely, candidates, aim)
-    if to_bet:
+    if to_bet and not (aim.for_delta or surely_refutes(best, aim)):
         best = max(
             candidates, key=lambda one: float(np.max(predicted_growth(one.table, aim.point)))
         )
-        best = with_the_sure(best, candidates, aim)
-    return frozen(best, candidates, aim)
+    return frozen(best, candidates, aim, tables=[rare])
 
 
 def is_sure(candidates: list[Candidate], aim: Aim) -> bool:
@@ -73,36 +55,15 @@ def promises_nothing(candidates: list[Candidate], aim: Aim) -> bool:
     return not any(best_predicted(one, aim) for one in candidates)
 
 
-def is_undecided(candidates: list[Candidate], aim: Aim, more: float) -> bool:
-    """Return whether so many times the draws may show what these do not: a rare event that refutes
-    the claim, where nothing else does. It is one that a single input has given so far, or that is
-    more than the luckiest of some."""
-    if aim.for_delta or is_sure(candidates, aim):
-        return False
-    rare = [one.hopeful() for one in candidates if one.attack == RARE]
-    return any(is_telling(one, aim, more) for one in rare)
-
-
 def that_may_tell(
-    columns: Iterable[tuple[str, Candidate]], others: Sequence[Candidate], aim: Aim, more: float
+    columns: Iterable[tuple[str, Candidate]], rare: RareTable, others: Sequence[Candidate], aim: Aim
 ) -> frozenset[str]:
-    """Return the names of columns whose rare outputs promise more than other orders do, or may
-    refute the claim with so many times the draws. columns: the order of each column."""
+    """Return the names of columns whose rare outputs promise more than other orders do, or that the
+    rare rule guesses by. columns: the order of each column."""
     aim = replace(aim, counted=True)
     best = max((promise(one, aim)[0] for one in others), default=0.0)
-    return frozenset(
-        name
-        for name, one in columns
-        if promise(one, aim)[0] > best or (not aim.for_delta and _may_refute(one, aim, more))
-    )
-
-
-def _may_refute(rare: Candidate, aim: Aim, more: float) -> bool:
-    """Return whether rare outputs may refute the claim with so many times the draws, be it those
-    of one input alone or not."""
-    hopeful = rare.hopeful()
-    is_likely = evidence(hopeful.foreseen(more), aim) > tuning.LIKELY
-    return is_likely or is_telling(hopeful, aim, more)
+    names = {name for name, one in columns if promise(one, aim)[0] > best}
+    return frozenset(names | rare.guessed_by(aim.point, aim.coming))
 
 
 def gains_by_more(candidates: list[Candidate], aim: Aim) -> bool:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import replace
 
 import numpy as np
 
@@ -16,22 +15,15 @@ from dpaudit.attacks.additive import additive
 from dpaudit.attacks.atoms import atoms
 from dpaudit.attacks.banded import banded
 from dpaudit.attacks.bits import bits
-from dpaudit.attacks.choosing.aim import (
-    Aim,
-    best_of,
-    best_predicted,
-    promise,
-    surely_refutes,
-)
+from dpaudit.attacks.choosing.aim import Aim, best_of, best_predicted, promise
 from dpaudit.attacks.choosing.freezing import Stage, frozen
-from dpaudit.attacks.choosing.surely import is_as_likely, likely_to_refute
 from dpaudit.attacks.kinds import kinds
 from dpaudit.attacks.linear.logistic import logistic
 from dpaudit.attacks.linear.mean_differences import mean_differences
 from dpaudit.attacks.one_dimensional import one_dimensional
 from dpaudit.attacks.parts import parts
 from dpaudit.attacks.prefixes import prefixes
-from dpaudit.attacks.rare import rare
+from dpaudit.attacks.rare import RareTable
 from dpaudit.attacks.repeated_runs import exchangeable
 from dpaudit.attacks.sequential import innovations
 from dpaudit.attacks.single_columns import single_columns
@@ -40,10 +32,9 @@ from dpaudit.claims import PrivacyClaim, ProfilePoint
 from dpaudit.draws import SelectionDraws
 from dpaudit.extras import remedy
 from dpaudit.levels import tuning
-from dpaudit.levels.candidate import Attack, Candidate, of_cells
+from dpaudit.levels.candidate import Attack, Candidate
 from dpaudit.levels.distinguisher import Learned, Tried
 from dpaudit.levels.rules import RuleTable, predicted_delta, predicted_growth
-from dpaudit.levels.sieve import Sieve
 
 ATTACKS: tuple[Attack, ...] = (
     one_dimensional,
@@ -61,9 +52,7 @@ ATTACKS: tuple[Attack, ...] = (
 
 # Of more columns, trees take long.
 _MOST_FOR_TREES = 256
-# Shares of all penalties, tried in turn where nothing is promised by the whole of them.
-_LESS_CAUTION = (0.5, 0.25, 0.0)
-# What is rare among draws that are kept was seen less often than one of these.
+# An output is rare among draws that are kept if it was seen less often than one of these.
 _RARE = (10, 100)
 
 
@@ -86,52 +75,19 @@ def learn(
     """Return the most promising rule and beliefs.
 
     users: attacks of unknown cost, left out while draws are few.  thorough: spare no attack that
-    may find more, even if draws are few or enough is found for a refutation.  with_rare: look at
-    what is rare, too, where nothing else is sure to refute the claim.
+    may find more, even if draws are few or enough is found for a refutation.  with_rare: look for
+    rare outputs, too.
     """
     if thorough or selection.size >= tuning.DRAWS_FOR_USERS_ATTACKS:
         attacks = (*attacks, *users)
     candidates = [one for attack in attacks for one in attack(selection)]
     more, skipped = _trees(selection, aim, candidates, thorough=thorough)
     candidates += more
+    tables = [RareTable.of(selection, often) for often in _RARE] if thorough and with_rare else []
+    candidates += [one for table in tables for one in table.order()]
     best = best_of(candidates, aim)
-    # Without δ, what is rare shows as much as it can refute by, and needs no preference.
-    likely: Candidate | None = None
-    wanted = thorough and with_rare and aim.point.delta > 0 and not aim.for_delta
-    if wanted and not surely_refutes(best, aim):
-        # What is rare, and what is no more than one cell of some thousands.
-        small = [of_cells(one.attack, one.fine) for one in candidates if one.fine is not None]
-        small += [one for often in _RARE for one in _rare(selection, often)]
-        likely = likely_to_refute(small, aim)
-        if likely is not None and is_as_likely(best, likely, aim):
-            likely = None
-        candidates += small
-    if thorough and likely is None:
-        best, aim = _as_boldly_as_needed(best, candidates, aim)
     stage: Stage = "kept" if thorough else "first"
-    learned = frozen(likely or best, candidates, aim, skipped, stage=stage)
-    return learned if likely is None else replace(learned, promises=True)
-
-
-def _as_boldly_as_needed(
-    best: Candidate, candidates: list[Candidate], aim: Aim
-) -> tuple[Candidate, Aim]:
-    """Return the order that promises something with less caution, if the best one promises nothing:
-    then there is nothing to lose."""
-    for caution in _LESS_CAUTION:
-        if promise(best, aim)[0] > 0:
-            break
-        aim = replace(aim, caution=caution)
-        best = best_of(candidates, aim)
-    return best, aim
-
-
-def _rare(selection: SelectionDraws, often: int) -> list[Candidate]:
-    """Return the order of what is rare among selection draws: was seen less often than this."""
-    sieve = Sieve.of(selection, often)
-    kept = selection.take(np.flatnonzero(sieve.strange(selection.outcomes)))
-    arms = np.array([selection.is_d1.sum(), (~selection.is_d1).sum()], dtype=np.int64)
-    return rare(sieve, kept, arms) if kept.size else []
+    return frozen(best, candidates, aim, skipped, tables, stage=stage)
 
 
 def most_telling(

@@ -252,7 +252,8 @@ def _event(chunk: Chunk[Any]) -> dict[str, Any] | None:
     rule = chunk.measure.distinguisher
     accused = () if chunk.measure.atoms is None else chunk.measure.atoms.words
     return {
-        "words": [rule.words(1), rule.words(-1)],
-        "guesses": rule.guesses.tolist(),
+        "words": [[one.words(1), one.words(-1)] for one in rule.rules],
+        "guesses": rule.table.tolist(),
+        "shares": [one.share for one in rule.rules],
         "accused": list(accused),
     }

@@ -25,7 +25,7 @@ from dpaudit.version import __version__
 
 Folder = str | os.PathLike[str]
 
-_FORMAT = 3
+_FORMAT = 4
 _SUFFIX = ".journal"
 # Of the file beside it that holds what a search has found.
 SEARCH_SUFFIX = ".search"

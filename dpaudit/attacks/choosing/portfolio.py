@@ -1,0 +1,74 @@
+"""The rules to freeze next to the main one: the rare rule, and the best rule of another kind."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from dpaudit.attacks.choosing.aim import Aim, promise, surely_refutes
+from dpaudit.attacks.rare import NAME as RARE
+from dpaudit.attacks.rare import RareTable
+from dpaudit.levels import tuning
+from dpaudit.levels.candidate import Candidate, of_cells
+from dpaudit.levels.distinguisher import OTHER_SHARE, RARE_SHARE, Rule
+from dpaudit.levels.level_map import FloatArray, IntArray
+from dpaudit.levels.rules import evidence_of
+from dpaudit.levels.sieve import Sieve
+
+
+def rare_rule(tables: Sequence[RareTable], aim: Aim) -> tuple[Rule, Sieve] | None:
+    """Return the rare rule with the most evidence against the claim, and the sieve that it was
+    found by; None where no table has one."""
+    found = [(table.rule(aim.point, aim.coming, RARE_SHARE), table) for table in tables]
+    rules = [(rule, table) for rule, table in found if rule is not None]
+    if not rules:
+        return None
+    rule, table = max(rules, key=lambda one: evidence(one[0], aim, int(one[1].arms.sum())))
+    return rule, table.sieve
+
+
+def other_rule(main: Candidate, candidates: Sequence[Candidate], aim: Aim) -> Rule | None:
+    """Return the best rule of another kind than the main one: of single cells where that cuts a
+    number or a score, and the reverse. None where no such rule might refute the claim, where it
+    guesses often, or where the main rule is sure to refute."""
+    if surely_refutes(main, aim):
+        return None
+    is_of_cells = _is_of_cells(main)
+    others = [one for one in candidates if _is_of_cells(one) is not is_of_cells]
+    if not is_of_cells:
+        others = [of_cells(one.attack, one.fine) if one.fine else one for one in others]
+    best = max(others, key=lambda one: promise(one, aim), default=None)
+    if best is None:
+        return None
+    needed = aim.point.delta if aim.for_delta else aim.point.epsilon
+    bound, unlowered = promise(best, aim)
+    if bound <= 0 or unlowered <= needed:
+        return None
+    low, high, _ = aim.best_rule(best)
+    table, levels = best.table, len(best.held_out)
+    guesses = table.guesses(low * table.correct.shape[1] + high, levels)
+    expected = expected_of(best.held_out, guesses)
+    if expected.sum() > tuning.LARGEST_SIDE * best.held_out.sum():
+        return None
+    return Rule("other", best.attack, best.freeze(), guesses, OTHER_SHARE, expected)
+
+
+def _is_of_cells(candidate: Candidate) -> bool:
+    return candidate.fine is not None or candidate.attack == RARE
+
+
+def expected_of(draws: FloatArray | IntArray, guesses: IntArray) -> FloatArray:
+    """Return the draws of d1 and of d2 where a rule guesses d1, and where it guesses d2: (2, 2).
+
+    draws: (levels, 2).
+    """
+    return np.array([draws[guesses == guess].sum(axis=0) for guess in (1, -1)], dtype=float)
+
+
+def evidence(rule: Rule, aim: Aim, draws: int) -> float:
+    """Return the evidence against the claim that a rule is expected to give on as many draws as it
+    was learned from, in nats."""
+    correct, wrong = (np.array(one) for one in rule.right_and_wrong)
+    h = 1.0 if len(set(rule.guesses.tolist()) - {0}) > 1 else 0.5
+    return float(evidence_of(correct, wrong, aim.point, draws, h))
