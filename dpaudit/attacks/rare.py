@@ -8,7 +8,7 @@ input alone gave an output while learning (docs/method.md §5).
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from itertools import pairwise
@@ -23,7 +23,6 @@ from dpaudit.levels.candidate import Candidate
 from dpaudit.levels.cells import NO_OUTPUT, Cells, around, listed, short_below, shortened
 from dpaudit.levels.distinguisher import Rule
 from dpaudit.levels.level_map import FloatArray, IntArray, LevelMap
-from dpaudit.levels.rules import evidence_of
 from dpaudit.levels.shrinkage import Law, Shrunk, by_level
 from dpaudit.levels.sieve import Sieve, Usual
 from dpaudit.outcomes import ABSENT, RAISED, Column, Outcomes, concatenate
@@ -35,6 +34,8 @@ NAME = "rare outputs"
 _MOST_CELLS = 8
 # Columns of the order of rare outputs: those with the clearest cells.
 _MOST_COLUMNS = 4
+# So few usual numbers of a column are categories, and not noise with tails.
+_MOST_CATEGORIES = 6
 _FARTHEST = 1e300
 # Numbers of the entries of a column that are usual, and of those that are rare and in no cell.
 _USUAL, _UNLISTED = 0, 1
@@ -276,8 +277,8 @@ class RareTable:
 
     def rule(self, point: ProfilePoint, coming: int, share: float) -> Rule | None:
         """Return the rare rule: it guesses an input in the cells that this input alone gave at
-        least twice, as far as these are not likely to be luck; None without such cells, or where
-        they are so rare that `coming` draws cannot refute by them.
+        least twice, as far as that is not likely to be luck; None without such cells, or where they
+        are so rare that `coming` draws cannot refute by them.
 
         share: the part of the exact test's error probability that the rule would get.
         """
@@ -290,28 +291,29 @@ class RareTable:
         return {self.columns[one.column].name for one in cells if one.column is not None}
 
     def _guessed(self, point: ProfilePoint, coming: int) -> list[_Cell]:
-        """Return the cells of the rare rule: as many of the surest ones as give the most
-        evidence."""
-        cells = sorted(self._single_cells(), key=lambda one: -one.right)
-        if not cells:
+        """Return the cells of the rare rule: the surest one, and those that only one input gives
+        more likely than not. With δ > 0 they are of one input, which pays for half of δ alone."""
+        claimed = 1 / (1 + math.exp(-min(point.epsilon, 30.0)))
+        cells = sorted(self._of_one_input(claimed), key=lambda one: -one.sure)
+        cells = [one for place, one in enumerate(cells) if place == 0 or one.sure >= 0.5]
+        if point.delta > 0 and cells:
+            by_guess = {guess: [one for one in cells if one.guess == guess] for guess in (1, -1)}
+            cells = max(by_guess.values(), key=lambda some: sum(one.draws for one in some))
+        seen = sum(one.draws for one in cells)
+        if not cells or cells[0].sure <= 0 or not _may_refute(seen, point, coming, self.arms):
             return []
-        draws = np.array([one.draws for one in cells], dtype=float)
-        right = np.cumsum(draws * np.array([one.right for one in cells]))
-        total = np.cumsum(draws)
-        growth = evidence_of(right, total - right, point, int(self.arms.sum()), h=0.5)
-        size = int(np.argmax(growth)) + 1
-        if growth[size - 1] <= 0 or not _may_refute(total[size - 1], point, coming, self.arms):
-            return []
-        return cells[:size]
+        return cells
 
-    def _single_cells(self) -> list[_Cell]:
-        found: list[_Cell] = []
+    def _of_one_input(self, claimed: float) -> Iterator[_Cell]:
+        """Yield the cells that one input alone gave often enough. claimed: the largest share of d1,
+        or of d2, in a cell under the claim."""
         for place, (column, counts) in enumerate(zip(self.columns, self._counts, strict=True)):
-            share = self._shares(column, counts).share
+            shares = self._shares(column, counts).share
             for number in range(1, column.size):
-                found += _cell(place, number, counts[number], float(share[number]))
-        other = float(self._laws[0].expected(self._other).share[0])
-        return [*found, *_cell(None, _OTHER, self._other[0], other)]
+                odds = tuning.ODDS_OF_TAIL if column.is_tail[number] else 1.0
+                yield from _cell(place, number, counts[number], shares[number], claimed, odds)
+        other = self._laws[0].expected(self._other).share[0]
+        yield from _cell(None, _OTHER, self._other[0], other, claimed, 1.0)
 
     def _rule_of(self, cells: Sequence[_Cell], share: float) -> Rule:
         """Return the rule that guesses in these cells: levels 0 (neither), 1 (d1), 2 (d2)."""
@@ -341,21 +343,35 @@ class RareTable:
 @dataclass(frozen=True, slots=True)
 class _Cell:
     """A cell that one input alone gave. column: its place; None for rare outputs in no cell.
-    right: the share of guesses in it that are expected to be right."""
+    sure: the probability that only this input gives it.  right: the share of guesses in it that are
+    expected to be right."""
 
     column: int | None
     number: int
     draws: int
     guess: int
+    sure: float
     right: float
 
 
-def _cell(column: int | None, number: int, counts: IntArray, share: float) -> list[_Cell]:
+def _cell(
+    column: int | None, number: int, counts: IntArray, share: float, claimed: float, odds: float
+) -> Iterator[_Cell]:
+    """Yield the cell if one input alone gave it often enough.
+
+    share: of d1, as the counts of all cells let expect.  odds: beforehand, that a cell is of one
+    input and not at the claim.
+    """
     d1, d2 = counts.tolist()
     if min(d1, d2) > 0 or d1 + d2 < LEAST_SEEN:
-        return []
-    guess = 1 if d1 else -1
-    return [_Cell(column, number, d1 + d2, guess, share if d1 else 1 - share)]
+        return
+    # Bayes: a cell at the claim gives one input alone with probability claimed^draws. Among many
+    # cells some are lucky, which their common law shows.
+    odds *= claimed ** -min(d1 + d2, 100)
+    right = share if d1 else 1 - share
+    beyond = max(0.0, right - claimed) / max(1 - claimed, 1e-12)
+    sure = min(odds / (1 + odds), beyond)
+    yield _Cell(column, number, d1 + d2, 1 if d1 else -1, sure, sure + (1 - sure) * claimed)
 
 
 def _may_refute(seen: float, point: ProfilePoint, coming: int, arms: IntArray) -> bool:
@@ -421,21 +437,32 @@ def _intervals(numbers: FloatArray, usual: Usual | None) -> tuple[FloatArray, Nu
     single = np.sort(values[often[counts[often] >= LEAST_SEEN]])
     is_range = usual is not None and usual.is_range
     pieces = _tails(numbers, *usual.numbers) if usual is not None and is_range else []
+    # A few values are categories; of many, those next to the usual ones are a tail.
+    low, high = _ends(usual)
     ends = [end for piece in pieces for end in piece[:2] if math.isfinite(end)]
     edges = np.unique(np.concatenate([around(single), ends]))
     number = np.full(len(edges) + 1, _USUAL, dtype=np.intp)
     known: dict[object, int] = {}
-    is_tail = [False, is_range]
-    for place, low in enumerate([-math.inf, *edges.tolist()]):
-        piece = next((one for one in pieces if one[0] <= low < one[1]), None)
-        own = low if low in single else piece
+    is_tail = [False, low < high]
+    for place, start in enumerate([-math.inf, *edges.tolist()]):
+        piece = next((one for one in pieces if one[0] <= start < one[1]), None)
+        is_single = start in single
+        own = start if is_single else piece
         if own is None:
             continue
         if own not in known:
             known[own] = len(is_tail)
-            is_tail.append(own is piece and piece[2])
+            is_near = 0 < max(low - start, start - high) < high - low
+            is_tail.append(is_near and not is_range if is_single else bool(piece and piece[2]))
         number[place] = known[own]
     return edges, number, np.array(is_tail, dtype=bool)
+
+
+def _ends(usual: Usual | None) -> tuple[float, float]:
+    """Return the ends of the usual numbers of a column, where these are many; else 0 and 0."""
+    if usual is None or (not usual.is_range and len(usual.numbers) <= _MOST_CATEGORIES):
+        return 0.0, 0.0
+    return float(usual.numbers[0]), float(usual.numbers[-1])
 
 
 Piece = tuple[float, float, bool]

@@ -56,6 +56,9 @@ BOLD, BOLDER = 0.03, 1 / 3
 # Nats that any refutation takes: -log of 0.08 · 0.75 · 0.1. A rare rule that cannot come to as many
 # on the draws of the exact test is left out.
 LEAST_EVIDENCE = 5.0
+# Beforehand, the odds that a piece of a tail that one input alone gave is a leak, and not the noise
+# of a mechanism at its claim; of a value, a label or a key they are even.
+ODDS_OF_TAIL = 0.05
 # The largest share of the draws that the third rule of a portfolio may guess on: one that guesses
 # more often is a competitor of the main rule, whose levels are finer than its guesses.
 LARGEST_SIDE = 0.1
