@@ -175,12 +175,15 @@ def _rules(one: Certificate) -> Iterator[Finding]:
     """Yield whether the portfolio is one that may be frozen."""
     kinds = [test.kind for test in one.rules]
     yield "rules, each of a kind of its own", len(set(kinds)), len(kinds)
-    yield "a main rule", True, "main" in kinds
+    if one.fixed.stage == "confirmation":
+        yield "rules of a confirmation", len(kinds), 1
+    else:
+        yield "a main rule", True, "main" in kinds
     shares = {"rare": RARE_SHARE, "other": OTHER_SHARE}
     rest = 1 - sum(shares[kind] for kind in kinds if kind != "main")
     for test in one.rules:
         share = shares.get(test.kind, rest)
-        # A confirmation tests one rule of any kind, with all of the share.
+        # A single rule has all of the share; in a confirmation it may be of any kind.
         yield f"share of the {test.kind} rule", test.share, share if len(kinds) > 1 else 1.0
 
 

@@ -81,6 +81,10 @@ class Distinguisher:
         return cls(level, tuple(rules), level.guesses())
 
     @property
+    def main(self) -> Rule:
+        return self.rules[0]
+
+    @property
     def levels(self) -> int:
         return self.level.levels
 

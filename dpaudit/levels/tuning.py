@@ -56,6 +56,8 @@ BOLD, BOLDER = 0.03, 1 / 3
 # Nats that any refutation takes: -log of 0.08 · 0.75 · 0.1. A rare rule that cannot come to as many
 # on the draws of the exact test is left out.
 LEAST_EVIDENCE = 5.0
+# How likely a rare rule must be no luck, for learning to end where no order promises anything.
+SURE = 0.8
 # Beforehand, the odds that a piece of a tail that one input alone gave is a leak, and not the noise
 # of a mechanism at its claim; of a value, a label or a key they are even.
 ODDS_OF_TAIL = 0.05

@@ -30,12 +30,13 @@ FIXED = FixedTest(
     delta_lower=0.2149,
     p_value=3.12e-120,
     detectable_epsilon=0.81001,
+    attack="one-dimensional thresholds",
+    guesses=(-1, 1),
 )
 CERTIFICATE = Certificate(
     pair="d1 = 0, d2 = 1",
     point=PureDP(0.5).point(),
     refuted=True,
-    attack="one-dimensional thresholds",
     draws=1_265,
     budget=1_000_000,
     refuted_after=265,
@@ -55,7 +56,6 @@ CERTIFICATE = Certificate(
         Block("learning", 0, 165, ((30, 52), (55, 28))),
         Block("confirmation", None, 1_000, ((86, 447), (412, 55))),
     ),
-    guesses=(-1, 1),
 )
 VIOLATION = AuditResult(
     name="wrong-density",

@@ -71,7 +71,7 @@ def frozen(
     extra = _Extra.of(portfolio, sides, level.levels)
     rows = extra.bets(bets)
     if aim.reserve:
-        rows = np.concatenate([rows, _for_rare(portfolio, aim, draws, stage)])
+        rows = np.concatenate([rows, _for_rare(portfolio, aim, stage)])
     beliefs = Beliefs(_posteriors(sharp.held_out, extra.expected), rows)
     tried = [*(Tried(one.attack, best_predicted(one, aim)) for one in candidates), *skipped]
     order = sorted(candidates, key=lambda one: promise(one, aim), reverse=True)
@@ -122,10 +122,14 @@ class _Extra:
 
 
 def _promises(rare: Rule | None, aim: Aim, draws: int) -> bool:
-    """Return whether a rare rule is expected to refute the claim on the draws to come."""
+    """Return whether a rare rule is expected to refute the claim on the draws to come, and hardly
+    by luck: nearly all of its guesses would be right beyond what the claim allows."""
     if rare is None:
         return False
-    return evidence(rare, aim, draws) * aim.coming >= tuning.LEAST_EVIDENCE * draws
+    right, wrong = rare.right_and_wrong
+    claimed = 1 / (1 + math.exp(-min(aim.point.epsilon, 30.0)))
+    is_sure = wrong <= (1 - tuning.SURE) * (1 - claimed) * (right + wrong)
+    return is_sure and evidence(rare, aim, draws) * aim.coming >= tuning.LEAST_EVIDENCE * draws
 
 
 def sharpened(candidate: Candidate, aim: Aim) -> Candidate:
@@ -193,7 +197,7 @@ def _rules(candidate: Candidate, aim: Aim) -> tuple[IntArray, IntArray]:
     return rules[0], np.where(grows[:, None], rules, 0)
 
 
-def _for_rare(portfolio: Distinguisher, aim: Aim, draws: int, stage: Stage) -> IntArray:
+def _for_rare(portfolio: Distinguisher, aim: Aim, stage: Stage) -> IntArray:
     """Return the rules that the stake for rare outputs is bet on: (1, levels) for δ = 0, two rows
     otherwise, one for each boldness.
 
@@ -207,9 +211,10 @@ def _for_rare(portfolio: Distinguisher, aim: Aim, draws: int, stage: Stage) -> I
         return portfolio.table[place : place + 1]
     if place is None:
         return np.concatenate([nothing, nothing])
-    row = portfolio.table[place : place + 1]
-    found = evidence(portfolio.rules[place], aim, draws)
-    return np.concatenate([row * (found >= -math.log(one)) for one in (tuning.BOLD, tuning.BOLDER)])
+    row, seen = portfolio.table[place : place + 1], sum(portfolio.rules[place].right_and_wrong)
+    # What as many right guesses are worth at the claim's ε.
+    nats = seen * math.log1p(math.exp(-aim.point.epsilon))
+    return np.concatenate([row * (nats >= -math.log(one)) for one in (tuning.BOLD, tuning.BOLDER)])
 
 
 def _posteriors(held_out: IntArray, extra: FloatArray) -> FloatArray:
