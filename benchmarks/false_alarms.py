@@ -46,7 +46,6 @@ from benchmarks.whole_audits import (
     rare_at_the_claim,
 )
 from dpaudit.attacks import kinds, parts
-from dpaudit.attacks.atoms import atoms as atoms_order
 from dpaudit.attacks.banded import banded
 from dpaudit.attacks.choosing.aim import Aim
 from dpaudit.attacks.choosing.going_on import learn_again
@@ -58,15 +57,21 @@ from dpaudit.attacks.sequential import innovations
 from dpaudit.auditing import rare_store
 from dpaudit.auditing.counting import Counts
 from dpaudit.auditing.rare_store import RareStore
+from dpaudit.certificates.certificate import RuleKind
 from dpaudit.certificates.evidence import (
     BETTING_SHARE,
     CERTIFICATION_SHARE,
     CONFIRMATION_SHARE,
+    Evidence,
+    fixed_tests,
     hidden_delta,
 )
+from dpaudit.certificates.fixed_test import FrozenRule
+from dpaudit.certificates.replay import block_of
 from dpaudit.claims import ProfilePoint
 from dpaudit.draws import SelectionDraws
 from dpaudit.levels.candidate import Attack, Candidate, Fine, of_cells
+from dpaudit.levels.distinguisher import OTHER_SHARE, RARE_SHARE
 from dpaudit.levels.level_map import Grouped, LevelMap, by_input
 from dpaudit.levels.sieve import Sieve
 from dpaudit.levels.witnesses import most_telling_witness
@@ -269,11 +274,10 @@ def _outcomes(tally: Tally) -> SelectionDraws:
     return SelectionDraws(from_raw(levels.astype(np.float64)), is_d1)
 
 
-def portfolio(*, fresh: bool = True, split: bool = True) -> Run:
-    """Return the exact tests of a portfolio on outputs of which many are rare, each at the claim.
+def portfolio(*, fresh: bool = True) -> Run:
+    """Return the exact tests of a portfolio on outputs of which some are rare, each at the claim.
 
-    fresh: certify on draws of their own, as one must: not on those that chose the rules.  split:
-    test each rule at its own share of alpha, as one must: not each at all of it.
+    fresh: certify on draws of their own, as one must: not on those that chose the rules.
     """
     point = ProfilePoint(EPSILON, 0.0)
 
@@ -284,15 +288,45 @@ def portfolio(*, fresh: bool = True, split: bool = True) -> Run:
 
     def run(alpha: float, rng: np.random.Generator) -> bool:
         selection = draw(FEW, rng)
-        frozen = learn_orders(selection, Aim(point, MANY), (one_dimensional, atoms_order))
-        rules = frozen.distinguisher
+        learned = learn_orders(selection, Aim(point, MANY), (one_dimensional,))
+        rules = learned.distinguisher
         draws = draw(MANY, rng) if fresh else selection
         tally = Tally(by_arm(rules(draws.outcomes), rules.levels, draws.is_d1))
-        levels = [alpha * (one.share if split else 1.0) for one in rules.rules]
         return any(
-            p_value(tally.game(guesses), EPSILON, 0.0, level, enough=level) <= level
-            for guesses, level in zip(rules.table, levels, strict=True)
+            p_value(tally.game(guesses), EPSILON, 0.0, rule.share * alpha) <= rule.share * alpha
+            for rule, guesses in zip(rules.rules, rules.table, strict=True)
         )
+
+    return run
+
+
+def three_rules(*, split: bool = True) -> Run:
+    """Return the exact tests of three rules about different outputs, all of them at the claim.
+
+    split: test each rule at its own share of alpha, as one must: not each at all of it.
+    """
+    truth = 1 / (1 + math.exp(-EPSILON))
+    both = np.array([[truth, 1 - truth], [1 - truth, truth]]) / 3
+    mechanism = Mechanism("three answers", np.concatenate([both] * 3), EPSILON)
+    kinds: tuple[RuleKind, ...] = ("main", "rare", "other")
+    shares = (1 - RARE_SHARE - OTHER_SHARE, RARE_SHARE, OTHER_SHARE) if split else (1.0,) * 3
+    rules = tuple(
+        FrozenRule(kind, share, "", (0,) * 2 * place + (1, -1) + (0,) * (4 - 2 * place))
+        for place, (kind, share) in enumerate(zip(kinds, shares, strict=True))
+    )
+
+    def run(alpha: float, rng: np.random.Generator) -> bool:
+        counted = block_of("certification", None, mechanism.tally(MANY, rng))
+        evidence = Evidence(
+            point=ProfilePoint(EPSILON, 0.0),
+            alpha=alpha / CERTIFICATION_SHARE,
+            confidence=1 - alpha,
+            blocks=(counted,),
+            stage="certification",
+            method="game",
+            rules=rules,
+        )
+        return any(one.refutes for one in fixed_tests(evidence))
 
     return run
 
@@ -643,13 +677,14 @@ CASES = (
         costly=True,
     ),
     Case("portfolio with rare cells at the claim", True, portfolio(), costly=True),
-    Case("portfolio, each rule at all of α", False, portfolio(split=False), costly=True),
     Case(
         "portfolio, certified on the draws that chose its rules",
         False,
         portfolio(fresh=False),
         costly=True,
     ),
+    Case("three rules, each at its share of α", True, three_rules(), costly=True),
+    Case("α not split: three rules", False, three_rules(split=False), costly=True),
     Case("sequences of bands, equal inputs", True, learned_by(banded, _answers), costly=True),
     Case(
         "sequences of bands, certified on the draws they were learned from",

@@ -40,7 +40,7 @@ LONG = 520
 # A probability that few draws do not show.
 _RARE = 0.002
 # Rare values, and the share of the draws that are any of them.
-_RARE_VALUES, _OFTEN_RARE = 12, 0.05
+_RARE_VALUES, _OFTEN_RARE = 40, 0.2
 _TRUTH = 1 / (1 + math.exp(-EPSILON))
 _REVEALING = partial(reveal_or_randomize, delta=DELTA)
 # D_a / a of randomised response is largest at a = 1.
@@ -103,7 +103,7 @@ def reveal_in_other_words(
 
 
 def rare_at_the_claim(dataset: int, size: int, rng: np.random.Generator) -> NDArray[np.float64]:
-    """Randomise the input or, in a few of the draws, return one of several rare values, each of
+    """Randomise the input or, in a fifth of the draws, return one of many rare values, each of
     which is e^ε times as likely for one of the inputs."""
     truthful = rng.random(size) < _TRUTH
     value = np.where(truthful, dataset, 1 - dataset)
