@@ -50,17 +50,19 @@ def frozen(
     tables: Sequence[RareTable] = (),
     *,
     stage: Stage = "counted",
+    to_bet: bool = False,
 ) -> Learned:
     """Return the portfolio and the beliefs that follow from the order of the main rule, what else
     was tried, and the orders that further draws are counted by.
 
     skipped: attacks that were left out, with the reason.  tables: rare outputs, for the rare rule.
-    stage: what was learned from.
+    stage: what was learned from.  to_bet: whether the rules are for bets alone.
     """
     # Rules that are bet on for a while need no sharp cut-offs.
-    sharp = best if stage == "first" else sharpened(best, aim)
+    to_bet = to_bet or stage == "first"
+    sharp = best if stage == "first" else sharpened(best, aim, boldly=not to_bet)
     level = sharp.freeze()
-    rule, bets = _rules(sharp, aim)
+    rule, bets = _rules(sharp, aim, boldly=not to_bet)
     draws = int(sharp.held_out.sum())
     found = rare_rule(tables, aim)
     other = None if stage == "first" else other_rule(best, candidates, aim)
@@ -132,12 +134,12 @@ def _promises(rare: Rule | None, aim: Aim, draws: int) -> bool:
     return is_sure and evidence(rare, aim, draws) * aim.coming >= tuning.LEAST_EVIDENCE * draws
 
 
-def sharpened(candidate: Candidate, aim: Aim) -> Candidate:
+def sharpened(candidate: Candidate, aim: Aim, *, boldly: bool = True) -> Candidate:
     """Return an order with finer levels near the cut-offs of its best rule, if it can be cut
     finer."""
     if candidate.intervals is None:
         return candidate
-    low, high, bound = aim.best_rule(candidate)
+    low, high, bound = aim.best_rule(candidate, boldly=boldly)
     return candidate.cut_near(low, high) if bound > 0 else candidate
 
 
@@ -176,12 +178,12 @@ def _distributions(candidate: Candidate, level: LevelMap) -> ScoreDistributions 
     return ScoreDistributions(edges, counts, level.score.columns[:_COLUMNS_KEPT])
 
 
-def _rules(candidate: Candidate, aim: Aim) -> tuple[IntArray, IntArray]:
+def _rules(candidate: Candidate, aim: Aim, *, boldly: bool) -> tuple[IntArray, IntArray]:
     """Return the rule of the exact bound, (levels,), and three to bet on, (3, levels): that one,
     the one for growth at the claim, and one that always guesses. Where a rule promises no growth,
     the bet is to abstain, lest it lose what has been won."""
     table, levels = candidate.table, len(candidate.held_out)
-    low, high, bound = aim.best_rule(candidate)
+    low, high, bound = aim.best_rule(candidate, boldly=boldly)
     growth = predicted_growth(table, aim.point)
     always = int(np.argmax(never_abstaining(table)))
     fastest = int(np.argmax(growth)) if np.max(growth) > 0 else always
