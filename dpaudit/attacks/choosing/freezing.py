@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
@@ -10,10 +9,9 @@ from typing import Literal
 import numpy as np
 
 from dpaudit.attacks.choosing.aim import Aim, best_predicted, promise
-from dpaudit.attacks.choosing.portfolio import evidence, expected_of, other_rule, rare_rule
+from dpaudit.attacks.choosing.portfolio import expected_of, other_rule, rare_rule
 from dpaudit.attacks.rare import NAME as RARE
 from dpaudit.attacks.rare import RareTable
-from dpaudit.levels import tuning
 from dpaudit.levels.candidate import Candidate
 from dpaudit.levels.distinguisher import (
     Distinguisher,
@@ -63,7 +61,6 @@ def frozen(
     sharp = best if stage == "first" else sharpened(best, aim, boldly=not to_bet)
     level = sharp.freeze()
     rule, bets = _rules(sharp, aim, boldly=not to_bet)
-    draws = int(sharp.held_out.sum())
     found = rare_rule(tables, aim)
     other = None if stage == "first" else other_rule(best, candidates, aim)
     sides = [one for one in (found and found[0], other) if one is not None]
@@ -87,7 +84,7 @@ def frozen(
         np.concatenate([_expected(sharp), extra.expected]),
         leading,
         None if found is None else found[1],
-        any(one.predicted for one in tried) or _promises(found and found[0], aim, draws),
+        any(one.predicted for one in tried),
     )
 
 
@@ -121,17 +118,6 @@ class _Extra:
         more = np.repeat(self.guesses[None, :], len(rules), axis=0)
         more[0] = self.of_main
         return np.concatenate([rules, more], axis=1)
-
-
-def _promises(rare: Rule | None, aim: Aim, draws: int) -> bool:
-    """Return whether a rare rule is expected to refute the claim on the draws to come, and hardly
-    by luck: nearly all of its guesses would be right beyond what the claim allows."""
-    if rare is None:
-        return False
-    right, wrong = rare.right_and_wrong
-    claimed = 1 / (1 + math.exp(-min(aim.point.epsilon, 30.0)))
-    is_sure = wrong <= (1 - tuning.SURE) * (1 - claimed) * (right + wrong)
-    return is_sure and evidence(rare, aim, draws) * aim.coming >= tuning.LEAST_EVIDENCE * draws
 
 
 def sharpened(candidate: Candidate, aim: Aim, *, boldly: bool = True) -> Candidate:
@@ -200,23 +186,17 @@ def _rules(candidate: Candidate, aim: Aim, *, boldly: bool) -> tuple[IntArray, I
 
 
 def _for_rare(portfolio: Distinguisher, aim: Aim, stage: Stage) -> IntArray:
-    """Return the rules that the stake for rare outputs is bet on: (1, levels) for δ = 0, two rows
-    otherwise, one for each boldness.
+    """Return what the stake for rare outputs is bet on: the rare rule, one row for δ = 0 and two
+    otherwise, which share that stake.
 
-    With δ = 0 and no rare rule it is the main rule, once draws are counted; few draws bet nothing.
+    With δ = 0 and no rare rule it is the main rule, once draws are counted.
     """
+    rows = 1 if aim.point.delta == 0 else 2
     place = next((n for n, one in enumerate(portfolio.rules) if one.kind == "rare"), None)
-    nothing = np.zeros_like(portfolio.table[:1])
-    if aim.point.delta == 0:
-        if place is None:
-            return portfolio.table[:1] * (stage == "counted")
-        return portfolio.table[place : place + 1]
-    if place is None:
-        return np.concatenate([nothing, nothing])
-    row, seen = portfolio.table[place : place + 1], sum(portfolio.rules[place].right_and_wrong)
-    # What as many right guesses are worth at the claim's ε.
-    nats = seen * math.log1p(math.exp(-aim.point.epsilon))
-    return np.concatenate([row * (nats >= -math.log(one)) for one in (tuning.BOLD, tuning.BOLDER)])
+    if place is not None:
+        return np.repeat(portfolio.table[place : place + 1], rows, axis=0)
+    is_main = aim.point.delta == 0 and stage == "counted"
+    return np.repeat(portfolio.table[:1] * is_main, rows, axis=0)
 
 
 def _posteriors(held_out: IntArray, extra: FloatArray) -> FloatArray:
