@@ -33,6 +33,7 @@ from dpaudit.attacks.parts import parts
 from dpaudit.attacks.prefixes import prefixes
 from dpaudit.attacks.rare import rare
 from dpaudit.attacks.repeated_runs import exchangeable
+from dpaudit.attacks.represented import represented
 from dpaudit.attacks.sequential import innovations
 from dpaudit.attacks.single_columns import single_columns
 from dpaudit.attacks.timing import elapsed
@@ -56,6 +57,7 @@ ATTACKS: tuple[Attack, ...] = (
     mean_differences,
     parts,
     kinds,
+    represented,
     atoms,
 )
 
