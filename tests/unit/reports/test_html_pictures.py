@@ -280,7 +280,7 @@ def test_levels_can_be_told_by_what_stands_below_them() -> None:
     assert any("scores at which an event begins or ends" in one for one in scored.notes)
     many = replace(
         CERTIFICATE,
-        guesses=(1, 1, 0, -1, -1, 0),
+        fixed=replace(CERTIFICATE.fixed, guesses=(1, 1, 0, -1, -1, 0)),
         blocks=tuple(replace(one, tally=((5, 5),) * 6) for one in CERTIFICATE.blocks),
     )
     drawn = outputs(many)
