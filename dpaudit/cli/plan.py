@@ -360,11 +360,9 @@ class _Shown:
         if self._rare is None:
             return []
         lines = ["", *self._lines_rare()]
-        return (
-            lines
-            if self.samples is None
-            else [*lines, "", f"  run         {command}{self._flags()}"]
-        )
+        if self.samples is not None:
+            lines += ["", f"  run         {command}{self._flags()}"]
+        return lines
 
     def _lines_rare(self) -> list[str]:
         if self._rare is None:

@@ -245,6 +245,6 @@ def _rules(certificate: Certificate) -> list[str]:
 
 def _rule(test: FixedTest) -> str:
     share = f"{100 * test.share:.4g}{numbers.GLUE}%"
-    bound = f"ε ≥ {numbers.at_least(test.epsilon_lower)}, p {numbers.p_at_most(test.p_value)}"
+    bound = f"ε ≥ {numbers.at_least(test.epsilon_lower)}"
     events = " or ".join(event.words for event in test.events)
-    return f"{test.kind} ({share}): {bound}, {test.attack}: {brief(events) or 'no event'}"
+    return f"{test.kind} ({share}): {bound}, {brief(events) if events else 'no event'}"

@@ -87,9 +87,9 @@ def test_a_violation_in_fifteen_lines() -> None:
             "tells most; alone, on the 1,000 draws of its test, it obeys the claim",
         ),
         (
-            *(0.85, 4_000, 0.95, 3),
-            "all bets within 2,968 draws together: wealth 103 (violation at 100). The event shown "
-            "tells most; alone, on the 1,032 draws of its test, it does not refute the claim at "
+            *(0.85, 4_000, 0.95, 4),
+            "all bets within 1,723 draws together: wealth 259 (violation at 100). The event shown "
+            "tells most; alone, on the 1,723 draws of its test, it does not refute the claim at "
             "this confidence",
         ),
         (0.5, 4_000, 0.95, 3, None),
@@ -194,7 +194,7 @@ def test_what_was_not_refuted_is_never_called_private() -> None:
     text = render(PASS)
     assert len(text.splitlines()) <= 17
     assert "private" not in text
-    assert "A leak of ε ≥ 1.02 visible to this event would be caught about 9 times in 10." in text
+    assert "With this event, a true ε of 1.02 or more would be refuted in 9 of 10 runs." in text
     assert "No proof: other inputs, rarer events or more draws may still refute" in text
 
 
@@ -399,7 +399,7 @@ def test_equal_inputs_promise_nothing() -> None:
     same = replace(PASS.certificates[0], warnings=(EQUAL,))
     text = render(with_certificates(PASS, same))
     assert "No leak would have been caught: d1 and d2 are equal." in text
-    assert "about 9 times in 10" not in text
+    assert "9 of 10 runs" not in text
 
 
 def test_that_inputs_are_equal_is_no_warning_where_the_headline_says_it() -> None:
