@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from dataclasses import replace
 from functools import partial
@@ -28,7 +29,7 @@ from dpaudit.inputs.neighbouring import EQUAL
 from dpaudit.reports import numbers
 from dpaudit.reports.batch import document, render_remarks
 from dpaudit.reports.bounds import bounds
-from dpaudit.reports.findings import allowance, compared
+from dpaudit.reports.findings import allowance, compared, detectable
 from dpaudit.reports.layout import table, width_of
 from dpaudit.reports.registry import FORMATS, parse_report
 from dpaudit.reports.text import render, render_warnings
@@ -449,3 +450,66 @@ def test_a_p_value_that_refutes_is_not_printed_as_a_larger_one_than_its_level() 
     assert text.startswith("VIOLATION")
     assert "p-value 0.00332 (violation if ≤ 0.00333, its share" in text
     assert "p-value 0.01 (violation if ≤ 0.01: its share" in _of_three(0.01, 0.00999)
+
+
+def of_rules(*rules: tuple[str, float, float]) -> AuditResult:
+    """Return a pass whose rules have these kinds, shares and bounds, the best bound shown."""
+    (one,) = PASS.certificates
+    total = one.fixed.alpha / one.fixed.share
+    tests: list[Any] = [
+        replace(one.fixed, kind=kind, share=share, alpha=share * total, epsilon_lower=bound)
+        for kind, share, bound in rules
+    ]
+    fixed = max(tests, key=lambda test: test.epsilon_lower)
+    others = tuple(test for test in tests if test is not fixed)
+    return with_certificates(PASS, replace(one, fixed=fixed, others=others))
+
+
+def test_verbose_reports_list_every_rule_with_its_share_and_bound() -> None:
+    result = of_rules(("main", 0.9, 0.98), ("rare", 0.08, 1.62), ("other", 0.02, 0.5))
+    verbose = render(result, verbose=1)
+    lines = verbose.splitlines()
+    first = next(place for place, line in enumerate(lines) if line.startswith("  rules  "))
+    for line, kind, share, bound in zip(
+        lines[first:], ("main", "rare", "other"), (90, 8, 2), (0.98, 1.62, 0.5), strict=False
+    ):
+        assert line[14:].startswith(f"{kind} ({share} %): ε ≥ {bound}, ")
+        assert len(line) <= 80
+    # The exact test's share, whichever rule is shown.
+    (one,) = PASS.certificates
+    assert f"{100 * one.fixed.alpha:.4g} % for the exact test" in verbose
+    assert "  rules " not in render(result)
+    assert "  rules " not in render(of_rules(("main", 1.0, 0.98)), verbose=1)
+    assert "  rules " in render(of_rules(("rare", 1.0, 0.98)), verbose=1)
+
+
+@pytest.mark.parametrize(
+    ("rare", "said"),
+    [
+        (None, "would be refuted in 9 of 10 runs."),
+        (
+            0.000746,
+            "; so would an output of probability 0.000746 or more that only one input gives.",
+        ),
+        (math.inf, "; no output that only one input gives would be."),
+    ],
+)
+def test_a_pass_says_how_rare_an_output_it_would_have_refuted(
+    rare: float | None, said: str
+) -> None:
+    (one,) = PASS.certificates
+    text = detectable(replace(one, detectable_rare=rare))
+    assert text.startswith("With this event, a true ε of 1.02 or more would be refuted in 9 of 10")
+    assert text.endswith(said)
+
+
+def test_rare_outputs_are_refuted_also_where_no_event_could_show_a_leak() -> None:
+    (one,) = PASS.certificates
+    without = replace(one, fixed=replace(one.fixed, events=()), detectable_rare=0.01)
+    assert "probability 0.01 or more" in detectable(without)
+    assert "No leak" not in detectable(without)
+    assert detectable(replace(without, detectable_rare=math.inf)).startswith("No leak would")
+    powerless = replace(one.fixed, detectable_epsilon=math.inf)
+    text = detectable(replace(one, fixed=powerless, detectable_rare=0.01))
+    assert "This event could have shown no leak" in text
+    assert "An output of probability 0.01 or more" in text
