@@ -20,7 +20,7 @@ from dpaudit import (
     ZeroConcentratedDP,
 )
 from dpaudit.auditing.underpowered import EQUAL_INPUTS
-from dpaudit.certificates.certificate import DivergenceTest
+from dpaudit.certificates.certificate import DivergenceTest, RuleKind
 from dpaudit.certificates.result import AuditResult, Family, Sampled
 from dpaudit.claims.approximate_zcdp import ApproximateZCDP
 from dpaudit.claims.base import ProfilePoint
@@ -452,7 +452,7 @@ def test_a_p_value_that_refutes_is_not_printed_as_a_larger_one_than_its_level() 
     assert "p-value 0.01 (violation if ≤ 0.01: its share" in _of_three(0.01, 0.00999)
 
 
-def of_rules(*rules: tuple[str, float, float]) -> AuditResult:
+def of_rules(*rules: tuple[RuleKind, float, float]) -> AuditResult:
     """Return a pass whose rules have these kinds, shares and bounds, the best bound shown."""
     (one,) = PASS.certificates
     total = one.fixed.alpha / one.fixed.share

@@ -130,7 +130,7 @@ def test_rare_outputs_are_refuted_by_the_binomial_law_of_their_draws(
 
     def power(p: float) -> float:
         right = range(certifying + 1)
-        chances = binom.pmf(right, certifying, p / 2)
+        chances = np.asarray(binom.pmf(right, certifying, p / 2)).tolist()
         caught = sum(
             chance
             for number, chance in zip(right, chances, strict=True)
