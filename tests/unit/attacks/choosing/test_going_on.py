@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from dpaudit.attacks.choosing.surely import is_telling
 
 from dpaudit.attacks.choosing.aim import Aim, surely_refutes
 from dpaudit.attacks.choosing.going_on import (
@@ -15,7 +16,6 @@ from dpaudit.attacks.choosing.going_on import (
     is_undecided,
     that_may_tell,
 )
-from dpaudit.attacks.choosing.surely import is_telling
 from dpaudit.attacks.rare import NAME as RARE
 from dpaudit.claims import ProfilePoint
 from dpaudit.levels import tuning
