@@ -11,7 +11,7 @@ from dpaudit.claims import ProfilePoint
 from dpaudit.levels import tuning
 from dpaudit.levels.candidate import Candidate
 from dpaudit.levels.level_map import FloatArray
-from dpaudit.levels.rules import RuleTable, predicted_delta, predicted_epsilon
+from dpaudit.levels.rules import RuleTable, predicted_delta, predicted_epsilon, predicted_growth
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,13 +128,13 @@ def _look_alike(table: RuleTable, low: int, high: int, luck: float) -> bool:
 
 
 def promise(candidate: Candidate, aim: Aim) -> tuple[float, float]:
-    """Return the best predicted bound, then the same without any penalty."""
-    bound, unlowered = _promised(candidate, aim)
+    """Return the best predicted bound, then the best predicted growth against no privacy loss."""
+    bound, growth = _promised(candidate, aim)
     worth = bound if candidate.penalty <= tuning.PENALTY else tuning.LESS_SIMPLE * bound
     if candidate.scored is not None:
         worth *= max(0.0, 1 - tuning.LUCK / np.sqrt(candidate.table.draws))
     # Differences in the last places are noise, and let the simpler attack win.
-    return (float(f"{max(worth, 0.0):.4g}"), unlowered)
+    return (float(f"{max(worth, 0.0):.4g}"), growth)
 
 
 def best_predicted(candidate: Candidate, aim: Aim) -> float:
@@ -143,21 +143,32 @@ def best_predicted(candidate: Candidate, aim: Aim) -> float:
 
 
 def _promised(candidate: Candidate, aim: Aim) -> tuple[float, float]:
-    """Return the largest bound that any rule is predicted to certify, and the same without any
-    penalty."""
+    """Return the largest bound, and the largest growth against no privacy loss, that any rule is
+    predicted to have."""
     if aim not in candidate.promises:
+        no_loss = ProfilePoint(0.0, aim.point.delta)
         candidate.promises[aim] = (
             float(np.max(aim.promised(candidate))),
-            float(np.max(aim.lowered(candidate.table, 0.0))),
+            float(np.max(predicted_growth(candidate.table, no_loss))),
         )
     return candidate.promises[aim]
 
 
-def best_of(candidates: list[Candidate], aim: Aim) -> Candidate:
+def unlowered(candidate: Candidate, aim: Aim) -> float:
+    """Return the largest bound that any rule is predicted to certify without any penalty."""
+    return float(np.max(aim.lowered(candidate.table, 0.0)))
+
+
+def best_of(candidates: list[Candidate], aim: Aim, *, boldly: bool = True) -> Candidate:
     """Return the candidate that promises most; of those that promise about as much, and whose
     log-ratios go along with what they order by, the one that explains the draws best: that tells
-    how good an order is, where the promise depends on the luck of a few rare outputs."""
+    how good an order is, where the promise depends on the luck of a few rare outputs.
+
+    boldly: as of `Aim.best_rule`.
+    """
     best = max(candidates, key=lambda one: promise(one, aim))
+    if boldly and promise(best, aim)[0] == 0:
+        return max(candidates, key=lambda one: unlowered(one, aim))
     if aim.for_delta or not best.is_smooth or not best.smoothed.follows:
         return best
     enough = tuning.ABOUT_AS_MUCH * promise(best, aim)[0]

@@ -32,7 +32,7 @@ def learn_again(
     promises the fastest growth.
     """
     aim = replace(aim, counted=True)
-    best = best_of(candidates, aim)
+    best = best_of(candidates, aim, boldly=not to_bet)
     if to_bet and not (aim.for_delta or surely_refutes(best, aim)):
         best = max(
             candidates, key=lambda one: float(np.max(predicted_growth(one.table, aim.point)))

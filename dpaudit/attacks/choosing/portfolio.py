@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from dpaudit.attacks.choosing.aim import Aim, promise, surely_refutes
+from dpaudit.attacks.choosing.aim import Aim, promise, surely_refutes, unlowered
 from dpaudit.attacks.rare import NAME as RARE
 from dpaudit.attacks.rare import RareTable
 from dpaudit.levels import tuning
@@ -42,8 +42,7 @@ def other_rule(main: Candidate, candidates: Sequence[Candidate], aim: Aim) -> Ru
     if best is None:
         return None
     needed = aim.point.delta if aim.for_delta else aim.point.epsilon
-    bound, unlowered = promise(best, aim)
-    if bound <= 0 or unlowered <= needed:
+    if promise(best, aim)[0] <= 0 or unlowered(best, aim) <= needed:
         return None
     low, high, _ = aim.best_rule(best)
     table, levels = best.table, len(best.held_out)

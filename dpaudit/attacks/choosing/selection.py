@@ -87,7 +87,7 @@ def learn(
     candidates += more
     tables = [RareTable.of(selection, often) for often in _RARE] if thorough and with_rare else []
     candidates += [one for table in tables for one in table.order()]
-    best = best_of(candidates, aim)
+    best = best_of(candidates, aim, boldly=thorough)
     stage: Stage = "kept" if thorough else "first"
     return frozen(best, candidates, aim, skipped, tables, stage=stage)
 
