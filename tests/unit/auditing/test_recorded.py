@@ -99,11 +99,13 @@ def test_a_claim_that_holds_is_not_refuted() -> None:
     assert "would be caught" in said(result)
 
 
-def test_the_whole_error_probability_goes_to_the_one_test() -> None:
-    fixed = one(dpaudit.bound(*laplace(), PureDP(1.0), confidence=0.9)).fixed
-    assert fixed.alpha == pytest.approx((1 - TOSSED_AGAIN) * 0.1)
-    tossed = one(dpaudit.bound(*laplace(), PureDP(1.0), confidence=0.9, coin_flipped=True)).fixed
-    assert tossed.alpha == pytest.approx(0.1)
+def test_the_whole_error_probability_goes_to_the_tests_of_all_rules() -> None:
+    for tossed, alpha in ((False, (1 - TOSSED_AGAIN) * 0.1), (True, 0.1)):
+        found = one(dpaudit.bound(*laplace(), PureDP(1.0), confidence=0.9, coin_flipped=tossed))
+        assert sum(test.share for test in found.rules) == pytest.approx(1.0)
+        assert [test.alpha for test in found.rules] == pytest.approx(
+            [test.share * alpha for test in found.rules]
+        )
 
 
 def test_fixed_arms_are_said_and_thinned() -> None:
@@ -124,7 +126,7 @@ def test_tossed_arms_are_all_used() -> None:
 def test_much_more_of_one_input_goes_to_the_textbook_bound() -> None:
     result = dpaudit.bound(*laplace(500, 100_000), PureDP(0.5))
     assert one(result).fixed.method == "clopper-pearson"
-    assert one(result).fixed.alpha == pytest.approx(0.01)
+    assert sum(test.alpha for test in one(result).rules) == pytest.approx(0.01)
     assert "a separate Clopper–Pearson bound for each input" in said(result)
 
 
