@@ -36,28 +36,43 @@ from benchmarks.tight_mechanisms import (
     Mechanism,
     learn,
 )
-from benchmarks.whole_audits import BATCH, SETTINGS, Setting, false_alarm, false_alarm_of_any
+from benchmarks.whole_audits import (
+    BATCH,
+    EPSILON,
+    SETTINGS,
+    Setting,
+    false_alarm,
+    false_alarm_of_any,
+    rare_at_the_claim,
+)
 from dpaudit.attacks import kinds, parts
 from dpaudit.attacks.banded import banded
 from dpaudit.attacks.choosing.aim import Aim
 from dpaudit.attacks.choosing.going_on import learn_again
 from dpaudit.attacks.choosing.selection import learn as learn_orders
+from dpaudit.attacks.one_dimensional import one_dimensional
 from dpaudit.attacks.prefixes import prefixes
-from dpaudit.attacks.rare import rare as rare_outputs
+from dpaudit.attacks.rare import RareTable
 from dpaudit.attacks.sequential import innovations
 from dpaudit.auditing import rare_store
 from dpaudit.auditing.counting import Counts
 from dpaudit.auditing.rare_store import RareStore
+from dpaudit.certificates.certificate import RuleKind
 from dpaudit.certificates.evidence import (
     BETTING_SHARE,
     CERTIFICATION_SHARE,
     CONFIRMATION_SHARE,
+    Evidence,
+    fixed_tests,
     hidden_delta,
 )
+from dpaudit.certificates.fixed_test import FrozenRule
+from dpaudit.certificates.replay import block_of
 from dpaudit.claims import ProfilePoint
 from dpaudit.draws import SelectionDraws
 from dpaudit.levels.candidate import Attack, Candidate, Fine, of_cells
-from dpaudit.levels.level_map import Grouped, LevelMap, by_group, by_input
+from dpaudit.levels.distinguisher import OTHER_SHARE, RARE_SHARE
+from dpaudit.levels.level_map import Grouped, LevelMap, by_input
 from dpaudit.levels.sieve import Sieve
 from dpaudit.levels.witnesses import most_telling_witness
 from dpaudit.outcomes import from_raw
@@ -237,17 +252,81 @@ def boldly(mechanism: Mechanism, *, fresh: bool = True) -> Run:
     point = ProfilePoint(mechanism.epsilon, mechanism.delta)
 
     def run(alpha: float, rng: np.random.Generator) -> bool:
-        selection = mechanism.tally(CERTIFICATION, rng)
-        order = of_cells("cells", Fine(_CELLS, np.append(selection.counts, [[0, 0]], axis=0)))
+        selection = _outcomes(mechanism.tally(CERTIFICATION, rng))
         aim = Aim(point, CERTIFICATION, reserve=True)
-        learned = learn_again([order], aim, to_bet=True)
-        level = cast(Grouped, learned.distinguisher.level)
-        tally = mechanism.tally(CERTIFICATION, rng) if fresh else selection
-        counts = by_group(tally.counts, level.group[:-1], level.levels)
+        table = RareTable.of(selection, 10)
+        learned = learn_again(one_dimensional(selection), aim, table, to_bet=True)
+        draws = _outcomes(mechanism.tally(CERTIFICATION, rng)) if fresh else selection
+        rule = learned.distinguisher
+        counts = by_arm(rule(draws.outcomes), rule.levels, draws.is_d1)
         factors = learned.beliefs.log_factors(point.epsilon, point.delta)
         gains = np.einsum("bla,la->b", factors, counts)
         wealth = log_wealth(gains, stakes(learned.beliefs, point.delta))
         return float(wealth) >= -math.log(alpha)
+
+    return run
+
+
+def _outcomes(tally: Tally) -> SelectionDraws:
+    """Return draws that were tallied, each with its level as the output."""
+    levels = np.repeat(np.arange(len(tally.counts)), tally.counts.sum(axis=1))
+    is_d1 = np.concatenate([np.repeat([True, False], both) for both in tally.counts])
+    return SelectionDraws(from_raw(levels.astype(np.float64)), is_d1)
+
+
+def portfolio(*, fresh: bool = True) -> Run:
+    """Return the exact tests of a portfolio on outputs of which some are rare, each at the claim.
+
+    fresh: certify on draws of their own, as one must: not on those that chose the rules.
+    """
+    point = ProfilePoint(EPSILON, 0.0)
+
+    def draw(size: int, rng: np.random.Generator) -> SelectionDraws:
+        is_d1 = rng.random(size) < 0.5
+        numbers = np.where(is_d1, *(rare_at_the_claim(one, size, rng) for one in (1, 0)))
+        return SelectionDraws(from_raw(numbers), is_d1)
+
+    def run(alpha: float, rng: np.random.Generator) -> bool:
+        selection = draw(FEW, rng)
+        learned = learn_orders(selection, Aim(point, MANY), (one_dimensional,))
+        rules = learned.distinguisher
+        draws = draw(MANY, rng) if fresh else selection
+        tally = Tally(by_arm(rules(draws.outcomes), rules.levels, draws.is_d1))
+        return any(
+            p_value(tally.game(guesses), EPSILON, 0.0, rule.share * alpha) <= rule.share * alpha
+            for rule, guesses in zip(rules.rules, rules.table, strict=True)
+        )
+
+    return run
+
+
+def three_rules(*, split: bool = True) -> Run:
+    """Return the exact tests of three rules about different outputs, all of them at the claim.
+
+    split: test each rule at its own share of alpha, as one must: not each at all of it.
+    """
+    truth = 1 / (1 + math.exp(-EPSILON))
+    both = np.array([[truth, 1 - truth], [1 - truth, truth]]) / 3
+    mechanism = Mechanism("three answers", np.concatenate([both] * 3), EPSILON)
+    kinds: tuple[RuleKind, ...] = ("main", "rare", "other")
+    shares = (1 - RARE_SHARE - OTHER_SHARE, RARE_SHARE, OTHER_SHARE) if split else (1.0,) * 3
+    rules = tuple(
+        FrozenRule(kind, share, "", (0,) * 2 * place + (1, -1) + (0,) * (4 - 2 * place))
+        for place, (kind, share) in enumerate(zip(kinds, shares, strict=True))
+    )
+
+    def run(alpha: float, rng: np.random.Generator) -> bool:
+        counted = block_of("certification", None, mechanism.tally(MANY, rng))
+        evidence = Evidence(
+            point=ProfilePoint(EPSILON, 0.0),
+            alpha=alpha / CERTIFICATION_SHARE,
+            confidence=1 - alpha,
+            blocks=(counted,),
+            stage="certification",
+            method="game",
+            rules=rules,
+        )
+        return any(one.refutes for one in fixed_tests(evidence))
 
     return run
 
@@ -324,12 +403,13 @@ def narrowed(*, fresh: bool = True) -> Run:
         seen = [_tails(rng) for _ in range(4)]
         with patch.object(rare_store, "MOST_KEPT", 256):
             store = RareStore(Sieve.of(seen[0]), seen[0])
-            first = rare_outputs(store.sieve, store.kept, store.arms)
+            first = RareTable(store.sieve, store.kept, store.arms).order()
             counts = Counts(seen[0], learn_again(first, aim, to_bet=False))
             for one in seen[1:]:
                 counts.keep(rare(counts.sieve, one.outcomes, one.is_d1))
                 counts.make_room(3 * FEW, 3 * FEW, aim)
-        rule = learn_again(counts.found()[-1:], aim, to_bet=False).distinguisher
+        orders, _ = counts.found()
+        rule = learn_again(orders[-1:], aim, to_bet=False).distinguisher
         tallies = [
             Tally(by_arm(rule(one.outcomes), rule.levels, one.is_d1))
             for one in ([_tails(rng) for _ in seen] if fresh else seen)
@@ -584,12 +664,27 @@ CASES = (
         searched(RANDOMIZED_RESPONSE, fresh=False),
         costly=True,
     ),
-    Case("bold bets on rare cells, reveal or randomise", True, boldly(REVEALING_IN_DETAIL)),
+    Case(
+        "bold bets on rare cells, reveal or randomise",
+        True,
+        boldly(REVEALING_IN_DETAIL),
+        costly=True,
+    ),
     Case(
         "bold bets on the draws that showed the cells",
         False,
         boldly(REVEALING_IN_DETAIL, fresh=False),
+        costly=True,
     ),
+    Case("portfolio with rare cells at the claim", True, portfolio(), costly=True),
+    Case(
+        "portfolio, certified on the draws that chose its rules",
+        False,
+        portfolio(fresh=False),
+        costly=True,
+    ),
+    Case("three rules, each at its share of α", True, three_rules(), costly=True),
+    Case("α not split: three rules", False, three_rules(split=False), costly=True),
     Case("sequences of bands, equal inputs", True, learned_by(banded, _answers), costly=True),
     Case(
         "sequences of bands, certified on the draws they were learned from",

@@ -39,6 +39,8 @@ EPSILON, DELTA = 1.0, 0.05
 LONG = 520
 # A probability that few draws do not show.
 _RARE = 0.002
+# Rare values, and the share of the draws that are any of them.
+_RARE_VALUES, _OFTEN_RARE = 40, 0.2
 _TRUTH = 1 / (1 + math.exp(-EPSILON))
 _REVEALING = partial(reveal_or_randomize, delta=DELTA)
 # D_a / a of randomised response is largest at a = 1.
@@ -98,6 +100,15 @@ def reveal_in_other_words(
     chosen = rng.random(size) < delta
     found[chosen] = 10 * (1 + dataset) + rng.random(int(chosen.sum()))
     return found
+
+
+def rare_at_the_claim(dataset: int, size: int, rng: np.random.Generator) -> NDArray[np.float64]:
+    """Randomise the input or, in a fifth of the draws, return one of many rare values, each of
+    which is e^ε times as likely for one of the inputs."""
+    truthful = rng.random(size) < _TRUTH
+    value = np.where(truthful, dataset, 1 - dataset)
+    rare = 10 + 2 * rng.integers(_RARE_VALUES // 2, size=size) + value
+    return np.where(rng.random(size) < _OFTEN_RARE, rare, value).astype(np.float64)
 
 
 class FourthAnswer:
@@ -181,6 +192,14 @@ SETTINGS = (
     Setting(
         "randomised response, learned by counting",
         randomized_response,
+        PureDP(EPSILON),
+        scale=8,
+        kept=250,
+    ),
+    Setting("rare values at the claim", rare_at_the_claim, PureDP(EPSILON)),
+    Setting(
+        "rare values at the claim, learned by counting",
+        rare_at_the_claim,
         PureDP(EPSILON),
         scale=8,
         kept=250,

@@ -172,7 +172,11 @@ class RareTable:
         if kept.size < LEAST_SEEN:
             return
         # Next to a usual outcome, since an entry that all outcomes of a table share is no column.
-        new = [one.name for one in sieve.new(concatenate([sieve.like, kept.outcomes]))]
+        new = [
+            one.name
+            for one in sieve.new(concatenate([sieve.like, kept.outcomes]))
+            if one.word(0) == ABSENT
+        ]
         usual = [*sieve.columns, *(None for _ in new)]
         names = [*(one.name for one in sieve.columns), *new]
         for own, column in zip(usual, kept.outcomes.named(names), strict=True):
@@ -486,11 +490,17 @@ def _tails(numbers: FloatArray, low: float, high: float) -> list[Piece]:
 
 
 def _cut(numbers: FloatArray, end: float) -> FloatArray:
-    """Return where the sorted numbers beyond an end are cut: in the middle, and at the widest gap,
-    as a multiple of the distance from the end."""
+    """Return where the sorted numbers beyond an end are cut: inside the widest gap, as a multiple
+    of the distance from the end, and at the median, if that is on the near side of the gap."""
     with np.errstate(over="ignore", invalid="ignore"):
         distance = np.minimum(np.abs(numbers - end), _FARTHEST)
         gaps = np.abs(np.diff(np.log1p(distance / np.median(distance))))
         room = np.diff(numbers)
-    places = [len(numbers) // 2, int(np.argmax(gaps)) + 1]
-    return np.array([short_below(float(numbers[i]), float(room[i - 1])) for i in places])
+    gap, middle = int(np.argmax(gaps)) + 1, len(numbers) // 2
+    is_near = middle < gap if numbers[0] > end else middle > gap
+    # Halfway: a leak may lie anywhere beyond the gap, and the few seen so far not at its edge.
+    half = float(room[gap - 1]) / 2 if math.isfinite(room[gap - 1]) else 0.0
+    cuts = [short_below(float(numbers[gap]) - half, half)]
+    if is_near:
+        cuts.append(short_below(float(numbers[middle]), float(room[middle - 1])))
+    return np.array(cuts)

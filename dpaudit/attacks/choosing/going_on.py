@@ -23,7 +23,9 @@ from dpaudit.levels.rules import RuleTable, evened, predicted_growth
 _MOST_IMAGINED, _LEAST_IMAGINED, _CELLS = 20, 5, 50
 
 
-def learn_again(candidates: list[Candidate], aim: Aim, rare: RareTable, *, to_bet: bool) -> Learned:
+def learn_again(
+    candidates: list[Candidate], aim: Aim, rare: RareTable | None = None, *, to_bet: bool
+) -> Learned:
     """Return the portfolio and beliefs that orders lead to which further draws were counted by.
 
     rare: rare outputs among all these draws.  to_bet: for bets to come alone, on the order that
@@ -35,7 +37,7 @@ def learn_again(candidates: list[Candidate], aim: Aim, rare: RareTable, *, to_be
         best = max(
             candidates, key=lambda one: float(np.max(predicted_growth(one.table, aim.point)))
         )
-    return frozen(best, candidates, aim, tables=[rare])
+    return frozen(best, candidates, aim, tables=[] if rare is None else [rare])
 
 
 def is_sure(candidates: list[Candidate], aim: Aim) -> bool:

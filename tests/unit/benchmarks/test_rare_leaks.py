@@ -1,0 +1,125 @@
+"""The benchmark of rare leaks: what its mechanisms leak, and what its tables print."""
+
+from __future__ import annotations
+
+import inspect
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+
+from benchmarks.rare_leaks import (
+    PURE_KINDS,
+    REPRESENTATIONS,
+    Audits,
+    main,
+    pooled_line,
+    pure_audits,
+    pure_line,
+)
+
+DRAWS = 2_000
+TWO_SIDED = ("both", "column")
+# Outputs without a leak: the values of randomized response, or less than 40 in absolute value,
+# which Laplace noise of scale 1 exceeds with probability e^-39.
+NOISE_RANGE = 40
+
+
+def drawn(name: str, dataset: int, p: float) -> list[Any]:
+    """Return `DRAWS` outputs of a kind of the pure table, "raised" for an exception."""
+    function, rng = PURE_KINDS[name], np.random.default_rng(5)
+    if "size" in inspect.signature(function).parameters:
+        return list(function(dataset, size=DRAWS, rng=rng, p=p, epsilon=1.0))
+    outputs: list[Any] = []
+    for _ in range(DRAWS):
+        try:
+            outputs.append(function(dataset, rng=rng, p=p, epsilon=1.0))
+        except ValueError:
+            outputs.append("raised")
+    return outputs
+
+
+def is_leak(name: str, output: Any) -> bool:
+    if name == "category":
+        return bool(output[7] == 9)
+    if isinstance(output, str):
+        return True
+    if isinstance(output, dict):
+        return output.keys() not in ({"answer"}, {"answer", "other"})
+    if name == "random_value":
+        return output not in (0.0, 1.0)
+    return bool(np.abs(output).max() > NOISE_RANGE)
+
+
+@pytest.mark.parametrize("name", PURE_KINDS)
+def test_leak_has_the_stated_probability_and_the_stated_inputs(name: str) -> None:
+    p = 0.1
+    for dataset in (0, 1):
+        expected = p if dataset == 1 or name in TWO_SIDED else 0.0
+        count = sum(is_leak(name, output) for output in drawn(name, dataset, p))
+        assert abs(count - DRAWS * expected) <= 5 * math.sqrt(DRAWS * expected)
+
+
+@pytest.mark.parametrize("name", TWO_SIDED)
+def test_two_sided_kinds_leak_different_values(name: str) -> None:
+    values = [
+        {float(np.max(output)) for output in drawn(name, dataset, 0.1) if is_leak(name, output)}
+        for dataset in (0, 1)
+    ]
+    assert values in ([{1e9}, {1e9 + 1}], [{50.0}, {51.0}])
+
+
+@pytest.mark.parametrize("name", ["value", "exception"])
+def test_randomized_response_attains_the_claim(name: str) -> None:
+    correct = sum(output == 1 for output in drawn(name, 1, 0.0)) / DRAWS
+    expected = 1 / (1 + math.exp(-1))
+    assert correct == pytest.approx(expected, abs=5 * math.sqrt(expected / DRAWS))
+
+
+@pytest.mark.parametrize("name", REPRESENTATIONS)
+def test_representations_are_equal_but_printed_differently(name: str) -> None:
+    function, rng = REPRESENTATIONS[name], np.random.default_rng(0)
+    batched = "size" in inspect.signature(function).parameters
+    options = {"size": 1, "rng": rng} if batched else {"rng": rng}
+    # The first draw of this generator is 0.64, that of its second call 0.27: neither is above 0.9.
+    first, second = (function(dataset, **options) for dataset in (0, 1))
+    if batched:
+        first, second = first.item(), second.item()
+    assert repr(first) != repr(second)
+    assert first == second or list(first) == list(second)
+
+
+def test_pure_line_shows_counts_and_draws_in_units_of_one_over_p() -> None:
+    audits = Audits(refuted=7, count=10, draws=45_000.0, seconds=0.26)
+    words = pure_line("tail", 1e-3, 80, audits).split()
+    assert words == ["tail", "1e-03", "80/p", "7", "of", "10", "45/p", "0.3", "s"]
+    words = pure_line("tail", 1e-3, 80, Audits(0, 10, math.inf, 0.2)).split()
+    assert words[-3] == "none"
+
+
+def test_pooled_line_has_the_clopper_pearson_interval() -> None:
+    found = pooled_line(60, [Audits(9, 10, math.inf, 0.0), Audits(10, 10, math.inf, 0.0)])
+    assert "19 of 20" in found
+    assert "75.1% to 99.9%" in found
+
+
+def test_a_frequent_leak_is_refuted() -> None:
+    audits = pure_audits("value", p=0.2, times=1_000, seeds=2)
+    assert (audits.refuted, audits.count) == (2, 2)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--kinds", "both"], "no kind 'both' in this table"),
+        (["--times", "50"], "--times is for --pure"),
+        (["--representations", "--probability", "0.1"], "--probability is not for"),
+    ],
+)
+def test_options_of_another_table_are_an_error(
+    arguments: list[str], message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit):
+        main(arguments)
+    assert message in capsys.readouterr().err
