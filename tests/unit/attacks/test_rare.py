@@ -480,3 +480,10 @@ def test_a_word_of_the_event_is_true_of_what_is_guessed_and_of_nothing_else() ->
             assert [float(one) for one in values] == [
                 one for one, own in zip(every, guesses, strict=True) if own == guess
             ]
+
+
+@pytest.mark.xfail(reason="lengths that are new while counting have no cells")
+def test_a_new_length_of_each_input_is_guessed_for_each() -> None:
+    kept, is_d1 = [[1, 2, 3]] * 20 + [[1, 2, 3, 4]] * 20, [True] * 20 + [False] * 20
+    rule = rule_of(table_of([[1, 2], [1, 3]] * 50, kept, is_d1))
+    assert guessed(rule, [[1, 2], [1, 2, 3], [1, 2, 3, 4]]) == [0, 1, -1]
