@@ -177,7 +177,7 @@ FULL = replace(
                 CERTIFICATE,
                 pair="d1 = 1, d2 = 2",
                 p_value=0.5,
-                guesses=(-1, 1, 0),
+                fixed=replace(CERTIFICATE.fixed, guesses=(-1, 1, 0)),
                 blocks=tuple(
                     replace(block, round=None, tally=(*block.tally, (0, 0)))
                     for block in CERTIFICATE.blocks

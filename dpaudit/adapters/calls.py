@@ -56,7 +56,7 @@ class _Calls:
 class SingleDraws(_Calls):
     """One call a draw; an exception that a call raises is the outcome of that draw."""
 
-    interleaved = True
+    interleaved = types_by_draw = True
 
     def sample(self, dataset: Any, size: int, rng: np.random.Generator) -> list[Any]:
         return self.sample_each(repeat(dataset, size), rng)
@@ -83,6 +83,10 @@ class Batches(_Calls):
     """One call for many draws."""
 
     interleaved = False
+
+    @property
+    def types_by_draw(self) -> bool:
+        return self.post_process is None  # which is given entries of an array
 
     @property
     def batch(self) -> str:

@@ -226,6 +226,7 @@ class Command:
     """
 
     interleaved: bool
+    types_by_draw: bool
     parts = ()
 
     def __init__(self, target: CommandTarget) -> None:
@@ -235,6 +236,7 @@ class Command:
         first = Program(target, watch)
         is_batch = first.hello.batch or first.hello.frames is not None
         self.interleaved = not (is_batch if target.is_batch is None else target.is_batch)
+        self.types_by_draw = self.interleaved  # a program may write an array
         start = partial(_same_again, target, watch, first.hello)
         self._programs = Succession(self.name, first, start, target.limits.timeout)
         self._after = Watch.untimed()

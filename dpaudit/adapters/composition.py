@@ -37,6 +37,10 @@ class Composition:
         return not all(isinstance(one, Batches) for one in self.components)
 
     @property
+    def types_by_draw(self) -> bool:
+        return self.interleaved
+
+    @property
     def parts(self) -> tuple[Any, ...]:
         return (*(part for one in self.components for part in one.parts), self.post_process)
 
@@ -65,6 +69,10 @@ class Repetition(Wrapping):
 
     times: int
     watch: Watch = field(default_factory=Watch, repr=False, compare=False)
+
+    @property
+    def types_by_draw(self) -> bool:
+        return self.interleaved
 
     def sample(self, dataset: Any, size: int, rng: np.random.Generator) -> Outputs:
         # What draws by the batch may take longer for more outputs.

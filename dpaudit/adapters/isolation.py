@@ -151,7 +151,9 @@ class Worker:
             return floats.copy()
         integers: NDArray[np.int64] = np.asarray(self._layout.integers)[:done]
         if (kinds == worker.INTEGER).all():
-            return integers.copy()
+            # A list, since the type of an array is not that of each draw.
+            whole: list[int] = integers.tolist()
+            return whole
         is_text = kinds == worker.TEXT
         texts = bytes(self._layout.heap[:used]).split(b"\n")[: int(is_text.sum())]
         value_of = {text: self._parsed(text) for text in set(texts)}
@@ -233,6 +235,7 @@ class Isolated:
         first = Worker(target, watch)
         self._batch = first.calling.batch
         self.interleaved = self._batch is None
+        self.types_by_draw = self.interleaved or target.target.post_process is None
         start = partial(Worker, target, watch, first.calling)
         self._processes = Succession(self.name, first, start, target.limits.timeout)
         self._datasets: list[Any] = []

@@ -44,7 +44,9 @@ def law_table(
     """
     laws = [weighted(target, dataset, label) for dataset, label in ((d1, "d1"), (d2, "d2"))]
     raw = [[outcome for outcome, _ in law] for law in laws]
-    outcomes = from_raw([one for each in raw for one in (each if then is None else then(each))])
+    # The keys of a pmf are equal as Python compares them, however they are represented.
+    every = [one for each in raw for one in (each if then is None else then(each))]
+    outcomes = from_raw(every).plain()
     weights = [(arm, weight) for arm, law in enumerate(laws) for _, weight in law]
     # The first place of every outcome, and its probabilities, which may be in several parts.
     found: dict[int, tuple[int, tuple[list[float], list[float]]]] = {}

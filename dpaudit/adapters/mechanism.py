@@ -18,6 +18,8 @@ class Mechanism(Protocol):
 
     name: how messages call it.
     interleaved: one call a draw, so that the arms can take turns: use `sample_each`.
+    types_by_draw: whether the types of numbers in a list of outputs are those of each output by
+        itself. They are not where outputs were entries of an array: one float makes floats of all.
     parts: the user's own objects, where generators may hide (`carried_generators`).
     """
 
@@ -25,6 +27,8 @@ class Mechanism(Protocol):
     def name(self) -> str: ...
     @property
     def interleaved(self) -> bool: ...
+    @property
+    def types_by_draw(self) -> bool: ...
     @property
     def parts(self) -> tuple[Any, ...]: ...
 
@@ -54,6 +58,10 @@ class Wrapping:
     @property
     def interleaved(self) -> bool:
         return self.mechanism.interleaved
+
+    @property
+    def types_by_draw(self) -> bool:
+        return self.mechanism.types_by_draw
 
     @property
     def parts(self) -> tuple[Any, ...]:

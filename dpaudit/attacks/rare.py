@@ -21,7 +21,7 @@ from dpaudit.draws import LevelArray, SelectionDraws
 from dpaudit.levels import tuning
 from dpaudit.levels.candidate import Candidate
 from dpaudit.levels.cells import NO_OUTPUT, Cells, around, listed, short_below, shortened
-from dpaudit.levels.distinguisher import Rule
+from dpaudit.levels.distinguisher import RARE_SHARE, Rule
 from dpaudit.levels.level_map import FloatArray, IntArray, LevelMap
 from dpaudit.levels.shrinkage import Law, Shrunk, by_level
 from dpaudit.levels.sieve import Sieve, Usual
@@ -34,8 +34,6 @@ NAME = "rare outputs"
 _MOST_CELLS = 8
 # Columns of the order of rare outputs: those with the clearest cells.
 _MOST_COLUMNS = 4
-# So few usual numbers of a column are categories, and not noise with tails.
-_MOST_CATEGORIES = 6
 _FARTHEST = 1e300
 # Numbers of the entries of a column that are usual, and of those that are rare and in no cell.
 _USUAL, _UNLISTED = 0, 1
@@ -383,7 +381,7 @@ def _may_refute(seen: float, point: ProfilePoint, coming: int, arms: IntArray) -
     if they are as frequent as is barely likely: `seen`, and two standard deviations more."""
     expected = (seen + 2 * math.sqrt(seen) + 1) * coming / max(1, int(arms.sum()))
     excused = point.delta * coming / 2
-    return (expected - excused) * math.log1p(math.exp(-point.epsilon)) >= tuning.LEAST_EVIDENCE
+    return (expected - excused) * math.log1p(math.exp(-point.epsilon)) >= -math.log(RARE_SHARE)
 
 
 def _in_words(word: str) -> str:
@@ -441,7 +439,7 @@ def _intervals(numbers: FloatArray, usual: Usual | None) -> tuple[FloatArray, Nu
     single = np.sort(values[often[counts[often] >= LEAST_SEEN]])
     is_range = usual is not None and usual.is_range
     pieces = _tails(numbers, *usual.numbers) if usual is not None and is_range else []
-    # A few values are categories; of many, those next to the usual ones are a tail.
+    # Single values next to the usual ones are a tail, as those of noise in whole numbers.
     low, high = _ends(usual)
     ends = [end for piece in pieces for end in piece[:2] if math.isfinite(end)]
     edges = np.unique(np.concatenate([around(single), ends]))
@@ -463,8 +461,8 @@ def _intervals(numbers: FloatArray, usual: Usual | None) -> tuple[FloatArray, Nu
 
 
 def _ends(usual: Usual | None) -> tuple[float, float]:
-    """Return the ends of the usual numbers of a column, where these are many; else 0 and 0."""
-    if usual is None or (not usual.is_range and len(usual.numbers) <= _MOST_CATEGORIES):
+    """Return the ends of the usual numbers of a column, 0 and 0 where there are none."""
+    if usual is None or len(usual.numbers) == 0:
         return 0.0, 0.0
     return float(usual.numbers[0]), float(usual.numbers[-1])
 

@@ -34,8 +34,11 @@ def single_columns(
 ) -> list[Candidate]:
     """Order outcomes by one column, for each of the most telling of these columns, or of all."""
     columns = selection.outcomes.columns if columns is None else columns
-    if len(columns) < 2:
-        return []
+    return orders_of_telling(selection, columns) if len(columns) > 1 else []
+
+
+def orders_of_telling(selection: SelectionDraws, columns: Sequence[Column]) -> list[Candidate]:
+    """Order outcomes by each of the most telling of some columns."""
     is_d1 = selection.is_d1[:_DRAWS].astype(np.intp)
     telling = np.array([_telling(column.take(slice(_DRAWS)), is_d1) for column in columns])
     # Of equals the first is the plainest: what an output is comes before what is in it.

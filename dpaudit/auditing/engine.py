@@ -23,7 +23,7 @@ from dpaudit.auditing.pair_audit import AFRESH, PROBING, PairAudit
 from dpaudit.auditing.schedule import FIRST_CALLS, PROBE, Plan, late_words, limits_for
 from dpaudit.auditing.spec import AuditSpec
 from dpaudit.auditing.stated_laws import exact_certificates
-from dpaudit.auditing.underpowered import foreseen, too_few, too_weak
+from dpaudit.auditing.underpowered import foreseen, misses_rare, too_few, too_weak
 from dpaudit.certificates.certificate import Certificate
 from dpaudit.certificates.result import (
     AuditResult,
@@ -233,9 +233,14 @@ def _underpowered(spec: AuditSpec, certificates: Sequence[Certificate]) -> str |
         return None
     budgets = [one.budget for one in certificates if spec.time is not None]
     found = foreseen(spec) or (too_few(spec, max(budgets)) if budgets else None)
-    if found is None and spec.require_power is not None and certificates:
-        found = too_weak(certificates, spec.require_power)
-    return found
+    if found is not None or not certificates:
+        return found
+    reasons = []
+    if spec.require_power is not None:
+        reasons.append(too_weak(certificates, spec.require_power))
+    if spec.require_rare is not None:
+        reasons.append(misses_rare(certificates, spec.require_rare))
+    return "; ".join(filter(None, reasons)) or None
 
 
 def versions(certificates: Iterable[Certificate] = ()) -> dict[str, str]:

@@ -212,6 +212,11 @@ _POWER = _number(
     "a number above 1, such as 1.2",
     (lambda value: 1 < value < math.inf, "must be a number above 1, such as 1.2"),
 )
+_RARE = _number(
+    Real,
+    "a probability between 0 and 1, such as 1e-3",
+    (lambda value: 0 < value < 1, "must be a probability between 0 and 1, such as 1e-3"),
+)
 _PROCESSES = "a whole number of processes, at least 1, or auto"
 
 
@@ -409,6 +414,11 @@ _TABLE = (
         "Exit 4 for an audit that finds nothing and would not have caught, 9 times in 10, a leak "
         "of this many times the claimed ε in the event that it tested, such as 1.2.",
         must="a number above 1, such as 1.2", check=_POWER, metavar="FACTOR",
+        more="configuration.md#how-a-run-ends"),
+    _verdict("require_rare", NUMBER,
+        "Exit 4 for an audit that finds nothing and would not have caught, 9 times in 10, an "
+        "output of this probability that only one input gives, such as 1e-3.",
+        must="a probability between 0 and 1, such as 1e-3", check=_RARE, metavar="PROBABILITY",
         more="configuration.md#how-a-run-ends"),
     _verdict("expect", _choice(*get_args(Expectation)), "Expected verdict: exit 0 if it matches.",
         must=" or ".join(get_args(Expectation))),

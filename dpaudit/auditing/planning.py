@@ -16,10 +16,11 @@ from dataclasses import dataclass, replace
 from dpaudit.auditing.options import MAXIMUM_SAMPLES, MINIMUM_SAMPLES
 from dpaudit.auditing.schedule import Limits, Plan
 from dpaudit.auditing.spec import AuditSpec
-from dpaudit.auditing.underpowered import foreseen
-from dpaudit.certificates.certificate import Certificate
+from dpaudit.auditing.underpowered import foreseen, most_powerful, rounded
+from dpaudit.certificates.certificate import Certificate, FixedTest
 from dpaudit.certificates.result import AuditResult
 from dpaudit.errors import UsageError
+from dpaudit.levels.distinguisher import OTHER_SHARE, RARE_SHARE
 from dpaudit.stats.binomial import clopper_pearson_lower, upper_tail
 from dpaudit.stats.power import detectable_epsilon, detectable_epsilon_pair
 
@@ -48,7 +49,6 @@ PATIENCE, _WORTH_TELLING, _TELLING = 30.0, 5.0, 0.5
 # In fewer seconds, the first trial may have spent most of them on what is loaded only once: it is
 # timed again.
 _LOADING = 2.0
-_DIGITS = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -210,6 +210,7 @@ def _trial_of(spec: AuditSpec, draws: int, number: int) -> AuditSpec:
         executor=None,
         allow_underpowered=True,
         require_power=None,
+        require_rare=None,
         expect=None,
         no_trace=True,  # a trial shows how large a leak is, not where it comes from
     )
@@ -238,8 +239,8 @@ def _needs_most(found: Sequence[Planned]) -> Planned:
 
 def _differ(certificates: Sequence[Certificate]) -> bool:
     """Return whether more guesses of the trials together were right than chance would have."""
-    right = sum(one.fixed.correct for one in certificates)
-    wrong = sum(one.fixed.wrong for one in certificates)
+    tests = list(map(most_powerful, certificates))
+    right, wrong = sum(one.correct for one in tests), sum(one.wrong for one in tests)
     return bool(upper_tail(right, right + wrong, 0.5) <= _DOUBT)
 
 
@@ -248,7 +249,7 @@ def _draws(one: Planned) -> float:
 
 
 def _of_one(one: Certificate, factor: float, power: float, is_one_of_several: bool) -> Planned:
-    test = one.fixed
+    test = most_powerful(one)
     if test.method == "probabilistic":
         raise UsageError(
             "single outputs, by which the probabilistic definition is tested, are not planned for; "
@@ -282,16 +283,6 @@ def draws_needed(one: Certificate, share: float, factor: float, power: float) ->
     return rounded(samples)
 
 
-def rounded(number: int) -> int:
-    """Return a number of draws as people write it, rounded up.
-
-    >>> rounded(123_456), rounded(100)
-    (124000, 100)
-    """
-    unit: int = 10 ** max(0, len(str(number)) - _DIGITS)
-    return -(-number // unit) * unit
-
-
 def certifying(samples: int, limits: Limits) -> int:
     """Return the draws that are left for the exact test, at least."""
     schedule = Plan(samples, None, limits)
@@ -308,7 +299,7 @@ def _least_share(inside: int, draws: int) -> float:
 
 def _detectable(one: Certificate, samples: int, share: float, power: float) -> float:
     """Return the least ε that the exact test of such an audit catches."""
-    schedule, test, point = one.schedule, one.fixed, one.point
+    schedule, test, point = one.schedule, most_powerful(one), one.point
     limits = Limits()
     if schedule is not None:
         limits = Limits(schedule.learned, schedule.block, schedule.confirming)
@@ -319,16 +310,23 @@ def _detectable(one: Certificate, samples: int, share: float, power: float) -> f
     return detectable_epsilon(
         math.floor(share * draws),
         point.epsilon,
-        test.alpha,
+        _alpha(test),
         draws=draws,
         spared=side * point.delta,
         power=power,
     )
 
 
+def _alpha(test: FixedTest) -> float:
+    """Return the least error probability that a rule of this kind has in any audit: the audit may
+    find rules that the trial did not find."""
+    shares = {"main": 1 - RARE_SHARE - OTHER_SHARE, "rare": RARE_SHARE, "other": OTHER_SHARE}
+    return test.alpha / test.share * min(test.share, shares[test.kind])
+
+
 def _by_pair(one: Certificate, draws: int, share: float, power: float) -> float:
     """Return the same for the bounds of two inputs: the best of the events, in proportion."""
-    test, point = one.fixed, one.point
+    test, point = most_powerful(one), one.point
     seen = (test.correct + test.wrong) / test.draws
     least = math.inf
     for event in test.events:
@@ -337,7 +335,7 @@ def _by_pair(one: Certificate, draws: int, share: float, power: float) -> float:
             other, of = event.count_d1, event.draws_d1
         half = draws // 2
         behind = math.floor(half * (other / max(of, 1)) * share / seen)
-        alpha = test.alpha / max(1, len(test.events))
+        alpha = _alpha(test) / max(1, len(test.events))
         found = detectable_epsilon_pair(
             behind, half, behind, half, point.epsilon, point.delta, alpha, power=power
         )

@@ -72,6 +72,7 @@ class AuditSpec:
     full: bool = DEFAULTS["full"]
     allow_underpowered: bool = DEFAULTS["allow_underpowered"]
     require_power: float | None = DEFAULTS["require_power"]
+    require_rare: float | None = DEFAULTS["require_rare"]
     on_error: OnError = DEFAULTS["on_error"]
     range: tuple[Any, ...] | None = DEFAULTS["range"]
     exact: bool = DEFAULTS["exact"]
@@ -105,6 +106,8 @@ class AuditSpec:
             raise UsageError(Name("resume"), why, Name("journal"), " DIR as well")
         if self.require_power is not None:
             self._check_power()
+        if self.require_rare is not None:
+            self._check_rare(self.require_rare)
         for name in ("floating_point", "timing", "attacks"):
             if self.exact and getattr(self, name):
                 why = " makes no draws; give one of them"
@@ -122,6 +125,24 @@ class AuditSpec:
         if all(point.epsilon == 0 for point in self.tested.points()):
             why = " is a multiple of the claimed ε, which is 0 here; leave it out"
             raise UsageError(power, why)
+
+    def _check_rare(self, probability: float) -> None:
+        rare, allowed = Name("require_rare"), Name("allow_underpowered")
+        if self.allow_underpowered:
+            raise UsageError("give ", rare, " or ", allowed, ", not both: they ask for opposites")
+        if self.tested.counts_single_outputs:
+            why = " is not known for the probabilistic definition; claim approximate DP, which it "
+            raise UsageError(rare, why, "implies, or leave it out")
+        if self.bound != "game":
+            why = f" is not known for {self.bound}; leave one of them out"
+            raise UsageError(rare, " with ", Name("bound"), why)
+        least = min(point.delta for point in self.tested.points())
+        if probability <= least:
+            why = (
+                f"={probability:g} is at most the δ of the claim, {least:.3g}, which allows such "
+                "outputs, so that no number of draws refutes them; give a larger probability"
+            )
+            raise UsageError(rare, why)
 
     @property
     def draws_ahead(self) -> bool:

@@ -6,18 +6,21 @@ import math
 from bisect import bisect_left
 from collections.abc import Sequence
 
-from dpaudit.auditing.options import MAXIMUM_SAMPLES
-from dpaudit.auditing.schedule import Plan
+from dpaudit.auditing.options import MAXIMUM_SAMPLES, MINIMUM_SAMPLES
+from dpaudit.auditing.schedule import Limits, Plan
 from dpaudit.auditing.spec import AuditSpec
-from dpaudit.certificates.certificate import Certificate
+from dpaudit.certificates.certificate import Certificate, FixedTest
 from dpaudit.certificates.evidence import BETTING_SHARE, CERTIFICATION_SHARE
 from dpaudit.claims import PrivacyClaim, ProfilePoint
 from dpaudit.inputs.equality import are_equal
+from dpaudit.levels.distinguisher import RARE_SHARE
 from dpaudit.stats import one_run
 from dpaudit.stats.one_run import Guesses
-from dpaudit.stats.power import draws_to_refute
+from dpaudit.stats.power import POWER, detectable_rare, draws_to_refute
 from dpaudit.wording import counted
 
+# Significant digits of a number of draws.
+_DIGITS = 3
 # Both inputs of every pair are the same.
 EQUAL_INPUTS = "d1 and d2 are equal, so nothing can tell them apart; give two neighbouring inputs"
 
@@ -52,7 +55,7 @@ def too_weak(certificates: Sequence[Certificate], factor: float) -> str | None:
     """Return that some pair would not have caught a leak of so many times the claimed ε, and what
     it would have caught; None when all would. Certificates of claims with ε = 0 are left out."""
     ratios = {
-        one.fixed.detectable_epsilon / one.point.epsilon: one
+        most_powerful(one).detectable_epsilon / one.point.epsilon: one
         for one in certificates
         if one.point.epsilon > 0
     }
@@ -61,12 +64,110 @@ def too_weak(certificates: Sequence[Certificate], factor: float) -> str | None:
         return None
     one = ratios[worst]
     of = f" on {one.pair}" if len(certificates) > 1 else ""
-    least = one.fixed.detectable_epsilon
+    least = most_powerful(one).detectable_epsilon
     seen = f"only leaks of ε ≥ {least:.4g}" if math.isfinite(least) else "no leak"
     return (
         f"it would have caught {seen}{of}, but {factor:g} times the claim is ε = "
         f"{factor * one.point.epsilon:.4g}; more draws may catch smaller ones (samples)"
     )
+
+
+def most_powerful(certificate: Certificate) -> FixedTest:
+    """Return the exact test of the rule that would have refuted the smallest ε."""
+    return min(certificate.rules, key=lambda one: one.detectable_epsilon)
+
+
+def misses_rare(certificates: Sequence[Certificate], probability: float) -> str | None:
+    """Return from which probability on an output that only one input gives would have been caught,
+    where that is above `probability` on some pair, and how many draws could; None where it is not.
+    """
+    weak = [one for one in certificates if _caught_from(one) > probability]
+    if not weak:
+        return None
+    worst = max(weak, key=_caught_from)
+    of = f" on {worst.pair}" if len(certificates) > 1 else ""
+    text = f"it would have caught no output that only one input gives{of}"
+    if math.isfinite(_caught_from(worst)):
+        text = (
+            f"it would have caught an output that only one input gives{of} only from a probability "
+            f"of {_caught_from(worst):.3g} on, not {probability:g}"
+        )
+    allowing = max(one.point.delta for one in weak)
+    if allowing >= probability:
+        return f"{text}; no number of draws could, since δ = {allowing:.3g} allows such outputs"
+    needed = [draws_for_rare(one, probability) for one in weak]
+    numbers = [number for number in needed if number is not None]
+    if len(numbers) < len(needed):
+        return f"{text}; no number of draws could"
+    return f"{text}; {max(numbers):,} draws could (samples)"
+
+
+def _caught_from(certificate: Certificate) -> float:
+    found = certificate.detectable_rare
+    return math.inf if found is None else found
+
+
+def draws_for_rare(
+    certificate: Certificate, probability: float, *, power: float = POWER
+) -> int | None:
+    """Return the draws that an audit like that of a certificate needs to refute the claim by an
+    output that only one input gives.
+
+    Parameters
+    ----------
+    certificate : Certificate
+        Of the audit: its point, error probability, and how much of its budget it learned from.
+    probability : float
+        That one input gives the output, in (0, 1); the other input never gives it.
+    power : float, default 0.9
+        The probability to refute the claim with, in (0, 1).
+
+    Returns
+    -------
+    int or None
+        Draws of both inputs, rounded up to three digits; None where no number is enough.
+    """
+    point, schedule, test = certificate.point, certificate.schedule, certificate.fixed
+    if probability <= point.delta:
+        return None
+    limits = Limits()
+    if schedule is not None:
+        limits = Limits(schedule.learned, schedule.block, schedule.confirming)
+    # The share of the rare rule, whether or not learning found one.
+    alpha = RARE_SHARE * test.alpha / test.share
+    usual = Plan(certificate.budget, None, limits).freeze_at
+    # Where the audit learned from more than usual, it may again learn from up to half.
+    learns_more = certificate.draws - test.draws > usual
+
+    def is_enough(samples: int) -> bool:
+        learned = [Plan(samples, None, limits).freeze_at, *([samples // 2] if learns_more else [])]
+        caught = (
+            detectable_rare(one, samples - one, point.epsilon, point.delta, alpha, power=power)
+            for one in learned
+        )
+        return max(caught) <= probability
+
+    enough = MINIMUM_SAMPLES
+    while not is_enough(enough):
+        enough *= 2
+        if enough > MAXIMUM_SAMPLES:
+            return None
+    budgets = range(max(MINIMUM_SAMPLES, enough // 2), enough)
+    samples = budgets.start + bisect_left(budgets, True, key=is_enough)
+    # More draws are learned from beyond some budgets, which leaves fewer for the test.
+    while not is_enough(rounded(samples)):
+        samples = math.ceil(1.01 * samples)
+    return rounded(samples)
+
+
+def rounded(number: int) -> int:
+    """Return a number of draws rounded up to three digits.
+
+    >>> rounded(123_456), rounded(100)
+    (124000, 100)
+    """
+    unit: int = 10 ** max(0, len(str(number)) - _DIGITS)
+    return -(-number // unit) * unit
 
 
 def event_could_not(certificate: Certificate) -> str | None:

@@ -78,6 +78,6 @@ class FiniteRange:
 
 def _table(outputs: list[Any]) -> Outcomes:
     try:
-        return from_raw(outputs)
+        return from_raw(outputs).plain()
     except MechanismError as error:
         raise UsageError(f"range={outputs!r} cannot be outputs: {error}") from error

@@ -7,12 +7,13 @@ import shlex
 import time
 from contextlib import suppress
 from copy import deepcopy
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
 import click
 import numpy as np
+from click.core import ParameterSource
 
 from dpaudit.adapters.loading import load_mechanism
 from dpaudit.auditing.options import MINIMUM_SAMPLES, OPTIONS
@@ -28,6 +29,7 @@ from dpaudit.auditing.planning import (
 )
 from dpaudit.auditing.schedule import PROBING_CALLS
 from dpaudit.auditing.spec import AuditSpec
+from dpaudit.auditing.underpowered import draws_for_rare, most_powerful
 from dpaudit.certificates.result import AuditResult, Progress, Verdict
 from dpaudit.cli import exit_codes
 from dpaudit.cli.batch import auditing, run_one
@@ -49,7 +51,10 @@ from dpaudit.targets.target import is_elsewhere
 from dpaudit.wording import counted
 
 # What a plan decides, or has no use for.
-_LEFT_OUT = ("samples", "time", "require_power", "allow_underpowered", "expect", "exact", "full")
+_LEFT_OUT = (
+    *("samples", "time", "require_power", "require_rare", "allow_underpowered", "expect"),
+    *("exact", "full"),
+)
 _FLAGS = tuple(
     one.name
     for one in OPTIONS.values()
@@ -83,6 +88,13 @@ Example:
     help="How many times the claimed ε the leak is that is to be caught.",
 )
 @option(
+    "--rare",
+    type=NUMBER,
+    metavar="PROBABILITY",
+    section="Usual options",
+    help="Also plan to catch an output of this probability that only one input gives, e.g. 1e-4.",
+)
+@option(
     "--power",
     type=NUMBER,
     default=POWER,
@@ -105,18 +117,21 @@ def plan_(
     /,
     target: str | None,
     excess: float,
+    rare: float | None,
     power: float,
     trial: int | None,
     quiet: bool,
     **flags: Any,
 ) -> int:
     """Work out how many draws, and how long, an audit of TARGET needs to catch a leak of FACTOR
-    times the claim, from short trials.
+    times the claim, and rare outputs that only one input gives, from short trials.
     """
     stdout = ctx.with_resource(set_apart())
     settings = given_settings(ctx, flags)
-    _check(excess, power, trial)
+    _check(excess, rare, power, trial)
     spec = _spec(target, settings)
+    if rare is not None:
+        _check_rare(spec, rare)
     warn_of_inputs(spec.pairs)
     with auditing() as requests:
         say = (lambda text: None) if quiet else partial(click.echo, err=True)
@@ -126,26 +141,43 @@ def plan_(
             _check_speed(spec)
         found = plan(spec, excess, power, run, trial, within=within, say=say)
         rate = 0.0 if quiet else _rate(spec, found, requests)
+    goals = _Goals(excess, rare, power)
+    shown = _Shown(found, goals, rate)
+    # Where only rare outputs were asked for, a leak that cannot be planned for fails nothing.
+    is_asked = rare is None or ctx.get_parameter_source("excess") is not ParameterSource.DEFAULT
+    is_planned = (found.samples is not None or not is_asked) and shown.samples is not None
     if quiet:
-        if found.samples is None:
-            raise UsageError(f"{_hopeless(found)}; without -q more is said")
-        click.echo(found.samples, file=stdout)
+        if not is_planned:
+            why = _hopeless(found) if found.samples is None and is_asked else _hopeless_rare(goals)
+            raise UsageError(f"{why}; without -q more is said")
+        click.echo(shown.samples, file=stdout)
         return exit_codes.NOTHING_FOUND
-    shown = _Shown(found, excess, power, rate)
     if found.samples is None:
         head = f"No plan: {_hopeless(found)}."
         lines = [*wrap(head), "", *shown.pairs(), *wrap(_remedy(found, spec, excess, power, rate))]
-        click.echo(unglued("\n".join(lines)), file=stdout)
-        return exit_codes.UNDERPOWERED
-    click.echo(unglued("\n".join(shown.lines(_command(ctx, target, spec)))), file=stdout)
-    return exit_codes.NOTHING_FOUND
+        lines += shown.only_rare(_command(ctx, target, spec))
+    else:
+        lines = shown.lines(_command(ctx, target, spec))
+    click.echo(unglued("\n".join(lines)), file=stdout)
+    return exit_codes.NOTHING_FOUND if is_planned else exit_codes.UNDERPOWERED
 
 
-def _check(excess: float, power: float, trial: int | None) -> None:
+def _check_rare(spec: AuditSpec, rare: float) -> None:
+    """Raise UsageError for a probability that no audit of these settings can require."""
+    try:
+        replace(spec, require_rare=rare, allow_underpowered=False)
+    except UsageError as error:
+        parts = [str(one).replace("require_rare", "--rare") for one in error.parts]
+        raise UsageError("".join(parts)) from None
+
+
+def _check(excess: float, rare: float | None, power: float, trial: int | None) -> None:
     if not 1 < excess < float("inf"):
         raise UsageError(f"--excess={excess:g} must be above 1, such as 1.1")
     if excess > _MOST:
         raise UsageError(f"--excess={excess:g} is too large; give at most {_MOST}, such as 1.1")
+    if rare is not None and not 0 < rare < 1:
+        raise UsageError(f"--rare={rare:g} must be a probability between 0 and 1, such as 1e-4")
     if not 0 < power < 1:
         raise UsageError(f"--power={power:g} must lie in (0, 1), e.g. 0.9")
     if trial is not None and trial < MINIMUM_SAMPLES:
@@ -269,32 +301,87 @@ def _command(ctx: click.Context, target: str | None, spec: AuditSpec) -> str:
     for word in words:
         if skipped:
             skipped = False
-        elif word in ("--excess", "--power", "--trial"):
+        elif word in ("--excess", "--rare", "--power", "--trial"):
             skipped = True
         else:
             kept.append(word)
     return shlex.join(["dpaudit", "run", *kept[2:]])
 
 
+def _hopeless_rare(goals: _Goals) -> str:
+    return f"no number of draws would catch an output of probability {goals.rare:g}"
+
+
+@dataclass(frozen=True, slots=True)
+class _Goals:
+    """What the audit is to catch, and with which probability. excess: times the claimed ε.  rare:
+    the probability of an output that only one input gives."""
+
+    excess: float
+    rare: float | None
+    power: float
+
+
 class _Shown:
     """A plan in words."""
 
-    def __init__(self, found: AuditPlan, excess: float, power: float, rate: float) -> None:
+    def __init__(self, found: AuditPlan, goals: _Goals, rate: float) -> None:
         self._found, self._rate = found, rate
-        self._excess, self._power = excess, power
+        self._excess, self._rare, self._power = goals.excess, goals.rare, goals.power
+        self._rare_samples = self._for_rare()
+        numbers = [found.samples, self._rare_samples]
+        self.samples = max((one for one in numbers if one is not None), default=None)
+        if goals.rare is not None and self._rare_samples is None:
+            self.samples = None
+
+    def _for_rare(self) -> int | None:
+        """Return the draws that are enough for rare outputs on every pair."""
+        if self._rare is None:
+            return None
+        pairs = self._found.pairs
+        needed = [draws_for_rare(one.certificate, self._rare, power=self._power) for one in pairs]
+        return None if None in needed else max(one for one in needed if one is not None)
 
     def lines(self, command: str) -> list[str]:
         """Return what the plan says. command: of the audit, without its number of draws."""
         samples = self._found.samples or 0
-        factor = f" --require-power {self._excess:g}" if self._power >= POWER else ""
         return [
             *wrap(f"{samples:,} draws, about {self._time(samples)}: {self._aim()}"),
+            *self._lines_rare(),
             "",
             *self.pairs(),
-            f"  run         {command} --samples {samples}{factor}",
+            f"  run         {command}{self._flags()}",
             "",
             *wrap(self._assumed()),
         ]
+
+    def only_rare(self, command: str) -> list[str]:
+        """Return what follows where only rare outputs can be planned for."""
+        if self._rare is None:
+            return []
+        lines = ["", *self._lines_rare()]
+        if self.samples is not None:
+            lines += ["", f"  run         {command}{self._flags()}"]
+        return lines
+
+    def _lines_rare(self) -> list[str]:
+        if self._rare is None:
+            return []
+        output = f"an output of probability {self._rare:g} that only one input gives"
+        samples = self._rare_samples
+        if samples is None:
+            return wrap(f"No number of draws would catch {output}: choose a larger probability.")
+        caught = f"{output} is then caught with probability {self._power:g}"
+        return wrap(f"{samples:,} draws, about {self._time(samples)}: {caught}")
+
+    def _flags(self) -> str:
+        """Return the number of draws, and the power that the audit is then to have."""
+        samples = max(self._found.samples or 0, self._rare_samples or 0)
+        flags = f" --samples {samples}"
+        if self._power < POWER:
+            return flags
+        flags += "" if self._found.samples is None else f" --require-power {self._excess:g}"
+        return flags + ("" if self._rare_samples is None else f" --require-rare {self._rare:g}")
 
     def pairs(self) -> list[str]:
         """Return the events that were found, and what others need, with an empty line after them;
@@ -317,7 +404,7 @@ class _Shown:
         if len(self._found.pairs) > 1:
             lines.append(f"  inputs      {one.certificate.pair}")
         if one.share:
-            test = one.certificate.fixed
+            test = most_powerful(one.certificate)
             is_any = test.correct + test.wrong == test.draws
             event = f"{one.words}; at least {100 * one.share:.3g}{GLUE}% of the draws"
             lines += wrap(

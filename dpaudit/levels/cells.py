@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from dpaudit.levels import tuning
 from dpaudit.levels.digitiser import Digitiser, FloatArray
 from dpaudit.outcomes import ABSENT, KIND, RAISED, Column, number_word
+from dpaudit.outcomes.representation import SIGN
 from dpaudit.outcomes.units import number_writer
 from dpaudit.stats.order import in_order
 
@@ -85,7 +86,7 @@ class Cells:
         chosen: by value.
         """
         unseen = self.label_values[-1]
-        name = self.name.removeprefix(KIND)
+        name = self.name.removeprefix(KIND).removeprefix(SIGN)
         # Numbers that count as unseen are among "anything else".
         numeric = chosen[self.values] & (self.values != unseen)
         found = chosen[self.label_values[:-1]]

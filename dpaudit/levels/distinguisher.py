@@ -138,7 +138,7 @@ class Learned:
 
     leading: the orders that promised most, to be counted on.
     sieve: what the rare rule was found by, if there is one.
-    promises: whether any order promised a bound above 0, or the rare rule to refute the claim.
+    promises: whether any order promised a bound above 0.
     tried: the attacks that were considered.  scores: of the one that was used, if it is a score.
     expected: (levels, 2), draws of both inputs to expect at every level, of as many as selection.
     """

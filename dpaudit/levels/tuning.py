@@ -49,15 +49,6 @@ LUCK = 2.0
 # Standard errors by which an order of cells must refute a claim, to end learning early: of a claim
 # that is met exactly, one order in some forty looks sure by luck at two.
 DEVIATIONS_BEYOND_LUCK = 4.0
-# The rare rule is bet on boldly if the claim's ε allows the draws that it was learned from with at
-# most the first probability, by half of the stake for such bets; by the other half with at most the
-# second one.
-BOLD, BOLDER = 0.03, 1 / 3
-# Nats that any refutation takes: -log of 0.08 · 0.75 · 0.1. A rare rule that cannot come to as many
-# on the draws of the exact test is left out.
-LEAST_EVIDENCE = 5.0
-# How likely a rare rule must be no luck, for learning to end where no order promises anything.
-SURE = 0.8
 # Beforehand, the odds that a piece of a tail that one input alone gave is a leak, and not the noise
 # of a mechanism at its claim; of a value, a label or a key they are even.
 ODDS_OF_TAIL = 0.05

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpaudit.outcomes.columns import KIND, Column, FloatArray, kinds_of
+from dpaudit.outcomes.representation import OF_TYPE, SIGN, signs_of, types_of
 from dpaudit.outcomes.scalars import Entries
 from dpaudit.outcomes.units import HIGHEST_BIT, LOWEST_BIT
 
@@ -28,13 +29,17 @@ def made_from(name: str, known: Callable[[str], Column]) -> Column:
     if prefix is None:
         return known(name)
     column = known(name.removeprefix(prefix))
+    if prefix == OF_TYPE:
+        return types_of(known(name), column)
+    if prefix == SIGN:
+        return signs_of(column)
     return kinds_of(column) if prefix == KIND else _seen(column, prefix)
 
 
 @lru_cache(maxsize=1024)  # of the columns of each block
 def prefix_of(name: str) -> str | None:
     """Return what the name of a column that is made from another one starts with, else None."""
-    return next((one for one in (KIND, *ASPECTS) if name.startswith(one)), None)
+    return next((one for one in (KIND, OF_TYPE, SIGN, *ASPECTS) if name.startswith(one)), None)
 
 
 def _seen(column: Column, name: str) -> Column:

@@ -31,6 +31,7 @@ class Bands:
     def __call__(self, outcomes: Outcomes) -> Outcomes:
         """Return outcomes of which the numbers of these columns are bands; tables of one shape, and
         of several, stay what they are."""
+        outcomes = outcomes.plain()  # signs of zero and types are no matter of bands
         if isinstance(outcomes, TimedOutcomes):
             return TimedOutcomes(self(outcomes.outcomes), outcomes.nanoseconds)
         if isinstance(outcomes, Table):

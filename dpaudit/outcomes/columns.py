@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -20,6 +21,8 @@ KeyArray = NDArray[np.uint64]
 ABSENT = "absent"
 # The name of a column that says only of what kind the entries of another one are starts so.
 KIND = "kind of "
+# The bits of -0.0, as the least integer.
+_NEGATIVE_ZERO = np.iinfo(np.int64).min
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -59,7 +62,8 @@ class Column:
         return Column(self.name, self.numbers, codes, labels)
 
     def keys(self) -> KeyArray:
-        """Return a 64-bit key for every entry; equal entries have equal keys."""
+        """Return a 64-bit key for every entry; equal entries have equal keys, 0.0 and -0.0 two. Not
+        to be written to."""
         has_more = self.codes is not None and 0 < len(self.codes) < len(self.labels)
         one = self.trimmed() if has_more else self
         return entry_keys(one.numbers, one.codes, label_keys(one.labels))
@@ -67,7 +71,7 @@ class Column:
     def word(self, row: int) -> str:
         """Return one entry as a reader would write it."""
         code = 0 if self.codes is None else int(self.codes[row])
-        return self.labels[code - 1] if code else number_word(float(self.numbers[row]))
+        return self.labels[code - 1] if code else entry_word(float(self.numbers[row]))
 
 
 def number_word(number: float) -> str:
@@ -75,6 +79,19 @@ def number_word(number: float) -> str:
     if number.is_integer() and abs(number) < 1e15:
         return str(int(number))
     return repr(number)
+
+
+def entry_word(number: float) -> str:
+    """Return a number as `number_word` does, but for -0.0, which is not 0 to who reads it."""
+    return "-0.0" if number == 0 and math.copysign(1.0, number) < 0 else number_word(number)
+
+
+def is_negative_zero(numbers: FloatArray) -> NDArray[np.bool_] | None:
+    """Return which numbers are -0.0; None where none is, which one pass tells."""
+    bits = numbers.view(np.int64)
+    if not len(bits) or bits.min() > _NEGATIVE_ZERO:
+        return None
+    return np.asarray(bits == _NEGATIVE_ZERO)
 
 
 def kinds_of(column: Column) -> Column:
@@ -119,8 +136,7 @@ def recoded(
 
 def entry_keys(numbers: FloatArray, codes: CodeArray | None, known: KeyArray) -> KeyArray:
     """Return the keys of entries; known: those of the labels, after a first one for numbers."""
-    # Adding zero makes -0.0 and 0.0, which compare equal, one key.
-    keys = (numbers + 0.0).view(np.uint64)
+    keys = numbers.view(np.uint64)
     return keys if codes is None else np.where(codes > 0, known[codes], keys)
 
 

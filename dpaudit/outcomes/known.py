@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from dpaudit.outcomes.alphabets import Alphabet, Symbols
 from dpaudit.outcomes.bands import Bands
-from dpaudit.outcomes.columns import KeyArray, find
+from dpaudit.outcomes.columns import Column, KeyArray, find, is_negative_zero
 from dpaudit.outcomes.paths import Path
 from dpaudit.outcomes.tables import Outcomes, Table
 
@@ -70,10 +70,10 @@ class Entries:
     @classmethod
     def of(cls, known: Outcomes) -> Entries | None:
         """Return what known outcomes are found by; None where that are too many combinations."""
-        if not isinstance(known, Table) or known.size == 0:
+        if not isinstance(known, Table) or known.size == 0 or _has_signs(known):
             return None
         columns, symbols, combinations = [], [np.empty((0, known.size), np.uint8)], 1
-        for column in known.all_columns:
+        for column in _columns(known):
             own = Alphabet.of(column)
             many = len(own.values)
             combinations *= many
@@ -85,7 +85,7 @@ class Entries:
             columns.append(own)
             if many > 1:
                 symbols.append(found[None])
-        return cls(tuple(columns), known.fixed, np.concatenate(symbols))
+        return cls(tuple(columns), _fixed(known), np.concatenate(symbols))
 
     def through(self, bands: Bands) -> Entries:
         """Return what finds outcomes by their bands."""
@@ -95,12 +95,12 @@ class Entries:
     def places(self, outcomes: Outcomes) -> PlaceArray | None:
         """Return the place of every outcome, how many are known for others; None where outcomes
         are of another shape, or have more labels than there are outcomes."""
-        if not isinstance(outcomes, Table) or outcomes.fixed != self.fixed:
+        if not isinstance(outcomes, Table) or _fixed(outcomes) != self.fixed:
             return None
-        columns = outcomes.all_columns
+        columns = _columns(outcomes)
         if [column.name for column in columns] != [one.name for one in self.columns]:
             return None
-        if any(len(column.labels) > outcomes.size for column in columns):
+        if any(len(column.labels) > outcomes.size for column in columns) or _has_signs(outcomes):
             return None
         numbers, is_other = np.zeros(outcomes.size, dtype=np.int32), np.zeros(outcomes.size, bool)
         tables, has_spare = iter(self._tables()), self._has_spare
@@ -155,3 +155,17 @@ class Entries:
     def __reduce__(self) -> tuple[type[Entries], tuple[object, ...]]:
         """Travel without the tables, which are many times larger than what they are made from."""
         return Entries, (self.columns, self.fixed, self.symbols)
+
+
+def _columns(table: Table) -> list[Column]:
+    """Return all that outcomes of a table differ by, but for signs of zero."""
+    return [*table.all_columns, *(column for path, column in table.forms if path.is_in_keys)]
+
+
+def _fixed(table: Table) -> tuple[tuple[Path, str | float], ...]:
+    return tuple((path, entry) for path, entry in table.fixed if path.is_in_keys)
+
+
+def _has_signs(table: Table) -> bool:
+    """Return whether there are zeros that equal numbers, in a table of these, are not."""
+    return any(is_negative_zero(column.numbers) is not None for column in table.all_columns)

@@ -28,7 +28,8 @@ from dpaudit.outcomes.columns import (
     text_key,
 )
 from dpaudit.outcomes.paths import Path
-from dpaudit.outcomes.tables import WIDEST, Outcomes, Table
+from dpaudit.outcomes.representation import SIGN, sign_keys, signs_differ
+from dpaudit.outcomes.tables import WIDEST, Outcomes, Table, form_differs, need_forms
 from dpaudit.outcomes.words import Entry, written
 
 IntArray = NDArray[np.int64]
@@ -82,11 +83,54 @@ class LongTable(Outcomes):
 
     @property
     def width(self) -> int:
-        return int(np.count_nonzero(np.diff(self.offsets)))
+        return int(np.count_nonzero(self._counts()))
+
+    def _counts(self) -> IntArray:
+        """Return how many entries each path has; none of those that say how others are
+        represented."""
+        is_form = [path.step == "form" for path in self.vocabulary.paths]
+        return np.where(is_form, 0, np.diff(self.offsets))
+
+    @property
+    def representations(self) -> Sequence[Column]:
+        often = np.argsort(-self._counts(), kind="stable")[:WIDEST]
+        places = [int(one) for one in np.sort(often) if signs_differ(self._numbers(int(one)))]
+        signs = [SIGN + self.vocabulary.paths[place].name for place in places]
+        return NamedColumns(self, [*signs, *(path.name for path in self._forms())])
+
+    def _numbers(self, place: int) -> FloatArray:
+        return self.numbers[self.offsets[place] : self.offsets[place + 1]]
+
+    def _forms(self) -> list[Path]:
+        """Return the places that say how others are represented, where that differs."""
+        counts, paths = np.diff(self.offsets), self.vocabulary.paths
+        forms = [
+            path for path, many in zip(paths, counts, strict=True) if path.step == "form" and many
+        ]
+        return [path for path in forms[:WIDEST] if not self._is_common(path)]
+
+    def _is_common(self, path: Path) -> bool:
+        """Return whether all that stands at a place is represented in the same way."""
+        place = self.vocabulary.index[path.name]
+        inside = slice(self.offsets[place], self.offsets[place + 1])
+        codes, numbers = self.codes[inside], self.numbers[inside]
+        whole = -1 if path.parent is None else self.vocabulary.index[path.parent.name]
+        is_whole = len(codes) == self.offsets[whole + 1] - self.offsets[whole]
+        if is_whole and (codes == codes[0]).all() and (codes[0] or (numbers == numbers[0]).all()):
+            return True
+        return not form_differs(self, path)
+
+    def plain(self) -> LongTable:
+        is_form = np.array([path.step == "form" for path in self.vocabulary.paths], dtype=bool)
+        kept = np.flatnonzero(~np.repeat(is_form, np.diff(self.offsets)))
+        offsets = np.concatenate([[0], np.cumsum(self._counts())])
+        numbers = self.numbers[kept] + 0.0
+        rows, codes = self.rows[kept], self.codes[kept]
+        return LongTable(self.vocabulary, offsets, rows, numbers, codes, self.size)
 
     def _telling(self) -> list[str]:
         """Return the names of the columns to learn from: of the paths that are there most often."""
-        counts = np.diff(self.offsets)
+        counts = self._counts()
         often = np.argsort(-counts, kind="stable")[:WIDEST]
         often = np.sort(often[counts[often] > 1])
         # What is in an outcome says more to a reader than what is said about it.
@@ -157,25 +201,42 @@ class LongTable(Outcomes):
         known = self.vocabulary
         path_keys = np.repeat(known.path_keys, np.diff(self.offsets))
         numbers, codes, rows = self.numbers, self.codes, self.rows
-        if names:
-            is_other = np.array([path.name not in names for path in known.paths], dtype=bool)
-            entries = np.flatnonzero(np.repeat(is_other, np.diff(self.offsets)))
+        more: list[tuple[RowArray, KeyArray]] = []
+        for name in names & known.index.keys():
+            place = known.index[name]
+            signs = sign_keys(name, self._numbers(place))
+            if signs is not None:
+                more.append((rows[self.offsets[place] : self.offsets[place + 1]], signs))
+        left_out = [path.name in names or not path.is_in_keys for path in known.paths]
+        if any(left_out):
+            entries = np.flatnonzero(~np.repeat(left_out, np.diff(self.offsets)))
             numbers, codes, rows = numbers[entries], codes[entries], rows[entries]
             path_keys = path_keys[entries]
         keys = entry_keys(numbers, codes, known.label_keys) + path_keys
         total = np.zeros(self.size, dtype=np.uint64)
         np.add.at(total, rows, mix(keys))
+        for own, signs in more:
+            total[own] += signs  # a path has one entry in a row
         return total
 
     def words(self, rows: Iterable[int]) -> list[str]:
         wanted = list(rows)
         part = self.take(np.array(wanted, dtype=np.intp))
+        forms = self._forms() if wanted else []
         entries: list[list[Entry]] = [[] for _ in wanted]
         places = np.repeat(np.arange(len(part.vocabulary.paths)), np.diff(part.offsets))
         every = zip(part.rows, places, part.numbers, part.codes, strict=True)
         for row, place, number, code in every:
             entry = part.vocabulary.labels[code - 1] if code else float(number)
-            entries[row].append((part.vocabulary.paths[place], entry))
+            path = part.vocabulary.paths[place]
+            if path.step != "form":
+                entries[row].append((path, entry))
+        columns = [(path, part.column(path.name)) for path in forms]
+        shown = need_forms(self)[wanted].tolist() if forms else []
+        for row in compress(range(part.size), shown):
+            for path, column in columns:
+                if column.word(row) != ABSENT:
+                    entries[row].append((path, column.word(row)))
         return [written(one) for one in entries]
 
 
@@ -247,7 +308,15 @@ def lengthened(table: Outcomes) -> LongTable:
     fixed = [(path, Column.constant(path.name, entry, table.size)) for path, entry in table.fixed]
     both = [*fixed, *zip(table.paths, table.all_columns, strict=True)]
     parts = [Part(path, None, one.numbers, one.codes, one.labels) for path, one in both]
-    return long_table(parts, table.size)
+    return long_table([*parts, *(_where_there(*form) for form in table.forms)], table.size)
+
+
+def _where_there(path: Path, column: Column) -> Part:
+    """Return the entries of a column without those that are absent."""
+    if column.codes is None or ABSENT not in column.labels:
+        return Part(path, None, column.numbers, column.codes, column.labels)
+    rows = np.flatnonzero(column.codes != column.labels.index(ABSENT) + 1).astype(np.int32)
+    return Part(path, rows, column.numbers[rows], column.codes[rows], column.labels)
 
 
 def joined(tables: Sequence[LongTable]) -> LongTable:

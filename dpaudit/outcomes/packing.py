@@ -49,16 +49,22 @@ def _pack_table(table: Table) -> dict[str, NDArray[Any]]:
         "size": table.size,
         "paths": list(map(_steps, table.paths)),
         "fixed": [[_steps(path), entry] for path, entry in table.fixed],
+        "forms": [[_steps(path), list(column.labels)] for path, column in table.forms],
         "columns": [
             [column.name, column.codes is not None, list(column.labels)]
             for column in table.all_columns
         ],
     }
-    return {
+    arrays: dict[str, NDArray[Any]] = {
         "words": _encoded(words),
         "numbers": np.stack([column.numbers for column in table.all_columns]),
         "codes": np.stack(coded) if coded else np.empty((0, table.size), dtype=np.int32),
     }
+    for place, (_, column) in enumerate(table.forms):
+        arrays[f"form_{place}_numbers"] = column.numbers
+        if column.codes is not None:
+            arrays[f"form_{place}_codes"] = column.codes
+    return arrays
 
 
 def _unpack_table(words: Any, arrays: Arrays) -> Table:
@@ -70,7 +76,18 @@ def _unpack_table(words: Any, arrays: Arrays) -> Table:
         )
     )
     fixed = tuple((_path(steps), entry) for steps, entry in words["fixed"])
-    return Table(columns, words["size"], tuple(map(_path, words["paths"])), fixed)
+    forms = tuple(
+        _unpack_form(place, _path(steps), tuple(labels), arrays)
+        for place, (steps, labels) in enumerate(words.get("forms", ()))
+    )
+    return Table(columns, words["size"], tuple(map(_path, words["paths"])), fixed, forms)
+
+
+def _unpack_form(
+    place: int, path: Path, labels: tuple[str, ...], arrays: Arrays
+) -> tuple[Path, Column]:
+    numbers, codes = arrays[f"form_{place}_numbers"], arrays.get(f"form_{place}_codes")
+    return path, Column(path.name, numbers, codes, labels)
 
 
 def _pack_long(table: LongTable) -> dict[str, NDArray[Any]]:

@@ -7,8 +7,13 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 # item: of a list; key: of a dict; element: of a set, which says only that it is there;
-# attribute: of an object; about: what is said of a whole (its length), and no part of it.
-Step = Literal["root", "item", "key", "element", "attribute", "about"]
+# attribute: of an object; about: what is said of a whole (its length), and no part of it; form: how
+# the value is represented, which Python does not compare (its type).
+Step = Literal["root", "item", "key", "element", "attribute", "about", "form"]
+
+
+# How the step of the order of keys is called.
+ORDER = "order of keys"
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +33,12 @@ class Path:
     def __post_init__(self) -> None:
         object.__setattr__(self, "name", self._name())
         object.__setattr__(self, "depth", 0 if self.parent is None else self.parent.depth + 1)
+
+    @property
+    def is_in_keys(self) -> bool:
+        """Whether the entry here is part of what an outcome is: not the order of keys, of which it
+        depends on the process whether a set has them in the same order."""
+        return self.step != "form" or self.word != ORDER
 
     @property
     def tells_by_absence(self) -> bool:
@@ -51,6 +62,10 @@ class Path:
         """Return the path of what is said of the value here."""
         return Path(self, "about", what)
 
+    def form(self, what: str) -> Path:
+        """Return the path of how the value here is represented."""
+        return Path(self, "form", what)
+
     def _name(self) -> str:
         whole = "" if self.parent is None else self.parent.name
         if self.step in ("item", "key"):
@@ -59,7 +74,7 @@ class Path:
             return f"{whole}.{self.word}"
         if self.step == "element":
             return f"element {self.word} of {whole}"
-        return f"{self.word} of {whole}" if self.step == "about" else self.word
+        return f"{self.word} of {whole}" if self.step in ("about", "form") else self.word
 
 
 ROOT = Path(None, "root", "output")

@@ -22,6 +22,7 @@ import numpy as np
 
 from dpaudit.outcomes.columns import number_word, text_key
 from dpaudit.outcomes.paths import quoted
+from dpaudit.outcomes.representation import EXPONENT, OFFSET
 
 EXACT = "exact value"
 
@@ -31,10 +32,14 @@ _LONGEST_INTEGER = 2_000  # bits
 
 @dataclass(frozen=True, slots=True)
 class Described:
-    """A value as an entry, and numbers or labels beside it, by what they say."""
+    """A value as an entry, and numbers or labels beside it, by what they say.
+
+    forms: how it is represented, which Python does not compare.
+    """
 
     entry: str | float
     beside: Mapping[str, str | float] = field(default_factory=dict)
+    forms: Mapping[str, str | float] = field(default_factory=dict)
 
 
 Describe = Callable[[Any], Described]
@@ -151,11 +156,10 @@ def _power(number: int, prime: int) -> int:
 
 
 def _complex(value: complex) -> Described:
-    # Adding zero makes -0.0 and 0.0, which compare equal, one.
-    real, imaginary = float(value.real) + 0.0, float(value.imag) + 0.0
-    parts = {"real part": real, "imaginary part": imaginary}
+    parts = {"real part": float(value.real), "imaginary part": float(value.imag)}
     beside = {part: "NaN" if math.isnan(one) else one for part, one in parts.items()}
-    return Described(repr(complex(real, imaginary)), beside)
+    # Adding zero makes -0.0 and 0.0, which compare equal, one; the parts keep the sign.
+    return Described(repr(complex(value.real + 0.0, value.imag + 0.0)), beside)
 
 
 def _moment(value: datetime.datetime) -> Described:
@@ -163,8 +167,9 @@ def _moment(value: datetime.datetime) -> Described:
         return Described("NaT")
     aware = value.tzinfo is not None and value.utcoffset() is not None
     plain = value.astimezone(datetime.UTC).replace(tzinfo=None) if aware else value
-    seconds = (plain - _EPOCH).total_seconds()
-    return Described(plain.isoformat() + "Z" * aware, {"timestamp": seconds})
+    beside = {"timestamp": (plain - _EPOCH).total_seconds()}
+    forms = {OFFSET: str(value.utcoffset())} if aware else {}
+    return Described(plain.isoformat() + "Z" * aware, beside, forms)
 
 
 def _date(value: datetime.date) -> Described:
@@ -199,10 +204,25 @@ def _member(value: enum.Enum) -> Described:
     return Described(f"{type(value).__qualname__}.{value.name or repr(value.value)}")
 
 
+def _decimal(value: Decimal) -> Described:
+    """Return a decimal with its digits, 1.0 and 1.00 as two."""
+    found = exactly(value)
+    exponent = value.as_tuple().exponent
+    entry = -0.0 if value.is_zero() and value.is_signed() else found.entry
+    forms = {EXPONENT: str(exponent)} if isinstance(exponent, int) else {}
+    return Described(entry, found.beside, forms)
+
+
+def _long_double(value: np.longdouble) -> Described:
+    return Described(-0.0) if value == 0 and np.signbit(value) else exactly(value)
+
+
 # Subclasses come before what they are also: a moment is a date.
 _DESCRIBERS: tuple[tuple[type | tuple[type, ...], Describe], ...] = (
     (enum.Enum, _member),
-    ((Decimal, Fraction, np.longdouble), exactly),
+    (Decimal, _decimal),
+    (Fraction, exactly),
+    (np.longdouble, _long_double),
     ((complex, np.complexfloating), _complex),
     (datetime.datetime, _moment),
     (datetime.date, _date),

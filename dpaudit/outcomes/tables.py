@@ -24,8 +24,16 @@ from dpaudit.outcomes.columns import (
     mix,
     text_key,
 )
-from dpaudit.outcomes.paths import ROOT, Path
+from dpaudit.outcomes.paths import ORDER, ROOT, Path
 from dpaudit.outcomes.raised import RAISED
+from dpaudit.outcomes.representation import (
+    OF_TYPE,
+    SIGN,
+    orders_differ,
+    sign_keys,
+    signs_differ,
+    types_differ,
+)
 from dpaudit.outcomes.units import ELAPSED
 from dpaudit.outcomes.words import Entry, written
 
@@ -58,6 +66,16 @@ class Outcomes(ABC):
     def width(self) -> int:
         """How many columns there were to choose from."""
 
+    @property
+    @abstractmethod
+    def representations(self) -> Sequence[Column]:
+        """The columns of what a recipient sees and Python does not compare (types, signs of zero,
+        orders of keys, digits), as far as that differs between these outcomes."""
+
+    @abstractmethod
+    def plain(self) -> Outcomes:
+        """Return the outcomes as Python compares them, without how they are represented."""
+
     @abstractmethod
     def take(self, index: NDArray[Any] | slice) -> Outcomes:
         """Return the outcomes at `index`."""
@@ -68,7 +86,8 @@ class Outcomes(ABC):
         need to be kept, or sent."""
 
     def keys(self) -> KeyArray:
-        """Return a 64-bit key for every outcome; equal outcomes have equal keys."""
+        """Return a 64-bit key for every outcome; equal ones that are represented in the same way
+        have equal keys, in every process, whatever the order of keys."""
         return self.keys_beside(frozenset())
 
     @abstractmethod
@@ -105,13 +124,15 @@ class Table(Outcomes):
     """Outcomes of one shape: scalars, vectors of one length, dicts with the same keys.
 
     paths: of `all_columns`. fixed: entries that all outcomes have in common: what a list is called
-    and its length.
+    and its length, and how all are represented.  forms: how outcomes are represented, where that
+    differs; these columns are `ABSENT` for what is represented as usual.
     """
 
     all_columns: tuple[Column, ...]
     size: int
     paths: tuple[Path, ...] = (ROOT,)
     fixed: tuple[tuple[Path, str | float], ...] = ()
+    forms: tuple[tuple[Path, Column], ...] = ()
 
     @property
     def columns(self) -> Sequence[Column]:
@@ -124,6 +145,7 @@ class Table(Outcomes):
 
     def _known(self) -> Callable[[str], Column]:
         known = {column.name: column for column in self.all_columns}
+        known.update((path.name, column) for path, column in self.forms)
         return lambda name: known[name] if name in known else self._constant(name)
 
     def _constant(self, name: str) -> Column:
@@ -132,33 +154,73 @@ class Table(Outcomes):
 
     def take(self, index: NDArray[Any] | slice) -> Table:
         columns = tuple(column.take(index) for column in self.all_columns)
-        return Table(columns, len(columns[0].numbers), self.paths, self.fixed)
+        forms = tuple((path, column.take(index)) for path, column in self.forms)
+        return Table(columns, len(columns[0].numbers), self.paths, self.fixed, forms)
 
     def trimmed(self) -> Table:
         columns = tuple(column.trimmed() for column in self.all_columns)
-        return Table(columns, self.size, self.paths, self.fixed)
+        forms = tuple((path, column.trimmed()) for path, column in self.forms)
+        return Table(columns, self.size, self.paths, self.fixed, forms)
+
+    @property
+    def representations(self) -> Sequence[Column]:
+        signed = [one.name for one in self.all_columns[:WIDEST] if signs_differ(one.numbers)]
+        forms = [path for path, _ in self.forms[:WIDEST] if form_differs(self, path)]
+        return tuple(self.named([*(SIGN + name for name in signed), *(one.name for one in forms)]))
+
+    def plain(self) -> Table:
+        columns = tuple(map(unsigned, self.all_columns))
+        return Table(columns, self.size, self.paths, self._plain_fixed)
+
+    @property
+    def _plain_fixed(self) -> tuple[tuple[Path, str | float], ...]:
+        return tuple((path, entry) for path, entry in self.fixed if path.step != "form")
 
     def keys_beside(self, names: frozenset[str]) -> KeyArray:
-        fixed = [fixed_key(path, entry) for path, entry in self.fixed if path.name not in names]
+        fixed = [
+            fixed_key(path, entry)
+            for path, entry in self.fixed
+            if path.name not in names and path.is_in_keys
+        ]
         both = np.uint64(sum(fixed) % 2**64)
         others = [column for column in self.all_columns if column.name not in names]
-        if not others:
+        forms = [one for path, one in self.forms if path.is_in_keys]
+        more = [_form_keys(one) for one in forms if one.name not in names]
+        left = (one for one in self.all_columns if one.name in names)
+        more += [keys for one in left if (keys := sign_keys(one.name, one.numbers)) is not None]
+        if not others and not more:
             return np.broadcast_to(both, self.size)
         if len(others) >= _SEVERAL and len(others) * self.size <= _FEW_ENTRIES:
-            return both + _keys_together(others)
-        total = np.full(self.size, both)
-        for column in others:
-            total += mix(column.keys() + _name_key(column.name))
+            total = both + _keys_together(others)
+        else:
+            total = np.full(self.size, both)
+            for column in others:
+                total += mix(column.keys() + _name_key(column.name))
+        for keys in more:
+            total += keys
         return total
 
     def words(self, rows: Iterable[int]) -> list[str]:
-        return [written(self._entries(row)) for row in rows]
+        telling = [path for path, _ in self.forms if form_differs(self, path)]
+        forms = [(path, self.column(path.name)) for path in telling]
+        shown = need_forms(self) if telling else None
+        return [
+            written([*self._entries(row), *_at(row, forms if shown is None or shown[row] else ())])
+            for row in rows
+        ]
 
     def _entries(self, row: int) -> Iterator[Entry]:
-        for path, entry in self.fixed:
-            yield path, entry
+        yield from self._plain_fixed
         for path, column in zip(self.paths, self.all_columns, strict=True):
             yield path, column.word(row)
+
+
+def _form_keys(column: Column) -> KeyArray:
+    """Return what a column adds to the keys of outcomes: nothing where it is absent."""
+    keys = mix(column.keys() + _name_key(column.name))
+    if column.codes is not None and ABSENT in column.labels:
+        keys[column.codes == column.labels.index(ABSENT) + 1] = 0
+    return keys
 
 
 def _keys_together(columns: Sequence[Column]) -> KeyArray:
@@ -199,6 +261,13 @@ class TimedOutcomes(Outcomes):
     @property
     def width(self) -> int:
         return self.outcomes.width
+
+    @property
+    def representations(self) -> Sequence[Column]:
+        return self.outcomes.representations
+
+    def plain(self) -> TimedOutcomes:
+        return TimedOutcomes(self.outcomes.plain(), self.nanoseconds)
 
     def keys_beside(self, names: frozenset[str]) -> KeyArray:
         return self.outcomes.keys_beside(names)
@@ -256,12 +325,43 @@ def _fixed_key(name: str, entry: str | float) -> int:
     return int(mix(keys + np.uint64(text_key(name)))[0])
 
 
+def _at(row: int, forms: Iterable[tuple[Path, Column]]) -> Iterator[Entry]:
+    words = ((path, column.word(row)) for path, column in forms)
+    return ((path, word) for path, word in words if word != ABSENT)
+
+
+def need_forms(outcomes: Outcomes) -> NDArray[np.bool_]:
+    """Return which outcomes another one is equal to, but for how they are represented: (size,)."""
+    _, place = np.unique(outcomes.plain().keys(), return_inverse=True)
+    both = np.unique(np.stack([place.astype(np.uint64), outcomes.keys()]), axis=1)
+    return np.asarray((np.bincount(both[0].astype(np.intp)) > 1)[place])
+
+
+def form_differs(outcomes: Outcomes, path: Path) -> bool:
+    """Return whether outcomes that are alike at a place are represented in several ways there."""
+    form = outcomes.column(path.name)
+    if path.name.startswith(OF_TYPE):
+        return types_differ(form, outcomes.column(path.name.removeprefix(OF_TYPE)))
+    codes = np.zeros(outcomes.size, dtype=np.int32) if form.codes is None else form.codes
+    used = [form.labels[code - 1] for code in np.flatnonzero(np.bincount(codes)) if code]
+    if path.word == ORDER:
+        return orders_differ(used)
+    return len({*used} - {ABSENT}) + len(np.unique(form.numbers[codes == 0])) > 1
+
+
+def unsigned(column: Column) -> Column:
+    """Return a column in which zeros have no sign."""
+    return Column(column.name, column.numbers + 0.0, column.codes, column.labels)
+
+
 def are_alike(tables: Sequence[Table]) -> bool:
-    """Return whether tables have the same columns, in the same order."""
+    """Return whether tables have the same columns, in the same order, however outcomes are
+    represented."""
     first = tables[0]
     names = [column.name for column in first.all_columns]
     return all(
-        one.fixed == first.fixed and [column.name for column in one.all_columns] == names
+        (one.fixed == first.fixed or one._plain_fixed == first._plain_fixed)
+        and [column.name for column in one.all_columns] == names
         for one in tables[1:]
     )
 
@@ -271,7 +371,30 @@ def stacked(tables: Sequence[Table]) -> Table:
     joined = zip(*(table.all_columns for table in tables), strict=True)
     first = tables[0]
     size = sum(table.size for table in tables)
-    return Table(tuple(map(join, joined)), size, first.paths, first.fixed)
+    columns = tuple(map(join, joined))
+    if all(table.fixed == first.fixed and not table.forms for table in tables):
+        return Table(columns, size, first.paths, first.fixed)
+    every = [{path.name: entry for path, entry in table.fixed} for table in tables]
+    fixed = tuple(
+        (path, entry)
+        for path, entry in first.fixed
+        if all(one.get(path.name) == entry for one in every)
+    )
+    return Table(columns, size, first.paths, fixed, _stacked_forms(tables, fixed))
+
+
+def _stacked_forms(
+    tables: Sequence[Table], fixed: Sequence[tuple[Path, str | float]]
+) -> tuple[tuple[Path, Column], ...]:
+    """Return how the outcomes of several tables are represented where that is not fixed."""
+    paths: dict[str, Path] = {}
+    for table in tables:
+        both = [*table.fixed, *table.forms]
+        paths.update((path.name, path) for path, _ in both if path.step == "form")
+    for path, _ in fixed:
+        paths.pop(path.name, None)
+    known = [table._known() for table in tables]
+    return tuple((path, join([of(name) for of in known])) for name, path in paths.items())
 
 
 def raised(outcomes: Outcomes) -> NDArray[np.bool_]:

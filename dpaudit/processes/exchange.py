@@ -23,6 +23,7 @@ from dpaudit.errors import TargetError
 from dpaudit.inputs.frames import Rows
 from dpaudit.inputs.values import Reference
 from dpaudit.outcomes import Raised
+from dpaudit.outcomes.representation import AsInASet, InOrder
 
 # The newest one that Python 3.8 reads.
 _PROTOCOL = 4
@@ -77,11 +78,40 @@ def decode(node: Any) -> Any:
         return node
     tag = next(iter(node)) if len(node) == 1 else ""
     if tag[:1] != "$":
-        return {key: decode(one) for key, one in node.items()}
+        return InOrder({key: decode(one) for key, one in node.items()})
     read = _FORMS.get(tag)
     if read is None:
         raise ValueError(f"the form {tag!r} is not known")
     return read(node[tag])
+
+
+def _structured(body: Any) -> Any:
+    fields, shape, data = body
+    dtype = np.dtype([(name, kind) for name, kind in fields])
+    if dtype.hasobject:
+        raise ValueError("an array of objects")
+    return np.frombuffer(base64.b64decode(data), dtype).reshape(shape)[()]
+
+
+def _as_in_a_set(body: Any) -> Any:
+    return AsInASet(decode(body))
+
+
+def _scalar(body: Any) -> Any:
+    dtype, value = body
+    return np.dtype(dtype).type(value)
+
+
+def _derived(body: Any) -> Any:
+    name, value = body
+    plain = decode(value)
+    kind: Any = type(plain)
+    return _derived_type(name, kind)(plain)
+
+
+@functools.cache
+def _derived_type(name: str, kind: Any) -> Any:
+    return type(name, (kind,), {})
 
 
 def array(dtype: str, shape: list[int], data: bytes) -> NDArray[Any]:
@@ -118,12 +148,15 @@ def _record_type(kind: str, names: tuple[str, ...]) -> Any:
 _FORMS: Mapping[str, Callable[[Any], Any]] = {
     "$raised": lambda body: Raised(*map(str, body)),
     "$tuple": lambda body: tuple(map(decode, body)),
-    "$set": lambda body: frozenset(map(decode, body)),
+    "$set": lambda body: set(map(decode, body)),
     "$frozenset": lambda body: frozenset(map(decode, body)),
-    "$dict": lambda body: {decode(key): decode(value) for key, value in body},
+    "$dict": lambda body: InOrder((decode(key), decode(value)) for key, value in body),
+    "$as_in_a_set": _as_in_a_set,
+    "$scalar": _scalar,
+    "$derived": _derived,
     "$int": lambda body: int(body, 16),
     "$bytes": base64.b64decode,
-    "$bytearray": base64.b64decode,
+    "$bytearray": lambda body: bytearray(base64.b64decode(body)),
     "$complex": lambda body: complex(*body),
     "$Decimal": Decimal,
     "$Fraction": Fraction,
@@ -133,6 +166,7 @@ _FORMS: Mapping[str, Callable[[Any], Any]] = {
     "$time": datetime.time.fromisoformat,
     "$timedelta": lambda body: datetime.timedelta(*body),
     "$array": _array,
+    "$structured": _structured,
     "$enum": _member,
     "$record": _record,
 }

@@ -6,7 +6,13 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from dpaudit.certificates.certificate import Certificate, EpsilonInterval, EventCount, FirstFailure
+from dpaudit.certificates.certificate import (
+    Certificate,
+    EpsilonInterval,
+    EventCount,
+    FirstFailure,
+    FixedTest,
+)
 from dpaudit.certificates.result import AuditResult, Failed, Sampled, Verdict
 from dpaudit.reports import bounds, findings, numbers, searched
 from dpaudit.reports.events import brief
@@ -195,25 +201,29 @@ def _divergence(certificate: Certificate) -> list[str]:
 
 
 def _workings(certificate: Certificate) -> list[str]:
-    fixed = certificate.fixed
+    fixed, several = certificate.fixed, bool(certificate.others)
     found = row("found by", certificate.attack)
     # What each attack promised, and which were left out and why.
     found += row("attacks", findings.tried(certificate)) if certificate.attacks else []
     bound = f"ε ≥ {numbers.at_least(fixed.epsilon_lower)}, p {numbers.p_at_most(fixed.p_value)}"
-    rule = "either input" if fixed.two_guesses else "one input only"
-    guesses = f"{fixed.correct:,} right and {fixed.wrong:,} wrong guesses, at {rule}"
-    exact = row("exact test", f"{fixed.method}: {guesses}; this test alone: {bound}")
+    inputs = "either input" if fixed.two_guesses else "one input only"
+    guesses = f"{fixed.correct:,} right and {fixed.wrong:,} wrong guesses, at {inputs}"
+    which = f", {fixed.kind} rule" if several else ""
+    exact = row("exact test", f"{fixed.method}{which}: {guesses}; this test alone: {bound}")
+    exact += _rules(certificate)
     exact += _divergence(certificate)
     if certificate.recording is not None:
         return [*found, *exact]
     betting = f"ε ≥ {numbers.at_least(certificate.epsilon_betting)}"
     wealth = numbers.at_least(certificate.wealth)
     needed = numbers.about(1 / certificate.alpha_betting)
-    alphas = (certificate.alpha_betting, fixed.alpha)
+    # The rules of a portfolio share what the exact test may spend.
+    alphas = (certificate.alpha_betting, fixed.alpha / fixed.share)
     spent = [numbers.error_level(one) for one in alphas]
     tests = "for the exact test"
     if certificate.divergence is not None:
         tests = "each for the exact test and the divergence"
+    tests += " (its rules share that)" if several else ""
     recorded = counted(len(certificate.blocks), "block"), counted(len(certificate.rounds), "round")
     return [
         *found,
@@ -222,3 +232,19 @@ def _workings(certificate: Certificate) -> list[str]:
         *row("error split", f"{spent[0]} for betting, {spent[1]} {tests}"),
         *row("record", f"{recorded[0]} of draws, {recorded[1]} of bets"),
     ]
+
+
+def _rules(certificate: Certificate) -> list[str]:
+    """Return a row for each rule of the exact test; nothing where the main rule is the only one."""
+    every = certificate.rules
+    if [one.kind for one in every] == ["main"]:
+        return []
+    lines = [row("rules" if place == 0 else "", _rule(one)) for place, one in enumerate(every)]
+    return [line for one in lines for line in one]
+
+
+def _rule(test: FixedTest) -> str:
+    share = f"{100 * test.share:.4g}{numbers.GLUE}%"
+    bound = f"ε ≥ {numbers.at_least(test.epsilon_lower)}"
+    events = " or ".join(event.words for event in test.events)
+    return f"{test.kind} ({share}): {bound}, {brief(events) if events else 'no event'}"

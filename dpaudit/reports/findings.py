@@ -188,16 +188,30 @@ def tried(certificate: Certificate) -> str:
 
 
 def detectable(certificate: Certificate) -> str:
-    """Return the smallest leak that this run would have caught, or why there is none."""
-    fixed = certificate.fixed
+    """Return which leaks this run would have refuted, or why there are none: the smallest ε of its
+    event, and the smallest probability of an output that only one input gives."""
+    fixed, rare = certificate.fixed, certificate.detectable_rare
     if EQUAL in certificate.warnings:
         return "No leak would have been caught: d1 and d2 are equal."
-    if not fixed.events:
-        return "No leak would have been caught: no event looked worth testing."
     reason = event_could_not(certificate)
-    if reason is not None:
-        return f"This event could have shown no leak: {reason}."
-    return caught(fixed.detectable_epsilon, certificate.point, "visible to this event")
+    is_rare_caught = rare is not None and math.isfinite(rare)
+    output = "no output that only one input gives"
+    if is_rare_caught:
+        chance = numbers.at_most(rare or 0.0)
+        output = f"an output of probability {chance} or more that only one input gives"
+    if fixed.events and reason is None:
+        event = caught(fixed.detectable_epsilon, certificate.point, "this event")
+        if rare is None:
+            return f"{event}."
+        return f"{event}; so would {output}." if is_rare_caught else f"{event}; {output} would be."
+    if fixed.events:
+        event = f"This event could have shown no leak: {reason}."
+    elif is_rare_caught:
+        event = "No event looked worth testing."
+    else:
+        return "No leak would have been caught: no event looked worth testing."
+    said = f" {output[0].upper()}{output[1:]} would be refuted in 9 of 10 runs."
+    return event if rare is None else f"{event}{said}"
 
 
 def unseen(certificate: Certificate) -> str:
@@ -219,11 +233,11 @@ def unseen(certificate: Certificate) -> str:
     )
 
 
-def caught(epsilon: float, point: ProfilePoint, where: str) -> str:
-    """Return that a leak of so large an ε would have been caught."""
+def caught(epsilon: float, point: ProfilePoint, what: str) -> str:
+    """Return that a leak of so large an ε would have been refuted with an event or with guesses."""
     at = f" (at δ = {numbers.plain(point.delta)})" if point.delta else ""
     least = numbers.at_most(epsilon)
-    return f"A leak of ε ≥ {least}{at} {where} would be caught about 9 times in 10."
+    return f"With {what}, a true ε of {least} or more{at} would be refuted in 9 of 10 runs"
 
 
 def _subject(words: str) -> tuple[str, str]:

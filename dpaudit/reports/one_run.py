@@ -55,7 +55,7 @@ def meaning(result: AuditResult, ending: Canaries, verbose: int) -> list[str]:
     if result.verdict is not Verdict.NO_VIOLATION_FOUND:
         return lines
     if math.isfinite(one.detectable_epsilon):
-        detectable = caught(one.detectable_epsilon, one.point, "visible to these guesses")
+        detectable = f"{caught(one.detectable_epsilon, one.point, 'these guesses')}."
     elif no_guesses_could(one.point, one.alpha):
         detectable = "No leak would have been caught, and none would be with any number of guesses."
     else:

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from dpaudit.adapters.adversary import attacked
 from dpaudit.adapters.loading import load_mechanism
-from dpaudit.adapters.mechanism import Mechanism
+from dpaudit.adapters.mechanism import Mechanism, Outputs
 from dpaudit.adapters.timing import timed_calls
 from dpaudit.draws import FreshDraws, SelectionDraws
 from dpaudit.errors import MechanismError
@@ -164,9 +164,9 @@ class Sampler:
         inputs = both.take(is_d1.astype(np.intp)).tolist()
         if self._timed is None:
             raw = self.mechanism.sample_each(inputs, streams.mechanism)
-            return raw, from_raw(raw), is_d1
+            return raw, self._read(raw), is_d1
         raw, nanoseconds = self._timed(inputs, streams.mechanism)
-        return raw, timed(from_raw(raw), nanoseconds), is_d1
+        return raw, timed(self._read(raw), nanoseconds), is_d1
 
     def _count_in_turns(self, chunk: ToCount, streams: ChunkStreams) -> Counted:
         raw, outcomes, is_d1 = self._in_turns(chunk, streams)
@@ -192,7 +192,7 @@ class Sampler:
         place[is_d1] = np.arange(size)
         place[~is_d1] = np.arange(size, chunk.size)
         with rarely_collecting():
-            outcomes = concatenate([from_raw(one) for one in raw]).take(place)
+            outcomes = concatenate(list(map(self._read, raw))).take(place)
         in_order = list(chain.from_iterable(raw)) if failures(outcomes) else ()
         failed = self._failures(outcomes, in_order, np.arange(chunk.size) < size)
         return Learning(FreshDraws(outcomes, is_d1), failed)
@@ -207,7 +207,7 @@ class Sampler:
         for arm in streams.coins.permutation(2).tolist():
             raw = self._batch(*arms[arm], streams)
             with rarely_collecting():
-                outcomes = from_raw(raw)
+                outcomes = self._read(raw)
             counts = _of_arm(chunk.measure.distinguisher.level, outcomes, arm)
             others = (_of_arm(one, outcomes, arm) for one in chunk.measure.others)
             is_d1 = np.full(outcomes.size, arm == 0)
@@ -239,6 +239,9 @@ class Sampler:
     def _batch(self, dataset: Any, size: int, streams: ChunkStreams) -> Any:
         return self.mechanism.sample(dataset, size, streams.mechanism) if size else []
 
+    def _read(self, raw: Outputs) -> Outcomes:
+        return from_raw(raw, types=self.mechanism.types_by_draw)
+
     def _failures(
         self, outcomes: Outcomes, raw: Sequence[Any], is_d1: NDArray[np.bool_]
     ) -> Failures:
@@ -261,10 +264,10 @@ class Sampler:
         """Raise when a later call changes what an earlier one returned."""
         pair, rng = self._pairs[chunk.pair], self._prepared(chunk).mechanism
         raw = self.mechanism.sample(pair.d1, 1, rng)
-        before = from_raw(raw).keys()
+        before = self._read(raw).keys()
         for dataset in (pair.d2, pair.d1):
             self.mechanism.sample(dataset, chunk.size, rng)
-        if not np.array_equal(from_raw(raw).keys(), before):
+        if not np.array_equal(self._read(raw).keys(), before):
             raise MechanismError(
                 "the mechanism changes an output after returning it, so earlier draws are lost; "
                 "return a new object or a copy from each call"
@@ -336,7 +339,7 @@ def unseen(seen: Sieve, outcomes: Outcomes, is_d1: NDArray[np.bool_]) -> tuple[i
 
 
 def _range_tally(keys: KeyArray, outcomes: Outcomes, is_d1: NDArray[np.bool_]) -> RangeTally:
-    place = find(keys, outcomes.keys())
+    place = find(keys, outcomes.plain().keys())
     strange = np.flatnonzero(place == len(keys))
     undeclared = outcomes.word(int(strange[0])) if len(strange) else None
     return RangeTally(_counted(place, len(keys), is_d1), undeclared)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from bisect import bisect_left
 
-from scipy.special import bdtrc, betaincinv, ndtri
+from scipy.special import betainc, betaincinv, ndtri
 
 from dpaudit.stats.binomial import pair_epsilon_lower, upper_tail
 from dpaudit.stats.bisection import halved
@@ -114,14 +114,20 @@ def detectable_rare(
 
     def is_caught(p: float) -> bool:
         # A fair coin picks the input of every draw.
-        seen = float(bdtrc(LEAST_SEEN - 1, learning, p / 2))
-        return seen * float(bdtrc(needed - 1, certifying, p / 2)) >= power
+        seen = _at_least(LEAST_SEEN, learning, p / 2)
+        return seen * _at_least(needed, certifying, p / 2) >= power
 
     if not is_caught(1.0):
         return math.inf
     found = math.exp(halved(lambda log_p: is_caught(math.exp(log_p)), -60.0, 0.0)[1])
     digits = 2 - math.floor(math.log10(found))
     return min(1.0, round(math.ceil(found * 10.0**digits) / 10.0**digits, digits))
+
+
+def _at_least(successes: int, trials: int, p: float) -> float:
+    """Return the probability of at least so many successes, at least 1."""
+    # SciPy's bdtrc takes no more than 2³¹ trials.
+    return float(betainc(successes, trials - successes + 1, p)) if successes <= trials else 0.0
 
 
 def _right_to_refute(draws: int, epsilon: float, delta: float, alpha: float) -> int:

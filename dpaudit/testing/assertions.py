@@ -79,7 +79,8 @@ def assert_private(
     ------
     AssertionError
         With the report, if the claim is refuted, the audit ended with an error, or it could not
-        have failed (`allow_underpowered=True` allows that).
+        have failed (`allow_underpowered=True` allows that), or not as surely as `require_power` and
+        `require_rare` ask for.
     UsageError
         For a request that cannot be carried out.
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import partial
@@ -22,6 +23,14 @@ _RIGHT: Mapping[str, tuple[Callable[[Any], bool], str]] = {
         lambda value: isinstance(value, int | float) and 0 < value < 1,
         "a number between 0 and 1, such as 0.9999",
     ),
+    "require_power": (
+        lambda value: isinstance(value, int | float) and 1 < value < math.inf,
+        "a number above 1, such as 1.2",
+    ),
+    "require_rare": (
+        lambda value: isinstance(value, int | float) and 0 < value < 1,
+        "a probability between 0 and 1, such as 1e-3",
+    ),
     "journal": (lambda value: isinstance(value, str) and value != "", "the name of a folder"),
     "workers": (
         lambda value: value == "auto" or (isinstance(value, int) and value >= 1),
@@ -29,6 +38,8 @@ _RIGHT: Mapping[str, tuple[Callable[[Any], bool], str]] = {
     ),
 }
 SETTINGS = tuple(_RIGHT)
+# What all tests may ask for, but those that allow an audit which cannot fail.
+_REQUIRED = ("require_power", "require_rare")
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +86,11 @@ class Session:
         """Return the options of an audit: those of the command line, else what it was `given`, else
         those of the test's markers, of pyproject.toml, and the defaults."""
         marked = {} if self.test is None else self.test.options
-        merged = _over(_over(_over(_over(DEFAULTS, self.settings), marked), given), self.forced)
+        settings = dict(self.settings)
+        if given.get("allow_underpowered") or marked.get("allow_underpowered"):
+            for name in _REQUIRED:
+                settings.pop(name, None)
+        merged = _over(_over(_over(_over(DEFAULTS, settings), marked), given), self.forced)
         return {name: value for name, value in merged.items() if value is not None}
 
 

@@ -48,7 +48,7 @@ def tally(*counts: tuple[int, int], undeclared: str | None = None) -> RangeTally
 
 def counted(declared: FiniteRange, outputs: list[Any]) -> RangeTally:
     """Return the tally of outputs that came up ten times for each input."""
-    keys = from_raw(outputs).keys()
+    keys = from_raw(outputs).plain().keys()
     return tally(*((10, 10) if key in keys else (0, 0) for key in declared.keys))
 
 

@@ -61,11 +61,8 @@ def test_honest_records_follow_the_schedule(
 @pytest.mark.parametrize("samples", [3_999, 4_000, 10_000, 20_000])
 @pytest.mark.parametrize("epsilon", [1.0, 0.0])
 def test_half_is_learned_from_where_nothing_shows(epsilon: float, samples: int) -> None:
-    """The inputs hardly differ; a claim of ε = 0 may be refuted all the same.
-
-    With seed 0 a lucky piece of a tail promises to refute ε = 0, and learning ends at an eighth.
-    """
-    for seed in (1, 2):
+    """The inputs hardly differ; a claim of ε = 0 may be refuted all the same."""
+    for seed in range(2):
         claim = dpaudit.PureDP(epsilon)
         result = dpaudit.audit(laplace.laplace, 0.0, 0.05, claim, samples=samples, seed=seed)
         (one,) = result.certificates

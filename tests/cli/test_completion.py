@@ -49,6 +49,8 @@ def test_commands_choices_formats_and_relations() -> None:
         ADJACENCY_KINDS
     )
     assert offered("dpaudit run x --require-p") == ["--require-power"]
+    assert offered("dpaudit run x --require-r") == ["--require-rare"]
+    assert offered("dpaudit plan x --rar") == ["--rare"]
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -142,6 +143,61 @@ def test_a_violation_needs_no_power(dpaudit: Any) -> None:
 def test_power_that_cannot_be_asked_for(dpaudit: Any, more: Any, message: str) -> None:
     result = dpaudit("run", "m.py:laplace", "--d1", "0", "--d2", "1", "--epsilon", "1", *more)
     assert (result.exit_code, result.stdout) == (2, "")
+    assert message in words(result.stderr)
+
+
+ASKED_RARE = ("m.py:laplace", "--d1", "0", "--d2", "1", "--epsilon", "1", "--samples", "10_000")
+
+
+@pytest.mark.parametrize(("probability", "code"), [("0.01", 0), ("0.001", 4)])
+def test_rare_outputs_that_would_have_been_caught(
+    dpaudit: Any, folder: Path, probability: str, code: int
+) -> None:
+    result = dpaudit("run", *ASKED_RARE, "--require-rare", probability, "--json", "r.json")
+    assert result.exit_code == code
+    (audit,) = json.loads(Path("r.json").read_text())["audits"]
+    assert (audit["underpowered"] is None) is (code == 0)
+    if code:
+        # From which probability on, the one asked for, and a number of draws that is enough.
+        assert re.findall(r"[\d.,]*\d", audit["underpowered"]) == ["0.00746", "0.001", "74,600"]
+    (folder / "a.yaml").write_text(
+        "version: 1\naudits:\n  - {name: a, mechanism: m.py:laplace, d1: 0, d2: 1,\n"
+        f"     claim: {{epsilon: 1}}, samples: 10_000, require_rare: {probability}}}\n"
+    )
+    assert dpaudit("run", "a.yaml").exit_code == code
+
+
+def test_the_draws_that_are_named_are_enough(dpaudit: Any) -> None:
+    asked = (*ASKED_RARE[:-1], "74_600", "--require-rare", "0.001")
+    assert dpaudit("run", *asked).exit_code == 0
+    both = dpaudit("run", *ASKED_RARE, "--require-rare", "0.001", "--require-power", "1.01")
+    assert both.exit_code == 4
+    assert "only leaks of ε ≥ 1.1" in words(both.stdout)
+    assert "74,600 draws could" in words(both.stdout)
+
+
+def test_a_violation_needs_no_rare_outputs(dpaudit: Any) -> None:
+    asked = (*ASKED_RARE[:5], "--epsilon", "0.3", "--samples", "10_000")
+    assert dpaudit("run", *asked, "--require-rare", "1e-6").exit_code == 1
+
+
+@pytest.mark.parametrize(
+    ("more", "message"),
+    [
+        (("--require-rare", "0"), "--require-rare=0.0 must be a probability between 0 and 1"),
+        (("--require-rare", "2"), "--require-rare=2.0 must be a probability between 0 and 1"),
+        (("--require-rare", "abc"), "'--require-rare': 'abc' is no number; give one such as 0.5"),
+        (("--require-rare", "0.1", "--allow-underpowered"), "not both: they ask for opposites"),
+        (("--require-rare", "1e-6", "--delta", "1e-5"), "=1e-06 is at most the δ of the claim"),
+        (("--require-rare", "0.1", "--bound", "clopper-pearson"), "leave one of them out"),
+        (("--require-rare", "0.1", "--delta", "0.01", "--definition", "probabilistic"),
+         "claim approximate DP"),
+    ],
+)  # fmt: skip
+def test_rare_outputs_that_cannot_be_asked_for(dpaudit: Any, more: Any, message: str) -> None:
+    result = dpaudit("run", *ASKED_RARE, *more)
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert result.stderr.count("error: ") == 1
     assert message in words(result.stderr)
 
 

@@ -111,6 +111,50 @@ def test_a_power_below_that_of_require_power_is_not_required(dpaudit: Any) -> No
     assert "--require-power" not in result.stdout
 
 
+def test_rare_outputs_are_planned_for_next_to_a_leak(dpaudit: Any) -> None:
+    result = dpaudit(*ASKED, "--rare", "2e-3")
+    assert (result.exit_code, result.stderr) == (0, "")
+    assert "37,300 draws, about" in words(result.stdout)
+    assert "an output of probability 0.002 that only one input gives" in words(result.stdout)
+    command = next(line for line in result.stdout.splitlines() if line.startswith("  run "))
+    asked = shlex.split(command)[2:]
+    assert asked[-6:] == [
+        *("--samples", "37300", "--require-power", "1.2", "--require-rare", "0.002")
+    ]
+    assert dpaudit(*asked).exit_code == 0
+    fewer = [*asked[:-5], "20000", *asked[-4:]]
+    assert dpaudit(*fewer).exit_code == 4
+    assert int(dpaudit(*ASKED, "--rare", "2e-3", "-q").stdout) == 37_300
+    less = dpaudit(*ASKED, "--rare", "2e-3", "--power", "0.5", "-q")
+    assert int(less.stdout) < 37_300
+
+
+def test_rare_outputs_have_a_plan_where_inputs_look_alike(dpaudit: Any) -> None:
+    """Only a leak that was asked for fails the plan."""
+    asked = ("plan", "m.py:blind", *ASKED[2:], "--rare", "0.01")
+    result = dpaudit(*asked)
+    assert result.exit_code == 0
+    assert "No plan: this pair showed no difference" in words(result.stdout)
+    assert "--require-power" not in result.stdout
+    samples = int(dpaudit(*asked, "-q").stdout)
+    run = ("run", *asked[1:-2], "--samples", str(samples), "--require-rare", "0.01")
+    assert dpaudit(*run).exit_code == 0
+    assert dpaudit(*asked, "--excess", "1.2").exit_code == 4
+    assert dpaudit(*asked, "--excess", "1.2", "-q").exit_code == 2
+
+
+def test_a_rare_output_that_no_number_of_draws_would_catch(dpaudit: Any) -> None:
+    asked = (*ASKED, "--delta", "0.001", "--rare", "0.001001")
+    result = dpaudit(*asked)
+    assert result.exit_code == 4
+    assert "No number of draws would catch an output of probability 0.001001" in words(
+        result.stdout
+    )
+    result = dpaudit(*asked, "-q")
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert "no number of draws would catch" in result.stderr
+
+
 def test_a_leak_that_no_audit_would_catch(dpaudit: Any) -> None:
     """The claim's δ excuses more than the event of a mechanism that leaks less has."""
     result = dpaudit(*ASKED, "--delta", "0.9")
@@ -137,6 +181,10 @@ def test_a_curve_that_is_tested_at_0_is_not_said_to_be_out_of_reach(dpaudit: Any
         ((*ASKED, "--excess", "1e9"), "--excess=1e+09 is too large; give at most 100"),
         ((*ASKED, "--familywise"), "there is no option '--familywise'"),
         ((*ASKED, "--power", "1"), "--power=1 must lie in (0, 1), e.g. 0.9"),
+        ((*ASKED, "--rare", "0"), "--rare=0 must be a probability between 0 and 1, such as 1e-4"),
+        ((*ASKED, "--rare", "2"), "--rare=2 must be a probability between 0 and 1, such as 1e-4"),
+        ((*ASKED, "--rare", "abc"), "'--rare': 'abc' is no number"),
+        ((*ASKED, "--delta", "0.1", "--rare", "0.1"), "--rare=0.1 is at most the δ of the claim"),
         ((*ASKED, "--trial", "7"), "--trial=7 is too few; give at least 100"),
         ((*ASKED, "--samples", "7"), "there is no option '--samples'"),
         (ASKED[:4], "--d2, --epsilon are missing; an audit of one mechanism looks like dpaudit"),

@@ -207,3 +207,17 @@ def test_draws_may_be_written_as_a_power_of_ten() -> None:
 def test_what_is_expected_is_said_by_the_name_of_the_assertion(assertion: Any) -> None:
     with pytest.raises(TypeError, match="assert_private expects a pass, and assert_violates a"):
         assertion(abs, 0, 1, epsilon=1.0, expect="pass")
+
+
+def test_rare_outputs_that_would_not_have_been_caught_fail_the_test() -> None:
+    assert_private(noisy, 0.0, 1.0, epsilon=2.0, samples=10_000, require_rare=0.1)
+    with pytest.raises(AssertionError, match=r"UNDER-POWERED: .* draws could"):
+        assert_private(noisy, 0.0, 1.0, epsilon=2.0, samples=10_000, require_rare=1e-4)
+
+
+def test_rare_outputs_may_be_required_of_all_tests_but_those_that_allow_it() -> None:
+    run = session.Session({"require_rare": 1e-4})
+    assert run.options({})["require_rare"] == 1e-4
+    assert run.options({"require_rare": 0.1})["require_rare"] == 0.1
+    assert "require_rare" not in run.options({"allow_underpowered": True})
+    assert "require_rare" not in run.options({"require_rare": None})

@@ -46,17 +46,17 @@ class Aim:
             return self.lowered(table, tuning.PENALTY_FOLLOWING)
         return self.lowered(table, tuning.PENALTY_RAMPED) if self._is_pure else None
 
-    def best_rule(self, candidate: Candidate) -> tuple[int, int, float]:
+    def best_rule(self, candidate: Candidate, *, boldly: bool = True) -> tuple[int, int, float]:
         """Return where the best rule of a candidate begins to abstain, where it ends, and what it
         is predicted to certify.
 
-        Where no rule is predicted to certify anything, there is nothing to lose: the prediction is
-        not lowered. Where a rule that guesses one input alone does best by luck, one that guesses
-        the other input as well has twice the guesses: so it is, unless the two sides are too far
-        apart to be alike.
+        Where no rule is predicted to certify anything, the exact test has nothing to lose, and the
+        prediction is not lowered; bets have (`boldly`). Where a rule that guesses one input alone
+        does best by luck, one that guesses the other input as well has twice the guesses: so it is
+        chosen, unless the two sides are too far apart to be alike.
         """
         bounds = self.chosen_by(candidate)
-        if np.max(bounds) <= 0:
+        if boldly and np.max(bounds) <= 0:
             bounds = self.lowered(candidate.table, 0.0)
         low, high = divmod(int(np.argmax(bounds)), bounds.shape[1])
         best = float(bounds[low, high])

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
@@ -10,10 +9,9 @@ from typing import Literal
 import numpy as np
 
 from dpaudit.attacks.choosing.aim import Aim, best_predicted, promise
-from dpaudit.attacks.choosing.portfolio import evidence, expected_of, other_rule, rare_rule
+from dpaudit.attacks.choosing.portfolio import expected_of, other_rule, rare_rule
 from dpaudit.attacks.rare import NAME as RARE
 from dpaudit.attacks.rare import RareTable
-from dpaudit.levels import tuning
 from dpaudit.levels.candidate import Candidate
 from dpaudit.levels.distinguisher import (
     Distinguisher,
@@ -50,18 +48,19 @@ def frozen(
     tables: Sequence[RareTable] = (),
     *,
     stage: Stage = "counted",
+    to_bet: bool = False,
 ) -> Learned:
     """Return the portfolio and the beliefs that follow from the order of the main rule, what else
     was tried, and the orders that further draws are counted by.
 
     skipped: attacks that were left out, with the reason.  tables: rare outputs, for the rare rule.
-    stage: what was learned from.
+    stage: what was learned from.  to_bet: whether the rules are for bets alone.
     """
     # Rules that are bet on for a while need no sharp cut-offs.
-    sharp = best if stage == "first" else sharpened(best, aim)
+    to_bet = to_bet or stage == "first"
+    sharp = best if stage == "first" else sharpened(best, aim, boldly=not to_bet)
     level = sharp.freeze()
-    rule, bets = _rules(sharp, aim)
-    draws = int(sharp.held_out.sum())
+    rule, bets = _rules(sharp, aim, boldly=not to_bet)
     found = rare_rule(tables, aim)
     other = None if stage == "first" else other_rule(best, candidates, aim)
     sides = [one for one in (found and found[0], other) if one is not None]
@@ -85,7 +84,7 @@ def frozen(
         np.concatenate([_expected(sharp), extra.expected]),
         leading,
         None if found is None else found[1],
-        any(one.predicted for one in tried) or _promises(found and found[0], aim, draws),
+        any(one.predicted for one in tried),
     )
 
 
@@ -121,23 +120,12 @@ class _Extra:
         return np.concatenate([rules, more], axis=1)
 
 
-def _promises(rare: Rule | None, aim: Aim, draws: int) -> bool:
-    """Return whether a rare rule is expected to refute the claim on the draws to come, and hardly
-    by luck: nearly all of its guesses would be right beyond what the claim allows."""
-    if rare is None:
-        return False
-    right, wrong = rare.right_and_wrong
-    claimed = 1 / (1 + math.exp(-min(aim.point.epsilon, 30.0)))
-    is_sure = wrong <= (1 - tuning.SURE) * (1 - claimed) * (right + wrong)
-    return is_sure and evidence(rare, aim, draws) * aim.coming >= tuning.LEAST_EVIDENCE * draws
-
-
-def sharpened(candidate: Candidate, aim: Aim) -> Candidate:
+def sharpened(candidate: Candidate, aim: Aim, *, boldly: bool = True) -> Candidate:
     """Return an order with finer levels near the cut-offs of its best rule, if it can be cut
     finer."""
     if candidate.intervals is None:
         return candidate
-    low, high, bound = aim.best_rule(candidate)
+    low, high, bound = aim.best_rule(candidate, boldly=boldly)
     return candidate.cut_near(low, high) if bound > 0 else candidate
 
 
@@ -176,12 +164,12 @@ def _distributions(candidate: Candidate, level: LevelMap) -> ScoreDistributions 
     return ScoreDistributions(edges, counts, level.score.columns[:_COLUMNS_KEPT])
 
 
-def _rules(candidate: Candidate, aim: Aim) -> tuple[IntArray, IntArray]:
+def _rules(candidate: Candidate, aim: Aim, *, boldly: bool) -> tuple[IntArray, IntArray]:
     """Return the rule of the exact bound, (levels,), and three to bet on, (3, levels): that one,
     the one for growth at the claim, and one that always guesses. Where a rule promises no growth,
     the bet is to abstain, lest it lose what has been won."""
     table, levels = candidate.table, len(candidate.held_out)
-    low, high, bound = aim.best_rule(candidate)
+    low, high, bound = aim.best_rule(candidate, boldly=boldly)
     growth = predicted_growth(table, aim.point)
     always = int(np.argmax(never_abstaining(table)))
     fastest = int(np.argmax(growth)) if np.max(growth) > 0 else always
@@ -198,23 +186,17 @@ def _rules(candidate: Candidate, aim: Aim) -> tuple[IntArray, IntArray]:
 
 
 def _for_rare(portfolio: Distinguisher, aim: Aim, stage: Stage) -> IntArray:
-    """Return the rules that the stake for rare outputs is bet on: (1, levels) for δ = 0, two rows
-    otherwise, one for each boldness.
+    """Return what the stake for rare outputs is bet on: the rare rule, one row for δ = 0 and two
+    otherwise, which share that stake.
 
-    With δ = 0 and no rare rule it is the main rule, once draws are counted; few draws bet nothing.
+    With δ = 0 and no rare rule it is the main rule, once draws are counted.
     """
+    rows = 1 if aim.point.delta == 0 else 2
     place = next((n for n, one in enumerate(portfolio.rules) if one.kind == "rare"), None)
-    nothing = np.zeros_like(portfolio.table[:1])
-    if aim.point.delta == 0:
-        if place is None:
-            return portfolio.table[:1] * (stage == "counted")
-        return portfolio.table[place : place + 1]
-    if place is None:
-        return np.concatenate([nothing, nothing])
-    row, seen = portfolio.table[place : place + 1], sum(portfolio.rules[place].right_and_wrong)
-    # What as many right guesses are worth at the claim's ε.
-    nats = seen * math.log1p(math.exp(-aim.point.epsilon))
-    return np.concatenate([row * (nats >= -math.log(one)) for one in (tuning.BOLD, tuning.BOLDER)])
+    if place is not None:
+        return np.repeat(portfolio.table[place : place + 1], rows, axis=0)
+    is_main = aim.point.delta == 0 and stage == "counted"
+    return np.repeat(portfolio.table[:1] * is_main, rows, axis=0)
 
 
 def _posteriors(held_out: IntArray, extra: FloatArray) -> FloatArray:

@@ -37,7 +37,7 @@ def learn_again(
         best = max(
             candidates, key=lambda one: float(np.max(predicted_growth(one.table, aim.point)))
         )
-    return frozen(best, candidates, aim, tables=[] if rare is None else [rare])
+    return frozen(best, candidates, aim, tables=[] if rare is None else [rare], to_bet=to_bet)
 
 
 def is_sure(candidates: list[Candidate], aim: Aim) -> bool:

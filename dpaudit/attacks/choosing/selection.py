@@ -25,6 +25,7 @@ from dpaudit.attacks.parts import parts
 from dpaudit.attacks.prefixes import prefixes
 from dpaudit.attacks.rare import RareTable
 from dpaudit.attacks.repeated_runs import exchangeable
+from dpaudit.attacks.represented import represented
 from dpaudit.attacks.sequential import innovations
 from dpaudit.attacks.single_columns import single_columns
 from dpaudit.attacks.timing import elapsed
@@ -47,6 +48,7 @@ ATTACKS: tuple[Attack, ...] = (
     mean_differences,
     parts,
     kinds,
+    represented,
     atoms,
 )
 

@@ -13,8 +13,9 @@ from numpy.typing import NDArray
 
 from dpaudit.errors import MechanismError
 from dpaudit.outcomes.long_table import at
-from dpaudit.outcomes.paths import Path
+from dpaudit.outcomes.paths import ORDER, Path
 from dpaudit.outcomes.reading.reader import Reader, Rows, Values
+from dpaudit.outcomes.representation import TYPE, array_word, order_words
 from dpaudit.outcomes.scalars import values_of
 from dpaudit.outcomes.special import key_word
 from dpaudit.outcomes.words import DICT, LIST, PRESENT, SET
@@ -30,7 +31,7 @@ Places = NDArray[np.intp]
 
 
 def read_lists(reader: Reader, path: Path, rows: Rows, values: Values) -> None:
-    """Read sequences of any length; tuples and lists of the same entries are the same."""
+    """Read sequences of any length."""
     _check_depth(path, values)
     reader.constant(path, rows, LIST)
     lengths = reader.lengths(path, rows, values)
@@ -49,6 +50,13 @@ def read_lists(reader: Reader, path: Path, rows: Rows, values: Values) -> None:
 def read_arrays(reader: Reader, path: Path, rows: Rows, values: Values) -> None:
     """Read arrays, and what knows how to be one."""
     arrays = list(map(_array, values))
+    _read_array_entries(reader, path, rows, values, arrays)
+    reader.forms(path.form(TYPE), rows, [array_word(one, types=reader.types) for one in values])
+
+
+def _read_array_entries(
+    reader: Reader, path: Path, rows: Rows, values: Values, arrays: Sequence[NDArray[Any]]
+) -> None:
     first = arrays[0]
     is_plain = first.dtype.names is not None or not first.dtype.hasobject
     if is_plain and len({(one.dtype, one.shape) for one in arrays}) == 1:
@@ -61,18 +69,53 @@ def read_arrays(reader: Reader, path: Path, rows: Rows, values: Values) -> None:
     for dtype in records:
         place = [i for i, one in enumerate(arrays) if one.ndim == 0 and one.dtype == dtype]
         reader.read_array(path, at(rows, place), np.stack([arrays[i] for i in place]))
-    place = [i for i, one in enumerate(arrays) if one.ndim or one.dtype not in records]
-    if place:
-        others = [arrays[i] for i in place]
-        parts = [one[()] if one.ndim == 0 else values_of(one) for one in others]
-        reader.read(path, at(rows, place), parts)
+    others = [i for i, one in enumerate(arrays) if one.ndim or one.dtype not in records]
+    # The entries of an array have its type, which is kept; objects have types of their own.
+    for is_own, types in ((True, reader.types), (False, False)):
+        place = [i for i in others if arrays[i].dtype.hasobject is is_own]
+        if place:
+            parts = [arrays[i][()] if arrays[i].ndim == 0 else values_of(arrays[i]) for i in place]
+            with reader.counting(types=types):
+                reader.read(path, at(rows, place), parts)
 
 
 def read_dicts(reader: Reader, path: Path, rows: Rows, values: Values) -> None:
-    """Read mappings; the order of their keys does not matter."""
+    """Read mappings, and in which order their keys are."""
     _check_depth(path, values)
     reader.constant(path, rows, DICT)
+    keys = list(values[0])
+    are_texts = set(map(type, keys)) == {str}
+    # Most mechanisms write the same keys in the same order.
+    if are_texts and all(list(one) == keys for one in values):
+        words = [path.key(key).word for key in keys]
+        orders = {kind: order_words(kind, tuple(keys), words) for kind in set(map(type, values))}
+        reader.forms(path.form(ORDER), rows, [orders[type(one)] for one in values])
+        reader.lengths(path, rows, values)
+        _read_columns(reader, path, rows, values, keys)
+        return
+    _read_orders(reader, path, rows, values)
     read_keys(reader, path, rows, values)
+
+
+def _read_orders(reader: Reader, path: Path, rows: Rows, values: Values) -> None:
+    """Read the orders of keys; keys that are equal and of several types are several."""
+    known: dict[Any, str | None] = {}
+    orders: list[str | None] = []
+    for value in values:
+        keys = tuple(value)
+        name = type(value), keys, tuple(map(type, keys))
+        if name not in known:
+            words = [key_word_at(key, path) for key in keys]
+            known[name] = order_words(type(value), keys, words)
+        orders.append(known[name])
+    reader.forms(path.form(ORDER), rows, orders)
+
+
+def _read_columns(
+    reader: Reader, path: Path, rows: Rows, values: Values, keys: Sequence[str]
+) -> None:
+    for key, column in zip(keys, _columns(values, keys), strict=True):
+        reader.read(path.key(key), rows, column)
 
 
 def read_keys(reader: Reader, path: Path, rows: Rows, values: Values) -> None:
@@ -80,8 +123,7 @@ def read_keys(reader: Reader, path: Path, rows: Rows, values: Values) -> None:
     reader.lengths(path, rows, values)
     keys = list(values[0])
     if keys and set(map(type, keys)) == {str} and _share(values, keys):
-        for key, column in zip(keys, _columns(values, keys), strict=True):
-            reader.read(path.key(key), rows, column)
+        _read_columns(reader, path, rows, values, keys)
         return
     for word, alike in _by_word(path, values).items():
         parts = [values[i][key] for key, place in alike for i in place.tolist()]

@@ -10,6 +10,7 @@ import numpy as np
 from dpaudit.outcomes.paths import Path
 from dpaudit.outcomes.reading.containers import key_word_at, read_keys
 from dpaudit.outcomes.reading.reader import Reader, Rows, Values
+from dpaudit.outcomes.representation import TYPE, array_word
 from dpaudit.outcomes.scalars import of_mixed
 
 
@@ -29,6 +30,7 @@ def read_frames(reader: Reader, path: Path, rows: Rows, values: Values) -> None:
 
 def read_series(reader: Reader, path: Path, rows: Rows, values: Values) -> None:
     """Read Series and indices, as lists or dicts."""
+    reader.forms(path.form(TYPE), rows, [array_word(one, types=reader.types) for one in values])
     reader.read(path, rows, [_entries(one) for one in values])
 
 

@@ -47,8 +47,11 @@ _BYTES = 32
 _watch = Watch()
 
 
-def from_raw(raw: abc.Sequence[Any] | NDArray[Any]) -> Outcomes:
+def from_raw(raw: abc.Sequence[Any] | NDArray[Any], *, types: bool = True) -> Outcomes:
     """Return the table of `raw`, one outcome an entry (an array: one a row).
+
+    types: whether outcomes 1 and 1.0 differ. The type of an array is never one of its rows: one
+    float among integers changes it for all.
 
     Numbers, strings, bytes, Booleans, None, dates, fractions, complex numbers, members of
     enumerations, UUIDs, NumPy's scalars; lists, tuples, sets, dicts, arrays, dataclasses, named
@@ -57,7 +60,7 @@ def from_raw(raw: abc.Sequence[Any] | NDArray[Any]) -> Outcomes:
     """
     # Those of very many entries.
     with step("reading outputs of the mechanism", _watch):
-        reader = Reader(len(raw), _reader_of)
+        reader = Reader(len(raw), _reader_of, types=types)
         if isinstance(raw, np.ndarray) and raw.dtype != object:
             reader.read_array(ROOT, None, raw)
         elif len(raw):
@@ -163,6 +166,8 @@ def _read_special(
         inside = rows if len(place) == len(described) else at(rows, place)
         entries = of_mixed([described[i].beside[aspect] for i in place])
         reader.add(path.about(aspect), inside, entries)
+    for form in dict.fromkeys(word for one in described for word in one.forms):
+        reader.forms(path.form(form), rows, [one.forms.get(form) for one in described])
 
 
 _EXACTLY: dict[type, Read] = {

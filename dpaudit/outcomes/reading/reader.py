@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dpaudit.outcomes.columns import Column, FloatArray, recoded
+from dpaudit.outcomes.columns import ABSENT, Column, FloatArray, recoded
 from dpaudit.outcomes.long_table import Part, RowArray, at, long_table
 from dpaudit.outcomes.paths import Path
+from dpaudit.outcomes.representation import TYPE, is_array_type, is_scalar_type, type_word
 from dpaudit.outcomes.scalars import (
     LARGEST_EXACT,
     Entries,
     of_booleans,
     of_floats,
+    of_mixed,
     of_text_array,
     values_of,
 )
@@ -34,9 +37,13 @@ Read = Callable[["Reader", Path, Rows, Values], None]
 class Reader:
     """Collects entries by place; `rows` of None stands for all rows."""
 
-    def __init__(self, size: int, reader_of: Callable[[type, Path], Read]) -> None:
-        """reader_of: returns what reads the values of a type that stand at a place."""
+    def __init__(
+        self, size: int, reader_of: Callable[[type, Path], Read], *, types: bool = True
+    ) -> None:
+        """reader_of: returns what reads the values of a type that stand at a place.  types: whether
+        the types of numbers, texts and Booleans belong to each outcome by itself."""
         self.size = size
+        self.types = types
         self._reader_of = reader_of
         self._parts: list[Part] = []
         self._fixed: list[tuple[Path, str | float]] = []
@@ -49,10 +56,47 @@ class Reader:
         readers = dict.fromkeys(by_kind.values())
         if len(readers) == 1:
             next(iter(readers))(self, path, rows, values)
+        else:
+            for read in readers:
+                place = [i for i, value in enumerate(values) if by_kind[type(value)] is read]
+                read(self, path, at(rows, place), [values[i] for i in place])
+        self._keep_types(path, rows, values, list(by_kind))
+
+    def _keep_types(self, path: Path, rows: Rows, values: Values, kinds: Sequence[type]) -> None:
+        """Keep the types of values where they are not the usual ones."""
+        words = {
+            kind: None if is_array_type(kind) or self._is_left_out(kind) else type_word(kind)
+            for kind in kinds
+        }
+        if len(kinds) == 1:
+            word = words[kinds[0]]
+            if word is not None:
+                self.constant(path.form(TYPE), rows, word)
+        elif any(words.values()):
+            self.forms(path.form(TYPE), rows, [words[type(value)] for value in values])
+
+    def _is_left_out(self, kind: type) -> bool:
+        return not self.types and is_scalar_type(kind)
+
+    @contextmanager
+    def counting(self, *, types: bool) -> Iterator[None]:
+        """Read values whose scalar types count, or do not."""
+        before, self.types = self.types, types
+        try:
+            yield
+        finally:
+            self.types = before
+
+    def forms(self, path: Path, rows: Rows, entries: Sequence[str | float | None]) -> None:
+        """Keep how values are represented, where that is not None."""
+        first = entries[0]
+        if first is not None and all(entry == first for entry in entries):
+            self.constant(path, rows, first)
             return
-        for read in readers:
-            place = [i for i, value in enumerate(values) if by_kind[type(value)] is read]
-            read(self, path, at(rows, place), [values[i] for i in place])
+        place = [i for i, entry in enumerate(entries) if entry is not None]
+        if place:
+            there = [entry for entry in entries if entry is not None]
+            self.add(path, at(rows, place), of_mixed(there))
 
     def read_array(self, path: Path, rows: Rows, array: NDArray[Any]) -> None:
         """Read an array, a value a row; a structured one as a dict, further dimensions as lists."""
@@ -105,22 +149,19 @@ class Reader:
 
     def table(self) -> Outcomes:
         """Return all that was read."""
-        totals: dict[str, int] = {}
-        for part in self._parts:
-            totals[part.path.name] = totals.get(part.path.name, 0) + len(part.numbers)
-        if any(total != self.size for total in totals.values()):
+        parts = _by_path(part for part in self._parts if part.path.step != "form")
+        if any(sum(len(one.numbers) for one in each) != self.size for each in parts.values()):
             fixed = [_constant_part(path, None, entry, self.size) for path, entry in self._fixed]
             return long_table([*fixed, *self._parts], self.size)
-        if not self._parts:
+        own = _by_path(part for part in self._parts if part.path.step == "form").values()
+        forms = tuple((each[0].path, _where_there(each, self.size)) for each in own)
+        if not parts:
             path, entry = self._fixed[0]
             column = Column.constant(path.name, entry, self.size)
-            return Table((column,), self.size, (path,), tuple(self._fixed[1:]))
-        by_path: dict[str, list[Part]] = {name: [] for name in totals}
-        for part in self._parts:
-            by_path[part.path.name].append(part)
-        columns = tuple(_whole(parts, self.size) for parts in by_path.values())
-        paths = tuple(parts[0].path for parts in by_path.values())
-        return Table(columns, self.size, paths, tuple(self._fixed))
+            return Table((column,), self.size, (path,), tuple(self._fixed[1:]), forms)
+        columns = tuple(_whole(each, self.size) for each in parts.values())
+        paths = tuple(each[0].path for each in parts.values())
+        return Table(columns, self.size, paths, tuple(self._fixed), forms)
 
 
 def _is_plain(array: NDArray[Any]) -> bool:
@@ -155,6 +196,22 @@ def _exact(values: NDArray[Any]) -> bool:
 def _constant_part(path: Path, rows: Rows, entry: str | float, size: int) -> Part:
     one = Column.constant(path.name, entry, size)
     return Part(path, rows, one.numbers, one.codes, one.labels)
+
+
+def _by_path(parts: Iterable[Part]) -> dict[str, list[Part]]:
+    found: dict[str, list[Part]] = {}
+    for part in parts:
+        found.setdefault(part.path.name, []).append(part)
+    return found
+
+
+def _where_there(parts: list[Part], size: int) -> Column:
+    """Return parts as one column, which is absent elsewhere."""
+    absent = Column.constant(parts[0].path.name, ABSENT, size)
+    rows = np.arange(size, dtype=np.int32)
+    return _whole(
+        [Part(parts[0].path, rows, absent.numbers, absent.codes, absent.labels), *parts], size
+    )
 
 
 def _whole(parts: list[Part], size: int) -> Column:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import collections
 import datetime
 import enum
 import signal
@@ -54,6 +55,14 @@ RICH: list[Any] = [
     uuid.UUID(int=5),
     bytearray(b"ab"),
     frozenset({("a", 1)}),
+    {("a", 1)},
+    np.float64(0.25),
+    np.str_("a"),
+    collections.OrderedDict(a=1),
+    Decimal("-0.00"),
+    1,
+    1.0,
+    (1, 2.0),
     np.float32(0.1),
     np.int8(3),
     np.bool_(True),

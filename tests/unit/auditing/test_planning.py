@@ -16,10 +16,10 @@ from dpaudit.auditing.planning import (
     certifying,
     draws_needed,
     plan,
-    rounded,
 )
 from dpaudit.auditing.schedule import Limits, Plan
 from dpaudit.auditing.spec import AuditSpec
+from dpaudit.auditing.underpowered import rounded
 from dpaudit.certificates.result import AuditResult
 from dpaudit.config.building import build_spec
 from dpaudit.errors import UsageError

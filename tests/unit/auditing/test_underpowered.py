@@ -3,15 +3,25 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 import dpaudit
 from dpaudit.auditing.spec import AuditSpec
-from dpaudit.auditing.underpowered import foreseen, too_few
+from dpaudit.auditing.underpowered import draws_for_rare, foreseen, misses_rare, too_few
+from dpaudit.certificates.certificate import Certificate
 from dpaudit.certificates.result import Verdict
-from dpaudit.claims import ApproximateDP, PrivacyClaim, PureDP, RenyiDP, TotalVariation
+from dpaudit.claims import (
+    ApproximateDP,
+    PrivacyClaim,
+    ProbabilisticDP,
+    PureDP,
+    RenyiDP,
+    TotalVariation,
+)
+from dpaudit.errors import UsageError
 from dpaudit.inputs.pairs import NeighbouringPair
 from dpaudit.stats.game import Game, p_value
 from dpaudit.stats.power import draws_to_refute
@@ -134,3 +144,94 @@ def test_claims_that_no_draws_can_refute() -> None:
 def test_equal_and_yet_not_the_same() -> None:
     assert foreseen(spec_of(PureDP(1.0), 5_000, pairs=((0.0, -0.0),))) is None
     assert foreseen(spec_of(PureDP(1.0), 5_000, pairs=((1, True),))) is None
+
+
+def laplace(x: float, size: int, rng: Any) -> Any:
+    return x + rng.laplace(size=size)
+
+
+def blind(x: float, size: int, rng: Any) -> Any:
+    return rng.normal(size=size)
+
+
+def certificate_of(mechanism: Any, claim: PrivacyClaim, **more: Any) -> Certificate:
+    given: dict[str, Any] = {"samples": 10_000, "no_trace": True, **more}
+    return dpaudit.audit(mechanism, 0, 1, claim, **given).certificates[0]
+
+
+@pytest.mark.parametrize("mechanism", [laplace, blind])
+@pytest.mark.parametrize("claim", [PureDP(1.0), ApproximateDP(1.0, 0.002)])
+def test_the_draws_for_rare_outputs_are_enough_and_few(mechanism: Any, claim: PrivacyClaim) -> None:
+    """Also where an audit learns from half of its draws, since nothing differs."""
+    certificate = certificate_of(mechanism, claim)
+    for probability in (0.01, 0.004):
+        needed = draws_for_rare(certificate, probability)
+        assert needed is not None
+        enough, fewer = (
+            certificate_of(mechanism, claim, samples=samples).detectable_rare
+            for samples in (needed, int(0.9 * needed))
+        )
+        assert enough is not None
+        assert fewer is not None
+        assert enough <= probability < fewer
+
+
+def test_pairs_share_the_error_probability_of_rare_outputs() -> None:
+    alone = certificate_of(laplace, PureDP(1.0))
+    of_three = replace(alone, fixed=replace(alone.fixed, alpha=alone.fixed.alpha / 3))
+    one, several = draws_for_rare(alone, 0.001), draws_for_rare(of_three, 0.001)
+    assert one is not None
+    assert several is not None
+    assert 1.05 * one < several < 1.5 * one
+
+
+def test_a_rule_of_any_kind_has_the_same_draws_for_rare_outputs() -> None:
+    """The error probability of the exact test is what its rules share."""
+    certificate = certificate_of(laplace, PureDP(1.0))
+    whole = certificate.fixed.alpha / certificate.fixed.share
+    rare = replace(certificate.fixed, kind="rare", share=0.08, alpha=0.08 * whole)
+    assert draws_for_rare(replace(certificate, fixed=rare), 0.001) == draws_for_rare(
+        certificate, 0.001
+    )
+
+
+def test_a_claim_whose_delta_allows_rare_outputs_is_never_refuted_by_them() -> None:
+    certificate = certificate_of(laplace, ApproximateDP(1.0, 0.01))
+    assert draws_for_rare(certificate, 0.01) is None
+    assert draws_for_rare(certificate, 0.005) is None
+    assert draws_for_rare(certificate, 0.0101) is not None
+    reason = misses_rare([certificate], 0.01)
+    assert reason is not None
+    assert "no number of draws could" in reason
+
+
+def test_the_pair_that_needs_most_is_named() -> None:
+    good = certificate_of(laplace, PureDP(1.0))
+    bad = replace(good, pair="d1 = 7, d2 = 8", detectable_rare=math.inf)
+    assert good.detectable_rare is not None
+    assert misses_rare([good], good.detectable_rare) is None
+    both = misses_rare([good, bad], good.detectable_rare)
+    assert both is not None
+    assert "d1 = 7, d2 = 8" in both
+    unknown = misses_rare([replace(good, detectable_rare=None)], 0.5)
+    assert unknown is not None
+
+
+@pytest.mark.parametrize(
+    ("claim", "more"),
+    [
+        (PureDP(1.0), {"allow_underpowered": True}),
+        (PureDP(1.0), {"bound": "clopper-pearson"}),
+        (ProbabilisticDP(1.0, 0.01), {}),
+        (ApproximateDP(1.0, 0.1), {}),
+    ],
+)
+def test_rare_outputs_that_no_audit_could_require(claim: PrivacyClaim, more: Any) -> None:
+    with pytest.raises(UsageError, match="require_rare"):
+        spec_of(claim, 10_000, require_rare=0.01, **more)
+
+
+@pytest.mark.parametrize("value", [0, 1, 2, -0.1, math.nan, math.inf, "abc", True])
+def test_a_probability_lies_between_0_and_1(value: Any) -> None:
+    with pytest.raises(UsageError, match="must be a probability between 0 and 1, such as 1e-3"):
+        spec_of(PureDP(1.0), 10_000, require_rare=value)

@@ -120,9 +120,15 @@ def seen_of(outcomes: Outcomes) -> Sieve:
     ("seen", "later", "new"),
     [
         ([0.0, 1.0] * 50 + [2.0] * 2, [0.0, 2.0, 1.5, -1.0], [2, 3]),
-        (range(12), [3, 3.5, 11, 12, -1], [3, 4]),  # no value repeats: what is beyond them
+        (
+            map(float, range(12)),
+            [3.0, 3.5, 11.0, 12.0, -1.0],
+            [3, 4],
+        ),  # no value repeats: what is beyond them
         ([*range(40)] * 3, [3, 3.5, 39, 40], [1, 3]),
-        (NUMBERS, [NUMBERS.min(), NUMBERS.max(), 1e6, -np.inf, 0.123], [2, 3]),
+        (NUMBERS.tolist(), [float(NUMBERS.min()), float(NUMBERS.max()), 1e6, -np.inf, 0.1], [2, 3]),
+        ([0.0, 1.0] * 50, [0.0, -0.0, 1.0, 1], [1, 3]),
+        ([[1.0]] * 50, [[1.0], (1.0,), [-0.0]], [1, 2]),
         (["a", "b"] * 50 + ["c"], ["a", "c", "d", None, 2.0], [2, 3, 4]),
         ([f"key {number}" for number in range(50)], ["key 3", "key 50"], [1]),
         ([{"a": 1}] * 50, [{"a": 1}, {"a": 1, "b": 2}, {"a": 1}], [1]),

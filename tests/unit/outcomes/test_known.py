@@ -32,7 +32,7 @@ _FLAGS = _RNG.integers(-1, 2, (3_000, 6))
 # What is returned, of which the first half is known: three values a place, at most.
 RETURNED: dict[str, Any] = {
     "integers": _FLAGS,
-    "numbers, of which two are zero": np.array([-0.0, 0.0, 1.5, -np.inf])[_FLAGS],
+    "numbers": np.array([0.5, 0.0, 1.5, -np.inf])[_FLAGS],
     "Booleans": _FLAGS > 0,
     "one number": _FLAGS[:, 0],
     "strings": [["no", "yes", "?"][one] for one in _FLAGS[:, 0]],
@@ -63,7 +63,7 @@ def test_they_are_found_where_their_keys_are(name: str) -> None:
 
 
 def test_an_entry_that_no_known_one_has_is_not_found() -> None:
-    known = from_raw(np.array([[0, 1], [1, 0]]))
+    known = from_raw([[0, 1], [1, 0]])
     keys, order = np.unique(known.keys(), return_index=True)
     found = Known.of(keys, known.take(order))
     asked = from_raw([[0, 1], [0, 2], [None, 1], ["1", 0], [np.nan, 0], [1, 0]])
@@ -86,6 +86,27 @@ def test_outcomes_of_another_shape_are_found_by_their_keys(other: list[Any]) -> 
     found = Known.of(keys, known.take(order))
     asked = from_raw(other)
     assert found.places(asked).tolist() == find(keys, asked.keys()).tolist()
+
+
+@pytest.mark.parametrize("signed", [False, True])
+def test_zeros_of_both_signs_are_found_by_their_keys(signed: bool) -> None:
+    numbers = np.array([-0.0 if signed else 0.5, 0.0, 1.5])[_FLAGS]
+    known = from_raw(numbers[:4])
+    keys, order = np.unique(known.keys(), return_index=True)
+    found = Known.of(keys, known.take(order))
+    asked = from_raw(numbers)
+    assert (found.entries is None) == signed
+    assert found.places(asked).tolist() == find(keys, asked.keys()).tolist()
+    # and the other way round, where only those that come later have a sign
+    other = Known.of(*_known(np.abs(numbers[:4])))
+    assert other.entries is not None
+    assert other.places(asked).tolist() == find(other.keys, asked.keys()).tolist()
+
+
+def _known(numbers: Any) -> tuple[Any, Any]:
+    outcomes = from_raw(numbers)
+    keys, order = np.unique(outcomes.keys(), return_index=True)
+    return keys, outcomes.take(order)
 
 
 @pytest.mark.parametrize(("most", "columns"), [(9, 1), (8, 21), (2, 61)])

@@ -11,12 +11,14 @@ from typing import Any
 import pytest
 
 import dpaudit
+from dpaudit.certificates.certificate import Certificate
 from dpaudit.certificates.exact_certificate import ExactCertificate
 from dpaudit.certificates.replay import beliefs_of, course, tally
 from dpaudit.certificates.result import AuditResult, Exact, Sampled, Verdict
 from dpaudit.certificates.wealth import Wealth
 from dpaudit.claims import PrivacyClaim, PureDP, make_claim
 from dpaudit.claims.curves import tradeoff
+from dpaudit.levels.distinguisher import ScoreDistributions
 from dpaudit.reports import numbers
 from dpaudit.reports.html.canvas import HEIGHT, WIDTH, Canvas, Scale
 from dpaudit.reports.html.pictures.choice import pictures
@@ -280,7 +282,7 @@ def test_levels_can_be_told_by_what_stands_below_them() -> None:
     assert any("scores at which an event begins or ends" in one for one in scored.notes)
     many = replace(
         CERTIFICATE,
-        guesses=(1, 1, 0, -1, -1, 0),
+        fixed=replace(CERTIFICATE.fixed, guesses=(1, 1, 0, -1, -1, 0)),
         blocks=tuple(replace(one, tally=((5, 5),) * 6) for one in CERTIFICATE.blocks),
     )
     drawn = outputs(many)
@@ -395,3 +397,34 @@ def test_a_drawing_has_neither_ids_nor_styles() -> None:
     assert not re.search(r"\b(id|style|xlink|transform)=|url\(|#", drawn)
     assert set(re.findall(r"<(\w+)", drawn)) == {"g", "path", "text"}
     assert '<text x="' in drawn
+
+
+def of_several_rules(shown: str) -> Certificate:
+    """Return a certificate of a main rule by a score and a rare rule, with two added levels."""
+    main = replace(CERTIFICATE.fixed, share=0.92, guesses=(-1, 1, 0, -1, 1))
+    rare = replace(CERTIFICATE.fixed, kind="rare", share=0.08, guesses=(0, 0, 0, 1, 1))
+    fixed, other = (main, rare) if shown == "main" else (rare, main)
+    return replace(
+        CERTIFICATE,
+        fixed=fixed,
+        others=(other,),
+        blocks=tuple(replace(one, tally=((5, 5),) * 5) for one in CERTIFICATE.blocks),
+        scores=ScoreDistributions((0.5,), ((1, 2), (3, 4), (0, 0)), (("age", 0.7),)),
+    )
+
+
+@pytest.mark.parametrize(
+    ("shown", "events"),
+    [("main", ["for d2", "for d1", "", "for d2", "for d1"]),
+     ("rare", ["", "", "", "for d1", "for d1"])],
+)  # fmt: skip
+def test_levels_of_other_rules_stand_after_those_of_the_score(
+    shown: str, events: list[str]
+) -> None:
+    picture = outputs(of_several_rules(shown))
+    assert picture is not None
+    assert [row[0] for row in picture.rows] == [
+        *("score below 0.5", "score above 0.5", "no score"),
+        *("rare outputs (rare rule: d1)", "rare outputs (rare rule: d1)"),
+    ]
+    assert [row[3] for row in picture.rows] == events

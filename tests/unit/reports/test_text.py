@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from dataclasses import replace
 from functools import partial
@@ -19,7 +20,7 @@ from dpaudit import (
     ZeroConcentratedDP,
 )
 from dpaudit.auditing.underpowered import EQUAL_INPUTS
-from dpaudit.certificates.certificate import DivergenceTest
+from dpaudit.certificates.certificate import DivergenceTest, RuleKind
 from dpaudit.certificates.result import AuditResult, Family, Sampled
 from dpaudit.claims.approximate_zcdp import ApproximateZCDP
 from dpaudit.claims.base import ProfilePoint
@@ -28,7 +29,7 @@ from dpaudit.inputs.neighbouring import EQUAL
 from dpaudit.reports import numbers
 from dpaudit.reports.batch import document, render_remarks
 from dpaudit.reports.bounds import bounds
-from dpaudit.reports.findings import allowance, compared
+from dpaudit.reports.findings import allowance, compared, detectable
 from dpaudit.reports.layout import table, width_of
 from dpaudit.reports.registry import FORMATS, parse_report
 from dpaudit.reports.text import render, render_warnings
@@ -87,9 +88,9 @@ def test_a_violation_in_fifteen_lines() -> None:
             "tells most; alone, on the 1,000 draws of its test, it obeys the claim",
         ),
         (
-            *(0.85, 4_000, 0.95, 3),
-            "all bets within 2,968 draws together: wealth 103 (violation at 100). The event shown "
-            "tells most; alone, on the 1,032 draws of its test, it does not refute the claim at "
+            *(0.85, 4_000, 0.95, 4),
+            "all bets within 1,723 draws together: wealth 259 (violation at 100). The event shown "
+            "tells most; alone, on the 1,723 draws of its test, it does not refute the claim at "
             "this confidence",
         ),
         (0.5, 4_000, 0.95, 3, None),
@@ -194,7 +195,7 @@ def test_what_was_not_refuted_is_never_called_private() -> None:
     text = render(PASS)
     assert len(text.splitlines()) <= 17
     assert "private" not in text
-    assert "A leak of ε ≥ 1.02 visible to this event would be caught about 9 times in 10." in text
+    assert "With this event, a true ε of 1.02 or more would be refuted in 9 of 10 runs." in text
     assert "No proof: other inputs, rarer events or more draws may still refute" in text
 
 
@@ -399,7 +400,7 @@ def test_equal_inputs_promise_nothing() -> None:
     same = replace(PASS.certificates[0], warnings=(EQUAL,))
     text = render(with_certificates(PASS, same))
     assert "No leak would have been caught: d1 and d2 are equal." in text
-    assert "about 9 times in 10" not in text
+    assert "9 of 10 runs" not in text
 
 
 def test_that_inputs_are_equal_is_no_warning_where_the_headline_says_it() -> None:
@@ -449,3 +450,66 @@ def test_a_p_value_that_refutes_is_not_printed_as_a_larger_one_than_its_level() 
     assert text.startswith("VIOLATION")
     assert "p-value 0.00332 (violation if ≤ 0.00333, its share" in text
     assert "p-value 0.01 (violation if ≤ 0.01: its share" in _of_three(0.01, 0.00999)
+
+
+def of_rules(*rules: tuple[RuleKind, float, float]) -> AuditResult:
+    """Return a pass whose rules have these kinds, shares and bounds, the best bound shown."""
+    (one,) = PASS.certificates
+    total = one.fixed.alpha / one.fixed.share
+    tests: list[Any] = [
+        replace(one.fixed, kind=kind, share=share, alpha=share * total, epsilon_lower=bound)
+        for kind, share, bound in rules
+    ]
+    fixed = max(tests, key=lambda test: test.epsilon_lower)
+    others = tuple(test for test in tests if test is not fixed)
+    return with_certificates(PASS, replace(one, fixed=fixed, others=others))
+
+
+def test_verbose_reports_list_every_rule_with_its_share_and_bound() -> None:
+    result = of_rules(("main", 0.9, 0.98), ("rare", 0.08, 1.62), ("other", 0.02, 0.5))
+    verbose = render(result, verbose=1)
+    lines = verbose.splitlines()
+    first = next(place for place, line in enumerate(lines) if line.startswith("  rules  "))
+    for line, kind, share, bound in zip(
+        lines[first:], ("main", "rare", "other"), (90, 8, 2), (0.98, 1.62, 0.5), strict=False
+    ):
+        assert line[14:].startswith(f"{kind} ({share} %): ε ≥ {bound}, ")
+        assert len(line) <= 80
+    # The exact test's share, whichever rule is shown.
+    (one,) = PASS.certificates
+    assert f"{100 * one.fixed.alpha:.4g} % for the exact test" in verbose
+    assert "  rules " not in render(result)
+    assert "  rules " not in render(of_rules(("main", 1.0, 0.98)), verbose=1)
+    assert "  rules " in render(of_rules(("rare", 1.0, 0.98)), verbose=1)
+
+
+@pytest.mark.parametrize(
+    ("rare", "said"),
+    [
+        (None, "would be refuted in 9 of 10 runs."),
+        (
+            0.000746,
+            "; so would an output of probability 0.000746 or more that only one input gives.",
+        ),
+        (math.inf, "; no output that only one input gives would be."),
+    ],
+)
+def test_a_pass_says_how_rare_an_output_it_would_have_refuted(
+    rare: float | None, said: str
+) -> None:
+    (one,) = PASS.certificates
+    text = detectable(replace(one, detectable_rare=rare))
+    assert text.startswith("With this event, a true ε of 1.02 or more would be refuted in 9 of 10")
+    assert text.endswith(said)
+
+
+def test_rare_outputs_are_refuted_also_where_no_event_could_show_a_leak() -> None:
+    (one,) = PASS.certificates
+    without = replace(one, fixed=replace(one.fixed, events=()), detectable_rare=0.01)
+    assert "probability 0.01 or more" in detectable(without)
+    assert "No leak" not in detectable(without)
+    assert detectable(replace(without, detectable_rare=math.inf)).startswith("No leak would")
+    powerless = replace(one.fixed, detectable_epsilon=math.inf)
+    text = detectable(replace(one, fixed=powerless, detectable_rare=0.01))
+    assert "This event could have shown no leak" in text
+    assert "An output of probability 0.01 or more" in text

@@ -234,3 +234,38 @@ def test_the_fewest_right_guesses_decide_at_one_draw_more_or_less() -> None:
     # Half of all draws are of d1: as many again are needed, and more for the luck of coins.
     assert detectable_rare(100, 2 * needed, 1.0, 0.0, 6e-4) == math.inf
     assert detectable_rare(100, 3 * needed, 1.0, 0.0, 6e-4) < 1
+
+
+@pytest.mark.parametrize(("epsilon", "delta"), [(0.0, 0.0), (1.0, 0.0), (4.0, 0.0), (1.0, 0.01)])
+@pytest.mark.parametrize(("learning", "certifying"), [(1_250, 8_750), (5_000, 5_000)])
+def test_rare_outputs_are_refuted_by_the_binomial_law_of_their_draws(
+    epsilon: float, delta: float, learning: int, certifying: int
+) -> None:
+    alpha = 0.0006
+    found = detectable_rare(learning, certifying, epsilon, delta, alpha)
+
+    def power(p: float) -> float:
+        right = range(certifying + 1)
+        chances = np.asarray(binom.pmf(right, certifying, p / 2)).tolist()
+        caught = sum(
+            chance
+            for number, chance in zip(right, chances, strict=True)
+            if chance > 1e-12
+            and p_value(Game(number, 0, certifying, two_guesses=False), epsilon, delta, alpha)
+            <= alpha
+        )
+        return float(caught * binom.sf(LEAST_SEEN - 1, learning, p / 2))
+
+    assert delta < found < 1
+    assert power(found) >= 0.9 - 1e-6
+    assert power(0.97 * found) < 0.9
+
+
+def test_too_few_draws_detect_no_rare_output() -> None:
+    assert detectable_rare(25, 75, 8.0, 0.0, 0.0006) == math.inf
+    assert detectable_rare(1, 10_000, 1.0, 0.0, 0.0006) == math.inf
+
+
+def test_rare_outputs_of_more_draws_than_an_int_of_32_bits_counts() -> None:
+    few, many = (detectable_rare(n // 8, n - n // 8, 1.0, 0.0, 0.0006) for n in (10**9, 10**12))
+    assert many == pytest.approx(few / 1_000, rel=0.01)

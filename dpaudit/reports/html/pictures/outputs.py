@@ -181,8 +181,12 @@ def _bars(one: Certificate | ExactCertificate) -> tuple[list[_Bar], str]:
 
 
 def _has_edges(one: Certificate) -> bool:
-    """Return whether levels are the scores between edges, and one for outputs without a score."""
-    return one.scores is not None and len(one.guesses) == len(one.scores.edges) + 2
+    """Return whether levels are the scores between edges, and one for outputs without a score;
+    those of the other rules come after them."""
+    if one.scores is None:
+        return False
+    added = len(one.guesses) - len(one.scores.edges) - 2
+    return added >= 0 if one.others else added == 0
 
 
 def _levels(one: Certificate) -> list[tuple[str, str]]:
@@ -192,10 +196,24 @@ def _levels(one: Certificate) -> list[tuple[str, str]]:
         return [(str(place + 1), str(place + 1)) for place in range(len(one.guesses))]
     written = [numbers.about(edge) for edge in one.scores.edges]
     between = [f"score {low} to {high}" for low, high in pairwise(written)]
-    if not written:
-        return [("any score", ""), ("no score", "no score")]
-    words = [f"score below {written[0]}", *between, f"score above {written[-1]}", "no score"]
-    return list(zip(words, ["", *written, "no score"], strict=True))
+    words = ["any score", "no score"]
+    if written:
+        words = [f"score below {written[0]}", *between, f"score above {written[-1]}", "no score"]
+    levels = list(zip(words, ["", *written, "no score"], strict=True))
+    return levels + [_added(one, place) for place in range(len(levels), len(one.guesses))]
+
+
+def _added(one: Certificate, place: int) -> tuple[str, str]:
+    """Return an additional level of a portfolio in words, where at least one of the other rules
+    guesses, and what stands below the axis where it begins."""
+    names = {1: "d1", -1: "d2"}
+    guessed = [
+        f"{rule.kind} rule: {names[rule.guesses[place]]}"
+        for rule in one.rules
+        if rule.kind != "main" and rule.guesses[place]
+    ]
+    kind = "rare outputs" if any(text.startswith("rare") for text in guessed) else "other outputs"
+    return f"{kind} ({', '.join(guessed)})", kind
 
 
 def _law(one: ExactCertificate) -> Iterator[_Bar]:

@@ -1,0 +1,215 @@
+"""What a recipient sees of an output although Python calls it equal to another one: the type of a
+number or a container, the sign of zero, the order of keys, the digits of a decimal.
+
+The sign of zero is kept in the numbers of a column. All else is kept at a place of its own, `type
+of output[0]`, whose step is "form". A value of the usual type (a float, a list, a dict) has no such
+entry, so that there is nothing to keep, or to look at, for most outputs.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import enum
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from decimal import Decimal, DecimalException
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+from dpaudit.outcomes.columns import (
+    ABSENT,
+    Column,
+    FloatArray,
+    KeyArray,
+    is_negative_zero,
+    kind_word,
+    mix,
+    recoded,
+    text_key,
+)
+from dpaudit.outcomes.raised import Raised
+from dpaudit.outcomes.set_order import as_in_a_set
+
+# What is said of a value, as columns are called: `type of output`.
+TYPE, EXPONENT, OFFSET = "type", "exponent", "UTC offset"
+OF_TYPE = f"{TYPE} of "
+SIGN = "sign of zero of "
+# The types that have no entry, by the kind of the entry at their place.
+_USUAL = {
+    "NaN": "float",
+    "True": "bool",
+    "False": "bool",
+    "a string": "str",
+    "a list": "list",
+    "a dict": "dict",
+    "a set": "set",
+}
+_UNNAMED = (float, str, bool, bytes, list, dict, set, complex, type(None), Raised)
+_MODULES = ("datetime", "uuid")  # whose exact types have labels of their own
+_IN_ORDER, _AS_IN_A_SET = "in the order ", "as a set has them "
+_LONGEST_LABEL, _SHOWN = 200, 40
+_SET_DIGEST = re.compile(r"keys, set ([0-9a-f]{16}), order [0-9a-f]{16}\)$")
+
+
+class InOrder(dict[Any, Any]):
+    """A dict from another process, whose order no set of its keys has there."""
+
+
+class AsInASet(dict[Any, Any]):
+    """A dict from another process, in an order that a set of its keys has there."""
+
+
+@lru_cache(maxsize=1024)
+def type_word(kind: type) -> str | None:
+    """Return what a type is called, for values that are read like those of another type; None for
+    usual types, and for those that the entry names itself."""
+    if kind in _UNNAMED or kind in (InOrder, AsInASet) or issubclass(kind, enum.Enum):
+        return None
+    if kind.__module__ in _MODULES or dataclasses.is_dataclass(kind) or hasattr(kind, "_fields"):
+        return None
+    return f"numpy.{kind.__name__}" if issubclass(kind, np.generic) else kind.__qualname__
+
+
+def array_word(array: Any, *, types: bool) -> str | None:
+    """Return what the type of an array is called, with that of its entries if `types`; None for a
+    record."""
+    dtype = getattr(array, "dtype", None)
+    if getattr(dtype, "names", None):
+        return None
+    kind = "array" if type(array) is np.ndarray else type(array).__qualname__
+    return f"{kind} of {dtype}" if types and dtype is not None else kind
+
+
+def is_array_type(kind: type) -> bool:
+    """Return whether values of a type are arrays or know how to be one; see `array_word`."""
+    return issubclass(kind, np.void) or (
+        hasattr(kind, "__array__") and not issubclass(kind, np.generic)
+    )
+
+
+def is_scalar_type(kind: type) -> bool:
+    """Return whether values of a type are numbers, texts or Booleans, whose type is the same in all
+    entries of a NumPy array."""
+    return issubclass(kind, int | float | Decimal | str | bytes | np.generic) and not issubclass(
+        kind, np.void
+    )
+
+
+def order_words(kind: type, keys: tuple[Any, ...], words: Sequence[str]) -> str | None:
+    """Return the order of the keys of a mapping of a type; None for fewer than two.
+
+    words: how the keys are written.
+    """
+    if len(keys) < 2:
+        return None
+    if issubclass(kind, InOrder | AsInASet):
+        is_as_in_a_set = issubclass(kind, AsInASet)
+    else:
+        is_as_in_a_set = as_in_a_set(keys)
+    shown = sorted(words) if is_as_in_a_set else words
+    how = _AS_IN_A_SET if is_as_in_a_set else _IN_ORDER
+    label = f"{how}({', '.join(shown)})"
+    if len(label) <= _LONGEST_LABEL:
+        return label
+    every, order = (text_key(", ".join(one)) for one in (sorted(words), shown))
+    return f"{label[:_SHOWN]}… ({len(words):,} keys, set {every:016x}, order {order:016x})"
+
+
+def orders_differ(labels: Iterable[str]) -> bool:
+    """Return whether two of these orders are of the same keys."""
+    sets = [_keys_of(label) for label in labels if label != ABSENT]
+    return len(set(sets)) < len(sets)
+
+
+def _keys_of(label: str) -> str:
+    found = _SET_DIGEST.search(label)
+    if found is not None:
+        return found[1]
+    _, _, keys = label.partition("(")
+    return ", ".join(sorted(keys[:-1].split(", ")))
+
+
+def sign_keys(name: str, numbers: FloatArray) -> KeyArray | None:
+    """Return what signs of zero add to keys of outcomes that a column has no other part in; None
+    where there is no -0.0."""
+    negative = is_negative_zero(numbers)
+    if negative is None:
+        return None
+    key = np.array([(text_key("-0.0") + text_key(SIGN + name)) % 2**64], dtype=np.uint64)
+    return np.asarray(negative * mix(key)[0], dtype=np.uint64)
+
+
+def signs_differ(numbers: FloatArray) -> bool:
+    """Return whether there are zeros of both signs."""
+    negative = is_negative_zero(numbers)
+    return negative is not None and bool(((numbers == 0) & ~negative).any())
+
+
+def signs_of(column: Column) -> Column:
+    """Return which numbers of a column are -0.0 and which are 0.0; labels stay what they are."""
+    numbers = column.numbers
+    labels = ("not a zero", "0.0", "-0.0", *column.labels)
+    codes = np.ones(len(numbers), dtype=np.int32)
+    codes[numbers == 0] = 2
+    negative = is_negative_zero(numbers)
+    if negative is not None:
+        codes[negative] = 3
+    if column.codes is not None:
+        codes = np.where(column.codes > 0, column.codes + np.int32(3), codes)
+    return Column(SIGN + column.name, np.full(len(numbers), np.nan), codes, labels)
+
+
+def types_of(form: Column, column: Column) -> Column:
+    """Return the type of every entry of a column. form: the types that are not usual."""
+    usual = _usual_types(column)
+    if form.codes is None:
+        return replace(usual, name=form.name)
+    every = tuple(dict.fromkeys([*form.labels, *usual.labels]))
+    place = {label: code for code, label in enumerate(every, 1)}
+    own = np.array([0, *(0 if one == ABSENT else place[one] for one in form.labels)])[form.codes]
+    implied = np.array([0, *(place[one] for one in usual.labels)])[usual.codes]
+    codes = np.where(own > 0, own, implied).astype(np.int32)
+    return Column(form.name, usual.numbers, codes, every)
+
+
+def types_differ(types: Column, column: Column) -> bool:
+    """Return whether entries that are read alike (all numbers, all lists) have several types."""
+    usual = np.asarray(_usual_types(column).codes, dtype=np.int64)
+    pairs = usual * (len(types.labels) + 1) + np.asarray(types.codes, dtype=np.int64)
+    return len(np.unique(pairs)) > len(np.unique(usual))
+
+
+def _usual_types(column: Column) -> Column:
+    """Return the type that every entry of a column has where no other one is kept."""
+    labels = ["float", *map(_usual_type, column.labels)]
+    codes = np.broadcast_to(np.int32(0), len(column.numbers))
+    codes = np.int32(1) + (codes if column.codes is None else column.codes)
+    known: dict[str, int] = {}
+    nothing = np.broadcast_to(np.float64(np.nan), len(codes))
+    return Column(column.name, nothing, recoded(known, labels, codes, len(codes)), tuple(known))
+
+
+def _usual_type(label: str) -> str:
+    if label.startswith(("b'", 'b"')):
+        return "bytes"
+    return _USUAL.get(label) or _USUAL.get(kind_word(label), label)
+
+
+def decimal_word(number: str, exponent: str) -> str:
+    """Return a number with the digits that a Decimal has, 1 with exponent -2 as 1.00."""
+    try:
+        return str(Decimal(number).quantize(Decimal(1).scaleb(int(exponent))))
+    except (DecimalException, ValueError):
+        return f"{number} (exponent {exponent})"
+
+
+def typed_word(word: str, kind: str) -> str:
+    """Return an output in words with its type: [1] for a list, (1,) for a tuple."""
+    if word.startswith("(") and kind == "list":
+        return f"[{word[1:-1]}]"
+    if word.startswith("(") and kind == "tuple":
+        return word if "," in word or word == "()" else f"{word[:-1]},)"
+    return f"{word} (of type {kind})"
