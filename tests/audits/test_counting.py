@@ -22,6 +22,9 @@ from tests.result_files import from_json, to_json
 # A leak that d1 alone gives, beside noise that attains ε, in so many draws.
 P, EPSILON = 1e-3, 1.1
 CLAIM, SAMPLES = ApproximateDP(EPSILON, P / 10), 200_000
+# One that the draws to keep show too seldom.
+RARER = 3e-4
+RARER_CLAIM = ApproximateDP(EPSILON, RARER / 10)
 TRUTH = 1 / (1 + math.exp(-EPSILON))
 # What is said where room was made.
 ROOM = "came up more often than others"
@@ -33,9 +36,9 @@ def answer(dataset: int, size: int, rng: np.random.Generator) -> Any:
     return np.where(rng.random(size) < TRUTH, dataset, 1 - dataset).astype(float)
 
 
-def value(dataset: int, size: int, rng: np.random.Generator) -> Any:
+def value(dataset: int, size: int, rng: np.random.Generator, p: float = P) -> Any:
     found = answer(dataset, size, rng)
-    found[(rng.random(size) < P) & (dataset == 1)] = 77.0
+    found[(rng.random(size) < p) & (dataset == 1)] = 77.0
     return found
 
 
@@ -146,18 +149,28 @@ def test_workers_and_a_journal_that_is_cut_short_change_nothing(tmp_path: Path) 
         assert again.certificates[0].rounds == certificate.rounds
 
 
-@pytest.mark.parametrize("seed", [1, 6])
+def rarer(dataset: int, size: int, rng: np.random.Generator) -> Any:
+    return category(dataset, size, rng, RARER)
+
+
+@pytest.mark.parametrize("seed", [1, 3])
 def test_tails_of_many_columns_leave_room_for_a_leak(
     seed: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(rare_store, "MOST_KEPT", 1_024)
-    result = audited(category, seed=seed)
+    """What there is room for at first does not show a leak that is as rare."""
+
+    def found() -> AuditResult:
+        return dpaudit.audit(rarer, 1, 0, RARER_CLAIM, samples=2 * SAMPLES, seed=seed)
+
+    monkeypatch.setattr(rare_store, "MOST_KEPT", 768)
+    result = found()
     (certificate,) = result.certificates
     assert result.verdict is Verdict.VIOLATION
+    assert certificate.fixed.kind == "rare"
     assert recheck(result) == []
     assert any(ROOM in one for one in certificate.ignored)
     monkeypatch.setattr(Counts, "make_room", lambda *_: None)
-    assert audited(category, seed=seed).verdict is Verdict.NO_VIOLATION_FOUND
+    assert found().verdict is Verdict.NO_VIOLATION_FOUND
 
 
 def test_where_room_is_made_nothing_is_found_without_a_leak(
@@ -258,13 +271,18 @@ def test_a_stream_that_never_stops_being_new_stays_within_bounds() -> None:
     assert any("rare outputs for which there was no room" in one for one in certificate.ignored)
 
 
-def recorded(mechanism: Any, seed: int, *, tossed: bool) -> AuditResult:
+def recorded(
+    mechanism: Any, seed: int, *, tossed: bool, claim: Any = CLAIM, draws: int = SAMPLES
+) -> AuditResult:
     rng = np.random.default_rng(seed)
-    d1 = int(rng.binomial(SAMPLES, 0.5)) if tossed else SAMPLES // 2
-    of_d1, of_d2 = (
-        mechanism(one, size=size, rng=rng) for one, size in ((1, d1), (0, SAMPLES - d1))
-    )
-    return dpaudit.bound(of_d1, of_d2, CLAIM, coin_flipped=tossed, seed=seed)
+    d1 = int(rng.binomial(draws, 0.5)) if tossed else draws // 2
+    of_d1, of_d2 = (mechanism(one, size=size, rng=rng) for one, size in ((1, d1), (0, draws - d1)))
+    return dpaudit.bound(of_d1, of_d2, claim, coin_flipped=tossed, seed=seed)
+
+
+def recorded_rarer(mechanism: Any, seed: int) -> AuditResult:
+    drawn = partial(mechanism, p=RARER)
+    return recorded(drawn, seed, tossed=False, claim=RARER_CLAIM, draws=2 * SAMPLES)
 
 
 @pytest.mark.parametrize("tossed", [False, True])
@@ -288,17 +306,19 @@ def test_a_recorded_key_that_is_rare() -> None:
 
 
 def test_tails_of_recorded_columns_leave_room_for_a_leak(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(rare_store, "MOST_KEPT", 1_536)
-    result = recorded(category, 2, tossed=False)
+    monkeypatch.setattr(rare_store, "MOST_KEPT", 1_024)
+    result = recorded_rarer(category, 2)
     assert result.verdict is Verdict.VIOLATION
     assert any(ROOM in one for one in result.certificates[0].ignored)
     monkeypatch.setattr(Counts, "make_room", lambda *_: None)
-    assert recorded(category, 2, tossed=False).verdict is Verdict.NO_VIOLATION_FOUND
+    assert recorded_rarer(category, 2).verdict is Verdict.NO_VIOLATION_FOUND
 
 
 def test_without_counting_a_recorded_leak_is_missed(monkeypatch: pytest.MonkeyPatch) -> None:
+    found = [recorded_rarer(value, seed).verdict for seed in SEEDS]
+    assert found == [Verdict.VIOLATION] * len(SEEDS)
     monkeypatch.setattr("dpaudit.auditing.recorded.Plan.freeze_at", 0)
-    found = [recorded(value, seed, tossed=False).verdict for seed in SEEDS]
+    found = [recorded_rarer(value, seed).verdict for seed in SEEDS]
     assert found == [Verdict.NO_VIOLATION_FOUND] * len(SEEDS)
 
 

@@ -15,6 +15,7 @@ import pytest
 import dpaudit
 from dpaudit import ApproximateDP, AuditResult, GaussianDP, ProbabilisticDP, PureDP, Verdict
 from dpaudit.auditing.engine import run_audit
+from dpaudit.auditing.journal import opening
 from dpaudit.auditing.journal.opening import journal_path
 from dpaudit.auditing.journal.records import Records
 from dpaudit.auditing.spec import AuditSpec, DrawnSeed
@@ -375,11 +376,12 @@ def test_another_release_and_another_format_are_named(
 ) -> None:
     spec = replace(spec_of(batch), journal=tmp_path, resume=True)
     run_audit(spec)
-    monkeypatch.setattr("dpaudit.auditing.journal.opening.__version__", "99.0")
+    monkeypatch.setattr(opening, "__version__", "99.0")
     with pytest.raises(JournalError, match=r"started by dpaudit .*, this is 99\.0"):
         run_audit(spec)
-    monkeypatch.setattr("dpaudit.auditing.journal.opening._FORMAT", 99)
-    with pytest.raises(JournalError, match=r"has the format 3, but dpaudit 99\.0 knows 99"):
+    now = opening._FORMAT
+    monkeypatch.setattr(opening, "_FORMAT", 99)
+    with pytest.raises(JournalError, match=rf"has the format {now}, but dpaudit 99\.0 knows 99"):
         run_audit(spec)
 
 

@@ -17,6 +17,7 @@ from dpaudit.attacks.choosing.going_on import learn_again
 from dpaudit.attacks.fits import only
 from dpaudit.attacks.parts import parts
 from dpaudit.attacks.prefixes import prefixes
+from dpaudit.attacks.rare import RareTable
 from dpaudit.attacks.sequences import weights as weights_module
 from dpaudit.attacks.sequences.counted import CountedEntries, SequenceScored, Sum
 from dpaudit.claims import ProfilePoint
@@ -24,6 +25,7 @@ from dpaudit.draws import SelectionDraws, pool
 from dpaudit.levels.candidate import Candidate
 from dpaudit.levels.level_map import by_input
 from dpaudit.levels.scores import ScoreLevels
+from dpaudit.levels.sieve import OFTEN
 from dpaudit.levels.stretches import expected
 from dpaudit.outcomes import Outcomes, from_raw
 
@@ -81,7 +83,7 @@ def test_more_draws_tell_more(seed: int) -> None:
 
 def test_what_is_promised_is_what_later_draws_give() -> None:
     order, later = learned(12), drawn(400_000, 78)
-    found = learn_again([order], AIM, to_bet=False)
+    found = learn_again([order], AIM, RareTable.of(drawn(KEPT, 0), OFTEN), to_bet=False)
     rule = found.distinguisher
     guesses = rule.guesses[rule(later.outcomes)]
     right = (guesses == np.where(later.is_d1, 1, -1)).sum()

@@ -153,7 +153,7 @@ def test_what_a_long_vector_says_in_all_its_entries_is_added_up() -> None:
     assert not logistic(draws)
     assert promised(mean_differences, draws) > 2 * promised(additive, draws)
     learned = learn(draws, aim()).distinguisher
-    assert learned.attack == "difference of means"
+    assert learned.main.attack == "difference of means"
     # A test of the very direction is right with Φ(1.5), 2.6 in log-odds, and more far out.
     assert certified(draws, gradient, 8_000, learned) > 2.6
 
@@ -178,9 +178,9 @@ def test_interplay_is_found_by_trees_alone() -> None:
     draws = drawn(signs, 6_000)
     assert max(promised(one, draws) for one in (additive, logistic)) < 0.1
     learned = learn(draws, aim()).distinguisher
-    assert learned.attack == TREES
+    assert learned.main.attack == TREES
     assert certified(draws, signs, learned=learned) == pytest.approx(1.0, abs=0.05)
-    words = learned.words(1)
+    words = learned.main.words(1)
     assert words is not None
     assert "boosted trees over 3 coordinates, most of it from output[" in words
     named = words.partition("most of it from ")[2]
@@ -191,7 +191,7 @@ def test_trees_take_words_gaps_and_none() -> None:
     draws = drawn(turned_by_word, 8_000)
     # By itself the number is right in 7 of 12 draws.
     assert promised(additive, draws) < math.log(7 / 5)
-    assert learn(draws, aim()).distinguisher.attack == TREES
+    assert learn(draws, aim()).distinguisher.main.attack == TREES
     assert certified(draws, turned_by_word) > 0.9 * math.log(3)
 
 
@@ -285,7 +285,7 @@ def test_outcomes_of_another_shape_are_scored_somehow() -> None:
     assert level.shape == (6,)
     assert level.min() >= 0
     assert level.max() < rule.levels
-    assert level[0] == rule.levels - 1
+    assert level[0] == rule.main.level.levels - 1
 
 
 def _design(features: NDArray[np.float64]) -> NDArray[np.float64]:

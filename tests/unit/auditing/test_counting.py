@@ -79,7 +79,11 @@ def test_what_may_refute_the_claim_is_followed_by_its_own_sieve() -> None:
     numbers[np.flatnonzero(is_d1)[:15]] = -20.0
     selection = SelectionDraws(from_raw(numbers), is_d1)
     learned = learn(selection, Aim(ProfilePoint(1.0, 1e-5), 1_000_000), (one_dimensional,))
-    assert learned.distinguisher.attack == RARE
+    assert [rule.attack for rule in learned.distinguisher.rules] == [
+        "threshold, rising",
+        RARE,
+        RARE,
+    ]
     sieve = Counts(selection, learned).sieve
     assert sieve.strange(from_raw([-20.0, 0.1])).tolist() == [True, False]
     assert not Sieve.of(selection).strange(from_raw([-20.0])).any()

@@ -17,6 +17,7 @@ from dpaudit.stats.power import (
     detectable_epsilon,
     detectable_epsilon_pair,
     detectable_rare,
+    draws_to_refute,
 )
 from dpaudit.stats.probabilistic import violating_mass
 
@@ -118,6 +119,121 @@ def test_atoms_too_light_to_outweigh_delta_detect_nothing() -> None:
     assert probabilistic.detectable_epsilon(none, none, 1_000, 1.0, 0.0, 0.05) == math.inf
     light = np.array([50]), np.array([10])
     assert probabilistic.detectable_epsilon(*light, 10_000, 1.0, 0.05, 0.05) == math.inf
+
+
+def refutes(right: int, draws: int, epsilon: float, delta: float, alpha: float) -> bool:
+    """Whether so many guesses of one input, all of them right, refute a claim: by the binomial tail
+    for δ = 0, by the game for δ > 0."""
+    if delta == 0:
+        return bool(binom.sf(right - 1, right, share(epsilon)) <= alpha)
+    return p_value(Game(right, 0, draws, two_guesses=False), epsilon, delta, alpha, alpha) <= alpha
+
+
+def power_of_rare(
+    p: float, learning: int, certifying: int, epsilon: float, delta: float, alpha: float
+) -> float:
+    """Probability that an output of d1 alone, of probability p, comes twice while learning, and
+    then often enough to refute: a sum over all numbers of draws of d1 in each part."""
+    first = np.arange(learning + 1)
+    seen = sum(
+        binom.pmf(d1, learning, 0.5) * binom.sf(LEAST_SEEN - 1, d1, p) for d1 in first.tolist()
+    )
+    counts = np.arange(certifying + 1)
+    refuting = np.array([refutes(int(c), certifying, epsilon, delta, alpha) for c in counts])
+    later = sum(
+        binom.pmf(d1, certifying, 0.5) * binom.pmf(counts, d1, p)[refuting].sum()
+        for d1 in counts.tolist()
+    )
+    return float(seen * later)
+
+
+@pytest.mark.parametrize(("learning", "certifying", "epsilon", "delta", "alpha"), [
+    (50, 350, 1.0, 0.0, 6e-4),
+    (50, 350, 0.0, 0.0, 6e-4),
+    (100, 100, 2.0, 0.0, 0.05),
+    (40, 280, 0.5, 0.02, 6e-4),
+    (60, 240, 1.0, 0.1, 0.01),
+    (20, 300, 0.1, 0.0, 6e-3),  # few draws to learn from
+])  # fmt: skip
+def test_the_detectable_rare_output_is_refuted_nine_times_in_ten(
+    learning: int, certifying: int, epsilon: float, delta: float, alpha: float
+) -> None:
+    setting = learning, certifying, epsilon, delta, alpha
+    smallest = detectable_rare(*setting)
+    assert 0 < smallest < 1
+    assert power_of_rare(smallest, *setting) >= POWER
+    # It is rounded up to three digits.
+    assert power_of_rare(smallest * 0.985, *setting) < POWER
+
+
+def test_the_detectable_rare_output_by_simulation() -> None:
+    """Draws of a mechanism, whose rare output is guessed if it came twice while learning."""
+    learning, certifying, epsilon, alpha = 1_250, 8_750, 1.0, 6e-4
+    smallest = detectable_rare(learning, certifying, epsilon, 0.0, alpha)
+    rng = np.random.default_rng(5)
+
+    def power(p: float) -> float:
+        refuted = 0
+        for _ in range(400):
+            comes = rng.random(learning + certifying) < p
+            comes &= rng.random(learning + certifying) < 0.5
+            seen, right = comes[:learning].sum(), int(comes[learning:].sum())
+            refuted += seen >= LEAST_SEEN and refutes(right, certifying, epsilon, 0.0, alpha)
+        return refuted / 400
+
+    assert power(smallest) == pytest.approx(POWER, abs=0.05)
+    assert power(0.8 * smallest) < 0.75 < POWER < power(1.2 * smallest)
+
+
+# Each is asked for outputs that are more probable than the one before.
+RISING: dict[str, list[tuple[int, int, float, float, float]]] = {
+    "fewer draws to learn from": [(n, 87_500, 1.0, 0.0, 6e-4) for n in (10**5, 12_500, 3_000, 500)],
+    "fewer draws to certify": [(12_500, n, 1.0, 0.0, 6e-4) for n in (10**6, 87_500, 9_000, 500)],
+    "a larger ε": [(12_500, 87_500, e, 0.0, 6e-4) for e in (0.0, 0.5, 1.0, 2.0, 5.0)],
+    "a larger δ": [(12_500, 87_500, 1.0, d, 6e-4) for d in (0.0, 1e-4, 1e-2, 0.3)],
+    "a smaller α": [(12_500, 87_500, 1.0, 0.0, a) for a in (0.05, 6e-3, 6e-4, 1e-9)],
+}
+
+
+@pytest.mark.parametrize("settings", RISING.values(), ids=RISING)
+def test_the_detectable_rare_output_is_more_probable_for(
+    settings: list[tuple[int, int, float, float, float]],
+) -> None:
+    found = [detectable_rare(*one) for one in settings]
+    assert found == sorted(found)
+    assert found[0] < found[-1]
+    assert all(0 < one < math.inf for one in found)
+
+
+def test_more_power_asks_for_a_more_probable_output() -> None:
+    setting = 12_500, 87_500, 1.0, 0.0, 6e-4
+    found = [detectable_rare(*setting, power=power) for power in (0.1, 0.5, 0.9, 0.99)]
+    assert found == sorted(set(found))
+
+
+@pytest.mark.parametrize("setting", [
+    (0, 87_500, 1.0, 0.0, 6e-4),  # nothing is learned
+    (1, 87_500, 1.0, 0.0, 6e-4),
+    (12_500, 0, 1.0, 0.0, 6e-4),  # nothing is certified
+    (12_500, 20, 1.0, 0.0, 6e-4),  # 24 right guesses refute
+    (12_500, 87_500, 20.0, 0.0, 6e-4),
+    (12_500, 87_500, 1e9, 0.0, 6e-4),
+    (12_500, 87_500, 1.0, 1.0, 6e-4),
+])  # fmt: skip
+def test_where_no_rare_output_can_be_refuted_there_is_none(
+    setting: tuple[int, int, float, float, float],
+) -> None:
+    assert detectable_rare(*setting) == math.inf
+
+
+def test_the_fewest_right_guesses_decide_at_one_draw_more_or_less() -> None:
+    needed = int(draws_to_refute(1.0, 0.0, 6e-4))
+    assert needed == 24
+    assert refutes(needed, 100, 1.0, 0.0, 6e-4)
+    assert not refutes(needed - 1, 100, 1.0, 0.0, 6e-4)
+    # Half of all draws are of d1: as many again are needed, and more for the luck of coins.
+    assert detectable_rare(100, 2 * needed, 1.0, 0.0, 6e-4) == math.inf
+    assert detectable_rare(100, 3 * needed, 1.0, 0.0, 6e-4) < 1
 
 
 @pytest.mark.parametrize(("epsilon", "delta"), [(0.0, 0.0), (1.0, 0.0), (4.0, 0.0), (1.0, 0.01)])

@@ -61,12 +61,23 @@ def test_sides_are_told_apart_sooner_where_luck_is_known_to_be_small() -> None:
 
 
 @pytest.mark.parametrize("aim", [
-    replace(AIM, point=ProfilePoint(0.5, 1e-3)), replace(AIM, for_delta=True),
+    replace(AIM, point=ProfilePoint(0.5, 1e-3)),
+    replace(AIM, point=ProfilePoint(0.5, 0.0), for_delta=True),
 ])  # fmt: skip
 def test_with_delta_one_side_pays_for_half_of_it(aim: Aim) -> None:
     bounds = aim.chosen_by(sides(math.e, math.e * np.exp(2 * ERROR)))
     low, high, _ = aim.best_rule(sides(math.e, math.e * np.exp(2 * ERROR)))
     assert (low, high) == divmod(int(np.argmax(bounds)), bounds.shape[1])
+
+
+def test_a_rule_that_promises_nothing_is_chosen_without_a_penalty() -> None:
+    one = order((40, 60), (500, 500), (60, 40))
+    assert np.max(AIM.chosen_by(one)) <= 0
+    low, high, bound = AIM.best_rule(one)
+    assert (low, high) == (1, 2)
+    assert bound == np.max(AIM.lowered(one.table, 0.0))
+    assert 0 < bound < math.log(1.5)
+    assert promise(one, AIM) == (0.0, bound)
 
 
 @pytest.mark.parametrize("counts", [[(10, 1)], [(1, 10)], [(5, 5)], [(9, 1), (9, 1)], [(1, 9)] * 2])

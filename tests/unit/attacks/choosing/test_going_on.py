@@ -4,102 +4,89 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import pytest
-from dpaudit.attacks.choosing.surely import is_telling
+from numpy.typing import NDArray
 
 from dpaudit.attacks.choosing.aim import Aim, surely_refutes
 from dpaudit.attacks.choosing.going_on import (
     gains_by_more,
-    is_undecided,
+    is_clear,
+    is_sure,
+    learn_again,
+    promises_nothing,
     that_may_tell,
 )
 from dpaudit.attacks.rare import NAME as RARE
+from dpaudit.attacks.rare import RareTable
 from dpaudit.claims import ProfilePoint
+from dpaudit.draws import LevelArray, SelectionDraws
 from dpaudit.levels import tuning
 from dpaudit.levels.candidate import Candidate, Fine, of_cells
 from dpaudit.levels.level_map import LevelMap
 from dpaudit.levels.shrinkage import ShrunkLevels
+from dpaudit.levels.sieve import Sieve
+from dpaudit.outcomes import Outcomes, from_raw
 
-# So many times the draws are still to come.
-MORE = 100.0
 AIM = Aim(ProfilePoint(1.0, 1e-6), 10_000_000)
 NEVER: Any = None
+A_SCORE: Any = object()
+
+
+class Sides(LevelMap):
+    """The level of a number: 0 below ½, else 1; 2 for unseen."""
+
+    levels = 3
+
+    def __call__(self, outcomes: Outcomes) -> LevelArray:
+        (column,) = outcomes.columns
+        return np.where(column.numbers < 0.5, 0, 1)
+
+    def words(self, chosen: NDArray[np.bool_]) -> str:
+        return str(chosen.tolist())
 
 
 def never_frozen() -> LevelMap:
     raise AssertionError
 
 
-def cells(errors: float, common: int = 2_000) -> Candidate:
+def cells(errors: float, common: int = 2_000, cells_of: LevelMap = NEVER) -> Candidate:
     """Return an order of two cells, of which the claim allows the log-ratio of one but for so many
     standard errors."""
     ratio = math.exp(1.0 + errors * math.sqrt(1.3 / common))
     often = round(ratio * common)
     counts = [[often, common], [20_000 - often, 20_000 - common], [0, 0]]
-    return of_cells("single cells", Fine(NEVER, np.array(counts)))
+    return of_cells("single cells", Fine(cells_of, np.array(counts)))
 
 
-def rare(seen: int) -> Candidate:
-    """Return an order of outcomes of which one input alone has given one, so many times."""
-    counts = np.array([[0, seen], [20_000, 20_000 - seen], [0, 0]])
-    expected = counts[:2].astype(float)
-    expected[0, 0] = 0.01
-    shrunk = ShrunkLevels(expected, np.array([0.0, 0.0]))
-    return Candidate(RARE, counts, tuning.PENALTY_ANY_ORDER, never_frozen, shrunk=shrunk)
-
-
-@pytest.mark.parametrize(("errors", "is_open"), [(0.0, True), (3.5, True), (12.0, False)])
-def test_what_luck_refutes_does_not_end_the_look_for_what_is_rare(
-    errors: float, is_open: bool
+@pytest.mark.parametrize(("errors", "is_beyond_luck"), [(0.0, False), (3.5, False), (12.0, True)])
+def test_a_refutation_that_may_be_luck_does_not_end_learning(
+    errors: float, is_beyond_luck: bool
 ) -> None:
     found = cells(errors)
     # The one in the middle is sure at the deviations that a rule is frozen by, and yet is luck.
     assert surely_refutes(found, AIM) is (errors > 2)
-    assert is_undecided([found, rare(4)], AIM, MORE) is is_open
+    assert is_sure([found], AIM) is is_beyond_luck
+    assert is_clear([cells(0.0), found], AIM) is is_beyond_luck
 
 
-def test_without_anything_rare_no_draws_are_awaited() -> None:
-    assert not is_undecided([cells(0.0)], AIM, MORE)
-    assert not is_undecided([cells(0.0), rare(0)], AIM, MORE)
+def test_a_score_that_refutes_does_not_end_learning_early() -> None:
+    score = replace(cells(12.0), scored=A_SCORE)
+    assert is_sure([score], AIM)
+    assert not is_clear([score], AIM)
 
 
-def mixed(*counts: tuple[int, int]) -> Candidate:
-    """Return an order of rare outcomes, of which both inputs have given some."""
-    rows = [*counts, (20_000, 20_000)]
-    held_out = np.array([*rows, (0, 0)])
-    shrunk = ShrunkLevels(np.array(rows, dtype=float), np.zeros(len(rows)))
-    return Candidate(RARE, held_out, tuning.PENALTY_ANY_ORDER, never_frozen, shrunk=shrunk)
+def test_nothing_is_sure_to_refute_a_curve() -> None:
+    assert not is_sure([cells(12.0)], replace(AIM, for_delta=True))
 
 
-def shrunk_away(of_one: int, others: int = 20) -> Candidate:
-    """Return an order of what one input alone gave so often, beside some that both gave, which make
-    it look like luck."""
-    counts = np.array([[of_one, 0], *[[50, 50]] * others, [20_000, 20_000], [0, 0]])
-    expected = counts[:-1].astype(float)
-    expected[0] = of_one / 2, of_one / 2
-    shrunk = ShrunkLevels(expected, np.zeros(len(expected)))
-    return Candidate(RARE, counts, tuning.PENALTY_ANY_ORDER, never_frozen, shrunk=shrunk)
-
-
-def test_what_one_input_alone_gave_more_often_than_luck_does_is_waited_for() -> None:
-    """Of 22 cells that both give as often, one in four has a cell that one alone gave 6 times."""
-    assert not is_undecided([cells(0.0), shrunk_away(5)], AIM, MORE)
-    assert is_undecided([cells(0.0), shrunk_away(6)], AIM, MORE)
-    assert not is_undecided([cells(0.0), shrunk_away(6, others=80)], AIM, MORE)
-    assert not is_telling(shrunk_away(6), AIM)
-
-
-def test_what_both_inputs_gave_is_waited_for_if_it_is_more_than_the_luckiest_of_some() -> None:
-    """At ε = 1 an input gives at most 2.7 times as many as the other one."""
-    assert not is_undecided([cells(0.0), mixed((20, 80))], AIM, MORE)
-    assert is_undecided([cells(0.0), mixed((20, 110))], AIM, MORE)
-
-
-def test_what_came_so_seldom_from_one_input_alone_may_be_luck() -> None:
-    assert not is_undecided([cells(0.0), rare(3)], AIM, MORE)
+def test_an_order_that_tells_nothing_promises_nothing() -> None:
+    nothing = cells(-1.0 / math.sqrt(1.3 / 2_000))
+    assert promises_nothing([nothing], AIM)
+    assert promises_nothing([], AIM)
+    assert not promises_nothing([nothing, cells(0.0)], AIM)
 
 
 @pytest.mark.parametrize(("times", "gains"), [(1, True), (20, False)])
@@ -120,26 +107,60 @@ def split(d1: int, d2: int) -> Candidate:
     return Candidate(RARE, counts, tuning.PENALTY_ANY_ORDER, never_frozen, shrunk=shrunk)
 
 
+def rare_table(of_d1: int, of_d2: int) -> RareTable:
+    """Return the rare outputs of 40,000 draws: 77, so many times of either input."""
+    coins = np.arange(1_000) % 2 == 0
+    sieve = Sieve.of(SelectionDraws(from_raw(np.where(coins, 1.0, 0.0)), coins))
+    is_d1 = np.arange(of_d1 + of_d2) < of_d1
+    kept = SelectionDraws(from_raw([77.0] * (of_d1 + of_d2)), is_d1)
+    return RareTable(sieve, kept, np.array([20_000, 20_000]))
+
+
+NOTHING_RARE = rare_table(0, 0)
+
+
 @pytest.mark.parametrize(
-    ("d1", "d2", "epsilon", "more", "may"),
+    ("d1", "d2", "epsilon", "may"),
     [
-        (300, 100, 3.0, 1.0, True),  # far from the claim, and more than others promise
-        (300, 290, 3.0, 1.0, False),
-        (20, 5, 1.0, 1.0, False),  # what both give: only more draws may tell
-        (20, 5, 1.0, 8.0, True),
-        (20, 15, 1.0, 8.0, False),
+        (300, 100, 3.0, True),  # far from the claim, and more than others promise
+        (300, 290, 3.0, False),
+        (20, 5, 1.0, False),
+        (20, 15, 1.0, False),
     ],
 )
-def test_what_may_tell(d1: int, d2: int, epsilon: float, more: float, may: bool) -> None:
+def test_a_column_that_promises_most_is_spared(d1: int, d2: int, epsilon: float, may: bool) -> None:
     aim = Aim(ProfilePoint(epsilon, 1e-6), 40_000)
     columns = [("a", split(d1, d2)), ("b", split(10, 10))]
-    assert that_may_tell(columns, [], aim, more) == ({"a"} if may else set())
+    assert that_may_tell(columns, NOTHING_RARE, [], aim) == ({"a"} if may else set())
 
 
 @pytest.mark.parametrize("for_delta", [False, True])
-def test_what_promises_less_than_others_do_tells_nothing(for_delta: bool) -> None:
+def test_a_column_that_promises_less_than_others_do_is_not_spared(for_delta: bool) -> None:
     aim = Aim(ProfilePoint(3.0, 1e-6) if not for_delta else ProfilePoint(0.0, 0.0), 40_000)
     aim = replace(aim, for_delta=for_delta)
     columns = [("a", split(300, 100))]
-    assert that_may_tell(columns, [], aim, 1.0) == {"a"}
-    assert that_may_tell(columns, [cells(10.0)], aim, 1.0) == set()
+    assert that_may_tell(columns, NOTHING_RARE, [], aim) == {"a"}
+    assert that_may_tell(columns, NOTHING_RARE, [cells(10.0)], aim) == set()
+
+
+@pytest.mark.parametrize(("of_d1", "of_d2", "may"), [(30, 0, True), (0, 30, True), (15, 15, False)])
+def test_a_column_that_the_rare_rule_guesses_by_is_spared_whatever_others_promise(
+    of_d1: int, of_d2: int, may: bool
+) -> None:
+    found = that_may_tell([], rare_table(of_d1, of_d2), [cells(10.0)], AIM)
+    assert found == ({"output"} if may else set())
+
+
+@pytest.mark.parametrize(("of_d1", "of_d2"), [(30, 0), (0, 30)])
+def test_what_is_learned_again_has_the_rare_rule_of_all_draws(of_d1: int, of_d2: int) -> None:
+    rare = rare_table(of_d1, of_d2)
+    found = learn_again([cells(0.0, cells_of=Sides())], AIM, rare, to_bet=False)
+    main, side = found.distinguisher.rules
+    assert (main.kind, side.kind) == ("main", "rare")
+    assert [main.share, side.share] == pytest.approx([0.92, 0.08])
+    assert found.sieve is rare.sieve
+    assert found.promises
+    guess: Literal[1, -1] = 1 if of_d1 else -1
+    assert side.words(guess) == "output is 77"
+    levels = found.distinguisher(from_raw([0.0, 1.0, 77.0]))
+    assert found.distinguisher.table[1][levels].tolist() == [0, 0, guess]

@@ -1,0 +1,324 @@
+"""The exact tests of a portfolio: shares, p-values and bounds of each rule, by other arithmetic."""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Any, Literal
+
+import numpy as np
+import pytest
+from scipy.stats import beta, binom
+
+import dpaudit
+from dpaudit import ApproximateDP, AuditResult, PureDP, Verdict
+from dpaudit.auditing.recheck import _evidence, recheck
+from dpaudit.certificates.certificate import Block, Certificate, FixedTest
+from dpaudit.certificates.evidence import (
+    BETTING_SHARE,
+    CERTIFICATION_SHARE,
+    CONFIRMATION_SHARE,
+    Evidence,
+    numbers,
+)
+from dpaudit.certificates.fixed_test import FrozenRule
+from dpaudit.claims import ProfilePoint
+from dpaudit.levels.distinguisher import OTHER_SHARE, RARE_SHARE
+from tests.forging import with_certificates
+from tests.result_files import from_json, to_json
+
+PURE = PureDP(1.0)
+SHARES = (1 - RARE_SHARE - OTHER_SHARE, RARE_SHARE, OTHER_SHARE)
+
+
+def noisy(dataset: int, size: int, rng: np.random.Generator) -> Any:
+    """Normal noise; rarely, a value of the input's own."""
+    found = rng.normal(size=size) + 0.3 * dataset
+    return np.where(rng.random(size) < 5e-3, 50.0 + dataset, found)
+
+
+def constant(dataset: int, size: int, rng: np.random.Generator) -> Any:
+    return np.where((rng.random(size) < 5e-3) & (dataset == 1), 1.0, 0.0)
+
+
+@functools.cache
+def audited(mechanism: Any = noisy, full: bool = True, claim: Any = PURE) -> AuditResult:
+    return dpaudit.audit(mechanism, 1, 0, claim, samples=20_000, seed=0, full=full)
+
+
+def only(result: AuditResult) -> Certificate:
+    (one,) = result.certificates
+    return one
+
+
+def counted(one: Certificate, test: FixedTest) -> tuple[int, int]:
+    """Return the right and wrong guesses of a rule on the draws of the exact test."""
+    right = wrong = 0
+    for block in one.blocks:
+        if block.stage == test.stage:
+            for guess, (d1, d2) in zip(test.guesses, block.tally, strict=True):
+                right += d1 * (guess == 1) + d2 * (guess == -1)
+                wrong += d2 * (guess == 1) + d1 * (guess == -1)
+    return right, wrong
+
+
+def p_of(right: int, wrong: int, epsilon: float) -> float:
+    return float(binom.sf(right - 1, right + wrong, 1 / (1 + math.exp(-epsilon))))
+
+
+def bound_of(right: int, wrong: int, alpha: float) -> float:
+    """Return the lower bound for ε at δ = 0: the log-odds of Clopper and Pearson's for a share."""
+    share = float(beta.ppf(alpha, right, wrong + 1)) if right else 0.0
+    return max(0.0, math.log(share / (1 - share))) if share else 0.0
+
+
+def test_the_shares_of_three_rules_are_those_of_the_method() -> None:
+    assert pytest.approx((0.9, 0.08, 0.02)) == SHARES
+    one = only(audited())
+    assert [test.kind for test in one.rules] == ["main", "rare", "other"]
+    assert [test.share for test in one.rules] == pytest.approx(SHARES)
+    assert math.fsum(test.share for test in one.rules) == pytest.approx(1.0)
+    assert [test.alpha for test in one.rules] == pytest.approx(
+        [share * CERTIFICATION_SHARE * 0.01 for share in SHARES]
+    )
+    whole = one.alpha_betting + math.fsum(test.alpha for test in one.rules)
+    assert whole == pytest.approx(0.01 * (1 - CONFIRMATION_SHARE))
+
+
+def test_a_share_that_no_rule_takes_is_the_main_rules() -> None:
+    rules = only(dpaudit.audit(constant, 0, 0, PureDP(1.0), samples=2_000)).rules
+    assert [(test.kind, test.share) for test in rules] == [("main", 1.0)]
+
+
+@pytest.mark.parametrize("mechanism", [noisy, constant])
+def test_every_rule_counts_its_own_guesses_on_the_same_draws(mechanism: Any) -> None:
+    one = only(audited(mechanism))
+    assert {len(test.guesses) for test in one.rules} == {len(one.blocks[-1].tally)}
+    for test in one.rules:
+        assert (test.correct, test.wrong) == counted(one, test)
+        assert test.draws == sum(block.draws for block in one.blocks if block.stage == test.stage)
+
+
+@pytest.mark.parametrize("mechanism", [noisy, constant])
+def test_every_rule_has_its_p_value_and_its_bound_at_its_own_share(mechanism: Any) -> None:
+    one = only(audited(mechanism))
+    for test in one.rules:
+        right, wrong = counted(one, test)
+        assert test.p_value == pytest.approx(p_of(right, wrong, 1.0), rel=1e-6)
+        assert test.epsilon_lower == pytest.approx(bound_of(right, wrong, test.alpha), abs=1e-6)
+        assert test.refutes is (test.p_value <= test.alpha)
+
+
+@pytest.mark.parametrize("mechanism", [noisy, constant])
+def test_the_p_value_is_the_least_of_all_rules_each_by_its_share(mechanism: Any) -> None:
+    one = only(audited(mechanism))
+    exact = min(
+        p_of(*counted(one, test), 1.0) / (test.share * CERTIFICATION_SHARE) for test in one.rules
+    )
+    betting = 1 / (max(1.0, one.wealth) * BETTING_SHARE)
+    assert one.p_value == pytest.approx(min(1.0, exact, betting), rel=1e-6)
+    best = max(bound_of(*counted(one, test), test.alpha) for test in one.rules)
+    assert one.epsilon_lower == pytest.approx(max(best, one.epsilon_betting), abs=1e-6)
+
+
+def test_the_rule_with_the_best_bound_is_shown() -> None:
+    one = only(audited())
+    assert one.fixed.kind == "rare"
+    assert one.fixed.epsilon_lower == max(test.epsilon_lower for test in one.rules)
+    assert one.attack == one.fixed.attack == "rare outputs"
+    assert one.guesses == one.fixed.guesses
+    assert [event.words for event in one.fixed.events] == ["output is 51", "output is 50"]
+    assert [test.kind for test in one.others] == ["main", "other"]
+
+
+def test_rules_that_are_the_same_event_are_all_tested() -> None:
+    """The main rule then has the most of the error probability, and the best bound."""
+    result = audited(constant)
+    one = only(result)
+    assert result.verdict is Verdict.VIOLATION
+    assert [test.kind for test in one.rules] == ["main", "rare", "other"]
+    assert len({(test.correct, test.wrong, test.p_value) for test in one.rules}) == 1
+    bounds = [test.epsilon_lower for test in one.rules]
+    assert bounds == sorted(bounds, reverse=True)
+    assert one.fixed.kind == "main"
+    assert recheck(result) == []
+
+
+def test_a_confirmation_tests_one_rule_with_all_of_its_share() -> None:
+    result = audited(full=False)
+    one = only(result)
+    assert one.fixed.stage == "confirmation"
+    (test,) = one.rules
+    assert test.share == 1.0
+    assert test.alpha == pytest.approx(CONFIRMATION_SHARE * 0.01)
+    assert test.epsilon_lower == pytest.approx(bound_of(*counted(one, test), test.alpha), abs=1e-6)
+    assert one.detectable_rare is None
+    assert recheck(result) == []
+
+
+@pytest.mark.parametrize("claim", [PureDP(1.0), ApproximateDP(1.0, 1e-4)])
+@pytest.mark.parametrize("mechanism", [noisy, constant])
+@pytest.mark.parametrize("full", [False, True])
+def test_a_file_keeps_the_portfolio(mechanism: Any, claim: Any, full: bool) -> None:
+    result = audited(mechanism, full, claim)
+    (again,) = from_json(to_json([result]))
+    assert again.certificates[0].rules == only(result).rules
+    assert again.certificates[0].fixed == only(result).fixed
+    assert recheck(again) == []
+
+
+def with_rule(one: Certificate, name: str, **changes: Any) -> Certificate:
+    """Return a certificate with one of its rules changed."""
+    fixed, *others = (
+        replace(test, **changes) if test.kind == name else test for test in (one.fixed, *one.others)
+    )
+    return replace(one, fixed=fixed, others=tuple(others))
+
+
+def other_guesses(one: Certificate, kind: str) -> tuple[int, ...]:
+    (own,) = (test for test in one.rules if test.kind == kind)
+    return (*(-guess for guess in own.guesses[:-1]), own.guesses[-1])
+
+
+Change = Callable[[Certificate], Certificate]
+CHANGES: dict[str, Change] = {
+    "all of the share for the rule that refutes": lambda one: with_rule(one, "rare", share=1.0),
+    "more of the share": lambda one: with_rule(one, "other", share=0.05),
+    "shares that are swapped": lambda one: with_rule(
+        with_rule(one, "rare", share=OTHER_SHARE), "other", share=RARE_SHARE
+    ),
+    "another kind": lambda one: with_rule(one, "rare", kind="main"),
+    "two of a kind": lambda one: with_rule(one, "other", kind="rare"),
+    "guesses of the main rule": lambda one: with_rule(
+        one, "main", guesses=other_guesses(one, "main")
+    ),
+    "guesses of the third rule": lambda one: with_rule(
+        one, "other", guesses=other_guesses(one, "other")
+    ),
+    "counts of the main rule": lambda one: with_rule(one, "main", correct=20_000),
+    "p-value of the third rule": lambda one: with_rule(one, "other", p_value=1e-9),
+    "alpha of the third rule": lambda one: with_rule(one, "other", alpha=0.01),
+    "bound of the third rule": lambda one: with_rule(one, "other", epsilon_lower=7.0),
+    "the main rule left out": lambda one: replace(one, others=one.others[1:]),
+    "the third rule left out": lambda one: replace(one, others=one.others[:1]),
+    "all others left out": lambda one: replace(one, others=()),
+    "another rule shown": lambda one: replace(
+        one, fixed=one.others[0], others=(one.fixed, one.others[1])
+    ),
+    "detectable rare output": lambda one: replace(one, detectable_rare=1e-6),
+}
+
+
+@pytest.mark.parametrize("name", CHANGES)
+def test_a_portfolio_that_was_tampered_with_is_noticed(name: str) -> None:
+    result = audited()
+    assert recheck(with_certificates(result, only(result))) == []
+    changed = CHANGES[name](only(result))
+    assert recheck(with_certificates(result, changed)) != []
+
+
+RECOMPUTED: tuple[str, ...] = (
+    "all of the share for the rule that refutes",
+    "more of the share",
+    "shares that are swapped",
+    "another kind",
+    "two of a kind",
+    "the main rule left out",
+    "all others left out",
+)
+
+
+@pytest.mark.parametrize("name", RECOMPUTED)
+def test_a_forger_who_computes_all_numbers_again_is_noticed(name: str) -> None:
+    """Shares and kinds are those of the method, whatever numbers follow from others."""
+    result = audited()
+    changed = CHANGES[name](only(result))
+    computed = numbers(_evidence(result, changed))
+    forged = replace(changed, **computed)
+    assert recheck(with_certificates(result, forged)) != []
+
+
+def test_a_confirmation_of_two_rules_is_not_believed() -> None:
+    one = only(audited(full=False))
+    second = replace(one.fixed, kind="other" if one.fixed.kind == "rare" else "rare")
+    forged = replace(one, others=(second,))
+    assert recheck(with_certificates(audited(full=False), forged)) != []
+
+
+def evidence_of(
+    tally: Sequence[tuple[int, int]],
+    rules: Sequence[tuple[Literal["main", "rare", "other"], float, Sequence[int]]],
+    point: ProfilePoint,
+    method: Literal["game", "clopper-pearson"] = "game",
+) -> Evidence:
+    """Return evidence of recorded draws, on which nothing is bet."""
+    draws = sum(map(sum, tally))
+    return Evidence(
+        point=point,
+        alpha=0.05,
+        confidence=0.95,
+        blocks=(Block("recorded", None, draws, tuple(tally)),),
+        stage="recorded",
+        method=method,
+        rules=tuple(
+            FrozenRule(kind, share, kind, tuple(guesses), ("E", "F"))
+            for kind, share, guesses in rules
+        ),
+    )
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_random_portfolios_follow_from_their_tallies(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    tally = [(int(d1), int(d2)) for d1, d2 in rng.poisson([[300, 180], [40, 3], [2, 30], [9, 9]])]
+    kinds: tuple[Literal["main", "rare", "other"], ...] = ("main", "rare", "other")
+    rules = [
+        (kind, share, [int(one) for one in rng.integers(-1, 2, size=4)])
+        for kind, share in zip(kinds, SHARES, strict=True)
+    ]
+    epsilon = float(rng.choice([0.0, 0.3, 1.0]))
+    found = numbers(evidence_of(tally, rules, ProfilePoint(epsilon, 0.0)))
+    p_values, bounds = [1.0], [0.0]
+    for _, share, guesses in rules:
+        right = sum(
+            d1 * (g == 1) + d2 * (g == -1) for g, (d1, d2) in zip(guesses, tally, strict=True)
+        )
+        wrong = sum(
+            d2 * (g == 1) + d1 * (g == -1) for g, (d1, d2) in zip(guesses, tally, strict=True)
+        )
+        p_values.append(p_of(right, wrong, epsilon) / share)
+        bounds.append(bound_of(right, wrong, share * 0.05))
+    assert found["p_value"] == pytest.approx(min(p_values), rel=1e-6)
+    assert found["epsilon_lower"] == pytest.approx(max(bounds), abs=1e-6)
+    assert found["refuted"] is (min(p_values) <= 0.05)
+    assert len(found["others"]) == 2
+
+
+def test_a_rule_alone_and_in_a_portfolio_differ_by_its_share_alone() -> None:
+    tally = [(300, 180), (40, 3)]
+    point = ProfilePoint(0.5, 0.0)
+    alone = numbers(evidence_of(tally, [("main", 1.0, [1, 1])], point))
+    main, rare = ("main", 1 - RARE_SHARE, [1, 1]), ("rare", RARE_SHARE, [0, 1])
+    both = numbers(evidence_of(tally, [main, rare], point))  # type: ignore[list-item]
+    own = {one.kind: one for one in (both["fixed"], *both["others"])}
+    assert own["main"].p_value == alone["fixed"].p_value
+    assert own["main"].alpha == pytest.approx((1 - RARE_SHARE) * 0.05)
+    assert own["main"].epsilon_lower < alone["fixed"].epsilon_lower
+
+
+def test_a_pair_of_bounds_is_split_among_rules_as_well() -> None:
+    """One event each: a bound for either input, at half of the share of the rule."""
+    tally = [(300, 180), (60, 3)]
+    arms = [sum(one) for one in zip(*tally, strict=True)]
+    rules: Any = [("main", 1 - RARE_SHARE, [1, 0]), ("rare", RARE_SHARE, [0, 1])]
+    evidence = evidence_of(tally, rules, ProfilePoint(0.5, 0.0), "clopper-pearson")
+    evidence = replace(evidence, rules=tuple(replace(r, words=("E", None)) for r in evidence.rules))
+    found = numbers(evidence)
+    assert [one.method for one in (found["fixed"], *found["others"])] == ["clopper-pearson"] * 2
+    for test, (own, other) in zip((found["fixed"], *found["others"]), reversed(tally), strict=True):
+        alpha = test.share * 0.05 / 2
+        low = float(beta.ppf(alpha, own, arms[0] - own + 1))
+        high = float(beta.isf(alpha, other + 1, arms[1] - other))
+        assert test.epsilon_lower == pytest.approx(max(0.0, math.log(low / high)), abs=1e-6)
