@@ -43,6 +43,7 @@ from dpaudit.levels.distinguisher import AccusedAtoms, Distinguisher, Learned
 from dpaudit.levels.level_map import by_input
 from dpaudit.levels.sieve import Sieve
 from dpaudit.outcomes import Column, Outcomes, concatenate, from_raw, narrowed
+from dpaudit.outcomes.representation import OF_TYPE
 from dpaudit.sampling.chunks import MOST_RARE
 from dpaudit.sampling.row_order import Sorted, check_guesses, check_rows, sorted_inputs
 from dpaudit.sampling.sameness import check_varied
@@ -144,7 +145,7 @@ def recorded_audit(outcomes_d1: Raw, outcomes_d2: Raw, **given: Any) -> Recorded
 
     Raises UsageError for outcomes of a type that is not read, and for one sample given twice.
     """
-    tables = _read(outcomes_d1, "d1"), _read(outcomes_d2, "d2")
+    tables = _read_both(outcomes_d1, outcomes_d2)
     if _are_copies(*tables):
         raise UsageError(
             f"the recordings of d1 and d2 are identical ({given['pair']}), which never happens "
@@ -170,9 +171,19 @@ def coin_flipped_audit(outcomes: Raw, is_d1: NDArray[np.bool_], **given: Any) ->
     return RecordedAudit(outcomes=_read(outcomes, "both"), is_d1=is_d1, coin_flipped=True, **given)
 
 
-def _read(raw: Raw, arm: str) -> Outcomes:
+def _read_both(d1: Raw, d2: Raw) -> tuple[Outcomes, Outcomes]:
+    """Return both samples. Types of numbers count only where they differ within a sample: an array
+    has one type for all its entries, also after it has become a list."""
+    if not isinstance(d1, np.ndarray) and not isinstance(d2, np.ndarray):
+        both = _read(d1, "d1"), _read(d2, "d2")
+        if any(one.name.startswith(OF_TYPE) for table in both for one in table.representations):
+            return both
+    return _read(d1, "d1", types=False), _read(d2, "d2", types=False)
+
+
+def _read(raw: Raw, arm: str, *, types: bool = True) -> Outcomes:
     try:
-        return from_raw(raw)
+        return from_raw(raw, types=types)
     except MechanismError as error:
         raise UsageError(f"the outcomes of {arm}: {error}") from error
 

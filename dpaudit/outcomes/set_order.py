@@ -1,5 +1,5 @@
-"""Whether keys stand in an order that a set of them has: for Python 3.8 and later, no imports of
-dpaudit, since drawing processes run this file too.
+"""Whether keys stand in an order that a set of them has: for Python 3.8 and later, without imports
+of dpaudit, since drawing processes run this file too.
 
 The order of a set of texts follows from the hash seed of the process. A mechanism that iterates
 over a set reveals nothing by it, so all orders that such a set can have count as one.
@@ -17,45 +17,80 @@ if TYPE_CHECKING:
 
 # Up to this many keys, sets are built with every order of insertion: 24 at most.
 _FEW_KEYS = 4
-# Slots of larger hash tables, of a set that had more elements before. Not for two keys: in three of
-# eight hash seeds, the table of 8 slots has one order and that of 32 slots the other, so that no
-# order would count.
-_LARGER_TABLES = (32, 128)
-_FEWEST_KEYS_IN_LARGER_TABLES = 3
+# CPython's table of a set (Objects/setobject.c): 8 slots for up to four elements; a table that is
+# three fifths full grows to more than four times as many slots as elements. A copy of a set may
+# have half as many slots, and a set that lost elements two or four times as many.
+_FEWEST_SLOTS, _SIZES = 8, (0.5, 1, 2, 4)
+_LINEAR_PROBES, _PERTURB_SHIFT = 9, 5
+# Free slots that a key may come to if its own slot is taken: the first one, or the second if
+# another displaced key has taken that. With more, few keys would be certain to be in a slot.
+_FREE_SLOTS = 2
+# Of two keys, the table of 8 slots alone: in three of eight hash seeds, that of 32 slots has their
+# other order, and then no order of two keys would reveal anything.
+_FEWEST_KEYS_OF_LARGER_TABLES = 3
 
 
 @functools.lru_cache(maxsize=4096)
 def as_in_a_set(keys: tuple[Any, ...]) -> bool:
-    """Return whether a set of these keys, in this process, can have them in this order."""
-    if len(keys) < 2:
+    """Return whether a set of these keys, in this process, can have them in this order.
+
+    Of three keys and more, those that collide may stand anywhere, so that the answer is also True
+    for orders that no set has. It is False for about one in a thousand orders of sets of more than
+    fifteen keys, and for orders due to collisions with other elements, which the set has lost.
+    """
+    if len(keys) < 2 or tuple(set(keys)) == keys:
         return True
-    built = [tuple(set(keys))]
-    if built[0] == keys:
-        return True
-    if len(keys) >= _FEWEST_KEYS_IN_LARGER_TABLES:
-        hashes = [hash(key) for key in keys]
-        if any(_rises([one % slots for one in hashes]) for slots in _LARGER_TABLES):
+    if len(keys) <= _FEW_KEYS:
+        # Where hashes collide, the order of insertion matters.
+        if any(tuple(set(order)) == keys for order in itertools.permutations(keys)):
             return True
-    # Where hashes collide, the order of insertion matters.
-    built += [tuple(set(order)) for order in _insertions(keys)]
-    if len(keys) <= _FEW_KEYS:
-        return keys in built
-    return _agrees(keys, [{key: place for place, key in enumerate(one)} for one in built])
+        if len(keys) < _FEWEST_KEYS_OF_LARGER_TABLES:
+            return False
+    # As size_t; of integers the hash may be negative.
+    hashes = [hash(key) & 0xFFFFFFFFFFFFFFFF for key in keys]
+    slots = _slots(len(keys))
+    sizes = [max(_FEWEST_SLOTS, int(slots * size)) for size in _SIZES]
+    return any(_rises(hashes, size) for size in sizes)
 
 
-def _rises(slots: list[int]) -> bool:
-    return all(one <= other for one, other in zip(slots, slots[1:]))  # noqa: B905, RUF007  # Python 3.8
+def _slots(elements: int) -> int:
+    """Return the slots of a set to which so many elements were added one by one."""
+    slots = _FEWEST_SLOTS
+    while elements * 5 >= (slots - 1) * 3:
+        used = -(-(slots - 1) * 3 // 5)
+        while slots <= used * 4:
+            slots *= 2
+    return slots
 
 
-def _insertions(keys: tuple[Any, ...]) -> Iterator[tuple[Any, ...]]:
-    if len(keys) <= _FEW_KEYS:
-        return itertools.permutations(keys)
-    half = len(keys) // 2
-    return iter([keys[::-1], keys[half:] + keys[:half], keys[::2] + keys[1::2]])
+def _rises(hashes: list[int], slots: int) -> bool:
+    """Return whether the keys that are surely in their own slots come in the order of these."""
+    mask = slots - 1
+    owners: dict[int, list[int]] = {}
+    for key, number in enumerate(hashes):
+        owners.setdefault(number & mask, []).append(key)
+    displaced = {key for own in owners.values() if len(own) > 1 for key in own}
+    pending = list(displaced)
+    while pending:
+        free = 0
+        for slot in _probes(hashes[pending.pop()], mask):
+            own = owners.get(slot)
+            if own is None:
+                free += 1
+                if free == _FREE_SLOTS:
+                    break
+            elif own[0] not in displaced:
+                displaced.add(own[0])
+                pending.append(own[0])
+    settled = [number & mask for key, number in enumerate(hashes) if key not in displaced]
+    return settled == sorted(settled)
 
 
-def _agrees(keys: tuple[Any, ...], places: list[dict[Any, int]]) -> bool:
-    """Return whether every two keys stand in an order that they have in some of the built sets;
-    neighbours are compared first, since that settles it in most cases."""
-    pairs = itertools.chain(zip(keys, keys[1:]), itertools.combinations(keys, 2))  # noqa: B905, RUF007
-    return all(any(place[one] < place[other] for place in places) for one, other in pairs)
+def _probes(number: int, mask: int) -> Iterator[int]:
+    """Yield the slots that are tried for a hash, as long as they are not the same again."""
+    slot, perturb = number & mask, number
+    for _ in range(mask + 1):
+        probes = _LINEAR_PROBES if slot + _LINEAR_PROBES <= mask else 0
+        yield from range(slot, slot + probes + 1)
+        perturb >>= _PERTURB_SHIFT
+        slot = (slot * 5 + 1 + perturb) & mask
