@@ -170,13 +170,9 @@ class RareTable:
         if kept.size < LEAST_SEEN:
             return
         # Next to a usual outcome, since an entry that all outcomes of a table share is no column.
-        new = [
-            one.name
-            for one in sieve.new(concatenate([sieve.like, kept.outcomes]))
-            if one.word(0) == ABSENT
-        ]
-        usual = [*sieve.columns, *(None for _ in new)]
-        names = [*(one.name for one in sieve.columns), *new]
+        new = sieve.new(concatenate([sieve.like, kept.outcomes]))
+        usual: list[Usual | None] = [*sieve.columns, *map(_usual_at_first, new)]
+        names = [*(one.name for one in sieve.columns), *(one.name for one in new)]
         for own, column in zip(usual, kept.outcomes.named(names), strict=True):
             found = _rare_column(own, column)
             if found is not None:
@@ -277,38 +273,68 @@ class RareTable:
         freeze = partial(RareLevels, self.sieve, columns, level, self._example(found == _OTHER))
         return Candidate(NAME, held_out, tuning.PENALTY_ANY_ORDER, freeze, shrunk=expected)
 
-    def rule(self, point: ProfilePoint, coming: int, share: float) -> Rule | None:
+    def rule(self, points: Sequence[ProfilePoint], coming: int, share: float) -> Rule | None:
         """Return the rare rule: it guesses an input in the cells that this input alone gave at
         least twice, as far as that is not likely to be luck; None without such cells, or where they
         are so rare that `coming` draws cannot refute by them.
 
+        points: of the claim's profile; the rule is for the one that such outputs refute best.
         share: the part of the exact test's error probability that the rule would get.
         """
-        cells = self._guessed(point, coming)
-        return self._rule_of(cells, share) if cells else None
+        point, cells = self._guessed(points, coming)
+        return self._rule_of(cells, point, share) if cells else None
 
-    def guessed_by(self, point: ProfilePoint, coming: int) -> set[str]:
+    def guessed_by(self, points: Sequence[ProfilePoint], coming: int) -> set[str]:
         """Return the names of the columns that the rare rule guesses by."""
-        cells = self._guessed(point, coming)
+        _, cells = self._guessed(points, coming)
         return {self.columns[one.column].name for one in cells if one.column is not None}
 
-    def _guessed(self, point: ProfilePoint, coming: int) -> list[_Cell]:
-        """Return the cells of the rare rule: the surest one, and those that only one input gives
-        more likely than not. With δ > 0 they are of one input, which pays for half of δ alone."""
-        claimed = 1 / (1 + math.exp(-min(point.epsilon, 30.0)))
+    def _guessed(
+        self, points: Sequence[ProfilePoint], coming: int
+    ) -> tuple[ProfilePoint, list[_Cell]]:
+        """Return the point that the rare rule is for, and its cells."""
+        found = [(point, self._cells_for(point)) for point in points]
+        times = coming / max(1, int(self.arms.sum()))
+
+        def evidence(point: ProfilePoint, seen: float) -> float:
+            excused = point.delta * coming / 2
+            return (seen * times - excused) * math.log1p(math.exp(-point.epsilon))
+
+        point, cells = max(found, key=lambda one: evidence(one[0], self._seen(one[1])))
+        seen = self._seen(cells)
+        # They may be as frequent as is barely likely: two standard deviations more than were seen.
+        most = evidence(point, seen + 2 * math.sqrt(seen) + 1)
+        return point, cells if cells and most >= -math.log(RARE_SHARE) else []
+
+    def _cells_for(self, point: ProfilePoint) -> list[_Cell]:
+        """Return the surest cell of one input, and those that only one input gives more likely than
+        not. With δ > 0 they are of one input, which pays for half of δ alone."""
+        odds = math.exp(min(point.epsilon, 30.0)) * self.arms / np.maximum(self.arms[::-1], 1)
+        claimed = odds / (1 + odds)
         cells = sorted(self._of_one_input(claimed), key=lambda one: -one.sure)
         cells = [one for place, one in enumerate(cells) if place == 0 or one.sure >= 0.5]
-        if point.delta > 0 and cells:
-            by_guess = {guess: [one for one in cells if one.guess == guess] for guess in (1, -1)}
-            cells = max(by_guess.values(), key=lambda some: sum(one.draws for one in some))
-        seen = sum(one.draws for one in cells)
-        if not cells or cells[0].sure <= 0 or not _may_refute(seen, point, coming, self.arms):
+        if not cells or cells[0].sure <= 0:
             return []
+        if point.delta > 0:
+            by_guess = {guess: [one for one in cells if one.guess == guess] for guess in (1, -1)}
+            cells = max(by_guess.values(), key=self._seen)
         return cells
 
-    def _of_one_input(self, claimed: float) -> Iterator[_Cell]:
+    def _rows(self, cells: Sequence[_Cell]) -> Mask:
+        """Return which rows are in any of the cells."""
+        found = np.zeros(self._kept.size, dtype=bool)
+        for one in cells:
+            found |= (
+                self._is_other if one.column is None else self._numbers[one.column] == one.number
+            )
+        return found
+
+    def _seen(self, cells: Sequence[_Cell]) -> int:
+        return int(np.count_nonzero(self._rows(cells)))
+
+    def _of_one_input(self, claimed: FloatArray) -> Iterator[_Cell]:
         """Yield the cells that one input alone gave often enough. claimed: the largest share of d1,
-        or of d2, in a cell under the claim."""
+        and of d2, in a cell under the claim."""
         for place, (column, counts) in enumerate(zip(self.columns, self._counts, strict=True)):
             shares = self._shares(column, counts).share
             for number in range(1, column.size):
@@ -317,8 +343,9 @@ class RareTable:
         other = self._laws[0].expected(self._other).share[0]
         yield from _cell(None, _OTHER, self._other[0], other, claimed, 1.0)
 
-    def _rule_of(self, cells: Sequence[_Cell], share: float) -> Rule:
-        """Return the rule that guesses in these cells: levels 0 (neither), 1 (d1), 2 (d2)."""
+    def _rule_of(self, cells: Sequence[_Cell], point: ProfilePoint, share: float) -> Rule:
+        """Return the rule that guesses in these cells: level 0 is for no guess, each guess has one
+        of the next."""
         with_other = any(one.column is None for one in cells)
         places = sorted({one.column for one in cells if one.column is not None})
         if with_other:  # an outcome is another one if it is rare in no column at all
@@ -326,16 +353,20 @@ class RareTable:
         columns = tuple(self.columns[place] for place in places)
         ranges = dict(zip(places, _ranges(columns), strict=True))
         level = np.zeros(2 + sum(one.size - 1 for one in columns), dtype=np.intp)
-        expected = np.zeros((2, 2))
+        guesses = sorted({one.guess for one in cells}, reverse=True)
         for one in cells:
             number = _OTHER if one.column is None else ranges[one.column].start + one.number - 1
-            level[number] = 1 if one.guess > 0 else 2
-            both = np.array([one.right, 1 - one.right])[:: one.guess]
-            expected[level[number] - 1] += one.draws * both
+            level[number] = 1 + guesses.index(one.guess)
+        expected = np.zeros((2, 2))
+        for guess in guesses:
+            own = [one for one in cells if one.guess == guess]
+            right = np.average([one.right for one in own], weights=[one.draws for one in own])
+            # A row that is in several cells counts once.
+            both = np.array([right, 1 - right])[::guess]
+            expected[0 if guess > 0 else 1] = self._seen(own) * both
         rows = self._is_other if with_other else np.zeros(self._kept.size, dtype=bool)
         levels = RareLevels(self.sieve, columns, level, self._example(rows))
-        guesses = np.array([0, 1, -1, 0])[: levels.levels - 1]
-        return Rule("rare", NAME, levels, np.append(guesses, 0), share, expected)
+        return Rule("rare", NAME, levels, np.array([0, *guesses, 0]), share, expected, point)
 
     def _example(self, rows: Mask) -> str:
         first = np.flatnonzero(rows)[:1].tolist()
@@ -357,31 +388,29 @@ class _Cell:
 
 
 def _cell(
-    column: int | None, number: int, counts: IntArray, share: float, claimed: float, odds: float
+    column: int | None,
+    number: int,
+    counts: IntArray,
+    share: float,
+    claimed: FloatArray,
+    odds: float,
 ) -> Iterator[_Cell]:
     """Yield the cell if one input alone gave it often enough.
 
-    share: of d1, as the counts of all cells let expect.  odds: beforehand, that a cell is of one
-    input and not at the claim.
+    share: of d1, as the counts of all cells let expect.  claimed: the largest share of d1, and of
+    d2, under the claim.  odds: beforehand, that a cell is of one input and not at the claim.
     """
     d1, d2 = counts.tolist()
     if min(d1, d2) > 0 or d1 + d2 < LEAST_SEEN:
         return
     # Bayes: a cell at the claim gives one input alone with probability claimed^draws. Among many
     # cells some are lucky, which their common law shows.
-    odds *= claimed ** -min(d1 + d2, 100)
+    most = float(claimed[0 if d1 else 1])
+    odds *= most ** -min(d1 + d2, 100)
     right = share if d1 else 1 - share
-    beyond = max(0.0, right - claimed) / max(1 - claimed, 1e-12)
+    beyond = max(0.0, right - most) / max(1 - most, 1e-12)
     sure = min(odds / (1 + odds), beyond)
-    yield _Cell(column, number, d1 + d2, 1 if d1 else -1, sure, sure + (1 - sure) * claimed)
-
-
-def _may_refute(seen: float, point: ProfilePoint, coming: int, arms: IntArray) -> bool:
-    """Return whether outputs of one input alone may refute a point on so many draws to come, even
-    if they are as frequent as is barely likely: `seen`, and two standard deviations more."""
-    expected = (seen + 2 * math.sqrt(seen) + 1) * coming / max(1, int(arms.sum()))
-    excused = point.delta * coming / 2
-    return (expected - excused) * math.log1p(math.exp(-point.epsilon)) >= -math.log(RARE_SHARE)
+    yield _Cell(column, number, d1 + d2, 1 if d1 else -1, sure, sure + (1 - sure) * most)
 
 
 def _in_words(word: str) -> str:
@@ -398,6 +427,16 @@ def _is_rare(usual: Usual | None, column: Column) -> Mask:
         return np.ones(len(column.numbers), dtype=bool)
     is_absent = np.array([False, *(one == ABSENT for one in column.labels)])
     return np.asarray(~is_absent[column.codes])
+
+
+def _usual_at_first(column: Column) -> Usual | None:
+    """Return the first entry of a column as its usual one; None where the first has none."""
+    word = column.word(0)
+    if word == ABSENT:
+        return None
+    is_number = column.codes is None or column.codes[0] == 0
+    numbers = column.numbers[:1] if is_number else np.empty(0)
+    return Usual(column.name, numbers, False, frozenset(() if is_number else (word,)))
 
 
 def _rare_column(usual: Usual | None, column: Column) -> RareColumn | None:

@@ -231,8 +231,8 @@ class PairAudit:
             played = [counted.game(guesses) for guesses in portfolio.table]
             games = [(one.correct, one.wrong, one.h) for one in played]
         found = [
-            float(evidence_of(np.array(right), np.array(wrong), point, drawn, h))
-            for right, wrong, h in games
+            float(evidence_of(np.array(right), np.array(wrong), rule.point or point, drawn, h))
+            for rule, (right, wrong, h) in zip(portfolio.rules, games, strict=True)
         ]
         return int(np.argmax(found))
 
@@ -292,7 +292,9 @@ class PairAudit:
 
     def _aim(self) -> Aim:
         several = len(self._claim.points()) > 1
-        return Aim(self._ledger.point, self._coming, for_delta=several, reserve=self._reserves)
+        points = several_points(self._claim)
+        point, coming = self._ledger.point, self._coming
+        return Aim(point, coming, for_delta=several, points=points, reserve=self._reserves)
 
     @property
     def _coming(self) -> int:
@@ -355,6 +357,7 @@ class PairAudit:
             limited=self._limited,
             unseen=total.unseen,
             ranges=measure.seen is not None and measure.seen.has_ranges,
+            points=several_points(self._claim),
         )
 
     def _certificate(self, evidence: Evidence, learned: Learned) -> Certificate:
@@ -388,6 +391,12 @@ class PairAudit:
         )
 
 
+def several_points(claim: PrivacyClaim) -> tuple[ProfilePoint, ...]:
+    """Return the points of a claim that is a curve; none where there is only one."""
+    points = tuple(claim.points())
+    return points if len(points) > 1 else ()
+
+
 def _h(guesses: NDArray[np.int64]) -> float:
     """Return the factor of δ: 1 for a rule that may guess both inputs, ½ for one input."""
     return 1.0 if (guesses > 0).any() and (guesses < 0).any() else 0.5
@@ -401,7 +410,12 @@ def frozen_rules(portfolio: Distinguisher, *, is_one: bool) -> tuple[FrozenRule,
     """
     rules = [
         FrozenRule(
-            one.kind, one.share, one.attack, tuple(guesses.tolist()), (one.words(1), one.words(-1))
+            one.kind,
+            one.share,
+            one.attack,
+            tuple(guesses.tolist()),
+            (one.words(1), one.words(-1)),
+            one.point,
         )
         for one, guesses in zip(portfolio.rules, portfolio.table, strict=True)
     ]

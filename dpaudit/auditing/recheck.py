@@ -11,6 +11,7 @@ from typing import Any
 from dpaudit.auditing.canaries import certify_guesses
 from dpaudit.auditing.families import settled, share_of, unsettled
 from dpaudit.auditing.options import MINIMUM_SAMPLES
+from dpaudit.auditing.pair_audit import several_points
 from dpaudit.auditing.schedule import CONFIRMING, Limits, Plan, look_stride, wants_refit
 from dpaudit.auditing.stated_laws import certify
 from dpaudit.certificates.certificate import Block, Certificate, FixedTest, Schedule
@@ -150,15 +151,18 @@ def _guesses(result: AuditResult, one: OneRunCertificate) -> Iterator[Finding]:
 
 def _certificate(result: AuditResult, one: Certificate) -> Iterator[Finding]:
     try:
-        # But for other rounding in the last places.
-        is_implied = result.claim.profile(one.point.epsilon) <= one.point.delta * (1 + _RELATIVE)
-        yield "the point tested is one of the claim's", True, is_implied
+        tested = [one.betting_point, *(test.point or one.betting_point for test in one.rules)]
+        for point in tested:
+            # But for other rounding in the last places.
+            is_implied = result.claim.profile(point.epsilon) <= point.delta * (1 + _RELATIVE)
+            yield "the point tested is one of the claim's", True, is_implied
         yield from _draws(one)
         computed = replace(one, **numbers(_evidence(result, one)))
         yield from _rules(one)
         for recorded, again in zip(one.rules, computed.rules, strict=True):
             yield from _fields(recorded, again)
         yield "the rule that is shown", one.fixed.kind, computed.fixed.kind
+        yield "the inequality that is shown", one.point, computed.point
         if one.divergence is not None:
             yield from _compared(one.divergence, computed.divergence, (), "{} of the divergence")
         if one.unseen is not None:
@@ -213,7 +217,8 @@ def _evidence(result: AuditResult, one: Certificate) -> Evidence:
     if fixed.method == "probabilistic" and not result.claim.counts_single_outputs:
         raise ValueError("the probabilistic test belongs to the probabilistic definition")
     return Evidence(
-        point=one.point,
+        point=one.betting_point,
+        points=several_points(result.claim),
         alpha=(1 - result.confidence) / max(1, len(result.certificates)),
         confidence=result.confidence,
         blocks=one.blocks,
@@ -232,7 +237,7 @@ def _evidence(result: AuditResult, one: Certificate) -> Evidence:
 def _rule(test: FixedTest) -> FrozenRule:
     words = {event.guess: event.words for event in test.events}
     both = (words.get("d1"), words.get("d2"))
-    return FrozenRule(test.kind, test.share, test.attack, test.guesses, both)
+    return FrozenRule(test.kind, test.share, test.attack, test.guesses, both, test.point)
 
 
 def _limited(claim: PrivacyClaim, one: Certificate) -> tuple[Witness, float] | None:
@@ -309,7 +314,7 @@ def _blocks(claim: PrivacyClaim, one: Certificate, schedule: Schedule) -> Iterat
     stopped = bool(confirming) and not certifying
     if not schedule.by_clock:
         kept, ends = _kept(plan, learned - schedule.counted)
-        later = list(_phases(plan, schedule.counted, one.point.delta))
+        later = list(_phases(plan, schedule.counted, one.betting_point.delta))
         counted = [size for phase in later for size in phase]
         yield "blocks to learn from", learning, _learning(kept, learning, counted, stopped)
         recorded = [block.round for block in one.blocks if block.stage == "learning"]
@@ -326,7 +331,7 @@ def _blocks(claim: PrivacyClaim, one: Certificate, schedule: Schedule) -> Iterat
     # Others would begin with what has been lost.
     bettors = {(len(each.posteriors), len(each.rules)) for each in one.rounds}
     yield "bettors, the same in every round", True, len(bettors) <= 1
-    refuted = first_refuted(one.point, one.alpha_betting, rounds, one.blocks)
+    refuted = first_refuted(one.betting_point, one.alpha_betting, rounds, one.blocks)
     yield "draws to the refutation", one.refuted_after, refuted
     if confirming:
         fresh = list(plan.confirming_sizes(spent))

@@ -25,6 +25,7 @@ from dpaudit.auditing.pair_audit import (
     frozen_rules,
     limited_divergence,
     low_bits,
+    several_points,
     single_outputs,
 )
 from dpaudit.auditing.schedule import Plan, limits_for
@@ -238,7 +239,7 @@ class _Recorded:
         point, several = audit.claim.point(), len(audit.claim.points()) > 1
         if several:
             point = most_telling(selection, audit.claim, coming, self._attacks)
-        aim = Aim(point, coming, for_delta=several)
+        aim = Aim(point, coming, for_delta=several, points=several_points(audit.claim))
         learned = learn(selection, aim, self._attacks, with_rare=not audit.scores_only)
         learned = self._count_on(selection, learned, aim, split)
         evidence = self._evidence(learned, point, selection, split)
@@ -352,6 +353,7 @@ class _Recorded:
             ),
             unseen=None if seen is None else self._unseen(seen, rows),
             ranges=seen is not None and seen.has_ranges,
+            points=several_points(self._audit.claim),
         )
 
     def _unseen(self, seen: Sieve, rows: Rows) -> tuple[int, int]:

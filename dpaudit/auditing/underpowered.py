@@ -73,8 +73,10 @@ def too_weak(certificates: Sequence[Certificate], factor: float) -> str | None:
 
 
 def most_powerful(certificate: Certificate) -> FixedTest:
-    """Return the exact test of the rule that would have refuted the smallest ε."""
-    return min(certificate.rules, key=lambda one: one.detectable_epsilon)
+    """Return the exact test of the rule that would have refuted the smallest ε at the point of the
+    certificate."""
+    alike = [one for one in certificate.rules if one.point == certificate.fixed.point]
+    return min(alike, key=lambda one: one.detectable_epsilon)
 
 
 def misses_rare(certificates: Sequence[Certificate], probability: float) -> str | None:

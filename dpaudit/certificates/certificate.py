@@ -149,6 +149,8 @@ class FixedTest:
         The attack that found the rule.
     guesses : tuple of int
         The rule: a guess of d1 (1), of d2 (-1), or none (0), by level.
+    point : ProfilePoint or None
+        The inequality that the rule tests. None: the one that was bet against.
     """
 
     stage: FixedStage
@@ -168,6 +170,7 @@ class FixedTest:
     share: float = 1.0
     attack: str = ""
     guesses: tuple[int, ...] = field(default=(), repr=False)
+    point: ProfilePoint | None = None
 
     @property
     def refutes(self) -> bool:
@@ -287,7 +290,7 @@ class Certificate:
     pair : str
         The pair in words.
     point : ProfilePoint
-        The inequality that was tested, one of those that the claim implies.
+        The inequality that the rule shown tests, one of those that the claim implies.
     refuted : bool
         Whether the claim was refuted on this pair.
     draws, budget : int
@@ -348,6 +351,8 @@ class Certificate:
         The smallest probability of an output that only one input gives which this run would have
         refuted with probability 0.9 (docs/method.md §8); inf when it could not. None after a
         confirmation, for the probabilistic definition and `clopper-pearson`, and in older files.
+    bet_against : ProfilePoint or None
+        The inequality that was bet against, where that is another one than `point`.
 
     Notes
     -----
@@ -387,6 +392,12 @@ class Certificate:
     unseen: Unseen | None = None
     others: tuple[FixedTest, ...] = field(default=(), repr=False)
     detectable_rare: float | None = None
+    bet_against: ProfilePoint | None = None
+
+    @property
+    def betting_point(self) -> ProfilePoint:
+        """The inequality that was bet against."""
+        return self.bet_against or self.point
 
     @property
     def attack(self) -> str:

@@ -52,8 +52,9 @@ _LARGEST_LOG = 700.0
 class Evidence:
     """What the numbers of one pair follow from.
 
-    point: the inequality that is tested.  alpha: the pair's error probability.  confidence: of the
-    intervals that are shown.
+    point: the inequality that is bet against, and tested by each rule without a point of its own.
+    points: all that the claim implies, where it is a curve.
+    alpha: the pair's error probability.  confidence: of the intervals that are shown.
     blocks: all draws, in order; those of `stage` are for the exact test, by `method`.
     rounds: what was bet on; none where nothing was.
     rules: the portfolio of the exact test, the main rule first; their shares add up to 1.
@@ -78,6 +79,7 @@ class Evidence:
     limited: tuple[Witness, float] | None = None
     unseen: tuple[int, int] | None = None
     ranges: bool = False
+    points: tuple[ProfilePoint, ...] = ()
 
     @property
     def betting_share(self) -> float:
@@ -103,6 +105,9 @@ def numbers(evidence: Evidence, followed: Wealth | None = None) -> dict[str, Any
     """
     tests, divergence = fixed_tests(evidence), _divergence_test(evidence)
     fixed = _shown(tests)
+    point = fixed.point or evidence.point
+    # Bounds for ε hold at the δ of a point, and those for δ at its ε.
+    alike = [one for one in tests if (one.point or evidence.point) == point]
     p_values = [1.0, *(one.p_value / (evidence.fixed_share * one.share) for one in tests)]
     if divergence is not None:
         p_values.append(divergence.p_value / evidence.fixed_share)
@@ -121,14 +126,19 @@ def numbers(evidence: Evidence, followed: Wealth | None = None) -> dict[str, Any
         "alpha_betting": evidence.betting_share * evidence.alpha,
         "wealth": math.exp(min(log_wealth, _LARGEST_LOG)),
         "epsilon_betting": epsilon_betting,
-        "epsilon_lower": max(epsilon_betting, *(one.epsilon_lower for one in tests)),
-        "delta_lower": max(one.delta_lower for one in tests),
+        "epsilon_lower": max(
+            epsilon_betting if point == evidence.point else 0.0,
+            *(one.epsilon_lower for one in alike),
+        ),
+        "delta_lower": max(one.delta_lower for one in alike),
         "p_value": min(p_values),
         "fixed": fixed,
         "others": tuple(one for one in tests if one is not fixed),
         "divergence": divergence,
         "unseen": _unseen(evidence),
         "detectable_rare": _detectable_rare(evidence),
+        "point": point,
+        "bet_against": None if point == evidence.point else evidence.point,
     }
 
 
@@ -139,7 +149,6 @@ def certificate(evidence: Evidence, followed: Wealth | None = None, **about: Any
     """
     return Certificate(
         **numbers(evidence, followed),
-        point=evidence.point,
         rounds=evidence.rounds,
         blocks=evidence.blocks,
         **about,
@@ -157,7 +166,8 @@ def fixed_tests(evidence: Evidence) -> tuple[FixedTest, ...]:
     tests = []
     for rule in evidence.rules:
         alpha = evidence.fixed_share * rule.share * evidence.alpha
-        setting = Setting(evidence.stage, evidence.point, alpha, evidence.confidence)
+        point = rule.point or evidence.point
+        setting = Setting(evidence.stage, point, alpha, evidence.confidence)
         if evidence.method == "probabilistic":
             return (atoms_test(setting, evidence.accused, total.arms, rule),)
         tests.append(test(setting, total, rule))
@@ -165,7 +175,10 @@ def fixed_tests(evidence: Evidence) -> tuple[FixedTest, ...]:
 
 
 def _shown(tests: tuple[FixedTest, ...]) -> FixedTest:
-    """Return the test to show: the one with the best bound, of those that refute if any does."""
+    """Return the test to show, one that refutes if any does: that with the best bound or, where
+    rules test different points, whose bounds do not compare, with the smallest p-value."""
+    if len({one.point for one in tests}) > 1:
+        return min(tests, key=lambda one: (not one.refutes, one.p_value / one.share))
     return max(tests, key=lambda one: (one.refutes, one.epsilon_lower, one.delta_lower))
 
 
@@ -177,7 +190,18 @@ def _detectable_rare(evidence: Evidence) -> float | None:
     learned = sum(block.draws for block in evidence.blocks if block.stage == "learning")
     certified = sum(block.draws for block in evidence.blocks if block.stage == evidence.stage)
     alpha = RARE_SHARE * evidence.fixed_share * evidence.alpha
-    return detectable_rare(learned, certified, evidence.point.epsilon, evidence.point.delta, alpha)
+    point = min(
+        evidence.points or (evidence.point,),
+        key=lambda one: _rare_to_refute(one, certified, alpha),
+    )
+    return detectable_rare(learned, certified, point.epsilon, point.delta, alpha)
+
+
+def _rare_to_refute(point: ProfilePoint, draws: int, alpha: float) -> float:
+    """Return about how many outputs of one input alone refute a point, for comparing points."""
+    excused = point.delta * draws / 2
+    needed = -math.log(alpha) / math.log1p(math.exp(-point.epsilon))
+    return excused + math.sqrt(excused * -2 * math.log(alpha)) + needed
 
 
 def hidden_delta(new: tuple[int, int], arms: tuple[int, int], alpha: float) -> float:

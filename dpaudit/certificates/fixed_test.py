@@ -35,7 +35,8 @@ class FrozenRule:
     """A rule of the portfolio, as a test needs it.
 
     share: its part of the exact test's error probability.  attack: what found it.  guesses:
-    (levels,), 1 for d1, -1 for d2, 0 for none.  words: its events, for d1 and for d2.
+    (levels,), 1 for d1, -1 for d2, 0 for none.  words: its events, for d1 and for d2.  point: the
+    inequality that it tests; None for the one that is bet against.
     """
 
     kind: RuleKind
@@ -43,6 +44,7 @@ class FrozenRule:
     attack: str
     guesses: tuple[int, ...]
     words: Words = (None, None)
+    point: ProfilePoint | None = None
 
     @property
     def guessed(self) -> NDArray[np.int64]:
@@ -89,6 +91,7 @@ def game_test(setting: Setting, tally: Tally, rule: FrozenRule) -> FixedTest:
         share=rule.share,
         attack=rule.attack,
         guesses=rule.guesses,
+        point=rule.point,
     )
 
 
@@ -119,6 +122,7 @@ def pair_test(setting: Setting, tally: Tally, rule: FrozenRule) -> FixedTest:
         share=rule.share,
         attack=rule.attack,
         guesses=rule.guesses,
+        point=rule.point,
     )
 
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from dpaudit.claims import ProfilePoint
 from dpaudit.draws import LevelArray
 from dpaudit.levels.joint import JointLevels
 from dpaudit.levels.level_map import IntArray, LevelMap
@@ -34,6 +35,7 @@ class Rule:
     attack: what found it.  level, guesses: its own levels, and its guess at each, (levels,).
     share: its part of the exact test's error probability.  expected: (2, 2), the draws of d1 and of
     d2 to expect where it guesses d1, then where it guesses d2, of as many as it was learned from.
+    point: of the claim's profile that the rule is for; None for the one that is bet against.
     """
 
     kind: Literal["main", "rare", "other"]
@@ -42,6 +44,7 @@ class Rule:
     guesses: IntArray
     share: float = 1.0
     expected: NDArray[np.float64] | None = None
+    point: ProfilePoint | None = None
 
     def words(self, guess: Literal[1, -1]) -> str | None:
         """Return the event of one guess in words; None when the rule never makes it."""

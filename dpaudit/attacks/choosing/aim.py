@@ -19,6 +19,7 @@ class Aim:
     """What a rule is chosen for: the largest certified ε at the point's δ or, with `for_delta`, the
     largest δ at its ε, on `coming` draws.
 
+    points: all points of the claim, which a rare rule may be for; none: `point` alone.
     reserve: a stake is kept for late bets, on what only many draws show: for what is rare.
     counted: orders were fixed before the draws that they are compared by, so that luck has no more
     than the cut-offs to choose; a score may still be no better than one column that it adds up.
@@ -27,6 +28,7 @@ class Aim:
     point: ProfilePoint
     coming: int
     for_delta: bool = False
+    points: tuple[ProfilePoint, ...] = ()
     reserve: bool = False
     counted: bool = False
 

@@ -153,7 +153,8 @@ def _expected(candidate: Candidate) -> FloatArray:
         counts = candidate.held_out
         share = shrunk(counts[:-1], counts.sum(axis=0)).share
         ordered = counts[:-1].sum(axis=1)[:, None] * np.stack([share, 1 - share], axis=1)
-    return np.append(ordered, [[0.5, 0.5]], axis=0)
+    unseen = max(0.5, candidate.held_out[-1].sum() / 2)
+    return np.append(ordered, [[unseen, unseen]], axis=0)
 
 
 def _distributions(candidate: Candidate, level: LevelMap) -> ScoreDistributions | None:

@@ -65,7 +65,7 @@ def that_may_tell(
     aim = replace(aim, counted=True)
     best = max((promise(one, aim)[0] for one in others), default=0.0)
     names = {name for name, one in columns if promise(one, aim)[0] > best}
-    return frozenset(names | rare.guessed_by(aim.point, aim.coming))
+    return frozenset(names | rare.guessed_by(aim.points or (aim.point,), aim.coming))
 
 
 def gains_by_more(candidates: list[Candidate], aim: Aim) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 
@@ -20,12 +21,13 @@ from dpaudit.levels.sieve import Sieve
 def rare_rule(tables: Sequence[RareTable], aim: Aim) -> tuple[Rule, Sieve] | None:
     """Return the rare rule with the most evidence against the claim, and the sieve that it was
     found by; None where no table has one."""
-    found = [(table.rule(aim.point, aim.coming, RARE_SHARE), table) for table in tables]
+    points = aim.points or (aim.point,)
+    found = [(table.rule(points, aim.coming, RARE_SHARE), table) for table in tables]
     rules = [(rule, table) for rule, table in found if rule is not None]
     if not rules:
         return None
     rule, table = max(rules, key=lambda one: evidence(one[0], aim, int(one[1].arms.sum())))
-    return rule, table.sieve
+    return replace(rule, point=None if rule.point == aim.point else rule.point), table.sieve
 
 
 def other_rule(main: Candidate, candidates: Sequence[Candidate], aim: Aim) -> Rule | None:
@@ -70,4 +72,4 @@ def evidence(rule: Rule, aim: Aim, draws: int) -> float:
     was learned from, in nats."""
     correct, wrong = (np.array(one) for one in rule.right_and_wrong)
     h = 1.0 if len(set(rule.guesses.tolist()) - {0}) > 1 else 0.5
-    return float(evidence_of(correct, wrong, aim.point, draws, h))
+    return float(evidence_of(correct, wrong, rule.point or aim.point, draws, h))

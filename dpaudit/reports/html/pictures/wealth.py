@@ -15,7 +15,7 @@ _MOST_LOOKS, _SMALLEST_WEALTH = 200, 1e-6
 
 def wealth(one: Certificate) -> Picture | None:
     """Return the wealth of the bettors against the claim, after every look."""
-    looks = course(one.point, [beliefs_of(believed) for believed in one.rounds], one.blocks)
+    looks = course(one.betting_point, [beliefs_of(believed) for believed in one.rounds], one.blocks)
     if not looks or not one.alpha_betting:
         return None
     needed = 1 / one.alpha_betting
