@@ -89,7 +89,7 @@ def test_a_violation_in_fifteen_lines() -> None:
         ),
         (
             *(0.85, 4_000, 0.95, 4),
-            "all bets within 1,723 draws together: wealth 259 (violation at 100). The event shown "
+            "all bets within 1,723 draws together: wealth 163 (violation at 100). The event shown "
             "tells most; alone, on the 1,723 draws of its test, it does not refute the claim at "
             "this confidence",
         ),
