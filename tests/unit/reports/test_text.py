@@ -88,9 +88,9 @@ def test_a_violation_in_fifteen_lines() -> None:
             "tells most; alone, on the 1,000 draws of its test, it obeys the claim",
         ),
         (
-            *(0.85, 4_000, 0.95, 4),
-            "all bets within 1,723 draws together: wealth 163 (violation at 100). The event shown "
-            "tells most; alone, on the 1,723 draws of its test, it does not refute the claim at "
+            *(0.85, 4_000, 0.95, 3),
+            "all bets within 2,968 draws together: wealth 103 (violation at 100). The event shown "
+            "tells most; alone, on the 1,032 draws of its test, it does not refute the claim at "
             "this confidence",
         ),
         (0.5, 4_000, 0.95, 3, None),
