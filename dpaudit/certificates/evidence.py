@@ -200,7 +200,7 @@ def _detectable_rare(evidence: Evidence) -> float | None:
 def _rare_to_refute(point: ProfilePoint, draws: int, alpha: float) -> float:
     """Return about how many outputs of one input alone refute a point, for comparing points."""
     excused = point.delta * draws / 2
-    needed = -math.log(alpha) / math.log1p(math.exp(-point.epsilon))
+    needed = -math.log(alpha) / max(math.log1p(math.exp(-point.epsilon)), 1e-300)
     return excused + math.sqrt(excused * -2 * math.log(alpha)) + needed
 
 
