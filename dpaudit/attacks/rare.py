@@ -220,23 +220,22 @@ class RareTable:
         every = np.concatenate([self._other, *single])
         return Law.of(every, self.arms), Law.of(np.concatenate([every[:0], *tails]), self.arms)
 
-    def _shares(self, column: RareColumn, counts: IntArray) -> Shrunk:
-        """Return the share of d1 to expect at every number of a column."""
-        single, tail = (law.expected(counts) for law in self._laws)
-        return Shrunk(
-            np.where(column.is_tail, tail.share, single.share),
-            np.where(column.is_tail, tail.variance, single.variance),
-        )
+    @cached_property
+    def _shares(self) -> list[Shrunk]:
+        """The share of d1 to expect at every number, of every column."""
+        found: list[Shrunk] = []
+        for column, counts in zip(self.columns, self._counts, strict=True):
+            single, tail = (law.expected(counts) for law in self._laws)
+            share = np.where(column.is_tail, tail.share, single.share)
+            found.append(Shrunk(share, np.where(column.is_tail, tail.variance, single.variance)))
+        return found
 
     def order(self) -> list[Candidate]:
         """Return the order of the columns whose rare cells tell most, as an attack proposes it."""
         if self._kept.size < LEAST_SEEN:
             return []
         even = (self.arms[0] + 1) / (self.arms.sum() + 2)
-        telling = [
-            float(np.abs(self._shares(column, counts).share[1:] - even).max())
-            for column, counts in zip(self.columns, self._counts, strict=True)
-        ]
+        telling = [float(np.abs(one.share[1:] - even).max()) for one in self._shares]
         best = sorted(range(len(telling)), key=lambda place: -telling[place])[:_MOST_COLUMNS]
         return [self._ordered(best)]
 
@@ -251,7 +250,7 @@ class RareTable:
         for place, numbers in zip(places, _ranges(columns), strict=True):
             own = self._numbers[place]
             found = np.where((found == _USUAL) & (own > _USUAL), own + (numbers.start - 1), found)
-            shares = self._shares(self.columns[place], self._counts[place])
+            shares = self._shares[place]
             every.append(Shrunk(shares.share[1:], shares.variance[1:]))
         found[found == _USUAL] = _OTHER
         size = sum(len(one.share) for one in every)
@@ -336,7 +335,7 @@ class RareTable:
         """Yield the cells that one input alone gave often enough. claimed: the largest share of d1,
         and of d2, in a cell under the claim."""
         for place, (column, counts) in enumerate(zip(self.columns, self._counts, strict=True)):
-            shares = self._shares(column, counts).share
+            shares = self._shares[place].share
             for number in range(1, column.size):
                 odds = tuning.ODDS_OF_TAIL if column.is_tail[number] else 1.0
                 yield from _cell(place, number, counts[number], shares[number], claimed, odds)
