@@ -86,7 +86,7 @@ class Batches(_Calls):
 
     @property
     def types_by_draw(self) -> bool:
-        return self.post_process is None  # which is given entries of an array
+        return False  # one number among others may set the type of a whole batch
 
     @property
     def batch(self) -> str:

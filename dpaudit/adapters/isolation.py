@@ -235,7 +235,7 @@ class Isolated:
         first = Worker(target, watch)
         self._batch = first.calling.batch
         self.interleaved = self._batch is None
-        self.types_by_draw = self.interleaved or target.target.post_process is None
+        self.types_by_draw = self.interleaved
         start = partial(Worker, target, watch, first.calling)
         self._processes = Succession(self.name, first, start, target.limits.timeout)
         self._datasets: list[Any] = []

@@ -51,13 +51,15 @@ class RareColumn:
 
     usual: None for a column that no earlier outcome had.  is_tail: (size,), by number, whether a
     cell is a part of a tail, of which some look telling by chance.  example: an entry with number
-    1, in words; empty where there was none.
+    1, in words; empty where there was none.  only: (size,), the numbers that count, others are 0;
+    None: all.
     """
 
     usual: Usual | None
     cells: Cells
     is_tail: Mask
     example: str = ""
+    only: Mask | None = None
 
     @property
     def name(self) -> str:
@@ -69,8 +71,9 @@ class RareColumn:
 
     def __call__(self, column: Column) -> Numbers:
         found = np.array(self.cells(column), dtype=np.intp)
-        found[(found == _USUAL) & _is_rare(self.usual, column)] = _UNLISTED
-        return found
+        if self.only is None or self.only[_UNLISTED]:
+            found[(found == _USUAL) & _is_rare(self.usual, column)] = _UNLISTED
+        return found if self.only is None else np.where(self.only[found], found, _USUAL)
 
     def words(self, chosen: Mask, sieve: Sieve) -> list[str]:
         """Return the event that the number of an entry is chosen, as alternatives."""
@@ -350,6 +353,11 @@ class RareTable:
         if with_other:  # an outcome is another one if it is rare in no column at all
             places = list(range(len(self.columns)))
         columns = tuple(self.columns[place] for place in places)
+        if not with_other:  # a rare entry without a guess hides no guess by a later column
+            columns = tuple(
+                replace(column, only=_numbers_of(cells, place, column.size))
+                for place, column in zip(places, columns, strict=True)
+            )
         ranges = dict(zip(places, _ranges(columns), strict=True))
         level = np.zeros(2 + sum(one.size - 1 for one in columns), dtype=np.intp)
         guesses = sorted({one.guess for one in cells}, reverse=True)
@@ -370,6 +378,13 @@ class RareTable:
     def _example(self, rows: Mask) -> str:
         first = np.flatnonzero(rows)[:1].tolist()
         return "".join(map(_in_words, self._kept.outcomes.words(first)))
+
+
+def _numbers_of(cells: Sequence[_Cell], place: int, size: int) -> Mask:
+    """Return which numbers of a column are cells of a rule."""
+    found = np.zeros(size, dtype=bool)
+    found[[one.number for one in cells if one.column == place]] = True
+    return found
 
 
 @dataclass(frozen=True, slots=True)

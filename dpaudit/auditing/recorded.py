@@ -173,13 +173,18 @@ def coin_flipped_audit(outcomes: Raw, is_d1: NDArray[np.bool_], **given: Any) ->
 
 
 def _read_both(d1: Raw, d2: Raw) -> tuple[Outcomes, Outcomes]:
-    """Return both samples. Types of numbers count only where they differ within a sample: an array
-    has one type for all its entries, also after it has become a list."""
+    """Return both samples. Types count only where they vary within each of them: a whole file or
+    array may have been converted when it was recorded."""
     if not isinstance(d1, np.ndarray) and not isinstance(d2, np.ndarray):
         both = _read(d1, "d1"), _read(d2, "d2")
-        if any(one.name.startswith(OF_TYPE) for table in both for one in table.representations):
+        if all(_has_types(table) for table in both):
             return both
     return _read(d1, "d1", types=False), _read(d2, "d2", types=False)
+
+
+def _has_types(table: Outcomes) -> bool:
+    """Return whether outcomes that are read alike have several types."""
+    return any(one.name.startswith(OF_TYPE) for one in table.representations)
 
 
 def _read(raw: Raw, arm: str, *, types: bool = True) -> Outcomes:

@@ -32,7 +32,7 @@ from dpaudit.certificates.wealth import Wealth
 from dpaudit.claims import ProfilePoint
 from dpaudit.levels.distinguisher import RARE_SHARE
 from dpaudit.stats.binomial import clopper_pearson_upper
-from dpaudit.stats.power import detectable_rare
+from dpaudit.stats.power import MOST_SEEN, detectable_rare
 from dpaudit.stats.thinning import TOSSED_AGAIN
 from dpaudit.stats.witness import Witness, divergence_lower, p_value
 from dpaudit.tally import Tally
@@ -177,6 +177,8 @@ def fixed_tests(evidence: Evidence) -> tuple[FixedTest, ...]:
 def _shown(tests: tuple[FixedTest, ...]) -> FixedTest:
     """Return the test to show, one that refutes if any does: that with the best bound or, where
     rules test different points, whose bounds do not compare, with the smallest p-value."""
+    if not any(one.refutes for one in tests):
+        tests = tuple(one for one in tests if one.point is None) or tests
     if len({one.point for one in tests}) > 1:
         return min(tests, key=lambda one: (not one.refutes, one.p_value / one.share))
     return max(tests, key=lambda one: (one.refutes, one.epsilon_lower, one.delta_lower))
@@ -194,7 +196,10 @@ def _detectable_rare(evidence: Evidence) -> float | None:
         evidence.points or (evidence.point,),
         key=lambda one: _rare_to_refute(one, certified, alpha),
     )
-    return detectable_rare(learned, certified, point.epsilon, point.delta, alpha)
+    found = detectable_rare(learned, certified, point.epsilon, point.delta, alpha)
+    # Nothing is promised of outputs that may be seen too often for the rare rule.
+    seen = found * learned / 2
+    return found if seen + 2 * math.sqrt(seen) <= MOST_SEEN else math.inf
 
 
 def _rare_to_refute(point: ProfilePoint, draws: int, alpha: float) -> float:

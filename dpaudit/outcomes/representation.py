@@ -90,14 +90,6 @@ def is_array_type(kind: type) -> bool:
     )
 
 
-def is_scalar_type(kind: type) -> bool:
-    """Return whether values of a type are numbers, texts or Booleans, whose type is the same in all
-    entries of a NumPy array."""
-    return issubclass(kind, int | float | Decimal | str | bytes | np.generic) and not issubclass(
-        kind, np.void
-    )
-
-
 def order_words(kind: type, keys: tuple[Any, ...], words: Sequence[str]) -> str | None:
     """Return the order of the keys of a mapping of a type; None for fewer than two.
 

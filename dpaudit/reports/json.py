@@ -24,7 +24,9 @@ History of the format (`version`):
 6   A certificate tests up to three rules, each at its own share of the error probability: `fixed`
     is the one that is shown, `others` are the rest. Each has its `kind`, `share`, `attack` and
     `guesses`; the last two were fields of the certificate before. `detectable_rare`: the smallest
-    probability of an output of one input alone that would have been refuted.
+    probability of an output of one input alone that would have been refuted. `point` is that of the
+    rule that is shown; a rule of a curve may test another `point`. Wealth and `epsilon_betting` are
+    about `bet_against`, or about `point` where that is null.
 """
 
 from __future__ import annotations

@@ -133,7 +133,7 @@ def test_it_is_refuted_by_what_a_program_writes(words: str, tmp_path: Path) -> N
 
 def test_it_is_refuted_by_recorded_draws() -> None:
     rng = np.random.default_rng(0)
-    for mechanism in (type_of_number, list_or_tuple, digits, order_of_keys):
+    for mechanism in (digits, order_of_keys):
         d1, d2 = ([mechanism(x, rng) for _ in range(1_000)] for x in (0, 1))
         assert dpaudit.bound(d1, d2, dpaudit.PureDP(1.0)).verdict is Verdict.VIOLATION
 

@@ -36,6 +36,7 @@ from dpaudit.levels import tuning
 from dpaudit.levels.candidate import Attack, Candidate
 from dpaudit.levels.distinguisher import Learned, Tried
 from dpaudit.levels.rules import RuleTable, predicted_delta, predicted_growth
+from dpaudit.stats.power import MOST_SEEN
 
 ATTACKS: tuple[Attack, ...] = (
     one_dimensional,
@@ -55,7 +56,7 @@ ATTACKS: tuple[Attack, ...] = (
 # Of more columns, trees take long.
 _MOST_FOR_TREES = 256
 # An output is rare among draws that are kept if it was seen less often than one of these.
-_RARE = (10, 100)
+_RARE = (10, MOST_SEEN)
 
 
 def attacks_for(*, floating_point: bool, timing: bool, repeated: bool) -> tuple[Attack, ...]:

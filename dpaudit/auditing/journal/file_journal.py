@@ -255,5 +255,9 @@ def _event(chunk: Chunk[Any]) -> dict[str, Any] | None:
         "words": [[one.words(1), one.words(-1)] for one in rule.rules],
         "guesses": rule.table.tolist(),
         "shares": [one.share for one in rule.rules],
+        "points": [
+            None if one.point is None else [one.point.epsilon, one.point.delta]
+            for one in rule.rules
+        ],
         "accused": list(accused),
     }

@@ -51,7 +51,8 @@ def read_arrays(reader: Reader, path: Path, rows: Rows, values: Values) -> None:
     """Read arrays, and what knows how to be one."""
     arrays = list(map(_array, values))
     _read_array_entries(reader, path, rows, values, arrays)
-    reader.forms(path.form(TYPE), rows, [array_word(one, types=reader.types) for one in values])
+    if reader.types:  # else the type of an array belongs to the call that made a batch
+        reader.forms(path.form(TYPE), rows, [array_word(one, types=True) for one in values])
 
 
 def _read_array_entries(

@@ -30,7 +30,8 @@ def read_frames(reader: Reader, path: Path, rows: Rows, values: Values) -> None:
 
 def read_series(reader: Reader, path: Path, rows: Rows, values: Values) -> None:
     """Read Series and indices, as lists or dicts."""
-    reader.forms(path.form(TYPE), rows, [array_word(one, types=reader.types) for one in values])
+    if reader.types:  # else the type of an array belongs to the call that made a batch
+        reader.forms(path.form(TYPE), rows, [array_word(one, types=True) for one in values])
     reader.read(path, rows, [_entries(one) for one in values])
 
 

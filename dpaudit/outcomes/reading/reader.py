@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from dpaudit.outcomes.columns import ABSENT, Column, FloatArray, recoded
 from dpaudit.outcomes.long_table import Part, RowArray, at, long_table
 from dpaudit.outcomes.paths import Path
-from dpaudit.outcomes.representation import TYPE, is_array_type, is_scalar_type, type_word
+from dpaudit.outcomes.representation import TYPE, is_array_type, type_word
 from dpaudit.outcomes.scalars import (
     LARGEST_EXACT,
     Entries,
@@ -63,11 +63,10 @@ class Reader:
         self._keep_types(path, rows, values, list(by_kind))
 
     def _keep_types(self, path: Path, rows: Rows, values: Values, kinds: Sequence[type]) -> None:
-        """Keep the types of values where they are not the usual ones."""
-        words = {
-            kind: None if is_array_type(kind) or self._is_left_out(kind) else type_word(kind)
-            for kind in kinds
-        }
+        """Keep the types of values where they are not the usual ones, if types count."""
+        if not self.types:
+            return
+        words = {kind: None if is_array_type(kind) else type_word(kind) for kind in kinds}
         if len(kinds) == 1:
             word = words[kinds[0]]
             if word is not None:
@@ -75,12 +74,9 @@ class Reader:
         elif any(words.values()):
             self.forms(path.form(TYPE), rows, [words[type(value)] for value in values])
 
-    def _is_left_out(self, kind: type) -> bool:
-        return not self.types and is_scalar_type(kind)
-
     @contextmanager
     def counting(self, *, types: bool) -> Iterator[None]:
-        """Read values whose scalar types count, or do not."""
+        """Read values whose types count, or do not."""
         before, self.types = self.types, types
         try:
             yield
