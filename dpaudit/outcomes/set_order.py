@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import functools
 import itertools
+import os
 
 TYPE_CHECKING = False  # spares the import of typing
 if TYPE_CHECKING:
@@ -30,8 +31,17 @@ _FREE_SLOTS = 2
 _FEWEST_KEYS_OF_LARGER_TABLES = 3
 
 
-@functools.lru_cache(maxsize=4096)
 def as_in_a_set(keys: tuple[Any, ...]) -> bool:
+    """Return whether an order of keys reveals nothing: a set of them can have it in this process,
+    or the hashes of texts differ from process to process, so that what a set can have would, too,
+    and equal seeds would not give equal results."""
+    seed = os.environ.get("PYTHONHASHSEED", "random")
+    is_random = seed in ("", "random") and any(isinstance(key, (str, bytes)) for key in keys)
+    return is_random or _can_be_of_a_set(keys)
+
+
+@functools.lru_cache(maxsize=4096)
+def _can_be_of_a_set(keys: tuple[Any, ...]) -> bool:
     """Return whether a set of these keys, in this process, can have them in this order.
 
     Of three keys and more, those that collide may stand anywhere, so that the answer is also True

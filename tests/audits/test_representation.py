@@ -17,6 +17,13 @@ import pytest
 import dpaudit
 from dpaudit.certificates.result import AuditResult, Verdict
 
+
+@pytest.fixture(autouse=True)
+def with_a_hash_seed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Orders of texts count only where their hashes are the same in all processes."""
+    monkeypatch.setenv("PYTHONHASHSEED", "0")
+
+
 Rng = np.random.Generator
 
 

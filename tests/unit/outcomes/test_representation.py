@@ -18,6 +18,13 @@ from dpaudit.outcomes import Column, Outcomes, Raised, concatenate, from_raw, ti
 from dpaudit.outcomes.packing import pack, unpack
 from dpaudit.outcomes.set_order import as_in_a_set
 
+
+@pytest.fixture(autouse=True)
+def with_a_hash_seed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Orders of texts count only where their hashes are the same in all processes."""
+    monkeypatch.setenv("PYTHONHASHSEED", "0")
+
+
 NOON = datetime.datetime(2020, 1, 1, 12, tzinfo=datetime.UTC)
 LATER = NOON.astimezone(datetime.timezone(datetime.timedelta(hours=2)))
 # Two outputs that are equal, the column that differs, and its two entries.
