@@ -33,7 +33,7 @@ from dpaudit.outcomes.columns import (
 from dpaudit.outcomes.raised import Raised
 from dpaudit.outcomes.set_order import as_in_a_set
 
-# What is said of a value, as columns are called: `type of output`.
+# Properties of a value, as they stand in names of columns: `type of output`.
 TYPE, EXPONENT, OFFSET = "type", "exponent", "UTC offset"
 OF_TYPE = f"{TYPE} of "
 SIGN = "sign of zero of "

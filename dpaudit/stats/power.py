@@ -127,7 +127,7 @@ def detectable_rare(
 
 
 def _at_least(successes: int, trials: int, p: float) -> float:
-    """Return the probability of at least so many successes, at least 1."""
+    """Return the probability of at least `successes` successes, a number of at least 1."""
     # SciPy's bdtrc takes no more than 2³¹ trials.
     return float(betainc(successes, trials - successes + 1, p)) if successes <= trials else 0.0
 

@@ -97,7 +97,7 @@ class Aim:
         return self.lowered(table, penalty + self._is_pure * tuning.PENALTY_WITHOUT_DELTA)
 
     def lowered(self, table: RuleTable, penalty: float) -> FloatArray:
-        """Return what every rule is predicted to certify, lowered by so many standard errors."""
+        """Return what every rule is predicted to certify, lowered by `penalty` standard errors."""
         if self.for_delta:
             return predicted_delta(table, self.point.epsilon, self.coming, penalty)
         return predicted_epsilon(table, self.point.delta, self.coming, penalty)
