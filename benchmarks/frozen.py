@@ -1,23 +1,22 @@
-"""Guards a refactoring that must change no result: keeps what a fixed set of audits gives, and
-compares it with what they give on the code as it stands.
+"""Guard a refactoring: keep the results of a fixed set of audits, and compare them later.
 
 python -m benchmarks.frozen keep DIR [--quick] [--jobs 2]
-python -m benchmarks.frozen compare DIR [--quick] [--jobs 2] [--show 5]
+python -m benchmarks.frozen compare DIR [--quick] [--numbers] [--jobs 2] [--show 5]
 
-DIR/runs has a file for each program that was run: its exit code, its JSON, what it printed and what
-it said on standard error. DIR/material, DIR/recorded and DIR/journals are what the runs start from:
-mechanisms, recordings, results of the code that was kept, and journals of it that were cut short.
-`compare` exits with 1 when anything differs, with 2 when there is nothing to compare with.
+DIR/runs has one file per program run: exit code, JSON, standard output and standard error.
+DIR/material, DIR/recorded and DIR/journals are inputs of these runs: mechanisms, recordings, result
+files of the kept code, and its journals, cut short. `compare` exits with 1 if anything differs, and
+with 2 if DIR holds nothing to compare with. Times are the only results that are never compared.
 
---quick: a part of the set, for after each commit; both commands take it, and the part may be
-compared with all that was kept. Results of libraries that no seed reaches (configs/real) are
-compared in what is known before the draws, and in their verdicts.
+A commit that moves code must compare equal in everything; a commit that changes words must compare
+equal with --numbers, which leaves out texts. --quick runs a part of the set, for use after each
+commit. Results of libraries that no seed controls (configs/real) are compared in the fields that
+are known before the draws, and in their verdicts.
 """
 
 from __future__ import annotations
 
 import argparse
-import copy
 import json
 import math
 import os
@@ -38,106 +37,26 @@ from typing import Any
 
 from benchmarks.frozen_set import CUTS, FOLDER, JSON, MATERIAL, RECORDED, ROOT, Run, every_run
 
-# What two formulas that are equal may differ in: one took the place of two for p-values.
+# Relative difference of two numbers that counts as none: one unit in the last place of a float.
 LAST_PLACE = 4e-16
-# Places in what was kept, keys joined by dots, that are not compared, each with the reason.
+# Places in the record of a run that are not compared, keys joined by dots, each with the reason.
 IGNORED = {
-    "result.version": "the number of the format, which a renamed field may raise",
     "result.digest": "covers the times below",
-    "result.audits.seconds": "how long it took",
-    "result.audits.versions": "compared once for all runs, and told of",
-    "printed": "the text report is shorter now; its numbers are those of the JSON",
-    "result.audits.source": "new: file and line of the mechanism",
-    "result.audits.command": "new: the command line that repeats the audit",
-    "result.audits.grouped": "new: the claim for one record",
-    "result.audits.certificates.schedule.confirming": "new: draws of a confirmation, at least",
-    "result.audits.certificates.schedule.counted": "new: draws that were counted to learn from",
-    "result.audits.certificates.divergence": "new: the bound of a Rényi divergence",
-    "result.audits.workers": "new: how many processes drew, which depends on the machine",
-    "result.audits.notes": "new: why no others drew",
+    "result.audits.seconds": "a time",
+    "result.audits.versions": "compared once for all runs",
 }
-# What is not compared of audits of some definitions, by definition, and the reason. Draws, counts,
-# rule, events and bets are.
-RESPENT = "half of what the exact test may spend of α is now spent on a divergence"
-IGNORED_OF: dict[str, dict[str, str]] = {
-    definition: {
-        f"result.audits.{name}": RESPENT
-        for name in (
-            "epsilon_lower",
-            "delta_lower",
-            "p_value",
-            "certificates.epsilon_lower",
-            "certificates.delta_lower",
-            "certificates.p_value",
-            "certificates.fixed.alpha",
-            "certificates.fixed.epsilon_lower",
-            "certificates.fixed.delta_lower",
-            "certificates.fixed.p_value",
-            "certificates.fixed.detectable_epsilon",
-        )
-    }
-    for definition in ("renyi", "zcdp")
-}
-IGNORED_OF["renyi"] |= {
-    f"result.audits.{name}": "renyi-low-order has a false claim, which a divergence refutes now"
-    for name in ("verdict", "certificates.refuted")
-}
-# What follows from a confirmation, of its certificate and of its audit; not compared where a run
-# ended in one, in what was kept or now: it has as many draws as came before, and its rule is chosen
-# for so many, where it had at least 1,000. What came before it is compared.
-CONFIRMED = {
-    *("draws", "epsilon_lower", "delta_lower", "p_value", "fixed", "guesses"),
-    *("attack", "attacks", "scores", "failures", "first_failures"),
-}
-CONFIRMED_AUDIT = {"draws", "epsilon_lower", "delta_lower", "p_value", "event"}
-# Parts of texts that are not compared, as regular expressions of whole lines; each with the reason.
+# Parts of texts that are not compared, as regular expressions of whole lines, each with the reason.
 IGNORED_TEXTS = {
-    r"^  time        .*\n": "how long it took",
-    r"^  versions    .*\n(?: {14}.*\n)*": "compared once for all runs, and told of",
-    r"^.*: [\d,]+ of [\d,]+ draws, .*\n": "progress, told every few seconds",
-    r"^.*a call of .* has not returned for .*\n": "told of after some seconds",
-    r'^ *"(?:seconds|digest)": .*\n': "JSON on standard output: times, and what covers them",
+    r"^  time        .*\n": "a time",
+    r"^  versions    .*\n(?: {14}.*\n)*": "compared once for all runs",
+    r"^.*: [\d,]+ of [\d,]+ draws, .*\n": "progress, shown every few seconds",
+    r"^.*a call of .* has not returned for .*\n": "shown after some seconds",
+    r'^ *"(?:seconds|digest)": .*\n': "JSON on standard output: times, and the digest over them",
 }
-# Fields that were renamed since: where each stood in what was kept, its name now, and the reason.
+# Fields that a commit renames on purpose: kept path, its new name, the reason; else empty.
 RENAMED: dict[str, tuple[str, str]] = {}
-# Words that were changed since, in texts and values: as kept, as they are now, and the reason.
-REWORDED: dict[str, tuple[str, str]] = {
-    ", scored by ": (", then ", "distinguisher is post_process now"),
-    "μ at least  0.0706,": ("μ at least  0,", "a δ of 0 shows nothing of μ; 0.0706 was wrong"),
-    "the numbers of draws of d1 and of d2 were fixed, not tossed for": (
-        "the sample sizes were fixed, not random",
-        "plain words",
-    ),
-    "as many of each as fair coins asked for": (
-        "with as many of each input as fair coins chose",
-        "plain words",
-    ),
-    "a Clopper–Pearson bound for each input by itself": (
-        "a separate Clopper–Pearson bound for each input",
-        "plain words",
-    ),
-    "--floating-point looks at them": ("--floating-point searches them", "plain words"),
-    "outcome an exception is an outcome like any other": (
-        "outcome, an exception counts as an outcome",
-        "plain words",
-    ),
-    "the mechanism raised an exception on every draw of both inputs, 576 in all,": (
-        "all 576 draws of both inputs raised an exception,",
-        "plain words",
-    ),
-    "interval for ε, since": ("interval for ε, because", "plain words"),
-    "full: true goes on to it": ("full: true continues to the end", "plain words"),
-    "came up, which is not in it": ("came up and is not in it", "plain words"),
-    "without a word (": ("without any message (", "plain words"),
-    "If it was the mechanism, its ends are missing among the outcomes, and": (
-        "If the mechanism caused this, these outcomes are missing;",
-        "plain words",
-    ),
-    "a number, the larger the more it speaks for d1, a word or None": (
-        "a number (larger means more evidence for d1), a text or None",
-        "plain words",
-    ),
-}
+# Words that a commit changes on purpose: as kept, as they are now, the reason; else empty.
+REWORDED: dict[str, tuple[str, str]] = {}
 
 # A continued audit says so, and is else what an undisturbed one is.
 _CONTINUED = ("result.audits.resumed", "result.audits.warnings", "command", "printed", "said")
@@ -153,6 +72,8 @@ _BEFOREHAND = (
     "request",
     "error",
 )
+# Texts that --numbers compares: they identify an audit or are its result.
+_COMPARED_TEXTS = ("name", "verdict", "definition", "stage", "expect")
 _MANIFEST = "manifest.json"
 _OURS = ("runs", "material", "recorded", "journals", _MANIFEST)
 _LONGEST, _PATIENCE = 70, 900
@@ -172,50 +93,36 @@ class Difference:
 
 
 def differences(kept: Any, present: Any, ignored: tuple[str, ...] = ()) -> list[Difference]:
-    """Return where two JSON values differ, types included, but for what is IGNORED or `ignored`."""
+    """Return where two JSON values differ, types included, but not in places that are ignored."""
     return list(_differences(_renamed(kept, ""), present, "", "", {*IGNORED, *ignored}))
 
 
-def before_confirmations(kept: Any, present: Any) -> tuple[Any, Any]:
-    """Return two records without what is CONFIRMED where a run ended in a confirmation."""
-    both = copy.deepcopy((kept, present))
-    results = [(one or {}).get("result") or {} for one in both]
-    by_name = [{one["name"]: one for one in result.get("audits", ())} for result in results]
-    for name in by_name[0].keys() & by_name[1].keys():
-        audits = [audits[name] for audits in by_name]
-        certified = [audit.get("certificates") or [] for audit in audits]
-        for place, certificates in enumerate(zip(*certified, strict=False)):
-            stages = {(one["fixed"] or {}).get("stage") for one in certificates}
-            if "confirmation" in stages:
-                # Where it went on for want of room to confirm, it went on betting.
-                more = {"wealth", "epsilon_betting"} if len(stages) > 1 else set()
-                for audit, one in zip(audits, certificates, strict=True):
-                    _cut_confirmation(audit, one, place, CONFIRMED | more)
-    return both
+def numbers_of(record: Any) -> Any:
+    """Return a record with every text replaced by "text", except names of audits and verdicts, and
+    without printed lines: the part of a record that a change of words must leave equal."""
+    return _without_words(
+        {key: value for key, value in record.items() if key not in ("printed", "said")}
+        if isinstance(record, dict)
+        else record
+    )
 
 
-def _cut_confirmation(audit: Record, certificate: Record, place: int, fields: set[str]) -> None:
-    """Leave the blocks up to the refutation, and no such fields."""
-    blocks, drawn = [], 0
-    for one in audit["blocks"]:
-        drawn += one["draws"] if one["certificate"] == place else 0
-        if one["certificate"] != place or drawn <= certificate["refuted_after"]:
-            blocks.append(one)
-    audit["blocks"] = blocks
-    for record, names in ((certificate, fields), (audit, CONFIRMED_AUDIT)):
-        for name in names & record.keys():
-            del record[name]
+def _without_words(value: Any, key: str = "") -> Any:
+    if isinstance(value, dict):
+        return {name: _without_words(part, name) for name, part in value.items()}
+    if isinstance(value, list):
+        return [_without_words(part, key) for part in value]
+    return "text" if isinstance(value, str) and key not in _COMPARED_TEXTS else value
 
 
 def _differences(
     kept: Any, present: Any, path: str, place: str, ignored: set[str]
 ) -> Iterator[Difference]:
-    """path: with the place in every list, for whoever reads it.  place: without."""
+    """Yield differences. path: with list indices, for readers.  place: without, for `ignored`."""
     if place in ignored:
         return
     kept, present = _by_name(kept), _by_name(present)
     if isinstance(kept, dict) and isinstance(present, dict):
-        ignored = {*ignored, *_ignored_of(kept, place)}
         for key in {**kept, **present}:
             inner = (f"{path}.{key}" if path else str(key), _inside(place, key))
             if inner[1] in ignored:
@@ -235,11 +142,6 @@ def _differences(
             yield from _differences(one, other, f"{path}[{index}]", place, ignored)
     elif not _is_same(kept, present):
         yield Difference(path, _short(kept), _short(present))
-
-
-def _ignored_of(kept: dict[str, Any], place: str) -> dict[str, str]:
-    claim = kept.get("claim") if place == "result.audits" else None
-    return IGNORED_OF.get(claim["definition"], {}) if isinstance(claim, dict) else {}
 
 
 def _is_same(kept: Any, present: Any) -> bool:
@@ -403,7 +305,7 @@ def keep(place: Place, *, quick: bool, jobs: int) -> int:
     return 1 if broken else 0
 
 
-def compare(place: Place, *, quick: bool, jobs: int, show: int) -> int:
+def compare(place: Place, *, quick: bool, jobs: int, show: int, numbers: bool = False) -> int:
     """Run the set again, say what differs from what was kept, and return the exit code."""
     file = place.folder / _MANIFEST
     if not file.exists():
@@ -420,7 +322,8 @@ def compare(place: Place, *, quick: bool, jobs: int, show: int) -> int:
     present: dict[str, Record] = {}
     for run, record, seconds in _performed(place, chosen, jobs):
         present[run.name] = record
-        differing = differences(*before_confirmations(_kept(place, run), record))
+        both = (_kept(place, run), record)
+        differing = differences(*(map(numbers_of, both) if numbers else both))
         print(f"{seconds:6.1f} s  {'DIFFERS' if differing else 'same'}  {run.name}", flush=True)
         if differing:
             found[run.name] = differing
@@ -591,12 +494,15 @@ def main() -> int:
     parser.add_argument("folder", type=Path, metavar="DIR")
     parser.add_argument("--quick", action="store_true", help="only a part of the set")
     parser.add_argument("--jobs", type=int, choices=[1, 2], default=1)
-    parser.add_argument("--show", type=int, default=5, help="so many differences of each run")
+    parser.add_argument("--show", type=int, default=5, help="differences to print per run")
+    parser.add_argument("--numbers", action="store_true", help="leave out texts")
     given = parser.parse_args()
     place = Place(given.folder.resolve())
     if given.command == "keep":
         return keep(place, quick=given.quick, jobs=given.jobs)
-    return compare(place, quick=given.quick, jobs=given.jobs, show=given.show)
+    return compare(
+        place, quick=given.quick, jobs=given.jobs, show=given.show, numbers=given.numbers
+    )
 
 
 if __name__ == "__main__":
