@@ -310,7 +310,7 @@ def test_a_named_pair_has_its_values_and_says_how_many_there_are() -> None:
     pairs = [{"name": "two people", "d1": [1, 2], "d2": [1]}]
     result = replace(
         with_certificates(VIOLATION, named, replace(named, pair="other", p_value=1.0)),
-        request={"folder": None, "settings": {"pairs": pairs}},
+        request={"folder": None, "settings": {"name": VIOLATION.name, "pairs": pairs}},
     )
     for one in (result, *from_json(reported("json", [result]))):
         text = " ".join(render(one).split())
