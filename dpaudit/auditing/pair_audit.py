@@ -341,6 +341,8 @@ class PairAudit:
         self._warnings += self._checks.counted(
             self._selection(), ledger.blocks, ledger.heads, portfolio
         )
+        known = self._selection() if self._counts is None else self._counts.kept()
+        self._warnings += self._checks.varied(known, ledger.blocks, portfolio, total.unseen)
         found: Accused = ()
         if measure.atoms is not None and total.atoms is not None:
             found = accused(measure.atoms, total.atoms)

@@ -47,7 +47,7 @@ from dpaudit.outcomes import Column, Outcomes, concatenate, from_raw, narrowed
 from dpaudit.outcomes.representation import OF_TYPE
 from dpaudit.sampling.chunks import MOST_RARE
 from dpaudit.sampling.row_order import Sorted, check_guesses, check_rows, sorted_inputs
-from dpaudit.sampling.sameness import check_varied
+from dpaudit.sampling.sameness import all_equal, constant
 from dpaudit.sampling.sampler import atom_tally, failures_by_arm, rare, unseen
 from dpaudit.stats.dependence import looks_tossed
 from dpaudit.tally import Tally, by_arm
@@ -239,7 +239,9 @@ class _Recorded:
         split = kind(self._audit.is_d1, self._rng)
         selection = self._fresh(split.learn_from(self._kept(split.size))).release()
         self._warnings += filter(None, [narrowed(selection.outcomes)])
-        self._warnings += check_varied(selection, 1 - self._audit.confidence)
+        if all_equal(self._audit.outcomes):
+            word, level = selection.outcomes.word(0), 1 - self._audit.confidence
+            self._warnings.append(constant(word, self._audit.arms, level))
         audit, coming = self._audit, split.left()
         point, several = audit.claim.point(), len(audit.claim.points()) > 1
         if several:

@@ -95,7 +95,7 @@ def test_constant_recordings_are_warned_about(dpaudit: Any, tmp_path: Path) -> N
         np.save(path, np.full(size, 7.0))
     result = dpaudit("bound", *paths, "--epsilon", "1", "-q")
     assert result.exit_code == 0
-    assert "learning draws are 7, for both d1 and d2; is this intended?" in result.stdout
+    assert "all 2,900 draws are 7, for both d1 and d2; is this intended?" in result.stdout
 
 
 def test_a_folder_is_called_one(dpaudit: Any, files: list[str], tmp_path: Path) -> None:
