@@ -144,7 +144,10 @@ def _result(
         name, source = "guesses", "guesses about canaries"
         if len(files) == 1:
             name, source = files[0], f"guesses recorded in {files[0]}"
-        return audit_guesses(_guesses(files), claim, name=name, source=source, **settings)
+        seen = _guesses(files)
+        has_blanks = len(files) == 1 and seen.guesses < seen.canaries
+        given = {"name": name, "source": source, "has_blanks": has_blanks, **settings}
+        return audit_guesses(seen, claim, **given)
     more = {"bound": bound, "scores_only": scores, "claim": claim}
     return _of_draws(files, arm, {**settings, **more})
 

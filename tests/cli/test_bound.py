@@ -10,6 +10,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from tests.result_files import from_json
+
 
 @pytest.fixture
 def files(tmp_path: Path) -> list[str]:
@@ -139,6 +141,39 @@ def test_guesses_in_a_file(dpaudit: Any, tmp_path: Path) -> None:
     result = dpaudit("bound", "--guesses", file, "--epsilon", "1")
     assert result.exit_code == 1
     assert "100 about 120 canaries, 100 right" in result.stdout
+
+
+CONDITION = "the number of guesses had to be fixed before the scores"
+
+
+@pytest.mark.parametrize("verbose", [(), ("-v",)])
+@pytest.mark.parametrize(
+    ("claim", "is_fixed"),
+    [(("--epsilon", "1"), False), (("--epsilon", "1", "--delta", "1e-4"), True),
+     (("--mu", "1"), True)],
+)  # fmt: skip
+def test_the_number_of_guesses_is_a_condition_where_delta_is_positive(
+    dpaudit: Any, claim: tuple[str, ...], verbose: tuple[str, ...], is_fixed: bool
+) -> None:
+    result = dpaudit("bound", "--guesses", "1000", "100", "75", *claim, *verbose)
+    assert (CONDITION in " ".join(result.stdout.split())) == is_fixed
+
+
+@pytest.mark.parametrize(
+    ("blank", "delta", "warnings"),
+    [("1,\n" * 20, 1e-4, 1), ("1,\n" * 20, 0, 0), ("", 1e-4, 0)],
+)
+def test_blank_guesses_are_a_warning_where_delta_is_positive(
+    dpaudit: Any, tmp_path: Path, blank: str, delta: float, warnings: int
+) -> None:
+    file, kept = tmp_path / "guesses.csv", tmp_path / "result.json"
+    file.write_text("included,guess\n" + "1,1\n0,0\n" * 50 + blank)
+    claim = ("--epsilon", "1", *(("--delta", str(delta)) if delta else ()))
+    result = dpaudit("bound", "--guesses", file, *claim, "--json", kept)
+    assert result.stdout.count("warning") == warnings
+    (recorded,) = from_json(kept.read_text("utf-8"))
+    assert len(recorded.by_pair[0].warnings) == warnings
+    assert dpaudit("report", kept, "-q").exit_code == 0
 
 
 @pytest.mark.parametrize(
