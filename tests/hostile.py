@@ -159,7 +159,8 @@ FULL = replace(
     notes=("noted",),
     request={
         "settings": {
-            "name": "hostile",
+            "name": "full",
+            "expect": "violation",
             "pairs": ({"name": "d1 = 0, d2 = 1", "d1": "zero", "d2": "one"},),
         }
     },
@@ -201,7 +202,7 @@ SEARCHED = replace(
     VIOLATION,
     name="searched",
     request={
-        "settings": {"name": "hostile", "mechanism": "mine.py:laplace", "claim": {"epsilon": 1}},
+        "settings": {"name": "searched", "mechanism": "mine.py:laplace", "claim": {"epsilon": 1}},
         "folder": None,
     },
     searched=Searched(

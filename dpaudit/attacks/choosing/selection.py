@@ -95,10 +95,10 @@ def learn(
     has_few = has_few_values(selection)
     attacks = tuple(one for one in attacks if not (has_few and one in _SCORES))
     candidates = [one for attack in attacks for one in attack(selection)]
-    more, skipped = [], []
+    skipped: list[Tried] = []
     if not has_few:
         more, skipped = _trees(selection, aim, candidates, thorough=thorough)
-    candidates += more
+        candidates += more
     tables = [RareTable.of(selection, often) for often in _RARE] if thorough and with_rare else []
     candidates += [one for table in tables for one in table.order()]
     best = best_of(candidates, aim, boldly=thorough)

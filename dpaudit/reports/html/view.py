@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from dpaudit.certificates.certificate import Certificate, EventCount
+from dpaudit.certificates.certificate import Certificate
 from dpaudit.certificates.exact_certificate import ExactCertificate
 from dpaudit.certificates.result import AuditResult, Verdict
 from dpaudit.certificates.traced import Excerpt, Trace
 from dpaudit.reports import numbers, searched, trace
 from dpaudit.reports.bounds import bounds
-from dpaudit.reports.findings import is_expected, verdict_of
+from dpaudit.reports.findings import counted_rows, is_expected, verdict_of
 from dpaudit.reports.layout import remembered
 from dpaudit.reports.text import notes_of, reason, statements, warnings_of
 from dpaudit.wording import counted
@@ -234,7 +234,7 @@ def _events(result: AuditResult) -> Iterator[Table]:
             caption = f"Events of the exact test{_of(one, several)}"
             left_out = len(one.fixed.events) - _MOST_EVENTS
             caption += f"; {left_out:,} more are left out" if left_out > 0 else ""
-            yield Table(caption, head, tuple(_counted(one.fixed.events)))
+            yield Table(caption, head, tuple(_counted(one)))
         elif isinstance(one, ExactCertificate) and one.event is not None:
             probabilities = (one.event.probability_d1, one.event.probability_d2)
             written = [numbers.about(each, digits=_DIGITS) for each in probabilities]
@@ -243,17 +243,10 @@ def _events(result: AuditResult) -> Iterator[Table]:
             yield Table(caption, ("event", "input", "probability"), rows)
 
 
-def _counted(events: tuple[EventCount, ...]) -> Iterator[tuple[str, ...]]:
-    for place, one in enumerate(events[:_MOST_EVENTS], start=1):
-        name = f"E{place}" if len(events) > 1 else "E"
-        for letter, arm, count, draws, (low, high) in (
-            ("P", "d1", one.count_d1, one.draws_d1, one.interval_d1),
-            ("Q", "d2", one.count_d2, one.draws_d2, one.interval_d2),
-        ):
-            share = numbers.share(count / draws) if draws else ""
-            least, most = numbers.share(low, numbers.DOWN), numbers.share(high, numbers.UP)
-            seen = f"{count:,} of {draws:,}"
-            yield f"{letter}({name})", arm, seen, share, f"{least} to {most}"
+def _counted(one: Certificate) -> Iterator[tuple[str, ...]]:
+    events = one.fixed.events
+    for place, event in enumerate(events[:_MOST_EVENTS], start=1):
+        yield from counted_rows(f"E{place}" if len(events) > 1 else "E", event, one.point)
 
 
 def _stages(one: Certificate, *, several: bool) -> Table:
