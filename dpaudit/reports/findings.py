@@ -253,7 +253,7 @@ def seen_shares(event: EventCount, point: ProfilePoint) -> tuple[str, str]:
 
 def counted_rows(name: str, event: EventCount, point: ProfilePoint) -> list[tuple[str, ...]]:
     """Return a row for each input: what is counted, the input, counts, share and interval."""
-    found = []
+    found: list[tuple[str, ...]] = []
     for letter, arm, count, draws, (low, high), share in (
         (
             "P",
