@@ -14,7 +14,7 @@ from dpaudit.certificates.certificate import Block, Certificate
 from dpaudit.certificates.replay import tally as replay_tally
 from dpaudit.claims import ProfilePoint
 from dpaudit.draws import SelectionDraws
-from dpaudit.inputs.pairs import NeighbouringPair, short
+from dpaudit.inputs.pairs import NeighbouringPair, describe_pair
 from dpaudit.levels.distinguisher import Distinguisher
 from dpaudit.sampling.chunks import Head, Measure, ToCount
 from dpaudit.sampling.executors import Draws
@@ -160,9 +160,9 @@ def doubtful_inputs(pair: NeighbouringPair, certificate: Certificate) -> list[st
     counts = certificate.failures.values()
     drawn = sum(replay_tally(block).counts.sum(axis=0) for block in certificate.blocks)
     return [
-        f"every draw of {name} ({drawn[arm]:,}) raised an exception: is {short(dataset)}, of "
-        f"type {type(dataset).__name__}, the right input?"
-        for arm, (name, dataset) in enumerate((("d1", pair.d1), ("d2", pair.d2)))
+        f"{name} always raises ({drawn[arm]:,} draws): {describe_pair(pair.d1, pair.d2)}. Fix "
+        f"{name}; if users can send such data, the exception itself is the leak"
+        for arm, name in enumerate(("d1", "d2"))
         if 0 < drawn[arm] == sum(count[arm] for count in counts)
     ]
 

@@ -208,6 +208,9 @@ def test_blank_guesses_are_a_warning_where_delta_is_positive(
         ("--guesses 2000000000000000 9 5 --epsilon 1", "2,000,000,000,000,000 canaries are more"),
         ("--guesses 1%s 9 5 --epsilon 1" % ("0" * 400), "1.00e.400 canaries are more than"),
         ("{d1} {d2} --epsilon 1 -q -v", "give one of them"),
+        ("{d1} {few} --epsilon 1", "few.npy: 20 draws of d2 cannot certify anything; give at"),
+        ("{few} {d2} --epsilon 1", "few.npy: 20 draws of d1 cannot certify anything; give at"),
+        ("{few} {less} --epsilon 1", "few.npy, .*less.npy: 30 draws cannot certify anything"),
         ("--guesses 10 5 2 --arm x --epsilon 1", "--arm has no meaning for --guesses"),
         ("--guesses 10 5 2 --epsilon 1 --definition probabilistic --delta 0.1", "single outputs"),
     ],
@@ -219,6 +222,9 @@ def test_one_message_with_the_remedy(
     twin.symlink_to(files[0])
     text.write_text("1 2 3")
     names = {"d1": files[0], "d2": files[1], "twin": twin, "text": text}
+    for name, draws in (("few", 20), ("less", 10)):
+        names[name] = Path(files[0]).with_name(f"{name}.npy")
+        np.save(names[name], np.arange(float(draws)))
     result = dpaudit("bound", *words.format(**names).split())
     assert result.exit_code == 2
     assert result.stdout == ""
