@@ -55,7 +55,7 @@ def nearest(wrong: str, known: Iterable[str]) -> str | None:
         import difflib
 
         near = difflib.get_close_matches(wrong, names, n=1, cutoff=_NEAR)
-    if not near and letters == _LETTERS - 1:
+    if not near and letters == _LETTERS - 1 and wrong.isalpha():
         near = [one for one in names if _lacks_a_letter(wrong, one)]
         near = near if len(near) == 1 else []
     return near[0] if near else None
