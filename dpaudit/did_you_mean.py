@@ -50,11 +50,20 @@ def nearest(wrong: str, known: Iterable[str]) -> str | None:
     """Return the known name that a wrong one is in another case, begins, or nearly is."""
     names = list(known)
     near = _alike(wrong, names)
-    if not near and len(wrong.lstrip("-.")) >= _LETTERS:
+    letters = len(wrong.lstrip("-."))
+    if not near and letters >= _LETTERS:
         import difflib
 
         near = difflib.get_close_matches(wrong, names, n=1, cutoff=_NEAR)
+    if not near and letters == _LETTERS - 1 and wrong.isalpha():
+        near = [one for one in names if _lacks_a_letter(wrong, one)]
+        near = near if len(near) == 1 else []
     return near[0] if near else None
+
+
+def _lacks_a_letter(wrong: str, name: str) -> bool:
+    """Return whether a word is a name but for one letter that it lacks."""
+    return any(wrong == name[:place] + name[place + 1 :] for place in range(len(name)))
 
 
 def _parts(name: str) -> tuple[str, str]:

@@ -37,6 +37,8 @@ class Watch:
 
     def __init__(self, advice: str = _HERE) -> None:
         self._advice, self._slowest = advice, 0.0
+        # A likely reason, which stands before the advice.
+        self.hint = ""
         self._told: set[str] = set()
 
     @classmethod
@@ -78,7 +80,7 @@ class Watch:
         seconds that it may take besides."""
         if seconds >= PATIENCE + more and self.tells("a call"):
             words = "a call of %s has not returned for %.0f s; %s"
-            _log.warning(words, name, seconds, self._advice)
+            _log.warning(words, name, seconds, "; ".join(filter(None, [self.hint, self._advice])))
         return "a call" in self._told
 
     def tells(self, what: str) -> bool:

@@ -157,7 +157,13 @@ FULL = replace(
     expect="violation",
     warnings=("warned",),
     notes=("noted",),
-    request={"settings": {"pairs": ({"name": "d1 = 0, d2 = 1", "d1": "zero", "d2": "one"},)}},
+    request={
+        "settings": {
+            "name": "full",
+            "expect": "violation",
+            "pairs": ({"name": "d1 = 0, d2 = 1", "d1": "zero", "d2": "one"},),
+        }
+    },
     source="mine.py:12",
     command="dpaudit run mine.py:laplace",
     workers=2,
@@ -195,7 +201,10 @@ WEAK = replace(PASS, name="weak", underpowered="too few draws")
 SEARCHED = replace(
     VIOLATION,
     name="searched",
-    request={"settings": {"mechanism": "mine.py:laplace", "claim": {"epsilon": 1}}, "folder": None},
+    request={
+        "settings": {"name": "searched", "mechanism": "mine.py:laplace", "claim": {"epsilon": 1}},
+        "folder": None,
+    },
     searched=Searched(
         space="list of text",
         adjacency="add-remove",

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
-from contextvars import ContextVar
+import logging
+from collections.abc import Callable, Iterable
 from functools import partial
 from itertools import repeat
 from typing import Annotated, Any, Literal
@@ -24,27 +23,21 @@ from dpaudit.targets.construction import post_processing
 from dpaudit.targets.target import CommandTarget
 from dpaudit.watching import PATIENCE, Step, Watch
 
+_log = logging.getLogger(__name__)
+
 VERSION = 1
 # Bytes of a line at most.
 LONGEST = 1 << 24
 # Seconds until the first line must be there.
-_GREETING = 60.0
-# Fewer, where somebody waits for no more than that the program is there.
-_sooner = ContextVar("_sooner", default=_GREETING)
+_GREETING = 10.0
+_BUFFERED = (
+    "its output may be buffered: flush every line (awk: fflush(); Python: python -u, or flush=True "
+    "in print; C: fflush(stdout))"
+)
 # Requests that may wait to be read, and their bytes: a program need not wait for the next one.
 _AHEAD, _AHEAD_BYTES = 64, 1 << 15
 _RAISED = "$raised"
 _GREETS = f'{{"dpaudit": {VERSION}}}'
-
-
-@contextmanager
-def greeted_within(seconds: float) -> Iterator[None]:
-    """Give programs that are started meanwhile at most so many seconds for their first line."""
-    token = _sooner.set(seconds)
-    try:
-        yield
-    finally:
-        _sooner.reset(token)
 
 
 class Hello(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -105,15 +98,14 @@ class Program:
         wanted = f"its first line must be {_GREETS}, flushed at once (see docs/guides/protocol.md)"
         step = Step(f"starting {self._name}, which has not written its first line,", self._watch)
         line: bytes | None = None
-        seconds = min(_GREETING, _sooner.get())
         try:
             read = partial(self.child.line, LONGEST)
-            line = self.child.wait(read, step.left, countdown(seconds))
+            line = self.child.wait(read, step.left, countdown(_GREETING))
             return _hello(line)
         except Ended as end:
             what = f"ended ({end}){doubts}"
         except TimedOut:
-            what = f"wrote no line within {seconds:g} s"
+            what = f"wrote no line within {_GREETING:g} s; {_BUFFERED}, before anything slow"
         except ValueError as error:
             self.child.kill()
             began = str(error) if line is None else f"the line {_short(line)}, {error}"
@@ -135,7 +127,7 @@ class Program:
                 self.child.send(b"".join(lines))
                 sent = until
             outcomes += self._wait(self._answers, 1)
-            self._has_answered = True
+            self._has_answered, self._watch.hint = True, ""
             if len(outcomes) > sent:
                 raise self._too_much()
         self._check_done()
@@ -147,10 +139,12 @@ class Program:
         outcomes: list[Any] = []
         if self.hello.frames is not None:
             data = self._wait(partial(self.child.taken, size * self._width), size)
+            self._watch.hint = ""
             self._check_done()
             return self._numbers(data)
         while len(outcomes) < size:
             outcomes += self._wait(self._answers, size)
+            self._watch.hint = ""
         if len(outcomes) > size:
             raise self._too_much()
         self._check_done()
@@ -232,8 +226,9 @@ class Command:
     def __init__(self, target: CommandTarget) -> None:
         self.name = target.name
         self._post_process = post_processing(target.post_process)
-        watch = Watch.elsewhere(target.limits.timeout)
+        self._watch = watch = Watch.elsewhere(target.limits.timeout)
         first = Program(target, watch)
+        watch.hint = _BUFFERED
         is_batch = first.hello.batch or first.hello.frames is not None
         self.interleaved = not (is_batch if target.is_batch is None else target.is_batch)
         self.types_by_draw = self.interleaved  # a program may write an array
@@ -267,6 +262,9 @@ class Command:
                     self._programs.lives()
                 start, _ = requests[len(outcomes)]
                 has_begun = program.child.has_read
+                if isinstance(end, TimedOut) and self._watch.hint and self._watch.tells("hint"):
+                    words = "the program %s has not answered its first request in time; %s"
+                    _log.warning(words, self.name, _BUFFERED)
                 outcomes.append(self._programs.died(end, start, has_begun=has_begun))
         self._programs.lives()
         return self._processed(outcomes)

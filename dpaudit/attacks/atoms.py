@@ -13,7 +13,7 @@ from dpaudit.attacks.prefixes import kin_of
 from dpaudit.draws import LevelArray, SelectionDraws
 from dpaudit.levels import tuning
 from dpaudit.levels.candidate import Candidate, Fine
-from dpaudit.levels.cells import NO_OUTPUT, listed, shortened
+from dpaudit.levels.cells import NO_OUTPUT, RARELY_SEEN, listed, none_of, shortened
 from dpaudit.levels.level_map import (
     FOLDS,
     IntArray,
@@ -110,26 +110,31 @@ class AtomLevels(LevelMap):
         return np.asarray(self.level[self.known.places(outcomes)])
 
     def words(self, chosen: NDArray[np.bool_]) -> str:
-        places = np.flatnonzero(chosen[self.level[:-1]])
-        is_raised = raised(self.each)[places]
+        known = chosen[self.level[:-1]]
+        places, is_raised = np.flatnonzero(known), raised(self.each)[known]
         failed, others = places[is_raised], places[~is_raised]
-        few = self.each.words(others[:_WORDS].tolist())
         kinds = self.each.words(failed.tolist())
-        return said(kinds, few, len(others) - len(few), has_others=bool(chosen[-1]))
+        if chosen[-1] and len(left_out := np.flatnonzero(~known)) <= _WORDS:
+            rest = none_of(self.each.words(left_out.tolist()))
+            if not rest:
+                return "any output"
+            return ", or ".join(filter(None, [said(kinds, []), f"output is {rest}"]))
+        few = self.each.words(others[:_WORDS].tolist())
+        words = said(kinds, few, len(others) - len(few))
+        if not chosen[-1]:
+            return words or NO_OUTPUT
+        rest = RARELY_SEEN if len(others) else f"output is {RARELY_SEEN}"
+        return f"{words}, or {rest}" if words else rest
 
 
-def said(kinds: Iterable[str], names: Sequence[str], more: int = 0, *, has_others: bool) -> str:
-    """Return in words the event that the output is one of some, or one of so many more.
-
-    kinds: of exceptions.  has_others: whether any output that has no name is part of it.
-    """
+def said(kinds: Iterable[str], names: Sequence[str], more: int = 0) -> str:
+    """Return in words the event that the output is one of some, or one of so many more; nothing
+    where there are none. kinds: of exceptions."""
     some = [shortened(name) for name in names[:_WORDS]]
-    more += len(names) - len(some) + has_others
-    if has_others and len(some) + more <= _WORDS:
-        some.append("anything else")
-    elif more:
+    more += len(names) - len(some)
+    if more:
         some.append(f"{more} more values")
     parts = [f"{kind.removeprefix(RAISED)} is raised" for kind in kinds]
     if some:
         parts.append(f"output is {some[0]}")
-    return listed([*parts, *some[1:]], "or") or NO_OUTPUT
+    return listed([*parts, *some[1:]], "or")

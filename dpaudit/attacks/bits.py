@@ -23,6 +23,8 @@ from dpaudit.outcomes.units import ELAPSED
 _LOW_BITS = "low-order bits"
 # All of so few columns get a closer look.
 _FEW = 20
+# Values of an output that is a bit, and no number with noise.
+_BITS = 2
 
 
 def bits(selection: SelectionDraws) -> list[Candidate]:
@@ -47,6 +49,13 @@ def bit_columns(outcomes: Outcomes, aspects: Iterable[str]) -> NamedColumns:
 def has_fractions(outcomes: Outcomes) -> bool:
     """Return whether some numbers are no integers, so that they have low-order bits to look at."""
     return any(_is_fractional(column) for column in outcomes.columns)
+
+
+def has_integers(outcomes: Outcomes) -> bool:
+    """Return whether all numbers are integers, with more than two values in some column."""
+    finite = [column.numbers[np.isfinite(column.numbers)] for column in outcomes.columns]
+    are_whole = all((one == np.rint(one)).all() for one in finite)
+    return are_whole and any(len(np.unique(one)) > _BITS for one in finite)
 
 
 def _of_bits(found: Candidate, selection: SelectionDraws) -> Candidate:

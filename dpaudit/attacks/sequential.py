@@ -7,6 +7,7 @@ random walks; and for Gaussian noise of any covariance.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -24,7 +25,7 @@ from dpaudit.levels.candidate import Candidate, by_score
 from dpaudit.levels.cells import Cells, make_cells
 from dpaudit.levels.level_map import FloatArray, LevelMap
 from dpaudit.levels.scores import Scored, shares, with_most
-from dpaudit.outcomes import Column, Outcomes
+from dpaudit.outcomes import Column, Outcomes, number_word
 from dpaudit.outcomes.tables import Table
 
 NAME = "sum over what is new in each coordinate"
@@ -35,6 +36,11 @@ _LEAST_DRAWS = 300
 _MOST_COLUMNS = 128
 # What is left of a column that follows from others, as a share of its variance, is rounding.
 _ROUNDING = 1e-9
+# How much coefficients may be rounded for an event in words, as a share of the spread of what is
+# new.
+_ROUNDED = 0.01
+# Multiples of other entries that the words of an event name.
+_NAMED = 6
 
 
 def innovations(selection: SelectionDraws) -> list[Candidate]:
@@ -65,49 +71,80 @@ def innovations(selection: SelectionDraws) -> list[Candidate]:
 def _by_itself(
     step: Step, features: tuple[Number, ...], numbers: FloatArray, selection: SelectionDraws
 ) -> list[Candidate]:
-    """Return the orders by what is new in one coordinate: where one answer alone differs, all that
-    a sum adds to it is noise."""
-    outcomes = _table(step, features, numbers)
+    """Return the orders by one coordinate less multiples of those before it: where one answer alone
+    differs, all that a sum adds to it is noise."""
+    plain = _plain(step, features, float(np.std(step(features, numbers).numbers)))
+    new = plain(selection.outcomes)
+    if not np.isfinite(new).all():
+        return []
+    outcomes = Table((Column(plain.words, new),), len(new))
     found = orders_of(outcomes.all_columns[0], SelectionDraws(outcomes, selection.is_d1))
-    of_new = partial(_of_new, features, step)
+    of_new = partial(NewLevels, plain)
     return [replace(one.mapped(of_new), attack=f"{ONE}{one.attack}", fine=None) for one in found]
 
 
-def _table(step: Step, features: Sequence[Number], numbers: FloatArray) -> Table:
-    """Return what is new in one coordinate as a table of one column, in the units of the outputs:
-    what those before it foretell is told from their medians."""
-    new, feature = step(features, numbers), features[step.place]
-    name = f"what is new in {feature.column}"
-    return Table((Column(name, new.numbers * (feature.scale or 1.0)),), len(numbers))
+def _plain(step: Step, features: Sequence[Number], spread: float) -> Difference:
+    """Return a step in the units of the outputs, with coefficients as short as they can be: each
+    changes the spread of what is new by a hundredth at most."""
+    own = features[step.place]
+    terms = []
+    for place, coefficient in step.terms:
+        other = features[place]
+        exact = coefficient * (own.scale or 1.0) / (other.scale or 1.0)
+        step_size = max(_ROUNDED * spread * (own.scale or 1.0) / (other.scale or 1.0), 1e-300)
+        digits = -math.floor(math.log10(step_size))
+        terms.append((other.column, round(exact, digits) if digits < 300 else exact))
+    return Difference(own.column, tuple((name, one) for name, one in terms if one))
 
 
-def _of_new(features: tuple[Number, ...], step: Step, level: LevelMap) -> NewLevels:
-    """Return the levels of outcomes whose new coordinate has these."""
-    places = [step.place, *(place for place, _ in step.terms)]
-    kept = tuple(features[place] for place in places)
-    terms = tuple((at, coefficient) for at, (_, coefficient) in enumerate(step.terms, 1))
-    return NewLevels(level, kept, Step(0, terms))
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """One column plus multiples of others, as in `output[2] − 0.5 × output[1]`."""
+
+    column: str
+    terms: tuple[tuple[str, float], ...]
+
+    def __call__(self, outcomes: Outcomes) -> FloatArray:
+        """Return the number of every outcome; NaN where an entry is no number."""
+        names = [self.column, *(name for name, _ in self.terms)]
+        numbers = matrix([Number(name) for name in names], outcomes)
+        new = numbers[:, 0].copy()
+        with np.errstate(invalid="ignore", over="ignore"):
+            for place, (_, coefficient) in enumerate(self.terms, 1):
+                new += coefficient * numbers[:, place]
+        return new
+
+    @property
+    def words(self) -> str:
+        named = sorted(self.terms, key=lambda one: -abs(one[1]))[:_NAMED]
+        signs = [f" {'+' if one > 0 else '−'} " for _, one in named]
+        factors = ["" if abs(one) == 1 else f"{number_word(abs(one))} × " for _, one in named]
+        parts = [
+            f"{sign}{factor}{name}"
+            for sign, factor, (name, _) in zip(signs, factors, named, strict=True)
+        ]
+        more = len(self.terms) - len(named)
+        rest = f" + multiples of {more} entries before it" if more else ""
+        return "".join([self.column, *parts, rest])
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class NewLevels(LevelMap):
-    """The level of what is new in the first of some features; the last one without a number."""
+    """The level of a difference of columns; the last one without a number."""
 
+    difference: Difference
     level: LevelMap
-    features: tuple[Number, ...]
-    step: Step
 
     @property
     def levels(self) -> int:
         return self.level.levels
 
     def __call__(self, outcomes: Outcomes) -> LevelArray:
-        numbers = matrix(self.features, outcomes)
-        known = without_gaps(numbers)
-        found = self.level(_table(self.step, self.features, known))
-        if known is numbers:
-            return found
-        return np.where(np.isnan(numbers).any(axis=1), self.levels - 1, found).astype(np.intp)
+        new = self.difference(outcomes)
+        gaps = np.isnan(new)
+        known = np.where(gaps, 0.0, new)
+        found = self.level(Table((Column(self.difference.words, known),), len(known)))
+        return np.where(gaps, self.levels - 1, found).astype(np.intp)
 
     def words(self, chosen: NDArray[np.bool_]) -> str:
         return self.level.words(chosen)

@@ -14,13 +14,13 @@ from dpaudit.certificates.certificate import Block, Certificate
 from dpaudit.certificates.replay import tally as replay_tally
 from dpaudit.claims import ProfilePoint
 from dpaudit.draws import SelectionDraws
-from dpaudit.inputs.pairs import NeighbouringPair, short
+from dpaudit.inputs.pairs import NeighbouringPair, describe_pair
 from dpaudit.levels.distinguisher import Distinguisher
 from dpaudit.sampling.chunks import Head, Measure, ToCount
 from dpaudit.sampling.executors import Draws
 from dpaudit.sampling.homogeneity import CALLS, PROCESSES, check_blocks, check_calls, doubt
 from dpaudit.sampling.independence import CHECKS, WARNED, check_heads, check_independence
-from dpaudit.sampling.sameness import check_computed, check_varied
+from dpaudit.sampling.sameness import all_equal, check_computed, constant
 from dpaudit.tally import Tally
 
 # Chunks that are drawn afresh after a refutation: a share of the draws that were made, within
@@ -51,8 +51,7 @@ class DrawChecks:
     ) -> list[str]:
         """Check learning draws, which were made in these blocks."""
         sizes = [block.draws for block in blocks]
-        warnings = check_varied(draws, self._spec.alpha)
-        warnings += check_independence(draws, sizes, point, self._level)
+        warnings = check_independence(draws, sizes, point, self._level)
         return warnings + ([] if self._is_timed else check_calls(draws, sizes, self._level))
 
     def counted(
@@ -64,10 +63,30 @@ class DrawChecks:
     ) -> list[str]:
         """Check draws that one rule has counted, beside those that it was learned from."""
         counted = _counted(blocks)
-        if self._spec.claim.adversary is None:  # who may answer None to everything
-            check_computed(selection, sum(counted, Tally.empty(rule.levels)))
         check_heads(selection, heads)
         return [] if self._is_timed else check_blocks(counted, rule.guesses, self._level)
+
+    def varied(
+        self,
+        known: SelectionDraws,
+        blocks: Sequence[Block],
+        rule: Distinguisher,
+        unseen: tuple[int, int] | None,
+    ) -> list[str]:
+        """Return a warning when all draws of both inputs gave one output.
+
+        known: draws that the rule was learned from, with the rare outputs among them.  unseen: how
+        many later draws of d1 and of d2 gave an output that is not among the known ones; None where
+        they were not compared, as after a refutation.
+        """
+        later = sum(_counted(blocks), Tally.empty(rule.levels))
+        is_spread = int((later.counts.sum(axis=1) > 0).sum()) > 1
+        if is_spread or any(unseen or ()) or not all_equal(known.outcomes):
+            return []
+        if self._spec.claim.adversary is None:  # who may answer None to everything
+            check_computed(known.outcomes)
+        of_d1, of_d2 = sum(replay_tally(block).counts.sum(axis=0) for block in blocks)
+        return [constant(known.outcomes.word(0), (int(of_d1), int(of_d2)), self._spec.alpha)]
 
     def learned_again(self, counted: Sequence[Tally], rule: Distinguisher) -> list[str]:
         """Check draws that a rule has counted to learn from, which it had not learned from."""
@@ -141,9 +160,9 @@ def doubtful_inputs(pair: NeighbouringPair, certificate: Certificate) -> list[st
     counts = certificate.failures.values()
     drawn = sum(replay_tally(block).counts.sum(axis=0) for block in certificate.blocks)
     return [
-        f"every draw of {name} ({drawn[arm]:,}) raised an exception: is {short(dataset)}, of "
-        f"type {type(dataset).__name__}, the right input?"
-        for arm, (name, dataset) in enumerate((("d1", pair.d1), ("d2", pair.d2)))
+        f"{name} always raises ({drawn[arm]:,} draws): {describe_pair(pair.d1, pair.d2)}. Fix "
+        f"{name}; if users can send such data, the exception itself is the leak"
+        for arm, name in enumerate(("d1", "d2"))
         if 0 < drawn[arm] == sum(count[arm] for count in counts)
     ]
 

@@ -312,7 +312,7 @@ class _Run:
                     found,
                     warnings=(*said, *found.warnings, *self._doubtful(pair, found)),
                     adjacency=stated(pair),
-                    notes=notes(pair, self._spec.group),
+                    notes=(*notes(pair, self._spec.group), *found.notes),
                 )
                 self.certificates.append(remarked)
             self._journal.ends()

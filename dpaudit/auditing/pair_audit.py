@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from dpaudit.attacks.bits import has_fractions
+from dpaudit.attacks.bits import has_fractions, has_integers
 from dpaudit.attacks.choosing.accusing import accuse, has_atoms
 from dpaudit.attacks.choosing.aim import Aim
 from dpaudit.attacks.choosing.selection import attacks_for, learn, most_telling
@@ -341,6 +341,8 @@ class PairAudit:
         self._warnings += self._checks.counted(
             self._selection(), ledger.blocks, ledger.heads, portfolio
         )
+        known = self._selection() if self._counts is None else self._counts.kept()
+        self._warnings += self._checks.varied(known, ledger.blocks, portfolio, total.unseen)
         found: Accused = ()
         if measure.atoms is not None and total.atoms is not None:
             found = accused(measure.atoms, total.atoms)
@@ -376,6 +378,7 @@ class PairAudit:
             },
             reproducible=True,
             warnings=tuple(self._warnings),
+            notes=integer_noise(self._claim, self._selection().outcomes),
             interval=self._interval,
             ignored=tuple(self._ignored),
             attacks=learned.tried,
@@ -447,6 +450,12 @@ def single_outputs(
     if not has_atoms(selection):
         return None, [_CONTINUOUS]
     return accuse(selection, point), []
+
+
+def integer_noise(claim: PrivacyClaim, outcomes: Outcomes) -> tuple[str, ...]:
+    """Return what a claim that continuous noise satisfies says of outputs that are integers."""
+    note = claim.note_for_integers()
+    return (note,) if note is not None and has_integers(outcomes) else ()
 
 
 def low_bits(outcomes: Outcomes, remedy: str) -> list[str]:

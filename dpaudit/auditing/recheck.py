@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterator, Sequence
+from collections import Counter
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import fields, replace
 from itertools import accumulate
 from typing import Any
@@ -66,7 +67,11 @@ def recheck(result: AuditResult) -> list[str]:
         return []
     return [
         f"{name}: recorded {recorded!r}, recomputed {computed!r}"
-        for name, recorded, computed in (*_of_pairs(result), *_of_claims(result))
+        for name, recorded, computed in (
+            *_of_pairs(result),
+            *_of_claims(result),
+            *_of_request(result),
+        )
         if not _agree(recorded, computed)
     ]
 
@@ -82,6 +87,12 @@ def recheck_families(results: Sequence[AuditResult], *, has_ended: bool) -> list
         f"{name}: its audits do not agree on how many they are, and how sure"
         for name, own in families.items()
         if len({(one.size, one.confidence) for one in own}) > 1 or len(own) > own[0].size
+    ]
+    members = Counter((one.family.name, one.name) for one in results if one.family is not None)
+    findings += [
+        f"{family}: the audit {name!r} stands {times} times in it, and counts once"
+        for (family, name), times in members.items()
+        if times > 1
     ]
     findings += [
         f"{one.name}: chance has no part in it, so that it shares no error probability"
@@ -126,6 +137,14 @@ def _of_claims(result: AuditResult) -> Iterator[Finding]:
     if result.grouped is not None:
         claim = group(result.grouped.claim, result.grouped.size)
         yield "the claim for all records", one_run, claim
+
+
+def _of_request(result: AuditResult) -> Iterator[Finding]:
+    """Yield what the request has in its settings, too; those of older files have no name."""
+    settings = (result.request or {}).get("settings")
+    if isinstance(settings, Mapping) and "name" in settings:
+        yield "name", result.name, settings["name"]
+        yield "expect", result.expect, settings.get("expect")
 
 
 def _compared(

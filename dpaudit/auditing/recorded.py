@@ -23,6 +23,7 @@ from dpaudit.auditing.engine import versions
 from dpaudit.auditing.options import DEFAULTS, MINIMUM_SAMPLES, BoundMethod, verify
 from dpaudit.auditing.pair_audit import (
     frozen_rules,
+    integer_noise,
     limited_divergence,
     low_bits,
     several_points,
@@ -47,7 +48,7 @@ from dpaudit.outcomes import Column, Outcomes, concatenate, from_raw, narrowed
 from dpaudit.outcomes.representation import OF_TYPE
 from dpaudit.sampling.chunks import MOST_RARE
 from dpaudit.sampling.row_order import Sorted, check_guesses, check_rows, sorted_inputs
-from dpaudit.sampling.sameness import check_varied
+from dpaudit.sampling.sameness import all_equal, constant
 from dpaudit.sampling.sampler import atom_tally, failures_by_arm, rare, unseen
 from dpaudit.stats.dependence import looks_tossed
 from dpaudit.tally import Tally, by_arm
@@ -82,6 +83,7 @@ class RecordedAudit:
 
     outcomes: (rows,), one draw each; is_d1: (rows,), by which input. Draws of one input are taken
         to be independent, and alike in law.
+    files: those of d1 and of d2, for messages; None without files.
     place: (rows,), where every row stood in its recording; None: they are in that order.
     coin_flipped: a fair coin of its own picked the input of every row.
     scores_only: outcomes are scores of an attack; only thresholds are tried.
@@ -98,6 +100,7 @@ class RecordedAudit:
     is_d1: NDArray[np.bool_]
     claim: PrivacyClaim
     place: Rows | None = None
+    files: tuple[str, str] | None = None
     coin_flipped: bool = False
     scores_only: bool = False
     bound: BoundMethod | None = None
@@ -113,19 +116,22 @@ class RecordedAudit:
                 "recorded outputs are audited without an adversary; record its answers (1, 2 or "
                 "None) as the outputs"
             )
+        every = f"{', '.join(dict.fromkeys(self.files))}: " if self.files else ""
         if len(self.is_d1) < MINIMUM_SAMPLES:
             raise UsageError(
-                f"{counted(len(self.is_d1), 'draw')} cannot certify anything; "
+                f"{every}{counted(len(self.is_d1), 'draw')} cannot certify anything; "
                 f"give at least {MINIMUM_SAMPLES:,} in all"
             )
-        for arm, draws in zip(("d1", "d2"), self.arms, strict=True):
+        files = self.files or (None, None)
+        for arm, draws, file in zip(("d1", "d2"), self.arms, files, strict=True):
             if draws < _LEAST_OF_ONE:
+                where = "" if file is None else f"{file}: "
                 raise UsageError(
-                    f"{counted(draws, 'draw')} of {arm} cannot certify anything; "
+                    f"{where}{counted(draws, 'draw')} of {arm} cannot certify anything; "
                     f"give at least {_LEAST_OF_ONE} of each"
                 )
         if all(map(_is_empty, self.outcomes.columns)):
-            raise UsageError("every outcome is NaN; record what the mechanism returned")
+            raise UsageError(f"{every}every outcome is NaN; record what the mechanism returned")
         if self.scores_only and len(self.outcomes.columns) != 1:
             raise UsageError("scores must be single numbers, one for each draw")
 
@@ -239,7 +245,9 @@ class _Recorded:
         split = kind(self._audit.is_d1, self._rng)
         selection = self._fresh(split.learn_from(self._kept(split.size))).release()
         self._warnings += filter(None, [narrowed(selection.outcomes)])
-        self._warnings += check_varied(selection, 1 - self._audit.confidence)
+        if all_equal(self._audit.outcomes):
+            word, level = selection.outcomes.word(0), 1 - self._audit.confidence
+            self._warnings.append(constant(word, self._audit.arms, level))
         audit, coming = self._audit, split.left()
         point, several = audit.claim.point(), len(audit.claim.points()) > 1
         if several:
@@ -256,6 +264,7 @@ class _Recorded:
             failures=failures_by_arm(audit.outcomes, audit.is_d1),
             reproducible=True,
             warnings=tuple(self._warnings),
+            notes=integer_noise(audit.claim, selection.outcomes),
             recording=Recording(*audit.arms, self._is_tossed),
             ignored=(*self._ignored, *low_bits(selection.outcomes, _ONLY_DRAWN)),
             attacks=learned.tried,

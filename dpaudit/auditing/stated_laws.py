@@ -83,5 +83,5 @@ def _event(event: exact.Event, table: Sequence[LawRow]) -> ExactEvent | None:
     d1, d2 = both if event.guess == "d1" else reversed(both)
     names = tuple(table[place][0] for place in event.outcomes)
     kinds = [name for name in names if name.startswith(RAISED)]
-    words = said(kinds, [name for name in names if name not in kinds], has_others=False)
+    words = said(kinds, [name for name in names if name not in kinds])
     return ExactEvent(words, event.guess, d1, d2)

@@ -218,6 +218,10 @@ class PrivacyClaim(ABC):
         """
         return None
 
+    def note_for_integers(self) -> str | None:
+        """Return what to know where all outputs are integers; None for most definitions."""
+        return None
+
     def own_tradeoff(self, alpha: float) -> float | None:
         """Return the trade-off function at α, where the definition has a form for it.
 

@@ -82,6 +82,15 @@ class GaussianDP(PrivacyClaim):
         """Return the root of the sum of all μ² (Dong, Roth & Su 2022, Cor. 3.3)."""
         return GaussianDP(math.hypot(*(one.mu for one in claims)))
 
+    def note_for_integers(self) -> str:
+        """Return that discrete Gaussian noise satisfies another claim (Canonne, Kamath & Steinke
+        2020, Thm. 4)."""
+        rho = f"{self.mu**2 / 2:.6g}"
+        return (
+            "all outputs are integers; a discrete Gaussian with σ = 1/μ is not exactly μ-GDP. It "
+            f"satisfies ρ-zCDP with ρ = μ²/2: claim --rho {rho} (claim: {{rho: {rho}}})"
+        )
+
     def own_tradeoff(self, alpha: float) -> float:
         """Return G_μ(α) = Φ(Φ⁻¹(1 - α) - μ)."""
         from scipy.special import ndtr, ndtri

@@ -144,7 +144,10 @@ def _result(
         name, source = "guesses", "guesses about canaries"
         if len(files) == 1:
             name, source = files[0], f"guesses recorded in {files[0]}"
-        return audit_guesses(_guesses(files), claim, name=name, source=source, **settings)
+        seen = _guesses(files)
+        has_blanks = len(files) == 1 and seen.guesses < seen.canaries
+        given = {"name": name, "source": source, "has_blanks": has_blanks, **settings}
+        return audit_guesses(seen, claim, **given)
     more = {"bound": bound, "scores_only": scores, "claim": claim}
     return _of_draws(files, arm, {**settings, **more})
 
@@ -159,8 +162,9 @@ def _of_draws(files: Sequence[str], arm: str | None, given: dict[str, Any]) -> A
             why = f"takes one file with the outputs of both inputs, not {len(files)}"
             raise UsageError(f"--arm {arm} {why}")
         outcomes, is_d1 = read_arms(Path(files[0]), arm)
-        pair = f"d1, d2 = 1 and 2 in the column {arm!r}"
-        return audit_recorded(coin_flipped_audit(outcomes, is_d1, **names, pair=pair, **given))
+        pair, both = f"d1, d2 = 1 and 2 in the column {arm!r}", (files[0], files[0])
+        found = coin_flipped_audit(outcomes, is_d1, **names, pair=pair, files=both, **given)
+        return audit_recorded(found)
     if len(files) != 2:
         needed = "two files are needed, the outputs of d1 and those of d2"
         remedy = f"if {files[0]} holds both, name the column that tells them apart with --arm"
@@ -178,7 +182,8 @@ def _of_draws(files: Sequence[str], arm: str | None, given: dict[str, Any]) -> A
         )
     first, second = read_pair(d1, d2)
     pair = f"d1 = {files[0]}, d2 = {files[1]}"
-    return audit_recorded(recorded_audit(first, second, **names, pair=pair, **given))
+    both = (files[0], files[1])
+    return audit_recorded(recorded_audit(first, second, **names, pair=pair, files=both, **given))
 
 
 def _guesses(files: Sequence[str]) -> Guesses:

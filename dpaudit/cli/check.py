@@ -21,9 +21,6 @@ from dpaudit.wording import counted, visible
 if TYPE_CHECKING:
     from dpaudit.config.problems import Locate
 
-# Seconds that a program has for its first line, where nobody may be there to press Ctrl-C.
-_FIRST_LINE = 10.0
-
 
 @click.command
 @click.argument("files", nargs=-1, required=True, type=click.Path(path_type=Path))
@@ -82,7 +79,6 @@ def _imported(specs: Iterable[tuple[Locate, AuditSpec]]) -> Iterator[tuple[str, 
 
 def _unloadable(to_load: Iterable[tuple[str, Locate, AuditSpec]], *, debug: bool) -> Iterator[str]:
     """Yield why something of an audit cannot be loaded, each reason of an entry once."""
-    from dpaudit.adapters.command import greeted_within
     from dpaudit.auditing.engine import check_attacks, check_mechanism
 
     seen = set()
@@ -94,7 +90,7 @@ def _unloadable(to_load: Iterable[tuple[str, Locate, AuditSpec]], *, debug: bool
         reason = None if program is None else failed.get(program)
         if reason is None:
             try:
-                with kept(), greeted_within(_FIRST_LINE):
+                with kept():
                     (check_mechanism if key == "mechanism" else check_attacks)(spec)
                 continue
             except (Exception, SystemExit) as error:  # noqa: BLE001  # a line, as all others are

@@ -15,13 +15,12 @@ from dpaudit.errors import UsageError
 from dpaudit.reports.records import as_lists, encode
 from dpaudit.wording import counted, shown
 
-# What differs from run to run: how long it took, whose versions it ran with, and what is said of it
-# and of its inputs, which the request has (lines of code are named as seen from the working
-# directory; a trace that takes too long is none).
-_SAID = ("pair", "warnings", "first_failures", "adjacency", "notes", "trace")
+# Fields that a rerun need not repeat: times and processes, the request itself, names of files and
+# lines, which depend on the working directory, and a trace, which may take too long. Warnings and
+# versions are compared by themselves.
 _ANOTHERS = (
-    "seconds", "versions", "request", "expect", "resumed", "source", "command", "grouped",
-    "workers", *_SAID,
+    "seconds", "versions", "request", "resumed", "source", "command", "workers", "notes",
+    "warnings", "first_failures", "trace",
 )  # fmt: skip
 
 
@@ -31,19 +30,29 @@ def differences(recorded: AuditResult, *, quiet: bool) -> list[str]:
     request, reason = recorded.request, _reason(recorded)
     if request is None or reason is not None:
         raise UsageError(f"{recorded.name} cannot be repeated: {reason}")
-    named = {"name": recorded.name, "seed": recorded.seed, **as_lists(request["settings"])}
+    named = {"seed": recorded.seed, **as_lists(request["settings"])}
     folder = None if request["folder"] is None else Path(request["folder"])
     spec = located_spec(named, lambda path: f"{recorded.name}: ", folder)
     with auditing() as requests:
         again = run_one(spec, requests, spec.name, quiet=quiet)
     again = replace(again, family=recorded.family)  # which other audits decide on
     found = list(_compared(recorded, again))
-    if found and recorded.versions != again.versions:
+    if found and recorded.workers != again.workers:
+        before, after = (
+            counted(one.workers, "process") if one.workers else "no process"
+            for one in (recorded, again)
+        )
+        found.append(f"recorded with {before}, repeated with {after}; this may be the cause")
+    if recorded.versions != again.versions:
         before, after = (
             ", ".join(f"{name} {version}" for name, version in one.versions.items())
             for one in (recorded, again)
         )
-        found.append(f"recorded with {before}, repeated with {after}; this may be the cause")
+        which = "this may be the cause" if found else "all else is equal"
+        found.append(
+            f"versions: recorded with {before}, repeated with {after}; {which}; repeat it with the "
+            "recorded versions"
+        )
     return found
 
 
@@ -65,12 +74,16 @@ def _compared(recorded: AuditResult, again: AuditResult) -> Iterator[str]:
     names = [name for name in _names(recorded) if name != "ending"]
     by_pair = () if recorded.certificates else ("by_pair",)
     yield from _differences("", [*names, "verdict", "error", *by_pair], recorded, again)
+    # A resumed run has the warnings of its journal, too.
+    kept = [one for one in recorded.warnings if not recorded.resumed or one in again.warnings]
+    yield from _differences("", ("warnings",), replace(recorded, warnings=tuple(kept)), again)
     if len(recorded.certificates) != len(again.certificates):
         pairs = counted(len(recorded.certificates), "pair")
         yield f"{pairs} recorded, {len(again.certificates)} repeated"
         return
     for one, other in zip(recorded.certificates, again.certificates, strict=True):
         yield from _differences(f"{one.pair}: ", _names(one), one, other)
+        yield from _differences(f"{one.pair}: ", ("warnings", "notes"), one, other)
 
 
 def _names(record: AuditResult | Certificate) -> list[str]:

@@ -40,8 +40,8 @@ from dpaudit.inputs.pairs import NeighbouringPair, describe_pair
 from dpaudit.inputs.values import with_tuples, written
 from dpaudit.targets.target import AnyTarget, CommandTarget, repeated, single_targets
 
-# What a result keeps in a place of its own, or does not depend on.
-_NOT_REPEATED = ("name", "seed", "workers", "executor", "expect")
+# Settings that a result keeps in a field of its own, or does not depend on.
+_NOT_REPEATED = ("seed", "workers", "executor")
 
 
 def build_spec(settings: Mapping[str, Any]) -> AuditSpec:
@@ -75,7 +75,8 @@ def placed_spec(settings: Settings, base: Folder = None) -> AuditSpec:
         raise problem(("name",), Name("name"), why)
     check_types(given)
     spec = _spec(given, base)
-    return replace(spec, request=_request(settings, base), files=named_files(settings, base))
+    request = _request({**settings, "name": spec.name}, base)
+    return replace(spec, request=request, files=named_files(settings, base))
 
 
 def _request(settings: Mapping[str, Any], base: Folder) -> dict[str, Any] | None:

@@ -30,6 +30,9 @@ _WORDS = 6
 # The event of a level that no outcome reaches.
 NO_OUTPUT = "no output"
 _LONGEST_WORD = 60
+# How events name numbers, and what was too rare to be told from other rare outputs.
+A_NUMBER = "a number"
+RARELY_SEEN = "a value rarely or never seen while learning"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -87,20 +90,29 @@ class Cells:
         """
         unseen = self.label_values[-1]
         name = self.name.removeprefix(KIND).removeprefix(SIGN)
-        # Numbers that count as unseen are among "anything else".
-        numeric = chosen[self.values] & (self.values != unseen)
-        found = chosen[self.label_values[:-1]]
+        numeric, found = chosen[self.values], chosen[self.label_values[:-1]]
         if self._is_all_but_the_gap(numeric | (self.values == unseen), found):
             return f"{name} is present"
-        parts = [_interval_words(name, low, high) for low, high in self._runs(numeric)]
+        left_out = [label for label, one in zip(self.labels, found, strict=True) if not one]
+        left_out = left_out if numeric.all() else [A_NUMBER, *left_out]
+        runs = [] if chosen[unseen] and numeric.all() else self._runs(numeric)
+        parts = [_interval_words(name, low, high) for low, high in runs]
         every = [label for label, one in zip(self.labels, found, strict=True) if one]
         raised = [label for label in every if label.startswith(RAISED)]
-        labels = [label for label in every if label not in raised]
         parts += [f"{label.removeprefix(RAISED)} is raised" for label in raised]
-        if chosen[unseen]:
-            parts.append("anything else")
-        parts += [f"{name} is {shortened(label)}" for label in labels]
-        return _alternatives(name, parts) or NO_OUTPUT
+        labels = [f"{name} is {shortened(label)}" for label in every if label not in raised]
+        if not chosen[unseen]:
+            return _alternatives(name, [*parts, *labels]) or NO_OUTPUT
+        if len(left_out) <= _WORDS:  # among them, the labels that are chosen are not
+            labels, others = [], none_of(left_out)
+        else:
+            others = RARELY_SEEN
+        if not others:
+            return "any output"
+        if not (runs or labels):
+            others = f"{name} is {others}"
+        parts += labels
+        return f"{_alternatives(name, parts)}, or {others}" if parts else others
 
     def _is_all_but_the_gap(self, numeric: NDArray[np.bool_], found: NDArray[np.bool_]) -> bool:
         """Return whether what is chosen is that there is an entry, whatever it is."""
@@ -242,6 +254,17 @@ def _alternatives(name: str, parts: Sequence[str]) -> str:
 def shortened(word: str) -> str:
     """Return a word of at most some sixty characters, for an output that is a long text."""
     return word if len(word) <= _LONGEST_WORD else f"{word[: _LONGEST_WORD - 1]}…"
+
+
+def none_of(labels: Sequence[str]) -> str:
+    """Return what an output is that is none of some: `not 1`, `neither 1 nor a raised KeyError`."""
+    words = [
+        f"a raised {label.removeprefix(RAISED)}" if label.startswith(RAISED) else shortened(label)
+        for label in labels
+    ]
+    if len(words) < 2:
+        return "".join(f"not {word}" for word in words)
+    return f"neither {', '.join(words[:-1])} nor {words[-1]}"
 
 
 def listed(parts: Sequence[str], word: Literal["and", "or"]) -> str:

@@ -52,7 +52,7 @@ class Bound:
 def rows(result: AuditResult, *, every: bool) -> list[str]:
     """Return the bounds and the p-value as rows of a report."""
     lines = [line for one in bounds(result, every=every) for line in one.row(result)]
-    p, level = _compared(result)
+    p, level = p_value(result)
     pairs = len(result.certificates)
     corrected = f", corrected for {pairs} pairs" if pairs > 1 else ""
     text = f"{p} (violation if ≤ {level}{_of_the_family(result)}{corrected})"
@@ -70,7 +70,7 @@ def decided_at(result: AuditResult) -> str:
     return numbers.level(1 - result.level if refuted else result.confidence)
 
 
-def _compared(result: AuditResult) -> tuple[str, str]:
+def p_value(result: AuditResult) -> tuple[str, str]:
     """Return the p-value, and the largest one that refutes, by digits that tell which is more."""
     p = numbers.p_at_most(result.p_value).removeprefix("= ")
     if result.family is None:

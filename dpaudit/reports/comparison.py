@@ -285,7 +285,10 @@ def _other_settings(was: AuditResult, found: AuditResult) -> list[str]:
 
 def _settings(request: Mapping[str, Any]) -> dict[str, Any]:
     settings = as_lists(request.get("settings"))
-    return settings if isinstance(settings, dict) else {}
+    if not isinstance(settings, dict):
+        return {}
+    # Older requests have neither, and no draw depends on them.
+    return {key: value for key, value in settings.items() if key not in ("name", "expect")}
 
 
 def _moved(was: AuditResult, found: AuditResult) -> Iterator[tuple[str, bool]]:
@@ -330,9 +333,14 @@ def _should_be_equal(was: AuditResult, found: AuditResult) -> bool:
         one.reproducible and one.recording is None and not (one.schedule and one.schedule.by_clock)
         for one in drawn
     )
-    same = ("seed", "versions", "request", "claim", "target", "confidence")
+    if was.request is None or found.request is None:
+        return False
+    same = ("seed", "versions", "claim", "target", "confidence")
     are_same = all(getattr(was, name) == getattr(found, name) for name in same)
-    return bool(drawn) and is_repeatable and are_same and was.request is not None
+    is_asked_again = was.request.get("folder") == found.request.get("folder") and (
+        _settings(was.request) == _settings(found.request)
+    )
+    return bool(drawn) and is_repeatable and are_same and is_asked_again
 
 
 def _drawn(result: AuditResult) -> list[object]:

@@ -14,6 +14,7 @@ from dpaudit.certificates.certificate import (
     FixedTest,
 )
 from dpaudit.certificates.result import AuditResult, Failed, Sampled, Verdict
+from dpaudit.claims import ProfilePoint
 from dpaudit.reports import bounds, findings, numbers, searched
 from dpaudit.reports.events import brief
 from dpaudit.reports.layout import BELOW, paragraph, row, table
@@ -118,7 +119,8 @@ def _events(certificate: Certificate, confidence: float, verbose: int) -> list[s
     for name, event in zip(names, shown, strict=True):
         words = event.words if verbose else brief(event.words)
         lines += row(f"event {name}", f"{words}  (evidence for {event.guess}{choice})")
-    lines += table(_cells(names, shown, confidence), left=(0, 1, 4), margin=BELOW)
+    cells = _cells(names, shown, certificate.point, confidence)
+    lines += table(cells, left=(0, 1, 4), margin=BELOW)
     if certificate.fixed.method == "probabilistic":
         return lines
     for name, event in zip(names, shown, strict=True):
@@ -127,19 +129,12 @@ def _events(certificate: Certificate, confidence: float, verbose: int) -> list[s
 
 
 def _cells(
-    names: Sequence[str], events: Sequence[EventCount], confidence: float
+    names: Sequence[str], events: Sequence[EventCount], point: ProfilePoint, confidence: float
 ) -> list[list[str]]:
     cells = [["", "", "seen in", "share", f"{numbers.level(confidence)} Clopper–Pearson"]]
     for name, one in zip(names, events, strict=True):
-        cells.append(_count(f"P({name})", "d1", one.count_d1, one.draws_d1, one.interval_d1))
-        cells.append(_count(f"Q({name})", "d2", one.count_d2, one.draws_d2, one.interval_d2))
+        cells += map(list, findings.counted_rows(name, one, point))
     return cells
-
-
-def _count(name: str, arm: str, count: int, draws: int, interval: tuple[float, float]) -> list[str]:
-    low, high = numbers.share(interval[0], numbers.DOWN), numbers.share(interval[1], numbers.UP)
-    seen = f"{count:,} of {draws:,}"
-    return [name, arm, seen, numbers.share(count / draws) if draws else "", f"{low} to {high}"]
 
 
 def _draws(certificate: Certificate) -> str:

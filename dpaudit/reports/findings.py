@@ -240,6 +240,44 @@ def caught(epsilon: float, point: ProfilePoint, what: str) -> str:
     return f"With {what}, a true ε of {least} or more{at} would be refuted in 9 of 10 runs"
 
 
+def seen_shares(event: EventCount, point: ProfilePoint) -> tuple[str, str]:
+    """Return the shares of an event among the draws of d1 and d2, as the headline has them; empty
+    where there are no draws."""
+    ahead, behind = shares(event)
+    most = _most(behind, point)
+    larger = numbers.shares_apart(most, ahead)[1] if ahead - most > _NOISE else numbers.share(ahead)
+    both = (larger, numbers.share(behind))
+    d1, d2 = both if event.guess == "d1" else both[::-1]
+    return d1 if event.draws_d1 else "", d2 if event.draws_d2 else ""
+
+
+def counted_rows(name: str, event: EventCount, point: ProfilePoint) -> list[tuple[str, ...]]:
+    """Return a row for each input: what is counted, the input, counts, share and interval."""
+    found: list[tuple[str, ...]] = []
+    for letter, arm, count, draws, (low, high), share in (
+        (
+            "P",
+            "d1",
+            event.count_d1,
+            event.draws_d1,
+            event.interval_d1,
+            seen_shares(event, point)[0],
+        ),
+        (
+            "Q",
+            "d2",
+            event.count_d2,
+            event.draws_d2,
+            event.interval_d2,
+            seen_shares(event, point)[1],
+        ),
+    ):
+        least, most = numbers.share(low, numbers.DOWN), numbers.share(high, numbers.UP)
+        seen = f"{count:,} of {draws:,}"
+        found.append((f"{letter}({name})", arm, seen, share, f"{least} to {most}"))
+    return found
+
+
 def _subject(words: str) -> tuple[str, str]:
     """Return an event as the subject of a sentence, and the ending of its verb."""
     short = brief(words)

@@ -27,6 +27,8 @@ History of the format (`version`):
     probability of an output of one input alone that would have been refuted. `point` is that of the
     rule that is shown; a rule of a curve may test another `point`. Wealth and `epsilon_betting` are
     about `bet_against`, or about `point` where that is null.
+7   `digest` covers `version` and `planned`, too. The settings of a `request` have the `name` of the
+    audit and, where one was given, `expect`, so that a rerun compares both.
 """
 
 from __future__ import annotations
@@ -34,7 +36,7 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 from dpaudit.certificates.certificate import Certificate
@@ -61,9 +63,21 @@ from dpaudit.reports.records import (
     encode_record,
 )
 
-VERSION = 6
-# The first version in which a certificate tests several rules.
-_PORTFOLIO = 6
+VERSION = 7
+# The first versions with a digest, with several rules in a certificate, and with a digest that
+# covers all of the document; and names in requests.
+_DIGEST, _PORTFOLIO, _COVERED = 2, 6, 7
+
+# Version from which every audit, and every certificate of draws, has a field. Without it, part of
+# the file would go unchecked.
+_SINCE = {
+    "audits": {"request": 2, "source": 3, "command": 3, "family": 3, "searched": 4, "trace": 5},
+    "certificates": {
+        **dict.fromkeys(("schedule", "adjacency", "notes", "first_failures"), 2),
+        **dict.fromkeys(("divergence", "unseen"), 3),
+        "others": _PORTFOLIO,
+    },
+}
 
 _DERIVED = ("epsilon_lower", "delta_lower", "p_value", "draws")
 
@@ -84,7 +98,13 @@ class Entry(NamedTuple):
 
 
 def entry(result: AuditResult) -> Entry:
-    """Return what stands for one audit."""
+    """Return what stands for one audit. Raises UsageError for a result of version 1, whose draws
+    have no schedule."""
+    if not all(one.schedule or one.recording for one in result.certificates):
+        raise UsageError(
+            f"{result.name} has no schedule, as in files of version 1, and cannot be written as "
+            f"version {VERSION}; keep the older file, or run the audit again"
+        )
     audit = _audit(result)
     return Entry("\n".join(f"    {line}" for line in _lines(audit)), _canonical(audit))
 
@@ -96,7 +116,7 @@ def document(entries: Sequence[Entry], planned: int) -> str:
     fields: dict[str, Any] = {"version": VERSION, "count": len(entries)}
     if planned > len(entries):
         fields["planned"] = planned
-    fields["digest"] = _digest(one.digested for one in entries)
+    fields["digest"] = _digest(fields, [one.digested for one in entries])
     head = "".join(f'  "{name}": {json.dumps(value)},\n' for name, value in fields.items())
     audits = f"[\n{lines}\n  ]" if entries else "[]"
     text = f'{{\n{head}  "audits": {audits}\n}}\n'
@@ -233,8 +253,11 @@ def _audits(text: str) -> tuple[list[Any], int]:
             "upgrade it"
         )
     audits: list[Any] = decode(list, document["audits"], "audits")
-    if version > 1:
-        _check_whole(document, audits)
+    _check_whole(document, audits)
+    for place, audit in enumerate(audits):
+        _check_fields(version, audit, f"audits[{place}]")
+    if version < _COVERED:
+        audits = [_with_named_request(audit) for audit in audits]
     if version < _PORTFOLIO:
         audits = [_with_one_rule(audit, place) for place, audit in enumerate(audits)]
     if not audits:
@@ -246,6 +269,15 @@ def _audits(text: str) -> tuple[list[Any], int]:
     if type(planned) is not int or planned < len(audits):
         raise DamagedRecord(f"planned={planned!r} must be a number, at least that of the audits")
     return audits, planned
+
+
+def _with_named_request(audit: dict[str, Any]) -> dict[str, Any]:
+    """Return an audit of an older version, with its name and expected verdict in its request."""
+    request = audit.get("request")
+    if not isinstance(request, dict) or not isinstance(request.get("settings"), dict):
+        return audit
+    own = {key: audit[key] for key in ("name", "expect") if audit.get(key) is not None}
+    return {**audit, "request": {**request, "settings": {**request["settings"], **own}}}
 
 
 def _with_one_rule(audit: Any, place: int) -> dict[str, Any]:
@@ -263,6 +295,12 @@ def _with_one_rule(audit: Any, place: int) -> dict[str, Any]:
 
 def _check_whole(document: dict[str, Any], audits: list[Any]) -> None:
     """Raise ContradictoryFile unless all audits are there, as they were written."""
+    if document["version"] < _DIGEST:
+        if "digest" in document:
+            raise ContradictoryFile(
+                f"version={document['version']} has no digest, and it has one; the file was changed"
+            )
+        return
     if document.get("count") is None:
         raise ContradictoryFile("it has no count of its audits; the file was changed")
     if document["count"] != len(audits):
@@ -270,18 +308,47 @@ def _check_whole(document: dict[str, Any], audits: list[Any]) -> None:
             f"its count of audits is {document['count']!r}, and it holds {len(audits)}; the "
             "file was changed"
         )
-    if document.get("digest") != _digest(map(_canonical, audits)):
+    if document.get("digest") != _digest(document, list(map(_canonical, audits))):
         raise ContradictoryFile(
             "its audits do not have the digest that they were written with; the file was changed"
         )
+
+
+def _check_fields(version: int, audit: Any, path: str) -> None:
+    """Raise DamagedRecord where an audit lacks what every audit of this version has."""
+    fields = decode(dict, audit, path)
+    _check_present(version, fields, path, "audits")
+    certificates = decode(list, fields.get("certificates", []), f"{path}.certificates")
+    for place, certificate in enumerate(certificates):
+        own_path = f"{path}.certificates[{place}]"
+        own = decode(dict, certificate, own_path)
+        _check_present(version, own, own_path, "certificates")
+        is_scheduled = own.get("schedule") is not None or own.get("recording") is not None
+        if version >= _SINCE["certificates"]["schedule"] and not is_scheduled:
+            raise DamagedRecord(f"{own_path}: draws of version {version} have a schedule")
+    request = fields.get("request")
+    if version >= _COVERED and request is not None:
+        settings = decode(dict, request, f"{path}.request").get("settings")
+        if "name" not in decode(dict, settings, f"{path}.request.settings"):
+            raise DamagedRecord(f"{path}.request.settings: the key 'name' is missing")
+
+
+def _check_present(version: int, fields: dict[str, Any], path: str, kind: str) -> None:
+    for key, since in _SINCE[kind].items():
+        if version >= since and key not in fields:
+            raise DamagedRecord(f"{path}: the key {key!r} is missing")
 
 
 def _canonical(audit: Any) -> str:
     return json.dumps(audit, ensure_ascii=True, sort_keys=True, separators=(",", ":"))
 
 
-def _digest(audits: Iterable[str]) -> str:
+def _digest(document: dict[str, Any], audits: Sequence[str]) -> str:
+    """Return the digest of a document, under the rule of its version. audits: canonical."""
     text = f"[{','.join(audits)}]"
+    if document["version"] >= _COVERED:
+        covered = {key: document.get(key) for key in ("version", "planned")}
+        text = f'{{"audits":{text},{_canonical(covered)[1:]}'
     return f"sha256:{hashlib.sha256(text.encode('ascii')).hexdigest()}"
 
 

@@ -14,8 +14,9 @@ from xml.etree import ElementTree
 
 from dpaudit.certificates.result import AuditResult, Verdict
 from dpaudit.reports.batch import unended
+from dpaudit.reports.bounds import p_value
 from dpaudit.reports.findings import is_expected
-from dpaudit.reports.numbers import unglued
+from dpaudit.reports.numbers import at_least, unglued
 from dpaudit.reports.text import reason, render, warnings_of
 from dpaudit.wording import visible
 
@@ -89,14 +90,15 @@ def _told_apart(suites: Sequence[ElementTree.Element]) -> Iterator[ElementTree.E
 
 
 def _figures(result: AuditResult) -> dict[str, str]:
-    """Return the figures of an audit, to all their digits."""
+    """Return the figures of an audit, rounded as in its report; JSON has all digits."""
+    point = result.point
     return {
         "verdict": result.verdict.value,
         "expect": result.expect or "",
         "claim": result.claim.describe(),
-        "epsilon_lower": repr(result.epsilon_lower),
-        "delta_lower": repr(result.delta_lower),
-        "p_value": repr(result.p_value),
+        "epsilon_lower": at_least(result.epsilon_lower, above=point.epsilon),
+        "delta_lower": at_least(result.delta_lower, above=point.delta),
+        "p_value": p_value(result)[0],
         "confidence": repr(1 - result.level),  # of the verdict; the bounds hold at as much
         "draws": str(result.draws),
         "seed": str(result.seed),

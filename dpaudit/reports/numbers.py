@@ -1,6 +1,8 @@
-"""Numbers in words, rounded outward: what is printed never claims more than what was computed.
+"""Numbers in words: the one place where reports round.
 
-Lower bounds are rounded down, upper bounds and p-values up, point estimates to the nearest.
+Lower bounds are rounded down, upper bounds and p-values up, so that what is printed never claims
+more than what was computed. Point estimates, and what a claim itself says, are rounded to the
+nearest.
 """
 
 from __future__ import annotations
@@ -59,17 +61,24 @@ def share(value: float, rounding: str = NEAREST) -> str:
         return "unknown"
     if value in (0, 1):
         return f"{value * 100:.0f}{GLUE}%"
-    percent = Context(prec=30).multiply(Decimal(repr(float(value))), Decimal(100))
-    rounded = Context(prec=3, rounding=rounding).plus(percent)
+    rounded = _percent(value, rounding)
     # Trailing zeros stay: percentages stand below each other.
     return f"{rounded.quantize(Decimal(1).scaleb(rounded.adjusted() - 2)):f}{GLUE}%"
 
 
 def shares_apart(low: float, high: float) -> tuple[str, str]:
-    """Return `apart` of two probabilities, as percentages."""
+    """Return a limit and a larger probability as percentages: each as `share` has it, the limit
+    rounded up, unless that hides which is larger; then both with as many digits as show it."""
+    if _percent(low, UP) < _percent(high, NEAREST):
+        return share(low, UP), share(high)
     # In decimals, since 100 * 0.07 is above 7 as a float.
     below, above = (_written(one.scaleb(2)) for one in _apart(low, high, 3, UP, DOWN))
     return f"{below}{GLUE}%", f"{above}{GLUE}%"
+
+
+def _percent(value: float, rounding: str) -> Decimal:
+    percent = Context(prec=30).multiply(Decimal(repr(float(value))), Decimal(100))
+    return Context(prec=3, rounding=rounding).plus(percent)
 
 
 def plain(value: float) -> str:

@@ -15,7 +15,10 @@ from dpaudit.wording import counted
 _IF = "Holds if fair coins chose the canaries, and no guess was made knowing them."
 _ASSUMED = (
     "This holds if a fair coin of its own put every canary in or left it out, and the guesses were "
-    "made without knowing the coins; with a claimed δ above 0, their number had to be fixed before."
+    "made without knowing the coins."
+)
+_FIXED = (
+    "With δ > 0, the number of guesses had to be fixed before the scores of the canaries were seen."
 )
 _UNPROVEN = "No proof: other canaries, or a better attack, may still refute the claim."
 
@@ -51,7 +54,8 @@ def found(result: AuditResult, ending: Canaries, verbose: int) -> list[str]:
 def meaning(result: AuditResult, ending: Canaries, verbose: int) -> list[str]:
     """Return what it means for an attacker, and what was not shown."""
     one = ending.deciding
-    lines = paragraph(f"{_attacker(result, one)} {_ASSUMED}" if verbose else _IF)
+    said = f"{_attacker(result, one)} {_ASSUMED}" if verbose else _IF
+    lines = paragraph(f"{said} {_FIXED}" if one.point.delta else said)
     if result.verdict is not Verdict.NO_VIOLATION_FOUND:
         return lines
     if math.isfinite(one.detectable_epsilon):

@@ -77,7 +77,7 @@ def parse_report(text: str, formats: Collection[str] = FORMATS) -> tuple[Format,
         raise UsageError(f"--report {text!r} names no format; give one, as in junit:FILE; {known}")
     meant = did_you_mean(name, formats)
     if name and name not in FORMATS and (file or (meant and name.isalpha())):
-        raise UsageError(f"--report {text!r}: {known}.{meant}")
+        raise UsageError(f"--report {text!r}: {name!r} is no format; {known}.{meant}")
     if name == text and re.fullmatch(r"\w+", text):
         raise UsageError(
             f"--report {text!r} is no format; {known}; to write text to a file of this name, give "

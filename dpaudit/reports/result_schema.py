@@ -2,7 +2,7 @@
 
 It describes what this dpaudit writes: every field is there, and no other one, so that a file with a
 slip in a name does not pass. There are three exceptions. The document itself may have more fields,
-since its digest is of the audits alone and others may add what they know of a run. `request` holds
+which its digest does not cover: others may add what they know of a run. `request` holds
 settings as they were written. And `versions` and counts by kind have keys of their own.
 
 A schema says what is well-formed, not what follows from what: `dpaudit report` rechecks that.
@@ -75,7 +75,7 @@ def result_schema() -> Schema:
             "digest": {
                 **_TEXT,
                 "pattern": "^sha256:[0-9a-f]{64}$",
-                "description": "Of all audits, so that a change by accident is noticed.",
+                "description": "Of version, planned and audits, so that accidental changes show.",
             },
             "audits": {"type": "array", "items": audit},
         },

@@ -22,7 +22,7 @@ _OUTSIDE = (
     "Reject or clamp them in the mechanism; or, if no caller can send them, search with inside.",
 )
 # What the command of another audit has no use for.
-_LEFT_OUT = ("search", "mechanism", "claim", "params")
+_LEFT_OUT = ("name", "expect", "search", "mechanism", "claim", "params")
 
 
 def rows(result: AuditResult, verbose: int) -> list[str]:

@@ -28,3 +28,26 @@ def test_the_true_mu_is_not_refuted_and_nearly_reached() -> None:
     own = result.claim.own_lower(result.point.epsilon, result.delta_lower)
     assert own is not None
     assert 0.96 < own[1] < 1.0
+
+
+def rounded(x: float, size: int, rng: np.random.Generator) -> Any:
+    return x + np.rint(2 * rng.normal(size=size))
+
+
+def bit(x: float, size: int, rng: np.random.Generator) -> Any:
+    return rng.integers(2, size=size)
+
+
+def test_integer_noise_gets_a_note_with_the_claim_that_it_satisfies() -> None:
+    claims = (GaussianDP(0.5), dpaudit.ZeroConcentratedDP(0.125), dpaudit.PureDP(2.0))
+    noted = {}
+    for mechanism in (rounded, shifted, bit):
+        for claim in claims:
+            result = dpaudit.audit(mechanism, 0, 1, claim, samples=1_000)
+            noted[mechanism, claim.key] = result.certificates[0].notes
+    assert [key for key, notes in noted.items() if notes] == [(rounded, "gaussian")]
+    (note,) = noted[rounded, "gaussian"]
+    assert "--rho 0.125" in note
+    draws = [rounded(x, 1_000, np.random.default_rng(x)) for x in (0, 1)]
+    assert dpaudit.bound(*draws, GaussianDP(0.5)).certificates[0].notes == (note,)
+    assert "--rho 0.125" in " ".join(dpaudit.bound(*draws, GaussianDP(0.5)).report().split())

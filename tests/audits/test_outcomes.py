@@ -133,3 +133,32 @@ def test_single_outputs_of_any_shape_count_for_the_probabilistic_definition() ->
     assert result.verdict is Verdict.VIOLATION
     events = [event.words for event in result.certificates[0].fixed.events]
     assert any('{"a": (0, 1)}' in event for event in events), events
+
+
+def says_constant(result: dpaudit.AuditResult) -> bool:
+    return any("is this intended" in text for text in result.certificates[0].warnings)
+
+
+def test_outputs_are_constant_only_where_all_draws_are() -> None:
+    """A bit of probability 0.001 is 0 in all 9,300 draws with probability 9·10⁻⁵, and in those of
+    learning alone with probability 0.01 to 0.1."""
+
+    def bit(x: int, size: int, rng: Rng, p: float) -> Any:
+        return (rng.random(size) < p).astype(int)
+
+    given: dict[str, Any] = {"claim": dpaudit.PureDP(1.0), "samples": 9_300}
+    for p, expected in ((0.001, 0), (0.0, 5)):
+        audits = [
+            dpaudit.audit(bit, 0, 1, **given, params={"p": p}, seed=seed) for seed in range(5)
+        ]
+        assert sum(map(says_constant, audits)) == expected
+    assert "all 9,300 draws are 0" in audits[0].certificates[0].warnings[-1]
+
+
+def test_recorded_outputs_are_constant_only_where_all_rows_are() -> None:
+    rows = np.zeros(3_000)
+    others = np.where(np.arange(3_000) == 2_000, 1.0, 0.0)
+    claim = dpaudit.PureDP(1.0)
+    for second, expected in ((rows, 10), (others, 0)):
+        audits = [dpaudit.bound(rows, second, claim, seed=s) for s in range(10)]
+        assert sum(map(says_constant, audits)) == expected

@@ -9,7 +9,14 @@ from dataclasses import replace
 from typing import Any
 
 from dpaudit.auditing.spec import AuditSpec
-from dpaudit.certificates.certificate import Block, Certificate, EventCount, FixedTest, Round
+from dpaudit.certificates.certificate import (
+    Block,
+    Certificate,
+    EventCount,
+    FixedTest,
+    Round,
+    Schedule,
+)
 from dpaudit.certificates.result import AuditResult, Failed, Progress, Sampled
 from dpaudit.claims import PureDP
 
@@ -56,6 +63,7 @@ CERTIFICATE = Certificate(
         Block("learning", 0, 165, ((30, 52), (55, 28))),
         Block("confirmation", None, 1_000, ((86, 447), (412, 55))),
     ),
+    schedule=Schedule(100_000, 131_072, by_clock=False, full=False),
 )
 VIOLATION = AuditResult(
     name="wrong-density",

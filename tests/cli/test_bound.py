@@ -10,6 +10,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from tests.result_files import from_json
+
 
 @pytest.fixture
 def files(tmp_path: Path) -> list[str]:
@@ -95,7 +97,7 @@ def test_constant_recordings_are_warned_about(dpaudit: Any, tmp_path: Path) -> N
         np.save(path, np.full(size, 7.0))
     result = dpaudit("bound", *paths, "--epsilon", "1", "-q")
     assert result.exit_code == 0
-    assert "learning draws are 7, for both d1 and d2; is this intended?" in result.stdout
+    assert "all 2,900 draws are 7, for both d1 and d2; is this intended?" in result.stdout
 
 
 def test_a_folder_is_called_one(dpaudit: Any, files: list[str], tmp_path: Path) -> None:
@@ -141,6 +143,39 @@ def test_guesses_in_a_file(dpaudit: Any, tmp_path: Path) -> None:
     assert "100 about 120 canaries, 100 right" in result.stdout
 
 
+CONDITION = "the number of guesses had to be fixed before the scores"
+
+
+@pytest.mark.parametrize("verbose", [(), ("-v",)])
+@pytest.mark.parametrize(
+    ("claim", "is_fixed"),
+    [(("--epsilon", "1"), False), (("--epsilon", "1", "--delta", "1e-4"), True),
+     (("--mu", "1"), True)],
+)  # fmt: skip
+def test_the_number_of_guesses_is_a_condition_where_delta_is_positive(
+    dpaudit: Any, claim: tuple[str, ...], verbose: tuple[str, ...], is_fixed: bool
+) -> None:
+    result = dpaudit("bound", "--guesses", "1000", "100", "75", *claim, *verbose)
+    assert (CONDITION in " ".join(result.stdout.split())) == is_fixed
+
+
+@pytest.mark.parametrize(
+    ("blank", "delta", "warnings"),
+    [("1,\n" * 20, 1e-4, 1), ("1,\n" * 20, 0, 0), ("", 1e-4, 0)],
+)
+def test_blank_guesses_are_a_warning_where_delta_is_positive(
+    dpaudit: Any, tmp_path: Path, blank: str, delta: float, warnings: int
+) -> None:
+    file, kept = tmp_path / "guesses.csv", tmp_path / "result.json"
+    file.write_text("included,guess\n" + "1,1\n0,0\n" * 50 + blank)
+    claim = ("--epsilon", "1", *(("--delta", str(delta)) if delta else ()))
+    result = dpaudit("bound", "--guesses", file, *claim, "--json", kept)
+    assert result.stdout.count("warning") == warnings
+    (recorded,) = from_json(kept.read_text("utf-8"))
+    assert len(recorded.by_pair[0].warnings) == warnings
+    assert dpaudit("report", kept, "-q").exit_code == 0
+
+
 @pytest.mark.parametrize(
     ("words", "message"),
     [
@@ -173,6 +208,9 @@ def test_guesses_in_a_file(dpaudit: Any, tmp_path: Path) -> None:
         ("--guesses 2000000000000000 9 5 --epsilon 1", "2,000,000,000,000,000 canaries are more"),
         ("--guesses 1%s 9 5 --epsilon 1" % ("0" * 400), "1.00e.400 canaries are more than"),
         ("{d1} {d2} --epsilon 1 -q -v", "give one of them"),
+        ("{d1} {few} --epsilon 1", "few.npy: 20 draws of d2 cannot certify anything; give at"),
+        ("{few} {d2} --epsilon 1", "few.npy: 20 draws of d1 cannot certify anything; give at"),
+        ("{few} {less} --epsilon 1", "few.npy, .*less.npy: 30 draws cannot certify anything"),
         ("--guesses 10 5 2 --arm x --epsilon 1", "--arm has no meaning for --guesses"),
         ("--guesses 10 5 2 --epsilon 1 --definition probabilistic --delta 0.1", "single outputs"),
     ],
@@ -184,6 +222,9 @@ def test_one_message_with_the_remedy(
     twin.symlink_to(files[0])
     text.write_text("1 2 3")
     names = {"d1": files[0], "d2": files[1], "twin": twin, "text": text}
+    for name, draws in (("few", 20), ("less", 10)):
+        names[name] = Path(files[0]).with_name(f"{name}.npy")
+        np.save(names[name], np.arange(float(draws)))
     result = dpaudit("bound", *words.format(**names).split())
     assert result.exit_code == 2
     assert result.stdout == ""

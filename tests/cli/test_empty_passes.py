@@ -258,9 +258,9 @@ def test_one_output_for_everything_is_a_warning(
     given = ("--d1", "0", "--d2", "1", "--epsilon", "1", "--samples", "5000")
     result = dpaudit("run", f"m.py:{mechanism}", *given, *flags)
     assert result.exit_code == 0
-    assert "all 2,500 learning draws are" in words(result.stdout)
-    # log(100) / 1,240: the larger of what could hide in the draws of either input.
-    assert "may still have a probability of up to 0.0037 for one input" in words(result.stdout)
+    assert "all 5,000 draws are" in words(result.stdout)
+    # log(100) / 2,490: the larger of what could hide in the draws of either input.
+    assert "may still have a probability of up to 0.0019 for one input" in words(result.stdout)
 
 
 def test_what_could_not_fail_is_not_as_expected(dpaudit: Any) -> None:

@@ -96,6 +96,8 @@ def test_version(dpaudit: Any) -> None:
     ("word", "message"),
     [
         ("rum", "Did you mean 'run'?"),
+        ("rn", "Did you mean 'run'?"),
+        ("ru", "Did you mean 'run'?"),
         (
             "xyz",
             "Known: init, run, search, trace, plan, bound, sensitivity, explain, report, check",

@@ -229,6 +229,10 @@ REFUSED: dict[str, tuple[tuple[str, ...], str]] = {
         ("m.py:laplace", *ASKED, "--report", "junit:"),
         "--report 'junit:' must be FORMAT or FORMAT:FILE, as junit:FILE; known formats:",
     ),
+    "a report in an unknown format": (
+        ("m.py:laplace", *ASKED, "--report", "pdf:x"),
+        "--report 'pdf:x': 'pdf' is no format; known formats:",
+    ),
     "no mechanism": (
         ("unnamed.yaml",),
         "unnamed.yaml:3: the audit has no mechanism; give its import",

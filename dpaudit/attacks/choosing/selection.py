@@ -53,6 +53,15 @@ ATTACKS: tuple[Attack, ...] = (
     atoms,
 )
 
+# Attacks on several columns whose events are scores, which a reader cannot check by hand.
+_SCORES = (
+    additive, innovations, prefixes, banded, logistic, mean_differences, parts, kinds
+)  # fmt: skip
+# Outcomes of several columns with at most this many values, each seen this often on average, are
+# listed one by one: no score tells more.
+_FEW_VALUES, _DRAWS_OF_EACH = 8, 50
+_FIRST_LOOK = 2_000
+
 # Of more columns, trees take long.
 _MOST_FOR_TREES = 256
 # An output is rare among draws that are kept if it was seen less often than one of these.
@@ -83,14 +92,29 @@ def learn(
     """
     if thorough or selection.size >= tuning.DRAWS_FOR_USERS_ATTACKS:
         attacks = (*attacks, *users)
+    has_few = has_few_values(selection)
+    attacks = tuple(one for one in attacks if not (has_few and one in _SCORES))
     candidates = [one for attack in attacks for one in attack(selection)]
-    more, skipped = _trees(selection, aim, candidates, thorough=thorough)
-    candidates += more
+    skipped: list[Tried] = []
+    if not has_few:
+        more, skipped = _trees(selection, aim, candidates, thorough=thorough)
+        candidates += more
     tables = [RareTable.of(selection, often) for often in _RARE] if thorough and with_rare else []
     candidates += [one for table in tables for one in table.order()]
     best = best_of(candidates, aim, boldly=thorough)
     stage: Stage = "kept" if thorough else "first"
     return frozen(best, candidates, aim, skipped, tables, stage=stage)
+
+
+def has_few_values(selection: SelectionDraws) -> bool:
+    """Return whether outcomes have several columns and few values, each of which is frequent."""
+    if len(selection.outcomes.columns) < 2:
+        return False
+    some = selection.outcomes.take(slice(_FIRST_LOOK))
+    if len(np.unique(some.keys())) > _FEW_VALUES:
+        return False
+    values = len(np.unique(selection.outcomes.keys()))
+    return values <= _FEW_VALUES and selection.size >= values * _DRAWS_OF_EACH
 
 
 def most_telling(

@@ -10,6 +10,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import os
+import re
 from collections import Counter
 from collections.abc import Sequence
 from datetime import UTC, datetime
@@ -17,6 +18,7 @@ from functools import cache
 from typing import Any
 
 from dpaudit.certificates.result import AuditResult, Verdict
+from dpaudit.reports import numbers
 from dpaudit.reports.batch import chances, title, unended
 from dpaudit.reports.findings import UNPROVEN, is_expected, leaves_open
 from dpaudit.reports.html import canvas
@@ -29,6 +31,11 @@ from dpaudit.wording import visible
 MOST_WITH_FIGURES = 200
 # Of those that somebody has to look at.
 MOST_OPEN = 3
+# A parameter with its number, and code as messages quote it.
+_EXPRESSION = re.compile(
+    r"(?<!\w)(?:[εδμρσαβp]|D_[\d.]+) [=≥≤<>≈] (?:-?\d[\d.,]*(?:e[+-]?\d+)?|∞)(?<![.,])"
+)
+_CODE = re.compile(r"`([^`]+)`")
 
 
 class Part:
@@ -154,4 +161,22 @@ def _environment() -> Any:
         keep_trailing_newline=True,
     )
     environment.filters["ours"] = Markup
+    environment.filters["whole"] = _whole
+    environment.filters["prose"] = _prose
     return environment
+
+
+def _whole(text: str) -> str:
+    """Return a text in which no line breaks inside `ε = 1.69`."""
+    return _EXPRESSION.sub(lambda found: found[0].replace(" ", numbers.GLUE), text)
+
+
+def _prose(text: str) -> Any:
+    """Return the markup of a text, as `_whole` has it, with code elements in place of backticks."""
+    from markupsafe import Markup
+
+    code = Markup("<code>{}</code>")
+    parts = _CODE.split(visible(text))
+    return Markup("").join(
+        code.format(one) if place % 2 else _whole(one) for place, one in enumerate(parts)
+    )

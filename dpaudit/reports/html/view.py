@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from dpaudit.certificates.certificate import Certificate, EventCount
+from dpaudit.certificates.certificate import Certificate
 from dpaudit.certificates.exact_certificate import ExactCertificate
 from dpaudit.certificates.result import AuditResult, Verdict
 from dpaudit.certificates.traced import Excerpt, Trace
 from dpaudit.reports import numbers, searched, trace
 from dpaudit.reports.bounds import bounds
-from dpaudit.reports.findings import is_expected, verdict_of
+from dpaudit.reports.findings import counted_rows, is_expected, verdict_of
 from dpaudit.reports.layout import remembered
 from dpaudit.reports.text import notes_of, reason, statements, warnings_of
 from dpaudit.wording import counted
@@ -30,6 +30,8 @@ _STAGES = {
 _Row = tuple[str, tuple[str, ...]]
 _WHOLE = "This is the p-value of the whole audit: it pays for all that was tried."
 _MOST_EVENTS = 50
+# Rows for those who check how the numbers came about.
+_FOLDED = ("betting", "error split", "record")
 _DIGITS = 6
 
 
@@ -44,10 +46,10 @@ class Table:
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """An audit in the table of all. kind: of its verdict. sign: what is drawn beside it, `missed`
-    where a pass is not as expected. rank: what verdicts are sorted by, the one to look at first.
-    draws, seconds: what is sorted by as well; so are symbol, the parameter that is shown, and
-    lower, the bound of it. seed: none where chance had no part."""
+    """An audit in the table of all. kind: of its verdict. sign: what is drawn next to it, `missed`
+    where a pass is not as expected, `expected` where a violation is. rank: what verdicts are sorted
+    by, the one to look at first. draws, seconds: what is sorted by as well; so are symbol, the
+    parameter that is shown, and lower, the bound of it. seed: none where chance had no part."""
 
     verdict: str
     kind: str
@@ -110,7 +112,7 @@ class View:
     trace: what a trace says first, and the rest; None where none was made, or shows nothing."""
 
     reason: str
-    rows: tuple[tuple[str, tuple[str, ...]], ...]
+    rows: tuple[_Row, ...]
     meaning: tuple[str, ...]
     events: tuple[Table, ...]
     stages: tuple[Table, ...]
@@ -122,6 +124,16 @@ class View:
     cause: Cause | None
     trace: Traced | None
 
+    @property
+    def parts(self) -> list[tuple[list[_Row], list[_Row]]]:
+        """The rows of the audit and of each pair: what is shown, and what is folded."""
+        found: list[tuple[list[_Row], list[_Row]]] = [([], [])]
+        for one in self.rows:
+            if one[0] == "inputs":
+                found.append(([], []))
+            found[-1][one[0] in _FOLDED].append(one)
+        return found
+
 
 def row_of(result: AuditResult) -> Row:
     """Return an audit as a row of the table of all."""
@@ -130,7 +142,7 @@ def row_of(result: AuditResult) -> Row:
     return Row(
         verdict=verdict_of(result),
         kind=kind,
-        sign="missed" if kind == "nothing" and not is_met else kind,
+        sign=_sign(kind, is_met=is_met),
         rank=list(_KINDS).index(result.verdict) + (len(_KINDS) if is_met else 0),
         name=result.name,
         claim=result.claim.describe(),
@@ -143,6 +155,12 @@ def row_of(result: AuditResult) -> Row:
         time=numbers.duration(result.seconds),
         is_met=is_met,
     )
+
+
+def _sign(kind: str, *, is_met: bool) -> str:
+    if kind == "nothing" and not is_met:
+        return "missed"
+    return "expected" if kind == "violation" and is_met else kind
 
 
 def view_of(result: AuditResult) -> View:
@@ -234,7 +252,7 @@ def _events(result: AuditResult) -> Iterator[Table]:
             caption = f"Events of the exact test{_of(one, several)}"
             left_out = len(one.fixed.events) - _MOST_EVENTS
             caption += f"; {left_out:,} more are left out" if left_out > 0 else ""
-            yield Table(caption, head, tuple(_counted(one.fixed.events)))
+            yield Table(caption, head, tuple(_counted(one)))
         elif isinstance(one, ExactCertificate) and one.event is not None:
             probabilities = (one.event.probability_d1, one.event.probability_d2)
             written = [numbers.about(each, digits=_DIGITS) for each in probabilities]
@@ -243,17 +261,10 @@ def _events(result: AuditResult) -> Iterator[Table]:
             yield Table(caption, ("event", "input", "probability"), rows)
 
 
-def _counted(events: tuple[EventCount, ...]) -> Iterator[tuple[str, ...]]:
-    for place, one in enumerate(events[:_MOST_EVENTS], start=1):
-        name = f"E{place}" if len(events) > 1 else "E"
-        for letter, arm, count, draws, (low, high) in (
-            ("P", "d1", one.count_d1, one.draws_d1, one.interval_d1),
-            ("Q", "d2", one.count_d2, one.draws_d2, one.interval_d2),
-        ):
-            share = numbers.share(count / draws) if draws else ""
-            least, most = numbers.share(low, numbers.DOWN), numbers.share(high, numbers.UP)
-            seen = f"{count:,} of {draws:,}"
-            yield f"{letter}({name})", arm, seen, share, f"{least} to {most}"
+def _counted(one: Certificate) -> Iterator[tuple[str, ...]]:
+    events = one.fixed.events
+    for place, event in enumerate(events[:_MOST_EVENTS], start=1):
+        yield from counted_rows(f"E{place}" if len(events) > 1 else "E", event, one.point)
 
 
 def _stages(one: Certificate, *, several: bool) -> Table:

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from dpaudit.adapters import command
 from dpaudit.adapters.loading import load_mechanism
 from dpaudit.adapters.mechanism import Mechanism
 from dpaudit.errors import DatasetError, MechanismError, TargetError
@@ -299,3 +300,30 @@ def test_parts_of_a_composition(program: Write, compiled: str) -> None:
     mechanism.close()
     assert [one[0] for one in drawn] == [0, 1000] * 20
     assert [one[1] > 500 for one in drawn] == [False, True] * 20
+
+
+def test_a_program_without_a_first_line_may_buffer_its_output(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    assert command._GREETING == 10
+    monkeypatch.delenv("PYTHONUNBUFFERED", raising=False)
+    monkeypatch.setattr(command, "_GREETING", 0.5)
+    code = f"import sys; print({HELLO!r}); sys.stdin.read()"
+    with pytest.raises(TargetError, match=r"awk.*python -u"):
+        load_mechanism(CommandTarget(words=(sys.executable, "-c", code)))
+
+
+def test_a_program_that_has_answered_nothing_may_buffer_its_output(
+    program: Write, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("PYTHONUNBUFFERED", raising=False)
+    limits = Limits(timeout=0.5)
+    buffering = program("print(x)", limits=limits)
+    answering = program(f"if x: time.sleep(9)\n{ECHO}", limits=limits)
+    for target, warnings in ((buffering, 1), (answering, 0)):
+        caplog.clear()
+        with running(target) as mechanism:
+            drawn = mechanism.sample_each([0, 1, 1], rng())
+        assert Raised("timeout", "over 0.5 s") in drawn
+        found = [one for one in caplog.records if "python -u" in one.getMessage()]
+        assert len(found) == warnings

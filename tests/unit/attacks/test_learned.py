@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import pickle
+import re
 import subprocess
 import sys
 from collections.abc import Callable
@@ -218,7 +219,12 @@ def test_one_new_coordinate_tells_all_where_one_number_differs() -> None:
     new = np.diff([column.numbers for column in later.columns[1:3]], axis=0)[0]
     # In the order of what is new, but for the errors of one coefficient.
     assert abs(np.corrcoef(level(later), new)[0, 1]) > 0.9
-    assert "what is new in output[2]" in level.words(np.arange(level.levels) < 9)
+    words = level.words(np.arange(level.levels) < 9)
+    said = re.fullmatch(r"output\[2\] − (\S+) × output\[1\] (<|≥) (\S+)", words)
+    assert said is not None
+    difference = later.columns[2].numbers - float(said[1]) * later.columns[1].numbers
+    inside = difference < float(said[3]) if said[2] == "<" else difference >= float(said[3])
+    assert np.array_equal(inside, level(later) < 9)
     assert level(from_raw([[1.0], "of another shape"])).tolist() == [level.levels - 1] * 2
 
 

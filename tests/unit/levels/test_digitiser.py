@@ -88,7 +88,35 @@ def test_labels_are_cells_and_unseen_ones_share_the_last() -> None:
     assert unseen.tolist() == [cells.label_values[-1]] * 2
     assert words(cells, int(known[0])) == "output is 'a'"
     assert words(cells, int(known[4])) == "KeyError is raised"
-    assert "anything else" in words(cells, int(unseen[0]))
+    every = ("a number", "'a'", "None", "True", "NaN", "a raised KeyError")
+    assert all(word in words(cells, int(unseen[0])) for word in ("neither", *every))
+    assert words(cells, *unseen, *known[:4]) == "output is neither a number nor a raised KeyError"
+    assert words(cells, *unseen, *known, *range(cells.intervals)) == "any output"
+
+
+@pytest.mark.parametrize(
+    ("entries", "chosen", "event"),
+    [
+        ([1.0, 2.0, 3.0], [2.0, None], "output ≥ 2, or not a number"),
+        ([1.0, 2.0, None], [2.0, "b"], "output ≥ 2, or neither a number nor None"),
+        ([{"a": 1}, Raised("KeyError", "")], [Raised("KeyError", ""), None],
+         "KeyError is raised, or output is neither a number nor a dict"),
+        (["yes", "no", "maybe"], ["yes", "others"], "output is neither a number, 'no' nor 'maybe'"),
+        ([f"{n}" for n in range(20)], ["3", "others"],
+         "output is '3', or a value rarely or never seen while learning"),
+        ([f"{n}" for n in range(20)], ["others"],
+         "output is a value rarely or never seen while learning"),
+    ],
+)  # fmt: skip
+def test_outputs_of_a_new_kind_are_described_by_those_that_are_left_out(
+    entries: list[Any], chosen: list[Any], event: str
+) -> None:
+    """A number in `chosen` stands for all numbers from it on."""
+    cells = make_cells(column_of(entries * 3))
+    levels = [int(cells(column_of([one]))[0]) for one in chosen]
+    if isinstance(chosen[0], float):
+        levels += range(levels[0], cells.intervals)
+    assert words(cells, *levels) == event
 
 
 def test_continuous_cells_hold_about_as_much_each() -> None:

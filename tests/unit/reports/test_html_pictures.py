@@ -229,8 +229,8 @@ def test_no_finite_bound_makes_a_belief_certain() -> None:
 def test_beliefs_near_certainty_have_the_digits_that_they_need() -> None:
     rows = {row[0]: row[1:] for row in of(with_claim(VIOLATION, PureDP(5.0)), "belief").rows}
     assert rows["99.0\xa0%"][1] == "99.9932\xa0%"
-    assert rows["50.0\xa0%"][1] == "99.4\xa0%"
-    assert rows["1.00\xa0%"][0] == "0.00680\xa0%"
+    assert rows["50.0\xa0%"][1] == "99.33\xa0%"
+    assert rows["1.00\xa0%"][0] == "0.00681\xa0%"
 
 
 def test_wealth_is_rounded_as_in_the_text() -> None:

@@ -3,20 +3,27 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from dpaudit.auditing.recheck import recheck
-from dpaudit.certificates.result import AuditResult
-from dpaudit.reports.json import VERSION, read_document
+from dpaudit.auditing.families import share_of
+from dpaudit.auditing.recheck import recheck, recheck_families
+from dpaudit.certificates.result import AuditResult, Family
+from dpaudit.errors import DpauditError, UsageError
+from dpaudit.reports.json import VERSION, document, entry, read_document
 from dpaudit.reports.registry import FORMATS
 from dpaudit.reports.text import render
+from tests.cli.made_results import CERTIFICATE, ERROR, PASS, VIOLATION
+from tests.forging import forged, with_certificates
 from tests.result_files import from_json, reported, to_json
 
 # Written by dpaudit before audits froze several rules: a pass, a confirmed violation, a Rényi
 # divergence, single outputs, a pair of bounds, and recorded outputs.
 VERSION_5 = Path(__file__).parent / "results" / "version-5.json"
+# A curve that is refuted; written before the digest covered the version.
+VERSION_6 = VERSION_5.with_name("version-6.json")
 
 
 @pytest.fixture(scope="module")
@@ -65,3 +72,72 @@ def test_a_file_of_version_5_is_written_as_the_present_version(results: list[Aud
     again = to_json(results)
     assert json.loads(again)["version"] == VERSION
     assert from_json(again) == results
+
+
+def test_a_file_of_version_6_is_rechecked_under_its_own_digest() -> None:
+    text = VERSION_6.read_text("utf-8")
+    assert json.loads(text)["version"] == 6
+    (result,), _ = read_document(text)
+    assert recheck(result) == []
+    assert from_json(to_json([result])) == [result]
+
+
+@pytest.mark.parametrize("value", ["absent", "null"])
+@pytest.mark.parametrize("version", [5, 6])
+def test_draws_without_a_schedule_are_refused(version: int, value: str) -> None:
+    path = {5: VERSION_5, 6: VERSION_6}[version]
+    audits = json.loads(path.read_text("utf-8"))["audits"][:1]
+    (certificate,) = audits[0]["certificates"]
+    certificate["schedule"] = None
+    if value == "absent":
+        del certificate["schedule"]
+    with pytest.raises(UsageError, match="schedule"):
+        read_document(forged({"version": version, "audits": audits}))
+
+
+@pytest.mark.parametrize(
+    ("part", "key"),
+    [("audits", "request"), ("audits", "family"), ("certificates", "notes"),
+     ("certificates", "unseen"), ("certificates", "others")],
+)  # fmt: skip
+def test_fields_that_a_version_has_must_be_there(part: str, key: str) -> None:
+    audits = json.loads(VERSION_6.read_text("utf-8"))["audits"]
+    del (audits[0] if part == "audits" else audits[0]["certificates"][0])[key]
+    with pytest.raises(UsageError, match=f"'{key}' is missing"):
+        read_document(forged({"version": 6, "audits": audits}))
+
+
+@pytest.mark.parametrize("changed", [{"version": 6}, {"version": 1}, {"planned": 4}])
+def test_the_digest_covers_the_version_and_how_many_audits_there_were_to_be(
+    changed: dict[str, int],
+) -> None:
+    written = json.loads(document([entry(VIOLATION)], 3))
+    assert read_document(json.dumps(written))[1] == 3
+    with pytest.raises(DpauditError, match="was changed"):
+        read_document(json.dumps({**written, **changed}))
+    without = {key: value for key, value in written.items() if key != "planned"}
+    with pytest.raises(DpauditError, match="was changed"):
+        read_document(json.dumps(without))
+
+
+def test_a_result_without_a_schedule_is_not_written() -> None:
+    old = with_certificates(VIOLATION, replace(CERTIFICATE, schedule=None))
+    with pytest.raises(UsageError, match="no schedule"):
+        entry(old)
+
+
+def test_an_audit_counts_once_in_a_family() -> None:
+    family = Family("audits.yaml", 3, 0.99, 0.01 / 3)
+    own = share_of(0.99, 3)
+    one, other, third = (
+        replace(result, confidence=own, family=family) for result in (VIOLATION, PASS, ERROR)
+    )
+    assert not any(
+        "times" in text for text in recheck_families([one, other, third], has_ended=True)
+    )
+    found = recheck_families([one, one, one], has_ended=True)
+    assert len(found) == 1
+    assert repr(VIOLATION.name) in found[0]
+    elsewhere = replace(one, family=replace(family, name="others.yaml"))
+    found = recheck_families([one, other, third, elsewhere], has_ended=False)
+    assert not any("times" in text for text in found)

@@ -290,7 +290,7 @@ def test_what_a_probability_cannot_exceed_is_no_product() -> None:
 
 def test_a_limit_as_a_percentage_is_free_of_the_noise_of_floats() -> None:
     assert 100 * 0.07 > 7
-    assert numbers.shares_apart(0.07, 0.2) == ("7\xa0%", "20\xa0%")
+    assert numbers.shares_apart(0.07, 0.2) == ("7.00\xa0%", "20.0\xa0%")
 
 
 def test_no_finite_epsilon_makes_an_attacker_certain() -> None:
@@ -310,7 +310,7 @@ def test_a_named_pair_has_its_values_and_says_how_many_there_are() -> None:
     pairs = [{"name": "two people", "d1": [1, 2], "d2": [1]}]
     result = replace(
         with_certificates(VIOLATION, named, replace(named, pair="other", p_value=1.0)),
-        request={"folder": None, "settings": {"pairs": pairs}},
+        request={"folder": None, "settings": {"name": VIOLATION.name, "pairs": pairs}},
     )
     for one in (result, *from_json(reported("json", [result]))):
         text = " ".join(render(one).split())

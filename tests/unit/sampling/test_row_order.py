@@ -289,7 +289,7 @@ def test_a_column_that_numbers_the_rows_is_an_error() -> None:
 @pytest.mark.parametrize("draws", [np.ones, np.zeros])
 def test_constants_number_nothing(draws: Any) -> None:
     (said,) = warnings(audited(draws(SIZE), draws(SIZE)))
-    assert "learning draws are" in said  # that they are constants, and nothing of their order
+    assert "draws are" in said  # that they are constants, and nothing of their order
 
 
 @pytest.mark.parametrize("order", [np.sort, np.asarray])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from bisect import bisect_left
 
 import numpy as np
 import pytest
@@ -156,3 +157,24 @@ def test_what_is_detectable_is_refuted_nine_times_in_ten() -> None:
         one_run.p_value(Guesses(1_000, 400, right), 0.5, delta) <= alpha for right in range(401)
     ]
     assert law.pmf(np.arange(401)) @ np.array(refuted) == pytest.approx(0.9, abs=1e-3)
+
+
+def false_alarms(delta: float, alpha: float, chosen: int, canaries: int) -> float:
+    """Return how often a (0, δ)-DP mechanism is refuted that names `chosen` random canaries and
+    their coins with probability nδ / chosen, if these are guessed, and otherwise all canaries."""
+    names = canaries * delta / chosen
+    told = one_run.p_value(Guesses(canaries, chosen, chosen), 0.0, delta) <= alpha
+    needed = bisect_left(
+        range(canaries + 1),
+        True,
+        key=lambda v: one_run.p_value(Guesses(canaries, canaries, v), 0.0, delta) <= alpha,
+    )
+    blind = float(stats.binom.sf(needed - 1, canaries, 0.5))
+    return names * told + (1 - names) * blind
+
+
+def test_with_delta_the_number_of_guesses_has_to_be_fixed() -> None:
+    """docs/method.md §12: a number that depends on the output has 18.5 % false alarms at 10 %."""
+    canaries = 100_000
+    rate = false_alarms(0.77 / canaries, 0.1, 8, canaries)
+    assert rate == pytest.approx(0.185, abs=5e-4)

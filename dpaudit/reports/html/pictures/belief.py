@@ -13,8 +13,8 @@ from dpaudit.reports.html.pictures.picture import STEPS, Key, Picture
 
 # Beyond it a belief of 50 % becomes certainty to all digits.
 _LARGEST_EPSILON = 50.0
-# Beyond them three digits would show certainty, or too many zeros.
-_NEARLY_CERTAIN, _TINY = 0.995, 1e-10
+# Below it there would be too many zeros.
+_TINY = 1e-10
 
 
 def belief(result: AuditResult) -> Picture:
@@ -45,7 +45,7 @@ def belief(result: AuditResult) -> Picture:
     if result.claim.limits_adversaries:
         notes.append("The claim speaks of adversaries of limited means.")
     rows = [0.01, 0.1, 0.25, 0.5, 0.75, 0.9, 0.99]
-    allowed = numbers.sure(claimed, numbers.UP)
+    allowed = numbers.sure(claimed, numbers.NEAREST)
     # Only what reveals an input makes a belief certain.
     is_certain = math.isinf(result.epsilon_lower)
     found = numbers.share(1.0) if is_certain else numbers.sure(result.epsilon_lower, rounding)
@@ -62,7 +62,7 @@ def belief(result: AuditResult) -> Picture:
         tuple(notes),
         ("before", "claim, at least", "claim, at most", f"{kind}, up to at least"),
         tuple(
-            (numbers.share(one), _least(claimed, one), _most(claimed, one, numbers.UP),
+            (numbers.share(one), _least(claimed, one), _most(claimed, one, numbers.NEAREST),
              _most(shown_exactly, one, rounding))
             for one in rows
         ),
@@ -74,7 +74,7 @@ def _least(epsilon: float, prior: float) -> str:
     least = posterior_bounds(epsilon, prior)[0]
     if 0 < least < _TINY:
         return f"nearly {numbers.share(0.0)}"
-    return numbers.share(least, numbers.DOWN)
+    return numbers.share(least)
 
 
 def _most(epsilon: float, prior: float, rounding: str) -> str:
@@ -82,7 +82,7 @@ def _most(epsilon: float, prior: float, rounding: str) -> str:
     if math.isinf(epsilon):
         return numbers.share(1.0)
     most = posterior_bounds(min(epsilon, _LARGEST_EPSILON), prior)[1]
-    if most < _NEARLY_CERTAIN:
+    if most <= 0.5:
         return numbers.share(most, rounding)
-    # As even odds under an ε that is larger by the log-odds of the prior.
+    # As in the text: even odds under an ε that is larger by the log-odds of the prior.
     return numbers.sure(epsilon + math.log(prior / (1 - prior)), rounding)

@@ -334,3 +334,59 @@ def test_where_nothing_is_promised_the_main_rule_is_chosen_without_a_penalty(
     boldly = singled_out()
     monkeypatch.setattr(Aim, "lowered", by_a_penalty)
     assert boldly >= singled_out() + 4
+
+
+def bits_of_one_input(rng: np.random.Generator, is_d1: Arms) -> object:
+    """Two entries, 0 or 1; only d1 gives (1, 0)."""
+    first = (rng.random(len(is_d1)) < 0.5).astype(int)
+    second = ((rng.random(len(is_d1)) < 0.5) | ~is_d1) * first
+    return np.stack([first, second], axis=1)
+
+
+@pytest.mark.parametrize("size", [500, 5_000])
+def test_outcomes_of_few_values_are_named_one_by_one(size: int) -> None:
+    for seed in range(5):
+        draws = selection(bits_of_one_input, size, seed)
+        learned = learn(draws, Aim(ProfilePoint(0.1, 0.0), 100_000))
+        assert learned.distinguisher.main.attack == "single outputs"
+        assert learned.distinguisher.main.words(1) in (
+            "output is (1, 0)",
+            "output is (0, 0) or (1, 0)",
+        )
+        assert all("score" not in one.attack for one in learned.tried)
+
+
+def test_scores_are_tried_on_many_values_and_on_few_draws() -> None:
+    def three(rng: np.random.Generator, is_d1: Arms) -> object:
+        return rng.integers(3, size=(len(is_d1), 2)) + ~is_d1[:, None]
+
+    for family, size in ((three, 5_000), (bits_of_one_input, 100)):
+        tried = learn(selection(family, size), Aim(ProfilePoint(0.1, 0.0), 100_000)).tried
+        assert "sum over coordinates" in {one.attack for one in tried}
+
+
+@pytest.mark.parametrize(
+    ("outcomes", "chosen", "event"),
+    [
+        ([1, 2, 3], [0], "output is neither 2 nor 3"),
+        ([1, 2], [0, 1], "any output"),
+        ([1, Raised("KeyError", "")], [1], "KeyError is raised, or output is not 1"),
+        ([1, Raised("KeyError", "")], [0], "output is not a raised KeyError"),
+        (list(range(9)), [3], "output is 3, or a value rarely or never seen while learning"),
+        (list(range(9)), [], "output is a value rarely or never seen while learning"),
+        ([Raised("KeyError", ""), *range(9)], [0],
+         "KeyError is raised, or output is a value rarely or never seen while learning"),
+    ],
+)  # fmt: skip
+def test_single_outputs_and_all_others_are_an_event_in_words(
+    outcomes: list[object], chosen: list[int], event: str
+) -> None:
+    repeated = from_raw(outcomes * 40)
+    draws = SelectionDraws(repeated, np.arange(repeated.size) % 3 == 0)
+    (candidate,) = atoms(draws)
+    assert candidate.fine is not None
+    every = candidate.fine.cells
+    levels = every(repeated.take(np.array(chosen, dtype=np.intp)))
+    mask = np.zeros(every.levels, dtype=bool)
+    mask[levels] = mask[-1] = True
+    assert every.words(mask) == event
