@@ -90,17 +90,19 @@ def is_array_type(kind: type) -> bool:
     )
 
 
-def order_words(kind: type, keys: tuple[Any, ...], words: Sequence[str]) -> str | None:
+def order_words(
+    kind: type, keys: tuple[Any, ...], words: Sequence[str], *, texts: bool = True
+) -> str | None:
     """Return the order of the keys of a mapping of a type; None for fewer than two.
 
-    words: how the keys are written.
+    words: how the keys are written.  texts: whether this process has hashed those that are texts.
     """
     if len(keys) < 2:
         return None
     if issubclass(kind, InOrder | AsInASet):
         is_as_in_a_set = issubclass(kind, AsInASet)
     else:
-        is_as_in_a_set = as_in_a_set(keys)
+        is_as_in_a_set = as_in_a_set(keys, texts=texts)
     shown = sorted(words) if is_as_in_a_set else words
     how = _AS_IN_A_SET if is_as_in_a_set else _IN_ORDER
     label = f"{how}({', '.join(shown)})"

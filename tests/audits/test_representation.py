@@ -17,13 +17,6 @@ import pytest
 import dpaudit
 from dpaudit.certificates.result import AuditResult, Verdict
 
-
-@pytest.fixture(autouse=True)
-def with_a_hash_seed(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Orders of texts count only where their hashes are the same in all processes."""
-    monkeypatch.setenv("PYTHONHASHSEED", "0")
-
-
 Rng = np.random.Generator
 
 
@@ -260,3 +253,27 @@ def test_the_order_of_a_set_is_never_refuted(seed: int, literal: str) -> None:
     )
     none = "NO_VIOLATION_FOUND"
     assert found.stdout.split() == [none, none, literal], found.stderr
+
+
+_RECORDED = """
+import dpaudit
+d1, d2 = ([{key: one for key in keys} for one in range(500)] for keys in (%r, %r))
+print(dpaudit.bound(d1, d2, dpaudit.PureDP(1.0)).verdict.name)
+"""
+
+
+@pytest.mark.parametrize(
+    ("keys", "verdict"),
+    [(("ab", "ba"), "NO_VIOLATION_FOUND"), (((1, 2), (2, 1)), "VIOLATION")],
+)
+def test_recorded_orders_of_texts_may_come_from_another_hash_seed(
+    keys: tuple[Any, Any], verdict: str
+) -> None:
+    found = subprocess.run(
+        [sys.executable, "-c", _RECORDED % keys],
+        env={**os.environ, "PYTHONHASHSEED": "0"},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert found.stdout.strip() == verdict

@@ -22,6 +22,7 @@ from dpaudit.import_path import is_file, resolve
 from dpaudit.inputs.equality import fingerprint
 from dpaudit.inputs.frames import Rows
 from dpaudit.inputs.values import references
+from dpaudit.outcomes.set_order import hash_seed
 from dpaudit.targets.target import (
     CommandTarget,
     ComposedTarget,
@@ -57,6 +58,8 @@ def request(spec: AuditSpec) -> Request:
     # Of the family, what all of it may err decides which refutations are looked at once more.
     whole = False if spec.family is None else spec.family.confidence
     asked["familywise"] = ["off" if whole is False else f"at {whole!r}", digest(whole)]
+    seed = hash_seed()
+    asked["PYTHONHASHSEED"] = ["not set" if seed is None else seed, digest(seed)]
     for name, file in _files(spec):
         with file.open("rb") as opened:
             found = hashlib.file_digest(opened, hashlib.blake2b).hexdigest()
