@@ -21,7 +21,7 @@ from dpaudit.wording import counted, shown
 _SAID = ("pair", "warnings", "first_failures", "adjacency", "notes", "trace")
 _ANOTHERS = (
     "seconds", "versions", "request", "expect", "resumed", "source", "command", "grouped",
-    "workers", *_SAID,
+    "workers", "first_version", *_SAID,
 )  # fmt: skip
 
 
