@@ -41,6 +41,7 @@ _FREE = {
     *("name", "expect", "group", "grouped", "request", "command", "family"),
 }
 _CODE = "the code of "
+_HASH_SEED = "PYTHONHASHSEED"
 _LONGEST = 80
 _FIXED = (
     "the number of draws is fixed before the exact test and never changed after it, "
@@ -59,7 +60,8 @@ def request(spec: AuditSpec) -> Request:
     whole = False if spec.family is None else spec.family.confidence
     asked["familywise"] = ["off" if whole is False else f"at {whole!r}", digest(whole)]
     seed = hash_seed()
-    asked["PYTHONHASHSEED"] = ["not set" if seed is None else seed, digest(seed)]
+    if seed is not None:
+        asked[_HASH_SEED] = [seed, digest(seed)]
     for name, file in _files(spec):
         with file.open("rb") as opened:
             found = hashlib.file_digest(opened, hashlib.blake2b).hexdigest()
@@ -75,8 +77,9 @@ def differences(then: Mapping[str, Sequence[str]], now: Mapping[str, Sequence[st
 
 
 def _differ(name: str, then: Mapping[str, Sequence[str]], now: Mapping[str, Sequence[str]]) -> bool:
-    if name.startswith(_CODE):
+    if name.startswith(_CODE) or name == _HASH_SEED:
         # Files are found or not by where the command is run, which is no difference by itself.
+        # Nor is a process without a fixed hash seed: no other one has its hashes in any case.
         return name in then and name in now and then[name][1] != now[name][1]
     # An option that one version of dpaudit does not have is as if it was not given there.
     absent = ("", digest(DEFAULTS.get(name)))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import collections
 import datetime
+import json
 import os
 import subprocess
 import sys
@@ -17,6 +18,8 @@ import pytest
 from dpaudit.outcomes import Column, Outcomes, Raised, concatenate, from_raw, timed
 from dpaudit.outcomes.packing import pack, unpack
 from dpaudit.outcomes.set_order import as_in_a_set
+from dpaudit.processes.exchange import parsed
+from dpaudit.processes.worker import encode
 
 NOON = datetime.datetime(2020, 1, 1, 12, tzinfo=datetime.UTC)
 LATER = NOON.astimezone(datetime.timezone(datetime.timedelta(hours=2)))
@@ -130,6 +133,16 @@ def test_tables_are_put_together_whatever_varies_in_them(name: str) -> None:
         assert names(joined) == [column]
         assert entries(joined.column(column)) == (*expected, expected[0])
         assert joined.plain().keys().tolist() == whole.plain().keys().tolist()
+
+
+@pytest.mark.parametrize("name", VARYING)
+def test_representations_survive_the_exchange_with_another_process(name: str) -> None:
+    one, other, column, expected = VARYING[name]
+    sent = [parsed(json.dumps(encode(value)).encode()) for value in (one, other)]
+    received = from_raw(sent)
+    assert names(received) == [column]
+    assert entries(received.column(column)) == expected
+    assert received.keys().tolist() == from_raw([one, other]).keys().tolist()
 
 
 @pytest.mark.parametrize("name", AS_EVER)
